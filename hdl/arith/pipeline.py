@@ -1,0 +1,32 @@
+"""Pipeline registers at named places, so that a unit's depth is a parameter and its arithmetic is written once."""
+
+from amaranth import Module, Signal, Value
+
+__all__ = ["Pipeline"]
+
+
+class Pipeline:
+    """Places the registers of one feed-forward unit.
+
+    Arguments:
+        m: the unit's module; registers go to its sync domain, without reset.
+        cuts: names of the places that hold a register.
+    """
+
+    def __init__(self, m: Module, cuts: tuple[str, ...]):
+        self._m = m
+        self._cuts = cuts
+
+    def cut(self, place: str, **values: Value) -> list[Value]:
+        """Return `values` one cycle later if `place` holds a register, unchanged otherwise.
+
+        Every value that is used beyond a place must pass through it. The keyword names the register in waveforms.
+        """
+        if place not in self._cuts:
+            return list(values.values())
+        registers = []
+        for name, value in values.items():
+            register = Signal(Value.cast(value).shape(), name=f"{place}_{name}", reset_less=True)
+            self._m.d.sync += register.eq(value)
+            registers.append(register)
+        return registers

@@ -1,0 +1,75 @@
+"""The machine's parameters: one frozen, validated record, and the presets that have a name.
+
+Everything else (skews, drain times, memory shapes) is derived from these where it is needed, never typed again.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+__all__ = ["LOAD_COLUMNS", "PRESETS", "PSUM_BANKS", "PSUM_WORDS", "Config", "preset_named"]
+
+LOAD_COLUMNS = 4
+"""Stationary columns that enter the array per cycle; the NeuronCore-v2's fast weight load (128 columns in 32 cycles)."""
+
+PSUM_BANKS = 8
+"""Banks of PSUM per partition, hence accumulation groups open at once (NeuronCore-v2: 16 KiB in 8 banks)."""
+
+PSUM_WORDS = 512
+"""FP32 words per PSUM bank and partition, hence the longest moving tile (NeuronCore-v2: 2 KiB)."""
+
+
+@dataclass(frozen=True, kw_only)
+class Config:
+    """Parameters of one core.
+
+    Arguments:
+        rows: processing elements along K, one SBUF partition each; 2 to 1024 (an INT8 column sum stays below 2**24).
+        columns: processing elements along M, one PSUM partition each; 2 to 1024.
+        mac_latency: pipeline stages of a multiply-accumulate, in cycles; 1 to 5.
+        add_latency: pipeline stages of the PSUM adder, in cycles; 1 to 4.
+
+    Raises:
+        TypeError: if a parameter is not an integer.
+        ValueError: if a parameter is out of its range.
+    """
+
+    rows: int
+    columns: int
+    mac_latency: int = 2
+    add_latency: int = 2
+
+    RANGES: ClassVar = {"rows": (2, 1024), "columns": (2, 1024), "mac_latency": (1, 5), "add_latency": (1, 4)}
+
+    def __post_init__(self):
+        for name, (low, high) in self.RANGES.items():
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool):
+                raise TypeError(f"{name} must be an integer, not {value!r}")
+            if not low <= value <= high:
+                raise ValueError(f"{name} must be between {low} and {high}, not {value!r}")
+
+    def with_overrides(self, **overrides: int | None) -> "Config":
+        """Return a copy with the parameters that are not None replaced."""
+        return replace(self, **{name: value for name, value in overrides.items() if value is not None})
+
+
+PRESETS: dict[str, Config] = {
+    "tiny": Config(rows=4, columns=4),
+    "small": Config(rows=16, columns=16),
+    "medium": Config(rows=32, columns=32),
+    "large": Config(rows=64, columns=64),
+    "full": Config(rows=128, columns=128),
+}
+"""Named configurations; `full` is the NeuronCore-v2's array."""
+
+
+def preset_named(name: str) -> Config:
+    """Return the preset called `name`.
+
+    Raises:
+        ValueError: if there is none; the message lists those that exist.
+    """
+    try:
+        return PRESETS[name]
+    except KeyError:
+        raise ValueError(f"PRESET must be one of {', '.join(PRESETS)}, not {name!r}") from None

@@ -1,0 +1,133 @@
+"""Number formats, as records that hardware and software both read.
+
+Encoding, decoding and rounding are written against these fields and never against a format's name. The parameters are
+those of IEEE 754 (FP32, FP16), of the public BF16 and TF32 definitions, and of the IEEE-like FP8 formats that the
+NeuronCore-v2 documents: E4M3 with maximum 240 (not the OCP "FN" variant with 448), E5M2, E3M4; every float format here
+has subnormals, both infinities and NaN.
+"""
+
+from dataclasses import dataclass
+
+__all__ = [
+    "BF16", "FORMATS", "FP8E3M4", "FP8E4M3", "FP8E5M2", "FP16", "FP32", "INT8", "INT16", "INT32", "MAC_FORMATS",
+    "MATMUL_FORMATS", "TF32", "FloatFormat", "Format", "IntFormat", "format_named",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FloatFormat:
+    """A binary interchange format: sign, exponent, mantissa from the most to the least significant bit.
+
+    Arguments:
+        name: the name that users type.
+        code: the number that instructions carry.
+        exponent_bits: width of the exponent field; all ones means infinity or NaN, zero means subnormal or zero.
+        mantissa_bits: width of the mantissa field, without the hidden bit.
+        padding_bits: low bits of the storage word that are always zero (TF32 lives in an FP32 word).
+    """
+
+    name: str
+    code: int
+    exponent_bits: int
+    mantissa_bits: int
+    padding_bits: int = 0
+
+    is_float = True
+
+    @property
+    def bits(self) -> int:
+        """Width of the storage word in bits."""
+        return 1 + self.exponent_bits + self.mantissa_bits + self.padding_bits
+
+    @property
+    def bias(self) -> int:
+        """Exponent bias."""
+        return (1 << (self.exponent_bits - 1)) - 1
+
+    @property
+    def min_exponent(self) -> int:
+        """Unbiased exponent of the smallest normal number, and of every subnormal."""
+        return 1 - self.bias
+
+    @property
+    def max_exponent(self) -> int:
+        """Unbiased exponent of the largest finite number."""
+        return self.bias
+
+    @property
+    def precision(self) -> int:
+        """Bits of the significand, the hidden bit included."""
+        return self.mantissa_bits + 1
+
+    @property
+    def infinity(self) -> int:
+        """Storage word of +Inf."""
+        return ((1 << self.exponent_bits) - 1) << (self.mantissa_bits + self.padding_bits)
+
+    @property
+    def nan(self) -> int:
+        """Storage word of the canonical NaN: positive, quiet, no payload."""
+        return self.infinity | 1 << (self.mantissa_bits - 1 + self.padding_bits)
+
+    @property
+    def max(self) -> float:
+        """Largest finite value."""
+        return (2 - 2.0**-self.mantissa_bits) * 2.0**self.max_exponent
+
+
+@dataclass(frozen=True)
+class IntFormat:
+    """A two's complement integer of `bits` bits."""
+
+    name: str
+    code: int
+    bits: int
+
+    is_float = False
+
+    @property
+    def min(self) -> int:
+        """Smallest value."""
+        return -(1 << (self.bits - 1))
+
+    @property
+    def max(self) -> int:
+        """Largest value."""
+        return (1 << (self.bits - 1)) - 1
+
+
+Format = FloatFormat | IntFormat
+
+FP32 = FloatFormat("fp32", 0, 8, 23)
+TF32 = FloatFormat("tf32", 1, 8, 10, padding_bits=13)
+BF16 = FloatFormat("bf16", 2, 8, 7)
+FP16 = FloatFormat("fp16", 3, 5, 10)
+FP8E4M3 = FloatFormat("fp8e4m3", 4, 4, 3)
+FP8E5M2 = FloatFormat("fp8e5m2", 5, 5, 2)
+FP8E3M4 = FloatFormat("fp8e3m4", 6, 3, 4)
+INT8 = IntFormat("int8", 7, 8)
+INT16 = IntFormat("int16", 8, 16)
+INT32 = IntFormat("int32", 9, 32)
+
+FORMATS: dict[str, Format] = {
+    f.name: f for f in (FP32, TF32, BF16, FP16, FP8E4M3, FP8E5M2, FP8E3M4, INT8, INT16, INT32)
+}
+"""Every format, by name, in the order of their codes."""
+
+MAC_FORMATS: tuple[Format, ...] = (BF16, FP16, TF32, FP8E4M3, FP8E5M2, FP8E3M4, INT8)
+"""Formats whose significand fits the 12 bits of a processing element: one pass of the array each."""
+
+MATMUL_FORMATS: tuple[Format, ...] = (*MAC_FORMATS, FP32)
+"""Formats that the tensor engine multiplies; FP32 takes four passes."""
+
+
+def format_named(name: str) -> Format:
+    """Return the format called `name`.
+
+    Raises:
+        ValueError: if there is none; the message lists those that exist.
+    """
+    try:
+        return FORMATS[name]
+    except KeyError:
+        raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {name!r}") from None
