@@ -18,7 +18,7 @@ PSUM_WORDS = 512
 """FP32 words per PSUM bank and partition, hence the longest moving tile (NeuronCore-v2: 2 KiB)."""
 
 
-@dataclass(frozen=True, kw_only)
+@dataclass(frozen=True, kw_only=True)
 class Config:
     """Parameters of one core.
 

@@ -1,0 +1,62 @@
+"""The golden arithmetic against Berkeley SoftFloat, by the million: `python -m bench.softfloat [--cases N]`.
+
+Prints the cases and mismatches of each operation; the exit status is 1 if anything differed.
+"""
+
+import sys
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from tests.oracles.campaign import OPERATIONS
+from tests.oracles.compare import mismatches
+
+__all__ = ["main"]
+
+CHUNK = 250_000
+"""Cases per call, which bounds the memory."""
+
+
+@click.command()
+@click.option("--cases", type=click.IntRange(min=1), default=10_000_000, show_default=True, help="Cases in all.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the random cases.")
+def main(cases: int, seed: int) -> None:
+    """Compare the golden MAC, adder and conversions with Berkeley SoftFloat, bit for bit.
+
+    The operations share the cases equally.
+    """
+    rng = np.random.default_rng(seed)
+    share = -(-cases // len(OPERATIONS))
+    table = Table("operation", "cases", "mismatches", title=f"golden against SoftFloat, seed {seed}")
+    compared = wrong = 0
+    with Progress() as progress:
+        bar = progress.add_task("", total=share * len(OPERATIONS))
+        for name, operation in OPERATIONS.items():
+            progress.update(bar, description=name)
+            differing = 0
+            for start in range(0, share, CHUNK):
+                n = min(CHUNK, share - start)
+                operands, ours, theirs = operation(rng, n)
+                positions = mismatches(ours, theirs)
+                if len(positions) and not differing:
+                    first = positions[0]
+                    shown = " ".join(f"{int(array[first]):x}" for array in operands)
+                    progress.console.print(
+                        f"{name}: {shown}: ours {int(ours[first]):x}, SoftFloat {int(theirs[first]):x}"
+                    )
+                differing += len(positions)
+                progress.advance(bar, n)
+            table.add_row(name, f"{share:,}", f"{differing:,}")
+            compared += share
+            wrong += differing
+    table.add_section()
+    table.add_row("all", f"{compared:,}", f"{wrong:,}")
+    Console().print(table)
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

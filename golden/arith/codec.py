@@ -1,0 +1,81 @@
+"""From bit patterns to values: decoding every format, and the two 12-bit halves of an FP32 operand."""
+
+import numpy as np
+
+from spec.formats import FP32, MAC_FORMATS, FloatFormat, Format
+
+__all__ = ["OPERAND_BITS", "canonical", "decode", "operand", "storage_dtype"]
+
+OPERAND_BITS = 12
+"""Significand bits of an operand; the 24 of FP32 are two halves."""
+
+
+def storage_dtype(fmt: Format) -> np.dtype:
+    """Return the unsigned numpy type that holds one code of `fmt`."""
+    return np.dtype(f"uint{fmt.bits}")
+
+
+def decode(bits, fmt: Format) -> np.ndarray:
+    """Return the values of codes, exactly.
+
+    Arguments:
+        bits: codes of `fmt`, unsigned, any shape.
+        fmt: their format. TF32 ignores its 13 padding bits, but a set one still tells a NaN from an infinity.
+
+    Returns:
+        float64, the shape of `bits`; -0, infinities and NaN are kept, NaN without its payload.
+    """
+    bits = np.asarray(bits).astype(np.int64)
+    if not fmt.is_float:
+        return (bits - ((bits >> (fmt.bits - 1)) << fmt.bits)).astype(np.float64)
+    negative = bits >> (fmt.bits - 1) == 1
+    word = bits & ((1 << (fmt.bits - 1)) - 1)
+    mantissa = (word >> fmt.padding_bits) & ((1 << fmt.mantissa_bits) - 1)
+    exponent = word >> (fmt.mantissa_bits + fmt.padding_bits)
+    significand = mantissa + (np.minimum(exponent, 1) << fmt.mantissa_bits)
+    finite = np.ldexp(significand.astype(np.float64), np.maximum(exponent, 1) - fmt.bias - fmt.mantissa_bits)
+    magnitude = np.where(word > fmt.infinity, np.nan, np.where(word == fmt.infinity, np.inf, finite))
+    return np.where(negative, -magnitude, magnitude)
+
+
+def canonical(bits, fmt: FloatFormat = FP32) -> np.ndarray:
+    """Return codes of `fmt` with every NaN replaced by the canonical one (positive, quiet, no payload)."""
+    bits = np.asarray(bits)
+    is_nan = (bits & ((1 << (fmt.bits - 1)) - 1)) > fmt.infinity
+    return np.where(is_nan, fmt.nan, bits).astype(storage_dtype(fmt))
+
+
+def operand(bits, fmt: Format, half: str | None = None) -> np.ndarray:
+    """Return what the array multiplies: a value of at most 12 significand bits.
+
+    Arguments:
+        bits: codes of `fmt`, unsigned, any shape.
+        fmt: FP32 or one of `spec.formats.MAC_FORMATS`.
+        half: for FP32 "hi" or "lo", else None. hi is x cut to its 12 leading significant bits (of a subnormal too: only
+            a zero has a zero hi) and carries infinities and NaN; lo is x - hi with the sign of x, a zero if x is not
+            finite.
+
+    Returns:
+        float32, the shape of `bits`.
+
+    Raises:
+        ValueError: if the array does not multiply `fmt`, or if `half` does not fit it.
+    """
+    if fmt == FP32:
+        if half not in ("hi", "lo"):
+            raise ValueError(f"half must be 'hi' or 'lo' for fp32, not {half!r}")
+        return _half(decode(bits, FP32), half).astype(np.float32)
+    if fmt not in MAC_FORMATS:
+        raise ValueError(f"format must be fp32 or one of {', '.join(f.name for f in MAC_FORMATS)}, not {fmt.name!r}")
+    if half is not None:
+        raise ValueError(f"half must be None for {fmt.name}, not {half!r}")
+    return decode(bits, fmt).astype(np.float32)
+
+
+def _half(value: np.ndarray, half: str) -> np.ndarray:
+    mantissa, exponent = np.frexp(value)
+    hi = np.ldexp(np.trunc(np.ldexp(mantissa, OPERAND_BITS)), exponent - OPERAND_BITS)
+    if half == "hi":
+        return hi
+    finite = np.isfinite(value)
+    return np.copysign(np.where(finite, value, 0) - np.where(finite, hi, 0), value)

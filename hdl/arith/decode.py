@@ -1,0 +1,121 @@
+"""The edge decoder: a storage word of any matmul format becomes an operand.
+
+A format says where sign, exponent and mantissa lie; from there on one datapath serves all. Each word is first read as
+(-1)**sign * significand * 2**(exponent - 23) with a 24-bit significand, an integer being a float without a hidden bit.
+Normalising those 24 bits gives `hi`, their upper 12, and normalising the lower 12 once more gives `lo`; the value is
+hi + lo, and lo is zero in every format but FP32. Because the whole is normalised before it is split, hi is zero only
+where the value is, so that an infinity times a subnormal FP32 does not become NaN in the pass hi * hi.
+"""
+
+from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.arith.formats import FormatCode
+from hdl.arith.normalise import normalise
+from hdl.arith.operand import EXPONENT_BITS, OPERAND_BIAS, SIGNIFICAND_BITS, Operand
+from spec.formats import MATMUL_FORMATS, FloatFormat, IntFormat
+
+__all__ = ["EdgeDecoder"]
+
+_WIDE = 2 * SIGNIFICAND_BITS
+
+
+class _Fields(wiring.Component):
+    """Extract the fields of a word: no arithmetic beyond a magnitude and the choice of the exponent's offset.
+
+    `exponent` is biased by OPERAND_BIAS. `special` is a float's all-ones exponent, `payload` a nonzero mantissa.
+    """
+
+    word: In(32)
+    format: In(FormatCode)
+    sign: Out(1)
+    exponent: Out(EXPONENT_BITS)
+    significand: Out(_WIDE)
+    special: Out(1)
+    payload: Out(1)
+
+    def elaborate(self, platform):
+        m = Module()
+        with m.Switch(self.format):
+            for fmt in MATMUL_FORMATS:
+                with m.Case(FormatCode(fmt.code)):
+                    m.d.comb += self._integer(fmt) if isinstance(fmt, IntFormat) else self._float(fmt)
+        return m
+
+    def _float(self, fmt: FloatFormat):
+        mantissa_end = fmt.padding_bits + fmt.mantissa_bits
+        mantissa = self.word[fmt.padding_bits : mantissa_end]
+        field = self.word[mantissa_end : mantissa_end + fmt.exponent_bits]
+        normal = field.any()
+        return [
+            self.sign.eq(self.word[fmt.bits - 1]),
+            self.exponent.eq(Cat(field[0] | ~normal, field[1:]) + (OPERAND_BIAS - fmt.bias)),
+            self.significand.eq(Cat(Const(0, _WIDE - fmt.precision), mantissa, normal)),
+            self.special.eq(field.all()),
+            # Padding counts here, lest a NaN cut down to the format become an infinity.
+            self.payload.eq(self.word[:mantissa_end].any()),
+        ]
+
+    def _integer(self, fmt: IntFormat):
+        value = self.word[: fmt.bits]
+        sign = value[-1]
+        return [
+            self.sign.eq(sign),
+            self.exponent.eq(OPERAND_BIAS + fmt.bits - 1),
+            self.significand.eq(Cat(Const(0, _WIDE - fmt.bits), Mux(sign, -value, value)[: fmt.bits])),
+        ]
+
+
+class EdgeDecoder(wiring.Component):
+    """Storage word to operand; combinational (latency 0, the caller registers the result).
+
+    Ports:
+        word: the element, right-aligned (8-, 16- or 32-bit storage in the low bits; TF32 and FP32 use all 32).
+        format: one of `spec.formats.MATMUL_FORMATS`; of any other the operand means nothing.
+        half: 0 for the upper 12 bits of the significand, 1 for the lower 12; only FP32 has any there.
+        present: 0 makes the operand absent (both flags set, all else zero): the element is masked.
+        skip_zero: 1 makes a zero absent.
+        out: the operand. Subnormals are normalised; zero has significand and exponent 0 and keeps its sign. An infinity
+            or NaN has its flag in hi, where its significand is not zero, and is a zero of the same sign in lo.
+    """
+
+    word: In(32)
+    format: In(FormatCode)
+    half: In(1)
+    present: In(1)
+    skip_zero: In(1)
+    out: Out(Operand)
+
+    latency = 0
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.fields = fields = _Fields()
+        m.d.comb += [fields.word.eq(self.word), fields.format.eq(self.format)]
+
+        whole, whole_shift = normalise(m, fields.significand, "whole")
+        low, low_shift = normalise(m, whole[:SIGNIFICAND_BITS], "low")
+        whole_exponent = Signal(EXPONENT_BITS)
+        significand = Signal(SIGNIFICAND_BITS)
+        exponent = Signal(EXPONENT_BITS)
+        zero = Signal()
+        m.d.comb += [
+            whole_exponent.eq(fields.exponent - whole_shift),
+            significand.eq(Mux(self.half, low, whole[SIGNIFICAND_BITS:])),
+            exponent.eq(Mux(self.half, whole_exponent - SIGNIFICAND_BITS - low_shift, whole_exponent)),
+            # A normalised significand is zero where its top bit is.
+            zero.eq(~significand[-1] | (fields.special & self.half)),
+        ]
+
+        with m.If(~self.present | (self.skip_zero & zero)):
+            m.d.comb += [self.out.inf.eq(1), self.out.nan.eq(1)]
+        with m.Else():
+            m.d.comb += [
+                self.out.sign.eq(fields.sign),
+                self.out.inf.eq(fields.special & ~self.half & ~fields.payload),
+                self.out.nan.eq(fields.special & ~self.half & fields.payload),
+            ]
+            with m.If(~zero):
+                m.d.comb += [self.out.significand.eq(significand), self.out.exponent.eq(exponent)]
+        return m

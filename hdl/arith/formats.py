@@ -1,0 +1,23 @@
+"""The number that selects a format on a port, as a typed enumeration."""
+
+from amaranth import unsigned
+from amaranth.lib import enum
+
+from spec import formats
+
+__all__ = ["FormatCode"]
+
+
+class FormatCode(enum.Enum, shape=unsigned(4)):
+    """Codes of `spec.formats`; waveforms show the names."""
+
+    FP32 = formats.FP32.code
+    TF32 = formats.TF32.code
+    BF16 = formats.BF16.code
+    FP16 = formats.FP16.code
+    FP8E4M3 = formats.FP8E4M3.code
+    FP8E5M2 = formats.FP8E5M2.code
+    FP8E3M4 = formats.FP8E3M4.code
+    INT8 = formats.INT8.code
+    INT16 = formats.INT16.code
+    INT32 = formats.INT32.code

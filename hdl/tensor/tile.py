@@ -1,0 +1,99 @@
+"""A tile: the processing elements of one row that share a moving register, with their stationary weights.
+
+Grouping as many columns as one load step fills lets the fast weight load and the moving data travel at one speed, a
+tile a cycle, so every event reaches a tile in the order in which it entered the array: a load may begin the cycle
+after a swap, with no wait for the swap to cross the array. It also makes the array's skew along a row a quarter of its
+columns.
+"""
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.arith.mac import Mac
+from hdl.arith.operand import Operand
+from spec.config import LOAD_COLUMNS
+
+__all__ = ["Tile", "row_inputs"]
+
+
+def row_inputs(tiles: int) -> dict[str, wiring.Member]:
+    """Return the ports through which a row's operands enter a tile and, named `*_out`, leave it for the next.
+
+    moving: the moving operand. swap: from this operand on the shadow weights are the active ones. load: a step of the
+    stationary load, which the tile captures at `distance` 0 and which counts down on its way; weights: its operands,
+    one for each column of the tile.
+    """
+    distance = max(1, (tiles - 1).bit_length())
+    return {
+        "moving": In(Operand),
+        "swap": In(1),
+        "load": In(1),
+        "distance": In(distance),
+        "weights": In(Operand).array(LOAD_COLUMNS),
+    }
+
+
+class Tile(wiring.Component):
+    """One to `LOAD_COLUMNS` processing elements of a row: multiply-accumulate, active and shadow weight each.
+
+    Arguments:
+        width: columns in this tile.
+        tiles: tiles of its row.
+        mac_latency: pipeline stages of a multiply-accumulate.
+
+    Ports:
+        moving, swap, load, distance, weights: see :func:`row_inputs`; `*_out` are their copies a cycle later.
+        acc: partial sums from the row above, FP32 for each column, in the cycle of the moving operand they belong to.
+        out: partial sums to the row below, `mac_latency` cycles later.
+
+    One moving operand, and one load step, per cycle. A load step and a swap in the same cycle: the swap takes the old
+    shadow weights.
+    """
+
+    def __init__(self, width: int, tiles: int, mac_latency: int):
+        self.width = width
+        self.mac_latency = mac_latency
+        inputs = row_inputs(tiles)
+        outputs = {f"{name}_out": member.flip() for name, member in inputs.items()}
+        super().__init__(inputs | outputs | {"acc": In(32).array(width), "out": Out(32).array(width)})
+
+    def elaborate(self, platform):
+        m = Module()
+        moving = Signal(Operand, reset_less=True)
+        distance = Signal.like(self.distance, reset_less=True)
+        here = Signal()
+        m.d.comb += [
+            here.eq(self.load & (self.distance == 0)),
+            self.moving_out.eq(moving),
+            self.distance_out.eq(distance),
+        ]
+        m.d.sync += [
+            moving.eq(self.moving),
+            self.swap_out.eq(self.swap),
+            self.load_out.eq(self.load & (self.distance != 0)),
+        ]
+        with m.If(self.load):
+            m.d.sync += distance.eq(self.distance - 1)
+
+        for column in range(LOAD_COLUMNS):
+            passing = Signal(Operand, name=f"passing{column}", reset_less=True)
+            m.d.comb += self.weights_out[column].eq(passing)
+            with m.If(self.load):
+                m.d.sync += passing.eq(self.weights[column])
+
+        for column in range(self.width):
+            shadow = Signal(Operand, name=f"shadow{column}", reset_less=True)
+            active = Signal(Operand, name=f"active{column}", reset_less=True)
+            with m.If(here):
+                m.d.sync += shadow.eq(self.weights[column])
+            with m.If(self.swap):
+                m.d.sync += active.eq(shadow)
+            m.submodules[f"mac{column}"] = mac = Mac(self.mac_latency)
+            m.d.comb += [
+                mac.x.eq(moving),
+                mac.w.eq(active),
+                mac.acc.eq(self.acc[column]),
+                self.out[column].eq(mac.out),
+            ]
+        return m

@@ -1,0 +1,206 @@
+# amaranth: UnusedElaboratable=no
+
+"""The benches of the MAC and of the rounding unit: they pass on the real units and fail on broken ones."""
+
+import re
+
+import numpy as np
+import pytest
+
+from hdl.arith import round as rounding
+from spec.formats import BF16, FORMATS, FP16, INT8, MAC_FORMATS
+from tb import mac, player
+from tb import round as round_bench
+from tb.bench import UsageError
+from tb.simulation import SIMULATORS
+
+SEED = 5
+FEW = 2_000
+MANY = {"verilator": 200_000, "icarus": 10_000}
+
+MAC_VECTORS = """\
+# FORMAT X W ACC [EXPECTED]
+bf16 3f80 4000 00000000 40000000
+fp16 3C00 c000 3f800000 bf800000  # 1 * -2 + 1
+tf32 0x3f802000 3f802000 00000000 3f804008
+fp8e4m3 77 77 00000000 47610000   # 240 * 240
+fp8e5m2 01 01 80000000 2f800000   # 2**-32
+fp8e3m4 70 00 3f800000 7fc00000   # Inf * 0
+int8 80 80 4b000000 4b004000
+bf16 7f80 3f80 ff800000 7fc00000  # Inf - Inf
+bf16 0080 3f00 00000000 00400000  # a subnormal product
+bf16 3f80 3f80 33000000
+"""
+
+ROUND_VECTORS = """\
+# FORMAT rne|sr VALUE [RANDOM] [EXPECTED]
+bf16 sr 3f808000 80000000 3f81
+bf16 sr 3f808000 7fffffff 3f80
+bf16 rne 3f808000 3f80
+fp16 rne 477ff000 7c00           # the tie above the largest overflows
+tf32 rne 3f801000 3f800000
+fp8e4m3 rne 43780000 78          # 248 ties up to Inf
+fp8e5m2 rne 37000001 01
+fp8e3m4 rne ffc00001 78
+int8 rne c3020000 80
+int16 sr 3f000000 80000000 0001
+int32 rne 4f000000 7fffffff
+int8 rne bf800000
+"""
+
+
+def broken(result="r", result_valid="v"):
+    """Return a mutation that puts the unit into a shell with these expressions of its outputs r and v."""
+
+    def mutate(text):
+        (name, width) = re.search(r"^module (\w+Unit)\(.*?input \[(\d+):0\] word;", text, re.M | re.S).groups()
+        shell = f"""
+module {name}(input clk, input rst, input valid, input [{width}:0] word, output [31:0] result, output result_valid);
+    wire [31:0] r;
+    wire v;
+    Intact unit(.clk(clk), .rst(rst), .valid(valid), .word(word), .result(r), .result_valid(v));
+    assign result = {result};
+    assign result_valid = {result_valid};
+endmodule
+"""
+        return text.replace(f"module {name}(", "module Intact(") + shell
+
+    return mutate
+
+
+def mac_comparison(count=FEW):
+    return mac.compare(mac.random_cases(SEED, MAC_FORMATS, count), mac_latency=2)
+
+
+def round_comparison(count=FEW):
+    return round_bench.compare(round_bench.random_cases(SEED, tuple(FORMATS.values()), round_bench.MODES, count), 2)
+
+
+def report_of(comparison, mutate=None, sim="icarus"):
+    return comparison.run("test", "test", {}, sim, mutate)
+
+
+@pytest.mark.parametrize("sim", SIMULATORS)
+@pytest.mark.parametrize("comparison", (mac_comparison, round_comparison))
+def test_rtl_is_golden(comparison, sim):
+    print(f"seed {SEED}")
+    report = report_of(comparison(MANY[sim]), sim=sim)
+    assert report.problems == []
+    assert report.compared == MANY[sim]
+
+
+FAULTS = {
+    "constant zero": (broken("32'd0"), "differ from the golden model"),
+    "valid never": (broken(result_valid="1'b0"), "the unit returned 0 results for 2,000 cases"),
+    "one result too many": (broken(result_valid="v | valid"), "results for 2,000 cases"),
+    "last place wrong once in 128": (broken("r ^ (r[15:9] == 0)"), "differ from the golden model"),
+    "unknown bits": (broken("{r[31:1], r[0] ? 1'bx : 1'b0}"), "results have unknown bits"),
+}
+
+
+@pytest.mark.parametrize(
+    ("comparison", "fault"),
+    [
+        *((round_comparison, fault) for fault in FAULTS),
+        *((mac_comparison, fault) for fault in ("constant zero", "valid never", "last place wrong once in 128")),
+    ],
+)
+def test_broken_unit_fails(comparison, fault):
+    mutate, problem = FAULTS[fault]
+    report = report_of(comparison(), mutate)
+    assert report.exit_status == 1
+    assert problem in " ".join(report.problems)
+
+
+def test_intact_unit_in_the_shell_passes():
+    """Else the faults above would prove nothing."""
+    assert report_of(mac_comparison(), broken()).problems == []
+
+
+def test_ties_away_from_zero_fail(monkeypatch, capsys):
+    monkeypatch.setattr(rounding, "_ABOVE_HALF", 1 << 31)
+    report = report_of(round_comparison())
+    assert 0 < report.mismatches < report.compared
+    assert re.search(r"^bf16 rne [0-9a-f]{8}: RTL [0-9a-f]{4}, golden [0-9a-f]{4}$", capsys.readouterr().out, re.M)
+
+
+@pytest.fixture
+def vectors(tmp_path):
+    """Write a vector file and return its path."""
+
+    def write(text):
+        path = tmp_path / "vectors.txt"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def run_bench(bench, path, **values):
+    return bench.run(bench.settings(VECTORS=path, SIM="icarus", **values))
+
+
+def test_mac_vectors(vectors, capsys):
+    report = run_bench(mac.BENCH, vectors(MAC_VECTORS))
+    assert report.problems == []
+    assert (report.compared, report.extra["compared_with_EXPECTED"]) == (10, 9)
+    assert capsys.readouterr().out == "bf16 3f80 3f80 33000000 3f800000\n"
+
+
+def test_round_vectors(vectors, capsys):
+    report = run_bench(round_bench.BENCH, vectors(ROUND_VECTORS))
+    assert report.problems == []
+    assert (report.compared, report.extra["compared_with_EXPECTED"]) == (12, 11)
+    assert capsys.readouterr().out == "int8 rne bf800000 ff\n"
+
+
+@pytest.mark.parametrize(
+    ("bench", "line", "complaint"),
+    [
+        (mac.BENCH, "bf16 3f80 4000 0 40000001", "bf16 3f80 4000 00000000: expected 40000001, got 40000000"),
+        (mac.BENCH, "bf16 7fc0 4000 0 7fc00001", "bf16 7fc0 4000 00000000: expected 7fc00001, got 7fc00000"),
+        (round_bench.BENCH, "bf16 sr 3f808000 80000000 3f80", "bf16 sr 3f808000 80000000: expected 3f80, got 3f81"),
+        (round_bench.BENCH, "int8 rne bf800000 1", "int8 rne bf800000: expected 01, got ff"),
+    ],
+)
+def test_expected_wrong(vectors, capsys, bench, line, complaint):
+    path = vectors(f"# comment\n{line}\n")
+    report = run_bench(bench, path)
+    assert report.exit_status == 1
+    assert report.problems == ["1 of 1 results differ from EXPECTED"]
+    assert capsys.readouterr().out == f"{path}:2: {complaint}\n"
+
+
+@pytest.mark.parametrize("bench", (mac.BENCH, round_bench.BENCH))
+def test_malformed_file_is_refused(vectors, bench):
+    with pytest.raises(UsageError, match=r"vectors\.txt:1: FORMAT must be one of"):
+        run_bench(bench, vectors("bf17 0 0 0\n"))
+
+
+@pytest.mark.parametrize("option", ({"DTYPE": "bf16"}, {"COUNT": 5}))
+def test_options_of_random_cases_beside_vectors_wrong(vectors, option):
+    with pytest.raises(UsageError, match=f"{next(iter(option))} must not be given with VECTORS"):
+        run_bench(mac.BENCH, vectors(MAC_VECTORS), **option)
+
+
+def test_random_cases_are_reproducible_and_of_the_chosen_formats():
+    cases = [round_bench.random_cases(SEED, (BF16, INT8), ("sr",), 101) for _ in range(2)]
+    assert len(cases[0]) == 101
+    assert set(cases[0].formats) == {BF16.code, INT8.code}
+    assert cases[0].operands["stochastic"].all()
+    for name, column in cases[0].operands.items():
+        np.testing.assert_array_equal(column, cases[1].operands[name])
+
+
+def test_pack_puts_the_first_field_lowest():
+    words = player.pack(mac.WORD, format=[FP16.code], x=[0x1234], w=[0x5678], acc=[0xDEADBEEF])
+    packed = int.from_bytes(words[0].tobytes(), "big")
+    fields = {"format": FP16.code, "x": 0x1234, "w": 0x5678, "acc": 0xDEADBEEF}
+    assert packed == mac.WORD.const(fields).as_bits()
+
+
+def test_pack_wrong():
+    with pytest.raises(ValueError, match="format must fit 4 bits, not 0x10"):
+        player.pack(mac.WORD, format=[16], x=[0], w=[0], acc=[0])
+    with pytest.raises(ValueError, match="fields must be format, x, w, acc, not x"):
+        player.pack(mac.WORD, x=[0])

@@ -1,0 +1,86 @@
+"""ml_dtypes and gfloat as oracles: the same formats under their names, decoded and rounded by their code.
+
+numpy warns of every signalling NaN that it converts; they are operands here like any other.
+"""
+
+import gfloat
+import gfloat.formats
+import ml_dtypes
+import numpy as np
+
+from spec.formats import BF16, FP8E3M4, FP8E4M3, FP8E5M2, FP16, TF32, FloatFormat
+
+__all__ = ["GFLOAT", "ML_DTYPES", "fp32_values", "gfloat_decode", "gfloat_round", "ml_dtypes_decode", "ml_dtypes_round"]
+
+ML_DTYPES = {
+    BF16: ml_dtypes.bfloat16,
+    FP16: np.float16,
+    FP8E4M3: ml_dtypes.float8_e4m3,
+    FP8E5M2: ml_dtypes.float8_e5m2,
+    FP8E3M4: ml_dtypes.float8_e3m4,
+}
+"""Formats that ml_dtypes (FP16: numpy) has; all IEEE-like, with infinities."""
+
+
+def _ieee_like(name: str, exponent_bits: int, mantissa_bits: int) -> gfloat.FormatInfo:
+    return gfloat.FormatInfo(
+        name,
+        1 + exponent_bits + mantissa_bits,
+        mantissa_bits + 1,
+        bias=2 ** (exponent_bits - 1) - 1,
+        is_signed=True,
+        domain=gfloat.Domain.Extended,
+        has_nz=True,
+        num_high_nans=2**mantissa_bits - 1,
+        has_subnormals=True,
+        is_twos_complement=False,
+    )
+
+
+GFLOAT = {
+    TF32: _ieee_like("tf32", 8, 10),
+    BF16: gfloat.formats.format_info_bfloat16,
+    FP16: gfloat.formats.format_info_binary16,
+    FP8E4M3: _ieee_like("e4m3", 4, 3),
+    FP8E5M2: gfloat.formats.format_info_ocp_e5m2,
+    FP8E3M4: _ieee_like("e3m4", 3, 4),
+}
+"""Every format below FP32 for gfloat, by its own records where it has them."""
+
+
+def fp32_values(bits: np.ndarray) -> np.ndarray:
+    """Return the float64 values of FP32 patterns, as the processor converts them."""
+    with np.errstate(invalid="ignore"):
+        return bits.view(np.float32).astype(np.float64)
+
+
+def ml_dtypes_decode(bits: np.ndarray, fmt: FloatFormat) -> np.ndarray:
+    """Return float64 values of codes."""
+    with np.errstate(invalid="ignore"):
+        return bits.view(ML_DTYPES[fmt]).astype(np.float64)
+
+
+def ml_dtypes_round(value_bits: np.ndarray, fmt: FloatFormat) -> np.ndarray:
+    """Return codes of FP32 patterns rounded to nearest even; NaN as the library likes it."""
+    with np.errstate(all="ignore"):
+        return value_bits.view(np.float32).astype(ML_DTYPES[fmt]).view(f"uint{fmt.bits}")
+
+
+def gfloat_decode(bits: np.ndarray, fmt: FloatFormat) -> np.ndarray:
+    """Return float64 values of codes; gfloat's TF32 is 19 bits wide, without padding."""
+    return gfloat.decode_ndarray(GFLOAT[fmt], bits.astype(np.int64) >> fmt.padding_bits)
+
+
+def gfloat_round(value_bits: np.ndarray, fmt: FloatFormat, random: np.ndarray | None = None) -> np.ndarray:
+    """Return float64 values of FP32 patterns rounded to nearest even or, with random words, stochastically.
+
+    gfloat adds the discarded part and random * 2**-32 in float64, which is exact down to 2**-53 of the target's last
+    place. Stochastic rounding is defined on the part cut to 2**-32, so what lies below 2**-53 is cleared first.
+    """
+    value = fp32_values(value_bits)
+    if random is None:
+        return gfloat.round_ndarray(GFLOAT[fmt], value)
+    grid = 2.0 ** (fmt.min_exponent - fmt.mantissa_bits - 53)
+    value = np.where(np.isfinite(value), np.trunc(value / grid) * grid, value)
+    mode = gfloat.RoundMode.StochasticFastest
+    return gfloat.round_ndarray(GFLOAT[fmt], value, mode, srbits=random.astype(np.int64), srnumbits=32)

@@ -1,0 +1,121 @@
+"""Berkeley SoftFloat 3 as an oracle over numpy arrays: fused multiply-add, addition, and conversions of FP32.
+
+The C sources come from the `softfloat` source distribution on PyPI, by pip and pinned by hash. They are built once,
+with our batch driver, into a shared library under sim_build/oracles/; the folder's name is a digest of all that goes
+into it, and a lock lets parallel test processes share one build. (Installing that distribution is no way: its setup.py
+runs `make clean` and `make` at the same time.)
+"""
+
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from filelock import FileLock
+
+__all__ = ["OracleError", "add", "f16_to_f32", "f32_to_f16", "f32_to_i32", "mul_add"]
+
+VERSION = "0.1.4.1"
+SHA256 = "da1c1464de184ddc02e7d208f560624ccbdee4926e78fb9d3997fb16a866c95f"
+DRIVER = Path(__file__).with_name("softfloat_batch.c")
+BUILDS = Path(__file__).parents[2] / "sim_build" / "oracles"
+COMPILE = ("gcc", "-O2", "-fPIC", "-shared", "-DSOFTFLOAT_FAST_INT64")
+
+
+class OracleError(RuntimeError):
+    """The oracle can't be built on this machine; the message says what is missing."""
+
+
+def mul_add(x: np.ndarray, w: np.ndarray, acc: np.ndarray) -> np.ndarray:
+    """Return the bit patterns of fp32(x * w + acc), given bit patterns (uint32, one dimension, one length)."""
+    return _call("batch_f32_mulAdd", (x, w, acc), np.uint32)
+
+
+def add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the bit patterns of fp32(a + b), given bit patterns."""
+    return _call("batch_f32_add", (a, b), np.uint32)
+
+
+def f32_to_f16(value: np.ndarray) -> np.ndarray:
+    """Return FP32 bit patterns rounded to FP16 bit patterns."""
+    return _call("batch_f32_to_f16", (value,), np.uint16)
+
+
+def f16_to_f32(value: np.ndarray) -> np.ndarray:
+    """Return FP16 bit patterns widened to FP32 bit patterns."""
+    return _call("batch_f16_to_f32", (value,), np.uint32, operand_type=np.uint16)
+
+
+def f32_to_i32(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return (int32, invalid) of FP32 bit patterns; where invalid, the integer means nothing."""
+    invalid = np.zeros(len(value), np.uint8)
+    return _call("batch_f32_to_i32", (value,), np.int32, extra=(invalid,)), invalid.astype(bool)
+
+
+def _call(function: str, operands, result_type, operand_type=np.uint32, extra=()) -> np.ndarray:
+    operands = [np.ascontiguousarray(operand, operand_type) for operand in operands]
+    lengths = {operand.shape for operand in operands}
+    if len(lengths) != 1 or operands[0].ndim != 1:
+        raise ValueError(f"operands must be one-dimensional and of one length, not {sorted(lengths)!r}")
+    out = np.zeros(len(operands[0]), result_type)
+    pointers = [ctypes.c_void_p(array.ctypes.data) for array in (*operands, out, *extra)]
+    getattr(_library(), function)(ctypes.c_size_t(len(out)), *pointers)
+    return out
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    recipe = "\n".join((VERSION, SHA256, DRIVER.read_text(), *COMPILE))
+    folder = BUILDS / f"softfloat-{hashlib.sha256(recipe.encode()).hexdigest()[:16]}"
+    library = folder / "softfloat_batch.so"
+    BUILDS.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if not library.exists():
+            _build(folder, library)
+    return ctypes.CDLL(str(library))
+
+
+def _build(folder: Path, library: Path) -> None:
+    missing = [tool for tool in ("gcc", "make") if shutil.which(tool) is None]
+    if missing:
+        raise OracleError(f"building the SoftFloat oracle needs {' and '.join(missing)}: apt-get install gcc make")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    _run("tar", "-xzf", _download(folder), "-C", folder)
+    sources = folder / f"softfloat-{VERSION}" / "SoftFloat-master"
+    makefiles = sources / "build" / "Linux-x86_64-GCC"
+    _run("make", "-C", makefiles, "clean")
+    _run("make", "-C", makefiles, f"-j{os.cpu_count() or 1}")
+    unfinished = library.with_suffix(".tmp")
+    includes = (f"-I{makefiles}", f"-I{sources / 'source' / 'include'}")
+    _run(*COMPILE, *includes, DRIVER, makefiles / "softfloat.a", "-o", unfinished)
+    unfinished.replace(library)
+
+
+def _download(folder: Path) -> Path:
+    """Fetch the source distribution with pip, which checks the hash before it opens the file."""
+    archive = BUILDS / f"softfloat-{VERSION}.tar.gz"
+    if not archive.exists() or hashlib.sha256(archive.read_bytes()).hexdigest() != SHA256:
+        requirements = folder / "requirements.txt"
+        requirements.write_text(f"softfloat=={VERSION} --hash=sha256:{SHA256}\n")
+        pip = (sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", "softfloat", "--require-hashes")
+        _run(*pip, "--disable-pip-version-check", "--retries", "10", "-r", requirements, "-d", BUILDS)
+    return archive
+
+
+def _run(*command) -> None:
+    command = [str(part) for part in command]
+    # What an outer `make` was told is not for SoftFloat's.
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
+    }
+    done = subprocess.run(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    if done.returncode != 0:
+        raise OracleError(f"{' '.join(command)} failed:\n{done.stdout[-4000:]}")
