@@ -10,7 +10,7 @@ place.
 from collections.abc import Callable
 
 from amaranth.back import verilog
-from amaranth.hdl import ClockSignal, Elaboratable, Fragment, Instance, ResetSignal
+from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal
 from amaranth.lib import wiring
 
 __all__ = ["ModuleLibrary", "shared", "to_verilog"]
@@ -23,30 +23,31 @@ class ModuleLibrary:
         self.components: dict[str, wiring.Component] = {}
 
 
-class _Reference(Elaboratable):
-    def __init__(self, name: str, component: wiring.Component):
-        self._name = name
-        self._component = component
-
-    def elaborate(self, platform):
-        if self._name not in platform.components:
-            platform.components[self._name] = self._component
-        ports = {"i_clk": ClockSignal(), "i_rst": ResetSignal()}
-        for path, member, value in self._component.signature.flatten(self._component):
-            prefix = "i" if member.flow is wiring.In else "o"
-            ports[f"{prefix}_{'__'.join(map(str, path))}"] = value
-        return Instance(self._name, **ports)
-
-
-def shared(name: str, component: wiring.Component, platform) -> wiring.Component | Elaboratable:
-    """Return what to add as a submodule for `component`, whose ports are then used as usual.
+def shared(m: Module, name: str, module: str, build: Callable[[], wiring.Component], platform):
+    """Add a submodule that may occur many times, and return the object that carries its ports.
 
     Arguments:
-        name: Verilog name; equal names must mean equal modules, so it spells the component's parameters.
-        component: a component with a `sync` domain.
+        m: the module to add it to.
+        name: name of this instance.
+        module: Verilog name of its module; equal names must mean equal modules, so it spells the parameters.
+        build: makes the component, which has a `sync` domain; called once for each module name, or without a library
+            once for each instance.
         platform: what `elaborate` was given.
     """
-    return _Reference(name, component) if isinstance(platform, ModuleLibrary) else component
+    if not isinstance(platform, ModuleLibrary):
+        component = build()
+        m.submodules[name] = component
+        return component
+    if module not in platform.components:
+        platform.components[module] = build()
+    signature = platform.components[module].signature
+    ports = signature.create(path=(name,))
+    connections = {"i_clk": ClockSignal(), "i_rst": ResetSignal()}
+    for path, member, value in signature.flatten(ports):
+        prefix = "i" if member.flow == wiring.In else "o"
+        connections[f"{prefix}_{'__'.join(map(str, path))}"] = value
+    m.submodules[name] = Instance(module, **connections)
+    return ports
 
 
 def to_verilog(name: str, component: wiring.Component, progress: Callable[[str], None] = lambda module: None) -> str:
@@ -61,12 +62,6 @@ def to_verilog(name: str, component: wiring.Component, progress: Callable[[str],
     while pending:
         module, top = pending.popitem()
         progress(module)
-        done[module] = verilog.convert(
-            Fragment.get(top, library),
-            name=module,
-            ports=[Value for _, _, Value in top.signature.flatten(top)],
-            emit_src=False,
-            strip_internal_attrs=True,
-        )
+        done[module] = verilog.convert(top, module, library, emit_src=False, strip_internal_attrs=True)
         pending.update((n, c) for n, c in library.components.items() if n not in done)
     return "\n".join(done[module] for module in reversed(done))

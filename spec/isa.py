@@ -21,7 +21,7 @@ MULTIPLY_MOVING = 2
 
 TENSOR_FIELDS: tuple[tuple[str, int], ...] = (
     ("opcode", 2),
-    ("format", 4),
+    ("dtype", 4),
     ("half", 1),
     ("transpose", 1),
     ("accumulate", 1),
@@ -72,7 +72,7 @@ class _Tensor:
     def encode(self) -> int:
         """Return the instruction word."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        values |= {"opcode": self.opcode, "format": self.format.code}
+        values |= {"opcode": self.opcode, "dtype": self.format.code}
         word = shift = 0
         for name, width in TENSOR_FIELDS:
             word |= int(values.get(name, 0)) << shift

@@ -4,6 +4,8 @@ Moving operands enter each row from the left and pass a tile a cycle; partial su
 `mac_latency` cycles. The caller skews the rows (`row_skew`) and aligns the columns again (`column_skew`).
 """
 
+from functools import partial
+
 from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -62,11 +64,6 @@ class Block(wiring.Component):
         self.row_ports = tuple(inputs)
         super().__init__(ports)
 
-    @property
-    def module(self) -> str:
-        """Name of its Verilog module."""
-        return f"block_{self.rows}x{sum(self.widths)}_of_{self.tiles}_latency{self.mac_latency}"
-
     def elaborate(self, platform):
         m = Module()
         sums = list(self.acc)
@@ -74,9 +71,9 @@ class Block(wiring.Component):
             inputs = {name: getattr(self, name)[row] for name in self.row_ports}
             first = 0
             for index, width in enumerate(self.widths):
-                tile = Tile(width, self.tiles, self.mac_latency)
-                name = f"tile_{width}_of_{self.tiles}_latency{self.mac_latency}"
-                m.submodules[f"tile_{row}_{index}"] = shared(name, tile, platform)
+                module = f"tile_{width}_of_{self.tiles}_latency{self.mac_latency}"
+                build = partial(Tile, width, self.tiles, self.mac_latency)
+                tile = shared(m, f"tile_{row}_{index}", module, build, platform)
                 columns = slice(first, first + width)
                 for port_name, value in inputs.items():
                     m.d.comb += [p.eq(v) for p, v in _pairs(getattr(tile, port_name), value)]
@@ -140,9 +137,11 @@ class Array(wiring.Component):
             inputs = {name: getattr(self, name)[top : top + rows] for name in self.row_ports}
             first = 0
             for left in range(0, len(widths), BLOCK_TILES):
-                block = Block(rows, widths[left : left + BLOCK_TILES], len(widths), config.mac_latency)
-                m.submodules[f"block_{top}_{first}"] = shared(block.module, block, platform)
-                columns = slice(first, first + sum(block.widths))
+                block_widths = widths[left : left + BLOCK_TILES]
+                columns = slice(first, first + sum(block_widths))
+                module = f"block_{rows}x{sum(block_widths)}_of_{len(widths)}_latency{config.mac_latency}"
+                build = partial(Block, rows, block_widths, len(widths), config.mac_latency)
+                block = shared(m, f"block_{top}_{first}", module, build, platform)
                 for name, values in inputs.items():
                     m.d.comb += [p.eq(v) for p, v in _pairs(getattr(block, name), values)]
                 m.d.comb += [p.eq(v) for p, v in zip(block.acc, sums[columns], strict=True)]

@@ -4,16 +4,19 @@ A partition reads a word, adds the column sum to it and writes it back, one per 
 Overwriting is adding to the neutral element, which is -0 in FP32: x + -0 is x for every x, both zeros included.
 """
 
-from amaranth import Module, Mux, Signal, unsigned
+from functools import partial
+
+from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hdl.arith.add import Fp32Adder
 from hdl.arith.integer import IntoInt
+from hdl.hierarchy import shared
 from spec.config import PSUM_BANKS, PSUM_WORDS
 
-__all__ = ["PSUM_ADDRESS", "PsumPartition", "PsumWrite"]
+__all__ = ["PSUM_ADDRESS", "PsumBlock", "PsumPartition", "PsumWrite"]
 
 PSUM_ADDRESS = unsigned((PSUM_BANKS * PSUM_WORDS - 1).bit_length())
 """Word address in a partition: the bank above the word in the bank."""
@@ -62,11 +65,6 @@ class PsumPartition(wiring.Component):
         """Return the cycles between two uses of a word: one to read, the addition, one to write."""
         return add_latency + 2
 
-    @property
-    def module(self) -> str:
-        """Name of its Verilog module."""
-        return f"psum_partition_latency{self.add_latency}"
-
     def elaborate(self, platform):
         m = Module()
         m.submodules.banks = banks = Memory(shape=32, depth=PSUM_BANKS * PSUM_WORDS, init=[])
@@ -98,4 +96,44 @@ class PsumPartition(wiring.Component):
             write.data.eq(Mux(stage.integer, integer_sum, add.out)),
             write.en.eq(valid),
         ]
+        return m
+
+
+class PsumBlock(wiring.Component):
+    """Some partitions side by side, which the simulator compiles once.
+
+    Arguments:
+        partitions: how many.
+        add_latency: pipeline stages of the adders.
+
+    Ports: those of :class:`PsumPartition`; `valid` has a bit, `sums` and `read_data` 32 bits, for each partition.
+    """
+
+    def __init__(self, partitions: int, add_latency: int):
+        self.partitions = partitions
+        self.add_latency = add_latency
+        super().__init__(
+            {
+                "valid": In(partitions),
+                "write": In(PsumWrite),
+                "sums": In(32 * partitions),
+                "read_address": In(PSUM_ADDRESS),
+                "read_data": Out(32 * partitions),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        read = []
+        for index in range(self.partitions):
+            build = partial(PsumPartition, self.add_latency)
+            partition = shared(m, f"partition{index}", f"psum_partition_latency{self.add_latency}", build, platform)
+            m.d.comb += [
+                partition.valid.eq(self.valid[index]),
+                partition.write.eq(self.write),
+                partition.sum.eq(self.sums.word_select(index, 32)),
+                partition.read_address.eq(self.read_address),
+            ]
+            read.append(partition.read_data)
+        m.d.comb += self.read_data.eq(Cat(*read))
         return m

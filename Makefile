@@ -1,0 +1,66 @@
+# A thin layer over `python -m tb`: it makes the virtual environment and hands the variables on.
+# `make help` lists everything.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/complete
+TB = $(BIN)/python -m tb
+
+# Processes that `make test` runs at once; a full-size build needs up to 4 GiB, so more than two is a choice.
+JOBS ?= 2
+
+# Every NAME=VALUE of make's command line that is meant for a TEST, each quoted for the shell. The environment does not
+# count: a shell that happens to export M or SEED changes nothing, and a misspelt name is refused instead of ignored.
+OURS := TEST PYTHON JOBS ARGS
+NAMES = $(filter-out $(OURS),$(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(word))))))
+VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
+
+.DEFAULT_GOAL := help
+.PHONY: help sim waves verilog test lint format bench doctor lock clean
+# One recipe at a time, whatever -j says: what is parallel inside knows its own limits.
+.NOTPARALLEL:
+
+help: $(READY) ## this list
+	@$(TB) help
+
+sim: $(READY) ## run a TEST in a simulator and compare every result bit for bit: make sim TEST=matmul [NAME=VALUE ...]
+	@$(TB) sim '$(TEST)' $(VARIABLES)
+
+waves: $(READY) ## open the latest waveform of a TEST in GTKWave: make waves TEST=matmul
+	@$(TB) waves '$(TEST)' $(VARIABLES)
+
+verilog: $(READY) ## export Verilog for other tools: make verilog PRESET=full
+	@$(TB) verilog $(VARIABLES)
+
+test: lint ## lint, then all tests but the slow ones; ARGS="-k matmul" selects, ARGS="-m slow" runs the slow ones
+	@$(BIN)/python -m pytest -n $(JOBS) -m 'not slow' $(ARGS)
+
+lint: $(READY) ## check style and layout
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet . || { echo "layout differs from ruff's: run make format" >&2; exit 1; }
+
+format: $(READY) ## lay the code out and sort imports
+	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format .
+
+bench: $(READY) ## measure build times, speed and utilisation
+	@$(TB) bench $(VARIABLES)
+
+doctor: $(READY) ## what is installed, what is missing, and the command that installs it
+	@$(TB) doctor
+
+lock: $(READY) ## resolve the dependencies of pyproject.toml again, into requirements.lock
+	@$(BIN)/python tb/environment.py lock requirements.lock
+
+clean: ## remove everything generated; the virtual environment stays (rm -r .venv removes that)
+	@rm -rf sim_build .pytest_cache .ruff_cache .hypothesis
+
+# PYTHON=/path/to/python names the interpreter; otherwise the first of these that is new enough makes the environment.
+PYTHONS := $(or $(PYTHON),python3 python3.13 python3.12 python3.11)
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+
+$(READY): requirements.lock tb/environment.py
+	@for python in $(PYTHONS); do \
+	    if $$python -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then exec $$python tb/environment.py $(VENV) requirements.lock; fi; \
+	done; \
+	echo "Error: Python 3.11 or newer is missing (looked for: $(PYTHONS)); install it: apt install python3 python3-venv" >&2; \
+	exit 1

@@ -1,0 +1,259 @@
+"""The tensor engine: instructions in, results in PSUM.
+
+    instructions -> dispatch -> loader -> [stationary memory] -> edge -> skew -> array -> column skew -> PSUM
+                             -> mover  -> [moving memory]     -> edge -> skew ->
+
+The array never stalls: a column that cannot be issued leaves a bubble. All control travels beside the data, so that
+every event meets every processing element in the order of issue.
+"""
+
+from functools import partial
+
+from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import In, Out
+
+from hdl.hierarchy import shared
+from hdl.memory.port import ReadPort
+from hdl.tensor.array import Array, row_skew, tile_count
+from hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS, Edge
+from hdl.tensor.instruction import Opcode, TensorInstruction
+from hdl.tensor.loader import Loader
+from hdl.tensor.mover import Move, Mover
+from hdl.tensor.psum import PSUM_ADDRESS, PsumBlock, PsumPartition, PsumWrite
+from hdl.tensor.skew import DelayLine
+from spec.config import LOAD_COLUMNS, Config
+
+__all__ = ["Counters", "TensorEngine"]
+
+EDGE_ROWS = 8
+"""Rows of one edge module: as many as an array block has."""
+
+PSUM_BLOCK = 32
+"""Partitions of one PSUM module."""
+
+
+class Counters(data.Struct):
+    """Counts since reset, in cycles unless said otherwise.
+
+    busy: cycles with an instruction waiting or in flight. columns: moving columns issued. macs: multiply-accumulates of
+    present rows and written columns. loads: load steps. wait_*: cycles in which the next column could not be issued
+    because its weights were still loading (weights), the memory stalled (operand), or the PSUM word that it adds to was
+    still being written (psum).
+    """
+
+    busy: unsigned(48)
+    columns: unsigned(48)
+    macs: unsigned(48)
+    loads: unsigned(48)
+    wait_weights: unsigned(48)
+    wait_operand: unsigned(48)
+    wait_psum: unsigned(48)
+
+
+class TensorEngine(wiring.Component):
+    """Executes the tensor instructions of `spec.isa` in order; loads run beside the multiplication before them.
+
+    Arguments:
+        config: the machine's parameters.
+
+    Ports:
+        instructions: a stream of :data:`TensorInstruction`.
+        stationary, moving: read ports of the operand memory.
+        psum_address, psum_data: reads one PSUM word of every partition; data a cycle later, partition 0 lowest.
+        retired: the last word of a MultiplyMoving is written and can be read. One pulse each, in order.
+        illegal: an instruction with an unknown opcode was dropped.
+        busy: an instruction is waiting or in flight.
+        counters: :class:`Counters`.
+    """
+
+    def __init__(self, config: Config):
+        self.config = config
+        super().__init__(
+            {
+                "instructions": In(stream.Signature(TensorInstruction)),
+                "stationary": Out(ReadPort(config.rows, STATIONARY_BITS)),
+                "moving": Out(ReadPort(config.rows, MOVING_BITS)),
+                "psum_address": In(PSUM_ADDRESS),
+                "psum_data": Out(32 * config.columns),
+                "retired": Out(1),
+                "illegal": Out(1),
+                "busy": Out(1),
+                "counters": Out(Counters),
+            }
+        )
+
+    INPUT_LATENCY = ReadPort.LATENCY + Edge.LATENCY
+    """Cycles from the issue of a column to its operand at row 0 of the array."""
+
+    @staticmethod
+    def sum_latency(config: Config) -> int:
+        """Return the cycles from the issue of a column to its sums at PSUM, the last tile's skew included."""
+        return TensorEngine.INPUT_LATENCY + config.rows * config.mac_latency + tile_count(config.columns) - 1
+
+    @staticmethod
+    def latency(config: Config) -> int:
+        """Return the cycles from the issue of a column to when its PSUM words can be read."""
+        return TensorEngine.sum_latency(config) - 1 + PsumPartition.spacing_of(config.add_latency)
+
+    def elaborate(self, platform):
+        m = Module()
+        config = self.config
+        m.submodules.loader = loader = Loader(config)
+        m.submodules.mover = mover = Mover(config)
+        m.submodules.array = array = Array(config)
+        wiring.connect(m, loader.memory, wiring.flipped(self.stationary))
+        wiring.connect(m, mover.memory, wiring.flipped(self.moving))
+        self._dispatch(m, loader, mover)
+        self._edge(m, loader, mover, array, platform)
+        self._psum(m, mover, array, platform)
+        self._count(m, loader, mover)
+        return m
+
+    def _dispatch(self, m, loader, mover):
+        """Sort instructions into the two queues; two places each, so that a load is found behind two multiplications."""
+        m.submodules.load_queue = load_queue = SyncFIFO(width=TensorInstruction.size, depth=2)
+        m.submodules.move_queue = move_queue = SyncFIFO(width=Move.as_shape().size, depth=2)
+        instruction = self.instructions.payload
+        is_load, is_move = Signal(), Signal()
+        loaded = Signal()  # the shadow weights are complete
+        pending = Signal()  # weights were loaded that no MultiplyMoving has made active yet
+        superseded = Signal()
+        move = Signal(Move)
+        m.d.comb += [
+            is_load.eq(instruction.opcode == Opcode.LOAD_STATIONARY),
+            is_move.eq(instruction.opcode == Opcode.MULTIPLY_MOVING),
+            # A second load before any multiplication replaces the first, once that one is finished.
+            superseded.eq(pending & ~loaded),
+            load_queue.w_data.eq(instruction),
+            load_queue.w_en.eq(self.instructions.valid & is_load & ~superseded),
+            move.instruction.eq(instruction),
+            move.swap.eq(pending),
+            move_queue.w_data.eq(move),
+            move_queue.w_en.eq(self.instructions.valid & is_move),
+            self.instructions.ready.eq(
+                Mux(is_load, load_queue.w_rdy & ~superseded, Mux(is_move, move_queue.w_rdy, 1))
+            ),
+            self.illegal.eq(self.instructions.valid & ~is_load & ~is_move),
+            loader.i.payload.eq(load_queue.r_data),
+            loader.i.valid.eq(load_queue.r_rdy),
+            load_queue.r_en.eq(loader.i.ready),
+            mover.i.payload.eq(move_queue.r_data),
+            mover.i.valid.eq(move_queue.r_rdy),
+            move_queue.r_en.eq(mover.i.ready),
+            loader.start_allowed.eq(~loaded),
+            mover.weights_loaded.eq(loaded),
+        ]
+        with m.If(self.instructions.valid & self.instructions.ready):
+            with m.If(is_load):
+                m.d.sync += pending.eq(1)
+                with m.If(pending):
+                    m.d.sync += loaded.eq(0)
+            with m.Elif(is_move):
+                m.d.sync += pending.eq(0)
+        with m.If(loader.done):
+            m.d.sync += loaded.eq(1)
+        with m.Elif(mover.swapped):
+            m.d.sync += loaded.eq(0)
+
+    def _edge(self, m, loader, mover, array, platform):
+        """Decode the words of all rows and skew them; control goes the same way as the data."""
+        config = self.config
+
+        def registered(name, value):
+            register = Signal.like(value, name=name, reset_less=True)
+            m.d.sync += register.eq(value)
+            return register
+
+        def valid(name, value):
+            for cycle in range(self.INPUT_LATENCY):
+                register = Signal(name=f"{name}{cycle}")
+                m.d.sync += register.eq(value)
+                value = register
+            return value
+
+        # The words arrive a cycle after their request, and the edge registers them and what belongs to them.
+        column = registered("column", mover.column)
+        step = registered("step", loader.step)
+        at_row0 = registered("column_at_row0", column)
+        distance = registered("distance_at_row0", step.distance)
+        swap = valid("swap", mover.column_valid & mover.column.swap)
+        load = valid("load", loader.step_valid)
+        m.d.comb += array.identity.eq(at_row0.identity)
+
+        for first in range(0, config.rows, EDGE_ROWS):
+            rows = range(first, min(first + EDGE_ROWS, config.rows))
+            edge = shared(m, f"edge{first}", f"edge_{len(rows)}", partial(Edge, len(rows)), platform)
+            m.d.comb += [
+                edge.moving.eq(column.element),
+                edge.stationary.eq(step.element),
+                edge.moving_present.eq(Cat(column.k > row for row in rows)),
+                edge.stationary_present.eq(Cat(step.k > row for row in rows)),
+            ]
+            for index, row in enumerate(rows):
+                m.d.comb += [
+                    edge.moving_words[index].eq(self.moving.data.word_select(row, MOVING_BITS)),
+                    edge.stationary_words[index].eq(self.stationary.data.word_select(row, STATIONARY_BITS)),
+                ]
+                events = Cat(edge.moving_out[index], swap, load, distance, *edge.weights_out[index])
+                m.submodules[f"row_skew{row}"] = line = DelayLine(len(events), row_skew(config, row))
+                m.d.comb += [
+                    line.i.eq(events),
+                    Cat(
+                        array.moving[row], array.swap[row], array.load[row], array.distance[row], *array.weights[row]
+                    ).eq(line.o),
+                ]
+
+    def _psum(self, m, mover, array, platform):
+        """Align the columns again and add them to PSUM, where their control arrives a cycle before them."""
+        config = self.config
+        tiles = tile_count(config.columns)
+        control = Cat(mover.column_valid, mover.column.write, mover.column.m)
+        m.submodules.control_line = line = DelayLine(len(control), self.sum_latency(config) - 1)
+        write_valid, write, partitions = Signal(), Signal(PsumWrite), Signal.like(mover.column.m)
+        m.d.comb += [line.i.eq(control), Cat(write_valid, write, partitions).eq(line.o)]
+
+        sums = []
+        for tile in range(tiles):
+            columns = array.sums[tile * LOAD_COLUMNS : (tile + 1) * LOAD_COLUMNS]
+            line = DelayLine(32 * len(columns), tiles - 1 - tile)
+            m.submodules[f"column_skew{tile}"] = line
+            m.d.comb += line.i.eq(Cat(*columns))
+            sums += [line.o.word_select(column, 32) for column in range(len(columns))]
+
+        read = []
+        for first in range(0, config.columns, PSUM_BLOCK):
+            count = min(PSUM_BLOCK, config.columns - first)
+            name = f"psum_{count}_latency{config.add_latency}"
+            psum = shared(m, f"psum{first}", name, partial(PsumBlock, count, config.add_latency), platform)
+            m.d.comb += [
+                psum.valid.eq(Cat(write_valid & (partitions > first + index) for index in range(count))),
+                psum.write.eq(write),
+                psum.sums.eq(Cat(*sums[first : first + count])),
+                psum.read_address.eq(self.psum_address),
+            ]
+            read.append(psum.read_data)
+        m.d.comb += self.psum_data.eq(Cat(*read))
+
+        m.submodules.retire_line = line = DelayLine(1, self.latency(config))
+        m.d.comb += [line.i.eq(mover.column_valid & mover.column.last), self.retired.eq(line.o)]
+
+    def _count(self, m, loader, mover):
+        in_flight = Signal(range(self.latency(self.config) + 2))
+        m.d.sync += in_flight.eq(in_flight + (mover.column_valid & mover.column.last) - self.retired)
+        m.d.comb += self.busy.eq(~loader.idle | ~mover.idle | (in_flight != 0) | self.instructions.valid)
+        counters = self.counters
+        macs = Signal(22)
+        m.d.comb += macs.eq(mover.column.k * mover.column.m)
+        for counter, happens in (
+            (counters.busy, self.busy),
+            (counters.columns, mover.column_valid),
+            (counters.loads, loader.step_valid),
+            (counters.wait_weights, mover.wait_weights),
+            (counters.wait_operand, mover.wait_operand),
+            (counters.wait_psum, mover.wait_psum),
+        ):
+            m.d.sync += counter.eq(counter + happens)
+        with m.If(mover.column_valid):
+            m.d.sync += counters.macs.eq(counters.macs + macs)

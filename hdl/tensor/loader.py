@@ -1,0 +1,92 @@
+"""The loader: turns a LoadStationary into load steps, `LOAD_COLUMNS` columns a cycle."""
+
+from amaranth import Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.memory.port import ReadPort
+from hdl.tensor.array import tile_count
+from hdl.tensor.edge import STATIONARY_BITS, Element
+from hdl.tensor.instruction import TensorInstruction, element_size
+from spec.config import LOAD_COLUMNS, Config
+
+__all__ = ["Loader", "LoadStepControl"]
+
+
+class LoadStepControl(data.StructLayout):
+    """What accompanies the words of a load step: how to read them, the rows that take part, the tile to reach."""
+
+    def __init__(self, config: Config):
+        tiles = tile_count(config.columns)
+        super().__init__(
+            {"element": Element, "k": unsigned(11), "distance": unsigned(max(1, (tiles - 1).bit_length()))}
+        )
+
+
+class Loader(wiring.Component):
+    """Executes LoadStationary, one at a time.
+
+    Arguments:
+        config: the machine's parameters.
+
+    Ports:
+        i: instructions.
+        memory: the stationary read port.
+        step_valid, step: a step whose words arrive `ReadPort.LATENCY` cycles later.
+        start_allowed: the shadow weights may be overwritten.
+        done: the last step of an instruction is issued.
+        waiting: an instruction waits for `start_allowed`. stalled: a step waits for the memory.
+        idle: no instruction is being executed or waits.
+
+    One step per cycle, in the order of the tiles.
+    """
+
+    def __init__(self, config: Config):
+        self.config = config
+        super().__init__(
+            {
+                "i": In(stream.Signature(TensorInstruction)),
+                "memory": Out(ReadPort(config.rows, STATIONARY_BITS)),
+                "step_valid": Out(1),
+                "step": Out(LoadStepControl(config)),
+                "start_allowed": In(1),
+                "done": Out(1),
+                "waiting": Out(1),
+                "stalled": Out(1),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        instruction = self.i.payload
+        size = element_size(m, "size", instruction.dtype)
+        distance = Signal.like(self.step.distance)
+        address = Signal.like(self.memory.address)
+        running, fire, last = Signal(), Signal(), Signal()
+        tiles = (instruction.m + (LOAD_COLUMNS - 1)) >> LOAD_COLUMNS.bit_length() - 1
+        m.d.comb += [
+            address.eq(instruction.address + ((distance * LOAD_COLUMNS) << size)),
+            self.memory.valid.eq(self.i.valid & (running | self.start_allowed)),
+            # The memory knows whole words; the edge picks the elements.
+            self.memory.address.eq(address & ~(STATIONARY_BITS // 8 - 1)),
+            fire.eq(self.memory.valid & self.memory.ready),
+            last.eq(distance == tiles - 1),
+            self.step_valid.eq(fire),
+            self.step.distance.eq(distance),
+            self.step.k.eq(instruction.k),
+            self.step.element.offset.eq(address),
+            self.step.element.size.eq(size),
+            self.step.element.dtype.eq(instruction.dtype),
+            self.step.element.half.eq(instruction.half),
+            # A zero half contributes nothing, lest it meet an infinity in the other operand and make a NaN.
+            self.step.element.skip_zero.eq(instruction.half),
+            self.i.ready.eq(fire & last),
+            self.done.eq(fire & last),
+            self.waiting.eq(self.i.valid & ~running & ~self.start_allowed),
+            self.stalled.eq(self.memory.valid & ~self.memory.ready),
+            self.idle.eq(~self.i.valid),
+        ]
+        with m.If(fire):
+            m.d.sync += [running.eq(~last), distance.eq(Mux(last, 0, distance + 1))]
+        return m

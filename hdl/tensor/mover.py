@@ -1,0 +1,132 @@
+"""The mover: turns a MultiplyMoving into moving columns, one a cycle."""
+
+from amaranth import Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.arith.formats import FormatCode
+from hdl.memory.port import ReadPort
+from hdl.tensor.edge import MOVING_BITS, Element
+from hdl.tensor.instruction import TensorInstruction, element_size
+from hdl.tensor.psum import PSUM_ADDRESS, PsumPartition, PsumWrite
+from spec.config import Config
+
+__all__ = ["ColumnControl", "Move", "Mover"]
+
+
+class Move(data.Struct):
+    """A MultiplyMoving on its way to the mover; `swap` says that the weights loaded before it become active."""
+
+    instruction: TensorInstruction
+    swap: unsigned(1)
+
+
+class ColumnControl(data.Struct):
+    """What accompanies a moving column: how to read it, rows, swap and start of its sums, and its place in PSUM.
+
+    m: partitions that are written. last: the instruction's last column.
+    """
+
+    element: Element
+    k: unsigned(11)
+    swap: unsigned(1)
+    identity: unsigned(1)
+    write: PsumWrite
+    m: unsigned(11)
+    last: unsigned(1)
+
+
+class Mover(wiring.Component):
+    """Executes MultiplyMoving, back to back without a bubble.
+
+    Arguments:
+        config: the machine's parameters.
+
+    Ports:
+        i: instructions, each with its `swap`.
+        memory: the moving read port.
+        column_valid, column: a column whose words arrive `ReadPort.LATENCY` cycles later.
+        weights_loaded: the shadow weights are complete. swapped: they become active with this cycle's column.
+        wait_weights, wait_operand, wait_psum: a column waits for the weights, for the memory, or because its PSUM
+            word, which it adds to, is still being written.
+        idle: no instruction is being executed or waits.
+
+    One column per cycle.
+    """
+
+    def __init__(self, config: Config):
+        self.config = config
+        super().__init__(
+            {
+                "i": In(stream.Signature(Move)),
+                "memory": Out(ReadPort(config.rows, MOVING_BITS)),
+                "column_valid": Out(1),
+                "column": Out(ColumnControl),
+                "weights_loaded": In(1),
+                "swapped": Out(1),
+                "wait_weights": Out(1),
+                "wait_operand": Out(1),
+                "wait_psum": Out(1),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        instruction = self.i.payload.instruction
+        size = element_size(m, "size", instruction.dtype)
+        index = Signal.like(instruction.n)
+        offset = Signal.like(self.memory.address)
+        address = Signal.like(self.memory.address)
+        word = Signal(PSUM_ADDRESS)
+        fire, last, swap = Signal(), Signal(), Signal()
+        m.d.comb += [
+            address.eq(instruction.address + offset),
+            word.eq(instruction.psum + index),
+            last.eq(index == instruction.n - 1),
+            swap.eq(self.i.payload.swap & (index == 0)),
+        ]
+
+        # A word that is added to must have been written. The words still on their way are the last few issued.
+        in_flight = Signal()
+        busy_word, busy = word, fire
+        for cycle in range(1, PsumPartition.spacing_of(self.config.add_latency)):
+            issued_word, issued = Signal.like(word, name=f"word{cycle}"), Signal(name=f"issued{cycle}")
+            m.d.sync += [issued_word.eq(busy_word), issued.eq(busy)]
+            with m.If(issued & (issued_word == word) & instruction.accumulate):
+                m.d.comb += in_flight.eq(1)
+            busy_word, busy = issued_word, issued
+
+        m.d.comb += [
+            self.wait_weights.eq(self.i.valid & swap & ~self.weights_loaded),
+            self.wait_psum.eq(self.i.valid & in_flight & ~self.wait_weights),
+            self.memory.valid.eq(self.i.valid & ~self.wait_weights & ~in_flight),
+            self.wait_operand.eq(self.memory.valid & ~self.memory.ready),
+            # The memory knows whole words; the edge picks the element.
+            self.memory.address.eq(address & ~(MOVING_BITS // 8 - 1)),
+            fire.eq(self.memory.valid & self.memory.ready),
+            self.swapped.eq(fire & swap),
+            self.i.ready.eq(fire & last),
+            self.idle.eq(~self.i.valid),
+            self.column_valid.eq(fire),
+            self.column.element.offset.eq(address),
+            self.column.element.size.eq(size),
+            self.column.element.dtype.eq(instruction.dtype),
+            self.column.element.half.eq(instruction.half),
+            # Zeros of an identity, and zero halves, contribute nothing: they must not make a NaN of an infinity.
+            self.column.element.skip_zero.eq(instruction.half | instruction.transpose),
+            self.column.k.eq(instruction.k),
+            self.column.swap.eq(swap),
+            self.column.identity.eq(instruction.transpose),
+            self.column.write.address.eq(word),
+            self.column.write.accumulate.eq(instruction.accumulate),
+            self.column.write.integer.eq(instruction.dtype == FormatCode.INT8),
+            self.column.m.eq(instruction.m),
+            self.column.last.eq(last),
+        ]
+        with m.If(fire):
+            m.d.sync += [
+                index.eq(Mux(last, 0, index + 1)),
+                offset.eq(Mux(last, 0, offset + instruction.stride)),
+            ]
+        return m

@@ -1,0 +1,154 @@
+"""What a TEST reports: a small table for people, a JSON record for programs, and progress while one waits."""
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+__all__ = ["Report", "progress", "terminal"]
+
+RESULTS = Path(__file__).resolve().parent.parent / "sim_build" / "results"
+"""Where the JSON records go."""
+
+
+PLAIN_WIDTH = 120
+"""Columns of output that goes into a file or a pipe, which has no width of its own."""
+
+
+def terminal(*, stderr: bool = False) -> Console:
+    """Return where to print: as wide as the terminal, or plain text."""
+    console = Console(stderr=stderr, highlight=False)
+    if not console.is_terminal:
+        console.width = PLAIN_WIDTH
+    return console
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """The outcome of one TEST.
+
+    Arguments:
+        test: name of the TEST.
+        label: what tells this run's record from others of the same TEST, such as "full-bf16-512x512x512".
+        settings: the values of the variables it ran with.
+        compared: how many results were compared with the golden model's; a run that compared none has failed.
+        mismatches: how many of them differed in any bit.
+        cycles: clock cycles it took, None where cycles mean nothing.
+        ideal_cycles: cycles it would have taken had no unit ever waited, None with `cycles`.
+        extra: further lines of the table, in order, by their heading; JSON values.
+        failures: other reasons why the run has failed, a sentence each.
+    """
+
+    test: str
+    label: str
+    settings: Mapping[str, object]
+    compared: int
+    mismatches: int
+    cycles: int | None = None
+    ideal_cycles: int | None = None
+    extra: Mapping[str, object] = field(default_factory=dict)
+    failures: tuple[str, ...] = ()
+
+    @property
+    def utilisation(self) -> float | None:
+        """Ideal cycles over cycles; None where cycles mean nothing."""
+        return self.ideal_cycles / self.cycles if self.cycles and self.ideal_cycles is not None else None
+
+    @property
+    def bit_exact(self) -> bool:
+        """Whether something was compared and nothing differed."""
+        return self.compared > 0 and self.mismatches == 0
+
+    @property
+    def problems(self) -> list[str]:
+        """Why the run has failed, a sentence each; empty if it passed."""
+        problems = list(self.failures)
+        if self.compared == 0:
+            problems.append("nothing was compared")
+        if self.mismatches:
+            problems.append(f"{self.mismatches} of {self.compared} results differ from the golden model")
+        return problems
+
+    @property
+    def exit_status(self) -> int:
+        """0 if the run passed, 1 if it failed."""
+        return 1 if self.problems else 0
+
+    def as_json(self) -> dict[str, object]:
+        """Return the record that `write` stores."""
+        return {
+            "test": self.test,
+            "settings": dict(self.settings),
+            "cycles": self.cycles,
+            "ideal_cycles": self.ideal_cycles,
+            "utilisation": self.utilisation,
+            "compared": self.compared,
+            "mismatches": self.mismatches,
+            "bit_exact": self.bit_exact,
+            **self.extra,
+            "problems": self.problems,
+            "exit_status": self.exit_status,
+        }
+
+    def write(self, directory: Path = RESULTS) -> Path:
+        """Store the record as `<directory>/<test>-<label>.json`, whole or not at all, and return its path."""
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / f"{self.test}-{self.label}.json"
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        unfinished.write_text(json.dumps(self.as_json(), indent=2) + "\n")
+        unfinished.replace(path)
+        return path
+
+    def show(self, console: Console | None = None) -> None:
+        """Print the table, and the verdict under it."""
+        console = console or terminal()
+        rows = list(self._rows())
+        width = max(len(heading) for heading, _ in rows)
+        for heading, value in rows:
+            console.print(f"{heading:{width}}  {value}", markup=False, soft_wrap=True)
+        for problem in self.problems:
+            console.print(f"FAILED: {problem}", style="red", markup=False)
+        if not self.problems:
+            console.print("PASSED", style="green")
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        yield "test", self.test
+        yield "settings", " ".join(f"{name}={value}" for name, value in self.settings.items() if value is not None)
+        if self.cycles is not None:
+            yield "cycles", f"{self.cycles:,}"
+        if self.utilisation is not None:
+            yield "ideal cycles", f"{self.ideal_cycles:,}"
+            yield "utilisation", f"{self.utilisation:.1%}"
+        for heading, value in self.extra.items():
+            yield heading.replace("_", " "), _readable(value)
+        yield "compared", f"{self.compared:,}"
+        yield "bit-exact", "yes" if self.bit_exact else "no"
+
+
+def _readable(value: object) -> str:
+    """Return a value of `Report.extra` as people write it."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_readable(part)}" for name, part in value.items())
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+@contextmanager
+def progress(text: str) -> Iterator[None]:
+    """Show on stderr that a long step is under way: a spinner on a terminal, two plain lines elsewhere."""
+    console = terminal(stderr=True)
+    started = time.monotonic()
+    if console.is_terminal:
+        columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+        with Progress(*columns, console=console, transient=True) as display:
+            display.add_task(text)
+            yield
+    else:
+        console.print(f"{text} ...", markup=False)
+        yield
+    console.print(f"{text}: {time.monotonic() - started:.1f} s", markup=False)

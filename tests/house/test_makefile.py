@@ -1,0 +1,46 @@
+"""The Makefile: hands every variable of its command line on, and no other."""
+
+import os
+import shlex
+import subprocess
+
+import pytest
+
+from tb.overview import MAKEFILE
+
+
+def dry_run(*words: str, **environment: str) -> str:
+    """Return the last command that make would execute."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    finished = subprocess.run(
+        ["make", "--dry-run", "--old-file=.venv/complete", *words],
+        cwd=MAKEFILE.parent,
+        env={**inherited, **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "words, arguments",
+    [
+        (["sim", "TEST=mac"], ["sim", "mac"]),
+        (["sim", "TEST=mac", "M=8", "NONSENSE=1"], ["sim", "mac", "M=8", "NONSENSE=1"]),
+        (["sim", "TEST=mac", "VECTORS=a b.txt"], ["sim", "mac", "VECTORS=a b.txt"]),
+        (["sim", "TEST=mac", "VECTORS=it's"], ["sim", "mac", "VECTORS=it's"]),
+        (["sim", "TEST=a; b"], ["sim", "a; b"]),
+        (["verilog", "PRESET=full"], ["verilog", "PRESET=full"]),
+        (["-j4", "waves", "TEST=mac", "PYTHON=python3"], ["waves", "mac"]),
+    ],
+)
+def test_variables_are_handed_on(words, arguments):
+    python, *rest = shlex.split(dry_run(*words))
+    assert python == ".venv/bin/python"
+    # make hands its variables on in an order of its own.
+    assert sorted(rest) == sorted(["-m", "tb", *arguments])
+
+
+def test_variables_of_the_environment_are_not():
+    assert shlex.split(dry_run("sim", "TEST=mac", M="8", SEED="3")) == [".venv/bin/python", "-m", "tb", "sim", "mac"]
