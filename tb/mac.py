@@ -32,7 +32,7 @@ class MacUnit(Playable):
     """What one processing element and its two edge decoders compute: fp32(acc + x * w) of storage words.
 
     Arguments:
-        mac_latency: of :class:`Mac`; the operands' registers behind the decoders add one cycle.
+        mac_latency: of :class:`Mac`, which registers `acc` where the decoded operands are registered here.
 
     Ports:
         word: format, x, w, acc. result: FP32.
@@ -40,13 +40,11 @@ class MacUnit(Playable):
 
     def __init__(self, mac_latency: int):
         self.mac = Mac(mac_latency)
-        super().__init__(WORD, 1 + self.mac.latency)
+        super().__init__(WORD, self.mac.latency)
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.mac = mac = self.mac
-        acc = Signal(32)
-        m.d.sync += acc.eq(self.word.acc)
         for port, name in ((mac.x, "x"), (mac.w, "w")):
             m.submodules[f"decode_{name}"] = decoder = EdgeDecoder()
             operand = Signal(Operand, name=f"operand_{name}")
@@ -57,7 +55,7 @@ class MacUnit(Playable):
                 port.eq(operand),
             ]
             m.d.sync += operand.eq(decoder.out)
-        m.d.comb += [mac.acc.eq(acc), self.result.eq(mac.out)]
+        m.d.comb += [mac.acc.eq(self.word.acc), self.result.eq(mac.out)]
         self.delay_valid(m)
         return m
 

@@ -14,15 +14,14 @@ from amaranth import Signal
 from amaranth.back import verilog
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 
 from tb import simulation
+from tb.clock import PERIOD_NS, start_clock
 from tb.report import progress
 
 __all__ = ["Playable", "pack", "play", "player_design"]
 
-_PERIOD_NS = 10
 _TEMPLATE = Path(__file__).with_name("player.v")
 _NAME = "player"
 
@@ -101,7 +100,7 @@ def player_design(unit: Playable, mutate: Callable[[str], str] | None = None) ->
     if mutate is not None:
         text = mutate(text)
     width = unit.layout.size
-    return simulation.Design(_NAME, f"`define UNIT {name}\n`define WIDTH {width}\n{_TEMPLATE.read_text()}\n{text}")
+    return simulation.Design(_NAME, f"`define UNIT {name}\n`define WIDTH {width}\n{_TEMPLATE.read_text()}\n{text}", clock="clk")
 
 
 def play(
@@ -140,7 +139,7 @@ def play(
                 __name__,
                 run_dir=directory,
                 plusargs=plusargs,
-                timeout_ns=(2 * count + 1000) * _PERIOD_NS,
+                timeout_ns=(2 * count + 1000) * PERIOD_NS,
             )
         digits = _VALUES[np.frombuffer(results.read_bytes(), np.uint8).reshape(-1, 9)[:, :8]]
     unknown = (digits > 15).any(axis=1)
@@ -152,6 +151,5 @@ def play(
 @cocotb.test(timeout_time=int(os.environ.get(simulation.TIMEOUT_VARIABLE, 1_000_000)), timeout_unit="ns")
 async def play_cases(dut):
     """Give the player its clock until it has played everything."""
-    # Nothing else writes to the design, so the clock need not be a Python coroutine.
-    Clock(dut.clk, _PERIOD_NS, unit="ns", impl="gpi").start()
+    start_clock(dut)
     await RisingEdge(dut.done)

@@ -73,11 +73,17 @@ class Design:
         top: name of the top-level module.
         verilog: text of all modules.
         hier_blocks: modules that Verilator builds once, apart, because they are instantiated many times.
+        kept: patterns of modules whose instances Verilator keeps apart instead of merging them into what is around
+            them: code that works on a small part of the state at a time is the faster one.
+        clock: the top-level input that Verilator's main program drives; None leaves the clock to the test, as Icarus
+            does in any case (see `tb.clock`).
     """
 
     top: str
     verilog: str
     hier_blocks: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    clock: str | None = None
 
 
 @dataclass(frozen=True)
@@ -145,6 +151,8 @@ def _fingerprint(design: Design, sim: str, waves: bool) -> str:
         "top": design.top,
         "verilog": design.verilog,
         "hier_blocks": design.hier_blocks,
+        "kept": design.kept,
+        "clock": design.clock,
         "waves": waves,
         "timescale": TIMESCALE,
         "cocotb": importlib.metadata.version("cocotb"),
@@ -152,7 +160,7 @@ def _fingerprint(design: Design, sim: str, waves: bool) -> str:
     }
     if sim == "verilator":
         parts["tool"] = _toolchain()
-        parts["main"] = verilator.MAIN.read_text()
+        parts["main"] = (verilator.MAIN if design.clock is None else verilator.CLOCKED_MAIN).read_text()
     else:
         parts["tool"] = TOOLS["iverilog"].locate()
     return _hash(parts)
@@ -178,12 +186,14 @@ def _compile(design: Design, sim: str, waves: bool, directory: Path) -> None:
     if design.hier_blocks and sim == "verilator":
         sources.insert(0, unfinished / "blocks.vlt")
         lines = [f'hier_block -module "{module}"\n' for module in design.hier_blocks]
+        lines += [f'no_inline -module "{pattern}"\n' for pattern in design.kept]
         sources[0].write_text("`verilator_config\n" + "".join(lines))
 
     runner = _runner(sim)
     runner.record_waves = waves
     if sim == "verilator":
         runner.hierarchical = bool(design.hier_blocks)
+        runner.clock = design.clock
         runner.toolchain = _toolchain()
     log = unfinished / "build.log"
     try:

@@ -6,10 +6,13 @@ knows the right answers: the same cases serve the golden model, its oracles and 
 
 import numpy as np
 
-from golden.arith import decode, operand, storage_dtype
+from golden.arith import decode, operand, round_fp32, storage_dtype
 from spec.formats import FP32, Format
 
-__all__ = ["add_cases", "mac_cases", "random_codes", "random_fp32", "round_cases", "special_codes", "special_fp32"]
+__all__ = [
+    "add_cases", "mac_cases", "ordinary_codes", "random_codes", "random_fp32", "round_cases", "special_codes",
+    "special_fp32",
+]  # fmt: skip
 
 SIGNS = np.array([0, 1 << 31], np.uint32)
 SPECIAL_WORDS = (0, 1, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
@@ -68,6 +71,14 @@ def random_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
         uniform &= -1 << fmt.padding_bits
     codes = np.where(rng.random(n) < 0.1, rng.choice(special_codes(fmt), n), uniform)
     return codes.astype(storage_dtype(fmt))
+
+
+def ordinary_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
+    """Return n codes of `fmt` near 1, of either sign, in its storage type; of an integer format any."""
+    if not fmt.is_float:
+        return rng.integers(0, 1 << fmt.bits, n, np.int64).astype(storage_dtype(fmt))
+    values = rng.standard_normal(n).astype(np.float32).view(np.uint32)
+    return round_fp32(values, fmt, "rne", None)
 
 
 def mac_cases(

@@ -30,6 +30,7 @@ module tensor (
     reg [`ROWS*32-1:0]   moving       [0:`MOVING_DEPTH-1];
 
     reg [8*1024-1:0] path;
+    reg [31:0] noise_program, noise_stationary, noise_moving;
     integer instruction_count, drain_count, stationary_count, moving_count, results, limit, stall, seed;
 
     initial begin
@@ -58,20 +59,16 @@ module tensor (
         if (results == 0) $fatal(1, "cannot open the file of results");
         if (!$value$plusargs("stall=%d", stall)) stall = 0;
         if (!$value$plusargs("seed=%d", seed)) seed = 1;
+        // Three independent generators decide who pauses; none may start at 0.
+        noise_program = seed * 32'h9e3779b1 + 32'd1;
+        noise_stationary = seed * 32'h85ebca77 + 32'd2;
+        noise_moving = seed * 32'hc2b2ae3d + 32'd3;
     end
 
     reg [3:0] reset = 4'hf;
     wire rst = reset[0];
     always @(posedge clk) reset <= reset >> 1;
 
-    // Three independent 32-bit xorshift generators decide who pauses.
-    reg [31:0] noise_program, noise_stationary, noise_moving;
-    initial begin
-        #0;
-        noise_program = seed * 32'h9e3779b1 + 32'd1;
-        noise_stationary = seed * 32'h85ebca77 + 32'd2;
-        noise_moving = seed * 32'hc2b2ae3d + 32'd3;
-    end
     function [31:0] xorshift(input [31:0] x);
         reg [31:0] y;
         begin

@@ -21,6 +21,7 @@ from cocotb_tools import runner
 from tb.process import SimulatorProcess
 
 __all__ = [
+    "CLOCKED_MAIN",
     "EXECUTABLE",
     "MAIN",
     "OPT_FAST",
@@ -35,7 +36,10 @@ MINIMUM_VERSION = (5, 36)
 """The oldest Verilator that cocotb 2.1 works with."""
 
 MAIN: Path = cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp"
-"""The C++ program around the model: its `main` owns the simulation loop."""
+"""The C++ program around a model whose clock comes from the cocotb test: its `main` owns the simulation loop."""
+
+CLOCKED_MAIN = Path(__file__).with_name("verilator_main.cpp")
+"""The same for a model whose clock is driven by `main` itself, which is faster."""
 
 OPT_FAST = "-O3"
 """What the C++ compiler is told for the code that runs every cycle."""
@@ -146,6 +150,7 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
 
     Attributes:
         hierarchical: whether a control file names blocks that are built once and instantiated many times.
+        clock: the top-level input that the main program drives; None leaves the clock to the test.
         toolchain: a name that changes with the versions of Verilator and of the compiler.
     """
 
@@ -179,7 +184,8 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
                 os.path.join("..", EXECUTABLE),
                 "-LDFLAGS",
                 f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator",
-                str(MAIN),
+                *([] if self.clock is None else ["-CFLAGS", f"-DCLOCK={self.clock}"]),
+                str(MAIN if self.clock is None else CLOCKED_MAIN),
                 *(str(source.value) for source in self._sources),
             ]
         ]

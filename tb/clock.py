@@ -1,0 +1,15 @@
+"""The clock of a bench: Python never sits in the cycle."""
+
+import cocotb
+from cocotb.clock import Clock
+
+__all__ = ["PERIOD_NS", "start_clock"]
+
+PERIOD_NS = 2
+"""Clock period in simulated nanoseconds."""
+
+
+def start_clock(dut) -> None:
+    """Start the clock on `dut.clk`, unless the simulator's main program drives it already (Verilator)."""
+    if "verilator" not in cocotb.SIM_NAME.lower():
+        Clock(dut.clk, PERIOD_NS, unit="ns", impl="gpi").start()

@@ -1,0 +1,147 @@
+"""Runs programs of the tensor engine in bulk: files in, files out, Python waits for one edge (see `tb/tensor.v`)."""
+
+import json
+import os
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import cocotb
+import numpy as np
+from cocotb.triggers import RisingEdge
+
+from hdl.hierarchy import to_verilog
+from hdl.tensor.engine import TensorEngine
+from kernels.matmul import MEMORY_BYTES, Program
+from spec.config import Config
+from spec.isa import TENSOR_BITS
+from tb import simulation
+from tb.clock import PERIOD_NS, start_clock
+from tb.report import progress
+
+__all__ = ["COUNTERS", "PROGRAM_DEPTH", "Outcome", "design", "run_program"]
+
+_TEMPLATE = Path(__file__).with_suffix(".v")
+
+PROGRAM_DEPTH = 1 << 18
+"""Instructions, and drains, that a program may have."""
+
+COUNTERS = ("cycles", "busy", "columns", "macs", "loads", "wait_weights", "wait_operand", "wait_psum")
+"""What the harness counts; see :class:`hdl.tensor.engine.Counters`. cycles: from the first instruction to the last
+PSUM word written."""
+
+
+@dataclass
+class Outcome:
+    """What became of a program: PSUM words read, uint32 of shape [words, partitions], and the counters."""
+
+    words: np.ndarray
+    counters: dict[str, int] = field(default_factory=dict)
+
+
+@lru_cache(maxsize=4)
+def design(config: Config) -> simulation.Design:
+    """Return the engine of `config` in its harness."""
+    modules: list[str] = []
+    with progress(f"elaborating {config.rows} x {config.columns}"):
+        text = to_verilog("tensor_engine", TensorEngine(config), modules.append)
+    defines = {
+        "ROWS": config.rows,
+        "COLUMNS": config.columns,
+        "INSTRUCTION": TENSOR_BITS,
+        "PROGRAM_DEPTH": PROGRAM_DEPTH,
+        "STATIONARY_DEPTH": MEMORY_BYTES // 16,
+        "MOVING_DEPTH": MEMORY_BYTES // 4,
+    }
+    head = "".join(f"`define {name} {value}\n" for name, value in defines.items())
+    blocks = tuple(name for name in modules if name.startswith(("block_", "edge_", "psum_")) and "partition" not in name)
+    return simulation.Design("tensor", f"{head}{_TEMPLATE.read_text()}\n{text}", blocks, kept=("tile_*",), clock="clk")
+
+
+def _hex_lines(memory: np.ndarray, width: int) -> str:
+    """Return operand memory, uint8 [rows, bytes], as one hexadecimal word of `width` bytes per row for each address."""
+    rows, size = memory.shape
+    padded = np.zeros((rows, -(-size // width) * width), np.uint8)
+    padded[:, :size] = memory
+    # Row 0 is the least significant, and so is a row's first byte: reversed, the words read as they are printed.
+    words = padded.reshape(rows, -1, width).transpose(1, 0, 2).reshape(-1, rows * width)[:, ::-1]
+    return "\n".join(word.tobytes().hex() for word in words) + "\n"
+
+
+def run_program(
+    built: simulation.Build, program: Program, config: Config, *, stall: int = 0, seed: int = 1, waves: Path | None = None
+) -> Outcome:
+    """Run `program` on a build of `design(config)`.
+
+    Arguments:
+        built: the build.
+        program: instructions, operands and what to read back.
+        config: the machine's parameters.
+        stall: every stream pauses in so many of 256 cycles, at random.
+        seed: of the pauses.
+        waves: where to move the recorded waveform.
+
+    Raises:
+        SimulationFailed: if the engine does not finish in time, or drops an instruction.
+    """
+    if max(len(program.steps), len(program.drains)) > PROGRAM_DEPTH:
+        raise ValueError(f"a program must have at most {PROGRAM_DEPTH} instructions, not {len(program.steps)}")
+    for step in program.steps:
+        step.instruction.check(config)
+    digits = -(-TENSOR_BITS // 4)
+    files = {
+        "instructions": "".join(
+            f"{step.drains << TENSOR_BITS | step.instruction.encode():0{digits + 8}x}\n" for step in program.steps
+        ),
+        "drains": "".join(f"{d.moves:08x}{d.psum:04x}{d.words:04x}\n" for d in program.drains),
+        "stationary": _hex_lines(program.stationary, 16),
+        "moving": _hex_lines(program.moving, 4),
+    }
+    work = sum(getattr(step.instruction, "n", config.columns) + 64 for step in program.steps)
+    limit = int((work + sum(d.words for d in program.drains)) * 3 * 256 / (256 - stall)) + 10 * TensorEngine.latency(
+        config
+    )
+    with simulation.run_directory("tensor") as directory:
+        results, counters = directory / "results.hex", directory / "counters.json"
+        plusargs = [f"+results={results.resolve()}", f"+limit={limit}", f"+stall={stall}", f"+seed={seed}"]
+        for name, text in files.items():
+            path = directory / f"{name}.hex"
+            path.write_text(text)
+            plusargs += [f"+{name}={path.resolve()}", f"+{name}_count={text.count(chr(10))}"]
+        simulation.run(
+            built,
+            __name__,
+            run_dir=directory,
+            plusargs=plusargs,
+            env={"COUNTERS": str(counters.resolve())},
+            timeout_ns=(limit + 100) * PERIOD_NS,
+        )
+        if waves is not None:
+            waves.parent.mkdir(parents=True, exist_ok=True)
+            (directory / "waves.vcd").replace(waves)
+        outcome = Outcome(_read_words(results, config.columns), json.loads(counters.read_text()))
+    expected = sum(d.words for d in program.drains)
+    if len(outcome.words) != expected:
+        raise simulation.SimulationFailed(f"the engine delivered {len(outcome.words)} PSUM words, not {expected}")
+    return outcome
+
+
+def _read_words(path: Path, columns: int) -> np.ndarray:
+    """Return the PSUM words that the harness wrote, uint32 of shape [words, partitions]."""
+    text = path.read_bytes().decode()
+    if set(text) - set("0123456789abcdef\n"):
+        raise simulation.SimulationFailed("the engine delivered PSUM words with unknown bits")
+    words = np.frombuffer(bytes.fromhex(text), ">u4").reshape(-1, columns)
+    return words[:, ::-1].astype(np.uint32)
+
+
+@cocotb.test(timeout_time=int(os.environ.get(simulation.TIMEOUT_VARIABLE, 1_000_000)), timeout_unit="ns")
+async def run_to_end(dut):
+    """Let the engine run until all results are written, and store its counters."""
+    start_clock(dut)
+    await RisingEdge(dut.done)
+    assert not int(dut.timeout.value), "the engine did not finish: it waits for something that does not come"
+    assert not int(dut.illegal.value), "the engine dropped an instruction with an unknown opcode"
+    Path(os.environ["COUNTERS"]).write_text(json.dumps({name: int(getattr(dut, name).value) for name in COUNTERS}))
+
+
