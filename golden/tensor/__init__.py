@@ -1,0 +1,13 @@
+"""The tensor engine as equations: column sums of the array, their accumulation in PSUM, and whole matrix products.
+
+Every function is exact to the bit. Operands are codes of a format of `spec.formats.MATMUL_FORMATS`, results PSUM words.
+"""
+
+from golden.tensor.engine import TensorEngine
+from golden.tensor.kernel import column_sums, column_sums_equation
+from golden.tensor.operand import array_operand
+from golden.tensor.product import PASSES, accumulate, matmul
+
+__all__ = [
+    "PASSES", "TensorEngine", "accumulate", "array_operand", "column_sums", "column_sums_equation", "matmul",
+]  # fmt: skip

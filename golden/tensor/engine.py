@@ -1,0 +1,101 @@
+"""The tensor engine as an interpreter of its instructions, without time: what is in PSUM after each of them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from golden.arith import storage_dtype
+from golden.tensor.kernel import column_sums
+from golden.tensor.operand import array_operand
+from golden.tensor.product import accumulate
+from spec.config import PSUM_BANKS, PSUM_WORDS, Config
+from spec.formats import INT8
+from spec.isa import LoadStationary, MultiplyMoving, TensorInstruction
+
+__all__ = ["TensorEngine"]
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """A loaded stationary operand: instruction, values and presence [k, m]."""
+
+    instruction: LoadStationary
+    values: np.ndarray
+    present: np.ndarray | None
+
+
+class TensorEngine:
+    """Executes tensor instructions one after the other.
+
+    Arguments:
+        config: the machine's parameters.
+
+    Attributes:
+        psum: uint32 [columns, PSUM_BANKS * PSUM_WORDS], zero at first; FP32 patterns, or INT32 where INT8 was
+            multiplied. May be written.
+    """
+
+    def __init__(self, config: Config):
+        self.config = config
+        self.psum = np.zeros((config.columns, PSUM_BANKS * PSUM_WORDS), np.uint32)
+        self._shadow: _Weights | None = None
+
+    def execute(self, instruction: TensorInstruction, stationary_memory, moving_memory) -> None:
+        """Execute one instruction.
+
+        A LoadStationary fills the shadow registers, replacing what an earlier one left there; a MultiplyMoving works
+        with what was loaded last.
+
+        Arguments:
+            instruction: a LoadStationary or MultiplyMoving.
+            stationary_memory, moving_memory: uint8 [rows, bytes], the bytes of each partition; elements are
+                little-endian. Each instruction reads its own, so the other may be None.
+
+        Raises:
+            TypeError: if `instruction` is neither.
+            ValueError: if `config` cannot execute it; if it reads beyond the memory; if a MultiplyMoving comes before
+                any LoadStationary, uses more columns than the last one filled, or multiplies INT8 with another format.
+        """
+        if not isinstance(instruction, TensorInstruction):
+            raise TypeError(f"instruction must be a LoadStationary or MultiplyMoving, not {instruction!r}")
+        instruction.check(self.config)
+        if isinstance(instruction, LoadStationary):
+            self._load(instruction, stationary_memory)
+        else:
+            self._multiply(instruction, moving_memory)
+
+    def _load(self, load: LoadStationary, memory) -> None:
+        codes = _elements(load, memory, load.m, load.format.bits // 8)
+        self._shadow = _Weights(load, *array_operand(codes, load.format, load.half))
+
+    def _multiply(self, multiply: MultiplyMoving, memory) -> None:
+        weights = self._shadow
+        if weights is None:
+            raise ValueError(f"a MultiplyMoving must come after a LoadStationary, not first: {multiply!r}")
+        if multiply.m > weights.instruction.m:
+            raise ValueError(f"m must be at most {weights.instruction.m}, as was loaded, not {multiply.m!r}")
+        if multiply.format == INT8 and weights.instruction.format != INT8:
+            raise ValueError(f"stationary format must be int8 for int8, not {weights.instruction.format.name!r}")
+        codes = _elements(multiply, memory, multiply.n, multiply.stride)
+        moving, present = array_operand(codes, multiply.format, multiply.half, skip_zero=multiply.transpose)
+        k, m = min(multiply.k, weights.instruction.k), multiply.m
+        sums = column_sums(
+            weights.values[:k, :m],
+            moving[:k],
+            stationary_present=None if weights.present is None else weights.present[:k, :m],
+            moving_present=None if present is None else present[:k],
+            init=-0.0 if multiply.transpose else 0.0,
+        )
+        words = self.psum[:m, multiply.psum : multiply.psum + multiply.n]
+        words[:] = accumulate(words if multiply.accumulate else None, sums, multiply.integer)
+
+
+def _elements(instruction: TensorInstruction, memory, count: int, stride: int) -> np.ndarray:
+    """Return the codes [k, count] that an instruction reads, `stride` bytes from one to the next."""
+    size = instruction.format.bits // 8
+    rows, length = memory.shape
+    end = instruction.address + (count - 1) * stride + size
+    if instruction.k > rows or end > length:
+        raise ValueError(f"memory must have {instruction.k} rows of {end} bytes or more, not {memory.shape!r}")
+    words = memory[: instruction.k, : length - length % size].view(storage_dtype(instruction.format).newbyteorder("<"))
+    return words[:, instruction.address // size + stride // size * np.arange(count)]
