@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -10,14 +11,13 @@ import cocotb
 import numpy as np
 from cocotb.triggers import RisingEdge
 
-from hdl.hierarchy import to_verilog
 from hdl.tensor.engine import TensorEngine
 from kernels.matmul import MEMORY_BYTES, Program
 from spec.config import Config
 from spec.isa import TENSOR_BITS
 from tb import simulation
 from tb.clock import PERIOD_NS, start_clock
-from tb.report import progress
+from tb.elaboration import engine_verilog
 
 __all__ = ["COUNTERS", "PROGRAM_DEPTH", "Outcome", "design", "run_program"]
 
@@ -42,9 +42,7 @@ class Outcome:
 @lru_cache(maxsize=4)
 def design(config: Config) -> simulation.Design:
     """Return the engine of `config` in its harness."""
-    modules: list[str] = []
-    with progress(f"elaborating {config.rows} x {config.columns}"):
-        text = to_verilog("tensor_engine", TensorEngine(config), modules.append)
+    text = engine_verilog(config)
     defines = {
         "ROWS": config.rows,
         "COLUMNS": config.columns,
@@ -54,8 +52,14 @@ def design(config: Config) -> simulation.Design:
         "MOVING_DEPTH": MEMORY_BYTES // 4,
     }
     head = "".join(f"`define {name} {value}\n" for name, value in defines.items())
-    blocks = tuple(name for name in modules if name.startswith(("block_", "edge_", "psum_")) and "partition" not in name)
-    return simulation.Design("tensor", f"{head}{_TEMPLATE.read_text()}\n{text}", blocks, kept=("tile_*",), clock="clk")
+    modules = re.findall(r"^module (\w+)", text, re.MULTILINE)
+    return simulation.Design(
+        "tensor",
+        f"{head}{_TEMPLATE.read_text()}\n{text}",
+        hier_blocks=tuple(name for name in modules if name.startswith(("block_", "edge_", "psum_"))),
+        kept=tuple(name for name in modules if name.startswith("tile_")),
+        clock="clk",
+    )
 
 
 def _hex_lines(memory: np.ndarray, width: int) -> str:

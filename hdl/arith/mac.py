@@ -14,7 +14,7 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.operand import OPERAND_BIAS, SIGNIFICAND_BITS, Operand
+from hdl.arith.operand import OPERAND_BIAS, Operand
 from hdl.arith.pipeline import Pipeline
 from spec.formats import FP32
 
@@ -87,38 +87,31 @@ class Mac(wiring.Component):
             m.d.comb += signal.eq(value)
             return signal
 
+        absent = (x.nan & x.inf) | (w.nan & w.inf)
         product = let("product", x.significand * w.significand)
         product_exponent = let("product_exponent", x.exponent + w.exponent)
-        product_sign = let("product_sign", x.sign ^ w.sign)
-        nan = x.nan | w.nan
-        inf = x.inf | w.inf
-        absent = (x.nan & x.inf) | (w.nan & w.inf)
-        nan, inf, absent, product, product_exponent, product_sign, acc = cut(
+        # An absent product is a zero of the accumulator's sign, the one number that changes no accumulator.
+        product_sign = let("product_sign", Mux(absent, acc[31], x.sign ^ w.sign))
+        infinite = let("infinite", (x.inf | w.inf) & ~absent)
+        invalid = let("invalid", (x.nan | w.nan | ((x.inf | w.inf) & (product == 0))) & ~absent)
+        product, product_exponent, product_sign, infinite, invalid, acc = cut(
             "multiply",
-            nan=nan,
-            inf=inf,
-            absent=absent,
             product=product,
             product_exponent=product_exponent,
             product_sign=product_sign,
+            infinite=infinite,
+            invalid=invalid,
             acc=acc,
         )
 
         # Everything that is not a finite number goes around the adder.
         field = acc[FRACTION_BITS:31]
-        acc_special = field == 0xFF
         subtract = let("subtract", product_sign ^ acc[31])
-        special = let("special", nan | inf | acc_special)
+        acc_special = let("acc_special", field == 0xFF)
         acc_nan = acc_special & (acc[:FRACTION_BITS] != 0)
-        invalid = nan | (inf & ((product == 0) | (acc_special & subtract)))
-        special_result = let(
-            "special_result",
-            Mux(
-                acc_nan | (invalid & ~absent),
-                FP32.nan,
-                Mux(inf & ~absent, Cat(Const(FP32.infinity, 31), product_sign), acc),
-            ),
-        )
+        inf = let("inf", infinite | acc_special)
+        nan = let("nan", invalid | acc_nan | (infinite & acc_special & subtract))
+        inf_sign = let("inf_sign", Mux(infinite, product_sign, acc[31]))
 
         # Align: the number with the smaller exponent moves right, its lost bits gather in the sticky bit.
         hidden = let("hidden", field != 0)
@@ -137,7 +130,7 @@ class Mac(wiring.Component):
         sign = let("sign", product_sign ^ (acc_larger & subtract))
         aligned = let("aligned", Cat(shifted[0] | (lost != 0), shifted[1:]))
         zero_sign = product_sign & acc[31]
-        big, aligned, subtract, sign, zero_sign, reference, special, special_result = cut(
+        big, aligned, subtract, sign, zero_sign, reference, inf, nan, inf_sign = cut(
             "align",
             big=big,
             aligned=aligned,
@@ -145,8 +138,9 @@ class Mac(wiring.Component):
             sign=sign,
             zero_sign=zero_sign,
             reference=reference,
-            special=special,
-            special_result=special_result,
+            inf=inf,
+            nan=nan,
+            inf_sign=inf_sign,
         )
 
         total = let(
@@ -156,15 +150,16 @@ class Mac(wiring.Component):
         )
         negative = let("negative", total[-1])
         size = let("size", (total[:-1] ^ negative.replicate(len(total) - 1)) + negative, len(total) - 1)
-        size, negative, sign, zero_sign, reference, special, special_result = cut(
+        size, negative, sign, zero_sign, reference, inf, nan, inf_sign = cut(
             "add",
             size=size,
             negative=negative,
             sign=sign,
             zero_sign=zero_sign,
             reference=reference,
-            special=special,
-            special_result=special_result,
+            inf=inf,
+            nan=nan,
+            inf_sign=inf_sign,
         )
 
         # Normalise, but never below the exponent of a subnormal: the sentinel stops the count there.
@@ -174,18 +169,20 @@ class Mac(wiring.Component):
         exponent = let("exponent", reference - zeros, 11)
         is_zero = size == 0
         result_sign = Mux(is_zero, zero_sign, sign ^ negative)
-        normal, exponent, is_zero, result_sign, special, special_result = cut(
+        normal, exponent, is_zero, result_sign, inf, nan, inf_sign = cut(
             "normalise",
             normal=normal,
             exponent=exponent,
             is_zero=is_zero,
             result_sign=result_sign,
-            special=special,
-            special_result=special_result,
+            inf=inf,
+            nan=nan,
+            inf_sign=inf_sign,
         )
 
         up = normal[GUARD_BITS] & ((normal[:GUARD_BITS] != 0) | normal[GUARD_BITS + 1])
         packed = let("packed", Cat(Const(0, FRACTION_BITS), exponent[:8]) + normal[GUARD_BITS + 1 :] + up, 31)
         finite = Mux(exponent >= 0xFE, FP32.infinity, packed) & ~is_zero.replicate(31)
-        m.d.comb += self.out.eq(Mux(special, special_result, Cat(finite, result_sign)))
+        special_result = Mux(nan, FP32.nan, Cat(Const(FP32.infinity, 31), inf_sign))
+        m.d.comb += self.out.eq(Mux(inf | nan, special_result, Cat(finite, result_sign)))
         return m

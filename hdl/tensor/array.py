@@ -6,12 +6,12 @@ Moving operands enter each row from the left and pass a tile a cycle; partial su
 
 from functools import partial
 
-from amaranth import Module, Mux, Signal
-from amaranth.lib import wiring
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.hierarchy import shared
-from hdl.tensor.tile import Tile, row_inputs
+from hdl.tensor.tile import RowEvents, Tile
 from spec.config import LOAD_COLUMNS, Config
 
 __all__ = ["Array", "Block", "row_skew", "tile_count"]
@@ -37,6 +37,21 @@ def _widths(columns: int) -> list[int]:
     return [min(LOAD_COLUMNS, columns - first) for first in range(0, columns, LOAD_COLUMNS)]
 
 
+_SCALARS = ("moving", "swap", "load", "distance")
+
+
+def _entering(tile: Tile, events, suffix: str = ""):
+    """Yield each event port of a tile (or with suffix "_out" of its outputs) and the field of `events` it belongs to."""
+    yield from ((getattr(tile, name + suffix), getattr(events, name)) for name in _SCALARS)
+    yield from ((port, events.weights[index]) for index, port in enumerate(getattr(tile, "weights" + suffix)))
+
+
+def _between(left: Tile, right: Tile):
+    """Yield each event port of a tile and the output of its left neighbour that drives it."""
+    yield from ((getattr(right, name), getattr(left, f"{name}_out")) for name in _SCALARS)
+    yield from zip(right.weights, left.weights_out, strict=True)
+
+
 class Block(wiring.Component):
     """A rectangle of tiles.
 
@@ -46,8 +61,8 @@ class Block(wiring.Component):
         tiles: tiles of the array's whole row.
         mac_latency: pipeline stages of a multiply-accumulate.
 
-    Ports:
-        <input>0.. and <input>_out0..: for each row, the ports of :func:`row_inputs`.
+    Ports, few and wide, as each costs time at the boundary of a block that is compiled apart:
+        events, events_out: for each row what enters its first tile (:class:`RowEvents`) and what leaves its last.
         acc, out: partial sums at the top and at the bottom, FP32 for each column.
     """
 
@@ -56,44 +71,29 @@ class Block(wiring.Component):
         self.widths = widths
         self.tiles = tiles
         self.mac_latency = mac_latency
-        inputs = row_inputs(tiles)
-        ports = {"acc": In(32).array(sum(widths)), "out": Out(32).array(sum(widths))}
-        for name, member in inputs.items():
-            ports[name] = member.array(rows)
-            ports[f"{name}_out"] = member.flip().array(rows)
-        self.row_ports = tuple(inputs)
-        super().__init__(ports)
+        events = data.ArrayLayout(RowEvents(tiles), rows)
+        sums = data.ArrayLayout(32, sum(widths))
+        super().__init__({"events": In(events), "events_out": Out(events), "acc": In(sums), "out": Out(sums)})
 
     def elaborate(self, platform):
         m = Module()
-        sums = list(self.acc)
+        sums = [self.acc[column] for column in range(sum(self.widths))]
         for row in range(self.rows):
-            inputs = {name: getattr(self, name)[row] for name in self.row_ports}
             first = 0
             for index, width in enumerate(self.widths):
                 module = f"tile_{width}_of_{self.tiles}_latency{self.mac_latency}"
                 build = partial(Tile, width, self.tiles, self.mac_latency)
                 tile = shared(m, f"tile_{row}_{index}", module, build, platform)
+                pairs = _entering(tile, self.events[row]) if index == 0 else _between(left, tile)
+                m.d.comb += [port.eq(value) for port, value in pairs]
                 columns = slice(first, first + width)
-                for port_name, value in inputs.items():
-                    m.d.comb += [p.eq(v) for p, v in _pairs(getattr(tile, port_name), value)]
-                m.d.comb += [p.eq(v) for p, v in zip(tile.acc, sums[columns], strict=True)]
+                m.d.comb += [port.eq(value) for port, value in zip(tile.acc, sums[columns], strict=True)]
                 sums[columns] = tile.out
-                inputs = {name: getattr(tile, f"{name}_out") for name in self.row_ports}
+                left = tile
                 first += width
-            for port_name, value in inputs.items():
-                m.d.comb += [p.eq(v) for p, v in _pairs(getattr(self, f"{port_name}_out")[row], value)]
-        m.d.comb += [port.eq(value) for port, value in zip(self.out, sums, strict=True)]
+            m.d.comb += [value.eq(port) for port, value in _entering(left, self.events_out[row], "_out")]
+        m.d.comb += [self.out[column].eq(value) for column, value in enumerate(sums)]
         return m
-
-
-def _pairs(port, value):
-    """Yield the signals of two ports of the same shape, arrays opened."""
-    if isinstance(port, (list, tuple)):
-        for p, v in zip(port, value, strict=True):
-            yield from _pairs(p, v)
-    else:
-        yield port, value
 
 
 class Array(wiring.Component):
@@ -103,20 +103,22 @@ class Array(wiring.Component):
         config: the machine's parameters.
 
     Ports:
-        moving, swap, load, distance, weights: for each row, the inputs of its first tile (:func:`row_inputs`), row r
-            `row_skew(config, r)` cycles behind row 0.
+        events: for each row what enters its first tile (:class:`RowEvents`), row r `row_skew(config, r)` cycles behind
+            row 0.
         identity: with a moving operand at row 0, starts its column sums at -0, the neutral element of addition, in
             place of +0; a transpose needs it to keep the sign of zeros.
-        sums: FP32 for each column; those of tile g follow the operand at row 0 after
-            rows * mac_latency + g cycles.
+        sums: FP32 for each column; those of tile g follow the operand at row 0 after rows * mac_latency + g cycles.
     """
 
     def __init__(self, config: Config):
         self.config = config
-        inputs = row_inputs(tile_count(config.columns))
-        self.row_ports = tuple(inputs)
-        ports = {name: member.array(config.rows) for name, member in inputs.items()}
-        super().__init__(ports | {"identity": In(1), "sums": Out(32).array(config.columns)})
+        super().__init__(
+            {
+                "events": In(data.ArrayLayout(RowEvents(tile_count(config.columns)), config.rows)),
+                "identity": In(1),
+                "sums": Out(data.ArrayLayout(32, config.columns)),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -134,7 +136,7 @@ class Array(wiring.Component):
 
         for top in range(0, config.rows, BLOCK_ROWS):
             rows = min(BLOCK_ROWS, config.rows - top)
-            inputs = {name: getattr(self, name)[top : top + rows] for name in self.row_ports}
+            events = Cat(self.events[row] for row in range(top, top + rows))
             first = 0
             for left in range(0, len(widths), BLOCK_TILES):
                 block_widths = widths[left : left + BLOCK_TILES]
@@ -142,11 +144,12 @@ class Array(wiring.Component):
                 module = f"block_{rows}x{sum(block_widths)}_of_{len(widths)}_latency{config.mac_latency}"
                 build = partial(Block, rows, block_widths, len(widths), config.mac_latency)
                 block = shared(m, f"block_{top}_{first}", module, build, platform)
-                for name, values in inputs.items():
-                    m.d.comb += [p.eq(v) for p, v in _pairs(getattr(block, name), values)]
-                m.d.comb += [p.eq(v) for p, v in zip(block.acc, sums[columns], strict=True)]
-                sums[columns] = block.out
-                inputs = {name: getattr(block, f"{name}_out") for name in self.row_ports}
+                m.d.comb += [
+                    block.events.as_value().eq(events),
+                    block.acc.as_value().eq(Cat(*sums[columns])),
+                ]
+                sums[columns] = [block.out[column] for column in range(sum(block_widths))]
+                events = block.events_out.as_value()
                 first = columns.stop
-        m.d.comb += [p.eq(v) for p, v in zip(self.sums, sums, strict=True)]
+        m.d.comb += self.sums.as_value().eq(Cat(*sums))
         return m

@@ -198,12 +198,7 @@ class TensorEngine(wiring.Component):
                 ]
                 events = Cat(edge.moving_out[index], swap, load, distance, *edge.weights_out[index])
                 m.submodules[f"row_skew{row}"] = line = DelayLine(len(events), row_skew(config, row))
-                m.d.comb += [
-                    line.i.eq(events),
-                    Cat(
-                        array.moving[row], array.swap[row], array.load[row], array.distance[row], *array.weights[row]
-                    ).eq(line.o),
-                ]
+                m.d.comb += [line.i.eq(events), array.events[row].eq(line.o)]
 
     def _psum(self, m, mover, array, platform):
         """Align the columns again and add them to PSUM, where their control arrives a cycle before them."""
@@ -216,11 +211,11 @@ class TensorEngine(wiring.Component):
 
         sums = []
         for tile in range(tiles):
-            columns = array.sums[tile * LOAD_COLUMNS : (tile + 1) * LOAD_COLUMNS]
-            line = DelayLine(32 * len(columns), tiles - 1 - tile)
+            columns = array.sums.as_value()[32 * LOAD_COLUMNS * tile : 32 * LOAD_COLUMNS * (tile + 1)]
+            line = DelayLine(len(columns), tiles - 1 - tile)
             m.submodules[f"column_skew{tile}"] = line
-            m.d.comb += line.i.eq(Cat(*columns))
-            sums += [line.o.word_select(column, 32) for column in range(len(columns))]
+            m.d.comb += line.i.eq(columns)
+            sums.append(line.o)
 
         read = []
         for first in range(0, config.columns, PSUM_BLOCK):
@@ -230,7 +225,7 @@ class TensorEngine(wiring.Component):
             m.d.comb += [
                 psum.valid.eq(Cat(write_valid & (partitions > first + index) for index in range(count))),
                 psum.write.eq(write),
-                psum.sums.eq(Cat(*sums[first : first + count])),
+                psum.sums.eq(Cat(*sums)[32 * first : 32 * (first + count)]),
                 psum.read_address.eq(self.psum_address),
             ]
             read.append(psum.read_data)

@@ -127,7 +127,7 @@ class PsumBlock(wiring.Component):
         read = []
         for index in range(self.partitions):
             build = partial(PsumPartition, self.add_latency)
-            partition = shared(m, f"partition{index}", f"psum_partition_latency{self.add_latency}", build, platform)
+            partition = shared(m, f"partition{index}", f"partition_latency{self.add_latency}", build, platform)
             m.d.comb += [
                 partition.valid.eq(self.valid[index]),
                 partition.write.eq(self.write),

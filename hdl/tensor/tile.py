@@ -6,32 +6,41 @@ after a swap, with no wait for the swap to cross the array. It also makes the ar
 columns.
 """
 
-from amaranth import Module, Signal
-from amaranth.lib import wiring
+from amaranth import Module, Signal, unsigned
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.arith.mac import Mac
 from hdl.arith.operand import Operand
 from spec.config import LOAD_COLUMNS
 
-__all__ = ["Tile", "row_inputs"]
+__all__ = ["RowEvents", "Tile"]
 
 
-def row_inputs(tiles: int) -> dict[str, wiring.Member]:
-    """Return the ports through which a row's operands enter a tile and, named `*_out`, leave it for the next.
+class RowEvents(data.StructLayout):
+    """What passes along a row, a tile a cycle.
 
-    moving: the moving operand. swap: from this operand on the shadow weights are the active ones. load: a step of the
-    stationary load, which the tile captures at `distance` 0 and which counts down on its way; weights: its operands,
-    one for each column of the tile.
+    Arguments:
+        tiles: tiles of the row.
+
+    Fields:
+        moving: the moving operand.
+        swap: from this operand on, the shadow weights are the active ones.
+        load: a step of the stationary load, which the tile captures at `distance` 0.
+        distance: tiles that a load step has yet to cross.
+        weights: the load step's operands, one for each column of the tile.
     """
-    distance = max(1, (tiles - 1).bit_length())
-    return {
-        "moving": In(Operand),
-        "swap": In(1),
-        "load": In(1),
-        "distance": In(distance),
-        "weights": In(Operand).array(LOAD_COLUMNS),
-    }
+
+    def __init__(self, tiles: int):
+        super().__init__(
+            {
+                "moving": Operand,
+                "swap": unsigned(1),
+                "load": unsigned(1),
+                "distance": unsigned(max(1, (tiles - 1).bit_length())),
+                "weights": data.ArrayLayout(Operand, LOAD_COLUMNS),
+            }
+        )
 
 
 class Tile(wiring.Component):
@@ -43,7 +52,8 @@ class Tile(wiring.Component):
         mac_latency: pipeline stages of a multiply-accumulate.
 
     Ports:
-        moving, swap, load, distance, weights: see :func:`row_inputs`; `*_out` are their copies a cycle later.
+        moving, swap, load, distance, weights: the fields of :class:`RowEvents`, each a port of its own because
+            simulators handle words of up to 32 bits best. `*_out` are their copies a cycle later.
         acc: partial sums from the row above, FP32 for each column, in the cycle of the moving operand they belong to.
         out: partial sums to the row below, `mac_latency` cycles later.
 
@@ -54,7 +64,9 @@ class Tile(wiring.Component):
     def __init__(self, width: int, tiles: int, mac_latency: int):
         self.width = width
         self.mac_latency = mac_latency
-        inputs = row_inputs(tiles)
+        events = RowEvents(tiles)
+        inputs = {name: In(events[name].shape) for name in ("moving", "swap", "load", "distance")}
+        inputs["weights"] = In(Operand).array(LOAD_COLUMNS)
         outputs = {f"{name}_out": member.flip() for name, member in inputs.items()}
         super().__init__(inputs | outputs | {"acc": In(32).array(width), "out": Out(32).array(width)})
 
