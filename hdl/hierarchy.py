@@ -9,9 +9,10 @@ place.
 
 from collections.abc import Callable
 
-from amaranth.back import verilog
 from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal
 from amaranth.lib import wiring
+
+from hdl.verilog import convert
 
 __all__ = ["ModuleLibrary", "shared", "to_verilog"]
 
@@ -62,6 +63,6 @@ def to_verilog(name: str, component: wiring.Component, progress: Callable[[str],
     while pending:
         module, top = pending.popitem()
         progress(module)
-        done[module] = verilog.convert(top, module, library, emit_src=False, strip_internal_attrs=True)
+        done[module] = convert(top, module, library)
         pending.update((n, c) for n, c in library.components.items() if n not in done)
     return "\n".join(done[module] for module in reversed(done))

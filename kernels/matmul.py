@@ -1,4 +1,4 @@
-"""Matrix multiplication of any shape on the tensor engine: tiling, operand layout, instructions, and where results land.
+"""Matrix multiplication of any shape on the tensor engine: tiling, operand layout, instructions, place of the results.
 
 C[M, N] = A[M, K] x B[K, N]. One operand is stationary, the other moves; either may be A, as the product of the
 transposes is the transpose. Every output tile is one accumulation group in a PSUM bank; the banks are used in turn, so
@@ -157,8 +157,10 @@ def _program(stationary, moving, p: slice, q: slice, transposed: bool, fmt: Form
     }
     data_at = {(qt.start, kt.start): data.place(moving[kt, qt], _length(qt)) for qt in q_tiles for kt in k_tiles}
 
-    # FP32: both halves of the moving operand pass each half of the stationary one.
+    # The order of the passes of FP32 is that of (half of A, half of B), whichever is stationary: so the shape of a
+    # product, which decides that, does not show in its bits.
     halves = (0, 1) if fmt is FP32 else (0,)
+    passes = [(a_half, b_half) for a_half in halves for b_half in halves]
     steps, drains, tiles = [], [], []
     moves = 0
     for qt in q_tiles:
@@ -168,26 +170,29 @@ def _program(stationary, moving, p: slice, q: slice, transposed: bool, fmt: Form
             free = max(0, group - PSUM_BANKS + 1)
             accumulate = False
             for kt in k_tiles:
-                for half in halves:
-                    load = LoadStationary(
-                        format=fmt, half=half, k=_length(kt), m=_length(pt), address=weights_at[pt.start, kt.start]
-                    )
-                    steps.append(Step(load, 0))
-                    for moving_half in halves:
-                        move = MultiplyMoving(
-                            format=fmt,
-                            half=moving_half,
-                            k=_length(kt),
-                            m=_length(pt),
-                            n=_length(qt),
-                            address=data_at[qt.start, kt.start],
-                            stride=element,
-                            psum=psum,
-                            accumulate=accumulate,
+                loaded = None
+                for a_half, b_half in passes:
+                    half, moving_half = (b_half, a_half) if transposed else (a_half, b_half)
+                    if half != loaded:
+                        load = LoadStationary(
+                            format=fmt, half=half, k=_length(kt), m=_length(pt), address=weights_at[pt.start, kt.start]
                         )
-                        steps.append(Step(move, free))
-                        accumulate = True
-                        moves += 1
+                        steps.append(Step(load, 0))
+                        loaded = half
+                    move = MultiplyMoving(
+                        format=fmt,
+                        half=moving_half,
+                        k=_length(kt),
+                        m=_length(pt),
+                        n=_length(qt),
+                        address=data_at[qt.start, kt.start],
+                        stride=element,
+                        psum=psum,
+                        accumulate=accumulate,
+                    )
+                    steps.append(Step(move, free))
+                    accumulate = True
+                    moves += 1
             drains.append(Drain(moves, psum, _length(qt)))
             tiles.append((qt, pt, True) if transposed else (pt, qt, False))
     return Program(steps, drains, weights.image(), data.image(), tiles)

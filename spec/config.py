@@ -9,7 +9,7 @@ from typing import ClassVar
 __all__ = ["LOAD_COLUMNS", "PRESETS", "PSUM_BANKS", "PSUM_WORDS", "Config", "preset_named"]
 
 LOAD_COLUMNS = 4
-"""Stationary columns that enter the array per cycle; the NeuronCore-v2's fast weight load (128 columns in 32 cycles)."""
+"""Stationary columns that enter the array per cycle; NeuronCore-v2's fast weight load (128 columns in 32 cycles)."""
 
 PSUM_BANKS = 8
 """Banks of PSUM per partition, hence accumulation groups open at once (NeuronCore-v2: 16 KiB in 8 banks)."""

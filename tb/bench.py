@@ -17,6 +17,7 @@ from tb.simulation import SIMULATORS
 
 __all__ = [
     "COMMANDS",
+    "DEPTH",
     "SEED",
     "SIM",
     "TESTS",
@@ -177,6 +178,9 @@ def configuration_options(default_preset: str) -> tuple[Option, ...]:
 SEED = Option(name="SEED", type=int, default=1, help="seed of the random data", minimum=0, maximum=2**32 - 1)
 SIM = Option(name="SIM", type=str, default=SIMULATORS[0], help="simulator", choices=SIMULATORS)
 WAVES = Option(name="WAVES", type=int, default=0, help="1 records a waveform", minimum=0, maximum=1)
+DEPTH = Option(
+    name="DEPTH", type=int, default=3, help="levels of the hierarchy in the waveform, 0 for all", minimum=0, maximum=99
+)
 
 
 def dtype_option(choices: Iterable[str], default: str = "bf16") -> Option:
@@ -218,7 +222,16 @@ COMMANDS = (
     Bench(
         name="bench",
         summary="Measure build times, simulated cycles per second and utilisation, and print the table.",
-        options=(),
+        options=(
+            Option(
+                name="SIZE",
+                type=int,
+                default=None,
+                help="rows and columns of the only array to measure, instead of 8, 16, 32, 64 and 128",
+                minimum=2,
+                maximum=128,
+            ),
+        ),
         run=_measure,
     ),
 )

@@ -9,7 +9,6 @@ import importlib.metadata
 import json
 import os
 from dataclasses import asdict
-from pathlib import Path
 
 from hdl.hierarchy import to_verilog
 from hdl.tensor.engine import TensorEngine

@@ -10,9 +10,10 @@ from kernels.matmul import matmul_programs
 from spec.config import Config
 from spec.formats import FP32, MATMUL_FORMATS, Format, format_named
 from tb import simulation, stimulus
-from tb.bench import SEED, SIM, WAVES, Bench, Option, Settings, configuration_options, dtype_option
+from tb.bench import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, configuration_options, dtype_option
 from tb.report import Report, progress
 from tb.tensor import COUNTERS, design, run_program
+from tb.waves import waveform, write_save_file
 
 __all__ = ["BENCH", "ideal_cycles", "multiply", "random_matrix"]
 
@@ -44,6 +45,7 @@ def multiply(
     stall: int = 0,
     seed: int = 1,
     waves: Path | None = None,
+    waves_levels: int = 0,
 ) -> tuple[np.ndarray, dict[str, int]]:
     """Return A x B as the RTL computes it, uint32 of shape [M, N] (FP32, or INT32 for INT8), and the counters' sums.
 
@@ -53,6 +55,7 @@ def multiply(
         sim: the simulator.
         stall, seed: see `tb.tensor.run_program`.
         waves: where to record a waveform, of the first program if there are several.
+        waves_levels: see `tb.simulation.run`.
     """
     built = simulation.build(design(config), sim, waves=waves is not None)
     result = np.zeros((a.shape[0], b.shape[1]), np.uint32)
@@ -60,7 +63,7 @@ def multiply(
     for number, program in enumerate(matmul_programs(a, b, fmt, config)):
         path = waves if number == 0 else None
         with progress(f"{sim}: running {len(program.steps):,} instructions"):
-            outcome = run_program(built, program, config, stall=stall, seed=seed, waves=path)
+            outcome = run_program(built, program, config, stall=stall, seed=seed, waves=path, waves_levels=waves_levels)
         program.gather(outcome.words, result)
         for name in COUNTERS:
             totals[name] += outcome.counters[name]
@@ -74,9 +77,17 @@ def _run(settings: Settings) -> Report:
     rng = np.random.default_rng(settings.seed)
     a, b = random_matrix(rng, fmt, m, k), random_matrix(rng, fmt, k, n)
     label = f"{settings.preset}-{config.rows}x{config.columns}-{fmt.name}-{m}x{k}x{n}-{settings.sim}"
-    waves = simulation.SIM_BUILD / "waves" / "matmul.vcd" if settings.waves else None
+    waves = waveform("matmul") if settings.waves else None
     result, counters = multiply(
-        a, b, fmt, config, sim=settings.sim, stall=settings.stall, seed=settings.seed, waves=waves
+        a,
+        b,
+        fmt,
+        config,
+        sim=settings.sim,
+        stall=settings.stall,
+        seed=settings.seed,
+        waves=waves,
+        waves_levels=settings.depth,
     )
     with progress("golden"):
         expected = golden.matmul(a, b, fmt, config.rows)
@@ -95,6 +106,7 @@ def _run(settings: Settings) -> Report:
             "shape": f"[{m}, {k}] x [{k}, {n}] {fmt.name} on {config.rows} x {config.columns}",
             "config": asdict(config),
             "counters": counters,
+            **({"waveform": str(write_save_file(waves))} if waves else {}),
         },
     )
 
@@ -123,6 +135,7 @@ BENCH = Bench(
         ),
         SIM,
         WAVES,
+        DEPTH,
     ),
     run=_run,
 )

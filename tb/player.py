@@ -100,7 +100,8 @@ def player_design(unit: Playable, mutate: Callable[[str], str] | None = None) ->
     if mutate is not None:
         text = mutate(text)
     width = unit.layout.size
-    return simulation.Design(_NAME, f"`define UNIT {name}\n`define WIDTH {width}\n{_TEMPLATE.read_text()}\n{text}", clock="clk")
+    verilog_text = f"`define UNIT {name}\n`define WIDTH {width}\n{_TEMPLATE.read_text()}\n{text}"
+    return simulation.Design(_NAME, verilog_text, public=("done",), clock="clk")
 
 
 def play(

@@ -45,11 +45,13 @@ class SimulatorProcess:
     Attributes:
         record_waves: whether a waveform is recorded, whatever the environment variable WAVES says.
         waves_path: where it is written.
+        waves_levels: how many levels of the hierarchy it has, 1 for the top level alone, 0 for all.
         extra_environment: variables that win over those inherited from the shell and from `make`.
     """
 
     record_waves: bool = False
     waves_path: Path = Path("waves.vcd")
+    waves_levels: int = 0
     extra_environment: Mapping[str, str] = {}
 
     def _set_env_common(self) -> None:

@@ -73,8 +73,9 @@ class Design:
         top: name of the top-level module.
         verilog: text of all modules.
         hier_blocks: modules that Verilator builds once, apart, because they are instantiated many times.
-        kept: patterns of modules whose instances Verilator keeps apart instead of merging them into what is around
+        kept: modules whose instances Verilator keeps apart instead of merging them into what is around
             them: code that works on a small part of the state at a time is the faster one.
+        public: top-level signals that tests read; if empty, they may touch all of them.
         clock: the top-level input that Verilator's main program drives; None leaves the clock to the test, as Icarus
             does in any case (see `tb.clock`).
     """
@@ -83,6 +84,7 @@ class Design:
     verilog: str
     hier_blocks: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+    public: tuple[str, ...] = ()
     clock: str | None = None
 
 
@@ -152,6 +154,7 @@ def _fingerprint(design: Design, sim: str, waves: bool) -> str:
         "verilog": design.verilog,
         "hier_blocks": design.hier_blocks,
         "kept": design.kept,
+        "public": design.public,
         "clock": design.clock,
         "waves": waves,
         "timescale": TIMESCALE,
@@ -183,17 +186,21 @@ def _compile(design: Design, sim: str, waves: bool, directory: Path) -> None:
     unfinished.mkdir()
     sources = [unfinished / f"{design.top}.v"]
     sources[0].write_text(design.verilog)
-    if design.hier_blocks and sim == "verilator":
-        sources.insert(0, unfinished / "blocks.vlt")
-        lines = [f'hier_block -module "{module}"\n' for module in design.hier_blocks]
-        lines += [f'no_inline -module "{pattern}"\n' for pattern in design.kept]
-        sources[0].write_text("`verilator_config\n" + "".join(lines))
+    controls = [
+        *(f'hier_block -module "{module}"' for module in design.hier_blocks),
+        *(f'no_inline -module "{module}"' for module in design.kept),
+        *(f'public_flat_rd -module "{design.top}" -var "{signal}"' for signal in design.public),
+    ]
+    if controls and sim == "verilator":
+        sources.insert(0, unfinished / "control.vlt")
+        sources[0].write_text("\n".join(["`verilator_config", *controls, ""]))
 
     runner = _runner(sim)
     runner.record_waves = waves
     if sim == "verilator":
         runner.hierarchical = bool(design.hier_blocks)
         runner.clock = design.clock
+        runner.everything_public = not design.public
         runner.toolchain = _toolchain()
     log = unfinished / "build.log"
     try:
@@ -239,6 +246,7 @@ def run(
     env: Mapping[str, str] | None = None,
     plusargs: Sequence[str] = (),
     timeout_ns: int | None = None,
+    waves_levels: int = 0,
 ) -> list[TestResult]:
     """Run the cocotb tests of a module on a finished build.
 
@@ -252,6 +260,7 @@ def run(
         plusargs: arguments for the simulator.
         timeout_ns: limit in simulated time. The tests find it in the environment as `TIMEOUT_VARIABLE` and set it
             as their `timeout_time`; wall time decides nothing.
+        waves_levels: levels of the hierarchy in the waveform, 1 for the top level alone, 0 for all.
 
     Raises:
         SimulationFailed: if a test failed, none ran, or the simulator ended without a report.
@@ -259,6 +268,7 @@ def run(
     runner = _runner(built.sim)
     runner.record_waves = built.waves
     runner.waves_path = run_dir.resolve() / "waves.vcd"
+    runner.waves_levels = waves_levels
     runner.extra_environment = {
         **runner.extra_environment,
         "PYTHONPATH": _python_path(),

@@ -3,7 +3,8 @@
 import json
 import os
 import re
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -33,10 +34,17 @@ PSUM word written."""
 
 @dataclass
 class Outcome:
-    """What became of a program: PSUM words read, uint32 of shape [words, partitions], and the counters."""
+    """What became of a program.
+
+    Arguments:
+        words: PSUM words read, uint32 of shape [words, partitions].
+        counters: by the names of `COUNTERS`.
+        seconds: wall time from the first clock edge to the last result.
+    """
 
     words: np.ndarray
-    counters: dict[str, int] = field(default_factory=dict)
+    counters: dict[str, int]
+    seconds: float
 
 
 @lru_cache(maxsize=4)
@@ -58,6 +66,7 @@ def design(config: Config) -> simulation.Design:
         f"{head}{_TEMPLATE.read_text()}\n{text}",
         hier_blocks=tuple(name for name in modules if name.startswith(("block_", "edge_", "psum_"))),
         kept=tuple(name for name in modules if name.startswith("tile_")),
+        public=("done", "timeout", "illegal", *COUNTERS),
         clock="clk",
     )
 
@@ -73,7 +82,14 @@ def _hex_lines(memory: np.ndarray, width: int) -> str:
 
 
 def run_program(
-    built: simulation.Build, program: Program, config: Config, *, stall: int = 0, seed: int = 1, waves: Path | None = None
+    built: simulation.Build,
+    program: Program,
+    config: Config,
+    *,
+    stall: int = 0,
+    seed: int = 1,
+    waves: Path | None = None,
+    waves_levels: int = 0,
 ) -> Outcome:
     """Run `program` on a build of `design(config)`.
 
@@ -84,6 +100,7 @@ def run_program(
         stall: every stream pauses in so many of 256 cycles, at random.
         seed: of the pauses.
         waves: where to move the recorded waveform.
+        waves_levels: see `tb.simulation.run`.
 
     Raises:
         SimulationFailed: if the engine does not finish in time, or drops an instruction.
@@ -119,11 +136,12 @@ def run_program(
             plusargs=plusargs,
             env={"COUNTERS": str(counters.resolve())},
             timeout_ns=(limit + 100) * PERIOD_NS,
+            waves_levels=waves_levels,
         )
         if waves is not None:
             waves.parent.mkdir(parents=True, exist_ok=True)
             (directory / "waves.vcd").replace(waves)
-        outcome = Outcome(_read_words(results, config.columns), json.loads(counters.read_text()))
+        outcome = Outcome(_read_words(results, config.columns), **json.loads(counters.read_text()))
     expected = sum(d.words for d in program.drains)
     if len(outcome.words) != expected:
         raise simulation.SimulationFailed(f"the engine delivered {len(outcome.words)} PSUM words, not {expected}")
@@ -143,9 +161,10 @@ def _read_words(path: Path, columns: int) -> np.ndarray:
 async def run_to_end(dut):
     """Let the engine run until all results are written, and store its counters."""
     start_clock(dut)
+    started = time.perf_counter()
     await RisingEdge(dut.done)
+    seconds = time.perf_counter() - started
     assert not int(dut.timeout.value), "the engine did not finish: it waits for something that does not come"
     assert not int(dut.illegal.value), "the engine dropped an instruction with an unknown opcode"
-    Path(os.environ["COUNTERS"]).write_text(json.dumps({name: int(getattr(dut, name).value) for name in COUNTERS}))
-
-
+    counters = {name: int(getattr(dut, name).value) for name in COUNTERS}
+    Path(os.environ["COUNTERS"]).write_text(json.dumps({"counters": counters, "seconds": seconds}))

@@ -1,7 +1,7 @@
 """Verilator: which one is used, and how a design becomes an executable.
 
-cocotb's own runner makes every signal public and builds in two steps; this one makes only the top-level ports public,
-knows hierarchical blocks, and issues a single `verilator --build`.
+cocotb's own runner makes every signal public; this one makes only the top-level ports public,
+and knows hierarchical blocks.
 """
 
 import importlib.metadata
@@ -119,16 +119,15 @@ def find_verilator() -> Verilator | None:
     )
 
 
-def build_flags(*, waves: bool, hierarchical: bool) -> list[str]:
+def build_flags(*, waves: bool, hierarchical: bool, everything_public: bool = True) -> list[str]:
     """Return the options of `verilator` that decide what is built, the files and directories aside."""
     return [
         "--cc",
         "--exe",
-        "--build",
         "--vpi",
-        # Ports of the top level only: signals that cocotb may touch cannot be optimised.
-        "--public-depth",
-        "1",
+        # Ports of the top level only, unless a control file names them: signals that cocotb may touch cannot be
+        # optimised. The option counts from each hierarchical block anew, and would keep every wire of a block.
+        *(["--public-depth", "1"] if everything_public else []),
         "--prefix",
         "Vtop",
         "-O3",
@@ -140,8 +139,6 @@ def build_flags(*, waves: bool, hierarchical: bool) -> list[str]:
         *(f"-Wno-{warning}" for warning in WAIVED_WARNINGS),
         *(["--hierarchical"] if hierarchical else []),
         *(["--trace-vcd"] if waves else []),
-        "-MAKEFLAGS",
-        f"OPT_FAST={OPT_FAST}",
     ]
 
 
@@ -151,6 +148,7 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
     Attributes:
         hierarchical: whether a control file names blocks that are built once and instantiated many times.
         clock: the top-level input that the main program drives; None leaves the clock to the test.
+        everything_public: whether tests may touch all signals of the top level, rather than those of a control file.
         toolchain: a name that changes with the versions of Verilator and of the compiler.
     """
 
@@ -163,15 +161,19 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
         self.env.update(verilator.environment)
         self.env["RUNTIME_OBJECTS"] = str(self.build_dir.parent / f"runtime-{self.toolchain}")
         libraries = cocotb_tools.config.libs_dir
+        variables = [*verilator.make_variables, f"OPT_FAST={OPT_FAST}", f"OBJCACHE={OBJECT_CACHE}"]
+        flags = build_flags(
+            waves=self.record_waves, hierarchical=self.hierarchical, everything_public=self.everything_public
+        )
+        make = ["make", "-C", "objects", "-j", str(BUILD_JOBS), *variables]
+        # A hierarchical makefile has two targets for each block, and parallel make would verilate the block for each
+        # of them; what its first step leaves is up to date for the second.
+        makefile = "Vtop_hier.mk" if self.hierarchical else "Vtop.mk"
+        steps = ["hier_verilation", "hier_build"] if self.hierarchical else ["default"]
         return [
             [
                 verilator.program,
-                *build_flags(waves=self.record_waves, hierarchical=self.hierarchical),
-                *(argument for variable in verilator.make_variables for argument in ("-MAKEFLAGS", variable)),
-                "-MAKEFLAGS",
-                f"OBJCACHE={OBJECT_CACHE}",
-                "--build-jobs",
-                str(BUILD_JOBS),
+                *flags,
                 "--verilate-jobs",
                 "1",
                 "--timescale",
@@ -187,9 +189,11 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
                 *([] if self.clock is None else ["-CFLAGS", f"-DCLOCK={self.clock}"]),
                 str(MAIN if self.clock is None else CLOCKED_MAIN),
                 *(str(source.value) for source in self._sources),
-            ]
+            ],
+            *([*make, "-f", makefile, step] for step in steps),
         ]
 
     def _test_command(self) -> list[list[str]]:
-        trace = ["--trace", "--trace-file", str(self.waves_path)] if self.record_waves else []
+        levels = ["--trace-levels", str(self.waves_levels)] if self.waves_levels else []
+        trace = ["--trace", "--trace-file", str(self.waves_path), *levels] if self.record_waves else []
         return [[str(self.build_dir / EXECUTABLE), *trace, *self.test_args, *self.plusargs]]

@@ -8,6 +8,7 @@
 // changes anything more, read-write, read-only.
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -52,8 +53,10 @@ double sc_time_stamp() { return static_cast<double>(now); }
 
 int main(int argc, char** argv) {
     const char* trace_file = nullptr;
+    int trace_levels = 99;
     for (int i = 1; i + 1 < argc; ++i) {
         if (!std::strcmp(argv[i], "--trace-file")) trace_file = argv[i + 1];
+        if (!std::strcmp(argv[i], "--trace-levels")) trace_levels = std::atoi(argv[i + 1]);
     }
     Verilated::commandArgs(argc, argv);
     auto top = std::make_unique<Vtop>("");
@@ -62,11 +65,11 @@ int main(int argc, char** argv) {
     VerilatedVcdC trace;
     Verilated::traceEverOn(true);
     if (trace_file) {
-        top->trace(&trace, 99);
+        top->trace(&trace, trace_levels);
         trace.open(trace_file);
     }
 #else
-    (void)trace_file;
+    (void)trace_file, (void)trace_levels;
 #endif
 
     top->CLOCK = 0;

@@ -41,7 +41,7 @@ _SCALARS = ("moving", "swap", "load", "distance")
 
 
 def _entering(tile: Tile, events, suffix: str = ""):
-    """Yield each event port of a tile (or with suffix "_out" of its outputs) and the field of `events` it belongs to."""
+    """Yield each event port of a tile (with suffix "_out", of its outputs) and the field of `events` it belongs to."""
     yield from ((getattr(tile, name + suffix), getattr(events, name)) for name in _SCALARS)
     yield from ((port, events.weights[index]) for index, port in enumerate(getattr(tile, "weights" + suffix)))
 
@@ -61,7 +61,8 @@ class Block(wiring.Component):
         tiles: tiles of the array's whole row.
         mac_latency: pipeline stages of a multiply-accumulate.
 
-    Ports, few and wide, as each costs time at the boundary of a block that is compiled apart:
+    Ports, few and wide, as each costs time at the boundary of a block that is compiled apart, and without a layout, as
+    Verilog would get a wire for each field:
         events, events_out: for each row what enters its first tile (:class:`RowEvents`) and what leaves its last.
         acc, out: partial sums at the top and at the bottom, FP32 for each column.
     """
@@ -71,28 +72,32 @@ class Block(wiring.Component):
         self.widths = widths
         self.tiles = tiles
         self.mac_latency = mac_latency
-        events = data.ArrayLayout(RowEvents(tiles), rows)
-        sums = data.ArrayLayout(32, sum(widths))
+        events = rows * RowEvents(tiles).size
+        sums = 32 * sum(widths)
         super().__init__({"events": In(events), "events_out": Out(events), "acc": In(sums), "out": Out(sums)})
 
     def elaborate(self, platform):
         m = Module()
-        sums = [self.acc[column] for column in range(sum(self.widths))]
+        layout = RowEvents(self.tiles)
+        sums = [self.acc.word_select(column, 32) for column in range(sum(self.widths))]
         for row in range(self.rows):
+            events = data.View(layout, self.events.word_select(row, layout.size))
+            events_out = data.View(layout, self.events_out.word_select(row, layout.size))
+            left = None
             first = 0
             for index, width in enumerate(self.widths):
                 module = f"tile_{width}_of_{self.tiles}_latency{self.mac_latency}"
                 build = partial(Tile, width, self.tiles, self.mac_latency)
                 tile = shared(m, f"tile_{row}_{index}", module, build, platform)
-                pairs = _entering(tile, self.events[row]) if index == 0 else _between(left, tile)
+                pairs = _entering(tile, events) if left is None else _between(left, tile)
                 m.d.comb += [port.eq(value) for port, value in pairs]
                 columns = slice(first, first + width)
                 m.d.comb += [port.eq(value) for port, value in zip(tile.acc, sums[columns], strict=True)]
                 sums[columns] = tile.out
                 left = tile
                 first += width
-            m.d.comb += [value.eq(port) for port, value in _entering(left, self.events_out[row], "_out")]
-        m.d.comb += [self.out[column].eq(value) for column, value in enumerate(sums)]
+            m.d.comb += [value.eq(port) for port, value in _entering(left, events_out, "_out")]
+        m.d.comb += self.out.eq(Cat(*sums))
         return m
 
 
@@ -114,9 +119,9 @@ class Array(wiring.Component):
         self.config = config
         super().__init__(
             {
-                "events": In(data.ArrayLayout(RowEvents(tile_count(config.columns)), config.rows)),
+                "events": In(RowEvents(tile_count(config.columns)).size).array(config.rows),
                 "identity": In(1),
-                "sums": Out(data.ArrayLayout(32, config.columns)),
+                "sums": Out(32 * config.columns),
             }
         )
 
@@ -145,11 +150,11 @@ class Array(wiring.Component):
                 build = partial(Block, rows, block_widths, len(widths), config.mac_latency)
                 block = shared(m, f"block_{top}_{first}", module, build, platform)
                 m.d.comb += [
-                    block.events.as_value().eq(events),
-                    block.acc.as_value().eq(Cat(*sums[columns])),
+                    block.events.eq(events),
+                    block.acc.eq(Cat(*sums[columns])),
                 ]
-                sums[columns] = [block.out[column] for column in range(sum(block_widths))]
-                events = block.events_out.as_value()
+                sums[columns] = [block.out.word_select(column, 32) for column in range(sum(block_widths))]
+                events = block.events_out
                 first = columns.stop
-        m.d.comb += self.sums.as_value().eq(Cat(*sums))
+        m.d.comb += self.sums.eq(Cat(*sums))
         return m

@@ -25,7 +25,7 @@ STATIONARY_BITS = LOAD_COLUMNS * 32
 class Element(data.Struct):
     """How to read elements from a memory word.
 
-    offset: byte at which the first element starts. size: log2 of an element's bytes. dtype: its format. half, skip_zero: as in
+    offset: byte at which the first element starts. size: log2 of its bytes. dtype: its format. half, skip_zero: as in
     :class:`EdgeDecoder`.
     """
 

@@ -52,6 +52,13 @@ class Counters(data.Struct):
     wait_psum: unsigned(48)
 
 
+class Load(data.Struct):
+    """A LoadStationary on its way to the loader; `replaces` says that no multiplication uses the weights before it."""
+
+    instruction: TensorInstruction
+    replaces: unsigned(1)
+
+
 class TensorEngine(wiring.Component):
     """Executes the tensor instructions of `spec.isa` in order; loads run beside the multiplication before them.
 
@@ -112,44 +119,43 @@ class TensorEngine(wiring.Component):
         return m
 
     def _dispatch(self, m, loader, mover):
-        """Sort instructions into the two queues; two places each, so that a load is found behind two multiplications."""
-        m.submodules.load_queue = load_queue = SyncFIFO(width=TensorInstruction.size, depth=2)
+        """Sort instructions into the two queues; two places each, so that a load is found behind two moves."""
+        m.submodules.load_queue = load_queue = SyncFIFO(width=Load.as_shape().size, depth=2)
         m.submodules.move_queue = move_queue = SyncFIFO(width=Move.as_shape().size, depth=2)
         instruction = self.instructions.payload
         is_load, is_move = Signal(), Signal()
         loaded = Signal()  # the shadow weights are complete
         pending = Signal()  # weights were loaded that no MultiplyMoving has made active yet
-        superseded = Signal()
+        load, next_load = Signal(Load), Signal(Load)
+        replacing = Signal()  # the shadow weights are complete, but a load that replaces them is under way
         move = Signal(Move)
         m.d.comb += [
             is_load.eq(instruction.opcode == Opcode.LOAD_STATIONARY),
             is_move.eq(instruction.opcode == Opcode.MULTIPLY_MOVING),
-            # A second load before any multiplication replaces the first, once that one is finished.
-            superseded.eq(pending & ~loaded),
-            load_queue.w_data.eq(instruction),
-            load_queue.w_en.eq(self.instructions.valid & is_load & ~superseded),
+            load.instruction.eq(instruction),
+            load.replaces.eq(pending),
+            load_queue.w_data.eq(load),
+            load_queue.w_en.eq(self.instructions.valid & is_load),
             move.instruction.eq(instruction),
             move.swap.eq(pending),
             move_queue.w_data.eq(move),
             move_queue.w_en.eq(self.instructions.valid & is_move),
-            self.instructions.ready.eq(
-                Mux(is_load, load_queue.w_rdy & ~superseded, Mux(is_move, move_queue.w_rdy, 1))
-            ),
+            self.instructions.ready.eq(Mux(is_load, load_queue.w_rdy, Mux(is_move, move_queue.w_rdy, 1))),
             self.illegal.eq(self.instructions.valid & ~is_load & ~is_move),
-            loader.i.payload.eq(load_queue.r_data),
+            next_load.eq(load_queue.r_data),
+            replacing.eq(load_queue.r_rdy & next_load.replaces),
+            loader.i.payload.eq(next_load.instruction),
             loader.i.valid.eq(load_queue.r_rdy),
             load_queue.r_en.eq(loader.i.ready),
             mover.i.payload.eq(move_queue.r_data),
             mover.i.valid.eq(move_queue.r_rdy),
             move_queue.r_en.eq(mover.i.ready),
-            loader.start_allowed.eq(~loaded),
-            mover.weights_loaded.eq(loaded),
+            loader.start_allowed.eq(~loaded | replacing),
+            mover.weights_loaded.eq(loaded & ~replacing),
         ]
         with m.If(self.instructions.valid & self.instructions.ready):
             with m.If(is_load):
                 m.d.sync += pending.eq(1)
-                with m.If(pending):
-                    m.d.sync += loaded.eq(0)
             with m.Elif(is_move):
                 m.d.sync += pending.eq(0)
         with m.If(loader.done):
@@ -211,7 +217,7 @@ class TensorEngine(wiring.Component):
 
         sums = []
         for tile in range(tiles):
-            columns = array.sums.as_value()[32 * LOAD_COLUMNS * tile : 32 * LOAD_COLUMNS * (tile + 1)]
+            columns = array.sums[32 * LOAD_COLUMNS * tile : 32 * LOAD_COLUMNS * (tile + 1)]
             line = DelayLine(len(columns), tiles - 1 - tile)
             m.submodules[f"column_skew{tile}"] = line
             m.d.comb += line.i.eq(columns)

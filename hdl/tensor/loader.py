@@ -10,7 +10,7 @@ from hdl.tensor.edge import STATIONARY_BITS, Element
 from hdl.tensor.instruction import TensorInstruction, element_size
 from spec.config import LOAD_COLUMNS, Config
 
-__all__ = ["Loader", "LoadStepControl"]
+__all__ = ["LoadStepControl", "Loader"]
 
 
 class LoadStepControl(data.StructLayout):

@@ -1,6 +1,6 @@
 """PSUM: the accumulators below the array, one partition a column.
 
-A partition reads a word, adds the column sum to it and writes it back, one per cycle, FP32 or, for INT8 products, INT32.
+A partition reads a word, adds the column sum to it and writes it back, one per cycle: FP32, or INT32 for INT8 products.
 Overwriting is adding to the neutral element, which is -0 in FP32: x + -0 is x for every x, both zeros included.
 """
 

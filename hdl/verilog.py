@@ -1,0 +1,110 @@
+"""Verilog that other tools read without a warning, and that means the same in each of them.
+
+Amaranth and Yosys write legal but sloppy Verilog. So it is tidied: operands get the width of the operation that they
+are in, case statements a default. And combinational logic whose inputs never change must still be evaluated once,
+which Yosys' text leaves to a race at time 0 that Icarus loses.
+"""
+
+import re
+from collections.abc import Iterator
+
+from amaranth._toolchain.yosys import find_yosys
+from amaranth.back import rtlil
+from amaranth.lib import wiring
+
+__all__ = ["convert", "tidy"]
+
+REMOVED_ATTRIBUTES = ("generator", "top", "src", "amaranth.hierarchy", "amaranth.decoding")
+"""What Amaranth notes for its own use."""
+
+EXTENDED = {
+    **dict.fromkeys(("add", "sub", "and", "or", "xor"), ("A", "B", "Y")),
+    **dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), ("A", "B")),
+    **dict.fromkeys(("shl", "shr", "sshr", "neg", "not"), ("A", "Y")),
+}
+"""Cells, and those of their ports that get one width: the widest."""
+
+_WIRE = re.compile(r"^ +wire width (\d+) .*?(\S+)$", re.MULTILINE)
+_CELL = re.compile(r"^  cell \$(\w+) .*?^  end$", re.MULTILINE | re.DOTALL)
+_WIDTH = r"(parameter \\{}_WIDTH )(\d+)"
+_CONNECT = r"(connect \\{} )(.+)"
+_WAKE = re.compile(r"\\\$auto\$verilog_backend\.cc:\d+:dump_module\$\d+ ")
+
+WAKE = r"""  // Wakes blocks whose inputs never change, once all of them wait: hence nonblocking.
+  /* verilator lint_off INITIALDLY */
+  reg \$wake ;
+  initial \$wake <= 1'h0;
+  /* verilator lint_on INITIALDLY */"""
+
+
+def convert(component: wiring.Component, name: str, platform) -> str:
+    """Return the Verilog of `component` as the module `name`, that of its submodules before it."""
+    netlist = tidy(rtlil.convert(component, name, platform, emit_src=False))
+    removed = " ".join(f"-remove {attribute}" for attribute in REMOVED_ATTRIBUTES)
+    script = (
+        f"read_rtlil <<rtlil\n{netlist}\nrtlil\n"
+        # Without optimisation, which would narrow operands again.
+        "proc -nomux -norom -noopt\n"
+        "memory_collect\n"
+        f"attrmap {removed}\n"
+        f"attrmap -modattr {removed}\n"
+        "write_verilog -norename\n"
+    )
+    # It warns that not every process can be written; those of Amaranth can.
+    text = find_yosys(lambda version: version >= (0, 40)).run(["-q", "-"], script, ignore_warnings=True)
+    text = re.sub(r"^  reg " + _WAKE.pattern + r" = 0;$", lambda match: WAKE, text, flags=re.MULTILINE)
+    text = _WAKE.sub(lambda match: r"\$wake ", text)
+    return "\n".join(_with_defaults(text.split("\n")))
+
+
+def tidy(netlist: str) -> str:
+    """Return RTLIL text in which the operands of a cell have the same width."""
+    modules = re.split(r"^(?=module )", netlist, flags=re.MULTILINE)
+    return "".join(_tidy_module(module) for module in modules)
+
+
+def _tidy_module(module: str) -> str:
+    widths = {name: int(width) for width, name in _WIRE.findall(module)}
+    return _CELL.sub(lambda match: _extend(match, widths), module)
+
+
+def _extend(cell: re.Match, widths: dict[str, int]) -> str:
+    """Return a cell with its narrower operands extended; its result has the width that it needs already."""
+    text = cell[0]
+    ports = EXTENDED.get(cell[1], ())
+    present = {port: int(re.search(_WIDTH.format(port), text)[2]) for port in ports}
+    width = max(present.values(), default=0)
+    for port in present:
+        missing = width - present[port]
+        if port != "Y" and missing > 0:
+            operand = re.search(_CONNECT.format(port), text)[2]
+            signed = rf"parameter \{port}_SIGNED 1" in text
+            fill = " ".join([_sign(operand, widths)] * missing) if signed else f"{missing}'{'0' * missing}"
+            text = text.replace(f"parameter \\{port}_WIDTH {present[port]}\n", f"parameter \\{port}_WIDTH {width}\n")
+            text = text.replace(f"connect \\{port} {operand}\n", f"connect \\{port} {{ {fill} {operand} }}\n")
+    return text
+
+
+def _sign(operand: str, widths: dict[str, int]) -> str:
+    """Return the most significant bit of a signal, a slice, a constant or a concatenation."""
+    first = operand.removeprefix("{").split()
+    constant = re.fullmatch(r"\d+'([01-]+)", first[0])
+    if constant:
+        return f"1'{constant[1][0]}"
+    if len(first) > 1 and first[1].startswith("["):
+        return f"{first[0]} [{first[1].strip('[]').split(':')[0]}]"
+    return f"{first[0]} [{widths[first[0]] - 1}]"
+
+
+def _with_defaults(lines: list[str]) -> Iterator[str]:
+    """Yield the lines of a Verilog text, with an empty default in each case statement that has none."""
+    has_default = []
+    for line in lines:
+        word = line.strip()
+        if word.startswith("casez"):
+            has_default.append(False)
+        elif word.startswith("default:"):
+            has_default[-1] = True
+        elif word == "endcase" and not has_default.pop():
+            yield line.replace("endcase", "  default: ;")
+        yield line

