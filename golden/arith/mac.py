@@ -8,13 +8,13 @@ from spec.formats import Format
 __all__ = ["add_fp32", "fma_fp32", "mac"]
 
 
-def fma_fp32(x, w, acc, skip_zero: bool = False) -> np.ndarray:
+def fma_fp32(x, w, acc, absent=False) -> np.ndarray:
     """Return fp32(acc + x * w), product exact, one rounding to nearest even, NaN canonical.
 
     Arguments:
         x, w: float32 of at most 12 significand bits each (:func:`golden.arith.codec.operand`).
         acc: float32.
-        skip_zero: True passes acc on where x or w is a zero, so that infinity times zero is no NaN and -0 + 0 stays -0.
+        absent: bool; where True, acc passes on whatever x and w are.
 
     Returns:
         float32, the broadcast shape.
@@ -32,9 +32,7 @@ def fma_fp32(x, w, acc, skip_zero: bool = False) -> np.ndarray:
     with np.errstate(all="ignore"):
         product = np.multiply(x, w, dtype=np.float64)
         total = (np.asarray(acc, np.float64) + product).astype(np.float32)
-        if skip_zero:
-            total = np.where((np.asarray(x) == 0) | (np.asarray(w) == 0), np.asarray(acc, np.float32), total)
-    return _canonical_value(total)
+    return _canonical_value(np.where(absent, np.asarray(acc, np.float32), total))
 
 
 def add_fp32(a, b) -> np.ndarray:
@@ -51,14 +49,15 @@ def mac(x_bits, w_bits, acc_bits, fmt: Format, x_half: str | None = None, w_half
         acc_bits: FP32 bit patterns.
         fmt: FP32 or one of `spec.formats.MAC_FORMATS`.
         x_half, w_half: which half of an FP32 operand this pass multiplies, "hi" or "lo"; None for other formats. The
-            passes with a low half skip zeros: specials travel in hi * hi.
+            zero of a low half is absent: an infinity that meets it makes no NaN.
 
     Raises:
         ValueError: as :func:`golden.arith.codec.operand`.
     """
     acc = np.asarray(acc_bits, np.uint32).view(np.float32)
     x, w = operand(x_bits, fmt, x_half), operand(w_bits, fmt, w_half)
-    return fma_fp32(x, w, acc, skip_zero="lo" in (x_half, w_half)).view(np.uint32)
+    absent = ((x_half == "lo") & (x == 0)) | ((w_half == "lo") & (w == 0))
+    return fma_fp32(x, w, acc, absent).view(np.uint32)
 
 
 def _canonical_value(value) -> np.ndarray:

@@ -107,9 +107,10 @@ def test_four_passes_of_fp32_special_values_travel_in_the_first(x, w, expected):
     assert four_passes(x, w) == expected
 
 
-def test_a_skipped_zero_leaves_the_accumulator_as_it_is():
+def test_a_zero_of_a_low_half_and_no_other_leaves_the_accumulator_as_it_is():
     assert mac(np.uint32(ONE), np.uint32(ONE), np.uint32(NEGATIVE), FP32, "hi", "lo") == NEGATIVE
-    assert mac(np.uint32(0), np.uint32(ONE + 1), np.uint32(NEGATIVE), FP32, "hi", "lo") == NEGATIVE
+    assert mac(np.uint32(ONE), np.uint32(ONE), np.uint32(NEGATIVE), FP32, "lo", "hi") == NEGATIVE
+    assert mac(np.uint32(0), np.uint32(ONE + 1), np.uint32(NEGATIVE), FP32, "hi", "lo") == 0
     assert mac(np.uint32(0), np.uint32(ONE), np.uint32(NEGATIVE), FP32, "hi", "hi") == 0
     assert mac(np.uint32(ONE), np.uint32(ONE), np.uint32(0xFF800001), FP32, "lo", "lo") == NAN
 

@@ -20,8 +20,9 @@ def _mac(fmt: Format, x_half: str | None, w_half: str | None, rng, n):
     x, w, acc = mac_cases(rng, fmt, n, x_half, w_half)
     x_fp32, w_fp32 = operand(x, fmt, x_half).view(np.uint32), operand(w, fmt, w_half).view(np.uint32)
     theirs = softfloat.mul_add(x_fp32, w_fp32, acc)
-    if "lo" in (x_half, w_half):
-        theirs = np.where((x_fp32 << 1 == 0) | (w_fp32 << 1 == 0), acc, theirs)
+    for half, word in ((x_half, x_fp32), (w_half, w_fp32)):
+        if half == "lo":
+            theirs = np.where(word << 1 == 0, acc, theirs)
     return (x, w, acc), mac(x, w, acc, fmt, x_half, w_half), canonical(theirs)
 
 
