@@ -124,7 +124,7 @@ def run_program(
     )
     with simulation.run_directory("tensor") as directory:
         results, counters = directory / "results.hex", directory / "counters.json"
-        plusargs = [f"+results={results.resolve()}", f"+limit={limit}", f"+stall={stall}", f"+seed={seed}"]
+        plusargs = [f"+results={results.resolve()}", f"+limit={limit}", f"+stall={stall}", f"+noise={seed}"]
         for name, text in files.items():
             path = directory / f"{name}.hex"
             path.write_text(text)

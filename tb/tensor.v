@@ -3,7 +3,7 @@
 // memories' depths are defined by tb/tensor.py.
 //
 // Plusargs: +instructions, +drains, +stationary, +moving: hexadecimal files, +<name>_count their lines; +results: the
-// file to write; +limit: cycles after which the run is given up; +stall=P, +seed=S: every stream pauses in P of 256
+// file to write; +limit: cycles after which the run is given up; +stall=P, +noise=S: every stream pauses in P of 256
 // cycles at random.
 //
 // An instruction record is {drains that must be done before it, instruction}; a drain record is {moves that must have
@@ -58,7 +58,7 @@ module tensor (
         results = $fopen(path, "w");
         if (results == 0) $fatal(1, "cannot open the file of results");
         if (!$value$plusargs("stall=%d", stall)) stall = 0;
-        if (!$value$plusargs("seed=%d", seed)) seed = 1;
+        if (!$value$plusargs("noise=%d", seed)) seed = 1;
         // Three independent generators decide who pauses; none may start at 0.
         noise_program = seed * 32'h9e3779b1 + 32'd1;
         noise_stationary = seed * 32'h85ebca77 + 32'd2;

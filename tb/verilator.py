@@ -42,8 +42,8 @@ CLOCKED_MAIN = Path(__file__).with_name("verilator_main.cpp")
 """The same for a model whose clock is driven by `main` itself, which is faster."""
 
 OPT_FAST = "-O1"
-"""What the C++ compiler is told for the code that runs every cycle. The model is straight-line integer code: -O2 and -O3
-made it no faster and its build a fifth longer."""
+"""What the C++ compiler is told for the code that runs every cycle. The model is straight-line integer code: -O2 and
+-O3 made it no faster and its build a fifth longer."""
 
 WAIVED_WARNINGS = (
     "WIDTHEXPAND",  # a sum wider than its operands: Yosys leaves the extension to Verilog's rules

@@ -24,8 +24,8 @@ CONFIGS = {
         PRESETS["tiny"],
         Config(rows=2, columns=2, mac_latency=1, add_latency=1),
         Config(rows=3, columns=5, mac_latency=3, add_latency=4),
-        Config(rows=9, columns=6, mac_latency=5, add_latency=3),
-        Config(rows=17, columns=35, mac_latency=2, add_latency=2),
+        Config(rows=9, columns=3, mac_latency=5, add_latency=3),
+        Config(rows=2, columns=33, mac_latency=2, add_latency=2),
     ),
     "icarus": (
         Config(rows=2, columns=2, mac_latency=4, add_latency=1),
@@ -58,7 +58,7 @@ def test_random_programs_leave_in_psum_what_golden_does(sim, config):
         assert_same_words(outcome.words, expected)
         # Else the program would show little: words that were written, are no NaN, and waited for each other.
         assert nans < written / 2
-        assert written > expected.size / 2
+        assert written > expected.size / 4
         assert outcome.counters["wait_psum"] > 0
         assert (outcome.counters["wait_operand"] > 0) == (stall > 0)
         compared += expected.size

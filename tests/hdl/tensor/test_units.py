@@ -137,17 +137,14 @@ def test_array_multiplies_with_the_weights_of_the_last_swap_however_loads_fall(c
     async def bench(ctx):
         latency = rows * config.mac_latency
         for cycle in range(cycles + latency + tiles):
-            bits = 0
             for row in range(rows):
                 entered = cycle - row_skew(config, row)
-                if 0 <= entered < cycles:
-                    bits |= event(entered, row) << row * layout.size
-            ctx.set(Value.cast(array.events), bits)
+                ctx.set(Value.cast(array.events[row]), event(entered, row) if 0 <= entered < cycles else 0)
             ctx.set(array.identity, int(identity[cycle]) if cycle < cycles else 0)
             for column in range(columns):
                 entered = cycle - latency - column // LOAD_COLUMNS
                 if 0 <= entered < cycles:
-                    seen[entered, column] = ctx.get(array.sums[column])
+                    seen[entered, column] = ctx.get(Value.cast(array.sums).word_select(column, 32))
             await ctx.tick()
 
     simulate(array, bench)
