@@ -25,7 +25,8 @@ class Config:
     Arguments:
         rows: processing elements along K, one SBUF partition each; 2 to 1024 (an INT8 column sum stays below 2**24).
         columns: processing elements along M, one PSUM partition each; 2 to 1024.
-        mac_latency: pipeline stages of a multiply-accumulate, in cycles; 1 to 5.
+        mac_latency: pipeline stages of a multiply-accumulate, in cycles; 1 to 5. Sums cross the array in rows *
+            mac_latency cycles; more stages buy clock frequency, which a cycle count does not show.
         add_latency: pipeline stages of the PSUM adder, in cycles; 1 to 4.
 
     Raises:
@@ -35,7 +36,7 @@ class Config:
 
     rows: int
     columns: int
-    mac_latency: int = 2
+    mac_latency: int = 1
     add_latency: int = 2
 
     RANGES: ClassVar = {"rows": (2, 1024), "columns": (2, 1024), "mac_latency": (1, 5), "add_latency": (1, 4)}

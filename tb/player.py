@@ -11,11 +11,11 @@ from pathlib import Path
 import cocotb
 import numpy as np
 from amaranth import Signal
-from amaranth.back import verilog
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from cocotb.triggers import RisingEdge
 
+from hdl import verilog
 from tb import simulation
 from tb.clock import PERIOD_NS, start_clock
 from tb.report import progress
@@ -96,7 +96,7 @@ def player_design(unit: Playable, mutate: Callable[[str], str] | None = None) ->
         mutate: a function from the unit's Verilog to another, to see that a bench notices a broken unit.
     """
     name = type(unit).__name__
-    text = verilog.convert(unit, name=name, emit_src=False, strip_internal_attrs=True)
+    text = verilog.convert(unit, name, None)
     if mutate is not None:
         text = mutate(text)
     width = unit.layout.size

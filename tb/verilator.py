@@ -25,7 +25,6 @@ __all__ = [
     "EXECUTABLE",
     "MAIN",
     "OPT_FAST",
-    "WAIVED_WARNINGS",
     "Verilator",
     "VerilatorRunner",
     "build_flags",
@@ -44,13 +43,6 @@ CLOCKED_MAIN = Path(__file__).with_name("verilator_main.cpp")
 OPT_FAST = "-O1"
 """What the C++ compiler is told for the code that runs every cycle. The model is straight-line integer code: -O2 and
 -O3 made it no faster and its build a fifth longer."""
-
-WAIVED_WARNINGS = (
-    "WIDTHEXPAND",  # a sum wider than its operands: Yosys leaves the extension to Verilog's rules
-    "WIDTHTRUNC",  # `!` of a vector, which is how Yosys writes a comparison with zero
-    "CASEINCOMPLETE",  # a default is assigned before the case instead of inside it
-)
-"""What Verilator says about the way Yosys writes Verilog, whatever the design; every other warning ends the build."""
 
 EXECUTABLE = "simulation"
 """Name of the built program inside its build directory."""
@@ -137,7 +129,6 @@ def build_flags(*, waves: bool, hierarchical: bool, everything_public: bool = Tr
         "fast",
         "--x-initial",
         "fast",
-        *(f"-Wno-{warning}" for warning in WAIVED_WARNINGS),
         *(["--hierarchical"] if hierarchical else []),
         *(["--trace-vcd"] if waves else []),
     ]
