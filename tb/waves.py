@@ -97,7 +97,7 @@ GROUPS: dict[str, list[Trace]] = {
         Trace("engine.psum0__valid", "write to partitions", "bin"),
         Trace("engine.psum0__write.address", "address"),
         Trace("engine.psum0__write.accumulate", "accumulate", "bin"),
-        Trace("engine.sums[0]", "sum of column 0 (FP32)"),
+        Trace("engine.sum0", "sum of column 0 (FP32)"),
         Trace("engine.retired", "instruction retired", "bin"),
         Trace("drain_go", "read", "bin"),
         Trace("engine.psum_address", "read address"),

@@ -223,6 +223,10 @@ class TensorEngine(wiring.Component):
             m.d.comb += line.i.eq(columns)
             sums.append(line.o)
 
+        # What a waveform shows of the sums.
+        sum0 = Signal(32)
+        m.d.comb += sum0.eq(Cat(*sums)[:32])
+
         read = []
         for first in range(0, config.columns, PSUM_BLOCK):
             count = min(PSUM_BLOCK, config.columns - first)
