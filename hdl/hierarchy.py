@@ -51,18 +51,16 @@ def shared(m: Module, name: str, module: str, build: Callable[[], wiring.Compone
     return ports
 
 
-def to_verilog(name: str, component: wiring.Component, progress: Callable[[str], None] = lambda module: None) -> str:
+def to_verilog(name: str, component: wiring.Component) -> str:
     """Convert `component` and the shared modules below it to Verilog text, `component` last.
 
-    The text depends on the parameters and the versions of Amaranth and Yosys alone. `progress` is called with the name
-    of each module before its conversion.
+    The text depends on the parameters and the versions of Amaranth and Yosys alone.
     """
     library = ModuleLibrary()
     done: dict[str, str] = {}
     pending = {name: component}
     while pending:
         module, top = pending.popitem()
-        progress(module)
         done[module] = convert(top, module, library)
         pending.update((n, c) for n, c in library.components.items() if n not in done)
     return "\n".join(done[module] for module in reversed(done))

@@ -18,7 +18,7 @@ from hdl.arith.operand import OPERAND_BIAS, Operand
 from hdl.arith.pipeline import Pipeline
 from spec.formats import FP32
 
-__all__ = ["Mac", "leading_zeros"]
+__all__ = ["Mac"]
 
 GUARD_BITS = 4
 ALIGNED_BITS = FP32.precision + GUARD_BITS
@@ -27,7 +27,7 @@ ACC_OFFSET = 2 * OPERAND_BIAS - FP32.bias - 1
 """Added to an FP32 exponent field to bring it to the scale of the product's exponent, the sum of two biased ones."""
 
 
-def leading_zeros(m: Module, value, name: str):
+def _leading_zeros(m: Module, value, name: str):
     """Return the count of zeros above the first one of a 29-bit value that has at least one; it halves as it counts."""
     counts = []
     rest = Cat(Const(0b111, 3), value)  # 32 bits; the filling below never changes the count of a nonzero value
@@ -164,7 +164,7 @@ class Mac(wiring.Component):
 
         # Normalise, but never below the exponent of a subnormal: the sentinel stops the count there.
         sentinel = Const(1 << ALIGNED_BITS, ALIGNED_BITS + 1) >> reference
-        zeros = leading_zeros(m, let("counted", size | sentinel), "lz")
+        zeros = _leading_zeros(m, let("counted", size | sentinel), "lz")
         normal = let("normal", size << zeros, len(size))
         exponent = let("exponent", reference - zeros, 11)
         is_zero = size == 0
