@@ -1,4 +1,4 @@
-"""Instruction layouts and opcodes, defined once for the assembler, the golden interpreter and the hardware."""
+"""The instructions of the tensor engine."""
 
 from dataclasses import dataclass, fields
 from typing import ClassVar
