@@ -6,7 +6,7 @@ Everything else (skews, drain times, memory shapes) is derived from these where 
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-__all__ = ["LOAD_COLUMNS", "PRESETS", "PSUM_BANKS", "PSUM_WORDS", "Config", "preset_named"]
+__all__ = ["LOAD_COLUMNS", "PRESETS", "PSUM_BANKS", "PSUM_BYTES", "PSUM_WORDS", "SBUF_BYTES", "Config", "preset_named"]
 
 LOAD_COLUMNS = 4
 """Stationary columns that enter the array per cycle; NeuronCore-v2's fast weight load (128 columns in 32 cycles)."""
@@ -16,6 +16,12 @@ PSUM_BANKS = 8
 
 PSUM_WORDS = 512
 """FP32 words per PSUM bank and partition, hence the longest moving tile (NeuronCore-v2: 2 KiB)."""
+
+PSUM_BYTES = 4 * PSUM_BANKS * PSUM_WORDS
+"""Bytes of PSUM per partition."""
+
+SBUF_BYTES = 192 * 1024
+"""Bytes of SBUF per partition (NeuronCore-v2: 24 MiB in 128 partitions)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +54,16 @@ class Config:
                 raise TypeError(f"{name} must be an integer, not {value!r}")
             if not low <= value <= high:
                 raise ValueError(f"{name} must be between {low} and {high}, not {value!r}")
+
+    @property
+    def partitions(self) -> int:
+        """Partitions of SBUF, and lanes of the vector and scalar engines; PSUM has `columns` of them."""
+        return max(self.rows, self.columns)
+
+    @property
+    def quadrant(self) -> int:
+        """Partitions of a quadrant, where an access may start; all of them if they do not divide by four."""
+        return self.partitions if self.partitions % 4 else self.partitions // 4
 
     def with_overrides(self, **overrides: int | None) -> "Config":
         """Return a copy with the parameters that are not None replaced."""

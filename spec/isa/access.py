@@ -1,0 +1,85 @@
+"""How an instruction names a tensor in SBUF or PSUM: start partition, address, format, a signed step a dimension."""
+
+import enum
+from dataclasses import dataclass
+
+from spec.config import PSUM_BYTES, SBUF_BYTES, Config
+from spec.formats import Format
+
+__all__ = [
+    "ACCESS_FIELDS",
+    "DIMENSIONS",
+    "POINTER_FIELDS",
+    "Access",
+    "Pointer",
+    "Storage",
+    "storage_bytes",
+    "storage_partitions",
+]
+
+DIMENSIONS = 4
+"""Free dimensions of an instruction (NeuronCore-v2: up to 4, counts of 16 bits, signed element steps of 16 bits)."""
+
+
+class Storage(enum.IntEnum):
+    """The on-chip memories; the value is the code that instructions carry."""
+
+    SBUF = 0
+    PSUM = 1
+
+
+def storage_bytes(storage: int) -> int:
+    """Return the bytes of a partition of a storage."""
+    return PSUM_BYTES if storage == Storage.PSUM else SBUF_BYTES
+
+
+def storage_partitions(storage: int, config: Config) -> int:
+    """Return the partitions of a storage."""
+    return config.columns if storage == Storage.PSUM else config.partitions
+
+
+POINTER_FIELDS: tuple[tuple[str, int], ...] = (("address", 18), ("quadrant", 2), ("dtype", 4))
+"""Name and width of the fields of a :class:`Pointer`, from the least significant bit up."""
+
+ACCESS_FIELDS: tuple[tuple[str, int], ...] = (
+    *POINTER_FIELDS,
+    ("storage", 1),
+    *((f"step{dimension}", 16) for dimension in range(DIMENSIONS)),
+)
+"""Name and width of the fields of an :class:`Access`, from the least significant bit up. Dimension 0 is the innermost;
+steps are two's complement, in elements."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pointer:
+    """One element in SBUF in each partition: a per-partition scalar.
+
+    Arguments:
+        format: of the element.
+        address: its byte address in every partition.
+        partition: the partition of lane 0, the start of a quadrant.
+    """
+
+    format: Format
+    address: int
+    partition: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """The elements that an instruction reads or writes; lane i works on partition `partition` + i.
+
+    Arguments:
+        format: of an element.
+        address: byte address, in every partition, of the element of index (0, ..., 0).
+        partition: the partition of lane 0, the start of a quadrant.
+        storage: SBUF or PSUM.
+        steps: from one index of a dimension to the next, in elements, for each dimension of the instruction's shape,
+            outermost first. 0 repeats the element.
+    """
+
+    format: Format
+    address: int
+    partition: int = 0
+    storage: Storage = Storage.SBUF
+    steps: tuple[int, ...] = (1,)
