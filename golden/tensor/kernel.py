@@ -6,16 +6,14 @@ a moving block are independent, so they fill the vector lanes; the order along K
 """
 
 from functools import cache
-from platform import machine
 
 import numpy as np
-from llvmlite import binding
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 
 from golden.arith import canonical, fma_fp32
+from golden.arith.fused import fused_multiply_add, has_fused_multiply_add
 
-__all__ = ["column_sums", "column_sums_equation", "compile_chains", "has_fused_multiply_add"]
+__all__ = ["column_sums", "column_sums_equation", "compile_chains"]
 
 BLOCK = 64
 """Moving columns of a block: 128 rows of them are 32 KiB, which a first-level cache holds."""
@@ -72,11 +70,6 @@ def column_sums(stationary, moving, *, stationary_present=None, moving_present=N
     return _canonical(sums)
 
 
-def has_fused_multiply_add() -> bool:
-    """Return whether this processor multiplies and adds with one rounding."""
-    return machine() in ("aarch64", "arm64") or binding.get_host_cpu_features().get("fma", False)
-
-
 @cache
 def compile_chains(masked: bool, fused: bool | None = None):
     """Return the compiled kernel chains(weights, moving, weights_present, moving_present, sums).
@@ -90,7 +83,7 @@ def compile_chains(masked: bool, fused: bool | None = None):
             (:func:`golden.arith.fma_fp32`) at a fraction of the speed.
     """
     fused = has_fused_multiply_add() if fused is None else fused
-    fma = _fused_multiply_add if fused else njit(_double_multiply_add)
+    fma = fused_multiply_add if fused else njit(_double_multiply_add)
     everything = not masked
 
     @njit
@@ -115,14 +108,6 @@ def compile_chains(masked: bool, fused: bool | None = None):
                         acc[n] = total
 
     return chains
-
-
-@intrinsic
-def _fused_multiply_add(typing_context, x, w, acc):
-    def generate(context, builder, signature, arguments):
-        return builder.fma(*arguments)
-
-    return types.float32(types.float32, types.float32, types.float32), generate
 
 
 def _double_multiply_add(x, w, acc):

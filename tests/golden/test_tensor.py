@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from golden.arith import canonical, decode, round_fp32, storage_dtype
+from golden.arith.fused import has_fused_multiply_add
 from golden.tensor import TensorEngine, accumulate, array_operand, column_sums, column_sums_equation, matmul
-from golden.tensor.kernel import compile_chains, has_fused_multiply_add
+from golden.tensor.kernel import compile_chains
 from spec.config import PSUM_WORDS, Config
 from spec.formats import BF16, FP8E4M3, FP16, FP32, INT8, MATMUL_FORMATS, TF32
 from spec.isa import LoadStationary, MultiplyMoving

@@ -1,0 +1,66 @@
+"""Between storage words and the two arithmetics of the vector lanes: codes to FP32 or INT32, and INT32 to codes."""
+
+from functools import cache
+
+import numpy as np
+
+from golden.arith.codec import canonical, decode, storage_dtype
+from spec.formats import FP32, Format, IntFormat
+
+__all__ = ["integers", "saturate", "widen"]
+
+_TABLE_BITS = 16
+"""Codes of up to this many bits are looked up."""
+
+
+def widen(codes, fmt: Format) -> np.ndarray:
+    """Return codes as FP32, exactly; INT32 is rounded to nearest even.
+
+    Arguments:
+        codes: of `fmt`, unsigned, any shape.
+        fmt: any format. TF32 ignores its 13 padding bits, but a set one still tells a NaN from an infinity.
+
+    Returns:
+        FP32 bit patterns (uint32), the shape of `codes`; NaN canonical, of FP32 too.
+    """
+    codes = np.asarray(codes, storage_dtype(fmt))
+    if fmt.bits <= _TABLE_BITS:
+        return _table(fmt)[codes]
+    if not fmt.is_float:
+        return codes.view(np.int32).astype(np.float32).view(np.uint32)
+    padding = np.uint32((1 << fmt.padding_bits) - 1)
+    is_nan = codes << np.uint32(1) > FP32.infinity << 1
+    return np.where(is_nan, np.uint32(FP32.nan), codes & ~padding)
+
+
+def integers(codes, fmt: IntFormat) -> np.ndarray:
+    """Return codes of an integer format as int32, the shape of `codes`.
+
+    Raises:
+        ValueError: if `fmt` is no integer format.
+    """
+    _refuse_float(fmt)
+    return np.asarray(codes, storage_dtype(fmt)).view(f"int{fmt.bits}").astype(np.int32)
+
+
+def saturate(values, fmt: IntFormat) -> np.ndarray:
+    """Return int32 values as codes of an integer format; what is out of its range becomes its nearest end.
+
+    Raises:
+        ValueError: if `fmt` is no integer format.
+    """
+    _refuse_float(fmt)
+    clipped = np.clip(np.asarray(values, np.int32), fmt.min, fmt.max)
+    return clipped.astype(f"int{fmt.bits}").view(storage_dtype(fmt))
+
+
+@cache
+def _table(fmt: Format) -> np.ndarray:
+    """FP32 bit patterns of every code."""
+    values = decode(np.arange(1 << fmt.bits), fmt).astype(np.float32)
+    return canonical(values.view(np.uint32))
+
+
+def _refuse_float(fmt: Format) -> None:
+    if fmt.is_float:
+        raise ValueError(f"format must be an integer format, not {fmt.name!r}")

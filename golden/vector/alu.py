@@ -1,0 +1,105 @@
+"""The ALU of a vector lane: every operation of `spec.isa.alu` on arrays of words."""
+
+import numpy as np
+
+from golden.arith import add_fp32, canonical, divide_fp32, multiply_fp32, power_fp32
+from spec.formats import FP32
+from spec.isa.alu import FLOAT_ONLY, AluOp
+
+__all__ = ["alu"]
+
+_COMPARISONS = {
+    AluOp.IS_EQUAL: np.equal,
+    AluOp.NOT_EQUAL: np.not_equal,
+    AluOp.IS_GT: np.greater,
+    AluOp.IS_GE: np.greater_equal,
+    AluOp.IS_LT: np.less,
+    AluOp.IS_LE: np.less_equal,
+}
+
+_LOGICAL = {
+    AluOp.LOGICAL_AND: np.logical_and,
+    AluOp.LOGICAL_OR: np.logical_or,
+    AluOp.LOGICAL_XOR: np.logical_xor,
+}
+
+_ON_WORDS = {
+    AluOp.BITWISE_AND: np.bitwise_and,
+    AluOp.BITWISE_OR: np.bitwise_or,
+    AluOp.BITWISE_XOR: np.bitwise_xor,
+    AluOp.LOGICAL_SHIFT_LEFT: np.left_shift,
+    AluOp.LOGICAL_SHIFT_RIGHT: np.right_shift,
+}
+"""The same in both arithmetics; numpy shifts by the whole width or more to 0."""
+
+_FLOAT = {
+    AluOp.ADD: add_fp32,
+    AluOp.SUBTRACT: lambda a, b: add_fp32(a, -b),
+    AluOp.MULTIPLY: multiply_fp32,
+    AluOp.DIVIDE: divide_fp32,
+    AluOp.POWER: power_fp32,
+}
+
+_WRAPPING = {AluOp.ADD: np.add, AluOp.SUBTRACT: np.subtract, AluOp.MULTIPLY: np.multiply}
+
+_MAGNITUDE = np.uint32(0x7FFFFFFF)
+
+
+def alu(op: AluOp, a, b, integer: bool = False) -> np.ndarray:
+    """Return op(a, b).
+
+    Arguments:
+        op: the operation.
+        a, b: words (uint32), any shapes that broadcast; BYPASS gives a in the broadcast shape.
+        integer: whether the arithmetic is INT32, which wraps around, or FP32, whose NaN results are canonical but for
+            BYPASS. Comparisons and logical operations give 1 or 0 of that arithmetic, bitwise ones don't look at it.
+
+    Returns:
+        words (uint32).
+
+    Raises:
+        ValueError: if INT32 arithmetic has no such operation.
+    """
+    if integer and op in FLOAT_ONLY:
+        raise ValueError(f"op must be one that INT32 has, not {op.name}")
+    a, b = np.asarray(a, np.uint32), np.asarray(b, np.uint32)
+    if op is AluOp.BYPASS:
+        return np.broadcast_arrays(a, b)[0].copy()
+    if op in _ON_WORDS:
+        return np.asarray(_ON_WORDS[op](a, b))
+    return _integer(op, a, b) if integer else _float(op, a, b)
+
+
+def _integer(op: AluOp, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if op in _WRAPPING:
+        with np.errstate(over="ignore"):
+            return np.asarray(_WRAPPING[op](a, b))
+    a, b = a.view(np.int32), b.view(np.int32)
+    if op in _COMPARISONS:
+        return _COMPARISONS[op](a, b).astype(np.uint32)
+    if op in _LOGICAL:
+        return _LOGICAL[op](a, b).astype(np.uint32)
+    if op is AluOp.ABSOLUTE_MAX:
+        a, b = np.abs(a), np.abs(b)
+    return np.asarray((np.minimum if op is AluOp.MIN else np.maximum)(a, b)).view(np.uint32)
+
+
+def _float(op: AluOp, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if op in _FLOAT:
+        return np.asarray(_FLOAT[op](a.view(np.float32), b.view(np.float32))).view(np.uint32)
+    truths = _COMPARISONS.get(op) or _LOGICAL.get(op)
+    if truths:
+        with np.errstate(invalid="ignore"):
+            return np.asarray(truths(a.view(np.float32), b.view(np.float32)).astype(np.float32)).view(np.uint32)
+    if op is AluOp.ABSOLUTE_MAX:
+        # Patterns of magnitudes are in the order of what they stand for, and every NaN is above infinity.
+        return canonical(np.maximum(a & _MAGNITUDE, b & _MAGNITUDE))
+    chosen = (np.minimum if op is AluOp.MIN else np.maximum)(_rank(a), _rank(b))
+    unordered = np.isnan(a.view(np.float32)) | np.isnan(b.view(np.float32))
+    return np.where(unordered, np.uint32(FP32.nan), _rank(chosen).view(np.uint32))
+
+
+def _rank(words: np.ndarray) -> np.ndarray:
+    """Return an integer for each pattern, in the order of the values, -0 below +0; its own inverse."""
+    words = words.view(np.int32)
+    return words ^ (words >> 31 & np.int32(0x7FFFFFFF))

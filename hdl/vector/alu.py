@@ -1,0 +1,189 @@
+"""The ALU of a vector lane: one operation of `spec.isa.alu` in FP32 or INT32 per cycle.
+
+Order is one comparison for both arithmetics: a float is read as an integer whose bits below the sign are inverted if it
+is negative, which puts -0 below +0 as maximum and minimum want it; comparisons make the two equal.
+"""
+
+from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import enum, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.arith.add import Fp32Adder
+from hdl.arith.multiply import Fp32Multiplier
+from spec.formats import FP32
+from spec.isa.alu import AluOp
+
+__all__ = ["Alu", "Op"]
+
+_ONE = FP32.bias << FP32.mantissa_bits
+_BELOW_SIGN = (1 << 31) - 1
+
+
+class Op(enum.Enum, shape=unsigned(5)):
+    """Operations of `spec.isa.alu`; waveforms show the names."""
+
+    BYPASS = AluOp.BYPASS.value
+    ADD = AluOp.ADD.value
+    SUBTRACT = AluOp.SUBTRACT.value
+    MULTIPLY = AluOp.MULTIPLY.value
+    MAX = AluOp.MAX.value
+    MIN = AluOp.MIN.value
+    ABSOLUTE_MAX = AluOp.ABSOLUTE_MAX.value
+    DIVIDE = AluOp.DIVIDE.value
+    POWER = AluOp.POWER.value
+    IS_EQUAL = AluOp.IS_EQUAL.value
+    NOT_EQUAL = AluOp.NOT_EQUAL.value
+    IS_GT = AluOp.IS_GT.value
+    IS_GE = AluOp.IS_GE.value
+    IS_LT = AluOp.IS_LT.value
+    IS_LE = AluOp.IS_LE.value
+    LOGICAL_AND = AluOp.LOGICAL_AND.value
+    LOGICAL_OR = AluOp.LOGICAL_OR.value
+    LOGICAL_XOR = AluOp.LOGICAL_XOR.value
+    BITWISE_AND = AluOp.BITWISE_AND.value
+    BITWISE_OR = AluOp.BITWISE_OR.value
+    BITWISE_XOR = AluOp.BITWISE_XOR.value
+    LOGICAL_SHIFT_LEFT = AluOp.LOGICAL_SHIFT_LEFT.value
+    LOGICAL_SHIFT_RIGHT = AluOp.LOGICAL_SHIFT_RIGHT.value
+
+
+class _Source(enum.Enum, shape=unsigned(2)):
+    """The unit whose register holds the result."""
+
+    LOGIC = 0
+    ADDER = 1
+    MULTIPLIER = 2
+
+
+class Alu(wiring.Component):
+    """out = op(a, b), `LATENCY` cycles later; one operation enters per cycle.
+
+    FP32 rounds once, to nearest even; subnormals are kept, NaN results canonical (0x7FC00000) but for BYPASS, which
+    passes every bit of a. INT32 wraps around. A comparison or a logical operation gives 1.0 or 0.0, or the integers 1
+    or 0. Comparisons with NaN are false, NOT_EQUAL is true; -0 equals +0. Bitwise operations and shifts look at the
+    words, whatever the arithmetic. DIVIDE and POWER belong to other units: of these, out means nothing.
+
+    Ports:
+        op: the operation.
+        integer: 1 for INT32, 0 for FP32.
+        a, b: operands.
+        out: the result, by one multiplexer from the registers of the adder, the multiplier and the rest.
+    """
+
+    LATENCY = 1
+    """Cycles from the operands to out."""
+
+    op: In(Op)
+    integer: In(1)
+    a: In(32)
+    b: In(32)
+    out: Out(32)
+
+    latency = LATENCY
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.adder = adder = Fp32Adder(self.LATENCY)
+        m.submodules.multiplier = multiplier = Fp32Multiplier(self.LATENCY)
+        source = Signal(_Source)
+        late_source = Signal(_Source, reset_less=True)
+        logic = Signal(32)
+        late_logic = Signal(32, reset_less=True)
+        subtract = Signal()
+        m.d.comb += [
+            subtract.eq(self.op == Op.SUBTRACT),
+            adder.a.eq(self.a),
+            adder.b.eq(Cat(self.b[:31], self.b[31] ^ subtract)),
+            multiplier.a.eq(self.a),
+            multiplier.b.eq(self.b),
+        ]
+        m.d.sync += [late_source.eq(source), late_logic.eq(logic)]
+        with m.Switch(late_source):
+            with m.Case(_Source.ADDER):
+                m.d.comb += self.out.eq(adder.out)
+            with m.Case(_Source.MULTIPLIER):
+                m.d.comb += self.out.eq(multiplier.out)
+            with m.Default():
+                m.d.comb += self.out.eq(late_logic)
+
+        unordered = Signal()
+        a_zero = Signal()
+        b_zero = Signal()
+        m.d.comb += [
+            unordered.eq(~self.integer & ((self.a[:31] > FP32.infinity) | (self.b[:31] > FP32.infinity))),
+            a_zero.eq(~self.a[:31].any() & ~(self.integer & self.a[31])),
+            b_zero.eq(~self.b[:31].any() & ~(self.integer & self.b[31])),
+        ]
+        x, y, below = self._ordered(m)
+        equal = Signal()
+        less = Signal()
+        m.d.comb += [
+            equal.eq(((self.a == self.b) | (a_zero & b_zero)) & ~unordered),
+            less.eq(below & ~(a_zero & b_zero) & ~unordered),
+        ]
+
+        truth = Signal()
+        is_truth = Signal()
+        larger, smaller = Mux(below, y, x), Mux(below, x, y)
+        far = Signal()
+        m.d.comb += far.eq(self.b[5:].any())
+        with m.Switch(self.op):
+            for operation, value in {
+                Op.BYPASS: self.a,
+                Op.MAX: Mux(unordered, FP32.nan, larger),
+                Op.MIN: Mux(unordered, FP32.nan, smaller),
+                Op.ABSOLUTE_MAX: Mux(unordered, FP32.nan, larger),
+                Op.BITWISE_AND: self.a & self.b,
+                Op.BITWISE_OR: self.a | self.b,
+                Op.BITWISE_XOR: self.a ^ self.b,
+                Op.LOGICAL_SHIFT_LEFT: Mux(far, 0, (self.a << self.b[:5])[:32]),
+                Op.LOGICAL_SHIFT_RIGHT: Mux(far, 0, self.a >> self.b[:5]),
+            }.items():
+                with m.Case(operation):
+                    m.d.comb += logic.eq(value)
+            with m.Case(Op.ADD, Op.SUBTRACT):
+                m.d.comb += [
+                    source.eq(Mux(self.integer, _Source.LOGIC, _Source.ADDER)),
+                    logic.eq(Mux(subtract, self.a - self.b, self.a + self.b)),
+                ]
+            with m.Case(Op.MULTIPLY):
+                m.d.comb += [
+                    source.eq(Mux(self.integer, _Source.LOGIC, _Source.MULTIPLIER)),
+                    logic.eq((self.a * self.b)[:32]),
+                ]
+            for operation, value in {
+                Op.IS_EQUAL: equal,
+                Op.NOT_EQUAL: ~equal,
+                Op.IS_GT: ~(less | equal | unordered),
+                Op.IS_GE: ~(less | unordered),
+                Op.IS_LT: less,
+                Op.IS_LE: less | equal,
+                Op.LOGICAL_AND: ~a_zero & ~b_zero,
+                Op.LOGICAL_OR: ~a_zero | ~b_zero,
+                Op.LOGICAL_XOR: a_zero ^ b_zero,
+            }.items():
+                with m.Case(operation):
+                    m.d.comb += [truth.eq(value), is_truth.eq(1)]
+            with m.Default():
+                pass
+        with m.If(is_truth):
+            m.d.comb += logic.eq(Mux(truth, Mux(self.integer, 1, _ONE), 0))
+        return m
+
+    def _ordered(self, m: Module):
+        """Return the operands, or their magnitudes for ABSOLUTE_MAX, and whether the first is below the second."""
+        operands, keys = [], []
+        for name, word in (("x", self.a), ("y", self.b)):
+            magnitude = Signal(32, name=f"{name}_magnitude")
+            operand = Signal(32, name=f"{name}_operand")
+            key = Signal(32, name=f"{name}_key")
+            m.d.comb += [
+                magnitude.eq(Mux(self.integer, Mux(word[31], -word, word), word[:31])),
+                operand.eq(Mux(self.op == Op.ABSOLUTE_MAX, magnitude, word)),
+                key.eq(operand ^ Mux(operand[31] & ~self.integer, _BELOW_SIGN, 0)),
+            ]
+            operands.append(operand)
+            keys.append(key)
+        below = Signal()
+        m.d.comb += below.eq(keys[0].as_signed() < keys[1].as_signed())
+        return *operands, below
