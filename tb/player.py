@@ -1,7 +1,7 @@
-"""Runs a feed-forward unit on any number of cases in bulk: files in, files out, Python waits for one edge.
+"""Runs a unit on any number of cases in bulk: files in, files out, Python waits for one edge.
 
 A *playable* unit is a component with the ports valid, word (all inputs in one word), result (32 bits) and result_valid;
-`tb/player.v` streams a file of words through it, one per cycle.
+`tb/player.v` streams a file of words through it, one per cycle, or as often as an iterative unit can start.
 """
 
 import os
@@ -42,14 +42,16 @@ class Playable(wiring.Component):
     Arguments:
         layout: fields of `word`, each at most 32 bits wide; `pack` takes one array for each, by name.
         latency: cycles from word to result.
+        interval: cycles from one case to the next; between them `word` holds something else.
 
     Ports:
         valid, word: a case. result_valid, result: its outcome, `latency` cycles later.
     """
 
-    def __init__(self, layout: data.StructLayout, latency: int):
+    def __init__(self, layout: data.StructLayout, latency: int, interval: int = 1):
         self.layout = layout
         self.latency = latency
+        self.interval = interval
         super().__init__({"valid": In(1), "word": In(layout), "result": Out(32), "result_valid": Out(1)})
 
     def delay_valid(self, m) -> None:
@@ -100,7 +102,8 @@ def player_design(unit: Playable, mutate: Callable[[str], str] | None = None) ->
     if mutate is not None:
         text = mutate(text)
     width = unit.layout.size
-    verilog_text = f"`define UNIT {name}\n`define WIDTH {width}\n{_TEMPLATE.read_text()}\n{text}"
+    defines = f"`define UNIT {name}\n`define WIDTH {width}\n`define INTERVAL {unit.interval}\n"
+    verilog_text = f"{defines}{_TEMPLATE.read_text()}\n{text}"
     return simulation.Design(_NAME, verilog_text, public=("done",), clock="clk")
 
 
@@ -111,6 +114,7 @@ def play(
     *,
     sim: str,
     bubbles: bool = False,
+    interval: int = 1,
 ) -> tuple[np.ndarray, list[int]]:
     """Run cases through a design made by `player_design`.
 
@@ -120,6 +124,7 @@ def play(
         fields: the cases, one array per field of the layout (see `pack`).
         sim: one of `tb.simulation.SIMULATORS`.
         bubbles: whether to leave random idle cycles between the cases.
+        interval: of the unit; bounds the time of the run.
 
     Returns:
         The results in order, as uint32, and the list of positions at which the simulator wrote a word with unknown
@@ -140,7 +145,7 @@ def play(
                 __name__,
                 run_dir=directory,
                 plusargs=plusargs,
-                timeout_ns=(2 * count + 1000) * PERIOD_NS,
+                timeout_ns=((1 + interval) * count + 1000) * PERIOD_NS,
             )
         digits = _VALUES[np.frombuffer(results.read_bytes(), np.uint8).reshape(-1, 9)[:, :8]]
     unknown = (digits > 15).any(axis=1)

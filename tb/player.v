@@ -1,9 +1,10 @@
-// Plays a file of cases through one unit, a case a cycle, and writes the results to another file, so that the
-// simulator never waits for Python between the first case and the last. `UNIT and `WIDTH are defined by tb/player.py.
+// Plays a file of cases through one unit, a case every `INTERVAL cycles, and writes the results to another file, so that
+// the simulator never waits for Python between the first case and the last. `UNIT, `WIDTH and `INTERVAL are defined by
+// tb/player.py.
 //
-// Plusargs: +cases=FILE, one hexadecimal word a line; +results=FILE, one hexadecimal word a line; +bubbles for idle
-// cycles with other data between the cases. `done` rises when the last result is written, or when nothing has come out
-// for `PATIENCE cycles since the last case went in.
+// Plusargs: +cases=FILE, one hexadecimal word a line; +results=FILE, one hexadecimal word a line; +bubbles for more idle
+// cycles between the cases; in all of them the unit sees other data. `done` rises when the last result is written, or
+// when nothing has come out for `PATIENCE cycles since the last case went in.
 `define PATIENCE 256
 
 module player (
@@ -23,6 +24,7 @@ module player (
     reg  [15:0]       lfsr;
     reg               ended;
     reg  [15:0]       idle;
+    integer           pause;
 
     `UNIT unit (
         .clk(clk), .rst(1'b0), .valid(valid), .word(word), .result(result), .result_valid(result_valid)
@@ -34,6 +36,7 @@ module player (
         word = 0;
         ended = 0;
         idle = 0;
+        pause = 0;
         lfsr = 1;
         bubbles = $test$plusargs("bubbles") ? 1'b1 : 1'b0;
         if (!$value$plusargs("cases=%s", cases_path) || !$value$plusargs("results=%s", results_path)) begin
@@ -50,10 +53,12 @@ module player (
 
     always @(posedge clk) if (!done) begin
         lfsr <= {lfsr[14:0], lfsr[15] ^ lfsr[13] ^ lfsr[12] ^ lfsr[10]};
-        if (ended || (bubbles && lfsr[1:0] == 2'b00)) begin
+        if (ended || pause != 0 || (bubbles && lfsr[1:0] == 2'b00)) begin
             valid <= 0;
             word <= ~word;
+            if (pause != 0) pause <= pause - 1;
         end else begin
+            pause <= `INTERVAL - 1;
             fields = $fscanf(cases_file, "%h\n", next_word);
             valid <= fields == 1;
             word <= next_word;

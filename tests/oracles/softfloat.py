@@ -1,4 +1,4 @@
-"""Berkeley SoftFloat 3 as an oracle over numpy arrays: fused multiply-add, addition, and conversions of FP32.
+"""Berkeley SoftFloat 3 as an oracle over numpy arrays: FP32 arithmetic, comparisons, and conversions.
 
 The C sources come from the `softfloat` source distribution on PyPI, by pip and pinned by hash. They are built once,
 with our batch driver, into a shared library under sim_build/oracles/; the folder's name is a digest of all that goes
@@ -18,7 +18,10 @@ from pathlib import Path
 import numpy as np
 from filelock import FileLock
 
-__all__ = ["OracleError", "add", "f16_to_f32", "f32_to_f16", "f32_to_i32", "mul_add"]
+__all__ = [
+    "OracleError", "add", "divide", "equal", "f16_to_f32", "f32_to_f16", "f32_to_i32", "less", "less_equal", "mul_add",
+    "multiply",
+]  # fmt: skip
 
 VERSION = "0.1.4.1"
 SHA256 = "da1c1464de184ddc02e7d208f560624ccbdee4926e78fb9d3997fb16a866c95f"
@@ -39,6 +42,31 @@ def mul_add(x: np.ndarray, w: np.ndarray, acc: np.ndarray) -> np.ndarray:
 def add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return the bit patterns of fp32(a + b), given bit patterns."""
     return _call("batch_f32_add", (a, b), np.uint32)
+
+
+def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the bit patterns of fp32(a * b), given bit patterns."""
+    return _call("batch_f32_mul", (a, b), np.uint32)
+
+
+def divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the bit patterns of fp32(a / b), given bit patterns."""
+    return _call("batch_f32_div", (a, b), np.uint32)
+
+
+def equal(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return whether a == b, given FP32 bit patterns."""
+    return _call("batch_f32_eq", (a, b), np.uint8).astype(bool)
+
+
+def less(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return whether a < b, given FP32 bit patterns."""
+    return _call("batch_f32_lt", (a, b), np.uint8).astype(bool)
+
+
+def less_equal(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return whether a <= b, given FP32 bit patterns."""
+    return _call("batch_f32_le", (a, b), np.uint8).astype(bool)
 
 
 def f32_to_f16(value: np.ndarray) -> np.ndarray:

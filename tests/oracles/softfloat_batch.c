@@ -20,6 +20,41 @@ void batch_f32_add(size_t n, const uint32_t *a, const uint32_t *b, uint32_t *out
     }
 }
 
+void batch_f32_mul(size_t n, const uint32_t *a, const uint32_t *b, uint32_t *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        out[i] = f32_mul((float32_t){a[i]}, (float32_t){b[i]}).v;
+    }
+}
+
+void batch_f32_div(size_t n, const uint32_t *a, const uint32_t *b, uint32_t *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        out[i] = f32_div((float32_t){a[i]}, (float32_t){b[i]}).v;
+    }
+}
+
+void batch_f32_eq(size_t n, const uint32_t *a, const uint32_t *b, uint8_t *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        out[i] = f32_eq((float32_t){a[i]}, (float32_t){b[i]});
+    }
+}
+
+void batch_f32_lt(size_t n, const uint32_t *a, const uint32_t *b, uint8_t *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        out[i] = f32_lt((float32_t){a[i]}, (float32_t){b[i]});
+    }
+}
+
+void batch_f32_le(size_t n, const uint32_t *a, const uint32_t *b, uint8_t *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        out[i] = f32_le((float32_t){a[i]}, (float32_t){b[i]});
+    }
+}
+
 void batch_f32_to_f16(size_t n, const uint32_t *value, uint16_t *out)
 {
     for (size_t i = 0; i < n; i++) {

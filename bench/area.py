@@ -1,0 +1,90 @@
+"""Area and clock of single units on an ECP5, by Yosys and nextpnr: one processing element, one lane of each engine.
+
+A unit is synthesised alone and placed out of context, its inputs and outputs registers or free wires as the unit has
+them, so the clock is that of the unit's own slowest path between registers. The device is the largest ECP5.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl import verilog
+from hdl.arith.mac import Mac
+from hdl.arith.operand import Operand
+
+__all__ = ["UNITS", "Area", "measure"]
+
+DEVICE = ("--85k", "--package", "CABGA756", "--out-of-context")
+
+CELLS = {"luts": "LUT4", "carries": "CCU2C", "multipliers": "MULT18X18D", "registers": "TRELLIS_FF", "rams": "DP16KD"}
+"""The ECP5's primitives, by the name that the table gives them."""
+
+
+@dataclass(frozen=True)
+class Area:
+    """What a unit takes: primitives by the names of `CELLS`, and its highest clock in MHz, None if it was not placed."""
+
+    cells: dict[str, int]
+    fmax_mhz: float | None
+
+
+class _ProcessingElement(wiring.Component):
+    """A multiply-accumulate with the registers of its operands and its sum, as it sits in the array."""
+
+    def __init__(self, latency: int):
+        self.latency = latency
+        super().__init__({"x": In(Operand), "w": In(Operand), "acc": In(32), "out": Out(32)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.mac = mac = Mac(self.latency)
+        x, w, out = Signal(Operand), Signal(Operand), Signal(32)
+        m.d.sync += [x.eq(self.x), w.eq(self.w), out.eq(mac.out)]
+        m.d.comb += [mac.x.eq(x), mac.w.eq(w), mac.acc.eq(self.acc), self.out.eq(out)]
+        return m
+
+
+UNITS: dict[str, Callable[[], wiring.Component]] = {
+    "processing element, mac_latency 1": lambda: _ProcessingElement(1),
+    "processing element, mac_latency 4": lambda: _ProcessingElement(4),
+}
+"""What is measured, by the name that the table shows."""
+
+
+def measure(unit: wiring.Component, place: bool = True) -> Area:
+    """Synthesise a unit for the ECP5 and return its area.
+
+    Arguments:
+        unit: the component; its `sync` domain is the clock.
+        place: whether to place and route as well, for the clock; takes a minute and more.
+    """
+    with tempfile.TemporaryDirectory(prefix="area-") as name:
+        directory = Path(name)
+        (directory / "unit.v").write_text(verilog.convert(unit, "unit", None))
+        _run(directory, "yosys", "-q", "-p", "read_verilog unit.v; synth_ecp5 -top unit -json unit.json; "
+             "tee -q -o stat.json stat -json")  # fmt: skip
+        counts = json.loads((directory / "stat.json").read_text())["design"]["num_cells_by_type"]
+        cells = {title: counts.get(cell, 0) for title, cell in CELLS.items()}
+        if not place:
+            return Area(cells, None)
+        log = _run(directory, "nextpnr-ecp5", *DEVICE, "--json", "unit.json", "--timing-allow-fail", "--freq", "200")
+    clocks = re.findall(r"Max frequency for clock .*?: ([0-9.]+) MHz", log)
+    return Area(cells, float(clocks[-1]) if clocks else None)
+
+
+def _run(directory: Path, tool: str, *arguments: str) -> str:
+    """Run one of YoWASP's tools and return what it said; RuntimeError with the end of that if it failed."""
+    program = Path(sys.executable).with_name(f"yowasp-{tool}")
+    result = subprocess.run([program, *arguments], cwd=directory, capture_output=True, text=True)
+    if result.returncode:
+        raise RuntimeError(f"{tool} failed:\n{(result.stdout + result.stderr)[-2000:]}")
+    return result.stdout + result.stderr

@@ -1,0 +1,124 @@
+"""Constants of the FP32 power a ** b = 2 ** (b * log2(a)), each with the formula that it is computed from.
+
+A constant that stands for a real number x in units of 2**-n is the integer nearest to x * 2**n. Logarithms are those of
+Python's decimal module, with 40 digits.
+
+The logarithm: the significand m of a, in [1, 2), has the row that its six leading fraction bits name. The row holds
+RECIPROCAL, close to 1 / m, and LOGARITHM = -log2(RECIPROCAL), so that log2(m) = LOGARITHM + log2(1 + r) with
+r = m * RECIPROCAL - 1, |r| < 2**-6. In the first row RECIPROCAL is 1, in the last 1/2: next to a = 1, on either side,
+the logarithm is that of 1 + r alone. log2(1 + r) = r * polynomial(r), of degree 4.
+
+The power of two: of a fraction f in [0, 1), the six leading bits name a row that holds EXPONENTIAL = 2 ** (row / 64),
+and 2 ** g - 1 = g * polynomial(g) for the rest g in [0, 2**-6), of degree 2.
+"""
+
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+
+__all__ = [
+    "ARGUMENT_BITS", "COEFFICIENT_BITS", "EXPONENTIAL", "EXP_COEFFICIENTS", "LEADING", "LOGARITHM", "LOGARITHM_BITS",
+    "LOG_COEFFICIENTS", "NEAR_SHIFT", "RECIPROCAL", "RECIPROCAL_BITS", "ROW_BITS",
+]  # fmt: skip
+
+ROW_BITS = 6
+"""Bits that name a row of either table."""
+
+RECIPROCAL_BITS = 9
+"""Fraction bits of RECIPROCAL: m * RECIPROCAL is then exact in 32 fraction bits."""
+
+ARGUMENT_BITS = 32
+"""Fraction bits of the arguments r and g of the polynomials, and of a power of two."""
+
+COEFFICIENT_BITS = 32
+"""Fraction bits of the polynomials' coefficients and of their sums, but for the first of the logarithm."""
+
+LEADING = (3, 1, 36)
+"""The first coefficient of the logarithm is 3 / 2**1 and a rest in units of 2**-36, for precision in few bits."""
+
+LOGARITHM_BITS = 47
+"""Fraction bits of LOGARITHM, and of log2(a)."""
+
+NEAR_SHIFT = 13
+"""Fraction bits that log2(a) has more where it is log2(1 + r) alone, and small."""
+
+_ROWS = 1 << ROW_BITS
+_DIGITS = 40
+
+
+def _nearest(value: Decimal, fraction_bits: int) -> int:
+    return int((value * (1 << fraction_bits)).to_integral_value())
+
+
+def _log2(value: Decimal) -> Decimal:
+    return value.ln() / Decimal(2).ln()
+
+
+def _interpolate(function: Callable[[Decimal], Decimal], low: Decimal, high: Decimal, count: int) -> list[Decimal]:
+    """Return the coefficients, lowest first, of the polynomial that equals `function` at the Chebyshev nodes.
+
+    The nodes are (low + high) / 2 + cos((2 i + 1) pi / (2 count)) (high - low) / 2; cosines are those of the roots of
+    the Chebyshev polynomial T_count, to 15 digits, for their place hardly matters.
+    """
+    nodes = [(low + high) / 2 + Decimal(cosine) * (high - low) / 2 for cosine in _CHEBYSHEV_ROOTS[count]]
+    differences = [function(node) for node in nodes]
+    for order in range(1, count):
+        for i in range(count - 1, order - 1, -1):
+            differences[i] = (differences[i] - differences[i - 1]) / (nodes[i] - nodes[i - order])
+    # From Newton's form to powers of the argument, by Horner's rule.
+    coefficients = [Decimal(0)] * count
+    for node, difference in zip(reversed(nodes), reversed(differences), strict=True):
+        shifted = [Decimal(0), *coefficients[:-1]]
+        coefficients = [up - node * same for up, same in zip(shifted, coefficients, strict=True)]
+        coefficients[0] += difference
+    return coefficients
+
+
+_CHEBYSHEV_ROOTS = {
+    3: ("0.866025403784439", "0", "-0.866025403784439"),
+    5: ("0.951056516295154", "0.587785252292473", "0", "-0.587785252292473", "-0.951056516295154"),
+}
+
+
+def _reciprocals() -> tuple[int, ...]:
+    """Return the reciprocal of the middle of every row, 1 of the first and 1/2 of the last."""
+    one = 1 << RECIPROCAL_BITS
+    middle = [round(one * 2 * _ROWS / (2 * _ROWS + 2 * row + 1)) for row in range(1, _ROWS - 1)]
+    return (one, *middle, one // 2)
+
+
+def _log_coefficients() -> tuple[int, ...]:
+    """Return the coefficients of log2(1 + r) / r over the range that r has, lowest first."""
+    ends = [
+        (1 + Decimal(row + end) / _ROWS) * reciprocal / (1 << RECIPROCAL_BITS) - 1
+        for row, reciprocal in enumerate(RECIPROCAL)
+        for end in (0, 1)
+    ]
+    first, *others = _interpolate(lambda r: _log2(1 + r) / r, min(ends), max(ends), 5)
+    numerator, shift, bits = LEADING
+    rest = _nearest(first - Decimal(numerator) / (1 << shift), bits)
+    return rest, *(_nearest(other, COEFFICIENT_BITS) for other in others)
+
+
+def _exp_coefficients() -> tuple[int, ...]:
+    """Return the coefficients of (2 ** g - 1) / g over [0, 1 / rows], lowest first."""
+    coefficients = _interpolate(
+        lambda g: ((g * Decimal(2).ln()).exp() - 1) / g, Decimal("1e-30"), Decimal(1) / _ROWS, 3
+    )
+    return tuple(_nearest(coefficient, COEFFICIENT_BITS) for coefficient in coefficients)
+
+
+with localcontext(prec=_DIGITS):
+    RECIPROCAL = _reciprocals()
+    """By row, in units of 2**-RECIPROCAL_BITS: the integer nearest to the reciprocal of the row's middle."""
+
+    LOGARITHM = tuple(_nearest(-_log2(Decimal(word) / (1 << RECIPROCAL_BITS)), LOGARITHM_BITS) for word in RECIPROCAL)
+    """By row, -log2(RECIPROCAL) in units of 2**-LOGARITHM_BITS."""
+
+    LOG_COEFFICIENTS = _log_coefficients()
+    """Of log2(1 + r) / r, lowest first; the first of them without `LEADING`, in units of its own."""
+
+    EXPONENTIAL = tuple(_nearest((Decimal(row) / _ROWS * Decimal(2).ln()).exp(), ARGUMENT_BITS) for row in range(_ROWS))
+    """By row, 2 ** (row / rows) in units of 2**-ARGUMENT_BITS."""
+
+    EXP_COEFFICIENTS = _exp_coefficients()
+    """Of (2 ** g - 1) / g, lowest first, in units of 2**-COEFFICIENT_BITS."""
