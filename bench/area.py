@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +17,14 @@ from pathlib import Path
 from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from rich.table import Table
 
 from hdl import verilog
 from hdl.arith.mac import Mac
 from hdl.arith.operand import Operand
+from tb.report import progress
 
-__all__ = ["UNITS", "Area", "measure"]
+__all__ = ["UNITS", "Area", "measure", "measure_all", "table"]
 
 DEVICE = ("--85k", "--package", "CABGA756", "--out-of-context")
 
@@ -31,7 +34,7 @@ CELLS = {"luts": "LUT4", "carries": "CCU2C", "multipliers": "MULT18X18D", "regis
 
 @dataclass(frozen=True)
 class Area:
-    """What a unit takes: primitives by the names of `CELLS`, and its highest clock in MHz, None if it was not placed."""
+    """What a unit takes: primitives by the names of `CELLS`; its highest clock in MHz, None if it was not placed."""
 
     cells: dict[str, int]
     fmax_mhz: float | None
@@ -79,6 +82,29 @@ def measure(unit: wiring.Component, place: bool = True) -> Area:
         log = _run(directory, "nextpnr-ecp5", *DEVICE, "--json", "unit.json", "--timing-allow-fail", "--freq", "200")
     clocks = re.findall(r"Max frequency for clock .*?: ([0-9.]+) MHz", log)
     return Area(cells, float(clocks[-1]) if clocks else None)
+
+
+def measure_all() -> dict[str, dict[str, object]]:
+    """Return cells, clock in MHz and seconds of every unit of `UNITS`, by name."""
+    record = {}
+    for name, build in UNITS.items():
+        started = time.perf_counter()
+        with progress(f"ECP5: {name}"):
+            area = measure(build())
+        record[name] = area.cells | {"fmax_mhz": area.fmax_mhz, "seconds": time.perf_counter() - started}
+    return record
+
+
+def table(record: dict[str, dict[str, object]]) -> Table:
+    """Return the table of `measure_all`'s figures."""
+    result = Table(title="Area and clock on an ECP5 (LFE5U-85F), each unit alone")
+    result.add_column("unit")
+    for heading in (*CELLS.values(), "MHz"):
+        result.add_column(heading, justify="right")
+    for name, row in record.items():
+        clock = "-" if row["fmax_mhz"] is None else f"{row['fmax_mhz']:.1f}"
+        result.add_row(name, *(f"{row[cell]:,}" for cell in CELLS), clock)
+    return result
 
 
 def _run(directory: Path, tool: str, *arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""`make bench`: how long a build takes, how fast the engine simulates, and how busy it is, over array sizes.
+"""`make bench`: how long a build takes, how fast the engines simulate, how busy they are, and what a unit's area is.
 
 Every figure is measured when the command runs. Cold builds start from an empty directory: elaboration, Verilator and
 the C++ compiler, nothing cached. Simulation speed is wall time from the first clock edge to the last result.
@@ -6,136 +6,32 @@ the C++ compiler, nothing cached. Simulation speed is wall time from the first c
 
 import json
 import os
-import resource
-import subprocess
-import sys
-import tempfile
-import time
-from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
-from rich.table import Table
-
-from golden import tensor as golden
-from kernels.matmul import matmul_programs
-from spec.config import PRESETS, Config
-from spec.formats import BF16, FP32, Format
-from tb import simulation
+from bench import area, elementwise, tensor
 from tb.bench import Settings
-from tb.elaboration import engine_verilog
-from tb.matmul import ideal_cycles, random_matrix
 from tb.report import RESULTS, terminal
-from tb.tensor import design, run_program
 
 __all__ = ["SIZES", "main"]
 
 SIZES = (8, 16, 32, 64, 128)
-
-GIB = 1 << 20
-"""Kilobytes, the unit of `ru_maxrss`."""
-
-
-def _config(size: int) -> Config:
-    return replace(PRESETS["full"], rows=size, columns=size)
-
-
-def _cold_build(config: Config) -> dict[str, float]:
-    """Measure elaboration and build from nothing, and the largest process of the build, in seconds and GiB."""
-    started = time.perf_counter()
-    engine_verilog(config, cached=False)
-    elaborated = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="cold-", dir=simulation.SIM_BUILD) as root:
-        simulation.build(design(config), root=Path(root))
-    return {
-        "elaboration_s": elaborated - started,
-        "cold_build_s": time.perf_counter() - started,
-        "build_peak_gib": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / GIB,
-    }
-
-
-def _warm_start(size: int) -> float:
-    """Measure a second run of a small product from the command line, in seconds."""
-    command = [sys.executable, "-m", "tb", "sim", "matmul", "PRESET=full", f"ROWS={size}", f"COLUMNS={size}"]
-    command += ["M=4", "K=4", "N=4"]
-    subprocess.run(command, check=True, capture_output=True, cwd=simulation.ROOT)
-    started = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True, cwd=simulation.ROOT)
-    return time.perf_counter() - started
-
-
-def _product(config: Config, m: int, k: int, n: int, fmt: Format) -> dict[str, float]:
-    """Measure one product: cycles, utilisation, simulated cycles per second, and golden's speed beside it."""
-    rng = np.random.default_rng(1)
-    a, b = random_matrix(rng, fmt, m, k), random_matrix(rng, fmt, k, n)
-    golden.matmul(a[:8], b[:, :8], fmt, config.rows)  # compiles the kernel
-    started = time.perf_counter()
-    expected = golden.matmul(a, b, fmt, config.rows)
-    golden_s = time.perf_counter() - started
-    built = simulation.build(design(config))
-    result = np.zeros_like(expected)
-    cycles = seconds = 0
-    for program in matmul_programs(a, b, fmt, config):
-        outcome = run_program(built, program, config)
-        program.gather(outcome.words, result)
-        cycles += outcome.counters["cycles"]
-        seconds += outcome.seconds
-    ideal = ideal_cycles(m, k, n, fmt, config)
-    macs = m * k * n
-    return {
-        "shape": f"{m} x {k} x {n} {fmt.name}",
-        "bit_exact": bool((result == expected).all()),
-        "cycles": cycles,
-        "ideal_cycles": ideal,
-        "utilisation": ideal / cycles,
-        "cycles_per_s": cycles / seconds,
-        "pe_steps_per_s": cycles / seconds * config.rows * config.columns,
-        "golden_macs_per_s": macs / golden_s,
-        "golden_over_rtl": seconds / golden_s,
-    }
+"""Rows and columns of the arrays; lanes of the other engines are the smallest and the largest of them."""
 
 
 def main(settings: Settings) -> int:
     """Measure, print the tables, write `sim_build/results/bench.json`, and return the exit status."""
     console = terminal()
     sizes = [settings.size] if settings.size else list(SIZES)
-    record: dict[str, object] = {"cores": os.cpu_count(), "load": os.getloadavg(), "sizes": {}, "products": []}
-
-    speed = Table(title="Tensor engine, BF16, mac_latency of preset full")
-    for heading in ("array", "elaborate s", "cold build s", "peak GiB", "warm start s", "cycles/s", "M PE-steps/s",
-                    "golden G MAC/s", "golden/RTL"):  # fmt: skip
-        speed.add_column(heading, justify="right")
-    for size in sizes:
-        config = _config(size)
-        row = _cold_build(config) | {"warm_start_s": _warm_start(size)}
-        row |= _product(config, 4 * size, 4 * size, 512, BF16)
-        record["sizes"][str(size)] = row
-        speed.add_row(
-            f"{size} x {size}", f"{row['elaboration_s']:.1f}", f"{row['cold_build_s']:.1f}",
-            f"{row['build_peak_gib']:.2f}", f"{row['warm_start_s']:.1f}", f"{row['cycles_per_s']:,.0f}",
-            f"{row['pe_steps_per_s'] / 1e6:.1f}", f"{row['golden_macs_per_s'] / 1e9:.1f}",
-            f"{row['golden_over_rtl']:,.0f}",
-        )  # fmt: skip
-
-    use = Table(title="Utilisation")
-    for heading in ("array", "product", "cycles", "ideal", "utilisation", "bit-exact"):
-        use.add_column(heading, justify="right")
-    size = sizes[-1]
-    for m, k, n, fmt in (
-        (512, 512, 512, BF16), (1024, 1024, 1024, BF16), (512, 512, 512, FP32), (13, 17, 18, BF16), (1, 512, 512, BF16),
-    ):  # fmt: skip
-        row = _product(_config(size), m, k, n, fmt)
-        record["products"].append({"array": size} | row)
-        use.add_row(
-            f"{size} x {size}", row["shape"], f"{row['cycles']:,}", f"{row['ideal_cycles']:,}",
-            f"{row['utilisation']:.1%}", "yes" if row["bit_exact"] else "NO",
-        )  # fmt: skip
-
-    console.print(speed)
-    console.print(use)
+    record: dict[str, object] = {"cores": os.cpu_count(), "load": os.getloadavg()}
+    record |= tensor.measure(sizes)
+    for table in tensor.tables(record):
+        console.print(table)
+    record |= elementwise.measure(sorted({sizes[0], sizes[-1]}))
+    console.print(elementwise.table(record))
+    record["area"] = area.measure_all()
+    console.print(area.table(record["area"]))
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / "bench.json"
     path.write_text(json.dumps(record, indent=2) + "\n")
     console.print(f"record: {path}", markup=False, soft_wrap=True)
-    exact = all(row["bit_exact"] for row in [*record["sizes"].values(), *record["products"]])
-    return 0 if exact else 1
+    rows = [*record["sizes"].values(), *record["products"], *record["engines"]]
+    return 0 if all(row["bit_exact"] for row in rows) else 1

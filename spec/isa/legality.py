@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from spec.config import Config
 from spec.formats import FORMATS, Format
+from spec.functions import FUNCTIONS
 from spec.isa.access import DIMENSIONS, POINTER_FIELDS, Storage, storage_bytes, storage_partitions
 from spec.isa.alu import BITWISE, COMPARISONS, FLOAT_ONLY, REDUCTIONS, SLOW, AluOp
 from spec.isa.elementwise import Elementwise, Opcode, unpack
@@ -70,7 +71,8 @@ STATS_ELEMENTS = 512
 SEARCH_ELEMENTS = (8, 16384)
 """Fewest and most elements that MAX8, FIND_INDEX8 and MATCH_REPLACE8 search, as published."""
 
-FUNCTION_COUNT = 29
+FUNCTION_COUNT = len(FUNCTIONS)
+"""Codes of ACTIVATE's functions."""
 
 _O = Opcode
 _USES: dict[Opcode, str] = {

@@ -146,8 +146,6 @@ def _attempt(rng, opcode, config, sizes, most) -> Elementwise | None:
         return None
     ops = {name: _operation(rng, opcode, name, integer) for name in ("op0", "op1")}
     bits = {name: bool(rng.integers(2)) for name in ("reverse0", "reverse1", "negate", "keep", "sum_continue")}
-    if opcode is Opcode.TENSOR_TENSOR:
-        bits["reverse0"] = False
     return Elementwise(
         opcode=opcode,
         partitions=lanes,

@@ -1,0 +1,183 @@
+"""The accuracy of the activation functions, measured: `python -m bench.activation [--check | --exhaustive]`.
+
+Writes the table of docs/activation.md, or with `--check` compares it. `--exhaustive` instead goes through every FP32
+number from 2**-24 to 2**7, of both signs, which takes about a minute a function.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import numpy as np
+
+from golden.scalar import activate
+from spec.functions import FUNCTIONS, load
+from spec.functions.layout import CONTROL_FIELDS, control_address
+from tests.oracles.accuracy import CROSSINGS, borders, dense, errors, wrong_way
+from tests.oracles.functions import ALPHA, reference
+
+__all__ = ["PATH", "Measurement", "main", "measure", "sample", "table"]
+
+PATH = Path(__file__).resolve().parents[1] / "docs" / "activation.md"
+BEGIN, END = "<!-- begin: python -m bench.activation -->\n", "<!-- end -->\n"
+
+SEED = 20
+CASES = 30_000
+SMALLEST_NORMAL = 2.0**-126
+PROBE = np.float32(2.0**-130)
+"""A subnormal z."""
+
+CHUNK = 1 << 20
+
+_DOMAINS = {"ln": "z > 0, else NaN", "sqrt": "z >= 0, else NaN", "rsqrt": "z > 0, else NaN"}
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What was found about a function.
+
+    Arguments:
+        cases: how many z.
+        ulp: largest error of a normal result, in last places, away from a crossing of zero.
+        where: its z.
+        relative: largest relative error of those.
+        subnormal_ulp: largest error of a subnormal result, in units of 2**-149; None: there is none.
+        absolute: largest absolute error around a crossing of zero; None: there is none.
+        wrong: steps to the next FP32 number that go against the function.
+        steps: all such steps.
+    """
+
+    cases: int
+    ulp: float
+    where: float
+    relative: float
+    subnormal_ulp: float | None
+    absolute: float | None
+    wrong: int
+    steps: int
+
+
+def sample(name: str) -> np.ndarray:
+    """Return the z that the table is measured on: random ones and those around every border of a segment."""
+    return np.unique(np.concatenate([dense(name, np.random.default_rng(SEED), CASES), borders(name)]))
+
+
+def measure(name: str, z: np.ndarray, tables=None) -> Measurement:
+    """Return the errors of a function on z, which are finite and in its domain."""
+
+    def evaluate(z):
+        return activate(name, z, ALPHA, tables)
+
+    y, exact = evaluate(z), reference(name, z)
+    error = errors(name, z, y)
+    with np.errstate(all="ignore"):
+        distance = np.abs(y - exact)
+    low, high = CROSSINGS.get(name, (0, 0))
+    crossing = (z > low) & (z < high)
+    subnormal = (np.abs(exact) < SMALLEST_NORMAL) & (exact != 0)
+    normal = ~crossing & ~subnormal
+    worst = int(np.argmax(np.where(normal, error, -1)))
+    largest = normal & (exact != 0) & np.isfinite(y)
+    return Measurement(
+        len(z),
+        float(error[worst]),
+        float(z[worst]),
+        float((distance[largest] / np.abs(exact[largest])).max(initial=0)),
+        float(error[subnormal].max()) if subnormal.any() else None,
+        float(distance[crossing].max()) if crossing.any() else None,
+        *wrong_way(name, z, evaluate),
+    )
+
+
+def _segments(name: str) -> int:
+    """Segments that a function uses, those that it shares with others included."""
+    first, last = (control_address(FUNCTIONS[name].code + i, 0, 0) for i in (0, 1))
+    used = set()
+    for row in load().control[first:last]:
+        field = dict(zip(CONTROL_FIELDS, row, strict=True))
+        used |= set(range(field["base"], field["base"] + (1 << field["bits"])))
+    return len(used)
+
+
+def _number(value) -> str:
+    return str(value).replace("inf", "Inf").replace("nan", "NaN").removesuffix(".0")
+
+
+def _at(name: str, *z: float) -> str:
+    return ", ".join(_number(y) for y in activate(name, np.float32(z), ALPHA))
+
+
+def _at_subnormal(name: str) -> str:
+    y = activate(name, PROBE, ALPHA)
+    if y == 0 or np.isinf(y):
+        return _number(y)
+    ratio = float(y) / float(PROBE)
+    if 1e-3 < abs(ratio) < 1e3:
+        return "z" if ratio == 1 else f"{ratio:.4g} z"
+    return f"{y:.7g}"
+
+
+def table() -> str:
+    """Return the table of docs/activation.md."""
+    lines = [
+        f"Measured on {CASES:,} random z (seed {SEED}) and all within 2 last places of the border of a segment; "
+        f"alpha = {ALPHA}.",
+        "",
+        "| function | domain | segments | error, ulp | at z | of subnormal results | at +0, -0 | at 2**-130 | "
+        "at +Inf, -Inf | steps against f |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name in FUNCTIONS:
+        found = measure(name, sample(name))
+        ulp = f"{found.ulp:.2f}"
+        if found.absolute is not None:
+            low, high = CROSSINGS[name]
+            ulp += f"; 2**{np.log2(found.absolute):.1f} absolute in ({low}, {high})"
+        subnormal = "none" if found.subnormal_ulp is None else f"{found.subnormal_ulp:.2f}"
+        lines.append(
+            f"| {name} | {_DOMAINS.get(name, 'all')} | {_segments(name)} | {ulp} | {found.where:.6g} | {subnormal} | "
+            f"{_at(name, 0.0, -0.0)} | {_at_subnormal(name)} | {_at(name, np.inf, -np.inf)} | "
+            f"{found.wrong} of {found.steps:,} |"
+        )
+    segments, exp2, rows = len(load().segments), len(load().exp2), sum(any(row) for row in load().control)
+    lines += [
+        "",
+        f"In all {segments:,} segments, {exp2} of 2**f, {rows} control rows in use. NaN gives NaN everywhere.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _exhaustive() -> None:
+    for name in FUNCTIONS:
+        worst, wrong, steps = 0.0, 0, 0
+        for sign in (0, 1):
+            if name in _DOMAINS and sign:
+                continue
+            for first in range((127 - 24) << 23, (127 + 7) << 23, CHUNK):
+                words = np.arange(first, first + CHUNK, dtype=np.uint32) | np.uint32(sign << 31)
+                found = measure(name, words.view(np.float32))
+                worst, wrong, steps = max(worst, found.ulp), wrong + found.wrong, steps + found.steps
+        click.echo(f"{name:12} {worst:.4f} ulp, {wrong} of {steps:,} steps against the function")
+
+
+@click.command()
+@click.option("--check", is_flag=True, help="Compare the table with the file's instead of writing it.")
+@click.option("--exhaustive", is_flag=True, help="Print errors over all FP32 numbers from 2**-24 to 2**7.")
+def main(check: bool, exhaustive: bool) -> None:
+    """Measure the activation functions and write the table of docs/activation.md."""
+    if exhaustive:
+        _exhaustive()
+        return
+    text = PATH.read_text()
+    head, _, rest = text.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    new = head + BEGIN + table() + END + tail
+    if check:
+        click.echo(f"{PATH.name} is {'up to date' if new == text else 'out of date: run python -m bench.activation'}")
+        sys.exit(new != text)
+    PATH.write_text(new)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""A build from nothing: elaboration, the simulator's compiler and the C++ compiler, with nothing cached."""
+
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tb import simulation
+
+__all__ = ["cold_build"]
+
+GIB = 1 << 20
+"""Kilobytes, the unit of `ru_maxrss`."""
+
+
+def cold_build(elaborate: Callable[[], object], design: Callable[[], simulation.Design]) -> dict[str, float]:
+    """Measure elaboration and build, in seconds, and the largest process so far, in GiB.
+
+    Arguments:
+        elaborate: makes the Verilog anew.
+        design: returns the design of that Verilog.
+    """
+    simulation.SIM_BUILD.mkdir(parents=True, exist_ok=True)
+    started = time.perf_counter()
+    elaborate()
+    elaborated = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="cold-", dir=simulation.SIM_BUILD) as root:
+        simulation.build(design(), root=Path(root))
+    return {
+        "elaboration_s": elaborated - started,
+        "cold_build_s": time.perf_counter() - started,
+        "build_peak_gib": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / GIB,
+    }

@@ -1,0 +1,112 @@
+"""Build time, simulation speed and utilisation of the tensor engine over array sizes."""
+
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from rich.table import Table
+
+from bench.cold import cold_build
+from golden import tensor as golden
+from kernels.matmul import matmul_programs
+from spec.config import PRESETS, Config
+from spec.formats import BF16, FP32, Format
+from tb import simulation
+from tb.elaboration import engine_verilog
+from tb.matmul import ideal_cycles, random_matrix
+from tb.tensor import design, run_program
+
+__all__ = ["measure", "tables"]
+
+PRODUCTS = (
+    (512, 512, 512, BF16),
+    (1024, 1024, 1024, BF16),
+    (512, 512, 512, FP32),
+    (13, 17, 18, BF16),
+    (1, 512, 512, BF16),
+)
+"""Products on the largest array."""
+
+
+def _config(size: int) -> Config:
+    return replace(PRESETS["full"], rows=size, columns=size)
+
+
+def _warm_start(size: int) -> float:
+    """Measure a second run of a small product from the command line, in seconds."""
+    command = [sys.executable, "-m", "tb", "sim", "matmul", "PRESET=full", f"ROWS={size}", f"COLUMNS={size}"]
+    command += ["M=4", "K=4", "N=4"]
+    subprocess.run(command, check=True, capture_output=True, cwd=simulation.ROOT)
+    started = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True, cwd=simulation.ROOT)
+    return time.perf_counter() - started
+
+
+def _product(config: Config, m: int, k: int, n: int, fmt: Format) -> dict[str, float]:
+    """Measure one product: cycles, utilisation, simulated cycles per second, and golden's speed beside it."""
+    rng = np.random.default_rng(1)
+    a, b = random_matrix(rng, fmt, m, k), random_matrix(rng, fmt, k, n)
+    golden.matmul(a[:8], b[:, :8], fmt, config.rows)  # compiles the kernel
+    started = time.perf_counter()
+    expected = golden.matmul(a, b, fmt, config.rows)
+    golden_s = time.perf_counter() - started
+    built = simulation.build(design(config))
+    result = np.zeros_like(expected)
+    cycles = seconds = 0
+    for program in matmul_programs(a, b, fmt, config):
+        outcome = run_program(built, program, config)
+        program.gather(outcome.words, result)
+        cycles += outcome.counters["cycles"]
+        seconds += outcome.seconds
+    ideal = ideal_cycles(m, k, n, fmt, config)
+    macs = m * k * n
+    return {
+        "shape": f"{m} x {k} x {n} {fmt.name}",
+        "bit_exact": bool((result == expected).all()),
+        "cycles": cycles,
+        "ideal_cycles": ideal,
+        "utilisation": ideal / cycles,
+        "cycles_per_s": cycles / seconds,
+        "pe_steps_per_s": cycles / seconds * config.rows * config.columns,
+        "golden_macs_per_s": macs / golden_s,
+        "golden_over_rtl": seconds / golden_s,
+    }
+
+
+def measure(sizes: list[int]) -> dict[str, object]:
+    """Return the figures of each array size, and those of products on the largest."""
+    rows = {}
+    for size in sizes:
+        config = _config(size)
+        row = cold_build(partial(engine_verilog, config, cached=False), partial(design, config))
+        rows[str(size)] = row | {"warm_start_s": _warm_start(size)} | _product(config, 4 * size, 4 * size, 512, BF16)
+    size = sizes[-1]
+    products = [{"array": size} | _product(_config(size), *product) for product in PRODUCTS]
+    return {"sizes": rows, "products": products}
+
+
+def tables(record: dict[str, object]) -> list[Table]:
+    """Return the tables of `measure`'s figures."""
+    speed = Table(title="Tensor engine, BF16, mac_latency of preset full")
+    for heading in ("array", "elaborate s", "cold build s", "peak GiB", "warm start s", "cycles/s", "M PE-steps/s",
+                    "golden G MAC/s", "golden/RTL"):  # fmt: skip
+        speed.add_column(heading, justify="right")
+    for size, row in record["sizes"].items():
+        speed.add_row(
+            f"{size} x {size}", f"{row['elaboration_s']:.1f}", f"{row['cold_build_s']:.1f}",
+            f"{row['build_peak_gib']:.2f}", f"{row['warm_start_s']:.1f}", f"{row['cycles_per_s']:,.0f}",
+            f"{row['pe_steps_per_s'] / 1e6:.1f}", f"{row['golden_macs_per_s'] / 1e9:.1f}",
+            f"{row['golden_over_rtl']:,.0f}",
+        )  # fmt: skip
+    use = Table(title="Utilisation")
+    for heading in ("array", "product", "cycles", "ideal", "utilisation", "bit-exact"):
+        use.add_column(heading, justify="right")
+    for row in record["products"]:
+        use.add_row(
+            f"{row['array']} x {row['array']}", row["shape"], f"{row['cycles']:,}", f"{row['ideal_cycles']:,}",
+            f"{row['utilisation']:.1%}", "yes" if row["bit_exact"] else "NO",
+        )  # fmt: skip
+    return [speed, use]

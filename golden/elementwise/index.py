@@ -1,0 +1,26 @@
+"""The numbers of an instruction's elements in their tensor, which decide their random words."""
+
+import numpy as np
+
+from golden.arith import threefry2x32
+from spec.isa import Index
+
+__all__ = ["element_index", "element_words"]
+
+_MODULUS = 1 << 64
+
+
+def element_index(index: Index, partitions: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Return base + lane * partition + the sum of idx[d] * steps[d] modulo 2**64: uint64 [partitions, *shape]."""
+    steps = (index.partition, *(index.steps or (0,) * len(shape)))
+    numbers = np.full((), index.base % _MODULUS, np.uint64)
+    for count, step in zip((partitions, *shape), steps, strict=True):
+        along = np.arange(count, dtype=np.uint64) * np.full(1, step % _MODULUS, np.uint64)
+        numbers = numbers[..., np.newaxis] + along
+    return numbers
+
+
+def element_words(seed: int, stream: int, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the two random words of elements: word 0 rounds, word 1 drops out."""
+    low, high = numbers & np.uint64(0xFFFFFFFF), numbers >> np.uint64(32)
+    return threefry2x32((seed, stream), (low.astype(np.uint32), high.astype(np.uint32)))

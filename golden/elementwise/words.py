@@ -1,0 +1,45 @@
+"""Codes of any format to the 32-bit words that lanes compute with, and results back to codes."""
+
+import numpy as np
+
+from golden.arith import canonical, integers, round_fp32, saturate, storage_dtype, widen
+from spec.formats import FP32, Format
+
+__all__ = ["load", "store"]
+
+BLOCK = 1 << 15
+"""Elements that are rounded at a time: the 64-bit intermediate results stay in the second-level cache."""
+
+
+def load(codes, fmt: Format, integer: bool = False) -> np.ndarray:
+    """Return codes as words (uint32) of an instruction's arithmetic: INT32 if `integer`, else FP32."""
+    return integers(codes, fmt).view(np.uint32) if integer else widen(codes, fmt)
+
+
+def store(words, fmt: Format, integer: bool = False, random=None) -> np.ndarray:
+    """Return the results of an instruction as codes.
+
+    Arguments:
+        words: uint32, any shape.
+        fmt: of the codes. INT32 saturates.
+        integer: whether the words are INT32, else FP32, which is rounded once.
+        random: words of the same shape, for stochastic rounding; None: to nearest even.
+
+    Returns:
+        codes, the shape of words.
+    """
+    words = np.ascontiguousarray(words, np.uint32)
+    if integer:
+        return saturate(words.view(np.int32), fmt)
+    if fmt == FP32:
+        return canonical(words)
+    codes = np.empty(words.shape, storage_dtype(fmt))
+    flat, results = words.reshape(-1), codes.reshape(-1)
+    draws = None if random is None else np.broadcast_to(random, words.shape).reshape(-1)
+    for first in range(0, flat.size, BLOCK):
+        part = slice(first, first + BLOCK)
+        if draws is None:
+            results[part] = round_fp32(flat[part], fmt)
+        else:
+            results[part] = round_fp32(flat[part], fmt, "sr", draws[part])
+    return codes

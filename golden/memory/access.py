@@ -1,0 +1,99 @@
+"""Reading and writing the elements of an access in a memory, an array of the bytes of each partition.
+
+Elements are little-endian, lane i is on partition `partition` + i, and an access names its elements by a start address
+and a step a dimension: exactly what numpy calls strides, so that a read is one copy of a strided view.
+"""
+
+from math import prod
+
+import numpy as np
+
+from golden.arith import storage_dtype
+from spec.isa import Access, Pointer
+
+__all__ = ["footprint", "gather", "scatter"]
+
+
+def gather(memory: np.ndarray, access: Access | Pointer, partitions: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Return the codes of the elements of an access.
+
+    Arguments:
+        memory: uint8 [partitions, bytes].
+        access: what to read; of a Pointer, whose shape is (), one element a partition.
+        partitions: lanes.
+        shape: counts, outermost first, as many as the access has steps.
+
+    Returns:
+        codes [partitions, *shape], a copy.
+
+    Raises:
+        ValueError: if an element lies outside the memory, or the steps are not one for each count.
+    """
+    view = _elements(memory, access, partitions, shape)
+    return view.astype(storage_dtype(access.format), order="C", copy=True)
+
+
+def scatter(memory: np.ndarray, access: Access, codes: np.ndarray, where: np.ndarray | None = None) -> None:
+    """Write the elements of an access in row-major order: of those at the same address the last one stays.
+
+    Arguments:
+        memory: uint8 [partitions, bytes].
+        access: where to write.
+        codes: of its format, [partitions, *shape].
+        where: bool, the shape of codes; False leaves the memory as it is. None: everything is written.
+
+    Raises:
+        ValueError: as :func:`gather`.
+    """
+    partitions, *shape = codes.shape
+    view = _elements(memory, access, partitions, tuple(shape))
+    where = np.broadcast_to(True if where is None else where, codes.shape)
+    if _are_distinct(access.steps, shape):
+        np.copyto(view, codes, where=where)
+    else:
+        for index in np.ndindex(*shape):
+            place = (slice(None), *index)
+            np.copyto(view[place], codes[place], where=where[place])
+
+
+def footprint(access: Access | Pointer, shape: tuple[int, ...]) -> np.ndarray:
+    """Return the addresses of the bytes that an access touches in each of its partitions, ascending, each once."""
+    size = access.format.bits // 8
+    addresses = np.full((), access.address, np.int64)
+    for count, step in zip(shape, _steps(access), strict=True):
+        addresses = addresses[..., np.newaxis] + size * step * np.arange(count)
+    return np.unique(addresses[..., np.newaxis] + np.arange(size))
+
+
+def _steps(access: Access | Pointer) -> tuple[int, ...]:
+    return () if isinstance(access, Pointer) else access.steps
+
+
+def _elements(memory: np.ndarray, access: Access | Pointer, partitions: int, shape: tuple[int, ...]) -> np.ndarray:
+    """Return a view [partitions, *shape] of the elements of an access."""
+    steps = _steps(access)
+    if len(steps) != len(shape):
+        raise ValueError(f"steps must be one for each of {len(shape)} dimensions, not {steps!r}")
+    size = access.format.bits // 8
+    rows, length = memory.shape
+    spans = [(count - 1) * step * size for count, step in zip(shape, steps, strict=True)]
+    low = access.address + sum(min(span, 0) for span in spans)
+    high = access.address + sum(max(span, 0) for span in spans) + size
+    if low < 0 or high > length:
+        raise ValueError(f"bytes must lie from 0 to {length}, not from {low} to {high}: {access!r}")
+    if access.partition < 0 or access.partition + partitions > rows:
+        raise ValueError(f"partitions must end at {rows}, not {access.partition + partitions}: {access!r}")
+    first = memory[access.partition : access.partition + 1, access.address : access.address + size]
+    words = first.view(storage_dtype(access.format).newbyteorder("<"))
+    strides = (memory.strides[0], *(step * size for step in steps))
+    return np.lib.stride_tricks.as_strided(words, (partitions, *shape), strides)
+
+
+def _are_distinct(steps: tuple[int, ...], shape: list[int]) -> bool:
+    """Return whether each step goes beyond all that the smaller ones reach: then no two elements are the same."""
+    reach = 0
+    for step, count in sorted((abs(step), count) for step, count in zip(steps, shape, strict=True) if count > 1):
+        if step <= reach:
+            return False
+        reach += step * (count - 1)
+    return prod(shape) > 0

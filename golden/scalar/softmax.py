@@ -1,0 +1,45 @@
+"""Softmax of rows of any length, in the order in which a kernel would have both engines compute it."""
+
+import numpy as np
+
+from golden.arith import storage_dtype
+from golden.elementwise.words import load, store
+from golden.scalar.engine import activation
+from golden.vector.operations import chain, reciprocal
+from golden.vector.reduction import negative, reduce_words, running_sum
+from spec.formats import FP32, Format
+from spec.isa import AluOp
+
+__all__ = ["softmax"]
+
+BLOCK = 1 << 16
+"""Elements of the rows that are computed at a time: they stay in the second-level cache."""
+
+_ONE = np.uint32(0x3F80_0000)
+
+
+def softmax(codes, fmt: Format = FP32) -> np.ndarray:
+    """Return exp(x - max) / sum(exp(x - max)) along the last axis.
+
+    TENSOR_REDUCE max, negated; ACTIVATE exp with it as bias, and the running sum; RECIPROCAL of the sum; TENSOR_SCALAR
+    multiply. All in FP32, every operation rounded once, the sum in order.
+
+    Arguments:
+        codes: of `fmt`, [..., n].
+        fmt: a float format.
+
+    Returns:
+        codes of `fmt`, the same shape.
+    """
+    codes = np.asarray(codes, storage_dtype(fmt))
+    rows = codes.reshape(-1, codes.shape[-1])
+    results = np.empty_like(rows)
+    step = max(1, BLOCK // codes.shape[-1])
+    for first in range(0, len(rows), step):
+        x = load(rows[first : first + step], fmt)
+        bias = negative(reduce_words(AluOp.MAX, x))
+        powers = activation("exp", x, _ONE, bias[:, np.newaxis])
+        shares = reciprocal(running_sum(powers, np.uint32(0)))
+        scaled = chain(powers, shares[:, np.newaxis], np.uint32(0), AluOp.MULTIPLY, AluOp.BYPASS)
+        results[first : first + step] = store(scaled, fmt)
+    return results.reshape(codes.shape)

@@ -1,0 +1,18 @@
+"""The vector engine as equations on arrays of words, and as an interpreter of its instructions.
+
+Words are FP32 bit patterns or INT32 (`golden.elementwise.load` and `store` convert to and from codes of any format).
+Every function is exact to the bit and takes arrays of any size.
+"""
+
+from golden.vector.alu import alu
+from golden.vector.engine import VectorEngine
+from golden.vector.operations import chain, nonzero, reciprocal
+from golden.vector.position import affine_mask, dropped, iota, transpose
+from golden.vector.reduction import negative, reduce_words, running_sum, scan
+from golden.vector.search import find_index8, match_replace8, max8
+from golden.vector.statistics import bn_aggr, bn_stats
+
+__all__ = [
+    "VectorEngine", "affine_mask", "alu", "bn_aggr", "bn_stats", "chain", "dropped", "find_index8", "iota",
+    "match_replace8", "max8", "negative", "nonzero", "reciprocal", "reduce_words", "running_sum", "scan", "transpose",
+]  # fmt: skip

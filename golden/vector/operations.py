@@ -1,0 +1,32 @@
+"""The element-wise instructions of the vector engine: every result depends on one place of the sources."""
+
+import numpy as np
+
+from golden.arith import divide_fp32
+from golden.vector.alu import alu
+from spec.isa import AluOp
+
+__all__ = ["apply", "chain", "nonzero", "reciprocal"]
+
+_MAGNITUDE = np.uint32(0x7FFF_FFFF)
+_ONE = np.float32(1)
+
+
+def apply(op: AluOp, x, y, reverse: bool = False, integer: bool = False) -> np.ndarray:
+    """Return op(x, y), or op(y, x) if `reverse`; words, of the broadcast shape."""
+    return alu(op, y, x, integer) if reverse else alu(op, x, y, integer)
+
+
+def chain(a, s0, s1, op0: AluOp, op1: AluOp, reverse0=False, reverse1=False, integer=False) -> np.ndarray:
+    """Return op1(op0(a, s0), s1), each reversed if asked: TENSOR_SCALAR, and with a tensor s1 SCALAR_TENSOR_TENSOR."""
+    return apply(op1, apply(op0, a, s0, reverse0, integer), s1, reverse1, integer)
+
+
+def reciprocal(a) -> np.ndarray:
+    """Return fp32(1 / a)."""
+    return divide_fp32(_ONE, np.asarray(a, np.uint32).view(np.float32)).view(np.uint32)
+
+
+def nonzero(a) -> np.ndarray:
+    """Return whether FP32 patterns are true: everything but a zero is, NaN too."""
+    return np.asarray(a, np.uint32) & _MAGNITUDE != 0

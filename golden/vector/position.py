@@ -1,0 +1,30 @@
+"""What depends on an element's place rather than its value: numbers, masks, dropout, transposed blocks."""
+
+import numpy as np
+
+from golden.vector.alu import alu
+from spec.isa import AluOp
+
+__all__ = ["affine_mask", "dropped", "iota", "transpose"]
+
+
+def iota(numbers) -> np.ndarray:
+    """Return elements' numbers (uint64) as INT32 words, modulo 2**32."""
+    return (np.asarray(numbers, np.uint64) & np.uint64(0xFFFF_FFFF)).astype(np.uint32)
+
+
+def affine_mask(numbers, op: AluOp) -> np.ndarray:
+    """Return where op(the number as INT32, 0) holds, op a comparison."""
+    return alu(op, iota(numbers), np.uint32(0), integer=True) != 0
+
+
+def dropped(random, probability) -> np.ndarray:
+    """Return where random words / 2**32 are below FP32 probabilities, compared exactly; nowhere for NaN."""
+    with np.errstate(invalid="ignore"):
+        return np.ldexp(np.asarray(random, np.float64), -32) < np.asarray(probability, np.uint32).view(np.float32)
+
+
+def transpose(codes, block: int) -> np.ndarray:
+    """Return [lanes, ..., block] codes with lanes and the last dimension exchanged within each block x block."""
+    groups = np.asarray(codes).reshape(-1, block, *np.shape(codes)[1:])
+    return np.swapaxes(groups, 1, -1).reshape(np.shape(codes))

@@ -1,0 +1,83 @@
+"""Reductions and the scan: op(op(op(x[0], x[1]), x[2]), ...) along the last axis, in order."""
+
+from functools import cache
+
+import numpy as np
+from numba import njit
+
+from golden.arith import canonical
+from golden.vector.alu import alu
+from golden.vector.operations import apply
+from spec.isa import AluOp
+
+__all__ = ["negative", "reduce_words", "running_sum", "scan"]
+
+_ROUNDED = {AluOp.ADD, AluOp.MULTIPLY}
+"""FP32 operations whose order shows in the bits. The other reductions, and all of INT32, are associative and
+commutative to the bit."""
+
+
+def reduce_words(op: AluOp, words, integer: bool = False) -> np.ndarray:
+    """Return the reduction of [..., n] words, n >= 1, by one of `spec.isa.alu.REDUCTIONS`: [...]."""
+    words = np.asarray(words, np.uint32)
+    if op in _ROUNDED and not integer:
+        return _in_order(op, words[..., 0], words[..., 1:])
+    while words.shape[-1] > 1:
+        half = words.shape[-1] // 2
+        halves = alu(op, words[..., :half], words[..., half : 2 * half], integer)
+        words = np.concatenate((halves, words[..., 2 * half :]), -1)
+    return words[..., 0]
+
+
+def running_sum(words, start) -> np.ndarray:
+    """Return fp32(... fp32(fp32(start + x[0]) + x[1]) ...) of [..., n] FP32 words and [...] starts."""
+    return _in_order(AluOp.ADD, start, words)
+
+
+def negative(words, integer: bool = False) -> np.ndarray:
+    """Return -x: 0 - x in INT32, in FP32 the other sign."""
+    words = np.asarray(words, np.uint32)
+    return np.zeros_like(words) - words if integer else words ^ np.uint32(1 << 31)
+
+
+def scan(a, b, start, op0: AluOp, op1: AluOp, reverse0=False, reverse1=False, integer=False) -> np.ndarray:
+    """Return all r[i] = op1(op0(a[i], r[i-1]), b[i]), each reversed if asked, with r[-1] = start.
+
+    Arguments:
+        a, b: words [..., n].
+        start: words [...].
+
+    Returns:
+        words [..., n].
+    """
+    a, b = (np.ascontiguousarray(np.moveaxis(np.asarray(x, np.uint32), -1, 0)) for x in (a, b))
+    results = np.empty_like(a)
+    previous = np.asarray(start, np.uint32)
+    for i in range(len(a)):
+        previous = apply(op1, apply(op0, a[i], previous, reverse0, integer), b[i], reverse1, integer)
+        results[i] = previous
+    return np.ascontiguousarray(np.moveaxis(results, 0, -1))
+
+
+def _in_order(op: AluOp, start, words: np.ndarray) -> np.ndarray:
+    """Return `start` [...] combined with words [..., n], one after the other, in FP32."""
+    rows = np.ascontiguousarray(words, np.uint32).view(np.float32)
+    results = np.array(np.broadcast_to(start, rows.shape[:-1]), np.uint32)
+    _compiled(op)(rows.reshape(results.size, rows.shape[-1]), results.view(np.float32).reshape(-1))
+    return canonical(results)
+
+
+@cache
+def _compiled(op: AluOp):
+    """Return the loop that continues `totals` [rows] with `rows` [rows, n]; a NaN stays one, whatever its payload."""
+    is_sum = op is AluOp.ADD
+
+    @njit
+    def in_order(rows, totals):
+        for row in range(len(totals)):
+            total = totals[row]
+            for x in rows[row]:
+                total = total + x if is_sum else total * x
+            totals[row] = total
+
+    return in_order

@@ -1,0 +1,57 @@
+"""The largest eight elements, and the places of eight values."""
+
+import numpy as np
+
+from spec.formats import FP32
+from spec.isa.legality import VALUES8
+
+__all__ = ["find_index8", "match_replace8", "max8"]
+
+_MAGNITUDE = np.uint32(0x7FFF_FFFF)
+
+
+def max8(words, integer: bool = False) -> np.ndarray:
+    """Return the largest eight of [..., n] words, n >= 8, descending: [..., 8].
+
+    NaN is above all; of equal elements, which -0 and +0 are, the earlier one comes first.
+    """
+    words = np.asarray(words, np.uint32)
+    places = np.argsort(-_order(words, integer), axis=-1, kind="stable")[..., :VALUES8]
+    return np.take_along_axis(words, places, -1)
+
+
+def find_index8(words, values, integer: bool = False) -> np.ndarray:
+    """Return the positions of eight values, int32 [..., 8], -1 for one that is not there.
+
+    Each element matches at most one value, the first of those not yet found that equals it: so the value that has
+    j equals before it is found at the element that has j equals before it. NaN equals NaN, and -0 equals +0.
+
+    Arguments:
+        words: [..., n].
+        values: words [..., 8].
+    """
+    elements, keys = (_order(np.asarray(x, np.uint32), integer) for x in (words, values))
+    positions = []
+    for k in range(VALUES8):
+        wanted = 1 + (keys[..., :k] == keys[..., k : k + 1]).sum(-1, keepdims=True)
+        found = np.cumsum(elements == keys[..., k : k + 1], -1, dtype=np.int32)
+        # The count reaches what is wanted at the position before which it stays below.
+        position = (found < wanted).sum(-1, dtype=np.int32)
+        positions.append(np.where(found[..., -1:] >= wanted, position[..., np.newaxis], np.int32(-1)))
+    return np.concatenate(positions, -1)
+
+
+def match_replace8(words, values, replacement, integer: bool = False) -> np.ndarray:
+    """Return words [..., n] with the elements that :func:`find_index8` finds replaced by a word that broadcasts."""
+    positions = find_index8(words, values, integer)[..., np.newaxis]
+    found = (positions == np.arange(np.shape(words)[-1], dtype=np.int32)).any(-2)
+    return np.where(found, np.asarray(replacement, np.uint32), np.asarray(words, np.uint32))
+
+
+def _order(words: np.ndarray, integer: bool) -> np.ndarray:
+    """Return an int64 for each word, in the order of the values; equal elements have equal ones."""
+    if integer:
+        return words.view(np.int32).astype(np.int64)
+    magnitude = (words & _MAGNITUDE).astype(np.int64)
+    ordered = np.where(words > _MAGNITUDE, -magnitude, magnitude)
+    return np.where(magnitude > FP32.infinity, np.int64(1 << 31), ordered)
