@@ -1,0 +1,163 @@
+"""Runs a kernel of element-wise instructions on both engines: every byte against golden, results against float64."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from golden.arith import decode, round_fp32
+from kernels.allocator import Allocator
+from kernels.rows import Rows, place_rows, replicate
+from kernels.sequence import Sequence
+from spec.config import Config
+from spec.formats import FP32, Format
+from spec.isa import Storage
+from tb import simulation
+from tb.bench import DEPTH, SEED, SIM, WAVES, Option, Settings, configuration_options
+from tb.elementwise import ENGINES, design, run_program
+from tb.elementwise_programs import expected_memories, record_of
+from tb.report import Report, progress
+from tb.waves import waveform, write_save_file
+
+__all__ = ["COLUMNS", "FLOATS", "ROWS", "STALL", "Workbench", "encode", "kernel_options"]
+
+FLOATS = ("fp32", "tf32", "bf16", "fp16")
+"""Formats that kernels are run with."""
+
+ROWS = Option(name="M", type=int, default=40, help="rows of the matrix, a partition each", minimum=1, maximum=65536)
+COLUMNS = Option(name="N", type=int, default=96, help="columns of the matrix", minimum=1, maximum=65535)
+STALL = Option(
+    name="STALL",
+    type=int,
+    default=0,
+    help="every stream and memory port pauses in so many of 256 cycles",
+    minimum=0,
+    maximum=192,
+)
+
+
+def kernel_options(*options: Option) -> tuple[Option, ...]:
+    """Return a kernel's options between those of its shape and format and those that all benches have."""
+    dtype = Option(name="DTYPE", type=str, default="bf16", help="number format of the tensors", choices=FLOATS)
+    return (ROWS, COLUMNS, dtype, *options, *configuration_options("tiny"), SEED, STALL, SIM, WAVES, DEPTH)
+
+
+def encode(values: np.ndarray, fmt: Format) -> np.ndarray:
+    """Return the codes of numbers, to nearest even by way of FP32."""
+    if not fmt.is_float:
+        return np.asarray(values).astype(np.int64).astype(f"uint{fmt.bits}")
+    return round_fp32(np.asarray(values, np.float32).view(np.uint32), fmt, "rne", None)
+
+
+@dataclass
+class Workbench:
+    """The program of a kernel under construction, and the memory it starts from.
+
+    Arguments:
+        config: the machine's parameters.
+    """
+
+    config: Config
+    space: Allocator = field(init=False)
+    program: Sequence = field(init=False)
+    contents: list[tuple[Rows, np.ndarray]] = field(init=False, default_factory=list)
+
+    def __post_init__(self):
+        self.space = Allocator(self.config)
+        self.program = Sequence(self.config)
+
+    def place(self, name: str, values: np.ndarray, fmt: Format = FP32) -> tuple[Rows, np.ndarray]:
+        """Put numbers [rows, columns] into SBUF; return where they are, and as float64 what they are in `fmt`."""
+        return self._fill(place_rows(self.space, name, fmt, *values.shape), values, fmt)
+
+    def replicate(self, name: str, values: np.ndarray, rows: int, fmt: Format = FP32) -> tuple[Rows, np.ndarray]:
+        """Put one row of numbers into every partition; return where it is, and as float64 what it is in `fmt`."""
+        return self._fill(replicate(self.space, name, fmt, rows, len(values)), values, fmt)
+
+    def _fill(self, rows: Rows, values: np.ndarray, fmt: Format) -> tuple[Rows, np.ndarray]:
+        codes = encode(values, fmt)
+        self.contents.append((rows, codes))
+        return rows, decode(codes, fmt)
+
+    def memories(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return SBUF and PSUM before the program runs, as much as it uses, uint8 [partitions, bytes]."""
+        sizes = [max(4, -(-self.space.peak(storage) // 4) * 4) for storage in Storage]
+        sbuf = np.zeros((self.config.partitions, sizes[Storage.SBUF]), np.uint8)
+        for rows, codes in self.contents:
+            rows.write(sbuf, codes)
+        return sbuf, np.zeros((self.config.columns, sizes[Storage.PSUM]), np.uint8)
+
+    def run(
+        self,
+        test: str,
+        settings: Settings,
+        used: Mapping[str, object],
+        references: Mapping[str, tuple[Rows, np.ndarray]],
+    ) -> tuple[Report, np.ndarray]:
+        """Simulate the program and compare; return the report, and SBUF at the end.
+
+        Arguments:
+            test: name of the TEST.
+            settings: with PRESET, SEED, STALL, SIM, WAVES, DEPTH.
+            used: further settings for the report, by name.
+            references: by a name for people, a result and what it would be in float64.
+        """
+        config, waves = self.config, bool(settings.waves)
+        sbuf, psum = self.memories()
+        instructions = [entry.instruction for entry in self.program.entries]
+        with progress(f"golden: {len(instructions):,} instructions"):
+            expected = expected_memories(instructions, sbuf, psum, config)
+        with progress(f"{settings.sim}: building {config.partitions} lanes"):
+            built = simulation.build(design(config), settings.sim, waves=waves)
+        shape = "x".join(str(used[name]) for name in ("M", "N") if name in used)
+        parts = (settings.preset, str(used.get("DTYPE", "")), shape, settings.sim)
+        label = "-".join(part for part in parts if part)
+        waves_path = waveform(test, label) if waves else None
+        records = [record_of(entry, config) for entry in self.program.entries]
+        with progress(f"{settings.sim}: running {len(records):,} instructions"):
+            outcome = run_program(
+                built, records, sbuf, psum, config, stall=settings.stall, seed=settings.seed, waves=waves_path,
+                waves_levels=settings.depth,
+            )  # fmt: skip
+        if waves_path is not None:
+            write_save_file(waves_path)
+        got = outcome.sbuf, outcome.psum
+        extra: dict[str, object] = {
+            "instructions": {engine: outcome.retired[engine] for engine in ENGINES},
+            "busy": {engine: outcome.counters[engine]["busy"] for engine in ENGINES},
+            "elements": {engine: outcome.counters[engine]["elements"] for engine in ENGINES},
+            "lanes": config.partitions,
+        }
+        for name, (rows, reference) in references.items():
+            extra[f"error of {name}"] = error_figures(decode(rows.read(outcome.sbuf), rows.tiles[0].format), reference)
+        if waves_path is not None:
+            extra["waveform"] = str(
+                waves_path.relative_to(Path.cwd()) if waves_path.is_relative_to(Path.cwd()) else waves_path
+            )
+        options = {
+            name: getattr(settings, name.lower()) for name in ("PRESET", "SEED", "STALL", "SIM", "WAVES", "DEPTH")
+        }
+        report = Report(
+            test=test,
+            label=label,
+            settings={**used, **options},
+            compared=sum(memory.size for memory in got),
+            mismatches=sum(int((a != b).sum()) for a, b in zip(got, expected, strict=True)),
+            cycles=outcome.cycles,
+            extra=extra,
+        )
+        return report, outcome.sbuf
+
+
+def error_figures(values: np.ndarray, reference: np.ndarray) -> dict[str, str]:
+    """Return how far results are from float64: the largest and the root-mean-square error, and relative ones."""
+    error = np.abs(values - reference)
+    size = np.abs(reference).max()
+    relative = error[reference != 0] / np.abs(reference[reference != 0])
+    return {
+        "max": f"{error.max():.3g}",
+        "rms": f"{np.sqrt(np.mean(error**2)):.3g}",
+        "max over largest result": f"{error.max() / size if size else 0:.3g}",
+        "median relative": f"{np.median(relative) if relative.size else 0:.3g}",
+    }
