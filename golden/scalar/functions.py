@@ -89,7 +89,7 @@ def _arrays(tables: Tables, code: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def _special_words(function: Function, alpha: np.float32) -> np.ndarray:
-    """Results at +0, -0, +Inf and -Inf, and what takes alpha's place in a product where it is not an ordinary number."""
+    """Results at +0, -0, +Inf and -Inf."""
     words = []
     for (special, sign), z in zip(function.specials, np.float32([0.0, -0.0, np.inf, -np.inf]), strict=True):
         if special.word is not None:

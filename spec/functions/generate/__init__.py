@@ -1,0 +1,118 @@
+"""Makes the tables of the activation datapath: `python -m spec.functions.generate [--check]`.
+
+A function is cut at the binades of |z| into regions (`recipes`), a region into 1 to 64 segments, the fewest for which a
+polynomial of degree 3 meets the region's tolerance (`fit`). Everything is integers and mpmath, whose results do not
+depend on the machine, so the same bytes come out everywhere. `--check` compares with the file instead of writing it.
+
+A tool: nothing but its test imports it.
+"""
+
+import json
+
+from spec.functions.catalogue import FUNCTIONS
+from spec.functions.generate.fit import exp2_segments, fit, mp, mpf
+from spec.functions.generate.recipes import FINE, RECIPES, Piece
+from spec.functions.layout import (
+    CONTROL_FIELDS,
+    EXP2_INDEX_BITS,
+    HIGH_EXPONENT,
+    LOW_EXPONENT,
+    Coordinate,
+)
+from spec.functions.tables import PATH
+
+__all__ = ["Builder", "build", "main", "report", "text"]
+
+
+def _place(row: int, piece: Piece):
+    """From x to the target's argument in a control row."""
+    if not piece.by_exponent:
+        return lambda x: mpf(x)
+    if row == 0:
+        return lambda x: x * mpf(2) ** (LOW_EXPONENT + 1)
+    return lambda x: (1 + x) * mpf(2) ** (row + LOW_EXPONENT)
+
+
+class Builder:
+    """Collects segments, each run of them once, and control rows."""
+
+    def __init__(self):
+        self.segments: list[tuple[int, ...]] = []
+        self.control: list[tuple] = []
+        self.errors: list[tuple[str, int, int, int, mpf]] = []
+        self._runs: dict[tuple, int] = {}
+        self._fits: dict[tuple, tuple] = {}
+
+    def base(self, run: tuple[tuple[int, ...], ...]) -> int:
+        """Return where a run of segments is, appended if it is new."""
+        if run not in self._runs:
+            self._runs[run] = len(self.segments)
+            self.segments += run
+        return self._runs[run]
+
+    def _fit(self, row: int, piece: Piece):
+        key = (piece.target, piece.tolerance, piece.exponent, row if piece.by_exponent else None)
+        if key not in self._fits:
+            tolerance = min(piece.tolerance, FINE) if piece.by_exponent and row == 0 else piece.tolerance
+            self._fits[key] = fit(piece.target, _place(row, piece), piece.weight, tolerance, piece.exponent)
+        return self._fits[key]
+
+    def row(self, name: str, negative: int, row: int, pieces: tuple[Piece, ...]) -> None:
+        """Add a control row, by the piece with the fewest segments."""
+        piece = min(pieces, key=lambda piece: len(self._fit(row, piece)[0]))
+        run, error = self._fit(row, piece)
+        fields = dict(piece.fields)
+        if row == 0 and piece.by_exponent:
+            fields["coordinate"] = Coordinate.LINEAR
+        fields |= {"base": self.base(run), "bits": (len(run) - 1).bit_length()}
+        self.control.append((name, negative, row, *(int(fields.get(field, 0)) for field in CONTROL_FIELDS)))
+        self.errors.append((name, negative, row, len(run), error))
+
+
+def build() -> Builder:
+    """Return all tables but that of 2**f."""
+    builder = Builder()
+    for name, signs in RECIPES.items():
+        for negative, pieces in enumerate(signs):
+            rows = (0, 1) if FUNCTIONS[name].parity else range(LOW_EXPONENT, HIGH_EXPONENT + 1)
+            for place, exponent in enumerate(rows):
+                piece = next(piece for last, piece in pieces if exponent <= last)
+                builder.row(name, negative, place, piece if isinstance(piece, tuple) else (piece,))
+    return builder
+
+
+def text(builder: Builder) -> str:
+    """Return the file: JSON with one row a line."""
+
+    def lines(rows):
+        return ",\n".join(json.dumps(row) for row in rows)
+
+    sections = {"segments": builder.segments, "exp2": exp2_segments(), "control": builder.control}
+    body = ",\n".join(f'"{name}": [\n{lines(rows)}\n]' for name, rows in sections.items())
+    return f"{{\n{body}\n}}\n"
+
+
+def report(builder: Builder) -> str:
+    """Return the polynomials' errors: for every function segments and the worst row."""
+    lines = [f"{len(builder.segments)} segments, {1 << EXP2_INDEX_BITS} of 2**f, {len(builder.control)} control rows"]
+    for name in FUNCTIONS:
+        rows = [row for row in builder.errors if row[0] == name]
+        _, negative, row, _, error = max(rows, key=lambda row: row[-1])
+        exact = f"2**{float(mp.log(error, 2)):.1f}" if error else "0"
+        count = sum(row[3] for row in rows)
+        lines.append(
+            f"{name:12} {count:4} segments in {len(rows)} rows, error at most {exact} ({'+-'[negative]} row {row})"
+        )
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    """Write the tables, or with `--check` compare them with the file; return the exit status."""
+    builder = build()
+    if arguments == ["--check"]:
+        same = PATH.read_text() == text(builder)
+        print(f"{PATH.name} is {'what the script makes' if same else 'not what the script makes'}")
+        return 0 if same else 1
+    PATH.write_text(text(builder))
+    print(report(builder))
+    return 0

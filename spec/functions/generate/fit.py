@@ -1,0 +1,128 @@
+"""Fitting polynomials of integer coefficients to a function, as the hardware evaluates them.
+
+A segment is fitted by projection on Chebyshev polynomials, from 8 nodes, which is within a few percent of the best
+(minimax) polynomial. Coefficients are rounded from the highest degree down, each time fitting what the rounded ones
+leave to the lower ones. The error is then measured on the integers that the hardware computes, against the function to
+160 bits.
+"""
+
+from collections.abc import Callable
+
+from mpmath.ctx_mp import MPContext
+
+from spec.functions.layout import COEFFICIENT_FIELDS, COEFFICIENT_GUARD, EXP2_INDEX_BITS, LOCAL_BITS, POINT
+
+__all__ = ["exp2_segments", "fit", "mp", "mpf"]
+
+mp = MPContext()
+mp.prec = 160
+mpf = mp.mpf
+
+NODES = 8
+
+DEGREE = 3
+
+MAX_BITS = 6
+"""Leading bits of x that may choose a segment."""
+
+LAST = (1 << LOCAL_BITS) - 1
+
+LARGEST = (1 << POINT + 1) - (1 << LOCAL_BITS)
+"""Bound of |P| at the points where a segment is checked; |P| < 2**34 between them too."""
+
+Segment = tuple[int, ...]
+
+
+def _nodes() -> list:
+    return [(1 + mp.cos(mp.pi * (2 * j + 1) / (2 * NODES))) / 2 for j in range(NODES)]
+
+
+_T = _nodes()
+_BASIS = [[mp.cos(k * mp.acos(2 * t - 1)) for t in _T] for k in range(DEGREE + 1)]
+
+_LEADING = (1, 2, 8, 32)
+"""Leading coefficients of the Chebyshev polynomials of 2 t - 1."""
+
+_CHECKS = [int(mp.nint((1 - mp.cos(mp.pi * j / 8)) / 2 * LAST)) for j in range(9)]
+"""Values of t at which a segment is checked."""
+
+
+def _leading(values: list, degree: int):
+    """The leading coefficient, in powers of t, of the projection of degree `degree`."""
+    weight = 2 if degree else 1
+    return weight * _LEADING[degree] * mp.fsum(map(mp.fmul, values, _BASIS[degree])) / NODES
+
+
+def _quantise(values: list, exponent: int, degree: int) -> list[int]:
+    """Coefficients c0, c1, ... of a polynomial through `values` at the nodes, in units of the hardware's fields."""
+    coefficients = [0] * (degree + 1)
+    for k in range(degree, -1, -1):
+        unit = mpf(2) ** (exponent - POINT - (COEFFICIENT_GUARD if k else 0))
+        # The products are cut, half a unit on average: c0 makes up for it.
+        cut = 0.5 if k == 0 and any(coefficients) else 0
+        coefficients[k] = int(mp.nint(_leading(values, k) / unit + cut))
+        values = [v - coefficients[k] * unit * t**k for v, t in zip(values, _T, strict=True)]
+    return coefficients
+
+
+def _horner(segment: Segment, t: int) -> int:
+    """P, as the hardware computes it."""
+    c0, c1, c2, c3, _ = segment
+    q2 = c2 + (t * c3 >> LOCAL_BITS)
+    q1 = c1 + (t * q2 >> LOCAL_BITS)
+    return c0 + (t * q1 >> LOCAL_BITS + COEFFICIENT_GUARD)
+
+
+def _fits(segment: Segment) -> bool:
+    return all(
+        -1 << width - 1 <= value < 1 << width - 1
+        for value, width in zip(segment, COEFFICIENT_FIELDS.values(), strict=True)
+    )
+
+
+def _segment(values: list, exponent: int | None) -> Segment:
+    if exponent is None:
+        largest = max(map(abs, values))
+        exponent = int(mp.floor(mp.log(largest, 2))) if largest else 0
+    while True:
+        segment = (*_quantise(values, exponent, DEGREE), exponent)
+        if _fits(segment) and all(abs(_horner(segment, t)) < LARGEST for t in _CHECKS):
+            return segment
+        exponent += 1
+
+
+def fit(target: Callable, place: Callable, weight: Callable, tolerance, exponent: int | None) -> tuple:
+    """Return the fewest segments, a power of two, that meet a tolerance, and their largest error.
+
+    Arguments:
+        target: what to fit, a function of the argument.
+        place: from x in [0, 1) to the argument.
+        weight: what an error is multiplied by before it is compared, a function of the argument and the exact value.
+        tolerance: largest weighted error.
+        exponent: of all segments; None: what fits each.
+
+    Raises:
+        ValueError: if 64 segments do not meet it.
+    """
+    worst = mpf(0)
+    for bits in range(MAX_BITS + 1):
+        segments, worst = [], mpf(0)
+        for i in range(1 << bits):
+            segment = _segment([target(place((i + t) / (1 << bits))) for t in _T], exponent)
+            unit = mpf(2) ** (segment[-1] - POINT)
+            for t in _CHECKS:
+                argument = place((i + mpf(t) / (1 << LOCAL_BITS)) / (1 << bits))
+                exact = target(argument)
+                worst = max(worst, abs(_horner(segment, t) * unit - exact) * weight(argument, exact))
+            segments.append(segment)
+            if worst > tolerance:
+                break
+        else:
+            return tuple(segments), worst
+    raise ValueError(f"64 segments must meet 2**{float(mp.log(tolerance, 2)):.1f}, not {mp.nstr(worst, 3)}")
+
+
+def exp2_segments() -> list[Segment]:
+    """Return the segments of 2**f: degree 2."""
+    count = 1 << EXP2_INDEX_BITS
+    return [tuple(_quantise([mpf(2) ** ((j + t) / count) for t in _T], 0, 2)) for j in range(count)]

@@ -1,0 +1,242 @@
+"""How every function is computed in every range of exponents of z."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+
+from spec.functions.generate.fit import mp, mpf
+from spec.functions.generate.targets import (
+    erf_over_z,
+    erf_slope,
+    gelu_slope,
+    log1p_over_fraction,
+    logistic,
+    mirrored,
+    normal_cdf,
+    one,
+    sigmoid_slope,
+    silu_slope,
+    sine_over_quadrant,
+    sine_over_z,
+    softplus,
+    softplus_over_z,
+    tanh_form_cdf,
+    tanh_form_slope,
+    tanh_over_z,
+    tanh_slope,
+    times,
+    zero,
+)
+from spec.functions.layout import Coordinate, Factor, Scale, Source
+
+__all__ = ["FINE", "RECIPES", "Piece"]
+
+DIRECT = mpf(2) ** -26
+"""Tolerance of a polynomial that is the result, or the result divided by z; relative, but not to less than `FLOOR`."""
+
+FINE = mpf(2) ** -30
+"""The same for functions that promise less than one last place."""
+
+POWER = mpf(2) ** -24.5
+"""Tolerance of the binary logarithm u of a result; absolute, but relative to u / 32 above that, where the result is
+below 2**-32."""
+
+NEAR_ONE = mpf(2) ** -27
+"""The same for results that approach 1."""
+
+FLOOR = mpf(2) ** -5
+
+
+def relative(argument: mpf, exact: mpf) -> mpf:
+    """Weight of a relative error."""
+    return 1 / max(abs(exact), FLOOR)
+
+
+def logarithmic(argument: mpf, exact: mpf) -> mpf:
+    """Weight of an error of log2|y|: absolute, but relative to a 32nd of it where the result is below 2**-32."""
+    return 1 / max(1, abs(exact) / 32)
+
+
+def logarithmic_slope(argument: mpf, exact: mpf) -> mpf:
+    """The same for log2|y| / |z|."""
+    return argument * logarithmic(argument, argument * exact)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """How a function is computed in a range of exponents.
+
+    Arguments:
+        target: what the polynomial stands for, as a function of |z|, of x, or of the position in a quadrant.
+        tolerance: largest error.
+        weight: what an error is multiplied by before it is compared, a function of the argument and the exact value.
+        by_exponent: whether the target is a function of |z|, and not of x alone.
+        exponent: of all segments; None: what fits each.
+        fields: fields of the control rows, as far as they are not zero.
+    """
+
+    target: Callable
+    tolerance: mpf = DIRECT
+    weight: Callable = relative
+    by_exponent: bool = True
+    exponent: int | None = None
+    fields: tuple[tuple[str, int], ...] = ()
+
+
+def direct(target, **fields) -> Piece:
+    """The result itself."""
+    return Piece(target, fields=_fields(fields))
+
+
+def times_z(target, **fields) -> Piece:
+    """The result divided by |z|."""
+    return Piece(target, fields=_fields({"factor": Factor.Z, **fields}))
+
+
+def power(target, **fields) -> tuple[Piece, Piece]:
+    """The binary logarithm of the result's magnitude, as it is or divided by |z|: what needs fewer segments."""
+    return (
+        Piece(_log2_of(target), POWER, logarithmic, fields=_fields({"exp2": 1, **fields})),
+        Piece(_log2_slope(target), POWER, logarithmic_slope, fields=_fields({"exp2": 1, "factor": Factor.Z, **fields})),
+    )
+
+
+def near_one(target) -> Piece:
+    """A result that approaches 1, by its binary logarithm.
+
+    Beside 1 the polynomial's own last place is too coarse for steps in the right direction; that of a small logarithm
+    is not, and the power of two keeps the order.
+    """
+    return Piece(_log2_of(target), NEAR_ONE, logarithmic, fields=_fields({"exp2": 1}))
+
+
+def of_significand(target, **fields) -> Piece:
+    """A function of x = m - 1 alone, the same for every exponent or for those of a parity."""
+    return Piece(target, FINE, by_exponent=False, fields=_fields(fields))
+
+
+def reduced(coordinate: Coordinate) -> Piece:
+    """The sine of a position within a quadrant, divided by the position."""
+    fields = _fields({"coordinate": coordinate, "factor": Factor.REDUCED})
+    return Piece(sine_over_quadrant, by_exponent=False, fields=fields)
+
+
+def _fields(fields) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted((name, int(value)) for name, value in fields.items()))
+
+
+@cache
+def _log2_of(target):
+    return lambda z: mp.log(abs(target(z)), 2)
+
+
+@cache
+def _log2_slope(target):
+    return lambda z: mp.log(abs(target(z)), 2) / z
+
+
+OVERFLOW = times_z(lambda z: mpf(2) ** 127)
+ONE, ZERO, Z = direct(one), direct(zero), times_z(one)
+NAN = Piece(zero, fields=_fields({"invalid": 1}))
+
+
+def negative(piece):
+    """The same with the other sign."""
+    if isinstance(piece, tuple):
+        return tuple(map(negative, piece))
+    fields = dict(piece.fields)
+    return replace(piece, fields=_fields({**fields, "negate": 1 - fields.get("negate", 0)}))
+
+
+def odd(*pieces):
+    return pieces, tuple((last, negative(piece)) for last, piece in pieces)
+
+
+def even(*pieces):
+    return pieces, pieces
+
+
+def gate(cdf):
+    """z times a cumulative distribution with a Gaussian's tail."""
+    below = mirrored(cdf)
+    tail = negative(power(times(below)))
+    return (
+        ((2, times_z(cdf)), (7, Z)),
+        ((0, negative(times_z(below))), (3, tail), (7, negative(ZERO))),
+    )
+
+
+def gate_slope(slope):
+    below = mirrored(slope)
+    return (
+        ((1, direct(slope)), (2, near_one(slope)), (7, ONE)),
+        ((0, direct(below)), (3, negative(power(below))), (7, negative(ZERO))),
+    )
+
+
+def root(scale, even_target, odd_target):
+    return ((0, of_significand(even_target, scale=scale)), (1, of_significand(odd_target, scale=scale)))
+
+
+LOG2_E = 1 / mp.log(2)
+EXP = Piece(lambda z: LOG2_E, POWER, fields=_fields({"exp2": 1, "factor": Factor.Z}))
+EXP_NEGATIVE = Piece(lambda z: -LOG2_E, POWER, fields=EXP.fields)
+LN = Piece(log1p_over_fraction, FINE, by_exponent=False, exponent=0, fields=_fields({"factor": Factor.LOG}))
+ALPHA = Source.ALPHA
+below_logistic = mirrored(logistic)
+LOGISTIC = (
+    ((2, direct(logistic)), (4, near_one(logistic)), (7, ONE)),
+    ((1, direct(below_logistic)), (6, power(below_logistic)), (7, ZERO)),
+)
+
+RECIPES = {
+    "identity": odd((7, Z)),
+    "square": even((7, times_z(one, source=Source.Z))),
+    "abs": even((7, Z)),
+    "sign": odd((7, ONE)),
+    "relu": (((7, Z),), ((7, ZERO),)),
+    "leaky_relu": (((7, Z),), ((7, times_z(one, source=ALPHA, negate=1)),)),
+    "exp": (((6, EXP), (7, OVERFLOW)), ((6, EXP_NEGATIVE), (7, ZERO))),
+    "ln": (((7, LN),), ((7, NAN),)),
+    "sqrt": (
+        root(Scale.ROOT, lambda x: mp.sqrt(1 + x), lambda x: mp.sqrt(2 + 2 * x)),
+        ((1, NAN),),
+    ),
+    "rsqrt": (
+        root(Scale.INVERSE_ROOT, lambda x: 1 / mp.sqrt(1 + x), lambda x: 1 / mp.sqrt(2 + 2 * x)),
+        ((1, NAN),),
+    ),
+    "reciprocal": odd((7, of_significand(lambda x: 1 / (1 + x), scale=Scale.RECIPROCAL))),
+    "tanh": odd((-1, times_z(tanh_over_z)), (1, direct(mp.tanh)), (3, near_one(mp.tanh)), (7, ONE)),
+    "sigmoid": LOGISTIC,
+    "erf": odd((-1, times_z(erf_over_z)), (0, direct(mp.erf)), (1, near_one(mp.erf)), (7, ONE)),
+    "gelu": gate(normal_cdf),
+    "gelu_tanh": gate(tanh_form_cdf),
+    "silu": (
+        ((4, times_z(logistic)), (7, Z)),
+        (
+            (1, negative(times_z(below_logistic))),
+            (6, negative(power(times(below_logistic)))),
+            (7, negative(ZERO)),
+        ),
+    ),
+    "softplus": (
+        ((0, direct(softplus)), (3, times_z(softplus_over_z)), (7, Z)),
+        ((0, direct(mirrored(softplus))), (6, power(mirrored(softplus))), (7, ZERO)),
+    ),
+    "sin": odd((-1, times_z(sine_over_z)), (7, reduced(Coordinate.SIN))),
+    "cos": even((-1, direct(mp.cos)), (7, reduced(Coordinate.COS))),
+    "dtanh": even((0, direct(tanh_slope)), (5, power(tanh_slope)), (7, ZERO)),
+    "dsigmoid": even((1, direct(sigmoid_slope)), (6, power(sigmoid_slope)), (7, ZERO)),
+    "derf": even((-1, direct(erf_slope)), (3, power(erf_slope)), (7, ZERO)),
+    "dgelu": gate_slope(gelu_slope),
+    "dgelu_tanh": gate_slope(tanh_form_slope),
+    "dsilu": (
+        ((2, direct(silu_slope)), (4, near_one(silu_slope)), (7, ONE)),
+        ((1, direct(mirrored(silu_slope))), (6, negative(power(mirrored(silu_slope)))), (7, negative(ZERO))),
+    ),
+    "dsoftplus": LOGISTIC,
+    "drelu": (((7, ONE),), ((7, ZERO),)),
+    "dleaky_relu": (((7, ONE),), ((7, direct(one, source=ALPHA)),)),
+}  # fmt: skip
+"""For both signs of z the pieces of every function, each with the last exponent (or parity) that it serves."""

@@ -1,0 +1,105 @@
+"""What the polynomials stand for, to the precision of the fit."""
+
+from functools import cache
+
+from spec.functions.generate.fit import mp, mpf
+
+__all__ = [
+    "erf_over_z", "erf_slope", "gelu_slope", "log1p_over_fraction", "logistic", "mirrored", "normal_cdf", "one",
+    "sigmoid_slope", "silu_slope", "sine_over_quadrant", "sine_over_z", "softplus", "softplus_over_z", "tanh_form_cdf",
+    "tanh_form_slope", "tanh_over_z", "tanh_slope", "times", "zero",
+]  # fmt: skip
+
+
+def one(z):
+    return mpf(1)
+
+
+def zero(z):
+    return mpf(0)
+
+
+def logistic(z):
+    return 1 / (1 + mp.exp(-z))
+
+
+def silu_slope(z):
+    return logistic(z) * (1 + z * logistic(-z))
+
+
+def tanh_over_z(z):
+    return mp.tanh(z) / z if z else mpf(1)
+
+
+def erf_over_z(z):
+    return mp.erf(z) / z if z else 2 / mp.sqrt(mp.pi)
+
+
+def sine_over_z(z):
+    return mp.sin(z) / z if z else mpf(1)
+
+
+def sine_over_quadrant(r):
+    return mp.sin(mp.pi / 2 * r) / r if r else mp.pi / 2
+
+
+def softplus(z):
+    return mp.log1p(mp.exp(z))
+
+
+def normal_cdf(z):
+    return mp.erfc(-z / mp.sqrt(2)) / 2
+
+
+def normal_density(z):
+    return mp.exp(-z * z / 2) / mp.sqrt(2 * mp.pi)
+
+
+def gelu_slope(z):
+    return normal_cdf(z) + z * normal_density(z)
+
+
+def tanh_form_argument(z):
+    return mp.sqrt(8 / mp.pi) * (z + mpf("0.044715") * z**3)
+
+
+def tanh_form_cdf(z):
+    return logistic(tanh_form_argument(z))
+
+
+def tanh_form_slope(z):
+    cdf, rest = logistic(tanh_form_argument(z)), logistic(-tanh_form_argument(z))
+    return cdf + z * cdf * rest * mp.sqrt(8 / mp.pi) * (1 + 3 * mpf("0.044715") * z * z)
+
+
+def tanh_slope(z):
+    return mp.sech(z) ** 2
+
+
+def sigmoid_slope(z):
+    return logistic(z) * logistic(-z)
+
+
+def erf_slope(z):
+    return 2 / mp.sqrt(mp.pi) * mp.exp(-z * z)
+
+
+def log1p_over_fraction(x):
+    """ln(1 + f) / f, for the f that the factor LOG takes from the significand 1 + x."""
+    f = x if x < 0.5 else (x - 1) / 2
+    return mp.log1p(f) / f if f else mpf(1)
+
+
+def softplus_over_z(z):
+    return softplus(z) / z
+
+
+def times(target):
+    """target(z) * z."""
+    return lambda z: target(z) * z
+
+
+@cache
+def mirrored(target):
+    """target(-z), for the rows of negative z, whose argument is |z|."""
+    return lambda z: target(-z)

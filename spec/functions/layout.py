@@ -1,0 +1,167 @@
+"""The activation datapath's widths, control fields and constants (docs/activation.md defines every step)."""
+
+import enum
+
+__all__ = [
+    "COEFFICIENT_FIELDS", "COEFFICIENT_GUARD", "CONTROL_FIELDS", "COORDINATE_BITS", "EXP2_FIELDS", "EXP2_INDEX_BITS",
+    "FACTOR_BITS", "HIGH_EXPONENT", "LN2", "LOCAL_BITS", "LOW_EXPONENT", "POINT", "QUADRANT_BITS", "REDUCED_BITS",
+    "ROW_BITS", "SUM_CUT", "SUM_POINT", "TWO_OVER_PI", "WINDOW_BITS", "WINDOW_POINT", "Coordinate", "Factor", "Scale",
+    "Source", "Special", "control_address", "special_address", "window",
+]  # fmt: skip
+
+LOW_EXPONENT, HIGH_EXPONENT = -4, 7
+"""Exponents of z that have a control row of their own; those below and above share the outermost rows."""
+
+ROW_BITS = 4
+"""Bits of a row of the control table, within a function and a sign."""
+
+COORDINATE_BITS = 30
+"""Fraction bits of the coordinate x in [0, 1) of a region."""
+
+LOCAL_BITS = 24
+"""Fraction bits of the coordinate t in [0, 1) of a segment: at most 6 bits of x choose the segment."""
+
+POINT = 33
+"""Fraction bits of the polynomial: its value is P * 2**(exponent - 33), |P| < 2**34."""
+
+COEFFICIENT_GUARD = 2
+"""Fraction bits that c1, c2 and c3 have more than c0."""
+
+COEFFICIENT_FIELDS = {"c0": 35, "c1": 34, "c2": 29, "c3": 22, "exponent": 8}
+"""Fields of a segment, all signed, from the least significant bit up, with their widths."""
+
+FACTOR_BITS = 28
+"""Bits of the factor M, unsigned; its value is M * 2**(exponent - 23)."""
+
+SUM_CUT = 3
+"""Low bits of the product P * M that are dropped."""
+
+SUM_POINT = 53
+"""The sum S is worth S * 2**(exponent - 53): 33 and 23 fraction bits, less the 3 dropped ones."""
+
+LN2 = 0x2C5C85FDF473DE
+"""ln 2 in units of 2**-54, rounded to nearest."""
+
+EXP2_INDEX_BITS = 7
+"""Leading fraction bits of u that choose the segment of 2**u; the next `LOCAL_BITS` are its t."""
+
+EXP2_FIELDS = {"c0": 34, "c1": 29, "c2": 20}
+"""Fields of a segment of 2**f, f in [0, 1): c0 in units of 2**-33, c1 and c2 of 2**-35; all positive, so unsigned."""
+
+WINDOW_BITS = 80
+"""Bits of the window of 2 / pi that an exponent of z chooses."""
+
+WINDOW_POINT = 78
+"""Fraction bits of significand * window; the two bits above are the quadrant."""
+
+QUADRANT_BITS = 2
+
+REDUCED_BITS = 62
+"""Fraction bits of the position within a quadrant."""
+
+TWO_OVER_PI = 0x28BE60DB9391054A7F09D5F47D4D377036D8A5664F10E4
+"""2 / pi in units of 2**-182, cut."""
+
+
+class Coordinate(enum.IntEnum):
+    """What x, the coordinate that chooses segment and t, is made of."""
+
+    MANTISSA = 0
+    """The fraction of z's significand: one binade of z is one region."""
+    LINEAR = 1
+    """|z| / 2**(LOW_EXPONENT + 1): everything from zero to there is one region."""
+    SIN = 2
+    """The position of |z| within its quadrant, folded in odd ones, for the sine; the factor is REDUCED."""
+    COS = 3
+    """The same one quadrant further."""
+
+
+class Source(enum.IntEnum):
+    """What P is."""
+
+    TABLE = 0
+    """The polynomial."""
+    Z = 1
+    """The significand of z."""
+    ALPHA = 2
+    """The parameter alpha."""
+
+
+class Factor(enum.IntEnum):
+    """What M is."""
+
+    ONE = 0
+    Z = 1
+    """|z|."""
+    LOG = 2
+    """m - 1 for a significand m of z below 1.5, else m / 2 - 1; and the exponent times ln 2 is added to the product."""
+    REDUCED = 3
+    """The position within the quadrant."""
+
+
+class Scale(enum.IntEnum):
+    """What z's exponent e adds to the exponent of the result."""
+
+    NONE = 0
+    RECIPROCAL = 1
+    """-e."""
+    ROOT = 2
+    """floor(e / 2)."""
+    INVERSE_ROOT = 3
+    """-floor(e / 2)."""
+
+
+CONTROL_FIELDS = {
+    "base": 12, "bits": 3, "coordinate": 2, "source": 2, "factor": 2, "scale": 2, "negate": 1, "exp2": 1, "invalid": 1,
+}  # fmt: skip
+"""Fields of a row of the control table, all unsigned, from the least significant bit up, with their widths.
+
+base: first segment. bits: how many leading bits of x choose the segment. negate: the result's sign is turned. exp2: the
+sum is the binary logarithm of the result. invalid: the result is NaN.
+"""
+
+
+class Special(enum.IntEnum):
+    """The results at zeros and infinities, as codes; bit 4 of an entry is the sign."""
+
+    ZERO = 0
+    HALF = 1
+    ONE = 2
+    INFINITY = 3
+    NAN = 4
+    LN2 = 5
+    """fp32(ln 2), softplus(0)."""
+    TWO_OVER_ROOT_PI = 6
+    """fp32(2 / sqrt(pi)), derf(0)."""
+    ALPHA = 7
+    """alpha, its NaN canonical."""
+    ALPHA_TIMES_Z = 8
+    """alpha * z as IEEE 754 multiplies."""
+    QUARTER = 9
+
+    @property
+    def word(self) -> int | None:
+        """FP32 storage word of the magnitude, None for the two that depend on alpha."""
+        return _WORDS.get(self)
+
+
+_WORDS = {
+    Special.ZERO: 0x00000000, Special.HALF: 0x3F000000, Special.ONE: 0x3F800000, Special.INFINITY: 0x7F800000,
+    Special.NAN: 0x7FC00000, Special.LN2: 0x3F317218, Special.TWO_OVER_ROOT_PI: 0x3F906EBB,
+    Special.QUARTER: 0x3E800000,
+}  # fmt: skip
+
+
+def control_address(function: int, negative: int, row: int) -> int:
+    """Return the place of a row in the control table."""
+    return (function << 1 | negative) << ROW_BITS | row
+
+
+def special_address(function: int, infinite: int, negative: int) -> int:
+    """Return the place of a result in the table of specials."""
+    return (function << 1 | infinite) << 1 | negative
+
+
+def window(exponent: int) -> int:
+    """Return floor(2 / pi * 2**(exponent + 55)) mod 2**80, for an exponent of z from 0 to 127."""
+    return TWO_OVER_PI >> 127 - exponent & (1 << WINDOW_BITS) - 1

@@ -1,0 +1,118 @@
+"""Errors of the activation functions: where to look, and how far off the results are.
+
+Every case is drawn in integers, so a seed gives the same cases on every machine.
+"""
+
+from functools import cache
+
+import numpy as np
+
+from spec.functions import FUNCTIONS, load
+from spec.functions.layout import (
+    CONTROL_FIELDS,
+    HIGH_EXPONENT,
+    LOW_EXPONENT,
+    Coordinate,
+    Factor,
+    Scale,
+    control_address,
+)
+from tests.oracles.functions import reference
+
+__all__ = ["CROSSINGS", "bf16_values", "borders", "dense", "errors", "last_place", "wrong_way"]
+
+CROSSINGS = {"dgelu": (-0.9, -0.6), "dgelu_tanh": (-0.9, -0.6), "dsilu": (-1.5, -1.1)}
+"""Where a function crosses zero away from the origin, and only an absolute error means anything."""
+
+_POSITIVE = ("ln", "sqrt", "rsqrt")
+
+_BINADES = (-149, -140, -127, -126, -2, -1, 0, 1, 2, 126, 127)
+"""Binades in which to look at functions of the significand, which are the same in all."""
+
+
+def last_place(y) -> np.ndarray:
+    """Return one FP32 last place of the binade of y, float64; that of the subnormals for smaller ones."""
+    with np.errstate(all="ignore"):
+        _, exponent = np.frexp(np.abs(y))
+    return np.ldexp(1.0, np.maximum(exponent, -125) - 24)
+
+
+def errors(name: str, z: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return |y - f(z)| in last places of f(z), for finite z in the domain; 0 where both overflow alike."""
+    exact = reference(name, z)
+    overflow = float(np.finfo(np.float32).max) * (1 + 2.0**-25)
+    with np.errstate(all="ignore"):
+        same = (np.abs(exact) >= overflow) & np.isinf(y) & (np.sign(y) == np.sign(exact))
+        return np.where(same, 0, np.abs(y.astype(np.float64) - exact) / last_place(exact))
+
+
+def wrong_way(name: str, z: np.ndarray, evaluate) -> tuple[int, int]:
+    """Count the steps to the next FP32 number that go against the function.
+
+    Arguments:
+        name: the function.
+        z: float32, finite, in the function's domain.
+        evaluate: from float32 to the results.
+
+    Returns:
+        Steps against the function's direction, where it has one by more than float64's error, and all steps.
+    """
+    z = np.unique(z)
+    with np.errstate(over="ignore"):
+        after = np.nextafter(z, np.float32(np.inf))
+    z, after = z[np.isfinite(after)], after[np.isfinite(after)]
+    before, exact = reference(name, z), reference(name, after)
+    with np.errstate(all="ignore"):
+        direction = np.where(np.abs(exact - before) > 2.0**-46 * np.abs(before), np.sign(exact - before), 0)
+        ours = np.sign(evaluate(after).astype(np.float64) - evaluate(z))
+    # Both signs of one pole.
+    direction[np.sign(z) != np.sign(after)] = 0
+    return int((ours * direction < 0).sum()), len(z)
+
+
+def bf16_values() -> np.ndarray:
+    """Return all finite BF16 values, as float32."""
+    z = (np.arange(1 << 16, dtype=np.uint32) << 16).view(np.float32)
+    return z[np.isfinite(z)]
+
+
+def dense(name: str, rng: np.random.Generator, count: int) -> np.ndarray:
+    """Return random float32 of the function's domain: any pattern, exponents near 0, and evenly spaced ones."""
+    third = count // 3
+    sign = rng.integers(0, 2, 3 * third, np.uint32) << np.uint32(31)
+    near = rng.integers(115 << 23, 135 << 23, third, np.uint32)
+    even = (rng.integers(1, 110 << 16, third) / (1 << 16)).astype(np.float32).view(np.uint32)
+    words = np.concatenate([rng.integers(1, 0x7F800000, third, np.uint32), near, even]) | sign
+    return _in_domain(name, words.view(np.float32))
+
+
+@cache
+def borders(name: str, reach: int = 2) -> np.ndarray:
+    """Return the float32 numbers within `reach` last places of every border of a region or segment."""
+    function = FUNCTIONS[name]
+    places = [np.arange(-150 * 128, 128 * 128 + 1) * np.log(2) / 128] if name == "exp" else []
+    for negative in (0, 1):
+        for row in range(2 if function.parity else HIGH_EXPONENT - LOW_EXPONENT + 1):
+            fields = load().control[control_address(function.code, negative, row)]
+            places.append((-1) ** negative * _row_borders(dict(zip(CONTROL_FIELDS, fields, strict=True)), row))
+    with np.errstate(over="ignore"):
+        words = np.concatenate(places).astype(np.float32).view(np.uint32).astype(np.int64)
+    near = (words[:, np.newaxis] + np.arange(-reach, reach + 1)) & 0xFFFFFFFF
+    return _in_domain(name, near.astype(np.uint32).ravel().view(np.float32))
+
+
+def _row_borders(field: dict[str, int], row: int) -> np.ndarray:
+    """Magnitudes of z at which the segments of a control row begin and end."""
+    steps = np.arange((1 << field["bits"]) + 1) / (1 << field["bits"])
+    if field["coordinate"] in (Coordinate.SIN, Coordinate.COS):
+        return ((np.arange(64)[:, np.newaxis] + steps) * np.pi / 2).ravel()
+    if field["coordinate"] == Coordinate.LINEAR:
+        return steps * 2.0 ** (LOW_EXPONENT + 1)
+    if field["scale"] != Scale.NONE or field["factor"] == Factor.LOG:
+        return ((1 + steps) * 2.0 ** np.array(_BINADES)[:, np.newaxis]).ravel()
+    return (1 + steps) * 2.0 ** (row + LOW_EXPONENT)
+
+
+def _in_domain(name: str, z: np.ndarray) -> np.ndarray:
+    z = z[np.isfinite(z) & (z != 0)]
+    return np.unique(z[z > 0] if name in _POSITIVE else z)
