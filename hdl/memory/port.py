@@ -1,12 +1,22 @@
-"""The read port of an on-chip memory: all partitions in lockstep at one address."""
+"""The ports of the on-chip memories: all partitions in lockstep at one address."""
 
-from amaranth.lib import wiring
+from amaranth import unsigned
+from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["ADDRESS_BITS", "ReadPort"]
+from spec import isa
+
+__all__ = ["ADDRESS_BITS", "ReadPort", "Storage", "WritePort"]
 
 ADDRESS_BITS = 18
 """Byte address in a partition; 192 KiB of SBUF need 18 bits."""
+
+
+class Storage(enum.Enum, shape=unsigned(1)):
+    """Codes of `spec.isa.Storage`; waveforms show the names."""
+
+    SBUF = isa.Storage.SBUF.value
+    PSUM = isa.Storage.PSUM.value
 
 
 class ReadPort(wiring.Signature):
@@ -34,5 +44,34 @@ class ReadPort(wiring.Signature):
                 "address": Out(ADDRESS_BITS),
                 "ready": In(1),
                 "data": In(width * partitions),
+            }
+        )
+
+
+class WritePort(wiring.Signature):
+    """Seen from the writer: one 32-bit word of every partition of either memory.
+
+    Arguments:
+        partitions: partitions of SBUF. PSUM may have fewer; the others are never enabled then.
+
+    Members:
+        valid: a write, which must stay until it is taken; so must everything that belongs to it.
+        storage: the memory. address: in bytes, a multiple of 4.
+        enable: a bit for each partition. mask: a bit for each byte of the word, common to all partitions.
+        data: the words, partition 0 lowest.
+        ready: the write is taken at the end of this cycle; a read request taken in a later cycle sees it.
+    """
+
+    def __init__(self, partitions: int):
+        self.partitions = partitions
+        super().__init__(
+            {
+                "valid": Out(1),
+                "storage": Out(Storage),
+                "address": Out(ADDRESS_BITS),
+                "enable": Out(partitions),
+                "mask": Out(4),
+                "data": Out(32 * partitions),
+                "ready": In(1),
             }
         )

@@ -1,0 +1,353 @@
+"""The checker: legal instructions pass, with what follows from them; an illegal one stops everything behind it.
+
+The rules are those of `spec.isa.legality`, of which it takes tables and constants, and gives the lowest broken rule as
+the cause. It may take each rule for granted when it judges a higher one. An instruction stays for four cycles: one for
+each access, whose extent needs four multipliers, and one for the verdict.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from amaranth import Cat, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.elementwise.instruction import ElementwiseInstruction
+from hdl.elementwise.job import Job, opcode_in, pointer, used, work_out
+from hdl.memory.port import Storage
+from spec import isa
+from spec.config import Config
+from spec.formats import FORMATS, FP32, INT32
+from spec.isa import legality
+from spec.isa.access import DIMENSIONS, POINTER_FIELDS, storage_bytes, storage_partitions
+from spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp
+from spec.isa.elementwise import decode_fields, pack
+from spec.isa.legality import Rule
+
+__all__ = ["Checker", "EngineError"]
+
+_ACCESSES = ("dst", "a", "b")
+
+_FLOATS = tuple(f.code for f in FORMATS.values() if f.is_float)
+
+_KNOWN = tuple(f.code for f in FORMATS.values())
+
+
+class EngineError(data.Struct):
+    """valid: an instruction was refused. cause: the `spec.isa.Rule` that it breaks. number: of instructions accepted
+    before it since reset."""
+
+    valid: unsigned(1)
+    cause: unsigned(8)
+    number: unsigned(32)
+
+
+@dataclass
+class _Named:
+    """An access or a pointer of the instruction: whether it is used, and its fields."""
+
+    name: str
+    used: Value
+    address: Value
+    quadrant: Value
+    storage: Value
+    code: Value
+    size: Value
+
+
+class Checker(wiring.Component):
+    """Judges an instruction every `INTERVAL` cycles.
+
+    Arguments:
+        config: the machine's parameters.
+        opcodes: those of the engine.
+        slow, interval: see :func:`hdl.elementwise.job.work_out`.
+
+    Ports:
+        i: instructions; none is taken after an error.
+        o: the legal ones.
+        error: :class:`EngineError`; stays until reset.
+        busy: an instruction is in the checker; those that wait at o count, those that wait at i do not.
+    """
+
+    LATENCY = 5
+    """Cycles from the instruction at i, which is taken at once, to the job at o, or to the error."""
+
+    INTERVAL = 4
+    """Cycles from one instruction to the next."""
+
+    def __init__(self, config: Config, opcodes: Iterable[isa.Opcode], slow: Callable, interval: Callable):
+        self.config = config
+        self.opcodes = frozenset(opcodes)
+        self.slow = slow
+        self.interval = interval
+        super().__init__(
+            {
+                "i": In(stream.Signature(ElementwiseInstruction)),
+                "o": Out(stream.Signature(Job)),
+                "error": Out(EngineError),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        instruction = Signal(ElementwiseInstruction, reset_less=True)
+        held = Signal()  # an instruction is being judged
+        turn = Signal(range(self.INTERVAL))
+        judged = Signal(Job, reset_less=True)
+        verdict, legal, taken = Signal(), Signal(), Signal()
+        count = Signal(32)
+        job = work_out(m, self.config, instruction, self.slow, self.interval)
+        cause = self._judge(m, instruction, job, turn)
+        m.d.comb += [
+            verdict.eq(held & (turn == self.INTERVAL - 1) & (~self.o.valid | self.o.ready)),
+            legal.eq(cause == 0),
+            self.i.ready.eq(~self.error.valid & (~held | (verdict & legal))),
+            taken.eq(self.i.valid & self.i.ready),
+            self.busy.eq(held | self.o.valid),
+            self.o.payload.eq(judged),
+        ]
+        with m.If(self.o.ready):
+            m.d.sync += self.o.valid.eq(0)
+        with m.If(held & (turn != self.INTERVAL - 1)):
+            m.d.sync += turn.eq(turn + 1)
+        with m.If(verdict):
+            m.d.sync += [held.eq(0), judged.eq(job), self.o.valid.eq(legal)]
+            with m.If(~legal):
+                m.d.sync += [self.error.valid.eq(1), self.error.cause.eq(cause), self.error.number.eq(count - 1)]
+        with m.If(taken):
+            m.d.sync += [held.eq(1), turn.eq(0), instruction.eq(self.i.payload), count.eq(count + 1)]
+        return m
+
+    def _judge(self, m: Module, instruction, job, turn: Signal) -> Signal:
+        """Return the lowest rule that the instruction breaks in its last cycle, 0 if it is legal."""
+        named = self._named(m, instruction, job)
+        broken = {
+            Rule.OPCODE: ~opcode_in(instruction, self.opcodes),
+            Rule.FORMAT: _any(place.used & ~place.code.matches(*_KNOWN) for place in named),
+            Rule.OPERATION: self._operation(m, instruction),
+            Rule.ARITHMETIC: self._arithmetic(m, instruction, job),
+            Rule.DESTINATION: (opcode_in(instruction, {isa.Opcode.FIND_INDEX8}) & named[0].code.matches(*_FLOATS))
+            | (opcode_in(instruction, {isa.Opcode.TRANSPOSE}) & (named[0].code != named[1].code)),
+            Rule.ROUNDING: instruction.stochastic & (~opcode_in(instruction, legality._STOCHASTIC) | job.integer),
+            Rule.SHAPE: self._shape(m, instruction),
+            Rule.PARTITIONS: self._partitions(m, instruction, named),
+            Rule.PORTS: used(instruction, "b")
+            & (instruction.a_storage == Storage.PSUM)
+            & (instruction.b_storage == Storage.PSUM),
+            Rule.ALIGNMENT: _any(place.used & _misaligned(place) for place in named),
+            Rule.RANGE: self._range(m, instruction, job, named, turn),
+        }
+        m.d.comb += job.integer.eq(self._integer(instruction, named))
+        cause = Signal(range(max(Rule) + 1))
+        for rule in sorted(Rule, reverse=True):
+            late = broken[rule]
+            if rule != Rule.RANGE:
+                late = Signal(name=f"breaks_{rule.name.lower()}")
+                m.d.sync += late.eq(broken[rule])
+            with m.If(late):
+                m.d.comb += cause.eq(rule)
+        return cause
+
+    @staticmethod
+    def _named(m: Module, instruction, job) -> list[_Named]:
+        uses = {"dst": 1, "a": job.reads_a, "b": used(instruction, "b") | job.at_b}
+        return [
+            _Named(
+                name,
+                Value.cast(uses[name]),
+                instruction[f"{name}_address"],
+                instruction[f"{name}_quadrant"],
+                instruction[f"{name}_storage"].as_value(),
+                instruction[f"{name}_dtype"].as_value(),
+                job[f"size_{name}"],
+            )
+            for name in _ACCESSES
+        ] + [
+            _Named(
+                f"s{number}",
+                job[f"loads{number}"],
+                pointer(instruction, number).address,
+                pointer(instruction, number).quadrant,
+                Value.cast(Storage.SBUF),
+                pointer(instruction, number).dtype.as_value(),
+                job[f"size_s{number}"],
+            )
+            for number in (0, 1)
+        ]
+
+    @staticmethod
+    def _integer(instruction, named: list[_Named]) -> Value:
+        """`spec.isa.legality.is_integer`, asked for every opcode about every place."""
+        pointed = {"pointer0": 1, "pointer1": 1}
+        integers = decode_fields(0) | pointed | _formats(INT32.code, *(place.name for place in named))
+        able = {o for o in isa.Opcode if legality.is_integer(integers | {"opcode": o})}
+        floats = []
+        for place in named:
+            values = integers | _formats(FP32.code, place.name)
+            matters = {o for o in able if not legality.is_integer(values | {"opcode": o})}
+            floats.append(place.used & opcode_in(instruction, matters) & place.code.matches(*_FLOATS))
+        return opcode_in(instruction, able) & ~_any(floats)
+
+    @staticmethod
+    def _operation(m: Module, instruction) -> Value:
+        wrong = []
+        for name in ("op0", "op1"):
+            code = instruction[name].as_value()
+            allowed = Signal(name=f"{name}_allowed")
+            m.d.comb += allowed.eq(code.matches(*(int(op) for op in AluOp)))
+            for (opcode, operand), operations in legality._OPERATIONS.items():
+                if operand == name:
+                    with m.If(opcode_in(instruction, {opcode})):
+                        m.d.comb += allowed.eq(code.matches(*(int(op) for op in sorted(operations))))
+            wrong.append(used(instruction, name) & ~allowed)
+        unknown = instruction.function >= legality.FUNCTION_COUNT
+        return _any(wrong) | (opcode_in(instruction, {isa.Opcode.ACTIVATE}) & unknown)
+
+    @staticmethod
+    def _arithmetic(m: Module, instruction, job) -> Value:
+        wrong = []
+        for name in ("op0", "op1"):
+            code = instruction[name].as_value()
+            float_only, bitwise = (code.matches(*(int(op) for op in sorted(ops))) for ops in (FLOAT_ONLY, BITWISE))
+            wrong.append(used(instruction, name) & Mux(job.integer, float_only, bitwise))
+        return _any(wrong)
+
+    def _shape(self, m: Module, instruction) -> Value:
+        """The number of elements takes two cycles: the products of two counts each, then theirs, saturated."""
+        counts = [instruction[f"count{d}"] for d in range(DIMENSIONS)]
+        low, high = legality.SEARCH_ELEMENTS
+        most = max(high, legality.STATS_ELEMENTS)
+        factors = []
+        for number, (first, second) in enumerate(zip(counts[::2], counts[1::2], strict=True)):
+            product = Signal(32, name=f"product{number}", reset_less=True)
+            factor = Signal(range(most + 2), name=f"factor{number}")
+            m.d.sync += product.eq(first * second)
+            m.d.comb += factor.eq(Mux(product > most, most + 1, product))
+            factors.append(factor)
+        volume = Signal(2 * len(factors[0]))
+        m.d.comb += volume.eq(factors[0] * factors[1])
+        block = legality.transpose_block(self.config)
+        searches = {isa.Opcode.MAX8, isa.Opcode.FIND_INDEX8, isa.Opcode.MATCH_REPLACE8}
+        return _any(
+            [
+                _any(count == 0 for count in counts),
+                opcode_in(instruction, {isa.Opcode.TENSOR_REDUCE})
+                & ((instruction.axes < 1) | (instruction.axes > DIMENSIONS)),
+                opcode_in(instruction, {isa.Opcode.TRANSPOSE}) & (counts[0] != block),
+                opcode_in(instruction, {isa.Opcode.BN_STATS}) & (volume > legality.STATS_ELEMENTS),
+                opcode_in(instruction, {isa.Opcode.BN_AGGR}) & ~_is_multiple_of_3(m, counts[0]),
+                opcode_in(instruction, searches) & ((volume < low) | (volume > high)),
+            ]
+        )
+
+    def _partitions(self, m: Module, instruction, named: list[_Named]) -> Value:
+        config, lanes = self.config, instruction.partitions
+        block = legality.transpose_block(config)
+        wrong = [
+            lanes < 1,
+            opcode_in(instruction, {isa.Opcode.TRANSPOSE})
+            & ~lanes.matches(*range(block, config.partitions + 1, block)),
+        ]
+        sbuf, psum = (storage_partitions(storage, config) for storage in (isa.Storage.SBUF, isa.Storage.PSUM))
+        for place in named:
+            end = Signal(14, name=f"{place.name}_end")
+            m.d.comb += end.eq(place.quadrant * config.quadrant + lanes)
+            beyond = end > Mux(place.storage, psum, sbuf)
+            crosses_half = (lanes > 2 * config.quadrant) & (place.quadrant != 0)
+            crosses_quarter = (lanes > config.quadrant) & place.quadrant[0]
+            wrong.append(place.used & (beyond | crosses_half | crosses_quarter))
+        return _any(wrong)
+
+    def _range(self, m: Module, instruction, job, named: list[_Named], turn: Signal) -> Value:
+        """One access is multiplied a cycle, and judged in the next."""
+        spans = []
+        selected = {name: Signal(place.shape(), name=f"turn_{name}") for name, place in _turn_fields(named[0])}
+        late = {name: Signal.like(field, name=f"judged_{name}", reset_less=True) for name, field in selected.items()}
+        steps = [Signal(signed(16), name=f"turn_step{d}") for d in range(DIMENSIONS)]
+        counts = [Signal(16, name=f"turn_count{d}") for d in range(DIMENSIONS)]
+        with m.Switch(turn):
+            for number, place in enumerate(named[: len(_ACCESSES)]):
+                with m.Case(number):
+                    m.d.comb += [selected[name].eq(field) for name, field in _turn_fields(place)]
+                    for d in range(DIMENSIONS):
+                        m.d.comb += [
+                            steps[d].eq(instruction[f"{place.name}_step{d}"]),
+                            counts[d].eq(self._count(instruction, job, place.name, d)),
+                        ]
+            with m.Default():
+                pass
+        for d in range(DIMENSIONS):
+            span = Signal(signed(33), name=f"span{d}", reset_less=True)
+            m.d.sync += span.eq((counts[d] - 1)[:16] * steps[d])
+            spans.append(span)
+        m.d.sync += [late[name].eq(field) for name, field in selected.items()]
+
+        low, high, first, end = (Signal(signed(40), name=name) for name in ("low", "high", "first", "end"))
+        outside, seen = Signal(), Signal()
+        sbuf, psum = (storage_bytes(storage) for storage in (isa.Storage.SBUF, isa.Storage.PSUM))
+        m.d.comb += [
+            low.eq(sum(Mux(span < 0, span, 0) for span in spans)),
+            high.eq(sum(Mux(span < 0, 0, span) for span in spans) + 1),
+            first.eq(late["address"] + (low << late["size"])),
+            end.eq(late["address"] + (high << late["size"])),
+            outside.eq(late["used"] & ((first < 0) | (end > Mux(late["storage"], psum, sbuf)))),
+        ]
+        with m.Switch(turn):
+            with m.Case(0):
+                m.d.sync += seen.eq(0)
+            with m.Default():
+                m.d.sync += seen.eq(seen | outside)
+        pointers = [
+            place.used & (place.address + (Value.cast(1) << place.size) > sbuf) for place in named[len(_ACCESSES) :]
+        ]
+        return seen | outside | _any(pointers)
+
+    @staticmethod
+    def _count(instruction, job, name: str, d: int) -> Value:
+        """`spec.isa.legality.counts_of`: what an access steps through in a dimension."""
+        count = instruction[f"count{d}"]
+        if name == "dst":
+            outputs = {o: n if d == 0 else 1 for o, n in legality.OUTPUTS.items()}
+            for opcode, number in outputs.items():
+                count = Mux(opcode_in(instruction, {opcode}), number, count)
+            count = Mux(job.reduces & (d < instruction.axes), 1, count)
+        if name == "b":
+            count = Mux(job.values, legality.VALUES8 if d == 0 else 1, count)
+            count = Mux(job.at_b, 1, count)
+        return count
+
+
+def _turn_fields(place: _Named) -> list[tuple[str, Value]]:
+    """Return what the judgement of an access's range needs besides counts and steps."""
+    return [(name, getattr(place, name)) for name in ("used", "address", "storage", "size")]
+
+
+def _formats(code: int, *names: str) -> dict[str, int]:
+    """Return the fields that give accesses and pointers a format."""
+    values = {}
+    for name in names:
+        if name in _ACCESSES:
+            values[f"{name}_dtype"] = code
+        else:
+            values[f"scalar{name[1:]}"] = pack(POINTER_FIELDS, {"address": 0, "quadrant": 0, "dtype": code})
+    return values
+
+
+def _any(conditions: Iterable[Value]) -> Value:
+    return Cat(*conditions).any()
+
+
+def _misaligned(place: _Named) -> Value:
+    return Mux(place.size[1], place.address[:2].any(), place.size[0] & place.address[0])
+
+
+def _is_multiple_of_3(m: Module, number: Value) -> Signal:
+    """Return whether a number of 16 bits is: 4 leaves 1, so the base-4 digits add up to a multiple of 3, too."""
+    digits, rest = Signal(5), Signal(3)
+    m.d.comb += [
+        digits.eq(sum(number.word_select(place, 2) for place in range(8))),
+        rest.eq(digits[0:2] + digits[2:4] + digits[4]),
+    ]
+    return rest.matches(0, 3, 6)

@@ -1,0 +1,122 @@
+"""Fetch: reads what a step needs, from both memories at once, and hands step and words to the lanes."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.elementwise.job import INTERVAL_BITS
+from hdl.elementwise.place import to_lanes
+from hdl.elementwise.sequencer import Issue, Write
+from hdl.elementwise.step import Step
+from hdl.memory.port import ReadPort, Storage
+from spec.config import Config
+
+__all__ = ["Fetch"]
+
+
+class Fetch(wiring.Component):
+    """Holds a step until its last word is on the way; one step a cycle, or one in two if both words are in SBUF.
+
+    A word that comes before its step can go is kept, so that a and b always leave together.
+
+    Arguments:
+        config: the machine's parameters.
+
+    Ports:
+        i: steps.
+        sbuf, psum: the read ports.
+        valid, step, a, b: to the lanes, which never stall; the word of lane 0 is the lowest, an element right-aligned
+            with anything above it. Without a meaning where the step does not read, or the lane does not take part.
+        write_valid, write: the step that goes will write; to the store. room: it has room for one more result. drained:
+            everything that was announced is written.
+        wait_sbuf, wait_psum, wait_write: what holds the step up.
+        went: a step goes.
+    """
+
+    LATENCY = ReadPort.LATENCY
+    """Cycles from the step that goes, when its last read is taken, to the lanes."""
+
+    def __init__(self, config: Config):
+        self.config = config
+        super().__init__(
+            {
+                "i": In(stream.Signature(Issue)),
+                "sbuf": Out(ReadPort(config.partitions, 32)),
+                "psum": Out(ReadPort(config.columns, 32)),
+                "valid": Out(1),
+                "step": Out(Step),
+                "a": Out(32 * config.partitions),
+                "b": Out(32 * config.partitions),
+                "write_valid": Out(1),
+                "write": Out(Write),
+                "room": In(1),
+                "drained": In(1),
+                "wait_sbuf": Out(1),
+                "wait_psum": Out(1),
+                "wait_write": Out(1),
+                "went": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        issue, sbuf, psum = self.i.payload, self.sbuf, self.psum
+        rest = Signal(INTERVAL_BITS)  # cycles until the next step may go
+        may_read, may_go, both, go = Signal(), Signal(), Signal(), Signal()
+        held_up = Signal()
+        a_done, b_done, a_wanted, b_wanted, a_taken, b_taken = (
+            Signal(name=name) for name in ("a_done", "b_done", "a_wanted", "b_wanted", "a_taken", "b_taken")
+        )
+        a_psum, b_psum = issue.a.storage == Storage.PSUM, issue.b.storage == Storage.PSUM
+        m.d.comb += [
+            held_up.eq((issue.step.writes & ~self.room) | (issue.drain & ~self.drained)),
+            may_read.eq(self.i.valid & ~(issue.drain & ~self.drained)),
+            may_go.eq((rest == 0) & ~held_up),
+            # Of two words from SBUF the second comes when the step goes, for there is one place to keep a word.
+            both.eq(issue.reads_a & issue.reads_b & ~a_psum & ~b_psum),
+            b_wanted.eq(may_read & issue.reads_b & ~b_done),
+            a_wanted.eq(may_read & issue.reads_a & ~a_done & (~both | (b_done & may_go))),
+            sbuf.valid.eq((a_wanted & ~a_psum) | (b_wanted & ~b_psum)),
+            psum.valid.eq((a_wanted & a_psum) | (b_wanted & b_psum)),
+            sbuf.address.eq(Mux(a_wanted & ~a_psum, issue.a.address, issue.b.address) & ~3),
+            psum.address.eq(Mux(a_wanted & a_psum, issue.a.address, issue.b.address) & ~3),
+            a_taken.eq(a_wanted & Mux(a_psum, psum.ready, sbuf.ready)),
+            b_taken.eq(b_wanted & Mux(b_psum, psum.ready, sbuf.ready)),
+            go.eq(may_read & may_go & (~issue.reads_a | a_done | a_taken) & (~issue.reads_b | b_done | b_taken)),
+            self.i.ready.eq(go),
+            self.went.eq(go),
+            self.write_valid.eq(go & issue.step.writes),
+            self.write.eq(issue.write),
+            self.wait_sbuf.eq(sbuf.valid & ~sbuf.ready),
+            self.wait_psum.eq(psum.valid & ~psum.ready),
+            self.wait_write.eq(self.i.valid & held_up),
+        ]
+        m.d.sync += [
+            a_done.eq((a_done | a_taken) & ~go),
+            b_done.eq((b_done | b_taken) & ~go),
+            rest.eq(Mux(go, issue.interval - 1, Mux(rest == 0, 0, rest - 1))),
+            self.valid.eq(go),
+        ]
+
+        words = {}
+        for name, port, partitions in (("sbuf", sbuf, self.config.partitions), ("psum", psum, self.config.columns)):
+            kept = Signal(32 * partitions, name=f"{name}_kept", reset_less=True)
+            early = Signal(name=f"{name}_early")
+            m.d.sync += early.eq(port.valid & port.ready & ~go)
+            with m.If(early):
+                m.d.sync += kept.eq(port.data)
+            words[name] = port.data, kept
+        step = Signal(Step, reset_less=True)
+        m.d.sync += step.eq(issue.step)
+        m.d.comb += self.step.eq(step)
+        for name, place, taken, out in (("a", issue.a, a_taken, self.a), ("b", issue.b, b_taken, self.b)):
+            late_place = Signal.like(place, name=f"{name}_place", reset_less=True)
+            just_read = Signal(name=f"{name}_just_read", reset_less=True)
+            chosen = Signal(32 * self.config.partitions, name=f"{name}_words")
+            m.d.sync += [late_place.eq(place), just_read.eq(taken)]
+            with m.If(late_place.storage == Storage.PSUM):
+                m.d.comb += chosen.eq(Mux(just_read, *words["psum"]))
+            with m.Else():
+                m.d.comb += chosen.eq(Mux(just_read, *words["sbuf"]))
+            m.d.comb += out.eq(to_lanes(m, name, self.config, late_place, chosen))
+        return m

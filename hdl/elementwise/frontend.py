@@ -1,0 +1,179 @@
+"""Everything of an element-wise engine but its lanes.
+
+    instructions -> checker -> sequencer -> fetch -> [lanes] -> store -> write port
+                                            |  |
+                                         SBUF  PSUM
+
+An engine of it is a few lines, with its lanes between `lanes_*` and `result_*`:
+
+    class VectorEngine(wiring.Component):
+        def __init__(self, config):
+            super().__init__(engine_ports(config))
+
+        def elaborate(self, platform):
+            m = Module()
+            m.submodules.frontend = frontend = Frontend(config, VECTOR_OPCODES, latency=..., slow=..., interval=...)
+            connect_engine(m, self, frontend)
+            # Lanes take frontend.lanes_valid, lanes_step, lanes_a and lanes_b, and give frontend.result_valid, result
+            # and result_enable.
+            return m
+
+`slow` and `interval` are functions from a view of the instruction (`hdl.elementwise.instruction`) to a value: whether
+nothing else may be in the lanes, and the least cycles from one step to the next (1 to 255).
+"""
+
+from collections.abc import Callable, Iterable
+
+from amaranth import Const, Module, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.elementwise.checker import Checker, EngineError
+from hdl.elementwise.fetch import Fetch
+from hdl.elementwise.instruction import ElementwiseInstruction
+from hdl.elementwise.sequencer import Sequencer
+from hdl.elementwise.step import Phase, Step
+from hdl.elementwise.store import Store
+from hdl.memory.port import ReadPort, WritePort
+from spec.config import Config
+from spec.isa import Opcode
+
+__all__ = ["Counters", "Frontend", "connect_engine", "engine_ports"]
+
+
+class Counters(data.Struct):
+    """Counts since reset, in cycles unless said otherwise.
+
+    busy: cycles with an instruction waiting or in flight. instructions: retired. elements: ELEMENT steps. wait_*:
+    cycles in which a step waited for a memory's read port, or for writes: because results had no room, or because
+    everything before it had to be written.
+    """
+
+    busy: unsigned(48)
+    instructions: unsigned(48)
+    elements: unsigned(48)
+    wait_sbuf: unsigned(48)
+    wait_psum: unsigned(48)
+    wait_write: unsigned(48)
+
+
+def engine_ports(config: Config) -> dict:
+    """Return the ports of an element-wise engine.
+
+    instructions: a stream of :data:`ElementwiseInstruction`. sbuf, psum: read ports. write: the write port. retired: a
+    pulse for each instruction, in order, after its last write was taken. error: an instruction was refused; nothing
+    more is taken, those before it finish. busy: an instruction waits or is in flight. counters: :class:`Counters`.
+    """
+    return {
+        "instructions": In(stream.Signature(ElementwiseInstruction)),
+        "sbuf": Out(ReadPort(config.partitions, 32)),
+        "psum": Out(ReadPort(config.columns, 32)),
+        "write": Out(WritePort(config.partitions)),
+        "retired": Out(1),
+        "error": Out(EngineError),
+        "busy": Out(1),
+        "counters": Out(Counters),
+    }
+
+
+def connect_engine(m: Module, engine: wiring.Component, frontend: "Frontend") -> None:
+    """Connect the ports of an engine (`engine_ports`) to those of its front end."""
+    for name in ("instructions", "sbuf", "psum", "write"):
+        wiring.connect(m, wiring.flipped(getattr(engine, name)), getattr(frontend, name))
+    for name in ("retired", "error", "busy", "counters"):
+        m.d.comb += getattr(engine, name).eq(getattr(frontend, name))
+
+
+class Frontend(wiring.Component):
+    """An element-wise engine without lanes.
+
+    Arguments:
+        config: the machine's parameters.
+        opcodes: those of the engine.
+        latency: cycles from a step to its result in the lanes, where it is fixed; a longer one costs throughput.
+        slow, interval: see above; by default nothing is slow, and a step may follow each cycle.
+
+    Ports (besides `engine_ports`):
+        lanes_valid, lanes_step, lanes_a, lanes_b: a step with its words; see :class:`hdl.elementwise.fetch.Fetch`.
+        result_valid, result, result_enable: for each step with `writes`, in order; see
+            :class:`hdl.elementwise.store.Store`.
+    """
+
+    LATENCY = Checker.LATENCY + Sequencer.LATENCY
+    """Cycles from an instruction that is taken to its first read request."""
+
+    SLACK = 4
+    """Results in flight outside of the lanes at full speed: in fetch, before and in the store, and one to spare."""
+
+    def __init__(
+        self,
+        config: Config,
+        opcodes: Iterable[Opcode],
+        *,
+        latency: int,
+        slow: Callable = lambda instruction: Const(0),
+        interval: Callable = lambda instruction: Const(1),
+    ):
+        self.config = config
+        self.opcodes = frozenset(opcodes)
+        self.latency = latency
+        self.slow = slow
+        self.interval = interval
+        super().__init__(
+            engine_ports(config)
+            | {
+                "lanes_valid": Out(1),
+                "lanes_step": Out(Step),
+                "lanes_a": Out(32 * config.partitions),
+                "lanes_b": Out(32 * config.partitions),
+                "result_valid": In(1),
+                "result": In(32 * config.partitions),
+                "result_enable": In(config.partitions),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        config = self.config
+        m.submodules.checker = checker = Checker(config, self.opcodes, self.slow, self.interval)
+        m.submodules.sequencer = sequencer = Sequencer()
+        m.submodules.fetch = fetch = Fetch(config)
+        m.submodules.store = store = Store(config, self.latency + self.SLACK)
+        wiring.connect(m, wiring.flipped(self.instructions), checker.i)
+        wiring.connect(m, checker.o, sequencer.i)
+        wiring.connect(m, sequencer.o, fetch.i)
+        wiring.connect(m, fetch.sbuf, wiring.flipped(self.sbuf))
+        wiring.connect(m, fetch.psum, wiring.flipped(self.psum))
+        wiring.connect(m, store.port, wiring.flipped(self.write))
+        m.d.comb += [
+            self.lanes_valid.eq(fetch.valid),
+            self.lanes_step.eq(fetch.step),
+            self.lanes_a.eq(fetch.a),
+            self.lanes_b.eq(fetch.b),
+            store.write_valid.eq(fetch.write_valid),
+            store.write.eq(fetch.write),
+            fetch.room.eq(store.room),
+            fetch.drained.eq(store.drained),
+            store.result_valid.eq(self.result_valid),
+            store.result.eq(self.result),
+            store.enable.eq(self.result_enable),
+            self.retired.eq(store.retired),
+            self.error.eq(checker.error),
+            self.busy.eq(
+                checker.busy
+                | sequencer.busy
+                | ~store.drained
+                | store.retired
+                | (self.instructions.valid & ~checker.error.valid)
+            ),
+        ]
+        for name, happens in {
+            "busy": self.busy,
+            "instructions": self.retired,
+            "elements": fetch.went & (fetch.i.payload.step.phase == Phase.ELEMENT),
+            "wait_sbuf": fetch.wait_sbuf,
+            "wait_psum": fetch.wait_psum,
+            "wait_write": fetch.wait_write,
+        }.items():
+            m.d.sync += self.counters[name].eq(self.counters[name] + happens)
+        return m

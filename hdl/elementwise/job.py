@@ -1,0 +1,113 @@
+"""What an element-wise instruction asks of the hardware, worked out once, before its first step."""
+
+from collections.abc import Callable
+
+from amaranth import Module, Signal, Value, unsigned
+from amaranth.lib import data
+
+from hdl.elementwise.instruction import ElementwiseInstruction, Opcode, PointerLayout, element_size
+from spec import isa
+from spec.config import Config
+from spec.isa.access import DIMENSIONS
+from spec.isa.legality import OUTPUTS, transpose_block, uses
+
+__all__ = ["INTERVAL_BITS", "Job", "opcode_in", "pointer", "used", "work_out"]
+
+INTERVAL_BITS = 8
+"""Width of the cycles between two steps of an instruction."""
+
+
+class Job(data.Struct):
+    """A legal instruction with what follows from it.
+
+    integer: it computes in INT32. size_*: log2 of the bytes of an element of an access or of a pointer's. loads0,
+    loads1: the scalar is read from SBUF. values: 8 values of b are read before the elements. reads_a, reads_b: each
+    element reads a, reads b. group: innermost dimensions of a group of elements, see `Step.first`. writes: ELEMENT
+    steps write dst, and if `reduces`, the last one of each group only; else dst's walk lags by a group if `delayed`.
+    results: RESULT steps; at_b: they write at b, else at dst. slow: nothing else may be in the lanes. interval: least
+    cycles from a step to the next.
+    """
+
+    instruction: ElementwiseInstruction
+    integer: unsigned(1)
+    size_dst: unsigned(2)
+    size_a: unsigned(2)
+    size_b: unsigned(2)
+    size_s0: unsigned(2)
+    size_s1: unsigned(2)
+    loads0: unsigned(1)
+    loads1: unsigned(1)
+    values: unsigned(1)
+    reads_a: unsigned(1)
+    reads_b: unsigned(1)
+    group: unsigned(3)
+    writes: unsigned(1)
+    reduces: unsigned(1)
+    delayed: unsigned(1)
+    results: unsigned(6)
+    at_b: unsigned(1)
+    slow: unsigned(1)
+    interval: unsigned(INTERVAL_BITS)
+
+
+_PRELOADED = (isa.Opcode.FIND_INDEX8, isa.Opcode.MATCH_REPLACE8)
+"""Opcodes whose b is a few values and not a tensor of the instruction's shape."""
+
+
+def opcode_in(instruction, opcodes) -> Value:
+    """Return whether an instruction's opcode is one of `opcodes`."""
+    return instruction.opcode.as_value().matches(*(int(opcode) for opcode in sorted(opcodes)))
+
+
+def used(instruction, name: str) -> Value:
+    """Return whether an instruction uses a, b, result, s0, s1, op0 or op1."""
+    plain = {o for o in isa.Opcode if name in uses({"opcode": o, "sum_store": 0})}
+    storing = {o for o in isa.Opcode if name in uses({"opcode": o, "sum_store": 1})}
+    return opcode_in(instruction, plain) | (instruction.sum_store & opcode_in(instruction, storing - plain))
+
+
+def pointer(instruction, number: int):
+    """Return scalar `number` as a pointer."""
+    return data.View(PointerLayout, instruction[f"scalar{number}"][: PointerLayout.size])
+
+
+def work_out(m: Module, config: Config, instruction, slow: Callable, interval: Callable) -> Signal:
+    """Return a combinational signal with the :class:`Job` of a legal instruction; `integer` is left to the checker.
+
+    Arguments:
+        m: the module.
+        config: the machine's parameters.
+        instruction: a view.
+        slow, interval: functions from an instruction's view to the :class:`Job` fields of these names.
+    """
+    job = Signal(Job)
+    m.d.comb += [
+        job.instruction.eq(instruction),
+        job.size_dst.eq(element_size(m, "size_dst", instruction.dst_dtype)),
+        job.size_a.eq(element_size(m, "size_a", instruction.a_dtype)),
+        job.size_b.eq(element_size(m, "size_b", instruction.b_dtype)),
+        job.size_s0.eq(element_size(m, "size_s0", pointer(instruction, 0).dtype)),
+        job.size_s1.eq(element_size(m, "size_s1", pointer(instruction, 1).dtype)),
+        job.loads0.eq(instruction.pointer0 & used(instruction, "s0")),
+        job.loads1.eq(instruction.pointer1 & used(instruction, "s1")),
+        job.values.eq(opcode_in(instruction, _PRELOADED)),
+        job.reads_a.eq(used(instruction, "a")),
+        job.reads_b.eq(used(instruction, "b") & ~job.values),
+        job.group.eq(DIMENSIONS),
+        job.writes.eq(~opcode_in(instruction, OUTPUTS)),
+        job.at_b.eq(used(instruction, "result")),
+        job.results.eq(job.at_b),
+        job.slow.eq(slow(instruction)),
+        job.interval.eq(interval(instruction)),
+    ]
+    with m.Switch(instruction.opcode):
+        with m.Case(Opcode.TENSOR_REDUCE):
+            m.d.comb += [job.group.eq(instruction.axes), job.reduces.eq(1)]
+        with m.Case(Opcode.TRANSPOSE):
+            m.d.comb += [job.group.eq(1), job.delayed.eq(1), job.results.eq(transpose_block(config))]
+        for opcode, count in OUTPUTS.items():
+            with m.Case(Opcode(opcode.value)):
+                m.d.comb += job.results.eq(count)
+        with m.Default():
+            pass
+    return job

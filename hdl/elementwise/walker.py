@@ -1,0 +1,55 @@
+"""A walk through the elements of an access: an affine function of up to four indices, without a multiplier."""
+
+from amaranth import Array, Module, Mux, Signal, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from spec.isa.access import DIMENSIONS
+
+__all__ = ["Walker"]
+
+
+class Walker(wiring.Component):
+    """Knows, for each dimension, the value where the current row of the dimensions below it starts.
+
+    A move along a dimension starts from there, and starts the rows of the dimensions below anew.
+
+    Arguments:
+        width: bits of the value, which wraps around.
+        step_width: bits of a step, two's complement.
+
+    Ports:
+        load, start: begin a walk.
+        advance, dimension: go to the next index of this dimension, the lower ones back to 0. One move per cycle.
+        step0..step3: of each dimension, in units of the value.
+        o: the value.
+    """
+
+    def __init__(self, width: int, step_width: int):
+        self.width = width
+        self.step_width = step_width
+        super().__init__(
+            {
+                "load": In(1),
+                "start": In(width),
+                "advance": In(1),
+                "dimension": In(range(DIMENSIONS)),
+                **{f"step{d}": In(signed(step_width)) for d in range(DIMENSIONS)},
+                "o": Out(width),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        rows = [Signal(self.width, name=f"row{d}", reset_less=True) for d in range(DIMENSIONS)]
+        steps = [getattr(self, f"step{d}") for d in range(DIMENSIONS)]
+        value = Signal(self.width)
+        m.d.comb += [
+            value.eq(Array(rows)[self.dimension] + Array(steps)[self.dimension]),
+            self.o.eq(rows[0]),
+        ]
+        for d, row in enumerate(rows):
+            along = self.advance & (self.dimension >= d) if d else self.advance
+            with m.If(self.load | along):
+                m.d.sync += row.eq(Mux(self.load, self.start, value))
+        return m

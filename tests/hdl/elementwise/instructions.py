@@ -1,0 +1,150 @@
+"""Random instruction words: legal ones, those that break a rule by a hair, and any bits at all."""
+
+import numpy as np
+
+from spec.config import Config
+from spec.formats import FORMATS
+from spec.isa import DIMENSIONS, ELEMENTWISE_BITS, ELEMENTWISE_FIELDS, POINTER_FIELDS, AluOp, Opcode, Storage
+from spec.isa.access import storage_bytes
+from spec.isa.elementwise import decode_fields, encode_fields, pack, unpack
+from spec.isa.legality import (
+    FUNCTION_COUNT,
+    VALUES8,
+    Rule,
+    counts_of,
+    extent,
+    transpose_block,
+    uses,
+    violation,
+)
+
+__all__ = ["legal_fields", "near_word", "random_word"]
+
+ACCESSES = ("dst", "a", "b")
+
+_CODES = [f.code for f in FORMATS.values()]
+
+_BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
+
+
+def random_word(rng: np.random.Generator, opcodes) -> int:
+    """Return random bits, mostly with an opcode of `opcodes`."""
+    word = int.from_bytes(rng.bytes(ELEMENTWISE_BITS // 8 + 1), "little") & ((1 << ELEMENTWISE_BITS) - 1)
+    return word if rng.random() < 0.1 else word & ~63 | int(rng.choice(sorted(opcodes)))
+
+
+def legal_fields(
+    rng: np.random.Generator, config: Config, opcodes, elements: int | None = None, windows: dict | None = None
+) -> dict[str, int]:
+    """Return the fields of a legal instruction of one of `opcodes`, random in everything, used or not.
+
+    Arguments:
+        rng: the source of randomness.
+        config: the machine's parameters.
+        opcodes: to choose from.
+        elements: most elements of a dimension, where the opcode needs no more; by default any number.
+        windows: first byte and byte after the last of the place in a partition for what an instruction reads
+            ("source") and writes ("result"); by default all of it.
+    """
+    values = decode_fields(random_word(rng, opcodes)) | {"opcode": int(rng.choice(sorted(opcodes)))}
+    integers = [f.code for f in FORMATS.values() if not f.is_float]
+    codes = integers if rng.random() < 0.4 else _CODES
+    for name in ACCESSES:
+        values[f"{name}_dtype"] = int(rng.choice(codes))
+    for number in (0, 1):
+        _point(values, number, dtype=int(rng.choice(codes)))
+    if elements is not None:
+        _redraw(rng, config, values, Rule.SHAPE, elements, windows)
+    if windows is not None:
+        _redraw(rng, config, values, Rule.RANGE, elements, windows)
+    for rule in Rule:
+        for _ in range(10_000):
+            broken = violation(values, config, opcodes)
+            if broken is None or broken[0] > rule:
+                break
+            _redraw(rng, config, values, rule, elements, windows)
+    assert violation(values, config, opcodes) is None, violation(values, config, opcodes)
+    return values
+
+
+def near_word(rng: np.random.Generator, config: Config, opcodes) -> int:
+    """Return a legal instruction's word with one field changed: by one, in one bit, or altogether."""
+    word = encode_fields(legal_fields(rng, config, opcodes))
+    chosen = rng.integers(len(ELEMENTWISE_FIELDS))
+    width = ELEMENTWISE_FIELDS[chosen][1]
+    offset = sum(width for _, width in ELEMENTWISE_FIELDS[:chosen])
+    mask = (1 << width) - 1
+    old = word >> offset & mask
+    changes = (old + 1, old - 1, old ^ 1 << int(rng.integers(width)), int.from_bytes(rng.bytes(8), "little"), 0)
+    new = changes[rng.integers(len(changes))] & mask
+    return word ^ (old ^ new) << offset
+
+
+def _point(values: dict[str, int], number: int, **changes: int) -> None:
+    name = f"scalar{number}"
+    high = values[name] >> 24 << 24
+    values[name] = high | pack(POINTER_FIELDS, unpack(POINTER_FIELDS, values[name]) | changes)
+
+
+def _redraw(rng, config: Config, values: dict[str, int], rule: Rule, elements: int, windows) -> None:
+    """Draw again what a rule is about."""
+    opcode = values["opcode"]
+    if rule in (Rule.OPERATION, Rule.ARITHMETIC):
+        values["op0"], values["op1"] = (int(code) for code in rng.choice(list(AluOp), 2))
+        values["function"] = int(rng.integers(FUNCTION_COUNT))
+    elif rule == Rule.DESTINATION:
+        values["dst_dtype"] = values["a_dtype"] if opcode == Opcode.TRANSPOSE else int(rng.choice(_CODES))
+    elif rule == Rule.ROUNDING:
+        values["stochastic"] = 0
+    elif rule == Rule.SHAPE:
+        values["axes"] = int(rng.integers(1, DIMENSIONS + 1))
+        for d in range(DIMENSIONS):
+            values[f"count{d}"] = int(rng.integers(1, (elements or 64) + 1)) if rng.random() < 0.5 else 1
+        if opcode == Opcode.TRANSPOSE:
+            values["count0"] = transpose_block(config)
+        if opcode in (Opcode.MAX8, Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8):
+            values["count1"] = VALUES8
+    elif rule == Rule.PARTITIONS:
+        block = transpose_block(config)
+        values["partitions"] = block if opcode == Opcode.TRANSPOSE else int(rng.integers(1, config.partitions + 1))
+        for name in ACCESSES:
+            values[f"{name}_quadrant"], values[f"{name}_storage"] = (
+                int(rng.choice([0, 0, 1, 2, 3])),
+                int(rng.integers(2)),
+            )
+        for number in (0, 1):
+            _point(values, number, quadrant=int(rng.choice([0, 0, 1, 2, 3])))
+    elif rule == Rule.PORTS:
+        values[f"{rng.choice(['a', 'b'])}_storage"] = 0
+    elif rule == Rule.ALIGNMENT:
+        for name in ACCESSES:
+            values[f"{name}_address"] &= -4
+        for number in (0, 1):
+            _point(values, number, address=unpack(POINTER_FIELDS, values[f"scalar{number}"])["address"] & -4)
+    elif rule == Rule.RANGE:
+        for name in ACCESSES:
+            if values[f"{name}_dtype"] in _BYTES:
+                _fit(rng, values, name, _window(values, name, windows))
+        for number in (0, 1):
+            low, high = _window(values, f"s{number}", windows)
+            _point(values, number, address=4 * int(rng.integers(low // 4, high // 4)))
+
+
+def _window(values: dict[str, int], name: str, windows: dict | None) -> tuple[int, int]:
+    if windows is None:
+        return 0, storage_bytes(values.get(f"{name}_storage", Storage.SBUF))
+    return windows["result" if name == "dst" or (name == "b" and "result" in uses(values)) else "source"]
+
+
+def _fit(rng, values: dict[str, int], name: str, window: tuple[int, int]) -> None:
+    """Give an access steps that stay inside a window, and often touch its border."""
+    size = _BYTES[values[f"{name}_dtype"]]
+    limit = window[1] - window[0]
+    for d, count in enumerate(counts_of(values, name)):
+        most = min((1 << 15) - 1, limit // size // DIMENSIONS // max(count, 1))
+        values[f"{name}_step{d}"] = int(rng.integers(-most, most + 1)) if rng.random() < 0.8 else 0
+    values[f"{name}_address"] = 0
+    low, high = extent(values, name)
+    room = (limit - (high - low)) // size
+    place = rng.choice([0, room, int(rng.integers(room + 1))])
+    values[f"{name}_address"] = window[0] + int(place) * size - low

@@ -1,0 +1,110 @@
+"""The steps of an instruction, from the definitions: every index of the shape, and addresses by multiplication."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hdl.elementwise.step import Phase
+from spec.config import Config
+from spec.formats import FORMATS
+from spec.isa import DIMENSIONS, POINTER_FIELDS, Opcode, Storage
+from spec.isa.elementwise import unpack
+from spec.isa.legality import OUTPUTS, VALUES8, transpose_block, uses
+
+__all__ = ["Column", "ExpectedStep", "steps_of"]
+
+_BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One element in each lane: where, and of how many bytes."""
+
+    storage: int
+    quadrant: int
+    address: int
+    size: int
+
+
+@dataclass(kw_only=True)
+class ExpectedStep:
+    """What a step must be; a column of None is not read or written."""
+
+    phase: Phase
+    number: int = 0
+    first: int = 0
+    last: int = 0
+    position: int | None = None
+    index: int | None = None
+    a: Column | None = None
+    b: Column | None = None
+    write: Column | None = None
+    a_dtype: int | None = None
+    dst_dtype: int | None = None
+    final: int = 0
+
+
+def _column(values: dict[str, int], name: str, indices=(0,) * DIMENSIONS) -> Column:
+    size = _BYTES[values[f"{name}_dtype"]]
+    elements = sum(index * values[f"{name}_step{d}"] for d, index in enumerate(indices))
+    address = values[f"{name}_address"] + size * elements
+    return Column(values[f"{name}_storage"], values[f"{name}_quadrant"], address, size)
+
+
+def steps_of(values: dict[str, int], config: Config) -> list[ExpectedStep]:
+    """Return the steps of a legal instruction, in order."""
+    opcode, used = values["opcode"], uses(values)
+    steps = []
+    for number, phase in enumerate((Phase.LOAD_S0, Phase.LOAD_S1)):
+        if f"s{number}" in used and values[f"pointer{number}"]:
+            pointer = unpack(POINTER_FIELDS, values[f"scalar{number}"])
+            code = pointer["dtype"]
+            column = Column(Storage.SBUF, pointer["quadrant"], pointer["address"], _BYTES[code])
+            steps.append(ExpectedStep(phase=phase, a=column, a_dtype=code))
+    searches = opcode in (Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8)
+    if searches:
+        for k in range(VALUES8):
+            steps.append(ExpectedStep(phase=Phase.LOAD_VALUE, number=k, b=_column(values, "b", (k, 0, 0, 0))))
+
+    counts = [values[f"count{d}"] for d in range(DIMENSIONS)]
+    group = {Opcode.TENSOR_REDUCE: values["axes"], Opcode.TRANSPOSE: 1}.get(opcode, DIMENSIONS)
+    places = [index[::-1] for index in np.ndindex(*counts[::-1])]
+    writes = []
+    for position, indices in enumerate(places):
+        first = all(indices[d] == 0 for d in range(group))
+        last = all(indices[d] == counts[d] - 1 for d in range(group))
+        index = values["index"] + sum(i * values[f"index_step{d}"] for d, i in enumerate(indices))
+        column = _column(values, "dst", indices)
+        if opcode == Opcode.TENSOR_REDUCE:
+            kept = tuple(0 if d < group else i for d, i in enumerate(indices))
+            column = _column(values, "dst", kept) if last else None
+        writes.append(None if opcode in OUTPUTS else column)
+        steps.append(
+            ExpectedStep(
+                phase=Phase.ELEMENT,
+                first=int(first),
+                last=int(last),
+                position=position % (1 << 16),
+                index=index % (1 << 64),
+                a=_column(values, "a", indices) if "a" in used else None,
+                b=_column(values, "b", indices) if "b" in used and not searches else None,
+                a_dtype=values["a_dtype"],
+            )
+        )
+    if opcode == Opcode.TRANSPOSE:
+        results = transpose_block(config)
+        writes = [None] * results + writes
+    elif "result" in used:
+        results = 1
+        writes.append(_column(values, "b"))
+    else:
+        results = OUTPUTS.get(opcode, 0)
+        writes += [_column(values, "dst", (k, 0, 0, 0)) for k in range(results)]
+    for k in range(results):
+        steps.append(ExpectedStep(phase=Phase.RESULT, number=k % 16, first=int(k == 0), last=int(k == results - 1)))
+    for step, column in zip(steps[-len(writes) :], writes, strict=True):
+        step.write = column
+        at_b = step.phase == Phase.RESULT and "result" in used
+        step.dst_dtype = values["b_dtype" if at_b else "dst_dtype"]
+    steps[-1].final = 1
+    return steps

@@ -1,0 +1,395 @@
+# amaranth: UnusedElaboratable=no
+
+"""The front end between memories that stall and lanes that send back what they read, against the definition of steps.
+
+The lanes and the memories are Python. A result is the sum of what the step reads and of where it is in the instruction,
+so that a word, a lane or a step that is exchanged for another shows in memory.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from amaranth import Mux, Value
+from amaranth.lib import data
+from amaranth.sim import Simulator
+
+from hdl.elementwise import fetch, store
+from hdl.elementwise.checker import Checker
+from hdl.elementwise.fetch import Fetch
+from hdl.elementwise.frontend import Counters, Frontend
+from hdl.elementwise.instruction import Opcode
+from hdl.elementwise.step import Phase
+from hdl.elementwise.store import Store
+from spec import isa
+from spec.config import Config
+from spec.formats import FORMATS
+from spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Rule
+from spec.isa.elementwise import encode_fields
+from spec.isa.legality import uses
+from tests.hdl.elementwise.instructions import legal_fields
+from tests.hdl.elementwise.steps import steps_of
+
+SEED = 2024
+
+OPCODES = VECTOR_OPCODES | SCALAR_OPCODES
+
+BYTES = 2048
+"""Bytes of a partition that the tests use: two halves, of which an instruction reads one and writes the other."""
+
+HALVES = (0, BYTES // 2), (BYTES // 2, BYTES)
+
+SLOW, SLOW_LATENCY, INTERVAL = isa.Opcode.RECIPROCAL, 9, 3
+
+_BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
+
+
+@pytest.fixture
+def rng():
+    """A generator with a printed seed."""
+    print(f"seed {SEED}")
+    return np.random.default_rng(SEED)
+
+
+def frontend(config, latency):
+    """A front end for every opcode: RECIPROCAL is slow, the steps of a scan are three cycles apart."""
+    return Frontend(
+        config,
+        OPCODES,
+        latency=latency,
+        slow=lambda instruction: instruction.opcode == Opcode(SLOW.value),
+        interval=lambda instruction: Mux(instruction.opcode == Opcode.TENSOR_TENSOR_SCAN, INTERVAL, 1),
+    )
+
+
+def memories(rng, config):
+    """SBUF and PSUM as uint8 [partitions, bytes]."""
+    return [rng.integers(0, 256, (rows, BYTES)).astype(np.uint8) for rows in (config.partitions, config.columns)]
+
+
+def combined(phase, number, position, a, b, size):
+    """What the lanes of these tests make of a step; None is not read. Elements are integers of one lane each."""
+    salt = number if phase == Phase.RESULT else position
+    return [(x + 3 * y + salt) % (1 << 8 * size) for x, y in zip(a, b, strict=True)]
+
+
+def execute(values, config, stored):
+    """Apply an instruction to the memories as the lanes of these tests would, all reads first."""
+    lanes = values["partitions"]
+
+    def rows(column):
+        start = column.quadrant * config.quadrant
+        return slice(start, start + lanes), slice(column.address, column.address + column.size)
+
+    writes = []
+    for step in steps_of(values, config):
+        read = [
+            [0] * lanes
+            if column is None
+            else [int.from_bytes(row.tobytes(), "little") for row in stored[column.storage][rows(column)]]
+            for column in (step.a, step.b)
+        ]
+        if step.write is not None:
+            results = combined(step.phase, step.number, step.position or 0, *read, step.write.size)
+            writes.append((step.write, results))
+    for column, results in writes:
+        raw = b"".join(result.to_bytes(column.size, "little") for result in results)
+        stored[column.storage][rows(column)] = np.frombuffer(raw, np.uint8).reshape(lanes, column.size)
+
+
+@dataclass
+class Seen:
+    """What a run showed: the cycles of each kind of event, how long it was busy, and what it counted and reported."""
+
+    taken: list = field(default_factory=list)
+    requests: list = field(default_factory=list)
+    steps: list = field(default_factory=list)
+    results: list = field(default_factory=list)
+    writes: list = field(default_factory=list)
+    retired: list = field(default_factory=list)
+    busy: int = 0
+    counters: dict = field(default_factory=dict)
+    error: tuple = ()
+
+
+class Bench:
+    """Memories and lanes around a front end.
+
+    Arguments:
+        config: the machine's parameters.
+        words: the instructions.
+        stored: SBUF and PSUM, which the run changes.
+        rng: of the stalls, and of what data ports show while nothing was asked for.
+        stall: share of cycles in which a port is not ready.
+        latency: of the lanes.
+    """
+
+    PATIENCE = 100_000
+    """Cycles after which a run has failed."""
+
+    def __init__(self, config, words, stored, rng, stall=0.0, latency=3):
+        self.config, self.words, self.stored = config, words, stored
+        self.rng, self.stall, self.latency = rng, stall, latency
+        self.dut = frontend(config, latency)
+        self.seen = Seen()
+
+    def run(self):
+        simulator = Simulator(self.dut)
+        simulator.add_clock(1e-9)
+        simulator.add_testbench(self._bench)
+        simulator.run()
+        return self.seen
+
+    async def _bench(self, ctx):
+        dut, seen = self.dut, self.seen
+        ports = dut.sbuf, dut.psum
+        held = {}
+        lanes = []
+        cycle = idle = 0
+        while idle < 12:
+            sent = len(seen.taken)
+            ctx.set(dut.instructions.valid, sent < len(self.words))
+            ctx.set(Value.cast(dut.instructions.payload), self.words[min(sent, len(self.words) - 1)])
+            for port in (*ports, dut.write):
+                ctx.set(port.ready, int(self.rng.random() >= self.stall))
+            self._give_result(ctx, lanes, cycle)
+            if ctx.get(dut.instructions.valid) & ctx.get(dut.instructions.ready):
+                seen.taken.append(cycle)
+
+            words = [self._read(ctx, port, storage, held, cycle) for storage, port in enumerate(ports)]
+            self._take_step(ctx, lanes, cycle)
+            self._write(ctx, held, cycle)
+            if ctx.get(dut.retired):
+                seen.retired.append(cycle)
+            seen.busy += ctx.get(dut.busy)
+            stuck = ctx.get(dut.error.valid) and len(seen.taken) < len(self.words)
+            idle = 0 if ctx.get(dut.busy) or (len(seen.taken) < len(self.words) and not stuck) else idle + 1
+            assert cycle < self.PATIENCE, "the front end does not finish"
+            cycle += 1
+            await ctx.tick()
+            for port, value in zip(ports, words, strict=True):
+                ctx.set(port.data, value)
+        assert not lanes and not held
+        seen.error = tuple(ctx.get(dut.error[name]) for name in ("valid", "cause", "number"))
+        seen.counters = {name: ctx.get(dut.counters[name]) for name, _ in data.Layout.cast(Counters)}
+
+    def _stays(self, held, name, offered, taken):
+        """A request that was not taken must still be there, unchanged."""
+        assert name not in held or held[name] == offered, f"{name} changed before it was taken"
+        held.pop(name, None)
+        if offered is not None and not taken:
+            held[name] = offered
+
+    def _read(self, ctx, port, storage, held, cycle):
+        valid, ready, address = (ctx.get(x) for x in (port.valid, port.ready, port.address))
+        self._stays(held, f"read{storage}", (address,) if valid else None, ready)
+        if valid:
+            self.seen.requests.append(cycle)
+        rows = self.stored[storage]
+        if not valid & ready:
+            return int.from_bytes(self.rng.bytes(4 * len(rows)), "little")
+        assert address % 4 == 0
+        return int.from_bytes(rows[:, address : address + 4].tobytes(), "little")
+
+    def _take_step(self, ctx, lanes, cycle):
+        dut = self.dut
+        if not ctx.get(dut.lanes_valid):
+            return
+        self.seen.steps.append(cycle)
+        step = {
+            name: ctx.get(getattr(dut.lanes_step, name).as_value())
+            if name in ("phase", "opcode", "a_dtype", "b_dtype", "dst_dtype")
+            else ctx.get(getattr(dut.lanes_step, name))
+            for name in ("phase", "opcode", "number", "position", "writes", "a_dtype", "b_dtype", "dst_dtype")
+        }
+        slow = step["opcode"] == SLOW
+        assert all(other_slow == slow for _, _, other_slow in lanes), "slow and other results are in flight together"
+        if not step["writes"]:
+            return
+        used = uses({"opcode": step["opcode"], "sum_store": 1})
+        element = step["phase"] == Phase.ELEMENT.value
+        searches = step["opcode"] in (isa.Opcode.FIND_INDEX8, isa.Opcode.MATCH_REPLACE8)
+        reads = element and "a" in used, element and "b" in used and not searches
+        operands = []
+        for read, name in zip(reads, ("a", "b"), strict=True):
+            word = ctx.get(getattr(dut, f"lanes_{name}"))
+            mask = (1 << 8 * _BYTES[step[f"{name}_dtype"]]) - 1 if read else 0
+            operands.append([word >> 32 * lane & mask for lane in range(self.config.partitions)])
+        position = step["position"] if element else 0
+        results = combined(Phase(step["phase"]), step["number"], position, *operands, _BYTES[step["dst_dtype"]])
+        latency = SLOW_LATENCY + self.latency if slow else self.latency
+        lanes.append((cycle + latency, results, slow))
+
+    def _give_result(self, ctx, lanes, cycle):
+        valid = bool(lanes) and lanes[0][0] == cycle
+        ctx.set(self.dut.result_valid, valid)
+        ctx.set(self.dut.result_enable, (1 << self.config.partitions) - 1)
+        ctx.set(self.dut.result, int.from_bytes(self.rng.bytes(4 * self.config.partitions), "little"))
+        if valid:
+            _, results, _ = lanes.pop(0)
+            ctx.set(self.dut.result, sum(result << 32 * lane for lane, result in enumerate(results)))
+            self.seen.results.append(cycle)
+
+    def _write(self, ctx, held, cycle):
+        port = self.dut.write
+        valid, ready, enable, mask, address, words = (
+            ctx.get(x) for x in (port.valid, port.ready, port.enable, port.mask, port.address, port.data)
+        )
+        storage = ctx.get(port.storage.as_value())
+        self._stays(held, "write", (storage, address, enable, mask, words) if valid else None, ready)
+        if not valid & ready:
+            return
+        self.seen.writes.append(cycle)
+        rows = self.stored[storage]
+        assert enable >> len(rows) == 0 and address % 4 == 0
+        for partition in range(len(rows)):
+            for byte in range(4):
+                if enable >> partition & mask >> byte & 1:
+                    rows[partition, address + byte] = words >> 32 * partition + 8 * byte & 0xFF
+
+
+def program(rng, config, opcodes, count):
+    """Legal instructions; one that overlaps reads what nothing writes that may still be under way."""
+    instructions, direction = [], 0
+    for _ in range(count):
+        turns = rng.random() < 0.3
+        direction ^= turns
+        windows = {"source": HALVES[direction], "result": HALVES[1 - direction]}
+        values = legal_fields(rng, config, opcodes, elements=4, windows=windows)
+        instructions.append(values | {"overlap": 0 if turns else int(rng.random() < 0.7)})
+    return instructions
+
+
+def assert_program_runs(config, instructions, rng, **options):
+    """Run, and compare memory and the number of everything with the definition; return what was seen."""
+    stored = memories(rng, config)
+    expected = [rows.copy() for rows in stored]
+    bench = Bench(config, [encode_fields(values) for values in instructions], stored, rng, **options)
+    seen = bench.run()
+    steps = [steps_of(values, config) for values in instructions]
+    for values in instructions:
+        execute(values, config, expected)
+    for name, got, want in zip(("SBUF", "PSUM"), stored, expected, strict=True):
+        wrong = np.argwhere(got != want)
+        assert not len(wrong), f"{len(wrong)} bytes of {name} differ, the first at [partition, byte] {wrong[0]}"
+    assert len(seen.taken) == len(seen.retired) == len(instructions) > 0
+    assert len(seen.steps) == sum(map(len, steps))
+    writes = [sum(step.write is not None for step in each) for each in steps]
+    assert len(seen.writes) == len(seen.results) == sum(writes)
+    for last, retired in zip(np.cumsum(writes) - 1, seen.retired, strict=True):
+        assert retired == seen.writes[last] + 1
+    assert seen.counters["instructions"] == len(instructions)
+    assert seen.counters["elements"] == sum(step.phase == Phase.ELEMENT for each in steps for step in each)
+    assert seen.counters["busy"] == seen.busy
+    assert seen.error == (0, 0, 0)
+    return seen
+
+
+CONFIGS = {
+    "4x4": Config(rows=4, columns=4),
+    "6x4": Config(rows=6, columns=4),
+    "4x8": Config(rows=4, columns=8),
+    "8x4": Config(rows=8, columns=4),
+}
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.4])
+@pytest.mark.parametrize("shape", CONFIGS)
+def test_programs_leave_what_the_definition_says(shape, stall, rng):
+    config = CONFIGS[shape]
+    seen = assert_program_runs(config, program(rng, config, OPCODES, 50), rng, stall=stall)
+    assert (seen.counters["wait_sbuf"] > 0) == (seen.counters["wait_psum"] > 0) == (stall > 0)
+    assert seen.counters["wait_write"] > 0
+
+
+def test_long_lanes_and_stalled_writes_keep_all_results(rng):
+    config = CONFIGS["4x4"]
+    assert_program_runs(config, program(rng, config, OPCODES, 50), rng, stall=0.7, latency=11)
+
+
+def copy(count, opcode=isa.Opcode.TENSOR_COPY, **changes):
+    """The fields of an instruction on FP32 words of the first half, 4 lanes, to the second."""
+    config = CONFIGS["4x4"]
+    values = {name: 0 for name in legal_fields(np.random.default_rng(0), config, {isa.Opcode.TENSOR_COPY})}
+    places = {"dst_address": BYTES // 2, "dst_step0": 1, "a_step0": 1, "b_step0": 1}
+    counts = {"count0": count, "count1": 1, "count2": 1, "count3": 1}
+    return values | places | counts | {"opcode": opcode, "partitions": 4, "overlap": 1} | changes
+
+
+def test_latency_is_that_of_the_units(rng):
+    seen = assert_program_runs(CONFIGS["4x4"], [copy(4)], rng, latency=5)
+    first = seen.taken[0] + Frontend.LATENCY
+    assert Frontend.LATENCY == Checker.LATENCY + 1
+    assert seen.requests == [first + n for n in range(4)]
+    assert seen.steps == [cycle + Fetch.LATENCY for cycle in seen.requests]
+    assert seen.writes == [cycle + 5 + Store.LATENCY for cycle in seen.steps]
+
+
+@pytest.mark.parametrize("latency", [1, 2, 12])
+def test_instructions_that_overlap_leave_no_bubble(latency, rng):
+    seen = assert_program_runs(CONFIGS["4x4"], [copy(n) for n in (5, 4, 30, 6, 4)], rng, latency=latency)
+    assert set(np.diff(seen.steps)) == set(np.diff(seen.writes)) == {1}
+    assert seen.counters["wait_write"] == 0
+
+
+def test_an_instruction_that_does_not_overlap_waits_for_the_writes_before_it(rng):
+    """And reads them."""
+    second = copy(4, a_address=BYTES // 2, dst_address=0, overlap=0)
+    seen = assert_program_runs(CONFIGS["4x4"], [copy(4), second], rng, latency=5)
+    assert seen.requests[4] == seen.writes[3] + 1
+    assert seen.counters["wait_write"] == seen.requests[4] - seen.requests[3] - 1
+
+
+@pytest.mark.parametrize(
+    ("storage", "apart"),
+    [
+        ({"a_storage": 0, "b_storage": 0}, 2),
+        ({"a_storage": 1, "b_storage": 0}, 1),
+        ({"a_storage": 0, "b_storage": 1}, 1),
+    ],
+)
+def test_two_sources_cost_two_cycles_from_one_memory(storage, apart, rng):
+    values = copy(12, isa.Opcode.TENSOR_TENSOR, b_address=512, **storage)
+    seen = assert_program_runs(CONFIGS["4x4"], [values, values], rng)
+    assert set(np.diff(seen.steps)) == {apart}
+
+
+def test_an_interval_is_kept(rng):
+    values = copy(12, isa.Opcode.TENSOR_TENSOR_SCAN, b_address=512)
+    seen = assert_program_runs(CONFIGS["4x4"], [values], rng)
+    assert set(np.diff(seen.steps)) == {INTERVAL}
+    seen = assert_program_runs(CONFIGS["4x4"], [values], rng, stall=0.3)
+    assert min(np.diff(seen.steps)) == INTERVAL
+
+
+def test_an_illegal_instruction_is_a_clean_stop(rng):
+    """What is before it finishes, what is behind it never starts, and the front end falls silent."""
+    config = CONFIGS["4x4"]
+    legal = [copy(20), copy(3)]
+    wrong = copy(4, dst_address=1)
+    stored = memories(rng, config)
+    expected = [rows.copy() for rows in stored]
+    for values in legal:
+        execute(values, config, expected)
+    seen = Bench(config, [encode_fields(v) for v in (*legal, wrong, *legal)], stored, rng, stall=0.3).run()
+    assert seen.error == (1, Rule.ALIGNMENT, 2)
+    assert len(seen.taken) == 3 and len(seen.retired) == 2
+    assert all(np.array_equal(got, want) for got, want in zip(stored, expected, strict=True))
+
+
+def straight(m, name, config, place, words):
+    return words
+
+
+@pytest.mark.parametrize(("module", "function"), [(fetch, "to_lanes"), (store, "from_lanes")])
+def test_a_front_end_that_moves_nothing_to_its_place_is_noticed(module, function, rng, monkeypatch):
+    config = CONFIGS["4x4"]
+    monkeypatch.setattr(module, function, straight)
+    with pytest.raises(AssertionError, match="bytes of (SBUF|PSUM) differ"):
+        assert_program_runs(config, program(rng, config, OPCODES, 5), rng)
+
+
+def test_a_silent_front_end_is_noticed(rng, monkeypatch):
+    monkeypatch.setattr(Bench, "PATIENCE", 200)
+    with pytest.raises(AssertionError, match="does not finish"):
+        assert_program_runs(CONFIGS["4x4"], [copy(4)], rng, stall=1.0)

@@ -1,0 +1,242 @@
+# amaranth: UnusedElaboratable=no
+
+"""Walks and steps against their definitions, and their pace."""
+
+import numpy as np
+import pytest
+from amaranth import Module, Mux, Shape, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.sim import Simulator
+
+from hdl.elementwise.checker import Checker
+from hdl.elementwise.instruction import ElementwiseInstruction, Op, Opcode
+from hdl.elementwise.sequencer import Issue, Sequencer
+from hdl.elementwise.step import Phase
+from hdl.elementwise.walker import Walker
+from spec import isa
+from spec.config import Config
+from spec.formats import FP32
+from spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, AluOp
+from spec.isa.elementwise import encode_fields
+from spec.isa.legality import is_integer
+from tests.hdl.elementwise.instructions import legal_fields
+from tests.hdl.elementwise.steps import steps_of
+
+SEED = 2011
+
+OPCODES = VECTOR_OPCODES | SCALAR_OPCODES
+
+PASSED_ON = (
+    "opcode", "op0", "op1", "reverse0", "reverse1", "negate", "keep", "function", "alpha", "sum_continue", "pointer0",
+    "scalar0", "pointer1", "scalar1", "b_dtype", "seed", "stream", "index_partition",
+)  # fmt: skip
+
+
+@pytest.fixture
+def rng():
+    """A generator with a printed seed."""
+    print(f"seed {SEED}")
+    return np.random.default_rng(SEED)
+
+
+def simulate(unit, bench):
+    simulator = Simulator(unit)
+    simulator.add_clock(1e-9)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+def slow(instruction):
+    return instruction.opcode == Opcode.RECIPROCAL
+
+
+def interval(instruction):
+    return Mux(instruction.opcode == Opcode.TENSOR_TENSOR_SCAN, 2, 1)
+
+
+class Front(wiring.Component):
+    """The checker with a sequencer behind it."""
+
+    def __init__(self, config, opcodes=OPCODES):
+        self.config = config
+        self.opcodes = opcodes
+        super().__init__(
+            {"i": In(stream.Signature(ElementwiseInstruction)), "o": Out(stream.Signature(Issue)), "busy": Out(1)}
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.checker = checker = Checker(self.config, self.opcodes, slow, interval)
+        m.submodules.sequencer = sequencer = Sequencer()
+        wiring.connect(m, wiring.flipped(self.i), checker.i)
+        wiring.connect(m, checker.o, sequencer.i)
+        wiring.connect(m, sequencer.o, wiring.flipped(self.o))
+        m.d.comb += self.busy.eq(checker.busy | sequencer.busy)
+        return m
+
+
+def issues_of(config, words, *, ready=lambda cycle: 1):
+    """Return the steps of instruction words, and the cycles in which they came."""
+    dut = Front(config)
+    seen, cycles = [], []
+
+    async def bench(ctx):
+        sent = cycle = idle = 0
+        while idle < 10:
+            ctx.set(dut.i.valid, sent < len(words))
+            ctx.set(Value.cast(dut.i.payload), words[min(sent, len(words) - 1)])
+            ctx.set(dut.o.ready, ready(cycle))
+            sent += ctx.get(dut.i.valid) & ctx.get(dut.i.ready)
+            if ctx.get(dut.o.valid) & ctx.get(dut.o.ready):
+                seen.append(ctx.get(Value.cast(dut.o.payload)))
+                cycles.append(cycle)
+            idle = 0 if ctx.get(dut.busy) or sent < len(words) else idle + 1
+            cycle += 1
+            await ctx.tick()
+
+    simulate(dut, bench)
+    return [numbers(Issue.as_shape(), word) for word in seen], cycles
+
+
+def numbers(layout, word):
+    """Return the fields of a word, structures within it too, as integers: an unused code need not be a known one."""
+    values = {}
+    for name, field in layout:
+        bits = word >> field.offset & ((1 << field.width) - 1)
+        inner = field.shape.as_shape() if hasattr(field.shape, "as_shape") else field.shape
+        if isinstance(inner, data.Layout):
+            values[name] = numbers(inner, bits)
+        else:
+            values[name] = bits - (bits >> (field.width - 1) << field.width if Shape.cast(inner).signed else 0)
+    return values
+
+
+def assert_column(read, place, column, what):
+    assert read == (column is not None), what
+    if column is not None:
+        size = {1: 0, 2: 1, 4: 2}[column.size]
+        got = tuple(place[name] for name in ("storage", "quadrant", "address", "size"))
+        assert got == (column.storage, column.quadrant, column.address, size), what
+
+
+def assert_steps(config, instructions, issues):
+    """Compare the steps of instructions, given by their fields, with the definition."""
+    expected = [(values, step) for values in instructions for step in steps_of(values, config)]
+    assert len(issues) == len(expected) > 0
+    before = None
+    for number, ((values, want), issue) in enumerate(zip(expected, issues, strict=True)):
+        step = issue["step"]
+        what = f"step {number}: {values}"
+        names = ["phase", "number", "first", "last", "position", "index", "a_dtype", "dst_dtype"]
+        if want.phase in (Phase.LOAD_S0, Phase.LOAD_S1):
+            names.remove("number")
+        for name in names:
+            wanted = getattr(want, name)
+            if wanted is not None:
+                assert step[name] == getattr(wanted, "value", wanted), f"{name} of {what}"
+        for name in PASSED_ON:
+            assert step[name] == values[name], f"{name} of {what}"
+        assert step["integer"] == is_integer(values), what
+        assert step["stochastic"] == (values["stochastic"] and want.phase == Phase.ELEMENT), what
+        assert_column(issue["reads_a"], issue["a"], want.a, f"a of {what}")
+        assert_column(issue["reads_b"], issue["b"], want.b, f"b of {what}")
+        assert_column(step["writes"], issue["write"]["place"], want.write, f"dst of {what}")
+        assert issue["write"]["last"] == want.final, what
+        assert issue["write"]["partitions"] == values["partitions"], what
+        assert issue["interval"] == (2 if values["opcode"] == isa.Opcode.TENSOR_TENSOR_SCAN else 1), what
+        is_slow = values["opcode"] == isa.Opcode.RECIPROCAL
+        starts = number == 0 or expected[number - 1][0] is not values
+        if starts:
+            after_slow, before = before, is_slow
+            assert issue["drain"] == bool(not values["overlap"] or is_slow or after_slow), what
+        else:
+            assert not issue["drain"], what
+
+
+@pytest.mark.parametrize("partitions", [4, 6])
+def test_steps_are_those_of_the_definition(partitions, rng):
+    config = Config(rows=partitions, columns=4)
+    instructions = [legal_fields(rng, config, {opcode}, elements=5) for opcode in OPCODES for _ in range(3)]
+    rng.shuffle(instructions)
+    issues, _ = issues_of(
+        config, [encode_fields(values) for values in instructions], ready=lambda _: rng.random() < 0.9
+    )
+    assert_steps(config, instructions, issues)
+
+
+def copy(count, **changes):
+    """The fields of a TENSOR_COPY of FP32 in SBUF."""
+    steps = {f"{name}_step0": 1 for name in ("dst", "a", "b")}
+    counts = {"count0": count, "count1": 1, "count2": 1, "count3": 1}
+    words = legal_fields(np.random.default_rng(0), Config(rows=4, columns=4), {isa.Opcode.TENSOR_COPY})
+    return (
+        {name: 0 for name in words}
+        | steps
+        | counts
+        | {"opcode": isa.Opcode.TENSOR_COPY, "partitions": 4, "dst_dtype": FP32.code, "overlap": 1}
+        | changes
+    )
+
+
+def test_steps_of_instructions_follow_each_other_without_a_bubble():
+    config = Config(rows=4, columns=4)
+    _, cycles = issues_of(config, [encode_fields(copy(count)) for count in (4, 7, 4, 5)])
+    first = Checker.LATENCY + Sequencer.LATENCY
+    assert cycles == list(range(first, first + 20))
+
+
+def test_short_instructions_take_the_interval_of_the_checker():
+    config = Config(rows=4, columns=4)
+    _, cycles = issues_of(config, [encode_fields(copy(1)) for _ in range(5)])
+    assert np.diff(cycles).tolist() == [Checker.INTERVAL] * 4
+
+
+def test_typed_codes_are_those_of_the_specification():
+    assert {op.name: op.value for op in Op} == {op.name: op.value for op in AluOp}
+    assert {op.name: op.value for op in Opcode} == {"NONE": 0} | {op.name: op.value for op in isa.Opcode}
+
+
+def test_walks_are_affine(rng):
+    """Every order of moves gives the sum of indices times steps."""
+    counts = (3, 2, 4, 2)
+    steps = rng.integers(-40, 41, 4).tolist()
+    walker = Walker(10, 8)
+    got = []
+
+    async def bench(ctx):
+        for d, step in enumerate(steps):
+            ctx.set(getattr(walker, f"step{d}"), step)
+        ctx.set(walker.load, 1)
+        ctx.set(walker.start, 500)
+        await ctx.tick()
+        ctx.set(walker.load, 0)
+        places = [index[::-1] for index in np.ndindex(*counts[::-1])]
+        for here, there in zip(places, [*places[1:], None], strict=True):
+            got.append((here, ctx.get(walker.o)))
+            if there is not None:
+                ctx.set(walker.advance, 0)
+                await ctx.tick()
+                ctx.set(walker.advance, 1)
+                ctx.set(walker.dimension, max(d for d in range(4) if here[d] != there[d]))
+                await ctx.tick()
+
+    simulate(walker, bench)
+    assert len(got) == np.prod(counts)
+    for place, value in got:
+        assert value == (500 + int(np.dot(place, steps))) % 1024
+
+
+@pytest.mark.parametrize("fault", ["late walk", "index", "reduce"])
+def test_a_broken_step_is_noticed(fault, rng, monkeypatch):
+    """The comparison above fails for a sequencer that takes a wrong turn."""
+    config = Config(rows=4, columns=4)
+    opcode = {"late walk": isa.Opcode.TRANSPOSE, "index": isa.Opcode.IOTA, "reduce": isa.Opcode.TENSOR_REDUCE}[fault]
+    instructions = [legal_fields(rng, config, {opcode}, elements=5) for _ in range(6)]
+    issues, _ = issues_of(config, [encode_fields(values) for values in instructions])
+    assert_steps(config, instructions, issues)
+    changed = {"late walk": "dst_step1", "index": "index_step0", "reduce": "axes"}[fault]
+    for values in instructions:
+        values[changed] = values[changed] % 4 + 1
+    with pytest.raises(AssertionError):
+        assert_steps(config, instructions, issues)
