@@ -37,6 +37,10 @@ WAKE = r"""  // Wakes blocks whose inputs never change, once all of them wait: h
   /* verilator lint_on INITIALDLY */"""
 
 
+_CONSTANT = re.compile(r"^  always @\*\n    (\S+ ?(?:\[[\d:]+\])?) = (\d+'[bh][\da-f]+);$", re.MULTILINE)
+"""A block that drives part of a signal with a constant."""
+
+
 def convert(component: wiring.Component, name: str, platform) -> str:
     """Return the Verilog of `component` as the module `name`, that of its submodules before it."""
     netlist = tidy(rtlil.convert(component, name, platform, emit_src=False))
@@ -54,6 +58,7 @@ def convert(component: wiring.Component, name: str, platform) -> str:
     text = find_yosys(lambda version: version >= (0, 40)).run(["-q", "-"], script, ignore_warnings=True)
     text = re.sub(r"^  reg " + _WAKE.pattern + r" = 0;$", lambda match: WAKE, text, flags=re.MULTILINE)
     text = _WAKE.sub(lambda match: r"\$wake ", text)
+    text = "".join(_awaken(module) for module in re.split(r"^(?=module )", text, flags=re.MULTILINE))
     return "\n".join(_with_defaults(text.split("\n")))
 
 
@@ -94,6 +99,15 @@ def _sign(operand: str, widths: dict[str, int]) -> str:
     if len(first) > 1 and first[1].startswith("["):
         return f"{first[0]} [{first[1].strip('[]').split(':')[0]}]"
     return f"{first[0]} [{widths[first[0]] - 1}]"
+
+
+def _awaken(module: str) -> str:
+    """Return a module's Verilog with the blocks that read nothing woken as well, which Yosys forgets."""
+    text = _CONSTANT.sub(r"  always @* begin\n    if (\\$wake ) begin end\n    \1 = \2;\n  end", module)
+    if text == module or r"reg \$wake ;" in module:
+        return text
+    head, block, rest = text.partition("  always @*")
+    return f"{head}{WAKE}\n{block}{rest}"
 
 
 def _with_defaults(lines: list[str]) -> Iterator[str]:
