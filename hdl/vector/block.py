@@ -1,0 +1,214 @@
+"""Some lanes of the vector engine, with the control that they share."""
+
+from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from hdl.arith.divide import Fp32Divider
+from hdl.arith.normalise import normalise
+from hdl.arith.power import Fp32Power
+from hdl.elementwise.instruction import Op, Opcode
+from hdl.elementwise.step import Phase, Step
+from hdl.hierarchy import shared
+from hdl.vector.control import (
+    Cast,
+    Chain,
+    Decoded,
+    Events,
+    Finish,
+    Source,
+    decode,
+    decode_entry,
+    slow_op0,
+    slow_op1,
+)
+from hdl.vector.lane import VectorLane
+from hdl.vector.stats import SHARES
+from spec.formats import FP32
+from spec.isa.legality import STATS_ELEMENTS
+
+__all__ = ["VectorBlock"]
+
+_ONE = FP32.bias << FP32.mantissa_bits
+
+
+class VectorBlock(wiring.Component):
+    """Lanes side by side.
+
+    A step with a slow operation, which is alone in the lanes, waits for its unit. The next one may come `INTERVAL`
+    cycles behind it while the unit still works: the waiting step's control is therefore taken over `HOLD` cycles later
+    than that of others, and so stays until it is done.
+
+    Arguments:
+        lanes: how many.
+
+    Ports, few and wide, as each costs time at the boundary of a block that is compiled apart:
+        valid, step: a step (:class:`Step`), its index that of the block's first lane.
+        a, b: words for each lane.
+        moved: of a step of TRANSPOSE, a cycle later: for each lane its word of the transposed column, zero above the
+            element.
+        result_valid: the step that was taken `LATENCY` cycles before, or longer if it is slow, has a result.
+        word: a storage word of each lane. enable: a bit for each, whether it is written.
+    """
+
+    LATENCY = 1 + VectorLane.LATENCY
+    """Cycles from a step to its result; a slow first operation adds `LATENCY` - 1 of its unit, so does a second one."""
+
+    HOLD = max(unit.LATENCY - unit.INTERVAL for unit in (Fp32Divider, Fp32Power))
+
+    def __init__(self, lanes: int):
+        self.lanes = lanes
+        super().__init__(
+            {
+                "valid": In(1),
+                "step": In(Step.as_shape().size),
+                "a": In(32 * lanes),
+                "b": In(32 * lanes),
+                "moved": In(32 * lanes),
+                "result_valid": Out(1),
+                "word": Out(32 * lanes),
+                "enable": Out(lanes),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        valid = Signal()
+        word = Signal(Step.as_shape().size, reset_less=True)
+        a, b = (Signal(32 * self.lanes, name=name, reset_less=True) for name in ("a_0", "b_0"))
+        m.d.sync += valid.eq(self.valid)
+        with m.If(self.valid):
+            m.d.sync += [word.eq(self.step), a.eq(self.a), b.eq(self.b)]
+        step = data.View(Step, word)
+
+        entry = decode_entry(m, step)
+        index = self._index(m, valid, step)
+        word_of_set, next_of_set = Signal(range(3)), Signal(range(3))
+        m.d.comb += word_of_set.eq(Mux(step.first, 0, next_of_set))
+        with m.If(valid & (step.phase == Phase.ELEMENT)):
+            m.d.sync += next_of_set.eq(Mux(word_of_set == 2, 0, word_of_set + 1))
+        control, writes = self._stages(m, valid, step, word_of_set)
+        constant, share = self._constants(m, valid, step, control["operate"])
+        moves = Signal()
+        moved = Signal(32 * self.lanes, reset_less=True)
+        m.d.sync += moves.eq(step.opcode == Opcode.TRANSPOSE)
+        with m.If(step.opcode == Opcode.TRANSPOSE):
+            m.d.sync += moved.eq(self.moved)
+
+        words, enables = [], []
+        for number in range(self.lanes):
+            lane = shared(m, f"lane_{number}", "vector_lane", VectorLane, platform)
+            part = slice(32 * number, 32 * number + 32)
+            m.d.comb += [
+                lane.valid.eq(valid),
+                lane.entry.eq(entry),
+                lane.a.eq(a[part]),
+                lane.b.eq(b[part]),
+                lane.scalars.eq(Cat(step.scalar0, step.scalar1)),
+                lane.index.eq(index + step.index_partition * number),
+                lane.key.eq(Cat(step.seed, step.stream)),
+                lane.given.eq(Mux(moves, moved[part], constant)),
+                lane.share.eq(share),
+                *(getattr(lane, name).eq(value) for name, value in control.items()),
+            ]
+            words.append(lane.word)
+            enables.append(lane.enable)
+        m.d.comb += [self.result_valid.eq(writes), self.word.eq(Cat(*words)), self.enable.eq(Cat(*enables))]
+        return m
+
+    def _index(self, m: Module, valid, step) -> Signal:
+        """The index of lane 0: of a slow step some cycles later, and so longer."""
+        held, index = Signal(64, reset_less=True), Signal(64)
+        passed = Signal(self.HOLD)
+        m.d.sync += passed.eq(Cat(valid, passed))
+        with m.If(passed[-1]):
+            m.d.sync += held.eq(step.index)
+        m.d.comb += index.eq(Mux(slow_op0(step) | slow_op1(step), held, step.index))
+        return index
+
+    def _stages(self, m: Module, valid, step, word_of_set):
+        """Carry a step's control through the stages; return what the lanes get, by port, and if a result leaves."""
+        decoded = decode(m, step, word_of_set)
+        decoded_1 = Signal(Decoded, reset_less=True)
+        events = Signal(Events)
+        valid_1, writes_1 = Signal(), Signal(reset_less=True)
+        m.d.sync += [
+            valid_1.eq(valid & (step.phase != Phase.LOAD_S0) & (step.phase != Phase.LOAD_S1)),
+            events.eq(Mux(valid, decoded.events, 0)),
+        ]
+        with m.If(valid):
+            m.d.sync += [decoded_1.eq(decoded), writes_1.eq(step.writes)]
+
+        chain_2, chain = Signal(Chain, reset_less=True), Signal(Chain)
+        divide, power = Signal(), Signal()
+        finish_2, cast_2, writes_2 = Signal(Finish, reset_less=True), Signal(Cast, reset_less=True), Signal()
+        valid_2, advance_2 = self._passage(m, "op0", valid_1, decoded_1.chain.slow, chain_2.power)
+        with m.If(advance_2):
+            m.d.sync += [
+                chain_2.eq(decoded_1.chain),
+                finish_2.eq(decoded_1.finish),
+                cast_2.eq(decoded_1.cast),
+                writes_2.eq(writes_1),
+            ]
+        with m.If(valid_2):
+            m.d.comb += [
+                chain.eq(chain_2),
+                divide.eq(finish_2.slow & ~finish_2.power),
+                power.eq(finish_2.slow & finish_2.power),
+            ]
+        with m.Else():
+            m.d.comb += [chain.op.eq(Op.BYPASS), chain.a.eq(Source.RUNNING)]
+
+        finish_3, cast_3, writes_3 = Signal(Finish, reset_less=True), Signal(Cast, reset_less=True), Signal()
+        valid_3, advance_3 = self._passage(m, "op1", valid_2, finish_2.slow, finish_3.power)
+        with m.If(advance_3):
+            m.d.sync += [finish_3.eq(finish_2), cast_3.eq(cast_2), writes_3.eq(writes_2)]
+
+        cast_4, writes_4, writes_5 = Signal(Cast, reset_less=True), Signal(), Signal()
+        m.d.sync += [cast_4.eq(cast_3), writes_4.eq(valid_3 & writes_3), writes_5.eq(writes_4)]
+        control = {
+            "operate": decoded_1.operate,
+            "events": events,
+            "advance": advance_2,
+            "chain": chain,
+            "divide": divide,
+            "power": power,
+            "finish": finish_3,
+            "cast": cast_4,
+        }
+        return control, writes_5
+
+    def _passage(self, m: Module, name: str, valid, slow, power):
+        """Take steps to the next stage: return when it has one, and when control goes there, a cycle before or, if the
+        operation is slow, long before.
+
+        Arguments:
+            m: the module.
+            name: prefix of the signals.
+            valid, slow: of a step in this stage.
+            power: of a slow step in the next one.
+        """
+        there = Signal(name=f"{name}_there")
+        waiting = Signal(max(Fp32Divider.LATENCY, Fp32Power.LATENCY) - 1, name=f"{name}_waiting")
+        ended = Mux(power, waiting[Fp32Power.LATENCY - 2], waiting[Fp32Divider.LATENCY - 2])
+        m.d.sync += [waiting.eq(Cat(valid & slow, waiting)), there.eq((valid & ~slow) | ended)]
+        return there, (valid & ~slow) | waiting[self.HOLD - 1]
+
+    def _constants(self, m: Module, valid, step, operate):
+        """What all lanes get: in stage 1 the one of RECIPROCAL or a count of BN_STATS, in stage 2 a share."""
+        elements = Signal(range(STATS_ELEMENTS + 1), reset_less=True)
+        count, constant = Signal(range(STATS_ELEMENTS // 2 + 1)), Signal(32, reset_less=True)
+        with m.If(valid & (step.phase == Phase.ELEMENT)):
+            m.d.sync += elements.eq(step.position + 1)
+        m.d.comb += count.eq((elements + (step.number == 0)) >> 1)
+        normal, shift = normalise(m, count, "count")
+        field = Mux(count.any(), FP32.bias + len(count) - 1 - shift, 0)[: FP32.exponent_bits]
+        fraction = Cat(Const(0, FP32.mantissa_bits + 1 - len(count)), normal[:-1])
+        with m.If(valid):
+            m.d.sync += constant.eq(Mux(step.opcode == Opcode.RECIPROCAL, _ONE, Cat(fraction, field)))
+
+        m.submodules.shares = shares = Memory(shape=32, depth=len(SHARES), init=SHARES)
+        port = shares.read_port()
+        m.d.comb += port.addr.eq(operate.position[1:])
+        return constant, port.data

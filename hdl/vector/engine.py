@@ -1,0 +1,115 @@
+"""The vector engine: element-wise operations, reductions, statistics and searches, a lane for each partition."""
+
+from functools import partial
+
+from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.lib import wiring
+
+from hdl.arith.divide import Fp32Divider
+from hdl.arith.power import Fp32Power
+from hdl.elementwise.frontend import Frontend, connect_engine, engine_ports
+from hdl.elementwise.instruction import Op, Opcode, element_size
+from hdl.elementwise.step import Step
+from hdl.hierarchy import shared
+from hdl.vector.block import VectorBlock
+from hdl.vector.control import slow_op0, slow_op1
+from hdl.vector.stats import Statistics
+from hdl.vector.transpose import Transposer
+from spec.config import Config
+from spec.isa import VECTOR_OPCODES
+from spec.isa.legality import transpose_block
+
+__all__ = ["VectorEngine", "interval", "slow"]
+
+BLOCK_LANES = 8
+"""Lanes of a block: a fourth of a group of TRANSPOSE, as larger ones take a simulator too long to compile."""
+
+SCAN_INTERVAL = 2
+"""Cycles from one element of a scan to the next, whose first operand went through both ALUs."""
+
+
+def slow(instruction):
+    """Return whether an instruction must be alone in the lanes."""
+    return slow_op0(instruction) | slow_op1(instruction) | (instruction.opcode == Opcode.BN_AGGR)
+
+
+def interval(instruction):
+    """Return the cycles from one step of an instruction to the next: a slow operation takes what its unit needs between
+    two starts; of two, the second waits for the first."""
+    of_first, of_second = (_of_unit(instruction[f"op{number}"], "INTERVAL") for number in (0, 1))
+    of_first = Mux(instruction.opcode == Opcode.RECIPROCAL, Fp32Divider.INTERVAL, of_first)
+    both = _of_unit(instruction.op0, "LATENCY") + of_second
+    slow0, slow1 = slow_op0(instruction), slow_op1(instruction)
+    ordinary = Mux(
+        instruction.opcode == Opcode.BN_AGGR,
+        Statistics.SET_INTERVAL,
+        Mux(instruction.opcode == Opcode.TENSOR_TENSOR_SCAN, SCAN_INTERVAL, 1),
+    )
+    return Mux(slow0, Mux(slow1, both, of_first), Mux(slow1, of_second, ordinary))
+
+
+def _of_unit(op, constant: str):
+    return Mux(op == Op.POWER, getattr(Fp32Power, constant), getattr(Fp32Divider, constant))
+
+
+class VectorEngine(wiring.Component):
+    """Executes the vector instructions of `spec.isa` in order.
+
+    Arguments:
+        config: the machine's parameters.
+
+    Ports: see :func:`hdl.elementwise.frontend.engine_ports`.
+    """
+
+    LATENCY = VectorBlock.LATENCY
+    """Cycles in the lanes, from a step to its result, where no operation is slow."""
+
+    def __init__(self, config: Config):
+        self.config = config
+        super().__init__(engine_ports(config))
+
+    def elaborate(self, platform):
+        m = Module()
+        config = self.config
+        m.submodules.frontend = frontend = Frontend(
+            config, VECTOR_OPCODES, latency=self.LATENCY, slow=slow, interval=interval
+        )
+        connect_engine(m, self, frontend)
+        moved = self._transpose(m, frontend, platform)
+        words, enables = [], []
+        for first in range(0, config.partitions, BLOCK_LANES):
+            lanes = min(BLOCK_LANES, config.partitions - first)
+            block = shared(m, f"block_{first}", f"vector_block_{lanes}", partial(VectorBlock, lanes), platform)
+            part = slice(32 * first, 32 * (first + lanes))
+            step = Signal(Step, name=f"step_{first}")
+            m.d.comb += [
+                step.eq(frontend.lanes_step),
+                step.index.eq(frontend.lanes_step.index + frontend.lanes_step.index_partition * first),
+                block.valid.eq(frontend.lanes_valid),
+                block.step.eq(step),
+                block.a.eq(frontend.lanes_a[part]),
+                block.b.eq(frontend.lanes_b[part]),
+                block.moved.eq(moved[part]),
+            ]
+            words.append(block.word)
+            enables.append(block.enable)
+            if not first:
+                m.d.comb += frontend.result_valid.eq(block.result_valid)
+        m.d.comb += [frontend.result.eq(Cat(*words)), frontend.result_enable.eq(Cat(*enables))]
+        return m
+
+    def _transpose(self, m: Module, frontend: Frontend, platform):
+        """Transpose the words of each group of lanes; return them, those of lanes that belong to none at the end."""
+        size = transpose_block(self.config)
+        width = element_size(m, "width", frontend.lanes_step.a_dtype)
+        moved = []
+        for first in range(0, self.config.partitions - size + 1, size):
+            unit = shared(m, f"transposer_{first}", f"transposer_{size}", partial(Transposer, size), platform)
+            m.d.comb += [
+                unit.step.eq(frontend.lanes_valid & (frontend.lanes_step.opcode == Opcode.TRANSPOSE)),
+                unit.first.eq(frontend.lanes_step.first),
+                unit.width.eq(width),
+                unit.column.eq(frontend.lanes_a.word_select(first // size, 32 * size)),
+            ]
+            moved.append(unit.out)
+        return Cat(*moved, Const(0, 32 * (self.config.partitions % size)))

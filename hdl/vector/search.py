@@ -1,0 +1,107 @@
+"""The largest eight elements of a lane, and the places of eight values.
+
+Words are compared as signed integers: a float whose bits below the sign are inverted if it is negative is in order, the
+canonical NaN above infinity. -0 takes the place of +0, and a bit beside it tells them apart.
+"""
+
+from amaranth import Array, Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from spec.isa.legality import SEARCH_ELEMENTS, VALUES8
+
+__all__ = ["POSITION_BITS", "Probe", "Search"]
+
+POSITION_BITS = (SEARCH_ELEMENTS[1] - 1).bit_length()
+
+_NEGATIVE_ZERO = 1 << 31
+
+
+class Probe(data.Struct):
+    """What to do with the word. load: it is the value `number`; 0 starts a search. insert: it may be among the largest.
+    match: it may be one of the values."""
+
+    load: unsigned(1)
+    insert: unsigned(1)
+    match: unsigned(1)
+
+
+class Search(wiring.Component):
+    """Eight words in order or eight values to look for; one element a cycle.
+
+    Ports:
+        word: INT32 if `integer`, else FP32, NaN canonical.
+        probe: what to do with it (:class:`Probe`); zero if there is none.
+        integer: arithmetic of the words.
+        position: of the word, row-major.
+        number: of a value that is loaded, and of the result.
+        hit: the word matches a value not found before; in the same cycle.
+        largest: result `number` of the words inserted before this cycle, descending, of equals the earlier one first.
+        found: INT32 position at which value `number` was found, or -1.
+    """
+
+    word: In(32)
+    probe: In(Probe)
+    integer: In(1)
+    position: In(POSITION_BITS)
+    number: In(range(VALUES8))
+    hit: Out(1)
+    largest: Out(32)
+    found: Out(32)
+
+    def elaborate(self, platform):
+        m = Module()
+        keys = [Signal(32, name=f"key_{k}", reset_less=True) for k in range(VALUES8)]
+        places = [Signal(POSITION_BITS, name=f"place_{k}", reset_less=True) for k in range(VALUES8)]
+        negative_zeros, founds = Signal(VALUES8, reset_less=True), Signal(VALUES8, reset_less=True)
+
+        key = Signal(32)
+        negative_zero = Signal()
+        m.d.comb += negative_zero.eq(~self.integer & (self.word == _NEGATIVE_ZERO))
+        with m.If(self.probe.as_value().any()):
+            m.d.comb += key.eq(Mux(negative_zero, 0, _key(self.word, self.integer)))
+
+        with m.If(self.probe.load):
+            with m.Switch(self.number):
+                for k in range(VALUES8):
+                    with m.Case(k):
+                        m.d.sync += keys[k].eq(key)
+            m.d.sync += founds.eq(0)
+
+        # The words above the new one stay, the others make room.
+        with m.If(self.probe.insert):
+            above = []
+            for k in range(VALUES8):
+                is_above = Signal(name=f"above_{k}")
+                m.d.comb += is_above.eq((self.position <= k) | (key.as_signed() > keys[k].as_signed()))
+                above.append(is_above)
+            for k in range(VALUES8):
+                with m.If(above[k - 1] if k else 0):
+                    m.d.sync += [keys[k].eq(keys[k - 1]), negative_zeros[k].eq(negative_zeros[k - 1])]
+                with m.Elif(above[k]):
+                    m.d.sync += [keys[k].eq(key), negative_zeros[k].eq(negative_zero)]
+
+        with m.If(self.probe.match):
+            equal, chosen = Signal(VALUES8), Signal(VALUES8)
+            m.d.comb += [
+                equal.eq(Cat(key == keys[k] for k in range(VALUES8)) & ~founds),
+                chosen.eq(equal & -equal),
+                self.hit.eq(equal.any()),
+            ]
+            m.d.sync += founds.eq(founds | chosen)
+            for k in range(VALUES8):
+                with m.If(chosen[k]):
+                    m.d.sync += places[k].eq(self.position)
+
+        named = Signal(32)
+        m.d.comb += [
+            named.eq(Array(keys)[self.number]),
+            self.largest.eq(Mux(Array(negative_zeros)[self.number], _NEGATIVE_ZERO, _key(named, self.integer))),
+            self.found.eq(Mux(Array(founds)[self.number], Array(places)[self.number], Const(-1, 32))),
+        ]
+        return m
+
+
+def _key(word, integer):
+    """The order of a word; its own inverse."""
+    return word ^ Cat((word[31] & ~integer).replicate(31), 0)

@@ -1,0 +1,111 @@
+# amaranth: UnusedElaboratable=no
+
+"""The largest eight elements and the places of eight values against golden."""
+
+import numpy as np
+import pytest
+
+from golden.arith import canonical
+from golden.vector.search import find_index8, match_replace8, max8
+from hdl.vector.search import Search
+from spec.isa.legality import SEARCH_ELEMENTS, VALUES8
+from tb import stimulus
+from tests.hdl.vector.units import random_words, simulate
+
+SEED = 20260404
+FEWEST = SEARCH_ELEMENTS[0]
+
+
+def sequences_of(rng, integer):
+    """Return arrays of words with many equal ones, zeros of both signs and NaN among them."""
+    few = np.array([0, 1 << 31, 0x7FC00000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 1], np.uint32)
+    sequences = []
+    for length in (FEWEST, FEWEST + 1, 20, 20, 60, 200):
+        everything = rng.integers(0, 1 << 32, length, np.uint32) if integer else random_words(rng, length)
+        sequences.append(
+            np.where(rng.random(length) < rng.choice([0.0, 0.5, 1.0]), rng.choice(few, length), everything)
+        )
+    return [words.astype(np.uint32) for words in sequences]
+
+
+def values_of(rng, words):
+    """Return eight values, most of them among the words, some of them equal."""
+    others = canonical(rng.choice(stimulus.special_fp32(), VALUES8))
+    return np.where(rng.random(VALUES8) < 0.8, rng.choice(words, VALUES8), others).astype(np.uint32)
+
+
+async def step(ctx, rng, unit, word, position, **probe):
+    """Give one word, and let some cycles pass; return whether it hit."""
+    ctx.set(unit.word, int(word))
+    ctx.set(unit.position, position)
+    ctx.set(unit.probe, probe)
+    hit = ctx.get(unit.hit)
+    await ctx.tick()
+    ctx.set(unit.probe, {})
+    for _ in range(rng.choice([0, 0, 0, 1, 3])):
+        ctx.set(unit.word, int(rng.integers(1 << 32)))
+        await ctx.tick()
+    return hit
+
+
+def searched(sequences, rng, integer):
+    """Return the largest words of each sequence."""
+    unit = Search()
+    results = []
+
+    async def bench(ctx):
+        ctx.set(unit.integer, integer)
+        for words in sequences:
+            for position, word in enumerate(words):
+                await step(ctx, rng, unit, word, position, insert=1)
+            for number in range(VALUES8):
+                ctx.set(unit.number, number)
+                results.append(ctx.get(unit.largest))
+
+    simulate(unit, bench)
+    return np.array(results, np.uint32).reshape(-1, VALUES8)
+
+
+@pytest.mark.parametrize("integer", [False, True], ids=["fp32", "int32"])
+def test_largest_are_those_of_golden(integer):
+    print(f"seed {SEED}")
+    rng = np.random.default_rng(SEED)
+    sequences = sequences_of(rng, integer)
+    expected = np.array([max8(words, integer) for words in sequences])
+    assert searched(sequences, rng, integer).tolist() == expected.tolist()
+
+
+def test_order_of_the_other_arithmetic_is_noticed():
+    rng = np.random.default_rng(SEED)
+    sequences = sequences_of(rng, False)
+    expected = np.array([max8(words, True) for words in sequences])
+    assert (searched(sequences, rng, False) != expected).any()
+
+
+@pytest.mark.parametrize("integer", [False, True], ids=["fp32", "int32"])
+def test_values_are_found_where_golden_finds_them(integer):
+    print(f"seed {SEED}")
+    rng = np.random.default_rng(SEED)
+    unit = Search()
+    cases = [(words, values_of(rng, words)) for words in sequences_of(rng, integer)]
+    found, hits = [], []
+
+    async def bench(ctx):
+        ctx.set(unit.integer, integer)
+        for words, values in cases:
+            for number, value in enumerate(values):
+                ctx.set(unit.number, number)
+                await step(ctx, rng, unit, value, 0, load=1)
+            hits.append([await step(ctx, rng, unit, w, position, match=1) for position, w in enumerate(words)])
+            for number in range(VALUES8):
+                ctx.set(unit.number, number)
+                found.append(ctx.get(unit.found))
+
+    simulate(unit, bench)
+    expected = np.array([find_index8(words, values, integer) for words, values in cases])
+    assert np.array(found, np.uint32).view(np.int32).reshape(-1, VALUES8).tolist() == expected.tolist()
+    assert (expected >= 0).any() and (expected < 0).any()
+    for (words, values), hit in zip(cases, hits, strict=True):
+        replacement = np.uint32(0x12345678)
+        replaced = np.where(np.array(hit, bool), replacement, words)
+        assert replaced.tolist() == match_replace8(words, values, replacement, integer).tolist()

@@ -1,0 +1,164 @@
+# amaranth: UnusedElaboratable=no
+
+"""The statistics of a lane, with its divider, against golden."""
+
+from fractions import Fraction
+
+import numpy as np
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from golden.vector.statistics import bn_aggr, bn_stats
+from hdl.arith.divide import Fp32Divider
+from hdl.vector.stats import SHARES, Sample, Statistics
+from tests.hdl.vector.units import random_words, simulate
+
+SEED = 20260403
+
+
+class _WithDivider(wiring.Component):
+    """The statistics and what a lane has beside them."""
+
+    x: In(32)
+    sample: In(Sample)
+    share: In(32)
+    number: In(3)
+    out: Out(32)
+    quotient: Out(32)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.statistics = statistics = Statistics()
+        m.submodules.divider = divider = Fp32Divider()
+        late_share = Signal(32)
+        m.d.sync += late_share.eq(self.share)
+        m.d.comb += [
+            statistics.x.eq(self.x),
+            statistics.sample.eq(self.sample),
+            statistics.share.eq(late_share),
+            statistics.number.eq(self.number),
+            statistics.quotient.eq(divider.out),
+            divider.start.eq(statistics.divide),
+            divider.a.eq(statistics.numerator),
+            divider.b.eq(statistics.denominator),
+            self.out.eq(statistics.out),
+            self.quotient.eq(divider.out),
+        ]
+        return m
+
+
+def test_shares_are_the_nearest_words():
+    for k, word in enumerate(SHARES, start=1):
+        significand, exponent = word & 0x7FFFFF | 0x800000, (word >> 23) - 150
+        error = abs(Fraction(significand) * Fraction(2) ** exponent - Fraction(1, k))
+        assert error <= Fraction(2) ** exponent / 2, k
+    assert len(SHARES) == 256
+
+
+async def _idle(ctx, unit, cycles: int) -> None:
+    ctx.set(unit.sample, {})
+    for _ in range(cycles):
+        await ctx.tick()
+
+
+def measured_stats(sequences, rng, share_of=SHARES.__getitem__):
+    """Return [sequences, 4] results 1, 2, 4 and 5 of BN_STATS, one sequence right behind the other."""
+    unit = _WithDivider()
+    results = []
+
+    async def bench(ctx):
+        for words in sequences:
+            for position, word in enumerate(words.tolist()):
+                ctx.set(unit.x, word)
+                ctx.set(unit.share, share_of(position // 2))
+                ctx.set(unit.sample, {"update": 1, "odd": position % 2, "first": position < 2})
+                await ctx.tick()
+                await _idle(ctx, unit, int(rng.choice([0, 0, 0, 1, 3])))
+            # As a RESULT step does: number k in the k-th cycle after the last element, in a later stage.
+            await _idle(ctx, unit, Statistics.RESULT_DELAY)
+            found = []
+            for number in range(6):
+                ctx.set(unit.number, number)
+                found.append(ctx.get(unit.out))
+                await ctx.tick()
+            results.append([found[number] for number in (1, 2, 4, 5)])
+
+    simulate(unit, bench)
+    return np.array(results, np.uint32)
+
+
+def stats_sequences(rng):
+    lengths = [1, 2, 3, 511, *rng.integers(1, 60, 12).tolist()]
+    return [random_words(rng, length, special=0.02 * (number % 3)) for number, length in enumerate(lengths)]
+
+
+def test_stats_are_those_of_golden():
+    print(f"seed {SEED}")
+    rng = np.random.default_rng(SEED)
+    sequences = stats_sequences(rng)
+    expected = np.array([bn_stats(words)[[1, 2, 4, 5]] for words in sequences])
+    assert (measured_stats(sequences, rng) == expected).all(axis=1).tolist() == [True] * len(sequences)
+
+
+def test_wrong_shares_are_noticed():
+    rng = np.random.default_rng(SEED)
+    sequences = [random_words(rng, 40, special=0)]
+    wrong = measured_stats(sequences, rng, lambda k: SHARES[k] + (k > 2))
+    assert (wrong != bn_stats(sequences[0])[[1, 2, 4, 5]]).any()
+
+
+def measured_aggregates(sequences, rng, interval=Statistics.SET_INTERVAL):
+    """Return [sequences, 2] results of BN_AGGR, the samples `interval` cycles apart or more."""
+    unit = _WithDivider()
+    results = []
+
+    async def bench(ctx):
+        for words in sequences:
+            for position, word in enumerate(words.tolist()):
+                ctx.set(unit.x, word)
+                ctx.set(unit.sample, {("count", "mean", "m2")[position % 3]: 1, "first": position == 0})
+                await ctx.tick()
+                await _idle(ctx, unit, interval - 1 + int(rng.choice([0, 0, 0, 1, 3])))
+            await _idle(ctx, unit, Statistics.RESULT_DELAY)
+            ctx.set(unit.number, 1)
+            mean = ctx.get(unit.out)
+            await _idle(ctx, unit, interval - Statistics.RESULT_DELAY)
+            ctx.set(unit.sample, {"variance": 1})
+            await ctx.tick()
+            await _idle(ctx, unit, Fp32Divider.LATENCY - 1)
+            results.append([mean, ctx.get(unit.quotient)])
+
+    simulate(unit, bench)
+    return np.array(results, np.uint32)
+
+
+def aggregate_sequences(rng):
+    sequences = []
+    for sets in (1, 2, 3, 5, 8, 17):
+        words = random_words(rng, 3 * sets, special=0.1 * (sets % 2)).reshape(sets, 3)
+        counts = rng.choice([0, 1, 2, 3, 77, 256], sets).astype(np.float32)
+        words[:, 0] = np.where(rng.random(sets) < 0.9, counts.view(np.uint32), words[:, 0])
+        sequences.append(words.reshape(-1))
+    empty = np.zeros(6, np.uint32)
+    empty[3] = 1 << 31
+    return [*sequences, empty]
+
+
+def test_aggregates_are_those_of_golden():
+    print(f"seed {SEED}")
+    rng = np.random.default_rng(SEED)
+    sequences = aggregate_sequences(rng)
+    expected = np.array([bn_aggr(words) for words in sequences])
+    assert measured_aggregates(sequences, rng).tolist() == expected.tolist()
+
+
+def test_a_set_costs_no_more_than_is_published():
+    assert 3 * Statistics.SET_INTERVAL <= 13
+
+
+def test_sets_that_come_too_fast_are_noticed():
+    rng = np.random.default_rng(SEED)
+    sequences = aggregate_sequences(rng)
+    expected = np.array([bn_aggr(words) for words in sequences])
+    assert (measured_aggregates(sequences, rng, 2) != expected).any()

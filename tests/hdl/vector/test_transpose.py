@@ -1,0 +1,50 @@
+# amaranth: UnusedElaboratable=no
+
+"""The transposition of blocks that follow each other, with random cycles between the columns."""
+
+import numpy as np
+import pytest
+
+from hdl.vector.transpose import Transposer
+from tests.hdl.vector.units import simulate
+
+SEED = 20260405
+
+
+def transposed(size, blocks, rng, width=2, late_first=0):
+    """Return [blocks, size, size] columns that leave, `first` given so many columns late."""
+    unit = Transposer(size)
+    columns = []
+
+    async def bench(ctx):
+        ctx.set(unit.width, width)
+        flush = np.zeros((1, size, size), np.uint32)
+        for number, column in enumerate(np.concatenate([blocks, flush]).reshape(-1, size)):
+            ctx.set(unit.column, int.from_bytes(column.astype("<u4").tobytes(), "little"))
+            ctx.set(unit.first, number % size == late_first)
+            ctx.set(unit.step, 1)
+            await ctx.tick()
+            ctx.set(unit.step, 0)
+            ctx.set(unit.column, int(rng.integers(1 << 32)))
+            for _ in range(rng.choice([0, 0, 0, 1, 3])):
+                await ctx.tick()
+            columns.append(np.frombuffer(ctx.get(unit.out).to_bytes(4 * size, "little"), "<u4"))
+
+    simulate(unit, bench)
+    return np.array(columns[size:], np.uint32).reshape(blocks.shape)
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 5, 32])
+@pytest.mark.parametrize("width", [0, 1, 2])
+def test_columns_leave_as_rows(size, width):
+    print(f"seed {SEED}")
+    rng = np.random.default_rng(SEED)
+    blocks = rng.integers(0, 1 << 32, (4, size, size), np.uint32)
+    expected = blocks.transpose(0, 2, 1) & np.uint32((1 << (8 << width)) - 1)
+    assert transposed(size, blocks, rng, width).tolist() == expected.tolist()
+
+
+def test_a_block_that_starts_elsewhere_is_noticed():
+    rng = np.random.default_rng(SEED)
+    blocks = rng.integers(0, 1 << 32, (4, 4, 4), np.uint32)
+    assert (transposed(4, blocks, rng, late_first=1) != blocks.transpose(0, 2, 1)).any()
