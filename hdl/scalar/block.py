@@ -1,0 +1,168 @@
+"""Neighbouring activation lanes with what they share: the tables, and the pipeline of the control bits.
+
+A block is converted to Verilog, and compiled for simulation, once for all of a machine.
+"""
+
+from amaranth import Cat, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.elementwise.step import Phase, Step
+from hdl.hierarchy import shared
+from hdl.scalar.lane import ActivationLane
+from hdl.scalar.number import decode
+from hdl.scalar.tables import FUNCTION_BITS, FunctionTables
+
+__all__ = ["LANE_BITS", "ActivationBlock"]
+
+LANE_BITS = 11
+"""Width of a number, or a count, of lanes."""
+
+_STEP = Step.as_shape().size
+
+
+class ActivationBlock(wiring.Component):
+    """Lanes that take a step in the same cycle, one step per cycle.
+
+    Arguments:
+        lanes: how many.
+
+    Ports, few and wide, as each costs time at the boundary of a block that is compiled apart, and without a layout, as
+    Verilog would get a wire for each field:
+        valid, step: a step (:class:`hdl.elementwise.step.Step`).
+        a: its elements, 32 bits a lane, the first lane lowest.
+        first_lane: number of the first lane in the engine; constant.
+        words: the lanes' results, 32 bits each, `LATENCY` cycles later.
+    """
+
+    LATENCY = 1 + ActivationLane.LATENCY
+
+    def __init__(self, lanes: int):
+        self.lanes = lanes
+        super().__init__(
+            {
+                "valid": In(1),
+                "step": In(_STEP),
+                "a": In(32 * lanes),
+                "first_lane": In(LANE_BITS),
+                "words": Out(32 * lanes),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        lanes = [shared(m, f"lane{i}", "activation_lane", ActivationLane, platform) for i in range(self.lanes)]
+        m.submodules.tables = tables = FunctionTables(self.lanes)
+        for lane, reader in zip(lanes, tables.readers, strict=True):
+            wiring.connect(m, lane.tables, reader)
+
+        control = _Control(m, data.View(Step, self.step), self.valid)
+        entering = control.at(0)
+        a = Signal(32 * self.lanes, reset_less=True)
+        m.d.sync += a.eq(self.a)
+        alpha = decode(m, control.at(ActivationLane.ALPHA_DELAY - 1).alpha, "alpha")
+        late_alpha = Signal.like(alpha, reset_less=True)
+        m.d.sync += late_alpha.eq(alpha)
+        random = control.at(ActivationLane.RANDOM_DELAY)
+        adding = control.at(ActivationLane.SUM_DELAY)
+        element = entering.valid & (entering.phase == Phase.ELEMENT)
+        common = {
+            "dtype": entering.a_dtype,
+            "load0": entering.valid & (entering.phase == Phase.LOAD_S0),
+            "load1": entering.valid & (entering.phase == Phase.LOAD_S1),
+            "immediate0": element & ~entering.pointer0,
+            "immediate1": element & ~entering.pointer1,
+            "scalar0": entering.scalar0,
+            "scalar1": entering.scalar1,
+            "function": control.at(ActivationLane.FUNCTION_DELAY).function[:FUNCTION_BITS],
+            "alpha": late_alpha,
+            "seed": random.seed,
+            "stream": random.stream,
+            "restart": adding.first & ~adding.sum_continue,
+            "shows_sum": adding.phase == Phase.RESULT,
+            "dst_dtype": adding.dst_dtype,
+            "stochastic": adding.stochastic,
+        }
+        indices = self._indices(m, control)
+        adds = self._adds(m, control)
+        for name, value in common.items():
+            shared_by_all = Signal.like(Value.cast(value), name=f"all_{name}")
+            m.d.comb += shared_by_all.eq(value)
+            m.d.comb += [Value.cast(getattr(lane, name)).eq(shared_by_all) for lane in lanes]
+        for i, lane in enumerate(lanes):
+            m.d.comb += [
+                lane.a.eq(a.word_select(i, 32)),
+                lane.index.eq(indices[i]),
+                lane.adds.eq(adds[i]),
+            ]
+        m.d.comb += self.words.eq(Cat(lane.word for lane in lanes))
+        return m
+
+    def _indices(self, m, control):
+        """The number of each lane's element in its tensor, when random words are begun."""
+        early, late = control.at(ActivationLane.RANDOM_DELAY - 2), control.at(ActivationLane.RANDOM_DELAY - 1)
+        first = Signal(64, name="first_index", reset_less=True)
+        m.d.sync += first.eq(_sum64(m, "first", early.index, early.index_partition * self.first_lane))
+        indices = [Signal(64, name=f"index{i}", reset_less=True) for i in range(self.lanes)]
+        for i, index in enumerate(indices):
+            m.d.sync += index.eq(_sum64(m, f"lane{i}", first, late.index_partition * i))
+        return indices
+
+    def _adds(self, m, control):
+        """Whether each lane adds to its running sum: in steps with an element, if the lane takes part."""
+        early = control.at(ActivationLane.SUM_DELAY - 1)
+        taking = Signal(range(self.lanes + 1))
+        adds = Signal(self.lanes)
+        element = early.valid & (early.phase == Phase.ELEMENT)
+        with m.If(early.partitions > self.first_lane):
+            left = early.partitions - self.first_lane
+            m.d.comb += taking.eq(Mux(left > self.lanes, self.lanes, left))
+        m.d.sync += adds.eq(Cat(element & (i < taking) for i in range(self.lanes)))
+        return adds
+
+
+def _sum64(m: Module, name: str, a: Value, b: Value) -> Value:
+    """Return a + b modulo 2**64 of an unsigned and a signed number, in halves: simulators are slow beyond 64 bits."""
+    addend = Signal(signed(64), name=f"{name}_addend")
+    low = Signal(33, name=f"{name}_low")
+    m.d.comb += [addend.eq(b), low.eq(a[:32] + addend[:32])]
+    return Cat(low[:32], (a[32:] + addend[32:] + low[32])[:32])
+
+
+class _Control:
+    """The fields of a step, each as late as it is wanted; a field has registers as far as somebody wants it.
+
+    Arguments:
+        m: the block's module.
+        step: what enters it.
+        valid: whether there is a step; cleared by a reset, unlike the others.
+    """
+
+    def __init__(self, m: Module, step, valid: Value):
+        self._m = m
+        self._step = step
+        self._chains = {"valid": [valid]}
+
+    def at(self, cycles: int):
+        """Return an object whose attributes are the fields, `cycles` after the block's input registers."""
+        return _Moment(self, cycles)
+
+    def field(self, name: str, cycles: int):
+        """Return one field, `cycles` after the block's input registers."""
+        if name not in self._chains:
+            self._chains[name] = [self._step[name]]
+        chain = self._chains[name]
+        while len(chain) < cycles + 2:
+            late = Signal.like(chain[-1], name=f"{name}_{len(chain) - 1}", reset_less=name != "valid")
+            self._m.d.sync += late.eq(chain[-1])
+            chain.append(late)
+        return chain[cycles + 1]
+
+
+class _Moment:
+    def __init__(self, control: _Control, cycles: int):
+        self._control = control
+        self._cycles = cycles
+
+    def __getattr__(self, name: str):
+        return self._control.field(name, self._cycles)

@@ -1,0 +1,64 @@
+"""The scalar engine: activations of tensors in SBUF and PSUM, a lane for each partition."""
+
+from functools import partial
+
+from amaranth import Cat, Const, Module, Signal
+from amaranth.lib import wiring
+
+from hdl.elementwise.frontend import Frontend, connect_engine, engine_ports
+from hdl.hierarchy import shared
+from hdl.scalar.block import ActivationBlock
+from spec.config import Config
+from spec.isa.legality import SCALAR_OPCODES
+
+__all__ = ["ScalarEngine"]
+
+BLOCK_LANES = 16
+"""Lanes of a block, the last one of an engine may have fewer: as many as simulate fastest."""
+
+
+class ScalarEngine(wiring.Component):
+    """Executes ACTIVATE, one element of every lane per cycle.
+
+    Arguments:
+        config: the machine's parameters.
+
+    Ports: see :func:`hdl.elementwise.frontend.engine_ports`.
+    """
+
+    LATENCY = ActivationBlock.LATENCY
+    """Cycles from a step to its result."""
+
+    def __init__(self, config: Config):
+        self.config = config
+        super().__init__(engine_ports(config))
+
+    def elaborate(self, platform):
+        m = Module()
+        lanes = self.config.partitions
+        m.submodules.frontend = frontend = Frontend(self.config, SCALAR_OPCODES, latency=self.LATENCY)
+        connect_engine(m, self, frontend)
+
+        words = []
+        for first in range(0, lanes, BLOCK_LANES):
+            width = min(BLOCK_LANES, lanes - first)
+            block = shared(m, f"block{first}", f"activation_block_{width}", partial(ActivationBlock, width), platform)
+            m.d.comb += [
+                block.valid.eq(frontend.lanes_valid),
+                block.step.eq(frontend.lanes_step),
+                block.a.eq(frontend.lanes_a[32 * first : 32 * (first + width)]),
+                block.first_lane.eq(first),
+            ]
+            words.append(block.words)
+
+        writes = frontend.lanes_valid & frontend.lanes_step.writes
+        for cycle in range(self.LATENCY):
+            late = Signal(name=f"writes{cycle}")
+            m.d.sync += late.eq(writes)
+            writes = late
+        m.d.comb += [
+            frontend.result_valid.eq(writes),
+            frontend.result.eq(Cat(*words)),
+            frontend.result_enable.eq(Const(-1, lanes)),
+        ]
+        return m

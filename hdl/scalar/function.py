@@ -1,0 +1,72 @@
+"""The activation functions: one datapath for all of them, whose tables make it one or the other.
+
+docs/activation.md defines every step, with the names that are used here.
+"""
+
+from amaranth import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.scalar.argument import Argument
+from hdl.scalar.number import Number
+from hdl.scalar.product import Product
+from hdl.scalar.result import Result
+from hdl.scalar.tables import FUNCTION_BITS, TableReader
+
+__all__ = ["FunctionUnit"]
+
+_SHARED = ("significand", "exponent", "index", "t", "reduced", "source", "factor", "scale", "exp2", "sign", "special")
+_READERS = {
+    "argument": ("control", "special", "window_high", "window_low"),
+    "product": ("c3_c2", "c1", "c0_exponent"),
+    "result": ("exp2_c2_c1", "exp2_c0"),
+}
+"""The tables that each part reads."""
+
+
+class FunctionUnit(wiring.Component):
+    """y = function(z), FP32, one per cycle: bit for bit what docs/activation.md defines, rounded once to nearest even.
+
+    Ports:
+        z: FP32 storage word.
+        function: its code in `spec.functions`.
+        alpha: the parameter, given `ALPHA_DELAY` cycles after z.
+        tables: a reader of :class:`hdl.scalar.tables.FunctionTables`.
+        y: FP32 storage word, a register, `LATENCY` cycles after z.
+    """
+
+    LATENCY = Argument.LATENCY + Product.LATENCY + Result.LATENCY
+    ALPHA_DELAY = Argument.LATENCY + Product.ALPHA_DELAY
+
+    z: In(32)
+    function: In(FUNCTION_BITS)
+    alpha: In(Number)
+    tables: Out(TableReader())
+    y: Out(32)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.argument = argument = Argument()
+        m.submodules.product = product = Product()
+        m.submodules.result = result = Result()
+        m.d.comb += [
+            argument.z.eq(self.z),
+            argument.function.eq(self.function),
+            *(getattr(product, name).eq(getattr(argument, name)) for name in _SHARED),
+            product.alpha.eq(self.alpha),
+            result.total.eq(product.total),
+            result.point.eq(product.point),
+            result.exp2.eq(product.late_exp2),
+            result.sign.eq(product.late_sign),
+            result.special.eq(product.late_special),
+            self.y.eq(result.out),
+        ]
+        parts = {"argument": argument, "product": product, "result": result}
+        for part, names in _READERS.items():
+            reader = parts[part].tables
+            for name in names:
+                m.d.comb += [
+                    getattr(self.tables, f"{name}_address").eq(getattr(reader, f"{name}_address")),
+                    getattr(reader, f"{name}_row").eq(getattr(self.tables, f"{name}_row")),
+                ]
+        return m

@@ -1,0 +1,166 @@
+"""The tables of the activation functions as read-only memories, one copy for all lanes of a block.
+
+A memory is at most 64 bits wide, the widest word that simulators handle at once: a segment is spread over three, which
+are read in the cycles in which its coefficients are needed, so that its number travels along and not they. On an FPGA a
+memory becomes as many block RAMs as its ports take, two lanes to one.
+"""
+
+from collections.abc import Sequence
+
+from amaranth import Module, unsigned
+from amaranth.lib import data, enum, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from spec import functions
+from spec.functions import layout
+from spec.functions.catalogue import FUNCTIONS
+
+__all__ = ["FUNCTION_BITS", "ControlRow", "Coordinate", "Factor", "FunctionTables", "Scale", "Source", "TableReader"]
+
+
+class Coordinate(enum.Enum, shape=unsigned(2)):
+    """Codes of `spec.functions.layout.Coordinate`; waveforms show the names."""
+
+    MANTISSA = layout.Coordinate.MANTISSA.value
+    LINEAR = layout.Coordinate.LINEAR.value
+    SIN = layout.Coordinate.SIN.value
+    COS = layout.Coordinate.COS.value
+
+
+class Source(enum.Enum, shape=unsigned(2)):
+    """Codes of `spec.functions.layout.Source`; waveforms show the names."""
+
+    TABLE = layout.Source.TABLE.value
+    Z = layout.Source.Z.value
+    ALPHA = layout.Source.ALPHA.value
+
+
+class Factor(enum.Enum, shape=unsigned(2)):
+    """Codes of `spec.functions.layout.Factor`; waveforms show the names."""
+
+    ONE = layout.Factor.ONE.value
+    Z = layout.Factor.Z.value
+    LOG = layout.Factor.LOG.value
+    REDUCED = layout.Factor.REDUCED.value
+
+
+class Scale(enum.Enum, shape=unsigned(2)):
+    """Codes of `spec.functions.layout.Scale`; waveforms show the names."""
+
+    NONE = layout.Scale.NONE.value
+    RECIPROCAL = layout.Scale.RECIPROCAL.value
+    ROOT = layout.Scale.ROOT.value
+    INVERSE_ROOT = layout.Scale.INVERSE_ROOT.value
+
+
+_TYPES = {"coordinate": Coordinate, "source": Source, "factor": Factor, "scale": Scale}
+
+ControlRow = data.StructLayout(
+    {name: _TYPES.get(name, unsigned(width)) for name, width in layout.CONTROL_FIELDS.items()}
+)
+"""A row of the control table, the fields of `CONTROL_FIELDS`."""
+
+FUNCTION_BITS = (len(FUNCTIONS) - 1).bit_length()
+"""Bits of a function's code, as far as there are functions."""
+
+_COEFFICIENTS = layout.COEFFICIENT_FIELDS
+_EXP2 = layout.EXP2_FIELDS
+_HALF_WINDOW = layout.WINDOW_BITS // 2
+
+_ADDRESS_BITS = {
+    "control": FUNCTION_BITS + 1 + layout.ROW_BITS,
+    "special": FUNCTION_BITS + 2,
+    "window_high": 7,
+    "window_low": 7,
+    "c3_c2": layout.CONTROL_FIELDS["base"],
+    "c1": layout.CONTROL_FIELDS["base"],
+    "c0_exponent": layout.CONTROL_FIELDS["base"],
+    "exp2_c2_c1": layout.EXP2_INDEX_BITS,
+    "exp2_c0": layout.EXP2_INDEX_BITS,
+}
+"""Address bits of each memory; control: function, sign and row; special: function, infinite and sign."""
+
+_WIDTHS = {
+    "control": sum(layout.CONTROL_FIELDS.values()),
+    "special": 5,
+    "window_high": _HALF_WINDOW,
+    "window_low": _HALF_WINDOW,
+    "c3_c2": _COEFFICIENTS["c3"] + _COEFFICIENTS["c2"],
+    "c1": _COEFFICIENTS["c1"],
+    "c0_exponent": _COEFFICIENTS["c0"] + _COEFFICIENTS["exponent"],
+    "exp2_c2_c1": _EXP2["c2"] + _EXP2["c1"],
+    "exp2_c0": _EXP2["c0"],
+}
+"""Bits of a row of each memory; of two numbers the first named is the lower."""
+
+
+class TableReader(wiring.Signature):
+    """One reader of every memory, seen from the reader: of each an address, and the row a cycle later."""
+
+    LATENCY = 1
+
+    def __init__(self):
+        addresses = {f"{name}_address": Out(bits) for name, bits in _ADDRESS_BITS.items()}
+        rows = {f"{name}_row": In(bits) for name, bits in _WIDTHS.items()}
+        super().__init__(addresses | rows)
+
+
+def _joined(*numbers: tuple[int, int]) -> int:
+    """Return numbers, each with its width, side by side, the first the lowest."""
+    word = place = 0
+    for value, width in numbers:
+        word |= (value & (1 << width) - 1) << place
+        place += width
+    return word
+
+
+def _contents() -> dict[str, Sequence[int]]:
+    tables = functions.load()
+    windows = [layout.window(exponent) for exponent in range(1 << _ADDRESS_BITS["window_low"])]
+    segments = [dict(zip(_COEFFICIENTS, segment, strict=True)) for segment in tables.segments]
+    exp2 = [dict(zip(_EXP2, segment, strict=True)) for segment in tables.exp2]
+
+    def fields(rows, widths, *names):
+        return [_joined(*((row[name], widths[name]) for name in names)) for row in rows]
+
+    return {
+        "control": [
+            _joined(*zip(row, layout.CONTROL_FIELDS.values(), strict=True)) for row in tables.control
+        ],
+        "special": [special | sign << 4 for function in FUNCTIONS.values() for special, sign in function.specials],
+        "window_high": [window >> _HALF_WINDOW for window in windows],
+        "window_low": [window & (1 << _HALF_WINDOW) - 1 for window in windows],
+        "c3_c2": fields(segments, _COEFFICIENTS, "c3", "c2"),
+        "c1": fields(segments, _COEFFICIENTS, "c1"),
+        "c0_exponent": fields(segments, _COEFFICIENTS, "c0", "exponent"),
+        "exp2_c2_c1": fields(exp2, _EXP2, "c2", "c1"),
+        "exp2_c0": fields(exp2, _EXP2, "c0"),
+    }  # fmt: skip
+
+
+class FunctionTables(wiring.Component):
+    """All tables of `spec.functions`, read by several lanes at once.
+
+    Arguments:
+        readers: how many.
+
+    Ports:
+        readers: a :class:`TableReader` for each; a row follows its address by `TableReader.LATENCY` cycles.
+    """
+
+    def __init__(self, readers: int):
+        super().__init__({"readers": In(TableReader()).array(readers)})
+
+    def elaborate(self, platform):
+        m = Module()
+        for name, rows in _contents().items():
+            memory = Memory(shape=unsigned(_WIDTHS[name]), depth=1 << _ADDRESS_BITS[name], init=rows)
+            m.submodules[name] = memory
+            for reader in self.readers:
+                port = memory.read_port()
+                m.d.comb += [
+                    port.addr.eq(getattr(reader, f"{name}_address")),
+                    getattr(reader, f"{name}_row").eq(port.data),
+                ]
+        return m

@@ -1,0 +1,193 @@
+# amaranth: UnusedElaboratable=no
+
+"""Activation lanes against golden, step by step: scalars, functions, running sums, casts."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from amaranth import Module
+from amaranth.lib import data
+
+from golden.arith import add_fp32, random_words, round_fp32, widen
+from golden.scalar import activation
+from hdl.elementwise.step import Phase, Step
+from hdl.scalar.block import ActivationBlock
+from spec.formats import FORMATS, FP32
+from spec.functions import FUNCTIONS
+from tb import stimulus
+from tb.player import Playable, play, player_design
+from tests.hdl.arith.units import faulty_wire
+from tests.hdl.scalar.activations import ALPHAS
+
+SEED = 20260404
+INSTRUCTIONS = {"verilator": 1_500, "icarus": 100}
+FORMAT_LIST = list(FORMATS.values())
+
+LANES, FIRST, OBSERVED = 3, 5, 2
+"""The block's lanes, the number of its first one in the engine, and which one of them is compared."""
+
+LANE = FIRST + OBSERVED
+
+FIELDS = ("phase", "first", "function", "alpha", "sum_continue", "stochastic", "pointer0", "scalar0", "pointer1",
+          "scalar1", "a_dtype", "dst_dtype", "seed", "stream", "index_partition", "partitions")  # fmt: skip
+"""Fields of a step that the lanes use, but for the index."""
+
+
+class PlayedLane(Playable):
+    """One lane of a block with step and element in one word; the other lanes get other elements."""
+
+    LAYOUT = data.StructLayout(
+        {name: Step.as_shape()[name].width for name in FIELDS} | {"index_low": 32, "index_high": 32, "a": 32}
+    )
+
+    def __init__(self):
+        super().__init__(self.LAYOUT, ActivationBlock.LATENCY)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.block = block = ActivationBlock(LANES)
+        step = data.View(Step, block.step)
+        m.d.comb += [step[name].eq(self.word[name]) for name in FIELDS]
+        m.d.comb += [
+            step.index[:32].eq(self.word.index_low),
+            step.index[32:].eq(self.word.index_high),
+            block.valid.eq(self.valid),
+            block.first_lane.eq(FIRST),
+            *(block.a.word_select(i, 32).eq(self.word.a ^ (i ^ OBSERVED)) for i in range(LANES)),
+            self.result.eq(block.words.word_select(OBSERVED, 32)),
+        ]
+        self.delay_valid(m)
+        return m
+
+
+@cache
+def design():
+    return player_design(PlayedLane())
+
+
+class Program:
+    """Steps of random instructions, and what golden makes of them.
+
+    Arguments:
+        rng: the generator.
+        count: instructions.
+
+    Attributes:
+        steps: a dictionary of fields for each step.
+        words: for each step the word that the lane puts out, None for the steps that load a scalar.
+    """
+
+    def __init__(self, rng, count):
+        self.rng = rng
+        self.steps, self.words = [], []
+        self._sum = np.float32(0)
+        for _ in range(count):
+            self._instruction()
+
+    def cases(self):
+        """Return the steps as :class:`PlayedLane` takes them."""
+        columns = {name: [step[name] for step in self.steps] for name in (*FIELDS, "a", "index")}
+        index = np.array(columns.pop("index"), np.uint64)
+        arrays = {name: np.array(values, np.uint32) for name, values in columns.items()}
+        low, high = index & np.uint64(0xFFFFFFFF), index >> np.uint64(32)
+        return arrays | {"index_low": low.astype(np.uint32), "index_high": high.astype(np.uint32)}
+
+    def wrong(self, words):
+        """Return the numbers of the steps that should have put out something else."""
+        assert len(words) == len(self.words)
+        return [step for step, word in enumerate(self.words) if word is not None and word != words[step]]
+
+    def _instruction(self):
+        rng = self.rng
+        name = rng.choice(list(FUNCTIONS))
+        a_format, dst_format, result_format = rng.choice(FORMAT_LIST, 3)
+        scalars = [self._element(FP32)[0], self._element(FP32)[0]]
+        loads = rng.integers(0, 2, 2)
+        word, index = (int(rng.integers(0, 1 << bits, dtype=np.uint64)) for bits in (32, 63))
+        common = {
+            "function": FUNCTIONS[name].code, "alpha": int(rng.choice(ALPHAS)), "sum_continue": int(rng.integers(2)),
+            "stochastic": 0, "first": 0, "pointer0": int(loads[0]), "pointer1": int(loads[1]), "scalar0": scalars[0],
+            "scalar1": scalars[1], "seed": word, "stream": word ^ 1, "index": index, "index_partition": word,
+            "partitions": int(rng.choice([LANE, LANE + 1, 1024])), "a_dtype": a_format.code,
+            "dst_dtype": dst_format.code, "a": word,
+        }  # fmt: skip
+        for number, phase in enumerate((Phase.LOAD_S0, Phase.LOAD_S1)):
+            if loads[number]:
+                fmt = rng.choice(FORMAT_LIST)
+                code, a = self._element(fmt)
+                scalars[number] = int(widen(np.array(code), fmt))
+                self._step(common, None, phase=phase.value, a_dtype=fmt.code, a=a)
+
+        stochastic = int(rng.integers(2))
+        for place in range(int(rng.integers(1, 6))):
+            code, a = self._element(a_format)
+            y = activation(name, widen(np.array(code), a_format), *scalars, common["alpha"])
+            if common["partitions"] > LANE:
+                if place == 0 and not common["sum_continue"]:
+                    self._sum = np.float32(0)
+                self._sum = add_fp32(self._sum, y.view(np.float32))
+            number = (index + LANE * (word - (word >> 31 << 32))) % (1 << 64)
+            if stochastic:
+                result = round_fp32(y, dst_format, "sr", random_words(word, word ^ 1, np.uint64(number)))
+            else:
+                result = round_fp32(y, dst_format)
+            self._step(
+                common,
+                result,
+                phase=Phase.ELEMENT.value,
+                first=int(place == 0),
+                stochastic=stochastic,
+                index=index,
+                a=a,
+            )
+            index += 1 << 40
+        result = round_fp32(self._sum.view(np.uint32), result_format)
+        self._step(common, result, phase=Phase.RESULT.value, first=1, dst_dtype=result_format.code)
+
+    def _step(self, common, word, **fields):
+        self.steps.append(common | fields)
+        self.words.append(None if word is None else int(word))
+
+    def _element(self, fmt):
+        """A code, and the same with anything above it."""
+        codes = stimulus.ordinary_codes if self.rng.random() < 0.9 else stimulus.random_codes
+        code = int(codes(self.rng, fmt, 1)[0])
+        return code, (code | int(self.rng.integers(0, 1 << 32)) << fmt.bits) & 0xFFFFFFFF
+
+
+def played(program, sim, mutate=None):
+    """What a lane makes of a program."""
+    chosen = design() if mutate is None else replace(design(), verilog=mutate(design().verilog))
+    words, unknown = play(chosen, PlayedLane.LAYOUT, program.cases(), sim=sim, bubbles=True)
+    assert all(program.words[step] is None for step in unknown)
+    return words
+
+
+@pytest.fixture
+def rng():
+    print(f"seed {SEED}")
+    return np.random.default_rng(SEED)
+
+
+def test_every_step_is_that_of_golden(rng, sim):
+    program = Program(rng, INSTRUCTIONS[sim])
+    results = [step for step in program.steps if step["phase"] == Phase.RESULT.value]
+    assert len(results) == INSTRUCTIONS[sim] and len({step["function"] for step in program.steps}) > 25
+    wrong = program.wrong(played(program, sim))
+    assert not wrong, f"{len(wrong)} of {len(program.words)} differ, first {program.steps[wrong[0]]}"
+
+
+@pytest.mark.parametrize(
+    ("wire", "expression"),
+    [
+        pytest.param("all_shows_sum", "1'h0", id="sum never shown"),
+        pytest.param("all_immediate0", "1'h1", id="loaded scale overwritten"),
+        pytest.param("all_restart", "1'h0", id="sum never restarted"),
+    ],
+)
+def test_broken_lane_is_noticed(rng, wire, expression):
+    program = Program(rng, 60)
+    wrong = program.wrong(played(program, "icarus", faulty_wire(wire, expression)))
+    assert 0 < len(wrong) < len(program.words)
