@@ -31,7 +31,10 @@ __all__ = [
     "dtype_option",
 ]
 
-TESTS = ("matmul", "mac", "round", "digits")
+TESTS = (
+    "matmul", "vector", "activation", "timing", "softmax", "layernorm", "rmsnorm", "gelu", "adamw", "topk", "sr",
+    "mac", "round", "digits",
+)  # fmt: skip
 """Names of the TESTs; each is the module of that name in this folder."""
 
 

@@ -19,6 +19,7 @@ from spec.isa import TENSOR_BITS
 from tb import simulation
 from tb.clock import PERIOD_NS, start_clock
 from tb.elaboration import engine_verilog
+from tb.images import memory_lines, read_words
 
 __all__ = ["COUNTERS", "PROGRAM_DEPTH", "Outcome", "design", "run_program"]
 
@@ -71,16 +72,6 @@ def design(config: Config) -> simulation.Design:
     )
 
 
-def _hex_lines(memory: np.ndarray, width: int) -> str:
-    """Return operand memory, uint8 [rows, bytes], as one hexadecimal word of `width` bytes per row for each address."""
-    rows, size = memory.shape
-    padded = np.zeros((rows, -(-size // width) * width), np.uint8)
-    padded[:, :size] = memory
-    # Row 0 is the least significant, and so is a row's first byte: reversed, the words read as they are printed.
-    words = padded.reshape(rows, -1, width).transpose(1, 0, 2).reshape(-1, rows * width)[:, ::-1]
-    return "\n".join(word.tobytes().hex() for word in words) + "\n"
-
-
 def run_program(
     built: simulation.Build,
     program: Program,
@@ -115,8 +106,8 @@ def run_program(
             f"{step.drains << TENSOR_BITS | step.instruction.encode():0{digits + 8}x}\n" for step in program.steps
         ),
         "drains": "".join(f"{d.moves:08x}{d.psum:04x}{d.words:04x}\n" for d in program.drains),
-        "stationary": _hex_lines(program.stationary, 16),
-        "moving": _hex_lines(program.moving, 4),
+        "stationary": memory_lines(program.stationary, 16),
+        "moving": memory_lines(program.moving, 4),
     }
     work = sum(getattr(step.instruction, "n", config.columns) + 64 for step in program.steps)
     limit = int((work + sum(d.words for d in program.drains)) * 3 * 256 / (256 - stall)) + 10 * TensorEngine.latency(
@@ -141,20 +132,11 @@ def run_program(
         if waves is not None:
             waves.parent.mkdir(parents=True, exist_ok=True)
             (directory / "waves.vcd").replace(waves)
-        outcome = Outcome(_read_words(results, config.columns), **json.loads(counters.read_text()))
+        outcome = Outcome(read_words(results, config.columns, "PSUM words"), **json.loads(counters.read_text()))
     expected = sum(d.words for d in program.drains)
     if len(outcome.words) != expected:
         raise simulation.SimulationFailed(f"the engine delivered {len(outcome.words)} PSUM words, not {expected}")
     return outcome
-
-
-def _read_words(path: Path, columns: int) -> np.ndarray:
-    """Return the PSUM words that the harness wrote, uint32 of shape [words, partitions]."""
-    text = path.read_bytes().decode()
-    if set(text) - set("0123456789abcdef\n"):
-        raise simulation.SimulationFailed("the engine delivered PSUM words with unknown bits")
-    words = np.frombuffer(bytes.fromhex(text), ">u4").reshape(-1, columns)
-    return words[:, ::-1].astype(np.uint32)
 
 
 @cocotb.test(timeout_time=int(os.environ.get(simulation.TIMEOUT_VARIABLE, 1_000_000)), timeout_unit="ns")

@@ -15,6 +15,9 @@ from pathlib import Path
 from vcd.gtkw import GTKWSave, make_translation_filter
 
 from hdl.arith.formats import FormatCode
+from hdl.elementwise import instruction as elementwise
+from hdl.elementwise.step import Phase
+from hdl.memory.port import Storage
 from hdl.tensor.engine import TensorEngine
 from hdl.tensor.instruction import Opcode
 from spec.config import LOAD_COLUMNS
@@ -23,7 +26,7 @@ from tb.doctor import MissingTool, require
 from tb.report import terminal
 from tb.simulation import SIM_BUILD
 
-__all__ = ["GROUPS", "Trace", "open_waves", "signals", "waveform", "write_save_file"]
+__all__ = ["ELEMENTWISE_GROUPS", "GROUPS", "Trace", "open_waves", "signals", "waveform", "write_save_file"]
 
 WINDOW = (1600, 1000)
 """Size of GTKWave's window in pixels."""
@@ -37,8 +40,11 @@ MARGIN = 80
 FRAME = 200
 """GTKWave's zoom is the negative logarithm, to base 2, of the time that so many pixels stand for."""
 
-ENUMS = (Opcode, FormatCode)
-"""Enumerations that are shown as words."""
+ENUMS: dict[str, tuple[type, ...]] = {
+    "tensor": (Opcode, FormatCode),
+    "elementwise": (elementwise.Opcode, elementwise.Op, Phase, FormatCode, Storage),
+}
+"""Enumerations that are shown as words, by harness."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,7 @@ class Trace:
     """A line of the waveform.
 
     Arguments:
-        signal: hierarchical name in the harness of `tb/tensor.v`.
+        signal: hierarchical name in the harness.
         alias: what it is called on the screen.
         format: "hex", "dec", "signed" or "bin", or one of `ENUMS`.
     """
@@ -107,7 +113,57 @@ GROUPS: dict[str, list[Trace]] = {
         for name in ("cycles", "busy", "columns", "macs", "loads", "wait_weights", "wait_operand", "wait_psum")
     ],
 }
-"""What is shown, from top to bottom."""
+"""What is shown of the tensor engine in the harness of `tb/tensor.v`, from top to bottom."""
+
+
+def _engine_groups(engine: str) -> dict[str, list[Trace]]:
+    """Return what is shown of the vector or the scalar engine in the harness of `tb/elementwise.v`."""
+    typed = {"opcode": elementwise.Opcode, "op0": elementwise.Op, "op1": elementwise.Op}
+    typed |= {f"{access}_dtype": FormatCode for access in ("dst", "a", "b")}
+    fields = ("opcode", "partitions", "count0", "count1", "op0", "op1", "dst_dtype", "a_dtype", "b_dtype", "overlap")
+    issue = f"{engine}.frontend.fetch.i__payload"
+    return {
+        f"{engine}: commands": [
+            Trace(f"{engine}_valid", "valid", "bin"),
+            Trace(f"{engine}_ready", "ready", "bin"),
+            *(Trace(f"{engine}.instructions__payload.{name}", name, typed.get(name, "dec")) for name in fields),
+            Trace(f"{engine}.error.valid", "error", "bin"),
+            Trace(f"{engine}.error.cause", "cause", "dec"),
+        ],
+        f"{engine}: steps": [
+            Trace(f"{engine}.frontend.fetch.i__valid", "step", "bin"),
+            Trace(f"{engine}.frontend.fetch.i__ready", "goes", "bin"),
+            Trace(f"{issue}.step.opcode", "opcode", elementwise.Opcode),
+            Trace(f"{issue}.step.phase", "phase", Phase),
+            Trace(f"{issue}.step.position", "position", "dec"),
+            Trace(f"{issue}.drain", "waits for writes", "bin"),
+            Trace(f"{engine}_sbuf_valid", "read SBUF", "bin"),
+            Trace(f"{engine}_sbuf_address", "SBUF address"),
+            Trace(f"{engine}_psum_valid", "read PSUM", "bin"),
+            Trace(f"{engine}_psum_address", "PSUM address"),
+            Trace(f"{engine}.frontend.lanes_valid", "to the lanes", "bin"),
+        ],
+        f"{engine}: results": [
+            Trace(f"{engine}.frontend.result_valid", "from the lanes", "bin"),
+            Trace(f"{engine}_write_valid", "write", "bin"),
+            Trace(f"{engine}.write__storage", "storage", Storage),
+            Trace(f"{engine}_write_address", "address"),
+            Trace(f"{engine}_write_enable", "partitions", "bin"),
+            Trace(f"{engine}_write_mask", "bytes", "bin"),
+            Trace(f"{engine}_write_data", "data"),
+            Trace(f"{engine}_retires", "instruction retired", "bin"),
+        ],
+        f"{engine}: counters": [
+            Trace(f"{engine}.counters.{name}", name.replace("_", " "), "dec")
+            for name in ("busy", "instructions", "elements", "wait_sbuf", "wait_psum", "wait_write")
+        ],
+    }
+
+
+ELEMENTWISE_GROUPS = {"run": [Trace("cycles", "cycles", "dec")]} | _engine_groups("vector") | _engine_groups("scalar")
+"""What is shown of the vector and the scalar engine, as far as they are there."""
+
+_GROUPS = {"tensor": GROUPS, "elementwise": ELEMENTWISE_GROUPS}
 
 
 def waveform(test: str, root: Path = SIM_BUILD) -> Path:
@@ -145,10 +201,11 @@ def _end(vcd: Path) -> int:
         return int(re.findall(rb"^#(\d+)", stream.read(), re.MULTILINE)[-1])
 
 
-def write_save_file(vcd: Path, top: str = "tensor") -> Path:
+def write_save_file(vcd: Path) -> Path:
     """Write `<name>.gtkw` beside the waveform `<name>.vcd`, and the words of each enumeration; return its path."""
     known = signals(vcd)
-    filters = dict(_filters(vcd))
+    top = next(top for top in _GROUPS if f"{top}.clk" in known)
+    filters = dict(_filters(vcd, top))
     path = vcd.with_suffix(".gtkw")
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     with unfinished.open("w") as stream:
@@ -161,7 +218,10 @@ def write_save_file(vcd: Path, top: str = "tensor") -> Path:
         save.sst_expanded(False)
         save.trace(known[f"{top}.clk"], "clk", datafmt="bin")
         save.trace(known[f"{top}.rst"], "rst", datafmt="bin")
-        for group, traces in GROUPS.items():
+        for group, traces in _GROUPS[top].items():
+            engine = group.partition(":")[0]
+            if engine != group and f"{top}.{engine}.clk" not in known:
+                continue
             with save.group(group):
                 for trace in traces:
                     signal = known[f"{top}.{trace.signal}"]
@@ -176,10 +236,11 @@ def write_save_file(vcd: Path, top: str = "tensor") -> Path:
     return path
 
 
-def _filters(vcd: Path) -> Iterator[tuple[type, str]]:
-    """Write a translation file for each enumeration, and yield the enumeration and the file's path."""
-    for enum in ENUMS:
-        path = vcd.with_name(f"{enum.__name__}.words")
+def _filters(vcd: Path, top: str) -> Iterator[tuple[type, str]]:
+    """Write a translation file for each enumeration of a harness, and yield the enumeration and the file's path."""
+    for enum in ENUMS[top]:
+        # Enumerations of different engines have the same name.
+        path = vcd.with_name(f"{enum.__name__}.words" if top == "tensor" else f"{top}_{enum.__name__}.words")
         width = enum.as_shape().width
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
         unfinished.write_text(make_translation_filter([(e.value, e.name) for e in enum], datafmt="hex", size=width))

@@ -1,0 +1,175 @@
+# amaranth: UnusedElaboratable=no
+
+"""Random programs of the vector engine, alone and beside the scalar engine: every byte of both memories is golden's."""
+
+import numpy as np
+import pytest
+
+from spec.formats import FORMATS
+from spec.isa import VECTOR_OPCODES, Opcode
+from tb import instructions as bench
+from tb import simulation
+from tb.bench import UsageError
+from tb.elementwise import design, run_program
+from tb.elementwise_programs import Choices, expected_memories, random_program
+from tb.simulation import SimulationFailed
+from tb.vector import BENCH
+from tests.conftest import require_icarus
+from tests.hdl.tensor.engines import faulty
+from tests.sim.instructions import IMAGE, SHARED, SMALLEST, both_engines, check, smallest
+
+VECTOR = tuple(sorted(VECTOR_OPCODES))
+
+
+@pytest.mark.parametrize("opcode", VECTOR, ids=lambda opcode: opcode.name.lower())
+def test_every_operation_is_golden(opcode):
+    program, *_ = check(both_engines(), SHARED, 40, Choices(opcodes=(opcode,)), stall=0, seed=int(opcode))
+    assert {instruction.opcode for instruction in program.instructions} == {opcode}
+
+
+@pytest.mark.parametrize("fmt", FORMATS.values(), ids=lambda fmt: fmt.name)
+def test_every_format_is_golden(fmt):
+    check(both_engines(), SHARED, 60, Choices(opcodes=VECTOR, formats=(fmt,)), stall=0, seed=100 + fmt.code)
+
+
+@pytest.mark.parametrize(("stall", "seed"), ((0, 1), (60, 2), (128, 3), (220, 4)))
+def test_programs_of_both_engines_are_golden_under_stalls(stall, seed):
+    """They share tensors, so that each waits for the other."""
+    program, outcome, _ = check(both_engines(), SHARED, 250, Choices(related=0.6), stall=stall, seed=seed)
+    waits = sum(record.vector > 0 for record in program.records), sum(record.scalar > 0 for record in program.records)
+    overlapping = sum(instruction.overlap for instruction in program.instructions)
+    print(f"{waits} instructions wait for the vector and the scalar engine, {overlapping} overlap")
+    assert min(waits) > 0
+    assert 0 < overlapping < 250
+    counted = [outcome.counters[engine] for engine in ("vector", "scalar")]
+    if stall:
+        assert all(counters["wait_sbuf"] > 0 and counters["wait_write"] > 0 for counters in counted)
+
+
+def test_partitions_to_the_last_byte_are_reached():
+    """With all of SBUF in use tensors lie at its end, too."""
+    program, *_ = check(both_engines(), SHARED, 200, Choices(related=0.8), stall=30, seed=11, size=192 * 1024)
+    assert program.sbuf.shape == (4, 192 * 1024)
+
+
+def test_stalls_change_the_cycles_and_no_bit():
+    program = random_program(np.random.default_rng(21), SHARED, 60, Choices(), bytes_per_partition=1 << 14)
+    results, cycles = set(), []
+    for stall, seed in ((0, 1), (60, 1), (200, 1), (200, 2)):
+        outcome = run_program(
+            both_engines(), program.records, program.sbuf, program.psum, SHARED, stall=stall, seed=seed
+        )
+        results.add(outcome.sbuf.tobytes() + outcome.psum.tobytes())
+        cycles.append(outcome.cycles)
+    print(f"{cycles} cycles")
+    assert len(results) == 1
+    assert cycles[0] < cycles[1] < cycles[2] and cycles[2] != cycles[3]
+
+
+def test_counters_count():
+    program, outcome, _ = check(both_engines(), SHARED, 40, Choices(opcodes=(Opcode.TENSOR_COPY,)), stall=0, seed=5)
+    counters = outcome.counters["vector"]
+    assert counters["instructions"] == 40
+    assert counters["elements"] == sum(int(np.prod(instruction.shape)) for instruction in program.instructions)
+    assert counters["wait_sbuf"] == counters["wait_psum"] == 0
+    assert counters["elements"] <= counters["busy"] <= outcome.cycles + 1
+    assert set(outcome.counters["scalar"].values()) == {0}
+
+
+def test_programs_on_icarus_are_golden():
+    require_icarus()
+    check(smallest(), SMALLEST, 40, Choices(opcodes=VECTOR), stall=60, seed=7, size=IMAGE)
+
+
+FAULTS = {
+    "partition 1 is never written": {
+        "ports": {"write__enable": "enable"},
+        "body": "wire [1:0] enable; assign write__enable = enable & 1;",
+    },
+    "whole words are written": {"ports": {"write__mask": ""}, "body": "assign write__mask = 4'hf;"},
+    "writes to PSUM go to SBUF": {"ports": {"write__storage": ""}, "body": "assign write__storage = 0;"},
+    "a result's last place is wrong once in 16": {
+        "ports": {"write__data": "data"},
+        "body": "wire [63:0] data; assign write__data = data ^ (data[7:4] == 4'h9);",
+    },
+    "SBUF is taken to be ready always": {"ports": {"sbuf__ready": "1'b1"}},
+    "writes are taken to be ready always": {"ports": {"write__ready": "1'b1"}},
+}  # fmt: skip
+"""Faults that leave wrong bytes, or writes where there is nothing."""
+
+SILENT = {
+    "retires nothing": {"ports": {"retired": ""}, "body": "assign retired = 0;"},
+    "takes no instruction": {"ports": {"instructions__ready": ""}, "body": "assign instructions__ready = 0;"},
+    "is always busy": {"ports": {"busy": ""}, "body": "assign busy = 1;"},
+}
+"""Faults after which nothing comes, or no end."""
+
+
+def _broken(shell):
+    """Run a program on an engine in a shell that breaks it; return the bytes that differ from golden."""
+    require_icarus()
+    choices = Choices(opcodes=VECTOR, slow=False)
+    program = random_program(np.random.default_rng(3), SMALLEST, 25, choices, bytes_per_partition=IMAGE)
+    expected = expected_memories(program.instructions, program.sbuf, program.psum, SMALLEST)
+    built = simulation.build(faulty(design(SMALLEST, ("vector",)), "vector_engine", **shell), "icarus")
+    outcome = run_program(built, program.records, program.sbuf, program.psum, SMALLEST, stall=100, seed=3)
+    return bench.Differences(program, outcome, expected, SMALLEST)
+
+
+def test_sound_engine_in_a_shell_passes():
+    """Else the faults below would prove nothing."""
+    assert not _broken({"ports": {"busy": "busy"}}).places
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_wrong_bytes_are_noticed(fault):
+    differences = _broken(FAULTS[fault])
+    print(f"{len(differences.places)} of {differences.compared} bytes differ, the first: {differences.lines()[0]}")
+    assert 0 < len(differences.places) < differences.compared
+
+
+@pytest.mark.parametrize("fault", SILENT)
+def test_silent_engine_is_reported_and_nothing_hangs(fault):
+    with pytest.raises(SimulationFailed, match="did not finish"):
+        _broken(SILENT[fault])
+
+
+# The bench
+
+
+def test_bench_reports_what_it_compared(monkeypatch, capsys):
+    monkeypatch.setattr(bench, "design", lambda config, engines: bench_design(config))
+    report = BENCH.run(BENCH.settings(["COUNT=10", "OP=tensor_tensor", "DTYPE=bf16", "SEED=3", "N=6"]))
+    assert report.problems == []
+    assert report.exit_status == 0
+    assert report.compared == 4 * (192 + 16) * 1024
+    assert report.extra["changed"] > 0
+    assert report.extra["instructions"] == {"tensor_tensor": 10}
+    assert report.cycles >= report.ideal_cycles > 0
+
+
+def bench_design(config):
+    """Return the design that all tests share, in the place of one with the bench's engine alone."""
+    return design(config)
+
+
+def test_bench_prints_what_differs_and_fails(monkeypatch, capsys):
+    right = bench.expected_memories
+
+    def wrong(instructions, sbuf, psum, config):
+        memories = right(instructions, sbuf, psum, config)
+        memories[0][2, 3] ^= 1
+        return memories
+
+    monkeypatch.setattr(bench, "design", lambda config, engines: bench_design(config))
+    monkeypatch.setattr(bench, "expected_memories", wrong)
+    report = BENCH.run(BENCH.settings(["COUNT=3", "OP=iota"]))
+    assert report.exit_status == 1
+    assert report.mismatches == 1
+    assert "SBUF partition 2 byte 3: word " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("assignment", ("N=0", "OP=add", "DTYPE=fp64", "COUNT=0", "STALL=241"))
+def test_what_the_bench_cannot_do_is_refused(assignment):
+    with pytest.raises(UsageError, match=f"{assignment.partition('=')[0]} must be"):
+        BENCH.settings([assignment])
