@@ -35,7 +35,7 @@ PROGRAM_DEPTH = 1 << 16
 """Instructions that a program of one engine may have."""
 
 COUNTERS = ("busy", "instructions", "elements", "wait_sbuf", "wait_psum", "wait_write")
-"""Counters of an engine, from the lowest of their structure up; see :class:`hdl.elementwise.engine.Counters`."""
+"""Counters of an engine, from the lowest of their structure up; see :class:`hdl.elementwise.frontend.Counters`."""
 
 COUNTER_BITS = 48
 

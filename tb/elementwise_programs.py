@@ -24,6 +24,7 @@ from spec.isa.alu import BITWISE, COMPARISONS, FLOAT_ONLY, REDUCTIONS, SLOW
 from spec.isa.elementwise import ELEMENTWISE_FIELDS, encode_fields
 from spec.isa.legality import (
     OUTPUTS,
+    STOCHASTIC,
     VALUES8,
     counts_of,
     is_integer,
@@ -37,15 +38,6 @@ from tb.elementwise import Record
 __all__ = ["Choices", "Program", "expected_memories", "random_program", "record_of"]
 
 INTEGERS = tuple(fmt for fmt in FORMATS.values() if not fmt.is_float)
-
-STOCHASTIC = frozenset(
-    {
-        Opcode.TENSOR_COPY, Opcode.MEMSET, Opcode.TENSOR_TENSOR, Opcode.TENSOR_SCALAR, Opcode.SCALAR_TENSOR_TENSOR,
-        Opcode.TENSOR_SCALAR_REDUCE, Opcode.TENSOR_REDUCE, Opcode.TENSOR_TENSOR_SCAN, Opcode.RECIPROCAL, Opcode.SELECT,
-        Opcode.DROPOUT, Opcode.ACTIVATE,
-    }
-)  # fmt: skip
-"""Opcodes of which some instructions may round stochastically."""
 
 WILD = (0.0, 0.02, 0.1, 1.0)
 """Shares of elements that are special or have any bit pattern, of which an operand has one."""

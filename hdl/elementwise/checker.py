@@ -130,7 +130,7 @@ class Checker(wiring.Component):
             Rule.ARITHMETIC: self._arithmetic(m, instruction, job),
             Rule.DESTINATION: (opcode_in(instruction, {isa.Opcode.FIND_INDEX8}) & named[0].code.matches(*_FLOATS))
             | (opcode_in(instruction, {isa.Opcode.TRANSPOSE}) & (named[0].code != named[1].code)),
-            Rule.ROUNDING: instruction.stochastic & (~opcode_in(instruction, legality._STOCHASTIC) | job.integer),
+            Rule.ROUNDING: instruction.stochastic & (~opcode_in(instruction, legality.STOCHASTIC) | job.integer),
             Rule.SHAPE: self._shape(m, instruction),
             Rule.PARTITIONS: self._partitions(m, instruction, named),
             Rule.PORTS: used(instruction, "b")
@@ -197,7 +197,7 @@ class Checker(wiring.Component):
             code = instruction[name].as_value()
             allowed = Signal(name=f"{name}_allowed")
             m.d.comb += allowed.eq(code.matches(*(int(op) for op in AluOp)))
-            for (opcode, operand), operations in legality._OPERATIONS.items():
+            for (opcode, operand), operations in legality.OPERATIONS.items():
                 if operand == name:
                     with m.If(opcode_in(instruction, {opcode})):
                         m.d.comb += allowed.eq(code.matches(*(int(op) for op in sorted(operations))))

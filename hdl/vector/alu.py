@@ -10,41 +10,13 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.arith.add import Fp32Adder
 from hdl.arith.multiply import Fp32Multiplier
+from hdl.elementwise.instruction import Op
 from spec.formats import FP32
-from spec.isa.alu import AluOp
 
-__all__ = ["Alu", "Op"]
+__all__ = ["Alu"]
 
 _ONE = FP32.bias << FP32.mantissa_bits
 _BELOW_SIGN = (1 << 31) - 1
-
-
-class Op(enum.Enum, shape=unsigned(5)):
-    """Operations of `spec.isa.alu`; waveforms show the names."""
-
-    BYPASS = AluOp.BYPASS.value
-    ADD = AluOp.ADD.value
-    SUBTRACT = AluOp.SUBTRACT.value
-    MULTIPLY = AluOp.MULTIPLY.value
-    MAX = AluOp.MAX.value
-    MIN = AluOp.MIN.value
-    ABSOLUTE_MAX = AluOp.ABSOLUTE_MAX.value
-    DIVIDE = AluOp.DIVIDE.value
-    POWER = AluOp.POWER.value
-    IS_EQUAL = AluOp.IS_EQUAL.value
-    NOT_EQUAL = AluOp.NOT_EQUAL.value
-    IS_GT = AluOp.IS_GT.value
-    IS_GE = AluOp.IS_GE.value
-    IS_LT = AluOp.IS_LT.value
-    IS_LE = AluOp.IS_LE.value
-    LOGICAL_AND = AluOp.LOGICAL_AND.value
-    LOGICAL_OR = AluOp.LOGICAL_OR.value
-    LOGICAL_XOR = AluOp.LOGICAL_XOR.value
-    BITWISE_AND = AluOp.BITWISE_AND.value
-    BITWISE_OR = AluOp.BITWISE_OR.value
-    BITWISE_XOR = AluOp.BITWISE_XOR.value
-    LOGICAL_SHIFT_LEFT = AluOp.LOGICAL_SHIFT_LEFT.value
-    LOGICAL_SHIFT_RIGHT = AluOp.LOGICAL_SHIFT_RIGHT.value
 
 
 class _Source(enum.Enum, shape=unsigned(2)):

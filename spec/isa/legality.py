@@ -17,8 +17,13 @@ from spec.isa.elementwise import Elementwise, Opcode, unpack
 
 __all__ = [
     "BLOCK",
+    "FUNCTION_COUNT",
+    "OPERATIONS",
     "OUTPUTS",
     "SCALAR_OPCODES",
+    "SEARCH_ELEMENTS",
+    "STATS_ELEMENTS",
+    "STOCHASTIC",
     "VALUES8",
     "VECTOR_OPCODES",
     "Rule",
@@ -107,20 +112,21 @@ VECTOR_OPCODES = frozenset(_USES) - SCALAR_OPCODES
 
 _NEVER_INTEGER = frozenset({_O.BN_STATS, _O.BN_AGGR, _O.RECIPROCAL, _O.ACTIVATE, _O.TRANSPOSE})
 
-_STOCHASTIC = frozenset(
+STOCHASTIC = frozenset(
     {
         _O.TENSOR_COPY, _O.MEMSET, _O.TENSOR_TENSOR, _O.TENSOR_SCALAR, _O.SCALAR_TENSOR_TENSOR,
         _O.TENSOR_SCALAR_REDUCE, _O.TENSOR_REDUCE, _O.TENSOR_TENSOR_SCAN, _O.RECIPROCAL, _O.SELECT, _O.DROPOUT,
         _O.ACTIVATE,
     }
 )  # fmt: skip
+"""Opcodes whose results may be rounded stochastically."""
 
 OUTPUTS: dict[Opcode, int] = {_O.BN_STATS: 6, _O.BN_AGGR: 2, _O.MAX8: VALUES8, _O.FIND_INDEX8: VALUES8}
 """Elements of dst, along dimension 0, of opcodes that do not write element by element."""
 
 _ALL = frozenset(AluOp)
 _FAST = _ALL - SLOW
-_OPERATIONS: dict[tuple[Opcode, str], frozenset[AluOp]] = {
+OPERATIONS: dict[tuple[Opcode, str], frozenset[AluOp]] = {
     (_O.TENSOR_SCALAR_REDUCE, "op1"): REDUCTIONS,
     (_O.TENSOR_REDUCE, "op0"): REDUCTIONS,
     (_O.TENSOR_TENSOR_SCAN, "op0"): _FAST,
@@ -233,7 +239,7 @@ def _format(values: dict[str, int], config: Config) -> Iterator[str]:
 def _operation(values: dict[str, int], config: Config) -> Iterator[str]:
     opcode = Opcode(values["opcode"])
     for name in sorted(uses(values) & {"op0", "op1"}):
-        allowed = _OPERATIONS.get((opcode, name), _ALL)
+        allowed = OPERATIONS.get((opcode, name), _ALL)
         if values[name] not in allowed:
             yield f"{name} must be one of {', '.join(o.name for o in sorted(allowed))}, not {_named(values[name])}"
     if opcode == Opcode.ACTIVATE and values["function"] >= FUNCTION_COUNT:
@@ -259,7 +265,7 @@ def _destination(values: dict[str, int], config: Config) -> Iterator[str]:
 
 
 def _rounding(values: dict[str, int], config: Config) -> Iterator[str]:
-    if values["stochastic"] and (values["opcode"] not in _STOCHASTIC or is_integer(values)):
+    if values["stochastic"] and (values["opcode"] not in STOCHASTIC or is_integer(values)):
         yield "rounding must be to nearest even for integers and where dst is not a result a place, not stochastic"
 
 

@@ -127,7 +127,7 @@ def test_scalar_verdicts_are_those_of_the_specification(rng):
         ("STATS_ELEMENTS", legality.STATS_ELEMENTS + 1),
         ("FUNCTION_COUNT", legality.FUNCTION_COUNT + 1),
         ("OUTPUTS", {}),
-        ("_OPERATIONS", {}),
+        ("OPERATIONS", {}),
     ],
 )
 def test_a_checker_with_another_rule_is_noticed(name, value, rng, monkeypatch):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from golden.vector import alu
-from hdl.vector.alu import Alu, Op
+from hdl.elementwise.instruction import Op
+from hdl.vector.alu import Alu
 from spec.formats import FP32
 from spec.isa.alu import SLOW, AluOp
 from tb.alu_cases import alu_cases
