@@ -22,6 +22,9 @@ from rich.table import Table
 from hdl import verilog
 from hdl.arith.mac import Mac
 from hdl.arith.operand import Operand
+from hdl.scalar.lane import ActivationLane
+from hdl.scalar.tables import FunctionTables
+from hdl.vector.lane import VectorLane
 from tb.report import progress
 
 __all__ = ["UNITS", "Area", "measure", "measure_all", "table"]
@@ -59,6 +62,9 @@ class _ProcessingElement(wiring.Component):
 UNITS: dict[str, Callable[[], wiring.Component]] = {
     "processing element, mac_latency 1": lambda: _ProcessingElement(1),
     "processing element, mac_latency 4": lambda: _ProcessingElement(4),
+    "vector lane": VectorLane,
+    "activation lane, tables aside": ActivationLane,
+    "tables of two activation lanes": lambda: FunctionTables(2),
 }
 """What is measured, by the name that the table shows."""
 

@@ -37,8 +37,8 @@ WAKE = r"""  // Wakes blocks whose inputs never change, once all of them wait: h
   /* verilator lint_on INITIALDLY */"""
 
 
-_CONSTANT = re.compile(r"^  always @\*\n    (\S+ ?(?:\[[\d:]+\])?) = (\d+'[bh][\da-f]+);$", re.MULTILINE)
-"""A block that drives part of a signal with a constant."""
+_BARE = re.compile(r"^  always @\*\n    (\S.*;)$", re.MULTILINE)
+"""A block of one statement."""
 
 
 def convert(component: wiring.Component, name: str, platform) -> str:
@@ -102,8 +102,8 @@ def _sign(operand: str, widths: dict[str, int]) -> str:
 
 
 def _awaken(module: str) -> str:
-    """Return a module's Verilog with the blocks that read nothing woken as well, which Yosys forgets."""
-    text = _CONSTANT.sub(r"  always @* begin\n    if (\\$wake ) begin end\n    \1 = \2;\n  end", module)
+    """Return a module's Verilog in which blocks of one statement are woken too, which Yosys forgets."""
+    text = _BARE.sub(r"  always @* begin\n    if (\\$wake ) begin end\n    \1\n  end", module)
     if text == module or r"reg \$wake ;" in module:
         return text
     head, block, rest = text.partition("  always @*")

@@ -192,7 +192,8 @@ def _n(elements: int) -> int:
     return elements
 
 
-_NO_MINIMUM = f"no minimum of {_II}: the checker takes an instruction in {Checker.INTERVAL} cycles"
+_MINIMUM = f"the checker takes an instruction in {Checker.INTERVAL} cycles"
+_NO_MINIMUM = f"no minimum of {_II}: {_MINIMUM}"
 _TWO_READS = "two words from one SBUF port; " + _NO_MINIMUM
 _UNIT = f"one division in {Fp32Divider.INTERVAL} cycles a lane, and the lanes are empty before and after"
 _POWER = f"one power in {Fp32Power.INTERVAL} cycles a lane, and the lanes are empty before and after"
@@ -221,7 +222,8 @@ CASES: tuple[Case, ...] = (
         s1=_POINTER,
     ),
     _case(
-        "scalar_tensor_tensor", _O.SCALAR_TENSOR_TENSOR, "2N", lambda n: 2 * n, "", op0=AluOp.MULTIPLY, op1=AluOp.ADD
+        "scalar_tensor_tensor", _O.SCALAR_TENSOR_TENSOR, "2N", lambda n: 2 * n, _MINIMUM, op0=AluOp.MULTIPLY,
+        op1=AluOp.ADD,
     ),
     _case(
         "scalar_tensor_tensor, one from PSUM", _O.SCALAR_TENSOR_TENSOR, "", None, "a port for each source",
@@ -231,7 +233,7 @@ CASES: tuple[Case, ...] = (
         "tensor_scalar_reduce", _O.TENSOR_SCALAR_REDUCE, f"max({_II}, N) + {_II}", lambda n: max(_II, n) + _II,
         "the result leaves in one cycle", op0=AluOp.MULTIPLY, op1=AluOp.ADD,
     ),
-    _case("tensor_reduce", _O.TENSOR_REDUCE, "N", _n, "", op0=AluOp.ADD, axes=1),
+    _case("tensor_reduce", _O.TENSOR_REDUCE, "N", _n, _MINIMUM, op0=AluOp.ADD, axes=1),
     _case(
         "tensor_tensor_scan", _O.TENSOR_TENSOR_SCAN, f"max({_II}, 2N)", _at_least(lambda n: 2 * n), _TWO_READS,
         op0=AluOp.MULTIPLY, op1=AluOp.ADD,
@@ -242,7 +244,7 @@ CASES: tuple[Case, ...] = (
         "a triple takes three steps of the divider", multiple=3,
     ),
     _case("reciprocal", _O.RECIPROCAL, f"max({_II}, 8N)", _at_least(lambda n: 8 * n), _UNIT),
-    _case("select", _O.SELECT, "2N", lambda n: 2 * n, ""),
+    _case("select", _O.SELECT, "2N", lambda n: 2 * n, _MINIMUM),
     _case("select, one from PSUM", _O.SELECT, _M, _at_least(_n), _NO_MINIMUM, b=_tensor(_B, psum=True)),
     _case("affine_select", _O.AFFINE_SELECT, "150 + N", lambda n: 150 + n, _GPSIMD, op0=AluOp.IS_GT),
     _case("iota", _O.IOTA, "150 + N", lambda n: 150 + n, _GPSIMD, dst=_tensor(_DST, fmt=INT32)),

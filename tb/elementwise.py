@@ -113,6 +113,7 @@ def design(config: Config, engines: tuple[str, ...] = ENGINES) -> simulation.Des
         "elementwise",
         f"{head}{_TEMPLATE.read_text()}\n{text}",
         hier_blocks=tuple(name for name in modules if "_block_" in name),
+        kept=tuple(name for name in modules if name in ("vector_lane", "activation_lane")),
         public=("done", "timeout", "stray", "cycles", *(f"{e}_{port}" for e in ENGINES for port in _PORTS)),
         clock="clk",
     )

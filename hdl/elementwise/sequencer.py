@@ -60,7 +60,7 @@ class Sequencer(wiring.Component):
         job = Signal(Job, reset_less=True)
         phase, number = Signal(Phase), Signal.like(job.results)
         fresh = Signal()  # no step of this job has gone
-        after_slow = Signal()  # the job before was slow
+        begun, after_slow = Signal(), Signal()  # there was a job before; it was slow
         go, final, results_next, load = Signal(), Signal(), Signal(), Signal()
         following = Signal(Phase)  # the phase after the last load
         m.d.comb += [
@@ -102,7 +102,8 @@ class Sequencer(wiring.Component):
                 job.eq(new),
                 self.o.valid.eq(1),
                 fresh.eq(1),
-                after_slow.eq(job.slow),
+                after_slow.eq(job.slow & begun),
+                begun.eq(1),
                 number.eq(0),
                 phase.eq(Mux(new.values, Phase.LOAD_VALUE, Phase.ELEMENT)),
             ]
