@@ -34,7 +34,7 @@ def _run(settings: Settings) -> Report:
         pace = options.rate / (1 - options.beta1**step)
         exact = (1 - options.rate * options.decay) * exact - pace * first / root
     used = {"M": settings.m, "N": settings.n, "DTYPE": settings.dtype, "STEPS": settings.steps, "ROUND": settings.round}
-    results = {"parameters": (p, exact), "first moment": (m, first), "second moment": (v, second)}
+    results = {"parameters": (p, exact), "first_moment": (m, first), "second_moment": (v, second)}
     return bench.run("adamw", settings, used, results)[0]
 
 

@@ -1,8 +1,7 @@
 """Runs a kernel of element-wise instructions on both engines: every byte against golden, results against float64."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
@@ -15,8 +14,10 @@ from spec.formats import FP32, Format
 from spec.isa import Storage
 from tb import simulation
 from tb.bench import DEPTH, SEED, SIM, WAVES, Option, Settings, configuration_options
+from tb.costs import step_cycles
 from tb.elementwise import ENGINES, design, run_program
-from tb.elementwise_programs import expected_memories, record_of
+from tb.elementwise_programs import Program, expected_memories, record_of
+from tb.instructions import Differences
 from tb.report import Report, progress
 from tb.waves import waveform, write_save_file
 
@@ -103,49 +104,52 @@ class Workbench:
             used: further settings for the report, by name.
             references: by a name for people, a result and what it would be in float64.
         """
-        config, waves = self.config, bool(settings.waves)
+        config, waves = self.config, waveform(test) if settings.waves else None
+        records = [record_of(entry, config) for entry in self.program.entries]
         sbuf, psum = self.memories()
         instructions = [entry.instruction for entry in self.program.entries]
-        with progress(f"golden: {len(instructions):,} instructions"):
-            expected = expected_memories(instructions, sbuf, psum, config)
-        with progress(f"{settings.sim}: building {config.partitions} lanes"):
-            built = simulation.build(design(config), settings.sim, waves=waves)
-        shape = "x".join(str(used[name]) for name in ("M", "N") if name in used)
-        parts = (settings.preset, str(used.get("DTYPE", "")), shape, settings.sim)
-        label = "-".join(part for part in parts if part)
-        waves_path = waveform(test, label) if waves else None
-        records = [record_of(entry, config) for entry in self.program.entries]
+        program = Program(instructions=instructions, records=records, sbuf=sbuf, psum=psum)
+        with progress(f"golden: {len(records):,} instructions"):
+            expected = expected_memories(program.instructions, program.sbuf, program.psum, config)
+        built = simulation.build(design(config), settings.sim, waves=waves is not None)
         with progress(f"{settings.sim}: running {len(records):,} instructions"):
             outcome = run_program(
-                built, records, sbuf, psum, config, stall=settings.stall, seed=settings.seed, waves=waves_path,
-                waves_levels=settings.depth,
+                built, records, program.sbuf, program.psum, config, stall=settings.stall, seed=settings.seed,
+                waves=waves, waves_levels=settings.depth,
             )  # fmt: skip
-        if waves_path is not None:
-            write_save_file(waves_path)
-        got = outcome.sbuf, outcome.psum
-        extra: dict[str, object] = {
-            "instructions": {engine: outcome.retired[engine] for engine in ENGINES},
-            "busy": {engine: outcome.counters[engine]["busy"] for engine in ENGINES},
-            "elements": {engine: outcome.counters[engine]["elements"] for engine in ENGINES},
-            "lanes": config.partitions,
+        differences = Differences(program, outcome, expected, config)
+        for line in differences.lines():
+            print(line)
+        steps = {engine: 0 for engine in ENGINES}
+        for entry in self.program.entries:
+            steps[entry.engine] += step_cycles(entry.instruction, config)
+        errors = {
+            f"error_of_{name}": error_figures(decode(rows.read(outcome.sbuf), rows.tiles[0].format), reference)
+            for name, (rows, reference) in references.items()
         }
-        for name, (rows, reference) in references.items():
-            extra[f"error of {name}"] = error_figures(decode(rows.read(outcome.sbuf), rows.tiles[0].format), reference)
-        if waves_path is not None:
-            extra["waveform"] = str(
-                waves_path.relative_to(Path.cwd()) if waves_path.is_relative_to(Path.cwd()) else waves_path
-            )
-        options = {
-            name: getattr(settings, name.lower()) for name in ("PRESET", "SEED", "STALL", "SIM", "WAVES", "DEPTH")
-        }
+        shape = "x".join(str(used[name]) for name in ("M", "N") if name in used)
+        parts = (settings.preset, f"{config.rows}x{config.columns}", used.get("DTYPE"), shape, settings.sim)
         report = Report(
             test=test,
-            label=label,
-            settings={**used, **options},
-            compared=sum(memory.size for memory in got),
-            mismatches=sum(int((a != b).sum()) for a, b in zip(got, expected, strict=True)),
+            label="-".join(str(part) for part in parts if part),
+            settings={**settings.values, **used},
+            compared=differences.compared,
+            mismatches=len(differences.places),
             cycles=outcome.cycles,
-            extra=extra,
+            ideal_cycles=max(steps.values()),
+            extra={
+                "config": asdict(config),
+                "instructions": dict(outcome.retired),
+                "busy": {engine: outcome.counters[engine]["busy"] for engine in ENGINES},
+                "elements": {engine: outcome.counters[engine]["elements"] for engine in ENGINES},
+                **errors,
+                **({"waveform": str(write_save_file(waves))} if waves else {}),
+            },
+            failures=tuple(
+                f"the {engine} engine refused instruction {error[1]}, rule {error[0]}"
+                for engine, error in outcome.errors.items()
+                if error
+            ),
         )
         return report, outcome.sbuf
 

@@ -121,7 +121,7 @@ def _engine_groups(engine: str) -> dict[str, list[Trace]]:
     typed = {"opcode": elementwise.Opcode, "op0": elementwise.Op, "op1": elementwise.Op}
     typed |= {f"{access}_dtype": FormatCode for access in ("dst", "a", "b")}
     fields = ("opcode", "partitions", "count0", "count1", "op0", "op1", "dst_dtype", "a_dtype", "b_dtype", "overlap")
-    issue = f"{engine}.frontend.fetch.i__payload"
+    step = f"{engine}.lanes_step"
     return {
         f"{engine}: commands": [
             Trace(f"{engine}_valid", "valid", "bin"),
@@ -131,20 +131,17 @@ def _engine_groups(engine: str) -> dict[str, list[Trace]]:
             Trace(f"{engine}.error.cause", "cause", "dec"),
         ],
         f"{engine}: steps": [
-            Trace(f"{engine}.frontend.fetch.i__valid", "step", "bin"),
-            Trace(f"{engine}.frontend.fetch.i__ready", "goes", "bin"),
-            Trace(f"{issue}.step.opcode", "opcode", elementwise.Opcode),
-            Trace(f"{issue}.step.phase", "phase", Phase),
-            Trace(f"{issue}.step.position", "position", "dec"),
-            Trace(f"{issue}.drain", "waits for writes", "bin"),
             Trace(f"{engine}_sbuf_valid", "read SBUF", "bin"),
             Trace(f"{engine}_sbuf_address", "SBUF address"),
             Trace(f"{engine}_psum_valid", "read PSUM", "bin"),
             Trace(f"{engine}_psum_address", "PSUM address"),
-            Trace(f"{engine}.frontend.lanes_valid", "to the lanes", "bin"),
+            Trace(f"{engine}.lanes_valid", "to the lanes", "bin"),
+            Trace(f"{step}.opcode", "opcode", elementwise.Opcode),
+            Trace(f"{step}.phase", "phase", Phase),
+            Trace(f"{step}.position", "position", "dec"),
         ],
         f"{engine}: results": [
-            Trace(f"{engine}.frontend.result_valid", "from the lanes", "bin"),
+            Trace(f"{engine}.result_valid", "from the lanes", "bin"),
             Trace(f"{engine}_write_valid", "write", "bin"),
             Trace(f"{engine}.write__storage", "storage", Storage),
             Trace(f"{engine}_write_address", "address"),

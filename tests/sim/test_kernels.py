@@ -35,7 +35,7 @@ def run(name: str, **settings):
 
 def error(report, name: str = "y") -> float:
     """Return the largest error of a result, relative to the largest result."""
-    return float(report.extra[f"error of {name}"]["max over largest result"])
+    return float(report.extra[f"error_of_{name}"]["max over largest result"])
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape)))

@@ -9,7 +9,7 @@ from spec.formats import FORMATS
 from spec.isa import VECTOR_OPCODES, Opcode
 from tb import instructions as bench
 from tb import simulation
-from tb.bench import UsageError
+from tb.bench import UsageError, bench_named
 from tb.elementwise import design, run_program
 from tb.elementwise_programs import Choices, expected_memories, random_program
 from tb.simulation import SimulationFailed
@@ -140,6 +140,24 @@ def test_silent_engine_is_reported_and_nothing_hangs(fault):
 
 
 # The bench
+
+
+@pytest.mark.parametrize("engine", ("vector", "activation"))
+def test_waveform_shows_opcodes_and_phases_as_words(engine, monkeypatch, tmp_path):
+    require_icarus()
+    monkeypatch.setattr(bench, "waveform", lambda test: tmp_path / f"{test}.vcd")
+    assignments = ["WAVES=1", "COUNT=2", "N=4", "SIM=icarus", "ROWS=2", "COLUMNS=2"]
+    settings = bench_named(engine).settings(assignments)
+    opcodes = [Opcode.TENSOR_COPY] if engine == "vector" else [Opcode.ACTIVATE]
+    report, *_ = bench.run_instructions(engine, "all", settings, opcodes)
+    assert report.problems == []
+    text = (tmp_path / f"{engine}.gtkw").read_text()
+    name = "vector" if engine == "vector" else "scalar"
+    assert all(f"-{name}: {group}\n" in text for group in ("commands", "steps", "results", "counters"))
+    words = tmp_path / "elementwise_Phase.words"
+    assert str(words) in text
+    assert "LOAD_S0" in words.read_text()
+    assert opcodes[0].name in (tmp_path / "elementwise_Opcode.words").read_text()
 
 
 def test_bench_reports_what_it_compared(monkeypatch, capsys):
