@@ -42,7 +42,7 @@ lint: $(READY) ## check style and layout
 format: $(READY) ## lay the code out and sort imports
 	@$(BIN)/ruff check --quiet --fix . ; $(BIN)/ruff format .
 
-bench: $(READY) ## measure build times, speed and utilisation
+bench: $(READY) ## measure build times, speed, utilisation and area
 	@$(TB) bench $(VARIABLES)
 
 doctor: $(READY) ## what is installed, what is missing, and the command that installs it

@@ -17,21 +17,31 @@ SIZES = (8, 16, 32, 64, 128)
 """Rows and columns of the arrays; lanes of the other engines are the smallest and the largest of them."""
 
 
+PARTS = ("tensor", "elementwise", "area")
+"""What `PART` chooses from."""
+
+
 def main(settings: Settings) -> int:
     """Measure, print the tables, write `sim_build/results/bench.json`, and return the exit status."""
     console = terminal()
     sizes = [settings.size] if settings.size else list(SIZES)
+    parts = PARTS if settings.part == "all" else (settings.part,)
     record: dict[str, object] = {"cores": os.cpu_count(), "load": os.getloadavg()}
-    record |= tensor.measure(sizes)
-    for table in tensor.tables(record):
-        console.print(table)
-    record |= elementwise.measure(sorted({sizes[0], sizes[-1]}))
-    console.print(elementwise.table(record))
-    record["area"] = area.measure_all()
-    console.print(area.table(record["area"]))
+    rows = []
+    if "tensor" in parts:
+        record |= tensor.measure(sizes)
+        rows += [*record["sizes"].values(), *record["products"]]
+        for table in tensor.tables(record):
+            console.print(table)
+    if "elementwise" in parts:
+        record |= elementwise.measure(sorted({sizes[0], sizes[-1]}))
+        rows += record["engines"]
+        console.print(elementwise.table(record))
+    if "area" in parts:
+        record["area"] = area.measure_all()
+        console.print(area.table(record["area"]))
     RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / "bench.json"
+    path = RESULTS / ("bench.json" if settings.part == "all" else f"bench-{settings.part}.json")
     path.write_text(json.dumps(record, indent=2) + "\n")
     console.print(f"record: {path}", markup=False, soft_wrap=True)
-    rows = [*record["sizes"].values(), *record["products"], *record["engines"]]
     return 0 if all(row["bit_exact"] for row in rows) else 1

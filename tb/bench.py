@@ -224,8 +224,15 @@ COMMANDS = (
     ),
     Bench(
         name="bench",
-        summary="Measure build times, simulated cycles per second and utilisation, and print the table.",
+        summary="Measure build times, simulated cycles per second, utilisation and area, and print the tables.",
         options=(
+            Option(
+                name="PART",
+                type=str,
+                default="all",
+                help="what to measure",
+                choices=("all", "tensor", "elementwise", "area"),
+            ),
             Option(
                 name="SIZE",
                 type=int,
