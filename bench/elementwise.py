@@ -15,7 +15,7 @@ from spec.isa import AluOp
 from tb import simulation
 from tb.elaboration import engine_verilog
 from tb.elementwise import ENGINES, design, run_program
-from tb.elementwise_programs import expected_memories, record_of
+from tb.execution import expected_memories, record_of
 from tb.kernel import Workbench
 
 __all__ = ["measure", "table"]

@@ -11,7 +11,7 @@ from spec.isa import Access, Elementwise, Opcode
 from tb import simulation
 from tb.bench import Bench, Option, Settings
 from tb.elementwise import Record, design, run_program
-from tb.elementwise_programs import expected_memories
+from tb.execution import expected_memories
 from tb.instructions import instruction_options, run_instructions
 from tb.references import Errors, errors
 from tb.report import Report, progress

@@ -1,4 +1,4 @@
-"""Random programs of the vector and the scalar engine, and what golden leaves in memory when it executes them.
+"""Random programs of the vector and the scalar engine.
 
 They compute nothing useful. Shapes, formats, steps and partitions change from one instruction to the next; results are
 read as soon as they are there, overwritten, and shared between the engines. Bits that an instruction does not use are
@@ -11,17 +11,15 @@ from math import prod
 import numpy as np
 
 from golden.arith import storage_dtype
-from golden.scalar import ScalarEngine
-from golden.vector import VectorEngine
 from kernels.footprint import Footprint
 from kernels.sequence import Entry, Sequence
 from spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from spec.formats import FORMATS, FP32, Format
 from spec.functions import FUNCTIONS
-from spec.isa import SCALAR_OPCODES, Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage
+from spec.isa import Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage
 from spec.isa.access import DIMENSIONS
 from spec.isa.alu import BITWISE, COMPARISONS, FLOAT_ONLY, REDUCTIONS, SLOW
-from spec.isa.elementwise import ELEMENTWISE_FIELDS, encode_fields
+from spec.isa.elementwise import encode_fields
 from spec.isa.legality import (
     OUTPUTS,
     STOCHASTIC,
@@ -34,8 +32,10 @@ from spec.isa.legality import (
 )
 from tb import stimulus
 from tb.elementwise import Record
+from tb.execution import Program
+from tb.garble import garbled
 
-__all__ = ["Choices", "Program", "expected_memories", "random_program", "record_of"]
+__all__ = ["Choices", "random_program"]
 
 INTEGERS = tuple(fmt for fmt in FORMATS.values() if not fmt.is_float)
 
@@ -62,49 +62,6 @@ class Choices:
     functions: tuple[int, ...] = tuple(function.code for function in FUNCTIONS.values())
     related: float = 0.3
     slow: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class Program:
-    """Instructions, what they wait for, and the memories in which they start.
-
-    Arguments:
-        instructions: of both engines, in an order in which they could run one after the other.
-        records: the same for the harness, with random bits where an instruction uses none.
-        sbuf, psum: uint8 [partitions, bytes].
-    """
-
-    instructions: list[Elementwise]
-    records: list[Record]
-    sbuf: np.ndarray
-    psum: np.ndarray
-
-    def last_writer(self, storage: Storage, partition: int, byte: int, config: Config) -> int | None:
-        """Return the number of the last instruction that writes a byte; None if none does."""
-        for number in reversed(range(len(self.instructions))):
-            for region in Footprint(self.instructions[number], config).writes:
-                lanes = range(region.partition, region.partition + region.partitions)
-                if region.storage == storage and partition in lanes and byte in region.addresses:
-                    return number
-        return None
-
-
-def record_of(entry: Entry, config: Config) -> Record:
-    """Return an entry of a sequence as the harness takes it."""
-    word = entry.instruction.encode(config)
-    return Record(engine=entry.engine, word=word, vector=entry.vector, scalar=entry.scalar)
-
-
-def expected_memories(
-    instructions: list[Elementwise], sbuf: np.ndarray, psum: np.ndarray, config: Config
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return SBUF and PSUM after golden has executed `instructions`, the first ones unchanged."""
-    sbuf, psum = sbuf.copy(), psum.copy()
-    vector, scalar = VectorEngine(config), ScalarEngine(config)
-    for instruction in instructions:
-        engine = scalar if instruction.opcode in SCALAR_OPCODES else vector
-        engine.execute(instruction, sbuf, psum)
-    return sbuf, psum
 
 
 def random_program(
@@ -163,7 +120,7 @@ class _Writer:
         values = instruction.fields(self.config)
         values["overlap"] &= int(rng.random() < 0.7)
         if rng.random() < 0.33:
-            values = self._garbled(values)
+            values = garbled(rng, values)
         waits = {"vector": entry.vector, "scalar": entry.scalar}
         self.records.append(Record(engine=entry.engine, word=encode_fields(values), **waits))
         for region in Footprint(instruction, self.config).writes:
@@ -489,54 +446,3 @@ class _Writer:
         if fitting and instruction.opcode not in OUTPUTS and rng.random() < self.choices.related:
             return replace(fitting[rng.integers(len(fitting))], format=fmt)
         return self._place(instruction, "dst", fmt, self._either(), self._steps(instruction.shape, source=False))
-
-    def _garbled(self, values: dict[str, int]) -> dict[str, int]:
-        """Return an instruction's fields with random bits in those that it does not use."""
-        rng = self.rng
-        unused = _unused(values)
-        changed = dict(values)
-        for name, width in ELEMENTWISE_FIELDS:
-            if name in unused:
-                bits = int.from_bytes(rng.bytes(8), "little") & ((1 << width) - 1)
-                signed = name.startswith("index") or "step" in name
-                changed[name] = bits - (bits >> (width - 1) << width) if signed else bits
-        return changed
-
-
-def _unused(values: dict[str, int]) -> frozenset[str]:
-    """Return the fields that mean nothing in an instruction."""
-    opcode, used = Opcode(values["opcode"]), uses(values)
-    activates = opcode == Opcode.ACTIVATE
-    random = values["stochastic"] or opcode == Opcode.DROPOUT
-    unused = set()
-    if "a" not in used:
-        unused |= {name for name, _ in ELEMENTWISE_FIELDS if name.startswith("a_")}
-    if not used & {"b", "result"}:
-        unused |= {name for name, _ in ELEMENTWISE_FIELDS if name.startswith("b_")}
-    for number in (0, 1):
-        if f"s{number}" not in used:
-            unused |= {f"pointer{number}", f"scalar{number}"}
-        if f"op{number}" not in used:
-            unused |= {f"op{number}", f"reverse{number}"}
-    if opcode in (Opcode.AFFINE_SELECT, Opcode.TENSOR_REDUCE):
-        unused |= {"reverse0"}
-    if opcode == Opcode.TENSOR_SCALAR_REDUCE:
-        unused |= {"reverse1"}
-    if opcode == Opcode.TENSOR_TENSOR:
-        unused |= {"reverse0"}
-    for name, kept in (
-        ("axes", opcode == Opcode.TENSOR_REDUCE),
-        ("negate", opcode == Opcode.TENSOR_REDUCE),
-        ("keep", opcode == Opcode.SELECT),
-        ("function", activates),
-        ("alpha", activates),
-        ("sum_continue", activates),
-        ("sum_store", activates),
-        ("seed", random),
-        ("stream", random),
-    ):
-        if not kept:
-            unused.add(name)
-    if not random and opcode not in (Opcode.IOTA, Opcode.AFFINE_SELECT):
-        unused |= {"index", "index_partition", *(f"index_step{d}" for d in range(DIMENSIONS))}
-    return frozenset(unused)

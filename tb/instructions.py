@@ -13,7 +13,8 @@ from tb import simulation
 from tb.bench import DEPTH, SEED, SIM, WAVES, Option, Settings, configuration_options
 from tb.costs import step_cycles
 from tb.elementwise import Outcome, design, run_program
-from tb.elementwise_programs import Choices, Program, expected_memories, random_program
+from tb.elementwise_programs import Choices, random_program
+from tb.execution import Program, expected_memories
 from tb.report import Report, progress
 from tb.waves import waveform, write_save_file
 

@@ -16,7 +16,7 @@ from tb import simulation
 from tb.bench import DEPTH, SEED, SIM, WAVES, Option, Settings, configuration_options
 from tb.costs import step_cycles
 from tb.elementwise import ENGINES, design, run_program
-from tb.elementwise_programs import Program, expected_memories, record_of
+from tb.execution import Program, expected_memories, record_of
 from tb.instructions import Differences
 from tb.report import Report, progress
 from tb.waves import waveform, write_save_file

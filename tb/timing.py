@@ -12,7 +12,7 @@ from tb import simulation
 from tb.bench import SIM, Bench, Settings, configuration_options
 from tb.costs import CASES, ELEMENTS, Case, dependent_period, formula, latency, period
 from tb.elementwise import Record, design, run_program
-from tb.elementwise_programs import expected_memories
+from tb.execution import expected_memories
 from tb.report import Report, progress
 
 __all__ = ["BENCH", "Measurement", "measure"]

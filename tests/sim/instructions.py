@@ -5,7 +5,8 @@ import numpy as np
 from spec.config import PRESETS, Config
 from tb import simulation
 from tb.elementwise import design, run_program
-from tb.elementwise_programs import Choices, expected_memories, random_program
+from tb.elementwise_programs import Choices, random_program
+from tb.execution import expected_memories
 from tb.instructions import Differences
 
 __all__ = ["IMAGE", "SHARED", "SMALLEST", "both_engines", "check", "smallest"]

@@ -16,7 +16,8 @@ from tb import simulation
 from tb.activation import BENCH, measure_errors
 from tb.bench import UsageError
 from tb.elementwise import design, run_program
-from tb.elementwise_programs import Choices, expected_memories, random_program
+from tb.elementwise_programs import Choices, random_program
+from tb.execution import expected_memories
 from tb.references import errors
 from tests.conftest import require_icarus
 from tests.hdl.tensor.engines import faulty

@@ -12,7 +12,8 @@ from spec.isa.elementwise import decode_fields, encode_fields
 from spec.isa.legality import violation
 from tb import simulation
 from tb.elementwise import ENGINES, Record, design, run_program
-from tb.elementwise_programs import Choices, expected_memories, random_program
+from tb.elementwise_programs import Choices, random_program
+from tb.execution import expected_memories
 from tb.illegal import illegal_word, random_word
 from tb.simulation import SimulationFailed
 from tests.conftest import require_icarus

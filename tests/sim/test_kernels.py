@@ -12,7 +12,7 @@ from spec.config import PRESETS
 from spec.formats import FP16
 from spec.isa import Storage
 from tb.bench import UsageError, bench_named
-from tb.elementwise_programs import expected_memories
+from tb.execution import expected_memories
 from tb.kernel import Workbench
 
 SHAPES = ((1, 1), (5, 7), (9, 513))

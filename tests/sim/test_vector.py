@@ -11,7 +11,8 @@ from tb import instructions as bench
 from tb import simulation
 from tb.bench import UsageError, bench_named
 from tb.elementwise import design, run_program
-from tb.elementwise_programs import Choices, expected_memories, random_program
+from tb.elementwise_programs import Choices, random_program
+from tb.execution import expected_memories
 from tb.simulation import SimulationFailed
 from tb.vector import BENCH
 from tests.conftest import require_icarus

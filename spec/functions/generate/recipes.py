@@ -149,10 +149,12 @@ def negative(piece):
 
 
 def odd(*pieces):
+    """Rows of an odd function: those of positive z, and the same with the other sign."""
     return pieces, tuple((last, negative(piece)) for last, piece in pieces)
 
 
 def even(*pieces):
+    """Rows of an even function."""
     return pieces, pieces
 
 
@@ -167,6 +169,7 @@ def gate(cdf):
 
 
 def gate_slope(slope):
+    """The derivative of a gate: from 0 with a tail, past its minimum, to 1."""
     below = mirrored(slope)
     return (
         ((1, direct(slope)), (2, near_one(slope)), (7, ONE)),
@@ -175,6 +178,7 @@ def gate_slope(slope):
 
 
 def root(scale, even_target, odd_target):
+    """Rows of a root, one for each parity of the exponent."""
     return ((0, of_significand(even_target, scale=scale)), (1, of_significand(odd_target, scale=scale)))
 
 

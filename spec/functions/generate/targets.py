@@ -12,75 +12,93 @@ __all__ = [
 
 
 def one(z):
+    """1."""
     return mpf(1)
 
 
 def zero(z):
+    """0."""
     return mpf(0)
 
 
 def logistic(z):
+    """1 / (1 + e**-z), the sigmoid."""
     return 1 / (1 + mp.exp(-z))
 
 
 def silu_slope(z):
+    """The derivative of z * logistic(z)."""
     return logistic(z) * (1 + z * logistic(-z))
 
 
 def tanh_over_z(z):
+    """tanh(z) / z."""
     return mp.tanh(z) / z if z else mpf(1)
 
 
 def erf_over_z(z):
+    """erf(z) / z."""
     return mp.erf(z) / z if z else 2 / mp.sqrt(mp.pi)
 
 
 def sine_over_z(z):
+    """sin(z) / z."""
     return mp.sin(z) / z if z else mpf(1)
 
 
 def sine_over_quadrant(r):
+    """sin(pi / 2 * r) / r, r a part of a quadrant."""
     return mp.sin(mp.pi / 2 * r) / r if r else mp.pi / 2
 
 
 def softplus(z):
+    """ln(1 + e**z)."""
     return mp.log1p(mp.exp(z))
 
 
 def normal_cdf(z):
+    """The standard normal distribution function."""
     return mp.erfc(-z / mp.sqrt(2)) / 2
 
 
 def normal_density(z):
+    """Its derivative."""
     return mp.exp(-z * z / 2) / mp.sqrt(2 * mp.pi)
 
 
 def gelu_slope(z):
+    """The derivative of z * normal_cdf(z)."""
     return normal_cdf(z) + z * normal_density(z)
 
 
 def tanh_form_argument(z):
+    """Twice the argument of tanh in GELU's tanh form."""
     return mp.sqrt(8 / mp.pi) * (z + mpf("0.044715") * z**3)
 
 
 def tanh_form_cdf(z):
+    """What GELU's tanh form multiplies z by."""
     return logistic(tanh_form_argument(z))
 
 
 def tanh_form_slope(z):
+    """The derivative of z * tanh_form_cdf(z)."""
     cdf, rest = logistic(tanh_form_argument(z)), logistic(-tanh_form_argument(z))
     return cdf + z * cdf * rest * mp.sqrt(8 / mp.pi) * (1 + 3 * mpf("0.044715") * z * z)
 
 
 def tanh_slope(z):
+    """The derivative of tanh."""
     return mp.sech(z) ** 2
 
 
 def sigmoid_slope(z):
+    """The derivative of the sigmoid."""
     return logistic(z) * logistic(-z)
 
 
 def erf_slope(z):
+    """The derivative of erf."""
     return 2 / mp.sqrt(mp.pi) * mp.exp(-z * z)
 
 
@@ -91,6 +109,7 @@ def log1p_over_fraction(x):
 
 
 def softplus_over_z(z):
+    """softplus(z) / z."""
     return softplus(z) / z
 
 
