@@ -88,9 +88,12 @@ def measure(sizes: list[int]) -> dict[str, object]:
 def table(record: dict[str, object]) -> Table:
     """Return the table of `measure`'s figures."""
     caption = f"golden: softmax of {SOFTMAX} x {SOFTMAX} fp32 in {record['golden_softmax_s']:.1f} s"
-    result = Table(title="Vector engine (tensor_tensor, both sources in SBUF) and scalar engine (exp)", caption=caption)
-    for heading in ("engine", "lanes", "elaborate s", "cold build s", "peak GiB", "cycles/element", "cycles/s",
-                    "M elements/s", "golden/RTL", "bit-exact"):  # fmt: skip
+    result = Table(
+        title="Vector engine (tensor_tensor, both sources in SBUF) and scalar engine (exp), N elements a lane",
+        caption=caption,
+    )
+    for heading in ("engine", "lanes", "elaborate s", "cold build s", "peak GiB", "cycles / N", "cycles/s",
+                    "M elem/s", "golden/RTL", "bit-exact"):  # fmt: skip
         result.add_column(heading, justify="right")
     for row in record["engines"]:
         result.add_row(
