@@ -9,7 +9,7 @@ import os
 
 from bench import area, elementwise, tensor
 from tb.bench import Settings
-from tb.report import RESULTS, terminal
+from tb.report import RESULTS, shown, terminal
 
 __all__ = ["SIZES", "main"]
 
@@ -43,5 +43,5 @@ def main(settings: Settings) -> int:
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / ("bench.json" if settings.part == "all" else f"bench-{settings.part}.json")
     path.write_text(json.dumps(record, indent=2) + "\n")
-    console.print(f"record: {path}", markup=False, soft_wrap=True)
+    console.print(f"record: {shown(path)}", markup=False, soft_wrap=True)
     return 0 if all(row["bit_exact"] for row in rows) else 1

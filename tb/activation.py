@@ -91,15 +91,11 @@ def _run(settings: Settings) -> Report:
     codes = [function.code for function in functions]
     report, *_ = run_instructions("activation", settings.func, settings, [Opcode.ACTIVATE], functions=codes)
     found, compared, differ = measure_errors(functions, settings.config, sim=settings.sim, seed=settings.seed)
-    figures = {name: str(largest) for name, largest in found.items()}
-    width = max(map(len, figures))
-    for name, text in figures.items():
-        print(f"{name:{width}}  {text}")
     return replace(
         report,
         compared=report.compared + compared,
         mismatches=report.mismatches + differ,
-        extra={**report.extra, "largest_errors": figures},
+        extra={**report.extra, **{f"error_of_{name}": str(largest) for name, largest in found.items()}},
     )
 
 

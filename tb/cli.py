@@ -12,6 +12,7 @@ import click
 from tb import bench
 from tb.bench import Bench, Option, Settings, UsageError
 from tb.doctor import MissingTool
+from tb.report import shown
 from tb.simulation import BuildFailed, SimulationFailed
 
 __all__ = ["app", "main"]
@@ -77,7 +78,7 @@ def _command(command: Bench, run) -> click.Command:
 def _simulate(command: Bench, settings: Settings) -> int:
     report = command.run(settings)
     report.show()
-    click.echo(f"record: {report.write()}")
+    click.echo(f"record: {shown(report.write())}")
     return report.exit_status
 
 

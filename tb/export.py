@@ -17,7 +17,7 @@ from spec.isa import ELEMENTWISE_FIELDS, TENSOR_FIELDS
 from tb.bench import Settings
 from tb.elaboration import ENGINE as TENSOR
 from tb.elaboration import ENGINES, engine_verilog
-from tb.report import terminal
+from tb.report import shown, terminal
 from tb.simulation import SIM_BUILD
 
 __all__ = ["description", "directory_name", "export", "ports", "write"]
@@ -96,7 +96,7 @@ def export(settings: Settings) -> int:
     console = terminal()
     for path in sorted(directory.iterdir()):
         if not path.name.startswith("."):
-            console.print(f"{path.stat().st_size:>12,} bytes  {path}", markup=False, soft_wrap=True)
+            console.print(f"{path.stat().st_size:>12,} bytes  {shown(path)}", markup=False, soft_wrap=True)
     return 0
 
 

@@ -15,7 +15,7 @@ from tb.costs import step_cycles
 from tb.elementwise import Outcome, design, run_program
 from tb.elementwise_programs import Choices, random_program
 from tb.execution import Program, expected_memories
-from tb.report import Report, progress
+from tb.report import Report, progress, shown
 from tb.waves import waveform, write_save_file
 
 __all__ = ["SHOWN", "Differences", "instruction_options", "run_instructions"]
@@ -160,7 +160,7 @@ def run_instructions(
             "instructions": dict(sorted(Counter(i.opcode.name.lower() for i in program.instructions).items())),
             "config": asdict(config),
             "counters": dict(outcome.counters[engine]),
-            **({"waveform": str(write_save_file(waves))} if waves else {}),
+            **({"waveform": shown(write_save_file(waves))} if waves else {}),
         },
         failures=(f"instruction {refused[1]} was refused, rule {refused[0]}",) if refused else (),
     )

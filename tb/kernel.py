@@ -1,6 +1,7 @@
 """Runs a kernel of element-wise instructions on both engines: every byte against golden, results against float64."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
@@ -13,15 +14,15 @@ from spec.config import Config
 from spec.formats import FP32, Format
 from spec.isa import Storage
 from tb import simulation
-from tb.bench import DEPTH, SEED, SIM, WAVES, Option, Settings, configuration_options
+from tb.bench import DEPTH, SEED, SIM, WAVES, Option, Settings, UsageError, configuration_options
 from tb.costs import step_cycles
-from tb.elementwise import ENGINES, design, run_program
+from tb.elementwise import ENGINES, PROGRAM_DEPTH, design, run_program
 from tb.execution import Program, expected_memories, record_of
 from tb.instructions import Differences
-from tb.report import Report, progress
+from tb.report import Report, progress, shown
 from tb.waves import waveform, write_save_file
 
-__all__ = ["COLUMNS", "FLOATS", "ROWS", "STALL", "Workbench", "encode", "kernel_options"]
+__all__ = ["COLUMNS", "FLOATS", "ROWS", "STALL", "Workbench", "encode", "kernel_options", "refusals"]
 
 FLOATS = ("fp32", "tf32", "bf16", "fp16")
 """Formats that kernels are run with."""
@@ -49,6 +50,15 @@ def encode(values: np.ndarray, fmt: Format) -> np.ndarray:
     if not fmt.is_float:
         return np.asarray(values).astype(np.int64).astype(f"uint{fmt.bits}")
     return round_fp32(np.asarray(values, np.float32).view(np.uint32), fmt, "rne", None)
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Report what a kernel refuses, such as tensors that do not fit, as what it is: a mistake of the user's."""
+    try:
+        yield
+    except ValueError as refusal:
+        raise UsageError(str(refusal)) from refusal
 
 
 @dataclass
@@ -105,6 +115,13 @@ class Workbench:
             references: by a name for people, a result and what it would be in float64.
         """
         config, waves = self.config, waveform(test) if settings.waves else None
+        for engine in ENGINES:
+            count = sum(entry.engine == engine for entry in self.program.entries)
+            if count > PROGRAM_DEPTH:
+                raise UsageError(
+                    f"{test} must have at most {PROGRAM_DEPTH:,} instructions of the {engine} engine, not {count:,}: "
+                    "fewer rows or steps, or more lanes, make it shorter"
+                )
         records = [record_of(entry, config) for entry in self.program.entries]
         sbuf, psum = self.memories()
         instructions = [entry.instruction for entry in self.program.entries]
@@ -143,7 +160,7 @@ class Workbench:
                 "busy": {engine: outcome.counters[engine]["busy"] for engine in ENGINES},
                 "elements": {engine: outcome.counters[engine]["elements"] for engine in ENGINES},
                 **errors,
-                **({"waveform": str(write_save_file(waves))} if waves else {}),
+                **({"waveform": shown(write_save_file(waves))} if waves else {}),
             },
             failures=tuple(
                 f"the {engine} engine refused instruction {error[1]}, rule {error[0]}"

@@ -11,7 +11,7 @@ from spec.config import Config
 from spec.formats import FP32, MATMUL_FORMATS, Format, format_named
 from tb import simulation, stimulus
 from tb.bench import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, configuration_options, dtype_option
-from tb.report import Report, progress
+from tb.report import Report, progress, shown
 from tb.tensor import COUNTERS, design, run_program
 from tb.waves import waveform, write_save_file
 
@@ -106,7 +106,7 @@ def _run(settings: Settings) -> Report:
             "shape": f"[{m}, {k}] x [{k}, {n}] {fmt.name} on {config.rows} x {config.columns}",
             "config": asdict(config),
             "counters": counters,
-            **({"waveform": str(write_save_file(waves))} if waves else {}),
+            **({"waveform": shown(write_save_file(waves))} if waves else {}),
         },
     )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-__all__ = ["Report", "progress", "terminal"]
+__all__ = ["Report", "progress", "shown", "terminal"]
 
 RESULTS = Path(__file__).resolve().parent.parent / "sim_build" / "results"
 """Where the JSON records go."""
@@ -27,6 +27,12 @@ def terminal(*, stderr: bool = False) -> Console:
     if not console.is_terminal:
         console.width = PLAIN_WIDTH
     return console
+
+
+def shown(path: Path) -> str:
+    """Return a path as people like to read it: from the working directory if it lies there."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -77,13 +77,18 @@ def test_topk_is_a_stable_sort(k):
 
 
 def test_topk_refuses_rows_that_are_too_short():
-    with pytest.raises(ValueError, match="k must be a multiple of 8 up to the 9 columns, not 16"):
+    with pytest.raises(UsageError, match="k must be a multiple of 8 up to the 9 columns, not 16"):
         run("topk", M=2, N=9, K=16)
 
 
 def test_a_matrix_that_does_not_fit_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"y\[0:4\]: SBUF must end at 196608 bytes, not \d+"):
+    with pytest.raises(UsageError, match=r"y\[0:4\]: SBUF must end at 196608 bytes, not \d+"):
         run("softmax", M=4, N=60000)
+
+
+def test_a_program_that_is_too_long_is_refused():
+    with pytest.raises(UsageError, match=r"sr must have at most 65,536 instructions of the vector engine, not \d"):
+        run("sr", M=128, STEPS=1)
 
 
 def test_softmax_on_icarus(sim):
