@@ -11,9 +11,14 @@ from kernels.stochastic import accumulate
 from spec.config import PRESETS
 from spec.formats import FP16
 from spec.isa import Storage
+from tb import kernel
 from tb.bench import UsageError, bench_named
+from tb.elementwise import design
 from tb.execution import expected_memories
 from tb.kernel import Workbench
+from tb.simulation import SimulationFailed
+from tests.conftest import require_icarus
+from tests.hdl.tensor.engines import faulty
 
 SHAPES = ((1, 1), (5, 7), (9, 513))
 """Rows and columns: one element, nothing that divides, and more columns than one BN_STATS takes."""
@@ -93,6 +98,26 @@ def test_a_program_that_is_too_long_is_refused():
 
 def test_softmax_on_icarus(sim):
     run("softmax", M=5, N=6, SEED=8, SIM=sim, STALL=50)
+
+
+def broken_softmax(monkeypatch, **shell):
+    """Run TEST=softmax on the smallest machine, its scalar engine in a shell that breaks it, and return its report."""
+    require_icarus()
+    monkeypatch.setattr(kernel, "design", lambda config: faulty(design(config), "scalar_engine", **shell))
+    bench = bench_named("softmax")
+    return bench.run(bench.settings(["ROWS=2", "COLUMNS=2", "M=2", "N=3", "SIM=icarus"]))
+
+
+def test_a_wrong_bit_fails_the_bench(monkeypatch):
+    data = "wire [63:0] data; assign write__data = data ^ 64'd1;"
+    report = broken_softmax(monkeypatch, ports={"write__data": "data"}, body=data)
+    assert report.mismatches > 0
+    assert report.exit_status == 1
+
+
+def test_a_silent_engine_fails_the_bench(monkeypatch):
+    with pytest.raises(SimulationFailed, match=r"engine retired \d instructions, not \d"):
+        broken_softmax(monkeypatch, ports={"instructions__valid": "1'b0"})
 
 
 def test_long_sums_and_descent_with_stochastic_rounding():
