@@ -6,7 +6,10 @@ Everything else (skews, drain times, memory shapes) is derived from these where 
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-__all__ = ["LOAD_COLUMNS", "PRESETS", "PSUM_BANKS", "PSUM_BYTES", "PSUM_WORDS", "SBUF_BYTES", "Config", "preset_named"]
+__all__ = [
+    "LINE_BYTES", "LOAD_COLUMNS", "PRESETS", "PSUM_BANKS", "PSUM_BYTES", "PSUM_WORDS", "SBUF_BANKS", "SBUF_BYTES",
+    "SEMAPHORES", "Config", "preset_named",
+]  # fmt: skip
 
 LOAD_COLUMNS = 4
 """Stationary columns that enter the array per cycle; NeuronCore-v2's fast weight load (128 columns in 32 cycles)."""
@@ -23,6 +26,15 @@ PSUM_BYTES = 4 * PSUM_BANKS * PSUM_WORDS
 SBUF_BYTES = 192 * 1024
 """Bytes of SBUF per partition (NeuronCore-v2: 24 MiB in 128 partitions)."""
 
+SBUF_BANKS = 8
+"""Banks of SBUF in every partition, interleaved by lines: each reads one line and writes one line a cycle."""
+
+LINE_BYTES = 64
+"""Bytes of a line: the width of an SBUF bank in one partition, and the widest beat of the HBM port."""
+
+SEMAPHORES = 256
+"""Semaphores of a core, as NeuronCore-v2 has; 16 bits each."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
@@ -34,6 +46,9 @@ class Config:
         mac_latency: pipeline stages of a multiply-accumulate, in cycles; 1 to 5. Sums cross the array in rows *
             mac_latency cycles; more stages buy clock frequency, which a cycle count does not show.
         add_latency: pipeline stages of the PSUM adder, in cycles; 1 to 4.
+        dma_engines: DMA engines, each with a queue; 1 to 16. Engine i is on HBM port i modulo `hbm_ports`.
+        hbm_ports: AXI4 ports to HBM; 1 to 4, no more than DMA engines.
+        hbm_bytes: bytes of a beat of an HBM port; 8, 16, 32 or 64.
 
     Raises:
         TypeError: if a parameter is not an integer.
@@ -44,8 +59,19 @@ class Config:
     columns: int
     mac_latency: int = 1
     add_latency: int = 2
+    dma_engines: int = 2
+    hbm_ports: int = 1
+    hbm_bytes: int = 16
 
-    RANGES: ClassVar = {"rows": (2, 1024), "columns": (2, 1024), "mac_latency": (1, 5), "add_latency": (1, 4)}
+    RANGES: ClassVar = {
+        "rows": (2, 1024),
+        "columns": (2, 1024),
+        "mac_latency": (1, 5),
+        "add_latency": (1, 4),
+        "dma_engines": (1, 16),
+        "hbm_ports": (1, 4),
+        "hbm_bytes": (8, LINE_BYTES),
+    }
 
     def __post_init__(self):
         for name, (low, high) in self.RANGES.items():
@@ -54,6 +80,10 @@ class Config:
                 raise TypeError(f"{name} must be an integer, not {value!r}")
             if not low <= value <= high:
                 raise ValueError(f"{name} must be between {low} and {high}, not {value!r}")
+        if self.hbm_bytes & (self.hbm_bytes - 1):
+            raise ValueError(f"hbm_bytes must be a power of two, not {self.hbm_bytes!r}")
+        if self.hbm_ports > self.dma_engines:
+            raise ValueError(f"hbm_ports must be at most dma_engines ({self.dma_engines}), not {self.hbm_ports!r}")
 
     @property
     def partitions(self) -> int:
@@ -72,12 +102,14 @@ class Config:
 
 PRESETS: dict[str, Config] = {
     "tiny": Config(rows=4, columns=4),
-    "small": Config(rows=16, columns=16),
-    "medium": Config(rows=32, columns=32),
-    "large": Config(rows=64, columns=64),
-    "full": Config(rows=128, columns=128),
+    "small": Config(rows=16, columns=16, dma_engines=4, hbm_bytes=32),
+    "medium": Config(rows=32, columns=32, dma_engines=4, hbm_bytes=64),
+    "large": Config(rows=64, columns=64, dma_engines=8, hbm_ports=2, hbm_bytes=64),
+    "full": Config(rows=128, columns=128, dma_engines=16, hbm_ports=4, hbm_bytes=64),
 }
-"""Named configurations; `full` is the NeuronCore-v2's array."""
+"""Named configurations; `full` is the NeuronCore-v2's array and its 16 DMA engines. Its HBM ports carry 256 bytes a
+cycle, between what its DMA engines are published to move (272 GB/s, 194 bytes a cycle at 1.4 GHz) and what its HBM is
+(410 GB/s, 293 bytes a cycle); the smaller ones have bandwidth in proportion to their arrays, or a little more."""
 
 
 def preset_named(name: str) -> Config:

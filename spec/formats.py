@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 __all__ = [
     "BF16", "FORMATS", "FP8E3M4", "FP8E4M3", "FP8E5M2", "FP16", "FP32", "INT8", "INT16", "INT32", "MAC_FORMATS",
-    "MATMUL_FORMATS", "TF32", "FloatFormat", "Format", "IntFormat", "format_named",
+    "MATMUL_FORMATS", "TF32", "FloatFormat", "Format", "IntFormat", "format_named", "format_of",
 ]  # fmt: skip
 
 
@@ -131,3 +131,15 @@ def format_named(name: str) -> Format:
         return FORMATS[name]
     except KeyError:
         raise ValueError(f"format must be one of {', '.join(FORMATS)}, not {name!r}") from None
+
+
+def format_of(code: int) -> Format:
+    """Return the format of a code.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    for fmt in FORMATS.values():
+        if fmt.code == code:
+            return fmt
+    raise ValueError(f"a format's code must be below {len(FORMATS)}, not {code!r}")

@@ -1,4 +1,7 @@
-"""The ports of the on-chip memories: all partitions in lockstep at one address."""
+"""The ports of the on-chip memories.
+
+The engines' ports reach all partitions in lockstep at one address; a line port reaches adjacent bytes of one partition.
+"""
 
 from amaranth import unsigned
 from amaranth.lib import enum, wiring
@@ -6,10 +9,13 @@ from amaranth.lib.wiring import In, Out
 
 from spec import isa
 
-__all__ = ["ADDRESS_BITS", "ReadPort", "Storage", "WritePort"]
+__all__ = ["ADDRESS_BITS", "PARTITION_BITS", "LineRead", "LineWrite", "ReadPort", "Storage", "WritePort"]
 
 ADDRESS_BITS = 18
 """Byte address in a partition; 192 KiB of SBUF need 18 bits."""
+
+PARTITION_BITS = 10
+"""Number of a partition."""
 
 
 class Storage(enum.Enum, shape=unsigned(1)):
@@ -72,6 +78,65 @@ class WritePort(wiring.Signature):
                 "enable": Out(partitions),
                 "mask": Out(4),
                 "data": Out(32 * partitions),
+                "ready": In(1),
+            }
+        )
+
+
+class LineRead(wiring.Signature):
+    """Reads adjacent bytes of one partition, seen from the reader: DMA, and the controller's window.
+
+    Arguments:
+        size: bytes of an access; the address is a multiple of it. A power of two, at most `spec.config.LINE_BYTES`.
+
+    Members:
+        valid, storage, partition, address: a request, which must stay until it is taken.
+        ready: the request is taken at the end of this cycle.
+        data: `LATENCY` cycles after the request was taken. Of PSUM only the aligned word of 4 bytes that `word` names
+            is read; it comes in its place, with anything beside it.
+        word: of PSUM, which word of the access.
+    """
+
+    LATENCY = 2
+    """Cycles from a request that is taken to its data."""
+
+    def __init__(self, size: int):
+        self.size = size
+        super().__init__(
+            {
+                "valid": Out(1),
+                "storage": Out(Storage),
+                "partition": Out(PARTITION_BITS),
+                "address": Out(ADDRESS_BITS),
+                "word": Out(4),
+                "ready": In(1),
+                "data": In(8 * size),
+            }
+        )
+
+
+class LineWrite(wiring.Signature):
+    """Writes adjacent bytes of one partition, seen from the writer.
+
+    Arguments:
+        size: bytes of an access, as of :class:`LineRead`.
+
+    Members:
+        valid, storage, partition, address: as of :class:`LineRead`.
+        data, mask: bytes, and which of them to write. Of PSUM all enabled bytes lie in one aligned word of 4.
+        ready: the write is taken at the end of this cycle; a read request taken in a later cycle sees it.
+    """
+
+    def __init__(self, size: int):
+        self.size = size
+        super().__init__(
+            {
+                "valid": Out(1),
+                "storage": Out(Storage),
+                "partition": Out(PARTITION_BITS),
+                "address": Out(ADDRESS_BITS),
+                "data": Out(8 * size),
+                "mask": Out(size),
                 "ready": In(1),
             }
         )

@@ -22,19 +22,20 @@ DIMENSIONS = 4
 
 
 class Storage(enum.IntEnum):
-    """The on-chip memories; the value is the code that instructions carry."""
+    """The memories; the value is the code that instructions carry. Only the DMA engines reach HBM."""
 
     SBUF = 0
     PSUM = 1
+    HBM = 2
 
 
 def storage_bytes(storage: int) -> int:
-    """Return the bytes of a partition of a storage."""
+    """Return the bytes of a partition of an on-chip storage."""
     return PSUM_BYTES if storage == Storage.PSUM else SBUF_BYTES
 
 
 def storage_partitions(storage: int, config: Config) -> int:
-    """Return the partitions of a storage."""
+    """Return the partitions of an on-chip storage."""
     return config.columns if storage == Storage.PSUM else config.partitions
 
 

@@ -9,8 +9,10 @@ import enum
 from dataclasses import dataclass
 
 from spec.config import Config
+from spec.isa import fields
 from spec.isa.access import ACCESS_FIELDS, DIMENSIONS, POINTER_FIELDS, Access, Pointer
 from spec.isa.alu import AluOp
+from spec.isa.fields import Layout
 
 __all__ = [
     "ELEMENTWISE_BITS",
@@ -247,32 +249,14 @@ _SIGNED = frozenset(
 )
 
 
-def pack(layout: tuple[tuple[str, int], ...], values: dict[str, int], place: str = "") -> int:
-    """Return the word of the fields of a layout, the first one lowest.
-
-    Raises:
-        ValueError: if a value does not fit; the message names the field, after `place`.
-    """
-    word = shift = 0
-    for name, width in layout:
-        value = values[name]
-        low, high = (-(1 << (width - 1)), 1 << (width - 1)) if name in _SIGNED else (0, 1 << width)
-        if not low <= value < high:
-            where = f"{place}.{name}" if place else name
-            raise ValueError(f"{where} must be from {low} to {high - 1}, not {value!r}")
-        word |= (value & ((1 << width) - 1)) << shift
-        shift += width
-    return word
+def pack(layout: Layout, values: dict[str, int], place: str = "") -> int:
+    """Return the word of the fields of a layout of this module; see :func:`spec.isa.fields.pack`."""
+    return fields.pack(layout, values, place, _SIGNED)
 
 
-def unpack(layout: tuple[tuple[str, int], ...], word: int) -> dict[str, int]:
-    """Return the fields of a word of a layout; those that may be negative are."""
-    values = {}
-    for name, width in layout:
-        value = word & ((1 << width) - 1)
-        values[name] = value - (value >> (width - 1) << width) if name in _SIGNED else value
-        word >>= width
-    return values
+def unpack(layout: Layout, word: int) -> dict[str, int]:
+    """Return the fields of a word of a layout of this module; those that may be negative are."""
+    return fields.unpack(layout, word, _SIGNED)
 
 
 def encode_fields(values: dict[str, int]) -> int:

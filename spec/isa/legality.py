@@ -1,4 +1,4 @@
-"""The rules that an instruction of the vector or scalar engine must obey, in one place.
+"""The rules that an instruction of the vector or scalar engine must obey, in one place; and the codes of all rules.
 
 :func:`violation` reads an instruction's fields, so it judges any word of bits. The assembler side raises its message;
 the hardware, which checks the same rules before it touches a memory, reports the same `Rule` as its cause of error.
@@ -17,6 +17,7 @@ from spec.isa.elementwise import Elementwise, Opcode, unpack
 
 __all__ = [
     "BLOCK",
+    "ELEMENTWISE_RULES",
     "FUNCTION_COUNT",
     "OPERATIONS",
     "OUTPUTS",
@@ -61,8 +62,15 @@ class Rule(enum.IntEnum):
     ALIGNMENT = 10
     """Addresses are multiples of the element's size."""
     RANGE = 11
-    """All elements lie inside the partition."""
+    """All elements lie inside the partition, the words of a MultiplyMoving inside a bank of PSUM."""
+    STORAGE = 12
+    """A DMA's storages exist, and what is gathered or scattered is in HBM."""
+    STATE = 13
+    """A MultiplyMoving uses no more columns than were loaded, and INT8 with INT8 only."""
 
+
+ELEMENTWISE_RULES = frozenset(rule for rule in Rule if rule <= Rule.RANGE)
+"""The rules that an instruction of the vector or scalar engine can break."""
 
 BLOCK = 32
 """Elements and lanes of a transposed block, on a machine that has so many partitions."""

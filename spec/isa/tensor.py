@@ -3,8 +3,10 @@
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
-from spec.config import LOAD_COLUMNS, PSUM_BANKS, PSUM_WORDS, Config
-from spec.formats import FP32, INT8, MATMUL_FORMATS, Format
+from spec.config import LOAD_COLUMNS, PSUM_BANKS, PSUM_WORDS, SBUF_BYTES, Config
+from spec.formats import FP32, INT8, MATMUL_FORMATS, Format, format_of
+from spec.isa.fields import Layout, pack, unpack, width_of
+from spec.isa.legality import Rule
 
 __all__ = [
     "LOAD_STATIONARY",
@@ -14,12 +16,14 @@ __all__ = [
     "LoadStationary",
     "MultiplyMoving",
     "TensorInstruction",
+    "tensor_fields",
+    "tensor_violation",
 ]
 
 LOAD_STATIONARY = 1
 MULTIPLY_MOVING = 2
 
-TENSOR_FIELDS: tuple[tuple[str, int], ...] = (
+TENSOR_FIELDS: Layout = (
     ("opcode", 2),
     ("dtype", 4),
     ("half", 1),
@@ -34,7 +38,7 @@ TENSOR_FIELDS: tuple[tuple[str, int], ...] = (
 )
 """Name and width of each field of a tensor instruction, from the least significant bit up."""
 
-TENSOR_BITS = sum(width for _, width in TENSOR_FIELDS)
+TENSOR_BITS = width_of(TENSOR_FIELDS)
 """Width of a tensor instruction in bits."""
 
 
@@ -73,11 +77,7 @@ class _Tensor:
         """Return the instruction word."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         values |= {"opcode": self.opcode, "dtype": self.format.code}
-        word = shift = 0
-        for name, width in TENSOR_FIELDS:
-            word |= int(values.get(name, 0)) << shift
-            shift += width
-        return word
+        return pack(TENSOR_FIELDS, {name: int(values.get(name, 0)) for name, _ in TENSOR_FIELDS}, "tensor")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,3 +143,65 @@ class MultiplyMoving(_Tensor):
 
 
 TensorInstruction = LoadStationary | MultiplyMoving
+
+
+def tensor_fields(word: int) -> dict[str, int]:
+    """Return the value of every field of an instruction word."""
+    return unpack(TENSOR_FIELDS, word)
+
+
+def tensor_violation(
+    values: dict[str, int], config: Config, loaded: tuple[int, bool] | None
+) -> tuple[Rule, str] | None:
+    """Return the lowest rule that an instruction breaks, and a message; None if it is legal.
+
+    Arguments:
+        values: of every field (:func:`tensor_fields`).
+        config: the machine's parameters.
+        loaded: columns that the LoadStationary before it filled, and whether they are INT8; None if there was none.
+    """
+    broken = sorted(_violations(values, config, loaded), key=lambda found: found[0])
+    return broken[0] if broken else None
+
+
+_CODES = {fmt.code for fmt in MATMUL_FORMATS}
+
+
+def _violations(values: dict[str, int], config: Config, loaded: tuple[int, bool] | None):
+    moving = values["opcode"] == MULTIPLY_MOVING
+    if values["opcode"] not in (LOAD_STATIONARY, MULTIPLY_MOVING):
+        yield Rule.OPCODE, f"opcode must be {LOAD_STATIONARY} or {MULTIPLY_MOVING}, not {values['opcode']}"
+        return
+    if values["dtype"] not in _CODES:
+        names = ", ".join(fmt.name for fmt in MATMUL_FORMATS)
+        yield Rule.FORMAT, f"format must be the code of one of {names}, not {values['dtype']}"
+        return
+    fmt = format_of(values["dtype"])
+    size = fmt.bits // 8
+    if values["half"] and fmt is not FP32:
+        yield Rule.OPERATION, f"half must be 0, or for fp32 1, not {values['half']}"
+    if not 1 <= values["m"] <= config.columns:
+        yield Rule.SHAPE, f"m must be between 1 and {config.columns}, not {values['m']}"
+    if not 1 <= values["k"] <= config.rows:
+        yield Rule.PARTITIONS, f"k must be between 1 and {config.rows}, not {values['k']}"
+    if moving:
+        if not 1 <= values["n"] <= PSUM_WORDS:
+            yield Rule.SHAPE, f"n must be between 1 and {PSUM_WORDS}, not {values['n']}"
+        if values["address"] % size or values["stride"] % size:
+            yield Rule.ALIGNMENT, f"address and stride must be multiples of {size} for {fmt.name}"
+        end = values["address"] + (max(values["n"], 1) - 1) * values["stride"] + size
+        if values["psum"] % PSUM_WORDS + values["n"] > PSUM_WORDS:
+            yield Rule.RANGE, f"psum + n must stay within a bank of {PSUM_WORDS} words"
+        if loaded is None:
+            yield Rule.STATE, "a MultiplyMoving must come after a LoadStationary"
+        elif values["m"] > loaded[0]:
+            yield Rule.STATE, f"m must be at most {loaded[0]}, as was loaded, not {values['m']}"
+        elif fmt is INT8 and not loaded[1]:
+            yield Rule.STATE, "the stationary format must be int8 for int8"
+    else:
+        columns = -(-values["m"] // LOAD_COLUMNS) * LOAD_COLUMNS
+        if values["address"] % (LOAD_COLUMNS * size):
+            yield Rule.ALIGNMENT, f"address must be a multiple of {LOAD_COLUMNS * size} for {fmt.name}"
+        end = values["address"] + columns * size
+    if end > SBUF_BYTES:
+        yield Rule.RANGE, f"bytes must lie from 0 to {SBUF_BYTES}, not to {end}"

@@ -7,8 +7,10 @@ from spec.config import PRESETS, Config, preset_named
 
 @pytest.mark.parametrize("name, ends", Config.RANGES.items())
 def test_ends_of_every_range_are_valid(name, ends):
+    # As few HBM ports as possible: each has at least one DMA engine.
     for value in ends:
-        assert getattr(PRESETS["tiny"].with_overrides(**{name: value}), name) == value
+        overrides = {"dma_engines": 16 if name == "hbm_ports" else None} | {name: value}
+        assert getattr(PRESETS["tiny"].with_overrides(**overrides), name) == value
 
 
 @pytest.mark.parametrize("name, ends", Config.RANGES.items())
@@ -23,6 +25,16 @@ def test_beyond_every_range_is_refused(name, ends):
 def test_anything_but_an_integer_is_refused(value):
     with pytest.raises(TypeError, match="^rows must be an integer, not "):
         Config(rows=value, columns=4)
+
+
+def test_a_beat_is_a_power_of_two():
+    with pytest.raises(ValueError, match="^hbm_bytes must be a power of two, not 24$"):
+        PRESETS["tiny"].with_overrides(hbm_bytes=24)
+
+
+def test_every_port_has_a_dma_engine():
+    with pytest.raises(ValueError, match=r"^hbm_ports must be at most dma_engines \(2\), not 3$"):
+        PRESETS["tiny"].with_overrides(hbm_ports=3)
 
 
 def test_overrides_that_are_none_change_nothing():

@@ -45,7 +45,7 @@ def random_memories(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return SBUF and PSUM, uint8 [partitions, bytes], that hold operands an instruction can do something with."""
     memories = []
-    for storage, size in zip(Storage, sizes, strict=True):
+    for storage, size in zip((Storage.SBUF, Storage.PSUM), sizes, strict=True):
         accesses = [instruction.a, instruction.b, instruction.s0, instruction.s1]
         formats = [a.format for a in accesses if isinstance(a, Access | Pointer)]
         fmt = formats[rng.integers(len(formats))] if formats else FORMATS["fp32"]

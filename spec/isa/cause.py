@@ -1,0 +1,41 @@
+"""Causes of error that the core reports, beside the rules that instructions break."""
+
+import enum
+
+from spec.isa.legality import Rule
+
+__all__ = ["FIRST_CAUSE", "Cause", "cause_name"]
+
+FIRST_CAUSE = 32
+"""Below this a cause is a `Rule`."""
+
+
+class Cause(enum.IntEnum):
+    """What went wrong that is not a broken rule; `detail` is what ERROR_DETAIL holds."""
+
+    ENGINE = 32
+    """A record is for another engine than the queue's. detail: the record's engine."""
+    FETCH = 33
+    """HBM answered the fetch of a record with an error. detail: 0."""
+    SEMAPHORE = 34
+    """An update would leave a semaphore below 0 or above 65,535, and was not done. detail: the semaphore."""
+    WATCHDOG = 35
+    """Nothing moved for WATCHDOG_LIMIT cycles, and this record waits for a semaphore. detail: the first semaphore that
+    it waits for in bits 0 to 7, the value that it wants from bit 8, the lower 8 bits of what it has from bit 24."""
+    STUCK = 36
+    """Nothing moved for WATCHDOG_LIMIT cycles, no record waits for a semaphore, and this one has not finished.
+    detail: 0."""
+    AXI = 37
+    """HBM answered a read or write of this copy with an error. detail: 0."""
+    INDEX = 38
+    """A row number of a gather or scatter is not below its limit. detail: the row number."""
+    BOOT = 39
+    """The image's header is wrong, or cannot be read. detail: which of its words; queue and record mean nothing."""
+
+
+def cause_name(code: int) -> str:
+    """Return the name of a cause of either kind; the number where there is none."""
+    for kind in (Rule, Cause):
+        if code in set(kind):
+            return kind(code).name
+    return str(code)

@@ -1,0 +1,46 @@
+"""Words of bits by layouts: a tuple of (name, width), the first field lowest."""
+
+from collections.abc import Iterable
+
+__all__ = ["Layout", "pack", "unpack", "width_of"]
+
+Layout = tuple[tuple[str, int], ...]
+
+
+def width_of(layout: Layout) -> int:
+    """Return the bits of a layout."""
+    return sum(width for _, width in layout)
+
+
+def pack(layout: Layout, values: dict[str, int], place: str = "", signed: Iterable[str] = ()) -> int:
+    """Return the word of the fields of a layout.
+
+    Arguments:
+        layout: names and widths.
+        values: of every field.
+        place: what a message names before the field.
+        signed: fields in two's complement.
+
+    Raises:
+        ValueError: if a value does not fit; the message names the field, after `place`.
+    """
+    word = shift = 0
+    for name, width in layout:
+        value = int(values[name])
+        low, high = (-(1 << (width - 1)), 1 << (width - 1)) if name in signed else (0, 1 << width)
+        if not low <= value < high:
+            where = f"{place}.{name}" if place else name
+            raise ValueError(f"{where} must be from {low} to {high - 1}, not {value!r}")
+        word |= (value & ((1 << width) - 1)) << shift
+        shift += width
+    return word
+
+
+def unpack(layout: Layout, word: int, signed: Iterable[str] = ()) -> dict[str, int]:
+    """Return the fields of a word of a layout; those in two's complement may be negative."""
+    values = {}
+    for name, width in layout:
+        value = word & ((1 << width) - 1)
+        values[name] = value - (value >> (width - 1) << width) if name in signed else value
+        word >>= width
+    return values
