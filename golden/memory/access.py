@@ -11,7 +11,7 @@ import numpy as np
 from golden.arith import storage_dtype
 from spec.isa import Access, Pointer
 
-__all__ = ["footprint", "gather", "scatter"]
+__all__ = ["are_distinct", "footprint", "gather", "scatter"]
 
 
 def gather(memory: np.ndarray, access: Access | Pointer, partitions: int, shape: tuple[int, ...]) -> np.ndarray:
@@ -48,7 +48,7 @@ def scatter(memory: np.ndarray, access: Access, codes: np.ndarray, where: np.nda
     partitions, *shape = codes.shape
     view = _elements(memory, access, partitions, tuple(shape))
     where = np.broadcast_to(True if where is None else where, codes.shape)
-    if _are_distinct(access.steps, shape):
+    if are_distinct(access.steps, shape):
         np.copyto(view, codes, where=where)
     else:
         for index in np.ndindex(*shape):
@@ -89,7 +89,7 @@ def _elements(memory: np.ndarray, access: Access | Pointer, partitions: int, sha
     return np.lib.stride_tricks.as_strided(words, (partitions, *shape), strides)
 
 
-def _are_distinct(steps: tuple[int, ...], shape: list[int]) -> bool:
+def are_distinct(steps: tuple[int, ...], shape: list[int]) -> bool:
     """Return whether each step goes beyond all that the smaller ones reach: then no two elements are the same."""
     reach = 0
     for step, count in sorted((abs(step), count) for step, count in zip(steps, shape, strict=True) if count > 1):

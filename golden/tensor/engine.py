@@ -98,4 +98,5 @@ def _elements(instruction: TensorInstruction, memory, count: int, stride: int) -
     if instruction.k > rows or end > length:
         raise ValueError(f"memory must have {instruction.k} rows of {end} bytes or more, not {memory.shape!r}")
     words = memory[: instruction.k, : length - length % size].view(storage_dtype(instruction.format).newbyteorder("<"))
-    return words[:, instruction.address // size + stride // size * np.arange(count)]
+    first = words[:, instruction.address // size :]
+    return np.lib.stride_tricks.as_strided(first, (len(words), count), (words.strides[0], stride))

@@ -4,13 +4,13 @@ from spec.config import Config
 from spec.formats import format_of
 from spec.isa.access import ACCESS_FIELDS, DIMENSIONS, POINTER_FIELDS, Access, Pointer, Storage
 from spec.isa.alu import AluOp
-from spec.isa.dma import DMA_BITS, decode_dma
-from spec.isa.elementwise import ELEMENTWISE_BITS, Elementwise, Index, Opcode, decode_fields, unpack
+from spec.isa.dma import dma_fields, dma_of
+from spec.isa.elementwise import Elementwise, Index, Opcode, decode_fields, unpack
 from spec.isa.legality import uses
 from spec.isa.record import Engine, Instruction
-from spec.isa.tensor import LOAD_STATIONARY, MULTIPLY_MOVING, TENSOR_BITS, LoadStationary, MultiplyMoving, tensor_fields
+from spec.isa.tensor import LOAD_STATIONARY, MULTIPLY_MOVING, LoadStationary, MultiplyMoving, tensor_fields
 
-__all__ = ["decode_elementwise", "decode_instruction", "decode_tensor"]
+__all__ = ["body_fields", "decode_instruction", "instruction_of"]
 
 _FLAGS = ("reverse0", "reverse1", "negate", "keep", "sum_continue", "sum_store", "stochastic", "overlap")
 _NUMBERS = ("partitions", "axes", "function", "alpha", "seed", "stream")
@@ -23,23 +23,44 @@ def decode_instruction(engine: int, body: int, config: Config) -> Instruction:
     Raises:
         ValueError: if there is no such engine, or a field holds the code of nothing.
     """
-    match engine:
-        case Engine.TENSOR:
-            return decode_tensor(body & (1 << TENSOR_BITS) - 1)
-        case Engine.VECTOR | Engine.SCALAR:
-            return decode_elementwise(body & (1 << ELEMENTWISE_BITS) - 1, config)
-        case Engine.DMA:
-            return decode_dma(body & (1 << DMA_BITS) - 1)
-    raise ValueError(f"engine must be one of {', '.join(f'{e.name} ({e.value})' for e in Engine)}, not {engine}")
+    return instruction_of(engine, body_fields(engine, body), config)
 
 
-def decode_tensor(word: int) -> LoadStationary | MultiplyMoving:
-    """Return the instruction of a word of the tensor engine.
+def body_fields(engine: int, body: int) -> dict[str, int]:
+    """Return the value of every field of the instruction in a record's body: what the rules judge.
 
     Raises:
-        ValueError: if a field holds the code of nothing.
+        ValueError: if there is no such engine.
     """
-    values = tensor_fields(word)
+    if engine not in _FIELDS:
+        raise ValueError(f"engine must be one of {', '.join(f'{e.name} ({e.value})' for e in Engine)}, not {engine}")
+    return _FIELDS[engine](body)
+
+
+def instruction_of(engine: int, values: dict[str, int], config: Config) -> Instruction:
+    """Return the instruction of its fields, in its full form: all dimensions. What it does not use has its default.
+
+    Raises:
+        ValueError: if a field that it uses holds the code of nothing.
+    """
+    match engine:
+        case Engine.TENSOR:
+            return _tensor(values)
+        case Engine.DMA:
+            return dma_of(values)
+    return _elementwise(values, config)
+
+
+_FIELDS = {
+    Engine.TENSOR: tensor_fields,
+    Engine.VECTOR: decode_fields,
+    Engine.SCALAR: decode_fields,
+    Engine.DMA: dma_fields,
+}
+"""Of every engine, what takes its instruction's bits apart."""
+
+
+def _tensor(values: dict[str, int]) -> LoadStationary | MultiplyMoving:
     common = {name: values[name] for name in ("half", "k", "m", "address")} | {"format": format_of(values["dtype"])}
     match values["opcode"]:
         case opcode if opcode == LOAD_STATIONARY:
@@ -51,23 +72,15 @@ def decode_tensor(word: int) -> LoadStationary | MultiplyMoving:
             raise ValueError(f"opcode must be {LOAD_STATIONARY} or {MULTIPLY_MOVING}, not {opcode}")
 
 
-def decode_elementwise(word: int, config: Config) -> Elementwise:
-    """Return the instruction of a word of the vector or scalar engine, with all four dimensions.
-
-    Raises:
-        ValueError: if a field holds the code of nothing.
-    """
-    values = decode_fields(word)
+def _elementwise(values: dict[str, int], config: Config) -> Elementwise:
     opcode = Opcode(values["opcode"])
     used = uses(values)
     needed = {"dst": True, "a": "a" in used, "b": bool(used & {"b", "result"})}
     return Elementwise(
         opcode=opcode,
         shape=tuple(values[f"count{d}"] for d in _INNERMOST_LAST),
-        op0=AluOp(values["op0"]),
-        op1=AluOp(values["op1"]),
-        s0=_scalar(values, 0, config),
-        s1=_scalar(values, 1, config),
+        **{name: AluOp(values[name]) for name in ("op0", "op1") if name in used},
+        **{f"s{number}": _scalar(values, number, config) for number in (0, 1) if f"s{number}" in used},
         index=Index(
             base=values["index"],
             partition=values["index_partition"],

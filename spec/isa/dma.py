@@ -18,7 +18,7 @@ from spec.isa.legality import Rule
 
 __all__ = [
     "DMA_BITS", "DMA_COPY", "DMA_DIMENSIONS", "DMA_FIELDS", "HBM_ADDRESS_BITS", "NO_AXIS", "DmaCopy", "DmaIndex",
-    "DmaTensor", "check_dma", "decode_dma", "dma_fields", "dma_violation",
+    "DmaTensor", "check_dma", "dma_fields", "dma_of", "dma_violation",
 ]  # fmt: skip
 
 DMA_COPY = 48
@@ -178,13 +178,12 @@ def dma_fields(word: int) -> dict[str, int]:
     return unpack(DMA_FIELDS, word, _SIGNED)
 
 
-def decode_dma(word: int) -> DmaCopy:
-    """Return the instruction of a word, in its full form of five dimensions.
+def dma_of(values: dict[str, int]) -> DmaCopy:
+    """Return the instruction of its fields, in its full form of five dimensions.
 
     Raises:
         ValueError: if a field holds the code of nothing.
     """
-    values = dma_fields(word)
     if values["opcode"] != DMA_COPY:
         raise ValueError(f"opcode must be {DMA_COPY}, not {values['opcode']}")
     dimensions = tuple(reversed(range(DMA_DIMENSIONS)))

@@ -1,0 +1,123 @@
+"""What a hart loads from and stores to: local memory, the timer, and anything else with a `load` and a `store`."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from spec.memory_map import LOCAL_BASE, LOCAL_BYTES, TIMER_COMPARE, TIMER_NOW
+
+__all__ = ["AccessFault", "AddressMap", "Bus", "LocalMemory", "Timer"]
+
+
+class AccessFault(Exception):
+    """There is nothing at the address, or it refuses the access."""
+
+
+class Bus(Protocol):
+    """Where a hart's accesses go. An access never crosses a word, and has done nothing if it raises AccessFault."""
+
+    def load(self, address: int, size: int) -> int:
+        """Return 1 to 4 bytes, the first one lowest."""
+
+    def store(self, address: int, size: int, value: int) -> None:
+        """Write as many bytes."""
+
+
+class LocalMemory:
+    """Memory for program and data.
+
+    Arguments:
+        image: its first bytes; the rest is zero.
+        base: its address, a multiple of 4.
+        size: bytes, a multiple of 4.
+
+    Attributes:
+        bytes: the contents.
+    """
+
+    def __init__(self, image: bytes = b"", *, base: int = LOCAL_BASE, size: int = LOCAL_BYTES):
+        if len(image) > size:
+            raise ValueError(f"the image must have at most {size} bytes, not {len(image)}")
+        if base % 4 or size % 4:
+            raise ValueError(f"base and size must be multiples of 4, not {base:#x} and {size:#x}")
+        self.base = base
+        self.size = size
+        self.bytes = bytearray(size)
+        self.bytes[: len(image)] = image
+
+    def load(self, address: int, size: int) -> int:
+        """Return bytes; see `Bus`."""
+        offset = self._offset(address, size)
+        return int.from_bytes(self.bytes[offset : offset + size], "little")
+
+    def store(self, address: int, size: int, value: int) -> None:
+        """Write bytes; see `Bus`."""
+        offset = self._offset(address, size)
+        self.bytes[offset : offset + size] = value.to_bytes(size, "little")
+
+    def _offset(self, address: int, size: int) -> int:
+        offset = address - self.base
+        if not 0 <= offset <= self.size - size:
+            raise AccessFault(f"local memory has no {size} bytes at {address:#x}")
+        return offset
+
+
+class Timer:
+    """Cycles since reset, and the time at which an interrupt becomes pending; words are written whole.
+
+    Attributes:
+        now: mtime, 64 bits; whoever steps the hart advances it.
+        compare: mtimecmp, 64 bits.
+    """
+
+    def __init__(self):
+        self.now = 0
+        self.compare = (1 << 64) - 1
+
+    @property
+    def pending(self) -> bool:
+        """Whether the timer asks for its interrupt."""
+        return self.now >= self.compare
+
+    def load(self, address: int, size: int) -> int:
+        """Return bytes of a register; see `Bus`."""
+        name, offset = self._select(address)
+        return getattr(self, name) >> 8 * offset & (1 << 8 * size) - 1
+
+    def store(self, address: int, size: int, value: int) -> None:
+        """Write half of a register; see `Bus`."""
+        name, offset = self._select(address)
+        if size != 4:
+            raise AccessFault(f"the timer's words must be written whole, not {size} bytes")
+        setattr(self, name, getattr(self, name) & ~(0xFFFF_FFFF << 8 * offset) | value << 8 * offset)
+
+    @staticmethod
+    def _select(address: int) -> tuple[str, int]:
+        for name, register in (("now", TIMER_NOW), ("compare", TIMER_COMPARE)):
+            if 0 <= address - register < 8:
+                return name, address - register
+        raise AccessFault(f"the timer has no register at {address:#x}")
+
+
+class AddressMap:
+    """Several buses behind one, each with its range of addresses.
+
+    Arguments:
+        regions: (first address, bytes, bus) each.
+    """
+
+    def __init__(self, regions: Iterable[tuple[int, int, Bus]]):
+        self.regions = [(first, first + size, bus) for first, size, bus in regions]
+
+    def load(self, address: int, size: int) -> int:
+        """Return bytes of the region's bus; see `Bus`."""
+        return self._at(address).load(address, size)
+
+    def store(self, address: int, size: int, value: int) -> None:
+        """Write bytes of the region's bus; see `Bus`."""
+        self._at(address).store(address, size, value)
+
+    def _at(self, address: int) -> Bus:
+        for first, end, bus in self.regions:
+            if first <= address < end:
+                return bus
+        raise AccessFault(f"there is nothing at {address:#x}")

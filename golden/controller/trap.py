@@ -1,0 +1,38 @@
+"""Why an instruction does not retire, or the next one is not begun."""
+
+import enum
+
+__all__ = ["INTERRUPT", "Cause", "Trap"]
+
+INTERRUPT = 1 << 31
+"""The bit of mcause that tells interrupts from exceptions."""
+
+
+class Cause(enum.IntEnum):
+    """Values of mcause."""
+
+    FETCH_MISALIGNED = 0
+    FETCH_FAULT = 1
+    ILLEGAL = 2
+    BREAKPOINT = 3
+    LOAD_MISALIGNED = 4
+    LOAD_FAULT = 5
+    STORE_MISALIGNED = 6
+    STORE_FAULT = 7
+    ENVIRONMENT_CALL = 11
+    TIMER = INTERRUPT | 7
+    EXTERNAL = INTERRUPT | 11
+
+
+class Trap(Exception):
+    """An exception in the sense of the architecture.
+
+    Arguments:
+        cause: what mcause becomes.
+        value: what mtval becomes.
+    """
+
+    def __init__(self, cause: Cause, value: int):
+        super().__init__(cause, value)
+        self.cause = cause
+        self.value = value

@@ -1,0 +1,7 @@
+"""The core: queues and semaphores around the engines, and the controller whose program starts them."""
+
+from golden.core.core import Core, CoreOutcome
+from golden.core.errors import CoreError
+from golden.core.machine import Machine
+
+__all__ = ["Core", "CoreError", "CoreOutcome", "Machine"]

@@ -1,0 +1,46 @@
+"""Boot: judges the header of an image in HBM and returns the controller's program."""
+
+import numpy as np
+
+from spec.config import Config
+from spec.isa import HBM_ADDRESS_BITS, RECORD_BYTES
+from spec.memory_map import BOOT_WORDS, IMAGE_MAGIC, LOCAL_BYTES
+
+__all__ = ["BootFault", "boot_program"]
+
+
+class BootFault(Exception):
+    """An image's header is wrong, or HBM ends before its program does.
+
+    Arguments:
+        word: which of its BOOT_WORDS is the first that is wrong; 0 if it cannot be read.
+    """
+
+    def __init__(self, word: int):
+        super().__init__(word)
+        self.word = word
+
+
+def boot_program(hbm: np.ndarray, address: int, config: Config) -> bytes:
+    """Return the program of the image at `address`, a multiple of RECORD_BYTES (lower bits count as 0).
+
+    Raises:
+        BootFault: if a word of the header is wrong, or it or the program cannot be read.
+    """
+    address &= -RECORD_BYTES
+    words = np.frombuffer(_read(hbm, address, 4 * BOOT_WORDS), "<u4").tolist()
+    _, size, program = words[:3]
+    expected = (IMAGE_MAGIC, size, program, config.rows, config.columns, config.dma_engines, 0, 0)
+    right = [word == wanted for word, wanted in zip(words, expected, strict=True)]
+    right[1] = size <= LOCAL_BYTES and size % 4 == 0
+    right[2] = program % RECORD_BYTES == 0
+    if not all(right):
+        raise BootFault(right.index(False))
+    return _read(hbm, (address + program) % (1 << HBM_ADDRESS_BITS), size)
+
+
+def _read(hbm: np.ndarray, address: int, size: int) -> bytes:
+    data = hbm[address : address + size].tobytes()
+    if len(data) < size:
+        raise BootFault(0)
+    return data

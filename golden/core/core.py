@@ -1,0 +1,157 @@
+"""The core as a whole: one image in HBM, one start, and what is in the memories when its program has ended."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from golden.controller import AddressMap, Hart, LocalMemory, Timer
+from golden.core.boot import BootFault, boot_program
+from golden.core.errors import CoreError
+from golden.core.machine import Machine
+from golden.core.registers import Registers, Stall
+from golden.core.window import Window
+from spec import memory_map as at
+from spec.config import Config
+from spec.isa import Cause
+
+__all__ = ["Core", "CoreOutcome"]
+
+NEVER = (1 << 64) - 1
+"""Time of a timer interrupt that nobody asked for."""
+
+
+@dataclass(frozen=True)
+class CoreOutcome:
+    """What a run left.
+
+    Arguments:
+        exit_code: of the controller's program; None if it has not ended.
+        error: the first one that the core reported, or None.
+        records: (queue, HBM address) of every record that was executed, in this order.
+        console: what the program printed.
+        sbuf, psum: uint8 [partitions, bytes]. hbm: uint8 [bytes]. The memories themselves, no copies.
+    """
+
+    exit_code: int | None
+    error: CoreError | None
+    records: list[tuple[int, int]]
+    console: bytes
+    sbuf: np.ndarray
+    psum: np.ndarray
+    hbm: np.ndarray
+
+
+class Core:
+    """One core, without time: the controller executes instructions until it has changed something, then the queues go
+    on as far as they can.
+
+    The timer counts retired instructions; while the controller sleeps or waits at a doorbell it goes on to where the
+    next thing happens: the timer's interrupt, or the watchdog's report.
+
+    Arguments:
+        config: the machine's parameters.
+        hbm: uint8 [bytes], C-contiguous; it is read and written where it is. What lies beyond answers with errors.
+        order: as of :class:`golden.core.machine.Machine`.
+
+    Attributes:
+        machine: queues, semaphores, engines.
+        registers: as the controller sees them.
+        hart: the controller; None before `run`, and if the image's header is wrong.
+    """
+
+    def __init__(self, config: Config, hbm: np.ndarray, order: np.random.Generator | None = None):
+        self.config = config
+        self.machine = Machine(config, hbm, order)
+        self.registers = Registers(self.machine)
+        self.hart: Hart | None = None
+        self._timer = Timer()
+        self._stalled = False  # at a doorbell
+        self._moved = 0  # when a queue, or something that queues wait for, last changed
+
+    def run(self, address: int = 0, instructions: int = 5_000_000) -> CoreOutcome:
+        """Boot the image at `address`, the first time, and run until its program ends.
+
+        It also returns, and goes on when it is called again, when the controller sleeps and nothing but the host could
+        wake it, or when it has executed `instructions`: as one does that waits in a loop for what never comes.
+        """
+        if self.hart is None and not self._boot(address):
+            return self._outcome()
+        while self.registers.exit_code is None and instructions > 0:
+            if self.machine.run() or self.registers.moved:
+                self._moved = self._timer.now
+            self.registers.written = self.registers.moved = False
+            deadline = self._moved + self.registers.watchdog_limit if self.machine.is_waiting else None
+            if deadline is not None and self._timer.now >= deadline:
+                self.machine.report_deadlock()
+                continue
+            most = instructions if deadline is None else min(instructions, deadline - self._timer.now)
+            executed = self._execute(most)
+            instructions -= executed
+            if not executed and not self._sleep(deadline):
+                break
+        return self._outcome()
+
+    def _boot(self, address: int) -> bool:
+        try:
+            program = boot_program(self.machine.engines.hbm, address, self.config)
+        except BootFault as fault:
+            self.machine.errors.report(CoreError(Cause.BOOT, detail=fault.word))
+            return False
+        engines = self.machine.engines
+        windows = (
+            (at.SBUF_WINDOW, at.PSUM_WINDOW, engines.sbuf, at.SBUF_PITCH_BITS),
+            (at.PSUM_WINDOW, at.REGISTERS, engines.psum, at.PSUM_PITCH_BITS),
+        )
+        places = [(first, end - first, Window(memory, first, pitch)) for first, end, memory, pitch in windows]
+        places.append((at.TIMER_COMPARE, at.TIMER_NOW + 8 - at.TIMER_COMPARE, self._timer))
+        places.append((at.REGISTERS, at.LOCAL_BASE - at.REGISTERS, self.registers))
+        self.hart = Hart(LocalMemory(program), AddressMap(places))
+        return True
+
+    def _execute(self, most: int) -> int:
+        """Let the controller go on until it writes a register, sleeps or stalls; return the instructions executed."""
+        hart, timer, registers = self.hart, self._timer, self.registers
+        csr = hart.csr
+        # Who waits at a doorbell is in the midst of an instruction, and takes no interrupt.
+        csr.external_interrupt = registers.interrupt and not self._stalled
+        for executed in range(most):
+            csr.timer_interrupt = timer.now >= timer.compare and not self._stalled
+            try:
+                if hart.step() is None:
+                    return executed
+            except Stall:
+                self._stalled = True
+                return executed
+            self._stalled = False
+            self._advance(1)
+            if registers.written:
+                return executed + 1
+        return most
+
+    def _sleep(self, deadline: int | None) -> bool:
+        """Let time pass until something happens to a controller that cannot go on; return False if nothing will."""
+        times = [] if deadline is None else [deadline]
+        if not self._stalled and self._timer.now < self._timer.compare < NEVER:
+            times.append(self._timer.compare)
+        if times:
+            self._advance(min(times) - self._timer.now)
+        return bool(times)
+
+    def _advance(self, time: int) -> None:
+        csr = self.hart.csr
+        self._timer.now += time
+        csr.time = self._timer.now
+        if not csr.cycle_inhibited:
+            csr.cycle += time
+
+    def _outcome(self) -> CoreOutcome:
+        machine, engines = self.machine, self.machine.engines
+        return CoreOutcome(
+            exit_code=self.registers.exit_code,
+            error=machine.errors.first,
+            records=machine.trace,
+            console=bytes(self.registers.console),
+            sbuf=engines.sbuf,
+            psum=engines.psum,
+            hbm=engines.hbm,
+        )

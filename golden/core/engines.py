@@ -1,0 +1,73 @@
+"""All engines and their memories: executes the instruction in a record's body, or says which rule it breaks."""
+
+import numpy as np
+
+from golden.memory.dma import DmaFault, dma_copy
+from golden.scalar import ScalarEngine
+from golden.tensor import TensorEngine
+from golden.vector import VectorEngine
+from spec.config import SBUF_BYTES, Config
+from spec.formats import INT8
+from spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Engine, LoadStationary
+from spec.isa.decode import body_fields, instruction_of
+from spec.isa.dma import dma_violation
+from spec.isa.legality import violation
+from spec.isa.tensor import tensor_violation
+
+__all__ = ["Engines"]
+
+
+class Engines:
+    """The engines of a core, each of which executes its instructions one after the other.
+
+    Arguments:
+        config: the machine's parameters.
+        hbm: uint8 [bytes], which copies read and write.
+
+    Attributes:
+        sbuf: uint8 [partitions, bytes]; psum: uint8 [columns, bytes]. Zero at first.
+    """
+
+    def __init__(self, config: Config, hbm: np.ndarray):
+        self.config = config
+        self.hbm = hbm
+        self.sbuf = np.zeros((config.partitions, SBUF_BYTES), np.uint8)
+        self._tensor = TensorEngine(config)
+        self._vector = VectorEngine(config)
+        self._scalar = ScalarEngine(config)
+        self.psum = self._tensor.psum.view(np.uint8)
+        self._loaded: tuple[int, bool] | None = None  # columns of the last LoadStationary, and whether of INT8
+
+    def execute(self, engine: Engine, body: int) -> tuple[int, int] | None:
+        """Execute the instruction in a record's body; return cause and detail if it is refused or cannot be finished.
+
+        One that breaks a rule has touched nothing.
+        """
+        values = body_fields(engine, body)
+        broken = self._violation(engine, values)
+        if broken is not None:
+            return broken[0], 0
+        instruction = instruction_of(engine, values, self.config)
+        match engine:
+            case Engine.TENSOR:
+                self._tensor.execute(instruction, self.sbuf, self.sbuf)
+                if isinstance(instruction, LoadStationary):
+                    self._loaded = instruction.m, instruction.format == INT8
+            case Engine.VECTOR:
+                self._vector.execute(instruction, self.sbuf, self.psum)
+            case Engine.SCALAR:
+                self._scalar.execute(instruction, self.sbuf, self.psum)
+            case Engine.DMA:
+                try:
+                    dma_copy(instruction, self.hbm, self.sbuf, self.psum)
+                except DmaFault as fault:
+                    return fault.cause, fault.detail
+        return None
+
+    def _violation(self, engine: Engine, values: dict[str, int]):
+        match engine:
+            case Engine.TENSOR:
+                return tensor_violation(values, self.config, self._loaded)
+            case Engine.DMA:
+                return dma_violation(values, self.config)
+        return violation(values, self.config, VECTOR_OPCODES if engine == Engine.VECTOR else SCALAR_OPCODES)

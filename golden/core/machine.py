@@ -1,0 +1,78 @@
+"""Everything of the core but its controller: queues, semaphores, engines.
+
+Between queues the order is open where semaphores leave it open; here a queue goes on until it must wait, then the next
+one. A program without races has the same result in any other order, of which a random generator chooses one.
+"""
+
+import numpy as np
+
+from golden.core.engines import Engines
+from golden.core.errors import CoreError, Errors
+from golden.core.queue import Queue
+from golden.core.semaphores import Semaphores
+from spec.config import Config
+from spec.isa import Cause, queue_count
+
+__all__ = ["Machine"]
+
+
+class Machine:
+    """The queues and what they work on.
+
+    Arguments:
+        config: the machine's parameters.
+        hbm: uint8 [bytes], C-contiguous; it is read and written where it is.
+        order: chooses which queue is next, record by record; None: one after the other, each as far as it can.
+
+    Attributes:
+        engines, semaphores, errors, queues: its parts.
+        trace: (queue, HBM address) of every record that has retired, in the order in which they were executed.
+    """
+
+    def __init__(self, config: Config, hbm: np.ndarray, order: np.random.Generator | None = None):
+        self.config = config
+        self.engines = Engines(config, hbm)
+        self.semaphores = Semaphores()
+        self.errors = Errors()
+        self.trace: list[tuple[int, int]] = []
+        parts = self.engines, self.semaphores, self.errors, self.trace
+        self.queues = [Queue(number, *parts) for number in range(queue_count(config))]
+        self._order = order
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether there is work left and no error: after `run` this means that all of it waits for semaphores."""
+        return self.errors.first is None and any(queue.is_busy for queue in self.queues)
+
+    def run(self) -> bool:
+        """Execute all that can be executed; return whether anything was."""
+        before = len(self.trace)
+        if self._order is None:
+            self._in_turn()
+        else:
+            self._at_random(self._order)
+        return len(self.trace) > before
+
+    def _in_turn(self) -> None:
+        moved = True
+        while moved:
+            moved = False
+            for queue in self.queues:
+                while queue.step():
+                    moved = True
+
+    def _at_random(self, order: np.random.Generator) -> None:
+        able = list(self.queues)
+        while able:
+            queue = able[order.integers(len(able))]
+            if queue.step():
+                able = list(self.queues)
+            else:
+                able.remove(queue)
+
+    def report_deadlock(self) -> None:
+        """Report what the watchdog does when all that is left waits for semaphores."""
+        queue = next(queue for queue in self.queues if queue.is_busy)
+        semaphore, wanted = queue.unmet()
+        detail = semaphore | wanted << 8 | (self.semaphores.values[semaphore] & 0xFF) << 24
+        self.errors.report(CoreError(Cause.WATCHDOG, queue.number, queue.address, detail))

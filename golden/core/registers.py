@@ -1,0 +1,192 @@
+"""The core's registers, as the controller's loads and stores see them."""
+
+from golden.controller import AccessFault
+from golden.core.errors import CoreError
+from golden.core.machine import Machine
+from spec import memory_map as at
+from spec.config import SEMAPHORES
+from spec.isa import HBM_ADDRESS_BITS, QUEUE_COUNTERS, RECORD_BYTES, UpdateOp
+from spec.isa.record import SEMAPHORE_MAX
+
+__all__ = ["Registers", "Stall"]
+
+WORD = 0xFFFF_FFFF
+COUNT_MAX = 0xFFFF
+
+_NO_ERROR = CoreError(cause=0)
+_SEMAPHORE_OPS = {
+    at.SEMAPHORES: UpdateOp.SET,
+    at.SEMAPHORE_ADD: UpdateOp.ADD,
+    at.SEMAPHORE_SUBTRACT: UpdateOp.SUBTRACT,
+}
+_SOURCES = at.INTERRUPT_ERROR | at.INTERRUPT_HOST | at.INTERRUPT_SEMAPHORE
+_HELD = {
+    at.EXIT: WORD,
+    at.CONSOLE: 0xFF,
+    at.INTERRUPT_PENDING: _SOURCES,
+    at.INTERRUPT_ENABLE: _SOURCES,
+    at.WATCH_SEMAPHORE: SEMAPHORES - 1,
+    at.WATCH_VALUE: SEMAPHORE_MAX,
+    at.WATCHDOG_LIMIT: WORD,
+}
+"""Registers that there are once and can be written, and the bits that they can hold."""
+
+_HELD_BY_QUEUE = {
+    at.QUEUE_LOW: WORD & -RECORD_BYTES,
+    at.QUEUE_HIGH: (1 << HBM_ADDRESS_BITS - 32) - 1,
+    at.QUEUE_START: COUNT_MAX,
+}
+"""A queue's likewise, by offset."""
+
+
+class Stall(Exception):
+    """A doorbell has to wait for a place."""
+
+
+class Registers:
+    """What is at REGISTERS and above: words, read and written whole.
+
+    An access is refused, and does nothing, if there is no such register, if it is only read or only written and this is
+    the other, or if it cannot hold the value; and if a semaphore would leave its range.
+
+    Arguments:
+        machine: the queues, semaphores and errors that they show. Cycles are not counted: counters of them are 0.
+
+    Attributes:
+        exit_code: what was first written to EXIT, None before.
+        console: bytes that were written to CONSOLE.
+        watchdog_limit: see WATCHDOG_LIMIT.
+        written: a register was written since this was last made False; moved: a doorbell or a semaphore.
+    """
+
+    def __init__(self, machine: Machine):
+        self._machine = machine
+        self._halves = [{at.QUEUE_LOW: 0, at.QUEUE_HIGH: 0} for _ in machine.queues]
+        self._enable = 0
+        self._host = False
+        self._watch_semaphore, self._watch_value = 0, SEMAPHORE_MAX
+        self.exit_code: int | None = None
+        self.console = bytearray()
+        self.watchdog_limit = 100_000
+        self.written = self.moved = False
+
+    def raise_host_interrupt(self) -> None:
+        """Make INTERRUPT_HOST pending, as the host does."""
+        self._host = True
+
+    @property
+    def interrupt(self) -> bool:
+        """Whether the external interrupt is asked for."""
+        return bool(self._pending & self._enable)
+
+    @property
+    def _pending(self) -> int:
+        error = at.INTERRUPT_ERROR if self._machine.errors.first else 0
+        host = at.INTERRUPT_HOST if self._host else 0
+        reached = self._machine.semaphores.values[self._watch_semaphore] >= self._watch_value
+        return error | host | (at.INTERRUPT_SEMAPHORE if reached else 0)
+
+    def load(self, address: int, size: int) -> int:
+        """Return a register; see :class:`golden.controller.Bus`."""
+        _check(size == 4, address)
+        if (place := self._within(address, at.QUEUES, at.QUEUE_STRIDE)) is not None:
+            registers = self._queue_registers(place[0])
+            address = place[1]
+        elif (place := self._within(address, at.COUNTERS, at.COUNTER_STRIDE)) is not None:
+            retired = self._machine.queues[place[0]].retired
+            registers = {4 * n: retired if name == "records" else 0 for n, name in enumerate(QUEUE_COUNTERS)}
+            address = place[1]
+        elif (semaphore := _semaphore(address, at.SEMAPHORES)) is not None:
+            return self._machine.semaphores.values[semaphore]
+        else:
+            registers = self._machine_registers()
+        _check(address in registers, address)
+        return registers[address] & WORD
+
+    def store(self, address: int, size: int, value: int) -> None:
+        """Write a register; see :class:`golden.controller.Bus`.
+
+        Raises:
+            Stall: at a doorbell without a place; nothing has happened then.
+        """
+        _check(size == 4, address)
+        if (place := self._within(address, at.QUEUES, at.QUEUE_STRIDE)) is not None:
+            self._store_queue(*place, value)
+        elif not self._store_semaphore(address, value):
+            self._store_other(address, value)
+        self.written = True
+
+    def _within(self, address: int, first: int, stride: int) -> tuple[int, int] | None:
+        """Return a queue's number and the offset of one of its registers, or None if it is something else."""
+        queue, offset = divmod(address - first, stride)
+        return (queue, offset) if 0 <= queue < len(self._halves) else None
+
+    def _queue_registers(self, number: int) -> dict[int, int]:
+        queue = self._machine.queues[number]
+        return self._halves[number] | {
+            at.QUEUE_PLACES: queue.places,
+            at.QUEUE_RETIRED: queue.retired,
+            at.QUEUE_COUNT: queue.rung,
+        }
+
+    def _machine_registers(self) -> dict[int, int]:
+        error = self._machine.errors.first or _NO_ERROR
+        return {
+            at.INTERRUPT_PENDING: self._pending,
+            at.INTERRUPT_ENABLE: self._enable,
+            at.WATCH_SEMAPHORE: self._watch_semaphore,
+            at.WATCH_VALUE: self._watch_value,
+            at.WATCHDOG_LIMIT: self.watchdog_limit,
+            at.ERROR_CAUSE: int(error.cause),
+            at.ERROR_QUEUE: error.queue,
+            at.ERROR_LOW: error.address,
+            at.ERROR_HIGH: error.address >> 32,
+            at.ERROR_DETAIL: error.detail,
+        }
+
+    def _store_queue(self, number: int, offset: int, value: int) -> None:
+        _check(offset in _HELD_BY_QUEUE and not value & ~_HELD_BY_QUEUE[offset], offset)
+        queue, halves = self._machine.queues[number], self._halves[number]
+        if offset != at.QUEUE_START:
+            halves[offset] = value
+            return
+        if not queue.places and self._machine.errors.first is None:
+            raise Stall
+        queue.start(halves[at.QUEUE_HIGH] << 32 | halves[at.QUEUE_LOW], value)
+        self.moved = True
+
+    def _store_semaphore(self, address: int, value: int) -> bool:
+        """Change the semaphore at an address; return False if there is none."""
+        for first, op in _SEMAPHORE_OPS.items():
+            if (semaphore := _semaphore(address, first)) is not None:
+                _check(value <= SEMAPHORE_MAX and self._machine.semaphores.update(semaphore, op, value), address)
+                self.moved = True
+                return True
+        return False
+
+    def _store_other(self, address: int, value: int) -> None:
+        _check(address in _HELD and not value & ~_HELD[address], address)
+        match address:
+            case at.EXIT:
+                self.exit_code = value if self.exit_code is None else self.exit_code
+            case at.CONSOLE:
+                self.console.append(value)
+            case at.INTERRUPT_PENDING:
+                self._host &= not value & at.INTERRUPT_HOST
+            case at.INTERRUPT_ENABLE:
+                self._enable = value
+            case at.WATCH_SEMAPHORE:
+                self._watch_semaphore = value
+            case at.WATCH_VALUE:
+                self._watch_value = value
+            case at.WATCHDOG_LIMIT:
+                self.watchdog_limit = value
+
+
+def _check(allowed: bool, address: int) -> None:
+    if not allowed:
+        raise AccessFault(f"there is no such register at {address:#x}, or it refuses the access")
+
+
+def _semaphore(address: int, first: int) -> int | None:
+    return (address - first) // 4 if 0 <= address - first < 4 * SEMAPHORES else None

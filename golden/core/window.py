@@ -1,0 +1,36 @@
+"""A window of the controller's address space onto an on-chip memory."""
+
+import numpy as np
+
+from golden.controller import AccessFault
+
+__all__ = ["Window"]
+
+
+class Window:
+    """Words of a memory: byte a of partition p is at base + (p << pitch_bits) + a.
+
+    Arguments:
+        memory: uint8 [partitions, bytes].
+        base, pitch_bits: where it is.
+    """
+
+    def __init__(self, memory: np.ndarray, base: int, pitch_bits: int):
+        self._words = memory.view("<u4")
+        self._base = base
+        self._pitch_bits = pitch_bits
+
+    def load(self, address: int, size: int) -> int:
+        """Return a word; see :class:`golden.controller.Bus`."""
+        return int(self._words[self._place(address, size)])
+
+    def store(self, address: int, size: int, value: int) -> None:
+        """Write a word; see :class:`golden.controller.Bus`."""
+        self._words[self._place(address, size)] = value
+
+    def _place(self, address: int, size: int) -> tuple[int, int]:
+        partition, byte = divmod(address - self._base, 1 << self._pitch_bits)
+        partitions, words = self._words.shape
+        if size != 4 or partition >= partitions or byte >= 4 * words:
+            raise AccessFault(f"there is no word of an on-chip memory at {address:#x}")
+        return partition, byte // 4

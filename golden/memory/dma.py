@@ -1,0 +1,114 @@
+"""The DMA engines' copy, without time: strided views of the bytes of HBM, SBUF and PSUM.
+
+An element's place is the start plus a multiple of a stride in each dimension, and going from partition to partition is
+but another stride: so every copy, transposing or not, is one assignment between two views.
+"""
+
+import numpy as np
+
+from golden.arith import storage_dtype
+from golden.elementwise.words import load, store
+from golden.memory.access import are_distinct
+from spec.formats import Format
+from spec.isa import HBM_ADDRESS_BITS, Cause, DmaCopy, DmaTensor, Storage
+
+__all__ = ["DmaFault", "dma_copy"]
+
+
+class DmaFault(Exception):
+    """A legal copy could not be finished.
+
+    Arguments:
+        cause: AXI, it reaches beyond HBM; INDEX, a row number is not below its limit.
+        detail: of INDEX, the row number; else 0.
+    """
+
+    def __init__(self, cause: Cause, detail: int = 0):
+        super().__init__(cause, detail)
+        self.cause = cause
+        self.detail = detail
+
+
+def dma_copy(instruction: DmaCopy, hbm: np.ndarray, sbuf: np.ndarray, psum: np.ndarray) -> None:
+    """Execute one copy.
+
+    It reads all, of a gather or scatter all of a row, before it writes; where two of its writes meet, the later one
+    stays.
+
+    Arguments:
+        instruction: a legal one.
+        hbm: uint8 [bytes].
+        sbuf, psum: uint8 [partitions, bytes].
+
+    Raises:
+        DmaFault: the rows before the one at fault are written then.
+    """
+    memories = {Storage.HBM: hbm, Storage.SBUF: sbuf, Storage.PSUM: psum}
+    src, dst = (_Tensor(t, memories[t.storage]) for t in (instruction.src, instruction.dst))
+    shape = instruction.shape
+    index = instruction.gather or instruction.scatter
+    if index is None:
+        dst.write(_cast(src.view(shape), src.format, dst.format))
+        return
+    words = sbuf[index.partition : index.partition + shape[0], index.address : index.address + 4]
+    for row, number in enumerate(np.ascontiguousarray(words).view("<u4").reshape(-1).tolist()):
+        if number >= index.limit:
+            raise DmaFault(Cause.INDEX, number)
+        source = src.row(number if instruction.gather else row)
+        target = dst.row(number if instruction.scatter else row)
+        target.write(_cast(source.view(shape[1:]), src.format, dst.format))
+
+
+class _Tensor:
+    """Elements in the bytes of a memory: the offset of the first one, and a stride in bytes for each dimension."""
+
+    def __init__(self, tensor: DmaTensor, memory: np.ndarray):
+        self.format = tensor.format
+        self.beyond = tensor.storage == Storage.HBM
+        self.bytes = memory.reshape(-1)
+        size, pitch = tensor.format.bits // 8, memory.shape[-1]
+        self.offset = tensor.address + (0 if self.beyond else tensor.partition * pitch)
+        self.strides = tuple(step * (pitch if d == tensor.axis else size) for d, step in enumerate(tensor.steps))
+
+    def row(self, number: int) -> "_Tensor":
+        """Return what index `number` of the outermost dimension leaves."""
+        row = object.__new__(_Tensor)
+        row.format, row.beyond, row.bytes = self.format, self.beyond, self.bytes
+        row.offset = (self.offset + number * self.strides[0]) % (1 << HBM_ADDRESS_BITS)
+        row.strides = self.strides[1:]
+        return row
+
+    def view(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return the elements' codes, as they are in memory."""
+        dtype = storage_dtype(self.format)
+        low = high = self.offset
+        for count, stride in zip(shape, self.strides, strict=True):
+            if stride < 0:
+                low += (count - 1) * stride
+            else:
+                high += (count - 1) * stride
+        if self.beyond and (low < 0 or high + dtype.itemsize > len(self.bytes)):
+            raise DmaFault(Cause.AXI)
+        return np.ndarray(shape, dtype.newbyteorder("<"), self.bytes, self.offset, self.strides)
+
+    def write(self, codes: np.ndarray) -> None:
+        """Write the elements in row-major order."""
+        view = self.view(codes.shape)
+        if are_distinct(self.strides, codes.shape):
+            np.copyto(view, codes)
+            return
+        addresses = np.full((), self.offset, np.int64)
+        for count, stride in zip(codes.shape, self.strides, strict=True):
+            addresses = addresses[..., np.newaxis] + stride * np.arange(count)
+        # The first one from behind is the last one.
+        places, last = np.unique(addresses.reshape(-1)[::-1], return_index=True)
+        chosen = np.ascontiguousarray(codes.reshape(-1)[::-1][last], view.dtype).view(np.uint8)
+        self.bytes[places[:, np.newaxis] + np.arange(view.itemsize)] = chosen.reshape(len(places), -1)
+
+
+def _cast(codes: np.ndarray, source: Format, target: Format) -> np.ndarray:
+    """Return codes of one format as codes of another: as TENSOR_COPY does, but the same format is copied bit by bit."""
+    if source == target:
+        return codes
+    integer = not (source.is_float or target.is_float)
+    return store(load(codes, source, integer), target, integer).reshape(codes.shape)
