@@ -1,0 +1,119 @@
+"""Loads and stores: any alignment, on a bus of aligned words."""
+
+from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.lib import enum, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.controller.bus import Bus
+
+__all__ = ["Access"]
+
+
+class _Part(enum.Enum, shape=2):
+    """FIRST: the word of the address is asked for. PAUSE: its response is awaited. SECOND: so is the word above.
+    REFUSED: the first response was an error."""
+
+    FIRST = 0
+    PAUSE = 1
+    SECOND = 2
+    REFUSED = 3
+
+
+class Access(wiring.Component):
+    """Asks for one word, or for two in address order if the access reaches into the next one; the second only once the
+    first was answered without an error. A store whose second word is refused has written into the first.
+
+    Ports:
+        bus: at most one request is unanswered.
+        valid: there is a load or store, and everything earlier has ended; it stays, and what follows too, until done.
+        store, funct3, address, data: the instruction's; address and data in bytes and bits of any alignment.
+        misaligned: the address is not a multiple of the size; the access may be refused for it by not making it valid.
+        done: the last request is taken in this cycle, its response is to come; or refused.
+        refused: the first of two words was answered with an error; the access is over.
+        fault_address: of the part that fails if the last request is refused, or has failed.
+        loaded: extended to 32 bits, in the cycle of the last response.
+    """
+
+    bus: Out(Bus())
+    valid: In(1)
+    store: In(1)
+    funct3: In(3)
+    address: In(32)
+    data: In(32)
+    misaligned: Out(1)
+    done: Out(1)
+    refused: Out(1)
+    fault_address: Out(32)
+    loaded: Out(32)
+
+    def elaborate(self, platform):
+        m = Module()
+        part = Signal(_Part)
+        offset, second = self.address[:2], Signal()
+        lanes, split = Signal(8), Signal()
+        above = Signal(30, reset_less=True)
+        m.d.comb += second.eq(part == _Part.SECOND)
+        with m.Switch(self.funct3[:2]):
+            with m.Case(0):
+                m.d.comb += lanes.eq(Const(0b0001, 4) << offset)
+            with m.Case(1):
+                m.d.comb += [lanes.eq(Const(0b0011, 4) << offset), self.misaligned.eq(offset[0])]
+            with m.Default():
+                m.d.comb += [lanes.eq(Const(0b1111, 4) << offset), self.misaligned.eq(offset.any())]
+        m.d.comb += [
+            split.eq(lanes[4:].any()),
+            self.bus.valid.eq(self.valid & ((part == _Part.FIRST) | second)),
+            self.bus.address.eq(Cat(Const(0, 2), Mux(second, above, self.address[2:]))),
+            self.bus.write.eq(self.store),
+            self.bus.mask.eq(Mux(second, lanes[4:], lanes[:4])),
+            self.fault_address.eq(Mux(second, self.bus.address, self.address)),
+            self.refused.eq(part == _Part.REFUSED),
+            self.done.eq((self.bus.valid & self.bus.ready & (second | ~split)) | self.refused),
+        ]
+        # Rotated: what leaves above the word is what the next word takes below.
+        with m.Switch(offset):
+            for rotation in range(4):
+                with m.Case(rotation):
+                    m.d.comb += self.bus.data.eq(self.data.rotate_left(8 * rotation))
+
+        with m.If(self.valid):
+            with m.Switch(part):
+                with m.Case(_Part.FIRST):
+                    m.d.sync += above.eq(self.address[2:] + 1)
+                    with m.If(self.bus.ready & split):
+                        m.d.sync += part.eq(_Part.PAUSE)
+                with m.Case(_Part.PAUSE):
+                    with m.If(self.bus.response):
+                        m.d.sync += part.eq(Mux(self.bus.error, _Part.REFUSED, _Part.SECOND))
+                with m.Default():
+                    with m.If(self.done):
+                        m.d.sync += part.eq(_Part.FIRST)
+
+        self._load(m, offset, second)
+        return m
+
+    def _load(self, m: Module, offset, second):
+        """Assemble what was read; the instruction has moved on meanwhile."""
+        late_offset, late_second = Signal(2, reset_less=True), Signal(reset_less=True)
+        size, zero_extend = Signal(2, reset_less=True), Signal(reset_less=True)
+        first = Signal(32, reset_less=True)
+        with m.If(self.bus.valid & self.bus.ready):
+            m.d.sync += [late_offset.eq(offset), late_second.eq(second)]
+            m.d.sync += [size.eq(self.funct3[:2]), zero_extend.eq(self.funct3[2])]
+        with m.If(self.bus.response):
+            m.d.sync += first.eq(self.bus.result)
+
+        lower, word = Signal(32), Signal(32)
+        m.d.comb += lower.eq(Mux(late_second, first, self.bus.result))
+        with m.Switch(late_offset):
+            for rotation in range(4):
+                with m.Case(rotation):
+                    m.d.comb += word.eq(Cat(lower, self.bus.result)[8 * rotation : 8 * rotation + 32])
+        with m.Switch(size):
+            with m.Case(0):
+                m.d.comb += self.loaded.eq(Cat(word[:8], (word[7] & ~zero_extend).replicate(24)))
+            with m.Case(1):
+                m.d.comb += self.loaded.eq(Cat(word[:16], (word[15] & ~zero_extend).replicate(16)))
+            with m.Default():
+                m.d.comb += self.loaded.eq(word)
+        return m

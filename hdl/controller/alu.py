@@ -1,0 +1,59 @@
+"""The integer ALU of the controller: RV32I's operations on registers, and the comparisons of its branches."""
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.controller.instruction import AluOp
+
+__all__ = ["Alu"]
+
+
+class Alu(wiring.Component):
+    """result = op(a, b), within the cycle; one subtraction serves all comparisons.
+
+    Ports:
+        op: the operation. a, b: operands; a shift takes its distance from b's lowest 5 bits.
+        result: 32 bits, wrapped around.
+        condition: funct3 of a branch: of its bits, 2 and 1 choose equal, less, or less unsigned, 0 the contrary.
+        holds: it does, for a and b, whatever the operation.
+    """
+
+    op: In(AluOp)
+    a: In(32)
+    b: In(32)
+    result: Out(32)
+    condition: In(3)
+    holds: Out(1)
+
+    def elaborate(self, platform):
+        m = Module()
+        difference = Signal(33)
+        less, less_unsigned = Signal(), Signal()
+        m.d.comb += [
+            difference.eq(self.a - self.b),
+            less_unsigned.eq(difference[32]),
+            less.eq(Mux(self.a[31] ^ self.b[31], self.a[31], difference[32])),
+        ]
+        for code, comparison in ((0b00, self.a == self.b), (0b10, less), (0b11, less_unsigned)):
+            with m.If(self.condition[1:] == code):
+                m.d.comb += self.holds.eq(comparison ^ self.condition[0])
+        distance = self.b[:5]
+        fill = self.a[31] & (self.op == AluOp.SRA)
+        with m.Switch(self.op):
+            for operation, value in {
+                AluOp.SUB: difference[:32],
+                AluOp.SLL: (self.a << distance)[:32],
+                AluOp.SLT: less,
+                AluOp.SLTU: less_unsigned,
+                AluOp.XOR: self.a ^ self.b,
+                AluOp.OR: self.a | self.b,
+                AluOp.AND: self.a & self.b,
+            }.items():
+                with m.Case(operation):
+                    m.d.comb += self.result.eq(value)
+            with m.Case(AluOp.SRL, AluOp.SRA):
+                m.d.comb += self.result.eq((Cat(self.a, fill).as_signed() >> distance)[:32])
+            with m.Default():
+                m.d.comb += self.result.eq(self.a + self.b)
+        return m

@@ -1,0 +1,87 @@
+"""The controller: a processor with its memory and timer, which rules the core through a bus."""
+
+from amaranth import Module, ResetInserter, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.controller.bus import Bus
+from hdl.controller.cpu import Cpu
+from hdl.controller.memory import LocalMemory, is_local
+from hdl.controller.timer import Timer, is_timer
+from spec.memory_map import LOCAL_BYTES
+
+__all__ = ["Controller"]
+
+
+class Controller(wiring.Component):
+    """Runs the program in its local memory, which answers in the next cycle, as does the timer.
+
+    Ports:
+        run: low: the processor is in reset, and the memory may be loaded. It must not fall while a request to the
+            peripheral bus is unanswered.
+        load_valid, load_address, load_data: a word for the local memory, its address in words.
+        peripheral: data accesses to anywhere else; at most one is unanswered. Fetches go to local memory alone, others
+            are an access fault.
+        external_interrupt: a level.
+        waiting, trace_*: of :class:`Cpu`.
+    """
+
+    run: In(1)
+    load_valid: In(1)
+    load_address: In(range(LOCAL_BYTES // 4))
+    load_data: In(32)
+    peripheral: Out(Bus())
+    external_interrupt: In(1)
+    waiting: Out(1)
+    trace_valid: Out(1)
+    trace_pc: Out(32)
+    trace_instruction: Out(32)
+    trace_trap: Out(1)
+    trace_cause: Out(32)
+    trace_rd: Out(5)
+    trace_value: Out(32)
+
+    def elaborate(self, platform):
+        m = Module()
+        cpu = Cpu()
+        m.submodules.cpu = ResetInserter(~self.run)(cpu)
+        m.submodules.memory = memory = LocalMemory()
+        m.submodules.timer = timer = Timer()
+        wiring.connect(m, cpu.fetch, memory.fetch)
+        m.d.comb += [
+            memory.load_valid.eq(self.load_valid),
+            memory.load_address.eq(self.load_address),
+            memory.load_data.eq(self.load_data),
+            cpu.time.eq(timer.time),
+            cpu.timer_interrupt.eq(timer.interrupt),
+            cpu.external_interrupt.eq(self.external_interrupt),
+            self.waiting.eq(cpu.waiting),
+            self.trace_valid.eq(cpu.trace_valid),
+            self.trace_pc.eq(cpu.trace_pc),
+            self.trace_instruction.eq(cpu.trace_instruction),
+            self.trace_trap.eq(cpu.trace_trap),
+            self.trace_cause.eq(cpu.trace_cause),
+            self.trace_rd.eq(cpu.trace_rd),
+            self.trace_value.eq(cpu.trace_value),
+        ]
+        self._data(m, cpu.data, memory.data, timer.bus)
+        return m
+
+    def _data(self, m: Module, data, memory, timer):
+        """Send requests where they belong. As one at most is unanswered, whatever answers has been asked."""
+        local, timed = Signal(), Signal()
+        m.d.comb += [local.eq(is_local(data.address)), timed.eq(is_timer(data.address))]
+        chosen = {"memory": (memory, local), "timer": (timer, timed), "peripheral": (self.peripheral, ~local & ~timed)}
+        for bus, here in chosen.values():
+            m.d.comb += [
+                bus.valid.eq(data.valid & here),
+                bus.address.eq(data.address),
+                bus.write.eq(data.write),
+                bus.mask.eq(data.mask),
+                bus.data.eq(data.data),
+            ]
+            with m.If(here):
+                m.d.comb += data.ready.eq(bus.ready)
+            with m.If(bus.response):
+                m.d.comb += [data.response.eq(1), data.result.eq(bus.result), data.error.eq(bus.error)]
+        return m

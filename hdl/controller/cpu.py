@@ -1,0 +1,335 @@
+"""The controller's processor: RV32IM in machine mode, in order, in three stages behind a prefetch queue."""
+
+from types import SimpleNamespace
+
+from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.lib import enum, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.controller.access import Access
+from hdl.controller.alu import Alu
+from hdl.controller.bus import Bus
+from hdl.controller.csr import Cause, CsrFile
+from hdl.controller.fetch import Fetch
+from hdl.controller.instruction import AluOp, InstructionDecoder, Kind, OperandA, OperandB
+from hdl.controller.muldiv import Divider, Multiplier
+from hdl.controller.registers import Registers
+from spec.memory_map import LOCAL_BASE
+
+__all__ = ["Cpu"]
+
+
+class _Source(enum.Enum, shape=2):
+    """Where a result is in the write-back stage."""
+
+    VALUE = 0
+    LOAD = 1
+    PRODUCT = 2
+
+
+_EXECUTE = {
+    **dict.fromkeys(("pc", "instruction", "a", "b", "base", "offset"), 32),
+    "rd": 5,
+    "kind": Kind,
+    "op": AluOp,
+    "interrupt": Cause,
+}
+"""Registers of the execute stage: an instruction, the ALU's operands, what adds up to an address or target, and which
+interrupt it is if kind says so."""
+
+_WRITE_BACK = {
+    **dict.fromkeys(("pc", "instruction", "value"), 32),
+    "rd": 5,
+    "source": _Source,
+    "cause": Cause,
+    **dict.fromkeys(("pending", "failed", "interrupt", "counted"), 1),
+}
+"""Registers of the write-back stage: value is the result, or mtval of the trap if it comes to one, cause its mcause;
+failed means that it does, and pending that a response is awaited, which may be an error. counted: by minstret."""
+
+
+def _stage(name: str, registers: dict, **wires) -> SimpleNamespace:
+    """Return the signals of a stage: valid, registers that mean nothing without it, and wires."""
+    signals = {"valid": Signal(name=f"{name}_valid")}
+    signals |= {field: Signal(shape, name=f"{name}_{field}", reset_less=True) for field, shape in registers.items()}
+    signals |= {field: Signal(shape, name=f"{name}_{field}") for field, shape in wires.items()}
+    return SimpleNamespace(**signals)
+
+
+class Cpu(wiring.Component):
+    """RV32IM_Zicsr_Zicntr_Zifencei, machine mode only, little endian; starts at LOCAL_BASE.
+
+    Decode (D) reads registers as the word arrives; execute (X) computes, decides branches, asks for loads and stores,
+    and writes CSRs; write-back (W) waits for responses, writes the register, and takes traps. Results go from X and W
+    straight to the operands of D. An instruction leaves X once everything older ends well, so traps are precise and
+    bus requests never speculative, but for instruction fetches.
+
+    Cycles per instruction, with memories that answer in the next cycle:
+
+    ==========================================  ====================================================================
+    ALU, branch not taken, store, FENCE         1
+    load, multiplication                        1, and 1 more if the next instruction reads the result
+    load or store that reaches into two words   3
+    branch taken, JAL, JALR, FENCE.I, MRET      2: the word behind it is dropped
+    WFI                                         2 at least: what is behind waits
+    CSR instruction                             3: it waits for what is before it, what is behind waits for it;
+                                                2 if what is before it is another one
+    division, remainder                         1 + `Divider.LATENCY`
+    trap or interrupt                           3, until its handler's first instruction takes its own
+    ==========================================  ====================================================================
+
+    A bus that stalls or answers late adds its delay; of fetches, what the prefetch queue holds makes up for some.
+
+    Traps: mtval is the address, of the part that failed, for access faults and misaligned accesses, the target for a
+    misaligned jump, the instruction for an illegal one, the pc for a breakpoint or a fetch, otherwise 0. Loads and
+    stores at or above LOCAL_BASE may have any alignment; below it, where registers are, a misaligned one traps. A store
+    of two parts whose second is refused has written its first. Interrupts are taken between instructions, external
+    before timer. Registers x1 to x31 keep their contents in reset.
+
+    Ports:
+        fetch: instructions, whole words. data: loads and stores; at most one request is unanswered. Both may stall and
+            answer late.
+        timer_interrupt, external_interrupt: levels. time: of the CSR of that name.
+        trace_valid: an instruction retires, or trace_trap: it did not, for a trap or an interrupt before it.
+        trace_pc, trace_instruction: it; of a failed fetch the word means nothing. trace_cause: mcause of the trap.
+        trace_rd, trace_value: the register that is written, 0 for none, and what with.
+        waiting: a WFI waits.
+    """
+
+    fetch: Out(Bus())
+    data: Out(Bus())
+    timer_interrupt: In(1)
+    external_interrupt: In(1)
+    time: In(64)
+    trace_valid: Out(1)
+    trace_pc: Out(32)
+    trace_instruction: Out(32)
+    trace_trap: Out(1)
+    trace_cause: Out(32)
+    trace_rd: Out(5)
+    trace_value: Out(32)
+    waiting: Out(1)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.fetch = fetch = Fetch()
+        m.submodules.csr = csr = CsrFile()
+        m.submodules.access = access = Access()
+        m.submodules.multiplier = multiplier = Multiplier()
+        wiring.connect(m, fetch.bus, wiring.flipped(self.fetch))
+        wiring.connect(m, access.bus, wiring.flipped(self.data))
+        m.d.comb += [
+            csr.timer_interrupt.eq(self.timer_interrupt),
+            csr.external_interrupt.eq(self.external_interrupt),
+            csr.time.eq(self.time),
+        ]
+
+        x = _stage("x", _EXECUTE, leaves=1, address=32, result=32)
+        w = _stage("w", _WRITE_BACK, waits=1, ends=1, traps=1, result=32)
+        self._decode(m, x, w, fetch, csr)
+        self._execute(m, x, w, fetch, csr, access, multiplier)
+        self._write_back(m, w, csr, access, multiplier)
+        return m
+
+    def _decode(self, m: Module, x, w, fetch, csr):
+        """Decode and read registers; hold an instruction whose operands are not known yet."""
+        m.submodules.decoder = decoder = InstructionDecoder()
+        m.submodules.registers = registers = Registers()
+        word = fetch.instruction
+        rs1, rs2 = registers.value1, registers.value2
+        unknown, unsettled, enter = Signal(), Signal(), Signal()
+        m.d.comb += [
+            decoder.instruction.eq(word),
+            registers.rs1.eq(word[15:20]),
+            registers.rs2.eq(word[20:25]),
+            registers.execute.eq(Mux(x.valid, x.rd, 0)),
+            registers.execute_value.eq(x.result),
+            registers.write_back.eq(Mux(w.valid, w.rd, 0)),
+            registers.write_back_value.eq(w.result),
+            registers.write.eq(w.ends & ~w.traps),
+            unknown.eq(
+                ((x.kind == Kind.LOAD) | (x.kind == Kind.MULTIPLY))
+                & ((decoder.reads_rs1 & registers.late1) | (decoder.reads_rs2 & registers.late2))
+            ),
+            # Whether an interrupt comes before the next instruction is known when this one has done its work.
+            unsettled.eq(x.valid & ((x.kind == Kind.CSR) | (x.kind == Kind.WFI))),
+            fetch.take.eq(fetch.valid & (x.leaves | ~x.valid) & ~w.waits & ~unknown & ~unsettled),
+            enter.eq(fetch.take & ~fetch.redirect),
+        ]
+
+        with m.If(x.leaves | w.traps):
+            m.d.sync += x.valid.eq(0)
+        with m.If(enter):
+            m.d.sync += [
+                x.valid.eq(1),
+                x.pc.eq(fetch.pc),
+                x.instruction.eq(word),
+                x.kind.eq(decoder.kind),
+                x.interrupt.eq(csr.interrupt_cause),
+                x.op.eq(decoder.op),
+                x.base.eq(Mux(decoder.base_rs1, rs1, fetch.pc)),
+                x.offset.eq(decoder.immediate),
+                x.rd.eq(decoder.rd),
+            ]
+            with m.If(csr.interrupt):
+                m.d.sync += x.kind.eq(Kind.INTERRUPT)
+            with m.Elif(fetch.error):
+                m.d.sync += x.kind.eq(Kind.FETCH_FAULT)
+            with m.Switch(decoder.a):
+                with m.Case(OperandA.RS1):
+                    m.d.sync += x.a.eq(rs1)
+                with m.Case(OperandA.PC):
+                    m.d.sync += x.a.eq(fetch.pc)
+                with m.Case(OperandA.ZERO):
+                    m.d.sync += x.a.eq(0)
+                with m.Case(OperandA.ZIMM):
+                    m.d.sync += x.a.eq(word[15:20])
+            with m.Switch(decoder.b):
+                with m.Case(OperandB.RS2):
+                    m.d.sync += x.b.eq(rs2)
+                with m.Case(OperandB.IMMEDIATE):
+                    m.d.sync += x.b.eq(decoder.immediate)
+                with m.Default():
+                    m.d.sync += x.b.eq(4)
+
+    def _execute(self, m: Module, x, w, fetch, csr, access, multiplier):
+        """Compute, and pass the instruction on when it is ready and everything older ends well."""
+        m.submodules.alu = alu = Alu()
+        m.submodules.divider = divider = Divider()
+        funct3 = x.instruction[12:15]
+        clear, is_access, refuses = Signal(), Signal(), Signal()
+        m.d.comb += [
+            x.address.eq(x.base + x.offset),
+            clear.eq(~w.waits & ~w.traps),
+            is_access.eq((x.kind == Kind.LOAD) | (x.kind == Kind.STORE)),
+            refuses.eq(access.misaligned & (x.address < LOCAL_BASE)),
+            access.valid.eq(x.valid & is_access & clear & ~refuses),
+            access.store.eq(x.kind == Kind.STORE),
+            access.funct3.eq(funct3),
+            access.address.eq(x.address),
+            access.data.eq(x.b),
+            alu.op.eq(x.op),
+            alu.a.eq(x.a),
+            alu.b.eq(x.b),
+            alu.condition.eq(funct3),
+            multiplier.enable.eq(x.valid & (x.kind == Kind.MULTIPLY)),
+            multiplier.a.eq(x.a),
+            multiplier.b.eq(x.b),
+            multiplier.a_signed.eq(funct3 != 0b011),
+            multiplier.b_signed.eq(~funct3[1]),
+            multiplier.high.eq(funct3 != 0),
+            divider.valid.eq(x.valid & (x.kind == Kind.DIVIDE)),
+            divider.a.eq(x.a),
+            divider.b.eq(x.b),
+            divider.signed.eq(~funct3[0]),
+            divider.remainder.eq(funct3[1]),
+            divider.take.eq(x.leaves),
+            csr.number.eq(x.instruction[20:]),
+            csr.operation.eq(funct3),
+            csr.operand.eq(x.a),
+            csr.source.eq(x.instruction[15:20]),
+            csr.commit.eq(x.leaves & (x.kind == Kind.CSR)),
+            csr.leave.eq(x.leaves & (x.kind == Kind.MRET)),
+        ]
+
+        # How each kind ends: when, in a jump or not, in a trap or not.
+        ready, jumps, traps = Signal(init=1), Signal(), Signal()
+        cause, trap_value = Signal(Cause), Signal(32)
+        m.d.comb += x.result.eq(alu.result)
+        with m.Switch(x.kind):
+            with m.Case(Kind.LOAD, Kind.STORE):
+                m.d.comb += [
+                    ready.eq(access.done | refuses),
+                    traps.eq(access.refused | refuses),
+                    trap_value.eq(access.fault_address),
+                ]
+                with m.If(refuses):
+                    m.d.comb += cause.eq(Mux(access.store, Cause.STORE_MISALIGNED, Cause.LOAD_MISALIGNED))
+                with m.Else():
+                    m.d.comb += cause.eq(Mux(access.store, Cause.STORE_ACCESS, Cause.LOAD_ACCESS))
+            with m.Case(Kind.BRANCH, Kind.JUMP):
+                m.d.comb += [
+                    jumps.eq((x.kind == Kind.JUMP) | alu.holds),
+                    traps.eq(jumps & x.address[1]),
+                    cause.eq(Cause.INSTRUCTION_MISALIGNED),
+                    trap_value.eq(Cat(Const(0, 1), x.address[1:])),
+                ]
+            with m.Case(Kind.DIVIDE):
+                m.d.comb += [ready.eq(divider.done), x.result.eq(divider.out)]
+            with m.Case(Kind.CSR):
+                # Empty behind it, so that all that came before is counted.
+                m.d.comb += [ready.eq(~w.valid), x.result.eq(csr.read)]
+                m.d.comb += [traps.eq(csr.illegal), cause.eq(Cause.ILLEGAL), trap_value.eq(x.instruction)]
+            with m.Case(Kind.MRET):
+                m.d.comb += jumps.eq(1)
+            with m.Case(Kind.WFI):
+                m.d.comb += [ready.eq(csr.wake), self.waiting.eq(x.valid & clear & ~csr.wake)]
+            with m.Case(Kind.ILLEGAL):
+                m.d.comb += [traps.eq(1), cause.eq(Cause.ILLEGAL), trap_value.eq(x.instruction)]
+            with m.Case(Kind.FETCH_FAULT):
+                m.d.comb += [traps.eq(1), cause.eq(Cause.INSTRUCTION_ACCESS), trap_value.eq(x.pc)]
+            with m.Case(Kind.EBREAK):
+                m.d.comb += [traps.eq(1), cause.eq(Cause.BREAKPOINT), trap_value.eq(x.pc)]
+            with m.Case(Kind.ECALL):
+                m.d.comb += [traps.eq(1), cause.eq(Cause.ECALL)]
+            with m.Case(Kind.INTERRUPT):
+                m.d.comb += [traps.eq(1), cause.eq(x.interrupt)]
+        m.d.comb += [
+            x.leaves.eq(x.valid & clear & ready),
+            fetch.redirect.eq(w.traps | (x.leaves & jumps & ~traps)),
+        ]
+        with m.If(w.traps):
+            m.d.comb += fetch.target.eq(csr.trap_target)
+        with m.Elif(x.kind == Kind.MRET):
+            m.d.comb += fetch.target.eq(csr.return_pc)
+        with m.Else():
+            m.d.comb += fetch.target.eq(Cat(Const(0, 2), x.address[2:]))
+
+        with m.If(w.ends):
+            m.d.sync += w.valid.eq(0)
+        with m.If(x.leaves):
+            m.d.sync += [
+                w.valid.eq(1),
+                w.pc.eq(x.pc),
+                w.instruction.eq(x.instruction),
+                w.pending.eq(is_access & ~traps),
+                w.failed.eq(traps),
+                w.interrupt.eq(x.kind == Kind.INTERRUPT),
+                w.cause.eq(cause),
+                w.counted.eq(csr.counted),
+                w.source.eq(_Source.VALUE),
+                w.rd.eq(x.rd),
+                w.value.eq(Mux(traps | is_access, trap_value, x.result)),
+            ]
+            with m.If(x.kind == Kind.LOAD):
+                m.d.sync += w.source.eq(_Source.LOAD)
+            with m.Elif(x.kind == Kind.MULTIPLY):
+                m.d.sync += w.source.eq(_Source.PRODUCT)
+
+    def _write_back(self, m: Module, w, csr, access, multiplier):
+        """Wait for a response; then the instruction has retired, or traps."""
+        m.d.comb += [
+            w.waits.eq(w.valid & w.pending & ~self.data.response),
+            w.ends.eq(w.valid & ~w.waits),
+            w.traps.eq(w.ends & (w.failed | (w.pending & self.data.error))),
+            csr.retire.eq(w.ends & ~w.traps & w.counted),
+            csr.trap.eq(w.traps),
+            csr.trap_interrupt.eq(w.interrupt),
+            csr.trap_cause.eq(w.cause),
+            csr.trap_pc.eq(w.pc),
+            csr.trap_value.eq(w.value),
+            self.trace_valid.eq(w.ends),
+            self.trace_pc.eq(w.pc),
+            self.trace_instruction.eq(w.instruction),
+            self.trace_trap.eq(w.traps),
+            self.trace_cause.eq(Cat(w.cause, Const(0, 27), w.interrupt)),
+            self.trace_rd.eq(Mux(w.traps, 0, w.rd)),
+            self.trace_value.eq(w.result),
+        ]
+        with m.Switch(w.source):
+            with m.Case(_Source.LOAD):
+                m.d.comb += w.result.eq(access.loaded)
+            with m.Case(_Source.PRODUCT):
+                m.d.comb += w.result.eq(multiplier.out)
+            with m.Default():
+                m.d.comb += w.result.eq(w.value)

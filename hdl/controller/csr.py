@@ -1,0 +1,225 @@
+"""Control and status registers of machine mode, the counters, and where traps go (RISC-V privileged ISA 1.12)."""
+
+from enum import IntEnum
+
+from amaranth import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.lib import enum, wiring
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["HIGH", "Cause", "Csr", "CsrFile"]
+
+
+class Csr(IntEnum):
+    """Numbers of the registers; of the counters the lower half is at the number, the upper `HIGH` above."""
+
+    MSTATUS = 0x300
+    MISA = 0x301
+    MIE = 0x304
+    MTVEC = 0x305
+    MSTATUSH = 0x310
+    MCOUNTINHIBIT = 0x320
+    MHPMEVENT3 = 0x323
+    MSCRATCH = 0x340
+    MEPC = 0x341
+    MCAUSE = 0x342
+    MTVAL = 0x343
+    MIP = 0x344
+    MCYCLE = 0xB00
+    MINSTRET = 0xB02
+    MHPMCOUNTER3 = 0xB03
+    CYCLE = 0xC00
+    TIME = 0xC01
+    INSTRET = 0xC02
+    MVENDORID = 0xF11
+    MARCHID = 0xF12
+    MIMPID = 0xF13
+    MHARTID = 0xF14
+
+
+class Cause(enum.Enum, shape=unsigned(4)):
+    """Codes of mcause: exceptions, and of the interrupts, which have bit 31 set as well, their bit in mie and mip."""
+
+    INSTRUCTION_MISALIGNED = 0
+    INSTRUCTION_ACCESS = 1
+    ILLEGAL = 2
+    BREAKPOINT = 3
+    LOAD_MISALIGNED = 4
+    LOAD_ACCESS = 5
+    STORE_MISALIGNED = 6
+    STORE_ACCESS = 7
+    ECALL = 11
+
+    TIMER = 7
+    EXTERNAL = 11
+
+
+HIGH = 0x80
+"""From a counter's lower half to its upper one."""
+
+_MIE, _MPIE = 3, 7
+"""Bits of mstatus; above them is MPP, which is always machine mode."""
+_WRITE, _SET, _CLEAR = 1, 2, 3
+"""Lower bits of funct3."""
+_EVENTS = range(29)
+"""Performance counters 3 to 31, which are there and count nothing."""
+_CONSTANTS = {
+    Csr.MISA: 1 << 30 | 1 << 12 | 1 << 8,  # RV32, M, I
+    Csr.MSTATUSH: 0,
+    Csr.MVENDORID: 0,
+    Csr.MARCHID: 0,
+    Csr.MIMPID: 0,
+    Csr.MHARTID: 0,
+    **{base + event: 0 for base in (Csr.MHPMEVENT3, Csr.MHPMCOUNTER3, Csr.MHPMCOUNTER3 + HIGH) for event in _EVENTS},
+}
+"""What reads the same always, and ignores writes."""
+
+
+class CsrFile(wiring.Component):
+    """Reads a CSR within the cycle, and writes it at the end of the cycle that commits the instruction.
+
+    What is writable: MIE and MPIE of mstatus; the timer and external bits of mie; mtvec but for bit 1 (mode direct or
+    vectored); mepc but for its lower two bits; mscratch, mcause, mtval; mcycle, minstret; CY and IR of mcountinhibit.
+    Other bits keep their value. A counter that is written does not count in that cycle (mcycle) or that instruction
+    (minstret), whichever half it was; the instruction that writes mcountinhibit counts by what it was before.
+
+    Ports:
+        number, operation, operand, source: of a CSR instruction, its bits 20 to 31, its funct3, the value of rs1 or the
+            constant, and the field of rs1, which is 0 where set and clear do not write.
+        commit: it takes effect at the end of this cycle.
+        read: the register's value before that. illegal: there is no such register, or it must not be written.
+        counted: the instruction will count in minstret, as the file stands now.
+        retire: an instruction with that bit set retires in this cycle.
+        trap, trap_interrupt, trap_cause, trap_pc, trap_value: a trap is taken at the end of this cycle.
+        trap_target: where it leads.
+        leave: MRET takes effect at the end of this cycle. return_pc: where it leads.
+        timer_interrupt, external_interrupt, time: from outside.
+        interrupt, interrupt_cause: one is pending and enabled, and should be taken. External goes before timer.
+        wake: one is pending and enabled but for MIE of mstatus.
+    """
+
+    number: In(12)
+    operation: In(3)
+    operand: In(32)
+    source: In(5)
+    commit: In(1)
+    read: Out(32)
+    illegal: Out(1)
+    counted: Out(1)
+    retire: In(1)
+
+    trap: In(1)
+    trap_interrupt: In(1)
+    trap_cause: In(Cause)
+    trap_pc: In(32)
+    trap_value: In(32)
+    trap_target: Out(32)
+    leave: In(1)
+    return_pc: Out(32)
+
+    timer_interrupt: In(1)
+    external_interrupt: In(1)
+    time: In(64)
+    interrupt: Out(1)
+    interrupt_cause: Out(Cause)
+    wake: Out(1)
+
+    def elaborate(self, platform):
+        m = Module()
+        value, exists, wants, writes = Signal(32), Signal(), Signal(), Signal()
+        m.d.comb += [
+            wants.eq((self.operation[:2] == _WRITE) | self.source.any()),
+            self.illegal.eq(~exists | (wants & self.number[10:].all())),
+            writes.eq(self.commit & wants & ~self.illegal),
+        ]
+        with m.Switch(self.operation[:2]):
+            with m.Case(_SET):
+                m.d.comb += value.eq(self.read | self.operand)
+            with m.Case(_CLEAR):
+                m.d.comb += value.eq(self.read & ~self.operand)
+            with m.Default():
+                m.d.comb += value.eq(self.operand)
+
+        registers = self._trap_registers(m, value) | self._counters(m, value, writes)
+        registers |= {number: (constant, []) for number, constant in _CONSTANTS.items()}
+        with m.Switch(self.number):
+            for number, (read, update) in registers.items():
+                with m.Case(number):
+                    m.d.comb += [self.read.eq(read), exists.eq(1)]
+                    with m.If(writes):
+                        m.d.sync += update
+        return m
+
+    def _trap_registers(self, m: Module, value) -> dict:
+        """Interrupts and traps; return of each register, by number, how it reads and what a write of `value` does."""
+        enable, previous_enable = Signal(), Signal()
+        timer_enable, external_enable = Signal(), Signal()
+        vector, vectored = Signal(30), Signal()
+        scratch, cause, trap_value = Signal(32), Signal(32), Signal(32)
+        pc = Signal(30)
+
+        timer, external = self.timer_interrupt & timer_enable, self.external_interrupt & external_enable
+        m.d.comb += [
+            self.wake.eq(timer | external),
+            self.interrupt.eq(enable & self.wake),
+            self.interrupt_cause.eq(Mux(external, Cause.EXTERNAL, Cause.TIMER)),
+            self.return_pc.eq(Cat(Const(0, 2), pc)),
+            self.trap_target.eq(Cat(Const(0, 2), vector + Mux(vectored & self.trap_interrupt, self.trap_cause, 0))),
+        ]
+        with m.If(self.leave):
+            m.d.sync += [enable.eq(previous_enable), previous_enable.eq(1)]
+        with m.If(self.trap):
+            m.d.sync += [
+                enable.eq(0),
+                previous_enable.eq(enable),
+                pc.eq(self.trap_pc[2:]),
+                cause.eq(Cat(self.trap_cause, Const(0, 27), self.trap_interrupt)),
+                trap_value.eq(self.trap_value),
+            ]
+
+        def at_interrupt_bits(timer_bit, external_bit):
+            bits = [Const(0, 1)] * 32
+            bits[Cause.TIMER.value], bits[Cause.EXTERNAL.value] = timer_bit, external_bit
+            return Cat(*bits)
+
+        status = Cat(Const(0, _MIE), enable, Const(0, _MPIE - _MIE - 1), previous_enable, Const(0, 3), Const(0b11, 2))
+        return {
+            Csr.MSTATUS: (status, [enable.eq(value[_MIE]), previous_enable.eq(value[_MPIE])]),
+            Csr.MIE: (
+                at_interrupt_bits(timer_enable, external_enable),
+                [timer_enable.eq(value[Cause.TIMER.value]), external_enable.eq(value[Cause.EXTERNAL.value])],
+            ),
+            Csr.MIP: (at_interrupt_bits(self.timer_interrupt, self.external_interrupt), []),
+            Csr.MTVEC: (Cat(vectored, Const(0, 1), vector), [vectored.eq(value[0]), vector.eq(value[2:])]),
+            Csr.MSCRATCH: (scratch, [scratch.eq(value)]),
+            Csr.MEPC: (self.return_pc, [pc.eq(value[2:])]),
+            Csr.MCAUSE: (cause, [cause.eq(value)]),
+            Csr.MTVAL: (trap_value, [trap_value.eq(value)]),
+        }
+
+    def _counters(self, m: Module, value, writes) -> dict:
+        """Count; return of each register, by number, how it reads and what a write of `value` does."""
+        cycles, instructions = Signal(64), Signal(64)
+        inhibit_cycles, inhibit_instructions = Signal(), Signal()
+        is_instructions = (self.number == Csr.MINSTRET) | (self.number == Csr.MINSTRET + HIGH)
+        m.d.comb += self.counted.eq(~inhibit_instructions & ~(writes & is_instructions))
+        with m.If(~inhibit_cycles):
+            m.d.sync += cycles.eq(cycles + 1)
+        with m.If(self.retire):
+            m.d.sync += instructions.eq(instructions + 1)
+        registers = {
+            Csr.MCOUNTINHIBIT: (
+                Cat(inhibit_cycles, Const(0, 1), inhibit_instructions),
+                [inhibit_cycles.eq(value[0]), inhibit_instructions.eq(value[2])],
+            ),
+            Csr.CYCLE: (cycles[:32], []),
+            Csr.CYCLE + HIGH: (cycles[32:], []),
+            Csr.TIME: (self.time[:32], []),
+            Csr.TIME + HIGH: (self.time[32:], []),
+            Csr.INSTRET: (instructions[:32], []),
+            Csr.INSTRET + HIGH: (instructions[32:], []),
+        }
+        # A write replaces the whole counter, so that it does not count as well.
+        for number, counter in ((Csr.MCYCLE, cycles), (Csr.MINSTRET, instructions)):
+            registers[number] = counter[:32], [counter.eq(Cat(value, counter[32:]))]
+            registers[number + HIGH] = counter[32:], [counter.eq(Cat(counter[:32], value))]
+        return registers

@@ -1,0 +1,101 @@
+"""Instructions are fetched ahead: requests run on while the pipeline may still wait."""
+
+from itertools import pairwise
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.controller.bus import Bus
+from spec.memory_map import LOCAL_BASE
+
+__all__ = ["Fetch"]
+
+
+class Fetch(wiring.Component):
+    """Delivers the words from a pc on, in order, until it is redirected.
+
+    The pipeline may take a word in the cycle of its response; otherwise it waits in a queue of `DEPTH`. A redirection
+    empties the queue, and asks for its target in the same cycle; what was asked for before is answered, as the bus
+    demands, and dropped. With a memory that answers in the next cycle the target is therefore there a cycle after the
+    redirection, and then a word per cycle.
+
+    Ports:
+        bus: reads of whole words.
+        valid, pc, instruction: the next word. error: there is none at that address; instruction means nothing.
+        take: it goes to the pipeline at the end of this cycle.
+        redirect, target: continue there, a multiple of 4; take counts for nothing then.
+    """
+
+    DEPTH = 2
+    """Words asked for and not taken yet: enough for a word per cycle from a memory that answers in the next cycle."""
+
+    bus: Out(Bus())
+    valid: Out(1)
+    pc: Out(32, init=LOCAL_BASE)
+    instruction: Out(32)
+    error: Out(1)
+    take: In(1)
+    redirect: In(1)
+    target: In(32)
+
+    def elaborate(self, platform):
+        m = Module()
+        running = Signal()
+        m.d.sync += running.eq(1)
+
+        # Requests: one that was not taken is repeated, even if nobody wants the word any more.
+        next_address, address = Signal(32, init=LOCAL_BASE), Signal(32)
+        repeated, repeated_address = Signal(), Signal(32, reset_less=True)
+        asks = Signal()
+        in_flight, stale, waiting = (
+            Signal(range(self.DEPTH + 1), name=name) for name in ("in_flight", "stale", "waiting")
+        )
+        m.d.comb += [
+            address.eq(Mux(self.redirect, self.target, next_address)),
+            asks.eq(running & ~repeated & (in_flight + Mux(self.redirect, 0, waiting) < self.DEPTH)),
+            self.bus.valid.eq(asks | repeated),
+            self.bus.address.eq(Mux(repeated, repeated_address, address)),
+            self.bus.mask.eq(0b1111),
+        ]
+        m.d.sync += [
+            next_address.eq(Mux(asks, address + 4, address)),
+            repeated.eq(self.bus.valid & ~self.bus.ready),
+            repeated_address.eq(self.bus.address),
+        ]
+
+        # Responses: the oldest are stale ones.
+        arrives = Signal()
+        in_flight_left = Signal.like(in_flight)
+        m.d.comb += [
+            arrives.eq(self.bus.response & ~stale.any()),
+            in_flight_left.eq(in_flight - self.bus.response),
+        ]
+        m.d.sync += in_flight.eq(in_flight_left + asks)
+        with m.If(self.redirect):
+            m.d.sync += stale.eq(in_flight_left)
+        with m.Elif(self.bus.response & stale.any()):
+            m.d.sync += stale.eq(stale - 1)
+
+        # The queue: word 0 leaves first; if it is empty, a word goes past it.
+        words = [Signal(33, name=f"word_{place}", reset_less=True) for place in range(self.DEPTH)]
+        arrived, head = Signal(33), Signal(33)
+        place = Signal(range(self.DEPTH + 1))
+        m.d.comb += [
+            arrived.eq(Cat(self.bus.result, self.bus.error)),
+            head.eq(Mux(waiting.any(), words[0], arrived)),
+            Cat(self.instruction, self.error).eq(head),
+            self.valid.eq(waiting.any() | arrives),
+            place.eq(waiting - (self.take & waiting.any())),
+        ]
+        with m.If(self.take):
+            m.d.sync += [word.eq(following) for word, following in pairwise(words)]
+            m.d.sync += self.pc.eq(self.pc + 4)
+        with m.If(arrives):
+            for number, word in enumerate(words):
+                with m.If(place == number):
+                    m.d.sync += word.eq(arrived)
+        m.d.sync += waiting.eq(waiting + arrives - self.take)
+        with m.If(self.redirect):
+            m.d.sync += [self.pc.eq(self.target), waiting.eq(0)]
+        return m

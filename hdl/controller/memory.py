@@ -1,0 +1,65 @@
+"""The controller's local memory: program and data."""
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In
+
+from hdl.controller.bus import Bus
+from spec.memory_map import LOCAL_BASE, LOCAL_BYTES
+
+__all__ = ["LocalMemory", "is_local"]
+
+_WORDS = LOCAL_BYTES // 4
+
+
+def is_local(address):
+    """Whether a byte address is in the local memory, as a value of one bit."""
+    return address[LOCAL_BYTES.bit_length() - 1 :] == LOCAL_BASE // LOCAL_BYTES
+
+
+class LocalMemory(wiring.Component):
+    """LOCAL_BYTES of RAM with two ports, each of which takes a request per cycle and answers in the next. A read sees
+    all writes of earlier cycles.
+
+    Ports:
+        fetch: reads of words; an error outside the memory.
+        data: reads and writes; the address is known to be inside, of others the upper bits are ignored.
+        load_valid, load_address, load_data: a word that is written from outside; data must not ask in that cycle.
+    """
+
+    fetch: In(Bus())
+    data: In(Bus())
+    load_valid: In(1)
+    load_address: In(range(_WORDS))
+    load_data: In(32)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.words = words = Memory(shape=32, depth=_WORDS, init=[])
+        instructions, read, write = words.read_port(), words.read_port(), words.write_port(granularity=8)
+        word = Signal(range(_WORDS))
+        m.d.comb += [
+            self.fetch.ready.eq(1),
+            instructions.addr.eq(self.fetch.address[2:]),
+            instructions.en.eq(self.fetch.valid),
+            self.fetch.result.eq(instructions.data),
+            self.data.ready.eq(1),
+            # One address for reading and writing: a port of a block RAM.
+            word.eq(self.data.address[2:]),
+            read.addr.eq(word),
+            read.en.eq(self.data.valid & ~self.data.write),
+            self.data.result.eq(read.data),
+            write.addr.eq(word),
+            write.data.eq(self.data.data),
+        ]
+        with m.If(self.load_valid):
+            m.d.comb += [word.eq(self.load_address), write.data.eq(self.load_data), write.en.eq(0b1111)]
+        with m.Elif(self.data.valid & self.data.write):
+            m.d.comb += write.en.eq(self.data.mask)
+        m.d.sync += [
+            self.fetch.response.eq(self.fetch.valid),
+            self.fetch.error.eq(~is_local(self.fetch.address)),
+            self.data.response.eq(self.data.valid),
+        ]
+        return m

@@ -1,0 +1,80 @@
+"""The ALU against Python's integers."""
+
+import random
+
+import pytest
+from amaranth.sim import Simulator
+
+from hdl.controller.alu import Alu
+from hdl.controller.instruction import AluOp
+
+WORD = 0xFFFF_FFFF
+SPECIAL = (0, 1, 2, 31, 32, 33, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, WORD)
+
+
+def signed(word: int) -> int:
+    return word - (word >> 31 << 32)
+
+
+EXPECTED = {
+    AluOp.ADD: lambda a, b: a + b,
+    AluOp.SUB: lambda a, b: a - b,
+    AluOp.SLL: lambda a, b: a << b % 32,
+    AluOp.SLT: lambda a, b: signed(a) < signed(b),
+    AluOp.SLTU: lambda a, b: a < b,
+    AluOp.XOR: lambda a, b: a ^ b,
+    AluOp.SRL: lambda a, b: a >> b % 32,
+    AluOp.SRA: lambda a, b: signed(a) >> b % 32,
+    AluOp.OR: lambda a, b: a | b,
+    AluOp.AND: lambda a, b: a & b,
+}
+
+
+CONDITIONS = {
+    0b000: lambda a, b: a == b,
+    0b001: lambda a, b: a != b,
+    0b100: lambda a, b: signed(a) < signed(b),
+    0b101: lambda a, b: signed(a) >= signed(b),
+    0b110: lambda a, b: a < b,
+    0b111: lambda a, b: a >= b,
+}
+
+
+def simulate(alu, bench) -> None:
+    simulator = Simulator(alu)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+def cases():
+    rng = random.Random(1)
+    pairs = [(a, b) for a in SPECIAL for b in SPECIAL]
+    return pairs + [(rng.getrandbits(32), rng.getrandbits(32)) for _ in range(100)]
+
+
+@pytest.mark.parametrize("op", AluOp)
+def test_result(op):
+    alu = Alu()
+
+    async def bench(ctx):
+        ctx.set(alu.op, op)
+        for a, b in cases():
+            ctx.set(alu.a, a)
+            ctx.set(alu.b, b)
+            assert ctx.get(alu.result) == EXPECTED[op](a, b) & WORD, (hex(a), hex(b))
+
+    simulate(alu, bench)
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_condition(condition):
+    alu = Alu()
+
+    async def bench(ctx):
+        ctx.set(alu.condition, condition)
+        for a, b in cases():
+            ctx.set(alu.a, a)
+            ctx.set(alu.b, b)
+            assert ctx.get(alu.holds) == CONDITIONS[condition](a, b), (hex(a), hex(b))
+
+    simulate(alu, bench)

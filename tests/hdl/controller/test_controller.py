@@ -1,0 +1,144 @@
+"""The controller whole: loaded, run, interrupted by its timer, and heard on its bus."""
+
+from amaranth.sim import Simulator
+
+from hdl.controller.controller import Controller
+from spec.memory_map import EXIT, LOCAL_BASE, LOCAL_BYTES, REGISTERS, TIMER_COMPARE, TIMER_NOW
+from tests.hdl.controller.assembler import assemble
+
+REPLY = 0x1234_5678
+
+
+def control(program: str, limit: int = 2000) -> tuple[dict[int, int], list[tuple[int, int]]]:
+    """Load a program and run it until it writes EXIT.
+
+    Returns the registers, and address and data of the words that it wrote to the bus. Reads there give REPLY, at
+    REGISTERS + 0x100 an error; responses take three cycles.
+    """
+    unit, registers, written = Controller(), {}, []
+
+    async def bench(ctx):
+        ctx.set(unit.load_valid, 1)
+        for place, word in enumerate(assemble(program)):
+            ctx.set(unit.load_address, place)
+            ctx.set(unit.load_data, word)
+            await ctx.tick()
+        ctx.set(unit.load_valid, 0)
+        assert not ctx.get(unit.trace_valid)
+        ctx.set(unit.run, 1)
+        bus, waiting = unit.peripheral, []
+        ctx.set(bus.ready, 1)
+        for _ in range(limit):
+            waiting = [left - 1 for left in waiting]
+            ctx.set(bus.response, 0 in waiting)
+            waiting = [left for left in waiting if left]
+            if ctx.get(unit.trace_valid) and ctx.get(unit.trace_rd):
+                registers[ctx.get(unit.trace_rd)] = ctx.get(unit.trace_value)
+            if ctx.get(bus.valid):
+                ctx.set(bus.result, REPLY)
+                ctx.set(bus.error, ctx.get(bus.address) == REGISTERS + 0x100)
+                waiting.append(3)
+                if ctx.get(bus.write):
+                    written.append((ctx.get(bus.address), ctx.get(bus.data)))
+                    if ctx.get(bus.address) == EXIT:
+                        return
+            await ctx.tick()
+        raise AssertionError(f"the program did not end in {limit} cycles")
+
+    simulator = Simulator(unit)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+    return registers, written
+
+
+def test_memory_and_bus():
+    registers, written = control(
+        f"""
+        li x31, {EXIT}
+        li x1, {LOCAL_BASE + LOCAL_BYTES - 4}
+        li x2, 0x8899AABB
+        sw x2, 0(x1)
+        sb x31, 1(x1)
+        lw x3, 0(x1)
+        lw x4, 0(x31)
+        lhu x5, 2(x31)
+        lw x6, 0(x1)
+        li x7, 0
+        lw x8, 0(x7)
+        sw x2, 4(x31)
+        sw x3, 0(x31)
+        """
+    )
+    expected = 0x8899_00BB
+    assert (registers[3], registers[6]) == (expected, expected)
+    assert (registers[4], registers[5], registers[8]) == (REPLY, REPLY >> 16, REPLY)
+    assert written == [(EXIT + 4, 0x8899AABB), (EXIT, expected)]
+
+
+def test_what_is_refused():
+    """An error on the bus; a fetch outside the memory; part of a word of the timer."""
+    registers, _ = control(
+        f"""
+        li x31, {EXIT}
+        li x1, handler
+        csrrw x0, mtvec, x1
+        li x20, 1
+        li x1, {REGISTERS + 0x100}
+        lw x2, 0(x1)
+        lw x3, 4(x1)
+        li x1, {TIMER_COMPARE}
+        sb x0, 0(x1)
+        lbu x4, 0(x1)
+        jalr x5, 0(x31)
+handler: csrrs x21, mcause, x0
+        slli x20, x20, 4
+        or x20, x20, x21
+        csrrs x21, mepc, x0
+        beq x21, x31, end
+        addi x21, x21, 4
+        csrrw x0, mepc, x21
+        mret
+end:    sw x0, 0(x31)
+        """
+    )
+    assert registers[20] == 0x1571
+    assert (registers[3], registers[4]) == (REPLY, 0xFF)
+    assert 2 not in registers
+
+
+def test_timer():
+    """It interrupts when its time has come, wakes a WFI, and can be set and read."""
+    registers, written = control(
+        f"""
+        li x31, {EXIT}
+        li x1, handler
+        csrrw x0, mtvec, x1
+        li x1, 0x80
+        csrrw x0, mie, x1
+        li x1, {TIMER_NOW}
+        li x2, {TIMER_COMPARE}
+        lw x3, 4(x2)
+        lw x4, 0(x1)
+        csrrs x5, time, x0
+        addi x6, x4, 200
+        sw x0, 4(x2)
+        sw x6, 0(x2)
+        csrrsi x0, mstatus, 8
+        wfi
+handler: csrrs x7, mcause, x0
+        csrrs x8, time, x0
+        sw x0, 0(x1)
+        sw x31, 4(x1)
+        csrrs x9, time, x0
+        csrrs x10, timeh, x0
+        sw x0, 0(x31)
+        """
+    )
+    assert written == [(EXIT, 0)]
+    assert registers[3] == 0xFFFF_FFFF
+    assert registers[7] == 0x8000_0007
+    assert 0 < registers[5] - registers[4] < 6
+    assert 0 <= registers[8] - registers[6] < 12
+    assert registers[9] < 8
+    assert registers[10] == EXIT
