@@ -1,0 +1,137 @@
+"""Boot: checks the header of the image in HBM and copies the controller's program into its local memory."""
+
+from amaranth import Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.memory.axi import AxiPort
+from hdl.queue.words import WordReader
+from spec.config import Config
+from spec.isa import HBM_ADDRESS_BITS, RECORD_BYTES
+from spec.memory_map import BOOT_WORDS, IMAGE_MAGIC, LOCAL_BYTES
+
+__all__ = ["Boot"]
+
+WORD_BYTES = 4
+
+SIZE_WORD = 1
+"""Of the header: bytes of the program."""
+
+PROGRAM_WORD = 2
+"""Of the header: where the program is; what the core must be follows."""
+
+
+class Boot(wiring.Component):
+    """Reads the header, judges a word of it per cycle, and copies the program at a word per cycle, in bursts.
+
+    Arguments:
+        config: the machine's parameters, which the header must name.
+
+    Ports:
+        start: a pulse; everything begins. Later ones are ignored until reset. address: meanwhile, where in HBM the
+            image is, a multiple of RECORD_BYTES: the lower bits count as 0.
+        axi: reads.
+        load_valid, load_address, load_data: writes a word of the local memory, by its number.
+        done: the program is there, and the controller may run; stays until reset.
+        error: the header is wrong or HBM answered with an error; stays until reset, and `done` low. detail: which of
+            BOOT_WORDS is the first that is wrong; 0 after an error of HBM.
+    """
+
+    def __init__(self, config: Config):
+        self.config = config
+        super().__init__(
+            {
+                "start": In(1),
+                "address": In(HBM_ADDRESS_BITS),
+                "axi": Out(AxiPort(config.hbm_bytes, 1)),
+                "load_valid": Out(1),
+                "load_address": Out(range(LOCAL_BYTES // WORD_BYTES)),
+                "load_data": Out(32),
+                "done": Out(1),
+                "error": Out(1),
+                "detail": Out(32),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.reader = reader = WordReader(self.config.hbm_bytes, LOCAL_BYTES // WORD_BYTES)
+        wiring.connect(m, reader.axi, wiring.flipped(self.axi))
+        image = Signal(HBM_ADDRESS_BITS, reset_less=True)
+        program = Signal(32, reset_less=True)  # relative to the image
+        words = Signal(range(LOCAL_BYTES // WORD_BYTES + 1), reset_less=True)  # of the program
+        number = Signal(range(LOCAL_BYTES // WORD_BYTES))  # of the word that comes next
+        last, wrong, refused = Signal(), Signal(), Signal()
+        m.d.comb += [
+            wrong.eq(reader.valid & (reader.error | ~self._is_right(m, number, reader.word))),
+            self.load_address.eq(number),
+            self.load_data.eq(reader.word),
+        ]
+        with m.If(reader.valid):
+            m.d.sync += number.eq(Mux(last, 0, number + 1))
+        with m.FSM():
+            with m.State("waiting"):
+                m.d.comb += [
+                    reader.start.eq(self.start),
+                    reader.address.eq(self.address & -RECORD_BYTES),
+                    reader.count.eq(BOOT_WORDS),
+                ]
+                m.d.sync += image.eq(reader.address)
+                with m.If(self.start):
+                    m.next = "header"
+            with m.State("header"):
+                m.d.comb += last.eq(number == BOOT_WORDS - 1)
+                with m.If(reader.valid):
+                    with m.Switch(number):
+                        with m.Case(SIZE_WORD):
+                            m.d.sync += words.eq(reader.word[WORD_BYTES.bit_length() - 1 :])
+                        with m.Case(PROGRAM_WORD):
+                            m.d.sync += program.eq(reader.word)
+                with m.If(wrong):
+                    m.d.sync += refused.eq(1)
+                    with m.If(~refused | reader.error):
+                        m.d.sync += self.detail.eq(Mux(reader.error, 0, number))
+                with m.If(reader.valid & last):
+                    with m.If(wrong | refused):
+                        m.next = "failed"
+                    with m.Else():
+                        m.next = "between"
+            with m.State("between"):
+                m.d.comb += [
+                    reader.start.eq(words != 0),
+                    reader.address.eq(image + program),
+                    reader.count.eq(words),
+                ]
+                m.next = "program"
+                with m.If(words == 0):
+                    m.next = "done"
+            with m.State("program"):
+                m.d.comb += [last.eq(number == words - 1), self.load_valid.eq(reader.valid & ~reader.error)]
+                with m.If(reader.valid):
+                    with m.If(reader.error):
+                        m.next = "failed"
+                    with m.Elif(last):
+                        m.next = "done"
+            with m.State("done"):
+                m.d.comb += self.done.eq(1)
+            with m.State("failed"):
+                m.d.comb += self.error.eq(1)
+        return m
+
+    def _is_right(self, m: Module, number: Value, word: Value) -> Value:
+        """Return whether a word of the header is what it must be."""
+        config = self.config
+        right = Signal()
+        with m.Switch(number):
+            with m.Case(0):
+                m.d.comb += right.eq(word == IMAGE_MAGIC)
+            with m.Case(SIZE_WORD):
+                m.d.comb += right.eq((word <= LOCAL_BYTES) & ~word[: WORD_BYTES.bit_length() - 1].any())
+            with m.Case(PROGRAM_WORD):
+                m.d.comb += right.eq(~word[: RECORD_BYTES.bit_length() - 1].any())
+            for place, expected in enumerate((config.rows, config.columns, config.dma_engines), start=PROGRAM_WORD + 1):
+                with m.Case(place):
+                    m.d.comb += right.eq(word == expected)
+            with m.Default():
+                m.d.comb += right.eq(word == 0)
+        return right

@@ -1,0 +1,87 @@
+"""Records that an engine has taken, in order: until it has finished them, and then until their updates are done."""
+
+from amaranth import Module, Mux, Signal, unsigned
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.queue.semaphores import Update, UpdateOp
+from spec.isa import HBM_ADDRESS_BITS
+
+__all__ = ["Flight", "InFlight"]
+
+
+class Flight(data.Struct):
+    """What is remembered of a record. address: in HBM. updates: in order, when it has finished."""
+
+    address: unsigned(HBM_ADDRESS_BITS)
+    updates: data.ArrayLayout(Update, 2)
+
+
+class InFlight(wiring.Component):
+    """A ring of records that finish in the order in which they started.
+
+    Arguments:
+        depth: its places, a power of two.
+
+    Ports:
+        start: a record starts; the caller knows that there is a place. record: it.
+        finish: the engine has finished the oldest one that it has not finished before. finished_address: its address,
+            in the same cycle.
+        update: updates of finished records, from the cycle after `finish` on, one a cycle.
+        leaves: the oldest record leaves at the end of this cycle, with its last update, or without any.
+        busy: there are records. oldest: address of the oldest.
+    """
+
+    def __init__(self, depth: int):
+        self.depth = depth
+        super().__init__(
+            {
+                "start": In(1),
+                "record": In(Flight),
+                "finish": In(1),
+                "finished_address": Out(HBM_ADDRESS_BITS),
+                "update": Out(stream.Signature(Update)),
+                "leaves": Out(1),
+                "busy": Out(1),
+                "oldest": Out(HBM_ADDRESS_BITS),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.records = records = memory.Memory(shape=Flight, depth=self.depth, init=[])
+        started, finished, left = (Signal(range(2 * self.depth), name=n) for n in ("started", "finished", "left"))
+        write = records.write_port()
+        finishing, oldest = (records.read_port(domain="comb") for _ in range(2))
+        m.d.comb += [
+            write.en.eq(self.start),
+            write.addr.eq(started),
+            write.data.eq(self.record),
+            finishing.addr.eq(finished),
+            self.finished_address.eq(finishing.data.address),
+            oldest.addr.eq(left),
+            self.busy.eq(started != left),
+            self.oldest.eq(oldest.data.address),
+        ]
+        m.d.sync += [
+            started.eq(started + self.start),
+            finished.eq(finished + self.finish),
+            left.eq(left + self.leaves),
+        ]
+
+        first, second = oldest.data.updates
+        done = Signal()  # the first update of the oldest record
+        at_first = Signal()
+        waiting = Signal()
+        m.d.comb += [
+            waiting.eq(left != finished),
+            at_first.eq(~done & (first.op != UpdateOp.NONE)),
+            self.update.payload.eq(Mux(at_first, first, second)),
+            self.update.valid.eq(waiting & (self.update.payload.op != UpdateOp.NONE)),
+            self.leaves.eq(
+                waiting & (self.update.ready | ~self.update.valid) & ~(at_first & (second.op != UpdateOp.NONE))
+            ),
+        ]
+        with m.If(self.update.valid & self.update.ready):
+            m.d.sync += done.eq(~self.leaves)
+        return m

@@ -1,0 +1,294 @@
+"""The queue of an engine: takes records from HBM in order, waits, issues, and updates semaphores when they finish."""
+
+from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.fifo import SyncFIFO
+from amaranth.lib.wiring import In, Out
+
+from hdl.queue.errors import EngineFault, QueueError
+from hdl.queue.in_flight import Flight, InFlight
+from hdl.queue.semaphores import Update, Wait
+from spec import isa
+from spec.isa import HBM_ADDRESS_BITS, HEADER_FIELDS, QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine
+from spec.isa.fields import width_of
+from spec.isa.record import BODY_FIELDS, COUNTER_BITS
+
+__all__ = ["BLOCK_PLACES", "IN_FLIGHT", "Block", "Queue", "QueueCounters"]
+
+BLOCK_PLACES = 4
+"""Blocks that a queue holds, the one that it works on among them."""
+
+IN_FLIGHT = 16
+"""Records that an engine has taken and that have not yet updated their semaphores, at most."""
+
+
+class Block(data.Struct):
+    """A run of records. address: of the first, in HBM. count: how many; none is allowed, and does nothing."""
+
+    address: unsigned(HBM_ADDRESS_BITS)
+    count: unsigned(16)
+
+
+Header = data.StructLayout(dict(HEADER_FIELDS))
+
+QueueCounters = data.StructLayout({name: COUNTER_BITS for name in QUEUE_COUNTERS})
+"""What a queue counts since reset, as `spec.isa.QUEUE_COUNTERS` says. A record that waits for nothing costs a cycle of
+wait_engine for the look at its semaphores, and one for the handshake."""
+
+
+class Queue(wiring.Component):
+    """Executes blocks of records in order; as many as `IN_FLIGHT` may be in the engine at once.
+
+    A record is issued `WAIT_LATENCY` cycles after its last semaphore was updated, and a record every two cycles if
+    nothing waits. A semaphore is updated two cycles after the engine has finished, if its turn comes at once.
+
+    Errors come in the order of the program: an instruction's when all records before it have left, a record's that
+    cannot be fetched (FETCH) or is for another engine (ENGINE) likewise, without looking at its semaphores. A refused
+    update (SEMAPHORE) is left out, and those behind it are done.
+
+    Arguments:
+        engine: whose records these are.
+        lanes: 2 for the tensor engine, where a LoadStationary (lane 1) may finish before an earlier MultiplyMoving
+            (lane 0); else 1.
+        records: how many are fetched ahead, the one that waits or is issued among them.
+
+    Ports:
+        blocks: doorbell. places: blocks that it takes without waiting. After an error it takes and forgets all.
+        request: HBM address of a record to fetch; there is room for it. record_valid, record, record_error: what came,
+            in order; an error means that the record is worth nothing.
+        wait: what the next record waits for; wait_satisfied: both hold, in the same cycle.
+        issue: the instruction, to the engine: the lowest bits of the body, as wide as the engine's layout.
+        completions: a pulse of each lane: the engine has finished the oldest record of that lane.
+        update: to the semaphores; update_refused: what is taken in this cycle is not done.
+        engine_error: see :class:`hdl.queue.errors.EngineFault`.
+        error: the queue's first error, until reset. halt: no further record is issued, but for one that is on offer.
+        issued, issued_address: the engine takes a record in this cycle. retired, retired_address: of each lane, it has
+            finished one in this cycle.
+        busy: there is work. waiting: the next record waits for a semaphore. address: of that record, or else of the
+            oldest that has not left (the lower lane's). progress: something happens in this cycle.
+        counters: :data:`QueueCounters`. retired_count: records that have left; rung: records of all blocks taken.
+    """
+
+    WAIT_LATENCY = 2
+    """Cycles from an update that is taken to the instruction that waited for it at `issue`."""
+
+    def __init__(self, engine: Engine, lanes: int = 1, records: int = 4):
+        if lanes not in (1, 2) or (lanes == 2 and engine != Engine.TENSOR):
+            raise ValueError(f"lanes must be 1, or 2 for the tensor engine, not {lanes!r}")
+        self.engine = engine
+        self.lanes = lanes
+        self.records = records
+        self.body_bits = width_of(BODY_FIELDS[engine])
+        super().__init__(
+            {
+                "blocks": In(stream.Signature(Block)),
+                "places": Out(range(BLOCK_PLACES + 1)),
+                "request": Out(stream.Signature(HBM_ADDRESS_BITS)),
+                "record_valid": In(1),
+                "record": In(RECORD_BITS),
+                "record_error": In(1),
+                "wait": Out(data.ArrayLayout(Wait, 2)),
+                "wait_satisfied": In(1),
+                "issue": Out(stream.Signature(self.body_bits)),
+                "completions": In(lanes),
+                "update": Out(stream.Signature(Update)),
+                "update_refused": In(1),
+                "engine_error": In(EngineFault),
+                "error": Out(QueueError),
+                "halt": In(1),
+                "issued": Out(1),
+                "issued_address": Out(HBM_ADDRESS_BITS),
+                "retired": Out(lanes),
+                "retired_address": Out(HBM_ADDRESS_BITS).array(lanes),
+                "busy": Out(1),
+                "waiting": Out(1),
+                "address": Out(HBM_ADDRESS_BITS),
+                "progress": Out(1),
+                "counters": Out(QueueCounters),
+                "retired_count": Out(32),
+                "rung": Out(32),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        self._head_valid, self._head_bad, self._cleared = Signal(), Signal(), Signal()
+        self._flying = Signal(range(IN_FLIGHT + 1))
+        head, coming, next_address = self._fetch(m)
+        self._issue(m, head)
+        lanes = self._fly(m, head)
+        self._report(m, head, self._update(m, lanes))
+        self._observe(m, lanes, coming, next_address)
+        return m
+
+    def _fetch(self, m: Module):
+        """Ask for the records of the blocks; return the next record, whether there will be one, and its address."""
+        m.submodules.block_fifo = blocks = SyncFIFO(width=Block.as_shape().size, depth=BLOCK_PLACES)
+        m.submodules.addresses = addresses = SyncFIFO(width=HBM_ADDRESS_BITS, depth=self.records)
+        layout = data.StructLayout({"header": Header, "body": self.body_bits, "error": 1})
+        m.submodules.record_fifo = records = SyncFIFO(width=layout.size, depth=self.records)
+        block = data.View(Block, blocks.r_data)
+        fetched = Signal(16)  # records of the block that were asked for
+        rings, asked = Signal(), Signal()
+        m.d.comb += [
+            self.blocks.ready.eq(blocks.w_rdy | self.halt),
+            rings.eq(self.blocks.valid & blocks.w_rdy & ~self.halt & (self.blocks.payload.count != 0)),
+            blocks.w_en.eq(rings),
+            blocks.w_data.eq(self.blocks.payload),
+            self.places.eq(BLOCK_PLACES - blocks.level),
+            # The address waits for its record, so its place is the record's as well.
+            self.request.valid.eq(blocks.r_rdy & addresses.w_rdy),
+            self.request.payload.eq(block.address + (fetched << (RECORD_BYTES.bit_length() - 1))),
+            asked.eq(self.request.valid & self.request.ready),
+            blocks.r_en.eq(asked & (fetched == block.count - 1)),
+            addresses.w_en.eq(asked),
+            addresses.w_data.eq(self.request.payload),
+            records.w_en.eq(self.record_valid),
+            records.w_data.eq(Cat(self.record[: layout.size - 1], self.record_error)),
+            addresses.r_en.eq(self.issued),
+            records.r_en.eq(self.issued),
+            self._head_valid.eq(records.r_rdy),
+            self.issued_address.eq(addresses.r_data),
+        ]
+        with m.If(rings):
+            m.d.sync += self.rung.eq(self.rung + self.blocks.payload.count)
+        with m.If(asked):
+            m.d.sync += fetched.eq(Mux(blocks.r_en, 0, fetched + 1))
+        next_address = Mux(addresses.r_rdy, addresses.r_data, self.request.payload)
+        return data.View(layout, records.r_data), blocks.r_rdy | addresses.r_rdy, next_address
+
+    def _issue(self, m: Module, head):
+        """Look at the semaphores once a cycle until both waits hold; then offer the instruction until it is taken."""
+        header = head.header
+        ready = Signal()
+        m.d.comb += [
+            self._head_bad.eq(head.error | (header.engine != self.engine)),
+            ready.eq(self._head_valid & ~self._head_bad & ~self._cleared),
+            self.waiting.eq(ready & ~self.wait_satisfied),
+            self.issue.valid.eq(self._cleared),
+            self.issue.payload.eq(head.body),
+            self.issued.eq(self.issue.valid & self.issue.ready),
+        ]
+        for number, wait in enumerate(self.wait):
+            m.d.comb += [
+                wait.on.eq(header[f"wait{number}"]),
+                wait.semaphore.eq(header[f"wait{number}_semaphore"]),
+                wait.value.eq(header[f"wait{number}_value"]),
+            ]
+        with m.If(self.issued):
+            m.d.sync += self._cleared.eq(0)
+        with m.Elif(ready & self.wait_satisfied & (self._flying != IN_FLIGHT) & ~self.halt & ~self.error.valid):
+            m.d.sync += self._cleared.eq(1)
+
+    def _fly(self, m: Module, head) -> list[InFlight]:
+        """Remember, lane by lane, what the engine works on."""
+        lane = (head.body[:2] == isa.LOAD_STATIONARY) & (self.lanes > 1)
+        record = Signal(Flight)
+        m.d.comb += record.address.eq(self.issued_address)
+        for number, update in enumerate(record.updates):
+            m.d.comb += [
+                update.op.eq(head.header[f"update{number}"]),
+                update.semaphore.eq(head.header[f"update{number}_semaphore"]),
+                update.value.eq(head.header[f"update{number}_value"]),
+            ]
+        lanes = []
+        for number in range(self.lanes):
+            m.submodules[f"in_flight{number}"] = flight = InFlight(IN_FLIGHT)
+            m.d.comb += [
+                flight.start.eq(self.issued & (lane == number)),
+                flight.record.eq(record),
+                flight.finish.eq(self.completions[number]),
+                self.retired[number].eq(self.completions[number]),
+                self.retired_address[number].eq(flight.finished_address),
+            ]
+            lanes.append(flight)
+        left = sum(flight.leaves for flight in lanes)
+        m.d.sync += [
+            self._flying.eq(self._flying + self.issued - left),
+            self.counters.records.eq(self.counters.records + left),
+        ]
+        m.d.comb += self.retired_count.eq(self.counters.records)
+        return lanes
+
+    def _update(self, m: Module, lanes: list[InFlight]) -> Signal:
+        """Make the updates of the lanes in turns; return the address of the record whose update is at the port."""
+        turn, chosen = Signal(), Signal()
+        address = Signal(HBM_ADDRESS_BITS)
+        if self.lanes > 1:
+            first, second = (flight.update.valid for flight in lanes)
+            m.d.comb += chosen.eq(Mux(turn, second, ~first & second))
+            with m.If(self.update.valid):
+                m.d.sync += turn.eq(chosen ^ self.update.ready)  # an update that is on offer stays
+        with m.Switch(chosen):
+            for number, flight in enumerate(lanes):
+                with m.Case(number):
+                    m.d.comb += [
+                        self.update.valid.eq(flight.update.valid),
+                        self.update.payload.eq(flight.update.payload),
+                        flight.update.ready.eq(self.update.ready),
+                        address.eq(flight.oldest),
+                    ]
+        return address
+
+    def _report(self, m: Module, head, updating: Signal):
+        """Keep the first error."""
+        # Addresses by the engine's number of a record; it has no more than these at once.
+        m.submodules.issued_addresses = addresses = memory.Memory(shape=HBM_ADDRESS_BITS, depth=IN_FLIGHT, init=[])
+        write, read = addresses.write_port(), addresses.read_port(domain="comb")
+        number = Signal(range(IN_FLIGHT))
+        m.d.comb += [
+            write.en.eq(self.issued),
+            write.addr.eq(number),
+            write.data.eq(self.issued_address),
+            read.addr.eq(self.engine_error.number),
+        ]
+        m.d.sync += number.eq(number + self.issued)
+
+        def report(cause, address, detail):
+            m.d.sync += [
+                self.error.valid.eq(1),
+                self.error.cause.eq(cause),
+                self.error.address.eq(address),
+                self.error.detail.eq(detail),
+            ]
+
+        with m.If(~self.error.valid):
+            with m.If(self.update_refused):
+                report(isa.Cause.SEMAPHORE, updating, self.update.payload.semaphore)
+            with m.Elif(self.engine_error.valid & (self.retired_count == self.engine_error.number)):
+                report(self.engine_error.cause, read.data, self.engine_error.detail)
+            with m.Elif(self._head_valid & self._head_bad & (self._flying == 0)):
+                with m.If(head.error):
+                    report(isa.Cause.FETCH, self.issued_address, 0)
+                with m.Else():
+                    report(isa.Cause.ENGINE, self.issued_address, head.header.engine)
+
+    def _observe(self, m: Module, lanes: list[InFlight], coming, next_address):
+        """Count cycles, and say what there is to do."""
+        flying = self._flying != 0
+        oldest = next_address
+        for flight in reversed(lanes):
+            oldest = Mux(flight.busy, flight.oldest, oldest)
+        m.d.comb += [
+            self.busy.eq(coming | flying),
+            self.address.eq(Mux(self.waiting, next_address, oldest)),
+            self.progress.eq(
+                (self.blocks.valid & self.blocks.ready)
+                | (self.request.valid & self.request.ready)
+                | self.record_valid
+                | self.issued
+                | self.completions.any()
+                | (self.update.valid & self.update.ready)
+            ),
+        ]
+        counters = self.counters
+        with m.If(self.waiting):
+            m.d.sync += counters.wait_semaphore.eq(counters.wait_semaphore + 1)
+        with m.Elif(self._head_valid):
+            m.d.sync += counters.wait_engine.eq(counters.wait_engine + 1)
+        with m.Elif(coming):
+            m.d.sync += counters.wait_fetch.eq(counters.wait_fetch + 1)
+        with m.Elif(flying):
+            m.d.sync += counters.executing.eq(counters.executing + 1)
+        with m.Else():
+            m.d.sync += counters.idle.eq(counters.idle + 1)

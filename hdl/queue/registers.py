@@ -1,0 +1,240 @@
+"""The core's registers, as `spec.memory_map` lists them: the controller's way to queues, semaphores and the host."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from amaranth import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import ValueLike
+from amaranth.lib import memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.controller.bus import Bus
+from hdl.queue.errors import CoreError
+from hdl.queue.queue import BLOCK_PLACES, Block, QueueCounters
+from hdl.queue.semaphores import SEMAPHORE_BITS, VALUE_BITS, SemaphoreAccess, UpdateOp
+from hdl.queue.subordinate import hold_request
+from spec import memory_map
+from spec.config import Config
+from spec.isa import HBM_ADDRESS_BITS, QUEUE_COUNTERS, RECORD_BYTES, queue_count
+
+__all__ = ["Registers"]
+
+_OFFSET_BITS = 16
+"""All registers lie in so many bits of address behind `REGISTERS`."""
+
+_ALIGNMENT_BITS = RECORD_BYTES.bit_length() - 1
+"""Lower bits of a record's address, which are 0."""
+
+_WATCHDOG_LIMIT = 100_000
+_WATCH_VALUE = (1 << VALUE_BITS) - 1
+"""Values after reset."""
+
+_SEMAPHORE_OPS = {
+    memory_map.SEMAPHORES: UpdateOp.SET,
+    memory_map.SEMAPHORE_ADD: UpdateOp.ADD,
+    memory_map.SEMAPHORE_SUBTRACT: UpdateOp.SUBTRACT,
+}
+"""What a write to each of the semaphores' ranges does."""
+
+
+@dataclass
+class _Register:
+    """What a register reads as, None if it cannot be read; what a write adds to the module; which bits it can hold."""
+
+    read: ValueLike | None
+    write: Callable[[], None] | None = None
+    mask: int = -1
+
+
+def _ones(value: Value) -> int:
+    return (1 << len(value)) - 1
+
+
+class Registers(wiring.Component):
+    """Answers a request in the cycle after it was taken, and takes one every cycle; a semaphore may have to wait for
+    its turn, and a doorbell for a place in the queue.
+
+    An access is refused with an error, and nothing is written, if there is no such register, if it is only read or only
+    written and this is the other, if it is not of a whole word, or if the register cannot hold the value: a queue's
+    address is a multiple of RECORD_BYTES and has HBM_ADDRESS_BITS, a count or a semaphore 16 bits, and so on; and a
+    semaphore stays between 0 and its largest value.
+
+    Arguments:
+        config: the machine's parameters.
+
+    Ports:
+        bus: the controller's.
+        blocks, places, retired_count, rung, counters: of each queue, see :class:`hdl.queue.queue.Queue`.
+        semaphore, watch_semaphore, watch_value, watch_reached: see :class:`hdl.queue.semaphores.Semaphores`.
+        error: the first of the core. watchdog_limit: see :class:`hdl.queue.watchdog.Watchdog`.
+        exit_valid, exit_code: the program has ended, and with what; the first time counts. Both stay until reset.
+        console_valid, console_data: a pulse with each byte for the host to print.
+        host_interrupt: a pulse makes INTERRUPT_HOST pending.
+        external_interrupt: a source is pending and enabled, to the controller; a cycle later.
+    """
+
+    def __init__(self, config: Config):
+        self.config = config
+        queues = queue_count(config)
+        super().__init__(
+            {
+                "bus": In(Bus()),
+                "blocks": Out(stream.Signature(Block)).array(queues),
+                "places": In(range(BLOCK_PLACES + 1)).array(queues),
+                "retired_count": In(32).array(queues),
+                "rung": In(32).array(queues),
+                "counters": In(QueueCounters).array(queues),
+                "semaphore": Out(SemaphoreAccess()),
+                "watch_semaphore": Out(SEMAPHORE_BITS),
+                "watch_value": Out(VALUE_BITS, init=_WATCH_VALUE),
+                "watch_reached": In(1),
+                "error": In(CoreError),
+                "watchdog_limit": Out(32, init=_WATCHDOG_LIMIT),
+                "exit_valid": Out(1),
+                "exit_code": Out(32),
+                "console_valid": Out(1),
+                "console_data": Out(8),
+                "host_interrupt": In(1),
+                "external_interrupt": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        answered, refused = Signal(), Signal()
+        request = hold_request(m, self.bus, answered)
+        self._request, self._answered, self._refused = request, answered, refused
+        table = self._queue_registers(m) | self._machine_registers(m)
+        m.d.comb += self.bus.error.eq(refused)
+        inside = request.address[_OFFSET_BITS:] == memory_map.REGISTERS >> _OFFSET_BITS
+        with m.If(request.valid):
+            m.d.comb += answered.eq(1)
+            with m.If(~inside | ~request.mask.all()):
+                m.d.comb += refused.eq(1)
+            with m.Else():
+                with m.Switch(request.address[2:_OFFSET_BITS]):
+                    for address, register in table.items():
+                        with m.Case((address - memory_map.REGISTERS) >> 2):
+                            self._access(m, register)
+                    for first, op in _SEMAPHORE_OPS.items():
+                        with m.Case(f"{(first - memory_map.REGISTERS) >> 10:06b}{'-' * SEMAPHORE_BITS}"):
+                            self._semaphore(m, op)
+                    with m.Default():
+                        m.d.comb += refused.eq(1)
+        return m
+
+    def _access(self, m: Module, register: _Register):
+        """Read or write a register, or refuse."""
+        with m.If(~self._request.write):
+            if register.read is None:
+                m.d.comb += self._refused.eq(1)
+            else:
+                m.d.comb += self.bus.result.eq(register.read)
+        if register.write is None:
+            with m.Else():
+                m.d.comb += self._refused.eq(1)
+        else:
+            with m.Elif((self._request.data & ~register.mask).any()):
+                m.d.comb += self._refused.eq(1)
+            with m.Else():
+                register.write()
+
+    def _semaphore(self, m: Module, op: UpdateOp):
+        """Give an access to the semaphores, unless it can be refused here."""
+        request, semaphore = self._request, self.semaphore
+        unreadable = ~request.write & (op != UpdateOp.SET)
+        with m.If(unreadable | (request.write & request.data[VALUE_BITS:].any())):
+            m.d.comb += self._refused.eq(1)
+        with m.Else():
+            m.d.comb += [
+                semaphore.valid.eq(1),
+                semaphore.update.op.eq(Mux(request.write, op, UpdateOp.NONE)),
+                semaphore.update.semaphore.eq(request.address[2:]),
+                semaphore.update.value.eq(request.data),
+                self._answered.eq(semaphore.ready),
+                self._refused.eq(semaphore.ready & semaphore.refused),
+                self.bus.result.eq(semaphore.has),
+            ]
+
+    def _queue_registers(self, m: Module) -> dict[int, _Register]:
+        """Return the queues' registers by address. Where their blocks are is in two memories, which survive a reset."""
+        data = self._request.data
+        halves = []
+        for name, bits in (("low", 32 - _ALIGNMENT_BITS), ("high", HBM_ADDRESS_BITS - 32)):
+            m.submodules[name] = half = memory.Memory(shape=bits, depth=len(self.blocks), init=[])
+            write, read = half.write_port(), half.read_port(domain="comb")
+            m.d.comb += [port.addr.eq(self._request.address[5:]) for port in (write, read)]
+            halves.append((write, read))
+        (write_low, low), (write_high, high) = halves
+        m.d.comb += [write_low.data.eq(data[_ALIGNMENT_BITS:]), write_high.data.eq(data)]
+
+        def enable(write):
+            m.d.comb += write.en.eq(1)
+
+        def ring(blocks):
+            m.d.comb += [blocks.valid.eq(1), self._answered.eq(blocks.ready)]
+
+        lower = Cat(Const(0, _ALIGNMENT_BITS), low.data)
+        table = {}
+        for queue, blocks in enumerate(self.blocks):
+            m.d.comb += [blocks.payload.address.eq(Cat(lower, high.data)), blocks.payload.count.eq(data)]
+            first = memory_map.QUEUES + queue * memory_map.QUEUE_STRIDE
+            table |= {
+                first + memory_map.QUEUE_LOW: _Register(lower, partial(enable, write_low), -RECORD_BYTES),
+                first + memory_map.QUEUE_HIGH: _Register(high.data, partial(enable, write_high), _ones(high.data)),
+                first + memory_map.QUEUE_START: _Register(None, partial(ring, blocks), _ones(blocks.payload.count)),
+                first + memory_map.QUEUE_PLACES: _Register(self.places[queue]),
+                first + memory_map.QUEUE_RETIRED: _Register(self.retired_count[queue]),
+                first + memory_map.QUEUE_COUNT: _Register(self.rung[queue]),
+            }
+            first = memory_map.COUNTERS + queue * memory_map.COUNTER_STRIDE
+            counters = self.counters[queue]
+            table |= {first + 4 * n: _Register(counters[name][:32]) for n, name in enumerate(QUEUE_COUNTERS)}
+        return table
+
+    def _machine_registers(self, m: Module) -> dict[int, _Register]:
+        """Return the registers that there are once, by address."""
+        data = self._request.data
+        from_host, enabled = Signal(), Signal(3)
+        pending = Cat(self.error.valid, from_host, self.watch_reached)
+        m.d.sync += [self.console_valid.eq(0), self.external_interrupt.eq((pending & enabled).any())]
+
+        def set_exit():
+            with m.If(~self.exit_valid):
+                m.d.sync += [self.exit_valid.eq(1), self.exit_code.eq(data)]
+
+        def print_byte():
+            m.d.sync += [self.console_valid.eq(1), self.console_data.eq(data)]
+
+        def take_back():
+            with m.If((data & memory_map.INTERRUPT_HOST).any()):
+                m.d.comb += taken_back.eq(1)
+
+        taken_back = Signal()
+        with m.If(self.host_interrupt):
+            m.d.sync += from_host.eq(1)
+        with m.Elif(taken_back):
+            m.d.sync += from_host.eq(0)
+
+        def plain(register):
+            def write():
+                m.d.sync += register.eq(data)
+
+            return _Register(register, write, _ones(register))
+
+        error = self.error
+        return {
+            memory_map.EXIT: _Register(None, set_exit),
+            memory_map.CONSOLE: _Register(None, print_byte, _ones(self.console_data)),
+            memory_map.INTERRUPT_PENDING: _Register(pending, take_back, _ones(pending)),
+            memory_map.INTERRUPT_ENABLE: plain(enabled),
+            memory_map.WATCH_SEMAPHORE: plain(self.watch_semaphore),
+            memory_map.WATCH_VALUE: plain(self.watch_value),
+            memory_map.WATCHDOG_LIMIT: plain(self.watchdog_limit),
+            memory_map.ERROR_CAUSE: _Register(error.cause),
+            memory_map.ERROR_QUEUE: _Register(error.queue),
+            memory_map.ERROR_LOW: _Register(error.address[:32]),
+            memory_map.ERROR_HIGH: _Register(error.address[32:]),
+            memory_map.ERROR_DETAIL: _Register(error.detail),
+        }

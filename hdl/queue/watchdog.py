@@ -1,0 +1,67 @@
+"""The watchdog: says which record everything waits for when nothing moves any more."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.queue.errors import CoreError
+from hdl.queue.semaphores import Shortage
+from spec import isa
+from spec.isa import HBM_ADDRESS_BITS
+
+__all__ = ["Watchdog"]
+
+
+class Watchdog(wiring.Component):
+    """Reports an error in the first cycle without progress that follows `limit` such cycles, while a queue has work.
+
+    Arguments:
+        queues: how many there are.
+
+    Ports:
+        limit: cycles.
+        progress: something moves in this cycle: a queue, a semaphore, or an engine at its memory.
+        busy: a bit for each queue: it has work. waiting: its next record waits for a semaphore.
+        addresses: the record of each queue that is waiting, or else the oldest that has not finished.
+        shortages: what each that is waiting lacks (:class:`hdl.queue.semaphores.Semaphores`).
+        error: WATCHDOG with the lowest queue that is waiting; STUCK with the lowest that is busy if none is waiting. A
+            cycle later; stays until reset.
+    """
+
+    def __init__(self, queues: int):
+        self.queues = queues
+        super().__init__(
+            {
+                "limit": In(32),
+                "progress": In(1),
+                "busy": In(queues),
+                "waiting": In(queues),
+                "addresses": In(HBM_ADDRESS_BITS).array(queues),
+                "shortages": In(Shortage).array(queues),
+                "error": Out(CoreError),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        quiet = Signal(32)
+        with m.If(self.progress | ~self.busy.any()):
+            m.d.sync += quiet.eq(0)
+        with m.Elif(quiet < self.limit):
+            m.d.sync += quiet.eq(quiet + 1)
+        with m.Elif(~self.error.valid):
+            waiting = self.waiting.any()
+            m.d.sync += [
+                self.error.valid.eq(1),
+                self.error.cause.eq(Mux(waiting, isa.Cause.WATCHDOG, isa.Cause.STUCK)),
+            ]
+            named = Signal(self.queues)
+            m.d.comb += named.eq(Mux(waiting, self.waiting, self.busy))
+            for queue in reversed(range(self.queues)):
+                with m.If(named[queue]):
+                    m.d.sync += [
+                        self.error.queue.eq(queue),
+                        self.error.address.eq(self.addresses[queue]),
+                        self.error.detail.eq(Mux(waiting, self.shortages[queue], 0)),
+                    ]
+        return m

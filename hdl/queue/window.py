@@ -1,0 +1,91 @@
+"""The controller's windows to SBUF and PSUM: words of the on-chip memories at addresses of its own."""
+
+from amaranth import Cat, Const, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.controller.bus import Bus
+from hdl.memory.port import LineRead, LineWrite, Storage
+from hdl.queue.subordinate import hold_request
+from spec import isa
+from spec.config import Config
+from spec.isa.access import storage_bytes, storage_partitions
+from spec.memory_map import PSUM_PITCH_BITS, PSUM_WINDOW, SBUF_PITCH_BITS, SBUF_WINDOW
+
+__all__ = ["Window"]
+
+_WINDOW_BITS = 28
+"""Bits of an address in a window; the number of the window is above them."""
+
+_WORD_BITS = 2
+"""Bits of an address in a word."""
+
+
+class Window(wiring.Component):
+    """One access at a time: a write is answered when the memory has taken it, a read `LineRead.LATENCY` cycles later.
+
+    An access is refused with an error if it is not of a whole word, or if the partition or the byte does not exist.
+
+    Arguments:
+        config: the machine's parameters.
+
+    Ports:
+        bus: the controller's. read, write: ports of the on-chip memories.
+    """
+
+    def __init__(self, config: Config):
+        self.config = config
+        super().__init__(
+            {
+                "bus": In(Bus()),
+                "read": Out(LineRead(config.hbm_bytes)),
+                "write": Out(LineWrite(config.hbm_bytes)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        answered = Signal()
+        request = hold_request(m, self.bus, answered)
+        exists = self._place(m, request)
+        word_index = request.address[_WORD_BITS : self.config.hbm_bytes.bit_length() - 1]
+        arriving = Signal(LineRead.LATENCY)  # a bit moves up from when a read is taken to when its data is there
+        m.d.comb += [
+            self.write.data.eq(request.data.replicate(self.config.hbm_bytes >> _WORD_BITS)),
+            self.write.mask.eq(Const(0xF, self.config.hbm_bytes) << (word_index << _WORD_BITS)),
+            self.read.word.eq(word_index),
+        ]
+        with m.Switch(word_index):
+            for index in range(self.config.hbm_bytes >> _WORD_BITS):
+                with m.Case(index):
+                    m.d.comb += self.bus.result.eq(self.read.data.word_select(index, 32))
+        m.d.sync += arriving.eq(Cat(self.read.valid & self.read.ready, arriving))
+        with m.If(request.valid):
+            with m.If(~exists | ~request.mask.all()):
+                m.d.comb += [answered.eq(1), self.bus.error.eq(1)]
+            with m.Elif(request.write):
+                m.d.comb += [self.write.valid.eq(1), answered.eq(self.write.ready)]
+            with m.Else():
+                m.d.comb += [self.read.valid.eq(~arriving.any()), answered.eq(arriving[-1])]
+        return m
+
+    def _place(self, m: Module, request) -> Signal:
+        """Set partition and address of both ports; return whether there is such a place."""
+        exists = Signal()
+        for storage, window, pitch in (
+            (Storage.SBUF, SBUF_WINDOW, SBUF_PITCH_BITS),
+            (Storage.PSUM, PSUM_WINDOW, PSUM_PITCH_BITS),
+        ):
+            kind = isa.Storage(storage.value)
+            partition, byte = request.address[pitch:_WINDOW_BITS], request.address[:pitch]
+            with m.If(request.address[_WINDOW_BITS:] == window >> _WINDOW_BITS):
+                m.d.comb += exists.eq(
+                    (partition < storage_partitions(kind, self.config)) & (byte < storage_bytes(kind))
+                )
+                for port in (self.read, self.write):
+                    m.d.comb += [
+                        port.storage.eq(storage),
+                        port.partition.eq(partition),
+                        port.address.eq(byte & -self.config.hbm_bytes),
+                    ]
+        return exists

@@ -1,0 +1,182 @@
+"""What the tests of queues share: records of bits, and a queue's model that says every port's value in every cycle."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from amaranth.sim import Simulator
+
+from hdl.queue.queue import BLOCK_PLACES, IN_FLIGHT
+from spec.isa import HEADER_BITS, HEADER_FIELDS, LOAD_STATIONARY, QUEUE_COUNTERS, RECORD_BYTES, Engine, UpdateOp
+from spec.isa.fields import pack, width_of
+from spec.isa.record import BODY_FIELDS
+
+__all__ = ["Item", "QueueModel", "holds", "random_bits", "simulate"]
+
+
+def simulate(dut, *benches):
+    """Run testbenches on a design to their end."""
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-9)
+    for bench in benches:
+        simulator.add_testbench(bench)
+    simulator.run()
+
+
+def random_bits(rng, bits: int) -> int:
+    """Return a random number of so many bits."""
+    return int.from_bytes(rng.bytes(-(-bits // 8)), "little") % (1 << bits)
+
+
+@dataclass
+class Item:
+    """A record: engine code, waits (semaphore, value), updates (op, semaphore, value), the bits of the instruction."""
+
+    engine: int
+    body: int
+    waits: tuple = ()
+    updates: tuple = ()
+    address: int = 0
+    error: bool = False
+
+    @property
+    def bits(self) -> int:
+        """The whole record."""
+        values = {name: 0 for name, _ in HEADER_FIELDS} | {"engine": self.engine}
+        for n, (semaphore, value) in enumerate(self.waits):
+            values |= {f"wait{n}": 1, f"wait{n}_semaphore": semaphore, f"wait{n}_value": value}
+        for n, (op, semaphore, value) in enumerate(self.updates):
+            values |= {f"update{n}": int(op), f"update{n}_semaphore": semaphore, f"update{n}_value": value}
+        return pack(HEADER_FIELDS, values, "record") | self.body << HEADER_BITS
+
+    def lane(self, lanes: int) -> int:
+        """The lane of the queue in which it finishes."""
+        return int(lanes > 1 and self.body & 3 == LOAD_STATIONARY)
+
+
+def holds(item: Item, values) -> bool:
+    """Return whether all waits of a record hold."""
+    return all(values[semaphore] >= value for semaphore, value in item.waits)
+
+
+@dataclass
+class Lane:
+    """Records that the engine works on, how many it has finished, and what is left to update of the oldest."""
+
+    records: deque = field(default_factory=deque)
+    finished: int = 0
+    left: deque = field(default_factory=deque)
+
+    @property
+    def offers(self):
+        """The update that is to be made next, if any."""
+        return self.left[0] if self.finished and self.left else None
+
+    def start(self, item: Item):
+        """Take a record."""
+        self.records.append(item)
+        if len(self.records) == 1:
+            self._next()
+
+    def leave(self):
+        """Forget the oldest."""
+        self.records.popleft()
+        self.finished -= 1
+        if self.records:
+            self._next()
+
+    def _next(self):
+        self.left = deque(update for update in self.records[0].updates if update[0] != UpdateOp.NONE)
+
+
+class QueueModel:
+    """What a queue does, cycle by cycle; `step` moves it on by what happened at its ports.
+
+    Arguments:
+        engine, lanes, records: as of the queue.
+    """
+
+    def __init__(self, engine: Engine, lanes: int, records: int):
+        self.engine = engine
+        self.places = records
+        self.lanes = [Lane() for _ in range(lanes)]
+        self.blocks = deque()
+        self.asked = deque()  # addresses of records that were asked for and not issued
+        self.here = deque()  # records that came and were not issued
+        self.next = 0  # of the first block, the record to ask for
+        self.cleared = False
+        self.rung = 0
+        self.counters = dict.fromkeys(QUEUE_COUNTERS, 0)
+        self.body_bits = width_of(BODY_FIELDS[engine])
+
+    @property
+    def flying(self) -> int:
+        """Records in flight."""
+        return sum(len(lane.records) for lane in self.lanes)
+
+    @property
+    def room(self) -> int:
+        """Blocks that can be rung."""
+        return BLOCK_PLACES - len(self.blocks)
+
+    @property
+    def request(self) -> int | None:
+        """The address that is asked for."""
+        if not self.blocks or len(self.asked) == self.places:
+            return None
+        return self.blocks[0][0] + RECORD_BYTES * self.next
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is work."""
+        return bool(self.blocks or self.asked or self.flying)
+
+    def state(self, values) -> str:
+        """Return the counter that counts this cycle."""
+        if self.here:
+            return "wait_engine" if self.cleared or holds(self.here[0], values) else "wait_semaphore"
+        if self.blocks or self.asked:
+            return "wait_fetch"
+        return "executing" if self.flying else "idle"
+
+    def oldest(self) -> int:
+        """Return the address of the oldest record that has not left, as the watchdog is told it."""
+        for lane in self.lanes:
+            if lane.records:
+                return lane.records[0].address
+        if self.asked:
+            return self.asked[0]
+        return self.blocks[0][0] + RECORD_BYTES * self.next
+
+    def step(self, values, *, rings=None, asked=False, came=None, issued=False, finished=(), updated=None, halt=False):
+        """Move on by a cycle in which: a block was rung; the request was taken; a record came; the instruction was
+        taken; these lanes were told to have finished; the update of this lane was taken."""
+        self.counters[self.state(values)] += 1
+        clears = self.here and not self.cleared and holds(self.here[0], values) and self.flying < IN_FLIGHT and not halt
+        leaving = [
+            number
+            for number, lane in enumerate(self.lanes)
+            if lane.finished and (not lane.left or (number == updated and len(lane.left) == 1))
+        ]
+        if updated is not None:
+            self.lanes[updated].left.popleft()
+        for number in leaving:
+            self.lanes[number].leave()
+        self.counters["records"] += len(leaving)
+        for number in finished:
+            self.lanes[number].finished += 1
+        if asked:
+            self.asked.append(self.request)
+            self.next += 1
+            if self.next == self.blocks[0][1]:
+                self.blocks.popleft()
+                self.next = 0
+        if issued:
+            item = self.here.popleft()
+            self.asked.popleft()
+            self.lanes[item.lane(len(self.lanes))].start(item)
+        self.cleared = bool((self.cleared or clears) and not issued)
+        if came is not None:
+            self.here.append(came)
+        if rings and rings[1]:
+            self.blocks.append(rings)
+            self.rung += rings[1]

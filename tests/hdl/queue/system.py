@@ -1,0 +1,158 @@
+"""Queues with their semaphores, watchdog and errors, wired as in the core, and what plays HBM and the engines."""
+
+from collections import deque
+
+from amaranth import Cat, Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
+
+from hdl.queue.errors import Errors
+from hdl.queue.queue import Queue
+from hdl.queue.semaphores import Semaphores
+from hdl.queue.watchdog import Watchdog
+from spec.isa import RECORD_BYTES, Engine
+
+__all__ = ["Player", "System"]
+
+
+class System(wiring.Component):
+    """Three queues: tensor (two lanes), vector, DMA.
+
+    Ports:
+        activity: an engine moves something, as the watchdog is told.
+        limit: of the watchdog.
+    """
+
+    activity: In(1)
+    limit: In(32, init=1000)
+
+    def __init__(self):
+        super().__init__()
+        self.queues = [Queue(Engine.TENSOR, lanes=2), Queue(Engine.VECTOR), Queue(Engine.DMA, records=2)]
+        self.semaphores = Semaphores(len(self.queues))
+        self.watchdog = Watchdog(len(self.queues))
+        self.errors = Errors(len(self.queues))
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.semaphores = semaphores = self.semaphores
+        m.submodules.watchdog = watchdog = self.watchdog
+        m.submodules.errors = errors = self.errors
+        for number, queue in enumerate(self.queues):
+            m.submodules[f"queue{number}"] = queue
+            wiring.connect(m, queue.update, semaphores.updates[number])
+            m.d.comb += [
+                semaphores.waits[number].eq(queue.wait),
+                queue.wait_satisfied.eq(semaphores.satisfied[number]),
+                queue.update_refused.eq(semaphores.refused[number]),
+                queue.halt.eq(errors.halt),
+                errors.queue_errors[number].eq(queue.error),
+                watchdog.busy[number].eq(queue.busy),
+                watchdog.waiting[number].eq(queue.waiting),
+                watchdog.addresses[number].eq(queue.address),
+                watchdog.shortages[number].eq(semaphores.shortages[number]),
+            ]
+        progress = Cat(queue.progress for queue in self.queues)
+        m.d.comb += [
+            watchdog.limit.eq(self.limit),
+            watchdog.progress.eq(progress.any() | semaphores.updated | self.activity),
+            errors.watchdog.eq(watchdog.error),
+        ]
+        return m
+
+
+class Player:
+    """Plays HBM and the engines of a :class:`System`.
+
+    Arguments:
+        rng, ctx, system: generator, simulator, what is played to.
+        programs: the records of each queue; their addresses are set.
+        pace: probability that something happens in a cycle.
+    """
+
+    def __init__(self, rng, ctx, system, programs, pace=1.0):
+        self.rng, self.ctx, self.system, self.pace = rng, ctx, system, pace
+        self.programs = programs
+        self.memory = {}
+        self.blocks = []
+        for number, items in enumerate(programs):
+            base = (number + 1) << 20
+            for n, item in enumerate(items):
+                item.address = base + n * RECORD_BYTES
+                self.memory[item.address] = item
+            self.blocks.append(deque([(base, len(items))] if items else []))
+        self.fetching = [deque() for _ in programs]
+        self.working = [[deque() for _ in range(queue.lanes)] for queue in system.queues]
+        self.fetches = self.finishes = lambda queue, item: True  # what HBM and the engines answer at all
+        self.time = 0
+        self.issued = []  # (cycle, queue, record)
+        self.finished = []
+        self.error = None  # (cycle, error)
+
+    def may(self):
+        return self.rng.random() < self.pace
+
+    async def sweep(self):
+        """Wait for the semaphores."""
+        await self.ctx.tick().repeat(Semaphores.SWEEP)
+        assert self.ctx.get(self.system.semaphores.ready)
+
+    async def cycle(self):
+        """Let a cycle pass."""
+        ctx = self.ctx
+        for number, queue in enumerate(self.system.queues):
+            if self.blocks[number] and not ctx.get(queue.blocks.valid):
+                ctx.set(queue.blocks.valid, 1)
+                ctx.set(queue.blocks.payload, dict(zip(("address", "count"), self.blocks[number][0], strict=True)))
+            ctx.set(queue.request.ready, self.may())
+            waiting = self.fetching[number]
+            came = waiting and self.fetches(number, waiting[0]) and self.may()
+            item = waiting.popleft() if came else None
+            ctx.set(queue.record_valid, item is not None)
+            if item:
+                ctx.set(queue.record, item.bits)
+                ctx.set(queue.record_error, item.error)
+            ctx.set(queue.issue.ready, self.may())
+            done = 0
+            for lane, works in enumerate(self.working[number]):
+                if works and self.finishes(number, works[0]) and self.may():
+                    done |= 1 << lane
+                    self.finished.append((self.time, number, works.popleft()))
+            ctx.set(queue.completions, done)
+        for number, queue in enumerate(self.system.queues):
+            if ctx.get(queue.blocks.valid & queue.blocks.ready):
+                self.blocks[number].popleft()
+            if ctx.get(queue.request.valid & queue.request.ready):
+                self.fetching[number].append(self.memory[ctx.get(queue.request.payload)])
+            if ctx.get(queue.issued):
+                item = self.memory[ctx.get(queue.issued_address)]
+                self.issued.append((self.time, number, item))
+                self.working[number][item.lane(queue.lanes)].append(item)
+        error = ctx.get(self.system.errors.error)
+        if self.error is None and error.valid:
+            self.error = self.time, error
+        await ctx.tick()
+        self.time += 1
+        for number, queue in enumerate(self.system.queues):
+            ctx.set(queue.blocks.valid, bool(ctx.get(queue.blocks.valid) and self.blocks[number]))
+
+    def quiet(self) -> bool:
+        """Return whether no queue has work."""
+        return not any(self.ctx.get(queue.busy) for queue in self.system.queues)
+
+    async def values(self, semaphores):
+        """Return what semaphores hold; HBM and the engines do nothing any more."""
+        for queue in self.system.queues:
+            self.ctx.set(queue.record_valid, 0)
+            self.ctx.set(queue.completions, 0)
+        access, found = self.system.semaphores.access, []
+        for semaphore in semaphores:
+            self.ctx.set(access.update, {"op": 0, "semaphore": semaphore, "value": 0})
+            self.ctx.set(access.valid, 1)
+            while not self.ctx.get(access.ready):
+                assert not self.quiet(), "nobody else asks"
+                await self.ctx.tick()
+            found.append(self.ctx.get(access.has))
+            await self.ctx.tick()
+        self.ctx.set(access.valid, 0)
+        return found

@@ -1,0 +1,143 @@
+"""Boot: the program is copied to the word, and a wrong header is named by its first wrong word."""
+
+import random
+import struct
+from functools import partial
+
+import pytest
+from amaranth.sim import Simulator
+
+from hdl.queue.boot import Boot
+from spec.config import Config
+from spec.isa import RECORD_BYTES
+from spec.memory_map import IMAGE_MAGIC, LOCAL_BYTES
+from tests.hdl.memory.axi_memory import serve_reads
+
+BASE = 0x1280
+"""Of the image: not at the start of a page."""
+
+
+def header(config: Config, program_bytes: int, program: int) -> list[int]:
+    """Return the words of a correct header."""
+    return [IMAGE_MAGIC, program_bytes, program, config.rows, config.columns, config.dma_engines, 0, 0]
+
+
+def boot(config: Config, words: list[int], program: bytes, place: int, start: int = BASE, **memory):
+    """Boot an image; return the words that were loaded by their number, and the final (done, error, detail)."""
+    content = bytearray(random.Random(2).randbytes(BASE + place + len(program) + 256))
+    content[BASE : BASE + 32] = struct.pack("<8I", *words)
+    content[BASE + place : BASE + place + len(program)] = program
+    dut = Boot(config)
+    loaded = {}
+    state = ()
+
+    async def bench(ctx):
+        nonlocal state
+        for _ in range(3):
+            await ctx.tick()
+        ctx.set(dut.address, start)
+        ctx.set(dut.start, 1)
+        await ctx.tick()
+        ctx.set(dut.start, 0)
+        ctx.set(dut.address, 0)
+        rest = 100  # what comes late is seen
+        for _ in range(len(program) * 4 + 1000):
+            signals = (dut.load_valid, dut.load_address, dut.load_data, dut.done, dut.error, dut.detail)
+            *_, valid, number, word, done, error, detail = await ctx.tick().sample(*signals)
+            if valid and not error:
+                assert number not in loaded and not done
+                loaded[number] = word
+            assert not state or state == (done, error, detail)
+            if done or error:
+                state = (done, error, detail)
+                ctx.set(dut.start, rest % 2)  # without effect
+                rest -= 1
+                if not rest:
+                    return
+        raise AssertionError("boot does not end")
+
+    sim = Simulator(dut)
+    sim.add_clock(1e-6)
+    sim.add_testbench(partial(serve_reads, axi=dut.axi, memory=bytes(content), **memory), background=True)
+    sim.add_testbench(bench)
+    sim.run()
+    return loaded, state
+
+
+@pytest.mark.parametrize("size", [8, 16, 64])
+@pytest.mark.parametrize("program_bytes", [0, 4, 60, 64, 68, 5000])
+def test_program_is_copied(size, program_bytes):
+    config = Config(rows=4, columns=6, dma_engines=3, hbm_bytes=size)
+    program = random.Random(program_bytes).randbytes(program_bytes)
+    words = header(config, program_bytes, 0x180)
+    stall = 0.3 if program_bytes < 1000 else 0
+    loaded, state = boot(config, words, program, 0x180, start=BASE + RECORD_BYTES - 1, latency=12, stall=stall)
+    assert state == (1, 0, 0)
+    assert loaded == dict(enumerate(struct.unpack(f"<{program_bytes // 4}I", program)))
+
+
+CONFIG = Config(rows=4, columns=6, dma_engines=3, hbm_bytes=16)
+
+WRONG = {
+    (0, IMAGE_MAGIC ^ 1 << 31),
+    (1, 2),
+    (1, LOCAL_BYTES + 4),
+    (1, 1 << 31),
+    (2, 64),
+    (3, 5),
+    (4, 4 | 1 << 31),
+    (5, 2),
+    (6, 1),
+    (7, 1 << 31),
+}
+
+
+@pytest.mark.parametrize(("place", "word"), sorted(WRONG))
+def test_wrong_word_is_named(place, word):
+    words = header(CONFIG, 64, 0x80)
+    words[place] = word
+    words[7] |= 1  # the first counts
+    loaded, state = boot(CONFIG, words, bytes(64), 0x80)
+    assert (loaded, state) == ({}, (0, 1, place))
+
+
+@pytest.mark.parametrize("address", [BASE, BASE + 16])
+def test_error_of_the_header_counts_as_its_first_word(address):
+    words = header(CONFIG, 64, 0x80)
+    words[2] = 1
+    loaded, state = boot(CONFIG, words, bytes(64), 0x80, errors={address})
+    assert (loaded, state) == ({}, (0, 1, 0))
+
+
+def test_error_of_the_program():
+    loaded, state = boot(CONFIG, header(CONFIG, 64, 0x80), bytes(64), 0x80, errors={BASE + 0x80 + 32})
+    assert state == (0, 1, 0)
+    assert loaded == dict.fromkeys(range(8), 0)
+
+
+@pytest.mark.parametrize(("size", "program_bytes"), [(8, 4096), (64, LOCAL_BYTES)])
+def test_a_word_per_cycle(size, program_bytes):
+    """Latency is paid twice, for header and program."""
+    config = Config(rows=4, columns=4, hbm_bytes=size)
+    cycles = loaded = 0
+    dut = Boot(config)
+    content = bytes(BASE) + struct.pack("<8I", *header(config, program_bytes, 0x80)) + bytes(0x60 + program_bytes)
+
+    async def bench(ctx):
+        nonlocal cycles, loaded
+        ctx.set(dut.address, BASE)
+        ctx.set(dut.start, 1)
+        await ctx.tick()
+        ctx.set(dut.start, 0)
+        while not ctx.get(dut.done):
+            *_, valid = await ctx.tick().sample(dut.load_valid)
+            loaded += valid
+            cycles += 1
+
+    sim = Simulator(dut)
+    sim.add_clock(1e-6)
+    sim.add_testbench(partial(serve_reads, axi=dut.axi, memory=content, latency=20), background=True)
+    sim.add_testbench(bench)
+    sim.run()
+    assert loaded == program_bytes // 4
+    assert cycles < program_bytes // 4 + 2 * 20 + 30

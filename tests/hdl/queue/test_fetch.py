@@ -1,0 +1,102 @@
+"""The fetcher: every queue gets its records in order, whatever HBM does."""
+
+import random
+from functools import partial
+
+import pytest
+from amaranth.sim import Simulator
+
+from hdl.queue.fetch import Fetcher
+from spec.config import Config
+from spec.isa import RECORD_BYTES, queue_count
+from tests.hdl.memory.axi_memory import serve_reads
+
+MEMORY = random.Random(1).randbytes(1 << 14)
+SEED = 7
+
+
+def fetch(size: int, wanted: list[list[int]], *, pause: float = 0, **memory) -> list[tuple[int, int, bytes, bool]]:
+    """Return what the fetcher delivers, in order: cycle, queue, record, error.
+
+    Arguments:
+        size: bytes of a beat.
+        wanted: of each queue the addresses, in the order in which it asks for them.
+        pause: share of the cycles in which a queue does not ask.
+        memory: how HBM behaves.
+    """
+    config = Config(rows=4, columns=4, dma_engines=2, hbm_bytes=size)
+    dut = Fetcher(config)
+    assert len(wanted) == queue_count(config)
+    delivered = []
+
+    async def queue(ctx, number):
+        rng = random.Random(f"{SEED} {number}")
+        request = dut.requests[number]
+        for address in wanted[number]:
+            while rng.random() < pause:
+                await ctx.tick()
+            ctx.set(request.payload, address)
+            ctx.set(request.valid, 1)
+            await ctx.tick().until(request.ready)
+            ctx.set(request.valid, 0)
+
+    async def collect(ctx):
+        count = sum(map(len, wanted))
+        cycle = 0
+        while len(delivered) < count:
+            assert cycle < 200 * count + 200
+            *_, valid, record, error = await ctx.tick().sample(dut.record_valid, dut.record, dut.record_error)
+            if valid:
+                assert valid & valid - 1 == 0
+                delivered.append((cycle, valid.bit_length() - 1, record.to_bytes(RECORD_BYTES, "little"), bool(error)))
+            cycle += 1
+        for _ in range(50):
+            *_, more = await ctx.tick().sample(dut.record_valid)
+            assert not more
+
+    sim = Simulator(dut)
+    sim.add_clock(1e-6)
+    for number in range(len(wanted)):
+        sim.add_testbench(partial(queue, number=number), background=True)
+    sim.add_testbench(partial(serve_reads, axi=dut.axi, memory=MEMORY, **memory), background=True)
+    sim.add_testbench(collect)
+    sim.run()
+    return delivered
+
+
+def addresses(count: int, seed: int = SEED) -> list[list[int]]:
+    """Return for each of five queues as many addresses of records."""
+    rng = random.Random(seed)
+    return [[rng.randrange(0, len(MEMORY), RECORD_BYTES) for _ in range(count)] for _ in range(5)]
+
+
+@pytest.mark.parametrize("size", [8, 16, 32, 64])
+@pytest.mark.parametrize("stall", [0, 0.4])
+def test_every_queue_gets_its_records_in_order(size, stall):
+    wanted = addresses(6)
+    wrong = wanted[1][2]
+    delivered = fetch(size, wanted, pause=stall, stall=stall, latency=8, errors={wrong + RECORD_BYTES - size})
+    for queue, asked in enumerate(wanted):
+        got = [(record, error) for _, number, record, error in delivered if number == queue]
+        assert [error for _, error in got] == [address == wrong for address in asked]
+        assert [r for r, error in got if not error] == [MEMORY[a : a + RECORD_BYTES] for a in asked if a != wrong]
+
+
+@pytest.mark.parametrize("where", range(RECORD_BYTES // 16))
+def test_an_error_in_any_beat_is_one_of_its_record_alone(where):
+    wanted = [[0, 128, 256], [], [], [], []]
+    delivered = fetch(16, wanted, errors={128 + 16 * where})
+    assert [error for *_, error in delivered] == [False, True, False]
+
+
+def test_queues_take_turns():
+    """All ask all the time: nobody is served twice before everybody is."""
+    order = [queue for _, queue, _, _ in fetch(64, addresses(8), latency=4)]
+    assert all(sorted(order[start : start + 5]) == [0, 1, 2, 3, 4] for start in range(0, 40, 5))
+
+
+@pytest.mark.parametrize("size", [16, 64])
+def test_records_follow_back_to_back(size):
+    """A latency of 24 cycles does not show: as many records are on their way as it takes."""
+    cycles = [cycle for cycle, *_ in fetch(size, addresses(8), latency=24)]
+    assert cycles[-1] - cycles[0] == 39 * RECORD_BYTES // size

@@ -1,0 +1,205 @@
+# amaranth: UnusedElaboratable=no
+
+"""A queue, port by port and cycle by cycle, against its model."""
+
+from collections import deque
+
+import numpy as np
+import pytest
+
+from hdl.queue.queue import IN_FLIGHT, Queue
+from spec.isa import QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine, UpdateOp
+from spec.isa.record import HEADER_BITS
+from tests.hdl.queue.queues import Item, QueueModel, holds, random_bits, simulate
+
+SEED = 1977
+
+QUEUES = {
+    "tensor": (Engine.TENSOR, 2, 4),
+    "vector": (Engine.VECTOR, 1, 4),
+    "dma": (Engine.DMA, 1, 2),
+}
+
+
+@pytest.fixture
+def rng():
+    """A generator with a printed seed."""
+    print(f"seed {SEED}")
+    return np.random.default_rng(SEED)
+
+
+def random_item(rng, engine, address, serial):
+    """Return a record with random waits and updates; serial numbers tell updates apart."""
+    waits = tuple((int(rng.integers(4)), int(rng.integers(4))) for _ in range(rng.integers(3)))
+    updates = tuple((UpdateOp(int(rng.integers(4))), int(rng.integers(256)), 2 * serial + n) for n in range(2))
+    return Item(int(engine), random_bits(rng, RECORD_BITS - HEADER_BITS), waits, updates, address)
+
+
+def random_blocks(rng, engine, count):
+    """Return blocks (address, count), and the records that lie there, by address."""
+    blocks, memory = [], {}
+    place = 0
+    for _ in range(count):
+        place += int(rng.integers(1, 1 << 10)) * RECORD_BYTES + (1 << 36)
+        length = int(rng.choice((0, 1, 2, 3, 7, 12)))
+        blocks.append((place % (1 << 40), length))
+        for n in range(length):
+            address = (place + n * RECORD_BYTES) % (1 << 40)
+            memory[address] = random_item(rng, engine, address, len(memory))
+    return blocks, memory
+
+
+class Driver:
+    """Plays everything around a queue, checks every output against the model, and moves both on.
+
+    Arguments:
+        rng, ctx, dut: generator, simulator, queue.
+        model: of the queue.
+        memory: records by address.
+        pace: probabilities of what may happen in a cycle; those that are missing are 1.
+    """
+
+    def __init__(self, rng, ctx, dut, model, memory, pace=None):
+        self.rng, self.ctx, self.dut, self.model, self.memory = rng, ctx, dut, model, memory
+        self.pace = pace or {}
+        self.values = [0] * 256
+        self.blocks = deque()
+        self.fetching = deque()
+        self.offered = None  # an update that was not taken
+        self.issued, self.retired, self.updates = [], [], []
+        self.completions = None  # what the engine does, if not by chance
+        self.refuse = lambda update: False
+
+    def may(self, what):
+        return int(self.rng.random() < self.pace.get(what, 1))
+
+    def drive(self):
+        """Set the queue's inputs; return what comes, and which lanes finish."""
+        ctx, dut = self.ctx, self.dut
+        if self.blocks and not ctx.get(dut.blocks.valid):
+            ctx.set(dut.blocks.valid, self.may("ring"))
+            ctx.set(dut.blocks.payload, dict(zip(("address", "count"), self.blocks[0], strict=True)))
+        ctx.set(dut.request.ready, self.may("ask"))
+        came = self.memory[self.fetching.popleft()] if self.fetching and self.may("fetch") else None
+        ctx.set(dut.record_valid, came is not None)
+        ctx.set(dut.record, came.bits if came else random_bits(self.rng, RECORD_BITS))
+        ctx.set(dut.record_error, came.error if came else self.may("half"))
+        ctx.set(dut.issue.ready, self.may("issue"))
+        working = [n for n, lane in enumerate(self.model.lanes) if len(lane.records) > lane.finished]
+        finished = [n for n in working if self.may("finish")]
+        ctx.set(dut.completions, sum(1 << n for n in finished))
+        ctx.set(dut.update.ready, self.may("update"))
+        if self.may("change"):
+            self.values[int(self.rng.integers(4))] = int(self.rng.integers(4))
+        waits = ctx.get(dut.wait)
+        on = [(wait.semaphore, wait.value) for wait in waits if wait.on]
+        if self.model.here:
+            assert tuple(on) == self.model.here[0].waits
+        ctx.set(dut.wait_satisfied, all(self.values[s] >= v for s, v in on))
+        return came, finished
+
+    def observe(self, finished):
+        """Compare the queue's outputs with the model's; return the lane whose update is on offer, if any."""
+        ctx, dut, model = self.ctx, self.dut, self.model
+        head = model.here[0] if model.here else None
+        assert ctx.get(dut.places) == model.room
+        assert ctx.get(dut.blocks.ready) == (model.room > 0)
+        assert ctx.get(dut.request.valid) == (model.request is not None)
+        if model.request is not None:
+            assert ctx.get(dut.request.payload) == model.request
+        assert ctx.get(dut.issue.valid) == model.cleared
+        if model.cleared:
+            assert ctx.get(dut.issue.payload) == head.body % (1 << model.body_bits)
+            assert ctx.get(dut.issued_address) == head.address
+        waiting = bool(head and not model.cleared and not holds(head, self.values))
+        assert ctx.get(dut.waiting) == waiting
+        assert ctx.get(dut.busy) == model.busy
+        if model.busy:
+            assert ctx.get(dut.address) == (head.address if waiting else model.oldest())
+        assert ctx.get(dut.retired) == sum(1 << n for n in finished)
+        for n in finished:
+            lane = model.lanes[n]
+            assert ctx.get(dut.retired_address[n]) == lane.records[lane.finished].address
+        offers = [lane.offers for lane in model.lanes]
+        assert ctx.get(dut.update.valid) == any(offers)
+        chosen = None
+        if any(offers):
+            payload = ctx.get(dut.update.payload)
+            update = (UpdateOp(payload.op.value), payload.semaphore, payload.value)
+            chosen = offers.index(update)
+            assert self.offered in (None, update), "an update changed while it was on offer"
+            self.offered = update
+        for name in QUEUE_COUNTERS:
+            assert ctx.get(dut.counters[name]) == model.counters[name], name
+        assert ctx.get(dut.retired_count) == model.counters["records"]
+        assert ctx.get(dut.rung) == model.rung
+        return chosen
+
+    async def cycle(self):
+        """Let a cycle pass."""
+        ctx, dut, model = self.ctx, self.dut, self.model
+        came, finished = self.drive()
+        chosen = self.observe(finished)
+        rings = self.blocks.popleft() if ctx.get(dut.blocks.valid & dut.blocks.ready) else None
+        asked = ctx.get(dut.request.valid & dut.request.ready)
+        issued = ctx.get(dut.issued)
+        assert issued == ctx.get(dut.issue.valid & dut.issue.ready)
+        updated = chosen if chosen is not None and ctx.get(dut.update.ready) else None
+        assert ctx.get(dut.progress) == any((rings, asked, came, issued, finished, updated is not None))
+        if asked:
+            self.fetching.append(model.request)
+        if issued:
+            self.issued.append(model.here[0].address)
+        if updated is not None:
+            self.updates.append((updated, self.offered))
+            self.offered = None
+        model.step(self.values, rings=rings, asked=asked, came=came, issued=issued, finished=finished, updated=updated)
+        await ctx.tick()
+        ctx.set(dut.blocks.valid, ctx.get(dut.blocks.valid) and rings is None)
+
+
+PACES = {
+    "fast": {},
+    "random": {name: 0.5 for name in ("ring", "ask", "fetch", "issue", "finish", "update", "change", "half")},
+    "slow engine": {"issue": 0.7, "finish": 0.05, "half": 0.5},
+    "slow memory": {"ask": 0.2, "fetch": 0.2, "update": 0.3, "half": 0.5},
+}
+
+
+@pytest.mark.parametrize("pace", PACES)
+@pytest.mark.parametrize("kind", QUEUES)
+def test_every_port_in_every_cycle_is_that_of_the_model(kind, pace, rng):
+    engine, lanes, places = QUEUES[kind]
+    dut = Queue(engine, lanes, places)
+    blocks, memory = random_blocks(rng, engine, 20)
+    model = QueueModel(engine, lanes, places)
+    most = 0
+
+    async def bench(ctx):
+        nonlocal most
+        driver = Driver(rng, ctx, dut, model, memory, PACES[pace])
+        driver.blocks.extend(blocks)
+        for _ in range(6000):
+            await driver.cycle()
+            most = max(most, model.flying)
+            if not driver.blocks and not model.busy:
+                break
+        await driver.cycle()
+        assert not model.busy
+        addresses = [address + n * RECORD_BYTES for address, count in blocks for n in range(count)]
+        assert driver.issued == addresses and len(addresses) > 50
+        wanted = [
+            [u for a in addresses if memory[a].lane(lanes) == lane for u in memory[a].updates if u[0] != UpdateOp.NONE]
+            for lane in range(lanes)
+        ]
+        assert [[u for n, u in driver.updates if n == lane] for lane in range(lanes)] == wanted
+        assert model.counters["records"] == len(addresses)
+
+    simulate(dut, bench)
+    assert most == IN_FLIGHT or pace != "slow engine"
+
+
+@pytest.mark.parametrize(("engine", "lanes"), [(Engine.VECTOR, 2), (Engine.TENSOR, 3), (Engine.DMA, 0)])
+def test_lanes_wrong(engine, lanes):
+    with pytest.raises(ValueError, match=f"lanes must be 1, or 2 for the tensor engine, not {lanes}"):
+        Queue(engine, lanes)

@@ -1,0 +1,182 @@
+# amaranth: UnusedElaboratable=no
+
+"""The semaphores against a list of numbers: every wait in every cycle, every update, every refusal, and whose turn."""
+
+import numpy as np
+import pytest
+from amaranth import Module, ResetInserter, Signal
+from amaranth.sim import Simulator
+
+from hdl.queue.semaphores import Semaphores
+from spec.config import SEMAPHORES
+from spec.isa import UpdateOp
+from spec.isa.record import SEMAPHORE_MAX
+
+SEED = 1965
+
+QUEUES = 3
+
+USED = (0, 1, 77, 255)
+"""Few semaphores, so that waits and updates meet."""
+
+
+@pytest.fixture
+def rng():
+    """A generator with a printed seed."""
+    print(f"seed {SEED}")
+    return np.random.default_rng(SEED)
+
+
+def simulate(dut, bench):
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-9)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+async def sweep(ctx, dut):
+    await ctx.tick().repeat(Semaphores.SWEEP)
+    assert ctx.get(dut.ready)
+
+
+def changed(has, update):
+    """Return the value after an update, None if it is refused."""
+    value = {
+        UpdateOp.NONE: has,
+        UpdateOp.SET: update["value"],
+        UpdateOp.ADD: has + update["value"],
+        UpdateOp.SUBTRACT: has - update["value"],
+    }[update["op"]]
+    return value if 0 <= value <= SEMAPHORE_MAX else None
+
+
+def some_update(rng):
+    return {
+        "op": UpdateOp(int(rng.choice(4, p=(0.05, 0.15, 0.4, 0.4)))),
+        "semaphore": int(rng.choice(USED)),
+        "value": int(rng.choice((0, 1, 2, 300, SEMAPHORE_MAX - 2, SEMAPHORE_MAX))),
+    }
+
+
+def some_wait(rng):
+    return {
+        "on": int(rng.random() < 0.8),
+        "semaphore": int(rng.choice(USED)),
+        "value": int(rng.choice((0, 1, 2, 300, SEMAPHORE_MAX))),
+    }
+
+
+def shortage(values, waits):
+    """Return the detail that the watchdog would report; None if nothing is short."""
+    for wait in waits:
+        has = values[wait["semaphore"]]
+        if wait["on"] and has < wait["value"]:
+            return wait["semaphore"] | wait["value"] << 8 | (has & 0xFF) << 24
+    return None
+
+
+def test_every_wait_and_update_is_that_of_the_model(rng):
+    dut = Semaphores(QUEUES)
+    values = [0] * SEMAPHORES
+    seen = {"refused": 0, "satisfied": 0, "short": 0, "taken": [0] * (QUEUES + 1)}
+
+    async def bench(ctx):
+        await sweep(ctx, dut)
+        pending = [None] * (QUEUES + 1)
+        ports = [(u.valid, u.payload, u.ready) for u in dut.updates]
+        ports.append((dut.access.valid, dut.access.update, dut.access.ready))
+        reached = None
+        for _ in range(1500):
+            for number, (valid, payload, _) in enumerate(ports):
+                if pending[number] is None and rng.random() < 0.6:
+                    pending[number] = some_update(rng)
+                ctx.set(valid, pending[number] is not None)
+                if pending[number]:
+                    ctx.set(payload, pending[number])
+            waits = [[some_wait(rng), some_wait(rng)] for _ in range(QUEUES)]
+            watch = some_wait(rng)
+            for queue, pair in enumerate(waits):
+                ctx.set(dut.waits[queue], pair)
+            ctx.set(dut.watch_semaphore, watch["semaphore"])
+            ctx.set(dut.watch_value, watch["value"])
+
+            for queue, pair in enumerate(waits):
+                short = shortage(values, pair)
+                assert (ctx.get(dut.satisfied) >> queue & 1) == (short is None)
+                if short is not None:
+                    assert ctx.get(dut.shortages[queue].as_value()) == short
+                    seen["short"] += 1
+                else:
+                    seen["satisfied"] += 1
+            if reached is not None:
+                assert ctx.get(dut.watch_reached) == reached
+            reached = values[watch["semaphore"]] >= watch["value"]
+
+            taken = [number for number, (_, _, ready) in enumerate(ports) if ctx.get(ready) and pending[number]]
+            assert len(taken) == any(pending)
+            refused = ctx.get(dut.refused) | ctx.get(dut.access.ready & dut.access.refused) << QUEUES
+            wanted = 0
+            for number in taken:
+                update = pending[number]
+                after = changed(values[update["semaphore"]], update)
+                if number == QUEUES:
+                    assert ctx.get(dut.access.has) == values[update["semaphore"]]
+                if after is None:
+                    wanted = 1 << number
+                    seen["refused"] += 1
+                else:
+                    values[update["semaphore"]] = after
+                assert ctx.get(dut.updated) == (update["op"] != UpdateOp.NONE)
+                pending[number] = None
+                seen["taken"][number] += 1
+            assert refused == wanted
+            await ctx.tick()
+
+    simulate(dut, bench)
+    assert seen["refused"] > 60 and seen["satisfied"] > 500 and seen["short"] > 500 and min(seen["taken"]) > 200
+
+
+def test_askers_take_turns():
+    """With everybody asking all the time, each is served every QUEUES + 1 cycles."""
+    dut = Semaphores(QUEUES)
+    order = []
+
+    async def bench(ctx):
+        await sweep(ctx, dut)
+        for update in dut.updates:
+            ctx.set(update.valid, 1)
+        ctx.set(dut.access.valid, 1)
+        for _ in range(12):
+            readies = [ctx.get(update.ready) for update in dut.updates] + [ctx.get(dut.access.ready)]
+            order.append(readies.index(1))
+            await ctx.tick()
+
+    simulate(dut, bench)
+    assert order == [0, 1, 2, 3] * 3
+
+
+def test_reset_clears_every_value():
+    """Values survive in the memory; the sweep after a reset takes them away, and nothing holds or is taken before."""
+    dut = Semaphores(QUEUES)
+    reset = Signal()
+    m = Module()
+    m.submodules.dut = ResetInserter(reset)(dut)
+
+    async def bench(ctx):
+        for cycles in range(2):
+            for cycle in range(Semaphores.SWEEP):
+                ctx.set(dut.access.valid, 1)
+                assert not ctx.get(dut.ready) and not ctx.get(dut.satisfied) and not ctx.get(dut.access.ready), cycle
+                await ctx.tick()
+            assert ctx.get(dut.ready) and ctx.get(dut.satisfied) == (1 << QUEUES) - 1
+            for op in (UpdateOp.NONE, UpdateOp.SET):
+                for semaphore in range(SEMAPHORES):
+                    ctx.set(dut.access.update, {"op": op, "semaphore": semaphore, "value": semaphore + 1})
+                    assert ctx.get(dut.access.ready) and ctx.get(dut.access.has) == 0, (cycles, semaphore)
+                    await ctx.tick()
+            ctx.set(dut.access.valid, 0)
+            ctx.set(reset, 1)
+            await ctx.tick()
+            ctx.set(reset, 0)
+
+    simulate(m, bench)
