@@ -1,9 +1,11 @@
 """The published instructions as functions: readable operands in, one instruction of `spec.isa` out.
 
-Operands are tensors (:class:`kernels.tensor.Tensor`), whose free dimensions broadcast to those of the destination by
-the rules of numpy. A scalar is a number, encoded for the instruction's arithmetic, or a tensor of one element a
-partition. Whether the arithmetic is INT32 or FP32 follows from the formats (`spec.isa.legality.is_integer`).
-Whatever a machine must refuse is left to `spec.isa.legality.check`, which :class:`kernels.sequence.Sequence` calls.
+Operands of the vector and the scalar engine are tensors on chip (:class:`kernels.tensor.Tensor`), whose free dimensions
+broadcast to those of the destination by the rules of numpy. A scalar is a number, encoded for the instruction's
+arithmetic, or a tensor of one element a partition. Whether the arithmetic is INT32 or FP32 follows from the formats
+(`spec.isa.legality.is_integer`). A copy takes tensors of any storage; on chip the partitions are its first dimension.
+Whatever a machine must refuse is left to the checks of `spec.isa`, which :class:`kernels.sequence.Sequence` and
+:class:`kernels.program.Program` call.
 """
 
 import math
@@ -11,18 +13,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernels.tensor import Tensor
+from kernels.tensor import HbmTensor, Tensor
+from spec.formats import INT32
 from spec.functions import function_named
-from spec.isa import Access, AluOp, Elementwise, Index, Opcode, Pointer
+from spec.isa import Access, AluOp, DmaCopy, DmaIndex, Elementwise, Index, Opcode, Pointer
 from spec.isa.access import POINTER_FIELDS
 from spec.isa.elementwise import ELEMENTWISE_FIELDS, pack
 from spec.isa.legality import OUTPUTS, VALUES8, is_integer
 
 __all__ = [
-    "Draw", "activation", "affine_select", "bn_aggr", "bn_stats", "dropout", "find_index8", "iota", "match_replace8",
-    "max8", "memset", "reciprocal", "row_major", "scalar_tensor_tensor", "select", "tensor_copy",
-    "tensor_copy_predicated", "tensor_reduce", "tensor_scalar", "tensor_scalar_reduce", "tensor_tensor",
-    "tensor_tensor_scan", "transpose",
+    "Draw", "activation", "affine_select", "bn_aggr", "bn_stats", "dma_copy", "dma_gather", "dma_scatter", "dropout",
+    "find_index8", "iota", "match_replace8", "max8", "memset", "reciprocal", "row_major", "scalar_tensor_tensor",
+    "select", "tensor_copy", "tensor_copy_predicated", "tensor_reduce", "tensor_scalar", "tensor_scalar_reduce",
+    "tensor_tensor", "tensor_tensor_scan", "transpose",
 ]  # fmt: skip
 
 Scalar = int | float | Tensor
@@ -246,6 +249,52 @@ def activation(
     options = {"function": function_named(function).code, "alpha": _word("alpha", alpha, False)}
     options |= {"sum_continue": sum_continue, "sum_store": sum_into is not None}
     return _build(Opcode.ACTIVATE, dst, a=a, s0=scale, s1=bias, result=sum_into, stochastic=stochastic, **options)
+
+
+def dma_copy(dst: Tensor | HbmTensor, src: Tensor | HbmTensor, order: tuple[int, ...] | None = None) -> DmaCopy:
+    """dst = src, cast if the formats differ.
+
+    Arguments:
+        dst, src: tensors; src is broadcast to dst by the rules of numpy.
+        order: for each dimension of dst that of src which goes along it, such as (1, 0) for a transposition; None:
+            the same one.
+    """
+    shape, to = dst.copied()
+    counts, of = src.copied()
+    order = tuple(range(len(counts))) if order is None else order
+    if sorted(order) != list(range(len(counts))):
+        raise ValueError(f"order must be one of the {len(counts)} dimensions of {src.name} each, not {order!r}")
+    counts, steps = [counts[d] for d in order], [of.steps[d] for d in order]
+    missing = len(shape) - len(counts)
+    if missing < 0 or any(n not in (1, m) for n, m in zip(counts, shape[missing:], strict=True)):
+        raise ValueError(f"{src.name}: shape must broadcast to {shape!r} of {dst.name}, not {tuple(counts)!r}")
+    steps = [0] * missing + [step if n > 1 else 0 for n, step in zip(counts, steps, strict=True)]
+    axis = None if of.axis is None else missing + order.index(of.axis)
+    return DmaCopy(shape=shape, dst=to, src=replace(of, steps=tuple(steps), axis=axis))
+
+
+def dma_gather(dst: Tensor, table: HbmTensor, rows: Tensor) -> DmaCopy:
+    """dst[i] = table[rows[i]]: rows are INT32, one a partition of as many partitions as dst's first dimension has."""
+    return _indexed(dst, table, rows, gather=True)
+
+
+def dma_scatter(table: HbmTensor, src: Tensor, rows: Tensor) -> DmaCopy:
+    """table[rows[i]] = src[i]; of rows with the same number the last one stays."""
+    return _indexed(src, table, rows, gather=False)
+
+
+def _indexed(tensor: Tensor, table: HbmTensor, rows: Tensor, gather: bool) -> DmaCopy:
+    shape, near = tensor.copied()
+    counts, far = table.copied()
+    if counts[1:] != shape[1:]:
+        raise ValueError(f"{table.name}: rows must have the shape {shape[1:]!r} of {tensor.name}, not {counts[1:]!r}")
+    if rows.pointer().format != INT32 or rows.partitions != shape[0]:
+        found = f"{rows.partitions} of {rows.format.name}"
+        raise ValueError(f"{rows.name}: row numbers must be {shape[0]} partitions of int32, not {found}")
+    index = DmaIndex(address=rows.address, partition=rows.partition, limit=counts[0])
+    if gather:
+        return DmaCopy(shape=shape, dst=near, src=far, gather=index)
+    return DmaCopy(shape=shape, dst=far, src=near, scatter=index)
 
 
 def _build(

@@ -14,7 +14,7 @@ from spec.config import LOAD_COLUMNS, PSUM_BANKS, PSUM_WORDS, Config
 from spec.formats import FP32, Format
 from spec.isa import LoadStationary, MultiplyMoving, TensorInstruction
 
-__all__ = ["MEMORY_BYTES", "Drain", "Program", "Step", "matmul_programs"]
+__all__ = ["MEMORY_BYTES", "Drain", "Program", "Step", "matmul_programs", "passes"]
 
 MEMORY_BYTES = 1 << 18
 """Bytes of operand memory per partition that an 18-bit address reaches."""
@@ -88,6 +88,19 @@ def _cycles(p: int, q: int, k: int, config: Config) -> int:
     return total * -(-k // config.rows)
 
 
+def passes(fmt: Format, transposed: bool = False) -> list[tuple[int, int, bool]]:
+    """Return the passes of a format over a tile of K: half of the stationary operand, half of the moving one, and
+    whether the stationary one has to be loaded for it.
+
+    The order of the passes of FP32 is that of (half of A, half of B), whichever is stationary: so the shape of a
+    product, which decides that, does not show in its bits.
+    """
+    halves = (0, 1) if fmt is FP32 else (0,)
+    pairs = [(b, a) if transposed else (a, b) for a in halves for b in halves]
+    before = [None, *(stationary for stationary, _ in pairs)]
+    return [(stationary, moving, stationary != last) for (stationary, moving), last in zip(pairs, before, strict=False)]
+
+
 class _Memory:
     """Operand memory that is filled from address 0 up."""
 
@@ -157,10 +170,6 @@ def _program(stationary, moving, p: slice, q: slice, transposed: bool, fmt: Form
     }
     data_at = {(qt.start, kt.start): data.place(moving[kt, qt], _length(qt)) for qt in q_tiles for kt in k_tiles}
 
-    # The order of the passes of FP32 is that of (half of A, half of B), whichever is stationary: so the shape of a
-    # product, which decides that, does not show in its bits.
-    halves = (0, 1) if fmt is FP32 else (0,)
-    passes = [(a_half, b_half) for a_half in halves for b_half in halves]
     steps, drains, tiles = [], [], []
     moves = 0
     for qt in q_tiles:
@@ -170,15 +179,12 @@ def _program(stationary, moving, p: slice, q: slice, transposed: bool, fmt: Form
             free = max(0, group - PSUM_BANKS + 1)
             accumulate = False
             for kt in k_tiles:
-                loaded = None
-                for a_half, b_half in passes:
-                    half, moving_half = (b_half, a_half) if transposed else (a_half, b_half)
-                    if half != loaded:
+                for half, moving_half, loads in passes(fmt, transposed):
+                    if loads:
                         load = LoadStationary(
                             format=fmt, half=half, k=_length(kt), m=_length(pt), address=weights_at[pt.start, kt.start]
                         )
                         steps.append(Step(load, 0))
-                        loaded = half
                     move = MultiplyMoving(
                         format=fmt,
                         half=moving_half,

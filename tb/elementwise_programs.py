@@ -5,6 +5,7 @@ read as soon as they are there, overwritten, and shared between the engines. Bit
 random, so that hardware which looks at them is noticed.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -30,12 +31,13 @@ from spec.isa.legality import (
     transpose_block,
     uses,
 )
+from spec.isa.record import Instruction
 from tb import stimulus
 from tb.elementwise import Record
 from tb.execution import Program
 from tb.garble import garbled
 
-__all__ = ["Choices", "random_program"]
+__all__ = ["Choices", "Writer", "random_program"]
 
 INTEGERS = tuple(fmt for fmt in FORMATS.values() if not fmt.is_float)
 
@@ -76,12 +78,18 @@ def random_program(
         choices: what they are drawn from.
         bytes_per_partition: of SBUF that is used, a multiple of 4; the whole lets accesses touch the partition's end.
     """
-    writer = _Writer(rng, config, choices, bytes_per_partition)
+    memories = {
+        Storage.SBUF: rng.integers(0, 256, (config.partitions, bytes_per_partition), np.uint8),
+        Storage.PSUM: rng.integers(0, 256, (config.columns, PSUM_BYTES), np.uint8),
+    }
+    sequence, records = Sequence(config), []
+    writer = Writer(rng, config, choices, memories, lambda instruction: sequence.append(instruction).instruction)
     for _ in range(count):
         writer.add()
+        records.append(_record(rng, sequence.entries[-1], config))
     return Program(
-        instructions=[entry.instruction for entry in writer.sequence.entries],
-        records=writer.records,
+        instructions=writer.instructions,
+        records=records,
         sbuf=writer.memories[Storage.SBUF],
         psum=writer.memories[Storage.PSUM],
     )
@@ -92,41 +100,63 @@ def _shape_of(values: dict[str, int], name: str, dimensions: int) -> tuple[int, 
     return tuple(reversed(counts_of(values, name)[:dimensions]))
 
 
-class _Writer:
-    """A program as it grows."""
+def _record(rng: np.random.Generator, entry: Entry, config: Config) -> Record:
+    """Return an entry for the harness, with random bits where they mean nothing, not always overlapping."""
+    values = entry.instruction.fields(config)
+    values["overlap"] &= int(rng.random() < 0.7)
+    if rng.random() < 0.33:
+        values = garbled(rng, values)
+    return Record(engine=entry.engine, word=encode_fields(values), vector=entry.vector, scalar=entry.scalar)
 
-    def __init__(self, rng: np.random.Generator, config: Config, choices: Choices, sbuf_bytes: int):
+
+class Writer:
+    """A program as it grows.
+
+    Arguments:
+        rng, config, choices: as of :func:`random_program`.
+        memories: of SBUF and PSUM what they hold before the program, uint8 [partitions, bytes]; it gets elements worth
+            reading.
+        append: puts an instruction at the program's end and returns it as it is there.
+
+    Attributes:
+        instructions: what was added.
+        written: of SBUF and PSUM the bytes of a partition in which an instruction may have written.
+    """
+
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        config: Config,
+        choices: Choices,
+        memories: dict[Storage, np.ndarray],
+        append: Callable[[Elementwise], Elementwise],
+    ):
         self.rng = rng
         self.config = config
         self.choices = choices
-        self.memories = {
-            Storage.SBUF: rng.integers(0, 256, (config.partitions, sbuf_bytes), np.uint8),
-            Storage.PSUM: rng.integers(0, 256, (config.columns, PSUM_BYTES), np.uint8),
-        }
+        self.memories = memories
+        self.append = append
+        self.instructions: list[Elementwise] = []
         self.filled = {Storage.SBUF: 0, Storage.PSUM: 0}
         self.written = {storage: np.zeros(memory.shape[1], bool) for storage, memory in self.memories.items()}
-        self.sequence = Sequence(config)
-        self.records: list[Record] = []
         self.summed = 0
         """Lanes whose running sums are known."""
 
     def add(self) -> None:
         """Add one instruction."""
-        rng = self.rng
-        entry = self._append(self._instruction())
-        instruction = entry.instruction
+        instruction = self._append(self._instruction())
         if instruction.opcode == Opcode.ACTIVATE:
             self.summed = instruction.partitions
-        values = instruction.fields(self.config)
-        values["overlap"] &= int(rng.random() < 0.7)
-        if rng.random() < 0.33:
-            values = garbled(rng, values)
-        waits = {"vector": entry.vector, "scalar": entry.scalar}
-        self.records.append(Record(engine=entry.engine, word=encode_fields(values), **waits))
-        for region in Footprint(instruction, self.config).writes:
-            self.written[region.storage][region.span[0] : region.span[1]] = True
+        self.instructions.append(instruction)
+        self.note(instruction)
 
-    def _append(self, unplaced: Elementwise) -> Entry:
+    def note(self, instruction: Instruction) -> None:
+        """Note where an instruction that is in the program, of any engine, writes."""
+        for region in Footprint(instruction, self.config).writes:
+            if region.storage in self.written:
+                self.written[region.storage][region.span[0] : region.span[1]] = True
+
+    def _append(self, unplaced: Elementwise) -> Elementwise:
         """Choose where results go, and append the instruction."""
         values = unplaced.fields(self.config)
         for _ in range(100):
@@ -135,7 +165,7 @@ class _Writer:
                 nothing = np.zeros(len(unplaced.shape), int)
                 placed = replace(placed, b=self._place(placed, "b", unplaced.b.format, self._either(), nothing))
             try:
-                return self.sequence.append(placed)
+                return self.append(placed)
             except ValueError as refusal:
                 # A destination may not lie across a source; all else is legal.
                 if "must be apart" not in str(refusal):
@@ -186,10 +216,9 @@ class _Writer:
     def _followed(self, opcode: Opcode) -> Elementwise | None:
         """Return an instruction whose result is to be this one's first source: one of the last few, or none."""
         rng = self.rng
-        entries = self.sequence.entries
-        if not entries or rng.random() > self.choices.related:
+        if not self.instructions or rng.random() > self.choices.related:
             return None
-        last = entries[-1 - int(rng.integers(min(3, len(entries))))].instruction
+        last = self.instructions[-1 - int(rng.integers(min(3, len(self.instructions))))]
         fits = (
             last.opcode not in OUTPUTS
             and last.opcode != Opcode.TENSOR_REDUCE
@@ -331,7 +360,7 @@ class _Writer:
     def _nowhere(shape: tuple[int, ...]) -> Access:
         return Access(format=FP32, address=0, steps=(0,) * len(shape))
 
-    def _steps(self, shape: tuple[int, ...], *, source: bool) -> np.ndarray:
+    def steps(self, shape: tuple[int, ...], *, source: bool) -> np.ndarray:
         """Return steps of a layout in which elements of a destination do not meet, but for a few destinations."""
         rng = self.rng
         steps = np.zeros(len(shape), int)
@@ -375,12 +404,19 @@ class _Writer:
 
     def _source(self, partial: Elementwise, name: str, fmt: Format, storage: Storage, partner: Access | None) -> Access:
         """Return an access to read, with elements worth reading unless something was written there before."""
-        access = self._place(partial, name, fmt, storage, self._steps(partial.shape, source=True))
+        access = self._place(partial, name, fmt, storage, self.steps(partial.shape, source=True))
         shape = _shape_of(partial.fields(self.config), name, len(partial.shape))
-        self._fill(access, shape, partial.opcode, name, partner)
+        self.fill(access, shape, partial.opcode, name, partner)
         return access
 
-    def _fill(self, access: Access, shape: tuple[int, ...], opcode: Opcode, name: str, partner: Access | None) -> None:
+    def fill(
+        self,
+        access: Access,
+        shape: tuple[int, ...],
+        opcode: Opcode = Opcode.TENSOR_COPY,
+        name: str = "a",
+        partner: Access | None = None,
+    ) -> None:
         """Write elements into the memory's first state, on all partitions, except where an instruction has written."""
         fmt, memory = access.format, self.memories[access.storage]
         size, count = fmt.bits // 8, prod(shape)
@@ -434,7 +470,7 @@ class _Writer:
     def _pointer(self, partial: Elementwise, fmt: Format) -> Pointer:
         single = replace(partial, opcode=Opcode.TENSOR_COPY, shape=(1,), dst=self._nowhere((1,)), axes=0)
         access = self._place(single, "a", fmt, Storage.SBUF, np.zeros(1, int))
-        self._fill(access, (1,), Opcode.TENSOR_COPY, "a", None)
+        self.fill(access, (1,))
         return Pointer(format=fmt, address=access.address, partition=access.partition)
 
     def _destination(self, instruction: Elementwise) -> Access:
@@ -445,4 +481,4 @@ class _Writer:
         fitting = [access for access in sources if access.format.bits == fmt.bits]
         if fitting and instruction.opcode not in OUTPUTS and rng.random() < self.choices.related:
             return replace(fitting[rng.integers(len(fitting))], format=fmt)
-        return self._place(instruction, "dst", fmt, self._either(), self._steps(instruction.shape, source=False))
+        return self._place(instruction, "dst", fmt, self._either(), self.steps(instruction.shape, source=False))

@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import erf
 from sklearn.datasets import load_digits
 
-__all__ = ["HELD_OUT_STEP", "WEIGHTS", "Layer", "classify", "held_out", "load", "training_set"]
+__all__ = [
+    "HELD_OUT_STEP", "WEIGHTS", "Layer", "classify", "gelu", "gelu_slope", "held_out", "load", "softmax",
+    "training_set",
+]  # fmt: skip
 
 WEIGHTS = Path(__file__).with_name("weights.npz")
 """What `python -m kernels.digits.train` wrote."""
@@ -29,25 +33,45 @@ class Layer(NamedTuple):
 
 
 def load(path: Path = WEIGHTS) -> list[Layer]:
-    """Return the trained layers, from the pixels to the scores; ReLU stands between them."""
+    """Return the trained layers, from the pixels to the scores; GELU stands between them, softmax behind the last."""
     with np.load(path) as arrays:
         return [Layer(arrays[f"weight{i}"], arrays[f"bias{i}"]) for i in range(len(arrays.files) // 2)]
 
 
+def gelu(values: np.ndarray) -> np.ndarray:
+    """Return x * Phi(x), with the distribution function Phi of the standard normal distribution."""
+    return values * _phi(values)
+
+
+def gelu_slope(values: np.ndarray) -> np.ndarray:
+    """Return the derivative of `gelu`."""
+    return _phi(values) + values * np.exp(-(values**2) / 2) / np.sqrt(2 * np.pi)
+
+
+def _phi(values: np.ndarray) -> np.ndarray:
+    return (1 + erf(values / np.sqrt(values.dtype.type(2)))) / 2
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Return the probabilities of each row of scores."""
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
 def classify(layers: list[Layer], images: np.ndarray) -> np.ndarray:
-    """Return the digit that the network sees in each image, computed by numpy in FP32.
+    """Return how probable the network finds each digit in each image, computed by numpy in FP32.
 
     Arguments:
         layers: weights (:func:`load`).
         images: float32 [n, 64].
 
     Returns:
-        int64 [n].
+        float32 [n, 10].
     """
     values = images
     for layer in layers[:-1]:
-        values = np.maximum(values @ layer.weight + layer.bias, 0)
-    return np.argmax(values @ layers[-1].weight + layers[-1].bias, axis=1)
+        values = gelu(values @ layer.weight + layer.bias)
+    return softmax(values @ layers[-1].weight + layers[-1].bias)
 
 
 def held_out() -> tuple[np.ndarray, np.ndarray]:

@@ -1,36 +1,64 @@
 """Train the digits network and write its weights: python -m kernels.digits.train [FILE]
 
-One hidden layer, Adam, a fixed seed, a few seconds. Other versions of scikit-learn, numpy or its BLAS give weights that
-differ in their last bits, and about the same accuracy.
+One hidden layer, Adam on shuffled batches, a fixed seed, a few seconds. Other versions of numpy or its BLAS give weights
+that differ in their last bits, and about the same accuracy.
 """
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from sklearn.neural_network import MLPClassifier
 
-from kernels.digits import WEIGHTS, Layer, classify, held_out, training_set
+from kernels.digits import WEIGHTS, Layer, classify, gelu, gelu_slope, held_out, softmax, training_set
 
 __all__ = ["main", "save", "train"]
 
 HIDDEN = 48
-EPOCHS = 150
+EPOCHS = 60
+BATCH = 64
 LEARNING_RATE = 3e-3
-WEIGHT_DECAY = 1e-2
+WEIGHT_DECAY = 1e-3
 SEED = 1
 
 
 def train() -> list[Layer]:
     """Return the layers of a network trained on :func:`kernels.digits.training_set`."""
     images, labels = training_set()
-    network = MLPClassifier((HIDDEN,), alpha=WEIGHT_DECAY, learning_rate_init=LEARNING_RATE, random_state=SEED)
+    rng = np.random.default_rng(SEED)
+    sizes = images.shape[1], HIDDEN, int(labels.max()) + 1
+    parameters = []
+    for inputs, outputs in zip(sizes, sizes[1:], strict=False):
+        parameters += [rng.normal(0, np.sqrt(2 / inputs), (inputs, outputs)), np.zeros(outputs)]
+    moments = [(np.zeros_like(p), np.zeros_like(p)) for p in parameters]
+    for step, batch in enumerate(_batches(rng, len(images)), start=1):
+        gradients = _gradients(parameters, images[batch], labels[batch])
+        for parameter, gradient, (mean, square) in zip(parameters, gradients, moments, strict=True):
+            gradient += WEIGHT_DECAY * parameter
+            mean += 0.1 * (gradient - mean)
+            square += 0.001 * (gradient**2 - square)
+            unbiased = np.sqrt(square / (1 - 0.999**step)) + 1e-8
+            parameter -= LEARNING_RATE * mean / (1 - 0.9**step) / unbiased
+    weights = [parameter.astype(np.float32) for parameter in parameters]
+    return [Layer(*weights[place : place + 2]) for place in range(0, len(weights), 2)]
+
+
+def _batches(rng: np.random.Generator, images: int) -> Iterator[np.ndarray]:
     for _ in range(EPOCHS):
-        network.partial_fit(images, labels, classes=range(10))
-    return [
-        Layer(weight.astype(np.float32), bias.astype(np.float32))
-        for weight, bias in zip(network.coefs_, network.intercepts_, strict=True)
-    ]
+        order = rng.permutation(images)
+        yield from (order[first : first + BATCH] for first in range(0, images, BATCH))
+
+
+def _gradients(parameters: list[np.ndarray], images: np.ndarray, labels: np.ndarray) -> list[np.ndarray]:
+    """Return how the mean cross entropy changes with each of the parameters."""
+    weight0, bias0, weight1, bias1 = parameters
+    sums = images @ weight0 + bias0
+    hidden = gelu(sums)
+    errors = softmax(hidden @ weight1 + bias1)
+    errors[np.arange(len(labels)), labels] -= 1
+    errors /= len(labels)
+    hidden_errors = errors @ weight1.T * gelu_slope(sums)
+    return [images.T @ hidden_errors, hidden_errors.sum(0), hidden.T @ errors, errors.sum(0)]
 
 
 def save(layers: list[Layer], path: Path) -> None:
@@ -47,7 +75,7 @@ def main() -> None:
     layers = train()
     save(layers, path)
     images, labels = held_out()
-    right = int((classify(layers, images) == labels).sum())
+    right = int((classify(layers, images).argmax(axis=1) == labels).sum())
     print(f"{path}: {right} of {len(labels)} held-out images right, {100 * right / len(labels):.2f} %")
 
 

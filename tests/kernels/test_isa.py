@@ -426,15 +426,19 @@ def test_waits_are_those_of_every_byte(rng):
         entries = random_program(rng, 40, (1200, 600)).entries
         history = {"vector": [], "scalar": []}
         settled, awaited = dict.fromkeys(history, 0), dict.fromkeys(history, 0)
+        done = {engine: [] for engine in history}  # of the other engine, when an instruction has retired
         for entry in entries:
             reads, writes = touched(entry.instruction)
             own, other = entry.engine, {"vector": "scalar", "scalar": "vector"}[entry.engine]
-            independent = not any(reads & w for _, w in history[own][settled[own] :])
-            if not independent:
-                settled[own] = len(history[own])
             for number, (r, w) in enumerate(history[other]):
                 if writes & (r | w) or reads & w:
                     awaited[own] = max(awaited[own], number + 1)
+            if awaited[own]:
+                settled[own] = max(settled[own], done[other][awaited[own] - 1])
+            done[own].append(awaited[own])
+            independent = not any(reads & w for _, w in history[own][settled[own] :])
+            if not independent:
+                settled[own] = len(history[own])
             assert entry.instruction.overlap == independent
             assert {own: 0, other: awaited[own]} == {"vector": entry.vector, "scalar": entry.scalar}
             counted["overlap"] += independent

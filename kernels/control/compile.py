@@ -1,0 +1,151 @@
+"""Compiles control programs: C and assembly to the bytes of local memory, with the clang of the package ziglang."""
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+
+from spec import memory_map
+from spec.isa import QUEUE_COUNTERS
+from spec.memory_map import LOCAL_BASE
+
+__all__ = ["RUNTIME", "CompilationFailed", "Program", "compile_program", "memory_map_header"]
+
+HERE = Path(__file__).resolve().parent
+
+RUNTIME = (HERE / "crt0.S", HERE / "runtime.c")
+"""What every program is linked with."""
+
+SCRIPT = HERE / "core.ld"
+
+OUTPUT = HERE.parent.parent / "sim_build" / "control"
+"""Where compiled programs are kept."""
+
+FLAGS = (
+    "-target", "riscv32-freestanding-none", "-mcpu=generic_rv32+m", "-nostdlib", "-ffreestanding", "-fno-builtin",
+    "-std=gnu11", "-O2", "-Wall", "-Wextra", "-fno-stack-protector", "-fno-sanitize=all", "-fno-pic", "-static",
+    "-fomit-frame-pointer", "-ffunction-sections", "-fdata-sections", "-Wl,--gc-sections",
+)  # fmt: skip
+
+
+class CompilationFailed(ValueError):
+    """The compiler or the linker refuses a program; the message ends with what it said."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program for the controller.
+
+    Arguments:
+        bytes: what local memory holds from LOCAL_BASE on, a multiple of 16; argument words follow.
+        symbols: addresses of its global symbols, by name.
+    """
+
+    bytes: bytes
+    symbols: Mapping[str, int]
+
+    def image(self, arguments: Sequence[int] = ()) -> bytes:
+        """Return the program with its argument words.
+
+        Raises:
+            ValueError: if they would reach into the program's variables.
+        """
+        image = self.bytes + b"".join(word.to_bytes(4, "little") for word in arguments)
+        room = self.symbols["bss_start"] - LOCAL_BASE
+        if len(image) > room:
+            raise ValueError(f"program and arguments must have at most {room} bytes, not {len(image)}")
+        return image
+
+
+def memory_map_header() -> str:
+    """Return memory_map.h: the numbers of spec/memory_map.py and of the counters as macros."""
+    numbers = {name: getattr(memory_map, name) for name in memory_map.__all__}
+    numbers |= {f"COUNTER_{name.upper()}": number for number, name in enumerate(QUEUE_COUNTERS)}
+    lines = (f"#define {name} {number:#x}" for name, number in numbers.items())
+    return "\n".join(("// Made from spec/memory_map.py.", "#pragma once", *lines, ""))
+
+
+def compile_program(
+    sources: Sequence[Path], *, runtime: Sequence[Path] = RUNTIME, script: Path = SCRIPT, flags: Sequence[str] = ()
+) -> Program:
+    """Compile and link a program, or find it compiled.
+
+    Arguments:
+        sources: C (.c) and assembly (.S) files; headers may lie beside them.
+        runtime: what to link with them; it has the symbol _start.
+        script: the linker script.
+        flags: further arguments of the compiler, such as "-DN=4".
+
+    Raises:
+        CompilationFailed: if the compiler or the linker refuses it.
+    """
+    sources = [Path(source).resolve() for source in sources]
+    for source in sources:
+        if not source.is_file() or source.suffix not in (".c", ".S"):
+            raise CompilationFailed(f"a source must be an existing .c or .S file, not {source}")
+    elf = OUTPUT / f"{sources[0].stem}-{_key(sources, runtime, script, flags)}.elf"
+    if not elf.is_file():
+        _compile(sources, runtime, script, flags, elf)
+    return _read(elf)
+
+
+def _key(sources: Sequence[Path], runtime: Sequence[Path], script: Path, flags: Sequence[str]) -> str:
+    """Return a short hash of everything that a compiled program depends on."""
+    headers = sorted({header for folder in {HERE, *(s.parent for s in sources)} for header in folder.glob("*.h")})
+    files = [(path.name, path.read_text()) for path in (*sources, *headers, *runtime, script)]
+    version = importlib.metadata.version("ziglang")
+    parts = (files, memory_map_header(), FLAGS, list(flags), version)
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def _compile(sources: Sequence[Path], runtime: Sequence[Path], script: Path, flags: Sequence[str], elf: Path) -> None:
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=OUTPUT) as scratch:
+        (Path(scratch) / "memory_map.h").write_text(memory_map_header())
+        sizes = (f"{name} = {getattr(memory_map, name):#x};\n" for name in ("LOCAL_BASE", "LOCAL_BYTES"))
+        (Path(scratch) / "memory_map.ld").write_text("".join(sizes))
+        unfinished = Path(scratch) / elf.name
+        includes = dict.fromkeys([scratch, str(HERE), *(str(source.parent) for source in sources)])
+        command = [
+            *(sys.executable, "-m", "ziglang", "cc", *FLAGS, *flags),
+            *(f"-I{folder}" for folder in includes),
+            *(f"-Wl,-T,{script}", *map(str, runtime), *map(str, sources), "-o", str(unfinished)),
+        ]
+        # Caches of its own, so that nothing else is written. The linker finds memory_map.ld where it runs.
+        caches = {f"ZIG_{kind}_CACHE_DIR": str(OUTPUT / "zig") for kind in ("GLOBAL", "LOCAL")}
+        finished = subprocess.run(
+            command,
+            cwd=scratch,
+            env=os.environ | caches,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        if finished.returncode:
+            names = ", ".join(source.name for source in sources)
+            raise CompilationFailed(f"{names} cannot be compiled:\n{finished.stdout.strip()}")
+        unfinished.replace(elf)
+
+
+def _read(elf: Path) -> Program:
+    with elf.open("rb") as file:
+        parsed = ELFFile(file)
+        table = parsed.get_section_by_name(".symtab")
+        symbols = {
+            symbol.name: symbol["st_value"]
+            for symbol in table.iter_symbols()
+            if symbol.name and symbol["st_info"]["bind"] != "STB_LOCAL"
+        }
+        contents = bytearray(symbols["image_arguments"] - LOCAL_BASE)
+        for segment in parsed.iter_segments("PT_LOAD"):
+            first = segment["p_paddr"] - LOCAL_BASE
+            contents[first : first + segment["p_filesz"]] = segment.data()
+    return Program(bytes(contents), symbols)
