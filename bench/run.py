@@ -7,7 +7,7 @@ the C++ compiler, nothing cached. Simulation speed is wall time from the first c
 import json
 import os
 
-from bench import area, elementwise, tensor
+from bench import area, core, elementwise, tensor
 from tb.bench import Settings
 from tb.report import RESULTS, shown, terminal
 
@@ -17,7 +17,7 @@ SIZES = (8, 16, 32, 64, 128)
 """Rows and columns of the arrays; lanes of the other engines are the smallest and the largest of them."""
 
 
-PARTS = ("tensor", "elementwise", "area")
+PARTS = ("tensor", "elementwise", "core", "area")
 """What `PART` chooses from."""
 
 
@@ -37,6 +37,11 @@ def main(settings: Settings) -> int:
         record |= elementwise.measure(sorted({sizes[0], sizes[-1]}))
         rows += record["engines"]
         console.print(elementwise.table(record))
+    if "core" in parts:
+        record |= core.measure()
+        rows += [*record["core"], *record["dma"]]
+        for table in core.tables(record):
+            console.print(table)
     if "area" in parts:
         record["area"] = area.measure_all()
         console.print(area.table(record["area"]))

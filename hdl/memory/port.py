@@ -9,7 +9,16 @@ from amaranth.lib.wiring import In, Out
 
 from spec import isa
 
-__all__ = ["ADDRESS_BITS", "PARTITION_BITS", "LineRead", "LineWrite", "ReadPort", "Storage", "WritePort"]
+__all__ = [
+    "ADDRESS_BITS",
+    "PARTITION_BITS",
+    "LineRead",
+    "LineWrite",
+    "PsumWritePort",
+    "ReadPort",
+    "Storage",
+    "WritePort",
+]
 
 ADDRESS_BITS = 18
 """Byte address in a partition; 192 KiB of SBUF need 18 bits."""
@@ -81,6 +90,22 @@ class WritePort(wiring.Signature):
                 "ready": In(1),
             }
         )
+
+
+class PsumWritePort(wiring.Signature):
+    """Seen from the writer: one 32-bit word of every partition of PSUM.
+
+    Arguments:
+        columns: partitions of PSUM.
+
+    Members: those of :class:`WritePort`, whose storage is known.
+    """
+
+    def __init__(self, columns: int):
+        self.columns = columns
+        members = dict(WritePort(columns).members)
+        del members["storage"]
+        super().__init__(members)
 
 
 class LineRead(wiring.Signature):

@@ -1,0 +1,132 @@
+"""The whole core: build time and simulation speed, how busy a matrix product keeps it, and what DMA moves."""
+
+import time
+
+import numpy as np
+from rich.table import Table
+
+from bench.cold import cold_build
+from golden import tensor as golden_tensor
+from golden.core import Core
+from kernels.image import Image, build_image
+from kernels.instructions import dma_copy
+from kernels.program import Program
+from spec.config import PRESETS, Config
+from spec.formats import BF16, INT8
+from tb import simulation
+from tb.core import Run, design, run_images
+from tb.elaboration import engine_verilog
+from tb.hbm import Hbm
+from tb.matmul import ideal_cycles, product_image, random_matrix
+
+__all__ = ["measure", "tables"]
+
+PRODUCTS = (("small", 256), ("full", 512))
+"""Preset, and M = K = N of a BF16 product."""
+
+CURVE_PRESET = "small"
+CURVE_SIZES = (64, 256, 512, 1024, 2048, 4096, 16384, 65536)
+"""Bytes of a transfer, contiguous in HBM and in one partition; each is an instruction."""
+
+CURVE_BYTES = 1 << 18
+"""Moved for each point of the curve, at least."""
+
+
+def _product(preset: str, size: int) -> dict[str, object]:
+    """Measure a square BF16 product from HBM to HBM."""
+    config = PRESETS[preset]
+    build = cold_build(lambda: engine_verilog(config, "core", cached=False), lambda: design(config))
+    rng = np.random.default_rng(1)
+    a, b = (random_matrix(rng, BF16, size, size) for _ in range(2))
+    image, _ = product_image(a, b, BF16, config)
+    memory = image.memory()
+    golden_tensor.matmul(a[:8], b, BF16, config.rows)  # compiles
+    Core(config, memory.copy()).run(image.base)
+    started = time.perf_counter()
+    expected = Core(config, memory.copy()).run(image.base)
+    golden_s = time.perf_counter() - started
+    outcome = run_images(simulation.build(design(config)), config, memory, (image.base,), limit=10_000_000)
+    run = outcome.runs[0]
+    return build | {
+        "preset": preset,
+        "size": size,
+        "records": len(run.events),
+        "cycles": run.cycles,
+        "ideal_cycles": ideal_cycles(size, size, size, BF16, config),
+        "columns": run.counters["tensor"]["columns"],
+        "controller_instructions": run.counters["controller"]["instructions"],
+        "cycles_per_s": run.cycles / outcome.seconds,
+        "golden_s": golden_s,
+        "golden_over_rtl": outcome.seconds / golden_s,
+        "bit_exact": bool(run.error is None and (outcome.hbm == expected.hbm[: len(outcome.hbm)]).all()),
+    }
+
+
+def _transfers(size: int, load: bool, config: Config) -> tuple[Image, int]:
+    """Return an image of transfers of one size in one direction, and how many."""
+    count = max(CURVE_BYTES // size, 2 * config.dma_engines)
+    program = Program(config)
+    far = program.space.hbm("far", INT8, (count, size))
+    # Each has a place of its own, lest one wait for another.
+    near = program.space.sbuf("near", INT8, (-(-count // config.partitions), size))
+    for number in range(count):
+        place, partition = divmod(number, config.partitions)
+        line, row = near[partition : partition + 1, place], far[number : number + 1]
+        program.append(dma_copy(line, row) if load else dma_copy(row, line))
+    codes = np.random.default_rng(1).integers(0, 256, (count, size)).astype(np.uint8)
+    return build_image(program, [(far, codes)] if load else []), count
+
+
+def _bandwidth(run: Run, size: int, config: Config) -> float:
+    """Return the share of the HBM port's bandwidth, from the first transfer's start to the last one's end."""
+    cycles = max(event.retired for event in run.events) - min(event.issued for event in run.events)
+    return len(run.events) * size / (cycles * config.hbm_ports * config.hbm_bytes)
+
+
+def _curve() -> list[dict[str, object]]:
+    """Measure the share of the port's bandwidth over the size of a transfer, for loads and stores."""
+    config = PRESETS[CURVE_PRESET]
+    built = simulation.build(design(config))
+    points = []
+    for size in CURVE_SIZES:
+        point: dict[str, object] = {"bytes": size, "bit_exact": True}
+        for name, load in (("load", True), ("store", False)):
+            image, _ = _transfers(size, load, config)
+            memory = image.memory()
+            outcome = run_images(built, config, memory, (image.base,), behaviour=Hbm(), limit=10_000_000)
+            expected = Core(config, memory.copy()).run(image.base)
+            point[name] = _bandwidth(outcome.runs[0], size, config)
+            point["bit_exact"] &= bool((outcome.hbm == expected.hbm[: len(outcome.hbm)]).all())
+        points.append(point)
+    return points
+
+
+def measure() -> dict[str, object]:
+    """Return the figures of products and of DMA."""
+    return {"core": [_product(*product) for product in PRODUCTS], "dma": _curve()}
+
+
+def tables(record: dict[str, object]) -> list[Table]:
+    """Return the tables of `measure`'s figures."""
+    products = Table(title="Core: M = K = N product in BF16, from HBM to HBM")
+    for heading in ("preset", "size", "cold build s", "peak GiB", "cycles", "ideal", "utilisation", "records",
+                    "cycles/s", "golden/RTL", "bit-exact"):  # fmt: skip
+        products.add_column(heading, justify="right")
+    for row in record["core"]:
+        products.add_row(
+            row["preset"], str(row["size"]), f"{row['cold_build_s']:.1f}", f"{row['build_peak_gib']:.2f}",
+            f"{row['cycles']:,}", f"{row['ideal_cycles']:,}", f"{row['ideal_cycles'] / row['cycles']:.1%}",
+            str(row["records"]), f"{row['cycles_per_s']:,.0f}", f"{row['golden_over_rtl']:,.0f}",
+            "yes" if row["bit_exact"] else "NO",
+        )  # fmt: skip
+    config = PRESETS[CURVE_PRESET]
+    curve = Table(
+        title=f"DMA: share of {config.hbm_ports * config.hbm_bytes} bytes a cycle, {config.dma_engines} engines, "
+        f"HBM latency {Hbm().latency} cycles"
+    )
+    for heading in ("bytes a transfer", "HBM to SBUF", "SBUF to HBM", "bit-exact"):
+        curve.add_column(heading, justify="right")
+    for point in record["dma"]:
+        shares = (f"{point[name]:.1%}" for name in ("load", "store"))
+        curve.add_row(f"{point['bytes']:,}", *shares, "yes" if point["bit_exact"] else "NO")
+    return [products, curve]

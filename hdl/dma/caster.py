@@ -1,0 +1,146 @@
+"""Casts elements from the source's format to the destination's; where they are the same, pieces pass as they are.
+
+    piece -> [select] -> [widen] -> [round or saturate] -> bytes
+               0            1               2
+
+A cast between integers goes through INT32 and saturates; every other one goes through FP32 and rounds once, to nearest
+even. The stages are numbered by the registers behind them.
+"""
+
+from amaranth import Cat, Const, EnableInserter, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.arith.round import Fp32Rounder
+from hdl.arith.saturate import Saturate
+from hdl.arith.widen import Widen
+from hdl.dma.job import bytes_layout, piece_layout
+from hdl.elementwise.instruction import element_size
+from spec.formats import FORMATS
+
+__all__ = ["Caster"]
+
+_INTEGERS = tuple(f.code for f in FORMATS.values() if not f.is_float)
+
+
+class Caster(wiring.Component):
+    """A piece a cycle without a cast; else `LANES` elements of a piece, or as many as fill a beat if those are fewer.
+
+    Arguments:
+        size: bytes of a beat.
+
+    Ports:
+        i: pieces of whole elements. A bad one is never taken.
+        o: their bytes, without latency, or of a cast 3 cycles later. busy: a cast is under way.
+    """
+
+    LANES = 4
+
+    def __init__(self, size: int):
+        self.size = size
+        super().__init__(
+            {
+                "i": In(stream.Signature(piece_layout(size))),
+                "o": Out(stream.Signature(bytes_layout(size))),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        piece, formats = self.i.payload.bytes, self.i.payload.formats
+        casts, offered, advance = Signal(), Signal(), Signal()
+        valid = Signal(3)  # of the stages
+        m.d.comb += [
+            casts.eq(Value.cast(formats.src) != Value.cast(formats.dst)),
+            offered.eq(self.i.valid & ~self.i.payload.bad),
+            advance.eq(~valid[-1] | self.o.ready),
+            self.busy.eq(valid.any()),
+        ]
+
+        # Before stage 0: which elements of the piece.
+        src_size, dst_size = (element_size(m, f"{n}_size", getattr(formats, n)) for n in ("src", "dst"))
+        done, place, here = Signal.like(piece.count), Signal.like(piece.offset), Signal.like(piece.count)
+        fits, lanes, last = Signal(range(self.LANES + 1)), Signal(range(self.LANES + 1)), Signal()
+        window = Signal(8 * 4 * self.LANES)
+        m.d.comb += [
+            place.eq(piece.offset + done),
+            here.eq((piece.count - done) >> src_size),
+            fits.eq(Mux(dst_size == 2, min(self.LANES, self.size // 4), self.LANES)),
+            last.eq(here <= fits),
+            lanes.eq(Mux(last, here, fits)),
+            window.eq(piece.data >> Cat(Const(0, 3), place)),
+        ]
+        selects = Signal()
+        m.d.comb += selects.eq(offered & casts & advance)
+        with m.If(selects):
+            m.d.sync += done.eq(Mux(last, 0, done + (lanes << src_size)))
+
+        # The stages' control: formats and how many elements.
+        control = data.StructLayout({"formats": formats.shape(), "lanes": len(lanes)})
+        stages = [Signal(control, name=f"stage{n}", reset_less=True) for n in range(3)]
+        with m.If(advance):
+            m.d.sync += [
+                valid.eq(Cat(offered & casts, valid[:-1])),
+                Value.cast(stages[0]).eq(Cat(formats, lanes)),
+                stages[1].eq(stages[0]),
+                stages[2].eq(stages[1]),
+            ]
+        integer = [Signal(name=f"integer{n}") for n in range(3)]
+        for flag, stage in zip(integer, stages, strict=True):
+            m.d.comb += flag.eq(_is_integer(stage.formats.src) & _is_integer(stage.formats.dst))
+
+        words = []
+        for n in range(self.LANES):
+            words.append(self._lane(m, n, window, src_size, stages, integer, advance))
+        out_size = element_size(m, "out_size", stages[2].formats.dst)
+        packed = Signal(32 * self.LANES)
+        with m.Switch(out_size):
+            for case, bits in ((0, 8), (1, 16)):
+                with m.Case(case):
+                    m.d.comb += packed.eq(Cat(word[:bits] for word in words))
+            with m.Default():
+                m.d.comb += packed.eq(Cat(words))
+
+        result = self.o.payload
+        with m.If(valid.any()):
+            m.d.comb += [
+                self.o.valid.eq(valid[-1]),
+                result.data.eq(packed),
+                result.offset.eq(0),
+                result.count.eq(stages[2].lanes << out_size),
+            ]
+        with m.Else():
+            m.d.comb += [self.o.valid.eq(offered & ~casts), result.eq(piece)]
+        m.d.comb += self.i.ready.eq(Mux(casts, selects & last, offered & ~valid.any() & self.o.ready))
+        return m
+
+    @staticmethod
+    def _lane(m: Module, n: int, window, src_size, stages, integer, advance) -> Value:
+        """Return the storage word of an element, the upper bits zero, behind the last stage."""
+        m.submodules[f"widen{n}"] = widen = Widen()
+        m.submodules[f"saturate{n}"] = saturate = Saturate()
+        rounder = Fp32Rounder(1)
+        m.submodules[f"round{n}"] = EnableInserter(advance)(rounder)
+        word, value, saturated = (Signal(32, name=f"{r}{n}", reset_less=True) for r in ("word", "value", "saturated"))
+        m.d.comb += [
+            widen.word.eq(word),
+            widen.dtype.eq(stages[0].formats.src),
+            rounder.value.eq(value),
+            rounder.format.eq(stages[1].formats.dst),
+            saturate.value.eq(value),
+            saturate.dtype.eq(stages[1].formats.dst),
+        ]
+        with m.If(advance):
+            with m.Switch(src_size):
+                for case, bits in ((0, 8), (1, 16)):
+                    with m.Case(case):
+                        m.d.sync += word.eq(window[bits * n : bits * n + bits])
+                with m.Default():
+                    m.d.sync += word.eq(window[32 * n : 32 * n + 32])
+            m.d.sync += [value.eq(Mux(integer[0], widen.integer, widen.fp32)), saturated.eq(saturate.word)]
+        return Mux(integer[2], saturated, rounder.word)
+
+
+def _is_integer(code) -> Value:
+    return Value.cast(code).matches(*_INTEGERS)

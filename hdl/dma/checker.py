@@ -1,0 +1,176 @@
+"""The checker: judges a copy by the rules of `spec.isa.dma`, and plans the walks over its tensors.
+
+An illegal copy passes like a legal one, with its cause, so that it is reported in its turn.
+"""
+
+from collections.abc import Iterable
+
+from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.dma.extent import Extent
+from hdl.dma.instruction import DmaInstruction
+from hdl.dma.job import Job
+from hdl.elementwise.instruction import element_size
+from hdl.memory.port import PARTITION_BITS
+from spec.config import SBUF_BYTES, Config
+from spec.formats import FORMATS
+from spec.isa import DMA_COPY, DMA_DIMENSIONS, HBM_ADDRESS_BITS, Rule
+from spec.isa.access import Storage, storage_bytes, storage_partitions
+from spec.isa.dma import NO_AXIS
+
+__all__ = ["Checker"]
+
+_CODES = tuple(fmt.code for fmt in FORMATS.values())
+
+
+class Checker(wiring.Component):
+    """Judges a copy every `INTERVAL` cycles.
+
+    Arguments:
+        config: the machine's parameters.
+
+    Ports:
+        i: instructions. o: the same as jobs; `cause` is the lowest broken rule. busy: one is being judged, or waits.
+    """
+
+    INTERVAL = Extent.TURNS + 1
+    """Cycles from one instruction to the next."""
+
+    LATENCY = INTERVAL + 1
+    """Cycles from the instruction at i, which is taken at once, to the job at o."""
+
+    def __init__(self, config: Config):
+        self.config = config
+        super().__init__(
+            {
+                "i": In(stream.Signature(DmaInstruction)),
+                "o": Out(stream.Signature(Job)),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        instruction = Signal(DmaInstruction, reset_less=True)
+        held, verdict = Signal(), Signal()
+        turn = Signal(range(self.INTERVAL))
+        judged, job = Signal(Job, reset_less=True), Signal(Job)
+        m.d.comb += [
+            verdict.eq(held & (turn == Extent.TURNS) & (~self.o.valid | self.o.ready)),
+            self.i.ready.eq(~held | verdict),
+            self.o.payload.eq(judged),
+            self.busy.eq(held | self.o.valid),
+        ]
+        with m.If(self.o.ready):
+            m.d.sync += self.o.valid.eq(0)
+        with m.If(held & (turn != Extent.TURNS)):
+            m.d.sync += turn.eq(turn + 1)
+        with m.If(verdict):
+            m.d.sync += [held.eq(0), judged.eq(job), self.o.valid.eq(1)]
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += [held.eq(1), turn.eq(0), instruction.eq(self.i.payload)]
+
+        indexed = {"src": instruction.gather, "dst": instruction.scatter}
+        tensors = [self._tensor(m, name, instruction, job, turn, indexed) for name in ("src", "dst")]
+        self._rows(m, instruction, job)
+        self._judge(m, instruction, job, tensors)
+        m.d.comb += [job.formats.src.eq(instruction.src_dtype), job.formats.dst.eq(instruction.dst_dtype)]
+        return m
+
+    def _tensor(
+        self, m: Module, name: str, instruction, job, turn: Signal, indexed: dict[str, Value]
+    ) -> dict[Rule, Value]:
+        """Fill one side of the job; return which rules its tensor breaks."""
+        m.submodules[f"{name}_extent"] = extent = Extent()
+        tensor = {role: instruction[f"{name}_{role}"] for role in ("storage", "dtype", "address", "partition", "axis")}
+        side, storage, code = job[name], Value.cast(tensor["storage"]), Value.cast(tensor["dtype"])
+        rows = instruction.gather | instruction.scatter
+        size = element_size(m, f"{name}_size", tensor["dtype"])
+        m.d.comb += [
+            extent.turn.eq(turn),
+            extent.axis.eq(tensor["axis"]),
+            extent.rows.eq(rows),
+            extent.indexed.eq(indexed[name]),
+            side.memory.eq(tensor["storage"]),
+            side.size.eq(size),
+            side.address.eq(tensor["address"]),
+            side.partition.eq(tensor["partition"][:PARTITION_BITS]),
+            side.axis.eq(tensor["axis"]),
+            side.bytes.eq(extent.elements << size),
+            side.last.eq(extent.last),
+        ]
+        for d in range(DMA_DIMENSIONS):
+            step = instruction[f"{name}_step{d}"]
+            m.d.comb += [extent.count[d].eq(instruction[f"count{d}"]), extent.step[d].eq(step)]
+            # The rows themselves say where an indexed tensor goes on.
+            outermost = d == DMA_DIMENSIONS - 1
+            m.d.comb += side.step[d].eq(Mux(indexed[name], 0, step) if outermost else step)
+
+        on_chip = storage != Storage.HBM
+        first, end = (Signal(signed(56), name=f"{name}_{what}") for what in ("first", "end"))
+        low, high = (Signal(signed(50), name=f"{name}_partition_{what}") for what in ("low", "high"))
+        partitions, limit = Signal(11, name=f"{name}_partitions"), Signal(HBM_ADDRESS_BITS + 1, name=f"{name}_limit")
+        m.d.comb += [
+            first.eq(tensor["address"] + (extent.low << size)),
+            end.eq(tensor["address"] + ((extent.high + 1) << size)),
+            low.eq(tensor["partition"] + extent.partition_low),
+            high.eq(tensor["partition"] + extent.partition_high + 1),
+        ]
+        with m.Switch(storage):
+            for place in (Storage.SBUF, Storage.PSUM):
+                with m.Case(int(place)):
+                    m.d.comb += [
+                        partitions.eq(storage_partitions(place, self.config)),
+                        limit.eq(storage_bytes(place)),
+                    ]
+            with m.Default():
+                m.d.comb += limit.eq(1 << HBM_ADDRESS_BITS)
+        wrong_axis = (tensor["axis"] != NO_AXIS) & ((tensor["axis"] >= DMA_DIMENSIONS) | ~on_chip)
+        outside = wrong_axis | (on_chip & ((low < 0) | (high > partitions)))
+        misaligned = ((size >= 1) & tensor["address"][0]) | ((size == 2) & tensor["address"][1])
+        known = storage.matches(*(int(place) for place in Storage))
+        return {
+            Rule.FORMAT: ~code.matches(*_CODES),
+            Rule.PARTITIONS: known & outside,
+            Rule.ALIGNMENT: known & misaligned,
+            Rule.RANGE: known & ((first < 0) | (end > limit)),
+            Rule.STORAGE: ~known | (indexed[name] & on_chip),
+        }
+
+    @staticmethod
+    def _rows(m: Module, instruction, job) -> None:
+        m.d.comb += [
+            job.rows.on.eq(instruction.gather | instruction.scatter),
+            job.rows.scatter.eq(instruction.scatter),
+            job.rows.address.eq(instruction.index_address),
+            job.rows.partition.eq(instruction.index_partition[:PARTITION_BITS]),
+            job.rows.last.eq(instruction.count4 - 1),
+            job.rows.limit.eq(instruction.index_limit),
+            job.rows.step.eq(Mux(instruction.scatter, instruction.dst_step4, instruction.src_step4)),
+            job.rows.size.eq(Mux(instruction.scatter, job.dst.size, job.src.size)),
+        ]
+
+    def _judge(self, m: Module, instruction, job, tensors: list[dict[Rule, Value]]) -> None:
+        """Set the job's cause."""
+        counts = [instruction[f"count{d}"] for d in range(DMA_DIMENSIONS)]
+        rows = instruction.gather | instruction.scatter
+        end = Signal(17)
+        m.d.comb += end.eq(instruction.index_partition + Mux(counts[-1] == 0, 1, counts[-1]))
+        broken = {
+            Rule.OPCODE: instruction.opcode != DMA_COPY,
+            Rule.FORMAT: Const(0),
+            Rule.SHAPE: _any(count == 0 for count in counts),
+            Rule.PARTITIONS: rows & (end > self.config.partitions),
+            Rule.ALIGNMENT: rows & instruction.index_address[:2].any(),
+            Rule.RANGE: rows & (instruction.index_address > SBUF_BYTES - 4),
+            Rule.STORAGE: instruction.gather & instruction.scatter,
+        }
+        for rule in sorted(broken, reverse=True):
+            with m.If(broken[rule] | _any(tensor[rule] for tensor in tensors if rule in tensor)):
+                m.d.comb += job.cause.eq(rule)
+
+
+def _any(conditions: Iterable[Value]) -> Value:
+    return Cat(conditions).any()

@@ -1,0 +1,62 @@
+"""Cuts runs into what one access or one burst moves."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.dma.instruction import Memory
+from hdl.dma.job import BURST_BEATS, WORD_BYTES, Run, chunk_layout
+
+__all__ = ["Chunker"]
+
+
+class Chunker(wiring.Component):
+    """One chunk a cycle, without a gap between runs.
+
+    Arguments:
+        size: bytes of a beat.
+
+    Ports:
+        i: runs. busy: one is being cut.
+        o: chunks, a cycle later. None crosses a multiple of `size` bytes in SBUF, of a word in PSUM, of `BURST_BEATS`
+            beats in HBM.
+    """
+
+    def __init__(self, size: int):
+        self.size = size
+        super().__init__(
+            {
+                "i": In(stream.Signature(Run)),
+                "o": Out(stream.Signature(chunk_layout(size))),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        run, chunk = Signal(Run, reset_less=True), self.o.payload
+        room, last = Signal.like(chunk.bytes), Signal()
+        with m.Switch(run.memory):
+            for memory, grid in (
+                (Memory.SBUF, self.size),
+                (Memory.PSUM, WORD_BYTES),
+                (Memory.HBM, BURST_BEATS * self.size),
+            ):
+                with m.Case(memory):
+                    m.d.comb += room.eq(grid - run.address[: (grid - 1).bit_length()])
+            with m.Default():
+                pass
+        m.d.comb += [
+            last.eq(run.bytes <= room),
+            chunk.memory.eq(run.memory),
+            chunk.partition.eq(run.partition),
+            chunk.address.eq(run.address),
+            chunk.bytes.eq(Mux(last, run.bytes, room)),
+            self.o.valid.eq(self.busy),
+            self.i.ready.eq(~self.busy | (self.o.ready & last)),
+        ]
+        with m.If(self.i.ready):
+            m.d.sync += [self.busy.eq(self.i.valid), run.eq(self.i.payload)]
+        with m.Elif(self.o.ready):
+            m.d.sync += [run.address.eq(run.address + room), run.bytes.eq(run.bytes - room)]
+        return m

@@ -1,0 +1,97 @@
+"""How far a tensor reaches, and how far it goes on at adjacent addresses: dimension by dimension, with one multiplier.
+
+A dimension continues the run of those below it if its step is their number of elements. Its span, the step times the
+count less one, is then what the run grows by.
+"""
+
+from amaranth import Module, Mux, Signal, signed, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from spec.isa import DMA_DIMENSIONS
+
+__all__ = ["Extent"]
+
+_SPAN_BITS = 16 + 32
+_OUTERMOST = DMA_DIMENSIONS - 1
+
+
+class Extent(wiring.Component):
+    """Takes the dimensions of one tensor from the innermost outwards.
+
+    Ports:
+        turn: 0 to `TURNS` - 1, a cycle each; in the cycle after them the results stand, until the next turn 0.
+        count, step: of each dimension; they stay, as do the others.
+        axis: the dimension that counts partitions.
+        rows: the outermost dimension goes by rows, which do not continue each other.
+        indexed: those of this tensor have numbers, so that its reach is that of one row.
+        low, high: of the elements' addresses, in elements from the first one; at most and at least 0.
+        partition_low, partition_high: the same of the partitions.
+        elements: of a run, if the tensor is legal. last: of each dimension the index of the last run.
+    """
+
+    TURNS = DMA_DIMENSIONS + 1
+
+    turn: In(range(TURNS))
+    count: In(data.ArrayLayout(unsigned(16), DMA_DIMENSIONS))
+    step: In(data.ArrayLayout(signed(32), DMA_DIMENSIONS))
+    axis: In(3)
+    rows: In(1)
+    indexed: In(1)
+    low: Out(signed(_SPAN_BITS + 3))
+    high: Out(signed(_SPAN_BITS + 3))
+    partition_low: Out(signed(_SPAN_BITS))
+    partition_high: Out(signed(_SPAN_BITS))
+    elements: Out(signed(_SPAN_BITS))
+    last: Out(data.ArrayLayout(unsigned(16), DMA_DIMENSIONS))
+
+    def elaborate(self, platform):
+        m = Module()
+        count, step = Signal(16), Signal(signed(32))
+        with m.Switch(self.turn):
+            for d in range(DMA_DIMENSIONS):
+                with m.Case(d):
+                    m.d.comb += [count.eq(self.count[d]), step.eq(self.step[d])]
+            with m.Default():
+                pass
+
+        # The dimension of the turn before.
+        last, late_last = Signal(16), Signal(16, reset_less=True)
+        late_step, span = Signal(signed(32), reset_less=True), Signal(signed(_SPAN_BITS), reset_less=True)
+        below, above = Signal(signed(_SPAN_BITS)), Signal(signed(_SPAN_BITS))
+        dimension, axis, row = Signal(range(DMA_DIMENSIONS)), Signal(), Signal()
+        merging, merges = Signal(reset_less=True), Signal()
+        m.d.comb += [
+            last.eq(Mux(count == 0, 0, count - 1)),
+            below.eq(Mux(span < 0, span, 0)),
+            above.eq(Mux(span < 0, 0, span)),
+            axis.eq(self.axis == dimension),
+            row.eq(dimension == _OUTERMOST),
+            merges.eq(merging & ((late_last == 0) | ((late_step == self.elements) & ~axis & ~(row & self.rows)))),
+        ]
+        m.d.sync += [late_last.eq(last), late_step.eq(step), span.eq(last * step), dimension.eq(self.turn)]
+        with m.If(self.turn == 0):
+            m.d.sync += [
+                self.low.eq(0),
+                self.high.eq(0),
+                self.partition_low.eq(0),
+                self.partition_high.eq(0),
+                self.elements.eq(1),
+                merging.eq(1),
+            ]
+        with m.Else():
+            with m.If(axis):
+                m.d.sync += [self.partition_low.eq(below), self.partition_high.eq(above)]
+            with m.Elif(~(row & self.indexed)):
+                m.d.sync += [self.low.eq(self.low + below), self.high.eq(self.high + above)]
+            with m.If(merges):
+                m.d.sync += self.elements.eq(self.elements + span)
+            with m.Else():
+                m.d.sync += merging.eq(0)
+            with m.Switch(dimension):
+                for d in range(DMA_DIMENSIONS):
+                    with m.Case(d):
+                        m.d.sync += self.last[d].eq(Mux(merges, 0, late_last))
+                with m.Default():
+                    pass
+        return m

@@ -1,0 +1,119 @@
+"""What passes between the units of a DMA engine.
+
+    instruction -> Checker -> Job -> Walker -> Run -> Chunker -> Chunk -> Reader -> Piece -> Caster -> Bytes -> Writer
+
+Either tensor of a copy is a row of bytes. A run is a part of it that lies at adjacent addresses; a chunk is a part of a
+run that one access or one burst moves; a piece is what one beat holds of it.
+"""
+
+from amaranth import signed, unsigned
+from amaranth.lib import data
+
+from hdl.arith.formats import FormatCode
+from hdl.dma.instruction import Memory
+from hdl.memory.port import ADDRESS_BITS, PARTITION_BITS
+from spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS
+
+__all__ = [
+    "BURST_BEATS", "WORD_BYTES", "Formats", "Job", "Row", "Rows", "Run", "Side", "bytes_layout", "chunk_layout",
+    "piece_layout",
+]  # fmt: skip
+
+BURST_BEATS = 16
+"""Longest burst, and the grid that bursts keep to: so none crosses a page of AXI. Shorter than AXI allows, as room is
+asked for by whole bursts, and as a burst that is written waits until it is complete."""
+
+WORD_BYTES = 4
+"""What an access to PSUM moves."""
+
+
+class Side(data.Struct):
+    """One tensor of a copy, as a walk over runs.
+
+    memory: where it is. size: log2 of an element's bytes. address, partition: of the first element. axis: the dimension
+    that goes from partition to partition. bytes: of a run. last: of each dimension, the index of the last run; 0 where
+    the run covers the dimension. step: of each dimension, in elements or partitions.
+    """
+
+    memory: Memory
+    size: unsigned(2)
+    address: unsigned(HBM_ADDRESS_BITS)
+    partition: unsigned(PARTITION_BITS)
+    axis: unsigned(3)
+    bytes: unsigned(HBM_ADDRESS_BITS + 1)
+    last: data.ArrayLayout(unsigned(16), DMA_DIMENSIONS)
+    step: data.ArrayLayout(signed(32), DMA_DIMENSIONS)
+
+
+class Formats(data.Struct):
+    """The formats of a copy's tensors."""
+
+    src: FormatCode
+    dst: FormatCode
+
+
+class Rows(data.Struct):
+    """The row numbers of a gather or scatter.
+
+    on: there are some. scatter: they are those of the destination, else of the source. address, partition: of the first
+    one in SBUF. last: how many there are, less one. limit: what they are below. step: from row to row, in elements of
+    log2 `size` bytes.
+    """
+
+    on: unsigned(1)
+    scatter: unsigned(1)
+    address: unsigned(ADDRESS_BITS)
+    partition: unsigned(PARTITION_BITS)
+    last: unsigned(16)
+    limit: unsigned(32)
+    step: signed(32)
+    size: unsigned(2)
+
+
+class Job(data.Struct):
+    """A copy that was judged. cause: the `spec.isa.Rule` that it breaks, 0 if it is legal."""
+
+    cause: unsigned(8)
+    src: Side
+    dst: Side
+    formats: Formats
+    rows: Rows
+
+
+class Row(data.Struct):
+    """A tensor may go on to its next row. bad: it may not, the row number is beyond its limit. offset: of the row's
+    bytes from those of row 0; 0 for the tensor that has no row numbers."""
+
+    bad: unsigned(1)
+    offset: unsigned(HBM_ADDRESS_BITS)
+
+
+class Run(data.Struct):
+    """Adjacent bytes: of HBM, or of one partition."""
+
+    memory: Memory
+    partition: unsigned(PARTITION_BITS)
+    address: unsigned(HBM_ADDRESS_BITS)
+    bytes: unsigned(HBM_ADDRESS_BITS + 1)
+
+
+def chunk_layout(size: int) -> data.StructLayout:
+    """Return the layout of a part of a run for beats of `size` bytes."""
+    return data.StructLayout(
+        {
+            "memory": Memory,
+            "partition": unsigned(PARTITION_BITS),
+            "address": unsigned(HBM_ADDRESS_BITS),
+            "bytes": range(BURST_BEATS * size + 1),
+        }
+    )
+
+
+def bytes_layout(size: int) -> data.StructLayout:
+    """Return the layout of `count` bytes that start `offset` bytes into a beat of `size` bytes."""
+    return data.StructLayout({"data": 8 * size, "offset": range(size), "count": range(size + 1)})
+
+
+def piece_layout(size: int) -> data.StructLayout:
+    """Return the layout of what a beat holds of a chunk; `bad` if HBM answered it with an error."""
+    return data.StructLayout({"bytes": bytes_layout(size), "formats": Formats, "bad": 1})

@@ -1,0 +1,101 @@
+"""Reads the row numbers of a gather or scatter ahead of the rows, and judges them.
+
+    line access -> [number] -> [product] -> offset, good or bad -> a queue to either tensor
+
+Both tensors wait for their rows: so a copy ends at the same row in both.
+"""
+
+from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+
+from hdl.dma.job import Row, Rows
+from hdl.memory.port import LineRead, Storage
+from spec.isa import HBM_ADDRESS_BITS
+
+__all__ = ["RowReader"]
+
+
+class RowReader(wiring.Component):
+    """One row a cycle, `AHEAD` of them before either tensor needs them.
+
+    Arguments:
+        size: bytes of a beat.
+
+    Ports:
+        load: begin with `rows`.
+        line: of SBUF.
+        src, dst: what either tensor learns of the rows.
+        failed: a row number was beyond its limit; stays until reset. number: the first such one.
+    """
+
+    AHEAD = 64
+
+    def __init__(self, size: int):
+        self.size = size
+        super().__init__(
+            {
+                "load": In(1),
+                "rows": In(Rows),
+                "line": Out(LineRead(size)),
+                "src": Out(stream.Signature(Row)),
+                "dst": Out(stream.Signature(Row)),
+                "failed": Out(1),
+                "number": Out(32),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        rows, left, partition = Signal(Rows, reset_less=True), Signal(17), Signal(len(self.line.partition))
+        queues = {}
+        for name in ("src", "dst"):
+            m.submodules[name] = queues[name] = SyncFIFOBuffered(width=Row.as_shape().size, depth=self.AHEAD)
+
+        # Requests, for which both tensors have room.
+        free = {name: Signal(range(self.AHEAD + 1), init=self.AHEAD, name=f"{name}_free") for name in queues}
+        access = Signal()
+        flight = Signal(LineRead.LATENCY + 2)
+        place_bits = (self.size - 1).bit_length()
+        m.d.comb += [
+            self.line.valid.eq((left != 0) & (free["src"] != 0) & (free["dst"] != 0)),
+            self.line.storage.eq(Storage.SBUF),
+            self.line.partition.eq(partition),
+            self.line.address.eq(Cat(Const(0, place_bits), rows.address[place_bits:])),
+            access.eq(self.line.valid & self.line.ready),
+        ]
+        with m.If(self.load):
+            m.d.sync += [rows.eq(self.rows), left.eq(self.rows.last + 1), partition.eq(self.rows.partition)]
+        with m.Elif(access):
+            m.d.sync += [left.eq(left - 1), partition.eq(partition + 1)]
+        m.d.sync += flight.eq(Cat(access, flight[:-1]))
+
+        # The number, then its offset.
+        number, late_number = Signal(32, reset_less=True), Signal(32, reset_less=True)
+        product = Signal(HBM_ADDRESS_BITS, reset_less=True)
+        line, bad, offset = Signal(8 * self.size), Signal(), Signal(HBM_ADDRESS_BITS)
+        m.d.sync += [
+            number.eq(line[:32]),
+            late_number.eq(number),
+            product.eq(number * rows.step),
+        ]
+        m.d.comb += [
+            line.eq(self.line.data >> Cat(Const(0, 5), rows.address[2:place_bits])),
+            bad.eq(late_number >= rows.limit),
+            offset.eq(product << rows.size),
+        ]
+        for name, queue in queues.items():
+            of_this = rows.scatter == (name == "dst")
+            port = getattr(self, name)
+            m.d.comb += [
+                queue.w_en.eq(flight[-1]),
+                queue.w_data.eq(Cat(bad, Mux(of_this, offset, 0))),
+                port.valid.eq(queue.r_rdy),
+                port.payload.eq(queue.r_data),
+                queue.r_en.eq(port.ready),
+            ]
+            m.d.sync += free[name].eq(free[name] - access + (port.valid & port.ready))
+        with m.If(flight[-1] & bad & ~self.failed):
+            m.d.sync += [self.failed.eq(1), self.number.eq(late_number)]
+        return m

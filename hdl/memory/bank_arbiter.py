@@ -1,0 +1,80 @@
+"""Who gets a bank: engines by rank, then line ports in turn, unless one of those has waited for too long."""
+
+from amaranth import Cat, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from spec.config import SBUF_BANKS
+
+__all__ = ["LINE_PATIENCE", "BankArbiter"]
+
+LINE_PATIENCE = 16
+"""Cycles that a line port waits before it goes first, so that no engine can shut it out."""
+
+
+class BankArbiter(wiring.Component):
+    """Grants each bank to one of those who ask for it.
+
+    Arguments:
+        engines: requesters of fixed rank, the lowest number first.
+        lines: requesters behind them, that go in turn and are patient for `LINE_PATIENCE` cycles.
+
+    Ports:
+        requests: a bit for each requester, the engines' first. banks: what each asks for.
+        grants: a bit for each that goes ahead of all others who ask for its bank.
+        held_up: what is granted cannot be taken in this cycle.
+        stalls: a bit for each whose request is not taken in this cycle.
+    """
+
+    def __init__(self, engines: int, lines: int):
+        self.engines = engines
+        self.lines = lines
+        count = engines + lines
+        super().__init__(
+            {
+                "requests": In(count),
+                "banks": In(range(SBUF_BANKS)).array(count),
+                "held_up": In(1),
+                "grants": Out(count),
+                "stalls": Out(count),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        count = self.engines + self.lines
+        self._urgent = Signal(self.lines)
+        self._turn = Signal(range(self.lines))
+        for line in range(self.lines):
+            waited = Signal(range(LINE_PATIENCE + 1), name=f"waited{line}")
+            m.d.comb += self._urgent[line].eq(waited == LINE_PATIENCE)
+            with m.If(~self.stalls[self.engines + line]):
+                m.d.sync += waited.eq(0)
+            with m.Elif(~self._urgent[line]):
+                m.d.sync += waited.eq(waited + 1)
+        if self.lines > 1:
+            m.d.sync += self._turn.eq(Mux(self._turn == self.lines - 1, 0, self._turn + 1))
+
+        for number in range(count):
+            ahead = [
+                self.requests[other] & (self.banks[other] == self.banks[number]) & self._precedes(other, number)
+                for other in range(count)
+                if other != number
+            ]
+            m.d.comb += self.grants[number].eq(self.requests[number] & ~Cat(*ahead).any())
+        m.d.comb += self.stalls.eq(self.requests & ~Mux(self.held_up, 0, self.grants))
+        return m
+
+    def _precedes(self, first: int, second: int) -> Value | int:
+        """Return whether a requester goes before another one that asks for the same bank: an order of all of them."""
+        if first > second:
+            before = self._precedes(second, first)
+            return ~before if isinstance(before, Value) else not before
+        if second < self.engines:
+            return True
+        if first < self.engines:
+            return ~self._urgent[second - self.engines]
+        first, second = first - self.engines, second - self.engines
+        own_turn = ~((self._turn > first) & (self._turn <= second))
+        urgent = self._urgent
+        return Mux(urgent[first] == urgent[second], own_turn, urgent[first])

@@ -1,0 +1,78 @@
+"""Many line ports share one: the DMA engines and the controller's window in front of a port of the on-chip memories."""
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.memory.port import LineRead, LineWrite
+from hdl.round_robin import RoundRobin
+
+__all__ = ["LineReadArbiter", "LineWriteArbiter"]
+
+
+class _LineArbiter(wiring.Component):
+    """Takes turns; adds no cycle, and keeps a request that waits until it is taken."""
+
+    def __init__(self, signature: type[LineRead] | type[LineWrite], size: int, count: int):
+        self.size = size
+        self.count = count
+        super().__init__({"requesters": In(signature(size)).array(count), "port": Out(signature(size))})
+
+    def elaborate(self, platform):
+        m = Module()
+        port, requesters = self.port, [self.requesters[number] for number in range(self.count)]
+        m.submodules.turn = turn = RoundRobin(self.count)
+        waits = Signal()  # the port's request of the cycle before was not taken
+        held, chosen = Signal.like(turn.grant), Signal.like(turn.grant)
+        m.d.comb += [
+            turn.requests.eq(Mux(waits, 1 << held, Cat(requester.valid for requester in requesters))),
+            turn.taken.eq(port.valid & port.ready),
+            chosen.eq(turn.grant),
+        ]
+        m.d.sync += [waits.eq(port.valid & ~port.ready), held.eq(chosen)]
+
+        members = port.signature.members
+        with m.Switch(chosen):
+            for number, requester in enumerate(requesters):
+                with m.Case(number):
+                    m.d.comb += [
+                        getattr(port, name).eq(getattr(requester, name))
+                        for name, member in members.items()
+                        if member.flow == Out
+                    ]
+                    m.d.comb += requester.ready.eq(port.ready)
+        if "data" in members and members["data"].flow == In:
+            m.d.comb += [requester.data.eq(port.data) for requester in requesters]
+        return m
+
+
+class LineReadArbiter(_LineArbiter):
+    """Grants one of several readers a cycle, in turn.
+
+    Arguments:
+        size: bytes of an access.
+        count: of the readers.
+
+    Ports:
+        requesters: of the readers (:class:`LineRead`); all see all data, and know when their own comes.
+        port: to the memory.
+    """
+
+    def __init__(self, size: int, count: int):
+        super().__init__(LineRead, size, count)
+
+
+class LineWriteArbiter(_LineArbiter):
+    """Grants one of several writers a cycle, in turn.
+
+    Arguments:
+        size: bytes of an access.
+        count: of the writers.
+
+    Ports:
+        requesters: of the writers (:class:`LineWrite`).
+        port: to the memory.
+    """
+
+    def __init__(self, size: int, count: int):
+        super().__init__(LineWrite, size, count)

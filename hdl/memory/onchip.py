@@ -1,0 +1,133 @@
+"""The on-chip memories behind the engines' ports and the line ports: SBUF here, PSUM in the tensor engine.
+
+tensor engine: stationary, moving ------> SBUF
+vector, scalar engine: reads, writes -> SBUF | PSUM
+line ports: reads, writes ------------> SBUF | PSUM
+"""
+
+from amaranth import Module, Mux, Signal, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.memory.port import LineRead, LineWrite, PsumWritePort, ReadPort, Storage, WritePort
+from hdl.memory.psum_port import PsumPort
+from hdl.memory.sbuf import Sbuf
+from spec.config import LOAD_COLUMNS, Config
+
+__all__ = ["Conflicts", "OnChipMemory"]
+
+
+class Conflicts(data.Struct):
+    """Counts since reset: cycles in which a request waited because another one had its bank; of line ports the sum.
+
+    The first eight are of SBUF, by port and direction; psum_read, psum_write of PSUM, whoever asked.
+    """
+
+    stationary: unsigned(48)
+    moving: unsigned(48)
+    vector_read: unsigned(48)
+    scalar_read: unsigned(48)
+    line_read: unsigned(48)
+    vector_write: unsigned(48)
+    scalar_write: unsigned(48)
+    line_write: unsigned(48)
+    psum_read: unsigned(48)
+    psum_write: unsigned(48)
+
+
+class OnChipMemory(wiring.Component):
+    """Who is served when, of those who meet at a bank: :class:`hdl.memory.sbuf.Sbuf` and
+    :class:`hdl.memory.psum_port.PsumPort`.
+
+    Arguments:
+        config: the machine's parameters.
+
+    Ports:
+        stationary, moving: of the tensor engine's rows, 128 and 32 bits.
+        vector_sbuf, scalar_sbuf, vector_psum, scalar_psum: read ports of the other engines.
+        vector_write, scalar_write: their write ports.
+        line_reads, line_writes: line ports of `config.hbm_bytes`, as many as HBM ports.
+        psum, psum_write: to the tensor engine.
+        conflicts: :class:`Conflicts`.
+
+    A request is taken in the cycle in which it is made, if nothing is in its way; a write can be read in the next one.
+    """
+
+    def __init__(self, config: Config):
+        self.config = config
+        rows, partitions, columns = config.rows, config.partitions, config.columns
+        ports, size = config.hbm_ports, config.hbm_bytes
+        super().__init__(
+            {
+                "stationary": In(ReadPort(rows, 32 * LOAD_COLUMNS)),
+                "moving": In(ReadPort(rows, 32)),
+                "vector_sbuf": In(ReadPort(partitions, 32)),
+                "scalar_sbuf": In(ReadPort(partitions, 32)),
+                "vector_psum": In(ReadPort(columns, 32)),
+                "scalar_psum": In(ReadPort(columns, 32)),
+                "vector_write": In(WritePort(partitions)),
+                "scalar_write": In(WritePort(partitions)),
+                "line_reads": In(LineRead(size)).array(ports),
+                "line_writes": In(LineWrite(size)).array(ports),
+                "psum": Out(ReadPort(columns, 32)),
+                "psum_write": Out(PsumWritePort(columns)),
+                "conflicts": Out(Conflicts),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.sbuf = sbuf = Sbuf(self.config)
+        m.submodules.psum = psum = PsumPort(self.config)
+        wiring.connect(m, psum.psum, wiring.flipped(self.psum))
+        wiring.connect(m, psum.psum_write, wiring.flipped(self.psum_write))
+        for name in ("stationary", "moving"):
+            wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(sbuf, name))
+        for name in ("vector", "scalar"):
+            wiring.connect(m, wiring.flipped(getattr(self, f"{name}_sbuf")), getattr(sbuf, name))
+            wiring.connect(m, wiring.flipped(getattr(self, f"{name}_psum")), getattr(psum, name))
+            write = f"{name}_write"
+            _divide(m, getattr(self, write), getattr(sbuf, write), getattr(psum, write))
+        for number in range(self.config.hbm_ports):
+            _divide(m, self.line_writes[number], sbuf.line_writes[number], psum.line_writes[number])
+            line = self.line_reads[number]
+            _divide(m, line, sbuf.line_reads[number], psum.line_reads[number])
+            storage = line.storage
+            for cycle in range(LineRead.LATENCY):
+                later = Signal(Storage, name=f"storage{number}_{cycle}", reset_less=True)
+                m.d.sync += later.eq(storage)
+                storage = later
+            read = [memory.line_reads[number].data for memory in (psum, sbuf)]
+            m.d.comb += line.data.eq(Mux(storage == Storage.PSUM, *read))
+        self._count(m, sbuf, psum)
+        return m
+
+    def _count(self, m: Module, sbuf: Sbuf, psum: PsumPort) -> None:
+        reads, writes = sbuf.read_stalls, sbuf.write_stalls
+        for name, stalls in {
+            "moving": reads[0],
+            "stationary": reads[1],
+            "vector_read": reads[2],
+            "scalar_read": reads[3],
+            "line_read": reads[4:],
+            "vector_write": writes[0],
+            "scalar_write": writes[1],
+            "line_write": writes[2:],
+            "psum_read": psum.read_stalls,
+            "psum_write": psum.write_stalls,
+        }.items():
+            with m.If(stalls.any()):
+                m.d.sync += self.conflicts[name].eq(self.conflicts[name] + sum(stalls))
+
+
+def _divide(m: Module, port, sbuf, psum) -> None:
+    """Give a port's requests to the memory that they name."""
+    at_psum = port.storage == Storage.PSUM
+    for name, member in port.signature.members.items():
+        if member.flow == In and name not in ("valid", "ready"):
+            m.d.comb += [getattr(memory, name).eq(getattr(port, name)) for memory in (sbuf, psum)]
+    m.d.comb += [
+        sbuf.valid.eq(port.valid & ~at_psum),
+        psum.valid.eq(port.valid & at_psum),
+        port.ready.eq(Mux(at_psum, psum.ready, sbuf.ready)),
+    ]

@@ -1,0 +1,121 @@
+"""The way to PSUM for everyone but the tensor engine: one read and one write a cycle, of all partitions at one address.
+
+A line port reads and writes one word of one partition through it.
+"""
+
+from amaranth import Array, Cat, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.memory.bank_arbiter import BankArbiter
+from hdl.memory.port import LineRead, LineWrite, PsumWritePort, ReadPort, WritePort
+from spec.config import Config
+
+__all__ = ["PsumPort"]
+
+
+class PsumPort(wiring.Component):
+    """Serves one reader and one writer a cycle: vector, scalar, line ports, with the patience of those.
+
+    Arguments:
+        config: the machine's parameters.
+
+    Ports (storage is not looked at):
+        vector, scalar: read ports. vector_write, scalar_write: write ports.
+        line_reads, line_writes: line ports of `config.hbm_bytes`, as many as HBM ports.
+        psum, psum_write: to the tensor engine, which has PSUM. A request that waits gives way to one that goes before.
+        read_stalls, write_stalls: bits for vector, scalar, and each line port, which ask and are not served.
+    """
+
+    def __init__(self, config: Config):
+        self.config = config
+        ports, size = config.hbm_ports, config.hbm_bytes
+        super().__init__(
+            {
+                "vector": In(ReadPort(config.columns, 32)),
+                "scalar": In(ReadPort(config.columns, 32)),
+                "vector_write": In(WritePort(config.partitions)),
+                "scalar_write": In(WritePort(config.partitions)),
+                "line_reads": In(LineRead(size)).array(ports),
+                "line_writes": In(LineWrite(size)).array(ports),
+                "psum": Out(ReadPort(config.columns, 32)),
+                "psum_write": Out(PsumWritePort(config.columns)),
+                "read_stalls": Out(2 + ports),
+                "write_stalls": Out(2 + ports),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        self._read(m)
+        self._write(m)
+        return m
+
+    @staticmethod
+    def _arbitrate(m: Module, name: str, engines: list, lines: list, port, stalls: Value) -> Value:
+        """Answer those who ask, and return which of them is granted the port: a bit for each."""
+        arbiter = BankArbiter(len(engines), len(lines))
+        m.submodules[f"{name}_arbiter"] = arbiter
+        m.d.comb += [
+            arbiter.requests.eq(Cat(asker.valid for asker in engines + lines)),
+            arbiter.held_up.eq(~port.ready),
+            port.valid.eq(arbiter.requests.any()),
+            stalls.eq(arbiter.stalls),
+        ]
+        for number, asker in enumerate(engines + lines):
+            m.d.comb += asker.ready.eq(arbiter.grants[number] & port.ready)
+        return arbiter.grants
+
+    def _read(self, m: Module) -> None:
+        config, psum = self.config, self.psum
+        engines = [self.vector, self.scalar]
+        lines = [self.line_reads[port] for port in range(config.hbm_ports)]
+        grants = self._arbitrate(m, "read", engines, lines, psum, self.read_stalls)
+
+        word_address = [
+            *(port.address for port in engines),
+            *(line.address | (line.word << 2) for line in lines),
+        ]
+        partition = Signal(range(config.columns), reset_less=True)
+        word = Signal(32, reset_less=True)
+        with m.Switch(grants):
+            for number, address in enumerate(word_address):
+                with m.Case("-" * (len(grants) - number - 1) + "1" + "-" * number):
+                    m.d.comb += psum.address.eq(address)
+                    if number >= len(engines):
+                        m.d.sync += partition.eq(lines[number - len(engines)].partition)
+        m.d.sync += word.eq(Array(psum.data.word_select(column, 32) for column in range(config.columns))[partition])
+        m.d.comb += [port.data.eq(psum.data) for port in engines]
+        m.d.comb += [line.data.eq(word.replicate(config.hbm_bytes // 4)) for line in lines]
+
+    def _write(self, m: Module) -> None:
+        config, psum_write = self.config, self.psum_write
+        engines = [self.vector_write, self.scalar_write]
+        lines = [self.line_writes[port] for port in range(config.hbm_ports)]
+        grants = self._arbitrate(m, "write", engines, lines, psum_write, self.write_stalls)
+        for number, port in enumerate(engines + lines):
+            with m.If(grants[number]):
+                if number < len(engines):
+                    m.d.comb += [
+                        getattr(psum_write, name).eq(getattr(port, name))
+                        for name in ("address", "enable", "mask", "data")
+                    ]
+                else:
+                    place, mask, word = _word(port, config.hbm_bytes)
+                    m.d.comb += [
+                        psum_write.address.eq(port.address | place << 2),
+                        psum_write.enable.eq(Cat(port.partition == column for column in range(config.columns))),
+                        psum_write.mask.eq(mask),
+                        psum_write.data.eq(word.replicate(config.columns)),
+                    ]
+
+
+def _word(line, size: int) -> tuple[Value, Value, Value]:
+    """Return the one word of a line that is written: its place, the mask of its bytes, and the word."""
+    place, mask, word = 0, 0, 0
+    for number in range(size // 4):
+        part = line.mask.word_select(number, 4)
+        place |= Mux(part.any(), number, 0)
+        mask |= part
+        word |= Mux(part.any(), line.data.word_select(number, 32), 0)
+    return place, mask, word

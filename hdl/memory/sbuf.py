@@ -1,0 +1,190 @@
+"""SBUF: the operand memory of all engines, 192 KiB a partition in eight banks that are interleaved by lines.
+
+    readers, line ports -> arbiter -> [blocks of partitions] -> data
+    writers, line ports -> arbiter ->
+
+Banks read and write at once; what asks for different banks does not disturb each other.
+"""
+
+from functools import partial, reduce
+from operator import or_
+
+from amaranth import Array, Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.hierarchy import shared
+from hdl.memory.bank_arbiter import BankArbiter
+from hdl.memory.port import LineRead, LineWrite, ReadPort, WritePort
+from hdl.memory.sbuf_block import BANK_BITS, BLOCK, BLOCK_BITS, READERS, SbufBlock, port_bits
+from spec.config import LINE_BYTES, SBUF_BANKS, Config
+
+__all__ = ["Sbuf"]
+
+_PLACE = slice(0, (LINE_BYTES - 1).bit_length())
+_BANK = slice(_PLACE.stop, _PLACE.stop + BANK_BITS)
+
+
+class Sbuf(wiring.Component):
+    """Serves every port that meets no other one at its bank and direction in the same cycle.
+
+    Of several the first is served: moving, stationary, vector, scalar; a line port only if no engine asks, or if it has
+    waited for `hdl.memory.bank_arbiter.LINE_PATIENCE` cycles. A line access occupies its bank in all partitions.
+
+    Arguments:
+        config: the machine's parameters.
+
+    Ports (storage is not looked at):
+        moving, stationary: read ports of `config.rows` partitions, 32 and 128 bits.
+        vector, scalar: read ports of all partitions, 32 bits.
+        vector_write, scalar_write: write ports.
+        line_reads, line_writes: line ports of `config.hbm_bytes`, as many as HBM ports.
+        read_stalls: bits for moving, stationary, vector, scalar, and each line port, which ask and are not served.
+        write_stalls: bits for vector, scalar, and each line port.
+    """
+
+    def __init__(self, config: Config):
+        self.config = config
+        ports, size = config.hbm_ports, config.hbm_bytes
+        super().__init__(
+            {
+                "moving": In(ReadPort(config.rows, 32)),
+                "stationary": In(ReadPort(config.rows, 32 * READERS["stationary"])),
+                "vector": In(ReadPort(config.partitions, 32)),
+                "scalar": In(ReadPort(config.partitions, 32)),
+                "vector_write": In(WritePort(config.partitions)),
+                "scalar_write": In(WritePort(config.partitions)),
+                "line_reads": In(LineRead(size)).array(ports),
+                "line_writes": In(LineWrite(size)).array(ports),
+                "read_stalls": Out(len(READERS) + ports),
+                "write_stalls": Out(2 + ports),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        config = self.config
+        ports, size = config.hbm_ports, config.hbm_bytes
+        blocks = []
+        for first in range(0, config.partitions, BLOCK):
+            count = min(BLOCK, config.partitions - first)
+            build = partial(SbufBlock, count, ports, size)
+            blocks.append(shared(m, f"block{first}", f"sbuf_block_{count}_ports{ports}x{size}", build, platform))
+        self._read(m, blocks)
+        self._write(m, blocks)
+        return m
+
+    @staticmethod
+    def _arbitrate(m: Module, name: str, engines: list, lines: list, stalls: Value) -> list[Signal]:
+        """Answer the ports, and return of each bank which one is served: a bit for each, at most one of them set."""
+        arbiter = BankArbiter(len(engines), len(lines))
+        m.submodules[f"{name}_arbiter"] = arbiter
+        ports = engines + lines
+        for number, port in enumerate(ports):
+            m.d.comb += [
+                arbiter.requests[number].eq(port.valid),
+                arbiter.banks[number].eq(port.address[_BANK]),
+                port.ready.eq(arbiter.grants[number]),
+            ]
+        m.d.comb += stalls.eq(arbiter.stalls)
+        served = []
+        for bank in range(SBUF_BANKS):
+            served.append(Signal(len(ports), name=f"{name}_bank{bank}"))
+            at_bank = Cat(port.address[_BANK] == bank for port in ports)
+            m.d.comb += served[-1].eq(arbiter.grants & at_bank)
+        return served
+
+    def _read(self, m: Module, blocks: list[SbufBlock]) -> None:
+        size = self.config.hbm_bytes
+        readers = [getattr(self, name) for name in READERS]
+        lines = [self.line_reads[port] for port in range(self.config.hbm_ports)]
+        ports = readers + lines
+        served = self._arbitrate(m, "read", readers, lines, self.read_stalls)
+        block_of, partition_of = zip(*(_split(line.partition) for line in lines), strict=True)
+
+        lockstep = Cat(bank[: len(readers)].any() for bank in served)
+        read_line = Cat(_chosen(bank, [port.address[_BANK.stop :] for port in ports]) for bank in served)
+        read_line = _bus(m, "read_line", read_line)
+        for number, block in enumerate(blocks):
+            here = Cat(of == number for of in block_of)
+            alone = Cat((bank[len(readers) :] & here).any() for bank in served)
+            m.d.comb += [block.read.eq(lockstep | alone), block.read_line.eq(read_line)]
+
+        for (name, words), port in zip(READERS.items(), readers, strict=True):
+            place = slice((4 * words - 1).bit_length(), _PLACE.stop)
+            for block in blocks:
+                m.d.comb += getattr(block, f"{name}_select").eq(Cat(port.address[place], port.address[_BANK]))
+            m.d.comb += port.data.eq(Cat(getattr(block, name) for block in blocks))
+
+        place = slice((size - 1).bit_length(), _PLACE.stop)
+        for number, line in enumerate(lines):
+            select = Cat(line.address[place], line.address[_BANK], partition_of[number])
+            for index, block in enumerate(blocks):
+                m.d.comb += [
+                    block.line_taken[number].eq(line.valid & line.ready & (block_of[number] == index)),
+                    block.line_select.word_select(number, len(select)).eq(select),
+                ]
+            late_block = Signal(range(max(2, len(blocks))), name=f"line_block{number}_0", reset_less=True)
+            m.d.sync += late_block.eq(block_of[number])
+            for cycle in range(1, LineRead.LATENCY):
+                later = Signal.like(late_block, name=f"line_block{number}_{cycle}")
+                m.d.sync += later.eq(late_block)
+                late_block = later
+            m.d.comb += line.data.eq(Array(block.lines.word_select(number, 8 * size) for block in blocks)[late_block])
+
+    def _write(self, m: Module, blocks: list[SbufBlock]) -> None:
+        config = self.config
+        writers = {name: getattr(self, f"{name}_write") for name in ("vector", "scalar")}
+        lines = [self.line_writes[port] for port in range(config.hbm_ports)]
+        engines = list(writers.values())
+        ports = engines + lines
+        served = self._arbitrate(m, "write", engines, lines, self.write_stalls)
+        block_of, partition_of = zip(*(_split(line.partition) for line in lines), strict=True)
+
+        # Which bytes of a line each of them writes, if its bank is granted.
+        size = config.hbm_bytes
+        words, places = range(LINE_BYTES // 4), range(LINE_BYTES // size)
+        bytes_of = [Cat(Mux(port.address[2 : _PLACE.stop] == word, port.mask, 0) for word in words) for port in engines]
+        bytes_of += [
+            Cat(Mux(line.address[: _PLACE.stop] == size * place, line.mask, 0) for place in places) for line in lines
+        ]
+        numbers = [Const(port, port_bits(config.hbm_ports)) for port in range(config.hbm_ports)]
+        by_line = [bank[len(engines) :] for bank in served]
+        common = {
+            "write_line": Cat(_chosen(bank, [port.address[_BANK.stop :] for port in ports]) for bank in served),
+            "write_bytes": Cat(_chosen(bank, bytes_of) for bank in served),
+            "write_single": Cat(bank.any() for bank in by_line),
+            "write_partition": Cat(_chosen(bank, partition_of) for bank in by_line),
+            "write_port": Cat(_chosen(bank, numbers) for bank in by_line),
+            "write_scalar": Cat(bank[1] for bank in served),
+            "write_lines": Cat(line.data for line in lines),
+        }
+        for name, value in common.items():
+            bus = _bus(m, name, value)
+            m.d.comb += [getattr(block, name).eq(bus) for block in blocks]
+        for number, block in enumerate(blocks):
+            first = number * BLOCK
+            here = Cat(of == number for of in block_of)
+            m.d.comb += block.write_here.eq(Cat((bank & here).any() for bank in by_line))
+            for name, port in writers.items():
+                m.d.comb += [
+                    getattr(block, f"{name}_enable").eq(port.enable[first : first + BLOCK]),
+                    getattr(block, f"{name}_words").eq(port.data[32 * first : 32 * (first + BLOCK)]),
+                ]
+
+
+def _split(partition: Value) -> tuple[Value, Value]:
+    """Return the block of a partition and its number in it."""
+    return partition[BLOCK_BITS:], partition[:BLOCK_BITS]
+
+
+def _bus(m: Module, name: str, value: Value) -> Signal:
+    """Return a signal with a value that goes to every block."""
+    bus = Signal(len(value), name=name)
+    m.d.comb += bus.eq(value)
+    return bus
+
+
+def _chosen(chosen: Value, values: list[Value]) -> Value:
+    """Return the value whose bit is set, of which there is at most one; else 0."""
+    return reduce(or_, (Mux(bit, value, 0) for bit, value in zip(chosen, values, strict=True)))

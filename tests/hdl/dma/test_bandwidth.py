@@ -1,0 +1,89 @@
+"""What the engine moves in a cycle, with HBM 50 cycles away: all copies of a test in one run."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from spec.config import PRESETS
+from spec.formats import BF16, FP32, INT8
+from spec.isa import DmaCopy, DmaTensor, Storage
+from tests.hdl.dma.copies import random_memories
+from tests.hdl.dma.machine import run_copies
+
+CONFIGS = {16: replace(PRESETS["tiny"], rows=8), 64: replace(PRESETS["tiny"], rows=8, hbm_bytes=64)}
+
+HBM, SBUF, PSUM = Storage.HBM, Storage.SBUF, Storage.PSUM
+
+REPEATS = (1, 1, 2)
+"""Lengths of a copy, in units: the last two follow the same, so that they differ in a unit alone."""
+
+
+def tensor(storage, steps=(1,), fmt=INT8, address=0, axis=None):
+    return DmaTensor(format=fmt, address=address, storage=storage, steps=steps, axis=axis)
+
+
+def measure(config, copies):
+    """Return, for each copy, the cycles from the one before it to it."""
+    memories = random_memories(np.random.default_rng(1), config)
+    outcome = run_copies(config, [copy.encode() for copy in copies], memories, latency=50)
+    assert len(outcome.retired) == len(copies)
+    return np.diff([outcome.taken[0], *outcome.retired])
+
+
+def by_repeat(cycles):
+    """Return the cycles of copies of each of `REPEATS`."""
+    return [cycles[n :: len(REPEATS)] for n in range(len(REPEATS))]
+
+
+@pytest.mark.parametrize("size", CONFIGS)
+def test_adjacent_bytes_move_at_the_speed_of_the_port(size):
+    """Between any two places, at 95 % of a beat a cycle, once a copy is under way."""
+    length = 400 * size
+    pairs = [
+        (tensor(src, address=first), tensor(dst, address=second + (1 << 17 if src == dst else 0)))
+        for src, dst in ((HBM, SBUF), (SBUF, HBM), (HBM, HBM), (SBUF, SBUF))
+        for first, second in ((0, 0), (3, 0), (0, size - 1), (7, 2))
+    ]
+    copies = [DmaCopy(shape=(n * length,), src=src, dst=dst) for src, dst in pairs for n in REPEATS]
+    cycles = measure(CONFIGS[size], copies)
+    for (src, dst), _, short, long in zip(pairs, *by_repeat(cycles), strict=True):
+        rate = length / size / (long - short)
+        assert rate >= 0.95, f"{rate:.2f} beats a cycle from {src} to {dst}"
+
+
+@pytest.mark.parametrize("size", CONFIGS)
+def test_rows_of_partitions_follow_each_other_without_a_gap(size):
+    """Loads and stores of 512 bytes a partition, one copy after the other, at 95 % of a beat a cycle."""
+    inside = tensor(SBUF, (1, 1), axis=0)
+    rows = [tensor(HBM, (step, 1)) for step in (512, 1024)]
+    copies = [DmaCopy(shape=(8, 512), src=row, dst=inside) for row in rows for _ in range(4)]
+    copies += [DmaCopy(shape=(8, 512), src=inside, dst=row) for row in rows for _ in range(4)]
+    cycles = measure(CONFIGS[size], copies)
+    rates = 8 * 512 / size / np.concatenate([cycles[1:8], cycles[9:]])
+    assert min(rates) >= 0.95, f"{min(rates):.2f} beats a cycle"
+
+
+def test_elements_a_cycle():
+    """Casts of adjacent elements: 4 of them; strides, transposes and PSUM: one."""
+    count = 400
+    cases = {
+        "cast down": (4, (count,), tensor(HBM, fmt=FP32), tensor(SBUF, fmt=BF16)),
+        "cast up": (4, (count,), tensor(SBUF, fmt=BF16), tensor(HBM, fmt=FP32)),
+        "stride read": (1, (count,), tensor(HBM, (9,), BF16), tensor(SBUF, fmt=BF16)),
+        "stride written": (1, (count,), tensor(SBUF, fmt=BF16), tensor(HBM, (9,), BF16)),
+        "backwards": (1, (count,), tensor(SBUF, (-1,), BF16, address=0x4000), tensor(SBUF, fmt=BF16)),
+        "transpose": (1, (count, 4), tensor(HBM, (4, 1), BF16), tensor(SBUF, (1, 1), BF16, axis=1)),
+        "from PSUM": (1, (count,), tensor(PSUM, fmt=FP32), tensor(SBUF, fmt=FP32)),
+        "to PSUM": (1, (count,), tensor(SBUF, fmt=FP32), tensor(PSUM, fmt=FP32)),
+    }
+    copies = [
+        DmaCopy(shape=(n * shape[0], *shape[1:]), src=src, dst=dst)
+        for _, shape, src, dst in cases.values()
+        for n in REPEATS
+    ]
+    cycles = measure(CONFIGS[16], copies)
+    for (name, (rate, shape, *_)), _, short, long in zip(cases.items(), *by_repeat(cycles), strict=True):
+        found = math.prod(shape) / (long - short)
+        assert found >= 0.95 * rate, f"{name}: {found:.2f} elements a cycle"

@@ -1,0 +1,129 @@
+"""The checker names the rule that `spec.isa.dma` names, of copies that are legal, nearly legal, or noise."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from amaranth import Value
+from amaranth.sim import Simulator
+
+from hdl.dma import checker as unit
+from hdl.dma.checker import Checker
+from spec.config import Config
+from spec.isa import DMA_BITS, DMA_DIMENSIONS, DMA_FIELDS, Rule, Storage
+from spec.isa.access import storage_bytes, storage_partitions
+from spec.isa.dma import HBM_ADDRESS_BITS, NO_AXIS, dma_fields, dma_violation
+from spec.isa.fields import pack
+from tests.hdl.dma.copies import random_copy
+
+SEED = 2718
+
+CONFIGS = {"4x4": Config(rows=4, columns=4), "6x4": Config(rows=6, columns=4), "8x16": Config(rows=8, columns=16)}
+
+RULES = {
+    Rule.OPCODE, Rule.FORMAT, Rule.SHAPE, Rule.PARTITIONS, Rule.ALIGNMENT, Rule.RANGE, Rule.STORAGE,
+}  # fmt: skip
+
+
+@pytest.fixture
+def rng():
+    """A generator with a printed seed."""
+    print(f"seed {SEED}")
+    return np.random.default_rng(SEED)
+
+
+def judge(config, words):
+    """Return the cause of each word, 0 of a legal one."""
+    dut = Checker(config)
+    causes = []
+
+    async def bench(ctx):
+        ctx.set(dut.o.ready, 1)
+        ctx.set(dut.i.valid, 1)
+        for word in words:
+            ctx.set(Value.cast(dut.i.payload), word)
+            assert ctx.get(dut.i.ready)
+            for cycle in range(Checker.INTERVAL):
+                await ctx.tick()
+                assert ctx.get(dut.busy)
+                if cycle == 0 and ctx.get(dut.o.valid):
+                    causes.append(ctx.get(dut.o.payload.cause))
+        ctx.set(dut.i.valid, 0)
+        await ctx.tick()
+        causes.append(ctx.get(dut.o.payload.cause))
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-9)
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert len(causes) == len(words)
+    return causes
+
+
+def cause(word, config):
+    broken = dma_violation(dma_fields(word), config)
+    return int(broken[0]) if broken else 0
+
+
+def near_word(rng, config):
+    """Return a copy that stands at a border of what is legal, or that a field or two make illegal."""
+    values = random_copy(rng, config, 0, 300).fields()
+    name = str(rng.choice(("src", "dst")))
+    tensor = {f: values[f"{name}_{f}"] for f in ("storage", "address", "axis", "partition")}
+    storage, axis = Storage(tensor["storage"]), tensor["axis"]
+    spans = {d: (values[f"count{d}"] - 1) * values[f"{name}_step{d}"] for d in range(DMA_DIMENSIONS)}
+    bits = {0: 4, 1: 4, 2: 2, 3: 2, 4: 1, 5: 1, 6: 1, 7: 1, 8: 2, 9: 4}
+    size = bits[values[f"{name}_dtype"]]
+    low = sum(min(span, 0) for d, span in spans.items() if d != axis)
+    high = sum(max(span, 0) for d, span in spans.items() if d != axis) + 1
+    limit = 1 << HBM_ADDRESS_BITS if storage == Storage.HBM else storage_bytes(storage)
+    kind = rng.integers(6)
+    if kind == 0:
+        values[f"{name}_address"] = -low * size + int(rng.integers(-1, 2)) * int(rng.choice((1, size)))
+    elif kind == 1:
+        values[f"{name}_address"] = limit - high * size + int(rng.integers(-1, 2)) * int(rng.choice((1, size)))
+    elif kind == 2 and storage != Storage.HBM:
+        span = spans.get(axis, 0)
+        end = storage_partitions(storage, config) - 1 - max(span, 0)
+        values[f"{name}_partition"] = int(rng.choice((-min(span, 0), end))) + int(rng.integers(-1, 2))
+    elif kind == 3 and (values["gather"] or values["scatter"]):
+        values["index_partition"] = config.partitions - values["count4"] + int(rng.integers(-1, 2))
+        values["index_address"] = int(rng.choice((0, 1, 2, 192 * 1024 - 4, 192 * 1024 - 3, 192 * 1024, 64)))
+    elif kind == 4:
+        values[f"{name}_axis"] = int(rng.choice((0, 4, 5, 6, NO_AXIS)))
+        values["count0"] = int(rng.choice((0, 1, values["count0"])))
+    else:
+        for _ in range(int(rng.integers(1, 3))):
+            field, width = DMA_FIELDS[rng.integers(len(DMA_FIELDS))]
+            values[field] = int(rng.choice((0, 1, (1 << width) - 1, int(rng.integers(1 << 62)) % (1 << width))))
+    return pack(DMA_FIELDS, {name: values[name] % (1 << width) for name, width in DMA_FIELDS})
+
+
+def random_words(rng, config, legal, near, wild):
+    words = [random_copy(rng, config, 0, 300).encode() for _ in range(legal)]
+    words += [near_word(rng, config) for _ in range(near)]
+    noise = [int.from_bytes(rng.bytes(-(-DMA_BITS // 8)), "little") % (1 << DMA_BITS) for _ in range(wild)]
+    return words + [word >> 6 << 6 | 48 if rng.random() < 0.9 else word for word in noise]
+
+
+@pytest.mark.parametrize("shape", CONFIGS)
+def test_verdicts_are_those_of_the_specification(shape, rng):
+    config = CONFIGS[shape]
+    words = random_words(rng, config, 60, 500, 40)
+    causes = judge(config, words)
+    wanted = [cause(word, config) for word in words]
+    wrong = [
+        f"{got}, not {want}, of {dma_fields(word)}"
+        for word, got, want in zip(words, causes, wanted, strict=True)
+        if got != want
+    ]
+    assert not wrong, f"{len(wrong)} of {len(words)} verdicts are wrong, the first: {wrong[0]}"
+    assert set(Counter(wanted)) == {0, *map(int, RULES)}
+
+
+@pytest.mark.parametrize(("name", "value"), [("SBUF_BYTES", 64), ("NO_AXIS", 6), ("DMA_COPY", 47)])
+def test_a_checker_with_another_rule_is_noticed(name, value, rng, monkeypatch):
+    config = CONFIGS["4x4"]
+    words = random_words(rng, config, 30, 100, 0)
+    monkeypatch.setattr(unit, name, value)
+    assert judge(config, words) != [cause(word, config) for word in words]
