@@ -118,7 +118,7 @@ class _Kernel:
         lanes = min(self.config.columns, c.shape[0])
         self.stages = [space.sbuf(f"stage{n}", c.format, (widest,), lanes) for n in range(STAGES)]
         # A buffer starts at the start of a line, which is aligned enough for every format.
-        space.sbuf("gap", INT8, (-space.used(Storage.SBUF) % LINE_BYTES,))
+        space.sbuf("gap", INT8, (-space.used(Storage.SBUF) % LINE_BYTES // space.alignment * space.alignment,))
         room = space.free(Storage.SBUF) // 2
         wanted = max(len(self.depth) * self._tile_bytes(block) for block in self.blocks)
         self.size = min(room // LINE_BYTES, -(-wanted // LINE_BYTES)) * LINE_BYTES

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spec.config import LOAD_COLUMNS, PSUM_BANKS, PSUM_WORDS, Config
+from spec.config import LOAD_COLUMNS, PSUM_BANKS, PSUM_WORDS, SBUF_BYTES, Config
 from spec.formats import FP32, Format
 from spec.isa import LoadStationary, MultiplyMoving, TensorInstruction
 
 __all__ = ["MEMORY_BYTES", "Drain", "Program", "Step", "matmul_programs", "passes"]
 
-MEMORY_BYTES = 1 << 18
-"""Bytes of operand memory per partition that an 18-bit address reaches."""
+MEMORY_BYTES = SBUF_BYTES
+"""Bytes of operand memory per partition."""
 
 LOAD_OVERHEAD = 2
 """Cycles between the last step of a load and the first step of the next one, at best."""

@@ -150,8 +150,7 @@ class Program:
         """Start the next section with what is appended from now on."""
         self._section += 1
         self._order.finish()
-        self._last = [None] * len(self._last)
-        self._loaded = None
+        self._loaded = None  # weights stay, but not if the section that loads them is left out
 
     def records(self) -> list[Record]:
         """Return the record of every entry, in program order.

@@ -1,8 +1,8 @@
 """The stock control program, which starts blocks of records and waits for them, and its arguments."""
 
 from collections.abc import Sequence
-from itertools import groupby
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from kernels.control.compile import Program, compile_program

@@ -1,0 +1,22 @@
+// Checks for test programs: the exit code is the line of the first that fails, or 0.
+
+#pragma once
+
+#include "core.h"
+
+#define CHECK(condition)                \
+    do {                                \
+        if (!(condition)) exit(__LINE__); \
+    } while (0)
+
+// The last trap, and how many there were.
+extern volatile uint32_t trap_count, trap_cause, trap_pc, trap_value;
+
+#define EXPECT_TRAP(cause, pc, value)       \
+    do {                                    \
+        CHECK(trap_count == 1);             \
+        CHECK(trap_cause == (cause));       \
+        CHECK(trap_pc == (uint32_t)(pc));   \
+        CHECK(trap_value == (uint32_t)(value)); \
+        trap_count = 0;                     \
+    } while (0)
