@@ -1,8 +1,9 @@
 """Verilog that other tools read without a warning, and that means the same in each of them.
 
 Amaranth and Yosys write legal but sloppy Verilog. So it is tidied: operands get the width of the operation that they
-are in, case statements a default. And combinational logic whose inputs never change must still be evaluated once,
-which Yosys' text leaves to a race at time 0 that Icarus loses.
+are in, case statements a default. A memory is cleared, and written, in one statement each; one for every word and every
+byte takes a simulator several times as long. And combinational logic whose inputs never change must still be evaluated
+once, which Yosys' text leaves to a race at time 0 that Icarus loses.
 """
 
 import re
@@ -37,6 +38,13 @@ WAKE = r"""  // Wakes blocks whose inputs never change, once all of them wait: h
   /* verilator lint_on INITIALDLY */"""
 
 
+_CLEARED = re.compile(r"^  initial begin\n((?:    (\w+)\[\d+\] = (\d+)'(?:h0+|d0);\n)+)  end$", re.MULTILINE)
+"""The initial contents of a memory, all zeros."""
+
+_BYTE_WRITE = re.compile(r"    if \((\w+)\[(\d+)\]\)\n      (\w+)\[(\w+)\](\[\d+:\d+\]) <= (\w+)\[\d+:\d+\];\n")
+_BYTE_WRITES = re.compile(rf"^  always @\(posedge clk\) begin\n((?:{_BYTE_WRITE.pattern}){{2,}})  end$", re.MULTILINE)
+"""A memory's write port with an enable for each byte: enable, its bit, memory, address, bits, data."""
+
 _BARE = re.compile(r"^  always @\*\n    (\S.*;)$", re.MULTILINE)
 """A block of one statement."""
 
@@ -59,6 +67,8 @@ def convert(component: wiring.Component, name: str, platform) -> str:
     text = re.sub(r"^  reg " + _WAKE.pattern + r" = 0;$", lambda match: WAKE, text, flags=re.MULTILINE)
     text = _WAKE.sub(lambda match: r"\$wake ", text)
     text = "".join(_awaken(module) for module in re.split(r"^(?=module )", text, flags=re.MULTILINE))
+    text = _CLEARED.sub(_clear, text)
+    text = _BYTE_WRITES.sub(_write, text)
     return "\n".join(_with_defaults(text.split("\n")))
 
 
@@ -108,6 +118,25 @@ def _awaken(module: str) -> str:
         return text
     head, block, rest = text.partition("  always @*")
     return f"{head}{WAKE}\n{block}{rest}"
+
+
+def _clear(initial: re.Match) -> str:
+    """Return the loop that clears a memory."""
+    words, memory, width = initial[1].count("\n"), initial[2], initial[3]
+    word = rf"\{memory}$word "
+    return (
+        f"  integer {word};\n"
+        f"  initial for ({word} = 0; {word} < {words}; {word} = {word} + 1) {memory}[{word}] = {width}'h0;"
+    )
+
+
+def _write(port: re.Match) -> str:
+    """Return the one assignment of a write port whose bytes have enables: those that are not written stay."""
+    bits = []
+    for enable, bit, memory, address, place, data in _BYTE_WRITE.findall(port[1]):
+        bits.insert(0, f"{enable}[{bit}] ? {data}{place} : {memory}[{address}]{place}")
+    word = ",\n      ".join(bits)
+    return f"  always @(posedge clk) begin\n    if (|{enable})\n      {memory}[{address}] <= {{ {word} }};\n  end"
 
 
 def _with_defaults(lines: list[str]) -> Iterator[str]:

@@ -33,7 +33,7 @@ __all__ = [
 
 TESTS = (
     "matmul", "vector", "activation", "timing", "softmax", "layernorm", "rmsnorm", "gelu", "adamw", "topk", "sr",
-    "mac", "round", "digits",
+    "mac", "round", "digits", "riscv", "program",
 )  # fmt: skip
 """Names of the TESTs; each is the module of that name in this folder."""
 
@@ -231,7 +231,7 @@ COMMANDS = (
                 type=str,
                 default="all",
                 help="what to measure",
-                choices=("all", "tensor", "elementwise", "area"),
+                choices=("all", "tensor", "elementwise", "core", "area"),
             ),
             Option(
                 name="SIZE",

@@ -14,6 +14,7 @@ from spec.isa import QUEUE_COUNTERS, queue_count, queue_name
 from tb import simulation
 from tb.bench import Option, Settings
 from tb.core import HBM_BYTES, Run, design, run_images
+from tb.core_fault import explained
 from tb.hbm import Hbm
 from tb.races import events_of, find_races
 from tb.report import progress, shown
@@ -128,7 +129,7 @@ def _failures(run: Run, expected, memory: np.ndarray, config: Config) -> Sequenc
     if run.gave_up:
         found.append(f"the program must end, but was given up after {run.cycles:,} cycles")
     if run.error is not None:
-        found.append(f"the core must report no error, but does: {run.error}")
+        found.append(f"the core must report no error, but does: {explained(run.error, memory, config)}")
     if run.exit_code != expected.exit_code:
         found.append(f"the program must exit with {expected.exit_code}, not {run.exit_code}")
     if run.console != (printed := expected.console.decode("latin-1")):

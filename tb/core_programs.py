@@ -92,7 +92,7 @@ class CoreProgram:
 
 
 def random_core_program(
-    rng: np.random.Generator, config: Config, count: int, choices: CoreChoices | None = None
+    rng: np.random.Generator, config: Config, count: int, choices: CoreChoices | None = None, base: int = 0
 ) -> CoreProgram:
     """Return a program of `count` instructions, beside the copies at its start and end.
 
@@ -101,8 +101,9 @@ def random_core_program(
         config: the machine's parameters.
         count: instructions.
         choices: what they are drawn from.
+        base: HBM address of its image, a multiple of 128.
     """
-    writer = _CoreWriter(rng, config, choices or CoreChoices())
+    writer = _CoreWriter(rng, config, choices or CoreChoices(), base)
     for _ in range(count):
         writer.add()
     return writer.finish()
@@ -127,9 +128,9 @@ def _encoded(instruction: Instruction, config: Config) -> bytes:
 class _CoreWriter:
     """A program as it grows."""
 
-    def __init__(self, rng: np.random.Generator, config: Config, choices: CoreChoices):
+    def __init__(self, rng: np.random.Generator, config: Config, choices: CoreChoices, base: int):
         self.rng, self.config, self.choices = rng, config, choices
-        self.program = Program(config)
+        self.program = Program(config, base)
         space = self.program.space
         self.memories = {
             Storage.SBUF: rng.integers(0, 256, (config.partitions, choices.sbuf_bytes), np.uint8),

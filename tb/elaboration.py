@@ -1,4 +1,4 @@
-"""The engines' Verilog, elaborated once: the text is cached by what it depends on.
+"""The units' Verilog, elaborated once: the text is cached by what it depends on.
 
 Elaborating 128 x 128 takes seconds, and every run needs the text to find its build. It depends on the sources under
 hdl/ and spec/, on the configuration, and on the versions of Amaranth and its Yosys.
@@ -8,8 +8,13 @@ import hashlib
 import importlib.metadata
 import json
 import os
+from collections.abc import Callable
 from dataclasses import asdict
 
+from amaranth.lib import wiring
+
+from hdl.controller.cpu import Cpu
+from hdl.core import Core
 from hdl.hierarchy import to_verilog
 from hdl.scalar.engine import ScalarEngine
 from hdl.tensor.engine import TensorEngine
@@ -18,18 +23,21 @@ from spec.config import Config
 from tb.report import progress
 from tb.simulation import ROOT, SIM_BUILD
 
-__all__ = ["ENGINE", "ENGINES", "engine_verilog"]
+__all__ = ["CPU", "ENGINE", "ENGINES", "cpu_verilog", "engine_verilog"]
 
 ENGINE = "tensor_engine"
 """Name of the tensor engine's Verilog module."""
 
-ENGINES = {ENGINE: TensorEngine, "vector_engine": VectorEngine, "scalar_engine": ScalarEngine}
-"""The engines, by the names of their Verilog modules."""
+ENGINES = {ENGINE: TensorEngine, "vector_engine": VectorEngine, "scalar_engine": ScalarEngine, "core": Core}
+"""The engines and the core, by the names of their Verilog modules."""
+
+CPU = "controller_cpu"
+"""Name of the Verilog module of the controller's processor."""
 
 
-def _key(config: Config) -> str:
+def _key(parameters: dict[str, int]) -> str:
     parts = {
-        "config": asdict(config),
+        "config": parameters,
         "sources": [
             (str(path.relative_to(ROOT)), path.read_text())
             for folder in ("hdl", "spec")
@@ -49,11 +57,24 @@ def engine_verilog(config: Config, engine: str = ENGINE, *, cached: bool = True)
         engine: one of `ENGINES`.
         cached: whether a text from an earlier call will do; a benchmark of elaboration wants a new one.
     """
-    path = SIM_BUILD / "elaborated" / f"{engine}-{config.rows}x{config.columns}-{_key(config)}.v"
+    size = f"{config.rows}x{config.columns}"
+    return _elaborated(engine, size, lambda: ENGINES[engine](config), asdict(config), cached=cached)
+
+
+def cpu_verilog() -> str:
+    """Return the Verilog of the controller's processor, the same for every configuration."""
+    return _elaborated(CPU, "", Cpu, {})
+
+
+def _elaborated(
+    name: str, size: str, build: Callable[[], wiring.Component], parameters: dict[str, int], *, cached: bool = True
+) -> str:
+    label = f"{name}-{size}" if size else name
+    path = SIM_BUILD / "elaborated" / f"{label}-{_key(parameters)}.v"
     if cached and path.is_file():
         return path.read_text()
-    with progress(f"elaborating {engine.replace('_', ' ')} of {config.rows} x {config.columns}"):
-        text = to_verilog(engine, ENGINES[engine](config))
+    with progress(f"elaborating {name.replace('_', ' ')}{f' of {size}' if size else ''}"):
+        text = to_verilog(name, build())
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     unfinished.write_text(text)

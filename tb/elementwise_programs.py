@@ -100,6 +100,13 @@ def _shape_of(values: dict[str, int], name: str, dimensions: int) -> tuple[int, 
     return tuple(reversed(counts_of(values, name)[:dimensions]))
 
 
+def _extent(shape: tuple[int, ...], steps: np.ndarray, size: int) -> tuple[int, int]:
+    """Return how many bytes of an access lie below its first element, and how many there are from end to end."""
+    spans = [(count - 1) * int(step) for count, step in zip(shape, steps, strict=True)]
+    low = -size * sum(min(span, 0) for span in spans)
+    return low, low + size * (1 + sum(max(span, 0) for span in spans))
+
+
 def _record(rng: np.random.Generator, entry: Entry, config: Config) -> Record:
     """Return an entry for the harness, with random bits where they mean nothing, not always overlapping."""
     values = entry.instruction.fields(config)
@@ -388,10 +395,11 @@ class Writer:
         shape = _shape_of(partial.fields(self.config) | {"sum_store": 1}, name, dimensions)
         # A step that is never taken means nothing.
         steps = np.where(np.array(shape) == 1, rng.integers(-(1 << 15), 1 << 15, dimensions), steps)
-        spans = [(count - 1) * int(step) for count, step in zip(shape, steps, strict=True)]
-        low = -size * sum(min(span, 0) for span in spans)
-        extent = low + size * (1 + sum(max(span, 0) for span in spans))
         limit = self.memories[storage].shape[1]
+        low, extent = _extent(shape, steps, size)
+        if extent > limit:
+            steps = np.array([prod(shape[d + 1 :]) for d in range(dimensions)])
+            low, extent = _extent(shape, steps, size)
         first = self.filled[storage] + int(rng.integers(0, 9))
         first = -(-first // size) * size
         if first + extent > limit or rng.random() < self.choices.related * 0.5:

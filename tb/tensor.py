@@ -12,10 +12,12 @@ import cocotb
 import numpy as np
 from cocotb.triggers import RisingEdge
 
+from hdl.engine_error import EngineError
 from hdl.tensor.engine import TensorEngine
 from kernels.matmul import MEMORY_BYTES, Program
 from spec.config import Config
 from spec.isa import TENSOR_BITS
+from spec.isa.legality import Rule
 from tb import simulation
 from tb.clock import PERIOD_NS, start_clock
 from tb.elaboration import engine_verilog
@@ -67,7 +69,7 @@ def design(config: Config) -> simulation.Design:
         f"{head}{_TEMPLATE.read_text()}\n{text}",
         hier_blocks=tuple(name for name in modules if name.startswith(("block_", "edge_", "psum_"))),
         kept=tuple(name for name in modules if name.startswith("tile_")),
-        public=("done", "timeout", "illegal", *COUNTERS),
+        public=("done", "timeout", "error", *COUNTERS),
         clock="clk",
     )
 
@@ -94,7 +96,7 @@ def run_program(
         waves_levels: see `tb.simulation.run`.
 
     Raises:
-        SimulationFailed: if the engine does not finish in time, or drops an instruction.
+        SimulationFailed: if the engine does not finish in time, or refuses an instruction.
     """
     if max(len(program.steps), len(program.drains)) > PROGRAM_DEPTH:
         raise ValueError(f"a program must have at most {PROGRAM_DEPTH} instructions, not {len(program.steps)}")
@@ -147,6 +149,7 @@ async def run_to_end(dut):
     await RisingEdge(dut.done)
     seconds = time.perf_counter() - started
     assert not int(dut.timeout.value), "the engine did not finish: it waits for something that does not come"
-    assert not int(dut.illegal.value), "the engine dropped an instruction with an unknown opcode"
+    error = EngineError.from_bits(int(dut.error.value))
+    assert not error.valid, f"the engine refused instruction {error.number}: {Rule(error.cause).name}"
     counters = {name: int(getattr(dut, name).value) for name in COUNTERS}
     Path(os.environ["COUNTERS"]).write_text(json.dumps({"counters": counters, "seconds": seconds}))

@@ -12,7 +12,7 @@ module tensor (
     input  wire clk,
     output reg  done,
     output reg  timeout,
-    output reg  illegal,
+    output wire [40:0] error,
     output reg  [47:0] cycles,
     output wire [47:0] busy,
     output wire [47:0] columns,
@@ -36,7 +36,6 @@ module tensor (
     initial begin
         done = 0;
         timeout = 0;
-        illegal = 0;
         cycles = 0;
         stall = 0;
         seed = 1;
@@ -115,16 +114,18 @@ module tensor (
         if (moving_valid && moving_ready) moving_data <= moving[moving_address[17:2]];
     end
 
-    // Drains: one PSUM word of every partition a cycle, without a gap between drains.
+    // Drains: one PSUM word of every partition a cycle, without a gap between drains unless the engine has the bank.
     reg  [31:0] drain;
     reg  [9:0]  word;
     reg         reading;
     wire [63:0] request = drains[drain];
-    wire        drain_go = !rst && drain < drain_count && retired_count >= request[63:32];
+    wire        drain_valid = !rst && drain < drain_count && retired_count >= request[63:32];
+    wire        drain_ready;
+    wire        drain_go = drain_valid && drain_ready;
     wire        drain_last = {22'd0, word} + 1 == {16'd0, request[15:0]};
     wire [11:0] psum_address = request[27:16] + {2'd0, word};
     wire [`COLUMNS*32-1:0] psum_data;
-    wire        retired, engine_illegal, engine_busy;
+    wire        retired, loaded, engine_busy, psum_write_ready;
     always @(posedge clk)
         if (rst) begin
             drain <= 0;
@@ -157,9 +158,8 @@ module tensor (
             elapsed <= elapsed + 1;
             started <= started || valid;
             if (started ? engine_busy || next < instruction_count : valid) cycles <= cycles + 1;
-            if (engine_illegal) illegal <= 1;
-            if (finished || elapsed == limit) begin
-                timeout <= !finished;
+            if (finished || error[0] || elapsed == limit) begin
+                timeout <= !finished && !error[0];
                 done <= 1;
                 $fclose(results);
             end
@@ -179,10 +179,19 @@ module tensor (
         .moving__address(moving_address),
         .moving__ready(moving_ready),
         .moving__data(moving_data),
-        .psum_address(psum_address),
-        .psum_data(psum_data),
+        .psum__valid(drain_valid),
+        .psum__address({4'd0, psum_address, 2'd0}),
+        .psum__ready(drain_ready),
+        .psum__data(psum_data),
+        .psum_write__valid(1'b0),
+        .psum_write__address(18'd0),
+        .psum_write__enable({`COLUMNS{1'b0}}),
+        .psum_write__mask(4'd0),
+        .psum_write__data({32*`COLUMNS{1'b0}}),
+        .psum_write__ready(psum_write_ready),
         .retired(retired),
-        .illegal(engine_illegal),
+        .loaded(loaded),
+        .error(error),
         .busy(engine_busy),
         .counters({wait_psum, wait_operand, wait_weights, loads, macs, columns, busy})
     );

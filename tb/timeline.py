@@ -32,7 +32,7 @@ def write_timeline(path: Path, run: Run, config: Config, record_at: Callable[[in
     events = [
         {"ph": "M", "pid": PROCESS, "name": "process_name", "args": {"name": "core"}},
         *(
-            {"ph": "M", "pid": PROCESS, "tid": track, "name": "thread_name", "args": {"name": name}}
+            {"ph": "M", "pid": PROCESS, "tid": _thread(track), "name": "thread_name", "args": {"name": name}}
             for track, name in enumerate(tracks)
         ),
         *_slices(run.events, run.cycles, len(tracks) - 1, record_at),
@@ -57,7 +57,7 @@ def _slices(events: Sequence[Event], end: int, loads: int, record_at: Callable[[
         yield {
             "ph": "X",
             "pid": PROCESS,
-            "tid": track,
+            "tid": _thread(track),
             "ts": begin,
             "dur": max(finish - begin, 0),
             "name": _name(record),
@@ -69,6 +69,11 @@ def _slices(events: Sequence[Event], end: int, loads: int, record_at: Callable[[
                 "updates": [f"semaphore {u.semaphore} {u.op.name.lower()} {u.value}" for u in record.updates],
             },
         }
+
+
+def _thread(track: int) -> int:
+    """Return the thread that stands for a track; 0 would be the idle one."""
+    return track + 1
 
 
 def _name(record: Record) -> str:

@@ -8,25 +8,19 @@ import math
 import os
 import re
 import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from vcd.gtkw import GTKWSave, make_translation_filter
 
-from hdl.arith.formats import FormatCode
-from hdl.elementwise import instruction as elementwise
-from hdl.elementwise.step import Phase
-from hdl.memory.port import Storage
-from hdl.tensor.engine import TensorEngine
-from hdl.tensor.instruction import Opcode
-from spec.config import LOAD_COLUMNS
 from tb.bench import UsageError, bench_named
+from tb.core_waves import OPEN, core_groups
 from tb.doctor import MissingTool, require
 from tb.report import terminal
 from tb.simulation import SIM_BUILD
+from tb.wave_groups import ELEMENTWISE_GROUPS, RISCV_GROUPS, TENSOR_GROUPS, Trace
 
-__all__ = ["ELEMENTWISE_GROUPS", "GROUPS", "Trace", "open_waves", "signals", "waveform", "write_save_file"]
+__all__ = ["latest", "open_waves", "signals", "waveform", "write_save_file"]
 
 WINDOW = (1600, 1000)
 """Size of GTKWave's window in pixels."""
@@ -40,132 +34,25 @@ MARGIN = 80
 FRAME = 200
 """GTKWave's zoom is the negative logarithm, to base 2, of the time that so many pixels stand for."""
 
-ENUMS: dict[str, tuple[type, ...]] = {
-    "tensor": (Opcode, FormatCode),
-    "elementwise": (elementwise.Opcode, elementwise.Op, Phase, FormatCode, Storage),
+_GROUPS: dict[str, Callable[[Collection[str]], Mapping[str, list[Trace]]]] = {
+    "tensor": lambda known: TENSOR_GROUPS,
+    "elementwise": lambda known: ELEMENTWISE_GROUPS,
+    "riscv": lambda known: RISCV_GROUPS,
+    "machine": core_groups,
 }
-"""Enumerations that are shown as words, by harness."""
-
-
-@dataclass(frozen=True)
-class Trace:
-    """A line of the waveform.
-
-    Arguments:
-        signal: hierarchical name in the harness.
-        alias: what it is called on the screen.
-        format: "hex", "dec", "signed" or "bin", or one of `ENUMS`.
-    """
-
-    signal: str
-    alias: str
-    format: object = "hex"
-
-
-def _instruction(*names: str) -> list[Trace]:
-    formats = {"opcode": Opcode, "dtype": FormatCode, "address": "hex", "stride": "hex", "psum": "hex"}
-    return [Trace(f"engine.instructions__payload.{name}", name, formats.get(name, "dec")) for name in names]
-
-
-_AT_ROW0 = TensorEngine.INPUT_LATENCY - 1
-"""Number of the register with which a load step, or a swap, reaches row 0."""
-
-GROUPS: dict[str, list[Trace]] = {
-    "commands": [
-        Trace("engine.instructions__valid", "valid", "bin"),
-        Trace("engine.instructions__ready", "ready", "bin"),
-        *_instruction("opcode", "dtype", "half", "k", "m", "n", "address", "stride", "psum", "accumulate"),
-    ],
-    "stationary": [
-        Trace("engine.loader.waiting", "wait for shadow weights", "bin"),
-        Trace("engine.loader.stalled", "wait for memory", "bin"),
-        Trace("engine.loader.step_valid", "load step", "bin"),
-        Trace("engine.loader.distance", "to tile", "dec"),
-        Trace("engine.stationary__address", "address"),
-        Trace(f"engine.load{_AT_ROW0}", "row 0: load", "bin"),
-        Trace("engine.distance_at_row0", "row 0: distance", "dec"),
-        *(
-            Trace(f"engine.edge0__weights_out__0__{column}", f"row 0: weight {column}")
-            for column in range(LOAD_COLUMNS)
-        ),
-    ],
-    "moving": [
-        Trace("engine.mover.wait_weights", "wait for weights", "bin"),
-        Trace("engine.mover.wait_operand", "wait for operand", "bin"),
-        Trace("engine.mover.wait_psum", "wait for PSUM", "bin"),
-        Trace("engine.mover.column_valid", "column valid", "bin"),
-        Trace("engine.mover.index", "column", "dec"),
-        Trace("engine.moving__address", "address"),
-        Trace(f"engine.swap{_AT_ROW0}", "row 0: swap", "bin"),
-        Trace("engine.edge0__moving_out__0", "row 0: operand"),
-    ],
-    "PSUM": [
-        Trace("engine.psum0__valid", "write to partitions", "bin"),
-        Trace("engine.psum0__write.address", "address"),
-        Trace("engine.psum0__write.accumulate", "accumulate", "bin"),
-        Trace("engine.sum0", "sum of column 0 (FP32)"),
-        Trace("engine.retired", "instruction retired", "bin"),
-        Trace("drain_go", "read", "bin"),
-        Trace("engine.psum_address", "read address"),
-    ],
-    "counters": [
-        Trace(name, name.replace("_", " "), "dec")
-        for name in ("cycles", "busy", "columns", "macs", "loads", "wait_weights", "wait_operand", "wait_psum")
-    ],
-}
-"""What is shown of the tensor engine in the harness of `tb/tensor.v`, from top to bottom."""
-
-
-def _engine_groups(engine: str) -> dict[str, list[Trace]]:
-    """Return what is shown of the vector or the scalar engine in the harness of `tb/elementwise.v`."""
-    typed = {"opcode": elementwise.Opcode, "op0": elementwise.Op, "op1": elementwise.Op}
-    typed |= {f"{access}_dtype": FormatCode for access in ("dst", "a", "b")}
-    fields = ("opcode", "partitions", "count0", "count1", "op0", "op1", "dst_dtype", "a_dtype", "b_dtype", "overlap")
-    step = f"{engine}.lanes_step"
-    return {
-        f"{engine}: commands": [
-            Trace(f"{engine}_valid", "valid", "bin"),
-            Trace(f"{engine}_ready", "ready", "bin"),
-            *(Trace(f"{engine}.instructions__payload.{name}", name, typed.get(name, "dec")) for name in fields),
-            Trace(f"{engine}.error.valid", "error", "bin"),
-            Trace(f"{engine}.error.cause", "cause", "dec"),
-        ],
-        f"{engine}: steps": [
-            Trace(f"{engine}_sbuf_valid", "read SBUF", "bin"),
-            Trace(f"{engine}_sbuf_address", "SBUF address"),
-            Trace(f"{engine}_psum_valid", "read PSUM", "bin"),
-            Trace(f"{engine}_psum_address", "PSUM address"),
-            Trace(f"{engine}.lanes_valid", "to the lanes", "bin"),
-            Trace(f"{step}.opcode", "opcode", elementwise.Opcode),
-            Trace(f"{step}.phase", "phase", Phase),
-            Trace(f"{step}.position", "position", "dec"),
-        ],
-        f"{engine}: results": [
-            Trace(f"{engine}.result_valid", "from the lanes", "bin"),
-            Trace(f"{engine}_write_valid", "write", "bin"),
-            Trace(f"{engine}.write__storage", "storage", Storage),
-            Trace(f"{engine}_write_address", "address"),
-            Trace(f"{engine}_write_enable", "partitions", "bin"),
-            Trace(f"{engine}_write_mask", "bytes", "bin"),
-            Trace(f"{engine}_write_data", "data"),
-            Trace(f"{engine}_retires", "instruction retired", "bin"),
-        ],
-        f"{engine}: counters": [
-            Trace(f"{engine}.counters.{name}", name.replace("_", " "), "dec")
-            for name in ("busy", "instructions", "elements", "wait_sbuf", "wait_psum", "wait_write")
-        ],
-    }
-
-
-ELEMENTWISE_GROUPS = {"run": [Trace("cycles", "cycles", "dec")]} | _engine_groups("vector") | _engine_groups("scalar")
-"""What is shown of the vector and the scalar engine, as far as they are there."""
-
-_GROUPS = {"tensor": GROUPS, "elementwise": ELEMENTWISE_GROUPS}
+"""What is shown, by harness; of the core it depends on which signals there are."""
 
 
 def waveform(test: str, root: Path = SIM_BUILD) -> Path:
-    """Return where the latest waveform of a TEST is."""
+    """Return where a TEST, or a run on the core, records its waveform."""
     return root / "waves" / f"{test}.vcd"
+
+
+def latest(test: str, root: Path = SIM_BUILD) -> Path | None:
+    """Return the latest waveform of a TEST, of the engines or of the core; None if there is none."""
+    directory = root / "waves"
+    recorded = [*directory.glob(f"{test}.vcd"), *directory.glob(f"core-{test}-*.vcd")]
+    return max(recorded, key=lambda path: path.stat().st_mtime, default=None)
 
 
 def signals(vcd: Path) -> dict[str, str]:
@@ -184,7 +71,8 @@ def signals(vcd: Path) -> dict[str, str]:
                 plain = re.sub(r"\[\d+:\d+\]$", "", name).removeprefix("\\")
                 # A name with a dot in it, such as that of a structure's field, is escaped in GTKWave.
                 escape = "\\" if "." in plain or name.startswith("\\") else ""
-                shown = ".".join([*scope, escape + name.removeprefix("\\")])
+                # A range of one bit is shown as an index.
+                shown = re.sub(r"\[(\d+):\1\]$", r"[\1]", ".".join([*scope, escape + name.removeprefix("\\")]))
                 found.setdefault(".".join([*scope, plain]), shown)
             elif words[:1] == ["$enddefinitions"]:
                 break
@@ -199,10 +87,17 @@ def _end(vcd: Path) -> int:
 
 
 def write_save_file(vcd: Path) -> Path:
-    """Write `<name>.gtkw` beside the waveform `<name>.vcd`, and the words of each enumeration; return its path."""
+    """Write `<name>.gtkw` beside the waveform `<name>.vcd`, and the words of each enumeration; return its path.
+
+    What the waveform does not have, as it was not recorded so deep, is left out.
+    """
     known = signals(vcd)
     top = next(top for top in _GROUPS if f"{top}.clk" in known)
-    filters = dict(_filters(vcd, top))
+    groups = {
+        group: [trace for trace in traces if f"{top}.{trace.signal}" in known]
+        for group, traces in _GROUPS[top](known).items()
+    }
+    words = _words(vcd.parent, (trace.format for traces in groups.values() for trace in traces))
     path = vcd.with_suffix(".gtkw")
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     with unfinished.open("w") as stream:
@@ -215,34 +110,32 @@ def write_save_file(vcd: Path) -> Path:
         save.sst_expanded(False)
         save.trace(known[f"{top}.clk"], "clk", datafmt="bin")
         save.trace(known[f"{top}.rst"], "rst", datafmt="bin")
-        for group, traces in _GROUPS[top].items():
-            engine = group.partition(":")[0]
-            if engine != group and f"{top}.{engine}.clk" not in known:
-                continue
-            with save.group(group):
-                for trace in traces:
-                    signal = known[f"{top}.{trace.signal}"]
-                    words = filters.get(trace.format)
-                    save.trace(
-                        signal,
-                        trace.alias,
-                        datafmt="hex" if words else trace.format,
-                        translate_filter_file=words,
-                    )
+        for group, traces in groups.items():
+            if traces:
+                with save.group(group, closed=top == "machine" and group not in OPEN):
+                    for trace in traces:
+                        save.trace(
+                            known[f"{top}.{trace.signal}"],
+                            trace.alias,
+                            datafmt="hex" if trace.format in words else trace.format,
+                            translate_filter_file=words.get(trace.format),
+                        )
     unfinished.replace(path)
     return path
 
 
-def _filters(vcd: Path, top: str) -> Iterator[tuple[type, str]]:
-    """Write a translation file for each enumeration of a harness, and yield the enumeration and the file's path."""
-    for enum in ENUMS[top]:
+def _words(directory: Path, formats: Iterable[object]) -> dict[type, str]:
+    """Write a translation file for each enumeration among the formats; return their paths."""
+    paths = {}
+    for enum in {format: None for format in formats if isinstance(format, type)}:
         # Enumerations of different engines have the same name.
-        path = vcd.with_name(f"{enum.__name__}.words" if top == "tensor" else f"{top}_{enum.__name__}.words")
-        width = enum.as_shape().width
+        path = directory / f"{enum.__module__.partition('.')[2]}.{enum.__name__}.words"
+        width = max(entry.value for entry in enum).bit_length()
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
         unfinished.write_text(make_translation_filter([(e.value, e.name) for e in enum], datafmt="hex", size=width))
         unfinished.replace(path)
-        yield enum, str(path.resolve())
+        paths[enum] = str(path.resolve())
+    return paths
 
 
 def open_waves(test: str, root: Path = SIM_BUILD) -> int:
@@ -260,13 +153,14 @@ def open_waves(test: str, root: Path = SIM_BUILD) -> int:
     if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         raise MissingTool(
             f"a display is missing (neither DISPLAY nor WAYLAND_DISPLAY is set); on a machine that has one, run "
-            f"gtkwave {waveform(test, root).with_suffix('.gtkw')}"
+            f"gtkwave {(latest(test, root) or waveform(test, root)).with_suffix('.gtkw')}"
         )
-    vcd = waveform(test, root)
-    if not vcd.is_file():
+    vcd = latest(test, root)
+    if vcd is None:
         terminal(stderr=True).print(f"no waveform of {test} yet: running make sim TEST={test} WAVES=1", markup=False)
         bench = bench_named(test)
         bench.run(bench.settings(["WAVES=1"])).show()
+        vcd = latest(test, root)
     save = vcd.with_suffix(".gtkw")
     if not save.is_file():
         save = write_save_file(vcd)

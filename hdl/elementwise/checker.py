@@ -8,12 +8,13 @@ each access, whose extent needs four multipliers, and one for the verdict.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from amaranth import Cat, Module, Mux, Signal, Value, signed, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth import Cat, Module, Mux, Signal, Value, signed
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.elementwise.instruction import ElementwiseInstruction
 from hdl.elementwise.job import Job, opcode_in, pointer, used, work_out
+from hdl.engine_error import EngineError
 from hdl.memory.port import Storage
 from spec import isa
 from spec.config import Config
@@ -24,22 +25,13 @@ from spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp
 from spec.isa.elementwise import decode_fields, pack
 from spec.isa.legality import Rule
 
-__all__ = ["Checker", "EngineError"]
+__all__ = ["Checker"]
 
 _ACCESSES = ("dst", "a", "b")
 
 _FLOATS = tuple(f.code for f in FORMATS.values() if f.is_float)
 
 _KNOWN = tuple(f.code for f in FORMATS.values())
-
-
-class EngineError(data.Struct):
-    """valid: an instruction was refused. cause: the `spec.isa.Rule` that it breaks. number: of instructions accepted
-    before it since reset."""
-
-    valid: unsigned(1)
-    cause: unsigned(8)
-    number: unsigned(32)
 
 
 @dataclass
@@ -140,8 +132,8 @@ class Checker(wiring.Component):
             Rule.RANGE: self._range(m, instruction, job, named, turn),
         }
         m.d.comb += job.integer.eq(self._integer(instruction, named))
-        cause = Signal(range(max(Rule) + 1))
-        for rule in sorted(Rule, reverse=True):
+        cause = Signal(range(max(broken) + 1))
+        for rule in sorted(broken, reverse=True):
             late = broken[rule]
             if rule != Rule.RANGE:
                 late = Signal(name=f"breaks_{rule.name.lower()}")

@@ -28,12 +28,13 @@ from amaranth import Const, Module, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.elementwise.checker import Checker, EngineError
+from hdl.elementwise.checker import Checker
 from hdl.elementwise.fetch import Fetch
 from hdl.elementwise.instruction import ElementwiseInstruction
 from hdl.elementwise.sequencer import Sequencer
 from hdl.elementwise.step import Phase, Step
 from hdl.elementwise.store import Store
+from hdl.engine_error import EngineError
 from hdl.memory.port import ReadPort, WritePort
 from spec.config import Config
 from spec.isa import Opcode

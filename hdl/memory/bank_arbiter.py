@@ -75,6 +75,6 @@ class BankArbiter(wiring.Component):
         if first < self.engines:
             return ~self._urgent[second - self.engines]
         first, second = first - self.engines, second - self.engines
-        own_turn = ~((self._turn > first) & (self._turn <= second))
+        own_turn = ~self._turn.matches(*range(first + 1, second + 1))
         urgent = self._urgent
         return Mux(urgent[first] == urgent[second], own_turn, urgent[first])

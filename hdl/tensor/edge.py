@@ -44,6 +44,7 @@ class Edge(wiring.Component):
 
     Ports:
         moving, stationary: how to read this cycle's words (:class:`Element`).
+        moving_fresh: this cycle's moving words are new; else those of before count.
         moving_words, stationary_words: memory data for each row, `MOVING_BITS` and `STATIONARY_BITS`.
         moving_present, stationary_present: for each row, whether it takes part.
         moving_out: the moving operand of each row, a cycle later.
@@ -58,6 +59,7 @@ class Edge(wiring.Component):
         super().__init__(
             {
                 "moving": In(Element),
+                "moving_fresh": In(1),
                 "moving_words": In(MOVING_BITS).array(rows),
                 "moving_present": In(rows),
                 "moving_out": Out(Operand).array(rows),
@@ -93,7 +95,9 @@ class Edge(wiring.Component):
         stationary = registered("stationary_element", self.stationary)
         stationary_present = registered("stationary_rows", self.stationary_present)
         for row in range(self.rows):
-            word = registered(f"moving_word{row}", self.moving_words[row])
+            word = Signal(MOVING_BITS, name=f"moving_word{row}", reset_less=True)
+            with m.If(self.moving_fresh):
+                m.d.sync += word.eq(self.moving_words[row])
             # An element starts on a multiple of its size, so two steps of selection reach it.
             half_word = Mux(moving.offset[1], word[16:], word[:16])
             byte = Mux(moving.offset[0], half_word[8:], half_word[:8])

@@ -1,7 +1,7 @@
 """The tensor engine: instructions in, results in PSUM.
 
-    instructions -> dispatch -> loader -> [stationary memory] -> edge -> skew -> array -> column skew -> PSUM
-                             -> mover  -> [moving memory]     -> edge -> skew ->
+    instructions -> checker -> dispatch -> loader -> [stationary memory] -> edge -> skew -> array -> column skew -> PSUM
+                                        -> mover  -> [moving memory]     -> edge -> skew ->
 
 The array never stalls: a column that cannot be issued leaves a bubble. All control travels beside the data, so that
 every event meets every processing element in the order of issue.
@@ -11,17 +11,19 @@ from functools import partial
 
 from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
+from hdl.engine_error import EngineError
 from hdl.hierarchy import shared
-from hdl.memory.port import ReadPort
+from hdl.memory.port import PsumWritePort, ReadPort
 from hdl.tensor.array import Array, row_skew, tile_count
+from hdl.tensor.checker import Checker
 from hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS, Edge
 from hdl.tensor.instruction import Opcode, TensorInstruction
 from hdl.tensor.loader import Loader
 from hdl.tensor.mover import Move, Mover
-from hdl.tensor.psum import PSUM_ADDRESS, PsumBlock, PsumPartition, PsumWrite
+from hdl.tensor.psum import Psum
+from hdl.tensor.queue import PassingQueue
 from hdl.tensor.skew import DelayLine
 from spec.config import LOAD_COLUMNS, Config
 
@@ -29,9 +31,6 @@ __all__ = ["Counters", "TensorEngine"]
 
 EDGE_ROWS = 8
 """Rows of one edge module: as many as an array block has."""
-
-PSUM_BLOCK = 32
-"""Partitions of one PSUM module."""
 
 
 class Counters(data.Struct):
@@ -68,9 +67,13 @@ class TensorEngine(wiring.Component):
     Ports:
         instructions: a stream of :data:`TensorInstruction`.
         stationary, moving: read ports of the operand memory.
-        psum_address, psum_data: reads one PSUM word of every partition; data a cycle later, partition 0 lowest.
-        retired: the last word of a MultiplyMoving is written and can be read. One pulse each, in order.
-        illegal: an instruction with an unknown opcode was dropped.
+        psum: reads PSUM; stalls in the cycles in which sums are added to words of the same bank. A request that waits
+            may change.
+        psum_write: writes PSUM; stalls while sums are written to the same bank. It may change likewise.
+        retired: the last word of a MultiplyMoving is written and can be read, and its operand may be overwritten. One
+            pulse each, in order.
+        loaded: the operand of a LoadStationary is read, and may be overwritten. One pulse each, in order.
+        error: an instruction was refused (:class:`EngineError`); nothing more is taken, those before it finish.
         busy: an instruction is waiting or in flight.
         counters: :class:`Counters`.
     """
@@ -82,10 +85,11 @@ class TensorEngine(wiring.Component):
                 "instructions": In(stream.Signature(TensorInstruction)),
                 "stationary": Out(ReadPort(config.rows, STATIONARY_BITS)),
                 "moving": Out(ReadPort(config.rows, MOVING_BITS)),
-                "psum_address": In(PSUM_ADDRESS),
-                "psum_data": Out(32 * config.columns),
+                "psum": In(ReadPort(config.columns, 32)),
+                "psum_write": In(PsumWritePort(config.columns)),
                 "retired": Out(1),
-                "illegal": Out(1),
+                "loaded": Out(1),
+                "error": Out(EngineError),
                 "busy": Out(1),
                 "counters": Out(Counters),
             }
@@ -102,62 +106,54 @@ class TensorEngine(wiring.Component):
     @staticmethod
     def latency(config: Config) -> int:
         """Return the cycles from the issue of a column to when its PSUM words can be read."""
-        return TensorEngine.sum_latency(config) - 1 + PsumPartition.spacing_of(config.add_latency)
+        return TensorEngine.sum_latency(config) - 1 + Psum.spacing_of(config.add_latency)
 
     def elaborate(self, platform):
         m = Module()
         config = self.config
+        m.submodules.checker = checker = Checker(config)
         m.submodules.loader = loader = Loader(config)
         m.submodules.mover = mover = Mover(config)
         m.submodules.array = array = Array(config)
+        wiring.connect(m, wiring.flipped(self.instructions), checker.i)
         wiring.connect(m, loader.memory, wiring.flipped(self.stationary))
         wiring.connect(m, mover.memory, wiring.flipped(self.moving))
-        self._dispatch(m, loader, mover)
+        m.d.comb += self.error.eq(checker.error)
+        m.d.sync += self.loaded.eq(loader.done)
+        self._dispatch(m, checker.o, loader, mover)
         self._edge(m, loader, mover, array, platform)
-        self._psum(m, mover, array, platform)
-        self._count(m, loader, mover)
+        self._psum(m, mover, array)
+        self._count(m, checker, loader, mover)
         return m
 
-    def _dispatch(self, m, loader, mover):
+    def _dispatch(self, m, instructions, loader, mover):
         """Sort instructions into the two queues; two places each, so that a load is found behind two moves."""
-        m.submodules.load_queue = load_queue = SyncFIFO(width=Load.as_shape().size, depth=2)
-        m.submodules.move_queue = move_queue = SyncFIFO(width=Move.as_shape().size, depth=2)
-        instruction = self.instructions.payload
-        is_load, is_move = Signal(), Signal()
+        m.submodules.load_queue = load_queue = PassingQueue(Load, depth=2)
+        m.submodules.move_queue = move_queue = PassingQueue(Move, depth=2)
+        instruction = instructions.payload
+        is_load = Signal()
         loaded = Signal()  # the shadow weights are complete
         pending = Signal()  # weights were loaded that no MultiplyMoving has made active yet
-        load, next_load = Signal(Load), Signal(Load)
         replacing = Signal()  # the shadow weights are complete, but a load that replaces them is under way
-        move = Signal(Move)
         m.d.comb += [
             is_load.eq(instruction.opcode == Opcode.LOAD_STATIONARY),
-            is_move.eq(instruction.opcode == Opcode.MULTIPLY_MOVING),
-            load.instruction.eq(instruction),
-            load.replaces.eq(pending),
-            load_queue.w_data.eq(load),
-            load_queue.w_en.eq(self.instructions.valid & is_load),
-            move.instruction.eq(instruction),
-            move.swap.eq(pending),
-            move_queue.w_data.eq(move),
-            move_queue.w_en.eq(self.instructions.valid & is_move),
-            self.instructions.ready.eq(Mux(is_load, load_queue.w_rdy, Mux(is_move, move_queue.w_rdy, 1))),
-            self.illegal.eq(self.instructions.valid & ~is_load & ~is_move),
-            next_load.eq(load_queue.r_data),
-            replacing.eq(load_queue.r_rdy & next_load.replaces),
-            loader.i.payload.eq(next_load.instruction),
-            loader.i.valid.eq(load_queue.r_rdy),
-            load_queue.r_en.eq(loader.i.ready),
-            mover.i.payload.eq(move_queue.r_data),
-            mover.i.valid.eq(move_queue.r_rdy),
-            move_queue.r_en.eq(mover.i.ready),
+            load_queue.i.payload.instruction.eq(instruction),
+            load_queue.i.payload.replaces.eq(pending),
+            load_queue.i.valid.eq(instructions.valid & is_load),
+            move_queue.i.payload.instruction.eq(instruction),
+            move_queue.i.payload.swap.eq(pending),
+            move_queue.i.valid.eq(instructions.valid & ~is_load),
+            instructions.ready.eq(Mux(is_load, load_queue.i.ready, move_queue.i.ready)),
+            replacing.eq(load_queue.o.valid & load_queue.o.payload.replaces),
+            loader.i.payload.eq(load_queue.o.payload.instruction),
+            loader.i.valid.eq(load_queue.o.valid),
+            load_queue.o.ready.eq(loader.i.ready),
             loader.start_allowed.eq(~loaded | replacing),
             mover.weights_loaded.eq(loaded & ~replacing),
         ]
-        with m.If(self.instructions.valid & self.instructions.ready):
-            with m.If(is_load):
-                m.d.sync += pending.eq(1)
-            with m.Elif(is_move):
-                m.d.sync += pending.eq(0)
+        wiring.connect(m, move_queue.o, mover.i)
+        with m.If(instructions.valid & instructions.ready):
+            m.d.sync += pending.eq(is_load)
         with m.If(loader.done):
             m.d.sync += loaded.eq(1)
         with m.Elif(mover.swapped):
@@ -182,6 +178,7 @@ class TensorEngine(wiring.Component):
         # The words arrive a cycle after their request, and the edge registers them and what belongs to them.
         column = registered("column", mover.column)
         step = registered("step", loader.step)
+        fresh = registered("fresh", mover.fresh)
         at_row0 = registered("column_at_row0", column)
         distance = registered("distance_at_row0", step.distance)
         swap = valid("swap", mover.column_valid & mover.column.swap)
@@ -193,6 +190,7 @@ class TensorEngine(wiring.Component):
             edge = shared(m, f"edge{first}", f"edge_{len(rows)}", partial(Edge, len(rows)), platform)
             m.d.comb += [
                 edge.moving.eq(column.element),
+                edge.moving_fresh.eq(fresh),
                 edge.stationary.eq(step.element),
                 edge.moving_present.eq(Cat(column.k > row for row in rows)),
                 edge.stationary_present.eq(Cat(step.k > row for row in rows)),
@@ -206,14 +204,16 @@ class TensorEngine(wiring.Component):
                 m.submodules[f"row_skew{row}"] = line = DelayLine(len(events), row_skew(config, row))
                 m.d.comb += [line.i.eq(events), array.events[row].eq(line.o)]
 
-    def _psum(self, m, mover, array, platform):
+    def _psum(self, m, mover, array):
         """Align the columns again and add them to PSUM, where their control arrives a cycle before them."""
         config = self.config
         tiles = tile_count(config.columns)
-        control = Cat(mover.column_valid, mover.column.write, mover.column.m)
+        control = Cat(mover.column_valid, mover.column.write)
         m.submodules.control_line = line = DelayLine(len(control), self.sum_latency(config) - 1)
-        write_valid, write, partitions = Signal(), Signal(PsumWrite), Signal.like(mover.column.m)
-        m.d.comb += [line.i.eq(control), Cat(write_valid, write, partitions).eq(line.o)]
+        m.submodules.psum = psum = Psum(config.columns, config.add_latency)
+        m.d.comb += [line.i.eq(control), Cat(psum.valid, psum.write).eq(line.o)]
+        wiring.connect(m, wiring.flipped(self.psum), psum.reads)
+        wiring.connect(m, wiring.flipped(self.psum_write), psum.writes)
 
         sums = []
         for tile in range(tiles):
@@ -225,32 +225,24 @@ class TensorEngine(wiring.Component):
 
         # What a waveform shows of the sums.
         sum0 = Signal(32)
-        m.d.comb += sum0.eq(Cat(*sums)[:32])
-
-        read = []
-        for first in range(0, config.columns, PSUM_BLOCK):
-            count = min(PSUM_BLOCK, config.columns - first)
-            name = f"psum_{count}_latency{config.add_latency}"
-            psum = shared(m, f"psum{first}", name, partial(PsumBlock, count, config.add_latency), platform)
-            m.d.comb += [
-                psum.valid.eq(Cat(write_valid & (partitions > first + index) for index in range(count))),
-                psum.write.eq(write),
-                psum.sums.eq(Cat(*sums)[32 * first : 32 * (first + count)]),
-                psum.read_address.eq(self.psum_address),
-            ]
-            read.append(psum.read_data)
-        m.d.comb += self.psum_data.eq(Cat(*read))
+        m.d.comb += [psum.sums.eq(Cat(*sums)), sum0.eq(psum.sums[:32])]
 
         m.submodules.retire_line = line = DelayLine(1, self.latency(config))
         m.d.comb += [line.i.eq(mover.column_valid & mover.column.last), self.retired.eq(line.o)]
 
-    def _count(self, m, loader, mover):
+    def _count(self, m, checker, loader, mover):
         in_flight = Signal(range(self.latency(self.config) + 2))
         m.d.sync += in_flight.eq(in_flight + (mover.column_valid & mover.column.last) - self.retired)
-        m.d.comb += self.busy.eq(~loader.idle | ~mover.idle | (in_flight != 0) | self.instructions.valid)
+        m.d.comb += self.busy.eq(
+            checker.busy
+            | ~loader.idle
+            | ~mover.idle
+            | (in_flight != 0)
+            | (self.instructions.valid & ~checker.error.valid)
+        )
         counters = self.counters
         macs = Signal(22)
-        m.d.comb += macs.eq(mover.column.k * mover.column.m)
+        m.d.comb += macs.eq(mover.column.k * mover.column.write.partitions)
         for counter, happens in (
             (counters.busy, self.busy),
             (counters.columns, mover.column_valid),

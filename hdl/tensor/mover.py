@@ -8,7 +8,7 @@ from hdl.arith.formats import FormatCode
 from hdl.memory.port import ReadPort
 from hdl.tensor.edge import MOVING_BITS, Element
 from hdl.tensor.instruction import TensorInstruction, element_size
-from hdl.tensor.psum import PSUM_ADDRESS, PsumPartition, PsumWrite
+from hdl.tensor.psum import PSUM_ADDRESS, Psum, PsumWrite
 from spec.config import Config
 
 __all__ = ["ColumnControl", "Move", "Mover"]
@@ -24,7 +24,7 @@ class Move(data.Struct):
 class ColumnControl(data.Struct):
     """What accompanies a moving column: how to read it, rows, swap and start of its sums, and its place in PSUM.
 
-    m: partitions that are written. last: the instruction's last column.
+    last: the instruction's last column.
     """
 
     element: Element
@@ -32,12 +32,13 @@ class ColumnControl(data.Struct):
     swap: unsigned(1)
     identity: unsigned(1)
     write: PsumWrite
-    m: unsigned(11)
     last: unsigned(1)
 
 
 class Mover(wiring.Component):
     """Executes MultiplyMoving, back to back without a bubble.
+
+    Adjacent elements of an instruction that lie in one word are read once.
 
     Arguments:
         config: the machine's parameters.
@@ -45,7 +46,8 @@ class Mover(wiring.Component):
     Ports:
         i: instructions, each with its `swap`.
         memory: the moving read port.
-        column_valid, column: a column whose words arrive `ReadPort.LATENCY` cycles later.
+        column_valid, column: a column whose words arrive `ReadPort.LATENCY` cycles later if they are `fresh`; else
+            they are those of the column before.
         weights_loaded: the shadow weights are complete. swapped: they become active with this cycle's column.
         wait_weights, wait_operand, wait_psum: a column waits for the weights, for the memory, or because its PSUM
             word, which it adds to, is still being written.
@@ -62,6 +64,7 @@ class Mover(wiring.Component):
                 "memory": Out(ReadPort(config.rows, MOVING_BITS)),
                 "column_valid": Out(1),
                 "column": Out(ColumnControl),
+                "fresh": Out(1),
                 "weights_loaded": In(1),
                 "swapped": Out(1),
                 "wait_weights": Out(1),
@@ -79,7 +82,8 @@ class Mover(wiring.Component):
         offset = Signal.like(self.memory.address)
         address = Signal.like(self.memory.address)
         word = Signal(PSUM_ADDRESS)
-        fire, last, swap = Signal(), Signal(), Signal()
+        word_address, read_address = Signal.like(address), Signal.like(address)
+        wanted, fire, last, swap = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             address.eq(instruction.address + offset),
             word.eq(instruction.psum + index),
@@ -90,7 +94,7 @@ class Mover(wiring.Component):
         # A word that is added to must have been written. The words still on their way are the last few issued.
         in_flight = Signal()
         busy_word, busy = word, fire
-        for cycle in range(1, PsumPartition.spacing_of(self.config.add_latency)):
+        for cycle in range(1, Psum.spacing_of(self.config.add_latency)):
             issued_word, issued = Signal.like(word, name=f"word{cycle}"), Signal(name=f"issued{cycle}")
             m.d.sync += [issued_word.eq(busy_word), issued.eq(busy)]
             with m.If(issued & (issued_word == word) & instruction.accumulate):
@@ -100,11 +104,15 @@ class Mover(wiring.Component):
         m.d.comb += [
             self.wait_weights.eq(self.i.valid & swap & ~self.weights_loaded),
             self.wait_psum.eq(self.i.valid & in_flight & ~self.wait_weights),
-            self.memory.valid.eq(self.i.valid & ~self.wait_weights & ~in_flight),
-            self.wait_operand.eq(self.memory.valid & ~self.memory.ready),
+            wanted.eq(self.i.valid & ~self.wait_weights & ~in_flight),
             # The memory knows whole words; the edge picks the element.
-            self.memory.address.eq(address & ~(MOVING_BITS // 8 - 1)),
-            fire.eq(self.memory.valid & self.memory.ready),
+            word_address.eq(address & ~(MOVING_BITS // 8 - 1)),
+            # What was read for another instruction may have been overwritten since.
+            self.memory.valid.eq(wanted & ((index == 0) | (word_address != read_address))),
+            self.memory.address.eq(word_address),
+            self.wait_operand.eq(self.memory.valid & ~self.memory.ready),
+            fire.eq(wanted & ~self.wait_operand),
+            self.fresh.eq(self.memory.valid & self.memory.ready),
             self.swapped.eq(fire & swap),
             self.i.ready.eq(fire & last),
             self.idle.eq(~self.i.valid),
@@ -121,11 +129,12 @@ class Mover(wiring.Component):
             self.column.write.address.eq(word),
             self.column.write.accumulate.eq(instruction.accumulate),
             self.column.write.integer.eq(instruction.dtype == FormatCode.INT8),
-            self.column.m.eq(instruction.m),
+            self.column.write.partitions.eq(instruction.m),
             self.column.last.eq(last),
         ]
         with m.If(fire):
             m.d.sync += [
+                read_address.eq(word_address),
                 index.eq(Mux(last, 0, index + 1)),
                 offset.eq(Mux(last, 0, offset + instruction.stride)),
             ]

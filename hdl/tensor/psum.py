@@ -1,62 +1,75 @@
 """PSUM: the accumulators below the array, one partition a column.
 
 A partition reads a word, adds the column sum to it and writes it back, one per cycle: FP32, or INT32 for INT8 products.
-Overwriting is adding to the neutral element, which is -0 in FP32: x + -0 is x for every x, both zeros included.
+Overwriting is adding to the neutral element, which is -0 in FP32: x + -0 is x for every x, both zeros included; so a
+word that is overwritten is not read.
+
+Each of the eight banks reads one word and writes one word a cycle. Sums never wait; whoever else reads or writes PSUM
+waits in the cycles in which they use the same bank.
 """
 
 from functools import partial
 
 from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
-from amaranth.lib.memory import Memory
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 
-from hdl.arith.add import Fp32Adder
-from hdl.arith.integer import IntoInt
 from hdl.hierarchy import shared
-from spec.config import PSUM_BANKS, PSUM_WORDS
+from hdl.memory.port import PsumWritePort, ReadPort
+from hdl.tensor.psum_block import BANK_BITS, WORD_BITS, PsumBlock
+from spec.config import PSUM_BANKS
 
-__all__ = ["PSUM_ADDRESS", "PsumBlock", "PsumPartition", "PsumWrite"]
+__all__ = ["BANK", "PSUM_ADDRESS", "WORD", "Psum", "PsumWrite"]
 
-PSUM_ADDRESS = unsigned((PSUM_BANKS * PSUM_WORDS - 1).bit_length())
-"""Word address in a partition: the bank above the word in the bank."""
+PSUM_ADDRESS = unsigned(WORD_BITS + BANK_BITS)
+"""Word address in a partition."""
 
-NEGATIVE_ZERO = 0x80000000
+WORD = slice(0, WORD_BITS)
+"""Of a word address, the word in its bank."""
+
+BANK = slice(WORD_BITS, WORD_BITS + BANK_BITS)
+"""Of a word address, the bank."""
+
+BLOCK = 32
+"""Partitions of a block."""
 
 
 class PsumWrite(data.Struct):
-    """What happens to a word: which one, added to or replaced, FP32 or INT32."""
+    """What happens to a word: which one, added to or replaced, FP32 or INT32; and in how many partitions."""
 
     address: PSUM_ADDRESS
     accumulate: unsigned(1)
     integer: unsigned(1)
+    partitions: unsigned(11)
 
 
-class PsumPartition(wiring.Component):
-    """The banks of one partition and their adder.
+class Psum(wiring.Component):
+    """All partitions of PSUM.
 
     Arguments:
-        add_latency: pipeline stages of the adder.
+        columns: partitions.
+        add_latency: pipeline stages of the adders.
 
     Ports:
-        valid: a column sum arrives in the next cycle. write: what to do with it (:class:`PsumWrite`).
-        sum: the column sum, FP32, a cycle after `valid`.
-        read_address, read_data: a second port; data a cycle after the address, the old word if it is being written.
+        valid: column sums arrive in the next cycle. write: what to do with them (:class:`PsumWrite`).
+        sums: the column sums, FP32, 32 bits for each partition, a cycle after `valid`.
+        reads, writes: ports for everyone else; a request that waits may change.
 
     One word per cycle. The written word can be read `spacing` cycles after `valid`, so the same word must not be
     asked for again earlier than that: the sequencer sees to it.
     """
 
-    def __init__(self, add_latency: int):
+    def __init__(self, columns: int, add_latency: int):
+        self.columns = columns
         self.add_latency = add_latency
-        self.spacing = PsumPartition.spacing_of(add_latency)
+        self.spacing = Psum.spacing_of(add_latency)
         super().__init__(
             {
                 "valid": In(1),
                 "write": In(PsumWrite),
-                "sum": In(32),
-                "read_address": In(PSUM_ADDRESS),
-                "read_data": Out(32),
+                "sums": In(32 * columns),
+                "reads": In(ReadPort(columns, 32)),
+                "writes": In(PsumWritePort(columns)),
             }
         )
 
@@ -67,73 +80,54 @@ class PsumPartition(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.banks = banks = Memory(shape=32, depth=PSUM_BANKS * PSUM_WORDS, init=[])
-        old, read, write = banks.read_port(), banks.read_port(), banks.write_port()
-        m.submodules.add = add = Fp32Adder(self.add_latency)
-        m.submodules.into_int = into_int = IntoInt()
+        stages = [(self.valid, self.write)]
+        for cycle in range(self.add_latency + 1):
+            valid, write = Signal(name=f"valid{cycle}"), Signal(PsumWrite, name=f"write{cycle}", reset_less=True)
+            m.d.sync += [valid.eq(stages[-1][0]), write.eq(stages[-1][1])]
+            stages.append((valid, write))
+        (reading, read), (_, adding), (writing, written) = stages[0], stages[1], stages[-1]
 
-        stage, valid = Signal(PsumWrite, reset_less=True), Signal()
-        m.d.sync += [stage.eq(self.write), valid.eq(self.valid)]
-        integer_sum = Signal(32)
+        from_outside, to_outside = self.reads.address[2:], self.writes.address[2:]
+        own_reads, own_writes = Signal(PSUM_BANKS), Signal(PSUM_BANKS)
+        outside_reads, outside_writes = Signal(PSUM_BANKS), Signal(PSUM_BANKS)
         m.d.comb += [
-            old.addr.eq(self.write.address),
-            read.addr.eq(self.read_address),
-            self.read_data.eq(read.data),
-            add.a.eq(self.sum),
-            add.b.eq(Mux(stage.accumulate, old.data, NEGATIVE_ZERO)),
-            into_int.value.eq(self.sum),
-            integer_sum.eq(into_int.out + Mux(stage.accumulate, old.data, 0)),
+            own_reads.eq(Mux(reading & read.accumulate, 1 << read.address[BANK], 0)),
+            own_writes.eq(Mux(writing, 1 << written.address[BANK], 0)),
+            outside_reads.eq(Mux(self.reads.valid, 1 << from_outside[BANK], 0)),
+            outside_writes.eq(Mux(self.writes.valid, 1 << to_outside[BANK], 0)),
+            self.reads.ready.eq(~(own_reads & 1 << from_outside[BANK]).any()),
+            self.writes.ready.eq(~(own_writes & 1 << to_outside[BANK]).any()),
         ]
-        # The INT32 sum waits for the FP32 adder, so that both write at the same time.
-        for cycle in range(self.add_latency):
-            later = Signal(PsumWrite, name=f"write{cycle}", reset_less=True)
-            later_valid = Signal(name=f"valid{cycle}")
-            later_sum = Signal(32, name=f"integer_sum{cycle}", reset_less=True)
-            m.d.sync += [later.eq(stage), later_valid.eq(valid), later_sum.eq(integer_sum)]
-            stage, valid, integer_sum = later, later_valid, later_sum
-        m.d.comb += [
-            write.addr.eq(stage.address),
-            write.data.eq(Mux(stage.integer, integer_sum, add.out)),
-            write.en.eq(valid),
-        ]
-        return m
+        values = {
+            "reads": own_reads | outside_reads,
+            "read_words": Cat(Mux(own, read.address[WORD], from_outside[WORD]) for own in own_reads),
+            "accumulate": adding.accumulate,
+            "old_bank": adding.address[BANK],
+            "update": own_writes,
+            "update_integer": written.integer,
+            "store": outside_writes & ~own_writes,
+            "mask": self.writes.mask,
+            "write_words": Cat(Mux(own, written.address[WORD], to_outside[WORD]) for own in own_writes),
+            "read_bank": from_outside[BANK],
+        }
+        common = {}
+        for name, value in values.items():
+            common[name] = Signal(len(value), name=name)
+            m.d.comb += common[name].eq(value)
 
-
-class PsumBlock(wiring.Component):
-    """Some partitions side by side, which the simulator compiles once.
-
-    Arguments:
-        partitions: how many.
-        add_latency: pipeline stages of the adders.
-
-    Ports: those of :class:`PsumPartition`; `valid` has a bit, `sums` and `read_data` 32 bits, for each partition.
-    """
-
-    def __init__(self, partitions: int, add_latency: int):
-        self.partitions = partitions
-        self.add_latency = add_latency
-        super().__init__(
-            {
-                "valid": In(partitions),
-                "write": In(PsumWrite),
-                "sums": In(32 * partitions),
-                "read_address": In(PSUM_ADDRESS),
-                "read_data": Out(32 * partitions),
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        read = []
-        for index in range(self.partitions):
-            build = partial(PsumPartition, self.add_latency)
-            partition = shared(m, f"partition{index}", f"partition_latency{self.add_latency}", build, platform)
+        words = []
+        for first in range(0, self.columns, BLOCK):
+            count = min(BLOCK, self.columns - first)
+            build = partial(PsumBlock, count, self.add_latency)
+            block = shared(m, f"block{first}", f"psum_{count}_latency{self.add_latency}", build, platform)
+            bits = slice(32 * first, 32 * (first + count))
+            m.d.comb += [getattr(block, name).eq(value) for name, value in common.items()]
             m.d.comb += [
-                partition.valid.eq(self.valid[index]),
-                partition.write.eq(self.write),
-                partition.sum.eq(self.sums.word_select(index, 32)),
-                partition.read_address.eq(self.read_address),
+                block.sums.eq(self.sums[bits]),
+                block.updates.eq(Cat(written.partitions > column for column in range(first, first + count))),
+                block.stores.eq(self.writes.enable[first : first + count]),
+                block.store_data.eq(self.writes.data[bits]),
             ]
-            read.append(partition.read_data)
-        m.d.comb += self.read_data.eq(Cat(*read))
+            words.append(block.read_data)
+        m.d.comb += self.reads.data.eq(Cat(*words))
         return m

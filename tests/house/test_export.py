@@ -11,7 +11,7 @@ import pytest
 
 from hdl.verilog import tidy
 from spec.config import PRESETS, Config
-from spec.isa import ELEMENTWISE_BITS, TENSOR_BITS
+from spec.isa import DMA_BITS, ELEMENTWISE_BITS, TENSOR_BITS
 from tb.elaboration import ENGINES
 from tb.export import description, directory_name, write
 from tb.simulation import ROOT
@@ -19,16 +19,21 @@ from tb.verilator import find_verilator
 from tests.conftest import require_icarus
 
 EVERY_ENGINE = pytest.mark.parametrize("engine", ENGINES)
-
+"""The core is one of them."""
 
 CONFIG = Config(rows=12, columns=8)
 """Small, and yet with several tiles, blocks of two sizes, and partitions that PSUM does not have."""
 
+CORE_CONFIG = PRESETS["tiny"]
+"""Other tests have it elaborated, too, which takes longest."""
+
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory) -> Path:
-    """The directory of an exported configuration."""
-    return write(CONFIG, tmp_path_factory.mktemp("exported"))
+    """The directory of an exported configuration; of the core that is `CORE_CONFIG`."""
+    directory = tmp_path_factory.mktemp("exported")
+    write(CORE_CONFIG, directory, ["core"])
+    return write(CONFIG, directory, [engine for engine in ENGINES if engine != "core"])
 
 
 def run(*command: str, cwd: Path, **environment: str) -> str:
@@ -53,7 +58,6 @@ def verilator(*arguments: str, cwd: Path) -> str:
 
 @EVERY_ENGINE
 def test_verilator_has_nothing_to_say(exported, engine):
-    assert verilator("--lint-only", "--quiet", f"{engine}.v", cwd=exported) == ""
     assert verilator("--lint-only", "--quiet", "-f", f"{engine}.f", cwd=exported) == ""
 
 
@@ -132,14 +136,59 @@ def test_description_says_what_the_verilog_says(exported):
         "moving__address": ("output", 18),
         "moving__ready": ("input", 1),
         "moving__data": ("input", 32 * rows),
-        "psum_address": ("input", 12),
-        "psum_data": ("output", 32 * columns),
+        "psum__valid": ("input", 1),
+        "psum__address": ("input", 18),
+        "psum__ready": ("output", 1),
+        "psum__data": ("output", 32 * columns),
+        "psum_write__valid": ("input", 1),
+        "psum_write__address": ("input", 18),
+        "psum_write__enable": ("input", columns),
+        "psum_write__mask": ("input", 4),
+        "psum_write__data": ("input", 32 * columns),
+        "psum_write__ready": ("output", 1),
         "retired": ("output", 1),
-        "illegal": ("output", 1),
+        "loaded": ("output", 1),
+        "error": ("output", 41),
         "busy": ("output", 1),
         "counters": ("output", 7 * 48),
     }
     assert sum(field["width"] for field in record["instruction"]["fields"]) == TENSOR_BITS
+
+
+def test_description_of_the_core_says_what_the_verilog_says(exported):
+    text = (exported / "core.v").read_text()
+    record = json.loads((exported / "core.json").read_text())
+    header = re.search(r"^module core\((.*?)\);", text, re.MULTILINE | re.DOTALL)[1]
+    assert sorted(port["name"] for port in record["ports"]) == sorted(re.findall(r"\w+", header))
+    ports = {port["name"]: (port["direction"], port["width"]) for port in record["ports"]}
+    queues = 3 + CORE_CONFIG.dma_engines
+    assert ports["start"] == ("input", 1)
+    assert ports["boot_address"] == ("input", 40)
+    assert ports["issued"] == ("output", queues)
+    assert ports["retired_addresses"] == ("output", 40 * (queues + 1))
+
+    axi = record["axi"]
+    assert axi["ports"] == len([name for name in ports if name.endswith("__awvalid")]) == CORE_CONFIG.hbm_ports
+    assert ports["axi__0__wdata"] == ("output", axi["data_bits"]) == ("output", 8 * CORE_CONFIG.hbm_bytes)
+    assert ports["axi__0__rid"] == ("input", axi["id_bits"])
+    assert ports["axi__0__araddr"] == ("output", axi["address_bits"])
+    assert 1 << axi["not_carried"]["size"] == CORE_CONFIG.hbm_bytes
+
+    for name in ("error", "counters"):
+        end = 0
+        for place in record[name]:
+            assert place["offset"] == end
+            end += place["width"]
+        assert ports[name] == ("output", end)
+    counters = [place["name"] for place in record["counters"]]
+    assert len(counters) == len(set(counters))
+    assert {"queues[4].wait_semaphore", "tensor.columns", "dma[1].read_bytes", "conflicts.moving"} <= set(counters)
+
+    assert record["record"]["header"]["width"] == 128
+    tensor, vector, _, dma = (instructions["width"] for instructions in record["record"]["instructions"].values())
+    assert (tensor, vector, dma) == (TENSOR_BITS, ELEMENTWISE_BITS, DMA_BITS)
+    assert record["memory_map"]["LOCAL_BASE"] == "0x80000000"
+    assert record["memory_map"]["QUEUE_START"] == "0x8"
 
 
 def test_latencies_follow_the_parameters():
@@ -153,7 +202,7 @@ def test_latencies_follow_the_parameters():
 
 def test_directory_is_the_preset_or_the_parameters():
     assert directory_name(PRESETS["full"]) == "full"
-    assert directory_name(Config(rows=8, columns=6, mac_latency=3)) == "8x6-mac3-add2"
+    assert directory_name(Config(rows=8, columns=6, mac_latency=3)) == "8x6-mac3-add2-dma2-hbm1x16"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from golden.core import Core
 from golden.memory import footprint
 from kernels import instructions as isa
+from kernels.control import run_arguments
 from kernels.footprint import Footprint
 from kernels.image import build_image
 from kernels.order import Order
@@ -346,6 +347,47 @@ def test_copies_are_those_of_numpy(rng):
         ("scattered", scattered),
     ):
         assert np.array_equal(results[name].elements(outcome.hbm), expected), name
+
+
+# Sections
+
+
+@pytest.mark.parametrize("chosen", [(0, 1, 2), (0, 2), (1,), ()], ids=str)
+def test_any_section_can_be_left_out(rng, chosen):
+    program = Program(TINY)
+    x, t = program.space.hbm("x", FP32, (4, 8)), program.space.sbuf("t", FP32, (8,))
+    for number in range(3):
+        for _ in range(2):
+            program.append(isa.dma_copy(t, x))
+            program.append(isa.tensor_scalar(t, t, 10**number, AluOp.ADD))
+            program.append(isa.dma_copy(x, t))
+        if number < 2:
+            program.start_section()
+    lane_sections = {(e.lane, e.number + 1): e.section for e in program.entries}
+    assert all(lane_sections[wait] == entry.section for entry in program.entries for wait in entry.waits)
+    used = [{w.semaphore for e, r in zip(program.entries, program.records(), strict=True) if e.section == n
+             for w in (*r.waits, *r.updates)} for n in range(3)]  # fmt: skip
+    assert all(used) and not used[0] & used[1] and not used[1] & used[2] and not used[0] & used[2]
+
+    def arguments(blocks):
+        assert [b.section for b in blocks] == sorted(b.section for b in blocks)
+        return run_arguments([block for block in blocks if block.section in chosen])
+
+    image = build_image(program, [(x, np.zeros((4, 8)))], arguments=arguments)
+    for order in (None, rng, rng):
+        outcome = Core(TINY, image.memory(), order).run(image.base)
+        assert (outcome.exit_code, outcome.error) == (0, None)
+        assert (x.elements(outcome.hbm).view(np.float32) == 2 * sum(10**number for number in chosen)).all()
+
+
+def test_a_section_loads_its_own_weights():
+    program = Program(TINY)
+    multiply = MultiplyMoving(format=BF16, k=4, m=4, n=4, address=0, stride=2, psum=0)
+    program.append(LoadStationary(format=BF16, k=4, m=4, address=0))
+    program.append(multiply)
+    program.start_section()
+    with pytest.raises(ValueError, match="MultiplyMoving: "):
+        program.append(multiply)
 
 
 # Images

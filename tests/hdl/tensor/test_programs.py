@@ -11,8 +11,8 @@ from spec.config import PRESETS, PSUM_WORDS, Config
 from spec.formats import BF16, FP32, INT8, MATMUL_FORMATS
 from spec.isa import LoadStationary, MultiplyMoving
 from tb import simulation, stimulus
-from tb.program import random_program
 from tb.tensor import design, run_program
+from tb.tensor_programs import random_program
 from tests.hdl.tensor.engines import assert_same_words, golden_words, memory_of, program_of
 
 INSTRUCTIONS = {"verilator": 1000, "icarus": 40}

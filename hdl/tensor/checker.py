@@ -1,0 +1,125 @@
+"""The checker: legal instructions pass, an illegal one stops everything behind it.
+
+The rules are those of `spec.isa.tensor_violation`, and the lowest broken one is the cause. Judging takes no cycle more
+than the queues behind it would: the only product, the extent of a moving operand, is formed as an instruction comes in.
+"""
+
+from amaranth import Module, Mux, Signal, Value, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.arith.formats import FormatCode
+from hdl.engine_error import EngineError
+from hdl.tensor.instruction import Opcode, TensorInstruction, element_size
+from hdl.tensor.psum import WORD
+from spec.config import LOAD_COLUMNS, PSUM_WORDS, SBUF_BYTES, Config
+from spec.formats import MATMUL_FORMATS
+from spec.isa.legality import Rule
+
+__all__ = ["Checker"]
+
+
+class Loaded(data.Struct):
+    """What the last LoadStationary brought: how many columns, 0 if there was none, and whether they are INT8."""
+
+    columns: unsigned(11)
+    integer: unsigned(1)
+
+
+class Checker(wiring.Component):
+    """Judges an instruction a cycle.
+
+    Arguments:
+        config: the machine's parameters.
+
+    Ports:
+        i: instructions; none is taken after an error.
+        o: the legal ones.
+        error: :class:`EngineError`; stays until reset.
+        busy: an instruction is in the checker.
+    """
+
+    LATENCY = 1
+    """Cycles from an instruction that is taken at i to o; to the error it takes one more."""
+
+    def __init__(self, config: Config):
+        self.config = config
+        super().__init__(
+            {
+                "i": In(stream.Signature(TensorInstruction)),
+                "o": Out(stream.Signature(TensorInstruction)),
+                "error": Out(EngineError),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        instruction = Signal(TensorInstruction, reset_less=True)
+        held = Signal()
+        extent = Signal(26, reset_less=True)  # from the first byte of the first moving element to that of the last
+        loaded = Signal(Loaded)
+        number = Signal(32)  # of the instruction that is held
+        refused, taken = Signal(), Signal()
+        cause = self._cause(m, instruction, extent, loaded)
+        m.d.comb += [
+            refused.eq(held & (cause != 0)),
+            self.o.valid.eq(held & (cause == 0)),
+            self.o.payload.eq(instruction),
+            self.i.ready.eq(~self.error.valid & ~refused & (~held | self.o.ready)),
+            taken.eq(self.i.valid & self.i.ready),
+            self.busy.eq(held),
+        ]
+        with m.If(self.o.ready | refused):
+            m.d.sync += held.eq(0)
+        with m.If(refused):
+            m.d.sync += [self.error.valid.eq(1), self.error.cause.eq(cause), self.error.number.eq(number)]
+        with m.If(taken):
+            incoming = self.i.payload
+            m.d.sync += [held.eq(1), instruction.eq(incoming), extent.eq((incoming.n - 1)[:10] * incoming.stride)]
+        with m.If(self.o.valid & self.o.ready):
+            m.d.sync += number.eq(number + 1)
+            with m.If(instruction.opcode == Opcode.LOAD_STATIONARY):
+                m.d.sync += [
+                    loaded.columns.eq(instruction.m),
+                    loaded.integer.eq(instruction.dtype == FormatCode.INT8),
+                ]
+        return m
+
+    def _cause(self, m: Module, instruction, extent: Signal, loaded) -> Signal:
+        """Return the lowest rule that an instruction breaks, else 0; each rule may take the lower ones for granted."""
+        config = self.config
+        moving = instruction.opcode == Opcode.MULTIPLY_MOVING
+        code = instruction.dtype.as_value()
+        size = element_size(m, "size", instruction.dtype)
+        # Bytes that an address is a multiple of: those of an element, of a load those of a whole step.
+        step, below, unaligned = Signal(range(LOAD_COLUMNS * 4 + 1)), Signal(range(LOAD_COLUMNS * 4)), Signal()
+        end = Signal(28)
+        steps = (instruction.m + (LOAD_COLUMNS - 1))[LOAD_COLUMNS.bit_length() - 1 :]
+        m.d.comb += [
+            step.eq(Mux(moving, 1, LOAD_COLUMNS) << size),
+            below.eq(step - 1),
+            unaligned.eq((instruction.address & below).any() | (moving & (instruction.stride & below).any())),
+            end.eq(instruction.address + Mux(moving, extent + step, (steps * LOAD_COLUMNS) << size)),
+        ]
+        broken: dict[Rule, Value] = {
+            Rule.OPCODE: ~moving & (instruction.opcode != Opcode.LOAD_STATIONARY),
+            Rule.FORMAT: ~code.matches(*(fmt.code for fmt in MATMUL_FORMATS)),
+            Rule.OPERATION: instruction.half & (instruction.dtype != FormatCode.FP32),
+            Rule.SHAPE: _outside(instruction.m, config.columns) | (moving & _outside(instruction.n, PSUM_WORDS)),
+            Rule.PARTITIONS: _outside(instruction.k, config.rows),
+            Rule.ALIGNMENT: unaligned,
+            Rule.RANGE: (end > SBUF_BYTES) | (moving & (instruction.psum[WORD] + instruction.n > PSUM_WORDS)),
+            Rule.STATE: moving
+            & ((instruction.m > loaded.columns) | ((instruction.dtype == FormatCode.INT8) & ~loaded.integer)),
+        }
+        cause = Signal(range(max(broken) + 1))
+        for rule in sorted(broken, reverse=True):
+            with m.If(broken[rule]):
+                m.d.comb += cause.eq(rule)
+        return cause
+
+
+def _outside(value: Value, most: int) -> Value:
+    """Return whether a number is not one of 1 to `most`."""
+    return (value < 1) | (value > most)

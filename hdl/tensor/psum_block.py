@@ -1,0 +1,147 @@
+"""The banks and adders of PSUM: partitions, and blocks of them that are converted, and compiled, only once."""
+
+from functools import partial
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.arith.add import Fp32Adder
+from hdl.arith.integer import IntoInt
+from hdl.hierarchy import shared
+from hdl.memory.bank import Bank
+from spec.config import PSUM_BANKS, PSUM_WORDS
+
+__all__ = ["BANK_BITS", "WORD_BITS", "PsumBlock", "PsumPartition", "common_ports"]
+
+WORD_BITS = (PSUM_WORDS - 1).bit_length()
+"""Number of a word in its bank."""
+
+BANK_BITS = (PSUM_BANKS - 1).bit_length()
+"""Number of a bank."""
+
+NEGATIVE_ZERO = 0x80000000
+
+
+def common_ports() -> dict:
+    """Return the ports of a partition that all partitions have in common, those of banks with a part for each bank.
+
+    reads, read_words: banks that are read, and where. accumulate, old_bank: the sum that comes now is added to what
+    this bank has read in the cycle before, or else to the neutral element. update, update_integer: the FP32 or INT32
+    result of the sum that came `add_latency` cycles ago is written to these banks. store, mask: these bytes of a word
+    from outside are. write_words: where banks are written. read_bank: the bank that is read for the outside.
+    """
+    return {
+        "reads": In(PSUM_BANKS),
+        "read_words": In(PSUM_BANKS * WORD_BITS),
+        "accumulate": In(1),
+        "old_bank": In(BANK_BITS),
+        "update": In(PSUM_BANKS),
+        "update_integer": In(1),
+        "store": In(PSUM_BANKS),
+        "mask": In(4),
+        "write_words": In(PSUM_BANKS * WORD_BITS),
+        "read_bank": In(BANK_BITS),
+    }
+
+
+class PsumPartition(wiring.Component):
+    """The banks of one partition and their adder.
+
+    Arguments:
+        add_latency: pipeline stages of the adder.
+
+    Ports (besides `common_ports`):
+        sum: a column sum, FP32.
+        updates, stores: whether this partition takes part in `update`, in `store`.
+        store_data: the word from outside.
+        read_data: the word that `read_bank` has read, which is now that of the cycle before.
+    """
+
+    def __init__(self, add_latency: int):
+        self.add_latency = add_latency
+        own = {"sum": In(32), "updates": In(1), "stores": In(1), "store_data": In(32), "read_data": Out(32)}
+        super().__init__(common_ports() | own)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.add = add = Fp32Adder(self.add_latency)
+        m.submodules.into_int = into_int = IntoInt()
+        old, integer_sum = Signal(32), Signal(32)
+        m.d.comb += [
+            add.a.eq(self.sum),
+            add.b.eq(Mux(self.accumulate, old, NEGATIVE_ZERO)),
+            into_int.value.eq(self.sum),
+            integer_sum.eq(into_int.out + Mux(self.accumulate, old, 0)),
+        ]
+        # The INT32 sum waits for the FP32 adder, so that both write at the same time.
+        for cycle in range(self.add_latency):
+            later_sum = Signal(32, name=f"integer_sum{cycle}", reset_less=True)
+            m.d.sync += later_sum.eq(integer_sum)
+            integer_sum = later_sum
+        new = Signal(32)
+        m.d.comb += new.eq(Mux(self.update_integer, integer_sum, add.out))
+
+        for number in range(PSUM_BANKS):
+            build = partial(Bank, PSUM_WORDS, 4)
+            bank = shared(m, f"bank{number}", f"bank_{PSUM_WORDS}x4", build, platform)
+            update, store = self.update[number] & self.updates, self.store[number] & self.stores
+            m.d.comb += [
+                bank.read.eq(self.reads[number]),
+                bank.read_line.eq(self.read_words.word_select(number, WORD_BITS)),
+                bank.write.eq(Mux(update, 0xF, Mux(store, self.mask, 0))),
+                bank.write_line.eq(self.write_words.word_select(number, WORD_BITS)),
+                bank.write_data.eq(Mux(update, new, self.store_data)),
+            ]
+            for select, word in ((self.old_bank, old), (self.read_bank, self.read_data)):
+                with m.If(select == number):
+                    m.d.comb += word.eq(bank.data)
+        return m
+
+
+class PsumBlock(wiring.Component):
+    """Some partitions side by side.
+
+    Arguments:
+        partitions: how many.
+        add_latency: pipeline stages of the adders.
+
+    Ports: those of :class:`PsumPartition`, with a part for each partition where it is not one of `common_ports`;
+        `read_bank` a cycle earlier, with the read.
+    """
+
+    def __init__(self, partitions: int, add_latency: int):
+        self.partitions = partitions
+        self.add_latency = add_latency
+        words = 32 * partitions
+        super().__init__(
+            common_ports()
+            | {
+                "sums": In(words),
+                "updates": In(partitions),
+                "stores": In(partitions),
+                "store_data": In(words),
+                "read_data": Out(words),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        # Registered here, so that a simulator sees no output that depends on an input of the same cycle.
+        read_bank = Signal.like(self.read_bank, reset_less=True)
+        m.d.sync += read_bank.eq(self.read_bank)
+        read = []
+        for index in range(self.partitions):
+            build = partial(PsumPartition, self.add_latency)
+            partition = shared(m, f"partition{index}", f"partition_latency{self.add_latency}", build, platform)
+            common = {name: getattr(self, name) for name in common_ports()} | {"read_bank": read_bank}
+            m.d.comb += [getattr(partition, name).eq(value) for name, value in common.items()]
+            m.d.comb += [
+                partition.sum.eq(self.sums.word_select(index, 32)),
+                partition.updates.eq(self.updates[index]),
+                partition.stores.eq(self.stores[index]),
+                partition.store_data.eq(self.store_data.word_select(index, 32)),
+            ]
+            read.append(partition.read_data)
+        m.d.comb += self.read_data.eq(Cat(*read))
+        return m

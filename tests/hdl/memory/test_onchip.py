@@ -1,0 +1,49 @@
+# amaranth: UnusedElaboratable=no
+
+"""The on-chip memories: everyone reads what was written, in time, and who waits does so for a reason."""
+
+import pytest
+from amaranth import Module
+from amaranth.sim import Simulator
+
+from hdl.memory.bank_arbiter import LINE_PATIENCE
+from spec.config import Config
+from tests.hdl.memory.traffic import Traffic
+
+CONFIGS = (
+    Config(rows=3, columns=5, hbm_ports=2, dma_engines=2, hbm_bytes=8),
+    Config(rows=10, columns=4, hbm_ports=1, hbm_bytes=64),
+    Config(rows=2, columns=2, hbm_ports=3, dma_engines=3, hbm_bytes=16),
+)
+"""More and fewer partitions of PSUM than rows, one and two blocks, lines of one and of several accesses."""
+
+CYCLES = 250
+
+
+def run(config: Config, seed: int) -> Traffic:
+    """Run random traffic, at first with pauses and then without."""
+    traffic = Traffic(config, seed)
+    m = Module()
+    m.submodules.memory = traffic.memory
+    simulator = Simulator(m)
+    simulator.add_clock(1e-9)
+
+    async def bench(ctx):
+        await traffic.bench(ctx, CYCLES, busy=0.4)
+        await traffic.bench(ctx, CYCLES, busy=1.0)
+
+    simulator.add_testbench(bench)
+    simulator.run()
+    return traffic
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda c: f"{c.rows}x{c.columns}-{c.hbm_ports}x{c.hbm_bytes}")
+def test_everyone_reads_what_was_written_and_waits_only_behind_others(config):
+    traffic = run(config, 7)
+    print(f"{traffic.compared} reads compared, stalls {traffic.counted}, longest wait {traffic.longest}")
+    assert traffic.compared > 2 * CYCLES
+    assert traffic.counted == traffic.conflicts
+    # After its patience only other line ports go before a line port.
+    assert traffic.longest <= LINE_PATIENCE + config.hbm_ports
+    assert traffic.urgent > 0
+    assert min(traffic.counted.values()) > 0

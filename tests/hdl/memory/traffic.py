@@ -1,0 +1,231 @@
+# amaranth: UnusedElaboratable=no
+
+"""Random traffic on every port of the on-chip memories, and a model of what each must see."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hdl.memory.bank_arbiter import LINE_PATIENCE
+from hdl.memory.onchip import Conflicts, OnChipMemory
+from hdl.memory.port import LineRead, ReadPort
+from hdl.memory.port import Storage as Memory
+from spec.config import LINE_BYTES, PSUM_BYTES, SBUF_BANKS, SBUF_BYTES, Config
+
+__all__ = ["Traffic"]
+
+LINES = 2
+"""Lines of every bank that are used, so that accesses meet."""
+
+
+@dataclass
+class Port:
+    """A port of the memory with its traffic.
+
+    Arguments:
+        kind: "read", "write", "line_read" or "line_write".
+        name: the counter of `Conflicts` for SBUF.
+        rank: among those who ask for a bank in the same direction; of line ports all the same.
+        signals: the interface.
+        storages: the memories that it reaches.
+        partitions: what a lockstep read reaches of each memory.
+        size: bytes of an access in one partition.
+    """
+
+    kind: str
+    name: str
+    rank: int
+    signals: object
+    storages: tuple[Memory, ...]
+    partitions: int
+    size: int
+    request: dict | None = None
+    waited: int = 0
+    due: dict[int, tuple] = field(default_factory=dict)
+
+    @property
+    def is_line(self) -> bool:
+        return self.kind.startswith("line")
+
+    @property
+    def writes(self) -> bool:
+        return self.kind.endswith("write")
+
+
+def ports_of(memory: OnChipMemory, config: Config) -> list[Port]:
+    sbuf, psum, both = (Memory.SBUF,), (Memory.PSUM,), (Memory.SBUF, Memory.PSUM)
+    ports = [
+        Port("read", "moving", 0, memory.moving, sbuf, config.rows, 4),
+        Port("read", "stationary", 1, memory.stationary, sbuf, config.rows, 16),
+        Port("read", "vector_read", 2, memory.vector_sbuf, sbuf, config.partitions, 4),
+        Port("read", "scalar_read", 3, memory.scalar_sbuf, sbuf, config.partitions, 4),
+        Port("read", "vector_read", 2, memory.vector_psum, psum, config.columns, 4),
+        Port("read", "scalar_read", 3, memory.scalar_psum, psum, config.columns, 4),
+        Port("write", "vector_write", 2, memory.vector_write, both, config.partitions, 4),
+        Port("write", "scalar_write", 3, memory.scalar_write, both, config.partitions, 4),
+    ]
+    for number in range(config.hbm_ports):
+        for kind, signals in (("line_read", memory.line_reads), ("line_write", memory.line_writes)):
+            ports.append(Port(kind, kind, 9, signals[number], both, config.partitions, config.hbm_bytes))
+    return ports
+
+
+class Traffic:
+    """Random requests on every port, and a model that says what each must see."""
+
+    def __init__(self, config: Config, seed: int):
+        print(f"seed {seed}")
+        self.rng = np.random.default_rng(seed)
+        self.config = config
+        self.memory = OnChipMemory(config)
+        self.ports = ports_of(self.memory, config)
+        self.contents = {
+            Memory.SBUF: np.zeros((config.partitions, SBUF_BYTES), np.uint8),
+            Memory.PSUM: np.zeros((config.columns, PSUM_BYTES), np.uint8),
+        }
+        self.psum = np.zeros_like(self.contents[Memory.PSUM])
+        self.conflicts = dict.fromkeys(Conflicts.as_shape().members, 0)
+        self.cycle = 0
+        self.compared = 0
+        self.longest = 0
+        self.urgent = 0
+        self.psum_due = 0
+
+    def request(self, port: Port) -> dict:
+        """Return a request; addresses are in the first and the last lines of each bank."""
+        rng = self.rng
+        storage = port.storages[-1 if rng.random() < 0.2 else 0]
+        size = 4 if storage == Memory.PSUM and not port.is_line else port.size
+        limit = PSUM_BYTES if storage == Memory.PSUM else SBUF_BYTES
+        span = LINES * SBUF_BANKS * LINE_BYTES // 2
+        place = int(rng.integers(2 * span // size)) * size
+        place = place if place < span else limit - 2 * span + place
+        if rng.random() < 0.9:  # most meet at one bank
+            place -= place // LINE_BYTES % SBUF_BANKS * LINE_BYTES
+        count = self.config.columns if storage == Memory.PSUM else port.partitions
+        wanted = {"storage": storage, "address": place, "size": size, "count": count}
+        if port.is_line:
+            wanted["partition"] = int(rng.integers(count))
+            wanted["word"] = int(rng.integers(size // 4))
+        if port.kind == "write":
+            wanted["enable"] = int(rng.integers(1 << count))
+            wanted["mask"] = int(rng.integers(16))
+            wanted["data"] = rng.integers(0, 256, (count, 4), np.uint8)
+        if port.kind == "line_write":
+            mask = rng.random(size) < 0.8
+            if storage == Memory.PSUM:
+                mask &= np.arange(size) // 4 == wanted["word"]
+            wanted["mask"] = sum(1 << int(byte) for byte in np.flatnonzero(mask))
+            wanted["data"] = rng.integers(0, 256, (1, size), np.uint8)
+        return wanted
+
+    def offer(self, ctx, port: Port) -> None:
+        signals, wanted = port.signals, port.request
+        ctx.set(signals.valid, wanted is not None)
+        if wanted is None:
+            return
+        ctx.set(signals.address, wanted["address"])
+        if len(port.storages) > 1:
+            ctx.set(signals.storage, wanted["storage"])
+        if port.is_line:
+            ctx.set(signals.partition, wanted["partition"])
+        if port.kind == "line_read":
+            ctx.set(signals.word, wanted["word"])
+        for name in ("enable", "mask"):
+            if name in wanted:
+                ctx.set(getattr(signals, name), wanted[name])
+        if port.writes:
+            ctx.set(signals.data, int.from_bytes(wanted["data"].tobytes(), "little"))
+
+    def judge(self, taken: dict[int, bool], psum_ready: tuple[bool, bool]) -> None:
+        """Check that of those who meet the right one is served, and all that meet nobody."""
+        for writes in (False, True):
+            for storage in Memory:
+                asking = [p for p in self.ports if p.request and p.writes == writes and p.request["storage"] == storage]
+                if storage == Memory.PSUM and not psum_ready[writes]:
+                    assert not any(taken[id(p)] for p in asking)
+                    continue
+                for bank in range(SBUF_BANKS) if storage == Memory.SBUF else (None,):
+                    here = [
+                        p for p in asking if bank is None or p.request["address"] // LINE_BYTES % SBUF_BANKS == bank
+                    ]
+                    served = [p for p in here if taken[id(p)]]
+                    assert len(served) == (1 if here else 0)
+                    if not here:
+                        continue
+                    patient = [p for p in here if p.is_line and p.waited >= LINE_PATIENCE]
+                    self.urgent += bool(patient) and any(not p.is_line for p in here)
+                    expected = patient or [p for p in here if p.rank == min(q.rank for q in here)]
+                    assert served[0] in expected
+
+    def execute(self, cycle: int, port: Port) -> None:
+        """Do what a taken request does: note what is to be read and when, or write."""
+        wanted = port.request
+        contents, address, size = self.contents[wanted["storage"]], wanted["address"], wanted["size"]
+        where = slice(wanted["partition"], wanted["partition"] + 1) if port.is_line else slice(0, wanted["count"])
+        if not port.writes:
+            latency = LineRead.LATENCY if port.is_line else ReadPort.LATENCY
+            port.due[cycle + latency] = contents[where, address : address + size].copy(), wanted
+            return
+        words = contents[where, address : address + wanted["data"].shape[1]]
+        mask = np.array([wanted["mask"] >> byte & 1 for byte in range(words.shape[1])], bool)
+        rows = np.array([port.is_line or wanted["enable"] >> row & 1 for row in range(len(words))], bool)
+        words[:] = np.where(mask & rows[:, None], wanted["data"], words)
+
+    def check(self, ctx, cycle: int, port: Port) -> None:
+        if cycle not in port.due:
+            return
+        expected, wanted = port.due.pop(cycle)
+        bits = len(port.signals.data)
+        seen = np.frombuffer(ctx.get(port.signals.data).to_bytes(bits // 8, "little"), np.uint8)
+        if port.is_line and wanted["storage"] == Memory.PSUM:
+            word = slice(4 * wanted["word"], 4 * wanted["word"] + 4)
+            expected, seen = expected[0, word], seen[word]
+        np.testing.assert_array_equal(seen.reshape(expected.shape), expected, f"{port.name} in cycle {cycle}")
+        self.compared += 1
+
+    async def bench(self, ctx, cycles: int, busy: float) -> None:
+        """Run for some cycles; a port that is idle asks with probability `busy` in each."""
+        memory, rng = self.memory, self.rng
+        for cycle in range(self.cycle, self.cycle + cycles):
+            for port in self.ports:
+                if port.request is None and rng.random() < busy:
+                    port.request = self.request(port)
+                self.offer(ctx, port)
+            psum_ready = bool(rng.random() < 0.8), bool(rng.random() < 0.8)
+            ctx.set(memory.psum.ready, psum_ready[0])
+            ctx.set(memory.psum_write.ready, psum_ready[1])
+            ctx.set(memory.psum.data, self.psum_due)
+            for port in self.ports:
+                if not port.writes:
+                    self.check(ctx, cycle, port)
+            taken = {id(port): bool(port.request and ctx.get(port.signals.ready)) for port in self.ports}
+            self.judge(taken, psum_ready)
+            self.serve_psum(ctx, psum_ready)
+            for port in sorted(self.ports, key=lambda port: port.writes):  # reads see what was there before
+                if taken[id(port)]:
+                    self.execute(cycle, port)
+                    port.request, port.waited = None, 0
+                elif port.request:
+                    storage = port.request["storage"]
+                    direction = "psum_write" if port.writes else "psum_read"
+                    self.conflicts[direction if storage == Memory.PSUM else port.name] += 1
+                    port.waited += 1
+                    if storage == Memory.SBUF and port.is_line:
+                        self.longest = max(self.longest, port.waited)
+            await ctx.tick()
+        self.cycle += cycles
+        self.counted = {name: ctx.get(getattr(memory.conflicts, name)) for name in self.conflicts}
+
+    def serve_psum(self, ctx, ready: tuple[bool, bool]) -> None:
+        """Be the tensor engine's PSUM."""
+        reads, writes = self.memory.psum, self.memory.psum_write
+        if ctx.get(reads.valid) and ready[0]:
+            address = ctx.get(reads.address)
+            self.psum_due = int.from_bytes(self.psum[:, address : address + 4].tobytes(), "little")
+        if ctx.get(writes.valid) and ready[1]:
+            address, enable, mask = ctx.get(writes.address), ctx.get(writes.enable), ctx.get(writes.mask)
+            words = ctx.get(writes.data).to_bytes(4 * self.config.columns, "little")
+            for byte, value in enumerate(words):
+                if enable >> byte // 4 & mask >> byte % 4 & 1:
+                    self.psum[byte // 4, address + byte % 4] = value

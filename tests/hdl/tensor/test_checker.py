@@ -1,0 +1,141 @@
+# amaranth: UnusedElaboratable=no
+
+"""The checker: it finds in every word of bits the rule that the specification does, and stops there."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from amaranth import Module, ResetInserter, Signal, Value
+from amaranth.sim import Simulator
+
+from hdl.tensor.checker import Checker
+from spec.config import SBUF_BYTES, Config
+from spec.formats import BF16, FP32, INT8
+from spec.isa import TENSOR_FIELDS, LoadStationary, MultiplyMoving
+from spec.isa.fields import pack
+from spec.isa.legality import Rule
+from spec.isa.tensor import tensor_fields, tensor_violation
+
+SEED = 5
+CONFIG = Config(rows=6, columns=9)
+
+RULES = {
+    Rule.OPCODE, Rule.FORMAT, Rule.OPERATION, Rule.SHAPE, Rule.PARTITIONS, Rule.ALIGNMENT, Rule.RANGE, Rule.STATE,
+}  # fmt: skip
+"""What a tensor instruction can break."""
+
+LOADS = (
+    LoadStationary(format=BF16, k=6, m=9, address=8),
+    LoadStationary(format=FP32, half=1, k=1, m=1, address=SBUF_BYTES - 16),
+    LoadStationary(format=INT8, k=3, m=5, address=SBUF_BYTES - 8),
+)
+MOVES = (
+    MultiplyMoving(format=BF16, k=6, m=5, n=512, address=2, stride=2, psum=512),
+    MultiplyMoving(format=FP32, half=1, k=1, m=1, n=4, address=SBUF_BYTES - 16, stride=4, psum=508),
+    MultiplyMoving(format=INT8, k=2, m=4, n=300, address=SBUF_BYTES - 1 - 299 * 657, stride=657, psum=4095 - 299),
+)
+
+EDGES = {
+    "k": (0, 1, CONFIG.rows, CONFIG.rows + 1, 2047),
+    "m": (0, 1, CONFIG.columns, CONFIG.columns + 1, 2047),
+    "n": (0, 1, 511, 512, 513, 1023),
+    "address": (0, 1, 2, 4, SBUF_BYTES - 16, SBUF_BYTES - 4, SBUF_BYTES - 1, SBUF_BYTES, (1 << 18) - 1),
+    "stride": (0, 1, 2, 4, 384, 65535),
+    "psum": (0, 1, 511, 3584, 4095),
+}
+"""Values at which rules begin and end."""
+
+
+def words(rng, count):
+    """Return instruction words: legal ones with up to three fields changed, and any bits."""
+    legal = [instruction.encode() for instruction in LOADS + MOVES]
+    for _ in range(count):
+        word = legal[rng.integers(len(legal))]
+        values = tensor_fields(word)
+        for name in rng.choice([name for name, _ in TENSOR_FIELDS], rng.integers(4), replace=False):
+            width = dict(TENSOR_FIELDS)[name]
+            edge = rng.random() < 0.7 and name in EDGES
+            values[name] = int(rng.choice(EDGES[name])) if edge else int(rng.integers(1 << width))
+        yield pack(TENSOR_FIELDS, values, "tensor")
+
+
+def run(sequences, share=1.0, seed=SEED):
+    """Return what a checker, reset before each sequence, passes on, its error, and the cycles with nothing to pass."""
+    checker = Checker(CONFIG)
+    rng = np.random.default_rng(seed)
+    results = []
+
+    async def bench(ctx):
+        for sequence in sequences:
+            passed, waiting, idle = [], list(sequence), 0
+            for _ in range(100 * len(sequence)):
+                ready = bool(rng.random() < share)
+                ctx.set(checker.i.valid, bool(waiting))
+                ctx.set(Value.cast(checker.i.payload), waiting[0] if waiting else 0)
+                ctx.set(checker.o.ready, ready)
+                if ctx.get(checker.o.valid) and ready:
+                    passed.append(ctx.get(Value.cast(checker.o.payload)))
+                idle += not ctx.get(checker.o.valid)
+                if waiting and ctx.get(checker.i.ready):
+                    waiting.pop(0)
+                await ctx.tick()
+                if not ctx.get(checker.busy) and (not waiting or ctx.get(checker.error.valid)):
+                    break
+            error = checker.error
+            found = (ctx.get(error.cause), ctx.get(error.number)) if ctx.get(error.valid) else None
+            results.append((passed, found, idle))
+            ctx.set(checker.i.valid, 0)
+            ctx.set(reset, 1)
+            await ctx.tick()
+            ctx.set(reset, 0)
+
+    m = Module()
+    reset = Signal()
+    m.submodules.checker = ResetInserter(reset)(checker)
+    simulator = Simulator(m)
+    simulator.add_clock(1e-9)
+    simulator.add_testbench(bench)
+    simulator.run()
+    return results
+
+
+def expected(sequence):
+    """Return how many words of a sequence pass, and the error, by the specification."""
+    loaded = None
+    for number, word in enumerate(sequence):
+        values = tensor_fields(word)
+        broken = tensor_violation(values, CONFIG, loaded)
+        if broken is not None:
+            return number, (int(broken[0]), number)
+        if values["opcode"] == LoadStationary.opcode:
+            loaded = values["m"], values["dtype"] == INT8.code
+    return len(sequence), None
+
+
+def test_every_word_breaks_the_rule_that_the_specification_names():
+    rng = np.random.default_rng(SEED)
+    print(f"seed {SEED}")
+    setups = [(), *((load.encode(),) for load in LOADS)]
+    sequences = [(*setups[rng.integers(len(setups))], word) for word in words(rng, 1500)]
+    causes = Counter()
+    for sequence, (passed, error, _) in zip(sequences, run(sequences), strict=True):
+        count, broken = expected(sequence)
+        assert error == broken, tensor_fields(sequence[-1])
+        assert passed == list(sequence[:count])
+        causes[Rule(broken[0]) if broken else None] += 1
+    print(causes)
+    assert set(causes) == RULES | {None}
+    assert min(causes.values()) > 10
+
+
+@pytest.mark.parametrize("share", (1.0, 0.4))
+def test_an_instruction_passes_each_cycle_and_an_error_ends_it(share):
+    legal = [instruction.encode() for instruction in (LOADS[0], MOVES[0], MOVES[0], LOADS[2], MOVES[2])] * 4
+    illegal = pack(TENSOR_FIELDS, tensor_fields(legal[0]) | {"k": 0}, "tensor")
+    sequence = [*legal, illegal, *legal]
+    ((passed, error, idle),) = run([sequence], share)
+    assert passed == legal
+    assert error == (Rule.PARTITIONS, len(legal))
+    # Nothing is there in the first cycle and in that of the error alone.
+    assert idle == 1 + 1
