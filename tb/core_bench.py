@@ -144,6 +144,13 @@ def _failures(run: Run, expected, memory: np.ndarray, config: Config) -> Sequenc
     return found
 
 
+def _shares(queue: Mapping[str, int], cycles: int) -> dict[str, float]:
+    """Return the shares of a queue's cycles until the program ended; what it counted after that is idle time."""
+    counts = {name: queue[name] for name in QUEUE_COUNTERS[1:]}
+    counts["idle"] = max(0, counts["idle"] - (sum(counts.values()) - cycles))
+    return {name: count / cycles for name, count in counts.items()}
+
+
 def summary(run: Run, config: Config) -> dict[str, object]:
     """Return what the engines did, for a report: shares of the cycles, and bytes."""
     counters, cycles = run.counters, max(run.cycles, 1)
@@ -156,7 +163,8 @@ def summary(run: Run, config: Config) -> dict[str, object]:
     }
     queues = {queue_name(queue): counters["queues"][queue] for queue in range(queue_count(config))}
     stalls = {
-        name: {c: f"{queue[c] / cycles:.1%}" for c in QUEUE_COUNTERS[1:] if queue[c]} | {"records": queue["records"]}
+        name: {c: f"{share:.1%}" for c, share in _shares(queue, cycles).items() if share}
+        | {"records": queue["records"]}
         for name, queue in queues.items()
         if queue["records"]
     }

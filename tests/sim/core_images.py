@@ -164,13 +164,17 @@ class Work:
             waits = (Wait(number - 1, 1),) if number else ()
             self.queues[queue].append(Record(instruction=instruction, waits=waits, updates=(Update(number),)))
 
-    def elementwise(self, opcode: Opcode, a: tuple[int, Storage], dst: int, **more) -> Elementwise:
+    def elementwise(self, opcode: Opcode, a: tuple[int, Storage], dst: int) -> Elementwise:
         """Return an instruction on 4 words of each partition."""
-        (address, storage), scale = a, {"s0": 0x3F80_0000} if opcode == Opcode.ACTIVATE else {}
+        address, storage = a
+        scale = {"s0": 0x3F80_0000} if opcode == Opcode.ACTIVATE else {}
         return Elementwise(
-            **{"opcode": opcode, "partitions": PARTITIONS, "shape": (4,), **scale},
-            **{"a": Access(format=FP32, address=address, storage=storage)},
-            **{"dst": Access(format=FP32, address=dst), **more},
+            opcode=opcode,
+            partitions=PARTITIONS,
+            shape=(4,),
+            a=Access(format=FP32, address=address, storage=storage),
+            dst=Access(format=FP32, address=dst),
+            **scale,
         )
 
     def last(self, queue: int):
