@@ -181,7 +181,7 @@ def test_latency_follows_from_the_pipelines_depths():
 
 
 def test_bench_reports_what_it_compared(capsys):
-    report = BENCH.run(BENCH.settings(["M=5", "K=6", "N=7", "PRESET=tiny", "DTYPE=fp16", "SEED=3"]))
+    report = BENCH.run(BENCH.settings(["M=5", "K=6", "N=7", "PRESET=tiny", "DTYPE=fp16", "SEED=3", "TARGET=engine"]))
     assert report.problems == []
     assert report.exit_status == 0
     assert (report.compared, report.mismatches) == (35, 0)
@@ -196,9 +196,38 @@ def test_bench_prints_elements_that_differ_and_fails(monkeypatch, capsys):
         return words
 
     monkeypatch.setattr(bench.golden, "matmul", wrong)
-    report = BENCH.run(BENCH.settings(["M=5", "K=6", "N=7", "PRESET=tiny"]))
+    report = BENCH.run(BENCH.settings(["M=5", "K=6", "N=7", "PRESET=tiny", "TARGET=engine"]))
     assert report.exit_status == 1
     assert (report.compared, report.mismatches) == (35, 1)
+    assert "C[2, 3]: RTL " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "assignments",
+    (
+        ["M=5", "K=6", "N=7", "DTYPE=fp16", "SEED=3"],
+        ["M=13", "K=17", "N=18", "DTYPE=fp32", "STALL=60"],
+        ["M=9", "K=30", "N=20", "DTYPE=int8", "LATENCY=150", "BANDWIDTH=3"],
+        ["M=16", "K=64", "N=530", "DTYPE=bf16"],
+    ),
+    ids=" ".join,
+)
+def test_products_on_the_core_are_golden(assignments):
+    report = BENCH.run(BENCH.settings([*assignments, "PRESET=tiny"]))
+    assert report.problems == []
+    m, n = (int(assignments[place].partition("=")[2]) for place in (0, 2))
+    assert report.compared > 4 * m * n
+
+
+def test_core_bench_sees_a_wrong_product(monkeypatch, capsys):
+    def wrong(a, b, fmt, rows):
+        words = matmul(a, b, fmt, rows)
+        words[2, 3] ^= 1
+        return words
+
+    monkeypatch.setattr(bench.golden, "matmul", wrong)
+    report = BENCH.run(BENCH.settings(["M=5", "K=6", "N=7", "PRESET=tiny", "TARGET=core"]))
+    assert (report.exit_status, report.mismatches) == (1, 1)
     assert "C[2, 3]: RTL " in capsys.readouterr().out
 
 

@@ -155,10 +155,10 @@ def test_waveform_shows_opcodes_and_phases_as_words(engine, monkeypatch, tmp_pat
     text = (tmp_path / f"{engine}.gtkw").read_text()
     name = "vector" if engine == "vector" else "scalar"
     assert all(f"-{name}: {group}\n" in text for group in ("commands", "steps", "results", "counters"))
-    words = tmp_path / "elementwise_Phase.words"
+    words = tmp_path / "elementwise.step.Phase.words"
     assert str(words) in text
     assert "LOAD_S0" in words.read_text()
-    assert opcodes[0].name in (tmp_path / "elementwise_Opcode.words").read_text()
+    assert opcodes[0].name in (tmp_path / "elementwise.instruction.Opcode.words").read_text()
 
 
 def test_bench_reports_what_it_compared(monkeypatch, capsys):
