@@ -25,7 +25,7 @@ PRODUCTS = (("small", 256), ("full", 512))
 """Preset, and M = K = N of a BF16 product."""
 
 CURVE_PRESET = "small"
-CURVE_SIZES = (64, 256, 512, 1024, 2048, 4096, 16384, 65536)
+CURVE_SIZES = (64, 256, 512, 1024, 2048, 4096, 8192, 32768)
 """Bytes of a transfer, contiguous in HBM and in one partition; each is an instruction."""
 
 CURVE_BYTES = 1 << 18
