@@ -46,22 +46,15 @@ __all__ = ["Core", "axi_id_bits", "core_counters"]
 RECORDS_AHEAD = {Engine.TENSOR: 4, Engine.VECTOR: 4, Engine.SCALAR: 4, Engine.DMA: 2}
 """Records that a queue fetches ahead; those of DMA take longer, and there are many of them."""
 
-FIRST_DMA = 3
-"""Queue of the first DMA engine."""
 
-
-def _managers(config: Config) -> list[list[str]]:
-    """Return, for each HBM port, who shares it."""
-    engines = [
-        [f"dma{i}" for i in range(port, config.dma_engines, config.hbm_ports)] for port in range(config.hbm_ports)
-    ]
-    engines[0] += ["fetcher", "boot"]
-    return engines
+def _sharers(config: Config, engines: list, others: list) -> list[list]:
+    """Return who shares each HBM port, or the line port beside it: every so many DMA engines, and the others port 0."""
+    return [engines[port :: config.hbm_ports] + (others if port == 0 else []) for port in range(config.hbm_ports)]
 
 
 def axi_id_bits(config: Config) -> int:
     """Return the width of the IDs of every HBM port."""
-    return AxiArbiter.id_bits(max(map(len, _managers(config))))
+    return AxiArbiter.id_bits(max(map(len, _sharers(config, [None] * config.dma_engines, ["fetcher", "boot"]))))
 
 
 class ControllerCounters(data.Struct):
@@ -156,9 +149,10 @@ class Core(wiring.Component):
         m.submodules.memory = memory = OnChipMemory(config)
         queues = self._queues(m, engines, registers, semaphores, watchdog, errors, fetcher, platform)
 
-        self._memories(m, memory, tensor, vector, scalar, dma, window)
-        self._hbm(m, {f"dma{i}": engine for i, engine in enumerate(dma)} | {"fetcher": fetcher, "boot": boot})
-        self._control(m, controller, registers, window, semaphores, watchdog, errors, boot, queues)
+        accesses = self._memories(m, memory, tensor, vector, scalar, dma, window)
+        under_way, beats = self._hbm(m, _sharers(config, dma, [fetcher, boot]))
+        moves = accesses | beats  # long instructions make progress, too
+        self._control(m, controller, registers, window, semaphores, watchdog, errors, boot, queues, moves, under_way)
         self._observe(m, engines, queues, memory, controller)
         return m
 
@@ -204,7 +198,7 @@ class Core(wiring.Component):
         return queues
 
     def _memories(self, m, memory, tensor, vector, scalar, dma, window):
-        """Connect all that reads and writes on chip."""
+        """Connect all that reads and writes on chip; return whether an engine does in this cycle."""
         config = self.config
         wiring.connect(m, tensor.stationary, memory.stationary)
         wiring.connect(m, tensor.moving, memory.moving)
@@ -214,8 +208,7 @@ class Core(wiring.Component):
             wiring.connect(m, engine.sbuf, getattr(memory, f"{name}_sbuf"))
             wiring.connect(m, engine.psum, getattr(memory, f"{name}_psum"))
             wiring.connect(m, engine.write, getattr(memory, f"{name}_write"))
-        for port in range(config.hbm_ports):
-            users = dma[port :: config.hbm_ports] + ([window] if port == 0 else [])
+        for port, users in enumerate(_sharers(config, dma, [window])):
             m.submodules[f"line_reads{port}"] = reads = LineReadArbiter(config.hbm_bytes, len(users))
             m.submodules[f"line_writes{port}"] = writes = LineWriteArbiter(config.hbm_bytes, len(users))
             for number, user in enumerate(users):
@@ -223,19 +216,20 @@ class Core(wiring.Component):
                 wiring.connect(m, user.write, writes.requesters[number])
             wiring.connect(m, reads.port, memory.line_reads[port])
             wiring.connect(m, writes.port, memory.line_writes[port])
-        self.ports = [
+        ports = [
             *(tensor.stationary, tensor.moving),
             *(port for engine in (vector, scalar) for port in (engine.sbuf, engine.psum, engine.write)),
             *(port for engine in dma for port in (engine.read, engine.write)),
         ]
+        return Cat(port.valid & port.ready for port in ports).any()
 
-    def _hbm(self, m, managers):
-        """Share the ports to HBM; say when nothing is under way in any of them."""
+    def _hbm(self, m, sharers):
+        """Share the ports to HBM; return whether a transaction is under way, and whether a beat moves in this cycle."""
         open_transactions = []
-        for port, names in enumerate(_managers(self.config)):
-            m.submodules[f"axi{port}"] = arbiter = AxiArbiter(self.config.hbm_bytes, len(names))
-            for number, name in enumerate(names):
-                wiring.connect(m, managers[name].axi, arbiter.managers[number])
+        for port, managers in enumerate(sharers):
+            m.submodules[f"axi{port}"] = arbiter = AxiArbiter(self.config.hbm_bytes, len(managers))
+            for number, manager in enumerate(managers):
+                wiring.connect(m, manager.axi, arbiter.managers[number])
             axi = self.axi[port]
             for name, member in axi.signature.members.items():
                 inner, outer = getattr(arbiter.port, name), getattr(axi, name)
@@ -249,10 +243,10 @@ class Core(wiring.Component):
                 - (axi.bvalid & axi.bready)
             )
             open_transactions.append((under_way != 0) | axi.arvalid | axi.awvalid)
-        self.transactions = Cat(open_transactions).any()
-        self.transactions_move = Cat((axi.rvalid & axi.rready) | (axi.wvalid & axi.wready) for axi in self.axi).any()
+        beats = Cat((axi.rvalid & axi.rready) | (axi.wvalid & axi.wready) for axi in self.axi).any()
+        return Cat(open_transactions).any(), beats
 
-    def _control(self, m, controller, registers, window, semaphores, watchdog, errors, boot, queues):
+    def _control(self, m, controller, registers, window, semaphores, watchdog, errors, boot, queues, moves, under_way):
         """The controller, what it reaches, and what starts and stops it."""
         regions = (
             (memory_map.REGISTERS >> 32 - REGION_BITS,),
@@ -280,18 +274,14 @@ class Core(wiring.Component):
             registers.error.eq(errors.error),
             registers.host_interrupt.eq(self.host_interrupt),
             watchdog.limit.eq(registers.watchdog_limit),
-            watchdog.progress.eq(Cat(queue.progress for queue in queues).any() | semaphores.updated | self._moves()),
+            watchdog.progress.eq(Cat(queue.progress for queue in queues).any() | semaphores.updated | moves),
             self.done.eq(registers.exit_valid),
             self.exit_code.eq(registers.exit_code),
             self.error.eq(errors.error),
-            self.quiet.eq(~(watchdog.progress | self.transactions | (watchdog.busy.any() & ~errors.halt))),
+            self.quiet.eq(~(watchdog.progress | under_way | (watchdog.busy.any() & ~errors.halt))),
             self.console_valid.eq(registers.console_valid),
             self.console_data.eq(registers.console_data),
         ]
-
-    def _moves(self):
-        """Return whether an engine reads or writes: long instructions make progress, too."""
-        return Cat(port.valid & port.ready for port in self.ports).any() | self.transactions_move
 
     def _observe(self, m, engines, queues, memory, controller):
         """Counters, and the trace of records and of the controller."""

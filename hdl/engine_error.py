@@ -1,9 +1,9 @@
-"""How an engine says that it refused an instruction."""
+"""How an engine says that it refused an instruction, or failed in it."""
 
 from amaranth import unsigned
 from amaranth.lib import data
 
-__all__ = ["EngineError"]
+__all__ = ["DetailedError", "EngineError"]
 
 
 class EngineError(data.Struct):
@@ -13,3 +13,16 @@ class EngineError(data.Struct):
     valid: unsigned(1)
     cause: unsigned(8)
     number: unsigned(32)
+
+
+class DetailedError(data.Struct):
+    """As :class:`EngineError`, of an engine whose instructions may also fail while they run.
+
+    valid: an instruction was refused or failed. cause: a `spec.isa.Rule` or `spec.isa.Cause`. number: of instructions
+    that the engine took before it since reset. detail: what the cause says of it.
+    """
+
+    valid: unsigned(1)
+    cause: unsigned(8)
+    number: unsigned(32)
+    detail: unsigned(32)

@@ -65,7 +65,6 @@ class Batch:
         hbm, golden_hbm: uint8, what is in HBM in the end, with what was on chip.
         compared, mismatches: bytes by storage.
         failures: what differs, a sentence each.
-        seconds: wall time of the simulation.
     """
 
     runs: Sequence[Run]
@@ -76,7 +75,6 @@ class Batch:
     compared: dict[str, int]
     mismatches: dict[str, int]
     failures: tuple[str, ...]
-    seconds: float
 
 
 def dump_image(config: Config, base: int) -> Dump:
@@ -168,7 +166,6 @@ def run_batch(
         compared=compared,
         mismatches=mismatches,
         failures=(*failures, *_differences(outcome.hbm, golden_hbm, places)),
-        seconds=outcome.seconds,
     )
 
 

@@ -1,7 +1,6 @@
 """What the TESTs of the whole core share: an image runs on the RTL and on golden, every byte of HBM is compared, and
 what the engines did is summed up."""
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -59,7 +58,6 @@ class Executed:
         compared, mismatches: bytes of HBM.
         failures: what else went wrong, a sentence each.
         files: what was recorded, by what it is.
-        golden_seconds, seconds: wall time of the two runs.
     """
 
     run: Run
@@ -68,8 +66,6 @@ class Executed:
     mismatches: int
     failures: tuple[str, ...]
     files: Mapping[str, str]
-    golden_seconds: float
-    seconds: float
 
 
 def execute(image: Image, config: Config, settings: Settings, label: str, limit: int = 50_000_000) -> Executed:
@@ -88,9 +84,7 @@ def execute(image: Image, config: Config, settings: Settings, label: str, limit:
     waves = waveform(f"core-{label}") if settings.waves else None
     built = simulation.build(design(config), settings.sim, waves=waves is not None)
     with progress("golden"):
-        started = time.perf_counter()
         expected = Core(config, memory.copy()).run(image.base)
-        golden_seconds = time.perf_counter() - started
     behaviour = Hbm(latency=settings.latency, rate=256 * settings.bandwidth, stall=settings.stall, seed=settings.seed)
     with progress(f"{settings.sim}: running {sum(len(part) for part in image.records):,} records"):
         outcome = run_images(
@@ -118,8 +112,6 @@ def execute(image: Image, config: Config, settings: Settings, label: str, limit:
         mismatches=len(differs),
         failures=tuple(_failures(run, expected, memory, config)),
         files=files,
-        golden_seconds=golden_seconds,
-        seconds=outcome.seconds,
     )
 
 

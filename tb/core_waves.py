@@ -6,7 +6,7 @@ Queues and HBM at a glance are open; every queue and engine has a group of its o
 import re
 from collections.abc import Collection
 
-from hdl.dma.status import DmaCounters
+from hdl.dma.counters import DmaCounters
 from hdl.memory.onchip import Conflicts
 from hdl.memory.port import Storage
 from hdl.queue.semaphores import UpdateOp

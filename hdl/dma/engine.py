@@ -16,14 +16,15 @@ from hdl.dma.answers import Answers
 from hdl.dma.caster import Caster
 from hdl.dma.checker import Checker
 from hdl.dma.chunker import Chunker
+from hdl.dma.counters import DmaCounters
 from hdl.dma.instruction import DmaInstruction, Memory
 from hdl.dma.job import Job
 from hdl.dma.reader import Reader
 from hdl.dma.ring import ByteRing
 from hdl.dma.rows import RowReader
-from hdl.dma.status import DmaCounters, DmaError
 from hdl.dma.walker import Walker
 from hdl.dma.writer import Writer
+from hdl.engine_error import DetailedError
 from hdl.memory.axi import AxiPort
 from hdl.memory.line_arbiter import LineReadArbiter
 from hdl.memory.port import LineRead, LineWrite
@@ -55,7 +56,8 @@ class DmaEngine(wiring.Component):
         read, write: line ports of the on-chip memories. axi: HBM; its IDs are 0.
         retired: a pulse for each copy, in order, when all of it is written: taken by the memory on chip, answered by
             HBM.
-        error: :class:`DmaError`; stays until reset. A rule is judged before anything is read.
+        error: :class:`DetailedError`; stays until reset; the detail is the row number of INDEX, else 0. A rule is
+            judged before anything is read.
         busy: a copy waits or is under way.
         counters: :class:`DmaCounters`.
     """
@@ -70,7 +72,7 @@ class DmaEngine(wiring.Component):
                 "write": Out(LineWrite(size)),
                 "axi": Out(AxiPort(size, 1)),
                 "retired": Out(1),
-                "error": Out(DmaError),
+                "error": Out(DetailedError),
                 "busy": Out(1),
                 "counters": Out(DmaCounters),
             }

@@ -1,4 +1,4 @@
-"""Errors of the core: how a queue and an engine report one, and the latch that keeps the first."""
+"""Errors of the core: how a queue reports one, and the latch that keeps the first."""
 
 from amaranth import Module, unsigned
 from amaranth.lib import data, wiring
@@ -7,20 +7,7 @@ from amaranth.lib.wiring import In, Out
 from spec import isa
 from spec.isa import HBM_ADDRESS_BITS
 
-__all__ = ["BootError", "CoreError", "EngineFault", "Errors", "QueueError"]
-
-
-class EngineFault(data.Struct):
-    """What an engine says to its queue; stays until reset.
-
-    valid: an instruction was refused or failed. cause: a `spec.isa.Rule` or `spec.isa.Cause`. number: of instructions
-    that the engine took before it since reset. detail: what the cause says of it.
-    """
-
-    valid: unsigned(1)
-    cause: unsigned(8)
-    number: unsigned(32)
-    detail: unsigned(32)
+__all__ = ["BootError", "CoreError", "Errors", "QueueError"]
 
 
 class QueueError(data.Struct):

@@ -5,7 +5,8 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from hdl.queue.errors import EngineFault, QueueError
+from hdl.engine_error import DetailedError
+from hdl.queue.errors import QueueError
 from hdl.queue.in_flight import Flight, InFlight
 from hdl.queue.semaphores import Update, Wait
 from spec import isa
@@ -60,7 +61,7 @@ class Queue(wiring.Component):
         issue: the instruction, to the engine: the lowest bits of the body, as wide as the engine's layout.
         completions: a pulse of each lane: the engine has finished the oldest record of that lane.
         update: to the semaphores; update_refused: what is taken in this cycle is not done.
-        engine_error: see :class:`hdl.queue.errors.EngineFault`.
+        engine_error: see :class:`hdl.engine_error.DetailedError`.
         error: the queue's first error, until reset. halt: no further record is issued, but for one that is on offer.
         issued, issued_address: the engine takes a record in this cycle. retired, retired_address: of each lane, it has
             finished one in this cycle.
@@ -93,7 +94,7 @@ class Queue(wiring.Component):
                 "completions": In(lanes),
                 "update": Out(stream.Signature(Update)),
                 "update_refused": In(1),
-                "engine_error": In(EngineFault),
+                "engine_error": In(DetailedError),
                 "error": Out(QueueError),
                 "halt": In(1),
                 "issued": Out(1),

@@ -1,19 +1,9 @@
-"""What a DMA engine tells about itself: its error and its counters."""
+"""What a DMA engine counts."""
 
 from amaranth import unsigned
 from amaranth.lib import data
 
-__all__ = ["DmaCounters", "DmaError"]
-
-
-class DmaError(data.Struct):
-    """valid: a copy failed. cause: the `spec.isa.Rule` that it breaks, or `Cause.AXI` or `Cause.INDEX`. number: of
-    instructions before it since reset. detail: of INDEX the row number, else 0."""
-
-    valid: unsigned(1)
-    cause: unsigned(8)
-    number: unsigned(32)
-    detail: unsigned(32)
+__all__ = ["DmaCounters"]
 
 
 class DmaCounters(data.Struct):
