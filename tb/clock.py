@@ -3,10 +3,13 @@
 import cocotb
 from cocotb.clock import Clock
 
-__all__ = ["PERIOD_NS", "start_clock"]
+__all__ = ["PERIOD_NS", "TIMEOUT_VARIABLE", "start_clock"]
 
 PERIOD_NS = 2
 """Clock period in simulated nanoseconds."""
+
+TIMEOUT_VARIABLE = "TIMEOUT_NS"
+"""Environment variable that carries the limit in simulated time to a cocotb test."""
 
 
 def start_clock(dut) -> None:

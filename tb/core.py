@@ -1,23 +1,19 @@
 """Runs images on the core: HBM in, HBM out, Python waits for one edge (see `tb/core.v`)."""
 
-import os
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-import cocotb
 import numpy as np
-from cocotb.triggers import RisingEdge
 
 from hdl.core import axi_id_bits, core_counters
 from spec.config import Config
 from spec.isa import HBM_ADDRESS_BITS, cause_name, queue_count, queue_name
 from tb import hbm, simulation
-from tb.clock import PERIOD_NS, start_clock
 from tb.elaboration import engine_verilog
+from tb.harness import run_harness
 from tb.hbm import Hbm
 
 __all__ = ["HBM_BYTES", "CoreFault", "Event", "Outcome", "Run", "design", "run_images"]
@@ -191,29 +187,19 @@ def run_images(
     if not 1 <= len(boots) <= BOOTS:
         raise ValueError(f"boots must be 1 to {BOOTS} addresses, not {len(boots)}")
     with simulation.run_directory("core") as directory:
-        paths = {name: directory.resolve() / f"{name}.txt" for name in ("boots", "runs", "events", "seconds")}
+        paths = {name: directory.resolve() / f"{name}.txt" for name in ("boots", "runs", "events")}
         paths["boots"].write_text("".join(f"{boot:x}\n" for boot in boots))
         plusargs = [f"+limit={limit}", f"+boots_count={len(boots)}", f"+host={host}"]
         plusargs += [f"+{name}={paths[name]}" for name in ("boots", "runs", "events")]
         plusargs += (behaviour or Hbm()).plusargs() + hbm.write_memory(directory, memory, config.hbm_bytes)
-        simulation.run(
-            built,
-            __name__,
-            run_dir=directory,
-            plusargs=plusargs,
-            env={"SECONDS_FILE": str(paths["seconds"])},
-            timeout_ns=len(boots) * (limit + 1000) * PERIOD_NS,
-            waves_levels=waves_levels,
-        )
-        if waves is not None:
-            waves.parent.mkdir(parents=True, exist_ok=True)
-            (directory / "waves.vcd").replace(waves)
+        longest = len(boots) * (limit + 1000)
+        state = run_harness(built, directory, plusargs=plusargs, limit=longest, waves=waves, waves_levels=waves_levels)
         events = _events(paths["events"].read_text())
         runs = [
             _run(line, config, *events[number]) for number, line in enumerate(paths["runs"].read_text().splitlines())
         ]
         content = hbm.read_memory(directory)[: len(memory)]
-        return Outcome(runs=runs, hbm=content, seconds=float(paths["seconds"].read_text()))
+        return Outcome(runs=runs, hbm=content, seconds=state["seconds"])
 
 
 def _events(text: str) -> list[tuple[list[Event], str]]:
@@ -259,12 +245,3 @@ def _plain(value):
     if hasattr(layout, "elem_shape"):
         return [_plain(value[index]) for index in range(layout.length)]
     return int(value)
-
-
-@cocotb.test(timeout_time=int(os.environ.get(simulation.TIMEOUT_VARIABLE, 1_000_000)), timeout_unit="ns")
-async def run_to_end(dut):
-    """Let the core run until all images have ended."""
-    start_clock(dut)
-    started = time.perf_counter()
-    await RisingEdge(dut.done)
-    Path(os.environ["SECONDS_FILE"]).write_text(repr(time.perf_counter() - started))

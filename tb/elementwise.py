@@ -3,27 +3,23 @@
 The engines share the memories of `tb/elementwise.v`, where every port may stall at random.
 """
 
-import json
-import os
 import re
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from pathlib import Path
 
-import cocotb
 import numpy as np
-from cocotb.triggers import RisingEdge
 
 from spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from spec.isa.access import DIMENSIONS
 from spec.isa.elementwise import ELEMENTWISE_BITS, decode_fields
 from tb import simulation
-from tb.clock import PERIOD_NS, start_clock
 from tb.elaboration import engine_verilog
+from tb.harness import run_harness
 from tb.images import memory_lines, read_words
+from tb.simulation import SimulationFailed
 
 __all__ = ["COUNTERS", "ENGINES", "PROGRAM_DEPTH", "Outcome", "Record", "design", "run_program"]
 
@@ -176,7 +172,7 @@ def run_program(
     files |= {"sbuf": memory_lines(sbuf, 4), "psum": memory_lines(psum, 4)}
     limit = int(sum(_work(record.word) for record in program) * 256 / (256 - stall)) + 2000
     with simulation.run_directory("elementwise") as directory:
-        paths = {name: (directory / name).resolve() for name in ("sbuf_out", "psum_out", "events_out", "state")}
+        paths = {name: (directory / name).resolve() for name in ("sbuf_out", "psum_out", "events_out")}
         plusargs = [f"+limit={limit}", f"+stall={stall}", f"+noise={seed}"]
         plusargs += [f"+sbuf_out={paths['sbuf_out']}", f"+psum_out={paths['psum_out']}"]
         plusargs += [f"+events={paths['events_out']}"] if events or recover else []
@@ -185,19 +181,14 @@ def run_program(
             path = directory / f"{name}.hex"
             path.write_text(text)
             plusargs += [f"+{name}={path.resolve()}", f"+{name}_count={text.count(chr(10))}"]
-        simulation.run(
-            built,
-            __name__,
-            run_dir=directory,
-            plusargs=plusargs,
-            env={"STATE": str(paths["state"])},
-            timeout_ns=(limit + 100) * PERIOD_NS,
-            waves_levels=waves_levels,
+        ports = ("timeout", "stray", "cycles", *(f"{engine}_{port}" for engine in ENGINES for port in _PORTS))
+        state = run_harness(
+            built, directory, ports, plusargs=plusargs, limit=limit + 100, waves=waves, waves_levels=waves_levels
         )
-        if waves is not None:
-            waves.parent.mkdir(parents=True, exist_ok=True)
-            (directory / "waves.vcd").replace(waves)
-        state = json.loads(paths["state"].read_text())
+        if state["timeout"]:
+            raise SimulationFailed("an engine did not finish: it waits for something that does not come")
+        if state["stray"]:
+            raise SimulationFailed("an engine touched memory that the program does not have")
         outcome = Outcome(
             sbuf=_read_memory(paths["sbuf_out"], config.partitions, "SBUF words"),
             psum=_read_memory(paths["psum_out"], config.columns, "PSUM words"),
@@ -275,18 +266,4 @@ def _check_retired(outcome: Outcome, programs: Mapping[str, Sequence[Record]], s
         else:
             expected = len(programs[engine]) - len(outcome.refusals[engine])
         if retired != expected:
-            raise simulation.SimulationFailed(f"the {engine} engine retired {retired} instructions, not {expected}")
-
-
-@cocotb.test(timeout_time=int(os.environ.get(simulation.TIMEOUT_VARIABLE, 1_000_000)), timeout_unit="ns")
-async def run_to_end(dut):
-    """Let the engines run until they rest, and store what the harness counted."""
-    start_clock(dut)
-    started = time.perf_counter()
-    await RisingEdge(dut.done)
-    seconds = time.perf_counter() - started
-    assert not int(dut.timeout.value), "an engine did not finish: it waits for something that does not come"
-    assert not int(dut.stray.value), "an engine touched memory that the program does not have"
-    names = ("cycles", *(f"{engine}_{port}" for engine in ENGINES for port in _PORTS))
-    state = {name: int(getattr(dut, name).value) for name in names} | {"seconds": seconds}
-    Path(os.environ["STATE"]).write_text(json.dumps(state))
+            raise SimulationFailed(f"the {engine} engine retired {retired} instructions, not {expected}")

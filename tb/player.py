@@ -4,20 +4,17 @@ A *playable* unit is a component with the ports valid, word (all inputs in one w
 `tb/player.v` streams a file of words through it, one per cycle, or as often as an iterative unit can start.
 """
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
-import cocotb
 import numpy as np
 from amaranth import Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-from cocotb.triggers import RisingEdge
 
 from hdl import verilog
 from tb import simulation
-from tb.clock import PERIOD_NS, start_clock
+from tb.harness import run_harness
 from tb.report import progress
 
 __all__ = ["Playable", "pack", "play", "player_design"]
@@ -140,22 +137,9 @@ def play(
                 file.write(_as_lines(pack(layout, **chunk)))
         plusargs = [f"+cases={cases.resolve()}", f"+results={results.resolve()}", *(["+bubbles"] if bubbles else [])]
         with progress(f"{sim}: playing {count:,} cases"):
-            simulation.run(
-                built,
-                __name__,
-                run_dir=directory,
-                plusargs=plusargs,
-                timeout_ns=((1 + interval) * count + 1000) * PERIOD_NS,
-            )
+            run_harness(built, directory, plusargs=plusargs, limit=(1 + interval) * count + 1000)
         digits = _VALUES[np.frombuffer(results.read_bytes(), np.uint8).reshape(-1, 9)[:, :8]]
     unknown = (digits > 15).any(axis=1)
     digits[unknown] = 0
     pairs = digits[:, 0::2] << 4 | digits[:, 1::2]
     return np.ascontiguousarray(pairs).view(">u4").ravel().astype(np.uint32), np.flatnonzero(unknown).tolist()
-
-
-@cocotb.test(timeout_time=int(os.environ.get(simulation.TIMEOUT_VARIABLE, 1_000_000)), timeout_unit="ns")
-async def play_cases(dut):
-    """Give the player its clock until it has played everything."""
-    start_clock(dut)
-    await RisingEdge(dut.done)

@@ -1,22 +1,17 @@
 """Runs programs on the controller's Cpu: files in, files out, Python waits for one edge."""
 
-import json
-import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import cocotb
-from cocotb.triggers import RisingEdge
-
 from spec.memory_map import CONSOLE, INTERRUPT_PENDING, LOCAL_BASE, TIMER_COMPARE, TIMER_NOW
 from tb import simulation
-from tb.clock import PERIOD_NS, start_clock
 from tb.elaboration import cpu_verilog
+from tb.harness import run_harness
 from tb.images import read_words
 from tb.riscv_elf import Executable
+from tb.simulation import SimulationFailed
 
 __all__ = ["MEMORY_BYTES", "Outcome", "TraceEntry", "cpu_design", "run_cpu"]
 
@@ -134,7 +129,7 @@ def run_cpu(
     image = program.image.ljust(-(-len(program.image) // 4) * 4, b"\0")
     lines = "".join(f"{int.from_bytes(image[i : i + 4], 'little'):08x}\n" for i in range(0, len(image), 4))
     with simulation.run_directory("riscv") as directory:
-        paths = {name: (directory / name).resolve() for name in ("image", "console", "trace", "memory_out", "state")}
+        paths = {name: (directory / name).resolve() for name in ("image", "console", "trace", "memory_out")}
         paths["image"].write_text(lines)
         wanted = ("image", "console", *(["trace"] if trace else []), *(["memory_out"] if memory else []))
         plusargs = [f"+{name}={paths[name]}" for name in wanted]
@@ -145,19 +140,11 @@ def run_cpu(
         ]
         plusargs += [f"+limit={limit}", f"+patience={PATIENCE}", f"+stall={stall}", f"+noise={seed}"]
         plusargs += [f"+external={external}"]
-        simulation.run(
-            built,
-            __name__,
-            run_dir=directory,
-            plusargs=plusargs,
-            env={"STATE": str(paths["state"])},
-            timeout_ns=(limit + 1000) * PERIOD_NS,
-            waves_levels=waves_levels,
+        state = run_harness(
+            built, directory, _PORTS, plusargs=plusargs, limit=limit + 1000, waves=waves, waves_levels=waves_levels
         )
-        if waves is not None:
-            waves.parent.mkdir(parents=True, exist_ok=True)
-            (directory / "waves.vcd").replace(waves)
-        state = json.loads(paths["state"].read_text())
+        if state["broken"]:
+            raise SimulationFailed("the Cpu broke a rule of its buses")
         return Outcome(
             code=state["code"] if state["ended"] else None,
             silent=state["silent"] >= PATIENCE,
@@ -176,17 +163,5 @@ def _read_trace(path: Path) -> list[TraceEntry]:
         try:
             entries.append(TraceEntry(*(int(field, 16) for field in line.split())))
         except ValueError:
-            raise simulation.SimulationFailed(f"the trace has unknown bits: {line}") from None
+            raise SimulationFailed(f"the trace has unknown bits: {line}") from None
     return entries
-
-
-@cocotb.test(timeout_time=int(os.environ.get(simulation.TIMEOUT_VARIABLE, 1_000_000)), timeout_unit="ns")
-async def run_to_end(dut):
-    """Let the program run until it ends or is given up, and store what the harness counted."""
-    start_clock(dut)
-    started = time.perf_counter()
-    await RisingEdge(dut.done)
-    seconds = time.perf_counter() - started
-    assert not int(dut.broken.value), "the Cpu broke a rule of its buses"
-    state = {name: int(getattr(dut, name).value) for name in _PORTS} | {"seconds": seconds}
-    Path(os.environ["STATE"]).write_text(json.dumps(state))

@@ -22,6 +22,7 @@ import find_libpython
 from filelock import FileLock
 
 from tb import icarus, process, verilator
+from tb.clock import TIMEOUT_VARIABLE
 from tb.doctor import TOOLS, require
 from tb.icarus import IcarusRunner
 from tb.process import CommandFailed, complaint, tail
@@ -31,7 +32,6 @@ from tb.verilator import VerilatorRunner
 __all__ = [
     "SIMULATORS",
     "SIM_BUILD",
-    "TIMEOUT_VARIABLE",
     "TIMESCALE",
     "Build",
     "BuildFailed",
@@ -52,9 +52,6 @@ SIMULATORS = ("verilator", "icarus")
 
 TIMESCALE = ("1ns", "1ps")
 """Unit and precision of simulated time; Amaranth's Verilog names none, and Icarus would take seconds."""
-
-TIMEOUT_VARIABLE = "TIMEOUT_NS"
-"""Environment variable that hands `run`'s limit to the cocotb test, in nanoseconds of simulated time."""
 
 
 class BuildFailed(RuntimeError):

@@ -1,16 +1,11 @@
 """Runs programs of the tensor engine in bulk: files in, files out, Python waits for one edge (see `tb/tensor.v`)."""
 
-import json
-import os
 import re
-import time
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-import cocotb
 import numpy as np
-from cocotb.triggers import RisingEdge
 
 from hdl.engine_error import EngineError
 from hdl.tensor.engine import TensorEngine
@@ -19,9 +14,10 @@ from spec.config import Config
 from spec.isa import TENSOR_BITS
 from spec.isa.legality import Rule
 from tb import simulation
-from tb.clock import PERIOD_NS, start_clock
 from tb.elaboration import engine_verilog
+from tb.harness import run_harness
 from tb.images import memory_lines, read_words
+from tb.simulation import SimulationFailed
 
 __all__ = ["COUNTERS", "PROGRAM_DEPTH", "Outcome", "design", "run_program"]
 
@@ -116,40 +112,24 @@ def run_program(
         config
     )
     with simulation.run_directory("tensor") as directory:
-        results, counters = directory / "results.hex", directory / "counters.json"
+        results = directory / "results.hex"
         plusargs = [f"+results={results.resolve()}", f"+limit={limit}", f"+stall={stall}", f"+noise={seed}"]
         for name, text in files.items():
             path = directory / f"{name}.hex"
             path.write_text(text)
             plusargs += [f"+{name}={path.resolve()}", f"+{name}_count={text.count(chr(10))}"]
-        simulation.run(
-            built,
-            __name__,
-            run_dir=directory,
-            plusargs=plusargs,
-            env={"COUNTERS": str(counters.resolve())},
-            timeout_ns=(limit + 100) * PERIOD_NS,
-            waves_levels=waves_levels,
+        ports = ("timeout", "error", *COUNTERS)
+        state = run_harness(
+            built, directory, ports, plusargs=plusargs, limit=limit + 100, waves=waves, waves_levels=waves_levels
         )
-        if waves is not None:
-            waves.parent.mkdir(parents=True, exist_ok=True)
-            (directory / "waves.vcd").replace(waves)
-        outcome = Outcome(read_words(results, config.columns, "PSUM words"), **json.loads(counters.read_text()))
+        if state["timeout"]:
+            raise SimulationFailed("the engine did not finish: it waits for something that does not come")
+        error = EngineError.from_bits(state["error"])
+        if error.valid:
+            raise SimulationFailed(f"the engine refused instruction {error.number}: {Rule(error.cause).name}")
+        words = read_words(results, config.columns, "PSUM words")
+        outcome = Outcome(words, {name: state[name] for name in COUNTERS}, state["seconds"])
     expected = sum(d.words for d in program.drains)
     if len(outcome.words) != expected:
-        raise simulation.SimulationFailed(f"the engine delivered {len(outcome.words)} PSUM words, not {expected}")
+        raise SimulationFailed(f"the engine delivered {len(outcome.words)} PSUM words, not {expected}")
     return outcome
-
-
-@cocotb.test(timeout_time=int(os.environ.get(simulation.TIMEOUT_VARIABLE, 1_000_000)), timeout_unit="ns")
-async def run_to_end(dut):
-    """Let the engine run until all results are written, and store its counters."""
-    start_clock(dut)
-    started = time.perf_counter()
-    await RisingEdge(dut.done)
-    seconds = time.perf_counter() - started
-    assert not int(dut.timeout.value), "the engine did not finish: it waits for something that does not come"
-    error = EngineError.from_bits(int(dut.error.value))
-    assert not error.valid, f"the engine refused instruction {error.number}: {Rule(error.cause).name}"
-    counters = {name: int(getattr(dut, name).value) for name in COUNTERS}
-    Path(os.environ["COUNTERS"]).write_text(json.dumps({"counters": counters, "seconds": seconds}))

@@ -6,7 +6,7 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge
 
-from tb.simulation import TIMEOUT_VARIABLE
+from tb.clock import TIMEOUT_VARIABLE
 
 PERIOD_NS = 10
 

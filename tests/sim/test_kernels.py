@@ -91,9 +91,10 @@ def test_a_matrix_that_does_not_fit_is_refused_by_name():
         run("softmax", M=4, N=60000)
 
 
-def test_a_program_that_is_too_long_is_refused():
-    with pytest.raises(UsageError, match=r"sr must have at most 65,536 instructions of the vector engine, not \d"):
-        run("sr", M=128, STEPS=1)
+def test_a_program_that_is_too_long_is_refused(monkeypatch):
+    monkeypatch.setattr(kernel, "PROGRAM_DEPTH", 4096)
+    with pytest.raises(UsageError, match=r"sr must have at most 4,096 instructions of the vector engine, not \d,\d"):
+        run("sr", M=1, STEPS=1)
 
 
 def test_softmax_on_icarus(sim):

@@ -1,6 +1,5 @@
 """Runs copies on a DMA engine in bulk: files in, files out, Python waits for one edge."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,8 +12,8 @@ from hdl.hierarchy import to_verilog
 from spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from spec.isa import DMA_BITS, Storage
 from tb import simulation
-from tb.clock import PERIOD_NS
-from tests.hdl.dma import run_to_end
+from tb.harness import run_harness
+from tb.simulation import SimulationFailed
 
 __all__ = ["COUNTERS", "HBM_BYTES", "Error", "Memories", "Outcome", "built", "run_copies"]
 
@@ -72,7 +71,7 @@ def built(config: Config, sim: str = "verilator") -> simulation.Build:
     design = simulation.Design(
         "machine",
         f"{head}{harness}{tail}{to_verilog('dma_engine', DmaEngine(config))}",
-        public=("done", "timeout", "stray", *run_to_end.STATE),
+        public=("done", "timeout", "stray", "counters"),
         clock="clk",
     )
     return simulation.build(design, sim)
@@ -115,17 +114,14 @@ def run_copies(
             plusargs.append(f"+{name}={path.resolve()}")
         out = {storage: (directory / f"{storage.name}.out").resolve() for storage in Storage}
         plusargs += [f"+{storage.name.lower()}_out={path}" for storage, path in out.items()]
-        events, state = (directory / "events").resolve(), (directory / "state").resolve()
-        simulation.run(
-            build,
-            run_to_end.__name__,
-            run_dir=directory,
-            plusargs=[*plusargs, f"+events={events}"],
-            env={"STATE": str(state)},
-            timeout_ns=(limit + 100) * PERIOD_NS,
-        )
+        events = (directory / "events").resolve()
+        plusargs.append(f"+events={events}")
+        state = run_harness(build, directory, ("timeout", "stray", "counters"), plusargs=plusargs, limit=limit + 100)
+        if state["timeout"]:
+            raise SimulationFailed("the engine did not finish: it waits for something that does not come")
+        if state["stray"]:
+            raise SimulationFailed(f"the engine broke the rules of a port (machine.v: stray <= {state['stray']})")
         found = {storage: _read(path, len(memories[storage]), config.hbm_bytes) for storage, path in out.items()}
-        state = json.loads(state.read_text())
         return Outcome(memories=found, counters=_counters(state["counters"]), **_events(events))
 
 
