@@ -7,7 +7,7 @@ the C++ compiler, nothing cached. Simulation speed is wall time from the first c
 import json
 import os
 
-from bench import area, core, elementwise, tensor
+from bench import area, core, elementwise, link, tensor
 from tb.bench import Settings
 from tb.report import RESULTS, shown, terminal
 
@@ -17,7 +17,7 @@ SIZES = (8, 16, 32, 64, 128)
 """Rows and columns of the arrays; lanes of the other engines are the smallest and the largest of them."""
 
 
-PARTS = ("tensor", "elementwise", "core", "area")
+PARTS = ("tensor", "elementwise", "core", "link", "area")
 """What `PART` chooses from."""
 
 
@@ -41,6 +41,11 @@ def main(settings: Settings) -> int:
         record |= core.measure()
         rows += [*record["core"], *record["dma"]]
         for table in core.tables(record):
+            console.print(table)
+    if "link" in parts:
+        record |= link.measure()
+        rows += record["link"]
+        for table in link.tables(record):
             console.print(table)
     if "area" in parts:
         record["area"] = area.measure_all()

@@ -33,7 +33,8 @@ __all__ = [
 
 TESTS = (
     "matmul", "vector", "activation", "timing", "softmax", "layernorm", "rmsnorm", "gelu", "adamw", "topk", "sr",
-    "mac", "round", "digits", "riscv", "program",
+    "mac", "round", "digits", "riscv", "program", "allreduce", "reducescatter", "allgather", "broadcast", "alltoall",
+    "sendrecv", "barrier", "collectives", "router",
 )  # fmt: skip
 """Names of the TESTs; each is the module of that name in this folder."""
 
@@ -231,7 +232,7 @@ COMMANDS = (
                 type=str,
                 default="all",
                 help="what to measure",
-                choices=("all", "tensor", "elementwise", "core", "area"),
+                choices=("all", "tensor", "elementwise", "core", "link", "area"),
             ),
             Option(
                 name="SIZE",

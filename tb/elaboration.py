@@ -23,7 +23,7 @@ from spec.config import Config
 from tb.report import progress
 from tb.simulation import ROOT, SIM_BUILD
 
-__all__ = ["CPU", "ENGINE", "ENGINES", "cpu_verilog", "engine_verilog"]
+__all__ = ["CPU", "ENGINE", "ENGINES", "cpu_verilog", "elaborated", "engine_verilog"]
 
 ENGINE = "tensor_engine"
 """Name of the tensor engine's Verilog module."""
@@ -35,7 +35,7 @@ CPU = "controller_cpu"
 """Name of the Verilog module of the controller's processor."""
 
 
-def _key(parameters: dict[str, int]) -> str:
+def _key(parameters: dict[str, object]) -> str:
     parts = {
         "config": parameters,
         "sources": [
@@ -58,17 +58,26 @@ def engine_verilog(config: Config, engine: str = ENGINE, *, cached: bool = True)
         cached: whether a text from an earlier call will do; a benchmark of elaboration wants a new one.
     """
     size = f"{config.rows}x{config.columns}"
-    return _elaborated(engine, size, lambda: ENGINES[engine](config), asdict(config), cached=cached)
+    return elaborated(engine, size, lambda: ENGINES[engine](config), asdict(config), cached=cached)
 
 
 def cpu_verilog() -> str:
     """Return the Verilog of the controller's processor, the same for every configuration."""
-    return _elaborated(CPU, "", Cpu, {})
+    return elaborated(CPU, "", Cpu, {})
 
 
-def _elaborated(
-    name: str, size: str, build: Callable[[], wiring.Component], parameters: dict[str, int], *, cached: bool = True
+def elaborated(
+    name: str, size: str, build: Callable[[], wiring.Component], parameters: dict[str, object], *, cached: bool = True
 ) -> str:
+    """Return the Verilog of a component and of all modules below it.
+
+    Arguments:
+        name: of its module.
+        size: what tells it from others of that name to a reader of the file's name.
+        build: makes it.
+        parameters: all that it depends on, as JSON values.
+        cached: whether a text from an earlier call will do.
+    """
     label = f"{name}-{size}" if size else name
     path = SIM_BUILD / "elaborated" / f"{label}-{_key(parameters)}.v"
     if cached and path.is_file():

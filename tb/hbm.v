@@ -359,6 +359,7 @@ module hbm #(
             now = 0;
             turn = 0;
             credit = 0;
+            /* verilator unroll_disable */
             for (p = 0; p < PORTS; p = p + 1) begin
                 r_first[p] = 0;
                 r_count[p] = 0;
@@ -387,6 +388,7 @@ module hbm #(
                 turn = (turn + 1) % PORTS;
                 credit = credit > COST ? COST + rate : credit + rate;
             end
+            /* verilator unroll_disable */
             for (k = 0; k < PORTS; k = k + 1) begin
                 p = (k + turn) % PORTS;
                 if (stall != 0 || reorder != 0) advance_noise(p);

@@ -14,6 +14,7 @@ from pathlib import Path
 from vcd.gtkw import GTKWSave, make_translation_filter
 
 from tb.bench import UsageError, bench_named
+from tb.collective_waves import COLLECTIVE_GROUPS
 from tb.core_waves import OPEN, core_groups
 from tb.doctor import MissingTool, require
 from tb.report import terminal
@@ -39,6 +40,7 @@ _GROUPS: dict[str, Callable[[Collection[str]], Mapping[str, list[Trace]]]] = {
     "elementwise": lambda known: ELEMENTWISE_GROUPS,
     "riscv": lambda known: RISCV_GROUPS,
     "machine": core_groups,
+    "collective": lambda known: COLLECTIVE_GROUPS,
 }
 """What is shown, by harness; of the core it depends on which signals there are."""
 

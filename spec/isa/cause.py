@@ -31,6 +31,11 @@ class Cause(enum.IntEnum):
     """A row number of a gather or scatter is not below its limit. detail: the row number."""
     BOOT = 39
     """The image's header is wrong, or cannot be read. detail: which of its words; queue and record mean nothing."""
+    DISAGREE = 40
+    """The collective of another rank is not that of this one. detail: its core in bits 0 to 7; from bit 8, one more
+    than the place in `SIGNATURE_FIELDS` of the lowest field in which they differ."""
+    LINK = 41
+    """A link of the chip is dead. detail: its direction."""
 
 
 def cause_name(code: int) -> str:

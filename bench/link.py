@@ -1,0 +1,127 @@
+"""NeuronLink: how near an all-reduce comes to what its links can carry, how long a small one takes, and how well the
+timing model of golden foretells both; and what that model says of more chips than can be simulated."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import numpy as np
+from matplotlib import pyplot
+from rich.table import Table
+
+from golden.link.cluster import NETWORKS, Cluster, all_reduce
+from golden.link.timing import Case, Parameters, calibrate, errors
+from hdl.link.end import LinkEnd
+from hdl.link.router import Router
+from spec.instance import INSTANCES
+from spec.link import CORES_PER_CHIP
+from tb.bench import bench_named
+from tb.collective_options import instance_of
+from tb.report import shown
+from tb.simulation import SIM_BUILD
+
+__all__ = ["measure", "tables"]
+
+CHIPS = (2, 4, 8, 16)
+"""One core of each takes part."""
+
+SIZES = (64, 512, 4096, 32768, 262144, 1 << 20)
+"""Bytes of FP32."""
+
+PLOT = SIM_BUILD / "plots" / "neuronlink_model.png"
+
+GRADIENTS = 1 << 28
+"""Elements of the plotted all-reduce, FP32: 1 GiB."""
+
+
+def _all_reduce(chips: int, size: int) -> dict[str, object]:
+    """Measure an all-reduce of FP32 on a ring of chips, and return what becomes a row."""
+    bench = bench_named("allreduce")
+    settings = bench.settings([f"CHIPS={chips}", "CORES=1", f"BYTES={size}"])
+    report = bench.run(settings)
+    return {
+        "chips": chips,
+        "bytes": size,
+        "cycles": report.cycles,
+        "bound": report.ideal_cycles,
+        "bit_exact": not report.problems,
+    }
+
+
+def _case(row: dict[str, object]) -> Case:
+    settings = bench_named("allreduce").settings([f"CHIPS={row['chips']}"])
+    instance = instance_of(settings)
+    return Case(instance=instance, ranks=row["chips"], stride=CORES_PER_CHIP, count=row["bytes"] // 4)
+
+
+def measure() -> dict[str, object]:
+    """Return the figures of all-reduces and of the model."""
+    rows = [_all_reduce(chips, size) for chips in CHIPS for size in SIZES]
+    measured = [(_case(row), row["cycles"]) for row in rows]
+    for row, error in zip(rows, errors(measured, Parameters()), strict=True):
+        row["model_error"] = float(error)
+    instance = measured[0][0].instance
+    hop = Router.LATENCY + LinkEnd.SEND_LATENCY + LinkEnd.RECEIVE_LATENCY
+    return {
+        "link": rows,
+        "best_parameters": asdict(calibrate(measured)),
+        "hop_cycles": {"router": Router.LATENCY, "link": hop - Router.LATENCY, "wire": instance.link_latency},
+        "model": plot_model(PLOT),
+        "plot": shown(PLOT),
+    }
+
+
+def plot_model(path: Path) -> dict[str, dict[int, float]]:
+    """Plot the model's all-reduce of `GRADIENTS` over instances joined by a network; return milliseconds by chips."""
+    found = {}
+    figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
+    for name, gbits in NETWORKS.items():
+        times = {}
+        for instances in 2 ** np.arange(9):
+            cluster = Cluster(instance=INSTANCES["trn1"], instances=int(instances), gbits=gbits)
+            cycles = all_reduce(cluster, GRADIENTS).cycles
+            times[cluster.chips] = cycles / cluster.clock_ghz / 1e6
+        found[name] = times
+        axes.plot(times.keys(), times.values(), marker="o", label=f"{gbits} Gbit/s each instance")
+    axes.set(
+        xscale="log",
+        xlabel="chips (16 to an instance)",
+        ylabel="ms at 1.4 GHz",
+        ylim=(0, None),
+        title=f"All-reduce of {GRADIENTS * 4 >> 30} GiB in FP32: a model, not RTL",
+    )
+    axes.set_xticks(list(times), [str(chips) for chips in times])
+    axes.minorticks_off()
+    axes.grid(alpha=0.3)
+    axes.legend()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=100)
+    pyplot.close(figure)
+    return found
+
+
+def tables(record: dict[str, object]) -> list[Table]:
+    """Return the tables of `measure`'s figures."""
+    table = Table(title="All-reduce of FP32 on a ring, one core of each chip, flits of 16 bytes")
+    for heading in ("chips", "bytes", "cycles", "ring bound", "share of it", "model", "bit-exact"):
+        table.add_column(heading, justify="right")
+    for row in record["link"]:
+        table.add_row(
+            str(row["chips"]), f"{row['bytes']:,}", f"{row['cycles']:,}", f"{row['bound']:,}",
+            f"{row['bound'] / row['cycles']:.1%}", f"{row['model_error']:+.1%}", "yes" if row["bit_exact"] else "NO",
+        )  # fmt: skip
+    hop = record["hop_cycles"]
+    table.caption = (
+        f"a hop: {hop['router']} cycles in the router, {hop['link']} in the ends of a link, {hop['wire']} on its wire; "
+        f"model plotted in {record['plot']}"
+    )
+    model = Table(title=f"Model, not RTL: all-reduce of {GRADIENTS * 4 >> 30} GiB in FP32, ms at 1.4 GHz")
+    model.add_column("chips", justify="right")
+    for name in record["model"]:
+        model.add_column(f"{name}, {NETWORKS[name]} Gbit/s", justify="right")
+    for chips in next(iter(record["model"].values())):
+        model.add_row(str(chips), *(f"{times[chips]:.1f}" for times in record["model"].values()))
+    return [table, model]

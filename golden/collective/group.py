@@ -1,0 +1,98 @@
+"""One collective of one group, from the memories of its cores to the memories of its cores."""
+
+import numpy as np
+
+from golden.collective.errors import CollectiveError
+from golden.collective.reduction import reduce_blocks
+from spec.isa import Cause
+from spec.isa.collective import BLOCKS_OF_DST, BLOCKS_OF_SRC, Collective, CollectiveKind, CollectiveType, element_bytes
+from spec.isa.collective_legality import uses_dst, uses_src
+
+__all__ = ["execute"]
+
+_K = CollectiveKind
+
+_IN_PLACE = {
+    _K.ALL_REDUCE: lambda i: i.src == i.dst,
+    _K.BROADCAST: lambda i: i.src == i.dst,
+    _K.REDUCE_SCATTER: lambda i: i.dst == i.src + i.rank * i.pitch,
+    _K.ALL_GATHER: lambda i: i.src == i.dst + i.rank * i.pitch,
+}
+"""Where src and dst may meet."""
+
+
+def execute(instructions: list[Collective], memories: dict[int, np.ndarray]) -> None:
+    """Execute what a group does; all is read before anything is written.
+
+    Arguments:
+        instructions: legal ones that agree: of every rank in order; or SEND and its RECEIVE.
+        memories: uint8 [bytes] of each core, the HBM at its addresses.
+
+    Raises:
+        CollectiveError: if a block reaches beyond a memory, or src and dst overlap where the result is undefined.
+    """
+    kind, ranks = instructions[0].kind, len(instructions)
+    sides = [_Side(instruction, memories[instruction.core]) for instruction in instructions]
+    if kind == _K.BARRIER:
+        return
+    read = [side.read() for side in sides]
+    if kind == _K.ALL_REDUCE:
+        result = reduce_blocks(np.concatenate(read), instructions)
+        written = [result[np.newaxis]] * ranks
+    elif kind == _K.REDUCE_SCATTER:
+        blocks = np.stack(read)
+        written = [reduce_blocks(blocks[:, b], instructions, b)[np.newaxis] for b in range(ranks)]
+    elif kind == _K.ALL_GATHER:
+        written = [np.concatenate(read)] * ranks
+    elif kind == _K.BROADCAST:
+        written = [read[instructions[0].root]] * ranks
+    elif kind == _K.ALL_TO_ALL:
+        written = list(np.stack(read).swapaxes(0, 1))
+    else:
+        written = [next(blocks for blocks in read if len(blocks))] * ranks
+    for side, blocks in zip(sides, written, strict=True):
+        side.write(blocks)
+
+
+class _Side:
+    """What one rank reads and writes: views [blocks, bytes] of its memory, without blocks where it does not."""
+
+    def __init__(self, instruction: Collective, memory: np.ndarray):
+        self.instruction = instruction
+        kind, ranks, values = instruction.kind, instruction.group.ranks, instruction.fields()
+        sources = (ranks if kind in BLOCKS_OF_SRC else 1) if uses_src(values) else 0
+        targets = (ranks if kind in BLOCKS_OF_DST else 1) if uses_dst(values) else 0
+        self.src = self._blocks("src", memory, instruction.src, sources)
+        self.dst = self._blocks("dst", memory, instruction.dst, targets)
+        if not _IN_PLACE.get(kind, lambda i: False)(instruction) and self._overlap():
+            raise CollectiveError(
+                f"core {instruction.core}: {kind.name}: src at {instruction.src} and dst at {instruction.dst} must not "
+                "overlap so",
+                instruction.core,
+            )
+
+    def _blocks(self, name: str, memory: np.ndarray, address: int, blocks: int) -> list[np.ndarray]:
+        i = self.instruction
+        size = i.count * element_bytes(i.dtype)
+        starts = [address + block * i.pitch for block in range(blocks)]
+        if starts and starts[-1] + size > len(memory):
+            raise CollectiveError(
+                f"core {i.core}: {i.kind.name}: {name}'s bytes must end at {len(memory)}, not at {starts[-1] + size}",
+                i.core,
+                Cause.AXI,
+            )
+        return [memory[start : start + size] for start in starts]
+
+    def _overlap(self) -> bool:
+        return any(np.may_share_memory(source, target) for source in self.src for target in self.dst)
+
+    def read(self) -> np.ndarray:
+        """Return a copy of src's codes [blocks, count]."""
+        dtype = np.dtype(np.uint16 if self.instruction.dtype == CollectiveType.BF16 else np.uint32)
+        count = self.instruction.count if self.src else 0
+        return np.array([block.view(dtype.newbyteorder("<")) for block in self.src], dtype).reshape(-1, count or 1)
+
+    def write(self, codes: np.ndarray) -> None:
+        """Write codes [blocks, count] to dst; nothing where there is none."""
+        for block, code in zip(self.dst, codes, strict=False):
+            block[:] = np.ascontiguousarray(code).view(np.uint8)

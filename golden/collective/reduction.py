@@ -1,0 +1,53 @@
+"""The arithmetic of a reduction: one block of every rank becomes one."""
+
+import numpy as np
+
+from golden.arith import round_fp32, round_stochastic, widen
+from golden.collective.order import last_rank, orders
+from golden.vector.alu import alu
+from spec.formats import BF16
+from spec.isa import AluOp
+from spec.isa.collective import Collective, CollectiveType, ReduceOp
+
+__all__ = ["reduce_blocks"]
+
+_OPS = {ReduceOp.SUM: AluOp.ADD, ReduceOp.MAX: AluOp.MAX, ReduceOp.MIN: AluOp.MIN}
+
+
+def reduce_blocks(parts: np.ndarray, instructions: list[Collective], block: int = 0) -> np.ndarray:
+    """Return the reduction of a block.
+
+    Arguments:
+        parts: codes [ranks, count] as they are in memory: uint16 of BF16, else uint32.
+        instructions: of every rank, alike but for what is its own; seed and stream are those of an element's last rank.
+        block: of REDUCE_SCATTER, which one.
+
+    Returns:
+        codes [count], the type of `parts`. NaN is canonical in FP32 and BF16.
+    """
+    first = instructions[0]
+    bf16, integer = first.dtype == CollectiveType.BF16, first.dtype == CollectiveType.INT32
+    last = last_rank(first.kind, first.count, first.group.ranks, first.chunk, block)
+    words = widen(parts, BF16) if bf16 else parts
+
+    total = None
+    for ranks in orders(last, first.group.ranks):
+        word = words[ranks, np.arange(first.count)]
+        if total is None:
+            total = word
+            continue
+        if first.narrow:
+            total = widen(round_fp32(total, BF16), BF16)
+        total = alu(_OPS[first.op], total, word, integer)
+    return _rounded(total, last, instructions) if bf16 else total
+
+
+def _rounded(total: np.ndarray, last: np.ndarray, instructions: list[Collective]) -> np.ndarray:
+    """Return FP32 as BF16, stochastically by each element's number and its last rank's seed and stream, if asked."""
+    if not instructions[0].stochastic:
+        return round_fp32(total, BF16)
+    codes = np.empty(len(total), np.uint16)
+    for rank in np.unique(last):
+        (own,) = np.nonzero(last == rank)
+        codes[own] = round_stochastic(total[own], BF16, instructions[rank].seed, instructions[rank].stream, own)
+    return codes

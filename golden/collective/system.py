@@ -1,0 +1,129 @@
+"""Cores that execute lists of collectives, without time: each in its own order, a group together.
+
+A collective begins when every core of its group has come to it, and then ends on all of them. The machine may end one
+on some rank before another has begun; whoever relies on that has a deadlock here.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+
+from golden.collective.errors import CollectiveError, Deadlock
+from golden.collective.group import execute
+from spec.isa import Cause
+from spec.isa.collective import SIGNATURE_FIELDS, Collective, CollectiveKind, disagreement, signature
+from spec.isa.collective_legality import collective_violation
+from spec.link import MAX_CORES
+
+__all__ = ["run"]
+
+_PLACES = {name: place for place, (name, _) in enumerate(SIGNATURE_FIELDS)}
+
+
+def run(instructions: dict[int, list[Collective]], memories: dict[int, np.ndarray], cores: int = MAX_CORES) -> None:
+    """Execute the lists of all cores.
+
+    Arguments:
+        instructions: of each core, in order.
+        memories: uint8 [bytes] of each core in them, which are written.
+        cores: of the instance.
+
+    Raises:
+        CollectiveError: if an instruction is not legal, or two ranks disagree; what came before is in the memories.
+        Deadlock: if nobody can proceed.
+    """
+    state = _State(instructions, cores)
+    while state.unfinished():
+        together = next(filter(None, map(state.together, state.unfinished())), None)
+        if together is None:
+            raise state.deadlock()
+        execute([state.current(core) for core in together], memories)
+        state.retire(together)
+
+
+class _State:
+    """How far every core has come."""
+
+    def __init__(self, instructions: dict[int, list[Collective]], cores: int):
+        self.instructions = instructions
+        self.cores = cores
+        self.done = dict.fromkeys(instructions, 0)
+        for core in self.unfinished():
+            self._judge(core)
+
+    def unfinished(self) -> list[int]:
+        return [core for core in sorted(self.done) if self.done[core] < len(self.instructions[core])]
+
+    def current(self, core: int) -> Collective | None:
+        """Return what a core is at; None at its end, or if it has nothing to do at all."""
+        done = self.done.get(core, 0)
+        listed = self.instructions.get(core, [])
+        return listed[done] if done < len(listed) else None
+
+    def retire(self, cores: list[int]) -> None:
+        for core in cores:
+            self.done[core] += 1
+        for core in cores:
+            self._judge(core)
+
+    def _judge(self, core: int) -> None:
+        instruction = self.current(core)
+        broken = collective_violation(instruction.fields(), core, self.cores) if instruction else None
+        if broken is not None:
+            rule, message = broken
+            raise CollectiveError(f"core {core}: {message} (rule {rule.name})", core, rule)
+
+    def together(self, core: int) -> list[int] | None:
+        """Return the cores that execute with this one, in order of ranks, if all are there; None if one is not.
+
+        Raises:
+            CollectiveError: if it and one of them wait for each other, and disagree.
+        """
+        partners = _partners(self.current(core))
+        at = {partner: self.current(partner) for partner in partners}
+        there = [partner for partner in partners if at[partner] and core in _partners(at[partner])]
+        for partner in there:
+            _compare(self.current(core), at[partner])
+        return partners if len(there) == len(partners) else None
+
+    def deadlock(self) -> Deadlock:
+        """Return who waits for whom."""
+        waiting, lines = {}, []
+        for core in self.unfinished():
+            instruction = self.current(core)
+            missing = [
+                p for p in _partners(instruction) if not self.current(p) or core not in _partners(self.current(p))
+            ]
+            waiting[core] = tuple(missing)
+            where = f"core {core} at {instruction.kind.name}, number {self.done[core]}, "
+            lines.append(where + "waits for " + (", ".join(map(self._where, missing)) or "those who wait"))
+        return Deadlock("deadlock: " + "; ".join(lines), waiting)
+
+    def _where(self, core: int) -> str:
+        instruction = self.current(core)
+        return f"core {core} (at {instruction.kind.name if instruction else 'its end'})"
+
+
+@lru_cache
+def _partners(instruction: Collective) -> list[int]:
+    """Return the cores without which an instruction does not begin, in order of ranks, the own one among them."""
+    cores = list(instruction.group.cores)
+    if instruction.kind in (CollectiveKind.SEND, CollectiveKind.RECEIVE):
+        return [cores[rank] for rank in sorted((instruction.rank, instruction.root))]
+    return cores
+
+
+def _compare(one: Collective, other: Collective) -> None:
+    """Raise CollectiveError if two ranks that wait for each other are not at the same."""
+    if one is other:
+        return
+    place = f"cores {one.core} and {other.core} must agree on"
+    field = disagreement(signature(one.fields()), signature(other.fields()))
+    if field is not None:
+        values = one.fields()[field], other.fields()[field]
+        detail = other.core | (_PLACES[field] + 1) << 8
+        raise CollectiveError(f"{place} {field}, not {values[0]} and {values[1]}", one.core, Cause.DISAGREE, detail)
+    if one.kind == CollectiveKind.BROADCAST and one.root != other.root:
+        raise CollectiveError(f"{place} root, not {one.root} and {other.root}", one.core)
+    if one.kind in (CollectiveKind.SEND, CollectiveKind.RECEIVE) and one.kind == other.kind:
+        raise CollectiveError(f"{place} who sends: both are at {one.kind.name}", one.core)

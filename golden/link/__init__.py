@@ -1,0 +1,5 @@
+"""NeuronLink as equations: which links a flit goes over."""
+
+from golden.link.route import Hop, links, neighbour, route
+
+__all__ = ["Hop", "links", "neighbour", "route"]

@@ -1,0 +1,251 @@
+"""How long a ring collective takes: a model of the machine's steps, not of its cycles.
+
+Every rank sends one segment after the other, a beat a cycle if nothing is in the way. A segment that it forwards cannot
+begin before the first beat has come from the rank before, nor end before the last one has. So the times of all ranks
+follow from those of the step before, and a run of any length from a few rounds.
+
+What is in the way: latencies, which are `Parameters`; beats of other ranks, and of the other channel, that pass over
+the same link, which they share evenly; and the credits of a flow whose receiver is far.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from golden.link.route import Hop, route
+from spec.instance import Instance
+from spec.isa.collective import (
+    CHUNK_GRANULES,
+    GRANULE,
+    CollectiveKind,
+    CollectiveType,
+    Group,
+    best_chunk,
+    element_bytes,
+)
+from spec.link import CHANNELS
+
+__all__ = ["CALIBRATED", "Case", "Parameters", "calibrate", "cycles_of", "errors", "ideal_cycles"]
+
+_K = CollectiveKind
+
+CALIBRATED = ("turn", "operation", "start")
+"""The parameters that measurements determine, if they differ in ranks, in length and in chunk."""
+
+ROUNDS = 32
+"""Full rounds that are gone through; those after them take as long as the last half of these do on average."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """Cycles that the model cannot derive.
+
+    The first two are those of the hardware; the others were fitted to all-reduces on the RTL (`make bench PART=link`),
+    whose HBM answers after 64 cycles.
+
+    Arguments:
+        router: through a router. link: through both ends of a link, without its wire.
+        turn: from a beat's arrival at a channel until what became of it is at the router.
+        operation: that a segment occupies a channel beside its beats.
+        start: from the instruction until the announcement is at the router, and from its arrival to the first beat.
+        memory: from the start until the first loaded beat is there.
+        finish: from the last beat's arrival until its store is answered.
+    """
+
+    router: float = 2
+    link: float = 4
+    turn: float = 10
+    operation: float = 1
+    start: float = 24
+    memory: float = 75
+    finish: float = 44
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A collective whose time is asked for.
+
+    Arguments:
+        instance: the chips. kind: ALL_REDUCE, REDUCE_SCATTER or ALL_GATHER.
+        ranks, stride, base: of the group; nobody else is at work.
+        count: elements of a block. dtype, narrow: see `spec.isa.collective.Collective`.
+        chunk: granules of a segment; None for `spec.isa.collective.best_chunk`.
+    """
+
+    instance: Instance
+    ranks: int
+    count: int
+    stride: int = 1
+    base: int = 0
+    dtype: CollectiveType = CollectiveType.FP32
+    chunk: int | None = None
+    narrow: bool = False
+    kind: CollectiveKind = CollectiveKind.ALL_REDUCE
+
+    def __post_init__(self):
+        if self.kind not in (_K.ALL_REDUCE, _K.REDUCE_SCATTER, _K.ALL_GATHER):
+            raise ValueError(f"kind must be ALL_REDUCE, REDUCE_SCATTER or ALL_GATHER, not {self.kind!r}")
+        cores = self.group.cores
+        if self.ranks < 2 or self.stride == 0 or min(cores) < 0 or max(cores) >= self.instance.cores:
+            raise ValueError(f"group must be cores from 0 to {self.instance.cores - 1}, not {self.group!r}")
+
+    @property
+    def group(self) -> Group:
+        return Group(self.base, self.stride, self.ranks)
+
+    @property
+    def granules(self) -> int:
+        """Granules of a segment."""
+        return self.chunk or best_chunk(self.count, self.ranks, self.kind)
+
+    def part(self, channel: int) -> tuple[int, int]:
+        """Return the elements of a block that are a channel's: the first one, and the one after the last."""
+        half = min(((-(-self.count // GRANULE) + 1) // 2) * GRANULE, self.count)
+        return (0, half) if channel == 0 else (half, self.count)
+
+
+def cycles_of(case: Case, parameters: Parameters | None = None, rounds: int = ROUNDS) -> int:
+    """Return the cycles from the instructions, given to all ranks at once, until the last of them has retired.
+
+    Arguments:
+        parameters: those of `Parameters`, unless told otherwise.
+        rounds: full ones that are gone through, at least 2.
+    """
+    parameters = parameters or Parameters()
+    return round(max(_Ring(case, channel, parameters).finish(rounds) for channel in range(CHANNELS)))
+
+
+def ideal_cycles(case: Case) -> float:
+    """Return the cycles that the fuller channel sends, if its link is its own and nothing takes time but beats."""
+    first, end = case.part(0)
+    step = (end - first) / (case.ranks if case.kind == _K.ALL_REDUCE else 1)
+    wide, raw = (step * size / case.instance.link_bytes for size in _wire_bytes(case))
+    phases = {_K.ALL_REDUCE: wide + raw, _K.REDUCE_SCATTER: wide, _K.ALL_GATHER: raw}
+    return (case.ranks - 1) * phases[case.kind]
+
+
+def errors(measurements: list[tuple[Case, int]], parameters: Parameters) -> np.ndarray:
+    """Return by how much the model is above each measurement, as a fraction of it."""
+    return np.array([cycles_of(case, parameters) / cycles - 1 for case, cycles in measurements])
+
+
+def calibrate(
+    measurements: list[tuple[Case, int]], parameters: Parameters | None = None, names: tuple[str, ...] = CALIBRATED
+) -> Parameters:
+    """Return parameters with which the model is as near to measurements as it can be, by the squares of its errors.
+
+    Arguments:
+        measurements: cases and the cycles that they take.
+        parameters: the first guess, and what is not fitted.
+        names: parameters that are fitted; none becomes negative.
+    """
+    best = parameters or Parameters()
+    cost = np.sum(errors(measurements, best) ** 2)
+    for _ in range(30):
+        now = errors(measurements, best)
+        slopes = [errors(measurements, replace(best, **{name: getattr(best, name) + 4})) - now for name in names]
+        step = np.linalg.lstsq(np.stack(slopes, axis=1) / 4, -now, rcond=1e-6)[0]
+        for scale in (1, 0.5, 0.25, 0.1):
+            values = {n: max(0.0, getattr(best, n) + scale * float(s)) for n, s in zip(names, step, strict=True)}
+            found = replace(best, **values)
+            lower = np.sum(errors(measurements, found) ** 2)
+            if lower < cost:
+                break
+        else:
+            return best
+        settled = cost - lower < 1e-9
+        best, cost = found, lower
+        if settled:
+            return best
+    return best
+
+
+def _wire_bytes(case: Case) -> tuple[int, int]:
+    """Return the bytes of an element between ranks: of a partial result, and of a result."""
+    raw = element_bytes(case.dtype)
+    return (raw if case.narrow else 4), raw
+
+
+class _Ring:
+    """One channel of all ranks: when each begins and ends to send its present segment."""
+
+    def __init__(self, case: Case, channel: int, parameters: Parameters):
+        self.case, self.parameters = case, parameters
+        self.elements = np.subtract(*reversed(case.part(channel)))
+        self.direction = d = 1 - 2 * channel
+        ranks, cores = np.arange(case.ranks), case.group.cores
+        self.ranks, self.before = ranks, (ranks - d) % case.ranks
+        own, other = (self._ways(c) for c in (channel, 1 - channel))
+        busy = own + other * (case.part(1 - channel)[0] < case.part(1 - channel)[1])
+        flows = Counter((hop.chip, hop.direction) for way in busy for hop in way)
+        sharing = np.array([max((flows[hop.chip, hop.direction] for hop in way), default=1) for way in own])
+        back = [route(case.instance, cores[(r + d) % case.ranks], cores[r], channel) for r in ranks]
+        out, back = (np.array([self._latency(len(way)) for way in some]) for some in (own, back))
+        window = 2 * CHUNK_GRANULES * GRANULE * 4 // case.instance.link_bytes
+        # A grant for each half of the window; they take beats of the way back, where the other channel's data are.
+        self.beat = np.maximum(sharing * (1 + 2 / window), (window / 2 + out + back + parameters.turn) / window)
+        self.arrival = (out + parameters.turn)[self.before]
+        begin = parameters.start + np.maximum(parameters.memory, back + parameters.start)
+        self.first = self.last = begin.astype(float)
+        # When a channel has dealt with all that it has received; None before the first round.
+        self.free = None
+
+    def _ways(self, channel: int) -> list[list[Hop]]:
+        """Return the way from every rank to the next one of a channel."""
+        cores, n = self.case.group.cores, self.case.ranks
+        return [route(self.case.instance, cores[r], cores[(r + 1 - 2 * channel) % n], channel) for r in range(n)]
+
+    def _latency(self, hops: int) -> float:
+        p = self.parameters
+        return (hops + 1) * p.router + hops * (p.link + self.case.instance.link_latency)
+
+    def finish(self, rounds: int) -> float:
+        """Return when the last rank has retired."""
+        case, p = self.case, self.parameters
+        if not self.elements:
+            return 0
+        segment = case.granules * GRANULE
+        whole = segment * (case.ranks if case.kind == _K.ALL_REDUCE else 1)
+        full, rest = divmod(int(self.elements), whole)
+        ends = [self.last.max()]
+        for _ in range(min(full, rounds)):
+            self._round(np.full(case.ranks, segment))
+            ends.append(self.last.max())
+        if full > rounds:
+            late = (ends[-1] - ends[-1 - rounds // 2]) / (rounds // 2) * (full - rounds)
+            self.first, self.last, self.free = self.first + late, self.last + late, self.free + late
+        if rest:
+            each = case.kind != _K.ALL_REDUCE
+            self._round(np.full(case.ranks, rest) if each else np.clip(rest - segment * self.ranks, 0, segment))
+        moved = int(self.elements) * element_bytes(case.dtype) * (1 if case.kind == _K.ALL_REDUCE else case.ranks)
+        memory = p.start + p.memory + moved / case.instance.core.hbm_bytes
+        return max(self.free.max(), memory + p.turn) + p.finish
+
+    def _round(self, elements: np.ndarray) -> None:
+        """Go through a round of segments of so many elements."""
+        case, ranks = self.case, self.case.ranks
+        wide, raw = _wire_bytes(case)
+        lanes = case.instance.link_bytes / 4
+        reducing = 0 if case.kind == _K.ALL_GATHER else ranks - 1
+        steps = 2 * (ranks - 1) if case.kind == _K.ALL_REDUCE else ranks - 1
+        for step in range(steps):
+            sent = elements[(self.ranks - self.direction * (step + 1)) % ranks]
+            beats = np.ceil(sent * (wide if step < reducing else raw) / case.instance.link_bytes)
+            time = beats * self.beat
+            if 0 < step <= reducing:
+                time = np.maximum(time, np.ceil(sent / lanes))
+            time = np.where(sent > 0, time + self.parameters.operation, 0)
+            first, last = self.last, self.last + time
+            if self.free is None:
+                # What the first partial results are added to is loaded behind the segment that is sent.
+                self.free = last + self.parameters.turn
+            if step:
+                first = np.maximum(np.maximum(first, self.free), self.first[self.before] + self.arrival)
+                last = np.maximum(first + time, self.last[self.before] + self.arrival)
+            self.first = np.where(sent > 0, first, self.first)
+            self.last = np.where(sent > 0, last, self.last)
+        # What is not sent on occupies the channel as well, while the next round's first segment goes out.
+        begun = np.maximum(np.maximum(self.free, self.last), self.first[self.before] + self.arrival)
+        ended = np.maximum(begun + time[self.before], self.last[self.before] + self.arrival)
+        self.free = np.where(sent[self.before] > 0, ended, self.free)

@@ -1,0 +1,1 @@
+"""The collective engine: reductions, copies and barriers of a group of cores."""

@@ -1,0 +1,213 @@
+"""A channel: half of a collective engine, with its own port of HBM and of the router.
+
+    job -> Schedule -+-> loads ----> Loader -+-> to send ----------------+
+                     |                       +-> to reduce -+            |
+                     +-> receives -> Granter ---> ReceivePath -> forward +-> Sender -> flits
+                     |                    |   ^       |                  |
+                     +-> sends -----------|---|-------|------------------+
+                                          |   |       +-> Storer
+           flits -> buffer (DATA) --------|---+
+                 -> Sender (READY, GRANT) +-> flits (READY, GRANT)
+
+Why a group never waits in a circle. What a channel does for an instruction is one list, in the order of the Schedule:
+for each step its load, its receive operation, and the send operation of what comes of that. The three queues are parts
+of this list, and all operations of a step enter them together, so that the first operation that is not done can wait
+for one of these only:
+
+- For the router to take a flit. It does in the end, because every channel takes what comes to it at once: control flits
+  go to the Mailbox or to a count, and no data is sent for which the buffer has no room.
+- For HBM, which answers in the end. The Loader serves the Sender and the ReceivePath in the order of the list, so that
+  a beat that is not taken yet is in nobody's way but of what comes later in the list.
+- For READY, which a receiver sends when it has done everything for the sender before. In a ring these are the first
+  operations, or those of one instruction after those of another. In ALL_TO_ALL those who are at the lowest step of all
+  wait for others at the same step only, in which sending does not wait for receiving.
+- For the net, that is, for the operation of the same number in the list of the core before; or for room in the buffer
+  of the core behind.
+
+So consider a ring in which all wait, with the receive operation j of a rank forwarded by its send operation j + 1
+(operations without elements counted). A sender at operation i is out of credit: since a receiver has two largest
+segments of room, and keeps back grants of less than one, more than a largest segment is on its way; so the receiver
+there is at j < i, and has beats. It waits for its own sender, which is at i' <= j + 1 <= i, and waits in its turn.
+Round the ring all are equal: all senders are at i, all receivers at i - 1, and every receiver has taken at least as
+many beats of i - 1 as its sender has sent of i; but every sender has sent more of i than the receiver behind it has
+taken of i - 1. That cannot be. A sender that waits for its own receiver, which waits for the net, leads back along the
+ring to a rank whose sender has something to load, or is out of credit. A broadcast is a chain, and a transfer a link
+of one.
+"""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+
+from hdl.collective.counters import ChannelCounters
+from hdl.collective.granter import Granter
+from hdl.collective.job import SEGMENT_ELEMENTS, Job
+from hdl.collective.loader import Loader
+from hdl.collective.ops import CORE_BITS
+from hdl.collective.receiver import ReceivePath
+from hdl.collective.schedule import Schedule
+from hdl.collective.sender import Sender
+from hdl.collective.signature import Disagreement, difference
+from hdl.collective.storer import Storer
+from hdl.link.flit import flit_layout, flit_stream
+from hdl.memory.axi import AxiPort
+from spec.isa.collective import SIGNATURE_BITS
+from spec.link import FlitKind
+
+__all__ = ["Channel", "buffer_beats"]
+
+
+def buffer_beats(link_bytes: int) -> int:
+    """Return the flits that a receiver has room for: two largest segments of four-byte elements."""
+    return 2 * SEGMENT_ELEMENTS * 4 // link_bytes
+
+
+class Channel(wiring.Component):
+    """Executes a job's part of one direction; a flit a cycle each way, as long as everybody keeps up.
+
+    Arguments:
+        link_bytes: of a flit's data. hbm_bytes: of a beat of HBM. cores: of the instance.
+        channel: 0 sends to the next rank, 1 to the previous one.
+
+    Ports:
+        job: legal jobs; the next one is given when this one is done. core: number of this core; constant.
+        i, o: flits from and to the router. axi: HBM.
+        idle: nothing of a job is left here, all that was stored is answered.
+        stop: no more data is sent.
+        axi_error: HBM answered with an error. disagreement: with a core that was to receive from here, or to send to
+            here. Both stay until reset.
+        counters: :class:`ChannelCounters`.
+    """
+
+    def __init__(self, link_bytes: int, hbm_bytes: int, cores: int, channel: int):
+        self.link_bytes = link_bytes
+        self.hbm_bytes = hbm_bytes
+        self.cores = cores
+        self.channel = channel
+        super().__init__(
+            {
+                "job": In(stream.Signature(Job)),
+                "core": In(CORE_BITS),
+                "i": In(flit_stream(link_bytes)),
+                "o": Out(flit_stream(link_bytes)),
+                "axi": Out(AxiPort(hbm_bytes, 1)),
+                "idle": Out(1),
+                "stop": In(1),
+                "axi_error": Out(1),
+                "disagreement": Out(Disagreement),
+                "counters": Out(ChannelCounters),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        window = buffer_beats(self.link_bytes)
+        m.submodules.schedule = schedule = Schedule(self.channel)
+        m.submodules.loader = loader = Loader(self.link_bytes, self.hbm_bytes)
+        m.submodules.storer = storer = Storer(self.link_bytes, self.hbm_bytes)
+        m.submodules.buffer = buffer = SyncFIFOBuffered(width=8 * self.link_bytes, depth=window)
+        m.submodules.granter = granter = Granter(self.link_bytes, window)
+        m.submodules.path = path = ReceivePath(self.link_bytes)
+        m.submodules.sender = sender = Sender(self.link_bytes, self.cores, window)
+        wiring.connect(m, wiring.flipped(self.job), schedule.i)
+        wiring.connect(m, schedule.loads, loader.ops)
+        wiring.connect(m, schedule.receives, granter.i)
+        wiring.connect(m, granter.o, path.ops)
+        wiring.connect(m, schedule.sends, sender.ops)
+        wiring.connect(m, path.store_ops, storer.ops)
+        wiring.connect(m, path.store, storer.beats)
+        wiring.connect(m, path.forward, sender.forward)
+        for name, member in self.axi.signature.members.items():
+            unit = loader if name.startswith(("ar", "r")) else storer
+            port, own = getattr(self.axi, name), getattr(unit.axi, name)
+            m.d.comb += port.eq(own) if member.flow == Out else own.eq(port)
+
+        beat = loader.beats.payload
+        m.d.comb += [
+            sender.load.payload.eq(beat.data),
+            sender.load.valid.eq(loader.beats.valid & beat.to_send),
+            path.load.payload.eq(beat.data),
+            path.load.valid.eq(loader.beats.valid & ~beat.to_send),
+            loader.beats.ready.eq(Mux(beat.to_send, sender.load.ready, path.load.ready)),
+            path.net.payload.eq(buffer.r_data),
+            path.net.valid.eq(buffer.r_rdy),
+            buffer.r_en.eq(path.net.ready),
+            granter.popped.eq(buffer.r_rdy & buffer.r_en),
+            path.seed.eq(schedule.job.seed),
+            path.stream.eq(schedule.job.stream),
+            sender.own.eq(schedule.job.signature),
+            self.axi_error.eq(loader.error | storer.error),
+            sender.stop.eq(self.stop | self.axi_error),
+            self.idle.eq(
+                ~(schedule.busy | self.o.valid) & loader.idle & storer.quiet & granter.idle & path.idle & sender.idle
+            ),
+        ]
+        self._receive(m, schedule.job.signature, buffer, sender)
+        self._send(m, schedule.job.signature, granter, sender)
+
+        for name, counted in {
+            "sent": self.o.valid & self.o.ready & (self.o.payload.header.kind == FlitKind.DATA),
+            "received": buffer.w_en & buffer.w_rdy,
+            "wait_ready": sender.wait_ready,
+            "wait_credit": sender.wait_credit,
+            "wait_link": self.o.valid & ~self.o.ready,
+            "wait_net": path.wait_net,
+            "wait_load": path.wait_load | sender.wait_load,
+            "wait_store": path.store.valid & ~path.store.ready,
+        }.items():
+            m.d.sync += self.counters[name].eq(self.counters[name] + counted)
+        return m
+
+    def _receive(self, m: Module, signature, buffer, sender) -> None:
+        """Take what comes, by its kind."""
+        header, kinds = self.i.payload.header, {kind: Signal(name=f"is_{kind.name.lower()}") for kind in FlitKind}
+        said = self.i.payload.data[:SIGNATURE_BITS]
+        field = difference(m, "refused_field", signature, said)
+        refused = Signal(Disagreement)
+        m.d.comb += [is_kind.eq(self.i.valid & (header.kind == kind)) for kind, is_kind in kinds.items()]
+        m.d.comb += [
+            buffer.w_data.eq(self.i.payload.data),
+            buffer.w_en.eq(kinds[FlitKind.DATA]),
+            # There is always room, if everybody keeps to what was granted.
+            self.i.ready.eq((header.kind != FlitKind.DATA) | buffer.w_rdy),
+            sender.put.eq(kinds[FlitKind.READY]),
+            sender.granted.eq(kinds[FlitKind.GRANT]),
+            sender.source.eq(header.source),
+            sender.announced.eq(said),
+            self.disagreement.eq(Mux(sender.disagreement.valid, sender.disagreement, refused)),
+        ]
+        with m.If(kinds[FlitKind.REFUSE] & ~refused.valid):
+            m.d.sync += [refused.valid.eq(1), refused.core.eq(header.source), refused.field.eq(field)]
+
+    def _send(self, m: Module, signature, granter, sender) -> None:
+        """Send what is to be told before data."""
+        layout = flit_layout(self.link_bytes)
+        flit, some, free, refused = Signal(layout), Signal(), Signal(), Signal()
+        refuses = sender.refuses & ~refused
+        m.d.comb += [
+            free.eq(~self.o.valid | self.o.ready),
+            flit.header.source.eq(self.core),
+            flit.header.channel.eq(self.channel),
+            flit.data.eq(signature),
+            some.eq(1),
+        ]
+        with m.If(refuses):
+            m.d.comb += [flit.header.kind.eq(FlitKind.REFUSE), flit.header.destination.eq(sender.peer)]
+            m.d.sync += refused.eq(free)
+        with m.Elif(granter.ready | granter.grant):
+            m.d.comb += [
+                flit.header.kind.eq(Mux(granter.ready, FlitKind.READY, FlitKind.GRANT)),
+                flit.header.destination.eq(granter.peer),
+                granter.told.eq(free),
+            ]
+        with m.Else():
+            m.d.comb += [
+                flit.header.kind.eq(FlitKind.DATA),
+                flit.header.destination.eq(sender.peer),
+                flit.data.eq(sender.o.payload),
+                sender.o.ready.eq(free),
+                some.eq(sender.o.valid),
+            ]
+        with m.If(free):
+            m.d.sync += [self.o.valid.eq(some), self.o.payload.eq(flit)]

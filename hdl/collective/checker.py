@@ -1,0 +1,171 @@
+"""The checker: judges a collective by the rules of `spec.isa.collective_legality`, and forms the products of its job.
+
+An illegal collective passes like a legal one, with its cause, so that it is reported in its turn.
+"""
+
+from amaranth import Const, Module, Mux, Signal, Value, signed
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.collective.instruction import CollectiveInstruction, SignatureLayout
+from hdl.collective.job import Job
+from hdl.collective.ops import CORE_BITS
+from spec.isa import HBM_ADDRESS_BITS, Rule
+from spec.isa.collective import (
+    BLOCKS_OF_DST,
+    BLOCKS_OF_SRC,
+    COLLECTIVE,
+    GRANULE,
+    REDUCTION_KINDS,
+    ROOTED,
+    SIGNATURE_FIELDS,
+    SIGNATURE_USES,
+    CollectiveKind,
+    CollectiveType,
+    ReduceOp,
+)
+from spec.isa.collective_legality import ALIGNMENT
+
+__all__ = ["Checker"]
+
+_K = CollectiveKind
+
+
+class Checker(wiring.Component):
+    """Judges one collective at a time.
+
+    Arguments:
+        cores: of the instance.
+
+    Ports:
+        core: the one that executes; constant.
+        i: instructions. o: the same as jobs; `cause` is the lowest broken rule. busy: one is being judged, or waits.
+    """
+
+    LATENCY = 3
+    """Cycles from the instruction at i, which is taken at once, to the job at o."""
+
+    def __init__(self, cores: int):
+        self.cores = cores
+        super().__init__(
+            {
+                "core": In(CORE_BITS),
+                "i": In(stream.Signature(CollectiveInstruction)),
+                "o": Out(stream.Signature(Job)),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        instruction = Signal(CollectiveInstruction, reset_less=True)
+        held, multiplied = Signal(), Signal()
+        judged = Signal(Job, reset_less=True)
+        m.d.comb += [self.i.ready.eq(~held), self.o.payload.eq(judged), self.busy.eq(held)]
+        with m.If(self.i.valid & ~held):
+            m.d.sync += [held.eq(1), instruction.eq(self.i.payload)]
+        with m.If(held):
+            m.d.sync += multiplied.eq(1)
+        with m.If(multiplied & ~self.o.valid):
+            m.d.sync += self.o.valid.eq(1)
+        with m.If(self.o.valid & self.o.ready):
+            m.d.sync += [held.eq(0), multiplied.eq(0), self.o.valid.eq(0)]
+
+        kind = instruction.kind
+        barrier, chunk = kind == _K.BARRIER, Signal.like(judged.chunk)
+        unit = Mux(_among(kind, {_K.ALL_REDUCE, _K.BARRIER}), chunk, instruction.pitch)
+        m.d.comb += chunk.eq((instruction.chunk + 1) * GRANULE)
+        own, top = (Signal(HBM_ADDRESS_BITS, name=name, reset_less=True) for name in ("own", "top"))
+        cores = {role: Signal(signed(16), name=f"{role}_core", reset_less=True) for role in ("own", "last", "root")}
+        numbers = {"own": instruction.rank, "last": instruction.ranks, "root": instruction.root}
+        m.d.sync += [own.eq(instruction.rank * unit), top.eq(instruction.ranks * unit)]
+        m.d.sync += [cores[role].eq(instruction.base + n * instruction.stride) for role, n in numbers.items()]
+
+        job = Signal(Job)
+        m.d.sync += judged.eq(job)
+        for name in ("kind", "op", "narrow", "stochastic", "rank", "root", "seed", "stream"):
+            m.d.comb += job[name].eq(instruction[name])
+        m.d.comb += [
+            job.cause.eq(self._cause(m, instruction, top, cores)),
+            job.dtype.eq(Mux(barrier, CollectiveType.FP32, instruction.dtype)),
+            job.last_rank.eq(instruction.ranks),
+            job.count.eq(Mux(barrier, 1, instruction.count)),
+            job.chunk.eq(chunk),
+            job.src.eq(instruction.src_address),
+            job.dst.eq(instruction.dst_address),
+            job.stride.eq(instruction.stride),
+            job.core.eq(self.core),
+            job.first_core.eq(instruction.base),
+            job.last_core.eq(cores["last"]),
+            job.root_core.eq(cores["root"]),
+            job.unit.eq(unit),
+            job.own.eq(own),
+            job.top.eq(top),
+            job.signature.eq(_signature(m, instruction)),
+        ]
+        return m
+
+    def _cause(self, m: Module, instruction, top: Signal, cores: dict[str, Signal]) -> Signal:
+        """Return the lowest rule that the instruction breaks, else 0."""
+        kind, dtype = instruction.kind, instruction.dtype
+        barrier, reduces = kind == _K.BARRIER, _among(kind, REDUCTION_KINDS)
+        transfer = _among(kind, {_K.SEND, _K.RECEIVE})
+        src_blocks, dst_blocks = _among(kind, BLOCKS_OF_SRC), _among(kind, BLOCKS_OF_DST)
+        src_used = ~barrier & (kind != _K.RECEIVE) & ((kind != _K.BROADCAST) | (instruction.rank == instruction.root))
+        dst_used = ~barrier & (kind != _K.SEND)
+        pitch_used = src_blocks | dst_blocks
+        below = (ALIGNMENT - 1).bit_length()
+        bf16 = dtype == CollectiveType.BF16
+        block = Signal(33)
+        m.d.comb += block.eq(instruction.count << Mux(bf16, 1, 2))
+        ends = {}
+        for name, blocks in (("src", src_blocks), ("dst", dst_blocks)):
+            ends[name] = Signal(HBM_ADDRESS_BITS + 2, name=f"{name}_end")
+            m.d.comb += ends[name].eq(instruction[f"{name}_address"] + Mux(blocks, top, 0) + block)
+
+        last, limit_core = cores["last"], self.cores
+        base_outside = instruction.base >= limit_core if limit_core < 1 << CORE_BITS else Const(0)
+        limit = Const(1 << HBM_ADDRESS_BITS)
+        broken: dict[Rule, Value] = {
+            Rule.OPCODE: instruction.opcode != COLLECTIVE,
+            Rule.FORMAT: (~barrier & (dtype > max(CollectiveType)))
+            | (reduces & ((instruction.op > max(ReduceOp)) | ((instruction.narrow | instruction.stochastic) & ~bf16))),
+            Rule.SHAPE: (~barrier & (instruction.count == 0)) | (instruction.ranks == 0),
+            Rule.ALIGNMENT: (src_used & instruction.src_address[:below].any())
+            | (dst_used & instruction.dst_address[:below].any())
+            | (pitch_used & instruction.pitch[:below].any()),
+            Rule.RANGE: (pitch_used & (instruction.pitch < block))
+            | (src_used & (ends["src"] > limit))
+            | (dst_used & (ends["dst"] > limit)),
+            Rule.STATE: (instruction.stride == 0)
+            | base_outside
+            | (last < 0)
+            | (last >= limit_core)
+            | (instruction.rank > instruction.ranks)
+            | (cores["own"] != self.core)
+            | (_among(kind, ROOTED) & (instruction.root > instruction.ranks))
+            | (transfer & (instruction.root == instruction.rank)),
+        }
+        cause = Signal(range(max(broken) + 1))
+        for rule in sorted(broken, reverse=True):
+            with m.If(broken[rule]):
+                m.d.comb += cause.eq(rule)
+        return cause
+
+
+def _signature(m: Module, instruction) -> Value:
+    """Return what the instruction is announced as."""
+    signature = Signal(SignatureLayout)
+    kind = instruction.kind
+    for name, _ in SIGNATURE_FIELDS:
+        if name == "kind":
+            m.d.comb += signature.kind.eq(Mux(kind == _K.SEND, _K.RECEIVE, kind))
+        else:
+            used = _among(kind, {k for k in _K if name in SIGNATURE_USES[k]})
+            m.d.comb += signature[name].eq(Mux(used, instruction[name], 0))
+    return Value.cast(signature)
+
+
+def _among(kind: Value, kinds) -> Value:
+    """Return whether a kind is one of some."""
+    return kind.matches(*(int(k) for k in sorted(kinds)))

@@ -1,0 +1,123 @@
+"""The collective engine: one rank's part of the operations of groups of cores.
+
+    instructions -> Checker -> job -+-> Channel 0 --+-- AXI, flits to and from the router
+                                    +-> Channel 1 --+
+
+The two channels are alike and know nothing of each other: the first half of the vector goes round the group one way,
+the second half the other way, each through its own port of HBM and of the router.
+"""
+
+from amaranth import C, Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.collective.channel import Channel
+from hdl.collective.checker import Checker
+from hdl.collective.counters import CollectiveCounters
+from hdl.collective.instruction import CollectiveInstruction
+from hdl.collective.signature import Disagreement
+from hdl.engine_error import DetailedError
+from hdl.link.flit import flit_stream
+from hdl.memory.axi import AxiPort
+from spec.isa import Cause
+from spec.link import CHANNELS
+
+__all__ = ["CollectiveEngine"]
+
+
+class CollectiveEngine(wiring.Component):
+    """Executes collectives one after the other; the next one begins when all that this one stores is answered by HBM.
+
+    Arguments:
+        link_bytes: of a flit's data. hbm_bytes: of a beat of HBM.
+        cores: of the instance; groups lie within them.
+
+    Ports:
+        instructions: a stream of :data:`CollectiveInstruction`. core: number of this core; constant.
+        axi: of each channel; IDs are 0. i, o: flits of each channel, from and to the router.
+        retired: a pulse for each instruction, in order, when all that it writes here is answered.
+        error: :class:`DetailedError`; stays until reset, and nothing more begins. A rule is judged before anything is
+            sent.
+        busy: an instruction waits or is under way.
+        counters: :class:`CollectiveCounters`.
+    """
+
+    def __init__(self, link_bytes: int, hbm_bytes: int, cores: int):
+        self.link_bytes = link_bytes
+        self.hbm_bytes = hbm_bytes
+        self.cores = cores
+        super().__init__(
+            {
+                "instructions": In(stream.Signature(CollectiveInstruction)),
+                "core": In(7),
+                "axi": Out(AxiPort(hbm_bytes, 1)).array(CHANNELS),
+                "i": In(flit_stream(link_bytes)).array(CHANNELS),
+                "o": Out(flit_stream(link_bytes)).array(CHANNELS),
+                "retired": Out(1),
+                "error": Out(DetailedError),
+                "busy": Out(1),
+                "counters": Out(CollectiveCounters),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.checker = checker = Checker(self.cores)
+        channels = [Channel(self.link_bytes, self.hbm_bytes, self.cores, channel) for channel in range(CHANNELS)]
+        for number, channel in enumerate(channels):
+            m.submodules[f"channel{number}"] = channel
+            wiring.connect(m, wiring.flipped(self.i[number]), channel.i)
+            wiring.connect(m, channel.o, wiring.flipped(self.o[number]))
+            wiring.connect(m, channel.axi, wiring.flipped(self.axi[number]))
+            m.d.comb += [
+                channel.core.eq(self.core),
+                channel.stop.eq(self.error.valid),
+                channel.job.payload.eq(checker.o.payload),
+                self.counters[f"channel{number}"].eq(channel.counters),
+            ]
+        m.d.comb += [
+            checker.core.eq(self.core),
+            checker.i.payload.eq(self.instructions.payload),
+            checker.i.valid.eq(self.instructions.valid & ~self.error.valid),
+            self.instructions.ready.eq(checker.i.ready & ~self.error.valid),
+        ]
+
+        # One job at a time. Where all units were idle in two cycles, nothing is between them.
+        job, number = checker.o.payload, Signal(32)
+        active, begins, idle, was_idle, ends = (
+            Signal(name=n) for n in ("active", "begins", "idle", "was_idle", "ends")
+        )
+        refused, failed, disagrees = Signal(), Signal(), Signal()
+        disagreement = Signal(Disagreement)
+        m.d.comb += [
+            begins.eq(checker.o.valid & (job.cause == 0) & ~active & ~self.error.valid),
+            refused.eq(checker.o.valid & (job.cause != 0) & ~active),
+            checker.o.ready.eq(begins),
+            idle.eq(Cat(channel.idle for channel in channels).all()),
+            ends.eq(active & idle & was_idle & ~failed & ~disagrees),
+            failed.eq(Cat(channel.axi_error for channel in channels).any()),
+            disagrees.eq(disagreement.valid),
+            self.busy.eq((self.instructions.valid | checker.busy | active) & ~self.error.valid),
+        ]
+        for channel in reversed(channels):
+            m.d.comb += channel.job.valid.eq(begins)
+            with m.If(channel.disagreement.valid):
+                m.d.comb += disagreement.eq(channel.disagreement)
+        m.d.sync += [
+            was_idle.eq(active & idle),
+            self.retired.eq(ends),
+            number.eq(number + ends),
+            self.counters.busy.eq(self.counters.busy + self.busy),
+        ]
+        with m.If(begins):
+            m.d.sync += active.eq(1)
+        with m.Elif(ends):
+            m.d.sync += active.eq(0)
+        with m.If((refused | failed | disagrees) & ~self.error.valid):
+            m.d.sync += [
+                self.error.valid.eq(1),
+                self.error.cause.eq(Mux(refused, job.cause, Mux(disagrees, Cause.DISAGREE, Cause.AXI))),
+                self.error.number.eq(number),
+                self.error.detail.eq(Mux(disagrees & ~refused, Cat(disagreement.core, C(0, 1), disagreement.field), 0)),
+            ]
+        return m

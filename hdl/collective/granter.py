@@ -1,0 +1,70 @@
+"""The granter: tells other cores when they may send, and that they may go on."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.collective.ops import CORE_BITS, ELEMENTS_BITS, ReceiveOp, beats_of
+
+__all__ = ["Granter"]
+
+
+class Granter(wiring.Component):
+    """Lets receive operations pass; before the first one of a new peer that peer is told that the buffer is free.
+
+    Arguments:
+        link_bytes: of a beat. window: beats of the buffer.
+
+    Ports:
+        i, o: receive operations; they pass without latency.
+        popped: a beat leaves the buffer.
+        ready, grant: `peer` is to be told so; stay until `told`.
+        told: `ready`, or else `grant`, is told at the end of this cycle.
+        idle: all that was announced has come and gone.
+    """
+
+    def __init__(self, link_bytes: int, window: int):
+        self.link_bytes = link_bytes
+        self.window = window
+        super().__init__(
+            {
+                "i": In(stream.Signature(ReceiveOp)),
+                "o": Out(stream.Signature(ReceiveOp)),
+                "popped": In(1),
+                "ready": Out(1),
+                "grant": Out(1),
+                "peer": Out(CORE_BITS),
+                "told": In(1),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        op = self.i.payload
+        announces, announced = Signal(), Signal()
+        owed, consumed = Signal(ELEMENTS_BITS + 1), Signal(range(self.window // 2))
+        grants = Signal(range(3))  # the buffer has no more than two halves to become free
+        beats = beats_of(m, "beats", op.elements, op.dtype, op.wide_in, self.link_bytes)
+        full = self.popped & (consumed == self.window // 2 - 1)
+        m.d.comb += [
+            announces.eq(self.i.valid & op.new_peer & ~announced & ~self.ready & (owed == 0)),
+            self.o.payload.eq(op),
+            self.o.valid.eq(self.i.valid & (~op.new_peer | announced)),
+            self.i.ready.eq(self.o.ready & (~op.new_peer | announced)),
+            self.grant.eq(grants != 0),
+            self.idle.eq((owed == 0) & ~self.ready),
+        ]
+        passes = self.o.valid & self.o.ready
+        m.d.sync += [
+            owed.eq(owed + Mux(passes & op.net, beats, 0) - self.popped),
+            consumed.eq(Mux(full, 0, consumed + self.popped)),
+        ]
+        with m.If(passes):
+            m.d.sync += announced.eq(0)
+        m.d.sync += grants.eq(grants + full - (self.told & ~self.ready))
+        with m.If(self.told):
+            m.d.sync += self.ready.eq(0)
+        with m.If(announces):  # which drops grants that the peer before does not need any more
+            m.d.sync += [announced.eq(1), self.ready.eq(1), grants.eq(0), self.peer.eq(op.peer), consumed.eq(0)]
+        return m

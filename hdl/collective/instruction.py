@@ -1,0 +1,16 @@
+"""A collective as a hardware structure: a layout over `spec.isa.collective.COLLECTIVE_FIELDS`, its stride signed."""
+
+from amaranth import signed, unsigned
+from amaranth.lib import data
+
+from spec.isa.collective import COLLECTIVE_FIELDS, SIGNATURE_FIELDS
+
+__all__ = ["CollectiveInstruction", "SignatureLayout"]
+
+CollectiveInstruction = data.StructLayout(
+    {name: signed(width) if name == "stride" else unsigned(width) for name, width in COLLECTIVE_FIELDS}
+)
+"""One instruction; the widths and their order are those of `spec.isa.collective.COLLECTIVE_FIELDS`."""
+
+SignatureLayout = data.StructLayout({name: unsigned(width) for name, width in SIGNATURE_FIELDS})
+"""What a READY or REFUSE flit carries."""

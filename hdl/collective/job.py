@@ -1,0 +1,50 @@
+"""A collective that was judged, with the few products that its schedules need."""
+
+from amaranth import unsigned
+from amaranth.lib import data
+
+from hdl.collective.ops import CORE_BITS, ELEMENTS_BITS
+from spec.isa import HBM_ADDRESS_BITS
+from spec.isa.collective import CHUNK_GRANULES, GRANULE, SIGNATURE_BITS
+
+__all__ = ["SEGMENT_ELEMENTS", "Job"]
+
+SEGMENT_ELEMENTS = CHUNK_GRANULES * GRANULE
+"""Elements of a segment at most, where the vector is cut into segments."""
+
+
+class Job(data.Struct):
+    """One instruction.
+
+    cause: the `spec.isa.Rule` that it breaks, 0 if it is legal. kind: a `CollectiveKind`. op, dtype: a `ReduceOp`, a
+    `CollectiveType`. last_rank: ranks less one. count: elements of a block; 1 of a barrier. chunk: elements of a
+    segment. src, dst: addresses. core, first_core, last_core, root_core: of this rank, of rank 0, of the last rank, of
+    the rank `root`. unit: what lies from the place of a rank's segment to that of the next rank's: elements of
+    ALL_REDUCE and BARRIER, else bytes. own, top: `unit` times the rank and times the last rank. signature: what is
+    announced.
+    """
+
+    cause: unsigned(8)
+    kind: unsigned(3)
+    op: unsigned(2)
+    dtype: unsigned(2)
+    narrow: unsigned(1)
+    stochastic: unsigned(1)
+    last_rank: unsigned(6)
+    rank: unsigned(6)
+    root: unsigned(6)
+    count: unsigned(ELEMENTS_BITS)
+    chunk: range(SEGMENT_ELEMENTS + 1)
+    src: unsigned(HBM_ADDRESS_BITS)
+    dst: unsigned(HBM_ADDRESS_BITS)
+    stride: unsigned(CORE_BITS)
+    core: unsigned(CORE_BITS)
+    first_core: unsigned(CORE_BITS)
+    last_core: unsigned(CORE_BITS)
+    root_core: unsigned(CORE_BITS)
+    unit: unsigned(HBM_ADDRESS_BITS)
+    own: unsigned(HBM_ADDRESS_BITS)
+    top: unsigned(HBM_ADDRESS_BITS)
+    seed: unsigned(32)
+    stream: unsigned(32)
+    signature: unsigned(SIGNATURE_BITS)

@@ -1,0 +1,99 @@
+"""The lanes that reduce: a beat from the network and one from memory become one.
+
+Sums of FP32 come from the adder; what is none of them (sums of INT32, maxima, minima, copies) is one word of logic
+beside it. Order is that of the vector engine's ALU: a float is read as an integer whose bits below the sign are
+inverted if it is negative, which puts -0 below +0, and with a NaN the result is the canonical one.
+"""
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.arith.add import Fp32Adder
+from hdl.hierarchy import shared
+from spec.formats import FP32
+from spec.isa.collective import ReduceOp
+
+__all__ = ["ReduceLane", "Reducer"]
+
+_BELOW_SIGN = (1 << 31) - 1
+_CONTROL = ("op", "integer", "copy")
+
+
+class ReduceLane(wiring.Component):
+    """out = op(a, b), `LATENCY` cycles later; one operation enters per cycle.
+
+    FP32 rounds once, to nearest even; subnormals are kept, NaN results canonical. INT32 wraps around.
+
+    Ports:
+        op: a `ReduceOp`. integer: 1 for INT32, 0 for FP32.
+        copy: out is every bit of a, whatever the others say.
+        a, b: words.
+        out: the result.
+    """
+
+    LATENCY = 1
+
+    op: In(2)
+    integer: In(1)
+    copy: In(1)
+    a: In(32)
+    b: In(32)
+    out: Out(32)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.adder = adder = Fp32Adder(self.LATENCY)
+        m.d.comb += [adder.a.eq(self.a), adder.b.eq(self.b)]
+
+        keys = [Signal(32, name=f"{name}_key") for name in "ab"]
+        for key, word in zip(keys, (self.a, self.b), strict=True):
+            m.d.comb += key.eq(word ^ Mux(word[31] & ~self.integer, _BELOW_SIGN, 0))
+        below, unordered, sums = (Signal(name=name) for name in ("below", "unordered", "sums"))
+        logic = Signal(32)
+        late_logic = Signal(32, reset_less=True)
+        late_sums = Signal(reset_less=True)
+        m.d.comb += [
+            below.eq(keys[0].as_signed() < keys[1].as_signed()),
+            unordered.eq(~self.integer & ((self.a[:31] > FP32.infinity) | (self.b[:31] > FP32.infinity))),
+            sums.eq(~self.copy & ~self.integer & (self.op == ReduceOp.SUM)),
+        ]
+        with m.If(self.copy):
+            m.d.comb += logic.eq(self.a)
+        with m.Elif(self.op == ReduceOp.SUM):
+            m.d.comb += logic.eq(self.a + self.b)
+        with m.Elif(unordered):
+            m.d.comb += logic.eq(FP32.nan)
+        with m.Else():
+            m.d.comb += logic.eq(Mux(below ^ (self.op == ReduceOp.MIN), self.b, self.a))
+        m.d.sync += [late_logic.eq(logic), late_sums.eq(sums)]
+        m.d.comb += self.out.eq(Mux(late_sums, adder.out, late_logic))
+        return m
+
+
+class Reducer(wiring.Component):
+    """As many :class:`ReduceLane` as a beat has words; one beat of each operand enters per cycle.
+
+    Arguments:
+        link_bytes: of a beat.
+
+    Ports:
+        op, integer, copy: see the lane; the same for all.
+        a, b: beats, `out` their reduction, `LATENCY` cycles later.
+    """
+
+    LATENCY = ReduceLane.LATENCY
+
+    def __init__(self, link_bytes: int):
+        self.link_bytes = link_bytes
+        beat = 8 * link_bytes
+        super().__init__({"op": In(2), "integer": In(1), "copy": In(1), "a": In(beat), "b": In(beat), "out": Out(beat)})
+
+    def elaborate(self, platform):
+        m = Module()
+        lanes = [shared(m, f"lane{n}", "reduce_lane", ReduceLane, platform) for n in range(self.link_bytes // 4)]
+        for n, lane in enumerate(lanes):
+            m.d.comb += [getattr(lane, name).eq(getattr(self, name)) for name in _CONTROL]
+            m.d.comb += [lane.a.eq(self.a.word_select(n, 32)), lane.b.eq(self.b.word_select(n, 32))]
+        m.d.comb += self.out.eq(Cat(lane.out for lane in lanes))
+        return m

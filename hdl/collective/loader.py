@@ -1,0 +1,165 @@
+"""Reads the segments that a channel sends or reduces from HBM, ahead of their use, as beats of the link.
+
+    ops -+-> AXI bursts -> words -> [regroup] -> lines -> [widen] -> beats
+         +---> what is in them ----------+-----------------+
+
+A word is what HBM delivers in a cycle; a line, as many bytes of memory as a beat has. Nothing is asked for without room
+for it, so what comes is taken at once.
+"""
+
+from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+
+from hdl.collective.ops import ELEMENTS_BITS, LoadOp, beats_of, load_beat_layout
+from hdl.collective.regroup import BYTES_BITS, Regroup, byte_beats
+from hdl.dma.job import BURST_BEATS
+from hdl.memory.axi import RESPONSE_OKAY, AxiPort
+from spec.isa import HBM_ADDRESS_BITS
+from spec.isa.collective import CollectiveType
+
+__all__ = ["Loader"]
+
+_OPERATION = data.StructLayout({"to_send": 1, "zero": 1, "wide": 1, "dtype": 2, "elements": ELEMENTS_BITS})
+
+
+class Loader(wiring.Component):
+    """A burst and a beat a cycle, as far as HBM delivers the bytes: a wide beat takes half of those of a raw one.
+
+    Arguments:
+        link_bytes: of a beat, 8 to 64. hbm_bytes: of a word, 8 to 64.
+
+    Ports:
+        ops: what to load, in order; taken as the last burst of it is asked for.
+        axi: of HBM, with ID 0; its write channels are idle.
+        beats: in the order of the operations; lanes beyond the elements are 0.
+        idle: no operation is in here, and no beat; but one may be offered.
+        starved: HBM owes words, and there is none.
+        error: an answer of HBM was an error; stays until reset. The beats are anything, but as many as otherwise.
+    """
+
+    OPERATIONS = 32
+    """Operations whose beats have not all gone on."""
+
+    LATENCY_BEATS = 112
+    """Beats of a link that are asked for while words are on their way: more than HBM's latency in cycles."""
+
+    def __init__(self, link_bytes: int, hbm_bytes: int):
+        self.link_bytes = link_bytes
+        self.hbm_bytes = hbm_bytes
+        self.words = BURST_BEATS + self.LATENCY_BEATS * min(link_bytes, hbm_bytes) // hbm_bytes
+        super().__init__(
+            {
+                "ops": In(stream.Signature(LoadOp)),
+                "axi": Out(AxiPort(hbm_bytes, 1)),
+                "beats": Out(stream.Signature(load_beat_layout(link_bytes))),
+                "idle": Out(1),
+                "starved": Out(1),
+                "error": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.words = words = SyncFIFOBuffered(width=8 * self.hbm_bytes, depth=self.words)
+        m.submodules.operations = operations = SyncFIFOBuffered(width=_OPERATION.size, depth=self.OPERATIONS)
+        m.submodules.sizes = sizes = SyncFIFOBuffered(width=BYTES_BITS, depth=self.OPERATIONS)
+        self._ask(m, words, operations, sizes)
+        self._deliver(m, words, operations, sizes)
+        m.d.comb += self.idle.eq((operations.level == 0) & ~self.beats.valid)
+        return m
+
+    def _ask(self, m: Module, words, operations, sizes) -> None:
+        """Ask for the words, burst by burst, and take them."""
+        op, place_bits = self.ops.payload, (self.hbm_bytes - 1).bit_length()
+        bf16 = op.dtype == CollectiveType.BF16
+        size = Signal(BYTES_BITS)
+        begun, last, burst, room = (Signal(name=n) for n in ("begun", "last", "burst", "room"))
+        next_word, word = (Signal(HBM_ADDRESS_BITS - place_bits, name=n) for n in ("next_word", "word"))
+        left, remaining = (Signal(BYTES_BITS, name=n) for n in ("left", "remaining"))
+        to_grid, wanted = (Signal(range(BURST_BEATS + 1), name=n) for n in ("to_grid", "wanted"))
+        free = Signal(range(self.words + 1), init=self.words)
+        m.d.comb += [
+            size.eq(Mux(bf16, op.elements << 1, op.elements << 2)),
+            word.eq(Mux(begun, next_word, op.address[place_bits:])),
+            remaining.eq(Mux(begun, left, byte_beats(size, self.hbm_bytes))),
+            to_grid.eq(BURST_BEATS - (word & (BURST_BEATS - 1))),
+            last.eq(remaining <= to_grid),
+            wanted.eq(Mux(last, remaining, to_grid)),
+            room.eq((free >= wanted) & (begun | operations.w_rdy)),
+            self.axi.arvalid.eq(self.ops.valid & ~op.zero & room),
+            self.axi.araddr.eq(Cat(Const(0, place_bits), word)),
+            self.axi.arlen.eq(wanted - 1),
+            burst.eq(self.axi.arvalid & self.axi.arready),
+            self.ops.ready.eq(Mux(op.zero, operations.w_rdy, burst & last)),
+            operations.w_en.eq(Mux(op.zero, self.ops.valid, burst & ~begun)),
+            operations.w_data.eq(Cat(op.to_send, op.zero, op.wide & bf16, op.dtype, op.elements)),
+            sizes.w_en.eq(burst & ~begun),  # no more of them than operations
+            sizes.w_data.eq(size),
+        ]
+        with m.If(burst):
+            m.d.sync += [begun.eq(~last), left.eq(remaining - wanted), next_word.eq(word + wanted)]
+
+        owed = Signal.like(free, init=0)
+        gone = words.r_rdy & words.r_en
+        asked = Mux(burst, wanted, 0)
+        m.d.sync += [
+            free.eq(free - asked + gone),
+            owed.eq(owed + asked - self.axi.rvalid),
+            self.error.eq(self.error | (self.axi.rvalid & (self.axi.rresp != RESPONSE_OKAY))),
+        ]
+        m.d.comb += [
+            self.axi.rready.eq(1),
+            words.w_en.eq(self.axi.rvalid),
+            words.w_data.eq(self.axi.rdata),
+            self.starved.eq((owed != 0) & ~words.r_rdy),
+        ]
+
+    def _deliver(self, m: Module, words, operations, sizes) -> None:
+        """Make beats of the words. Words are regrouped ahead of the operation whose beats are made."""
+        m.submodules.regroup = regroup = Regroup(self.hbm_bytes, self.link_bytes)
+        bits, op = 8 * self.link_bytes, data.View(_OPERATION, operations.r_data)
+        bf16 = op.dtype == CollectiveType.BF16
+        line = regroup.o.payload.data
+        makes, advance, last = (Signal(name=name) for name in ("makes", "advance", "last_beat"))
+        index = Signal(ELEMENTS_BITS)
+        above = Signal()  # the next beat is the upper half of a line that has gone
+        upper = Signal(bits // 2, reset_less=True)
+        beats = beats_of(m, "beats_of_op", op.elements, op.dtype, op.wide, self.link_bytes)
+        m.d.comb += [
+            regroup.valid.eq(sizes.r_rdy),
+            regroup.bytes.eq(sizes.r_data),
+            sizes.r_en.eq(regroup.o.valid & regroup.o.ready & regroup.o.payload.last),
+            regroup.i.valid.eq(words.r_rdy),
+            regroup.i.payload.eq(words.r_data),
+            words.r_en.eq(regroup.i.ready),
+            advance.eq(~self.beats.valid | self.beats.ready),
+            makes.eq(advance & operations.r_rdy & (op.zero | above | regroup.o.valid)),
+            last.eq(index == beats - 1),
+            regroup.o.ready.eq(advance & operations.r_rdy & ~op.zero & ~above),
+            operations.r_en.eq(makes & last),
+        ]
+        with m.If(makes):
+            m.d.sync += [index.eq(Mux(last, 0, index + 1)), above.eq(op.wide & ~op.zero & ~above & ~last)]
+        with m.If(makes & ~above):
+            m.d.sync += upper.eq(line[bits // 2 :])
+
+        half = Mux(above, upper, line[: bits // 2])
+        widened = Cat(Cat(Const(0, 16), half[n : n + 16]) for n in range(0, bits // 2, 16))
+        # In units of BF16; 0 for all of them.
+        units = bits // 16
+        tail = Signal(range(units))
+        within = Signal(units)
+        m.d.comb += [
+            tail.eq(Mux(bf16 & ~op.wide, op.elements, op.elements << 1)),
+            within.eq(~(Const(-1, units) << tail)[:units] | (~last | (tail == 0)).replicate(units)),
+        ]
+        masked = Mux(op.wide, widened, line) & Cat(bit.replicate(16) for bit in within)
+        with m.If(advance):
+            m.d.sync += self.beats.valid.eq(makes)
+        with m.If(makes):
+            m.d.sync += [
+                self.beats.payload.data.eq(Mux(op.zero, 0, masked)),
+                self.beats.payload.to_send.eq(op.to_send),
+            ]

@@ -1,0 +1,61 @@
+"""The mailbox: what other cores have announced, until this core is where they wait for it."""
+
+from amaranth import Array, Module, Signal
+from amaranth.lib import memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.collective.ops import CORE_BITS
+from spec.isa.collective import SIGNATURE_BITS
+
+__all__ = ["Mailbox"]
+
+
+class Mailbox(wiring.Component):
+    """Room for one announcement of each core. A core does not announce itself again before the first one is taken: it
+    waits for what it announced itself for.
+
+    Arguments:
+        cores: of the instance.
+
+    Ports:
+        put: a core announces itself, `source` the core, `announced` what it says.
+        core: whose announcement is looked for. there: it has come; `found` is it. `LATENCY` cycles after `core`.
+        take: what `core` has announced is taken, at the end of a cycle in which it is there.
+    """
+
+    LATENCY = 1
+    """Cycles from `core` to `there` and `found`; and from an announcement that comes to them."""
+
+    def __init__(self, cores: int):
+        self.cores = cores
+        super().__init__(
+            {
+                "put": In(1),
+                "source": In(CORE_BITS),
+                "announced": In(SIGNATURE_BITS),
+                "core": In(CORE_BITS),
+                "there": Out(1),
+                "found": Out(SIGNATURE_BITS),
+                "take": In(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.memory = store = memory.Memory(shape=SIGNATURE_BITS, depth=self.cores, init=[])
+        write = store.write_port()
+        read = store.read_port(transparent_for=(write,))
+        full = Array(Signal(name=f"full{core}") for core in range(self.cores))
+        m.d.comb += [
+            write.en.eq(self.put),
+            write.addr.eq(self.source),
+            write.data.eq(self.announced),
+            read.addr.eq(self.core),
+            self.found.eq(read.data),
+        ]
+        with m.If(self.put):
+            m.d.sync += full[self.source].eq(1)
+        with m.If(self.take):
+            m.d.sync += full[self.core].eq(0)
+        m.d.sync += self.there.eq((full[self.core] & ~self.take) | (self.put & (self.source == self.core)))
+        return m

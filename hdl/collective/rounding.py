@@ -1,0 +1,96 @@
+"""From a beat of FP32 to half a beat of BF16, to nearest even or stochastically.
+
+BF16 is the upper half of FP32, so that one addition below its last place rounds: of just less than one half, and the
+last place itself, to nearest even; of the upper half of a random word, stochastically (the lower half cannot carry).
+Infinities have nothing there to round, and what carries beyond the largest number is one.
+"""
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.arith.threefry import ROUNDS, Threefry2x32
+from hdl.hierarchy import shared
+from spec.formats import BF16, FP32
+
+__all__ = ["Rounding", "RoundingLane"]
+
+_BITS = BF16.bits
+_BELOW_HALF = (1 << (_BITS - 1)) - 1
+_INPUTS = ("seed", "stream", "stochastic")
+
+
+class RoundingLane(wiring.Component):
+    """FP32 to BF16 in the same cycle, with a random word that takes `RANDOM_LATENCY` cycles.
+
+    Ports:
+        index: number of the element, `RANDOM_LATENCY` cycles before the value.
+        seed, stream: with it. The random word is word 0 of Threefry-2x32, key (seed, stream), counter (index, 0).
+        value: FP32 storage word. stochastic: else to nearest even.
+        out: BF16 storage word, without latency; NaN is canonical.
+    """
+
+    RANDOM_LATENCY = 4
+
+    index: In(32)
+    seed: In(32)
+    stream: In(32)
+    value: In(32)
+    stochastic: In(1)
+    out: Out(_BITS)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.random = random = Threefry2x32(ROUNDS // self.RANDOM_LATENCY)
+        m.d.comb += [
+            random.key[0].eq(self.seed),
+            random.key[1].eq(self.stream),
+            random.counter[0].eq(self.index),
+        ]
+        addend = Signal(_BITS)
+        rounded = Signal(31)
+        m.d.comb += [
+            addend.eq(Mux(self.stochastic, random.out[0][_BITS:], _BELOW_HALF + self.value[_BITS])),
+            rounded.eq(self.value[:31] + addend),
+            self.out.eq(Mux(self.value[:31] > FP32.infinity, BF16.nan, Cat(rounded[_BITS:], self.value[31]))),
+        ]
+        return m
+
+
+class Rounding(wiring.Component):
+    """As many :class:`RoundingLane` as a beat has words; one beat enters per cycle.
+
+    Arguments:
+        link_bytes: of a beat.
+
+    Ports:
+        first: number of the element in lane 0; the others follow it.
+        seed, stream, stochastic: see the lane; the same for all.
+        value: a beat of FP32. out: half a beat of BF16.
+    """
+
+    RANDOM_LATENCY = RoundingLane.RANDOM_LATENCY
+
+    def __init__(self, link_bytes: int):
+        self.link_bytes = link_bytes
+        super().__init__(
+            {
+                "first": In(32),
+                "seed": In(32),
+                "stream": In(32),
+                "stochastic": In(1),
+                "value": In(8 * link_bytes),
+                "out": Out(4 * link_bytes),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        lanes = [
+            shared(m, f"lane{n}", "bf16_rounding_lane", RoundingLane, platform) for n in range(self.link_bytes // 4)
+        ]
+        for n, lane in enumerate(lanes):
+            m.d.comb += [getattr(lane, name).eq(getattr(self, name)) for name in _INPUTS]
+            m.d.comb += [lane.index.eq(self.first + n), lane.value.eq(self.value.word_select(n, 32))]
+        m.d.comb += self.out.eq(Cat(lane.out for lane in lanes))
+        return m

@@ -1,0 +1,124 @@
+"""The sender: beats of a channel's loads and of what it forwards become flits, as far as the next core has room."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.collective.mailbox import Mailbox
+from hdl.collective.ops import CORE_BITS, ELEMENTS_BITS, SendOp, beats_of
+from hdl.collective.signature import Disagreement, difference
+from spec.isa.collective import SIGNATURE_BITS
+
+__all__ = ["Sender"]
+
+
+class Sender(wiring.Component):
+    """A beat a cycle, across operations, too, as long as the next core grants.
+
+    To a new peer nothing goes before its announcement has come. If that is of another collective than `own`, the
+    Sender refuses it, and stops for good.
+
+    Arguments:
+        link_bytes: of a beat. cores: of the instance. window: beats that a receiver has room for when it announces
+            itself; it grants half as many at a time.
+
+    Ports:
+        ops: what to send, in order. load, forward: its beats.
+        own: signature of the instruction; stays while there are operations.
+        o: beats of data. peer: the core that they are for.
+        put, source, announced: an announcement comes: from whom, of what.
+        granted, source: half the window was granted; counts if `source` is the peer.
+        stop: nothing more is sent.
+        refuses: the announcement of `peer` is refused; stays until reset.
+        disagreement: :class:`Disagreement`; stays until reset.
+        idle: no operation is in here; but one may be offered.
+        wait_ready, wait_credit, wait_load: it waits for an announcement; for a grant; for a beat from memory.
+    """
+
+    def __init__(self, link_bytes: int, cores: int, window: int):
+        self.link_bytes = link_bytes
+        self.cores = cores
+        self.window = window
+        beat = stream.Signature(8 * link_bytes)
+        super().__init__(
+            {
+                "ops": In(stream.Signature(SendOp)),
+                "load": In(beat),
+                "forward": In(beat),
+                "own": In(SIGNATURE_BITS),
+                "o": Out(beat),
+                "peer": Out(CORE_BITS),
+                "put": In(1),
+                "granted": In(1),
+                "source": In(CORE_BITS),
+                "announced": In(SIGNATURE_BITS),
+                "stop": In(1),
+                "refuses": Out(1),
+                "disagreement": Out(Disagreement),
+                "idle": Out(1),
+                "wait_ready": Out(1),
+                "wait_credit": Out(1),
+                "wait_load": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.mailbox = mailbox = Mailbox(self.cores)
+        coming = self.ops.payload
+        active, from_load, left = Signal(), Signal(reset_less=True), Signal(ELEMENTS_BITS, reset_less=True)
+        beats = beats_of(m, "beats", coming.elements, coming.dtype, coming.wide, self.link_bytes)
+        credits = Signal(range(self.window + 1))
+        takes, ends, moves, free, available = (Signal(name=n) for n in ("takes", "ends", "moves", "free", "available"))
+
+        # Whether the next operation may begin. The peer's announcement is looked up while the mailbox shows another's.
+        looked, meets = Signal(), Signal()
+        field = difference(m, "field", self.own, mailbox.found)
+        m.d.comb += [
+            free.eq(~active | ends),
+            meets.eq(self.ops.valid & coming.new_peer & ~active & looked & mailbox.there & ~self.refuses),
+            takes.eq(self.ops.valid & Mux(coming.new_peer, meets & (field == 0), free) & ~self.refuses),
+            self.ops.ready.eq(takes),
+            mailbox.put.eq(self.put),
+            mailbox.source.eq(self.source),
+            mailbox.announced.eq(self.announced),
+            mailbox.core.eq(coming.peer),
+            mailbox.take.eq(meets),
+            self.disagreement.valid.eq(self.refuses),
+            self.wait_ready.eq(self.ops.valid & coming.new_peer & ~active & ~takes),
+            self.idle.eq(~active),
+        ]
+        m.d.sync += looked.eq(self.ops.valid & coming.new_peer & ~active & ~takes)
+        with m.If(meets):
+            m.d.sync += self.peer.eq(coming.peer)
+            with m.If(field != 0):
+                m.d.sync += [
+                    self.refuses.eq(1),
+                    self.disagreement.core.eq(coming.peer),
+                    self.disagreement.field.eq(field),
+                ]
+        with m.If(takes):
+            m.d.sync += [active.eq(1), from_load.eq(coming.load), left.eq(beats)]
+        with m.Elif(ends):
+            m.d.sync += active.eq(0)
+
+        # A beat.
+        m.d.comb += [
+            available.eq(Mux(from_load, self.load.valid, self.forward.valid)),
+            self.o.valid.eq(active & available & (credits != 0) & ~self.stop),
+            self.o.payload.eq(Mux(from_load, self.load.payload, self.forward.payload)),
+            moves.eq(self.o.valid & self.o.ready),
+            ends.eq(moves & (left == 1)),
+            self.load.ready.eq(moves & from_load),
+            self.forward.ready.eq(moves & ~from_load),
+            self.wait_credit.eq(active & available & (credits == 0)),
+            self.wait_load.eq(active & from_load & ~self.load.valid),
+        ]
+        with m.If(moves & ~ends):
+            m.d.sync += left.eq(left - 1)
+        with m.If(takes & coming.new_peer):
+            m.d.sync += credits.eq(self.window)
+        with m.Else():
+            more = self.granted & (self.source == self.peer)
+            m.d.sync += credits.eq(credits + Mux(more, self.window // 2, 0) - moves)
+        return m

@@ -1,0 +1,141 @@
+"""Writes what a channel has received to HBM.
+
+    ops ----> where, how much -+
+                               +-> [burst, ...] -> AXI
+    beats --> [regroup] words -+
+
+A word is what HBM takes in a cycle. A burst's address is not given before all of its words are there: a port to HBM
+that others use does not wait for the network.
+"""
+
+from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+
+from hdl.collective.ops import StoreOp
+from hdl.collective.regroup import Regroup
+from hdl.dma.job import BURST_BEATS
+from hdl.memory.axi import RESPONSE_OKAY, AxiPort
+from spec.isa import HBM_ADDRESS_BITS
+from spec.isa.collective import CollectiveType
+
+__all__ = ["Storer"]
+
+
+class Storer(wiring.Component):
+    """A beat a cycle, or a word, where several of them make a beat; no gap between operations.
+
+    Arguments:
+        link_bytes: of a beat, 8 to 64. hbm_bytes: of a word, 8 to 64.
+
+    Ports:
+        ops: what to store, in order. beats: raw ones, for the operations that were taken.
+        axi: of HBM, with ID 0; its read channels are idle.
+        quiet: all that was taken is written, and HBM has answered.
+        error: an answer of HBM was an error; stays until reset.
+    """
+
+    OPERATIONS = 8
+    """Operations whose beats have not all come."""
+
+    WORDS = 2 * BURST_BEATS
+    """Words that wait for the rest of their burst, or to be taken."""
+
+    BURSTS = 128
+    """Bursts that are not yet answered."""
+
+    def __init__(self, link_bytes: int, hbm_bytes: int):
+        self.link_bytes = link_bytes
+        self.hbm_bytes = hbm_bytes
+        super().__init__(
+            {
+                "ops": In(stream.Signature(StoreOp)),
+                "beats": In(stream.Signature(8 * link_bytes)),
+                "axi": Out(AxiPort(hbm_bytes, 1)),
+                "quiet": Out(1),
+                "error": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        size, place_bits = self.hbm_bytes, (self.hbm_bytes - 1).bit_length()
+        entry = data.StructLayout({"data": 8 * size, "strobes": size, "last": 1})
+        address = data.StructLayout({"word": HBM_ADDRESS_BITS - place_bits, "len": 8})
+        operation = StoreOp.as_shape()
+        m.submodules.regroup = regroup = Regroup(self.link_bytes, size)
+        m.submodules.operations = operations = SyncFIFOBuffered(width=operation.size, depth=self.OPERATIONS)
+        m.submodules.words = words = SyncFIFOBuffered(width=entry.size, depth=self.WORDS)
+        m.submodules.addresses = addresses = SyncFIFOBuffered(width=address.size, depth=self.WORDS)
+
+        # Words, and where they go.
+        op = data.View(operation, operations.r_data)
+        begun = Signal()  # an operation
+        within = Signal()  # a burst
+        next_word, word, first, start = (
+            Signal(HBM_ADDRESS_BITS - place_bits, name=n) for n in ("next_word", "word", "first", "start")
+        )
+        takes, ends, room, last = (Signal(name=name) for name in ("takes", "ends", "room", "last"))
+        tail = Signal(place_bits)
+        m.d.comb += [
+            self.ops.ready.eq(operations.w_rdy),
+            operations.w_en.eq(self.ops.valid),
+            operations.w_data.eq(self.ops.payload),
+            regroup.valid.eq(operations.r_rdy),
+            regroup.bytes.eq(Mux(op.dtype == CollectiveType.BF16, op.elements << 1, op.elements << 2)),
+            regroup.i.valid.eq(self.beats.valid),
+            regroup.i.payload.eq(self.beats.payload),
+            self.beats.ready.eq(regroup.i.ready),
+            regroup.o.ready.eq(words.w_rdy & addresses.w_rdy & room),
+            takes.eq(regroup.o.valid & regroup.o.ready),
+            last.eq(regroup.o.payload.last),
+            operations.r_en.eq(takes & last),
+            word.eq(Mux(begun, next_word, op.address[place_bits:])),
+            start.eq(Mux(within, first, word)),
+            ends.eq(last | ((word & (BURST_BEATS - 1)) == BURST_BEATS - 1)),
+            tail.eq(regroup.bytes),
+            words.w_en.eq(takes),
+            words.w_data.eq(
+                Cat(
+                    regroup.o.payload.data,
+                    ~(Const(-1, size) << tail)[:size] | (~last | (tail == 0)).replicate(size),
+                    ends,
+                )
+            ),
+            addresses.w_en.eq(takes & ends),
+            addresses.w_data.eq(Cat(start, (word - start)[:8])),
+        ]
+        with m.If(takes):
+            m.d.sync += [begun.eq(~last), within.eq(~ends), next_word.eq(word + 1), first.eq(start)]
+
+        # Bursts.
+        word_out, address_out = data.View(entry, words.r_data), data.View(address, addresses.r_data)
+        complete = Signal(range(self.WORDS + 1))
+        sent = Signal()
+        m.d.comb += [
+            self.axi.awvalid.eq(addresses.r_rdy),
+            self.axi.awaddr.eq(Cat(Const(0, place_bits), address_out.word)),
+            self.axi.awlen.eq(address_out.len),
+            addresses.r_en.eq(self.axi.awready),
+            self.axi.wvalid.eq(words.r_rdy & (complete != 0)),
+            self.axi.wdata.eq(word_out.data),
+            self.axi.wstrb.eq(word_out.strobes),
+            self.axi.wlast.eq(word_out.last),
+            words.r_en.eq(self.axi.wvalid & self.axi.wready),
+            sent.eq(words.r_en & word_out.last),
+        ]
+        m.d.sync += complete.eq(complete + addresses.w_en - sent)
+
+        # Answers.
+        missing = Signal(range(self.BURSTS + 1))
+        m.d.comb += [
+            self.axi.bready.eq(1),
+            room.eq(missing != self.BURSTS),
+            self.quiet.eq((operations.level == 0) & (missing == 0)),
+        ]
+        m.d.sync += [
+            missing.eq(missing + addresses.w_en - self.axi.bvalid),
+            self.error.eq(self.error | (self.axi.bvalid & (self.axi.bresp != RESPONSE_OKAY))),
+        ]
+        return m

@@ -1,0 +1,1 @@
+"""NeuronLink: flits, the ends of a link, and what lies between them."""

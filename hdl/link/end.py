@@ -1,0 +1,139 @@
+"""An end of a link: flits between a router and a wire that may lose them.
+
+i -> Sender -> check added   -> tx
+o <- Receiver <- check made  <- rx
+     (each tells the other end what the other half knows)
+"""
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.link.counters import LinkCounters
+from hdl.link.crc import Crc32, crc_of_zeros
+from hdl.link.flit import body_layout, flit_stream, frame_layout
+from hdl.link.receiver import Receiver
+from hdl.link.sender import Sender
+from spec.link import SEQUENCE_BITS, VIRTUAL_CHANNELS
+
+__all__ = ["LinkEnd", "window"]
+
+
+def window(latency: int) -> int:
+    """Return the flits that are under way on a link at most, and the places of each input buffer: a power of two less
+    one, and enough for a flit in every cycle of a round trip.
+
+    Arguments:
+        latency: of the wire, cycles; at most 64 with numbers of 8 bits.
+
+    Raises:
+        ValueError: if there are not so many numbers.
+    """
+    flits = (1 << (2 * latency + LinkEnd.ROUND_TRIP).bit_length()) - 1
+    if latency < 1 or flits >= 1 << SEQUENCE_BITS:
+        most = ((1 << SEQUENCE_BITS) - 1 - LinkEnd.ROUND_TRIP) // 2
+        raise ValueError(f"latency must be from 1 to {most}, not {latency!r}")
+    return flits
+
+
+class LinkEnd(wiring.Component):
+    """One flit a cycle each way, once, in order within its virtual channel, and never without room at the other end.
+
+    Between routers a flit takes `SEND_LATENCY` + latency of the wire + `RECEIVE_LATENCY` cycles, from the cycle in
+    which it is taken at `i` to the first in which it is offered at the other end's `o`. When a frame is lost, the flits
+    behind it come again a round trip later. Both ends come out of reset in the same cycle.
+
+    Arguments:
+        link_bytes: of a flit.
+        latency: of the wire, in cycles; sets the size of the buffers.
+
+    Ports:
+        i: from the router, for each virtual channel. They take turns: `ready` of one depends on `valid` of the other.
+        o: to the router, for each virtual channel.
+        tx: a frame in every cycle. rx: from the wire, if `rx_present`.
+        dead: nothing that was right came, or none of the flits under way arrived, for `DEAD_CYCLES` cycles. It stays
+            until reset; the end works on as before, should the wire do.
+        counters: :class:`~hdl.link.counters.LinkCounters`.
+    """
+
+    SEND_LATENCY = 2
+    """Cycles from a flit at `i` to its frame at `tx`."""
+
+    RECEIVE_LATENCY = 2
+    """Cycles from a frame at `rx` to its flit at `o`."""
+
+    ROUND_TRIP = 2 * SEND_LATENCY + 2 * RECEIVE_LATENCY
+    """Cycles from a flit at `i` until the place that it took, if it went on at once, can be taken again; besides twice
+    the wire."""
+
+    DEAD_CYCLES = 2048
+    """After so many cycles without progress a link is dead: 15 round trips of the longest wire."""
+
+    def __init__(self, link_bytes: int, latency: int):
+        self.link_bytes = link_bytes
+        self.latency = latency
+        self.window = window(latency)
+        super().__init__(
+            {
+                "i": In(flit_stream(link_bytes)).array(VIRTUAL_CHANNELS),
+                "o": Out(flit_stream(link_bytes)).array(VIRTUAL_CHANNELS),
+                "tx": Out(frame_layout(link_bytes), init={"crc": crc_of_zeros(body_layout(link_bytes).size)}),
+                "rx": In(frame_layout(link_bytes)),
+                "rx_present": In(1),
+                "dead": Out(1),
+                "counters": Out(LinkCounters),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        body = body_layout(self.link_bytes)
+        m.submodules.sender = sender = Sender(self.link_bytes, self.window)
+        m.submodules.receiver = receiver = Receiver(self.link_bytes, self.window)
+        m.submodules.made = made = Crc32(body.size)
+        m.submodules.wanted = wanted = Crc32(body.size)
+        for vc in range(VIRTUAL_CHANNELS):
+            wiring.connect(m, sender.i[vc], wiring.flipped(self.i[vc]))
+            wiring.connect(m, receiver.o[vc], wiring.flipped(self.o[vc]))
+
+        said = Signal(body)
+        m.d.comb += [
+            said.eq(sender.o),
+            said.expected.eq(receiver.expected),
+            said.retry.eq(receiver.retry),
+            said.freed.eq(receiver.freed),
+            made.i.eq(said),
+        ]
+        m.d.sync += [self.tx.body.eq(said), self.tx.crc.eq(made.o)]
+
+        heard, good, bad = Signal(body, reset_less=True), Signal(), Signal()
+        right = Signal()
+        m.d.comb += [
+            wanted.i.eq(self.rx.body),
+            right.eq(self.rx.crc == wanted.o),
+            sender.heard.eq(heard),
+            sender.good.eq(good),
+            receiver.heard.eq(heard),
+            receiver.good.eq(good),
+        ]
+        m.d.sync += [heard.eq(self.rx.body), good.eq(self.rx_present & right), bad.eq(self.rx_present & ~right)]
+
+        quiet = Signal(range(2 * self.DEAD_CYCLES))
+        m.d.comb += self.dead.eq(quiet[-1])
+        with m.If(good & (sender.progress | ~sender.owed) & ~self.dead):
+            m.d.sync += quiet.eq(0)
+        with m.Elif(~self.dead):
+            m.d.sync += quiet.eq(quiet + 1)
+
+        events = {
+            "flits": sender.accepted,
+            "replays": sender.replayed,
+            "crc_errors": bad,
+            "discarded": receiver.discarded,
+            "idle": ~sender.o.valid,
+            "stalled": sender.stalled,
+        }
+        for name, event in events.items():
+            with m.If(event):
+                m.d.sync += self.counters[name].eq(self.counters[name] + 1)
+        return m

@@ -1,0 +1,97 @@
+"""All that lies between the cores of an instance: a node for each chip, and wires between them.
+
+core -- LinkNode == Wire ==> LinkNode -- core
+                <== Wire ==
+"""
+
+from functools import partial
+
+from amaranth import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.hierarchy import shared
+from hdl.link.counters import LinkCounters
+from hdl.link.flit import flit_stream
+from hdl.link.node import LinkNode
+from hdl.link.route import LOCAL_PORTS, ring_sizes
+from hdl.link.wire import DISTURBANCE, Wire
+from spec.instance import Instance
+from spec.link import CHANNELS
+
+__all__ = ["Fabric", "neighbour"]
+
+
+def neighbour(instance: Instance, chip: int, direction: int) -> int:
+    """Return the chip at the other end of a link; for the directions see :class:`hdl.link.router.Router`."""
+    columns = ring_sizes(instance)[0]
+    row, column = divmod(chip, columns)
+    step = -1 if direction % 2 else 1
+    if direction < 2:
+        return row * columns + (column + step) % columns
+    return (chip + step * columns) % instance.chips
+
+
+class Fabric(wiring.Component):
+    """Carries flits between the cores of an instance; those of one source, destination and channel stay in order.
+
+    Without other traffic a flit takes `Router.LATENCY` cycles in each router, and on each link those of its two ends
+    and of its wire.
+
+    Wire w is the one from chip w // directions in direction w % directions, of the directions of
+    :class:`~hdl.link.router.Router`. The end of a link has the number of the wire that it sends on.
+
+    Arguments:
+        instance: the chips and how they are tied.
+
+    Ports:
+        i, o: flits from and to the cores: CHANNELS * core + channel. A flit's destination is a core of the instance.
+            What is offered at `o` must be taken sooner or later, whatever else waits.
+        disturbance: of each wire; see :data:`hdl.link.wire.DISTURBANCE`.
+        dead: a bit for each end; see :class:`hdl.link.end.LinkEnd`.
+        counters: of each end.
+    """
+
+    def __init__(self, instance: Instance):
+        self.instance = instance
+        self.wires = wires = instance.chips * instance.directions
+        flits = flit_stream(instance.link_bytes)
+        super().__init__(
+            {
+                "i": In(flits).array(CHANNELS * instance.cores),
+                "o": Out(flits).array(CHANNELS * instance.cores),
+                "disturbance": In(DISTURBANCE).array(wires),
+                "dead": Out(wires),
+                "counters": Out(LinkCounters).array(wires),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        instance = self.instance
+        shape = "x".join(map(str, ring_sizes(instance)))
+        size = instance.link_bytes, instance.link_latency
+        nodes = []
+        for chip in range(instance.chips):
+            module = "link_node_{}_{}_{}".format(shape, *size)
+            node = shared(m, f"node_{chip}", module, partial(LinkNode, instance), platform)
+            m.d.comb += node.chip.eq(chip)
+            for port in range(LOCAL_PORTS):
+                wiring.connect(m, wiring.flipped(self.i[LOCAL_PORTS * chip + port]), node.i[port])
+                wiring.connect(m, node.o[port], wiring.flipped(self.o[LOCAL_PORTS * chip + port]))
+            nodes.append(node)
+
+        for number in range(self.wires):
+            chip, direction = divmod(number, instance.directions)
+            name = f"wire_{chip}_{direction}"
+            wire = shared(m, name, "link_wire_{}_{}".format(*size), partial(Wire, *size), platform)
+            other, side = nodes[neighbour(instance, chip, direction)], direction ^ 1
+            m.d.comb += [
+                wire.i.eq(nodes[chip].tx[direction]),
+                wire.disturbance.eq(self.disturbance[number]),
+                other.rx[side].eq(wire.o),
+                other.rx_present[side].eq(wire.present),
+                self.dead[number].eq(nodes[chip].dead[direction]),
+                self.counters[number].eq(nodes[chip].counters[direction]),
+            ]
+        return m

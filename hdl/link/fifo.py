@@ -1,0 +1,62 @@
+"""The input buffer of a virtual channel: flits that came and have not gone on to the router."""
+
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from hdl.link.flit import flit_layout, flit_stream
+from spec.link import SEQUENCE_BITS
+
+__all__ = ["FlitFifo"]
+
+
+class FlitFifo(wiring.Component):
+    """Takes a flit in every cycle, as the other end sends none without room for it. Latency: 1 cycle.
+
+    Arguments:
+        link_bytes: of a flit.
+        window: flits that it holds, a power of two less one.
+
+    Ports:
+        write: a flit comes, `flit`.
+        o: flits, in the same order.
+        freed: flits that have gone since reset, modulo 2 ** SEQUENCE_BITS.
+
+    Attributes:
+        end: flits that have come, modulo the depth of the memory.
+        memory: each flit at its number modulo its depth.
+    """
+
+    def __init__(self, link_bytes: int, window: int):
+        self.link_bytes = link_bytes
+        self.window = window
+        self.end = Signal(range(window + 1))
+        self.memory = Memory(shape=flit_layout(link_bytes), depth=window + 1, init=[])
+        super().__init__(
+            {
+                "write": In(1),
+                "flit": In(flit_layout(link_bytes)),
+                "o": Out(flit_stream(link_bytes)),
+                "freed": Out(SEQUENCE_BITS),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.memory = memory = self.memory
+        writer = memory.write_port()
+        reader = memory.read_port(transparent_for=(writer,))
+        end, following = self.end, Signal(SEQUENCE_BITS)
+        places = len(end)
+        m.d.comb += [
+            writer.en.eq(self.write),
+            writer.addr.eq(end),
+            writer.data.eq(self.flit),
+            self.o.valid.eq(self.freed[:places] != end),
+            self.o.payload.eq(reader.data),
+            following.eq(self.freed + (self.o.valid & self.o.ready)),
+            reader.addr.eq(following[:places]),
+        ]
+        m.d.sync += [self.freed.eq(following), end.eq(end + self.write)]
+        return m

@@ -1,0 +1,71 @@
+"""What a chip has of the fabric: its router, and an end of each of its links."""
+
+from functools import partial
+
+from amaranth import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.hierarchy import shared
+from hdl.link.counters import LinkCounters
+from hdl.link.end import LinkEnd
+from hdl.link.flit import flit_stream, frame_layout
+from hdl.link.route import CHIP_BITS, LOCAL_PORTS
+from hdl.link.router import Router
+from spec.instance import Instance
+from spec.link import VIRTUAL_CHANNELS
+
+__all__ = ["LinkNode"]
+
+
+class LinkNode(wiring.Component):
+    """A router between the cores of a chip and its links. All outputs come from registers, or depend on them alone.
+
+    Arguments:
+        instance: the chips and how they are tied.
+
+    Ports:
+        chip: which one this is; constant.
+        i, o: flits from and to the cores; see `local_in` and `local_out` of :class:`~hdl.link.router.Router`.
+        tx, rx, rx_present: frames to and from the wires of each direction; see :class:`~hdl.link.end.LinkEnd`.
+        dead: a bit for each direction. counters: of the end in each direction.
+    """
+
+    def __init__(self, instance: Instance):
+        self.instance = instance
+        flits, frame = flit_stream(instance.link_bytes), frame_layout(instance.link_bytes)
+        super().__init__(
+            {
+                "chip": In(CHIP_BITS),
+                "i": In(flits).array(LOCAL_PORTS),
+                "o": Out(flits).array(LOCAL_PORTS),
+                "tx": Out(frame).array(instance.directions),
+                "rx": In(frame).array(instance.directions),
+                "rx_present": In(1).array(instance.directions),
+                "dead": Out(instance.directions),
+                "counters": Out(LinkCounters).array(instance.directions),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.router = router = Router(self.instance)
+        m.d.comb += router.chip.eq(self.chip)
+        for port in range(LOCAL_PORTS):
+            wiring.connect(m, wiring.flipped(self.i[port]), router.local_in[port])
+            wiring.connect(m, router.local_out[port], wiring.flipped(self.o[port]))
+        size = self.instance.link_bytes, self.instance.link_latency
+        for direction in range(self.instance.directions):
+            module = "link_end_{}_{}".format(*size)
+            end = shared(m, f"end_{direction}", module, partial(LinkEnd, *size), platform)
+            for vc in range(VIRTUAL_CHANNELS):
+                wiring.connect(m, router.links_out[direction][vc], end.i[vc])
+                wiring.connect(m, end.o[vc], router.links_in[direction][vc])
+            m.d.comb += [
+                self.tx[direction].eq(end.tx),
+                end.rx.eq(self.rx[direction]),
+                end.rx_present.eq(self.rx_present[direction]),
+                self.dead[direction].eq(end.dead),
+                self.counters[direction].eq(end.counters),
+            ]
+        return m

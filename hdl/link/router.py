@@ -1,0 +1,218 @@
+"""The router of a chip: flits from its links and its cores to its links and its cores, a cycle for each of two steps.
+
+input -> Route -> two places -+-> RoundRobin of each output -> register -> output
+                              |
+other inputs -----------------+
+"""
+
+from amaranth import Cat, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.link.flit import flit_layout, flit_stream
+from hdl.link.route import CHIP_BITS, LOCAL_PORTS, Route, link_output, local_output, output_count, reachable
+from hdl.round_robin import RoundRobin
+from spec.instance import Instance
+from spec.link import VIRTUAL_CHANNELS
+
+__all__ = ["Router", "RouterInput", "RouterOutput"]
+
+
+class RouterInput(wiring.Component):
+    """Two places for the flits of an input, each with its output; takes and gives a flit every cycle.
+
+    `i.ready` depends on the places alone. Latency: a cycle.
+
+    Arguments:
+        instance: the chips and how they are tied.
+        side, vc: see :class:`hdl.link.route.Route`.
+
+    Ports:
+        chip: where this is. i: flits.
+        requests: a bit for the output that the oldest flit waits for; 0 if there is none. flit: that flit.
+        taken: it leaves in this cycle.
+    """
+
+    def __init__(self, instance: Instance, side: int | None, vc: int = 0):
+        self.instance = instance
+        self.side = side
+        self.vc = vc
+        super().__init__(
+            {
+                "chip": In(CHIP_BITS),
+                "i": In(flit_stream(instance.link_bytes)),
+                "requests": Out(output_count(instance)),
+                "flit": Out(flit_layout(instance.link_bytes)),
+                "taken": In(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.route = route = Route(self.instance, self.side, self.vc)
+        place = data.StructLayout({"flit": flit_layout(self.instance.link_bytes), "outputs": len(self.requests)})
+        new = Signal(place)
+        head, spare = Signal(place, reset_less=True), Signal(place, reset_less=True)
+        full, spare_full = Signal(), Signal()
+
+        m.d.comb += [
+            route.chip.eq(self.chip),
+            route.destination.eq(self.i.payload.header.destination),
+            route.channel.eq(self.i.payload.header.channel),
+            new.flit.eq(self.i.payload),
+            new.outputs.eq(route.outputs),
+            self.i.ready.eq(~spare_full),
+            self.flit.eq(head.flit),
+            self.requests.eq(head.outputs & full.replicate(len(self.requests))),
+        ]
+        with m.If(self.taken | ~full):
+            m.d.sync += [full.eq(spare_full | self.i.valid), spare_full.eq(0)]
+            with m.If(spare_full):
+                m.d.sync += head.eq(spare)
+            with m.Else():
+                m.d.sync += head.eq(new)
+        with m.Elif(self.i.valid & ~spare_full):
+            m.d.sync += [spare.eq(new), spare_full.eq(1)]
+        return m
+
+
+class RouterOutput(wiring.Component):
+    """Takes flits from the inputs that ask, one each cycle. Latency: a cycle.
+
+    Flits that are under way come before those of this chip's cores, which have one of `SHARE` turns while both wait:
+    otherwise every router on a way would halve what those behind it get. Among equals the turn goes round.
+
+    Arguments:
+        passing: inputs of flits that are under way, the first ones.
+        own: inputs of this chip's cores, behind them.
+        link_bytes: of a flit's data.
+
+    Ports:
+        requests, flits: of the inputs. taken: a bit for the input whose flit is taken in this cycle.
+        o: flits; from a register.
+    """
+
+    SHARE = 8
+
+    def __init__(self, passing: int, own: int, link_bytes: int):
+        self.passing = passing
+        self.own = own
+        self.link_bytes = link_bytes
+        inputs = passing + own
+        super().__init__(
+            {
+                "requests": In(inputs),
+                "flits": In(flit_layout(link_bytes)).array(inputs),
+                "taken": Out(inputs),
+                "o": Out(flit_stream(link_bytes)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.passing = passing = RoundRobin(self.passing)
+        m.submodules.own = own = RoundRobin(self.own)
+        space, own_turn, grant = Signal(), Signal(), Signal(range(len(self.requests)))
+        passed = Signal(range(self.SHARE))
+        flit = Signal(flit_layout(self.link_bytes), reset_less=True)
+        m.d.comb += [
+            Cat(passing.requests, own.requests).eq(self.requests),
+            own_turn.eq(own.requests.any() & (~passing.requests.any() | (passed == self.SHARE - 1))),
+            grant.eq(Mux(own_turn, self.passing + own.grant, passing.grant)),
+            space.eq(~self.o.valid | self.o.ready),
+            passing.taken.eq(space & ~own_turn & passing.requests.any()),
+            own.taken.eq(space & own_turn),
+            self.taken.eq(
+                Cat((grant == number) & self.requests[number] & space for number in range(len(self.requests)))
+            ),
+            self.o.payload.eq(flit),
+        ]
+        with m.If(space):
+            m.d.sync += self.o.valid.eq(self.requests.any())
+            with m.Switch(grant):
+                for number, offered in enumerate(self.flits):
+                    with m.Case(number):
+                        m.d.sync += flit.eq(offered)
+            with m.If(own_turn):
+                m.d.sync += passed.eq(0)
+            with m.Elif(self.requests.any() & own.requests.any()):
+                m.d.sync += passed.eq(passed + 1)
+        return m
+
+
+class Router(wiring.Component):
+    """Forwards flits by `Route`; nothing that comes is dropped, and flits of an input to an output stay in order.
+
+    Every output gives a flit each cycle if inputs have flits for it; whose turn it is, see :class:`RouterOutput`. An
+    input's flits wait for each other. All outputs come from registers, or depend on them alone.
+
+    Directions on a ring: 0 up to chip + 1, 1 down to chip - 1; on a torus: 0 and 1 to the next and the previous column,
+    2 and 3 to the next and the previous row. The flits that come over a direction's link are of the other chip's
+    opposite direction.
+
+    Arguments:
+        instance: the chips and how they are tied.
+
+    Ports:
+        chip: which one this is; constant.
+        links_in, links_out: flits of each direction's link, on each virtual channel.
+        local_in, local_out: flits from and to the cores: CHANNELS * core of the chip + channel. What is offered to a
+            core must be taken sooner or later, whatever else waits: the freedom from deadlock rests on it.
+    """
+
+    LATENCY = 2
+    """Cycles from a flit that comes to the same flit on offer, if nothing is in its way."""
+
+    def __init__(self, instance: Instance):
+        self.instance = instance
+        flits = flit_stream(instance.link_bytes)
+        super().__init__(
+            {
+                "chip": In(CHIP_BITS),
+                "links_in": In(flits).array(instance.directions, VIRTUAL_CHANNELS),
+                "links_out": Out(flits).array(instance.directions, VIRTUAL_CHANNELS),
+                "local_in": In(flits).array(LOCAL_PORTS),
+                "local_out": Out(flits).array(LOCAL_PORTS),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        inputs, may_go = [], []
+        for side in range(self.instance.directions):
+            for vc in range(VIRTUAL_CHANNELS):
+                m.submodules[f"link_{side}_{vc}"] = unit = RouterInput(self.instance, side, vc)
+                wiring.connect(m, wiring.flipped(self.links_in[side][vc]), unit.i)
+                inputs.append(unit)
+                may_go.append(reachable(self.instance, side, vc))
+        for port in range(LOCAL_PORTS):
+            m.submodules[f"local_{port}"] = unit = RouterInput(self.instance, None)
+            wiring.connect(m, wiring.flipped(self.local_in[port]), unit.i)
+            inputs.append(unit)
+            may_go.append(reachable(self.instance, None, 0))
+
+        taken = [[] for _ in inputs]
+        for number, (name, port) in enumerate(self._outputs()):
+            asking = [index for index, outputs in enumerate(may_go) if number in outputs]
+            passing = len(asking) - LOCAL_PORTS
+            m.submodules[f"to_{name}"] = unit = RouterOutput(passing, LOCAL_PORTS, self.instance.link_bytes)
+            for place, index in enumerate(asking):
+                m.d.comb += [
+                    unit.requests[place].eq(inputs[index].requests[number]),
+                    unit.flits[place].eq(inputs[index].flit),
+                ]
+                taken[index].append(unit.taken[place])
+            wiring.connect(m, unit.o, wiring.flipped(port))
+        for unit, wishes in zip(inputs, taken, strict=True):
+            m.d.comb += [unit.chip.eq(self.chip), unit.taken.eq(Cat(wishes).any())]
+        return m
+
+    def _outputs(self) -> list[tuple[str, wiring.PureInterface]]:
+        """Return the outputs, by their numbers: what they are called, and their ports."""
+        ports = {}
+        for direction in range(self.instance.directions):
+            for vc in range(VIRTUAL_CHANNELS):
+                ports[link_output(direction, vc)] = (f"link_{direction}_{vc}", self.links_out[direction][vc])
+        for port in range(LOCAL_PORTS):
+            ports[local_output(self.instance, port)] = (f"local_{port}", self.local_out[port])
+        return [ports[number] for number in range(output_count(self.instance))]

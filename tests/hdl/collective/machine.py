@@ -1,0 +1,145 @@
+"""Runs lists of collectives on engines with an ideal network between them: files in, files out."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from hdl.collective.counters import ChannelCounters, CollectiveCounters
+from hdl.collective.engine import CollectiveEngine
+from hdl.hierarchy import to_verilog
+from spec.isa.collective import COLLECTIVE_BITS, Collective
+from spec.link import CHANNELS
+from tb import simulation
+from tb.harness import run_harness
+from tb.simulation import SimulationFailed
+
+__all__ = ["HBM_BYTES", "Error", "Outcome", "built", "run_collectives"]
+
+HBM_BYTES = 1 << 17
+"""Bytes of a core's HBM; what lies beyond answers with an error."""
+
+_DEPTH = 256
+
+
+@dataclass(frozen=True)
+class Error:
+    """What the engine of a core said: the number of the instruction, the cause and its detail."""
+
+    core: int
+    number: int
+    cause: int
+    detail: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Memories at the end, uint8 [cores, bytes]; errors; cycles in which each core retired; counters of each core."""
+
+    memories: np.ndarray
+    errors: Sequence[Error]
+    retired: Sequence[Sequence[int]]
+    counters: Sequence[dict[str, int | dict[str, int]]]
+    cycles: int
+
+
+@lru_cache(maxsize=4)
+def built(cores: int, link_bytes: int, hbm_bytes: int, sim: str = "verilator") -> simulation.Build:
+    """Return engines in their harness."""
+    defines = {
+        "CORES": cores,
+        "LINK": link_bytes,
+        "SIZE": hbm_bytes,
+        "INSTRUCTION": COLLECTIVE_BITS,
+        "LINES": HBM_BYTES // hbm_bytes,
+        "DEPTH": _DEPTH,
+    }
+    head = "".join(f"`define {name} {value}\n" for name, value in defines.items())
+    # The harness is written for brevity: its widths are Verilog's.
+    head += (
+        "/* verilator lint_off WIDTHEXPAND */\n/* verilator lint_off WIDTHTRUNC */\n/* verilator lint_off BLKSEQ */\n"
+    )
+    tail = "/* verilator lint_on WIDTHEXPAND */\n/* verilator lint_on WIDTHTRUNC */\n/* verilator lint_on BLKSEQ */\n"
+    harness = Path(__file__).with_suffix(".v").read_text()
+    engine = to_verilog("collective_engine", CollectiveEngine(link_bytes, hbm_bytes, cores))
+    design = simulation.Design(
+        "machine",
+        f"{head}{harness}{tail}{engine}",
+        hier_blocks=("collective_engine",),
+        public=("done", "timeout", "stray", "counters"),
+        clock="clk",
+    )
+    return simulation.build(design, sim)
+
+
+def run_collectives(
+    programs: Mapping[int, Sequence[Collective | int]],
+    memories: np.ndarray,
+    *,
+    link_bytes: int = 16,
+    hbm_bytes: int = 16,
+    latency: int = 40,
+    delay: int = 10,
+    stall: int = 0,
+    seed: int = 1,
+    limit: int = 300_000,
+    sim: str = "verilator",
+) -> Outcome:
+    """Run the lists of all cores.
+
+    Arguments:
+        programs: of each core, instructions or their words, legal or not.
+        memories: uint8 [cores, HBM_BYTES], at the beginning.
+        latency: of HBM. delay: of the network, in cycles.
+        stall: every handshake pauses in so many of 256 cycles, at random. seed: of the pauses.
+    """
+    cores = len(memories)
+    build = built(cores, link_bytes, hbm_bytes, sim)
+    with simulation.run_directory("collective") as directory:
+        plusargs = [f"+limit={limit}", f"+stall={stall}", f"+noise={seed}", f"+latency={latency}", f"+delay={delay}"]
+        digits = -(-COLLECTIVE_BITS // 4)
+        lists = [[i if isinstance(i, int) else i.encode() for i in programs.get(core, ())] for core in range(cores)]
+        assert max(map(len, lists)) < _DEPTH
+        files = {
+            "program": "".join(
+                f"{word:0{digits}x}\n" for words in lists for word in words + [0] * (_DEPTH - len(words))
+            ),
+            "counts": "".join(f"{len(words):x}\n" for words in lists),
+            "hbm": "".join(line.tobytes().hex() + "\n" for line in memories.reshape(-1, hbm_bytes)[:, ::-1]),
+        }
+        for name, text in files.items():
+            path = directory / f"{name}.hex"
+            path.write_text(text)
+            plusargs.append(f"+{name}={path.resolve()}")
+        out, events = (directory / "hbm.out").resolve(), (directory / "events").resolve()
+        plusargs += [f"+hbm_out={out}", f"+events={events}"]
+        state = run_harness(build, directory, ("timeout", "stray", "counters"), plusargs=plusargs, limit=limit + 100)
+        if state["timeout"]:
+            raise SimulationFailed(f"the engines did not finish: {events.read_text().splitlines()[-20:]}")
+        if state["stray"]:
+            raise SimulationFailed(f"an engine broke the rules of a port (machine.v: stray <= {state['stray']})")
+        text = "".join(line for line in out.read_text().splitlines() if not line.startswith(("//", "@")))
+        found = np.frombuffer(bytes.fromhex(text), np.uint8).reshape(-1, hbm_bytes)[:, ::-1].reshape(cores, -1)
+        errors, retired, last = [], [[] for _ in range(cores)], 0
+        for line in events.read_text().splitlines():
+            kind, core, cycle, *rest = line.split()
+            last = int(cycle)
+            if kind == "r":
+                retired[int(core)].append(int(cycle))
+            elif kind == "e":
+                cause, number, detail = map(int, rest)
+                errors.append(Error(int(core), number, cause, detail))
+        return Outcome(
+            memories=found, errors=errors, retired=retired, counters=_counters(state["counters"], cores), cycles=last
+        )
+
+
+def _counters(bits: int, cores: int) -> list[dict]:
+    layout, names, found = CollectiveCounters.as_shape(), [name for name, _ in ChannelCounters.as_shape()], []
+    for core in range(cores):
+        value = layout.from_bits(bits >> layout.size * core & (1 << layout.size) - 1)
+        channels = {f"channel{c}": {name: value[f"channel{c}"][name] for name in names} for c in range(CHANNELS)}
+        found.append({"busy": value.busy} | channels)
+    return found

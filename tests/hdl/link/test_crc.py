@@ -1,0 +1,44 @@
+"""The check of a frame against zlib's."""
+
+import random
+import zlib
+
+import pytest
+from amaranth.sim import Simulator
+
+from hdl.link.crc import Crc32, crc_of_zeros
+from hdl.link.flit import body_layout
+
+
+def expected(word, width):
+    return zlib.crc32(word.to_bytes((width + 7) // 8, "little"))
+
+
+def check(width, words, wanted=None):
+    dut = Crc32(width)
+
+    async def bench(ctx):
+        for word in words:
+            ctx.set(dut.i, word)
+            assert ctx.get(dut.o) == (expected(word, width) if wanted is None else wanted), f"{word:#x}"
+
+    simulator = Simulator(dut)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+@pytest.mark.parametrize("width", [1, 7, 8, 9, 31, 32, 33, *(body_layout(size).size for size in (8, 16, 32, 64))])
+def test_as_zlib(width):
+    """Zeros, ones, every single bit and random words; the widths of frames among others."""
+    rng = random.Random(width)
+    words = [0, (1 << width) - 1, *(1 << bit for bit in range(width)), *(rng.getrandbits(width) for _ in range(200))]
+    check(width, words)
+
+
+def test_check_value():
+    """The one that catalogues of CRCs print for the digits 1 to 9."""
+    check(72, [int.from_bytes(b"123456789", "little")], wanted=0xCBF43926)
+
+
+def test_crc_of_zeros():
+    assert [crc_of_zeros(width) for width in range(1, 70)] == [expected(0, width) for width in range(1, 70)]

@@ -1,0 +1,149 @@
+"""Collectives element by element, in Python, from the words of `spec.isa.collective`: rounds, segments, ranks.
+
+Adds by numpy's scalars and rounds by ml_dtypes; stochastically by adding the random word's upper half to the bits.
+"""
+
+from dataclasses import replace
+
+import ml_dtypes
+import numpy as np
+
+from golden.arith import random_words
+from spec.isa.collective import (
+    BLOCKS_OF_DST,
+    BLOCKS_OF_SRC,
+    GRANULE,
+    Collective,
+    CollectiveKind,
+    CollectiveType,
+    Group,
+    ReduceOp,
+)
+
+__all__ = [
+    "STORAGE",
+    "blocks_of",
+    "on_every_rank",
+    "random_codes_of",
+    "random_group",
+    "ranks_in_order",
+    "reduced",
+    "results",
+]
+
+STORAGE = {CollectiveType.FP32: np.float32, CollectiveType.BF16: ml_dtypes.bfloat16, CollectiveType.INT32: np.int32}
+
+_BITS = {2: np.uint16, 4: np.uint32}
+
+
+def ranks_in_order(kind, count: int, ranks: int, chunk: int, block: int = 0) -> list[list[int]]:
+    """Return for every element of a block the ranks in the order in which they are added."""
+    granules = -(-count // GRANULE)
+    half = -(-granules // 2)
+    orders = {}
+    for first, end, direction in ((0, half, 1), (half, granules, -1)):
+        granule = first
+        while granule < end:  # a round
+            if kind == CollectiveKind.REDUCE_SCATTER:
+                orders[granule] = [(block + direction * step) % ranks for step in range(1, ranks + 1)]
+                granule += 1
+                continue
+            for segment in range(ranks):
+                for _ in range(chunk):
+                    if granule < end:
+                        orders[granule] = [(segment + direction * step) % ranks for step in range(1, ranks + 1)]
+                        granule += 1
+    return [orders[element // GRANULE] for element in range(count)]
+
+
+def _combine(op: ReduceOp, a, b):
+    if op == ReduceOp.SUM:
+        return a + b
+    if np.isnan(a) or np.isnan(b):
+        return np.float32(np.nan)
+    if a == b and isinstance(a, np.float32):  # -0 is below +0
+        return (a if np.signbit(a) else b) if op == ReduceOp.MIN else (b if np.signbit(a) else a)
+    return max(a, b) if op == ReduceOp.MAX else min(a, b)
+
+
+def _stochastic(value, seed: int, stream: int, element: int):
+    if not np.isfinite(value):
+        return ml_dtypes.bfloat16(value)
+    word = int(random_words(seed, stream, element))
+    return np.uint16((int(value.view(np.uint32)) + (word >> 16)) >> 16).view(ml_dtypes.bfloat16)
+
+
+def reduced(parts: list[np.ndarray], instructions: list[Collective], block: int = 0) -> np.ndarray:
+    """Return the reduction of one block of every rank, typed as in `STORAGE`."""
+    first = instructions[0]
+    narrow, bf16 = ml_dtypes.bfloat16, first.dtype == CollectiveType.BF16
+    out = []
+    with np.errstate(all="ignore"):
+        order_of = ranks_in_order(first.kind, first.count, first.group.ranks, first.chunk, block)
+        for element, order in enumerate(order_of):
+            terms = [parts[rank][element] for rank in order]
+            if bf16:
+                terms = [np.float32(term) for term in terms]
+            total = terms[0]
+            for number, term in enumerate(terms[1:], 1):
+                total = _combine(first.op, total, term)
+                if first.narrow and number < len(terms) - 1:
+                    total = np.float32(narrow(total))
+            last = instructions[order[-1]]
+            if bf16 and last.stochastic:
+                total = _stochastic(total, last.seed, last.stream, element)
+            out.append(narrow(total) if bf16 else total)
+    return np.array(out, STORAGE[first.dtype])
+
+
+def results(blocks: list[list[np.ndarray]], instructions: list[Collective]) -> list[list[np.ndarray] | None]:
+    """Return the blocks that every rank stores, from those in every rank's src; None where it stores nothing."""
+    first, ranks = instructions[0], len(instructions)
+    kind = first.kind
+    if kind == CollectiveKind.ALL_REDUCE:
+        return [[reduced([b[0] for b in blocks], instructions)]] * ranks
+    if kind == CollectiveKind.REDUCE_SCATTER:
+        return [[reduced([b[rank] for b in blocks], instructions, rank)] for rank in range(ranks)]
+    if kind == CollectiveKind.ALL_GATHER:
+        return [[b[0] for b in blocks]] * ranks
+    if kind == CollectiveKind.BROADCAST:
+        return [[blocks[first.root][0]]] * ranks
+    if kind == CollectiveKind.ALL_TO_ALL:
+        return [[b[rank] for b in blocks] for rank in range(ranks)]
+    if kind == CollectiveKind.BARRIER:
+        return [None] * ranks
+    (source,) = [b[0] for b, i in zip(blocks, instructions, strict=True) if i.kind == CollectiveKind.SEND]
+    return [None if i.kind == CollectiveKind.SEND else [source] for i in instructions]
+
+
+def random_group(rng, cores: int, ranks: int) -> Group:
+    """Return a group of so many ranks among cores, at any stride of either sign."""
+    stride = int(rng.integers(1, (cores - 1) // (ranks - 1) + 1))
+    base = int(rng.integers(0, cores - (ranks - 1) * stride))
+    return Group(base, stride, ranks) if rng.random() < 0.5 else Group(base + (ranks - 1) * stride, -stride, ranks)
+
+
+def on_every_rank(instruction: Collective) -> list[Collective]:
+    """Return every rank's part of what rank 0 executes; of SEND, its and that of the root, in order of ranks."""
+    if instruction.kind == CollectiveKind.SEND:
+        other = {"kind": CollectiveKind.RECEIVE, "rank": instruction.root, "root": instruction.rank}
+        return sorted((instruction, replace(instruction, **other)), key=lambda i: i.rank)
+    return [replace(instruction, rank=rank) for rank in range(instruction.group.ranks)]
+
+
+def blocks_of(instruction: Collective) -> tuple[int, int]:
+    """Return the blocks at src and at dst."""
+    ranks = instruction.group.ranks
+    return tuple(ranks if instruction.kind in kinds else 1 for kinds in (BLOCKS_OF_SRC, BLOCKS_OF_DST))
+
+
+def random_codes_of(rng, dtype: CollectiveType, shape, special: float = 0.05) -> np.ndarray:
+    """Return elements of a type: of floats most of magnitudes that interact, some any pattern at all, NaN included."""
+    storage = np.dtype(STORAGE[dtype])
+    bits = rng.integers(0, 1 << 8 * storage.itemsize, shape, np.uint64).astype(_BITS[storage.itemsize])
+    if dtype == CollectiveType.INT32:
+        return bits.view(storage)
+    usual = (rng.standard_normal(shape) * 2.0 ** rng.integers(-4, 5, shape)).astype(np.float32).astype(storage)
+    zeros = np.where(rng.random(shape) < 0.5, -0.0, 0.0).astype(storage)
+    odd = np.where(rng.random(shape) < 0.3, zeros, bits.view(storage))
+    return np.where(rng.random(shape) < special, odd, usual)
