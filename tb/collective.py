@@ -11,7 +11,7 @@ from spec.instance import Instance
 from spec.isa.collective import CollectiveKind, CollectiveType, Group, ReduceOp, element_bytes
 from spec.link import CHANNELS
 from tb.bench import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, UsageError
-from tb.collective_execution import execute, link_summary
+from tb.collective_execution import execute
 from tb.collective_options import ERRORS, INSTANCE_OPTIONS, groups_of, instance_of, share_of
 from tb.collective_programs import blocks_of, side_by_side
 from tb.collective_run import Outcome
@@ -86,7 +86,16 @@ def _run(name: str, kind: CollectiveKind, settings: Settings) -> Report:
     if kind != CollectiveKind.BARRIER:
         label += f"-{dtype.name.lower()}-{settings.bytes}"
     behaviour = Hbm(latency=settings.latency, rate=0, port_rate=0, stall=settings.stall, seed=settings.seed)
-    done = execute(instance, workload, settings, name, behaviour=behaviour, errors=errors, check_axi=False)
+    done = execute(
+        instance,
+        workload,
+        settings,
+        name,
+        behaviour=behaviour,
+        errors=errors,
+        check_axi=False,
+        pictures=f"{name}-{label}",
+    )
     size = blocks * count * element_bytes(dtype)
     reduced = 2 * size if dtype == CollectiveType.BF16 and not narrow else size
     bound = ring_bound(instance, kind, groups[0], size, reduced)
@@ -111,11 +120,12 @@ def _run(name: str, kind: CollectiveKind, settings: Settings) -> Report:
             **measures,
             "bytes_compared": done.compared,
             "waits": waits_of(done.outcome, sorted(workload.lists), cycles),
-            **link_summary(instance, done.outcome),
+            **done.link_summary,
             "simulated": f"{done.outcome.cycles / done.outcome.seconds:,.0f} cycles a second",
             **done.files,
         },
         failures=done.failures,
+        details={"links": done.links},
     )
 
 

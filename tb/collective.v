@@ -1,7 +1,7 @@
 // Lists of collectives on the engines of an instance: one memory holds every core's HBM, one file every core's list, and
 // what became of them is written to files; the memory too, in the end. Nothing is moved by hand while they run.
 //
-// Plusargs, besides those of tb/hbm.v:
+// Plusargs, besides those of tb/hbm.v and tb/link_view.v:
 //   +lists=FILE, +steps=N   instructions, hexadecimal, one a line: core after core, in front of each (as its upper 32
 //                 bits) the cycles that pass before it is offered
 //   +starts=FILE  of each core's list the first line, and of the last one's the line behind it: CORES + 1 numbers
@@ -207,6 +207,14 @@ module collective (
         .dead(dead),
         .link_counters(link_counters)
     );
+
+    wire        sampling;
+    wire [31:0] samples;
+    link_sampler sampler (
+        .clk(clk), .rst(rst), .cycle(cycle), .last(finished), .sampling(sampling), .samples(samples)
+    );
+    `LINK_VIEWS
+    `ENGINE_VIEWS
 
     // A core's address in the memory of all; far beyond its end if it is beyond the core's.
     wire [PORTS*40-1:0] awplace, arplace;

@@ -16,11 +16,15 @@ from tb.bench import Settings
 from tb.collective_faults import link_name
 from tb.collective_programs import Workload
 from tb.collective_run import ROOM_BYTES, Ending, Outcome, design, run_collectives
+from tb.collective_timeline import write_collective_timeline
 from tb.hbm import Hbm
+from tb.link_picture import draw_links
+from tb.link_table import link_summary, link_table
 from tb.report import progress, shown
+from tb.simulation import SIM_BUILD
 from tb.waves import waveform, write_save_file
 
-__all__ = ["Executed", "execute", "failures_of", "link_summary"]
+__all__ = ["Executed", "execute", "failures_of"]
 
 LISTED = 5
 """Differences that are printed one by one."""
@@ -36,6 +40,8 @@ class Executed:
         compared, mismatches: bytes of all cores' HBM.
         failures: what is wrong, a sentence each.
         files: what was recorded, by what it is.
+        links: what each link did; see `tb.link_table.link_table`.
+        link_summary: the same in a few lines, for a report.
     """
 
     outcome: Outcome
@@ -44,6 +50,8 @@ class Executed:
     mismatches: int
     failures: tuple[str, ...]
     files: Mapping[str, str]
+    links: Mapping[str, Mapping[str, object]]
+    link_summary: Mapping[str, object]
 
 
 def execute(
@@ -55,6 +63,7 @@ def execute(
     behaviour: Hbm,
     errors: float = 0.0,
     check_axi: bool = True,
+    pictures: str | None = None,
 ) -> Executed:
     """Run a workload on the engines of an instance and on golden, and compare all memories byte for byte.
 
@@ -66,10 +75,12 @@ def execute(
         behaviour: of HBM.
         errors: share of the frames that are disturbed.
         check_axi: whether the AXI ports are watched.
+        pictures: names the timeline and the picture of the links; if None, there are none.
     """
     room = max(ROOM_BYTES, 1 << (workload.memories.size - 1).bit_length())
     waves = waveform(label) if settings.waves else None
-    built = simulation.build(design(instance, room=room, check_axi=check_axi), settings.sim, waves=waves is not None)
+    harness = design(instance, room=room, check_axi=check_axi, waves=waves is not None)
+    built = simulation.build(harness, settings.sim, waves=waves is not None)
     with progress("golden"):
         expected = workload.memories.copy()
         golden_run(workload.lists, {core: expected[core] for core in workload.lists}, instance.cores)
@@ -83,6 +94,7 @@ def execute(
             behaviour=behaviour,
             errors=errors,
             seed=settings.seed,
+            sampled=pictures is not None,
             waves=waves,
             waves_levels=settings.depth,
         )
@@ -94,14 +106,40 @@ def execute(
         )
     events = [event for listed in outcome.events for event in listed]
     begin = min((event.taken for event in events), default=0)
+    cycles = outcome.cycles - begin
+    links = link_table(instance, outcome.links, cycles, outcome.dead)
+    files = {"waveform": shown(write_save_file(waves))} if waves else {}
+    if pictures is not None:
+        files = _pictures(pictures, instance, workload, outcome, links, cycles) | files
     return Executed(
         outcome=outcome,
-        cycles=outcome.cycles - begin,
+        cycles=cycles,
         compared=expected.size,
         mismatches=len(differs),
         failures=tuple(failures_of(instance, workload, outcome)),
-        files={"waveform": shown(write_save_file(waves))} if waves else {},
+        files=files,
+        links=links,
+        link_summary=link_summary(instance, links, sum(outcome.disturbed)),
     )
+
+
+def _pictures(
+    label: str,
+    instance: Instance,
+    workload: Workload,
+    outcome: Outcome,
+    links: Mapping[str, Mapping[str, object]],
+    cycles: int,
+) -> dict[str, str]:
+    """Write the timeline and the picture of a run; return where they are."""
+    timeline = write_collective_timeline(
+        SIM_BUILD / "timelines" / f"{label}.json", instance, workload.lists, outcome.events, outcome.samples
+    )
+    kinds = {issue.kind.name.lower().replace("_", "-") for issue in workload.issues}
+    what = f"{len(workload.issues):,} collectives" if len(kinds) > 1 else kinds.pop()
+    plot = SIM_BUILD / "plots" / f"{label}.png"
+    picture = draw_links(plot, instance, links, what, f"{cycles:,} cycles")
+    return {"timeline": shown(timeline), "picture": shown(picture)}
 
 
 def failures_of(instance: Instance, workload: Workload, outcome: Outcome) -> Sequence[str]:
@@ -135,23 +173,3 @@ def _hasty(workload: Workload, outcome: Outcome) -> Iterator[str]:
             if event and event[0].retired is not None and event[0].retired <= last:
                 place = issue.places[core]
                 yield f"core {core} must wait in barrier {place} until cycle {last}, not {event[0].retired}"
-
-
-def link_summary(instance: Instance, outcome: Outcome) -> dict[str, object]:
-    """Return what the links did, for a report."""
-    cycles = max(outcome.cycles, 1)
-    shares = {link_name(instance, wire): counters["flits"] / cycles for wire, counters in enumerate(outcome.links)}
-    total = {name: sum(link[name] for link in outcome.links) for name in outcome.links[0]}
-    busiest = max(shares, key=shares.get)
-    return {
-        "flits": total["flits"],
-        "disturbed_frames": sum(outcome.disturbed),
-        "retries": total["replays"],
-        "crc_errors": total["crc_errors"],
-        "dead_links": [link_name(instance, wire) for wire in outcome.dead],
-        "link_utilisation": {
-            "mean": f"{sum(shares.values()) / len(shares):.1%}",
-            "busiest": f"{shares[busiest]:.1%} ({busiest})",
-        },
-        "links": {name.removeprefix("link "): f"{share:.1%}" for name, share in shares.items()},
-    }

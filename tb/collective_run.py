@@ -10,13 +10,11 @@ from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
-from amaranth.lib import data
 
 from hdl.collective.counters import CollectiveCounters
 from hdl.engine_error import DetailedError
 from hdl.instance import LinkedEngines
 from hdl.link.counters import LinkCounters
-from hdl.link.flit import frame_layout
 from spec.instance import Instance, Topology
 from spec.isa import HBM_ADDRESS_BITS
 from spec.isa.collective import COLLECTIVE_BITS, Collective
@@ -26,6 +24,18 @@ from tb.collective_faults import CollectiveFault
 from tb.elaboration import elaborated
 from tb.harness import run_harness
 from tb.hbm import Hbm
+from tb.link_view import (
+    ENGINE_VIEW,
+    LINK_VIEW,
+    Sample,
+    engine_defines,
+    engine_views,
+    link_defines,
+    link_views,
+    plain,
+    read_samples,
+    sampling,
+)
 
 __all__ = ["ROOM_BYTES", "Cut", "Ending", "Event", "Outcome", "design", "run_collectives"]
 
@@ -99,6 +109,7 @@ class Outcome:
         events: of each core, its instructions in order.
         memories: uint8 [cores, bytes].
         seconds: wall time from the first clock edge to the end.
+        samples: what the links had done in the course of the run; empty if it was not sampled.
     """
 
     ending: Ending
@@ -113,36 +124,51 @@ class Outcome:
     events: Sequence[Sequence[Event]]
     memories: np.ndarray
     seconds: float
+    samples: Sequence[Sample] = ()
 
 
 @lru_cache(maxsize=4)
-def design(instance: Instance, *, room: int = ROOM_BYTES, check_axi: bool = True) -> simulation.Design:
+def design(
+    instance: Instance, *, room: int = ROOM_BYTES, check_axi: bool = True, waves: bool = False
+) -> simulation.Design:
     """Return the collective engines and the fabric of an instance in their harness.
 
     Arguments:
         instance: the instance.
         room: bytes of HBM of all cores together.
         check_axi: whether every AXI port is watched for what the protocol forbids.
+        waves: whether there are signals that only a waveform needs.
     """
     text = elaborated(ENGINES, _label(instance), lambda: LinkedEngines(instance), asdict(instance))
     wires = instance.chips * instance.directions
     defines = {
         **({"CHECK_AXI": ""} if check_axi else {}),
+        **({"WAVES": ""} if waves else {}),
         "CORES": instance.cores,
         "WIRES": wires,
         "BYTES": instance.core.hbm_bytes,
         "DEPTH": room // instance.core.hbm_bytes,
         "STEPS": STEPS,
         "INSTRUCTION": COLLECTIVE_BITS,
-        "FRAME": frame_layout(instance.link_bytes).size,
         "ERROR": DetailedError.as_shape().size,
         "CORE_COUNTERS": CollectiveCounters.as_shape().size,
-        "LINK_COUNTERS": LinkCounters.as_shape().size,
         "LISTS": _list_connections(instance),
         "AXI": _axi_connections(instance),
+        **link_defines(instance),
+        "LINK_VIEWS": link_views(
+            instance,
+            "engines.fabric",
+            "link_counters[{0} * `LINK_COUNTERS +: `LINK_COUNTERS]",
+            disturbed="flip[{0}] | drop[{0}] | repeated[{0}] | cut[{0}]",
+            waves=waves,
+        ),
+        **engine_defines(),
+        "ENGINE_VIEWS": engine_views(instance) if waves else "",
     }
     head = "".join(f"`define {name} {value}\n" for name, value in defines.items())
-    parts = [_TEMPLATE.read_text(), hbm.VERILOG.read_text()]
+    parts = [_TEMPLATE.read_text(), hbm.VERILOG.read_text(), LINK_VIEW.read_text()]
+    if waves:
+        parts.append(ENGINE_VIEW.read_text())
     if check_axi:
         parts.append(_TEMPLATE.with_name("axi_checker.v").read_text())
     verilog = "\n".join([head, *parts, text])
@@ -205,6 +231,7 @@ def run_collectives(
     seed: int = 1,
     limit: int = 20_000_000,
     patience: int = PATIENCE,
+    sampled: bool = False,
     waves: Path | None = None,
     waves_levels: int = 0,
 ) -> Outcome:
@@ -222,6 +249,7 @@ def run_collectives(
         seed: of the disturbances.
         limit: cycles after which the run is given up.
         patience: cycles without a movement after which it is left; more than a link needs to be found dead.
+        sampled: whether the links are sampled in the course of the run.
         waves: where to move the recorded waveform.
         waves_levels: see `tb.simulation.run`.
 
@@ -237,13 +265,14 @@ def run_collectives(
         raise ValueError(f"lists must have at most {STEPS:,} instructions, not {len(words):,}")
     with simulation.run_directory("collective") as directory:
         names = ("lists", "starts", "runs", "events")
-        paths = {name: directory.resolve() / f"{name}.txt" for name in names}
+        paths = {name: directory.resolve() / f"{name}.txt" for name in (*names, "samples")}
         paths["lists"].write_text("".join(f"{word:x}\n" for word in words or [0]))
         paths["starts"].write_text("".join(f"{start:x}\n" for start in starts))
         plusargs = [f"+{name}={paths[name]}" for name in names]
         plusargs += [f"+steps={max(len(words), 1)}", f"+room={room}", f"+limit={limit}", f"+patience={patience}"]
         plusargs += [f"+errors={round(errors * 2**32)}", f"+seed={seed}"]
         plusargs += [] if cut is None else [f"+cut={cut.wire}", f"+cut_cycle={cut.cycle}"]
+        plusargs += sampling(paths["samples"]) if sampled else []
         plusargs += (behaviour or Hbm()).plusargs() + [f"+hbm_size={cores * room}"]
         plusargs += hbm.write_memory(directory, memories.reshape(-1), instance.core.hbm_bytes)
         state = run_harness(
@@ -253,7 +282,7 @@ def run_collectives(
         cycles, ending = map(int, first.split())
         per_core = [line.split() for line in lines[:cores]]
         per_wire = [line.split() for line in lines[cores:]]
-        errors_found = [_plain(DetailedError, int(fields[2], 16)) for fields in per_core]
+        errors_found = [plain(DetailedError, int(fields[2], 16)) for fields in per_core]
         return Outcome(
             ending=Ending(ending),
             cycles=cycles,
@@ -264,13 +293,14 @@ def run_collectives(
                 for core, error in enumerate(errors_found)
                 if error["valid"]
             },
-            counters=[_plain(CollectiveCounters, int(fields[3], 16)) for fields in per_core],
+            counters=[plain(CollectiveCounters, int(fields[3], 16)) for fields in per_core],
             dead=[wire for wire, fields in enumerate(per_wire) if fields[0] == "1"],
             disturbed=[int(fields[1]) for fields in per_wire],
-            links=[_plain(LinkCounters, int(fields[2], 16)) for fields in per_wire],
+            links=[plain(LinkCounters, int(fields[2], 16)) for fields in per_wire],
             events=_events(cores, paths["events"].read_text()),
             memories=hbm.read_memory(directory)[: cores * room].reshape(cores, room),
             seconds=state["seconds"],
+            samples=read_samples(paths["samples"].read_text()) if sampled else [],
         )
 
 
@@ -296,11 +326,3 @@ def _events(cores: int, text: str) -> list[list[Event]]:
         [Event(core, begin, end) for begin, end in zip_longest(taken[core], retired[core][: len(taken[core])])]
         for core in range(cores)
     ]
-
-
-def _plain(shape, word: int):
-    """Return the word of a structure as dicts of integers, by the names of its fields."""
-    layout = shape.as_shape() if isinstance(shape, type) else shape
-    if not isinstance(layout, data.StructLayout):
-        return word
-    return {name: _plain(field.shape, word >> field.offset & (1 << field.width) - 1) for name, field in iter(layout)}

@@ -1,7 +1,8 @@
 """TEST=collectives: random collectives of random groups of cores, every byte of every core's HBM against golden.
 
 Each core executes its part of them one after the other without a reset, and those of groups that have no core in common
-are under way at once. They run in batches; each has an HBM and wires of its own temper.
+are under way at once. They run in batches; each has an HBM and wires of its own temper. The picture and the timeline
+are of the first batch.
 """
 
 from collections import Counter
@@ -15,6 +16,7 @@ from tb.collective_execution import Executed, execute
 from tb.collective_options import ERRORS, INSTANCE_OPTIONS, instance_of, share_of
 from tb.collective_programs import Workload, random_workload
 from tb.hbm import Hbm
+from tb.link_table import link_summary, link_table
 from tb.report import Report, progress
 
 __all__ = ["BENCH", "random_behaviour"]
@@ -46,11 +48,12 @@ class _Totals:
     seconds: float = 0.0
     compared: int = 0
     mismatches: int = 0
-    flits: int = 0
     disturbed: int = 0
-    retries: int = 0
     together: int = 0
     failures: list[str] = field(default_factory=list)
+    links: list[Counter] = field(default_factory=list)
+    dead: set[int] = field(default_factory=set)
+    files: dict[str, str] = field(default_factory=dict)
 
     def add(self, workload: Workload, done: Executed) -> None:
         """Add what became of a batch."""
@@ -64,9 +67,12 @@ class _Totals:
         self.seconds += outcome.seconds
         self.compared += done.compared
         self.mismatches += done.mismatches
-        self.flits += sum(link["flits"] for link in outcome.links)
         self.disturbed += sum(outcome.disturbed)
-        self.retries += sum(link["replays"] for link in outcome.links)
+        self.links = self.links or [Counter() for _ in outcome.links]
+        for link, counters in zip(self.links, outcome.links, strict=True):
+            link.update(counters)
+        self.dead.update(outcome.dead)
+        self.files = {**done.files, **self.files}
         busy = sum(counters["busy"] for counters in outcome.counters)
         self.together = max(self.together, round(busy / max(outcome.cycles, 1)))
 
@@ -74,19 +80,24 @@ class _Totals:
 def _run(settings: Settings) -> Report:
     instance, errors = instance_of(settings), share_of(settings)
     totals = _Totals()
+    label = f"{settings.chips}-{settings.topology}-{settings.link_bytes}x{settings.link_latency}-{settings.sim}"
     for first in range(0, settings.count, BATCH):
         rng = np.random.default_rng((settings.seed, first))
         with progress(f"collectives from {first}: making them"):
             workload = random_workload(rng, instance, min(BATCH, settings.count - first), settings.bytes)
         behaviour = random_behaviour(rng)
-        done = execute(instance, workload, settings, "collectives", behaviour=behaviour, errors=errors)
+        pictures = f"collectives-{label}" if first == 0 else None
+        done = execute(
+            instance, workload, settings, "collectives", behaviour=behaviour, errors=errors, pictures=pictures
+        )
         totals.add(workload, done)
         totals.failures += [f"collectives from {first}: {failure}" for failure in done.failures]
         if done.failures or done.mismatches:
             totals.failures.append(f"collectives from {first}: {done.mismatches} bytes differ; HBM was {behaviour}")
+    links = link_table(instance, totals.links, totals.cycles, totals.dead)
     return Report(
         test="collectives",
-        label=f"{settings.chips}-{settings.topology}-{settings.link_bytes}x{settings.link_latency}-{settings.sim}",
+        label=label,
         settings=dict(settings.values),
         compared=totals.compared,
         mismatches=totals.mismatches,
@@ -97,12 +108,12 @@ def _run(settings: Settings) -> Report:
             "instructions": totals.instructions,
             "total_cycles": totals.cycles,
             "cores_busy": f"{totals.together} of {instance.cores} on average, in the busiest batch",
-            "flits": totals.flits,
-            "disturbed_frames": totals.disturbed,
-            "retries": totals.retries,
+            **link_summary(instance, links, totals.disturbed),
             "simulated": f"{totals.cycles / max(totals.seconds, 1e-9):,.0f} cycles a second",
+            **totals.files,
         },
         failures=tuple(totals.failures),
+        details={"links": links},
     )
 
 

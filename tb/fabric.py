@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 from hdl.link.counters import LinkCounters
 from hdl.link.fabric import Fabric
-from hdl.link.flit import flit_layout, frame_layout
+from hdl.link.flit import flit_layout
 from hdl.link.wire import DISTURBANCE
 from spec.instance import Instance
 from spec.link import CHANNELS
 from tb import simulation
 from tb.elaboration import elaborated
 from tb.harness import run_harness
+from tb.link_view import LINK_VIEW, Sample, link_defines, link_views, plain, read_samples, sampling
 
 __all__ = ["Cut", "Ending", "Outcome", "Traffic", "Way", "Wire", "Wrong", "design", "run_traffic"]
 
@@ -131,6 +132,7 @@ class Outcome:
         longest: the most that it took.
         wires: by number.
         seconds: wall time from the first clock edge to the end.
+        samples: what the links had done in the course of the run; empty if it was not sampled.
     """
 
     ending: Ending
@@ -143,11 +145,17 @@ class Outcome:
     longest: int
     wires: Sequence[Wire]
     seconds: float
+    samples: Sequence[Sample] = ()
 
 
 @lru_cache(maxsize=4)
-def design(instance: Instance) -> simulation.Design:
-    """Return the fabric of an instance in its harness."""
+def design(instance: Instance, *, waves: bool = False) -> simulation.Design:
+    """Return the fabric of an instance in its harness.
+
+    Arguments:
+        instance: the instance.
+        waves: whether there are signals that only a waveform needs.
+    """
     parameters = {name: value for name, value in asdict(instance).items() if name != "core"}
     shape = f"{instance.topology}-{instance.chips}x{instance.link_bytes}"
     text = elaborated("fabric", shape, lambda: Fabric(instance), parameters)
@@ -156,14 +164,22 @@ def design(instance: Instance) -> simulation.Design:
         "WIRES": instance.chips * instance.directions,
         "FLIT": flit_layout(instance.link_bytes).size,
         "WORDS": instance.link_bytes // 8,
-        "FRAME": frame_layout(instance.link_bytes).size,
-        "COUNTERS": LinkCounters.as_shape().size,
         "CONNECTIONS": _connections(instance),
+        **({"WAVES": ""} if waves else {}),
+        **link_defines(instance),
+        "LINK_VIEWS": link_views(
+            instance,
+            "fabric",
+            "link[{0}].counters",
+            disturbed="link[{0}].flip | link[{0}].drop | link[{0}].again | link[{0}].cut",
+            places=False,
+            waves=waves,
+        ),
     }
     head = "".join(f"`define {name} {value}\n" for name, value in defines.items())
     return simulation.Design(
         "traffic",
-        "\n".join([head, _TEMPLATE.read_text(), text]),
+        "\n".join([head, _TEMPLATE.read_text(), LINK_VIEW.read_text(), text]),
         hier_blocks=tuple(filter(_BLOCKS.match, re.findall(r"^module (\w+)", text, re.MULTILINE))),
         kept=("endpoint",),
         public=("done",),
@@ -193,6 +209,7 @@ def run_traffic(
     limit: int,
     patience: int,
     extra: Sequence[str] = (),
+    sampled: bool = False,
     waves: Path | None = None,
     waves_levels: int = 0,
 ) -> Outcome:
@@ -205,11 +222,13 @@ def run_traffic(
         limit: cycles after which the run is given up.
         patience: cycles without a flit that moves, after which it is; more than a link needs to be found dead.
         extra: further arguments of the simulation.
+        sampled: whether the links are sampled in the course of the run.
         waves: where to move the recorded waveform.
         waves_levels: see `tb.simulation.run`.
     """
     with simulation.run_directory("fabric") as directory:
-        partners, result = (directory.resolve() / name for name in ("partners.txt", "result.txt"))
+        names = ("partners.txt", "result.txt", "samples.txt")
+        partners, result, samples = (directory.resolve() / name for name in names)
         ports = CHANNELS * instance.cores
         partners.write_text("".join(f"{partner:x}\n" for partner in traffic.partners or [0] * ports))
         plusargs = {
@@ -227,13 +246,15 @@ def run_traffic(
         if traffic.cut is not None:
             plusargs |= {"cut": traffic.cut.wire, "cut_cycle": traffic.cut.cycle}
         words = [f"+{name}={value}" for name, value in plusargs.items()]
+        words += sampling(samples) if sampled else []
         state = run_harness(
             built, directory, plusargs=[*words, *extra], limit=limit + 1000, waves=waves, waves_levels=waves_levels
         )
-        return _outcome(result.read_text(), state["seconds"])
+        found = read_samples(samples.read_text()) if sampled else []
+        return _outcome(result.read_text(), state["seconds"], found)
 
 
-def _outcome(text: str, seconds: float) -> Outcome:
+def _outcome(text: str, seconds: float, samples: Sequence[Sample]) -> Outcome:
     """Return what a result file says."""
     lines: dict[str, list[list[str]]] = {kind: [] for kind in "xsrpwt"}
     for kind, *fields in map(str.split, text.splitlines()):
@@ -246,8 +267,7 @@ def _outcome(text: str, seconds: float) -> Outcome:
     at_ports = [list(map(int, fields)) for fields in lines["p"]]
     wires = {}
     for wire, disturbed, dead, counters in lines["w"]:
-        counted = LinkCounters.as_shape().from_bits(int(counters, 16))
-        named = {name: int(counted[name]) for name in LinkCounters.as_shape().members}
+        named = plain(LinkCounters, int(counters, 16))
         wires[int(wire)] = Wire(int(disturbed), None if int(dead) < 0 else int(dead), named)
     ((cycles, ending),) = (map(int, fields) for fields in lines["t"])
     taken = received.total()
@@ -262,4 +282,5 @@ def _outcome(text: str, seconds: float) -> Outcome:
         longest=max(longest for _, _, longest, _ in at_ports),
         wires=[wires[number] for number in sorted(wires)],
         seconds=seconds,
+        samples=samples,
     )

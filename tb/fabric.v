@@ -2,7 +2,7 @@
 // says where it comes from, its number among those of its source, destination and channel, and when it was made; the rest
 // of its data follows from these, so that a sink knows at once what is wrong with a flit.
 //
-// Plusargs:
+// Plusargs, besides those of tb/link_view.v:
 //   +flits=N      that each source makes
 //   +pattern=P    destinations: 0 any other core, 1 the same but core 0 for one in eight, 2 a partner, 3 all others in turn
 //   +partners=FILE  of each port its partner, hexadecimal, one a line
@@ -206,7 +206,7 @@ module traffic (
     wire [`WIRES-1:0] dead;
     generate
         for (p = 0; p < `WIRES; p = p + 1) begin : link
-            wire [`COUNTERS-1:0] counters;
+            wire [`LINK_COUNTERS-1:0] counters;
             reg                  flip, drop, again, cut;
             reg  [9:0]           flip_bit;
             reg  [63:0]          noise;
@@ -246,6 +246,13 @@ module traffic (
         `CONNECTIONS
         .dead(dead), .clk(clk), .rst(rst)
     );
+
+    wire        sampling;
+    wire [31:0] samples;
+    link_sampler sampler (
+        .clk(clk), .rst(rst), .cycle(cycle), .last(dumping), .sampling(sampling), .samples(samples)
+    );
+    `LINK_VIEWS
 
     integer n;
     always @(posedge clk)

@@ -49,6 +49,7 @@ class Report:
         ideal_cycles: cycles it would have taken had no unit ever waited, None with `cycles`.
         extra: further lines of the table, in order, by their heading; JSON values.
         failures: other reasons why the run has failed, a sentence each.
+        details: what the record has besides the table, by its heading; JSON values.
     """
 
     test: str
@@ -60,6 +61,7 @@ class Report:
     ideal_cycles: int | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
     failures: tuple[str, ...] = ()
+    details: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def utilisation(self) -> float | None:
@@ -98,6 +100,7 @@ class Report:
             "mismatches": self.mismatches,
             "bit_exact": self.bit_exact,
             **self.extra,
+            **self.details,
             "problems": self.problems,
             "exit_status": self.exit_status,
         }

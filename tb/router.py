@@ -7,7 +7,7 @@ against what was sent, and what each link has carried against golden's routes.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from golden.link import neighbour, route
+from golden.link import route
 from hdl.link.end import LinkEnd
 from spec.instance import Instance, Topology
 from spec.link import CHANNELS, CORES_PER_CHIP
@@ -15,9 +15,13 @@ from tb import simulation
 from tb.bench import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, UsageError
 from tb.collective_faults import link_name
 from tb.collective_options import ERRORS, INSTANCE_OPTIONS, instance_of, share_of
+from tb.collective_timeline import write_link_timeline
 from tb.fabric import Cut, Ending, Outcome, Traffic, Way, design, run_traffic
+from tb.link_picture import draw_links
+from tb.link_table import dead_links, link_of, link_summary, link_table, opposite
 from tb.report import Report, progress, shown
-from tb.waves import waveform
+from tb.simulation import SIM_BUILD
+from tb.waves import waveform, write_save_file
 
 __all__ = [
     "BENCH", "NOTICE", "PATIENCE", "PATTERNS", "failures_of", "measures_of", "noticed_after", "partners_of",
@@ -116,7 +120,7 @@ def _shortfalls(outcome: Outcome, *, may_miss: bool) -> Iterator[str]:
 def _deaths(instance: Instance, traffic: Traffic, outcome: Outcome) -> Iterator[str]:
     """Yield what is wrong with the links that were given up: sound ones that were, a cut one that was not in time."""
     cut = None if traffic.cut is None else link_of(instance, traffic.cut.wire)
-    for link in dead_links(instance, outcome):
+    for link in _dead(instance, outcome):
         if link != cut:
             yield f"{link_name(instance, link)} is dead"
     if traffic.cut is not None:
@@ -128,20 +132,9 @@ def _deaths(instance: Instance, traffic: Traffic, outcome: Outcome) -> Iterator[
             yield f"{name} must be given up {NOTICE:,} cycles after the cut at most, not {noticed:,}"
 
 
-def opposite(instance: Instance, wire: int) -> int:
-    """Return the wire of the same link that leads the other way."""
-    chip, direction = divmod(wire, instance.directions)
-    return neighbour(instance, chip, direction) * instance.directions + (direction ^ 1)
-
-
-def link_of(instance: Instance, wire: int) -> int:
-    """Return the wire that gives the link of a wire its name: the one that leads up, or to the next column or row."""
-    return opposite(instance, wire) if wire % instance.directions % 2 else wire
-
-
-def dead_links(instance: Instance, outcome: Outcome) -> list[int]:
+def _dead(instance: Instance, outcome: Outcome) -> list[int]:
     """Return the links that one of their ends has given up."""
-    return sorted({link_of(instance, n) for n, wire in enumerate(outcome.wires) if wire.dead is not None})
+    return dead_links(instance, [number for number, wire in enumerate(outcome.wires) if wire.dead is not None])
 
 
 def noticed_after(instance: Instance, cut: Cut, outcome: Outcome) -> int | None:
@@ -159,35 +152,28 @@ def _carried(instance: Instance, sent: Mapping[Way, int]) -> Counter[int]:
     return found
 
 
+def links_of(instance: Instance, outcome: Outcome) -> dict[str, dict[str, object]]:
+    """Return what each link did; see `tb.link_table.link_table`."""
+    counters = [wire.counters for wire in outcome.wires]
+    return link_table(instance, counters, outcome.cycles, _dead(instance, outcome))
+
+
 def measures_of(instance: Instance, traffic: Traffic, outcome: Outcome) -> dict[str, object]:
     """Return what a report says of a run."""
     cycles = max(outcome.cycles, 1)
     ports = CHANNELS * instance.cores
-    shares = {link_name(instance, n): wire.counters["flits"] / cycles for n, wire in enumerate(outcome.wires)}
-    busiest = max(shares, key=shares.get)
-    totals = Counter()
-    for wire in outcome.wires:
-        totals.update(wire.counters)
     measures = {
         "flits": outcome.received.total(),
         "latency": {"mean": f"{outcome.latency:.1f}", "longest": outcome.longest},
         "accepted_load": f"{outcome.received.total() / cycles / ports:.1%} of a flit a cycle and port",
         "flits_a_cycle": f"{outcome.received.total() / cycles:.2f}",
-        "link_utilisation": {
-            "mean": f"{sum(shares.values()) / len(shares):.1%}",
-            "busiest": f"{shares[busiest]:.1%} ({busiest})",
-        },
-        "disturbed_frames": sum(wire.disturbed for wire in outcome.wires),
-        "retries": totals["replays"],
-        "crc_errors": totals["crc_errors"],
-        "discarded": totals["discarded"],
-        "dead_links": ", ".join(link_name(instance, link) for link in dead_links(instance, outcome)) or "none",
+        **link_summary(instance, links_of(instance, outcome), sum(wire.disturbed for wire in outcome.wires)),
+        "discarded": sum(wire.counters["discarded"] for wire in outcome.wires),
     }
     if traffic.cut is not None:
         noticed = noticed_after(instance, traffic.cut, outcome)
         measures["cut"] = f"{link_name(instance, traffic.cut.wire)} in cycle {traffic.cut.cycle:,}"
         measures["noticed"] = "never" if noticed is None else f"{noticed:,} cycles later"
-    measures["links"] = {name.removeprefix("link "): f"{share:.1%}" for name, share in shares.items()}
     return measures
 
 
@@ -197,15 +183,28 @@ def _run(settings: Settings) -> Report:
     flits = traffic.flits * CHANNELS * instance.cores
     limit = 100_000 + round((4 * flits + 2 * traffic.flits / traffic.load) / (1 - traffic.stall))
     waves = waveform("router") if settings.waves else None
-    built = simulation.build(design(instance), settings.sim, waves=waves is not None)
+    built = simulation.build(design(instance, waves=waves is not None), settings.sim, waves=waves is not None)
     with progress(f"{settings.sim}: {flits:,} flits"):
         outcome = run_traffic(
-            built, instance, traffic, limit=limit, patience=PATIENCE, waves=waves, waves_levels=settings.depth
+            built,
+            instance,
+            traffic,
+            limit=limit,
+            patience=PATIENCE,
+            sampled=True,
+            waves=waves,
+            waves_levels=settings.depth,
         )
     carried = _carried(instance, outcome.sent)
+    links = links_of(instance, outcome)
+    label = f"{settings.pattern}-{settings.chips}-{settings.topology}-{settings.sim}"
+    timeline = write_link_timeline(SIM_BUILD / "timelines" / f"router-{label}.json", instance, outcome.samples)
+    said = f"{outcome.received.total():,} flits in {outcome.cycles:,} cycles"
+    what = f"{settings.pattern.replace('_', '-')} traffic"
+    picture = draw_links(SIM_BUILD / "plots" / f"router-{label}.png", instance, links, what, said)
     return Report(
         test="router",
-        label=f"{settings.pattern}-{settings.chips}-{settings.topology}-{settings.sim}",
+        label=label,
         settings=dict(settings.values) | {"FLITS": flits},
         compared=outcome.received.total(),
         mismatches=outcome.wrong,
@@ -214,9 +213,12 @@ def _run(settings: Settings) -> Report:
         extra={
             **measures_of(instance, traffic, outcome),
             "simulated": f"{outcome.cycles / outcome.seconds:,.0f} cycles a second",
-            **({"waveform": shown(waves)} if waves else {}),
+            "timeline": shown(timeline),
+            "picture": shown(picture),
+            **({"waveform": shown(write_save_file(waves))} if waves else {}),
         },
         failures=tuple(failures_of(instance, traffic, outcome)),
+        details={"links": links},
     )
 
 

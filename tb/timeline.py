@@ -1,16 +1,12 @@
-"""The timeline of a run on the core, for https://ui.perfetto.dev: a track for each queue, a slice for each record.
+"""The timeline of a run on the core, for https://ui.perfetto.dev: a track for each queue, a slice for each record."""
 
-The format is the JSON of Chrome's trace viewer ("Trace Event Format"), which Perfetto opens. A microsecond there is a
-cycle here.
-"""
-
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from spec.config import Config
 from spec.isa import DmaCopy, Elementwise, LoadStationary, Record, queue_count, queue_name
-from tb.core import Event, Run
+from tb.core import Run
+from tb.trace_events import Slice, slice_tracks, write_trace
 
 __all__ = ["write_timeline"]
 
@@ -26,54 +22,27 @@ def write_timeline(path: Path, run: Run, config: Config, record_at: Callable[[in
         config: the machine's parameters.
         record_at: finds the record of an HBM address.
     """
-    path = path if path.suffix else path.with_suffix(".json")
-    path.parent.mkdir(parents=True, exist_ok=True)
     tracks = [*(queue_name(queue) for queue in range(queue_count(config))), "tensor, loading"]
-    events = [
-        {"ph": "M", "pid": PROCESS, "name": "process_name", "args": {"name": "core"}},
-        *(
-            {"ph": "M", "pid": PROCESS, "tid": _thread(track), "name": "thread_name", "args": {"name": name}}
-            for track, name in enumerate(tracks)
-        ),
-        *_slices(run.events, run.cycles, len(tracks) - 1, record_at),
-    ]
-    path.write_text(json.dumps({"displayTimeUnit": "ns", "traceEvents": events}))
-    return path
+    return write_trace(path, slice_tracks(PROCESS, "core", tracks, _slices(run, len(tracks) - 1, record_at)))
 
 
-def _slices(events: Sequence[Event], end: int, loads: int, record_at: Callable[[int], Record]):
-    """Yield a slice for each record, on its queue's track; those of LoadStationary overlap others and have their own.
-
-    On a track slices come one after the other: a record that is still in the engine when the next one is taken counts
-    from the end of the one before it.
-    """
-    free: dict[int, int] = {}
-    for event in events:
+def _slices(run: Run, loads: int, record_at: Callable[[int], Record]) -> Iterator[Slice]:
+    """Yield a slice for each record, on its queue's track; those of LoadStationary overlap others, on their own."""
+    for event in run.events:
         record = record_at(event.address)
-        track = loads if isinstance(record.instruction, LoadStationary) else event.queue
-        begin = max(event.issued, free.get(track, 0))
-        finish = end if event.retired is None else event.retired
-        free[track] = max(begin, finish)
-        yield {
-            "ph": "X",
-            "pid": PROCESS,
-            "tid": _thread(track),
-            "ts": begin,
-            "dur": max(finish - begin, 0),
-            "name": _name(record),
-            "args": {
+        yield Slice(
+            track=loads if isinstance(record.instruction, LoadStationary) else event.queue,
+            begin=event.issued,
+            end=run.cycles if event.retired is None else event.retired,
+            name=_name(record),
+            args={
                 "record": f"{event.address:#x}",
                 "issued": event.issued,
                 "retired": event.retired,
                 "waits": [f"semaphore {wait.semaphore} >= {wait.value}" for wait in record.waits],
                 "updates": [f"semaphore {u.semaphore} {u.op.name.lower()} {u.value}" for u in record.updates],
             },
-        }
-
-
-def _thread(track: int) -> int:
-    """Return the thread that stands for a track; 0 would be the idle one."""
-    return track + 1
+        )
 
 
 def _name(record: Record) -> str:

@@ -13,9 +13,8 @@ from pathlib import Path
 
 from vcd.gtkw import GTKWSave, make_translation_filter
 
+from tb import collective_waves, core_waves
 from tb.bench import UsageError, bench_named
-from tb.collective_waves import COLLECTIVE_GROUPS
-from tb.core_waves import OPEN, core_groups
 from tb.doctor import MissingTool, require
 from tb.report import terminal
 from tb.simulation import SIM_BUILD
@@ -39,10 +38,14 @@ _GROUPS: dict[str, Callable[[Collection[str]], Mapping[str, list[Trace]]]] = {
     "tensor": lambda known: TENSOR_GROUPS,
     "elementwise": lambda known: ELEMENTWISE_GROUPS,
     "riscv": lambda known: RISCV_GROUPS,
-    "machine": core_groups,
-    "collective": lambda known: COLLECTIVE_GROUPS,
+    "machine": core_waves.core_groups,
+    "collective": collective_waves.collective_groups,
+    "traffic": collective_waves.traffic_groups,
 }
-"""What is shown, by harness; of the core it depends on which signals there are."""
+"""What is shown, by harness; of the core and of an instance it depends on which signals there are."""
+
+_OPEN = {"machine": core_waves.OPEN, "collective": collective_waves.OPEN, "traffic": collective_waves.OPEN}
+"""Groups that are open at first, where not all of them are."""
 
 
 def waveform(test: str, root: Path = SIM_BUILD) -> Path:
@@ -114,7 +117,7 @@ def write_save_file(vcd: Path) -> Path:
         save.trace(known[f"{top}.rst"], "rst", datafmt="bin")
         for group, traces in groups.items():
             if traces:
-                with save.group(group, closed=top == "machine" and group not in OPEN):
+                with save.group(group, closed=top in _OPEN and group not in _OPEN[top]):
                     for trace in traces:
                         save.trace(
                             known[f"{top}.{trace.signal}"],

@@ -45,7 +45,7 @@ def gelu(values: np.ndarray) -> np.ndarray:
 
 def gelu_slope(values: np.ndarray) -> np.ndarray:
     """Return the derivative of `gelu`."""
-    return _phi(values) + values * np.exp(-(values**2) / 2) / np.sqrt(2 * np.pi)
+    return _phi(values) + values * np.exp(-(values**2) / 2) / values.dtype.type(np.sqrt(2 * np.pi))
 
 
 def _phi(values: np.ndarray) -> np.ndarray:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from kernels.digits import WEIGHTS, Layer, classify, gelu, gelu_slope, held_out, softmax, training_set
+from kernels.digits import WEIGHTS, Layer, classify, held_out, training_set
+from kernels.digits.gradients import gradients, initial
 
 __all__ = ["main", "save", "train"]
 
@@ -29,13 +30,11 @@ def train() -> list[Layer]:
     images, labels = training_set()
     rng = np.random.default_rng(SEED)
     sizes = images.shape[1], HIDDEN, int(labels.max()) + 1
-    parameters = []
-    for inputs, outputs in zip(sizes, sizes[1:], strict=False):
-        parameters += [rng.normal(0, np.sqrt(2 / inputs), (inputs, outputs)), np.zeros(outputs)]
+    parameters = initial(rng, sizes)
     moments = [(np.zeros_like(p), np.zeros_like(p)) for p in parameters]
     for step, batch in enumerate(_batches(rng, len(images)), start=1):
-        gradients = _gradients(parameters, images[batch], labels[batch])
-        for parameter, gradient, (mean, square) in zip(parameters, gradients, moments, strict=True):
+        slopes = gradients(parameters, images[batch], labels[batch])
+        for parameter, gradient, (mean, square) in zip(parameters, slopes, moments, strict=True):
             gradient += WEIGHT_DECAY * parameter
             mean += (1 - MEAN_DECAY) * (gradient - mean)
             square += (1 - SQUARE_DECAY) * (gradient**2 - square)
@@ -49,18 +48,6 @@ def _batches(rng: np.random.Generator, images: int) -> Iterator[np.ndarray]:
     for _ in range(EPOCHS):
         order = rng.permutation(images)
         yield from (order[first : first + BATCH] for first in range(0, images, BATCH))
-
-
-def _gradients(parameters: list[np.ndarray], images: np.ndarray, labels: np.ndarray) -> list[np.ndarray]:
-    """Return how the mean cross entropy changes with each of the parameters."""
-    weight0, bias0, weight1, bias1 = parameters
-    sums = images @ weight0 + bias0
-    hidden = gelu(sums)
-    errors = softmax(hidden @ weight1 + bias1)
-    errors[np.arange(len(labels)), labels] -= 1
-    errors /= len(labels)
-    hidden_errors = errors @ weight1.T * gelu_slope(sums)
-    return [images.T @ hidden_errors, hidden_errors.sum(0), hidden.T @ errors, errors.sum(0)]
 
 
 def save(layers: list[Layer], path: Path) -> None:

@@ -55,3 +55,9 @@ def test_record_replaces_the_former_one_whole(tmp_path):
     assert record["settings"] == {"M": 3, "N": None}
     assert record["accuracy"] == 0.97
     assert record["problems"] == []
+
+
+def test_details_are_in_the_record_alone():
+    detailed = report(details={"links": {"chip 0 up -> chip 1": {"flits": 7}}})
+    assert detailed.as_json()["links"]["chip 0 up -> chip 1"] == {"flits": 7}
+    assert "chip 0" not in shown(detailed)

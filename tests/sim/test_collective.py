@@ -5,12 +5,14 @@ links that die, memory that is not there and engines that are broken are named."
 
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from golden.collective import run as golden_run
 from golden.link.timing import Case, cycles_of
+from hdl.link.end import window
 from spec.config import PRESETS
 from spec.instance import Instance
 from spec.isa import Cause, Rule
@@ -22,6 +24,7 @@ from tb.collective_options import groups_of
 from tb.collective_programs import Workload, random_workload, side_by_side
 from tb.collective_run import Cut, Ending, design, run_collectives
 from tb.hbm import Hbm
+from tb.link_view import FIRST_WINDOW, SAMPLES
 from tests.hdl.tensor.engines import faulty
 
 INSTANCE = Instance(chips=2, width=2, link_bytes=8, link_latency=1, core=PRESETS["tiny"].with_overrides(hbm_bytes=8))
@@ -145,6 +148,24 @@ def test_disturbed_frames_harm_nothing():
     outcome = check(random_workload(np.random.default_rng(3), INSTANCE, 40, 4096), errors=0.01, seed=5)
     assert sum(outcome.disturbed) > 100
     assert sum(link["replays"] for link in outcome.links) > 20
+
+
+def test_samples_of_the_links_end_with_what_is_counted_at_the_end():
+    workload = side_by_side(
+        np.random.default_rng(6), INSTANCE, CollectiveKind.ALL_REDUCE, [ALL], 8000, CollectiveType.FP32
+    )
+    outcome = check(workload, errors=0.01, seed=6, sampled=True)
+    cycles = [sample.cycle for sample in outcome.samples]
+    assert SAMPLES * FIRST_WINDOW < outcome.cycles < cycles[-1]
+    assert cycles[:-1] == list(range(2 * FIRST_WINDOW, cycles[-1], 2 * FIRST_WINDOW)) and len(cycles) <= SAMPLES
+    assert list(outcome.samples[-1].counters) == list(outcome.links)
+    for earlier, later in pairwise(outcome.samples):
+        for before, after in zip(earlier.counters, later.counters, strict=True):
+            assert all(0 <= after[name] - before[name] <= later.cycle - earlier.cycle for name in before)
+    most = 2 * window(INSTANCE.link_latency)
+    places = [taken for sample in outcome.samples for taken in sample.places]
+    assert 0 < max(places) <= most and places[-1] == 0
+    assert run(workload.lists, workload.memories, errors=0.01, seed=6).samples == []
 
 
 def misled(change, group=ALL):
