@@ -39,12 +39,9 @@ from hdl.vector.engine import VectorEngine
 from spec import memory_map
 from spec.config import Config
 from spec.isa import HBM_ADDRESS_BITS, Engine, engine_of_queue, queue_count
-from spec.isa.record import COUNTER_BITS
+from spec.isa.record import COUNTER_BITS, RECORDS_AHEAD
 
 __all__ = ["Core", "axi_id_bits", "core_counters"]
-
-RECORDS_AHEAD = {Engine.TENSOR: 4, Engine.VECTOR: 4, Engine.SCALAR: 4, Engine.DMA: 2}
-"""Records that a queue fetches ahead; those of DMA take longer, and there are many of them."""
 
 
 def _sharers(config: Config, engines: list, others: list) -> list[list]:
@@ -160,7 +157,7 @@ class Core(wiring.Component):
         """A queue before each engine; return them."""
         queues = []
         for number, engine in enumerate(engines):
-            kind = engine_of_queue(number)
+            kind = engine_of_queue(number, self.config)
             lanes = 2 if kind == Engine.TENSOR else 1
             build = partial(Queue, kind, lanes, RECORDS_AHEAD[kind])
             queue = shared(m, f"queue{number}", f"queue_{kind.name.lower()}", build, platform)

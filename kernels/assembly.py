@@ -52,11 +52,11 @@ _UPDATES = {sign: op for op, sign in _SIGNS.items()}
 _HEXADECIMAL = frozenset({"address", "alpha", "seed", "stream", "s0", "s1"})
 
 
-def disassemble(blocks: Iterable[tuple[int, Iterable[Record]]]) -> str:
+def disassemble(blocks: Iterable[tuple[int, Iterable[Record]]], config: Config) -> str:
     """Return the text of records of queues, given by their numbers."""
     lines = []
     for queue, records in blocks:
-        lines.append(f"queue {queue_name(queue)}")
+        lines.append(f"queue {queue_name(queue, config)}")
         lines += [f"    {record_text(record)}" for record in records]
     return "".join(f"{line}\n" for line in lines)
 

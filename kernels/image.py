@@ -98,7 +98,7 @@ def build_image(
         data += b"".join(record.encode(config) for record in part)
     control = run_program() if control is None else control
     text = control.image(arguments(blocks))
-    header = (IMAGE_MAGIC, len(text), len(data), config.rows, config.columns, config.dma_engines)
+    header = (IMAGE_MAGIC, len(text), len(data), config.rows, config.columns, config.dma_engines, config.cores)
     header = b"".join(word.to_bytes(4, "little") for word in header)
     return Image(
         config=config,

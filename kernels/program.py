@@ -201,8 +201,9 @@ class Program:
             self._turn = (self._turn + 1) % len(self.dma_queues)
         elif queue is None:
             queue = QUEUES.index(engine)
-        if not 0 <= queue < queue_count(self.config) or engine_of_queue(queue) != engine:
-            names = ", ".join(queue_name(q) for q in range(queue_count(self.config)) if engine_of_queue(q) == engine)
+        if not 0 <= queue < queue_count(self.config) or engine_of_queue(queue, self.config) != engine:
+            queues = (q for q in range(queue_count(self.config)) if engine_of_queue(q, self.config) == engine)
+            names = ", ".join(queue_name(q, self.config) for q in queues)
             raise ValueError(f"queue must be that of {names}, not {queue!r}")
         return queue
 

@@ -49,6 +49,7 @@ class Config:
         dma_engines: DMA engines, each with a queue; 1 to 16. Engine i is on HBM port i modulo `hbm_ports`.
         hbm_ports: AXI4 ports to HBM; 1 to 4, no more than DMA engines.
         hbm_bytes: bytes of a beat of an HBM port; 8, 16, 32 or 64.
+        cores: of the instance that it is a part of, at most 128; 1: it is alone, and has no collective engine.
 
     Raises:
         TypeError: if a parameter is not an integer.
@@ -62,6 +63,7 @@ class Config:
     dma_engines: int = 2
     hbm_ports: int = 1
     hbm_bytes: int = 16
+    cores: int = 1
 
     RANGES: ClassVar = {
         "rows": (2, 1024),
@@ -71,6 +73,7 @@ class Config:
         "dma_engines": (1, 16),
         "hbm_ports": (1, 4),
         "hbm_bytes": (8, LINE_BYTES),
+        "cores": (1, 128),
     }
 
     def __post_init__(self):

@@ -32,7 +32,7 @@ class Instance:
         width: chips in a row of the torus; at least 2, and so are the rows. Means nothing in a ring.
         link_bytes: of a flit's data: 8, 16, 32 or 64.
         link_latency: cycles from one end of a link's wire to the other; 1 to 64.
-        core: parameters of every core.
+        core: parameters of every core; its `cores` become those of the instance.
 
     Raises:
         TypeError: if a number is not an integer.
@@ -63,6 +63,8 @@ class Instance:
             raise ValueError(
                 f"chips of a torus must be at least 2 rows of width {self.width}, 2 or more, not {self.chips!r}"
             )
+
+        object.__setattr__(self, "core", replace(self.core, cores=self.cores))
 
     @property
     def cores(self) -> int:

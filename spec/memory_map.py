@@ -5,12 +5,13 @@ words of 32 bits, read and written whole.
 """
 
 __all__ = [
-    "BOOT_WORDS", "CONSOLE", "COUNTERS", "COUNTER_STRIDE", "ERROR_CAUSE", "ERROR_DETAIL", "ERROR_HIGH", "ERROR_LOW",
-    "ERROR_QUEUE", "EXIT", "IMAGE_MAGIC", "INTERRUPT_ENABLE", "INTERRUPT_ERROR", "INTERRUPT_HOST", "INTERRUPT_PENDING",
-    "INTERRUPT_SEMAPHORE", "LOCAL_BASE", "LOCAL_BYTES", "PSUM_PITCH_BITS", "PSUM_WINDOW", "QUEUES", "QUEUE_COUNT",
-    "QUEUE_HIGH", "QUEUE_LOW", "QUEUE_PLACES", "QUEUE_RETIRED", "QUEUE_START", "QUEUE_STRIDE", "REGISTERS",
-    "SBUF_PITCH_BITS", "SBUF_WINDOW", "SEMAPHORES", "SEMAPHORE_ADD", "SEMAPHORE_SUBTRACT", "TIMER_COMPARE", "TIMER_NOW",
-    "WATCHDOG_LIMIT", "WATCH_SEMAPHORE", "WATCH_VALUE",
+    "BOOT_WORDS", "CONSOLE", "CORE_COUNT", "CORE_NUMBER", "COUNTERS", "COUNTER_STRIDE", "ERROR_CAUSE",
+    "ERROR_DETAIL", "ERROR_HIGH", "ERROR_LOW", "ERROR_QUEUE", "EXIT", "IMAGE_MAGIC", "INTERRUPT_ENABLE",
+    "INTERRUPT_ERROR", "INTERRUPT_HOST", "INTERRUPT_PENDING", "INTERRUPT_SEMAPHORE", "LOCAL_BASE", "LOCAL_BYTES",
+    "PSUM_PITCH_BITS", "PSUM_WINDOW", "QUEUES", "QUEUE_COUNT", "QUEUE_HIGH", "QUEUE_LOW", "QUEUE_PLACES",
+    "QUEUE_RETIRED", "QUEUE_START", "QUEUE_STRIDE", "REGISTERS", "SBUF_PITCH_BITS", "SBUF_WINDOW", "SEMAPHORES",
+    "SEMAPHORE_ADD", "SEMAPHORE_SUBTRACT", "TIMER_COMPARE", "TIMER_NOW", "WATCHDOG_LIMIT", "WATCH_SEMAPHORE",
+    "WATCH_VALUE",
 ]  # fmt: skip
 
 LOCAL_BASE = 0x8000_0000
@@ -80,6 +81,10 @@ ERROR_HIGH = REGISTERS + 0x202C
 """Upper half."""
 ERROR_DETAIL = REGISTERS + 0x2030
 """Read: what the cause says of it."""
+CORE_NUMBER = REGISTERS + 0x2034
+"""Read: which core of its instance this is; 0 of one that is alone."""
+CORE_COUNT = REGISTERS + 0x2038
+"""Read: cores of the instance."""
 
 INTERRUPT_ERROR = 1 << 0
 INTERRUPT_HOST = 1 << 1
@@ -94,5 +99,6 @@ IMAGE_MAGIC = 0x3243_4E52
 """First word of an image: "RNC2" in memory order."""
 BOOT_WORDS = 8
 """Words of an image's header at the boot address: magic, bytes of the controller's program (a multiple of 4, at most
-LOCAL_BYTES), its HBM address relative to the header (a multiple of 128), rows, columns, DMA engines, 0, 0. The program
-is copied to LOCAL_BASE, where the controller then starts; sizes that are not those of the core are an error."""
+LOCAL_BYTES), its HBM address relative to the header (a multiple of 128), rows, columns, DMA engines, cores of the
+instance, 0. The program is copied to LOCAL_BASE, where the controller then starts; sizes that are not those of the core
+are an error."""

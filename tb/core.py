@@ -10,7 +10,7 @@ import numpy as np
 
 from hdl.core import axi_id_bits, core_counters
 from spec.config import Config
-from spec.isa import HBM_ADDRESS_BITS, cause_name, queue_count, queue_name
+from spec.isa import HBM_ADDRESS_BITS, cause_name, queue_count
 from tb import hbm, simulation
 from tb.elaboration import engine_verilog
 from tb.harness import run_harness
@@ -43,7 +43,7 @@ class CoreFault:
     detail: int
 
     def __str__(self) -> str:
-        return f"{queue_name(self.queue)}: record {self.address:#x}: {cause_name(self.cause)}, detail {self.detail:#x}"
+        return f"queue {self.queue}: record {self.address:#x}: {cause_name(self.cause)}, detail {self.detail:#x}"
 
 
 @dataclass(frozen=True)

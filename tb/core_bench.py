@@ -153,7 +153,7 @@ def summary(run: Run, config: Config) -> dict[str, object]:
         "scalar": counters["scalar"]["busy"],
         "dma": max(dma["busy"] for dma in counters["dma"]),
     }
-    queues = {queue_name(queue): counters["queues"][queue] for queue in range(queue_count(config))}
+    queues = {queue_name(queue, config): counters["queues"][queue] for queue in range(queue_count(config))}
     stalls = {
         name: {c: f"{share:.1%}" for c, share in _shares(queue, cycles).items() if share}
         | {"records": queue["records"]}

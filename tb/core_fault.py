@@ -22,7 +22,9 @@ def explained(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
     cause = f"{cause_name(fault.cause)}{_detail(fault)}"
     if fault.cause == Cause.BOOT:
         return cause
-    return f"{queue_name(fault.queue)}, record {fault.address:#x}, {_instruction(fault, memory, config)}: {cause}"
+    return (
+        f"{queue_name(fault.queue, config)}, record {fault.address:#x}, {_instruction(fault, memory, config)}: {cause}"
+    )
 
 
 def _detail(fault: CoreFault) -> str:
@@ -51,5 +53,5 @@ def _instruction(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
     try:
         return record_text(shortened(Record.decode(data, config), config))
     except ValueError:
-        values = body_fields(engine_of_queue(fault.queue), int.from_bytes(data, "little") >> HEADER_BITS)
+        values = body_fields(engine_of_queue(fault.queue, config), int.from_bytes(data, "little") >> HEADER_BITS)
         return f"opcode {values['opcode']}"

@@ -116,7 +116,7 @@ def _changed(
     rng, image: Image, queue: int, address: int, word: int, instructions: dict
 ) -> tuple[int, CoreFault | None]:
     """Return a changed record and the fault that it is, if it is one for sure; note its instruction."""
-    engine = engine_of_queue(queue)
+    engine = engine_of_queue(queue, image.config)
     while True:
         changed = word
         for _ in range(int(rng.integers(1, 4))):

@@ -13,8 +13,8 @@ from hdl.queue.semaphores import UpdateOp
 from hdl.tensor.engine import Counters as TensorCounters
 from spec import isa
 from spec.config import LOAD_COLUMNS
-from spec.isa import QUEUE_COUNTERS, engine_of_queue, queue_name
-from spec.isa.record import Engine
+from spec.isa import QUEUE_COUNTERS
+from spec.isa.record import QUEUES, Engine
 from tb.wave_groups import AT_ROW0, CAUSE, Trace, elementwise_groups, tensor_fields
 
 __all__ = ["OPEN", "core_groups"]
@@ -26,7 +26,12 @@ OPEN = ("run", "queues", "HBM ports")
 def core_groups(known: Collection[str]) -> dict[str, list[Trace]]:
     """Return the groups for the core that a waveform with these signals is of."""
     queues, ports = (_count(known, what) for what in (r"queue(\d+)\.clk", r"axi(\d+)\.clk"))
-    dma = [queue_name(queue) for queue in range(queues) if engine_of_queue(queue) == Engine.DMA]
+    dma = [f"dma{number}" for number in range(_count(known, r"dma(\d+)\.clk"))]
+    names = [
+        *(engine.name.lower() for engine in QUEUES),
+        *dma,
+        *(["collective"] if queues > len(QUEUES) + len(dma) else []),
+    ]
     return {
         "run": [
             Trace("cycle", "cycle", "dec"),
@@ -36,12 +41,12 @@ def core_groups(known: Collection[str]) -> dict[str, list[Trace]]:
             Trace("core.controller.run", "controller runs", "bin"),
             Trace("controller_pc", "controller's pc"),
         ],
-        "queues": [trace for queue in range(queues) for trace in _overview(queue)],
+        "queues": [trace for queue, name in enumerate(names) for trace in _overview(queue, name)],
         "HBM ports": _hbm(),
         "controller": _controller(),
         "semaphores": _semaphores(),
         "errors": _errors(),
-        **{f"queue {queue_name(queue)}": _queue(queue) for queue in range(queues)},
+        **{f"queue {name}": _queue(queue) for queue, name in enumerate(names)},
         **_tensor(),
         **elementwise_groups("vector", "core."),
         **elementwise_groups("scalar", "core."),
@@ -82,8 +87,7 @@ def _controller() -> list[Trace]:
     ]
 
 
-def _overview(queue: int) -> list[Trace]:
-    name = queue_name(queue)
+def _overview(queue: int, name: str) -> list[Trace]:
     return [
         Trace(f"core.queue{queue}.waiting", f"{name}: waits for semaphore", "bin"),
         Trace(f"core.queue{queue}.issued", f"{name}: issues", "bin"),
@@ -93,7 +97,7 @@ def _overview(queue: int) -> list[Trace]:
 
 def _queue(queue: int) -> list[Trace]:
     at = f"core.queue{queue}"
-    lanes = 2 if engine_of_queue(queue) == Engine.TENSOR else 1
+    lanes = 2 if queue == QUEUES.index(Engine.TENSOR) else 1
     return [
         *_handshake(f"{at}.blocks__", "block"),
         Trace(f"{at}.places", "places for blocks", "dec"),

@@ -11,6 +11,7 @@ import numpy as np
 
 from spec.config import Config
 from spec.isa import RECORD_BYTES, DmaCopy, Elementwise, LoadStationary, Record, queue_name
+from spec.isa.collective import Collective
 from spec.isa.record import Instruction
 from tb.touches import Touch, touches_of
 
@@ -22,7 +23,7 @@ class Event:
     """A record that was executed.
 
     Arguments:
-        queue, address: whose, and where in HBM.
+        queue, address: whose, and where in HBM. name: of the queue.
         issued: the cycle in which the engine took it. retired: in which it had finished.
         instruction: what it said.
     """
@@ -32,9 +33,10 @@ class Event:
     issued: int
     retired: int
     instruction: Instruction
+    name: str
 
     def __str__(self) -> str:
-        where = f"{queue_name(self.queue)}, record {self.address:#x}, cycles {self.issued} to {self.retired}"
+        where = f"{self.name}, record {self.address:#x}, cycles {self.issued} to {self.retired}"
         return f"{_name(self.instruction)} ({where})"
 
 
@@ -69,7 +71,7 @@ def events_of(trace: Iterable[tuple[int, int, int, int]], hbm: np.ndarray, confi
     for queue, address, issued, retired in trace:
         if address not in known:
             known[address] = Record.decode(hbm[address : address + RECORD_BYTES].tobytes(), config).instruction
-        events.append(Event(queue, address, issued, retired, known[address]))
+        events.append(Event(queue, address, issued, retired, known[address], queue_name(queue, config)))
     return events
 
 
@@ -152,4 +154,6 @@ def _name(instruction: Instruction) -> str:
         return instruction.opcode.name
     if isinstance(instruction, DmaCopy):
         return "DMA_COPY"
+    if isinstance(instruction, Collective):
+        return instruction.kind.name
     return "LOAD_STATIONARY" if isinstance(instruction, LoadStationary) else "MULTIPLY_MOVING"

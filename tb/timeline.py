@@ -22,7 +22,7 @@ def write_timeline(path: Path, run: Run, config: Config, record_at: Callable[[in
         config: the machine's parameters.
         record_at: finds the record of an HBM address.
     """
-    tracks = [*(queue_name(queue) for queue in range(queue_count(config))), "tensor, loading"]
+    tracks = [*(queue_name(queue, config) for queue in range(queue_count(config))), "tensor, loading"]
     return write_trace(path, slice_tracks(PROCESS, "core", tracks, _slices(run, len(tracks) - 1, record_at)))
 
 

@@ -30,7 +30,7 @@ def boot_program(hbm: np.ndarray, address: int, config: Config) -> bytes:
     address &= -RECORD_BYTES
     words = np.frombuffer(_read(hbm, address, 4 * BOOT_WORDS), "<u4").tolist()
     _, size, program = words[:3]
-    expected = (IMAGE_MAGIC, size, program, config.rows, config.columns, config.dma_engines, 0, 0)
+    expected = (IMAGE_MAGIC, size, program, config.rows, config.columns, config.dma_engines, config.cores, 0)
     right = [word == wanted for word, wanted in zip(words, expected, strict=True)]
     right[1] = size <= LOCAL_BYTES and size % 4 == 0
     right[2] = program % RECORD_BYTES == 0

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spec.isa import Cause, cause_name, queue_name
+from spec.isa import Cause, cause_name
 
 __all__ = ["CoreError", "Errors"]
 
@@ -24,7 +24,7 @@ class CoreError:
     detail: int = 0
 
     def __str__(self) -> str:
-        where = "" if self.cause == Cause.BOOT else f" of queue {queue_name(self.queue)}, record {self.address:#x}"
+        where = "" if self.cause == Cause.BOOT else f" of queue {self.queue}, record {self.address:#x}"
         return f"{cause_name(self.cause)}{where}, detail {self.detail:#x}"
 
 

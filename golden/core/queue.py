@@ -8,16 +8,14 @@ import numpy as np
 from golden.core.engines import Engines
 from golden.core.errors import CoreError, Errors
 from golden.core.semaphores import Semaphores
-from spec.isa import HEADER_BITS, HEADER_FIELDS, RECORD_BYTES, Cause, Engine, UpdateOp, engine_of_queue
+from spec.isa import HEADER_BITS, HEADER_FIELDS, RECORD_BYTES, Cause, UpdateOp, engine_of_queue
 from spec.isa.fields import unpack
+from spec.isa.record import RECORDS_AHEAD
 
 __all__ = ["BLOCK_PLACES", "Queue"]
 
 BLOCK_PLACES = 4
 """Blocks that a queue holds until it has fetched their last record; the doorbell waits for a place."""
-
-RECORDS_AHEAD = {Engine.TENSOR: 4, Engine.VECTOR: 4, Engine.SCALAR: 4, Engine.DMA: 2}
-"""Records that a queue fetches ahead, the one that waits among them."""
 
 
 @dataclass
@@ -55,7 +53,7 @@ class Queue:
 
     def __init__(self, number: int, engines: Engines, semaphores: Semaphores, errors: Errors, trace: list):
         self.number = number
-        self.engine = engine_of_queue(number)
+        self.engine = engine_of_queue(number, engines.config)
         self.rung = self.retired = 0
         self._engines = engines
         self._semaphores = semaphores

@@ -129,7 +129,8 @@ class Boot(wiring.Component):
                 m.d.comb += right.eq((word <= LOCAL_BYTES) & ~word[: WORD_BYTES.bit_length() - 1].any())
             with m.Case(PROGRAM_WORD):
                 m.d.comb += right.eq(~word[: RECORD_BYTES.bit_length() - 1].any())
-            for place, expected in enumerate((config.rows, config.columns, config.dma_engines), start=PROGRAM_WORD + 1):
+            sizes = config.rows, config.columns, config.dma_engines, config.cores
+            for place, expected in enumerate(sizes, start=PROGRAM_WORD + 1):
                 with m.Case(place):
                     m.d.comb += right.eq(word == expected)
             with m.Default():

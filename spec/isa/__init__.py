@@ -18,6 +18,7 @@ from spec.isa.record import (
     Update,
     UpdateOp,
     Wait,
+    collective_queue,
     engine_of,
     engine_of_queue,
     queue_count,
@@ -39,6 +40,6 @@ __all__ = [
     "MULTIPLY_MOVING", "POINTER_FIELDS", "QUEUE_COUNTERS", "RECORD_BITS", "RECORD_BYTES", "SCALAR_OPCODES",
     "TENSOR_BITS", "TENSOR_FIELDS", "VECTOR_OPCODES", "Access", "AluOp", "Cause", "DmaCopy", "DmaIndex", "DmaTensor",
     "Elementwise", "Engine", "Index", "LoadStationary", "MultiplyMoving", "Opcode", "Pointer", "Record", "Rule",
-    "Storage", "TensorInstruction", "Update", "UpdateOp", "Wait", "cause_name", "engine_of", "engine_of_queue",
-    "queue_count", "queue_name",
+    "Storage", "TensorInstruction", "Update", "UpdateOp", "Wait", "cause_name", "collective_queue", "engine_of",
+    "engine_of_queue", "queue_count", "queue_name",
 ]  # fmt: skip

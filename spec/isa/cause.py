@@ -24,7 +24,8 @@ class Cause(enum.IntEnum):
     it waits for in bits 0 to 7, the value that it wants from bit 8, the lower 8 bits of what it has from bit 24."""
     STUCK = 36
     """Nothing moved for WATCHDOG_LIMIT cycles, no record waits for a semaphore, and this one has not finished.
-    detail: 0."""
+    detail: 0; of a collective that waits for another core: 1 in bit 8, that core below it. Such a one is named even if
+    other records wait for semaphores, which may be why they do."""
     AXI = 37
     """HBM answered a read or write of this copy with an error. detail: 0."""
     INDEX = 38
@@ -35,7 +36,7 @@ class Cause(enum.IntEnum):
     """The collective of another rank is not that of this one. detail: its core in bits 0 to 7; from bit 8, one more
     than the place in `SIGNATURE_FIELDS` of the lowest field in which they differ."""
     LINK = 41
-    """A link of the chip is dead. detail: its direction."""
+    """A link of the chip has died while this collective was under way. detail: its direction."""
 
 
 def cause_name(code: int) -> str:

@@ -4,6 +4,7 @@ from spec.config import Config
 from spec.formats import format_of
 from spec.isa.access import ACCESS_FIELDS, DIMENSIONS, POINTER_FIELDS, Access, Pointer, Storage
 from spec.isa.alu import AluOp
+from spec.isa.collective import collective_fields, collective_of
 from spec.isa.dma import dma_fields, dma_of
 from spec.isa.elementwise import Elementwise, Index, Opcode, decode_fields, unpack
 from spec.isa.legality import uses
@@ -48,6 +49,8 @@ def instruction_of(engine: int, values: dict[str, int], config: Config) -> Instr
             return _tensor(values)
         case Engine.DMA:
             return dma_of(values)
+        case Engine.COLLECTIVE:
+            return collective_of(values)
     return _elementwise(values, config)
 
 
@@ -56,6 +59,7 @@ _FIELDS = {
     Engine.VECTOR: decode_fields,
     Engine.SCALAR: decode_fields,
     Engine.DMA: dma_fields,
+    Engine.COLLECTIVE: collective_fields,
 }
 """Of every engine, what takes its instruction's bits apart."""
 

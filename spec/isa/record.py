@@ -8,6 +8,7 @@ import enum
 from dataclasses import dataclass
 
 from spec.config import SEMAPHORES, Config
+from spec.isa.collective import COLLECTIVE_BITS, COLLECTIVE_FIELDS, Collective
 from spec.isa.dma import DMA_BITS, DMA_FIELDS, DmaCopy
 from spec.isa.elementwise import ELEMENTWISE_BITS, ELEMENTWISE_FIELDS, Elementwise
 from spec.isa.fields import Layout, pack, unpack, width_of
@@ -15,9 +16,9 @@ from spec.isa.legality import SCALAR_OPCODES
 from spec.isa.tensor import TENSOR_BITS, TENSOR_FIELDS, LoadStationary, MultiplyMoving
 
 __all__ = [
-    "BODY_BITS", "BODY_FIELDS", "HEADER_BITS", "HEADER_FIELDS", "QUEUE_COUNTERS", "RECORD_BITS", "RECORD_BYTES",
-    "SEMAPHORE_MAX", "Engine", "Instruction", "Record", "Update", "UpdateOp", "Wait", "engine_of", "engine_of_queue",
-    "queue_count", "queue_name",
+    "BODY_BITS", "BODY_FIELDS", "HEADER_BITS", "HEADER_FIELDS", "QUEUE_COUNTERS", "RECORDS_AHEAD", "RECORD_BITS",
+    "RECORD_BYTES", "SEMAPHORE_MAX", "Engine", "Instruction", "Record", "Update", "UpdateOp", "Wait",
+    "collective_queue", "engine_of", "engine_of_queue", "queue_count", "queue_name",
 ]  # fmt: skip
 
 RECORD_BYTES = 128
@@ -36,6 +37,7 @@ class Engine(enum.IntEnum):
     VECTOR = 2
     SCALAR = 3
     DMA = 4
+    COLLECTIVE = 5
 
 
 class UpdateOp(enum.IntEnum):
@@ -66,10 +68,11 @@ BODY_FIELDS: dict[Engine, Layout] = {
     Engine.VECTOR: ELEMENTWISE_FIELDS,
     Engine.SCALAR: ELEMENTWISE_FIELDS,
     Engine.DMA: DMA_FIELDS,
+    Engine.COLLECTIVE: COLLECTIVE_FIELDS,
 }
 """The instruction's layout for each engine."""
 
-assert HEADER_BITS == 128 and max(TENSOR_BITS, ELEMENTWISE_BITS, DMA_BITS) <= BODY_BITS
+assert HEADER_BITS == 128 and max(TENSOR_BITS, ELEMENTWISE_BITS, DMA_BITS, COLLECTIVE_BITS) <= BODY_BITS
 
 QUEUE_COUNTERS = ("records", "idle", "wait_fetch", "wait_semaphore", "wait_engine", "executing")
 """Counters of a queue, in this order: records retired, and cycles, of which every one counts once: the queue has
@@ -80,25 +83,37 @@ COUNTER_BITS = 48
 """Bits of a counter."""
 
 QUEUES = (Engine.TENSOR, Engine.VECTOR, Engine.SCALAR)
-"""Engines of queues 0, 1, 2; the DMA engines' follow."""
+"""Engines of queues 0, 1, 2; the DMA engines' follow, and that of the collective engine, where there is one."""
+
+RECORDS_AHEAD = {Engine.TENSOR: 4, Engine.VECTOR: 4, Engine.SCALAR: 4, Engine.DMA: 2, Engine.COLLECTIVE: 2}
+"""Records that a queue fetches ahead, the one that waits or is issued among them; those of DMA take longer, and there
+are many of them."""
 
 
 def queue_count(config: Config) -> int:
     """Return the number of queues."""
-    return len(QUEUES) + config.dma_engines
+    return len(QUEUES) + config.dma_engines + (config.cores > 1)
 
 
-def engine_of_queue(queue: int) -> Engine:
+def collective_queue(config: Config) -> int | None:
+    """Return the queue of the collective engine, the last one; None in a core that is alone."""
+    return len(QUEUES) + config.dma_engines if config.cores > 1 else None
+
+
+def engine_of_queue(queue: int, config: Config) -> Engine:
     """Return the engine of a queue."""
+    if queue == collective_queue(config):
+        return Engine.COLLECTIVE
     return QUEUES[queue] if queue < len(QUEUES) else Engine.DMA
 
 
-def queue_name(queue: int) -> str:
-    """Return how reports name a queue: tensor, vector, scalar, dma0, dma1, ..."""
-    return QUEUES[queue].name.lower() if queue < len(QUEUES) else f"dma{queue - len(QUEUES)}"
+def queue_name(queue: int, config: Config) -> str:
+    """Return how reports name a queue: tensor, vector, scalar, dma0, dma1, ..., collective."""
+    engine = engine_of_queue(queue, config)
+    return f"dma{queue - len(QUEUES)}" if engine == Engine.DMA else engine.name.lower()
 
 
-Instruction = LoadStationary | MultiplyMoving | Elementwise | DmaCopy
+Instruction = LoadStationary | MultiplyMoving | Elementwise | DmaCopy | Collective
 """What a record can hold."""
 
 
@@ -106,6 +121,8 @@ def engine_of(instruction: Instruction) -> Engine:
     """Return the engine that executes an instruction."""
     if isinstance(instruction, DmaCopy):
         return Engine.DMA
+    if isinstance(instruction, Collective):
+        return Engine.COLLECTIVE
     if isinstance(instruction, Elementwise):
         return Engine.SCALAR if instruction.opcode in SCALAR_OPCODES else Engine.VECTOR
     return Engine.TENSOR

@@ -8,7 +8,7 @@ import pytest
 
 from golden.core import Core, CoreError, Machine
 from golden.core.engines import Engines
-from golden.core.queue import BLOCK_PLACES, RECORDS_AHEAD
+from golden.core.queue import BLOCK_PLACES
 from golden.scalar import activate
 from golden.tensor import matmul
 from kernels.control import Block, compile_program, run_arguments, run_program
@@ -39,7 +39,7 @@ from spec.isa import (
 )
 from spec.isa.decode import body_fields
 from spec.isa.fields import width_of
-from spec.isa.record import BODY_FIELDS
+from spec.isa.record import BODY_FIELDS, RECORDS_AHEAD
 from spec.memory_map import IMAGE_MAGIC, LOCAL_BYTES
 from tb.stimulus import ordinary_codes
 from tests.oracles.compare import assert_same_bits
@@ -254,7 +254,7 @@ LOAD = LoadStationary(format=BF16, k=4, m=4, address=0)
     ],
 )
 def test_an_illegal_instruction_stops_its_queue(hbm, queue, legal, broken, rule):
-    broken = encoded(broken, engine_of_queue(queue), updates=[Update(1)])
+    broken = encoded(broken, engine_of_queue(queue, CONFIG), updates=[Update(1)])
     made = machine(hbm, {queue: [*map(record, legal), broken, broken]})
     made.run()
     assert made.errors.first == CoreError(rule, queue, at(queue, len(legal)), 0)

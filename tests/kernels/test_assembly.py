@@ -57,8 +57,8 @@ def test_every_decoded_record_comes_back_as_bits(image):
 
 def test_a_program_comes_back(image):
     parts = [(block.queue, records) for block, records in zip(image.blocks, image.records, strict=True)]
-    expected = [(queue_name(queue), list(records)) for queue, records in parts]
-    assert assemble(disassemble(parts)) == expected
+    expected = [(queue_name(queue, TINY), list(records)) for queue, records in parts]
+    assert assemble(disassemble(parts, TINY)) == expected
 
 
 A = Access(format=BF16, address=0x100, partition=2, steps=(-8, 1))

@@ -279,7 +279,7 @@ CASES = {
     ),
 }
 
-HEADERS = {0: 0x3243_4E51, 1: 6, 2: HBM_END, 3: CONFIG.rows + 1, 5: CONFIG.dma_engines + 1, 7: 1}
+HEADERS = {0: 0x3243_4E51, 1: 6, 2: HBM_END, 3: CONFIG.rows + 1, 5: CONFIG.dma_engines + 1, 6: 2, 7: 1}
 """Words of an image's header, by their numbers, that it must not have. The program would lie beyond HBM: that counts as
 word 0."""
 
@@ -317,7 +317,7 @@ def test_every_error_names_its_record_and_the_core_recovers():
         expected = 77 if case.options.get("case") == CATCH else 0x4000_0000 | case.cause
         if failed.exit_code != expected:
             wrong.append(f"{name}: the exit code is {failed.exit_code:#x}, not {expected:#x}")
-        parts = (queue_name(case.queue), cause_name(case.cause), case.text)
+        parts = (queue_name(case.queue, CONFIG), cause_name(case.cause), case.text)
         wrong += [f"{name}: the message lacks {part!r}: {message}" for part in parts if part not in message]
         if (recovered.error, recovered.exit_code, len(recovered.events)) != (None, 0, 11):
             wrong.append(f"{name}: the next image must run, but: {recovered.error}, {recovered.exit_code}")

@@ -152,7 +152,7 @@ def test_save_file_of_the_core_names_signals_of_the_waveform(recorded_core):
     groups = core_groups(known)
     assert {f"machine.{trace.signal}" for traces in groups.values() for trace in traces} <= set(known)
     assert set(OPEN) < set(groups)
-    queues = [queue_name(queue) for queue in range(queue_count(preset_named("tiny")))]
+    queues = [queue_name(queue, preset_named("tiny")) for queue in range(queue_count(preset_named("tiny")))]
     assert {f"queue {name}" for name in queues} | {"dma0", "dma1", "vector: steps"} <= set(groups)
 
     lines = vcd.with_suffix(".gtkw").read_text().splitlines()
