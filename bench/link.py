@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib import pyplot
 from rich.table import Table
 
+from bench import instance as instance_bench
 from golden.link.cluster import NETWORKS, Cluster, all_reduce
 from golden.link.timing import Case, Parameters, calibrate, errors
 from hdl.link.end import LinkEnd
@@ -67,6 +68,8 @@ def measure() -> dict[str, object]:
     hop = Router.LATENCY + LinkEnd.SEND_LATENCY + LinkEnd.RECEIVE_LATENCY
     return {
         "link": rows,
+        "beside": instance_bench.measure_beside(),
+        "instance_speed": instance_bench.measure_speed(),
         "best_parameters": asdict(calibrate(measured)),
         "hop_cycles": {"router": Router.LATENCY, "link": hop - Router.LATENCY, "wire": instance.link_latency},
         "model": plot_model(PLOT),
@@ -124,4 +127,4 @@ def tables(record: dict[str, object]) -> list[Table]:
         model.add_column(f"{name}, {NETWORKS[name]} Gbit/s", justify="right")
     for chips in next(iter(record["model"].values())):
         model.add_row(str(chips), *(f"{times[chips]:.1f}" for times in record["model"].values()))
-    return [table, model]
+    return [table, *instance_bench.tables(record["beside"], record["instance_speed"]), model]

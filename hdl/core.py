@@ -5,75 +5,49 @@
                                              instructions |  | retired        semaphores <-> queues
                                                           v  |
            HBM <-> DMA engines <-> on-chip memories <-> tensor, vector, scalar engine
+            |
+            +-> collective engine <-> links, in a core of an instance
 
 Everything runs by itself in order within a queue; between queues nothing holds order but semaphores.
 """
 
 from functools import partial
 
-from amaranth import Cat, Module, Signal, unsigned
-from amaranth.lib import data, wiring
+from amaranth import Cat, Module, Signal
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.clock_gate import REST, gated
+from hdl.collective.engine import CollectiveEngine
 from hdl.controller.controller import Controller
 from hdl.controller.decoder import REGION_BITS, Decoder
-from hdl.dma.engine import DmaCounters, DmaEngine
-from hdl.elementwise.frontend import Counters as ElementwiseCounters
+from hdl.core_ports import axi_id_bits, core_counters, core_signature, sharers
+from hdl.dma.engine import DmaEngine
 from hdl.hierarchy import shared
-from hdl.memory.axi import AxiPort
+from hdl.link.flit import flit_stream
+from hdl.local_reset import with_local_reset
 from hdl.memory.axi_arbiter import AxiArbiter
 from hdl.memory.line_arbiter import LineReadArbiter, LineWriteArbiter
-from hdl.memory.onchip import Conflicts, OnChipMemory
+from hdl.memory.onchip import OnChipMemory
 from hdl.queue.boot import Boot
-from hdl.queue.errors import CoreError, Errors
+from hdl.queue.errors import Errors
 from hdl.queue.fetch import Fetcher
-from hdl.queue.queue import Queue, QueueCounters
+from hdl.queue.queue import Queue
 from hdl.queue.registers import Registers
 from hdl.queue.semaphores import Semaphores
 from hdl.queue.watchdog import Watchdog
 from hdl.queue.window import Window
 from hdl.scalar.engine import ScalarEngine
-from hdl.tensor.engine import Counters as TensorCounters
 from hdl.tensor.engine import TensorEngine
 from hdl.vector.engine import VectorEngine
 from spec import memory_map
 from spec.config import Config
-from spec.isa import HBM_ADDRESS_BITS, Engine, engine_of_queue, queue_count
-from spec.isa.record import COUNTER_BITS, RECORDS_AHEAD
+from spec.instance import link_bytes_of
+from spec.isa import Engine, collective_queue, engine_of_queue, queue_count
+from spec.isa.record import RECORDS_AHEAD
+from spec.link import CHANNELS
 
-__all__ = ["Core", "axi_id_bits", "core_counters"]
-
-
-def _sharers(config: Config, engines: list, others: list) -> list[list]:
-    """Return who shares each HBM port, or the line port beside it: every so many DMA engines, and the others port 0."""
-    return [engines[port :: config.hbm_ports] + (others if port == 0 else []) for port in range(config.hbm_ports)]
-
-
-def axi_id_bits(config: Config) -> int:
-    """Return the width of the IDs of every HBM port."""
-    return AxiArbiter.id_bits(max(map(len, _sharers(config, [None] * config.dma_engines, ["fetcher", "boot"]))))
-
-
-class ControllerCounters(data.Struct):
-    """instructions: retired. waiting: cycles in wfi."""
-
-    instructions: unsigned(COUNTER_BITS)
-    waiting: unsigned(COUNTER_BITS)
-
-
-def core_counters(config: Config) -> data.StructLayout:
-    """Return the layout of all counters of a core: those of its queues, engines and memories, and the controller's."""
-    return data.StructLayout(
-        {
-            "queues": data.ArrayLayout(QueueCounters, queue_count(config)),
-            "tensor": TensorCounters,
-            "vector": ElementwiseCounters,
-            "scalar": ElementwiseCounters,
-            "dma": data.ArrayLayout(DmaCounters, config.dma_engines),
-            "conflicts": Conflicts,
-            "controller": ControllerCounters,
-        }
-    )
+__all__ = ["Core", "axi_id_bits", "core_counters", "core_signature"]
 
 
 class Core(wiring.Component):
@@ -81,8 +55,9 @@ class Core(wiring.Component):
 
     Arguments:
         config: the machine's parameters.
+        link_bytes: of a flit's data; None: `spec.instance.link_bytes_of` the configuration. Means nothing alone.
 
-    Ports:
+    Ports, those of :func:`hdl.core_ports.core_signature` and, in a core of an instance, those to its links:
         start: a pulse boots the image at `boot_address` in HBM; ignored until reset once it was given.
         axi: the ports to HBM; the IDs' width is `axi_id_bits`.
         host_interrupt: a pulse interrupts the controller.
@@ -90,56 +65,50 @@ class Core(wiring.Component):
             queue begins another record. All three stay until reset, which the core needs before it starts again; what
             is in HBM and on chip stays as it is. Reset it when it has been quiet for a while.
         quiet: no HBM transaction is under way, nothing moves in this cycle, and no queue has work that it will do.
+            What other cores send may yet move something in a core of an instance.
         console_valid, console_data: a byte for the host to print.
         issued, issued_addresses: for each queue, its engine takes a record in this cycle, and the record's address.
         retired, retired_addresses: it has finished one; those of LoadStationary are behind all queues.
         controller_retires, controller_pc: an instruction of the controller.
         counters: those of the queues, engines and memories.
+        number: of this core in the instance; constant. link_i, link_o: flits of each channel of the collective engine,
+            from and to the router. dead: the chip's link of each direction is. Such a core comes out of reset a cycle
+            after its surroundings.
     """
 
-    def __init__(self, config: Config):
+    def __init__(self, config: Config, link_bytes: int | None = None):
         self.config = config
-        self.queues = queues = queue_count(config)
-        lanes = queues + 1
-        super().__init__(
-            {
-                "start": In(1),
-                "boot_address": In(HBM_ADDRESS_BITS),
-                "axi": Out(AxiPort(config.hbm_bytes, axi_id_bits(config))).array(config.hbm_ports),
-                "host_interrupt": In(1),
-                "done": Out(1),
-                "exit_code": Out(32),
-                "error": Out(CoreError),
-                "quiet": Out(1),
-                "console_valid": Out(1),
-                "console_data": Out(8),
-                "issued": Out(queues),
-                "issued_addresses": Out(HBM_ADDRESS_BITS * queues),
-                "retired": Out(lanes),
-                "retired_addresses": Out(HBM_ADDRESS_BITS * lanes),
-                "controller_retires": Out(1),
-                "controller_pc": Out(32),
-                "counters": Out(core_counters(config)),
-            }
-        )
+        self.link_bytes = link_bytes or link_bytes_of(config)
+        self.queues = queue_count(config)
+        flits = flit_stream(self.link_bytes)
+        links = {
+            "number": In(7),
+            "link_i": In(flits).array(CHANNELS),
+            "link_o": Out(flits).array(CHANNELS),
+            "dead": In(4),
+        }
+        super().__init__(dict(core_signature(config).members) | (links if config.cores > 1 else {}))
 
     def elaborate(self, platform):
         m = Module()
         config = self.config
-        tensor, vector, scalar = (
-            shared(m, name, f"{name}_engine", partial(build, config), platform)
-            for name, build in (("tensor", TensorEngine), ("vector", VectorEngine), ("scalar", ScalarEngine))
+        build = partial(TensorEngine, config)
+        tensor = gated(m, "tensor", "tensor_engine", build, platform, TensorEngine.latency(config) + REST)
+        vector, scalar = (
+            gated(m, name, f"{name}_engine", partial(build, config), platform)
+            for name, build in (("vector", VectorEngine), ("scalar", ScalarEngine))
         )
         dma = [
-            shared(m, f"dma{i}", "dma_engine", partial(DmaEngine, config), platform) for i in range(config.dma_engines)
+            gated(m, f"dma{i}", "dma_engine", partial(DmaEngine, config), platform) for i in range(config.dma_engines)
         ]
-        engines = [tensor, vector, scalar, *dma]
+        collective = self._collective(m, platform) if config.cores > 1 else None
+        engines = [tensor, vector, scalar, *dma, *([collective] if collective else [])]
 
         m.submodules.controller = controller = Controller()
         m.submodules.registers = registers = Registers(config)
         m.submodules.window = window = Window(config)
         m.submodules.semaphores = semaphores = Semaphores(self.queues)
-        m.submodules.watchdog = watchdog = Watchdog(self.queues)
+        m.submodules.watchdog = watchdog = Watchdog(self.queues, collective_queue(config))
         m.submodules.errors = errors = Errors(self.queues)
         m.submodules.boot = boot = Boot(config)
         m.submodules.fetcher = fetcher = Fetcher(config)
@@ -147,11 +116,36 @@ class Core(wiring.Component):
         queues = self._queues(m, engines, registers, semaphores, watchdog, errors, fetcher, platform)
 
         accesses = self._memories(m, memory, tensor, vector, scalar, dma, window)
-        under_way, beats = self._hbm(m, _sharers(config, dma, [fetcher, boot]))
+        channels = list(collective.axi) if collective else []
+        managers = sharers(config, [engine.axi for engine in dma], [fetcher.axi, boot.axi], channels)
+        under_way, beats = self._hbm(m, managers)
         moves = accesses | beats  # long instructions make progress, too
+        if collective:
+            moves |= self._links(m, collective, queues[-1], registers, watchdog)
         self._control(m, controller, registers, window, semaphores, watchdog, errors, boot, queues, moves, under_way)
         self._observe(m, engines, queues, memory, controller)
-        return m
+        return with_local_reset(m) if collective else m
+
+    def _collective(self, m, platform):
+        """Return the collective engine."""
+        config = self.config
+        build = partial(CollectiveEngine, self.link_bytes, config.hbm_bytes, config.cores)
+        return gated(m, "collective", "collective_engine", build, platform)
+
+    def _links(self, m, collective, queue, registers, watchdog):
+        """Connect the collective engine to the links, and what it is told and says; return whether a flit moves."""
+        for channel in range(CHANNELS):
+            wiring.connect(m, wiring.flipped(self.link_i[channel]), collective.i[channel])
+            wiring.connect(m, collective.o[channel], wiring.flipped(self.link_o[channel]))
+        m.d.comb += [
+            collective.core.eq(self.number),
+            collective.dead.eq(self.dead),
+            registers.core_number.eq(self.number),
+            watchdog.peer.eq(collective.peer),
+            watchdog.peer_address.eq(queue.oldest),
+            self.counters.collective.eq(collective.counters),
+        ]
+        return Cat(flits.valid & flits.ready for flits in (*self.link_i, *self.link_o)).any()
 
     def _queues(self, m, engines, registers, semaphores, watchdog, errors, fetcher, platform):
         """A queue before each engine; return them."""
@@ -189,7 +183,7 @@ class Core(wiring.Component):
                 queue.engine_error.cause.eq(engine.error.cause),
                 queue.engine_error.number.eq(engine.error.number),
             ]
-            if kind == Engine.DMA:
+            if kind in (Engine.DMA, Engine.COLLECTIVE):
                 m.d.comb += queue.engine_error.detail.eq(engine.error.detail)
             queues.append(queue)
         return queues
@@ -205,7 +199,7 @@ class Core(wiring.Component):
             wiring.connect(m, engine.sbuf, getattr(memory, f"{name}_sbuf"))
             wiring.connect(m, engine.psum, getattr(memory, f"{name}_psum"))
             wiring.connect(m, engine.write, getattr(memory, f"{name}_write"))
-        for port, users in enumerate(_sharers(config, dma, [window])):
+        for port, users in enumerate(sharers(config, dma, [window])):
             m.submodules[f"line_reads{port}"] = reads = LineReadArbiter(config.hbm_bytes, len(users))
             m.submodules[f"line_writes{port}"] = writes = LineWriteArbiter(config.hbm_bytes, len(users))
             for number, user in enumerate(users):
@@ -220,13 +214,13 @@ class Core(wiring.Component):
         ]
         return Cat(port.valid & port.ready for port in ports).any()
 
-    def _hbm(self, m, sharers):
+    def _hbm(self, m, ports):
         """Share the ports to HBM; return whether a transaction is under way, and whether a beat moves in this cycle."""
         open_transactions = []
-        for port, managers in enumerate(sharers):
+        for port, managers in enumerate(ports):
             m.submodules[f"axi{port}"] = arbiter = AxiArbiter(self.config.hbm_bytes, len(managers))
             for number, manager in enumerate(managers):
-                wiring.connect(m, manager.axi, arbiter.managers[number])
+                wiring.connect(m, manager, arbiter.managers[number])
             axi = self.axi[port]
             for name, member in axi.signature.members.items():
                 inner, outer = getattr(arbiter.port, name), getattr(axi, name)
@@ -282,7 +276,7 @@ class Core(wiring.Component):
 
     def _observe(self, m, engines, queues, memory, controller):
         """Counters, and the trace of records and of the controller."""
-        tensor, vector, scalar, *dma = engines
+        tensor, vector, scalar, *others = engines
         counters = self.counters
         m.d.comb += [
             self.issued.eq(Cat(queue.issued for queue in queues)),
@@ -298,7 +292,10 @@ class Core(wiring.Component):
             counters.scalar.eq(scalar.counters),
             counters.conflicts.eq(memory.conflicts),
             *(counters.queues[number].eq(queue.counters) for number, queue in enumerate(queues)),
-            *(counters.dma[number].eq(engine.counters) for number, engine in enumerate(dma)),
+            *(
+                counters.dma[number].eq(engine.counters)
+                for number, engine in enumerate(others[: self.config.dma_engines])
+            ),
         ]
         for counter, happens in (
             (counters.controller.instructions, self.controller_retires),

@@ -9,7 +9,7 @@ place.
 
 from collections.abc import Callable
 
-from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal
+from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal, Signal
 from amaranth.lib import wiring
 
 from hdl.verilog import convert
@@ -18,13 +18,20 @@ __all__ = ["ModuleLibrary", "shared", "to_verilog"]
 
 
 class ModuleLibrary:
-    """The distinct modules that a conversion has met so far, by name, in the order in which they were met."""
+    """The distinct modules that a conversion has met so far, by name, in the order in which they were met.
+
+    Attributes:
+        components: those that are converted. texts: those that are Verilog from the start.
+    """
 
     def __init__(self):
         self.components: dict[str, wiring.Component] = {}
+        self.texts: dict[str, str] = {}
 
 
-def shared(m: Module, name: str, module: str, build: Callable[[], wiring.Component], platform):
+def shared(
+    m: Module, name: str, module: str, build: Callable[[], wiring.Component], platform, clock: Signal | None = None
+):
     """Add a submodule that may occur many times, and return the object that carries its ports.
 
     Arguments:
@@ -34,6 +41,7 @@ def shared(m: Module, name: str, module: str, build: Callable[[], wiring.Compone
         build: makes the component, which has a `sync` domain; called once for each module name, or without a library
             once for each instance.
         platform: what `elaborate` was given.
+        clock: what it has in place of the clock of `m`.
     """
     if not isinstance(platform, ModuleLibrary):
         component = build()
@@ -43,7 +51,7 @@ def shared(m: Module, name: str, module: str, build: Callable[[], wiring.Compone
         platform.components[module] = build()
     signature = platform.components[module].signature
     ports = signature.create(path=(name,))
-    connections = {"i_clk": ClockSignal(), "i_rst": ResetSignal()}
+    connections = {"i_clk": ClockSignal() if clock is None else clock, "i_rst": ResetSignal()}
     for path, member, value in signature.flatten(ports):
         prefix = "i" if member.flow == wiring.In else "o"
         connections[f"{prefix}_{'__'.join(map(str, path))}"] = value
@@ -63,4 +71,4 @@ def to_verilog(name: str, component: wiring.Component) -> str:
         module, top = pending.popitem()
         done[module] = convert(top, module, library)
         pending.update((n, c) for n, c in library.components.items() if n not in done)
-    return "\n".join(done[module] for module in reversed(done))
+    return "\n".join([*library.texts.values(), *(done[module] for module in reversed(done))])

@@ -1,63 +1,50 @@
-"""The collective engines of an instance on its links, without the cores around them.
+"""An instance: chips on their links.
 
-    instructions -> CollectiveEngine -- flits -- Fabric -- flits -- CollectiveEngine <- instructions
-                       |   | AXI                                       |   | AXI
-
-What a group of cores does together shows on these alone; a whole core is tens of times as large.
+cores -- Chip == Wire ==> Chip -- cores
+              <== Wire ==
 """
 
 from functools import partial
 
-from amaranth import Cat, Module
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth import Cat, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import Out
 
-from hdl.collective.counters import CollectiveCounters
-from hdl.collective.engine import CollectiveEngine
-from hdl.collective.instruction import CollectiveInstruction
-from hdl.engine_error import DetailedError
+from hdl.chip import Chip
+from hdl.core_ports import core_signature, lead_out
 from hdl.hierarchy import shared
 from hdl.link.counters import LinkCounters
-from hdl.link.fabric import Fabric
-from hdl.link.wire import FLIP_BITS
-from hdl.memory.axi import AxiPort
+from hdl.link.fabric import add_wires, connect_disturbance, disturbance_ports
+from hdl.link.wire import DISTURBANCE
 from spec.instance import Instance
-from spec.link import CHANNELS
+from spec.link import CORES_PER_CHIP
 
-__all__ = ["LinkedEngines"]
+__all__ = ["LinkedCores"]
 
 
-class LinkedEngines(wiring.Component):
-    """A collective engine for each core of an instance, and the fabric between them.
+class LinkedCores(wiring.Component):
+    """All cores of an instance, and everything between them; each core has its own HBM, and is booted by itself.
+
+    All come out of reset in the same cycle, which their links need.
 
     Arguments:
-        instance: the instance; of its cores only the width of HBM matters.
+        instance: the instance.
 
     Ports:
-        instructions: of each core's engine. axi: the ports to its HBM, two of each core one after the other.
+        cores: the ports of each :class:`~hdl.core.Core` that do not go to the links.
         flip, flip_bit, drop, repeated, cut: what disturbs each wire, which is that of direction w % directions of chip
             w // directions: a bit of the frame is turned, the frame is lost, the one before it comes instead, nothing
             comes at all.
-        retired: a pulse for each instruction, a bit for each core. failed, errors: of each engine. counters: of each
-            engine. dead: the link of that wire is; stays until reset. link_counters: of the end that sends on it.
+        dead: the link of that wire is; stays until reset. link_counters: of the end that sends on it.
     """
 
     def __init__(self, instance: Instance):
         self.instance = instance
-        cores, wires = instance.cores, instance.chips * instance.directions
+        self.wires = wires = instance.chips * instance.directions
         super().__init__(
             {
-                "instructions": In(stream.Signature(CollectiveInstruction)).array(cores),
-                "axi": Out(AxiPort(instance.core.hbm_bytes, 1)).array(CHANNELS * cores),
-                "flip": In(wires),
-                "flip_bit": In(data.ArrayLayout(FLIP_BITS, wires)),
-                "drop": In(wires),
-                "repeated": In(wires),
-                "cut": In(wires),
-                "retired": Out(cores),
-                "failed": Out(cores),
-                "errors": Out(data.ArrayLayout(DetailedError, cores)),
-                "counters": Out(data.ArrayLayout(CollectiveCounters, cores)),
+                "cores": Out(core_signature(instance.core)).array(instance.cores),
+                **disturbance_ports(wires),
                 "dead": Out(wires),
                 "link_counters": Out(data.ArrayLayout(LinkCounters, wires)),
             }
@@ -66,33 +53,17 @@ class LinkedEngines(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         instance = self.instance
-        m.submodules.fabric = fabric = Fabric(instance)
-        build = partial(CollectiveEngine, instance.link_bytes, instance.core.hbm_bytes, instance.cores)
-        engines = [shared(m, f"engine{core}", "collective_engine", build, platform) for core in range(instance.cores)]
-        for core, engine in enumerate(engines):
-            m.d.comb += [
-                engine.core.eq(core),
-                self.errors[core].eq(engine.error),
-                self.counters[core].eq(engine.counters),
-            ]
-            wiring.connect(m, wiring.flipped(self.instructions[core]), engine.instructions)
-            for channel in range(CHANNELS):
-                port = CHANNELS * core + channel
-                wiring.connect(m, engine.axi[channel], wiring.flipped(self.axi[port]))
-                wiring.connect(m, engine.o[channel], fabric.i[port])
-                wiring.connect(m, fabric.o[port], engine.i[channel])
-        for wire, disturbance in enumerate(fabric.disturbance):
-            m.d.comb += [
-                disturbance.flip.eq(self.flip[wire]),
-                disturbance.flip_bit.eq(self.flip_bit[wire]),
-                disturbance.drop.eq(self.drop[wire]),
-                disturbance.repeat.eq(self.repeated[wire]),
-                disturbance.cut.eq(self.cut[wire]),
-                self.link_counters[wire].eq(fabric.counters[wire]),
-            ]
-        m.d.comb += [
-            self.dead.eq(fabric.dead),
-            self.retired.eq(Cat(engine.retired for engine in engines)),
-            self.failed.eq(Cat(engine.error.valid for engine in engines)),
-        ]
+        build = partial(Chip, instance)
+        chips = [shared(m, f"chip_{chip}", "chip", build, platform) for chip in range(instance.chips)]
+        disturbance = [Signal(DISTURBANCE, name=f"disturbance_{wire}") for wire in range(self.wires)]
+        connect_disturbance(m, self, disturbance)
+        add_wires(m, instance, chips, disturbance, platform)
+        for number, chip in enumerate(chips):
+            m.d.comb += chip.chip.eq(number)
+            for core in range(CORES_PER_CHIP):
+                lead_out(m, instance.core, chip.cores[core], self.cores[CORES_PER_CHIP * number + core])
+            for direction in range(instance.directions):
+                wire = instance.directions * number + direction
+                m.d.comb += self.link_counters[wire].eq(chip.link_counters[direction])
+        m.d.comb += self.dead.eq(Cat(chip.dead for chip in chips))
         return m

@@ -2,12 +2,15 @@
 
     tensor_scalar partitions=4 shape=16 dst=sbuf[0,0x100].bf16(1) a=psum[0,0x0].fp32(1) op0=multiply s0=0x40000000
     dma_copy shape=4x32 dst=hbm[0x1000].fp32(32,1) src=sbuf[0,0x100].bf16(p1,1) | wait s3>=4 s5>=1 | signal s7+1
+    all_reduce group=0+2x4 rank=3 count=4096 dtype=bf16 src=0x1000 dst=0x2000 op=max | wait s3>=4
 
 An instruction is its name and fields by their names in `spec.isa`, in any order; a field that is not there has its
 default, and a flag stands alone. A tensor is storage[partition,address].format(steps), outermost first; in a copy the
 step of the dimension that goes from partition to partition has a p before it. s0 and s1 are words, or [partition,
-address].format of a scalar in SBUF. Behind bars stand what the record waits for and what it does to semaphores: +
-adds, - subtracts, = sets. # starts a comment. `queue` and a queue's name stand before the queue's records.
+address].format of a scalar in SBUF. The group 0+2x4 is four cores from core 0 in steps of 2, 6-2x4 the same ones
+backwards; a collective's src and dst are addresses. Behind bars stand what the record waits for and what it does to
+semaphores: + adds, - subtracts, = sets. # starts a comment. `queue` and a queue's name stand before the queue's
+records.
 """
 
 import re
@@ -36,6 +39,7 @@ from spec.isa import (
     Wait,
     queue_name,
 )
+from spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group, ReduceOp
 from spec.isa.record import Instruction
 
 __all__ = ["assemble", "disassemble", "parse_record", "record_text", "shortened"]
@@ -45,11 +49,16 @@ _NAMES: dict[str, type] = {
     "multiply_moving": MultiplyMoving,
     "dma_copy": DmaCopy,
     **{opcode.name.lower(): Elementwise for opcode in Opcode},
+    **{kind.name.lower(): Collective for kind in CollectiveKind},
 }
+_NAMED_BY = {Elementwise: ("opcode", Opcode), Collective: ("kind", CollectiveKind)}
+"""The field that is an instruction's name, where it is not its type that is."""
+
+_WORDS = {"op0": AluOp, "op1": AluOp, "op": ReduceOp, "dtype": CollectiveType}
 _FUNCTIONS = {function.code: function.name for function in FUNCTIONS.values()}
 _SIGNS = {UpdateOp.ADD: "+", UpdateOp.SUBTRACT: "-", UpdateOp.SET: "="}
 _UPDATES = {sign: op for op, sign in _SIGNS.items()}
-_HEXADECIMAL = frozenset({"address", "alpha", "seed", "stream", "s0", "s1"})
+_HEXADECIMAL = frozenset({"address", "alpha", "seed", "stream", "s0", "s1", "src", "dst", "pitch"})
 
 
 def disassemble(blocks: Iterable[tuple[int, Iterable[Record]]], config: Config) -> str:
@@ -123,7 +132,7 @@ def shortened(record: Record, config: Config) -> Record:
     Decoded instructions have all that there can be; of those outside, some have one element and no steps.
     """
     short = instruction = record.instruction
-    while not isinstance(short, LoadStationary | MultiplyMoving) and len(short.shape) > 1:
+    while not isinstance(short, LoadStationary | MultiplyMoving | Collective) and len(short.shape) > 1:
         # Of a gather or scatter the outermost dimension is that of the rows.
         d = int(isinstance(short, DmaCopy) and bool(short.gather or short.scatter))
         if short.shape[d] != 1:
@@ -155,17 +164,22 @@ def _without(part: Access | DmaTensor | Index, d: int):
 
 
 def _instruction_text(instruction: Instruction) -> str:
-    if isinstance(instruction, Elementwise):
-        name = instruction.opcode.name.lower()
+    if isinstance(instruction, Elementwise | Collective):
+        name = getattr(instruction, _naming(type(instruction))).name.lower()
     else:
         name = next(name for name, kind in _NAMES.items() if isinstance(instruction, kind))
     words = [name]
     for field in fields(instruction):
         value = getattr(instruction, field.name)
-        if field.name == "opcode" or value == field.default:
+        if field.name == _naming(type(instruction)) or value == field.default:
             continue
         words.append(field.name if value is True else f"{field.name}={_value_text(field.name, value)}")
     return " ".join(words)
+
+
+def _naming(kind: type) -> str | None:
+    """Return the field of instructions of a type that is their name."""
+    return _NAMED_BY.get(kind, (None, None))[0]
 
 
 def _value_text(name: str, value) -> str:
@@ -176,8 +190,10 @@ def _value_text(name: str, value) -> str:
             return value.name
         case _ if name == "function":
             return _FUNCTIONS.get(value, str(value))
-        case AluOp():
+        case AluOp() | ReduceOp() | CollectiveType():
             return value.name.lower()
+        case Group():
+            return f"{value.base}{value.stride:+}x{value.ranks}"
         case Pointer():
             return f"[{value.partition},{value.address:#x}].{value.format.name}"
         case Access() | DmaTensor():
@@ -200,8 +216,8 @@ def _instruction(words: list[str]) -> Instruction:
     if name not in _NAMES:
         raise ValueError(f"an instruction must be one of {', '.join(_NAMES)}, not {name!r}")
     kind = _NAMES[name]
-    known = {field.name: field for field in fields(kind) if field.name != "opcode"}
-    values = {"opcode": Opcode[name.upper()]} if kind is Elementwise else {}
+    known = {field.name: field for field in fields(kind) if field.name != _naming(kind)}
+    values = {key: codes[name.upper()] for named, (key, codes) in _NAMED_BY.items() if named is kind}
     for setting in settings:
         key, equals, text = setting.partition("=")
         if key not in known:
@@ -220,13 +236,18 @@ def _value(kind: type, key: str, text: str):
         return tuple(_integer(count) for count in text.split("x"))
     if key == "format":
         return format_named(text)
-    if key in ("op0", "op1"):
-        if text.upper() not in AluOp.__members__:
-            raise ValueError(f"{key} must be one of {', '.join(op.name.lower() for op in AluOp)}, not {text!r}")
-        return AluOp[text.upper()]
+    if key in _WORDS:
+        if text.upper() not in _WORDS[key].__members__:
+            raise ValueError(
+                f"{key} must be one of {', '.join(code.name.lower() for code in _WORDS[key])}, not {text!r}"
+            )
+        return _WORDS[key][text.upper()]
+    if key == "group":
+        base, stride, ranks = _matched(r"(\d+)([+-]\d+)x(\d+)", text, "group must be like 0+1x8")
+        return Group(int(base), int(stride), int(ranks))
     if key == "function" and text in FUNCTIONS:
         return FUNCTIONS[text].code
-    if key in ("dst", "src", "a", "b"):
+    if key in ("dst", "src", "a", "b") and kind is not Collective:
         return _tensor(DmaTensor if kind is DmaCopy else Access, text)
     if key in ("gather", "scatter"):
         partition, address, limit = _matched(r"\[(\d+),(\w+)\]<(\d+)", text, f"{key} must be like [0,0x100]<64")

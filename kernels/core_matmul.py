@@ -8,11 +8,13 @@ cut into *groups*, the rows of an array's columns by up to a PSUM bank of words,
 * The first block starts with chunks of one tile, whose operands are soon there, and goes on with ever longer ones. All
   others have chunks as long as a buffer, mostly all of K, so that their groups finish one by one.
 * The last group is cut into ever narrower pieces, so that little is left to be done when the last sum is ready.
+* C may be asked for in *strips* of rows, one after the other, so that what is done with one of them, such as a
+  collective, can be appended behind its stores and before the next one.
 
 A finished group goes from PSUM to SBUF, cast on the way, and from there to HBM, while its bank waits for its next turn.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -24,10 +26,13 @@ from spec.config import LINE_BYTES, LOAD_COLUMNS, PSUM_BANKS, PSUM_WORDS, Config
 from spec.formats import FP32, INT8, INT32, MATMUL_FORMATS
 from spec.isa import Elementwise, LoadStationary, MultiplyMoving, Storage
 
-__all__ = ["Finish", "matmul"]
+__all__ = ["Finish", "Stored", "matmul"]
 
 Finish = Callable[[Tensor, Tensor, slice, slice], Iterable[Elementwise]]
 """Makes the instructions that finish a group from its destination in SBUF, its sums in PSUM, its rows and columns."""
+
+Stored = Callable[[slice], None]
+"""Appends what follows when all of a strip's stores are appended; it is given the strip's rows."""
 
 PIECE = 32
 """The narrowest piece of a group on a small array; on a large one a piece must outlast the load of the next weights."""
@@ -62,7 +67,16 @@ class _Block:
         return slice(self.groups[0].columns.start, self.groups[-1].columns.stop)
 
 
-def matmul(program: Program, c: HbmTensor, a: HbmTensor, b: HbmTensor, finish: Finish | None = None) -> None:
+def matmul(
+    program: Program,
+    c: HbmTensor,
+    a: HbmTensor,
+    b: HbmTensor,
+    finish: Finish | None = None,
+    *,
+    strips: Sequence[slice] | None = None,
+    stored: Stored | None = None,
+) -> None:
     """Append C = A x B.
 
     Arguments:
@@ -71,6 +85,9 @@ def matmul(program: Program, c: HbmTensor, a: HbmTensor, b: HbmTensor, finish: F
         a: A transposed, [K, M].
         b: [K, N] of the format of a, one that the tensor engine multiplies.
         finish: what happens to the sums; None: they are copied.
+        strips: rows of C, consecutive ones from 0 on; None: all of them together. A strip is computed before the next
+            one, and takes B from HBM anew.
+        stored: what follows a strip; None: nothing.
 
     Raises:
         ValueError: if shapes or formats do not fit, or SBUF has no room for a tile of K.
@@ -81,7 +98,8 @@ def matmul(program: Program, c: HbmTensor, a: HbmTensor, b: HbmTensor, finish: F
         names = ", ".join(fmt.name for fmt in MATMUL_FORMATS)
         raise ValueError(f"a and b must have the same format of {names}, not {a.format.name} and {b.format.name}")
     with program.space.scope():
-        _Kernel(program, c, a, b, finish or _copied).run()
+        kernel = _Kernel(program, c, a, b, finish or _copied, strips or [slice(0, c.shape[0])])
+        kernel.run(stored or (lambda rows: None))
 
 
 def _copied(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> list[Elementwise]:
@@ -99,13 +117,22 @@ def _length(part: slice) -> int:
 class _Kernel:
     """One product as it is appended."""
 
-    def __init__(self, program: Program, c: HbmTensor, a: HbmTensor, b: HbmTensor, finish: Finish):
+    def __init__(
+        self,
+        program: Program,
+        c: HbmTensor,
+        a: HbmTensor,
+        b: HbmTensor,
+        finish: Finish,
+        strips: Sequence[slice],
+    ):
         self.program, self.config = program, program.config
         self.c, self.a, self.b, self.finish = c, a, b, finish
         self.element = a.format.bits // 8
         self.pitch = -(-self.config.columns // LOAD_COLUMNS) * LOAD_COLUMNS  # of stationary tiles, in elements
         self.depth = _cut(0, a.shape[0], self.config.rows)
-        self.blocks = _blocks(*c.shape, self.config)
+        self.strips = strips
+        self.blocks = [block for rows in strips for block in _blocks(rows, *c.shape, self.config)]
         queues, ports = program.dma_queues, self.config.hbm_ports
         loading = max(ports, len(queues) // 2)
         self.loading = queues[:loading]
@@ -126,8 +153,8 @@ class _Kernel:
             raise ValueError(f"SBUF must have room for two buffers of a tile of K, not {2 * room} bytes")
         self.buffers = [space.sbuf(f"buffer{n}", INT8, (self.size,)) for n in (0, 1)]
 
-    def run(self) -> None:
-        turn = 0
+    def run(self, stored: Stored) -> None:
+        turn, strips = 0, list(self.strips)
         for number, block in enumerate(self.blocks):
             first, last = number == 0, number == len(self.blocks) - 1
             banks = [(self.groups + n) % PSUM_BANKS for n in range(len(block.groups))]
@@ -141,6 +168,8 @@ class _Kernel:
                         self._multiply(operands, group, bank, k)
                     if chunk.stop == len(self.depth):
                         self._drain(group, self.sums[:, bank], 1 + last * (self.config.hbm_ports - 1))
+            if last or self.blocks[number + 1].rows.start >= strips[0].stop:
+                stored(strips.pop(0))
 
     def _tile_bytes(self, block: _Block) -> int:
         """Return the bytes of a partition that a tile of K of a block's operands takes."""
@@ -262,16 +291,18 @@ class _Operands:
         )
 
 
-def _blocks(m: int, n: int, config: Config) -> list[_Block]:
-    """Return the blocks of a result of m x n elements."""
+def _blocks(strip: slice, m: int, n: int, config: Config) -> list[_Block]:
+    """Return the blocks of a strip of a result of m x n elements."""
     width = ceil(n / ceil(n / PSUM_WORDS))
-    tiles = _cut(0, m, config.columns)
+    tiles = _cut(strip.start, strip.stop, config.columns)
     blocks = []
     for columns in _cut(0, n, width):
-        last = columns.stop == n
+        last = strip.stop == m and columns.stop == n
         for first in range(0, len(tiles) - last, PSUM_BANKS):
             run = tiles[first : min(first + PSUM_BANKS, len(tiles) - last)]
             blocks.append(_Block(tuple(_Group(rows, columns) for rows in run)))
+    if strip.stop < m:
+        return blocks
     return [*blocks, _Block(tuple(_Group(tiles[-1], part) for part in _narrowing(columns, config)))]
 
 

@@ -7,6 +7,8 @@ import numpy as np
 
 from spec.config import LOAD_COLUMNS, Config
 from spec.isa import Access, DmaCopy, DmaIndex, DmaTensor, Elementwise, LoadStationary, MultiplyMoving, Pointer, Storage
+from spec.isa.collective import BLOCKS_OF_DST, BLOCKS_OF_SRC, Collective, CollectiveKind, element_bytes
+from spec.isa.collective_legality import uses_dst, uses_src
 from spec.isa.legality import counts_of, uses
 from spec.isa.record import Instruction
 
@@ -150,6 +152,8 @@ class Footprint:
                 self.reads, self.writes = [_moving(instruction)], [_result(instruction)]
             case DmaCopy():
                 self.reads, self.writes = _copy(instruction)
+            case Collective():
+                self.reads, self.writes = _collective(instruction)
 
 
 def check_apart(instruction: Instruction, footprint: Footprint) -> None:
@@ -163,6 +167,9 @@ def check_apart(instruction: Instruction, footprint: Footprint) -> None:
     """
     if isinstance(instruction, LoadStationary | MultiplyMoving):
         return
+    if isinstance(instruction, Collective):
+        _check_blocks(instruction, footprint)
+        return
     sources = [region for region in footprint.reads if region.name not in ("s0", "s1")]
     dst, *results = footprint.writes
     pairs = [(dst, source) for source in sources]
@@ -175,6 +182,23 @@ def check_apart(instruction: Instruction, footprint: Footprint) -> None:
                 f"{name}: {written.name} must be apart from {other.name}, or for dst the same "
                 f"element for element, not bytes {written.span} over {other.span}"
             )
+
+
+def _check_blocks(instruction: Collective, footprint: Footprint) -> None:
+    own = instruction.rank * instruction.pitch
+    same = {
+        CollectiveKind.ALL_REDUCE: instruction.dst == instruction.src,
+        CollectiveKind.BROADCAST: instruction.dst == instruction.src,
+        CollectiveKind.REDUCE_SCATTER: instruction.dst == instruction.src + own,
+        CollectiveKind.ALL_GATHER: instruction.src == instruction.dst + own,
+    }
+    for src in footprint.reads:
+        for dst in footprint.writes:
+            if dst.overlaps(src) and not same.get(instruction.kind, False):
+                raise ValueError(
+                    f"{instruction.kind.name}: dst must be apart from src, or the same block where the two may be, "
+                    f"not bytes {dst.span} over {src.span}"
+                )
 
 
 def _elementwise(instruction: Elementwise, config: Config) -> tuple[list[Region], list[Region]]:
@@ -238,3 +262,17 @@ def _of_copy(name: str, tensor: DmaTensor, shape: tuple[int, ...], index: DmaInd
     if tensor.storage == Storage.HBM:
         first = 0
     return Region(name, tensor.storage, first, rows, tensor.address, size, dimensions, abs(step))
+
+
+def _collective(instruction: Collective) -> tuple[list[Region], list[Region]]:
+    """Return what a rank reads and writes in its own HBM."""
+    values = instruction.fields()
+    reads = [_blocks(instruction, "src", instruction.kind in BLOCKS_OF_SRC)] * uses_src(values)
+    return reads, [_blocks(instruction, "dst", instruction.kind in BLOCKS_OF_DST)] * uses_dst(values)
+
+
+def _blocks(instruction: Collective, name: str, several: bool) -> Region:
+    size = element_bytes(instruction.dtype)
+    counts = (instruction.group.ranks if several else 1, instruction.pitch), (instruction.count, size)
+    dimensions = tuple((count, step) for count, step in counts if count > 1)
+    return Region(name, Storage.HBM, 0, 1, getattr(instruction, name), size, dimensions)

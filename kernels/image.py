@@ -61,10 +61,13 @@ class Image:
 
     def memory(self, size: int | None = None) -> np.ndarray:
         """Return HBM with the image in it, uint8 [size] from address 0; None: as much as the image needs."""
-        end = self.base + len(self.data)
-        memory = np.zeros(end if size is None else size, np.uint8)
-        memory[self.base : end] = np.frombuffer(self.data, np.uint8)
+        memory = np.zeros(self.base + len(self.data) if size is None else size, np.uint8)
+        self.store(memory)
         return memory
+
+    def store(self, memory: np.ndarray) -> None:
+        """Put it into HBM, uint8 from address 0, which must reach as far."""
+        memory[self.base : self.base + len(self.data)] = np.frombuffer(self.data, np.uint8)
 
 
 def build_image(

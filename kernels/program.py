@@ -12,6 +12,10 @@ instructions touch (:mod:`kernels.order`) and held by semaphores:
 * Within the vector and the scalar queue the engine keeps the order; reading what an earlier instruction still writes
   is kept from by not setting `overlap`.
 
+A collective waits and is waited for like everything else that touches its core's HBM; its queue is one lane. What other
+cores have to do before it is their programs' affair: all of a group must append it, and what comes before it in their
+collective queues must not wait for one that comes after it here.
+
 A program may have *sections*, which the control program starts one after the other, each once, when everything before
 has retired. It may leave out any of them: no record waits for one of another section, or for a semaphore of one.
 """
@@ -34,11 +38,14 @@ from spec.isa import (
     Record,
     Update,
     Wait,
+    collective_queue,
     engine_of,
     engine_of_queue,
     queue_count,
     queue_name,
 )
+from spec.isa.collective import Collective
+from spec.isa.collective_legality import check_collective
 from spec.isa.dma import check_dma
 from spec.isa.legality import check
 from spec.isa.record import QUEUES, RECORD_BYTES, SEMAPHORE_MAX, Instruction
@@ -85,6 +92,7 @@ class Program:
         config: the machine's parameters.
         base: HBM address of its image, a multiple of 128; tensors follow behind the image's header.
         semaphores: those that it may use, all zero when it starts; others are left to the control program.
+        core: the one of its instance that executes it.
 
     Attributes:
         space: where tensors of all storages get their places.
@@ -94,10 +102,13 @@ class Program:
     config: Config
     base: int = 0
     semaphores: range = range(SEMAPHORES)
+    core: int = 0
     space: Allocator = field(init=False)
     entries: list[Entry] = field(init=False, default_factory=list)
 
     def __post_init__(self):
+        if not 0 <= self.core < self.config.cores:
+            raise ValueError(f"core must be between 0 and {self.config.cores - 1}, not {self.core!r}")
         if self.base < 0 or self.base % RECORD_BYTES:
             raise ValueError(f"base must be a multiple of {RECORD_BYTES}, not {self.base!r}")
         queues = queue_count(self.config)
@@ -117,7 +128,7 @@ class Program:
     @property
     def dma_queues(self) -> range:
         """The queues of the DMA engines."""
-        return range(len(QUEUES), queue_count(self.config))
+        return range(len(QUEUES), len(QUEUES) + self.config.dma_engines)
 
     def append(self, instruction: Instruction, queue: int | None = None) -> Entry:
         """Append an instruction, whose own `overlap` does not matter; return its entry.
@@ -185,6 +196,8 @@ class Program:
                 check(instruction, self.config)
             case DmaCopy():
                 check_dma(instruction, self.config)
+            case Collective():
+                check_collective(instruction, self.core, self.config.cores)
             case LoadStationary() | MultiplyMoving():
                 instruction.check(self.config)
                 broken = tensor_violation(tensor_fields(instruction.encode()), self.config, self._loaded)
@@ -200,7 +213,7 @@ class Program:
             queue = self.dma_queues[self._turn]
             self._turn = (self._turn + 1) % len(self.dma_queues)
         elif queue is None:
-            queue = QUEUES.index(engine)
+            queue = collective_queue(self.config) if engine == Engine.COLLECTIVE else QUEUES.index(engine)
         if not 0 <= queue < queue_count(self.config) or engine_of_queue(queue, self.config) != engine:
             queues = (q for q in range(queue_count(self.config)) if engine_of_queue(q, self.config) == engine)
             names = ", ".join(queue_name(q, self.config) for q in queues)
@@ -216,11 +229,24 @@ class Program:
             if not early:
                 break
             self._wait(queue, before.waits, early[0], waits.pop(early[0]))
+        while len(waits) > MOST_WAITS and queue == collective_queue(self.config):
+            waits = self._join(waits)
         while len(waits) > MOST_WAITS:
             barrier = self._barrier(queue, dict(list(waits.items())[:MOST_WAITS]))
             rest = dict(list(waits.items())[MOST_WAITS:])
             waits = rest if barrier.queue == queue else {**rest, barrier.lane: barrier.number + 1}
         return waits
+
+    def _join(self, waits: dict[int, int]) -> dict[int, int]:
+        """Return fewer waits for the same ones of a collective, all of DMA queues, by a barrier in one of these.
+
+        It holds up what comes behind what is waited for, such as more stores. Elsewhere it could hold up loads.
+        """
+        home, *others = list(waits)[: MOST_WAITS + 1]
+        barrier = self._barrier(home - 1, {lane: waits[lane] for lane in others})
+        return {lane: count for lane, count in waits.items() if lane not in (home, *others)} | {
+            barrier.lane: barrier.number + 1
+        }
 
     def _barrier(self, queue: int, waits: dict[int, int]) -> Entry:
         """Append a record that waits for two others, to `queue` if that is a DMA engine's."""

@@ -4,7 +4,7 @@ import ast
 import enum
 import inspect
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -40,8 +40,24 @@ from spec.isa import (
     Rule,
     Storage,
     UpdateOp,
+    collective,
+    collective_legality,
     dma,
     record,
+)
+from spec.isa.collective import (
+    CHUNK_GRANULES,
+    COLLECTIVE,
+    COLLECTIVE_FIELDS,
+    GRANULE,
+    MAX_RANKS,
+    SIGNATURE_FIELDS,
+    SIGNATURE_OFFSETS,
+    Collective,
+    CollectiveKind,
+    CollectiveType,
+    Group,
+    ReduceOp,
 )
 from spec.isa.fields import Layout
 
@@ -79,6 +95,12 @@ def page() -> str:
         *("### Functions", _functions()),
         *("## DMA engines", _prose(dma), f"`opcode` is {DMA_COPY}.", _layout(DMA_FIELDS)),
         *(_prose(DmaCopy), "A tensor:", _prose(DmaTensor), "Row numbers:", _prose(DmaIndex)),
+        *("## Collective engine", _prose(collective), _collective_constants(), _layout(COLLECTIVE_FIELDS)),
+        *(_documented(collective)["COLLECTIVE_FIELDS"], _prose(Collective), "A group:", _prose(Group)),
+        *("### Kinds", _prose(CollectiveKind), _codes(CollectiveKind)),
+        *("### Reductions and types", _prose(ReduceOp), _codes(ReduceOp), _prose(CollectiveType)),
+        *(_codes(CollectiveType), "### What ranks must agree on", _layout(SIGNATURE_FIELDS, SIGNATURE_OFFSETS)),
+        *(_documented(collective)["SIGNATURE_FIELDS"], "### What the rules judge", _prose(collective_legality)),
         *("## Assembly", _prose(assembly)),
         *("## Errors", "### Rules", _prose(Rule), _codes(Rule), "### Other causes", _prose(Cause), _codes(Cause)),
         *("## Memory map", _prose(memory_map), _memory_map()),
@@ -86,10 +108,16 @@ def page() -> str:
     return "\n\n".join(section.strip() for section in sections if section) + "\n"
 
 
-def _layout(layout: Layout) -> str:
-    """Return a layout as a table."""
+def _collective_constants() -> str:
+    sizes = f"`GRANULE` is {GRANULE} elements, `CHUNK_GRANULES` {CHUNK_GRANULES}, `MAX_RANKS` {MAX_RANKS}"
+    return f"{sizes}; `opcode` is {COLLECTIVE}."
+
+
+def _layout(layout: Layout, offsets: Mapping[str, int] | None = None) -> str:
+    """Return a layout as a table; without offsets, field follows field."""
     rows, first = [], 0
     for name, width in layout:
+        first = first if offsets is None else offsets[name]
         bits = str(first) if width == 1 else f"{first}-{first + width - 1}"
         rows.append((bits, str(width), f"`{name}`"))
         first += width

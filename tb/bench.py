@@ -34,7 +34,7 @@ __all__ = [
 TESTS = (
     "matmul", "vector", "activation", "timing", "softmax", "layernorm", "rmsnorm", "gelu", "adamw", "topk", "sr",
     "mac", "round", "digits", "riscv", "program", "allreduce", "reducescatter", "allgather", "broadcast", "alltoall",
-    "sendrecv", "barrier", "collectives", "router", "gradients",
+    "sendrecv", "barrier", "collectives", "router", "gradients", "tensor_parallel",
 )  # fmt: skip
 """Names of the TESTs; each is the module of that name in this folder."""
 

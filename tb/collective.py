@@ -11,10 +11,10 @@ from spec.instance import Instance
 from spec.isa.collective import CollectiveKind, CollectiveType, Group, ReduceOp, element_bytes
 from spec.link import CHANNELS
 from tb.bench import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, UsageError
-from tb.collective_execution import execute
 from tb.collective_options import ERRORS, INSTANCE_OPTIONS, groups_of, instance_of, share_of
 from tb.collective_programs import blocks_of, side_by_side
 from tb.collective_run import Outcome
+from tb.collective_target import TARGET_OPTIONS, execute, target_label
 from tb.core_bench import HBM_OPTIONS
 from tb.hbm import Hbm
 from tb.report import Report
@@ -82,7 +82,7 @@ def _run(name: str, kind: CollectiveKind, settings: Settings) -> Report:
         narrow=narrow,
         stochastic=stochastic,
     )
-    label = f"{settings.chips}x{settings.cores}-{settings.topology}-{settings.sim}"
+    label = f"{target_label(settings)}{instance.chips}x{settings.cores}-{settings.topology}-{settings.sim}"
     if kind != CollectiveKind.BARRIER:
         label += f"-{dtype.name.lower()}-{settings.bytes}"
     behaviour = Hbm(latency=settings.latency, rate=0, port_rate=0, stall=settings.stall, seed=settings.seed)
@@ -174,6 +174,7 @@ def collective_bench(name: str, kind: CollectiveKind, summary: str) -> Bench:
         summary=summary,
         options=(
             *INSTANCE_OPTIONS,
+            *TARGET_OPTIONS,
             Option(name="CORES", type=int, default=2, help="of each chip that take part", minimum=1, maximum=2),
             Option(name="GROUPS", type=int, default=1, help="groups side by side", minimum=1, maximum=64),
             Option(

@@ -1,7 +1,7 @@
 // Lists of collectives on the engines of an instance: one memory holds every core's HBM, one file every core's list, and
 // what became of them is written to files; the memory too, in the end. Nothing is moved by hand while they run.
 //
-// Plusargs, besides those of tb/hbm.v and tb/link_view.v:
+// Plusargs, besides those of tb/hbm.v, tb/disturbance.v and tb/link_view.v:
 //   +lists=FILE, +steps=N   instructions, hexadecimal, one a line: core after core, in front of each (as its upper 32
 //                 bits) the cycles that pass before it is offered
 //   +starts=FILE  of each core's list the first line, and of the last one's the line behind it: CORES + 1 numbers
@@ -9,9 +9,6 @@
 //   +limit=N      cycles after which the run is given up
 //   +patience=N   cycles in which nothing moves before a run is left that does not end: because of an error or a dead
 //                 link, or without one
-//   +errors=R     in R of 2**32 cycles a wire disturbs its frame: turns a bit, loses it, or delivers another one again
-//   +seed=S       of those
-//   +cut=W, +cut_cycle=N   wire W is dead from cycle N on; without it none is
 //   +runs=FILE    a line of the end: cycles until the last retirement, how it ended (0: every list is at its end, 1: an
 //                 error, 2: a dead link, 3: nothing moves, 4: the limit); of each core: instructions taken and retired,
 //                 its error, its counters; of each wire: whether its link is dead, disturbed frames, the counters of
@@ -31,19 +28,15 @@ module collective (
     reg [8*1024-1:0] path;
     reg [WORD-1:0]   lists [0:`STEPS-1];
     reg [31:0]       starts [0:`CORES];
-    reg [31:0]       errors, seed, cut_cycle, limit, patience;
+    reg [31:0]       limit, patience;
     reg [39:0]       room;
-    integer          steps, cut_wire, runs, events, c, w;
+    integer          steps, runs, events, c, w;
     initial begin
         done = 0;
         if (!$value$plusargs("steps=%d", steps)) $fatal(1, "+steps is missing");
         if (!$value$plusargs("room=%d", room)) $fatal(1, "+room is missing");
         if (!$value$plusargs("limit=%d", limit)) $fatal(1, "+limit is missing");
         if (!$value$plusargs("patience=%d", patience)) patience = 20000;
-        if (!$value$plusargs("errors=%d", errors)) errors = 0;
-        if (!$value$plusargs("seed=%d", seed)) seed = 1;
-        if (!$value$plusargs("cut=%d", cut_wire)) cut_wire = -1;
-        if (!$value$plusargs("cut_cycle=%d", cut_cycle)) cut_cycle = 0;
         if (steps > `STEPS) $fatal(1, "STEPS is too small");
         if (!$value$plusargs("lists=%s", path)) $fatal(1, "+lists is missing");
         $readmemh(path, lists, 0, steps - 1);
@@ -70,49 +63,13 @@ module collective (
     reg [31:0] cycle, ended, still;
     always @(posedge clk) if (rst) reset <= reset - 8'd1;
 
-    // What disturbs the wires.
-    reg [`WIRES-1:0]    flip, drop, repeated, cut;
-    reg [`WIRES*10-1:0] flip_bit;
-    reg [63:0]          noise [0:`WIRES-1];
-    reg [31:0]          disturbed [0:`WIRES-1];
-    reg [19:0]          place;
-    integer             n;
-    always @(posedge clk) begin
-        flip <= 0;
-        drop <= 0;
-        repeated <= 0;
-        if (rst) begin
-            cut <= 0;
-            flip_bit <= 0;
-            /* verilator unroll_disable */
-            for (n = 0; n < `WIRES; n = n + 1) begin
-                noise[n] = {seed * 32'h9e3779b1 + 32'd1, n};
-                disturbed[n] <= 0;
-            end
-        end else begin
-            /* verilator unroll_disable */
-            for (n = 0; n < `WIRES; n = n + 1) cut[n] <= n == cut_wire && cycle >= cut_cycle;
-            // Unless it is told not to, Verilator writes these loops out, for 64 chips 128 times.
-            if (errors != 0) begin
-                /* verilator unroll_disable */
-                for (n = 0; n < `WIRES; n = n + 1) begin
-                    noise[n] = noise[n] ^ (noise[n] << 13);
-                    noise[n] = noise[n] ^ (noise[n] >> 7);
-                    noise[n] = noise[n] ^ (noise[n] << 17);
-                    if (noise[n][31:0] < errors) begin
-                        disturbed[n] <= disturbed[n] + 1;
-                        place = noise[n][41:32] * `FRAME;
-                        flip_bit[10*n +: 10] <= place[19:10];
-                        case (noise[n][47:42] % 3)
-                            0: flip[n] <= 1;
-                            1: drop[n] <= 1;
-                            default: repeated[n] <= 1;
-                        endcase
-                    end
-                end
-            end
-        end
-    end
+    wire [`WIRES-1:0]    flip, drop, repeated, cut;
+    wire [`WIRES*10-1:0] flip_bit;
+    wire [`WIRES*32-1:0] disturbed;
+    disturbance disturbance (
+        .clk(clk), .rst(rst), .cycle(cycle), .flip(flip), .flip_bit(flip_bit), .drop(drop), .repeated(repeated),
+        .cut(cut), .disturbed(disturbed)
+    );
 
     // Who has come how far.
     reg  [`CORES-1:0]               offered, counting, at_end;
@@ -181,7 +138,7 @@ module collective (
                             core_errors[c*`ERROR +: `ERROR], core_counters[c*`CORE_COUNTERS +: `CORE_COUNTERS]);
                 /* verilator unroll_disable */
                 for (w = 0; w < `WIRES; w = w + 1)
-                    $fwrite(runs, "%0d %0d %h\n", dead[w], disturbed[w],
+                    $fwrite(runs, "%0d %0d %h\n", dead[w], disturbed[32*w +: 32],
                             link_counters[w*`LINK_COUNTERS +: `LINK_COUNTERS]);
                 $fclose(runs);
                 $fclose(events);

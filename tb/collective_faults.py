@@ -7,7 +7,7 @@ from spec.instance import Instance, Topology
 from spec.isa import Cause, cause_name
 from spec.isa.collective import SIGNATURE_FIELDS
 
-__all__ = ["CollectiveFault", "link_name"]
+__all__ = ["CollectiveFault", "disagreement_text", "link_name"]
 
 _DIRECTIONS = {Topology.RING: ("up", "down"), Topology.TORUS: ("+column", "-column", "+row", "-row")}
 
@@ -31,10 +31,15 @@ class CollectiveFault:
     def __str__(self) -> str:
         place = f"core {self.core}: instruction {self.number}: {cause_name(self.cause)}"
         if self.cause == Cause.DISAGREE:
-            other, field = self.detail & 0xFF, (self.detail >> 8) - 1
-            name = SIGNATURE_FIELDS[field][0] if 0 <= field < len(SIGNATURE_FIELDS) else f"field {field}"
-            return f"{place} with core {other} in {name}"
+            return f"{place} {disagreement_text(self.detail)}"
         return f"{place}, detail {self.detail:#x}"
+
+
+def disagreement_text(detail: int) -> str:
+    """Return with whom and in what a rank disagrees, from the detail of DISAGREE."""
+    other, field = detail & 0xFF, (detail >> 8) - 1
+    name = SIGNATURE_FIELDS[field][0] if 0 <= field < len(SIGNATURE_FIELDS) else f"field {field}"
+    return f"with core {other} in {name}"
 
 
 def link_name(instance: Instance, wire: int) -> str:

@@ -1,7 +1,7 @@
 """Variables of the TESTs of an instance: its chips and links, what befalls the wires, and who takes part."""
 
 from spec.config import PRESETS
-from spec.instance import Instance, Topology
+from spec.instance import INSTANCES, Instance, Topology, link_bytes_of
 from spec.isa.collective import MAX_RANKS, Group
 from spec.link import CORES_PER_CHIP, MAX_CORES
 from tb.bench import Option, Settings, UsageError
@@ -10,6 +10,12 @@ __all__ = ["ERRORS", "INSTANCE_OPTIONS", "groups_of", "instance_of", "share_of"]
 
 _CHIPS = MAX_CORES // CORES_PER_CHIP
 """Chips of an instance at most."""
+
+CHIPS = 4
+"""Of an instance that is not described further."""
+
+LINK_BYTES = 16
+"""Of a flit between engines without cores around them."""
 
 ERRORS = Option(
     name="ERRORS",
@@ -20,7 +26,19 @@ ERRORS = Option(
 
 INSTANCE_OPTIONS = (
     Option(
-        name="CHIPS", type=int, default=4, help="chips of two cores", minimum=2, maximum=MAX_CORES // CORES_PER_CHIP
+        name="INSTANCE",
+        type=str,
+        default=None,
+        help="a named instance: its chips, and its links if there are no whole cores at them",
+        choices=tuple(INSTANCES),
+    ),
+    Option(
+        name="CHIPS",
+        type=int,
+        default=None,
+        help=f"chips of two cores, instead of {CHIPS} or those of INSTANCE",
+        minimum=2,
+        maximum=MAX_CORES // CORES_PER_CHIP,
     ),
     Option(
         name="TOPOLOGY",
@@ -37,28 +55,43 @@ INSTANCE_OPTIONS = (
         minimum=2,
         maximum=_CHIPS // 2,
     ),
-    Option(name="LINK_BYTES", type=int, default=16, help="bytes of a flit: 8, 16, 32 or 64", minimum=8, maximum=64),
+    Option(
+        name="LINK_BYTES",
+        type=int,
+        default=None,
+        help="bytes of a flit: 8, 16, 32 or 64, instead of 16, INSTANCE's, or what goes with the preset of whole cores",
+        minimum=8,
+        maximum=64,
+    ),
     Option(name="LINK_LATENCY", type=int, default=2, help="cycles of a link's wire", minimum=1, maximum=64),
 )
-"""Which instance; its HBM has beats of twice a flit, as far as there are such."""
+"""Which instance."""
 
 
 def instance_of(settings: Settings) -> Instance:
-    """Return the instance that the variables describe.
+    """Return the instance that the variables describe. Its cores are those of PRESET if TARGET is the core; else there
+    is only HBM of them, whose beats are of twice a flit, as far as there are such.
 
     Raises:
         UsageError: if there is none such.
     """
-    chips = settings.chips
+    named = INSTANCES.get(settings.values.get("INSTANCE"))
+    chips = settings.chips or (named.chips if named else CHIPS)
     width = settings.width or max((w for w in range(2, chips) if chips % w == 0 and w * w <= chips), default=2)
+    if settings.values.get("TARGET") == "core":
+        core = PRESETS[settings.preset]
+        link_bytes = settings.link_bytes or link_bytes_of(core)
+    else:
+        link_bytes = settings.link_bytes or (named.link_bytes if named else LINK_BYTES)
+        core = PRESETS["small"].with_overrides(hbm_bytes=min(64, 2 * link_bytes))
     try:
         return Instance(
             chips=chips,
             topology=Topology(settings.topology),
             width=width,
-            link_bytes=settings.link_bytes,
+            link_bytes=link_bytes,
             link_latency=settings.link_latency,
-            core=PRESETS["small"].with_overrides(hbm_bytes=min(64, 2 * settings.link_bytes)),
+            core=core,
         )
     except ValueError as error:
         raise UsageError(str(error)) from None

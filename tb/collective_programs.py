@@ -249,6 +249,8 @@ def _random_collective(
         ranks = {rank: (kind, shared["root"]) for rank in range(group.ranks)}
     in_place = rng.random() < 0.3
     for rank, (own, root) in ranks.items():
+        if kind == CollectiveKind.BROADCAST:  # whose ranks may cut it as they like
+            shared["chunk"] = int(rng.integers(1, CHUNK_GRANULES + 1))
         src, dst = _random_places(rng, [_extent(n, pitch, size) for n in blocks_of(own, group.ranks)], room)
         if in_place and own in (CollectiveKind.ALL_REDUCE, CollectiveKind.BROADCAST):
             dst = src

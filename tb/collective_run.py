@@ -13,13 +13,13 @@ import numpy as np
 
 from hdl.collective.counters import CollectiveCounters
 from hdl.engine_error import DetailedError
-from hdl.instance import LinkedEngines
 from hdl.link.counters import LinkCounters
+from hdl.linked_engines import LinkedEngines
 from spec.instance import Instance, Topology
-from spec.isa import HBM_ADDRESS_BITS
 from spec.isa.collective import COLLECTIVE_BITS, Collective
 from spec.link import CHANNELS
 from tb import hbm, simulation
+from tb.axi_ports import axi_connections
 from tb.collective_faults import CollectiveFault
 from tb.elaboration import elaborated
 from tb.harness import run_harness
@@ -37,12 +37,25 @@ from tb.link_view import (
     sampling,
 )
 
-__all__ = ["ROOM_BYTES", "Cut", "Ending", "Event", "Outcome", "design", "run_collectives"]
+__all__ = [
+    "DISTURBANCE",
+    "ROOM_BYTES",
+    "Cut",
+    "Ending",
+    "Event",
+    "Outcome",
+    "design",
+    "instance_label",
+    "run_collectives",
+]
 
 _TEMPLATE = Path(__file__).with_name("collective.v")
 
 ROOM_BYTES = 64 << 20
 """HBM of all cores that the harness has room for, unless it is built for more."""
+
+DISTURBANCE = Path(__file__).with_name("disturbance.v")
+"""What befalls the wires."""
 
 STEPS = 1 << 17
 """Instructions of all cores that it has room for."""
@@ -139,8 +152,9 @@ def design(
         check_axi: whether every AXI port is watched for what the protocol forbids.
         waves: whether there are signals that only a waveform needs.
     """
-    text = elaborated(ENGINES, _label(instance), lambda: LinkedEngines(instance), asdict(instance))
+    text = elaborated(ENGINES, instance_label(instance), lambda: LinkedEngines(instance), asdict(instance))
     wires = instance.chips * instance.directions
+    ports = [f"axi__{port}" for port in range(CHANNELS * instance.cores)]
     defines = {
         **({"CHECK_AXI": ""} if check_axi else {}),
         **({"WAVES": ""} if waves else {}),
@@ -153,7 +167,7 @@ def design(
         "ERROR": DetailedError.as_shape().size,
         "CORE_COUNTERS": CollectiveCounters.as_shape().size,
         "LISTS": _list_connections(instance),
-        "AXI": _axi_connections(instance),
+        "AXI": axi_connections(ports, instance.core.hbm_bytes, 1),
         **link_defines(instance),
         "LINK_VIEWS": link_views(
             instance,
@@ -166,7 +180,7 @@ def design(
         "ENGINE_VIEWS": engine_views(instance) if waves else "",
     }
     head = "".join(f"`define {name} {value}\n" for name, value in defines.items())
-    parts = [_TEMPLATE.read_text(), hbm.VERILOG.read_text(), LINK_VIEW.read_text()]
+    parts = [_TEMPLATE.read_text(), hbm.VERILOG.read_text(), LINK_VIEW.read_text(), DISTURBANCE.read_text()]
     if waves:
         parts.append(ENGINE_VIEW.read_text())
     if check_axi:
@@ -183,7 +197,7 @@ def design(
     )
 
 
-def _label(instance: Instance) -> str:
+def instance_label(instance: Instance) -> str:
     """Return what tells an instance from others, in a file's name."""
     shape = f"{instance.width}x{instance.chips // instance.width}" if instance.topology == Topology.TORUS else "ring"
     return f"{instance.chips}-{shape}-{instance.link_bytes}x{instance.link_latency}"
@@ -195,26 +209,6 @@ def _list_connections(instance: Instance) -> str:
         f".instructions__{core}__payload(instructions[{COLLECTIVE_BITS * core} +: {COLLECTIVE_BITS}]), "
         f".instructions__{core}__valid(offered[{core}]), .instructions__{core}__ready(accepts[{core}]),"
         for core in range(instance.cores)
-    )
-
-
-def _axi_connections(instance: Instance) -> str:
-    """Return the connections of the AXI ports to slices of the harness's vectors."""
-    size = instance.core.hbm_bytes
-    widths = {
-        **dict.fromkeys(("awaddr", "araddr"), HBM_ADDRESS_BITS),
-        **dict.fromkeys(("awlen", "arlen"), 8),
-        **dict.fromkeys(("wdata", "rdata"), 8 * size),
-        **dict.fromkeys(("bresp", "rresp"), 2),
-        "wstrb": size,
-        **dict.fromkeys(("awid", "bid", "arid", "rid"), 1),
-        **dict.fromkeys(("awvalid", "awready", "wvalid", "wready", "wlast", "bvalid", "bready"), 1),
-        **dict.fromkeys(("arvalid", "arready", "rvalid", "rready", "rlast"), 1),
-    }
-    return " ".join(
-        f".axi__{port}__{name}({name}[{width * port} +: {width}]),"
-        for port in range(CHANNELS * instance.cores)
-        for name, width in widths.items()
     )
 
 

@@ -9,7 +9,7 @@ from spec.isa.collective import CollectiveKind, CollectiveType, ReduceOp
 from spec.link import FlitKind
 from tb.wave_groups import Trace
 
-__all__ = ["OPEN", "collective_groups", "traffic_groups"]
+__all__ = ["OPEN", "collective_groups", "disturbance_group", "link_groups", "traffic_groups"]
 
 OPEN = ("run", "engines", "links")
 """Groups that are open at first."""
@@ -59,19 +59,26 @@ def collective_groups(known: Collection[str]) -> dict[str, list[Trace]]:
             Trace(f"{view}.does", f"core {view.rpartition('_')[2]}", Does)
             for view in _views(known, "collective", "engine_core")
         ],
-        **_links(known, "collective", places=True),
+        **link_groups(known, "collective", places=True),
         **{
             f"engine of core {view.rpartition('_')[2]}": list(_engine(view))
             for view in _views(known, "collective", "engine_core")
         },
+        **disturbance_group(),
+        "HBM ports, two of each core": [Trace(name, name) for name in _AXI],
+    }
+
+
+def disturbance_group() -> dict[str, list[Trace]]:
+    """Return the group of what befalls the wires."""
+    return {
         "disturbances, by wire": [
             Trace("flip", "bit turned"),
             Trace("drop", "frame lost"),
             Trace("repeated", "frame repeated"),
             Trace("cut", "cut"),
             Trace("dead", "end has given its link up"),
-        ],
-        "HBM ports, two of each core": [Trace(name, name) for name in _AXI],
+        ]
     }
 
 
@@ -85,7 +92,7 @@ def traffic_groups(known: Collection[str]) -> dict[str, list[Trace]]:
             Trace("complete", "all flits are made, by port"),
             Trace("dead", "end has given its link up, by wire"),
         ],
-        **_links(known, "traffic", places=False),
+        **link_groups(known, "traffic", places=False),
     }
 
 
@@ -101,7 +108,14 @@ def _views(known: Collection[str], top: str, kind: str) -> list[str]:
     return sorted(found, key=lambda name: (found[name], order.index(ways[name])))
 
 
-def _links(known: Collection[str], top: str, *, places: bool) -> dict[str, list[Trace]]:
+def link_groups(known: Collection[str], top: str, *, places: bool) -> dict[str, list[Trace]]:
+    """Return a group of what all links carry, and one for each direction of each.
+
+    Arguments:
+        known: the signals.
+        top: name of the harness.
+        places: whether the ends of the links can be looked into.
+    """
     views = _views(known, top, "link_chip")
     names = {
         view: view.replace("_", " ").replace("plus ", "+").replace("minus ", "-") for view in views

@@ -12,9 +12,10 @@ import numpy as np
 
 from spec.isa.collective import CollectiveKind
 from tb.bench import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings
-from tb.collective_execution import Executed, execute
+from tb.collective_execution import Executed
 from tb.collective_options import ERRORS, INSTANCE_OPTIONS, instance_of, share_of
 from tb.collective_programs import Workload, random_workload
+from tb.collective_target import TARGET_OPTIONS, execute, target_label
 from tb.hbm import Hbm
 from tb.link_table import link_summary, link_table
 from tb.report import Report, progress
@@ -80,7 +81,8 @@ class _Totals:
 def _run(settings: Settings) -> Report:
     instance, errors = instance_of(settings), share_of(settings)
     totals = _Totals()
-    label = f"{settings.chips}-{settings.topology}-{settings.link_bytes}x{settings.link_latency}-{settings.sim}"
+    label = target_label(settings)
+    label += f"{instance.chips}-{settings.topology}-{instance.link_bytes}x{settings.link_latency}-{settings.sim}"
     for first in range(0, settings.count, BATCH):
         rng = np.random.default_rng((settings.seed, first))
         with progress(f"collectives from {first}: making them"):
@@ -131,6 +133,7 @@ BENCH = Bench(
             maximum=1 << 22,
         ),
         *INSTANCE_OPTIONS,
+        *TARGET_OPTIONS,
         ERRORS,
         SEED,
         SIM,

@@ -1,7 +1,8 @@
 """Runs images on the core: HBM in, HBM out, Python waits for one edge (see `tb/core.v`)."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -10,13 +11,25 @@ import numpy as np
 
 from hdl.core import axi_id_bits, core_counters
 from spec.config import Config
-from spec.isa import HBM_ADDRESS_BITS, cause_name, queue_count
+from spec.isa import cause_name, queue_count
 from tb import hbm, simulation
+from tb.axi_ports import axi_connections
 from tb.elaboration import engine_verilog
 from tb.harness import run_harness
 from tb.hbm import Hbm
 
-__all__ = ["HBM_BYTES", "CoreFault", "Event", "Outcome", "Run", "design", "run_images"]
+__all__ = [
+    "HBM_BYTES",
+    "CoreFault",
+    "Event",
+    "Outcome",
+    "Run",
+    "blocks_and_kept",
+    "design",
+    "read_events",
+    "read_run",
+    "run_images",
+]
 
 _TEMPLATE = Path(__file__).with_suffix(".v")
 
@@ -24,9 +37,12 @@ HBM_BYTES = 64 << 20
 """HBM that the harness has room for."""
 
 _BLOCKS = re.compile(r"(block|edge|psum|vector_block|activation_block|sbuf_block)_")
-"""Modules that Verilator builds once, apart."""
+"""Modules that Verilator builds once, apart, if there are several instances: a call across its border at every edge of
+the clock is what that costs, which a core of one block each runs half as fast again without."""
 
-_KEPT = re.compile(r"tile_|vector_lane$|activation_lane$|dma_engine$|queue_|bank_384x64$")
+_KEPT = re.compile(
+    r"tile_|vector_lane$|activation_lane$|(tensor|vector|scalar|dma|collective)_engine$|queue_|bank_384x64$"
+)
 """Modules whose instances stay apart: of SBUF's banks because a build is then three times as fast, and a run 9 %."""
 
 BOOTS = 256
@@ -117,40 +133,32 @@ def design(config: Config, *, check_axi: bool = True) -> simulation.Design:
         "DEPTH": HBM_BYTES // config.hbm_bytes,
         "QUEUES": queue_count(config),
         "COUNTERS": core_counters(config).size,
-        "CORE_AXI": _axi_connections(config),
+        "CORE_AXI": axi_connections(
+            [f"axi__{port}" for port in range(config.hbm_ports)], config.hbm_bytes, axi_id_bits(config)
+        ),
     }
     head = "".join(f"`define {name} {value}\n" for name, value in defines.items())
     parts = [_TEMPLATE.read_text(), hbm.VERILOG.read_text()]
     if check_axi:
         parts.append(_TEMPLATE.with_name("axi_checker.v").read_text())
-    modules = re.findall(r"^module (\w+)", text, re.MULTILINE)
+    blocks, kept = blocks_and_kept(text)
     return simulation.Design(
         "machine",
         "\n".join([head, *parts, text]),
-        hier_blocks=tuple(name for name in modules if _BLOCKS.match(name)),
-        kept=tuple(name for name in modules if _KEPT.match(name)),
+        hier_blocks=blocks,
+        kept=kept,
         public=("done",),
         clock="clk",
     )
 
 
-def _axi_connections(config: Config) -> str:
-    """Return the connections of the core's AXI ports to slices of the harness's vectors."""
-    widths = {
-        **dict.fromkeys(("awaddr", "araddr"), HBM_ADDRESS_BITS),
-        **dict.fromkeys(("awlen", "arlen"), 8),
-        **dict.fromkeys(("awid", "bid", "arid", "rid"), axi_id_bits(config)),
-        **dict.fromkeys(("wdata", "rdata"), 8 * config.hbm_bytes),
-        **dict.fromkeys(("bresp", "rresp"), 2),
-        "wstrb": config.hbm_bytes,
-        **dict.fromkeys(("awvalid", "awready", "wvalid", "wready", "wlast", "bvalid", "bready"), 1),
-        **dict.fromkeys(("arvalid", "arready", "rvalid", "rready", "rlast"), 1),
-    }
-    return " ".join(
-        f".axi__{port}__{name}({name}[{width * port} +: {width}]),"
-        for port in range(config.hbm_ports)
-        for name, width in widths.items()
-    )
+def blocks_and_kept(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return which modules of a core Verilator builds apart, and of which it keeps the instances apart."""
+    modules = re.findall(r"^module (\w+)", text, re.MULTILINE)
+    instances = Counter(re.findall(r"^  (\w+) \S+ \(", text, re.MULTILINE))
+    apart = [name for name in modules if _BLOCKS.match(name)]
+    blocks = tuple(name for name in apart if instances[name] > 1)
+    return blocks, tuple(name for name in modules if name not in blocks and (name in apart or _KEPT.match(name)))
 
 
 def run_images(
@@ -195,36 +203,40 @@ def run_images(
         longest = len(boots) * (limit + 1000)
         state = run_harness(built, directory, plusargs=plusargs, limit=longest, waves=waves, waves_levels=waves_levels)
         events = _events(paths["events"].read_text())
-        runs = [
-            _run(line, config, *events[number]) for number, line in enumerate(paths["runs"].read_text().splitlines())
-        ]
+        lines = paths["runs"].read_text().splitlines()
+        runs = [read_run(line.split(), config, *events[number]) for number, line in enumerate(lines)]
         content = hbm.read_memory(directory)[: len(memory)]
         return Outcome(runs=runs, hbm=content, seconds=state["seconds"])
 
 
 def _events(text: str) -> list[tuple[list[Event], str]]:
     """Return the records and the printed text of each image."""
-    images: list[tuple[list[Event], str]] = []
-    for part in re.split(r"^s \d+\n", text, flags=re.MULTILINE)[1:]:
-        issued, retired, console = [], {}, []
-        for kind, *fields in map(str.split, part.splitlines()):
-            if kind == "c":
-                console.append(chr(int(fields[0])))
-            elif kind == "i":
-                issued.append((int(fields[0]), int(fields[1], 16), int(fields[2])))
-            else:
-                # A record may be executed more than once: the times of one address come in the order of its issues.
-                retired.setdefault(int(fields[1], 16), []).append(int(fields[2]))
-        found = []
-        for queue, address, cycle in issued:
-            ends = retired.get(address)
-            found.append(Event(queue, address, cycle, ends.pop(0) if ends else None))
-        images.append((found, "".join(console)))
-    return images
+    return [
+        read_events(map(str.split, part.splitlines())) for part in re.split(r"^s \d+\n", text, flags=re.MULTILINE)[1:]
+    ]
 
 
-def _run(line: str, config: Config, events: Sequence[Event], console: str) -> Run:
-    cycles, over, exit_code, gave_up, cause, queue, address, detail, counters = line.split()
+def read_events(lines: Iterable[Sequence[str]]) -> tuple[list[Event], str]:
+    """Return the records and the printed text of a run, from the fields of the lines that tell of it."""
+    issued, retired, console = [], {}, []
+    for kind, *fields in lines:
+        if kind == "c":
+            console.append(chr(int(fields[0])))
+        elif kind == "i":
+            issued.append((int(fields[0]), int(fields[1], 16), int(fields[2])))
+        else:
+            # A record may be executed more than once: the times of one address come in the order of its issues.
+            retired.setdefault(int(fields[1], 16), []).append(int(fields[2]))
+    found = []
+    for queue, address, cycle in issued:
+        ends = retired.get(address)
+        found.append(Event(queue, address, cycle, ends.pop(0) if ends else None))
+    return found, "".join(console)
+
+
+def read_run(fields: Sequence[str], config: Config, events: Sequence[Event], console: str) -> Run:
+    """Return what became of an image, from the fields of the line that says so."""
+    cycles, over, exit_code, gave_up, cause, queue, address, detail, counters = fields
     error = CoreFault(int(queue), int(cause), int(address, 16), int(detail, 16)) if int(cause) else None
     return Run(
         cycles=int(cycles),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from golden.core import Core
+from golden.core import Core, CoreOutcome
 from kernels.image import Image
 from spec.config import Config
 from spec.isa import QUEUE_COUNTERS, queue_count, queue_name
@@ -21,7 +21,7 @@ from tb.simulation import SIM_BUILD
 from tb.timeline import write_timeline
 from tb.waves import waveform, write_save_file
 
-__all__ = ["HBM_OPTIONS", "Executed", "execute", "summary"]
+__all__ = ["HBM_OPTIONS", "LISTED", "Executed", "execute", "failures_of", "summary"]
 
 HBM_OPTIONS = (
     Option(name="LATENCY", type=int, default=64, help="cycles from an HBM address to its data", minimum=1, maximum=200),
@@ -110,13 +110,20 @@ def execute(image: Image, config: Config, settings: Settings, label: str, limit:
         hbm=outcome.hbm,
         compared=len(memory),
         mismatches=len(differs),
-        failures=tuple(_failures(run, expected, memory, config)),
+        failures=tuple(failures_of(run, expected, memory, config)),
         files=files,
     )
 
 
-def _failures(run: Run, expected, memory: np.ndarray, config: Config) -> Sequence[str]:
-    """Return what is wrong besides the contents of HBM."""
+def failures_of(run: Run, expected: CoreOutcome, memory: np.ndarray, config: Config) -> Sequence[str]:
+    """Return what is wrong with a run besides the contents of HBM.
+
+    Arguments:
+        run: what became of the image on the RTL.
+        expected: and on golden.
+        memory: uint8 [bytes], HBM from address 0 on, with the records.
+        config: the machine's parameters.
+    """
     found = []
     if run.gave_up:
         found.append(f"the program must end, but was given up after {run.cycles:,} cycles")

@@ -6,6 +6,7 @@ from kernels.assembly import record_text, shortened
 from spec.config import Config
 from spec.isa import HEADER_BITS, RECORD_BYTES, Cause, Engine, Record, cause_name, engine_of_queue, queue_name
 from spec.isa.decode import body_fields
+from tb.collective_faults import disagreement_text
 from tb.core import CoreFault
 
 __all__ = ["explained"]
@@ -40,6 +41,12 @@ def _detail(fault: CoreFault) -> str:
             return f" (semaphore {detail & 0xFF} must be at least {wanted}; its lowest 8 bits are {low})"
         case Cause.INDEX:
             return f" (row {detail})"
+        case Cause.STUCK if detail >> 8 & 1:
+            return f" (it waits for core {detail & 0xFF})"
+        case Cause.DISAGREE:
+            return f" ({disagreement_text(detail)})"
+        case Cause.LINK:
+            return f" (the chip's link of direction {detail})"
         case Cause.BOOT:
             return f" (word {detail} of the image's header is wrong, or it cannot be read)"
     return ""

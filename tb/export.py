@@ -32,7 +32,7 @@ from spec.config import (
     SEMAPHORES,
     Config,
 )
-from spec.isa import ELEMENTWISE_FIELDS, HBM_ADDRESS_BITS, TENSOR_FIELDS, Engine
+from spec.isa import ELEMENTWISE_FIELDS, HBM_ADDRESS_BITS, TENSOR_FIELDS, engine_of_queue, queue_count
 from spec.isa.fields import Layout
 from spec.isa.record import BODY_FIELDS, HEADER_FIELDS, RECORD_BYTES
 from tb.bench import Settings
@@ -59,7 +59,8 @@ def directory_name(config: Config) -> str:
         if preset == config:
             return name
     engines = f"{config.rows}x{config.columns}-mac{config.mac_latency}-add{config.add_latency}"
-    return f"{engines}-dma{config.dma_engines}-hbm{config.hbm_ports}x{config.hbm_bytes}"
+    instance = f"-of{config.cores}" if config.cores > 1 else ""
+    return f"{engines}-dma{config.dma_engines}-hbm{config.hbm_ports}x{config.hbm_bytes}{instance}"
 
 
 def ports(engine: str, text: str) -> list[dict[str, object]]:
@@ -138,7 +139,8 @@ def _core(config: Config) -> dict[str, object]:
             "bytes": RECORD_BYTES,
             "header": _fields(HEADER_FIELDS),
             "instructions": {
-                engine.name.lower(): {"code": int(engine), **_fields(BODY_FIELDS[engine])} for engine in Engine
+                engine.name.lower(): {"code": int(engine), **_fields(BODY_FIELDS[engine])}
+                for engine in dict.fromkeys(engine_of_queue(queue, config) for queue in range(queue_count(config)))
             },
         },
         "error": list(_places(CoreError.as_shape())),

@@ -51,7 +51,7 @@ def conditions_of(settings: Settings) -> Mapping[str, Condition]:
         UsageError: if there is no such instance, or it has more cores than a group.
     """
     instance, errors = instance_of(settings), share_of(settings)
-    ranks = settings.chips * settings.cores
+    ranks = instance.chips * settings.cores
     if ranks > MAX_RANKS:
         raise UsageError(f"CHIPS times CORES must be at most {MAX_RANKS} ranks, not {ranks}")
     (group,) = groups_of(instance, settings.cores, 1, 1)

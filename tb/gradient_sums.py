@@ -10,8 +10,9 @@ from golden.collective import reduce_blocks
 from spec.isa.collective import CollectiveKind, CollectiveType, element_bytes
 from tb.bench import Settings
 from tb.collective import ring_bound
-from tb.collective_execution import Executed, execute
+from tb.collective_execution import Executed
 from tb.collective_programs import FORMATS, Workload, side_by_side
+from tb.collective_target import execute
 from tb.digits import encode
 from tb.gradient_conditions import GIVEN, Condition
 from tb.gradient_errors import Errors, errors_of

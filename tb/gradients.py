@@ -16,6 +16,7 @@ import numpy as np
 from kernels.digits.gradients import shard_gradients
 from tb.bench import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings
 from tb.collective_options import ERRORS, INSTANCE_OPTIONS
+from tb.collective_target import TARGET_OPTIONS, target_label
 from tb.core_bench import HBM_OPTIONS
 from tb.gradient_conditions import GIVEN, conditions_of
 from tb.gradient_errors import Errors
@@ -84,7 +85,7 @@ def _run(settings: Settings) -> Report:
     outcomes = [done.outcome for _, done in every]
     return Report(
         test="gradients",
-        label=f"{settings.chips}x{settings.cores}-{settings.topology}-{settings.sim}",
+        label=f"{target_label(settings)}{given.instance.chips}x{settings.cores}-{settings.topology}-{settings.sim}",
         settings=dict(settings.values),
         compared=sum(done.compared for _, done in every),
         mismatches=sum(done.mismatches for _, done in every),
@@ -109,6 +110,7 @@ BENCH = Bench(
     "hardware: the same bits on every rank, wherever it sits and whatever delays it",
     options=(
         *INSTANCE_OPTIONS,
+        *TARGET_OPTIONS,
         Option(name="CORES", type=int, default=2, help="of each chip that take part", minimum=1, maximum=2),
         Option(
             name="BOTH",

@@ -97,7 +97,14 @@ _RENAMED = {"sequence": "number"}
 
 
 def link_views(
-    instance: Instance, fabric: str, counters: str, *, disturbed: str = "", places: bool = True, waves: bool = False
+    instance: Instance,
+    fabric: str,
+    counters: str,
+    *,
+    node: str = "node_{chip}",
+    disturbed: str = "",
+    places: bool = True,
+    waves: bool = False,
 ) -> str:
     """Return a view of each wire, which is called as its link.
 
@@ -105,6 +112,7 @@ def link_views(
         instance: the instance.
         fabric: the path of the fabric in the harness.
         counters: those of a wire's sending end, with {} for its number.
+        node: the path of a chip's node in the fabric.
         disturbed: whether something befalls its frame, likewise.
         places: whether the ends of the links can be looked into.
         waves: whether a waveform is recorded.
@@ -112,7 +120,8 @@ def link_views(
     parts = []
     for wire in range(instance.chips * instance.directions):
         chip, direction = divmod(wire, instance.directions)
-        sender = f"{fabric}.node_{chip}.end_{direction}.sender"
+        at = f"{fabric}.{node.format(chip=chip)}"
+        sender = f"{at}.end_{direction}.sender"
         ports = {
             "clk": "clk",
             "wire_number": f"32'd{wire}",
@@ -124,7 +133,7 @@ def link_views(
             ports[f"places{vc}"] = f"({sender}.taken{vc} - {sender}.freed{vc}) & 8'd`WINDOW" if places else "8'd0"
         if waves:
             ports |= {
-                "frame": f"{fabric}.node_{chip}__tx__{direction}",
+                "frame": f"{at}__tx__{direction}",
                 "disturbed": disturbed.format(wire),
                 "dead": f"dead[{wire}]",
             }

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spec.config import Config
-from spec.isa import DmaCopy, Elementwise, LoadStationary, Record, UpdateOp
+from spec.isa import DmaCopy, Elementwise, LoadStationary, Record, UpdateOp, queue_name
 from spec.isa.record import Instruction
 from tb.races import Event, Race, TouchTable
 
@@ -36,7 +36,10 @@ def find_unordered(program: Sequence[tuple[int, int, Record]], config: Config) -
             :class:`golden.core.CoreOutcome`. Its places stand for cycles in the result.
         config: the machine's parameters.
     """
-    events = [Event(queue, address, n, n + 1, record.instruction) for n, (queue, address, record) in enumerate(program)]
+    events = [
+        Event(queue, address, n, n + 1, record.instruction, queue_name(queue, config))
+        for n, (queue, address, record) in enumerate(program)
+    ]
     table = TouchTable([event.instruction for event in events], config)
     clocks = _Clocks([(queue, record) for queue, _, record in program])
     found = []

@@ -197,7 +197,7 @@ def _run(settings: Settings) -> Report:
         )
     carried = _carried(instance, outcome.sent)
     links = links_of(instance, outcome)
-    label = f"{settings.pattern}-{settings.chips}-{settings.topology}-{settings.sim}"
+    label = f"{settings.pattern}-{instance.chips}-{settings.topology}-{settings.sim}"
     timeline = write_link_timeline(SIM_BUILD / "timelines" / f"router-{label}.json", instance, outcome.samples)
     said = f"{outcome.received.total():,} flits in {outcome.cycles:,} cycles"
     what = f"{settings.pattern.replace('_', '-')} traffic"

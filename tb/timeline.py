@@ -1,14 +1,19 @@
 """The timeline of a run on the core, for https://ui.perfetto.dev: a track for each queue, a slice for each record."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from spec.config import Config
+from spec.instance import Instance
 from spec.isa import DmaCopy, Elementwise, LoadStationary, Record, queue_count, queue_name
+from spec.isa.collective import Collective
+from tb.collective_description import description_of
 from tb.core import Run
+from tb.link_tracks import link_tracks
+from tb.link_view import Sample
 from tb.trace_events import Slice, slice_tracks, write_trace
 
-__all__ = ["write_timeline"]
+__all__ = ["write_instance_timeline", "write_timeline"]
 
 PROCESS = 1
 
@@ -22,8 +27,38 @@ def write_timeline(path: Path, run: Run, config: Config, record_at: Callable[[in
         config: the machine's parameters.
         record_at: finds the record of an HBM address.
     """
+    return write_trace(path, _core_tracks(PROCESS, "core", run, config, record_at))
+
+
+def write_instance_timeline(
+    path: Path,
+    instance: Instance,
+    runs: Sequence[Run],
+    records_at: Sequence[Callable[[int], Record]],
+    samples: Sequence[Sample],
+) -> Path:
+    """Write the timeline of all cores of an instance and of its links; return its path.
+
+    Arguments:
+        path: the file.
+        instance: the instance.
+        runs: of each core, what was recorded.
+        records_at: of each core, what finds the record of an address of its HBM.
+        samples: of the links; the last is of the end.
+    """
+    events = [
+        event
+        for core, (run, record_at) in enumerate(zip(runs, records_at, strict=True))
+        for event in _core_tracks(PROCESS + core, f"core {core}", run, instance.core, record_at)
+    ]
+    return write_trace(path, [*events, *link_tracks(PROCESS + instance.cores, instance, samples, places=True)])
+
+
+def _core_tracks(
+    process: int, name: str, run: Run, config: Config, record_at: Callable[[int], Record]
+) -> Iterator[Mapping[str, object]]:
     tracks = [*(queue_name(queue, config) for queue in range(queue_count(config))), "tensor, loading"]
-    return write_trace(path, slice_tracks(PROCESS, "core", tracks, _slices(run, len(tracks) - 1, record_at)))
+    return slice_tracks(process, name, tracks, _slices(run, len(tracks) - 1, record_at))
 
 
 def _slices(run: Run, loads: int, record_at: Callable[[int], Record]) -> Iterator[Slice]:
@@ -36,6 +71,7 @@ def _slices(run: Run, loads: int, record_at: Callable[[int], Record]) -> Iterato
             end=run.cycles if event.retired is None else event.retired,
             name=_name(record),
             args={
+                **(description_of(record.instruction)[1] if isinstance(record.instruction, Collective) else {}),
                 "record": f"{event.address:#x}",
                 "issued": event.issued,
                 "retired": event.retired,
@@ -51,4 +87,6 @@ def _name(record: Record) -> str:
         return instruction.opcode.name.lower()
     if isinstance(instruction, DmaCopy):
         return f"dma {instruction.src.storage.name} to {instruction.dst.storage.name}".lower()
+    if isinstance(instruction, Collective):
+        return description_of(instruction)[0]
     return "load_stationary" if isinstance(instruction, LoadStationary) else "multiply_moving"

@@ -12,6 +12,8 @@ import numpy as np
 
 from spec.config import Config
 from spec.isa import DmaCopy, DmaIndex, DmaTensor, Elementwise, LoadStationary, MultiplyMoving, Pointer, Storage
+from spec.isa.collective import BLOCKS_OF_DST, BLOCKS_OF_SRC, Collective, element_bytes
+from spec.isa.collective_legality import uses_dst, uses_src
 from spec.isa.legality import counts_of, uses
 from spec.isa.record import Instruction
 
@@ -68,6 +70,8 @@ def touches_of(instruction: Instruction, config: Config) -> list[Touch]:
             return [_load(instruction)]
         case MultiplyMoving():
             return list(_multiply(instruction))
+        case Collective():
+            return list(_collective(instruction))
     raise TypeError(f"instruction must be one of the core's, not {instruction!r}")
 
 
@@ -146,3 +150,17 @@ def _multiply(multiply: MultiplyMoving) -> Iterator[Touch]:
     for writes in (False, True) if multiply.accumulate else (True,):
         words = [(multiply.n, WORD)]
         yield _touch("psum", writes, Storage.PSUM, range(multiply.m), WORD * multiply.psum, WORD, words)
+
+
+def _collective(instruction: Collective) -> Iterator[Touch]:
+    """Yield what a rank's part touches: that of the others is in other cores' HBM."""
+    values = instruction.fields()
+    size = instruction.count * element_bytes(instruction.dtype)
+    places = (
+        ("src", False, uses_src(values), instruction.src, BLOCKS_OF_SRC),
+        ("dst", True, uses_dst(values), instruction.dst, BLOCKS_OF_DST),
+    )
+    for name, writes, used, address, several in places:
+        if used:
+            blocks = instruction.group.ranks if instruction.kind in several else 1
+            yield _touch(name, writes, Storage.HBM, range(1), address, size, [(blocks, instruction.pitch)])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from vcd.gtkw import GTKWSave, make_translation_filter
 
-from tb import collective_waves, core_waves
+from tb import collective_waves, core_waves, instance_waves
 from tb.bench import UsageError, bench_named
 from tb.doctor import MissingTool, require
 from tb.report import terminal
@@ -34,17 +34,23 @@ MARGIN = 80
 FRAME = 200
 """GTKWave's zoom is the negative logarithm, to base 2, of the time that so many pixels stand for."""
 
-_GROUPS: dict[str, Callable[[Collection[str]], Mapping[str, list[Trace]]]] = {
-    "tensor": lambda known: TENSOR_GROUPS,
-    "elementwise": lambda known: ELEMENTWISE_GROUPS,
-    "riscv": lambda known: RISCV_GROUPS,
-    "machine": core_waves.core_groups,
-    "collective": collective_waves.collective_groups,
-    "traffic": collective_waves.traffic_groups,
+_GROUPS: dict[str, Callable[[Collection[str], int | None], Mapping[str, list[Trace]]]] = {
+    "tensor": lambda known, core: TENSOR_GROUPS,
+    "elementwise": lambda known, core: ELEMENTWISE_GROUPS,
+    "riscv": lambda known, core: RISCV_GROUPS,
+    "machine": lambda known, core: core_waves.core_groups(known),
+    "collective": lambda known, core: collective_waves.collective_groups(known),
+    "traffic": lambda known, core: collective_waves.traffic_groups(known),
+    instance_waves.TOP: instance_waves.instance_groups,
 }
 """What is shown, by harness; of the core and of an instance it depends on which signals there are."""
 
-_OPEN = {"machine": core_waves.OPEN, "collective": collective_waves.OPEN, "traffic": collective_waves.OPEN}
+_OPEN = {
+    "machine": core_waves.OPEN,
+    "collective": collective_waves.OPEN,
+    "traffic": collective_waves.OPEN,
+    instance_waves.TOP: instance_waves.OPEN,
+}
 """Groups that are open at first, where not all of them are."""
 
 
@@ -91,16 +97,20 @@ def _end(vcd: Path) -> int:
         return int(re.findall(rb"^#(\d+)", stream.read(), re.MULTILINE)[-1])
 
 
-def write_save_file(vcd: Path) -> Path:
+def write_save_file(vcd: Path, core: int | None = None) -> Path:
     """Write `<name>.gtkw` beside the waveform `<name>.vcd`, and the words of each enumeration; return its path.
 
     What the waveform does not have, as it was not recorded so deep, is left out.
+
+    Arguments:
+        vcd: the waveform.
+        core: of an instance, the core whose insides are shown.
     """
     known = signals(vcd)
     top = next(top for top in _GROUPS if f"{top}.clk" in known)
     groups = {
         group: [trace for trace in traces if f"{top}.{trace.signal}" in known]
-        for group, traces in _GROUPS[top](known).items()
+        for group, traces in _GROUPS[top](known, core).items()
     }
     words = _words(vcd.parent, (trace.format for traces in groups.values() for trace in traces))
     path = vcd.with_suffix(".gtkw")

@@ -15,7 +15,7 @@ from spec.isa.collective import SIGNATURE_FIELDS, Collective, CollectiveKind, di
 from spec.isa.collective_legality import collective_violation
 from spec.link import MAX_CORES
 
-__all__ = ["run"]
+__all__ = ["compare", "partners_of", "run"]
 
 _PLACES = {name: place for place, (name, _) in enumerate(SIGNATURE_FIELDS)}
 
@@ -79,11 +79,11 @@ class _State:
         Raises:
             CollectiveError: if it and one of them wait for each other, and disagree.
         """
-        partners = _partners(self.current(core))
+        partners = partners_of(self.current(core))
         at = {partner: self.current(partner) for partner in partners}
-        there = [partner for partner in partners if at[partner] and core in _partners(at[partner])]
+        there = [partner for partner in partners if at[partner] and core in partners_of(at[partner])]
         for partner in there:
-            _compare(self.current(core), at[partner])
+            compare(self.current(core), at[partner])
         return partners if len(there) == len(partners) else None
 
     def deadlock(self) -> Deadlock:
@@ -92,7 +92,7 @@ class _State:
         for core in self.unfinished():
             instruction = self.current(core)
             missing = [
-                p for p in _partners(instruction) if not self.current(p) or core not in _partners(self.current(p))
+                p for p in partners_of(instruction) if not self.current(p) or core not in partners_of(self.current(p))
             ]
             waiting[core] = tuple(missing)
             where = f"core {core} at {instruction.kind.name}, number {self.done[core]}, "
@@ -105,7 +105,7 @@ class _State:
 
 
 @lru_cache
-def _partners(instruction: Collective) -> list[int]:
+def partners_of(instruction: Collective) -> list[int]:
     """Return the cores without which an instruction does not begin, in order of ranks, the own one among them."""
     cores = list(instruction.group.cores)
     if instruction.kind in (CollectiveKind.SEND, CollectiveKind.RECEIVE):
@@ -113,17 +113,16 @@ def _partners(instruction: Collective) -> list[int]:
     return cores
 
 
-def _compare(one: Collective, other: Collective) -> None:
+def compare(one: Collective, other: Collective) -> None:
     """Raise CollectiveError if two ranks that wait for each other are not at the same."""
     if one is other:
         return
     place = f"cores {one.core} and {other.core} must agree on"
     field = disagreement(signature(one.fields()), signature(other.fields()))
-    if field is not None:
-        values = one.fields()[field], other.fields()[field]
-        detail = other.core | (_PLACES[field] + 1) << 8
-        raise CollectiveError(f"{place} {field}, not {values[0]} and {values[1]}", one.core, Cause.DISAGREE, detail)
-    if one.kind == CollectiveKind.BROADCAST and one.root != other.root:
-        raise CollectiveError(f"{place} root, not {one.root} and {other.root}", one.core)
-    if one.kind in (CollectiveKind.SEND, CollectiveKind.RECEIVE) and one.kind == other.kind:
-        raise CollectiveError(f"{place} who sends: both are at {one.kind.name}", one.core)
+    if field is None:
+        return
+    detail = other.core | (_PLACES[field] + 1) << 8
+    values = f"{field}, not {one.fields()[field]} and {other.fields()[field]}"
+    if field == "kind" and one.kind == other.kind:
+        values = f"who sends: both are at {one.kind.name}"
+    raise CollectiveError(f"{place} {values}", one.core, Cause.DISAGREE, detail)

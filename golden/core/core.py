@@ -1,5 +1,6 @@
 """The core as a whole: one image in HBM, one start, and what is in the memories when its program has ended."""
 
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,6 +9,7 @@ from golden.controller import AddressMap, Hart, LocalMemory, Timer
 from golden.core.boot import BootFault, boot_program
 from golden.core.errors import CoreError
 from golden.core.machine import Machine
+from golden.core.network import Network
 from golden.core.registers import Registers, Stall
 from golden.core.window import Window
 from spec import memory_map as at
@@ -18,6 +20,9 @@ __all__ = ["Core", "CoreOutcome"]
 
 NEVER = (1 << 64) - 1
 """Time of a timer interrupt that nobody asked for."""
+
+SLICE = 500
+"""Instructions after which a core of an instance lets others catch up."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class Core:
     Arguments:
         config: the machine's parameters.
         hbm: uint8 [bytes], C-contiguous; it is read and written where it is. What lies beyond answers with errors.
-        order: as of :class:`golden.core.machine.Machine`.
+        order, number, network: as of :class:`golden.core.machine.Machine`.
 
     Attributes:
         machine: queues, semaphores, engines.
@@ -59,9 +64,17 @@ class Core:
         hart: the controller; None before `run`, and if the image's header is wrong.
     """
 
-    def __init__(self, config: Config, hbm: np.ndarray, order: np.random.Generator | None = None):
+    def __init__(
+        self,
+        config: Config,
+        hbm: np.ndarray,
+        order: np.random.Generator | None = None,
+        *,
+        number: int = 0,
+        network: Network | None = None,
+    ):
         self.config = config
-        self.machine = Machine(config, hbm, order)
+        self.machine = Machine(config, hbm, order, number, network)
         self.registers = Registers(self.machine)
         self.hart: Hart | None = None
         self._timer = Timer()
@@ -74,9 +87,27 @@ class Core:
         It also returns, and goes on when it is called again, when the controller sleeps and nothing but the host could
         wake it, or when it has executed `instructions`: as one does that waits in a loop for what never comes.
         """
+        steps = self.steps(address, instructions)
+        time = next(steps, None)
+        while time is not None:
+            try:
+                time = steps.send(time)
+            except StopIteration:
+                break
+        return self.outcome()
+
+    def steps(self, address: int = 0, instructions: int = 5_000_000) -> Generator[int, int, None]:
+        """Do the same in steps: yield the time at which to go on if nothing happens before, and take the time at which
+        something does.
+
+        Whoever has several cores lets the one with the earliest time go on, and so they wait for each other as long as
+        the watchdogs allow.
+        """
         if self.hart is None and not self._boot(address):
-            return self._outcome()
+            return
         while self.registers.exit_code is None and instructions > 0:
+            if self.config.cores > 1:
+                yield self._timer.now
             if self.machine.run() or self.registers.moved:
                 self._moved = self._timer.now
             self.registers.written = self.registers.moved = False
@@ -85,11 +116,14 @@ class Core:
                 self.machine.report_deadlock()
                 continue
             most = instructions if deadline is None else min(instructions, deadline - self._timer.now)
-            executed = self._execute(most)
+            executed = self._execute(min(most, SLICE) if self.config.cores > 1 else most)
             instructions -= executed
-            if not executed and not self._sleep(deadline):
-                break
-        return self._outcome()
+            if not executed:
+                wakes = self._wakes(deadline)
+                if wakes is None:
+                    break
+                time = yield wakes
+                self._advance(max(time - self._timer.now, 0))
 
     def _boot(self, address: int) -> bool:
         try:
@@ -128,14 +162,12 @@ class Core:
                 return executed + 1
         return most
 
-    def _sleep(self, deadline: int | None) -> bool:
-        """Let time pass until something happens to a controller that cannot go on; return False if nothing will."""
+    def _wakes(self, deadline: int | None) -> int | None:
+        """Return when something happens to a controller that cannot go on; None if nothing will."""
         times = [] if deadline is None else [deadline]
         if not self._stalled and self._timer.now < self._timer.compare < NEVER:
             times.append(self._timer.compare)
-        if times:
-            self._advance(min(times) - self._timer.now)
-        return bool(times)
+        return min(times, default=None)
 
     def _advance(self, time: int) -> None:
         csr = self.hart.csr
@@ -144,7 +176,8 @@ class Core:
         if not csr.cycle_inhibited:
             csr.cycle += time
 
-    def _outcome(self) -> CoreOutcome:
+    def outcome(self) -> CoreOutcome:
+        """Return what there is by now."""
         machine, engines = self.machine, self.machine.engines
         return CoreOutcome(
             exit_code=self.registers.exit_code,

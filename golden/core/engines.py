@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from golden.core.network import Network
 from golden.memory.dma import DmaFault, dma_copy
 from golden.scalar import ScalarEngine
 from golden.tensor import TensorEngine
@@ -9,6 +10,7 @@ from golden.vector import VectorEngine
 from spec.config import SBUF_BYTES, Config
 from spec.formats import INT8
 from spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Engine, LoadStationary
+from spec.isa.collective_legality import collective_violation
 from spec.isa.decode import body_fields, instruction_of
 from spec.isa.dma import dma_violation
 from spec.isa.legality import violation
@@ -23,14 +25,18 @@ class Engines:
     Arguments:
         config: the machine's parameters.
         hbm: uint8 [bytes], which copies read and write.
+        number: of the core in its instance.
+        network: where its collectives meet those of others; None: nobody else ever comes.
 
     Attributes:
         sbuf: uint8 [partitions, bytes]; psum: uint8 [columns, bytes]. Zero at first.
     """
 
-    def __init__(self, config: Config, hbm: np.ndarray):
+    def __init__(self, config: Config, hbm: np.ndarray, number: int = 0, network: Network | None = None):
         self.config = config
         self.hbm = hbm
+        self.number = number
+        self.network = Network({number: hbm}) if network is None else network
         self.sbuf = np.zeros((config.partitions, SBUF_BYTES), np.uint8)
         self._tensor = TensorEngine(config)
         self._vector = VectorEngine(config)
@@ -42,6 +48,9 @@ class Engines:
         """Execute the instruction in a record's body; return cause and detail if it is refused or cannot be finished.
 
         One that breaks a rule has touched nothing.
+
+        Raises:
+            Waiting: if a collective waits for other cores; it is executed again then.
         """
         values = body_fields(engine, body)
         broken = self._violation(engine, values)
@@ -62,6 +71,8 @@ class Engines:
                     dma_copy(instruction, self.hbm, self.sbuf, self.psum)
                 except DmaFault as fault:
                     return fault.cause, fault.detail
+            case Engine.COLLECTIVE:
+                return self.network.execute(self.number, instruction)
         return None
 
     def _violation(self, engine: Engine, values: dict[str, int]):
@@ -70,4 +81,6 @@ class Engines:
                 return tensor_violation(values, self.config, self._loaded)
             case Engine.DMA:
                 return dma_violation(values, self.config)
+            case Engine.COLLECTIVE:
+                return collective_violation(values, self.number, self.config.cores)
         return violation(values, self.config, VECTOR_OPCODES if engine == Engine.VECTOR else SCALAR_OPCODES)

@@ -8,10 +8,11 @@ import numpy as np
 
 from golden.core.engines import Engines
 from golden.core.errors import CoreError, Errors
+from golden.core.network import Network
 from golden.core.queue import Queue
 from golden.core.semaphores import Semaphores
 from spec.config import Config
-from spec.isa import Cause, queue_count
+from spec.isa import Cause, collective_queue, queue_count
 
 __all__ = ["Machine"]
 
@@ -23,15 +24,25 @@ class Machine:
         config: the machine's parameters.
         hbm: uint8 [bytes], C-contiguous; it is read and written where it is.
         order: chooses which queue is next, record by record; None: one after the other, each as far as it can.
+        number: of the core in its instance.
+        network: where its collectives meet those of others; None: nobody else ever comes.
 
     Attributes:
         engines, semaphores, errors, queues: its parts.
         trace: (queue, HBM address) of every record that has retired, in the order in which they were executed.
     """
 
-    def __init__(self, config: Config, hbm: np.ndarray, order: np.random.Generator | None = None):
+    def __init__(
+        self,
+        config: Config,
+        hbm: np.ndarray,
+        order: np.random.Generator | None = None,
+        number: int = 0,
+        network: Network | None = None,
+    ):
         self.config = config
-        self.engines = Engines(config, hbm)
+        self.number = number
+        self.engines = Engines(config, hbm, number, network)
         self.semaphores = Semaphores()
         self.errors = Errors()
         self.trace: list[tuple[int, int]] = []
@@ -41,7 +52,8 @@ class Machine:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether there is work left and no error: after `run` this means that all of it waits for semaphores."""
+        """Whether there is work left and no error: after `run` this means that all of it waits for semaphores,
+        and a collective perhaps for other cores."""
         return self.errors.first is None and any(queue.is_busy for queue in self.queues)
 
     def run(self) -> bool:
@@ -71,7 +83,12 @@ class Machine:
                 able.remove(queue)
 
     def report_deadlock(self) -> None:
-        """Report what the watchdog does when all that is left waits for semaphores."""
+        """Report what the watchdog does when all that is left waits: for another core, before all else."""
+        awaited = self.engines.network.awaited(self.number)
+        if awaited is not None:
+            queue = self.queues[collective_queue(self.config)]
+            self.errors.report(CoreError(Cause.STUCK, queue.number, queue.address, 1 << 8 | awaited))
+            return
         queue = next(queue for queue in self.queues if queue.is_busy)
         semaphore, wanted = queue.unmet()
         detail = semaphore | wanted << 8 | (self.semaphores.values[semaphore] & 0xFF) << 24

@@ -7,6 +7,7 @@ import numpy as np
 
 from golden.core.engines import Engines
 from golden.core.errors import CoreError, Errors
+from golden.core.network import Waiting
 from golden.core.semaphores import Semaphores
 from spec.isa import HEADER_BITS, HEADER_FIELDS, RECORD_BYTES, Cause, UpdateOp, engine_of_queue
 from spec.isa.fields import unpack
@@ -98,7 +99,10 @@ class Queue:
         if not self._blocks or self._errors.first or (self._record is None and not self._fetch()) or self.unmet():
             return False
         record, address = self._record, self.address
-        fault = self._engines.execute(self.engine, record.body)
+        try:
+            fault = self._engines.execute(self.engine, record.body)
+        except Waiting:
+            return False
         if fault is not None:
             self._report(*fault)
             return False

@@ -142,6 +142,8 @@ class Registers:
             at.ERROR_LOW: error.address,
             at.ERROR_HIGH: error.address >> 32,
             at.ERROR_DETAIL: error.detail,
+            at.CORE_NUMBER: self._machine.number,
+            at.CORE_COUNT: self._machine.config.cores,
         }
 
     def _store_queue(self, number: int, offset: int, value: int) -> None:

@@ -32,7 +32,8 @@ Round the ring all are equal: all senders are at i, all receivers at i - 1, and 
 many beats of i - 1 as its sender has sent of i; but every sender has sent more of i than the receiver behind it has
 taken of i - 1. That cannot be. A sender that waits for its own receiver, which waits for the net, leads back along the
 ring to a rank whose sender has something to load, or is out of credit. A broadcast is a chain, and a transfer a link
-of one.
+of one; the token that goes before the data, and closes either to a ring, waits for READY only, with which the rank that
+it is for begins.
 """
 
 from amaranth import Module, Mux, Signal
@@ -45,6 +46,7 @@ from hdl.collective.granter import Granter
 from hdl.collective.job import SEGMENT_ELEMENTS, Job
 from hdl.collective.loader import Loader
 from hdl.collective.ops import CORE_BITS
+from hdl.collective.peer import Peer
 from hdl.collective.receiver import ReceivePath
 from hdl.collective.schedule import Schedule
 from hdl.collective.sender import Sender
@@ -77,6 +79,7 @@ class Channel(wiring.Component):
         stop: no more data is sent.
         axi_error: HBM answered with an error. disagreement: with a core that was to receive from here, or to send to
             here. Both stay until reset.
+        peer: whom the Sender waits for, because of READY or GRANT; or else the ReceivePath, because of data.
         counters: :class:`ChannelCounters`.
     """
 
@@ -96,6 +99,7 @@ class Channel(wiring.Component):
                 "stop": In(1),
                 "axi_error": Out(1),
                 "disagreement": Out(Disagreement),
+                "peer": Out(Peer),
                 "counters": Out(ChannelCounters),
             }
         )
@@ -145,6 +149,15 @@ class Channel(wiring.Component):
         ]
         self._receive(m, schedule.job.signature, buffer, sender)
         self._send(m, schedule.job.signature, granter, sender)
+        m.d.comb += self.peer.valid.eq(1)
+        with m.If(sender.wait_ready):
+            m.d.comb += self.peer.core.eq(sender.ops.payload.peer)
+        with m.Elif(sender.wait_credit):
+            m.d.comb += self.peer.core.eq(sender.peer)
+        with m.Elif(path.wait_net):
+            m.d.comb += self.peer.core.eq(granter.peer)
+        with m.Else():
+            m.d.comb += self.peer.valid.eq(0)
 
         for name, counted in {
             "sent": self.o.valid & self.o.ready & (self.o.payload.header.kind == FlitKind.DATA),

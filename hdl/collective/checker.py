@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 from hdl.collective.instruction import CollectiveInstruction, SignatureLayout
 from hdl.collective.job import Job
 from hdl.collective.ops import CORE_BITS
+from hdl.collective.signature import among
 from spec.isa import HBM_ADDRESS_BITS, Rule
 from spec.isa.collective import (
     BLOCKS_OF_DST,
@@ -73,7 +74,7 @@ class Checker(wiring.Component):
 
         kind = instruction.kind
         barrier, chunk = kind == _K.BARRIER, Signal.like(judged.chunk)
-        unit = Mux(_among(kind, {_K.ALL_REDUCE, _K.BARRIER}), chunk, instruction.pitch)
+        unit = Mux(among(kind, {_K.ALL_REDUCE, _K.BARRIER}), chunk, instruction.pitch)
         m.d.comb += chunk.eq((instruction.chunk + 1) * GRANULE)
         own, top = (Signal(HBM_ADDRESS_BITS, name=name, reset_less=True) for name in ("own", "top"))
         cores = {role: Signal(signed(16), name=f"{role}_core", reset_less=True) for role in ("own", "last", "root")}
@@ -108,9 +109,9 @@ class Checker(wiring.Component):
     def _cause(self, m: Module, instruction, top: Signal, cores: dict[str, Signal]) -> Signal:
         """Return the lowest rule that the instruction breaks, else 0."""
         kind, dtype = instruction.kind, instruction.dtype
-        barrier, reduces = kind == _K.BARRIER, _among(kind, REDUCTION_KINDS)
-        transfer = _among(kind, {_K.SEND, _K.RECEIVE})
-        src_blocks, dst_blocks = _among(kind, BLOCKS_OF_SRC), _among(kind, BLOCKS_OF_DST)
+        barrier, reduces = kind == _K.BARRIER, among(kind, REDUCTION_KINDS)
+        transfer = among(kind, {_K.SEND, _K.RECEIVE})
+        src_blocks, dst_blocks = among(kind, BLOCKS_OF_SRC), among(kind, BLOCKS_OF_DST)
         src_used = ~barrier & (kind != _K.RECEIVE) & ((kind != _K.BROADCAST) | (instruction.rank == instruction.root))
         dst_used = ~barrier & (kind != _K.SEND)
         pitch_used = src_blocks | dst_blocks
@@ -143,7 +144,7 @@ class Checker(wiring.Component):
             | (last >= limit_core)
             | (instruction.rank > instruction.ranks)
             | (cores["own"] != self.core)
-            | (_among(kind, ROOTED) & (instruction.root > instruction.ranks))
+            | (among(kind, ROOTED) & (instruction.root > instruction.ranks))
             | (transfer & (instruction.root == instruction.rank)),
         }
         cause = Signal(range(max(broken) + 1))
@@ -156,16 +157,7 @@ class Checker(wiring.Component):
 def _signature(m: Module, instruction) -> Value:
     """Return what the instruction is announced as."""
     signature = Signal(SignatureLayout)
-    kind = instruction.kind
     for name, _ in SIGNATURE_FIELDS:
-        if name == "kind":
-            m.d.comb += signature.kind.eq(Mux(kind == _K.SEND, _K.RECEIVE, kind))
-        else:
-            used = _among(kind, {k for k in _K if name in SIGNATURE_USES[k]})
-            m.d.comb += signature[name].eq(Mux(used, instruction[name], 0))
+        with m.If(among(instruction.kind, {kind for kind in _K if name in SIGNATURE_USES[kind]})):
+            m.d.comb += signature[name].eq(instruction[name])
     return Value.cast(signature)
-
-
-def _among(kind: Value, kinds) -> Value:
-    """Return whether a kind is one of some."""
-    return kind.matches(*(int(k) for k in sorted(kinds)))

@@ -7,7 +7,7 @@ The two channels are alike and know nothing of each other: the first half of the
 the second half the other way, each through its own port of HBM and of the router.
 """
 
-from amaranth import C, Cat, Module, Mux, Signal
+from amaranth import C, Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -15,6 +15,7 @@ from hdl.collective.channel import Channel
 from hdl.collective.checker import Checker
 from hdl.collective.counters import CollectiveCounters
 from hdl.collective.instruction import CollectiveInstruction
+from hdl.collective.peer import Peer
 from hdl.collective.signature import Disagreement
 from hdl.engine_error import DetailedError
 from hdl.link.flit import flit_stream
@@ -28,6 +29,11 @@ __all__ = ["CollectiveEngine"]
 class CollectiveEngine(wiring.Component):
     """Executes collectives one after the other; the next one begins when all that this one stores is answered by HBM.
 
+    Two cores that are to exchange something in a collective, each by its own instruction, compare what they are in
+    before any data goes between them: neighbours in the ring, both sides of a transfer. If that differs both report
+    DISAGREE. A core that waits for one which does not expect it, because that one is in another group, takes the ranks
+    in the other direction or never comes, waits for ever; `peer` says for whom, so that a watchdog can.
+
     Arguments:
         link_bytes: of a flit's data. hbm_bytes: of a beat of HBM.
         cores: of the instance; groups lie within them.
@@ -35,9 +41,14 @@ class CollectiveEngine(wiring.Component):
     Ports:
         instructions: a stream of :data:`CollectiveInstruction`. core: number of this core; constant.
         axi: of each channel; IDs are 0. i, o: flits of each channel, from and to the router.
+        dead: the chip's link of each direction is; 0 for directions that it has not.
         retired: a pulse for each instruction, in order, when all that it writes here is answered.
         error: :class:`DetailedError`; stays until reset, and nothing more begins. A rule is judged before anything is
-            sent.
+            sent. A collective that is under way while a link of the chip is dead fails, whether it needs that link or
+            not; the detail is the lowest direction that is dead.
+        peer: whom the collective under way waits for, a cycle late: the first that is waited for of channel 0's
+            sender, channel 0's receiver, channel 1's sender, channel 1's receiver. Not valid if it waits for nobody, if
+            nothing is under way, and after an error.
         busy: an instruction waits or is under way.
         counters: :class:`CollectiveCounters`.
     """
@@ -53,8 +64,10 @@ class CollectiveEngine(wiring.Component):
                 "axi": Out(AxiPort(hbm_bytes, 1)).array(CHANNELS),
                 "i": In(flit_stream(link_bytes)).array(CHANNELS),
                 "o": Out(flit_stream(link_bytes)).array(CHANNELS),
+                "dead": In(4),
                 "retired": Out(1),
                 "error": Out(DetailedError),
+                "peer": Out(Peer),
                 "busy": Out(1),
                 "counters": Out(CollectiveCounters),
             }
@@ -87,16 +100,17 @@ class CollectiveEngine(wiring.Component):
         active, begins, idle, was_idle, ends = (
             Signal(name=n) for n in ("active", "begins", "idle", "was_idle", "ends")
         )
-        refused, failed, disagrees = Signal(), Signal(), Signal()
+        refused, failed, disagrees, cut = (Signal(name=n) for n in ("refused", "failed", "disagrees", "cut"))
         disagreement = Signal(Disagreement)
         m.d.comb += [
             begins.eq(checker.o.valid & (job.cause == 0) & ~active & ~self.error.valid),
             refused.eq(checker.o.valid & (job.cause != 0) & ~active),
             checker.o.ready.eq(begins),
             idle.eq(Cat(channel.idle for channel in channels).all()),
-            ends.eq(active & idle & was_idle & ~failed & ~disagrees),
+            ends.eq(active & idle & was_idle & ~failed & ~disagrees & ~cut),
             failed.eq(Cat(channel.axi_error for channel in channels).any()),
             disagrees.eq(disagreement.valid),
+            cut.eq(active & self.dead.any()),
             self.busy.eq((self.instructions.valid | checker.busy | active) & ~self.error.valid),
         ]
         for channel in reversed(channels):
@@ -113,11 +127,24 @@ class CollectiveEngine(wiring.Component):
             m.d.sync += active.eq(1)
         with m.Elif(ends):
             m.d.sync += active.eq(0)
-        with m.If((refused | failed | disagrees) & ~self.error.valid):
-            m.d.sync += [
-                self.error.valid.eq(1),
-                self.error.cause.eq(Mux(refused, job.cause, Mux(disagrees, Cause.DISAGREE, Cause.AXI))),
-                self.error.number.eq(number),
-                self.error.detail.eq(Mux(disagrees & ~refused, Cat(disagreement.core, C(0, 1), disagreement.field), 0)),
-            ]
+        m.d.sync += self.peer.eq(0)
+        for channel in reversed(channels):
+            with m.If(channel.peer.valid & active & ~self.error.valid):
+                m.d.sync += self.peer.eq(channel.peer)
+        with m.If((refused | failed | disagrees | cut) & ~self.error.valid):
+            m.d.sync += [self.error.valid.eq(1), self.error.number.eq(number), self.error.detail.eq(0)]
+            with m.If(refused):
+                m.d.sync += self.error.cause.eq(job.cause)
+            with m.Elif(disagrees):
+                m.d.sync += [
+                    self.error.cause.eq(Cause.DISAGREE),
+                    self.error.detail.eq(Cat(disagreement.core, C(0, 1), disagreement.field)),
+                ]
+            with m.Elif(failed):
+                m.d.sync += self.error.cause.eq(Cause.AXI)
+            with m.Else():
+                m.d.sync += self.error.cause.eq(Cause.LINK)
+                for direction in reversed(range(len(self.dead))):
+                    with m.If(self.dead[direction]):
+                        m.d.sync += self.error.detail.eq(direction)
         return m

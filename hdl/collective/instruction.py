@@ -3,7 +3,7 @@
 from amaranth import signed, unsigned
 from amaranth.lib import data
 
-from spec.isa.collective import COLLECTIVE_FIELDS, SIGNATURE_FIELDS
+from spec.isa.collective import COLLECTIVE_FIELDS, SIGNATURE_BITS, SIGNATURE_FIELDS, SIGNATURE_OFFSETS
 
 __all__ = ["CollectiveInstruction", "SignatureLayout"]
 
@@ -12,5 +12,7 @@ CollectiveInstruction = data.StructLayout(
 )
 """One instruction; the widths and their order are those of `spec.isa.collective.COLLECTIVE_FIELDS`."""
 
-SignatureLayout = data.StructLayout({name: unsigned(width) for name, width in SIGNATURE_FIELDS})
-"""What a READY or REFUSE flit carries."""
+SignatureLayout = data.FlexibleLayout(
+    SIGNATURE_BITS, {name: data.Field(unsigned(width), SIGNATURE_OFFSETS[name]) for name, width in SIGNATURE_FIELDS}
+)
+"""What a READY or REFUSE flit carries; fields that not all kinds have share bits."""

@@ -52,7 +52,7 @@ class ReceiveOp(data.Struct):
     """A segment that comes from the network, from HBM, or as the reduction of one from each.
 
     net, load: where it comes from; both for a reduction, one for a copy. store, forward: where it goes, one or both; a
-    barrier's last one goes nowhere.
+    token, and a barrier's last one, goes nowhere.
     zero: the load beats are 0, made by the Loader, of a barrier. final: the last reduction of the segment. op: a
     `ReduceOp`. dtype: a `CollectiveType`. wide_in: the net beats are FP32, although the elements are BF16. wide_out: so
     are the forwarded beats. stochastic: round so, else to nearest even; only where final. A reduction of BF16 is

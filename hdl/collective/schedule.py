@@ -6,14 +6,17 @@ each:
     ALL_REDUCE      SEND  REDUCE * (ranks - 1)  GATHER * (ranks - 1)
     REDUCE_SCATTER  SEND  REDUCE * (ranks - 1)
     ALL_GATHER      SEND  OWN  GATHER * (ranks - 1)
-    BROADCAST       SEND  OWN, of the root; else GATHER
+    BROADCAST       SEND  OWN, of the root; else GATHER; after a token from the last rank to the root
     ALL_TO_ALL      (SEND  GATHER) * peers  OWN, of channel 1
-    SEND, RECEIVE   SEND; GATHER
+    SEND, RECEIVE   SEND; GATHER; after a token from RECEIVE to SEND
     BARRIER         as ALL_REDUCE, of one element that is not in memory
 
 SEND loads a segment and sends it; OWN copies one in memory; REDUCE adds what comes to what is loaded, and GATHER takes
 what comes; both send it on, but for the last ranks that it is for. The segments of successive steps are those of ranks
 against the direction of the channel.
+
+A token is one element that is not in memory. Who receives no data waits for it, and so says READY as all others do: any
+two who send or receive something of each other are in the same collective, or find that they are not.
 """
 
 from amaranth import Cat, Module, Mux, Signal, Value, unsigned
@@ -51,7 +54,7 @@ class _Walk(data.Struct):
 class _Step(data.Struct):
     """A step whose segment has still to be clipped to the channel's part. first: element of the block. load_block,
     store_block: bytes from src and dst to the block. send_peer, receive_peer: who else is in it. final: the last
-    reduction of its segment. ends: the last core that what comes is for."""
+    reduction of its segment. ends: the last core that what comes is for. token: one element, not in memory."""
 
     phase: _Phase
     first: unsigned(ELEMENTS_BITS + 1)
@@ -61,6 +64,7 @@ class _Step(data.Struct):
     receive_peer: unsigned(CORE_BITS)
     final: unsigned(1)
     ends: unsigned(1)
+    token: unsigned(1)
 
 
 class Schedule(wiring.Component):
@@ -133,9 +137,10 @@ class Schedule(wiring.Component):
         phase, outset_phase = Signal(_Phase, reset_less=True), Signal(_Phase)
         left = Signal(6, reset_less=True)  # steps of the phase; of ALL_TO_ALL peers
         begins, steps, round_ends = Signal(), Signal(), Signal()
+        token, transfer = Signal(reset_less=True), kind[_K.SEND] | kind[_K.RECEIVE]
         m.d.comb += [
             advance.eq(Mux(reduces_all, job.top + job.unit, job.chunk)),
-            over.eq(to_all | kind[_K.SEND] | kind[_K.RECEIVE] | (base + advance >= end)),
+            over.eq(to_all | transfer | (base + advance >= end)),
             root.eq(job.rank == job.root),
             outset_phase.eq(Mux(kind[_K.RECEIVE] | (kind[_K.BROADCAST] & ~root), _Phase.GATHER, _Phase.SEND)),
         ]
@@ -154,9 +159,10 @@ class Schedule(wiring.Component):
                     at.eq(before),
                     outset.eq(before),
                     to.eq(after),
-                    pred.eq(Mux(kind[_K.RECEIVE], job.root_core, before.core)),
-                    succ.eq(Mux(kind[_K.SEND], job.root_core, after.core)),
+                    pred.eq(Mux(transfer, job.root_core, before.core)),
+                    succ.eq(Mux(transfer, job.root_core, after.core)),
                     tail.eq(after.rank == job.root),
+                    token.eq(transfer | (kind[_K.BROADCAST] & (root | (after.rank == job.root)))),
                     base.eq(start),
                     phase.eq(Mux(to_all & (peers == 0), _Phase.OWN, outset_phase)),
                     left.eq(Mux(to_all, peers, 1)),
@@ -173,7 +179,9 @@ class Schedule(wiring.Component):
         with m.If(steps):
             m.d.sync += [
                 pending.eq(1),
-                step.phase.eq(phase),
+                step.phase.eq(Mux(token, Mux(phase == _Phase.SEND, _Phase.GATHER, _Phase.SEND), phase)),
+                step.token.eq(token),
+                token.eq(0),
                 step.first.eq(base + Mux(reduces_all, at.place, 0)),
                 step.load_block.eq(0),
                 step.store_block.eq(0),
@@ -182,6 +190,7 @@ class Schedule(wiring.Component):
                 step.final.eq(left == 1),
                 step.ends.eq(Mux(kind[_K.BROADCAST], tail, left == 1) | to_all | kind[_K.RECEIVE]),
             ]
+        with m.If(steps & ~token):
             with m.Switch(phase):
                 with m.Case(_Phase.SEND):
                     with m.If(kind[_K.REDUCE_SCATTER]):
@@ -271,17 +280,19 @@ class Schedule(wiring.Component):
         m.d.comb += [
             empty.eq(step.first >= end),
             left.eq(end - step.first),
-            elements.eq(Mux(in_rounds & (left > job.chunk), job.chunk, left)),
+            elements.eq(Mux(step.token, 1, Mux(in_rounds & (left > job.chunk), job.chunk, left))),
             offset.eq(step.first << Mux(bf16, 1, 2)),
             final.eq(phase[_Phase.REDUCE] & step.final),
-            forward.eq((phase[_Phase.REDUCE] & ~(final & scatters)) | (phase[_Phase.GATHER] & ~step.ends)),
+            forward.eq(
+                (phase[_Phase.REDUCE] & ~(final & scatters)) | (phase[_Phase.GATHER] & ~(step.ends | step.token))
+            ),
             partial.eq(reduces & bf16 & ~job.narrow),
             wanted["loads"].eq(~phase[_Phase.GATHER]),
             wanted["receives"].eq(~phase[_Phase.SEND]),
             wanted["sends"].eq(phase[_Phase.SEND] | forward),
             taken.eq(pending & (empty | Cat(queues[n].w_rdy | ~wanted[n] for n in outputs).all())),
             load.to_send.eq(phase[_Phase.SEND]),
-            load.zero.eq(barrier),
+            load.zero.eq(barrier | step.token),
             load.wide.eq(Mux(phase[_Phase.SEND], partial, phase[_Phase.REDUCE] & bf16)),
             load.dtype.eq(job.dtype),
             load.elements.eq(elements),
@@ -289,7 +300,7 @@ class Schedule(wiring.Component):
             receive.net.eq(~phase[_Phase.OWN]),
             receive.load.eq(~phase[_Phase.GATHER]),
             receive.zero.eq(barrier),
-            receive.store.eq(~barrier & (final | ~phase[_Phase.REDUCE])),
+            receive.store.eq(~(barrier | step.token) & (final | ~phase[_Phase.REDUCE])),
             receive.forward.eq(forward),
             receive.final.eq(final),
             receive.op.eq(job.op),

@@ -15,8 +15,8 @@ __all__ = ["Sender"]
 class Sender(wiring.Component):
     """A beat a cycle, across operations, too, as long as the next core grants.
 
-    To a new peer nothing goes before its announcement has come. If that is of another collective than `own`, the
-    Sender refuses it, and stops for good.
+    To a new peer nothing goes before its announcement has come. If that does not go together with `own`, the Sender
+    refuses it, and stops for good.
 
     Arguments:
         link_bytes: of a beat. cores: of the instance. window: beats that a receiver has room for when it announces

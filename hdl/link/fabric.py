@@ -4,10 +4,11 @@ core -- LinkNode == Wire ==> LinkNode -- core
                 <== Wire ==
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 from amaranth import Module
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.hierarchy import shared
@@ -15,11 +16,11 @@ from hdl.link.counters import LinkCounters
 from hdl.link.flit import flit_stream
 from hdl.link.node import LinkNode
 from hdl.link.route import LOCAL_PORTS, ring_sizes
-from hdl.link.wire import DISTURBANCE, Wire
+from hdl.link.wire import DISTURBANCE, FLIP_BITS, Wire
 from spec.instance import Instance
 from spec.link import CHANNELS
 
-__all__ = ["Fabric", "neighbour"]
+__all__ = ["Fabric", "add_node", "add_wires", "connect_disturbance", "disturbance_ports", "neighbour"]
 
 
 def neighbour(instance: Instance, chip: int, direction: int) -> int:
@@ -30,6 +31,61 @@ def neighbour(instance: Instance, chip: int, direction: int) -> int:
     if direction < 2:
         return row * columns + (column + step) % columns
     return (chip + step * columns) % instance.chips
+
+
+def add_node(m: Module, name: str, instance: Instance, platform):
+    """Add a :class:`LinkNode` to a module, and return the object that carries its ports."""
+    shape = "x".join(map(str, ring_sizes(instance)))
+    module = f"link_node_{shape}_{instance.link_bytes}_{instance.link_latency}"
+    return shared(m, name, module, partial(LinkNode, instance), platform)
+
+
+def add_wires(m: Module, instance: Instance, chips: Sequence, disturbance: Sequence, platform) -> None:
+    """Add the wires between chips to a module.
+
+    Arguments:
+        m: the module.
+        instance: the chips and how they are tied.
+        chips: for each chip what has the ports `tx`, `rx` and `rx_present` of its :class:`LinkNode`.
+        disturbance: of each wire, by its number in :class:`Fabric`; see :data:`hdl.link.wire.DISTURBANCE`.
+        platform: what `elaborate` was given.
+    """
+    size = instance.link_bytes, instance.link_latency
+    for number, befalls in enumerate(disturbance):
+        chip, direction = divmod(number, instance.directions)
+        name = f"wire_{chip}_{direction}"
+        wire = shared(m, name, "link_wire_{}_{}".format(*size), partial(Wire, *size), platform)
+        other, side = chips[neighbour(instance, chip, direction)], direction ^ 1
+        m.d.comb += [
+            wire.i.eq(chips[chip].tx[direction]),
+            wire.disturbance.eq(befalls),
+            other.rx[side].eq(wire.o),
+            other.rx_present[side].eq(wire.present),
+        ]
+
+
+def disturbance_ports(wires: int) -> dict[str, wiring.Member]:
+    """Return the ports by which a top level has its wires disturbed: :data:`hdl.link.wire.DISTURBANCE`, each field of
+    all wires together; `repeat` is a word of Verilog, hence `repeated`."""
+    return {
+        "flip": In(wires),
+        "flip_bit": In(data.ArrayLayout(FLIP_BITS, wires)),
+        "drop": In(wires),
+        "repeated": In(wires),
+        "cut": In(wires),
+    }
+
+
+def connect_disturbance(m: Module, ports, disturbance: Sequence) -> None:
+    """Connect an object's :func:`disturbance_ports` to the `disturbance` of each wire."""
+    for wire, befalls in enumerate(disturbance):
+        m.d.comb += [
+            befalls.flip.eq(ports.flip[wire]),
+            befalls.flip_bit.eq(ports.flip_bit[wire]),
+            befalls.drop.eq(ports.drop[wire]),
+            befalls.repeat.eq(ports.repeated[wire]),
+            befalls.cut.eq(ports.cut[wire]),
+        ]
 
 
 class Fabric(wiring.Component):
@@ -69,29 +125,20 @@ class Fabric(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         instance = self.instance
-        shape = "x".join(map(str, ring_sizes(instance)))
-        size = instance.link_bytes, instance.link_latency
         nodes = []
         for chip in range(instance.chips):
-            module = "link_node_{}_{}_{}".format(shape, *size)
-            node = shared(m, f"node_{chip}", module, partial(LinkNode, instance), platform)
+            node = add_node(m, f"node_{chip}", instance, platform)
             m.d.comb += node.chip.eq(chip)
             for port in range(LOCAL_PORTS):
                 wiring.connect(m, wiring.flipped(self.i[LOCAL_PORTS * chip + port]), node.i[port])
                 wiring.connect(m, node.o[port], wiring.flipped(self.o[LOCAL_PORTS * chip + port]))
             nodes.append(node)
 
-        for number in range(self.wires):
-            chip, direction = divmod(number, instance.directions)
-            name = f"wire_{chip}_{direction}"
-            wire = shared(m, name, "link_wire_{}_{}".format(*size), partial(Wire, *size), platform)
-            other, side = nodes[neighbour(instance, chip, direction)], direction ^ 1
+        add_wires(m, instance, nodes, self.disturbance, platform)
+        for wire in range(self.wires):
+            chip, direction = divmod(wire, instance.directions)
             m.d.comb += [
-                wire.i.eq(nodes[chip].tx[direction]),
-                wire.disturbance.eq(self.disturbance[number]),
-                other.rx[side].eq(wire.o),
-                other.rx_present[side].eq(wire.present),
-                self.dead[number].eq(nodes[chip].dead[direction]),
-                self.counters[number].eq(nodes[chip].counters[direction]),
+                self.dead[wire].eq(nodes[chip].dead[direction]),
+                self.counters[wire].eq(nodes[chip].counters[direction]),
             ]
         return m

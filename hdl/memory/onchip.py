@@ -5,10 +5,13 @@ vector, scalar engine: reads, writes -> SBUF | PSUM
 line ports: reads, writes ------------> SBUF | PSUM
 """
 
+from functools import partial
+
 from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.clock_gate import gated
 from hdl.memory.port import LineRead, LineWrite, PsumWritePort, ReadPort, Storage, WritePort
 from hdl.memory.psum_port import PsumPort
 from hdl.memory.sbuf import Sbuf
@@ -77,7 +80,7 @@ class OnChipMemory(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.sbuf = sbuf = Sbuf(self.config)
+        sbuf = gated(m, "sbuf", "sbuf", partial(Sbuf, self.config), platform)
         m.submodules.psum = psum = PsumPort(self.config)
         wiring.connect(m, psum.psum, wiring.flipped(self.psum))
         wiring.connect(m, psum.psum_write, wiring.flipped(self.psum_write))

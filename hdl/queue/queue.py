@@ -68,6 +68,7 @@ class Queue(wiring.Component):
         busy: there is work. waiting: the next record waits for a semaphore. address: of that record, or else of the
             oldest that has not left (the lower lane's). progress: something happens in this cycle.
         counters: :data:`QueueCounters`. retired_count: records that have left; rung: records of all blocks taken.
+        oldest: address of the oldest record that has not left, even if the next one waits; of a COLLECTIVE only.
     """
 
     WAIT_LATENCY = 2
@@ -80,6 +81,7 @@ class Queue(wiring.Component):
         self.lanes = lanes
         self.records = records
         self.body_bits = width_of(BODY_FIELDS[engine])
+        oldest = {"oldest": Out(HBM_ADDRESS_BITS)} if engine == Engine.COLLECTIVE else {}
         super().__init__(
             {
                 "blocks": In(stream.Signature(Block)),
@@ -108,6 +110,7 @@ class Queue(wiring.Component):
                 "counters": Out(QueueCounters),
                 "retired_count": Out(32),
                 "rung": Out(32),
+                **oldest,
             }
         )
 
@@ -270,6 +273,8 @@ class Queue(wiring.Component):
         oldest = next_address
         for flight in reversed(lanes):
             oldest = Mux(flight.busy, flight.oldest, oldest)
+        if self.engine == Engine.COLLECTIVE:
+            m.d.comb += self.oldest.eq(oldest)
         m.d.comb += [
             self.busy.eq(coming | flying),
             self.address.eq(Mux(self.waiting, next_address, oldest)),

@@ -67,6 +67,7 @@ class Registers(wiring.Component):
         bus: the controller's.
         blocks, places, retired_count, rung, counters: of each queue, see :class:`hdl.queue.queue.Queue`.
         semaphore, watch_semaphore, watch_value, watch_reached: see :class:`hdl.queue.semaphores.Semaphores`.
+        core_number: which core of its instance this is; constant, and 0 of one that is alone.
         error: the first of the core. watchdog_limit: see :class:`hdl.queue.watchdog.Watchdog`.
         exit_valid, exit_code: the program has ended, and with what; the first time counts. Both stay until reset.
         console_valid, console_data: a pulse with each byte for the host to print.
@@ -89,6 +90,7 @@ class Registers(wiring.Component):
                 "watch_semaphore": Out(SEMAPHORE_BITS),
                 "watch_value": Out(VALUE_BITS, init=_WATCH_VALUE),
                 "watch_reached": In(1),
+                "core_number": In(7),
                 "error": In(CoreError),
                 "watchdog_limit": Out(32, init=_WATCHDOG_LIMIT),
                 "exit_valid": Out(1),
@@ -237,4 +239,6 @@ class Registers(wiring.Component):
             memory_map.ERROR_LOW: _Register(error.address[:32]),
             memory_map.ERROR_HIGH: _Register(error.address[32:]),
             memory_map.ERROR_DETAIL: _Register(error.detail),
+            memory_map.CORE_NUMBER: _Register(self.core_number),
+            memory_map.CORE_COUNT: _Register(self.config.cores),
         }

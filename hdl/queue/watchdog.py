@@ -4,6 +4,7 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.collective.peer import Peer
 from hdl.queue.errors import CoreError
 from hdl.queue.semaphores import Shortage
 from spec import isa
@@ -17,6 +18,7 @@ class Watchdog(wiring.Component):
 
     Arguments:
         queues: how many there are.
+        collective: the collective engine's; None if there is none, and then neither `peer` nor `peer_address`.
 
     Ports:
         limit: cycles.
@@ -24,12 +26,19 @@ class Watchdog(wiring.Component):
         busy: a bit for each queue: it has work. waiting: its next record waits for a semaphore.
         addresses: the record of each queue that is waiting, or else the oldest that has not finished.
         shortages: what each that is waiting lacks (:class:`hdl.queue.semaphores.Semaphores`).
-        error: WATCHDOG with the lowest queue that is waiting; STUCK with the lowest that is busy if none is waiting. A
-            cycle later; stays until reset.
+        peer: the core that a collective waits for. peer_address: the collective's record.
+        error: STUCK with the collective queue if a collective waits for another core, and that core; WATCHDOG with the
+            lowest queue that is waiting; STUCK with the lowest that is busy if none is waiting. A cycle later; stays
+            until reset.
     """
 
-    def __init__(self, queues: int):
+    WAITS_FOR_CORE = 1 << 8
+    """In the detail of STUCK: the lower bits are a core."""
+
+    def __init__(self, queues: int, collective: int | None = None):
         self.queues = queues
+        self.collective = collective
+        peer = {} if collective is None else {"peer": In(Peer), "peer_address": In(HBM_ADDRESS_BITS)}
         super().__init__(
             {
                 "limit": In(32),
@@ -39,6 +48,7 @@ class Watchdog(wiring.Component):
                 "addresses": In(HBM_ADDRESS_BITS).array(queues),
                 "shortages": In(Shortage).array(queues),
                 "error": Out(CoreError),
+                **peer,
             }
         )
 
@@ -63,5 +73,13 @@ class Watchdog(wiring.Component):
                         self.error.queue.eq(queue),
                         self.error.address.eq(self.addresses[queue]),
                         self.error.detail.eq(Mux(waiting, self.shortages[queue], 0)),
+                    ]
+            if self.collective is not None:
+                with m.If(self.peer.valid):
+                    m.d.sync += [
+                        self.error.cause.eq(isa.Cause.STUCK),
+                        self.error.queue.eq(self.collective),
+                        self.error.address.eq(self.peer_address),
+                        self.error.detail.eq(self.WAITS_FOR_CORE | self.peer.core),
                     ]
         return m

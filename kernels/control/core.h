@@ -13,7 +13,8 @@
 // Argument words that stand behind the program in its image (see core.ld).
 extern const uint32_t image_arguments[];
 
-// ---- Queues: 0 tensor, 1 vector, 2 scalar, 3 and on the DMA engines
+// ---- Queues: 0 tensor, 1 vector, 2 scalar, 3 and on the DMA engines; of a core that is not alone, behind them the
+// collective engine
 
 static inline volatile uint32_t *queue_register(uint32_t queue, uint32_t offset) {
     return &REGISTER(QUEUES + queue * QUEUE_STRIDE + offset);
@@ -75,6 +76,11 @@ static inline void psum_write(uint32_t partition, uint32_t byte, uint32_t word) 
 // ---- The first error since reset; 0 if there was none
 
 static inline uint32_t error_cause(void) { return REGISTER(ERROR_CAUSE); }
+
+// ---- Which core of its instance this is, and how many there are: 0 and 1 of one that is alone
+
+static inline uint32_t core_number(void) { return REGISTER(CORE_NUMBER); }
+static inline uint32_t core_count(void) { return REGISTER(CORE_COUNT); }
 
 // ---- Blocks of records
 

@@ -1,8 +1,8 @@
 """The instruction of the collective engine: one rank's part of an operation of a group of cores.
 
 Ranks of a group are the cores base, base + stride, base + 2 * stride, ...; every one of them executes an instruction
-that says the same of kind, op, dtype, narrow, stochastic, chunk, count, base, stride, ranks and BROADCAST's root,
-and its own addresses in its own HBM.
+that says the same of kind, op, dtype, narrow, stochastic, chunk, count, base, stride, ranks and BROADCAST's root, as
+far as they mean something (`SIGNATURE_USES`), and its own addresses in its own HBM.
 
 How a vector is reduced is a function of these fields alone. Its elements come in granules of `GRANULE`; channel 0 takes
 the first half of the granules, rounded up, channel 1 the others. A channel goes through its part in rounds of `ranks`
@@ -25,9 +25,10 @@ from spec.isa.fields import Layout, pack, unpack, width_of
 
 __all__ = [
     "BLOCKS_OF_DST", "BLOCKS_OF_SRC", "CHUNK_GRANULES", "COLLECTIVE", "COLLECTIVE_BITS", "COLLECTIVE_FIELDS",
-    "GRANULE", "MAX_RANKS", "REDUCTION_KINDS", "ROOTED", "SIGNATURE_BITS", "SIGNATURE_FIELDS", "SIGNATURE_USES",
-    "Collective", "CollectiveKind", "CollectiveType", "Group", "ReduceOp", "best_chunk", "collective_fields",
-    "collective_of", "disagreement", "element_bytes", "signature",
+    "GRANULE", "MAX_RANKS", "OTHER_SIDE", "REDUCTION_KINDS", "ROOTED", "SIGNATURE_BITS", "SIGNATURE_FIELDS",
+    "SIGNATURE_OFFSETS", "SIGNATURE_USES", "Collective", "CollectiveKind", "CollectiveType", "Group", "ReduceOp",
+    "best_chunk", "collective_fields", "collective_of", "disagreement", "element_bytes", "signature",
+    "signature_fields",
 ]  # fmt: skip
 
 COLLECTIVE = 56
@@ -137,12 +138,24 @@ SIGNATURE_FIELDS: Layout = (
     ("base", 7),
     ("stride", 7),
     ("count", 30),
+    ("root", 6),
 )
-"""What a READY or REFUSE flit carries, in 64 bits: by it two ranks find that they disagree. SEND announces itself as
-RECEIVE, so that both sides of a transfer say the same. stride is two's complement. Fields that mean nothing for a kind
-are 0 in it."""
+"""What a READY or REFUSE flit carries: by it two ranks find that they disagree, and name the field by its place in this
+list. stride is two's complement. Bits of fields that mean nothing for the kind are 0."""
 
-SIGNATURE_BITS = width_of(SIGNATURE_FIELDS)
+SIGNATURE_BITS = 64
+"""What the smallest flit holds."""
+
+
+def _signature_offsets() -> dict[str, int]:
+    names = [name for name, _ in SIGNATURE_FIELDS]
+    offsets = {name: width_of(SIGNATURE_FIELDS[:place]) for place, name in enumerate(names)}
+    return offsets | {"root": offsets["stochastic"]}
+
+
+SIGNATURE_OFFSETS = _signature_offsets()
+"""Lowest bit of each field of a signature. They lie one after the other; but root of a BROADCAST, to which stochastic
+and chunk mean nothing, lies where other kinds have those."""
 
 _GROUP = frozenset({"kind", "ranks", "base", "stride"})
 _DATA = _GROUP | {"dtype", "count"}
@@ -151,13 +164,17 @@ SIGNATURE_USES: dict[CollectiveKind, frozenset[str]] = {
     CollectiveKind.ALL_REDUCE: _REDUCTION,
     CollectiveKind.REDUCE_SCATTER: _REDUCTION,
     CollectiveKind.ALL_GATHER: _DATA | {"chunk"},
-    CollectiveKind.BROADCAST: _DATA | {"chunk"},
+    CollectiveKind.BROADCAST: _DATA | {"root"},
     CollectiveKind.ALL_TO_ALL: _DATA,
     CollectiveKind.SEND: _DATA,
     CollectiveKind.RECEIVE: _DATA,
     CollectiveKind.BARRIER: _GROUP,
 }
-"""The fields that mean something for a kind, of those in its signature."""
+"""The fields that mean something for a kind, of those in its signature. chunk of a BROADCAST is not among them: however
+a rank cuts it, the same elements follow each other. SEND and RECEIVE name each other by where they send."""
+
+OTHER_SIDE = {CollectiveKind.SEND: CollectiveKind.RECEIVE, CollectiveKind.RECEIVE: CollectiveKind.SEND}
+"""Kinds that go together with another one; every other kind goes together with itself."""
 
 _SIGNED = frozenset({"stride"})
 
@@ -262,15 +279,18 @@ def collective_fields(word: int) -> dict[str, int]:
 
 
 def collective_of(values: dict[str, int]) -> Collective:
-    """Return the instruction of its fields.
+    """Return the instruction of its fields; op and dtype that mean nothing have their default if they must.
 
     Raises:
-        ValueError: if a field holds the code of nothing.
+        ValueError: if a field that means something holds the code of nothing.
     """
     if values["opcode"] != COLLECTIVE:
         raise ValueError(f"opcode must be {COLLECTIVE}, not {values['opcode']}")
+    kind = CollectiveKind(values["kind"])
+    unused = {name for name in ("op", "dtype") if name not in SIGNATURE_USES[kind] and values[name] == 3}
+    values = values | dict.fromkeys(unused, 0)
     return Collective(
-        kind=CollectiveKind(values["kind"]),
+        kind=kind,
         group=Group(values["base"], values["stride"], values["ranks"] + 1),
         rank=values["rank"],
         count=values["count"],
@@ -289,18 +309,37 @@ def collective_of(values: dict[str, int]) -> Collective:
 
 
 def signature(values: dict[str, int]) -> int:
-    """Return what a rank announces itself with, as a receiver or as a sender; of the same work both are the same."""
-    kind = CollectiveKind(values["kind"])
-    shown = {name: values[name] if name in SIGNATURE_USES[kind] else 0 for name, _ in SIGNATURE_FIELDS}
-    if kind == CollectiveKind.SEND:
-        shown["kind"] = int(CollectiveKind.RECEIVE)
-    return pack(SIGNATURE_FIELDS, shown, "signature", _SIGNED)
+    """Return what a rank announces itself with.
+
+    Raises:
+        ValueError: if a value does not fit its field.
+    """
+    word = 0
+    for name, width in SIGNATURE_FIELDS:
+        if name in SIGNATURE_USES[CollectiveKind(values["kind"])]:
+            word |= pack(((name, width),), values, "signature", _SIGNED) << SIGNATURE_OFFSETS[name]
+    return word
+
+
+def signature_fields(word: int) -> dict[str, int]:
+    """Return the value of every field that means something in a signature."""
+    values = {
+        name: unpack(((name, width),), word >> SIGNATURE_OFFSETS[name], _SIGNED)[name]
+        for name, width in SIGNATURE_FIELDS
+    }
+    return {name: values[name] for name in values if name in SIGNATURE_USES[CollectiveKind(values["kind"])]}
 
 
 def disagreement(own: int, other: int) -> str | None:
-    """Return the lowest field in which two signatures differ; None if they are the same."""
-    own_fields, other_fields = unpack(SIGNATURE_FIELDS, own), unpack(SIGNATURE_FIELDS, other)
-    return next((name for name, _ in SIGNATURE_FIELDS if own_fields[name] != other_fields[name]), None)
+    """Return the lowest field in which two signatures do not go together; None if they do.
+
+    They go together if they are the same; but SEND with RECEIVE, and not with itself.
+    """
+    own_fields, other_fields = signature_fields(own), signature_fields(other)
+    kind = CollectiveKind(own_fields["kind"])
+    if OTHER_SIDE.get(kind, kind) != other_fields["kind"]:
+        return "kind"
+    return next((name for name in own_fields if name != "kind" and own_fields[name] != other_fields[name]), None)
 
 
 def best_chunk(count: int, ranks: int, kind: CollectiveKind = CollectiveKind.ALL_REDUCE) -> int:
@@ -321,4 +360,4 @@ def best_chunk(count: int, ranks: int, kind: CollectiveKind = CollectiveKind.ALL
     return -(-part // (segments * rounds))
 
 
-assert SIGNATURE_BITS <= 64
+assert all(SIGNATURE_OFFSETS[name] + width <= SIGNATURE_BITS for name, width in SIGNATURE_FIELDS)

@@ -256,14 +256,19 @@ def test_other_disagreements():
     with pytest.raises(CollectiveError, match="cores 0 and 1 must agree on base, not 0 and 1"):
         run(base, memories)
     roots = {c: [Collective(kind=K.BROADCAST, group=group, rank=c, count=1, root=c)] for c in range(2)}
-    with pytest.raises(CollectiveError, match="cores 0 and 1 must agree on root, not 0 and 1"):
+    with pytest.raises(CollectiveError, match="cores 0 and 1 must agree on root, not 0 and 1") as caught:
         run(roots, memories)
+    place = [name for name, _ in SIGNATURE_FIELDS].index("root")
+    assert (caught.value.cause, caught.value.detail) == (Cause.DISAGREE, 1 | place + 1 << 8)
     both = {c: [Collective(kind=K.SEND, group=group, rank=c, count=1, root=1 - c)] for c in range(2)}
-    with pytest.raises(CollectiveError, match="agree on who sends: both are at SEND"):
+    with pytest.raises(CollectiveError, match="agree on who sends: both are at SEND") as caught:
         run(both, memories)
+    assert (caught.value.cause, caught.value.detail) == (Cause.DISAGREE, 1 | 1 << 8)
     # What means nothing for a kind is not compared.
     gather = [Collective(kind=K.ALL_GATHER, group=group, rank=c, count=1, pitch=64, src=128) for c in range(2)]
     run({0: [gather[0]], 1: [replace(gather[1], op=ReduceOp.MAX, root=1)]}, memories)
+    copies = [Collective(kind=K.BROADCAST, group=group, rank=c, count=1, dst=128, chunk=1 + c) for c in range(2)]
+    run({0: [copies[0]], 1: [copies[1]]}, memories)
 
 
 def test_deadlocks_are_found_and_explained():

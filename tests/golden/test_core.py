@@ -300,7 +300,7 @@ def test_whatever_a_record_says_is_executed_or_refused(hbm, rng):
 
 
 def test_errors_are_named():
-    assert str(CoreError(Cause.INDEX, DMA1, 0x80, 3)) == "INDEX of queue dma1, record 0x80, detail 0x3"
+    assert str(CoreError(Cause.INDEX, DMA1, 0x80, 3)) == "INDEX of queue 4, record 0x80, detail 0x3"
     assert str(CoreError(Cause.BOOT, detail=1)) == "BOOT, detail 0x1"
 
 
@@ -310,7 +310,7 @@ def test_errors_are_named():
 def image(hbm, program, arguments):
     """Write an image to address 0 of HBM."""
     data = program.image(arguments)
-    header = [IMAGE_MAGIC, len(data), RECORD_BYTES, CONFIG.rows, CONFIG.columns, CONFIG.dma_engines, 0, 0]
+    header = [IMAGE_MAGIC, len(data), RECORD_BYTES, CONFIG.rows, CONFIG.columns, CONFIG.dma_engines, CONFIG.cores, 0]
     for address, part in ((0, np.array(header, "<u4").tobytes()), (RECORD_BYTES, data)):
         hbm[address : address + len(part)] = np.frombuffer(part, np.uint8)
 
@@ -479,12 +479,13 @@ def test_the_controller_can_be_in_time(hbm):
 
 @pytest.mark.parametrize(
     "word, value",
-    [(0, 1), (1, LOCAL_BYTES + 4), (1, 6), (2, 64), (3, 8), (4, 8), (5, 9), (6, 1), (7, 1)],
+    [(0, 1), (1, LOCAL_BYTES + 4), (1, 6), (2, 64), (3, 8), (4, 8), (5, 9), (6, 2), (7, 1)],
 )
 def test_boot_names_the_first_wrong_word(hbm, word, value):
     image(hbm, run_program(), [0])
     header = hbm[:32].view(np.uint32)
-    header[word], header[7] = value, 1
+    header[7] = 1
+    header[word] = value
     core = Core(CONFIG, hbm)
     outcome = core.run()
     assert outcome.error == CoreError(Cause.BOOT, detail=word)

@@ -5,6 +5,7 @@ import pytest
 from spec.instance import Instance, Topology
 from tb.collective_faults import link_name
 from tb.collective_waves import collective_groups, traffic_groups
+from tb.instance_waves import instance_groups
 from tb.link_view import engine_views, link_views
 
 INSTANCES = [Instance(chips=11), Instance(chips=6, topology=Topology.TORUS, width=3)]
@@ -43,3 +44,19 @@ def test_a_waveform_that_is_too_shallow_has_no_views():
     assert set(collective_groups({"collective.clk"})) == {
         "run", "engines", "links", "disturbances, by wire", "HBM ports, two of each core",
     }  # fmt: skip
+
+
+def test_of_one_core_its_insides_are_shown():
+    """As a waveform of the core alone has them, under the names that they have in an instance."""
+    inside = [*(f"queue{queue}.clk" for queue in range(6)), "dma0.clk", "dma1.clk", "axi0.clk"]
+    found = known(INSTANCES[0], "machines") | {f"machines.log_{core}.clk" for core in range(22)}
+    found |= {f"machines.cores.chip_{chip}.core1.{name}" for chip in range(11) for name in inside}
+    without = instance_groups(found)
+    assert len([group for group in without if group.startswith("link chip")]) == 22
+    assert len(without["cores"]) == 3 * 22 and not [group for group in without if group.startswith("core ")]
+    groups = {name: traces for name, traces in instance_groups(found, core=7).items() if name.startswith("core 7: ")}
+    assert {"core 7: queue collective", "core 7: queue dma1", "core 7: vector: steps"} < set(groups)
+    signals = [trace.signal for traces in groups.values() for trace in traces]
+    assert all(signal.startswith(("cores.chip_3.core1.", "log_7.")) or signal == "cycle" for signal in signals)
+    assert "log_7.over" in signals and "cores.chip_3.core1.axi__0__arvalid" in signals
+    assert "cores.chip_3.core1.queue5.waiting" in signals

@@ -13,8 +13,10 @@ from spec.isa.collective import (
     COLLECTIVE_FIELDS,
     GRANULE,
     MAX_RANKS,
+    OTHER_SIDE,
     SIGNATURE_BITS,
     SIGNATURE_FIELDS,
+    SIGNATURE_OFFSETS,
     SIGNATURE_USES,
     Collective,
     CollectiveKind,
@@ -25,9 +27,9 @@ from spec.isa.collective import (
     collective_of,
     disagreement,
     signature,
+    signature_fields,
 )
 from spec.isa.collective_legality import COLLECTIVE_RULES, check_collective, collective_violation
-from spec.isa.fields import unpack
 from spec.link import MAX_CORES
 
 SEED = 1618
@@ -201,32 +203,41 @@ def test_signatures_of_the_same_work_are_the_same(rng):
         values = random_fields(rng)
         shown = signature(values)
         assert shown < 1 << SIGNATURE_BITS
-        fields = unpack(SIGNATURE_FIELDS, shown, {"stride"})
-        for name, _ in SIGNATURE_FIELDS[1:]:
-            assert fields[name] == (values[name] if name in SIGNATURE_USES[K(values["kind"])] else 0)
+        uses = SIGNATURE_USES[K(values["kind"])]
+        assert signature_fields(shown) == {name: values[name] for name, _ in SIGNATURE_FIELDS if name in uses}
         other = random_fields(rng)
-        assert signature(values | {name: other[name] for name in own}) == shown
+        unused = {name for name, _ in SIGNATURE_FIELDS} - uses
+        assert signature(values | {name: other[name] for name in own - uses | unused}) == shown
 
 
-def test_a_sender_announces_itself_as_its_receiver():
-    send = PLAIN.fields() | {"kind": int(K.SEND)}
-    assert signature(send) == signature(send | {"kind": int(K.RECEIVE)})
-    assert signature(send) & 7 == K.RECEIVE
-    assert signature(send) == signature(send | {"chunk": 0, "op": 1})
+def test_fields_of_a_signature_do_not_share_bits():
+    for kind in K:
+        taken = 0
+        for name, width in SIGNATURE_FIELDS:
+            if name in SIGNATURE_USES[kind]:
+                bits = (1 << width) - 1 << SIGNATURE_OFFSETS[name]
+                assert not taken & bits and bits < 1 << SIGNATURE_BITS
+                taken |= bits
+
+
+def test_two_sides_of_a_transfer_go_together_and_two_of_the_same_do_not():
+    send, receive = (signature(PLAIN.fields() | {"kind": int(kind)}) for kind in (K.SEND, K.RECEIVE))
+    assert disagreement(send, receive) is None and disagreement(receive, send) is None
+    assert disagreement(send, send) == disagreement(receive, receive) == "kind"
 
 
 @pytest.mark.parametrize("name, width", SIGNATURE_FIELDS)
 def test_the_lowest_difference_is_named(name, width, rng):
-    one = signature(PLAIN.fields())
-    assert disagreement(one, one) is None
-    place = 0
-    for field, bits in SIGNATURE_FIELDS:
-        if field == name:
-            other = one ^ 1 << place + bits - 1  # and something in all above it
-            above = place + bits
-            other ^= rng.getrandbits(SIGNATURE_BITS - above) << above if above < SIGNATURE_BITS else 0
-            assert disagreement(one, other) == disagreement(other, one) == name
-        place += bits
+    kinds = [kind for kind in K if name in SIGNATURE_USES[kind] and kind not in OTHER_SIDE]
+    for kind in kinds:
+        one = signature(PLAIN.fields() | {"kind": int(kind)})
+        assert disagreement(one, one) is None
+        other = one ^ 1 << SIGNATURE_OFFSETS[name] + width - 1
+        place = [field for field, _ in SIGNATURE_FIELDS].index(name)
+        for above, bits in SIGNATURE_FIELDS[place + 1 :]:
+            if above in SIGNATURE_USES[kind]:
+                other ^= rng.getrandbits(bits) << SIGNATURE_OFFSETS[above]
+        assert disagreement(one, other) == disagreement(other, one) == name
 
 
 def test_best_chunk_needs_no_more_rounds_and_leaves_little_empty():

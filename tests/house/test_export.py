@@ -11,7 +11,8 @@ import pytest
 
 from hdl.verilog import tidy
 from spec.config import PRESETS, Config
-from spec.isa import DMA_BITS, ELEMENTWISE_BITS, TENSOR_BITS
+from spec.isa import DMA_BITS, ELEMENTWISE_BITS, TENSOR_BITS, Engine
+from spec.isa.collective import COLLECTIVE_BITS
 from tb.elaboration import ENGINES
 from tb.export import description, directory_name, write
 from tb.simulation import ROOT
@@ -187,10 +188,22 @@ def test_description_of_the_core_says_what_the_verilog_says(exported):
     assert {"queues[4].wait_semaphore", "tensor.columns", "dma[1].read_bytes", "conflicts.moving"} <= set(counters)
 
     assert record["record"]["header"]["width"] == 128
-    tensor, vector, _, dma = (instructions["width"] for instructions in record["record"]["instructions"].values())
-    assert (tensor, vector, dma) == (TENSOR_BITS, ELEMENTWISE_BITS, DMA_BITS)
+    widths = {name: instructions["width"] for name, instructions in record["record"]["instructions"].items()}
+    engines = {"tensor": TENSOR_BITS, "vector": ELEMENTWISE_BITS, "scalar": ELEMENTWISE_BITS, "dma": DMA_BITS}
+    assert widths == engines, "it has no collective engine"
     assert record["memory_map"]["LOCAL_BASE"] == "0x80000000"
     assert record["memory_map"]["QUEUE_START"] == "0x8"
+
+
+def test_description_of_a_core_of_an_instance_has_its_collective_engine():
+    text = "module core(clk);\nendmodule\n"
+    record = description("core", CORE_CONFIG.with_overrides(cores=4), text)
+    instructions = record["record"]["instructions"]
+    assert list(instructions) == ["tensor", "vector", "scalar", "dma", "collective"]
+    assert instructions["collective"]["code"] == Engine.COLLECTIVE
+    assert instructions["collective"]["width"] == COLLECTIVE_BITS
+    assert "collective.channel1.received" in {place["name"] for place in record["counters"]}
+    assert record["parameters"]["cores"] == 4
 
 
 def test_latencies_follow_the_parameters():
@@ -205,6 +218,7 @@ def test_latencies_follow_the_parameters():
 def test_directory_is_the_preset_or_the_parameters():
     assert directory_name(PRESETS["full"]) == "full"
     assert directory_name(Config(rows=8, columns=6, mac_latency=3)) == "8x6-mac3-add2-dma2-hbm1x16"
+    assert directory_name(PRESETS["tiny"].with_overrides(cores=4)) == "4x4-mac1-add2-dma2-hbm1x16-of4"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from golden.collective import run as golden_collectives
 from golden.core import Machine
 from golden.memory.dma import dma_copy
 from golden.scalar import ScalarEngine
@@ -28,7 +29,9 @@ from spec.isa import (
     Update,
     UpdateOp,
     Wait,
+    queue_name,
 )
+from spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
 from tb.ordering import find_unordered
 from tb.races import Event, events_of, find_races
 from tb.touches import touches_of
@@ -133,6 +136,36 @@ def test_touches_are_what_execution_reads_and_writes(rng):
     assert written > 1000 and kinds == 0b111
 
 
+@pytest.mark.parametrize("kind", [kind for kind in CollectiveKind if kind != CollectiveKind.RECEIVE])
+def test_a_collective_reads_and_writes_its_blocks(rng, kind):
+    """What changes in a rank's HBM is in its dst, and depends on nothing but every rank's src."""
+    group = Group(0, 1, 3)
+    common = {"group": group, "count": 37, "dtype": CollectiveType.BF16, "pitch": 128}
+    ranks = [
+        Collective(kind=kind, rank=rank, src=64 * rank, dst=1024 - 64 * rank, root=1, **common) for rank in range(3)
+    ]
+    if kind == CollectiveKind.SEND:
+        ranks = [replace(ranks[0], root=1), replace(ranks[1], kind=CollectiveKind.RECEIVE, root=0)]
+    masks = []
+    memories = {rank: rng.integers(256, size=2048).astype(np.uint8) for rank in range(len(ranks))}
+    before, other = ({rank: memory.copy() for rank, memory in memories.items()} for _ in range(2))
+    for rank, one in enumerate(ranks):
+        touches = touches_of(one, CONFIG)
+        reads, writes = (
+            mask_of([t for t in touches if t.writes == w], {Storage.HBM: memories[rank][np.newaxis]})[Storage.HBM][0]
+            for w in (False, True)
+        )
+        other[rank][~reads] = rng.integers(256, size=(~reads).sum())
+        masks.append(writes)
+    changed = {rank: memory.copy() for rank, memory in other.items()}
+    for state in (memories, changed):
+        golden_collectives({rank: [one] for rank, one in enumerate(ranks)}, state, 3)
+    for rank, writes in enumerate(masks):
+        assert not np.any((memories[rank] != before[rank]) & ~writes)
+        assert np.array_equal(memories[rank][writes], changed[rank][writes])
+    assert any(map(np.any, masks)) == (kind != CollectiveKind.BARRIER)
+
+
 def test_a_load_reads_its_columns():
     (touch,) = touches_of(LoadStationary(format=BF16, k=5, m=3, address=64), CONFIG)
     assert (touch.writes, touch.storage, touch.partitions, touch.length) == (False, Storage.SBUF, range(5), 6)
@@ -154,9 +187,14 @@ def elementwise(source, target, **more):
     return Elementwise(**{"opcode": Opcode.TENSOR_COPY, "partitions": 8, "shape": (4,), "dst": dst, "a": a, **more})
 
 
+def event(queue, address, issued, retired, instruction):
+    """Return the event of a record that was executed."""
+    return Event(queue, address, issued, retired, instruction, queue_name(queue, CONFIG))
+
+
 def races(*runs):
     """Return the numbers of the events that race, of (queue, instruction, issued, retired) each."""
-    events = [Event(queue, 128 * n, issued, retired, i) for n, (queue, i, issued, retired) in enumerate(runs)]
+    events = [event(queue, 128 * n, issued, retired, i) for n, (queue, i, issued, retired) in enumerate(runs)]
     return [(race.first.address // 128, race.second.address // 128) for race in find_races(events, CONFIG)]
 
 
@@ -229,8 +267,8 @@ def test_a_scatter_may_write_any_row():
 
 
 def test_a_race_says_who_and_where():
-    events = [Event(DMA0, 0x100, 10, 20, copy(0, 16)), Event(VECTOR, 0x200, 12, 14, elementwise(0, 64))]
-    events.append(Event(DMA1, 0x300, 15, 25, copy(24, 512)))
+    events = [event(DMA0, 0x100, 10, 20, copy(0, 16)), event(VECTOR, 0x200, 12, 14, elementwise(0, 64))]
+    events.append(event(DMA1, 0x300, 15, 25, copy(24, 512)))
     (race,) = find_races(events, CONFIG)
     assert str(race) == (
         "DMA_COPY (dma0, record 0x100, cycles 10 to 20) writes dst; "
@@ -375,7 +413,7 @@ def test_a_trace_of_the_golden_core_is_judged(rng):
     assert len(machine.trace) == 30
     events = events_of([(queue, address, n, n + 1) for n, (queue, address) in enumerate(machine.trace)], hbm, CONFIG)
     assert not find_races(events, CONFIG)
-    at_once = [Event(e.queue, e.address, 0, 1, e.instruction) for e in events]
+    at_once = [event(e.queue, e.address, 0, 1, e.instruction) for e in events]
     assert find_races(at_once, CONFIG)
     executed = [
         (queue, address, Record.decode(hbm[address : address + RECORD_BYTES].tobytes(), CONFIG))

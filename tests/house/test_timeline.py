@@ -7,9 +7,12 @@ import pytest
 
 from spec.config import PRESETS
 from spec.formats import BF16
+from spec.instance import Instance
 from spec.isa import DmaCopy, DmaTensor, LoadStationary, MultiplyMoving, Record, Storage, Update, Wait
+from spec.isa.collective import Collective, CollectiveKind, Group
 from tb.core import Event, Run
-from tb.timeline import write_timeline
+from tb.link_view import Sample
+from tb.timeline import write_instance_timeline, write_timeline
 
 CONFIG = PRESETS["tiny"]
 
@@ -84,3 +87,32 @@ def test_slices_say_what_they_are(timeline):
     assert load["args"]["record"] == "0x100"
     assert load["args"]["waits"] == ["semaphore 3 >= 1"]
     assert load["args"]["updates"] == ["semaphore 1 add 1"]
+
+
+def test_an_instance_has_every_core_and_the_links(tmp_path):
+    """A process for each core, in order; its collectives say with whom they are; the curves of the links follow."""
+    instance = Instance(chips=2, width=2, link_bytes=8, core=CONFIG)
+    queue = 5
+    sums = Record(
+        instruction=Collective(kind=CollectiveKind.ALL_REDUCE, group=Group(1, 2, 2), rank=0, count=1024, dst=4096)
+    )
+    runs = [
+        Run(cycles=END, exit_code=0, gave_up=False, error=None, counters={}, events=events, console="")
+        for events in (EVENTS[:2], [Event(queue, 0x500, 30, 80)], [], [Event(queue, 0x500, 40, 90)])
+    ]
+    counters = {"flits": 3, "stalled": 0, "replays": 0}
+    samples = [Sample(16, [0] * 4, [counters] * 4), Sample(32, [1] * 4, [counters] * 4)]
+    find = [RECORDS.__getitem__, {0x500: sums}.__getitem__] * 2
+    path = write_instance_timeline(tmp_path / "run", instance, runs, find, samples)
+    events = json.loads(path.read_text())["traceEvents"]
+    processes = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    names = [processes[number] for number in sorted(processes)]
+    assert names[:4] == [f"core {core}" for core in range(4)]
+    assert len(names) == 8 and all(name.startswith("links: ") for name in names[4:])
+    slices = [event for event in events if event["ph"] == "X"]
+    assert [processes[event["pid"]] for event in slices] == ["core 0", "core 0", "core 1", "core 3"]
+    collective = slices[2]
+    assert (collective["name"], collective["ts"], collective["dur"]) == ("all_reduce fp32 4 KiB", 30, 50)
+    assert collective["args"]["group"] == "2 cores from 1 to 3, every 2" and collective["args"]["issued"] == 30
+    tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name" and e["pid"] == 2}
+    assert tracks[collective["tid"]] == "collective"

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from kernels.assembly import assemble, disassemble, parse_record, record_text, shortened
+from kernels.image import build_image
+from kernels.program import Program
 from spec.config import preset_named
 from spec.formats import BF16, FP32, INT8
+from spec.instance import Instance
 from spec.isa import (
     Access,
     AluOp,
@@ -24,10 +27,13 @@ from spec.isa import (
     Wait,
     queue_name,
 )
+from spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group, ReduceOp
+from tb.collective_programs import random_workload
 from tb.core_programs import random_core_program
 
 SEED = 6174
 TINY = preset_named("tiny")
+INSTANCE = Instance(chips=4, core=TINY)
 
 
 @pytest.fixture(scope="module")
@@ -37,16 +43,26 @@ def image():
     return random_core_program(np.random.default_rng(SEED), TINY, 400).image()
 
 
-def test_every_record_comes_back_as_it_was(image):
-    records = [record for part in image.records for record in part]
+@pytest.fixture(scope="module")
+def collectives():
+    """Records of random collectives, of which every kind is one."""
+    print(f"seed {SEED}")
+    lists = random_workload(np.random.default_rng(SEED), INSTANCE, 30, 4096).lists
+    updates = Update(1), Update(7, 2, UpdateOp.SUBTRACT)
+    return [Record(instruction=one, waits=(Wait(3, 4),), updates=updates) for some in lists.values() for one in some]
+
+
+def test_every_record_comes_back_as_it_was(image, collectives):
+    records = [record for part in image.records for record in part] + collectives
     for record in records:
         assert parse_record(record_text(record)) == record
     opcodes = {record.instruction.opcode for record in records if isinstance(record.instruction, Elementwise)}
     assert opcodes == set(Opcode) and {record.engine for record in records} == set(Engine)
+    assert {record.instruction.kind for record in collectives} == set(CollectiveKind)
 
 
-def test_every_decoded_record_comes_back_as_bits(image):
-    for record in (record for part in image.records for record in part):
+def test_every_decoded_record_comes_back_as_bits(image, collectives):
+    for record in [record for part in image.records for record in part] + collectives:
         bits = record.encode(TINY)
         full = Record.decode(bits, TINY)
         assert parse_record(record_text(full)).encode(TINY) == bits
@@ -59,6 +75,15 @@ def test_a_program_comes_back(image):
     parts = [(block.queue, records) for block, records in zip(image.blocks, image.records, strict=True)]
     expected = [(queue_name(queue, TINY), list(records)) for queue, records in parts]
     assert assemble(disassemble(parts, TINY)) == expected
+
+
+def test_collectives_stand_in_their_queue():
+    program = Program(INSTANCE.core, core=3)
+    program.append(Collective(kind=CollectiveKind.BARRIER, group=Group(0, 1, 8), rank=3))
+    (block,), (records,) = build_image(program).blocks, build_image(program).records
+    text = disassemble([(block.queue, records)], INSTANCE.core)
+    assert text == "queue collective\n    barrier group=0+1x8 rank=3\n"
+    assert assemble(text) == [("collective", list(records))]
 
 
 A = Access(format=BF16, address=0x100, partition=2, steps=(-8, 1))
@@ -93,6 +118,24 @@ RECORDS = {
         instruction=MultiplyMoving(format=BF16, k=4, m=4, n=32, address=0x40, stride=2, psum=512, accumulate=True),
         updates=(Update(9, 2, UpdateOp.SUBTRACT),),
     ),
+    "all_reduce group=6-2x4 rank=1 count=4096 dtype=bf16 src=0x1000 dst=0x2000 op=max chunk=16 narrow seed=0x7b "
+    "| wait s3>=4 | signal s7+1": Record(
+        instruction=Collective(
+            kind=CollectiveKind.ALL_REDUCE,
+            group=Group(6, -2, 4),
+            rank=1,
+            count=4096,
+            dtype=CollectiveType.BF16,
+            src=0x1000,
+            dst=0x2000,
+            op=ReduceOp.MAX,
+            chunk=16,
+            narrow=True,
+            seed=123,
+        ),
+        waits=(Wait(3, 4),),
+        updates=(Update(7),),
+    ),
 }  # fmt: skip
 
 
@@ -119,6 +162,11 @@ def test_comments_and_blank_lines_mean_nothing():
         ("load_stationary format=fp64", "line 2: format must be one of fp32, "),
         ("memset dst=sbuf[0].fp32(1", "line 2: a tensor must be like sbuf"),
         ("tensor_tensor op0=plus", "line 2: op0 must be one of bypass, add, "),
+        ("barrier rank=1", "line 2: barrier must have group"),
+        ("send group=0+1 rank=1", "line 2: group must be like 0.1x8, not '0.1'"),
+        ("send kind=3", "line 2: a field of send must be one of group, rank, count, "),
+        ("all_reduce op=add", "line 2: op must be one of sum, max, min, not 'add'"),
+        ("all_reduce dtype=fp16", "line 2: dtype must be one of fp32, bf16, int32, not 'fp16'"),
         ("memset s0=[1]", "line 2: s0 must be like"),
         ("dma_copy src=sbuf[0,0x0].bf16(p1,p1)", "line 2: one dimension at most must go along the partitions"),
         ("memset | wait s3>4", "line 2: a wait must be like s3>=4, not 's3>4'"),

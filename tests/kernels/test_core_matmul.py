@@ -12,7 +12,7 @@ from kernels.instructions import activation
 from kernels.program import Program
 from spec.config import Config, preset_named
 from spec.formats import BF16, FP8E5M2, FP16, FP32, INT8, INT32, MATMUL_FORMATS
-from spec.isa import LoadStationary, MultiplyMoving
+from spec.isa import DmaCopy, LoadStationary, MultiplyMoving, Storage
 from tb.matmul import random_matrix
 
 SEED = 1729
@@ -89,6 +89,28 @@ def test_what_does_not_fit_at_once_comes_in_chunks(rng):
     with pytest.raises(ValueError, match="SBUF must have room for two buffers of a tile of K"):
         program.space.sbuf("more", INT8, (program.space.free(0) - 8 * 160 - 100,))
         matmul(program, c, at, bt)
+
+
+@pytest.mark.parametrize("m, n, ends", [(61, 33, (5, 40, 61)), (13, 1030, (6, 13)), (90, 37, (90,))])
+def test_strips_are_stored_one_after_the_other(rng, m, n, ends):
+    a, b = random_matrix(rng, BF16, m, 11), random_matrix(rng, BF16, 11, n)
+    program = Program(ODD)
+    space = program.space
+    at, bt, c = space.hbm("a", BF16, (11, m)), space.hbm("b", BF16, (11, n)), space.hbm("c", FP32, (m, n))
+    strips = [slice(first, end) for first, end in zip((0, *ends), ends, strict=False)]
+    told = []
+    matmul(program, c, at, bt, strips=strips, stored=lambda rows: told.append((rows, len(program.entries))))
+    assert [rows for rows, _ in told] == strips
+    first, size = 0, 4 * n
+    for rows, end in told:
+        stores = [e.instruction.dst for e in program.entries[first:end] if isinstance(e.instruction, DmaCopy)]
+        stores = [dst for dst in stores if dst.storage == Storage.HBM]
+        places = {dst.address - c.address for dst in stores}
+        assert min(places) == rows.start * size and max(places) < rows.stop * size
+        first = end
+    assert first == len(program.entries)
+    image = build_image(program, [(at, a.T), (bt, b)])
+    assert np.array_equal(run(rng, ODD, image, c), product(a, b, BF16, ODD.rows))
 
 
 def test_the_tensor_engine_does_nothing_twice(rng):

@@ -295,6 +295,7 @@ def test_refusals():
         (lambda: isa.dma_copy(t, x, order=(0, 0)), r"order must be one of the 2 dimensions of x each, not \(0, 0\)"),
         (lambda: isa.dma_gather(t, x, small[:, 0]), "small: row numbers must be 4 partitions of int32, not 4 of int8"),
         (lambda: isa.dma_gather(t, x[:, :4], t[:, 0]), r"x: rows must have the shape \(8,\) of t, not \(4,\)"),
+        (lambda: Program(TINY, core=1), "core must be between 0 and 0, not 1"),
         (lambda: Program(TINY, base=64), "base must be a multiple of 128, not 64"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -403,7 +404,7 @@ def test_an_image_has_a_header_and_its_records_at_their_addresses(monkeypatch):
         program.append(isa.dma_copy(x, t), queue=3)
     image = build_image(program, [(x, np.zeros((4, 8)))])
     header = np.frombuffer(image.data[:32], "<u4")
-    assert header[0] == IMAGE_MAGIC and list(header[3:]) == [4, 4, 2, 0, 0] and header[2] % 128 == 0
+    assert header[0] == IMAGE_MAGIC and list(header[3:]) == [4, 4, 2, 1, 0] and header[2] % 128 == 0
     assert [(block.queue, block.count) for block in image.blocks] == [(3, 2), (1, 2), (3, 2), (3, 2), (1, 2), (3, 2),
                                                                       (3, 2), (1, 1)]  # fmt: skip
     memory = image.memory()

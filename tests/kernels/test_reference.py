@@ -3,6 +3,7 @@
 from kernels.reference import PAGE, page
 from spec import memory_map
 from spec.isa import DMA_FIELDS, ELEMENTWISE_FIELDS, HEADER_FIELDS, TENSOR_FIELDS, AluOp, Cause, Opcode, Rule
+from spec.isa.collective import COLLECTIVE_FIELDS, CollectiveKind, CollectiveType, ReduceOp
 
 
 def test_the_page_is_up_to_date():
@@ -11,8 +12,10 @@ def test_the_page_is_up_to_date():
 
 def test_the_page_names_everything():
     text = page()
-    names = [name for layout in (HEADER_FIELDS, TENSOR_FIELDS, ELEMENTWISE_FIELDS, DMA_FIELDS) for name, _ in layout]
-    names += [member.name for kind in (Opcode, AluOp, Rule, Cause) for member in kind]
+    layouts = HEADER_FIELDS, TENSOR_FIELDS, ELEMENTWISE_FIELDS, DMA_FIELDS, COLLECTIVE_FIELDS
+    names = [name for layout in layouts for name, _ in layout]
+    kinds = Opcode, AluOp, Rule, Cause, CollectiveKind, CollectiveType, ReduceOp
+    names += [member.name for kind in kinds for member in kind]
     names += memory_map.__all__
     assert [name for name in names if f"`{name}`" not in text] == []
 

@@ -97,7 +97,7 @@ def hand_image(
             place += RECORD_BYTES
     control = cases()
     text = control.image([case, limit, *run_arguments([*blocks, *blocks_elsewhere])])
-    header = (IMAGE_MAGIC, len(text), place, config.rows, config.columns, config.dma_engines, 0, 0)
+    header = (IMAGE_MAGIC, len(text), place, config.rows, config.columns, config.dma_engines, config.cores, 0)
     assert place + len(text) <= SLOT
     for start, part in [(0, np.array(header, "<u4").tobytes()), (place, text), *contents.items()]:
         data[start : start + len(part)] = part

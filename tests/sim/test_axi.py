@@ -155,7 +155,7 @@ def test_units_use_a_ram(pause, tmp_path):
     rng = random.Random(SEED)
     size, part = 1 << 16, 1 << 13
     memory = np.frombuffer(bytearray(rng.randbytes(size)), np.uint8)
-    words = (IMAGE_MAGIC, 1000, 0x180, UNITS.rows, UNITS.columns, UNITS.dma_engines, 0, 0)
+    words = (IMAGE_MAGIC, 1000, 0x180, UNITS.rows, UNITS.columns, UNITS.dma_engines, UNITS.cores, 0)
     memory[:32] = np.frombuffer(struct.pack("<8I", *words), np.uint8)
     (tmp_path / "content").write_bytes(memory)
     requests = [[rng.randrange(0, 4 * part, RECORD_BYTES) for _ in range(8)] for _ in range(queue_count(UNITS))]

@@ -80,9 +80,9 @@ def operations(values, channel):
     def core(rank):
         return core_of(values, rank % n)
 
-    def load(block, first, elements, to_send=False, wide=False):
+    def load(block, first, elements, to_send=False, wide=False, zero=barrier):
         address = src + block * pitch + first * size
-        lists.loads.append((to_send, barrier, wide, dtype, elements, address))
+        lists.loads.append((to_send, zero, wide, dtype, elements, address))
 
     def send(peer, elements, *, load, wide=False, always=False):
         new = always or greeted["to"] is None
@@ -100,7 +100,14 @@ def operations(values, channel):
             (net, *flags.values(), store, barrier, values["op"], dtype, elements, address, first, new, peer)
         )
 
-    succ, pred = core(r + d), core(r - d)
+    def token(*, sends, peer):
+        if sends:
+            load(0, start, 1, to_send=True, zero=True)
+            send(peer, 1, load=True)
+        else:
+            receive(peer, 0, start, 1)
+
+    succ, pred, root = core(r + d), core(r - d), core(values["root"])
     if kind in (K.ALL_REDUCE, K.REDUCE_SCATTER, K.BARRIER):
         scatter = kind == K.REDUCE_SCATTER
         base = start
@@ -146,6 +153,8 @@ def operations(values, channel):
                     send(succ, elements, load=False)
     elif kind == K.BROADCAST:
         position = (r - values["root"]) * d % n
+        if position in (0, n - 1) and start < end:
+            token(sends=position > 0, peer=succ if position else pred)
         for base in range(start, end, chunk):
             elements = min(chunk, end - base)
             if position == 0:
@@ -166,10 +175,12 @@ def operations(values, channel):
             load(r, 0, count)
             receive(None, r, 0, count, load=True, store=True)
     elif kind == K.SEND and start < end:
+        token(sends=False, peer=root)
         load(0, start, end - start, to_send=True)
-        send(core(values["root"]), end - start, load=True)
+        send(root, end - start, load=True)
     elif kind == K.RECEIVE and start < end:
-        receive(core(values["root"]), 0, start, end - start, store=True)
+        token(sends=True, peer=root)
+        receive(root, 0, start, end - start, store=True)
     return lists
 
 

@@ -23,6 +23,8 @@ HBM_BYTES = 1 << 17
 
 _DEPTH = 256
 
+_PORTS = ("timeout", "stray", "counters", "peers")
+
 
 @dataclass(frozen=True)
 class Error:
@@ -36,12 +38,14 @@ class Error:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """Memories at the end, uint8 [cores, bytes]; errors; cycles in which each core retired; counters of each core."""
+    """Memories at the end, uint8 [cores, bytes]; errors; cycles in which each core retired; counters of each core; whom
+    each core waits for at the end, if it does."""
 
     memories: np.ndarray
     errors: Sequence[Error]
     retired: Sequence[Sequence[int]]
     counters: Sequence[dict[str, int | dict[str, int]]]
+    peers: Sequence[int | None]
     cycles: int
 
 
@@ -68,7 +72,7 @@ def built(cores: int, link_bytes: int, hbm_bytes: int, sim: str = "verilator") -
         "machine",
         f"{head}{harness}{tail}{engine}",
         hier_blocks=("collective_engine",),
-        public=("done", "timeout", "stray", "counters"),
+        public=("done", *_PORTS),
         clock="clk",
     )
     return simulation.build(design, sim)
@@ -85,6 +89,8 @@ def run_collectives(
     stall: int = 0,
     seed: int = 1,
     limit: int = 300_000,
+    hangs: bool = False,
+    dead: tuple[int, int] = (0, 0),
     sim: str = "verilator",
 ) -> Outcome:
     """Run the lists of all cores.
@@ -94,6 +100,8 @@ def run_collectives(
         memories: uint8 [cores, HBM_BYTES], at the beginning.
         latency: of HBM. delay: of the network, in cycles.
         stall: every handshake pauses in so many of 256 cycles, at random. seed: of the pauses.
+        limit: cycles after which the run is given up. hangs: that it has to be is no failure.
+        dead: the links of core 0's chip that die, a bit each, and when.
     """
     cores = len(memories)
     build = built(cores, link_bytes, hbm_bytes, sim)
@@ -114,9 +122,9 @@ def run_collectives(
             path.write_text(text)
             plusargs.append(f"+{name}={path.resolve()}")
         out, events = (directory / "hbm.out").resolve(), (directory / "events").resolve()
-        plusargs += [f"+hbm_out={out}", f"+events={events}"]
-        state = run_harness(build, directory, ("timeout", "stray", "counters"), plusargs=plusargs, limit=limit + 100)
-        if state["timeout"]:
+        plusargs += [f"+hbm_out={out}", f"+events={events}", f"+dead={dead[0]}", f"+death={dead[1]}"]
+        state = run_harness(build, directory, _PORTS, plusargs=plusargs, limit=limit + 100)
+        if state["timeout"] and not hangs:
             raise SimulationFailed(f"the engines did not finish: {events.read_text().splitlines()[-20:]}")
         if state["stray"]:
             raise SimulationFailed(f"an engine broke the rules of a port (machine.v: stray <= {state['stray']})")
@@ -131,8 +139,14 @@ def run_collectives(
             elif kind == "e":
                 cause, number, detail = map(int, rest)
                 errors.append(Error(int(core), number, cause, detail))
+        peers = [state["peers"] >> 8 * core & 0xFF for core in range(cores)]
         return Outcome(
-            memories=found, errors=errors, retired=retired, counters=_counters(state["counters"], cores), cycles=last
+            memories=found,
+            errors=errors,
+            retired=retired,
+            counters=_counters(state["counters"], cores),
+            peers=[peer >> 1 if peer & 1 else None for peer in peers],
+            cycles=last,
         )
 
 

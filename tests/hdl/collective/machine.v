@@ -7,12 +7,14 @@
 // Plusargs: +program (`DEPTH words for each core), +counts (of each core), +hbm: hexadecimal files; +hbm_out: the
 // memories at the end; +events: a line "a|r core cycle" for an instruction that is taken or retired, "e core cycle cause
 // number detail" for an error; +latency: of HBM, +delay: of the network, in cycles; +stall: every handshake pauses in so
-// many of 256 cycles; +noise: seed; +limit: cycles after which a run is given up; +patience: after an error.
+// many of 256 cycles; +noise: seed; +limit: cycles after which a run is given up; +patience: after an error; +dead: the
+// links of core 0's chip that die, a bit each, +death: in this cycle.
 module machine (
     input  wire                     clk,
     output reg                      done,
     output reg                      timeout,
     output reg  [7:0]               stray,
+    output wire [8*`CORES-1:0]      peers,
     output wire [816*`CORES-1:0]    counters
 );
     localparam PORTS = 2 * `CORES;
@@ -26,7 +28,7 @@ module machine (
     reg [BITS-1:0]         hbm [0:`CORES*`LINES-1];
     reg [63:0]             cycles = 0;
     reg [8*1024-1:0]       path;
-    integer                limit, stall, latency, delay, seed, patience, events, i, k, n;
+    integer                limit, stall, latency, delay, seed, patience, dead, death, events, i, k, n;
 
     initial begin
         done = 0;
@@ -38,6 +40,8 @@ module machine (
         if (!$value$plusargs("delay=%d", delay)) delay = 10;
         if (!$value$plusargs("patience=%d", patience)) patience = 3000;
         if (!$value$plusargs("noise=%d", seed)) seed = 1;
+        if (!$value$plusargs("dead=%d", dead)) dead = 0;
+        if (!$value$plusargs("death=%d", death)) death = 0;
         if ($value$plusargs("program=%s", path)) $readmemh(path, program_);
         if ($value$plusargs("counts=%s", path)) $readmemh(path, counts);
         if ($value$plusargs("hbm=%s", path)) $readmemh(path, hbm);
@@ -92,7 +96,8 @@ module machine (
                 .clk(clk), .rst(rst), .core(c),
                 .instructions__payload(program_[c*`DEPTH+next]), .instructions__valid(offered),
                 .instructions__ready(ready), .retired(retired), .error(error), .busy(busy),
-                .counters(counters[816*c+:816]),
+                .counters(counters[816*c+:816]), .peer(peers[8*c+:8]),
+                .dead(c == 0 && cycles >= death ? dead[3:0] : 4'd0),
                 .i__0__payload(i_flit[2*c]), .i__0__valid(i_valid[2*c]), .i__0__ready(i_ready[2*c]),
                 .i__1__payload(i_flit[2*c+1]), .i__1__valid(i_valid[2*c+1]), .i__1__ready(i_ready[2*c+1]),
                 .o__0__payload(o_flit[2*c]), .o__0__valid(o_valid[2*c]), .o__0__ready(o_ready[2*c]),

@@ -11,8 +11,15 @@ from hdl.collective.granter import Granter
 from hdl.collective.mailbox import Mailbox
 from hdl.collective.ops import ReceiveOp, SendOp
 from hdl.collective.sender import Sender
-from spec.isa.collective import SIGNATURE_BITS, SIGNATURE_FIELDS, CollectiveType
-from spec.isa.fields import pack, unpack
+from spec.isa.collective import (
+    OTHER_SIDE,
+    SIGNATURE_BITS,
+    SIGNATURE_FIELDS,
+    SIGNATURE_OFFSETS,
+    SIGNATURE_USES,
+    CollectiveKind,
+    CollectiveType,
+)
 
 SEED = 496
 
@@ -151,29 +158,37 @@ def sending(rng, dut, ops, stall, own, announcements):
     return bench, sent, wanted, most
 
 
+def with_kind(word, kind):
+    return word >> 3 << 3 | kind
+
+
 @pytest.mark.parametrize("stall", [0.0, 0.5])
-def test_sender(stall, rng):
+@pytest.mark.parametrize("kind", [CollectiveKind.ALL_REDUCE, CollectiveKind.SEND, CollectiveKind.RECEIVE])
+def test_sender(kind, stall, rng):
     dut = Sender(LINK_BYTES, CORES, WINDOW)
     ops = random_sends(rng, 60)
-    own = rng.getrandbits(SIGNATURE_BITS)
-    bench, sent, wanted, most = sending(rng, dut, ops, stall, own, [own] * sum(op["new_peer"] for op in ops))
+    own = with_kind(rng.getrandbits(SIGNATURE_BITS), kind)
+    said = with_kind(own, OTHER_SIDE.get(kind, kind))
+    bench, sent, wanted, most = sending(rng, dut, ops, stall, own, [said] * sum(op["new_peer"] for op in ops))
     simulate(dut, bench)
     assert sent == wanted
     assert most[0] == WINDOW  # all of the room is used, and no more
 
 
 def test_sender_refuses_another_collective(rng):
-    own = rng.getrandbits(SIGNATURE_BITS)
     for place, (name, width) in enumerate(SIGNATURE_FIELDS):
         ops = random_sends(rng, 30)
-        fields = unpack(SIGNATURE_FIELDS, own)
-        fields[name] ^= 1 << rng.randrange(width)
+        kind = rng.choice([kind for kind in CollectiveKind if name in SIGNATURE_USES[kind]])
+        partner = OTHER_SIDE.get(kind, kind)
+        own = with_kind(rng.getrandbits(SIGNATURE_BITS), kind)
+        other = with_kind(own, partner) ^ 1 << SIGNATURE_OFFSETS[name] + rng.randrange(width)
         for later, bits in SIGNATURE_FIELDS[place + 1 :]:
-            fields[later] = rng.getrandbits(bits)
+            if later in SIGNATURE_USES[kind]:
+                other ^= rng.getrandbits(bits) << SIGNATURE_OFFSETS[later]
         dut = Sender(LINK_BYTES, CORES, WINDOW)
         greetings = [number for number, op in enumerate(ops) if op["new_peer"]]
         bad = rng.randrange(len(greetings))
-        announcements = [pack(SIGNATURE_FIELDS, fields) if n == bad else own for n in range(len(greetings))]
+        announcements = [other if n == bad else with_kind(own, partner) for n in range(len(greetings))]
         bench, sent, wanted, _ = sending(rng, dut, ops, 0.2, own, announcements)
 
         async def verdict(ctx, bench=bench, dut=dut, op=ops[greetings[bad]], place=place):

@@ -6,6 +6,7 @@ from amaranth import Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
+from hdl.collective.peer import Peer
 from hdl.queue.errors import Errors
 from hdl.queue.queue import Queue
 from hdl.queue.semaphores import Semaphores
@@ -16,21 +17,25 @@ __all__ = ["Player", "System"]
 
 
 class System(wiring.Component):
-    """Three queues: tensor (two lanes), vector, DMA.
+    """Three queues: tensor (two lanes), vector, DMA; and, if it is wanted, that of a collective engine.
 
     Ports:
         activity: an engine moves something, as the watchdog is told.
         limit: of the watchdog.
+        peer: the core that the collective engine waits for.
     """
 
     activity: In(1)
     limit: In(32, init=1000)
+    peer: In(Peer)
 
-    def __init__(self):
+    def __init__(self, *, collective: bool = False):
         super().__init__()
         self.queues = [Queue(Engine.TENSOR, lanes=2), Queue(Engine.VECTOR), Queue(Engine.DMA, records=2)]
+        if collective:
+            self.queues.append(Queue(Engine.COLLECTIVE, records=2))
         self.semaphores = Semaphores(len(self.queues))
-        self.watchdog = Watchdog(len(self.queues))
+        self.watchdog = Watchdog(len(self.queues), len(self.queues) - 1 if collective else None)
         self.errors = Errors(len(self.queues))
 
     def elaborate(self, platform):
@@ -52,6 +57,8 @@ class System(wiring.Component):
                 watchdog.addresses[number].eq(queue.address),
                 watchdog.shortages[number].eq(semaphores.shortages[number]),
             ]
+        if watchdog.collective is not None:
+            m.d.comb += [watchdog.peer.eq(self.peer), watchdog.peer_address.eq(self.queues[-1].oldest)]
         progress = Cat(queue.progress for queue in self.queues)
         m.d.comb += [
             watchdog.limit.eq(self.limit),

@@ -19,7 +19,7 @@ BASE = 0x1280
 
 def header(config: Config, program_bytes: int, program: int) -> list[int]:
     """Return the words of a correct header."""
-    return [IMAGE_MAGIC, program_bytes, program, config.rows, config.columns, config.dma_engines, 0, 0]
+    return [IMAGE_MAGIC, program_bytes, program, config.rows, config.columns, config.dma_engines, config.cores, 0]
 
 
 def boot(config: Config, words: list[int], program: bytes, place: int, start: int = BASE, **memory):
@@ -76,7 +76,7 @@ def test_program_is_copied(size, program_bytes):
     assert loaded == dict(enumerate(struct.unpack(f"<{program_bytes // 4}I", program)))
 
 
-CONFIG = Config(rows=4, columns=6, dma_engines=3, hbm_bytes=16)
+CONFIG = Config(rows=4, columns=6, dma_engines=3, hbm_bytes=16, cores=24)
 
 WRONG = {
     (0, IMAGE_MAGIC ^ 1 << 31),
@@ -88,6 +88,7 @@ WRONG = {
     (4, 4 | 1 << 31),
     (5, 2),
     (6, 1),
+    (6, 24 | 1 << 7),
     (7, 1 << 31),
 }
 

@@ -18,6 +18,7 @@ QUEUES = {
     "tensor": (Engine.TENSOR, 2, 4),
     "vector": (Engine.VECTOR, 1, 4),
     "dma": (Engine.DMA, 1, 2),
+    "collective": (Engine.COLLECTIVE, 1, 2),
 }
 
 
@@ -116,6 +117,8 @@ class Driver:
         assert ctx.get(dut.busy) == model.busy
         if model.busy:
             assert ctx.get(dut.address) == (head.address if waiting else model.oldest())
+            if model.engine == Engine.COLLECTIVE:
+                assert ctx.get(dut.oldest) == model.oldest()
         assert ctx.get(dut.retired) == sum(1 << n for n in finished)
         for n in finished:
             lane = model.lanes[n]

@@ -23,7 +23,7 @@ QUEUES = queue_count(CONFIG)
 RESET = {
     at.INTERRUPT_PENDING: 0, at.INTERRUPT_ENABLE: 0, at.WATCH_SEMAPHORE: 0, at.WATCH_VALUE: 0xFFFF,
     at.WATCHDOG_LIMIT: 100_000, at.ERROR_CAUSE: 0, at.ERROR_QUEUE: 0, at.ERROR_LOW: 0, at.ERROR_HIGH: 0,
-    at.ERROR_DETAIL: 0,
+    at.ERROR_DETAIL: 0, at.CORE_NUMBER: 0, at.CORE_COUNT: 1,
 }  # fmt: skip
 """Readable registers that there are once, and what they are after reset."""
 
@@ -49,9 +49,9 @@ def counter(queue, number):
     return at.COUNTERS + queue * at.COUNTER_STRIDE + 4 * number
 
 
-def play(bench, semaphores=False):
+def play(bench, semaphores=False, config=CONFIG):
     """Run a bench(ctx, registers, asker), with semaphores behind the registers if they are wanted."""
-    dut = Registers(CONFIG)
+    dut = Registers(config)
     m = Module()
     m.submodules.dut = dut
     others = Semaphores(1)
@@ -296,3 +296,24 @@ def test_a_request_is_taken_with_each_response():
         assert results == [100 + q for q in range(QUEUES)]
 
     play(bench)
+
+
+@pytest.mark.parametrize(("number", "count"), [(0, 4), (17, 32), (127, 128)])
+def test_a_core_of_an_instance_knows_its_number_and_how_many_there_are(number, count):
+    """It has a queue more, and nothing behind it."""
+    config = CONFIG.with_overrides(cores=count)
+
+    async def bench(ctx, dut, asker):
+        ctx.set(dut.core_number, number)
+        assert await asker.access(at.CORE_NUMBER) == number
+        assert await asker.access(at.CORE_COUNT) == count
+        for address in (at.CORE_NUMBER, at.CORE_COUNT):
+            assert await asker.access(address, 0) == "error"
+        assert len(dut.blocks) == QUEUES + 1
+        ctx.set(dut.retired_count[QUEUES], 44)
+        assert await asker.access(queue_register(QUEUES, at.QUEUE_RETIRED)) == 44
+        assert await asker.access(queue_register(QUEUES + 1, at.QUEUE_RETIRED)) == "error"
+        assert await asker.access(counter(QUEUES, 0)) == 0
+        assert await asker.access(counter(QUEUES + 1, 0)) == "error"
+
+    play(bench, config=config)

@@ -12,8 +12,8 @@ from tests.hdl.queue.system import Player, System
 
 SEED = 1981
 
-TENSOR, VECTOR, DMA = range(3)
-ENGINES = (Engine.TENSOR, Engine.VECTOR, Engine.DMA)
+TENSOR, VECTOR, DMA, COLLECTIVE = range(4)
+ENGINES = (Engine.TENSOR, Engine.VECTOR, Engine.DMA, Engine.COLLECTIVE)
 
 ADD, SUBTRACT, SET, NONE = UpdateOp.ADD, UpdateOp.SUBTRACT, UpdateOp.SET, UpdateOp.NONE
 
@@ -32,7 +32,7 @@ def item(queue, *, waits=(), updates=(), body=2, **others):
 
 def play(rng, programs, cycles, *, pace=1.0, prepare=None, each=None):
     """Play programs for so many cycles, or until `each` returns true; return the player."""
-    system = System()
+    system = System(collective=len(programs) > COLLECTIVE)
     players = []
 
     async def bench(ctx):
@@ -274,6 +274,43 @@ def test_the_watchdog_names_a_record_that_does_not_come(rng):
 
     player = run_to_error(rng, programs, prepare=prepare)
     assert error_of(player) == (DMA, Cause.STUCK, programs[DMA][1].address, 0)
+
+
+@pytest.mark.parametrize("peer", [None, 5])
+def test_the_watchdog_names_the_collective_that_waits_for_another_core(peer, rng):
+    """Not the one behind it, which waits for a semaphore, nor the vector engine's record, which waits for that one;
+    unless nobody is waited for."""
+    programs = [[], [item(VECTOR, waits=[(6, 1)])], []]
+    programs.append([item(COLLECTIVE), item(COLLECTIVE), item(COLLECTIVE, waits=[(5, 1)], updates=[(ADD, 6, 1)])])
+
+    def prepare(player):
+        watched(player)
+        player.ctx.set(player.system.peer, {"valid": peer is not None, "core": peer or 0})
+        player.finishes = lambda queue, item: item is programs[COLLECTIVE][0]
+
+    player = run_to_error(rng, programs, prepare=prepare)
+    assert player.ctx.get(player.system.queues[COLLECTIVE].waiting)
+    if peer is None:
+        assert error_of(player) == (VECTOR, Cause.WATCHDOG, programs[VECTOR][0].address, 6 | 1 << 8)
+    else:
+        assert error_of(player) == (COLLECTIVE, Cause.STUCK, programs[COLLECTIVE][1].address, 1 << 8 | peer)
+
+
+def test_a_collective_that_fails_says_why(rng):
+    """As every engine does; the detail of a disagreement has more than its lowest bits."""
+    programs = [[], [], [], [item(COLLECTIVE) for _ in range(4)]]
+
+    def prepare(player):
+        player.finishes = lambda queue, item: item is programs[COLLECTIVE][0]
+
+    def report(player):
+        if len(player.finished) == 1:
+            fault = {"valid": 1, "cause": int(Cause.DISAGREE), "number": 1, "detail": 3 << 8 | 2}
+            player.ctx.set(player.system.queues[COLLECTIVE].engine_error, fault)
+        return player.error is not None
+
+    player = play(rng, programs, 200, prepare=prepare, each=report)
+    assert error_of(player) == (COLLECTIVE, Cause.DISAGREE, programs[COLLECTIVE][1].address, 3 << 8 | 2)
 
 
 def test_the_watchdog_is_silent_while_something_moves_or_nothing_is_to_be_done(rng):

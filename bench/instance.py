@@ -1,0 +1,162 @@
+"""Whole cores on NeuronLink: what an all-reduce beside it costs a matrix product, and how fast many cores simulate."""
+
+import numpy as np
+from rich.table import Table
+
+from bench.cold import cold_build
+from golden.core import run_instance as golden_instance
+from kernels.core_matmul import matmul
+from kernels.image import Image, build_image
+from kernels.program import Program
+from kernels.tensor_parallel import tensor_parallel_programs
+from spec.formats import BF16, FP32
+from spec.instance import Instance
+from spec.isa import collective_queue
+from spec.isa.collective import Collective, CollectiveKind, Group, best_chunk
+from tb import simulation, stimulus
+from tb.bench import bench_named
+from tb.collective_options import instance_of
+from tb.hbm import Hbm
+from tb.instance_bench import memories_of
+from tb.instance_run import InstanceOutcome, design, instance_verilog, run_instance
+from tb.matmul import ideal_cycles, random_matrix
+
+__all__ = ["measure_beside", "measure_speed", "tables"]
+
+SIZE = 256
+"""M = K = N of the product beside which an all-reduce runs."""
+
+REDUCED = 3 << 19
+"""Bytes of it, FP32: it lasts longer than the product."""
+
+RANKS = (2, 4)
+"""Its ranks: a core of each chip, and both of each."""
+
+BAR = 0.05
+"""Share of its cycles that the product may lose."""
+
+
+def _instance(chips: int, preset: str) -> Instance:
+    """Return the instance that TEST=tensor_parallel would have, so that both use the same build."""
+    return instance_of(bench_named("allreduce").settings([f"CHIPS={chips}", "TARGET=core", f"PRESET={preset}"]))
+
+
+def _run(instance: Instance, images: list[Image]) -> tuple[InstanceOutcome, bool]:
+    """Run an image on every core; return what became of them, and whether all HBM is golden's."""
+    memories = memories_of(images)
+    bases = [image.base for image in images]
+    expected = golden_instance(instance.core, memories.copy(), bases=bases)
+    built = simulation.build(design(instance))
+    outcome = run_instance(built, instance, memories, bases, behaviour=Hbm(), limit=10_000_000)
+    exact = all((found == golden.hbm).all() for found, golden in zip(outcome.memories, expected, strict=True))
+    return outcome, exact and all((run.exit_code, run.error) == (0, None) for run in outcome.runs)
+
+
+def _beside(instance: Instance, ranks: int) -> list[Image]:
+    """Return images: core 0 multiplies, while it and others, as many as there are ranks, add up what is elsewhere; with
+    no ranks nobody does."""
+    config = instance.core
+    rng = np.random.default_rng(1)
+    a, b = (random_matrix(rng, BF16, SIZE, SIZE) for _ in range(2))
+    group = Group(0, instance.cores // ranks, ranks) if ranks else None
+    images = []
+    for core in range(instance.cores):
+        program = Program(config, core=core)
+        src, dst = (program.space.hbm(name, FP32, (REDUCED // 4,)) for name in ("src", "dst"))
+        if group and core in group.cores:
+            count = REDUCED // 4
+            program.append(
+                Collective(
+                    kind=CollectiveKind.ALL_REDUCE,
+                    group=group,
+                    rank=group.cores.index(core),
+                    count=count,
+                    src=src.address,
+                    dst=dst.address,
+                    chunk=best_chunk(count, ranks),
+                )
+            )
+        contents = [(src, stimulus.ordinary_codes(rng, FP32, REDUCED // 4))]
+        if core == 0:
+            left, right = (program.space.hbm(name, BF16, (SIZE, SIZE)) for name in ("a", "b"))
+            matmul(program, program.space.hbm("c", FP32, (SIZE, SIZE)), left, right)
+            contents += [(left, a.T), (right, b)]
+        images.append(build_image(program, contents))
+    return images
+
+
+def measure_beside() -> list[dict[str, object]]:
+    """Return a row for each number of ranks: cycles of a product on one core of two chips, alone and beside an
+    all-reduce that has nothing to do with it but HBM."""
+    instance = _instance(2, "small")
+    queue = collective_queue(instance.core)
+    rows, alone = [], None
+    for ranks in (0, *RANKS):
+        outcome, exact = _run(instance, _beside(instance, ranks))
+        events = outcome.runs[0].events
+        cycles = max(event.retired for event in events if event.queue != queue)
+        alone = cycles if alone is None else alone
+        collective = [(event.issued, event.retired) for event in events if event.queue == queue]
+        rows.append(
+            {
+                "ranks": ranks,
+                "cycles": cycles,
+                "ideal_cycles": ideal_cycles(SIZE, SIZE, SIZE, BF16, instance.core),
+                "all_reduce_cycles": max((end - begin for begin, end in collective), default=None),
+                "cost": cycles / alone - 1,
+                "bit_exact": exact,
+                "within_bar": cycles / alone - 1 < BAR,
+            }
+        )
+    return rows
+
+
+def measure_speed(chips: int = 16, preset: str = "tiny") -> dict[str, object]:
+    """Return how long all cores of an instance take to build, with nothing cached, and how fast they simulate a linear
+    layer that is shared out among all of them."""
+    instance = _instance(chips, preset)
+    build = cold_build(lambda: instance_verilog(instance, cached=False), lambda: design(instance))
+    rng = np.random.default_rng(1)
+    x, w = (
+        stimulus.ordinary_codes(rng, BF16, rows * columns).reshape(rows, columns)
+        for rows, columns in ((64, 16 * instance.cores), (16 * instance.cores, 64))
+    )
+    shards = tensor_parallel_programs(instance, Group(0, 1, instance.cores), x, w, strips=4)
+    outcome, exact = _run(instance, [shard.image for shard in shards])
+    return build | {
+        "chips": chips,
+        "preset": preset,
+        "cycles": outcome.simulated,
+        "cycles_per_s": outcome.simulated / outcome.seconds,
+        "bit_exact": exact,
+    }
+
+
+def tables(beside: list[dict[str, object]], speed: dict[str, object]) -> list[Table]:
+    """Return the tables of both."""
+    product = Table(title=f"Whole cores: {SIZE}^3 product in BF16 on one, beside an all-reduce of {REDUCED >> 10} KiB")
+    for heading in (
+        "ranks of the all-reduce",
+        "its cycles",
+        "product's cycles",
+        "ideal",
+        "cost",
+        f"below {BAR:.0%}",
+        "bit-exact",
+    ):
+        product.add_column(heading, justify="right")
+    for row in beside:
+        product.add_row(
+            str(row["ranks"] or "none"), f"{row['all_reduce_cycles']:,}" if row["ranks"] else "-", f"{row['cycles']:,}",
+            f"{row['ideal_cycles']:,}", f"{row['cost']:+.2%}", "yes" if row["within_bar"] else "NO",
+            "yes" if row["bit_exact"] else "NO",
+        )  # fmt: skip
+    fast = Table(title="Whole cores of an instance: a linear layer shared out among all of them")
+    for heading in ("chips", "preset", "elaboration s", "cold build s", "peak GiB", "cycles", "cycles/s", "bit-exact"):
+        fast.add_column(heading, justify="right")
+    fast.add_row(
+        str(speed["chips"]), speed["preset"], f"{speed['elaboration_s']:.1f}", f"{speed['cold_build_s']:.1f}",
+        f"{speed['build_peak_gib']:.2f}", f"{speed['cycles']:,}", f"{speed['cycles_per_s']:,.0f}",
+        "yes" if speed["bit_exact"] else "NO",
+    )  # fmt: skip
+    return [product, fast]

@@ -1,0 +1,50 @@
+"""The cores of an instance, each with its own image in its own HBM, and their collectives."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from golden.core.core import Core, CoreOutcome
+from golden.core.network import Network
+from spec.config import Config
+
+__all__ = ["run_instance"]
+
+
+def run_instance(
+    config: Config,
+    memories: Sequence[np.ndarray],
+    *,
+    bases: Sequence[int] | None = None,
+    order: np.random.Generator | None = None,
+    instructions: int = 5_000_000,
+) -> list[CoreOutcome]:
+    """Boot all cores at once, run them until nothing happens on any, and return what they left.
+
+    The core whose time is earliest goes on: until its controller has written a register or executed some instructions.
+    A collective takes no time; with the last core of its group it ends on all of them.
+
+    Arguments:
+        config: of every core; its `cores` is that of the instance.
+        memories: uint8 [bytes] of each core, C-contiguous; they are read and written where they are.
+        bases: address of each core's image; None: 0.
+        order: as of :class:`golden.core.machine.Machine`, for all cores.
+        instructions: that a controller executes at most.
+    """
+    if len(memories) != config.cores:
+        raise ValueError(f"memories must be those of {config.cores} cores, not {len(memories)}")
+    network = Network(dict(enumerate(memories)))
+    cores = [Core(config, memory, order, number=n, network=network) for n, memory in enumerate(memories)]
+    runs = [core.steps(base, instructions) for core, base in zip(cores, bases or [0] * len(cores), strict=True)]
+    times = {number: time for number, run in enumerate(runs) if (time := next(run, None)) is not None}
+    while times:
+        number = min(times, key=times.__getitem__)
+        now = times[number]
+        try:
+            times[number] = runs[number].send(now)
+        except StopIteration:
+            del times[number]
+        for woken in network.woken & times.keys():
+            times[woken] = min(times[woken], now)
+        network.woken.clear()
+    return [core.outcome() for core in cores]

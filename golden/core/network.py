@@ -1,0 +1,142 @@
+"""Where the collectives of cores meet: one begins, and ends, when every core of its group has come to it."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from golden.collective import CollectiveError, execute
+from golden.collective.system import compare, partners_of
+from spec.isa import Cause
+from spec.isa.collective import BLOCKS_OF_DST, BLOCKS_OF_SRC, Collective, CollectiveKind, element_bytes
+from spec.isa.collective_legality import uses_dst, uses_src
+from spec.link import CHANNELS
+
+__all__ = ["Network", "Waiting"]
+
+
+class Waiting(Exception):
+    """A collective waits for other cores."""
+
+
+class Network:
+    """What the collective engines of an instance do together, without time.
+
+    A collective that reaches beyond its core's memory fails as soon as it is come to. Two cores find that they disagree
+    if one sends to the other on a channel on which that one receives from it; others wait for each other.
+
+    Arguments:
+        memories: uint8 [bytes] of each core, the HBM at its addresses.
+
+    Attributes:
+        woken: cores whose collective has ended, or failed; whoever runs them takes them out.
+    """
+
+    def __init__(self, memories: Mapping[int, np.ndarray]):
+        self._memories = memories
+        self._at: dict[int, Collective] = {}
+        self._failed: set[int] = set()
+        self._ended: dict[int, tuple[int, int] | None] = {}  # until they have been told
+        self.woken: set[int] = set()
+
+    def execute(self, core: int, instruction: Collective) -> tuple[int, int] | None:
+        """Bring a core to a collective; return cause and detail if that fails, None when it has ended.
+
+        Arguments:
+            core: whose collective it is.
+            instruction: a legal one, the same one until it has ended.
+
+        Raises:
+            Waiting: if the group is not complete. Call again.
+        """
+        if core not in self._at and core not in self._ended:
+            self._at[core] = instruction
+            self._begin(core)
+        if core not in self._ended:
+            raise Waiting
+        return self._ended.pop(core)
+
+    def awaited(self, core: int) -> int | None:
+        """Return a core that a core waits for, of those that do not take part if there are any, neighbours first.
+
+        None if it waits for nobody.
+        """
+        if core not in self._at:
+            return None
+        group = partners_of(self._at[core])
+        place = group.index(core)
+        others = [group[(place + way) % len(group)] for step in range(1, len(group)) for way in (step, -step)]
+        missing = (other for other in others if other in self._failed or not self._is_there(core, other))
+        return next(missing, others[0])
+
+    def _is_there(self, core: int, other: int) -> bool:
+        """Return whether another core is at a collective for which it needs this one."""
+        return other in self._at and core in partners_of(self._at[other])
+
+    def _begin(self, core: int) -> None:
+        own = self._at[core]
+        if _end(own) > len(self._memories[core]):
+            return self._fail(core, Cause.AXI, 0)
+        for other in partners_of(own):
+            if other != core and self._is_there(core, other) and _hear(own, self._at[other]):
+                self._compare(core, other)
+                self._compare(other, core)
+        group = [other for other in partners_of(own) if self._is_there(core, other) and other not in self._failed]
+        if group == partners_of(own) and all(_agree(own, self._at[other]) for other in group):
+            execute([self._at[other] for other in group], self._memories)
+            self._ended |= dict.fromkeys(group)
+            self.woken.update(group)
+            for other in group:
+                del self._at[other]
+
+    def _compare(self, core: int, other: int) -> None:
+        """Let a core fail if another one says otherwise."""
+        try:
+            compare(self._at[core], self._at[other])
+        except CollectiveError as error:
+            if error.cause is not None and core not in self._failed:
+                self._fail(core, error.cause, error.detail)
+
+    def _fail(self, core: int, cause: int, detail: int) -> None:
+        """Let a core's collective fail; it stays where it is, for others to see."""
+        self._failed.add(core)
+        self._ended[core] = cause, detail
+        self.woken.add(core)
+
+
+def _agree(one: Collective, other: Collective) -> bool:
+    try:
+        compare(one, other)
+    except CollectiveError:
+        return False
+    return True
+
+
+def _end(instruction: Collective) -> int:
+    """Return the first address behind all that a collective touches; 0 if it touches nothing."""
+    kind, values = instruction.kind, instruction.fields()
+    size = instruction.count * element_bytes(instruction.dtype)
+    ends = [0]
+    for used, address, several in (
+        (uses_src(values), instruction.src, BLOCKS_OF_SRC),
+        (uses_dst(values), instruction.dst, BLOCKS_OF_DST),
+    ):
+        blocks = instruction.group.ranks if kind in several else 1
+        ends += [address + (blocks - 1) * instruction.pitch + size] * used
+    return max(ends)
+
+
+def _hear(one: Collective, other: Collective) -> bool:
+    """Return whether one of two cores sends on a channel to the other one, which receives on it from there."""
+    return any(
+        a.core == sources and b.core == targets
+        for a, b in ((one, other), (other, one))
+        for targets, sources in zip(_neighbours(a), reversed(_neighbours(b)), strict=True)
+    )
+
+
+def _neighbours(instruction: Collective) -> tuple[int, int]:
+    """Return whom each channel sends to; the other one receives from there."""
+    cores, rank = instruction.group.cores, instruction.rank
+    if instruction.kind in (CollectiveKind.SEND, CollectiveKind.RECEIVE):
+        return (cores[instruction.root],) * CHANNELS
+    return cores[(rank + 1) % len(cores)], cores[rank - 1]

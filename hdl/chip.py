@@ -1,0 +1,80 @@
+"""A chip: two cores, and its node of the links.
+
+core 0 --+
+         +-- LinkNode == links of each direction
+core 1 --+
+"""
+
+from functools import partial
+
+from amaranth import C, Cat, Module
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.core import Core
+from hdl.core_ports import core_signature, lead_out
+from hdl.hierarchy import shared
+from hdl.link.counters import LinkCounters
+from hdl.link.fabric import add_node
+from hdl.link.flit import frame_layout
+from hdl.link.route import CHIP_BITS
+from spec.instance import Instance
+from spec.link import CHANNELS, CORES_PER_CHIP
+
+__all__ = ["Chip"]
+
+
+class Chip(wiring.Component):
+    """The cores of a chip on its links; they share nothing else.
+
+    A core's flits are registers, and what it takes depends on registers and on the flit that is offered alone.
+
+    Arguments:
+        instance: the chips, how they are tied, and what their cores are.
+
+    Ports:
+        chip: which one this is; constant. Its cores are those of the instance from CORES_PER_CHIP * chip on.
+        cores: the ports of each :class:`~hdl.core.Core` that do not go to the links.
+        tx, rx, rx_present, dead: of each direction; see :class:`~hdl.link.node.LinkNode`.
+        link_counters: of the end in each direction.
+    """
+
+    def __init__(self, instance: Instance):
+        self.instance = instance
+        directions, frame = instance.directions, frame_layout(instance.link_bytes)
+        super().__init__(
+            {
+                "chip": In(CHIP_BITS),
+                "cores": Out(core_signature(instance.core)).array(CORES_PER_CHIP),
+                "tx": Out(frame).array(directions),
+                "rx": In(frame).array(directions),
+                "rx_present": In(1).array(directions),
+                "dead": Out(directions),
+                "link_counters": Out(data.ArrayLayout(LinkCounters, directions)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        instance = self.instance
+        node = add_node(m, "node", instance, platform)
+        m.d.comb += [node.chip.eq(self.chip), self.dead.eq(node.dead)]
+        for direction in range(instance.directions):
+            m.d.comb += [
+                self.tx[direction].eq(node.tx[direction]),
+                node.rx[direction].eq(self.rx[direction]),
+                node.rx_present[direction].eq(self.rx_present[direction]),
+                self.link_counters[direction].eq(node.counters[direction]),
+            ]
+        build = partial(Core, instance.core, instance.link_bytes)
+        for number in range(CORES_PER_CHIP):
+            core = shared(m, f"core{number}", "core", build, platform)
+            m.d.comb += [
+                core.number.eq(Cat(C(number, (CORES_PER_CHIP - 1).bit_length()), self.chip)),
+                core.dead.eq(node.dead),
+            ]
+            for channel in range(CHANNELS):
+                wiring.connect(m, core.link_o[channel], node.i[CHANNELS * number + channel])
+                wiring.connect(m, node.o[CHANNELS * number + channel], core.link_i[channel])
+            lead_out(m, instance.core, core, self.cores[number])
+        return m

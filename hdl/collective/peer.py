@@ -1,0 +1,16 @@
+"""The core that a collective waits for."""
+
+from amaranth import unsigned
+from amaranth.lib import data
+
+from hdl.collective.ops import CORE_BITS
+
+__all__ = ["Peer"]
+
+
+class Peer(data.Struct):
+    """valid: what is under way cannot go on until another core sends something: READY, GRANT or data. core: that one;
+    it may itself wait for a third."""
+
+    valid: unsigned(1)
+    core: unsigned(CORE_BITS)

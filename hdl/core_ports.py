@@ -1,0 +1,98 @@
+"""What a core shows to those around it: its ports, the layout of its counters, and who is on which port of HBM."""
+
+from amaranth import Module, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.collective.counters import CollectiveCounters
+from hdl.dma.counters import DmaCounters
+from hdl.elementwise.frontend import Counters as ElementwiseCounters
+from hdl.memory.axi import AxiPort
+from hdl.memory.axi_arbiter import AxiArbiter
+from hdl.memory.onchip import Conflicts
+from hdl.queue.errors import CoreError
+from hdl.queue.queue import QueueCounters
+from hdl.tensor.engine import Counters as TensorCounters
+from spec.config import Config
+from spec.isa import HBM_ADDRESS_BITS, queue_count
+from spec.isa.record import COUNTER_BITS
+from spec.link import CHANNELS
+
+__all__ = ["ControllerCounters", "axi_id_bits", "core_counters", "core_signature", "lead_out", "sharers"]
+
+
+def sharers(config: Config, engines: list, first: list, channels: list = ()) -> list[list]:
+    """Return who shares each HBM port, or the line port beside it.
+
+    Arguments:
+        config: the machine's parameters.
+        engines: of each DMA engine, dealt out to the ports in turn.
+        first: others, on port 0.
+        channels: of each channel of the collective engine, dealt out like the engines; the last ones of their port.
+    """
+    ports = config.hbm_ports
+    return [[*engines[port::ports], *(first if port == 0 else ()), *channels[port::ports]] for port in range(ports)]
+
+
+def axi_id_bits(config: Config) -> int:
+    """Return the width of the IDs of every HBM port."""
+    channels = [None] * CHANNELS if config.cores > 1 else []
+    ports = sharers(config, [None] * config.dma_engines, ["fetcher", "boot"], channels)
+    return AxiArbiter.id_bits(max(map(len, ports)))
+
+
+class ControllerCounters(data.Struct):
+    """instructions: retired. waiting: cycles in wfi."""
+
+    instructions: unsigned(COUNTER_BITS)
+    waiting: unsigned(COUNTER_BITS)
+
+
+def core_counters(config: Config) -> data.StructLayout:
+    """Return the layout of all counters of a core: those of its queues, engines and memories, and the controller's."""
+    return data.StructLayout(
+        {
+            "queues": data.ArrayLayout(QueueCounters, queue_count(config)),
+            "tensor": TensorCounters,
+            "vector": ElementwiseCounters,
+            "scalar": ElementwiseCounters,
+            "dma": data.ArrayLayout(DmaCounters, config.dma_engines),
+            "conflicts": Conflicts,
+            "controller": ControllerCounters,
+            **({"collective": CollectiveCounters} if config.cores > 1 else {}),
+        }
+    )
+
+
+def core_signature(config: Config) -> wiring.Signature:
+    """Return the ports of a core that are led out of its chip, all but those to links; see :class:`hdl.core.Core`."""
+    queues = queue_count(config)
+    lanes = queues + 1
+    return wiring.Signature(
+        {
+            "start": In(1),
+            "boot_address": In(HBM_ADDRESS_BITS),
+            "axi": Out(AxiPort(config.hbm_bytes, axi_id_bits(config))).array(config.hbm_ports),
+            "host_interrupt": In(1),
+            "done": Out(1),
+            "exit_code": Out(32),
+            "error": Out(CoreError),
+            "quiet": Out(1),
+            "console_valid": Out(1),
+            "console_data": Out(8),
+            "issued": Out(queues),
+            "issued_addresses": Out(HBM_ADDRESS_BITS * queues),
+            "retired": Out(lanes),
+            "retired_addresses": Out(HBM_ADDRESS_BITS * lanes),
+            "controller_retires": Out(1),
+            "controller_pc": Out(32),
+            "counters": Out(core_counters(config)),
+        }
+    )
+
+
+def lead_out(m: Module, config: Config, core, ports) -> None:
+    """Connect what has a core's :func:`core_signature` to ports of the same signature of the module around it."""
+    signature = core_signature(config)
+    for (_, member, inner), (_, _, outer) in zip(signature.flatten(core), signature.flatten(ports), strict=True):
+        m.d.comb += outer.eq(inner) if member.flow == Out else inner.eq(outer)

@@ -1,0 +1,87 @@
+"""The collective engines of an instance on its links, without the cores around them.
+
+    instructions -> CollectiveEngine -- flits -- Fabric -- flits -- CollectiveEngine <- instructions
+                       |   | AXI                                       |   | AXI
+
+What a group of cores does together shows on these alone; a whole core is tens of times as large.
+"""
+
+from functools import partial
+
+from amaranth import Cat, Module
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.collective.counters import CollectiveCounters
+from hdl.collective.engine import CollectiveEngine
+from hdl.collective.instruction import CollectiveInstruction
+from hdl.engine_error import DetailedError
+from hdl.hierarchy import shared
+from hdl.link.counters import LinkCounters
+from hdl.link.fabric import Fabric, connect_disturbance, disturbance_ports
+from hdl.memory.axi import AxiPort
+from spec.instance import Instance
+from spec.link import CHANNELS
+
+__all__ = ["LinkedEngines"]
+
+
+class LinkedEngines(wiring.Component):
+    """A collective engine for each core of an instance, and the fabric between them.
+
+    Arguments:
+        instance: the instance; of its cores only the width of HBM matters.
+
+    Ports:
+        instructions: of each core's engine. axi: the ports to its HBM, two of each core one after the other.
+        flip, flip_bit, drop, repeated, cut: what disturbs each wire, which is that of direction w % directions of chip
+            w // directions: a bit of the frame is turned, the frame is lost, the one before it comes instead, nothing
+            comes at all.
+        retired: a pulse for each instruction, a bit for each core. failed, errors: of each engine. counters: of each
+            engine. dead: the link of that wire is; stays until reset. link_counters: of the end that sends on it.
+    """
+
+    def __init__(self, instance: Instance):
+        self.instance = instance
+        cores, wires = instance.cores, instance.chips * instance.directions
+        super().__init__(
+            {
+                "instructions": In(stream.Signature(CollectiveInstruction)).array(cores),
+                "axi": Out(AxiPort(instance.core.hbm_bytes, 1)).array(CHANNELS * cores),
+                **disturbance_ports(wires),
+                "retired": Out(cores),
+                "failed": Out(cores),
+                "errors": Out(data.ArrayLayout(DetailedError, cores)),
+                "counters": Out(data.ArrayLayout(CollectiveCounters, cores)),
+                "dead": Out(wires),
+                "link_counters": Out(data.ArrayLayout(LinkCounters, wires)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        instance = self.instance
+        m.submodules.fabric = fabric = Fabric(instance)
+        build = partial(CollectiveEngine, instance.link_bytes, instance.core.hbm_bytes, instance.cores)
+        engines = [shared(m, f"engine{core}", "collective_engine", build, platform) for core in range(instance.cores)]
+        for core, engine in enumerate(engines):
+            m.d.comb += [
+                engine.core.eq(core),
+                self.errors[core].eq(engine.error),
+                self.counters[core].eq(engine.counters),
+            ]
+            wiring.connect(m, wiring.flipped(self.instructions[core]), engine.instructions)
+            for channel in range(CHANNELS):
+                port = CHANNELS * core + channel
+                wiring.connect(m, engine.axi[channel], wiring.flipped(self.axi[port]))
+                wiring.connect(m, engine.o[channel], fabric.i[port])
+                wiring.connect(m, fabric.o[port], engine.i[channel])
+        connect_disturbance(m, self, fabric.disturbance)
+        for wire, counters in enumerate(fabric.counters):
+            m.d.comb += self.link_counters[wire].eq(counters)
+        m.d.comb += [
+            self.dead.eq(fabric.dead),
+            self.retired.eq(Cat(engine.retired for engine in engines)),
+            self.failed.eq(Cat(engine.error.valid for engine in engines)),
+        ]
+        return m

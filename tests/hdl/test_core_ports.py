@@ -1,0 +1,100 @@
+# amaranth: UnusedElaboratable=no
+
+"""What a core of an instance has beside one that is alone, and who is on which port of HBM."""
+
+import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.sim import Simulator
+
+from hdl.chip import Chip
+from hdl.collective.engine import CollectiveEngine
+from hdl.core import Core
+from hdl.core_ports import axi_id_bits, core_counters, core_signature, sharers
+from hdl.instance import LinkedCores
+from hdl.queue.queue import Queue
+from hdl.queue.registers import Registers
+from hdl.queue.watchdog import Watchdog
+from spec.config import PRESETS, Config
+from spec.instance import Instance, Topology
+from spec.isa import Engine, collective_queue, queue_count
+from spec.isa.record import RECORDS_AHEAD
+from spec.link import CHANNELS
+
+ALONE = PRESETS["tiny"]
+ONE_OF_4 = ALONE.with_overrides(cores=4)
+
+LINKS = {"number", "link_i", "link_o", "dead"}
+
+
+@pytest.mark.parametrize(
+    ("ports", "shared"),
+    [
+        (1, ["d0 d1 d2 d3 d4 first c0 c1"]),
+        (2, ["d0 d2 d4 first c0", "d1 d3 c1"]),
+        (3, ["d0 d3 first c0", "d1 d4 c1", "d2"]),
+        (4, ["d0 d4 first c0", "d1 c1", "d2", "d3"]),
+    ],
+)
+def test_engines_and_channels_are_dealt_out_to_the_ports(ports, shared):
+    config = Config(rows=4, columns=4, dma_engines=5, hbm_ports=ports)
+    engines = [f"d{n}" for n in range(5)]
+    assert [" ".join(port) for port in sharers(config, engines, ["first"], ["c0", "c1"])] == shared
+
+
+def test_ids_have_room_for_the_channels():
+    """Alone: two DMA engines, the fetcher and boot; four more managers take a bit more."""
+    assert (axi_id_bits(ALONE), axi_id_bits(ONE_OF_4)) == (2, 3)
+    config = Config(rows=4, columns=4, dma_engines=6, hbm_ports=4)
+    assert axi_id_bits(config) == 2 and axi_id_bits(config.with_overrides(cores=2)) == 3
+
+
+def test_a_core_that_is_alone_has_nothing_of_links():
+    alone, one = Core(ALONE), Core(ONE_OF_4)
+    assert set(alone.signature.members) == set(core_signature(ALONE).members)
+    assert set(one.signature.members) - set(alone.signature.members) == LINKS
+    assert one.queues == alone.queues + 1 == queue_count(ONE_OF_4)
+    assert "collective" not in dict(core_counters(ALONE)) and "collective" in dict(core_counters(ONE_OF_4))
+    assert "oldest" not in Queue(Engine.DMA).signature.members
+    assert "peer" not in Watchdog(3).signature.members
+
+
+@pytest.mark.parametrize(("topology", "directions"), [(Topology.RING, 2), (Topology.TORUS, 4)])
+def test_ports_of_chip_and_instance(topology, directions):
+    instance = Instance(chips=8, topology=topology, link_bytes=32, core=ALONE)
+    chip, linked = Chip(instance), LinkedCores(instance)
+    assert len(chip.cores) == 2 and len(linked.cores) == 16
+    assert len(chip.tx) == len(chip.rx) == directions and len(linked.dead) == 8 * directions
+    config = ALONE.with_overrides(cores=16)
+    assert len(linked.cores[15].counters.as_value()) == core_counters(config).size
+    assert not LINKS & set(linked.cores[0].signature.members)
+
+
+def test_a_flit_either_way_is_progress():
+    """So is none that waits. The collective engine learns what the core is told, and the core what it says."""
+    core = Core(ONE_OF_4, 16)
+    m = Module()
+    collective = CollectiveEngine(16, ONE_OF_4.hbm_bytes, 4).signature.create()
+    queue = Queue(Engine.COLLECTIVE, 1, RECORDS_AHEAD[Engine.COLLECTIVE]).signature.create()
+    registers = Registers(ONE_OF_4).signature.create()
+    watchdog = Watchdog(core.queues, collective_queue(ONE_OF_4)).signature.create()
+    moves = Signal()
+    m.d.comb += moves.eq(core._links(m, collective, queue, registers, watchdog))
+    pairs = [(core.link_i[c].valid, collective.i[c].ready) for c in range(CHANNELS)]
+    pairs += [(collective.o[c].valid, core.link_o[c].ready) for c in range(CHANNELS)]
+
+    async def bench(ctx):
+        for valid, ready in pairs:
+            for offered, taken in ((1, 0), (0, 1), (1, 1), (0, 0)):
+                ctx.set(valid, offered)
+                ctx.set(ready, taken)
+                assert ctx.get(moves) == (offered and taken)
+        ctx.set(core.number, 3)
+        ctx.set(core.dead, 0b0110)
+        ctx.set(queue.oldest, 0x1280)
+        ctx.set(collective.peer, {"valid": 1, "core": 2})
+        assert (ctx.get(collective.core), ctx.get(registers.core_number), ctx.get(collective.dead)) == (3, 3, 0b0110)
+        assert (ctx.get(watchdog.peer.core), ctx.get(watchdog.peer_address)) == (2, 0x1280)
+
+    sim = Simulator(m)
+    sim.add_testbench(bench)
+    sim.run()
