@@ -4,6 +4,8 @@ import pytest
 
 from spec.config import PRESETS
 from spec.instance import INSTANCES, Instance, Topology, instance_named, link_bytes_of
+from tb.bench import UsageError, bench_named
+from tb.collective_options import instance_of
 
 
 def test_presets_are_the_published_instances():
@@ -50,3 +52,18 @@ def test_links_are_half_as_wide_as_hbm():
     assert {name: link_bytes_of(config) for name, config in PRESETS.items()} == {
         "tiny": 8, "small": 16, "medium": 32, "large": 64, "full": 64,
     }  # fmt: skip
+
+
+def test_a_named_instance_is_the_default_of_its_parts():
+    def instance(*words):
+        return instance_of(bench_named("allreduce").settings(words))
+
+    assert (instance().chips, instance().link_bytes) == (4, 16)
+    inf2 = instance("INSTANCE=inf2")
+    assert (inf2.chips, inf2.link_bytes, inf2.core.hbm_bytes, inf2.core.cores) == (12, 64, 64, 24)
+    smaller = instance("INSTANCE=trn1", "CHIPS=6", "LINK_BYTES=8")
+    assert (smaller.chips, smaller.link_bytes) == (6, 8)
+    whole = instance("INSTANCE=trn1", "TARGET=core")
+    assert (whole.chips, whole.link_bytes, whole.core.rows) == (16, 8, 4)
+    with pytest.raises(UsageError, match="INSTANCE must be one of trn1, inf2, not 'trn2'"):
+        instance("INSTANCE=trn2")
