@@ -45,7 +45,7 @@ from spec.config import Config
 from spec.instance import link_bytes_of
 from spec.isa import Engine, collective_queue, engine_of_queue, queue_count
 from spec.isa.record import RECORDS_AHEAD
-from spec.link import CHANNELS
+from spec.link import CHANNELS, CORE_BITS, DIRECTIONS
 
 __all__ = ["Core", "axi_id_bits", "core_counters", "core_signature"]
 
@@ -82,10 +82,10 @@ class Core(wiring.Component):
         self.queues = queue_count(config)
         flits = flit_stream(self.link_bytes)
         links = {
-            "number": In(7),
+            "number": In(CORE_BITS),
             "link_i": In(flits).array(CHANNELS),
             "link_o": Out(flits).array(CHANNELS),
-            "dead": In(4),
+            "dead": In(DIRECTIONS),
         }
         super().__init__(dict(core_signature(config).members) | (links if config.cores > 1 else {}))
 

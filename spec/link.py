@@ -10,8 +10,8 @@ import enum
 from spec.isa.fields import Layout, width_of
 
 __all__ = [
-    "CHANNELS", "CORES_PER_CHIP", "CRC_BITS", "CRC_POLYNOMIAL", "FLIT_HEADER", "FLIT_HEADER_BITS", "MAX_CORES",
-    "SEQUENCE_BITS", "VIRTUAL_CHANNELS", "FlitKind",
+    "CHANNELS", "CORES_PER_CHIP", "CORE_BITS", "CRC_BITS", "CRC_POLYNOMIAL", "DIRECTIONS", "FLIT_HEADER",
+    "FLIT_HEADER_BITS", "MAX_CORES", "SEQUENCE_BITS", "VIRTUAL_CHANNELS", "FlitKind",
 ]  # fmt: skip
 
 CORES_PER_CHIP = 2
@@ -19,6 +19,12 @@ CORES_PER_CHIP = 2
 
 MAX_CORES = 128
 """Cores of an instance, at most."""
+
+CORE_BITS = 7
+"""Bits of a core's number."""
+
+DIRECTIONS = 4
+"""Links of a chip, at most: of a torus; a ring has the first two."""
 
 CHANNELS = 2
 """Halves of a collective engine: channel 0 sends to the next rank and channel 1 to the previous one. Each has its own
@@ -43,8 +49,8 @@ class FlitKind(enum.IntEnum):
 
 
 FLIT_HEADER: Layout = (
-    ("destination", 7),
-    ("source", 7),
+    ("destination", CORE_BITS),
+    ("source", CORE_BITS),
     ("channel", 1),
     ("kind", 2),
 )
@@ -59,4 +65,4 @@ CRC_BITS = 32
 CRC_POLYNOMIAL = 0x04C11DB7
 """CRC-32 of IEEE 802.3: reflected, initial value and final inversion all ones, as zlib's crc32."""
 
-assert MAX_CORES <= 1 << 7
+assert MAX_CORES <= 1 << CORE_BITS

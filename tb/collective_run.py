@@ -18,7 +18,7 @@ from hdl.linked_engines import LinkedEngines
 from spec.instance import Instance, Topology
 from spec.isa.collective import COLLECTIVE_BITS, Collective
 from spec.link import CHANNELS
-from tb import hbm, simulation
+from tb import disturbance, hbm, simulation
 from tb.axi_ports import axi_connections
 from tb.collective_faults import CollectiveFault
 from tb.elaboration import elaborated
@@ -38,9 +38,7 @@ from tb.link_view import (
 )
 
 __all__ = [
-    "DISTURBANCE",
     "ROOM_BYTES",
-    "Cut",
     "Ending",
     "Event",
     "Outcome",
@@ -53,9 +51,6 @@ _TEMPLATE = Path(__file__).with_name("collective.v")
 
 ROOM_BYTES = 64 << 20
 """HBM of all cores that the harness has room for, unless it is built for more."""
-
-DISTURBANCE = Path(__file__).with_name("disturbance.v")
-"""What befalls the wires."""
 
 STEPS = 1 << 17
 """Instructions of all cores that it has room for."""
@@ -87,14 +82,6 @@ class Ending(enum.IntEnum):
     """Nothing moves any more, and nobody says why."""
     LIMIT = 4
     """The limit of cycles was reached."""
-
-
-@dataclass(frozen=True)
-class Cut:
-    """A wire that is dead from a cycle on."""
-
-    wire: int
-    cycle: int
 
 
 @dataclass(frozen=True)
@@ -180,7 +167,7 @@ def design(
         "ENGINE_VIEWS": engine_views(instance) if waves else "",
     }
     head = "".join(f"`define {name} {value}\n" for name, value in defines.items())
-    parts = [_TEMPLATE.read_text(), hbm.VERILOG.read_text(), LINK_VIEW.read_text(), DISTURBANCE.read_text()]
+    parts = [_TEMPLATE.read_text(), hbm.VERILOG.read_text(), LINK_VIEW.read_text(), disturbance.VERILOG.read_text()]
     if waves:
         parts.append(ENGINE_VIEW.read_text())
     if check_axi:
@@ -221,7 +208,7 @@ def run_collectives(
     delays: Mapping[int, Sequence[int]] | None = None,
     behaviour: Hbm | None = None,
     errors: float = 0.0,
-    cut: Cut | None = None,
+    cut: disturbance.Cut | None = None,
     seed: int = 1,
     limit: int = 20_000_000,
     patience: int = PATIENCE,
@@ -264,8 +251,7 @@ def run_collectives(
         paths["starts"].write_text("".join(f"{start:x}\n" for start in starts))
         plusargs = [f"+{name}={paths[name]}" for name in names]
         plusargs += [f"+steps={max(len(words), 1)}", f"+room={room}", f"+limit={limit}", f"+patience={patience}"]
-        plusargs += [f"+errors={round(errors * 2**32)}", f"+seed={seed}"]
-        plusargs += [] if cut is None else [f"+cut={cut.wire}", f"+cut_cycle={cut.cycle}"]
+        plusargs += disturbance.disturbing(errors, seed, cut)
         plusargs += sampling(paths["samples"]) if sampled else []
         plusargs += (behaviour or Hbm()).plusargs() + [f"+hbm_size={cores * room}"]
         plusargs += hbm.write_memory(directory, memories.reshape(-1), instance.core.hbm_bytes)

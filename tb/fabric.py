@@ -16,11 +16,12 @@ from hdl.link.wire import DISTURBANCE
 from spec.instance import Instance
 from spec.link import CHANNELS
 from tb import simulation
+from tb.disturbance import Cut, disturbing
 from tb.elaboration import elaborated
 from tb.harness import run_harness
 from tb.link_view import LINK_VIEW, Sample, link_defines, link_views, plain, read_samples, sampling
 
-__all__ = ["Cut", "Ending", "Outcome", "Traffic", "Way", "Wire", "Wrong", "design", "run_traffic"]
+__all__ = ["Ending", "Outcome", "Traffic", "Way", "Wire", "Wrong", "design", "run_traffic"]
 
 _TEMPLATE = Path(__file__).with_suffix(".v")
 
@@ -40,13 +41,6 @@ class Ending(enum.IntEnum):
     """Nothing moves any more."""
     LIMIT = 2
     """The limit of cycles was reached."""
-
-
-class Cut(NamedTuple):
-    """A wire that is dead from a cycle on."""
-
-    wire: int
-    cycle: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,15 +231,12 @@ def run_traffic(
             "partners": partners,
             "load": round(traffic.load * SCALE),
             "stall": round(traffic.stall * SCALE),
-            "errors": round(traffic.errors * 2**32),
-            "seed": traffic.seed,
             "limit": limit,
             "patience": patience,
             "result": result,
         }
-        if traffic.cut is not None:
-            plusargs |= {"cut": traffic.cut.wire, "cut_cycle": traffic.cut.cycle}
         words = [f"+{name}={value}" for name, value in plusargs.items()]
+        words += disturbing(traffic.errors, traffic.seed, traffic.cut)
         words += sampling(samples) if sampled else []
         state = run_harness(
             built, directory, plusargs=[*words, *extra], limit=limit + 1000, waves=waves, waves_levels=waves_levels

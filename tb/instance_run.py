@@ -13,9 +13,9 @@ from hdl.instance import LinkedCores
 from hdl.link.counters import LinkCounters
 from spec.instance import Instance
 from spec.isa import queue_count
-from tb import hbm, simulation
+from tb import disturbance, hbm, simulation
 from tb.axi_ports import axi_connections
-from tb.collective_run import DISTURBANCE, Cut, instance_label
+from tb.collective_run import instance_label
 from tb.core import Run, blocks_and_kept, read_events, read_run
 from tb.elaboration import elaborated
 from tb.harness import run_harness
@@ -116,7 +116,7 @@ def design(
         ),
     }
     head = "".join(f"`define {name} {value}\n" for name, value in defines.items())
-    parts = [path.read_text() for path in (_TEMPLATE, hbm.VERILOG, DISTURBANCE, LINK_VIEW)]
+    parts = [path.read_text() for path in (_TEMPLATE, hbm.VERILOG, disturbance.VERILOG, LINK_VIEW)]
     if check_axi:
         parts.append(_TEMPLATE.with_name("axi_checker.v").read_text())
     verilog = "\n".join([head, *parts, text])
@@ -148,7 +148,7 @@ def run_instance(
     delays: Sequence[int] | None = None,
     behaviour: Hbm | None = None,
     errors: float = 0.0,
-    cut: Cut | None = None,
+    cut: disturbance.Cut | None = None,
     seed: int = 1,
     limit: int = 20_000_000,
     patience: int = PATIENCE,
@@ -193,8 +193,7 @@ def run_instance(
         paths["boots"].write_text("".join(f"{line:x}\n" for line in lines))
         plusargs = [f"+{name}={paths[name]}" for name in ("boots", "runs", "events")]
         plusargs += [f"+room={room}", f"+limit={limit}", f"+patience={patience}"]
-        plusargs += [f"+errors={round(errors * 2**32)}", f"+seed={seed}"]
-        plusargs += [] if cut is None else [f"+cut={cut.wire}", f"+cut_cycle={cut.cycle}"]
+        plusargs += disturbance.disturbing(errors, seed, cut)
         plusargs += sampling(paths["samples"]) if sampled else []
         plusargs += (behaviour or Hbm()).plusargs() + [f"+hbm_size={cores * room}"]
         plusargs += hbm.write_memory(directory, memories.reshape(-1), instance.core.hbm_bytes)

@@ -16,7 +16,8 @@ from tb.bench import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, UsageErro
 from tb.collective_faults import link_name
 from tb.collective_options import ERRORS, INSTANCE_OPTIONS, instance_of, share_of
 from tb.collective_timeline import write_link_timeline
-from tb.fabric import Cut, Ending, Outcome, Traffic, Way, design, run_traffic
+from tb.disturbance import Cut
+from tb.fabric import Ending, Outcome, Traffic, Way, design, run_traffic
 from tb.link_picture import draw_links
 from tb.link_table import dead_links, link_of, link_summary, link_table, opposite
 from tb.report import Report, progress, shown

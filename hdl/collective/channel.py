@@ -45,7 +45,6 @@ from hdl.collective.counters import ChannelCounters
 from hdl.collective.granter import Granter
 from hdl.collective.job import SEGMENT_ELEMENTS, Job
 from hdl.collective.loader import Loader
-from hdl.collective.ops import CORE_BITS
 from hdl.collective.peer import Peer
 from hdl.collective.receiver import ReceivePath
 from hdl.collective.schedule import Schedule
@@ -55,7 +54,7 @@ from hdl.collective.storer import Storer
 from hdl.link.flit import flit_layout, flit_stream
 from hdl.memory.axi import AxiPort
 from spec.isa.collective import SIGNATURE_BITS
-from spec.link import FlitKind
+from spec.link import CORE_BITS, FlitKind
 
 __all__ = ["Channel", "buffer_beats"]
 

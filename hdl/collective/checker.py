@@ -9,7 +9,6 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.collective.instruction import CollectiveInstruction, SignatureLayout
 from hdl.collective.job import Job
-from hdl.collective.ops import CORE_BITS
 from hdl.collective.signature import among
 from spec.isa import HBM_ADDRESS_BITS, Rule
 from spec.isa.collective import (
@@ -26,6 +25,7 @@ from spec.isa.collective import (
     ReduceOp,
 )
 from spec.isa.collective_legality import ALIGNMENT
+from spec.link import CORE_BITS
 
 __all__ = ["Checker"]
 

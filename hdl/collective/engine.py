@@ -21,7 +21,7 @@ from hdl.engine_error import DetailedError
 from hdl.link.flit import flit_stream
 from hdl.memory.axi import AxiPort
 from spec.isa import Cause
-from spec.link import CHANNELS
+from spec.link import CHANNELS, CORE_BITS, DIRECTIONS
 
 __all__ = ["CollectiveEngine"]
 
@@ -60,11 +60,11 @@ class CollectiveEngine(wiring.Component):
         super().__init__(
             {
                 "instructions": In(stream.Signature(CollectiveInstruction)),
-                "core": In(7),
+                "core": In(CORE_BITS),
                 "axi": Out(AxiPort(hbm_bytes, 1)).array(CHANNELS),
                 "i": In(flit_stream(link_bytes)).array(CHANNELS),
                 "o": Out(flit_stream(link_bytes)).array(CHANNELS),
-                "dead": In(4),
+                "dead": In(DIRECTIONS),
                 "retired": Out(1),
                 "error": Out(DetailedError),
                 "peer": Out(Peer),

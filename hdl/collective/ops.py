@@ -18,16 +18,14 @@ from amaranth.lib import data
 
 from spec.isa import HBM_ADDRESS_BITS
 from spec.isa.collective import CollectiveType
+from spec.link import CORE_BITS
 
 __all__ = [
-    "CORE_BITS", "ELEMENTS_BITS", "LoadOp", "ReceiveOp", "SendOp", "StoreOp", "beats_of", "load_beat_layout",
+    "ELEMENTS_BITS", "LoadOp", "ReceiveOp", "SendOp", "StoreOp", "beats_of", "load_beat_layout",
 ]  # fmt: skip
 
 ELEMENTS_BITS = 30
 """Of the number of elements of an operation: a whole block at most. No operation has none."""
-
-CORE_BITS = 7
-"""Of the number of a core of the instance."""
 
 
 class LoadOp(data.Struct):

@@ -3,7 +3,7 @@
 from amaranth import unsigned
 from amaranth.lib import data
 
-from hdl.collective.ops import CORE_BITS
+from spec.link import CORE_BITS
 
 __all__ = ["Peer"]
 

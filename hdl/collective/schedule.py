@@ -25,9 +25,10 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from hdl.collective.job import Job
-from hdl.collective.ops import CORE_BITS, ELEMENTS_BITS, LoadOp, ReceiveOp, SendOp
+from hdl.collective.ops import ELEMENTS_BITS, LoadOp, ReceiveOp, SendOp
 from spec.isa import HBM_ADDRESS_BITS
 from spec.isa.collective import GRANULE, CollectiveKind, CollectiveType
+from spec.link import CORE_BITS
 
 __all__ = ["Schedule"]
 

@@ -5,9 +5,10 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.collective.mailbox import Mailbox
-from hdl.collective.ops import CORE_BITS, ELEMENTS_BITS, SendOp, beats_of
+from hdl.collective.ops import ELEMENTS_BITS, SendOp, beats_of
 from hdl.collective.signature import Disagreement, difference
 from spec.isa.collective import SIGNATURE_BITS
+from spec.link import CORE_BITS
 
 __all__ = ["Sender"]
 

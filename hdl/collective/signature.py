@@ -4,8 +4,8 @@ from amaranth import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data
 
 from hdl.collective.instruction import SignatureLayout
-from hdl.collective.ops import CORE_BITS
 from spec.isa.collective import OTHER_SIDE, SIGNATURE_FIELDS, SIGNATURE_USES, CollectiveKind
+from spec.link import CORE_BITS
 
 __all__ = ["Disagreement", "among", "difference"]
 

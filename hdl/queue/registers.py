@@ -17,6 +17,7 @@ from hdl.queue.subordinate import hold_request
 from spec import memory_map
 from spec.config import Config
 from spec.isa import HBM_ADDRESS_BITS, QUEUE_COUNTERS, RECORD_BYTES, queue_count
+from spec.link import CORE_BITS
 
 __all__ = ["Registers"]
 
@@ -90,7 +91,7 @@ class Registers(wiring.Component):
                 "watch_semaphore": Out(SEMAPHORE_BITS),
                 "watch_value": Out(VALUE_BITS, init=_WATCH_VALUE),
                 "watch_reached": In(1),
-                "core_number": In(7),
+                "core_number": In(CORE_BITS),
                 "error": In(CoreError),
                 "watchdog_limit": Out(32, init=_WATCHDOG_LIMIT),
                 "exit_valid": Out(1),

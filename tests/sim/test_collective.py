@@ -22,7 +22,8 @@ from tb.bench import UsageError
 from tb.collective_execution import failures_of
 from tb.collective_options import groups_of
 from tb.collective_programs import Workload, random_workload, side_by_side
-from tb.collective_run import Cut, Ending, design, run_collectives
+from tb.collective_run import Ending, design, run_collectives
+from tb.disturbance import Cut
 from tb.hbm import Hbm
 from tb.link_view import FIRST_WINDOW, SAMPLES
 from tests.hdl.tensor.engines import faulty

@@ -21,9 +21,9 @@ from tb.bench import bench_named
 from tb.collective_faults import link_name
 from tb.collective_options import instance_of
 from tb.collective_programs import random_workload, side_by_side
-from tb.collective_run import Cut
 from tb.core_bench import failures_of
 from tb.core_fault import explained
+from tb.disturbance import Cut
 from tb.hbm import Hbm
 from tb.instance_bench import memories_of
 from tb.instance_collectives import collective_images, engines_of

@@ -15,7 +15,8 @@ from hdl.link.router import Router
 from spec.instance import Instance, Topology
 from tb import simulation
 from tb.bench import UsageError
-from tb.fabric import Cut, Ending, Traffic, design, run_traffic
+from tb.disturbance import Cut
+from tb.fabric import Ending, Traffic, design, run_traffic
 from tb.router import BENCH, NOTICE, PATIENCE, PATTERNS, failures_of, measures_of, noticed_after, partners_of
 from tests.conftest import require_icarus
 from tests.hdl.tensor.engines import faulty
