@@ -49,7 +49,7 @@ doctor: $(READY) ## what is installed, what is missing, and the command that ins
 	@$(TB) doctor
 
 lock: $(READY) ## resolve the dependencies of pyproject.toml again, into requirements.lock
-	@$(BIN)/python tb/environment.py lock requirements.lock
+	@$(BIN)/python tb/cli/environment.py lock requirements.lock
 
 clean: ## remove everything generated; the virtual environment stays (rm -r .venv removes that)
 	@rm -rf sim_build .pytest_cache .ruff_cache .hypothesis
@@ -58,9 +58,9 @@ clean: ## remove everything generated; the virtual environment stays (rm -r .ven
 PYTHONS := $(or $(PYTHON),python3 python3.13 python3.12 python3.11)
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
-$(READY): requirements.lock tb/environment.py
+$(READY): requirements.lock tb/cli/environment.py
 	@for python in $(PYTHONS); do \
-	    if $$python -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then exec $$python tb/environment.py $(VENV) requirements.lock; fi; \
+	    if $$python -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then exec $$python tb/cli/environment.py $(VENV) requirements.lock; fi; \
 	done; \
 	echo "Error: Python 3.11 or newer is missing (looked for: $(PYTHONS)); install it: apt install python3 python3-venv" >&2; \
 	exit 1

@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 import numpy as np
 
-from golden.scalar import activate
-from spec.functions import FUNCTIONS, load
-from spec.functions.layout import CONTROL_FIELDS, control_address
+from neuroncore_rtl.golden.scalar import activate
+from neuroncore_rtl.spec.functions import FUNCTIONS, load
+from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, control_address
 from tests.oracles.accuracy import CROSSINGS, borders, dense, errors, wrong_way
 from tests.oracles.functions import ALPHA, reference
 

@@ -19,13 +19,13 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from rich.table import Table
 
-from hdl import verilog
-from hdl.arith.mac import Mac
-from hdl.arith.operand import Operand
-from hdl.scalar.lane import ActivationLane
-from hdl.scalar.tables import FunctionTables
-from hdl.vector.lane import VectorLane
-from tb.report import progress
+from neuroncore_rtl.hdl import verilog
+from neuroncore_rtl.hdl.arith.mac import Mac
+from neuroncore_rtl.hdl.arith.operand import Operand
+from neuroncore_rtl.hdl.scalar.lane import ActivationLane
+from neuroncore_rtl.hdl.scalar.tables import FunctionTables
+from neuroncore_rtl.hdl.vector.lane import VectorLane
+from neuroncore_rtl.tb.sim.report import progress
 
 __all__ = ["UNITS", "Area", "measure", "measure_all", "table"]
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tb import simulation
+from neuroncore_rtl.tb.sim import simulation
 
 __all__ = ["cold_build"]
 

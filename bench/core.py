@@ -5,19 +5,19 @@ import time
 import numpy as np
 from rich.table import Table
 
-from bench.cold import cold_build
-from golden import tensor as golden_tensor
-from golden.core import Core
-from kernels.image import Image, build_image
-from kernels.instructions import dma_copy
-from kernels.program import Program
-from spec.config import PRESETS, Config
-from spec.formats import BF16, INT8
-from tb import simulation
-from tb.core import Run, design, run_images
-from tb.elaboration import engine_verilog
-from tb.hbm import Hbm
-from tb.matmul import ideal_cycles, product_image, random_matrix
+from neuroncore_rtl.bench.cold import cold_build
+from neuroncore_rtl.golden import tensor as golden_tensor
+from neuroncore_rtl.golden.core import Core
+from neuroncore_rtl.kernels.program.image import Image, build_image
+from neuroncore_rtl.kernels.program.instructions import dma_copy
+from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.spec.formats import BF16, INT8
+from neuroncore_rtl.tb.benches.matmul import ideal_cycles, product_image, random_matrix
+from neuroncore_rtl.tb.harness.core import Run, design, run_images
+from neuroncore_rtl.tb.harness.hbm import Hbm
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.elaboration import engine_verilog
 
 __all__ = ["measure", "tables"]
 

@@ -6,17 +6,17 @@ from dataclasses import replace
 import numpy as np
 from rich.table import Table
 
-from bench.cold import cold_build
-from golden.scalar.softmax import softmax
-from kernels.instructions import activation, tensor_tensor
-from spec.config import PRESETS, Config
-from spec.formats import FP32
-from spec.isa import AluOp
-from tb import simulation
-from tb.elaboration import engine_verilog
-from tb.elementwise import ENGINES, design, run_program
-from tb.execution import expected_memories, record_of
-from tb.kernel import Workbench
+from neuroncore_rtl.bench.cold import cold_build
+from neuroncore_rtl.golden.scalar.softmax import softmax
+from neuroncore_rtl.kernels.program.instructions import activation, tensor_tensor
+from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.spec.isa import AluOp
+from neuroncore_rtl.tb.benches.kernel import Workbench
+from neuroncore_rtl.tb.check.execution import expected_memories, record_of
+from neuroncore_rtl.tb.harness.elementwise import ENGINES, design, run_program
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.elaboration import engine_verilog
 
 __all__ = ["measure", "table"]
 

@@ -3,23 +3,24 @@
 import numpy as np
 from rich.table import Table
 
-from bench.cold import cold_build
-from golden.core import run_instance as golden_instance
-from kernels.core_matmul import matmul
-from kernels.image import Image, build_image
-from kernels.program import Program
-from kernels.tensor_parallel import tensor_parallel_programs
-from spec.formats import BF16, FP32
-from spec.instance import Instance
-from spec.isa import collective_queue
-from spec.isa.collective import Collective, CollectiveKind, Group, best_chunk
-from tb import simulation, stimulus
-from tb.bench import bench_named
-from tb.collective_options import instance_of
-from tb.hbm import Hbm
-from tb.instance_bench import memories_of
-from tb.instance_run import InstanceOutcome, design, instance_verilog, run_instance
-from tb.matmul import ideal_cycles, random_matrix
+from neuroncore_rtl.bench.cold import cold_build
+from neuroncore_rtl.golden.core import run_instance as golden_instance
+from neuroncore_rtl.kernels.library.core_matmul import matmul
+from neuroncore_rtl.kernels.library.tensor_parallel import tensor_parallel_programs
+from neuroncore_rtl.kernels.program.image import Image, build_image
+from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa import collective_queue
+from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, Group, best_chunk
+from neuroncore_rtl.tb.benches.collective_options import instance_of
+from neuroncore_rtl.tb.benches.instance_bench import memories_of
+from neuroncore_rtl.tb.benches.matmul import ideal_cycles, random_matrix
+from neuroncore_rtl.tb.cli.registry import bench_named
+from neuroncore_rtl.tb.harness.hbm import Hbm
+from neuroncore_rtl.tb.harness.instance_run import InstanceOutcome, design, instance_verilog, run_instance
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.stimulus import operands as stimulus
 
 __all__ = ["measure_beside", "measure_speed", "tables"]
 

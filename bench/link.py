@@ -12,17 +12,17 @@ import numpy as np
 from matplotlib import pyplot
 from rich.table import Table
 
-from bench import instance as instance_bench
-from golden.link.cluster import NETWORKS, Cluster, all_reduce
-from golden.link.timing import Case, Parameters, calibrate, errors
-from hdl.link.end import LinkEnd
-from hdl.link.router import Router
-from spec.instance import INSTANCES
-from spec.link import CORES_PER_CHIP
-from tb.bench import bench_named
-from tb.collective_options import instance_of
-from tb.report import shown
-from tb.simulation import SIM_BUILD
+from neuroncore_rtl.bench import instance as instance_bench
+from neuroncore_rtl.golden.link.cluster import NETWORKS, Cluster, all_reduce
+from neuroncore_rtl.golden.link.timing import Case, Parameters, calibrate, errors
+from neuroncore_rtl.hdl.link.end import LinkEnd
+from neuroncore_rtl.hdl.link.router import Router
+from neuroncore_rtl.spec.instance import INSTANCES
+from neuroncore_rtl.spec.link import CORES_PER_CHIP
+from neuroncore_rtl.tb.benches.collective_options import instance_of
+from neuroncore_rtl.tb.cli.registry import bench_named
+from neuroncore_rtl.tb.sim.report import shown
+from neuroncore_rtl.tb.sim.simulation import SIM_BUILD
 
 __all__ = ["measure", "tables"]
 

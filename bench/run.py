@@ -7,9 +7,9 @@ the C++ compiler, nothing cached. Simulation speed is wall time from the first c
 import json
 import os
 
-from bench import area, core, elementwise, link, tensor
-from tb.bench import Settings
-from tb.report import RESULTS, shown, terminal
+from neuroncore_rtl.bench import area, core, elementwise, link, tensor
+from neuroncore_rtl.tb.sim.report import RESULTS, shown, terminal
+from neuroncore_rtl.tb.sim.settings import Settings
 
 __all__ = ["SIZES", "main"]
 

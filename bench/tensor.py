@@ -9,15 +9,15 @@ from functools import partial
 import numpy as np
 from rich.table import Table
 
-from bench.cold import cold_build
-from golden import tensor as golden
-from kernels.matmul import matmul_programs
-from spec.config import PRESETS, Config
-from spec.formats import BF16, FP32, Format
-from tb import simulation
-from tb.elaboration import engine_verilog
-from tb.matmul import ideal_cycles, random_matrix
-from tb.tensor import design, run_program
+from neuroncore_rtl.bench.cold import cold_build
+from neuroncore_rtl.golden import tensor as golden
+from neuroncore_rtl.kernels.library.matmul import matmul_programs
+from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.spec.formats import BF16, FP32, Format
+from neuroncore_rtl.tb.benches.matmul import ideal_cycles, random_matrix
+from neuroncore_rtl.tb.harness.tensor import design, run_program
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.elaboration import engine_verilog
 
 __all__ = ["measure", "tables"]
 

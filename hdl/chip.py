@@ -11,15 +11,15 @@ from amaranth import C, Cat, Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.core import Core
-from hdl.core_ports import core_signature, lead_out
-from hdl.hierarchy import shared
-from hdl.link.counters import LinkCounters
-from hdl.link.fabric import add_node
-from hdl.link.flit import frame_layout
-from hdl.link.route import CHIP_BITS
-from spec.instance import Instance
-from spec.link import CHANNELS, CORES_PER_CHIP
+from neuroncore_rtl.hdl.core import Core
+from neuroncore_rtl.hdl.core_ports import core_signature, lead_out
+from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.link.counters import LinkCounters
+from neuroncore_rtl.hdl.link.fabric import add_node
+from neuroncore_rtl.hdl.link.flit import frame_layout
+from neuroncore_rtl.hdl.link.route import CHIP_BITS
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.link import CHANNELS, CORES_PER_CHIP
 
 __all__ = ["Chip"]
 

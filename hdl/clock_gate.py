@@ -10,7 +10,7 @@ from collections.abc import Callable
 from amaranth.hdl import Cat, ClockSignal, Instance, Module, ResetSignal, Signal, Value
 from amaranth.lib import wiring
 
-from hdl.hierarchy import ModuleLibrary, shared
+from neuroncore_rtl.hdl.hierarchy import ModuleLibrary, shared
 
 __all__ = ["REST", "gated"]
 

@@ -17,35 +17,35 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.clock_gate import REST, gated
-from hdl.collective.engine import CollectiveEngine
-from hdl.controller.controller import Controller
-from hdl.controller.decoder import REGION_BITS, Decoder
-from hdl.core_ports import axi_id_bits, core_counters, core_signature, sharers
-from hdl.dma.engine import DmaEngine
-from hdl.hierarchy import shared
-from hdl.link.flit import flit_stream
-from hdl.local_reset import with_local_reset
-from hdl.memory.axi_arbiter import AxiArbiter
-from hdl.memory.line_arbiter import LineReadArbiter, LineWriteArbiter
-from hdl.memory.onchip import OnChipMemory
-from hdl.queue.boot import Boot
-from hdl.queue.errors import Errors
-from hdl.queue.fetch import Fetcher
-from hdl.queue.queue import Queue
-from hdl.queue.registers import Registers
-from hdl.queue.semaphores import Semaphores
-from hdl.queue.watchdog import Watchdog
-from hdl.queue.window import Window
-from hdl.scalar.engine import ScalarEngine
-from hdl.tensor.engine import TensorEngine
-from hdl.vector.engine import VectorEngine
-from spec import memory_map
-from spec.config import Config
-from spec.instance import link_bytes_of
-from spec.isa import Engine, collective_queue, engine_of_queue, queue_count
-from spec.isa.record import RECORDS_AHEAD
-from spec.link import CHANNELS, CORE_BITS, DIRECTIONS
+from neuroncore_rtl.hdl.clock_gate import REST, gated
+from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
+from neuroncore_rtl.hdl.controller.controller import Controller
+from neuroncore_rtl.hdl.controller.decoder import REGION_BITS, Decoder
+from neuroncore_rtl.hdl.core_ports import axi_id_bits, core_counters, core_signature, sharers
+from neuroncore_rtl.hdl.dma.engine import DmaEngine
+from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.link.flit import flit_stream
+from neuroncore_rtl.hdl.local_reset import with_local_reset
+from neuroncore_rtl.hdl.memory.axi_arbiter import AxiArbiter
+from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter, LineWriteArbiter
+from neuroncore_rtl.hdl.memory.onchip import OnChipMemory
+from neuroncore_rtl.hdl.queue.boot import Boot
+from neuroncore_rtl.hdl.queue.errors import Errors
+from neuroncore_rtl.hdl.queue.fetch import Fetcher
+from neuroncore_rtl.hdl.queue.queue import Queue
+from neuroncore_rtl.hdl.queue.registers import Registers
+from neuroncore_rtl.hdl.queue.semaphores import Semaphores
+from neuroncore_rtl.hdl.queue.watchdog import Watchdog
+from neuroncore_rtl.hdl.queue.window import Window
+from neuroncore_rtl.hdl.scalar.engine import ScalarEngine
+from neuroncore_rtl.hdl.tensor.engine import TensorEngine
+from neuroncore_rtl.hdl.vector.engine import VectorEngine
+from neuroncore_rtl.spec import memory_map
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.instance import link_bytes_of
+from neuroncore_rtl.spec.isa import Engine, collective_queue, engine_of_queue, queue_count
+from neuroncore_rtl.spec.isa.record import RECORDS_AHEAD
+from neuroncore_rtl.spec.link import CHANNELS, CORE_BITS, DIRECTIONS
 
 __all__ = ["Core", "axi_id_bits", "core_counters", "core_signature"]
 

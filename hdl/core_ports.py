@@ -4,19 +4,19 @@ from amaranth import Module, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.collective.counters import CollectiveCounters
-from hdl.dma.counters import DmaCounters
-from hdl.elementwise.frontend import Counters as ElementwiseCounters
-from hdl.memory.axi import AxiPort
-from hdl.memory.axi_arbiter import AxiArbiter
-from hdl.memory.onchip import Conflicts
-from hdl.queue.errors import CoreError
-from hdl.queue.queue import QueueCounters
-from hdl.tensor.engine import Counters as TensorCounters
-from spec.config import Config
-from spec.isa import HBM_ADDRESS_BITS, queue_count
-from spec.isa.record import COUNTER_BITS
-from spec.link import CHANNELS
+from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
+from neuroncore_rtl.hdl.dma.counters import DmaCounters
+from neuroncore_rtl.hdl.elementwise.frontend import Counters as ElementwiseCounters
+from neuroncore_rtl.hdl.memory.axi import AxiPort
+from neuroncore_rtl.hdl.memory.axi_arbiter import AxiArbiter
+from neuroncore_rtl.hdl.memory.onchip import Conflicts
+from neuroncore_rtl.hdl.queue.errors import CoreError
+from neuroncore_rtl.hdl.queue.queue import QueueCounters
+from neuroncore_rtl.hdl.tensor.engine import Counters as TensorCounters
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, queue_count
+from neuroncore_rtl.spec.isa.record import COUNTER_BITS
+from neuroncore_rtl.spec.link import CHANNELS
 
 __all__ = ["ControllerCounters", "axi_id_bits", "core_counters", "core_signature", "lead_out", "sharers"]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal, Signal
 from amaranth.lib import wiring
 
-from hdl.verilog import convert
+from neuroncore_rtl.hdl.verilog import convert
 
 __all__ = ["ModuleLibrary", "shared", "to_verilog"]
 

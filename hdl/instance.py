@@ -10,14 +10,14 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import Out
 
-from hdl.chip import Chip
-from hdl.core_ports import core_signature, lead_out
-from hdl.hierarchy import shared
-from hdl.link.counters import LinkCounters
-from hdl.link.fabric import add_wires, connect_disturbance, disturbance_ports
-from hdl.link.wire import DISTURBANCE
-from spec.instance import Instance
-from spec.link import CORES_PER_CHIP
+from neuroncore_rtl.hdl.chip import Chip
+from neuroncore_rtl.hdl.core_ports import core_signature, lead_out
+from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.link.counters import LinkCounters
+from neuroncore_rtl.hdl.link.fabric import add_wires, connect_disturbance, disturbance_ports
+from neuroncore_rtl.hdl.link.wire import DISTURBANCE
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.link import CORES_PER_CHIP
 
 __all__ = ["LinkedCores"]
 

@@ -12,16 +12,16 @@ from amaranth import Cat, Module
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.collective.counters import CollectiveCounters
-from hdl.collective.engine import CollectiveEngine
-from hdl.collective.instruction import CollectiveInstruction
-from hdl.engine_error import DetailedError
-from hdl.hierarchy import shared
-from hdl.link.counters import LinkCounters
-from hdl.link.fabric import Fabric, connect_disturbance, disturbance_ports
-from hdl.memory.axi import AxiPort
-from spec.instance import Instance
-from spec.link import CHANNELS
+from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
+from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
+from neuroncore_rtl.hdl.collective.instruction import CollectiveInstruction
+from neuroncore_rtl.hdl.engine_error import DetailedError
+from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.link.counters import LinkCounters
+from neuroncore_rtl.hdl.link.fabric import Fabric, connect_disturbance, disturbance_ports
+from neuroncore_rtl.hdl.memory.axi import AxiPort
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.link import CHANNELS
 
 __all__ = ["LinkedEngines"]
 

@@ -3,8 +3,8 @@
 import enum
 from dataclasses import dataclass, field, replace
 
-from spec.config import PRESETS, Config
-from spec.link import CORES_PER_CHIP, MAX_CORES
+from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.spec.link import CORES_PER_CHIP, MAX_CORES
 
 __all__ = ["INSTANCES", "Instance", "Topology", "instance_named", "link_bytes_of"]
 

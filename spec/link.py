@@ -7,7 +7,7 @@ become free. The widths here are those of the model: the published machine says 
 
 import enum
 
-from spec.isa.fields import Layout, width_of
+from neuroncore_rtl.spec.isa.fields import Layout, width_of
 
 __all__ = [
     "CHANNELS", "CORES_PER_CHIP", "CORE_BITS", "CRC_BITS", "CRC_POLYNOMIAL", "DIRECTIONS", "FLIT_HEADER",

@@ -1,5 +1,5 @@
 """`python -m tb`: what stands behind the Makefile."""
 
-from tb.cli import main
+from neuroncore_rtl.tb.cli.commands import main
 
 main()

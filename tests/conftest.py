@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from tb.doctor import MissingTool, require
-from tb.simulation import SIMULATORS
+from neuroncore_rtl.tb.sim.doctor import MissingTool, require
+from neuroncore_rtl.tb.sim.simulation import SIMULATORS
 
 
 @pytest.fixture(params=SIMULATORS)

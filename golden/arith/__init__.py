@@ -4,14 +4,14 @@ Every function takes numpy arrays of any shape (or scalars), broadcasts, and is 
 unsigned integers of the storage word's width, FP32 values are float32.
 """
 
-from golden.arith.codec import canonical, decode, operand, storage_dtype
-from golden.arith.divide import divide_fp32
-from golden.arith.fused import multiply_add_fp32, multiply_fp32
-from golden.arith.mac import add_fp32, fma_fp32, mac
-from golden.arith.power import power_fp32
-from golden.arith.rounding import round_fp32, round_stochastic
-from golden.arith.threefry import random_words, threefry2x32
-from golden.arith.widen import integers, saturate, widen
+from neuroncore_rtl.golden.arith.codec import canonical, decode, operand, storage_dtype
+from neuroncore_rtl.golden.arith.divide import divide_fp32
+from neuroncore_rtl.golden.arith.fused import multiply_add_fp32, multiply_fp32
+from neuroncore_rtl.golden.arith.mac import add_fp32, fma_fp32, mac
+from neuroncore_rtl.golden.arith.power import power_fp32
+from neuroncore_rtl.golden.arith.rounding import round_fp32, round_stochastic
+from neuroncore_rtl.golden.arith.threefry import random_words, threefry2x32
+from neuroncore_rtl.golden.arith.widen import integers, saturate, widen
 
 __all__ = [
     "add_fp32", "canonical", "decode", "divide_fp32", "fma_fp32", "integers", "mac", "multiply_add_fp32",

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spec.formats import FP32, MAC_FORMATS, FloatFormat, Format
+from neuroncore_rtl.spec.formats import FP32, MAC_FORMATS, FloatFormat, Format
 
 __all__ = ["OPERAND_BITS", "canonical", "decode", "operand", "storage_dtype"]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from golden.arith.codec import canonical
+from neuroncore_rtl.golden.arith.codec import canonical
 
 __all__ = ["divide_fp32"]
 

@@ -8,7 +8,7 @@ from llvmlite import binding
 from numba import float32, types, vectorize
 from numba.extending import intrinsic
 
-from golden.arith.codec import canonical
+from neuroncore_rtl.golden.arith.codec import canonical
 
 __all__ = ["fused_multiply_add", "has_fused_multiply_add", "multiply_add_exactly", "multiply_add_fp32", "multiply_fp32"]
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from golden.arith.codec import canonical, operand
-from spec.formats import Format
+from neuroncore_rtl.golden.arith.codec import canonical, operand
+from neuroncore_rtl.spec.formats import Format
 
 __all__ = ["add_fp32", "fma_fp32", "mac"]
 

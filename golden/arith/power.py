@@ -20,8 +20,8 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from spec import power as constants
-from spec.formats import FP32
+from neuroncore_rtl.spec import power as constants
+from neuroncore_rtl.spec.formats import FP32
 
 __all__ = ["power_fp32"]
 

@@ -8,9 +8,9 @@ below 2**-9, far from a tie.
 
 import numpy as np
 
-from golden.arith.codec import storage_dtype
-from golden.arith.threefry import random_words
-from spec.formats import FP32, FloatFormat, Format, IntFormat
+from neuroncore_rtl.golden.arith.codec import storage_dtype
+from neuroncore_rtl.golden.arith.threefry import random_words
+from neuroncore_rtl.spec.formats import FP32, FloatFormat, Format, IntFormat
 
 __all__ = ["MODES", "round_fp32", "round_stochastic"]
 

@@ -4,8 +4,8 @@ from functools import cache
 
 import numpy as np
 
-from golden.arith.codec import canonical, decode, storage_dtype
-from spec.formats import FP32, Format, IntFormat
+from neuroncore_rtl.golden.arith.codec import canonical, decode, storage_dtype
+from neuroncore_rtl.spec.formats import FP32, Format, IntFormat
 
 __all__ = ["integers", "saturate", "widen"]
 

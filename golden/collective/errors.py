@@ -1,6 +1,6 @@
 """What can go wrong between cores that execute collectives."""
 
-from spec.isa import Cause, Rule
+from neuroncore_rtl.spec.isa import Cause, Rule
 
 __all__ = ["CollectiveError", "Deadlock"]
 

@@ -2,11 +2,18 @@
 
 import numpy as np
 
-from golden.collective.errors import CollectiveError
-from golden.collective.reduction import reduce_blocks
-from spec.isa import Cause
-from spec.isa.collective import BLOCKS_OF_DST, BLOCKS_OF_SRC, Collective, CollectiveKind, CollectiveType, element_bytes
-from spec.isa.collective_legality import uses_dst, uses_src
+from neuroncore_rtl.golden.collective.errors import CollectiveError
+from neuroncore_rtl.golden.collective.reduction import reduce_blocks
+from neuroncore_rtl.spec.isa import Cause
+from neuroncore_rtl.spec.isa.collective import (
+    BLOCKS_OF_DST,
+    BLOCKS_OF_SRC,
+    Collective,
+    CollectiveKind,
+    CollectiveType,
+    element_bytes,
+)
+from neuroncore_rtl.spec.isa.collective_legality import uses_dst, uses_src
 
 __all__ = ["execute"]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spec.isa.collective import GRANULE, CollectiveKind
+from neuroncore_rtl.spec.isa.collective import GRANULE, CollectiveKind
 
 __all__ = ["channel_of", "last_rank", "orders", "segment_of"]
 

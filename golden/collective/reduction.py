@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from golden.arith import round_fp32, round_stochastic, widen
-from golden.collective.order import last_rank, orders
-from golden.vector.alu import alu
-from spec.formats import BF16
-from spec.isa import AluOp
-from spec.isa.collective import Collective, CollectiveType, ReduceOp
+from neuroncore_rtl.golden.arith import round_fp32, round_stochastic, widen
+from neuroncore_rtl.golden.collective.order import last_rank, orders
+from neuroncore_rtl.golden.vector.alu import alu
+from neuroncore_rtl.spec.formats import BF16
+from neuroncore_rtl.spec.isa import AluOp
+from neuroncore_rtl.spec.isa.collective import Collective, CollectiveType, ReduceOp
 
 __all__ = ["reduce_blocks"]
 

@@ -8,12 +8,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from golden.collective.errors import CollectiveError, Deadlock
-from golden.collective.group import execute
-from spec.isa import Cause
-from spec.isa.collective import SIGNATURE_FIELDS, Collective, CollectiveKind, disagreement, signature
-from spec.isa.collective_legality import collective_violation
-from spec.link import MAX_CORES
+from neuroncore_rtl.golden.collective.errors import CollectiveError, Deadlock
+from neuroncore_rtl.golden.collective.group import execute
+from neuroncore_rtl.spec.isa import Cause
+from neuroncore_rtl.spec.isa.collective import SIGNATURE_FIELDS, Collective, CollectiveKind, disagreement, signature
+from neuroncore_rtl.spec.isa.collective_legality import collective_violation
+from neuroncore_rtl.spec.link import MAX_CORES
 
 __all__ = ["compare", "partners_of", "run"]
 

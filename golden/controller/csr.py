@@ -1,6 +1,6 @@
 """Control and status registers: which exist, what they read, and which of their bits can be written."""
 
-from golden.controller.trap import INTERRUPT, Cause
+from neuroncore_rtl.golden.controller.trap import INTERRUPT, Cause
 
 __all__ = ["ControlRegisters", "UnknownRegister"]
 

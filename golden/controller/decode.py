@@ -9,12 +9,12 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from golden.controller.arithmetic import BRANCHES, IMMEDIATE, MULTIPLY_DIVIDE, REGISTER, WORD
-from golden.controller.csr import UnknownRegister
-from golden.controller.trap import Cause, Trap
+from neuroncore_rtl.golden.controller.arithmetic import BRANCHES, IMMEDIATE, MULTIPLY_DIVIDE, REGISTER, WORD
+from neuroncore_rtl.golden.controller.csr import UnknownRegister
+from neuroncore_rtl.golden.controller.trap import Cause, Trap
 
 if TYPE_CHECKING:
-    from golden.controller.hart import Hart
+    from neuroncore_rtl.golden.controller.hart import Hart
 
 __all__ = ["DISCARD", "Instruction", "decode"]
 

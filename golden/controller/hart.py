@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-from golden.controller.csr import ControlRegisters
-from golden.controller.decode import decode
-from golden.controller.memory import AccessFault, Bus, LocalMemory
-from golden.controller.trap import Cause, Trap
-from spec.memory_map import LOCAL_BASE
+from neuroncore_rtl.golden.controller.csr import ControlRegisters
+from neuroncore_rtl.golden.controller.decode import decode
+from neuroncore_rtl.golden.controller.memory import AccessFault, Bus, LocalMemory
+from neuroncore_rtl.golden.controller.trap import Cause, Trap
+from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 
 __all__ = ["Hart", "Retired"]
 

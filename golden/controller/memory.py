@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from spec.memory_map import LOCAL_BASE, LOCAL_BYTES, TIMER_COMPARE, TIMER_NOW
+from neuroncore_rtl.spec.memory_map import LOCAL_BASE, LOCAL_BYTES, TIMER_COMPARE, TIMER_NOW
 
 __all__ = ["AccessFault", "AddressMap", "Bus", "LocalMemory", "Timer"]
 

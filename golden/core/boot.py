@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from spec.config import Config
-from spec.isa import HBM_ADDRESS_BITS, RECORD_BYTES
-from spec.memory_map import BOOT_WORDS, IMAGE_MAGIC, LOCAL_BYTES
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, RECORD_BYTES
+from neuroncore_rtl.spec.memory_map import BOOT_WORDS, IMAGE_MAGIC, LOCAL_BYTES
 
 __all__ = ["BootFault", "boot_program"]
 

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from golden.controller import AddressMap, Hart, LocalMemory, Timer
-from golden.core.boot import BootFault, boot_program
-from golden.core.errors import CoreError
-from golden.core.machine import Machine
-from golden.core.network import Network
-from golden.core.registers import Registers, Stall
-from golden.core.window import Window
-from spec import memory_map as at
-from spec.config import Config
-from spec.isa import Cause
+from neuroncore_rtl.golden.controller import AddressMap, Hart, LocalMemory, Timer
+from neuroncore_rtl.golden.core.boot import BootFault, boot_program
+from neuroncore_rtl.golden.core.errors import CoreError
+from neuroncore_rtl.golden.core.machine import Machine
+from neuroncore_rtl.golden.core.network import Network
+from neuroncore_rtl.golden.core.registers import Registers, Stall
+from neuroncore_rtl.golden.core.window import Window
+from neuroncore_rtl.spec import memory_map as at
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import Cause
 
 __all__ = ["Core", "CoreOutcome"]
 

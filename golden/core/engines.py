@@ -2,19 +2,19 @@
 
 import numpy as np
 
-from golden.core.network import Network
-from golden.memory.dma import DmaFault, dma_copy
-from golden.scalar import ScalarEngine
-from golden.tensor import TensorEngine
-from golden.vector import VectorEngine
-from spec.config import SBUF_BYTES, Config
-from spec.formats import INT8
-from spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Engine, LoadStationary
-from spec.isa.collective_legality import collective_violation
-from spec.isa.decode import body_fields, instruction_of
-from spec.isa.dma import dma_violation
-from spec.isa.legality import violation
-from spec.isa.tensor import tensor_violation
+from neuroncore_rtl.golden.core.network import Network
+from neuroncore_rtl.golden.memory.dma import DmaFault, dma_copy
+from neuroncore_rtl.golden.scalar import ScalarEngine
+from neuroncore_rtl.golden.tensor import TensorEngine
+from neuroncore_rtl.golden.vector import VectorEngine
+from neuroncore_rtl.spec.config import SBUF_BYTES, Config
+from neuroncore_rtl.spec.formats import INT8
+from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Engine, LoadStationary
+from neuroncore_rtl.spec.isa.collective_legality import collective_violation
+from neuroncore_rtl.spec.isa.decode import body_fields, instruction_of
+from neuroncore_rtl.spec.isa.dma import dma_violation
+from neuroncore_rtl.spec.isa.legality import violation
+from neuroncore_rtl.spec.isa.tensor import tensor_violation
 
 __all__ = ["Engines"]
 

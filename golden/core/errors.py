@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spec.isa import Cause, cause_name
+from neuroncore_rtl.spec.isa import Cause, cause_name
 
 __all__ = ["CoreError", "Errors"]
 

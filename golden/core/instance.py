@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from golden.core.core import Core, CoreOutcome
-from golden.core.network import Network
-from spec.config import Config
+from neuroncore_rtl.golden.core.core import Core, CoreOutcome
+from neuroncore_rtl.golden.core.network import Network
+from neuroncore_rtl.spec.config import Config
 
 __all__ = ["run_instance"]
 

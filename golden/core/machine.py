@@ -6,13 +6,13 @@ one. A program without races has the same result in any other order, of which a 
 
 import numpy as np
 
-from golden.core.engines import Engines
-from golden.core.errors import CoreError, Errors
-from golden.core.network import Network
-from golden.core.queue import Queue
-from golden.core.semaphores import Semaphores
-from spec.config import Config
-from spec.isa import Cause, collective_queue, queue_count
+from neuroncore_rtl.golden.core.engines import Engines
+from neuroncore_rtl.golden.core.errors import CoreError, Errors
+from neuroncore_rtl.golden.core.network import Network
+from neuroncore_rtl.golden.core.queue import Queue
+from neuroncore_rtl.golden.core.semaphores import Semaphores
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import Cause, collective_queue, queue_count
 
 __all__ = ["Machine"]
 

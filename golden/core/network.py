@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from golden.collective import CollectiveError, execute
-from golden.collective.system import compare, partners_of
-from spec.isa import Cause
-from spec.isa.collective import BLOCKS_OF_DST, BLOCKS_OF_SRC, Collective, CollectiveKind, element_bytes
-from spec.isa.collective_legality import uses_dst, uses_src
-from spec.link import CHANNELS
+from neuroncore_rtl.golden.collective import CollectiveError, execute
+from neuroncore_rtl.golden.collective.system import compare, partners_of
+from neuroncore_rtl.spec.isa import Cause
+from neuroncore_rtl.spec.isa.collective import BLOCKS_OF_DST, BLOCKS_OF_SRC, Collective, CollectiveKind, element_bytes
+from neuroncore_rtl.spec.isa.collective_legality import uses_dst, uses_src
+from neuroncore_rtl.spec.link import CHANNELS
 
 __all__ = ["Network", "Waiting"]
 

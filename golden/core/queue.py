@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from golden.core.engines import Engines
-from golden.core.errors import CoreError, Errors
-from golden.core.network import Waiting
-from golden.core.semaphores import Semaphores
-from spec.isa import HEADER_BITS, HEADER_FIELDS, RECORD_BYTES, Cause, UpdateOp, engine_of_queue
-from spec.isa.fields import unpack
-from spec.isa.record import RECORDS_AHEAD
+from neuroncore_rtl.golden.core.engines import Engines
+from neuroncore_rtl.golden.core.errors import CoreError, Errors
+from neuroncore_rtl.golden.core.network import Waiting
+from neuroncore_rtl.golden.core.semaphores import Semaphores
+from neuroncore_rtl.spec.isa import HEADER_BITS, HEADER_FIELDS, RECORD_BYTES, Cause, UpdateOp, engine_of_queue
+from neuroncore_rtl.spec.isa.fields import unpack
+from neuroncore_rtl.spec.isa.record import RECORDS_AHEAD
 
 __all__ = ["BLOCK_PLACES", "Queue"]
 

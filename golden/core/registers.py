@@ -1,12 +1,12 @@
 """The core's registers, as the controller's loads and stores see them."""
 
-from golden.controller import AccessFault
-from golden.core.errors import CoreError
-from golden.core.machine import Machine
-from spec import memory_map as at
-from spec.config import SEMAPHORES
-from spec.isa import HBM_ADDRESS_BITS, QUEUE_COUNTERS, RECORD_BYTES, UpdateOp
-from spec.isa.record import SEMAPHORE_MAX
+from neuroncore_rtl.golden.controller import AccessFault
+from neuroncore_rtl.golden.core.errors import CoreError
+from neuroncore_rtl.golden.core.machine import Machine
+from neuroncore_rtl.spec import memory_map as at
+from neuroncore_rtl.spec.config import SEMAPHORES
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, QUEUE_COUNTERS, RECORD_BYTES, UpdateOp
+from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
 
 __all__ = ["Registers", "Stall"]
 

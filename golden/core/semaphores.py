@@ -1,8 +1,8 @@
 """Semaphores: small counters that hold back what must come later."""
 
-from spec import config
-from spec.isa import UpdateOp
-from spec.isa.record import SEMAPHORE_MAX
+from neuroncore_rtl.spec import config
+from neuroncore_rtl.spec.isa import UpdateOp
+from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
 
 __all__ = ["Semaphores"]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from golden.controller import AccessFault
+from neuroncore_rtl.golden.controller import AccessFault
 
 __all__ = ["Window"]
 

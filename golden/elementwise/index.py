@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from golden.arith import threefry2x32
-from spec.isa import Index
+from neuroncore_rtl.golden.arith import threefry2x32
+from neuroncore_rtl.spec.isa import Index
 
 __all__ = ["element_index", "element_words"]
 

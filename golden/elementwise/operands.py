@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from golden.arith import widen
-from golden.elementwise.index import element_index, element_words
-from golden.elementwise.words import load, store
-from golden.memory import gather, scatter
-from spec.config import Config
-from spec.isa import DIMENSIONS, Access, Elementwise, Pointer, Storage
-from spec.isa.legality import check, counts_of, is_integer
+from neuroncore_rtl.golden.arith import widen
+from neuroncore_rtl.golden.elementwise.index import element_index, element_words
+from neuroncore_rtl.golden.elementwise.words import load, store
+from neuroncore_rtl.golden.memory import gather, scatter
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import DIMENSIONS, Access, Elementwise, Pointer, Storage
+from neuroncore_rtl.spec.isa.legality import check, counts_of, is_integer
 
 __all__ = ["Operands"]
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from golden.arith import canonical, integers, round_fp32, saturate, storage_dtype, widen
-from spec.formats import FP32, Format
+from neuroncore_rtl.golden.arith import canonical, integers, round_fp32, saturate, storage_dtype, widen
+from neuroncore_rtl.spec.formats import FP32, Format
 
 __all__ = ["load", "store"]
 

@@ -8,9 +8,9 @@ to be as wide as all of them.
 
 from dataclasses import dataclass
 
-from golden.link.timing import Case, Parameters, cycles_of
-from spec.instance import Instance
-from spec.isa.collective import CollectiveKind, CollectiveType, element_bytes
+from neuroncore_rtl.golden.link.timing import Case, Parameters, cycles_of
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, element_bytes
 
 __all__ = ["NETWORKS", "Cluster", "ClusterTiming", "all_reduce"]
 

@@ -7,8 +7,8 @@ two: columns, with the directions 0 (+) and 1 (-) along a row, and rows, with th
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from spec.instance import Instance, Topology
-from spec.link import CORES_PER_CHIP
+from neuroncore_rtl.spec.instance import Instance, Topology
+from neuroncore_rtl.spec.link import CORES_PER_CHIP
 
 __all__ = ["Hop", "links", "neighbour", "route"]
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from golden.link.route import Hop, route
-from spec.instance import Instance
-from spec.isa.collective import (
+from neuroncore_rtl.golden.link.route import Hop, route
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa.collective import (
     CHUNK_GRANULES,
     GRANULE,
     CollectiveKind,
@@ -24,7 +24,7 @@ from spec.isa.collective import (
     best_chunk,
     element_bytes,
 )
-from spec.link import CHANNELS
+from neuroncore_rtl.spec.link import CHANNELS
 
 __all__ = ["CALIBRATED", "Case", "Parameters", "calibrate", "cycles_of", "errors", "ideal_cycles"]
 

@@ -8,8 +8,8 @@ from math import prod
 
 import numpy as np
 
-from golden.arith import storage_dtype
-from spec.isa import Access, Pointer
+from neuroncore_rtl.golden.arith import storage_dtype
+from neuroncore_rtl.spec.isa import Access, Pointer
 
 __all__ = ["are_distinct", "footprint", "gather", "scatter"]
 

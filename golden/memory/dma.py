@@ -6,11 +6,11 @@ but another stride: so every copy, transposing or not, is one assignment between
 
 import numpy as np
 
-from golden.arith import storage_dtype
-from golden.elementwise.words import load, store
-from golden.memory.access import are_distinct
-from spec.formats import Format
-from spec.isa import HBM_ADDRESS_BITS, Cause, DmaCopy, DmaTensor, Storage
+from neuroncore_rtl.golden.arith import storage_dtype
+from neuroncore_rtl.golden.elementwise.words import load, store
+from neuroncore_rtl.golden.memory.access import are_distinct
+from neuroncore_rtl.spec.formats import Format
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Cause, DmaCopy, DmaTensor, Storage
 
 __all__ = ["DmaFault", "dma_copy"]
 

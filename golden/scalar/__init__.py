@@ -1,7 +1,7 @@
 """The scalar engine as equations on arrays, and as an interpreter of its instruction."""
 
-from golden.scalar.engine import ScalarEngine, activation
-from golden.scalar.functions import activate
-from golden.scalar.softmax import softmax
+from neuroncore_rtl.golden.scalar.engine import ScalarEngine, activation
+from neuroncore_rtl.golden.scalar.functions import activate
+from neuroncore_rtl.golden.scalar.softmax import softmax
 
 __all__ = ["ScalarEngine", "activate", "activation", "softmax"]

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from golden.arith import multiply_add_fp32
-from golden.elementwise.operands import Operands
-from golden.scalar.functions import activate
-from golden.vector.reduction import running_sum
-from spec.config import Config
-from spec.functions import FUNCTIONS, Function
-from spec.isa import SCALAR_OPCODES, Elementwise
+from neuroncore_rtl.golden.arith import multiply_add_fp32
+from neuroncore_rtl.golden.elementwise.operands import Operands
+from neuroncore_rtl.golden.scalar.functions import activate
+from neuroncore_rtl.golden.vector.reduction import running_sum
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.functions import FUNCTIONS, Function
+from neuroncore_rtl.spec.isa import SCALAR_OPCODES, Elementwise
 
 __all__ = ["ScalarEngine", "activation"]
 

@@ -11,8 +11,8 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from spec.functions import Function, Tables, function_named, load
-from spec.functions.layout import (
+from neuroncore_rtl.spec.functions import Function, Tables, function_named, load
+from neuroncore_rtl.spec.functions.layout import (
     COEFFICIENT_GUARD,
     COORDINATE_BITS,
     EXP2_INDEX_BITS,

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from golden.arith import storage_dtype
-from golden.elementwise.words import load, store
-from golden.scalar.engine import activation
-from golden.vector.operations import chain, reciprocal
-from golden.vector.reduction import negative, reduce_words, running_sum
-from spec.formats import FP32, Format
-from spec.isa import AluOp
+from neuroncore_rtl.golden.arith import storage_dtype
+from neuroncore_rtl.golden.elementwise.words import load, store
+from neuroncore_rtl.golden.scalar.engine import activation
+from neuroncore_rtl.golden.vector.operations import chain, reciprocal
+from neuroncore_rtl.golden.vector.reduction import negative, reduce_words, running_sum
+from neuroncore_rtl.spec.formats import FP32, Format
+from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["softmax"]
 

@@ -3,10 +3,10 @@
 Every function is exact to the bit. Operands are codes of a format of `spec.formats.MATMUL_FORMATS`, results PSUM words.
 """
 
-from golden.tensor.engine import TensorEngine
-from golden.tensor.kernel import column_sums, column_sums_equation
-from golden.tensor.operand import array_operand
-from golden.tensor.product import PASSES, accumulate, matmul
+from neuroncore_rtl.golden.tensor.engine import TensorEngine
+from neuroncore_rtl.golden.tensor.kernel import column_sums, column_sums_equation
+from neuroncore_rtl.golden.tensor.operand import array_operand
+from neuroncore_rtl.golden.tensor.product import PASSES, accumulate, matmul
 
 __all__ = [
     "PASSES", "TensorEngine", "accumulate", "array_operand", "column_sums", "column_sums_equation", "matmul",

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from golden.arith import storage_dtype
-from golden.tensor.kernel import column_sums
-from golden.tensor.operand import array_operand
-from golden.tensor.product import accumulate
-from spec.config import PSUM_BANKS, PSUM_WORDS, Config
-from spec.formats import INT8
-from spec.isa import LoadStationary, MultiplyMoving, TensorInstruction
+from neuroncore_rtl.golden.arith import storage_dtype
+from neuroncore_rtl.golden.tensor.kernel import column_sums
+from neuroncore_rtl.golden.tensor.operand import array_operand
+from neuroncore_rtl.golden.tensor.product import accumulate
+from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_WORDS, Config
+from neuroncore_rtl.spec.formats import INT8
+from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving, TensorInstruction
 
 __all__ = ["TensorEngine"]
 

@@ -10,8 +10,8 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from golden.arith import canonical, fma_fp32
-from golden.arith.fused import fused_multiply_add, has_fused_multiply_add
+from neuroncore_rtl.golden.arith import canonical, fma_fp32
+from neuroncore_rtl.golden.arith.fused import fused_multiply_add, has_fused_multiply_add
 
 __all__ = ["column_sums", "column_sums_equation", "compile_chains"]
 

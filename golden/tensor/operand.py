@@ -4,8 +4,8 @@ from functools import cache
 
 import numpy as np
 
-from golden.arith import operand, storage_dtype
-from spec.formats import FP32, Format
+from neuroncore_rtl.golden.arith import operand, storage_dtype
+from neuroncore_rtl.spec.formats import FP32, Format
 
 __all__ = ["array_operand"]
 

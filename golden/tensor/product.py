@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from golden.arith import add_fp32, canonical
-from golden.tensor.kernel import column_sums
-from golden.tensor.operand import array_operand
-from spec.formats import FP32, INT8, Format
+from neuroncore_rtl.golden.arith import add_fp32, canonical
+from neuroncore_rtl.golden.tensor.kernel import column_sums
+from neuroncore_rtl.golden.tensor.operand import array_operand
+from neuroncore_rtl.spec.formats import FP32, INT8, Format
 
 __all__ = ["PASSES", "accumulate", "matmul"]
 

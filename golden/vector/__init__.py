@@ -4,13 +4,13 @@ Words are FP32 bit patterns or INT32 (`golden.elementwise.load` and `store` conv
 Every function is exact to the bit and takes arrays of any size.
 """
 
-from golden.vector.alu import alu
-from golden.vector.engine import VectorEngine
-from golden.vector.operations import chain, nonzero, reciprocal
-from golden.vector.position import affine_mask, dropped, iota, transpose
-from golden.vector.reduction import negative, reduce_words, running_sum, scan
-from golden.vector.search import find_index8, match_replace8, max8
-from golden.vector.statistics import bn_aggr, bn_stats
+from neuroncore_rtl.golden.vector.alu import alu
+from neuroncore_rtl.golden.vector.engine import VectorEngine
+from neuroncore_rtl.golden.vector.operations import chain, nonzero, reciprocal
+from neuroncore_rtl.golden.vector.position import affine_mask, dropped, iota, transpose
+from neuroncore_rtl.golden.vector.reduction import negative, reduce_words, running_sum, scan
+from neuroncore_rtl.golden.vector.search import find_index8, match_replace8, max8
+from neuroncore_rtl.golden.vector.statistics import bn_aggr, bn_stats
 
 __all__ = [
     "VectorEngine", "affine_mask", "alu", "bn_aggr", "bn_stats", "chain", "dropped", "find_index8", "iota",

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from golden.arith import add_fp32, canonical, divide_fp32, multiply_fp32, power_fp32
-from spec.formats import FP32
-from spec.isa.alu import FLOAT_ONLY, AluOp
+from neuroncore_rtl.golden.arith import add_fp32, canonical, divide_fp32, multiply_fp32, power_fp32
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.spec.isa.alu import FLOAT_ONLY, AluOp
 
 __all__ = ["alu"]
 

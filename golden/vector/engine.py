@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from golden.elementwise.operands import Operands
-from golden.vector.operations import apply, chain, nonzero, reciprocal
-from golden.vector.position import affine_mask, dropped, iota, transpose
-from golden.vector.reduction import negative, reduce_words, scan
-from golden.vector.search import find_index8, match_replace8, max8
-from golden.vector.statistics import bn_aggr, bn_stats
-from spec.config import Config
-from spec.isa import VECTOR_OPCODES, Elementwise, Opcode
-from spec.isa.legality import transpose_block
+from neuroncore_rtl.golden.elementwise.operands import Operands
+from neuroncore_rtl.golden.vector.operations import apply, chain, nonzero, reciprocal
+from neuroncore_rtl.golden.vector.position import affine_mask, dropped, iota, transpose
+from neuroncore_rtl.golden.vector.reduction import negative, reduce_words, scan
+from neuroncore_rtl.golden.vector.search import find_index8, match_replace8, max8
+from neuroncore_rtl.golden.vector.statistics import bn_aggr, bn_stats
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Elementwise, Opcode
+from neuroncore_rtl.spec.isa.legality import transpose_block
 
 __all__ = ["VectorEngine"]
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from golden.arith import divide_fp32
-from golden.vector.alu import alu
-from spec.isa import AluOp
+from neuroncore_rtl.golden.arith import divide_fp32
+from neuroncore_rtl.golden.vector.alu import alu
+from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["apply", "chain", "nonzero", "reciprocal"]
 

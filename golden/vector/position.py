@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from golden.vector.alu import alu
-from spec.isa import AluOp
+from neuroncore_rtl.golden.vector.alu import alu
+from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["affine_mask", "dropped", "iota", "transpose"]
 

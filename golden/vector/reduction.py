@@ -5,10 +5,10 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from golden.arith import canonical
-from golden.vector.alu import alu
-from golden.vector.operations import apply
-from spec.isa import AluOp
+from neuroncore_rtl.golden.arith import canonical
+from neuroncore_rtl.golden.vector.alu import alu
+from neuroncore_rtl.golden.vector.operations import apply
+from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["negative", "reduce_words", "running_sum", "scan"]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from golden.arith import add_fp32, divide_fp32, multiply_add_fp32, multiply_fp32
+from neuroncore_rtl.golden.arith import add_fp32, divide_fp32, multiply_add_fp32, multiply_fp32
 
 __all__ = ["bn_aggr", "bn_stats"]
 

@@ -11,10 +11,10 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.formats import FormatCode
-from hdl.arith.normalise import normalise
-from hdl.arith.operand import EXPONENT_BITS, OPERAND_BIAS, SIGNIFICAND_BITS, Operand
-from spec.formats import MATMUL_FORMATS, FloatFormat, IntFormat
+from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.arith.normalise import normalise
+from neuroncore_rtl.hdl.arith.operand import EXPONENT_BITS, OPERAND_BIAS, SIGNIFICAND_BITS, Operand
+from neuroncore_rtl.spec.formats import MATMUL_FORMATS, FloatFormat, IntFormat
 
 __all__ = ["EdgeDecoder"]
 

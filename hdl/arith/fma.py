@@ -11,10 +11,10 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.multiply import FIELD, PRODUCT_BITS, exact_product
-from hdl.arith.normalise import normalise
-from hdl.arith.pipeline import Pipeline
-from spec.formats import FP32
+from neuroncore_rtl.hdl.arith.multiply import FIELD, PRODUCT_BITS, exact_product
+from neuroncore_rtl.hdl.arith.normalise import normalise
+from neuroncore_rtl.hdl.arith.pipeline import Pipeline
+from neuroncore_rtl.spec.formats import FP32
 
 __all__ = ["Fp32Fma"]
 

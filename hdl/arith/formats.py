@@ -3,7 +3,7 @@
 from amaranth import unsigned
 from amaranth.lib import enum
 
-from spec import formats
+from neuroncore_rtl.spec import formats
 
 __all__ = ["FormatCode"]
 

@@ -4,7 +4,7 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from spec.formats import FP32
+from neuroncore_rtl.spec.formats import FP32
 
 __all__ = ["IntoInt"]
 

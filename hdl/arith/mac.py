@@ -14,9 +14,9 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.operand import OPERAND_BIAS, Operand
-from hdl.arith.pipeline import Pipeline
-from spec.formats import FP32
+from neuroncore_rtl.hdl.arith.operand import OPERAND_BIAS, Operand
+from neuroncore_rtl.hdl.arith.pipeline import Pipeline
+from neuroncore_rtl.spec.formats import FP32
 
 __all__ = ["Mac"]
 

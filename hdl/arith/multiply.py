@@ -10,9 +10,9 @@ from amaranth import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.normalise import normalise
-from hdl.arith.pipeline import Pipeline
-from spec.formats import FP32
+from neuroncore_rtl.hdl.arith.normalise import normalise
+from neuroncore_rtl.hdl.arith.pipeline import Pipeline
+from neuroncore_rtl.spec.formats import FP32
 
 __all__ = ["FIELD", "PRODUCT_BITS", "Fp32Multiplier", "exact_product"]
 

@@ -2,7 +2,7 @@
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 
-from spec.formats import FP32
+from neuroncore_rtl.spec.formats import FP32
 
 __all__ = ["pack_fp32"]
 

@@ -21,10 +21,10 @@ from amaranth import C, Cat, Module, Mux, Signal, signed
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.normalise import normalise
-from hdl.arith.pack import pack_fp32
-from spec import power
-from spec.formats import FP32
+from neuroncore_rtl.hdl.arith.normalise import normalise
+from neuroncore_rtl.hdl.arith.pack import pack_fp32
+from neuroncore_rtl.spec import power
+from neuroncore_rtl.spec.formats import FP32
 
 __all__ = ["Fp32Power"]
 

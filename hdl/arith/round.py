@@ -13,9 +13,9 @@ from amaranth import C, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.formats import FormatCode
-from hdl.arith.pipeline import Pipeline
-from spec.formats import FORMATS, FP32, Format
+from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.arith.pipeline import Pipeline
+from neuroncore_rtl.spec.formats import FORMATS, FP32, Format
 
 __all__ = ["Fp32Rounder"]
 

@@ -4,8 +4,8 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.formats import FormatCode
-from spec.formats import INT8, INT16
+from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.spec.formats import INT8, INT16
 
 __all__ = ["Saturate"]
 

@@ -8,9 +8,9 @@ from amaranth import Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.formats import FormatCode
-from hdl.arith.round import Fp32Rounder
-from hdl.arith.threefry import Threefry2x32
+from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.arith.round import Fp32Rounder
+from neuroncore_rtl.hdl.arith.threefry import Threefry2x32
 
 __all__ = ["StochasticRounder"]
 

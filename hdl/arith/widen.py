@@ -9,9 +9,9 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.formats import FormatCode
-from hdl.arith.normalise import normalise
-from spec.formats import FORMATS, FP32, FloatFormat, IntFormat
+from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.arith.normalise import normalise
+from neuroncore_rtl.spec.formats import FORMATS, FP32, FloatFormat, IntFormat
 
 __all__ = ["Widen"]
 

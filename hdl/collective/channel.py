@@ -41,20 +41,20 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from hdl.collective.counters import ChannelCounters
-from hdl.collective.granter import Granter
-from hdl.collective.job import SEGMENT_ELEMENTS, Job
-from hdl.collective.loader import Loader
-from hdl.collective.peer import Peer
-from hdl.collective.receiver import ReceivePath
-from hdl.collective.schedule import Schedule
-from hdl.collective.sender import Sender
-from hdl.collective.signature import Disagreement, difference
-from hdl.collective.storer import Storer
-from hdl.link.flit import flit_layout, flit_stream
-from hdl.memory.axi import AxiPort
-from spec.isa.collective import SIGNATURE_BITS
-from spec.link import CORE_BITS, FlitKind
+from neuroncore_rtl.hdl.collective.counters import ChannelCounters
+from neuroncore_rtl.hdl.collective.granter import Granter
+from neuroncore_rtl.hdl.collective.job import SEGMENT_ELEMENTS, Job
+from neuroncore_rtl.hdl.collective.loader import Loader
+from neuroncore_rtl.hdl.collective.peer import Peer
+from neuroncore_rtl.hdl.collective.receiver import ReceivePath
+from neuroncore_rtl.hdl.collective.schedule import Schedule
+from neuroncore_rtl.hdl.collective.sender import Sender
+from neuroncore_rtl.hdl.collective.signature import Disagreement, difference
+from neuroncore_rtl.hdl.collective.storer import Storer
+from neuroncore_rtl.hdl.link.flit import flit_layout, flit_stream
+from neuroncore_rtl.hdl.memory.axi import AxiPort
+from neuroncore_rtl.spec.isa.collective import SIGNATURE_BITS
+from neuroncore_rtl.spec.link import CORE_BITS, FlitKind
 
 __all__ = ["Channel", "buffer_beats"]
 

@@ -7,11 +7,11 @@ from amaranth import Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.collective.instruction import CollectiveInstruction, SignatureLayout
-from hdl.collective.job import Job
-from hdl.collective.signature import among
-from spec.isa import HBM_ADDRESS_BITS, Rule
-from spec.isa.collective import (
+from neuroncore_rtl.hdl.collective.instruction import CollectiveInstruction, SignatureLayout
+from neuroncore_rtl.hdl.collective.job import Job
+from neuroncore_rtl.hdl.collective.signature import among
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Rule
+from neuroncore_rtl.spec.isa.collective import (
     BLOCKS_OF_DST,
     BLOCKS_OF_SRC,
     COLLECTIVE,
@@ -24,8 +24,8 @@ from spec.isa.collective import (
     CollectiveType,
     ReduceOp,
 )
-from spec.isa.collective_legality import ALIGNMENT
-from spec.link import CORE_BITS
+from neuroncore_rtl.spec.isa.collective_legality import ALIGNMENT
+from neuroncore_rtl.spec.link import CORE_BITS
 
 __all__ = ["Checker"]
 

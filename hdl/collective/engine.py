@@ -11,17 +11,17 @@ from amaranth import C, Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.collective.channel import Channel
-from hdl.collective.checker import Checker
-from hdl.collective.counters import CollectiveCounters
-from hdl.collective.instruction import CollectiveInstruction
-from hdl.collective.peer import Peer
-from hdl.collective.signature import Disagreement
-from hdl.engine_error import DetailedError
-from hdl.link.flit import flit_stream
-from hdl.memory.axi import AxiPort
-from spec.isa import Cause
-from spec.link import CHANNELS, CORE_BITS, DIRECTIONS
+from neuroncore_rtl.hdl.collective.channel import Channel
+from neuroncore_rtl.hdl.collective.checker import Checker
+from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
+from neuroncore_rtl.hdl.collective.instruction import CollectiveInstruction
+from neuroncore_rtl.hdl.collective.peer import Peer
+from neuroncore_rtl.hdl.collective.signature import Disagreement
+from neuroncore_rtl.hdl.engine_error import DetailedError
+from neuroncore_rtl.hdl.link.flit import flit_stream
+from neuroncore_rtl.hdl.memory.axi import AxiPort
+from neuroncore_rtl.spec.isa import Cause
+from neuroncore_rtl.spec.link import CHANNELS, CORE_BITS, DIRECTIONS
 
 __all__ = ["CollectiveEngine"]
 

@@ -4,8 +4,8 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.collective.ops import ELEMENTS_BITS, ReceiveOp, beats_of
-from spec.link import CORE_BITS
+from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, ReceiveOp, beats_of
+from neuroncore_rtl.spec.link import CORE_BITS
 
 __all__ = ["Granter"]
 

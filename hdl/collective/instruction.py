@@ -3,7 +3,7 @@
 from amaranth import signed, unsigned
 from amaranth.lib import data
 
-from spec.isa.collective import COLLECTIVE_FIELDS, SIGNATURE_BITS, SIGNATURE_FIELDS, SIGNATURE_OFFSETS
+from neuroncore_rtl.spec.isa.collective import COLLECTIVE_FIELDS, SIGNATURE_BITS, SIGNATURE_FIELDS, SIGNATURE_OFFSETS
 
 __all__ = ["CollectiveInstruction", "SignatureLayout"]
 

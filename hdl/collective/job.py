@@ -3,10 +3,10 @@
 from amaranth import unsigned
 from amaranth.lib import data
 
-from hdl.collective.ops import ELEMENTS_BITS
-from spec.isa import HBM_ADDRESS_BITS
-from spec.isa.collective import CHUNK_GRANULES, GRANULE, SIGNATURE_BITS
-from spec.link import CORE_BITS
+from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
+from neuroncore_rtl.spec.isa.collective import CHUNK_GRANULES, GRANULE, SIGNATURE_BITS
+from neuroncore_rtl.spec.link import CORE_BITS
 
 __all__ = ["SEGMENT_ELEMENTS", "Job"]
 

@@ -9,10 +9,10 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.add import Fp32Adder
-from hdl.hierarchy import shared
-from spec.formats import FP32
-from spec.isa.collective import ReduceOp
+from neuroncore_rtl.hdl.arith.add import Fp32Adder
+from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.spec.isa.collective import ReduceOp
 
 __all__ = ["ReduceLane", "Reducer"]
 

@@ -4,8 +4,8 @@ from amaranth import Array, Module, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from spec.isa.collective import SIGNATURE_BITS
-from spec.link import CORE_BITS
+from neuroncore_rtl.spec.isa.collective import SIGNATURE_BITS
+from neuroncore_rtl.spec.link import CORE_BITS
 
 __all__ = ["Mailbox"]
 

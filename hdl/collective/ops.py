@@ -16,9 +16,9 @@ are ignored. No operation is marked as the last one of its instruction: the chan
 from amaranth import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data
 
-from spec.isa import HBM_ADDRESS_BITS
-from spec.isa.collective import CollectiveType
-from spec.link import CORE_BITS
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
+from neuroncore_rtl.spec.isa.collective import CollectiveType
+from neuroncore_rtl.spec.link import CORE_BITS
 
 __all__ = [
     "ELEMENTS_BITS", "LoadOp", "ReceiveOp", "SendOp", "StoreOp", "beats_of", "load_beat_layout",

@@ -3,7 +3,7 @@
 from amaranth import unsigned
 from amaranth.lib import data
 
-from spec.link import CORE_BITS
+from neuroncore_rtl.spec.link import CORE_BITS
 
 __all__ = ["Peer"]
 

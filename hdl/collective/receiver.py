@@ -13,10 +13,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from hdl.collective.lanes import Reducer
-from hdl.collective.ops import ELEMENTS_BITS, ReceiveOp, StoreOp, beats_of
-from hdl.collective.rounding import Rounding
-from spec.isa.collective import CollectiveType
+from neuroncore_rtl.hdl.collective.lanes import Reducer
+from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, ReceiveOp, StoreOp, beats_of
+from neuroncore_rtl.hdl.collective.rounding import Rounding
+from neuroncore_rtl.spec.isa.collective import CollectiveType
 
 __all__ = ["ReceivePath"]
 

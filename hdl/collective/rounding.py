@@ -9,9 +9,9 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.threefry import ROUNDS, Threefry2x32
-from hdl.hierarchy import shared
-from spec.formats import BF16, FP32
+from neuroncore_rtl.hdl.arith.threefry import ROUNDS, Threefry2x32
+from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.spec.formats import BF16, FP32
 
 __all__ = ["Rounding", "RoundingLane"]
 

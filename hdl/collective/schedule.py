@@ -24,11 +24,11 @@ from amaranth.lib import data, enum, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from hdl.collective.job import Job
-from hdl.collective.ops import ELEMENTS_BITS, LoadOp, ReceiveOp, SendOp
-from spec.isa import HBM_ADDRESS_BITS
-from spec.isa.collective import GRANULE, CollectiveKind, CollectiveType
-from spec.link import CORE_BITS
+from neuroncore_rtl.hdl.collective.job import Job
+from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, LoadOp, ReceiveOp, SendOp
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
+from neuroncore_rtl.spec.isa.collective import GRANULE, CollectiveKind, CollectiveType
+from neuroncore_rtl.spec.link import CORE_BITS
 
 __all__ = ["Schedule"]
 

@@ -4,11 +4,11 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.collective.mailbox import Mailbox
-from hdl.collective.ops import ELEMENTS_BITS, SendOp, beats_of
-from hdl.collective.signature import Disagreement, difference
-from spec.isa.collective import SIGNATURE_BITS
-from spec.link import CORE_BITS
+from neuroncore_rtl.hdl.collective.mailbox import Mailbox
+from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, SendOp, beats_of
+from neuroncore_rtl.hdl.collective.signature import Disagreement, difference
+from neuroncore_rtl.spec.isa.collective import SIGNATURE_BITS
+from neuroncore_rtl.spec.link import CORE_BITS
 
 __all__ = ["Sender"]
 

@@ -3,9 +3,9 @@
 from amaranth import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data
 
-from hdl.collective.instruction import SignatureLayout
-from spec.isa.collective import OTHER_SIDE, SIGNATURE_FIELDS, SIGNATURE_USES, CollectiveKind
-from spec.link import CORE_BITS
+from neuroncore_rtl.hdl.collective.instruction import SignatureLayout
+from neuroncore_rtl.spec.isa.collective import OTHER_SIDE, SIGNATURE_FIELDS, SIGNATURE_USES, CollectiveKind
+from neuroncore_rtl.spec.link import CORE_BITS
 
 __all__ = ["Disagreement", "among", "difference"]
 

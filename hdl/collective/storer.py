@@ -13,12 +13,12 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from hdl.collective.ops import StoreOp
-from hdl.collective.regroup import Regroup
-from hdl.dma.job import BURST_BEATS
-from hdl.memory.axi import RESPONSE_OKAY, AxiPort
-from spec.isa import HBM_ADDRESS_BITS
-from spec.isa.collective import CollectiveType
+from neuroncore_rtl.hdl.collective.ops import StoreOp
+from neuroncore_rtl.hdl.collective.regroup import Regroup
+from neuroncore_rtl.hdl.dma.job import BURST_BEATS
+from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
+from neuroncore_rtl.spec.isa.collective import CollectiveType
 
 __all__ = ["Storer"]
 

@@ -4,7 +4,7 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.controller.bus import Bus
+from neuroncore_rtl.hdl.controller.bus import Bus
 
 __all__ = ["Access"]
 

@@ -4,7 +4,7 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.controller.instruction import AluOp
+from neuroncore_rtl.hdl.controller.instruction import AluOp
 
 __all__ = ["Alu"]
 

@@ -4,11 +4,11 @@ from amaranth import Module, ResetInserter, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.controller.bus import Bus
-from hdl.controller.cpu import Cpu
-from hdl.controller.memory import LocalMemory, is_local
-from hdl.controller.timer import Timer, is_timer
-from spec.memory_map import LOCAL_BYTES
+from neuroncore_rtl.hdl.controller.bus import Bus
+from neuroncore_rtl.hdl.controller.cpu import Cpu
+from neuroncore_rtl.hdl.controller.memory import LocalMemory, is_local
+from neuroncore_rtl.hdl.controller.timer import Timer, is_timer
+from neuroncore_rtl.spec.memory_map import LOCAL_BYTES
 
 __all__ = ["Controller"]
 

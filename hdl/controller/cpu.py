@@ -6,15 +6,15 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.controller.access import Access
-from hdl.controller.alu import Alu
-from hdl.controller.bus import Bus
-from hdl.controller.csr import Cause, CsrFile
-from hdl.controller.fetch import Fetch
-from hdl.controller.instruction import AluOp, InstructionDecoder, Kind, OperandA, OperandB
-from hdl.controller.muldiv import Divider, Multiplier
-from hdl.controller.registers import Registers
-from spec.memory_map import LOCAL_BASE
+from neuroncore_rtl.hdl.controller.access import Access
+from neuroncore_rtl.hdl.controller.alu import Alu
+from neuroncore_rtl.hdl.controller.bus import Bus
+from neuroncore_rtl.hdl.controller.csr import Cause, CsrFile
+from neuroncore_rtl.hdl.controller.fetch import Fetch
+from neuroncore_rtl.hdl.controller.instruction import AluOp, InstructionDecoder, Kind, OperandA, OperandB
+from neuroncore_rtl.hdl.controller.muldiv import Divider, Multiplier
+from neuroncore_rtl.hdl.controller.registers import Registers
+from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 
 __all__ = ["Cpu"]
 

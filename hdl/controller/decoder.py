@@ -4,7 +4,7 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.controller.bus import Bus
+from neuroncore_rtl.hdl.controller.bus import Bus
 
 __all__ = ["Decoder"]
 

@@ -6,8 +6,8 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.controller.bus import Bus
-from spec.memory_map import LOCAL_BASE
+from neuroncore_rtl.hdl.controller.bus import Bus
+from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 
 __all__ = ["Fetch"]
 

@@ -5,8 +5,8 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In
 
-from hdl.controller.bus import Bus
-from spec.memory_map import LOCAL_BASE, LOCAL_BYTES
+from neuroncore_rtl.hdl.controller.bus import Bus
+from neuroncore_rtl.spec.memory_map import LOCAL_BASE, LOCAL_BYTES
 
 __all__ = ["LocalMemory", "is_local"]
 

@@ -4,8 +4,8 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.controller.bus import Bus
-from spec.memory_map import TIMER_COMPARE, TIMER_NOW
+from neuroncore_rtl.hdl.controller.bus import Bus
+from neuroncore_rtl.spec.memory_map import TIMER_COMPARE, TIMER_NOW
 
 __all__ = ["Timer", "is_timer"]
 

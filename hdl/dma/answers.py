@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from hdl.memory.axi import RESPONSE_OKAY
+from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY
 
 __all__ = ["Answers"]
 

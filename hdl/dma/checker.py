@@ -9,16 +9,16 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.dma.extent import Extent
-from hdl.dma.instruction import DmaInstruction
-from hdl.dma.job import Job
-from hdl.elementwise.instruction import element_size
-from hdl.memory.port import PARTITION_BITS
-from spec.config import SBUF_BYTES, Config
-from spec.formats import FORMATS
-from spec.isa import DMA_COPY, DMA_DIMENSIONS, HBM_ADDRESS_BITS, Rule
-from spec.isa.access import Storage, storage_bytes, storage_partitions
-from spec.isa.dma import NO_AXIS
+from neuroncore_rtl.hdl.dma.extent import Extent
+from neuroncore_rtl.hdl.dma.instruction import DmaInstruction
+from neuroncore_rtl.hdl.dma.job import Job
+from neuroncore_rtl.hdl.elementwise.instruction import element_size
+from neuroncore_rtl.hdl.memory.port import PARTITION_BITS
+from neuroncore_rtl.spec.config import SBUF_BYTES, Config
+from neuroncore_rtl.spec.formats import FORMATS
+from neuroncore_rtl.spec.isa import DMA_COPY, DMA_DIMENSIONS, HBM_ADDRESS_BITS, Rule
+from neuroncore_rtl.spec.isa.access import Storage, storage_bytes, storage_partitions
+from neuroncore_rtl.spec.isa.dma import NO_AXIS
 
 __all__ = ["Checker"]
 

@@ -4,8 +4,8 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.dma.instruction import Memory
-from hdl.dma.job import BURST_BEATS, WORD_BYTES, Run, chunk_layout
+from neuroncore_rtl.hdl.dma.instruction import Memory
+from neuroncore_rtl.hdl.dma.job import BURST_BEATS, WORD_BYTES, Run, chunk_layout
 
 __all__ = ["Chunker"]
 

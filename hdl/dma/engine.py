@@ -12,24 +12,24 @@ from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.dma.answers import Answers
-from hdl.dma.caster import Caster
-from hdl.dma.checker import Checker
-from hdl.dma.chunker import Chunker
-from hdl.dma.counters import DmaCounters
-from hdl.dma.instruction import DmaInstruction, Memory
-from hdl.dma.job import Job
-from hdl.dma.reader import Reader
-from hdl.dma.ring import ByteRing
-from hdl.dma.rows import RowReader
-from hdl.dma.walker import Walker
-from hdl.dma.writer import Writer
-from hdl.engine_error import DetailedError
-from hdl.memory.axi import AxiPort
-from hdl.memory.line_arbiter import LineReadArbiter
-from hdl.memory.port import LineRead, LineWrite
-from spec.config import Config
-from spec.isa import Cause
+from neuroncore_rtl.hdl.dma.answers import Answers
+from neuroncore_rtl.hdl.dma.caster import Caster
+from neuroncore_rtl.hdl.dma.checker import Checker
+from neuroncore_rtl.hdl.dma.chunker import Chunker
+from neuroncore_rtl.hdl.dma.counters import DmaCounters
+from neuroncore_rtl.hdl.dma.instruction import DmaInstruction, Memory
+from neuroncore_rtl.hdl.dma.job import Job
+from neuroncore_rtl.hdl.dma.reader import Reader
+from neuroncore_rtl.hdl.dma.ring import ByteRing
+from neuroncore_rtl.hdl.dma.rows import RowReader
+from neuroncore_rtl.hdl.dma.walker import Walker
+from neuroncore_rtl.hdl.dma.writer import Writer
+from neuroncore_rtl.hdl.engine_error import DetailedError
+from neuroncore_rtl.hdl.memory.axi import AxiPort
+from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter
+from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import Cause
 
 __all__ = ["DmaEngine"]
 

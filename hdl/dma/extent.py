@@ -8,7 +8,7 @@ from amaranth import Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from spec.isa import DMA_DIMENSIONS
+from neuroncore_rtl.spec.isa import DMA_DIMENSIONS
 
 __all__ = ["Extent"]
 

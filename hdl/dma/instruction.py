@@ -3,8 +3,8 @@
 from amaranth import signed, unsigned
 from amaranth.lib import data, enum
 
-from hdl.arith.formats import FormatCode
-from spec import isa
+from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.spec import isa
 
 __all__ = ["DmaInstruction", "Memory"]
 

@@ -9,10 +9,10 @@ run that one access or one burst moves; a piece is what one beat holds of it.
 from amaranth import signed, unsigned
 from amaranth.lib import data
 
-from hdl.arith.formats import FormatCode
-from hdl.dma.instruction import Memory
-from hdl.memory.port import ADDRESS_BITS, PARTITION_BITS
-from spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS
+from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.dma.instruction import Memory
+from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS, PARTITION_BITS
+from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS
 
 __all__ = [
     "BURST_BEATS", "WORD_BYTES", "Formats", "Job", "Row", "Rows", "Run", "Side", "bytes_layout", "chunk_layout",

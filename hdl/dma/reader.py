@@ -11,10 +11,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from hdl.dma.instruction import Memory
-from hdl.dma.job import Formats, chunk_layout, piece_layout
-from hdl.memory.axi import RESPONSE_OKAY, AxiPort
-from hdl.memory.port import LineRead
+from neuroncore_rtl.hdl.dma.instruction import Memory
+from neuroncore_rtl.hdl.dma.job import Formats, chunk_layout, piece_layout
+from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
+from neuroncore_rtl.hdl.memory.port import LineRead
 
 __all__ = ["Reader"]
 

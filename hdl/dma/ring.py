@@ -8,7 +8,7 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.dma.job import bytes_layout
+from neuroncore_rtl.hdl.dma.job import bytes_layout
 
 __all__ = ["ByteRing"]
 

@@ -10,9 +10,9 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from hdl.dma.job import Row, Rows
-from hdl.memory.port import LineRead, Storage
-from spec.isa import HBM_ADDRESS_BITS
+from neuroncore_rtl.hdl.dma.job import Row, Rows
+from neuroncore_rtl.hdl.memory.port import LineRead, Storage
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
 __all__ = ["RowReader"]
 

@@ -4,9 +4,9 @@ from amaranth import Array, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.dma.job import Row, Run, Side
-from hdl.memory.port import PARTITION_BITS
-from spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS
+from neuroncore_rtl.hdl.dma.job import Row, Run, Side
+from neuroncore_rtl.hdl.memory.port import PARTITION_BITS
+from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS
 
 __all__ = ["Walker"]
 

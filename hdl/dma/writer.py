@@ -12,11 +12,11 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-from hdl.dma.instruction import Memory
-from hdl.dma.job import BURST_BEATS, chunk_layout
-from hdl.memory.axi import AxiPort
-from hdl.memory.port import LineWrite
-from spec.isa import HBM_ADDRESS_BITS
+from neuroncore_rtl.hdl.dma.instruction import Memory
+from neuroncore_rtl.hdl.dma.job import BURST_BEATS, chunk_layout
+from neuroncore_rtl.hdl.memory.axi import AxiPort
+from neuroncore_rtl.hdl.memory.port import LineWrite
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
 __all__ = ["Writer"]
 

@@ -12,18 +12,18 @@ from amaranth import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.elementwise.instruction import ElementwiseInstruction
-from hdl.elementwise.job import Job, opcode_in, pointer, used, work_out
-from hdl.engine_error import EngineError
-from hdl.memory.port import Storage
-from spec import isa
-from spec.config import Config
-from spec.formats import FORMATS, FP32, INT32
-from spec.isa import legality
-from spec.isa.access import DIMENSIONS, POINTER_FIELDS, storage_bytes, storage_partitions
-from spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp
-from spec.isa.elementwise import decode_fields, pack
-from spec.isa.legality import Rule
+from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction
+from neuroncore_rtl.hdl.elementwise.job import Job, opcode_in, pointer, used, work_out
+from neuroncore_rtl.hdl.engine_error import EngineError
+from neuroncore_rtl.hdl.memory.port import Storage
+from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import FORMATS, FP32, INT32
+from neuroncore_rtl.spec.isa import legality
+from neuroncore_rtl.spec.isa.access import DIMENSIONS, POINTER_FIELDS, storage_bytes, storage_partitions
+from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp
+from neuroncore_rtl.spec.isa.elementwise import decode_fields, pack
+from neuroncore_rtl.spec.isa.legality import Rule
 
 __all__ = ["Checker"]
 

@@ -4,12 +4,12 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.elementwise.job import INTERVAL_BITS
-from hdl.elementwise.place import to_lanes
-from hdl.elementwise.sequencer import Issue, Write
-from hdl.elementwise.step import Step
-from hdl.memory.port import ReadPort, Storage
-from spec.config import Config
+from neuroncore_rtl.hdl.elementwise.job import INTERVAL_BITS
+from neuroncore_rtl.hdl.elementwise.place import to_lanes
+from neuroncore_rtl.hdl.elementwise.sequencer import Issue, Write
+from neuroncore_rtl.hdl.elementwise.step import Step
+from neuroncore_rtl.hdl.memory.port import ReadPort, Storage
+from neuroncore_rtl.spec.config import Config
 
 __all__ = ["Fetch"]
 

@@ -28,16 +28,16 @@ from amaranth import Const, Module, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.elementwise.checker import Checker
-from hdl.elementwise.fetch import Fetch
-from hdl.elementwise.instruction import ElementwiseInstruction
-from hdl.elementwise.sequencer import Sequencer
-from hdl.elementwise.step import Phase, Step
-from hdl.elementwise.store import Store
-from hdl.engine_error import EngineError
-from hdl.memory.port import ReadPort, WritePort
-from spec.config import Config
-from spec.isa import Opcode
+from neuroncore_rtl.hdl.elementwise.checker import Checker
+from neuroncore_rtl.hdl.elementwise.fetch import Fetch
+from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction
+from neuroncore_rtl.hdl.elementwise.sequencer import Sequencer
+from neuroncore_rtl.hdl.elementwise.step import Phase, Step
+from neuroncore_rtl.hdl.elementwise.store import Store
+from neuroncore_rtl.hdl.engine_error import EngineError
+from neuroncore_rtl.hdl.memory.port import ReadPort, WritePort
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import Opcode
 
 __all__ = ["Counters", "Frontend", "connect_engine", "engine_ports"]
 

@@ -3,12 +3,12 @@
 from amaranth import Module, Signal, signed, unsigned
 from amaranth.lib import data, enum
 
-from hdl.arith.formats import FormatCode
-from hdl.memory.port import Storage
-from spec import isa
-from spec.formats import FORMATS
-from spec.isa.access import POINTER_FIELDS
-from spec.isa.alu import AluOp
+from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.memory.port import Storage
+from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec.formats import FORMATS
+from neuroncore_rtl.spec.isa.access import POINTER_FIELDS
+from neuroncore_rtl.spec.isa.alu import AluOp
 
 __all__ = ["ElementwiseInstruction", "Op", "Opcode", "PointerLayout", "element_size"]
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from amaranth import Module, Signal, Value, unsigned
 from amaranth.lib import data
 
-from hdl.elementwise.instruction import ElementwiseInstruction, Opcode, PointerLayout, element_size
-from spec import isa
-from spec.config import Config
-from spec.isa.access import DIMENSIONS
-from spec.isa.legality import OUTPUTS, transpose_block, uses
+from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction, Opcode, PointerLayout, element_size
+from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa.access import DIMENSIONS
+from neuroncore_rtl.spec.isa.legality import OUTPUTS, transpose_block, uses
 
 __all__ = ["INTERVAL_BITS", "Job", "opcode_in", "pointer", "used", "work_out"]
 

@@ -8,8 +8,8 @@ whole quadrants, and by whole bytes, where the neighbour's bytes that come along
 from amaranth import Module, Signal, Value, unsigned
 from amaranth.lib import data
 
-from hdl.memory.port import ADDRESS_BITS, Storage
-from spec.config import Config
+from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS, Storage
+from neuroncore_rtl.spec.config import Config
 
 __all__ = ["Place", "from_lanes", "quadrants", "shifted", "to_lanes"]
 

@@ -4,13 +4,13 @@ from amaranth import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.elementwise.job import INTERVAL_BITS, Job, pointer
-from hdl.elementwise.place import Place
-from hdl.elementwise.step import Phase, Step
-from hdl.elementwise.walker import Walker
-from hdl.memory.port import ADDRESS_BITS, Storage
-from spec.isa.access import DIMENSIONS
-from spec.isa.legality import VALUES8
+from neuroncore_rtl.hdl.elementwise.job import INTERVAL_BITS, Job, pointer
+from neuroncore_rtl.hdl.elementwise.place import Place
+from neuroncore_rtl.hdl.elementwise.step import Phase, Step
+from neuroncore_rtl.hdl.elementwise.walker import Walker
+from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS, Storage
+from neuroncore_rtl.spec.isa.access import DIMENSIONS
+from neuroncore_rtl.spec.isa.legality import VALUES8
 
 __all__ = ["Issue", "Sequencer", "Write"]
 

@@ -3,8 +3,8 @@
 from amaranth import signed, unsigned
 from amaranth.lib import data, enum
 
-from hdl.arith.formats import FormatCode
-from hdl.elementwise.instruction import Op, Opcode
+from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
 
 __all__ = ["Phase", "Step"]
 

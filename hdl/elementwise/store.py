@@ -5,10 +5,10 @@ from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from hdl.elementwise.place import from_lanes, quadrants, shifted
-from hdl.elementwise.sequencer import Write
-from hdl.memory.port import WritePort
-from spec.config import Config
+from neuroncore_rtl.hdl.elementwise.place import from_lanes, quadrants, shifted
+from neuroncore_rtl.hdl.elementwise.sequencer import Write
+from neuroncore_rtl.hdl.memory.port import WritePort
+from neuroncore_rtl.spec.config import Config
 
 __all__ = ["Store"]
 

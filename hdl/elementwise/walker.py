@@ -4,7 +4,7 @@ from amaranth import Array, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from spec.isa.access import DIMENSIONS
+from neuroncore_rtl.spec.isa.access import DIMENSIONS
 
 __all__ = ["Walker"]
 

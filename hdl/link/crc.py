@@ -17,7 +17,7 @@ from amaranth import Cat, Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from spec.link import CRC_BITS, CRC_POLYNOMIAL
+from neuroncore_rtl.spec.link import CRC_BITS, CRC_POLYNOMIAL
 
 __all__ = ["Crc32", "crc_of_zeros"]
 

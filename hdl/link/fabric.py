@@ -11,14 +11,14 @@ from amaranth import Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.hierarchy import shared
-from hdl.link.counters import LinkCounters
-from hdl.link.flit import flit_stream
-from hdl.link.node import LinkNode
-from hdl.link.route import LOCAL_PORTS, ring_sizes
-from hdl.link.wire import DISTURBANCE, FLIP_BITS, Wire
-from spec.instance import Instance
-from spec.link import CHANNELS
+from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.link.counters import LinkCounters
+from neuroncore_rtl.hdl.link.flit import flit_stream
+from neuroncore_rtl.hdl.link.node import LinkNode
+from neuroncore_rtl.hdl.link.route import LOCAL_PORTS, ring_sizes
+from neuroncore_rtl.hdl.link.wire import DISTURBANCE, FLIP_BITS, Wire
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.link import CHANNELS
 
 __all__ = ["Fabric", "add_node", "add_wires", "connect_disturbance", "disturbance_ports", "neighbour"]
 

@@ -5,8 +5,8 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from hdl.link.flit import flit_layout, flit_stream
-from spec.link import SEQUENCE_BITS
+from neuroncore_rtl.hdl.link.flit import flit_layout, flit_stream
+from neuroncore_rtl.spec.link import SEQUENCE_BITS
 
 __all__ = ["FlitFifo"]
 

@@ -7,7 +7,7 @@ frame but that of a flit harms nothing, and the loss of a flit shows in the next
 from amaranth import unsigned
 from amaranth.lib import data, stream
 
-from spec.link import CRC_BITS, FLIT_HEADER, SEQUENCE_BITS, VIRTUAL_CHANNELS
+from neuroncore_rtl.spec.link import CRC_BITS, FLIT_HEADER, SEQUENCE_BITS, VIRTUAL_CHANNELS
 
 __all__ = ["RETRY_BITS", "body_layout", "flit_layout", "flit_stream", "frame_layout"]
 

@@ -6,14 +6,14 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.hierarchy import shared
-from hdl.link.counters import LinkCounters
-from hdl.link.end import LinkEnd
-from hdl.link.flit import flit_stream, frame_layout
-from hdl.link.route import CHIP_BITS, LOCAL_PORTS
-from hdl.link.router import Router
-from spec.instance import Instance
-from spec.link import VIRTUAL_CHANNELS
+from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.link.counters import LinkCounters
+from neuroncore_rtl.hdl.link.end import LinkEnd
+from neuroncore_rtl.hdl.link.flit import flit_stream, frame_layout
+from neuroncore_rtl.hdl.link.route import CHIP_BITS, LOCAL_PORTS
+from neuroncore_rtl.hdl.link.router import Router
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.link import VIRTUAL_CHANNELS
 
 __all__ = ["LinkNode"]
 

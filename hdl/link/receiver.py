@@ -4,9 +4,9 @@ from amaranth import Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.link.fifo import FlitFifo
-from hdl.link.flit import RETRY_BITS, body_layout, flit_stream
-from spec.link import SEQUENCE_BITS, VIRTUAL_CHANNELS
+from neuroncore_rtl.hdl.link.fifo import FlitFifo
+from neuroncore_rtl.hdl.link.flit import RETRY_BITS, body_layout, flit_stream
+from neuroncore_rtl.spec.link import SEQUENCE_BITS, VIRTUAL_CHANNELS
 
 __all__ = ["Receiver"]
 

@@ -4,8 +4,8 @@ from amaranth import Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from spec.instance import Instance, Topology
-from spec.link import CHANNELS, CORES_PER_CHIP, FLIT_HEADER, MAX_CORES, VIRTUAL_CHANNELS
+from neuroncore_rtl.spec.instance import Instance, Topology
+from neuroncore_rtl.spec.link import CHANNELS, CORES_PER_CHIP, FLIT_HEADER, MAX_CORES, VIRTUAL_CHANNELS
 
 __all__ = [
     "CHIP_BITS",

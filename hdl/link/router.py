@@ -9,11 +9,19 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.link.flit import flit_layout, flit_stream
-from hdl.link.route import CHIP_BITS, LOCAL_PORTS, Route, link_output, local_output, output_count, reachable
-from hdl.round_robin import RoundRobin
-from spec.instance import Instance
-from spec.link import VIRTUAL_CHANNELS
+from neuroncore_rtl.hdl.link.flit import flit_layout, flit_stream
+from neuroncore_rtl.hdl.link.route import (
+    CHIP_BITS,
+    LOCAL_PORTS,
+    Route,
+    link_output,
+    local_output,
+    output_count,
+    reachable,
+)
+from neuroncore_rtl.hdl.round_robin import RoundRobin
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.link import VIRTUAL_CHANNELS
 
 __all__ = ["Router", "RouterInput", "RouterOutput"]
 

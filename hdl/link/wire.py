@@ -4,7 +4,7 @@ from amaranth import Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.link.flit import frame_layout
+from neuroncore_rtl.hdl.link.flit import frame_layout
 
 __all__ = ["DISTURBANCE", "FLIP_BITS", "Wire"]
 

@@ -7,7 +7,7 @@ carried: size is the width of the port, burst INCR, and lock, cache, prot, qos a
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from spec.isa import HBM_ADDRESS_BITS
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
 __all__ = ["MAX_BEATS", "PAGE_BYTES", "RESPONSE_OKAY", "AxiPort"]
 

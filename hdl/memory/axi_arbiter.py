@@ -7,8 +7,8 @@ from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from hdl.memory.axi import AxiPort
-from hdl.round_robin import RoundRobin
+from neuroncore_rtl.hdl.memory.axi import AxiPort
+from neuroncore_rtl.hdl.round_robin import RoundRobin
 
 __all__ = ["AxiArbiter"]
 

@@ -4,7 +4,7 @@ from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from spec.config import SBUF_BANKS
+from neuroncore_rtl.spec.config import SBUF_BANKS
 
 __all__ = ["LINE_PATIENCE", "BankArbiter"]
 

@@ -4,8 +4,8 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.memory.port import LineRead, LineWrite
-from hdl.round_robin import RoundRobin
+from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite
+from neuroncore_rtl.hdl.round_robin import RoundRobin
 
 __all__ = ["LineReadArbiter", "LineWriteArbiter"]
 

@@ -11,11 +11,11 @@ from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.clock_gate import gated
-from hdl.memory.port import LineRead, LineWrite, PsumWritePort, ReadPort, Storage, WritePort
-from hdl.memory.psum_port import PsumPort
-from hdl.memory.sbuf import Sbuf
-from spec.config import LOAD_COLUMNS, Config
+from neuroncore_rtl.hdl.clock_gate import gated
+from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, PsumWritePort, ReadPort, Storage, WritePort
+from neuroncore_rtl.hdl.memory.psum_port import PsumPort
+from neuroncore_rtl.hdl.memory.sbuf import Sbuf
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 
 __all__ = ["Conflicts", "OnChipMemory"]
 

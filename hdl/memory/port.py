@@ -7,7 +7,7 @@ from amaranth import unsigned
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from spec import isa
+from neuroncore_rtl.spec import isa
 
 __all__ = [
     "ADDRESS_BITS",

@@ -7,9 +7,9 @@ from amaranth import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.memory.bank_arbiter import BankArbiter
-from hdl.memory.port import LineRead, LineWrite, PsumWritePort, ReadPort, WritePort
-from spec.config import Config
+from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter
+from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, PsumWritePort, ReadPort, WritePort
+from neuroncore_rtl.spec.config import Config
 
 __all__ = ["PsumPort"]
 

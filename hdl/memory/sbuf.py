@@ -13,11 +13,11 @@ from amaranth import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.hierarchy import shared
-from hdl.memory.bank_arbiter import BankArbiter
-from hdl.memory.port import LineRead, LineWrite, ReadPort, WritePort
-from hdl.memory.sbuf_block import BANK_BITS, BLOCK, BLOCK_BITS, READERS, SbufBlock, port_bits
-from spec.config import LINE_BYTES, SBUF_BANKS, Config
+from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter
+from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, ReadPort, WritePort
+from neuroncore_rtl.hdl.memory.sbuf_block import BANK_BITS, BLOCK, BLOCK_BITS, READERS, SbufBlock, port_bits
+from neuroncore_rtl.spec.config import LINE_BYTES, SBUF_BANKS, Config
 
 __all__ = ["Sbuf"]
 

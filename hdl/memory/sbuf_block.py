@@ -6,9 +6,9 @@ from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.hierarchy import shared
-from hdl.memory.bank import Bank
-from spec.config import LINE_BYTES, LOAD_COLUMNS, SBUF_BANKS, SBUF_BYTES
+from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.memory.bank import Bank
+from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, SBUF_BANKS, SBUF_BYTES
 
 __all__ = ["BANK_BITS", "BLOCK", "BLOCK_BITS", "LINE_BITS", "READERS", "SbufBlock", "port_bits"]
 

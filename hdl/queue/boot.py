@@ -4,11 +4,11 @@ from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.memory.axi import AxiPort
-from hdl.queue.words import WordReader
-from spec.config import Config
-from spec.isa import HBM_ADDRESS_BITS, RECORD_BYTES
-from spec.memory_map import BOOT_WORDS, IMAGE_MAGIC, LOCAL_BYTES
+from neuroncore_rtl.hdl.memory.axi import AxiPort
+from neuroncore_rtl.hdl.queue.words import WordReader
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, RECORD_BYTES
+from neuroncore_rtl.spec.memory_map import BOOT_WORDS, IMAGE_MAGIC, LOCAL_BYTES
 
 __all__ = ["Boot"]
 

@@ -4,8 +4,8 @@ from amaranth import Module, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from spec import isa
-from spec.isa import HBM_ADDRESS_BITS
+from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
 __all__ = ["BootError", "CoreError", "Errors", "QueueError"]
 

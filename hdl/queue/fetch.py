@@ -5,10 +5,10 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from hdl.memory.axi import RESPONSE_OKAY, AxiPort
-from hdl.round_robin import RoundRobin
-from spec.config import Config
-from spec.isa import HBM_ADDRESS_BITS, RECORD_BITS, RECORD_BYTES, queue_count
+from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
+from neuroncore_rtl.hdl.round_robin import RoundRobin
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, RECORD_BITS, RECORD_BYTES, queue_count
 
 __all__ = ["Fetcher"]
 

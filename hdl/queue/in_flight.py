@@ -4,8 +4,8 @@ from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.queue.semaphores import Update, UpdateOp
-from spec.isa import HBM_ADDRESS_BITS
+from neuroncore_rtl.hdl.queue.semaphores import Update, UpdateOp
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
 __all__ = ["Flight", "InFlight"]
 

@@ -5,14 +5,14 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from hdl.engine_error import DetailedError
-from hdl.queue.errors import QueueError
-from hdl.queue.in_flight import Flight, InFlight
-from hdl.queue.semaphores import Update, Wait
-from spec import isa
-from spec.isa import HBM_ADDRESS_BITS, HEADER_FIELDS, QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine
-from spec.isa.fields import width_of
-from spec.isa.record import BODY_FIELDS, COUNTER_BITS
+from neuroncore_rtl.hdl.engine_error import DetailedError
+from neuroncore_rtl.hdl.queue.errors import QueueError
+from neuroncore_rtl.hdl.queue.in_flight import Flight, InFlight
+from neuroncore_rtl.hdl.queue.semaphores import Update, Wait
+from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, HEADER_FIELDS, QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine
+from neuroncore_rtl.spec.isa.fields import width_of
+from neuroncore_rtl.spec.isa.record import BODY_FIELDS, COUNTER_BITS
 
 __all__ = ["BLOCK_PLACES", "IN_FLIGHT", "Block", "Queue", "QueueCounters"]
 

@@ -9,15 +9,15 @@ from amaranth.hdl import ValueLike
 from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.controller.bus import Bus
-from hdl.queue.errors import CoreError
-from hdl.queue.queue import BLOCK_PLACES, Block, QueueCounters
-from hdl.queue.semaphores import SEMAPHORE_BITS, VALUE_BITS, SemaphoreAccess, UpdateOp
-from hdl.queue.subordinate import hold_request
-from spec import memory_map
-from spec.config import Config
-from spec.isa import HBM_ADDRESS_BITS, QUEUE_COUNTERS, RECORD_BYTES, queue_count
-from spec.link import CORE_BITS
+from neuroncore_rtl.hdl.controller.bus import Bus
+from neuroncore_rtl.hdl.queue.errors import CoreError
+from neuroncore_rtl.hdl.queue.queue import BLOCK_PLACES, Block, QueueCounters
+from neuroncore_rtl.hdl.queue.semaphores import SEMAPHORE_BITS, VALUE_BITS, SemaphoreAccess, UpdateOp
+from neuroncore_rtl.hdl.queue.subordinate import hold_request
+from neuroncore_rtl.spec import memory_map
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, QUEUE_COUNTERS, RECORD_BYTES, queue_count
+from neuroncore_rtl.spec.link import CORE_BITS
 
 __all__ = ["Registers"]
 

@@ -8,9 +8,9 @@ from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, enum, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.round_robin import RoundRobin
-from spec import isa
-from spec.config import SEMAPHORES
+from neuroncore_rtl.hdl.round_robin import RoundRobin
+from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec.config import SEMAPHORES
 
 __all__ = ["SEMAPHORE_BITS", "VALUE_BITS", "SemaphoreAccess", "Semaphores", "Shortage", "Update", "UpdateOp", "Wait"]
 

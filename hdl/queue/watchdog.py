@@ -4,11 +4,11 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.collective.peer import Peer
-from hdl.queue.errors import CoreError
-from hdl.queue.semaphores import Shortage
-from spec import isa
-from spec.isa import HBM_ADDRESS_BITS
+from neuroncore_rtl.hdl.collective.peer import Peer
+from neuroncore_rtl.hdl.queue.errors import CoreError
+from neuroncore_rtl.hdl.queue.semaphores import Shortage
+from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
 __all__ = ["Watchdog"]
 

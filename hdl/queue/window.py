@@ -4,13 +4,13 @@ from amaranth import Cat, Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.controller.bus import Bus
-from hdl.memory.port import LineRead, LineWrite, Storage
-from hdl.queue.subordinate import hold_request
-from spec import isa
-from spec.config import Config
-from spec.isa.access import storage_bytes, storage_partitions
-from spec.memory_map import PSUM_PITCH_BITS, PSUM_WINDOW, SBUF_PITCH_BITS, SBUF_WINDOW
+from neuroncore_rtl.hdl.controller.bus import Bus
+from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, Storage
+from neuroncore_rtl.hdl.queue.subordinate import hold_request
+from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
+from neuroncore_rtl.spec.memory_map import PSUM_PITCH_BITS, PSUM_WINDOW, SBUF_PITCH_BITS, SBUF_WINDOW
 
 __all__ = ["Window"]
 

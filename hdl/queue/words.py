@@ -4,8 +4,8 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.memory.axi import MAX_BEATS, PAGE_BYTES, RESPONSE_OKAY, AxiPort
-from spec.isa import HBM_ADDRESS_BITS
+from neuroncore_rtl.hdl.memory.axi import MAX_BEATS, PAGE_BYTES, RESPONSE_OKAY, AxiPort
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
 __all__ = ["WordReader"]
 

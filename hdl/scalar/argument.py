@@ -7,12 +7,12 @@ from amaranth import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.pipeline import Pipeline
-from hdl.scalar.number import EXPONENT, decode
-from hdl.scalar.tables import FUNCTION_BITS, ControlRow, Coordinate, Factor, Scale, Source, TableReader
-from spec.formats import FP32
-from spec.functions import layout
-from spec.functions.catalogue import FUNCTIONS
+from neuroncore_rtl.hdl.arith.pipeline import Pipeline
+from neuroncore_rtl.hdl.scalar.number import EXPONENT, decode
+from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, ControlRow, Coordinate, Factor, Scale, Source, TableReader
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.spec.functions import layout
+from neuroncore_rtl.spec.functions.catalogue import FUNCTIONS
 
 __all__ = ["INDEX_BITS", "Argument", "SpecialCode"]
 

@@ -7,11 +7,11 @@ from amaranth import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.elementwise.step import Phase, Step
-from hdl.hierarchy import shared
-from hdl.scalar.lane import ActivationLane
-from hdl.scalar.number import decode
-from hdl.scalar.tables import FUNCTION_BITS, FunctionTables
+from neuroncore_rtl.hdl.elementwise.step import Phase, Step
+from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.scalar.lane import ActivationLane
+from neuroncore_rtl.hdl.scalar.number import decode
+from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, FunctionTables
 
 __all__ = ["LANE_BITS", "ActivationBlock"]
 

@@ -5,11 +5,11 @@ from functools import partial
 from amaranth import Cat, Const, Module, Signal
 from amaranth.lib import wiring
 
-from hdl.elementwise.frontend import Frontend, connect_engine, engine_ports
-from hdl.hierarchy import shared
-from hdl.scalar.block import ActivationBlock
-from spec.config import Config
-from spec.isa.legality import SCALAR_OPCODES
+from neuroncore_rtl.hdl.elementwise.frontend import Frontend, connect_engine, engine_ports
+from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.scalar.block import ActivationBlock
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa.legality import SCALAR_OPCODES
 
 __all__ = ["ScalarEngine"]
 

@@ -7,11 +7,11 @@ from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.scalar.argument import Argument
-from hdl.scalar.number import Number
-from hdl.scalar.product import Product
-from hdl.scalar.result import Result
-from hdl.scalar.tables import FUNCTION_BITS, TableReader
+from neuroncore_rtl.hdl.scalar.argument import Argument
+from neuroncore_rtl.hdl.scalar.number import Number
+from neuroncore_rtl.hdl.scalar.product import Product
+from neuroncore_rtl.hdl.scalar.result import Result
+from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, TableReader
 
 __all__ = ["FunctionUnit"]
 

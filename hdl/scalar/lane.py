@@ -4,15 +4,15 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.add import Fp32Adder
-from hdl.arith.fma import Fp32Fma
-from hdl.arith.formats import FormatCode
-from hdl.arith.round import Fp32Rounder
-from hdl.arith.threefry import ROUNDS, Threefry2x32
-from hdl.arith.widen import Widen
-from hdl.scalar.function import FunctionUnit
-from hdl.scalar.number import Number
-from hdl.scalar.tables import FUNCTION_BITS, TableReader
+from neuroncore_rtl.hdl.arith.add import Fp32Adder
+from neuroncore_rtl.hdl.arith.fma import Fp32Fma
+from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.arith.round import Fp32Rounder
+from neuroncore_rtl.hdl.arith.threefry import ROUNDS, Threefry2x32
+from neuroncore_rtl.hdl.arith.widen import Widen
+from neuroncore_rtl.hdl.scalar.function import FunctionUnit
+from neuroncore_rtl.hdl.scalar.number import Number
+from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, TableReader
 
 __all__ = ["ActivationLane"]
 

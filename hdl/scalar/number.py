@@ -3,8 +3,8 @@
 from amaranth import Cat, Module, Signal, Value, signed, unsigned
 from amaranth.lib import data
 
-from hdl.arith.normalise import normalise
-from spec.formats import FP32
+from neuroncore_rtl.hdl.arith.normalise import normalise
+from neuroncore_rtl.spec.formats import FP32
 
 __all__ = ["EXPONENT", "Number", "decode"]
 

@@ -7,13 +7,13 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.normalise import normalise
-from hdl.arith.pipeline import Pipeline
-from hdl.scalar.argument import INDEX_BITS, SpecialCode
-from hdl.scalar.number import EXPONENT, Number
-from hdl.scalar.tables import Factor, Scale, Source, TableReader
-from spec.formats import FP32
-from spec.functions import layout
+from neuroncore_rtl.hdl.arith.normalise import normalise
+from neuroncore_rtl.hdl.arith.pipeline import Pipeline
+from neuroncore_rtl.hdl.scalar.argument import INDEX_BITS, SpecialCode
+from neuroncore_rtl.hdl.scalar.number import EXPONENT, Number
+from neuroncore_rtl.hdl.scalar.tables import Factor, Scale, Source, TableReader
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.spec.functions import layout
 
 __all__ = ["POINT_EXPONENT", "SUM", "Product"]
 

@@ -7,14 +7,14 @@ from amaranth import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.normalise import normalise
-from hdl.arith.pack import pack_fp32
-from hdl.arith.pipeline import Pipeline
-from hdl.scalar.argument import SpecialCode
-from hdl.scalar.product import POINT_EXPONENT, SUM
-from hdl.scalar.tables import TableReader
-from spec.formats import FP32
-from spec.functions import layout
+from neuroncore_rtl.hdl.arith.normalise import normalise
+from neuroncore_rtl.hdl.arith.pack import pack_fp32
+from neuroncore_rtl.hdl.arith.pipeline import Pipeline
+from neuroncore_rtl.hdl.scalar.argument import SpecialCode
+from neuroncore_rtl.hdl.scalar.product import POINT_EXPONENT, SUM
+from neuroncore_rtl.hdl.scalar.tables import TableReader
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.spec.functions import layout
 
 __all__ = ["Result"]
 

@@ -12,9 +12,9 @@ from amaranth.lib import data, enum, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from spec import functions
-from spec.functions import layout
-from spec.functions.catalogue import FUNCTIONS
+from neuroncore_rtl.spec import functions
+from neuroncore_rtl.spec.functions import layout
+from neuroncore_rtl.spec.functions.catalogue import FUNCTIONS
 
 __all__ = ["FUNCTION_BITS", "ControlRow", "Coordinate", "Factor", "FunctionTables", "Scale", "Source", "TableReader"]
 

@@ -10,9 +10,9 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.hierarchy import shared
-from hdl.tensor.tile import RowEvents, Tile
-from spec.config import LOAD_COLUMNS, Config
+from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.tensor.tile import RowEvents, Tile
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 
 __all__ = ["Array", "Block", "row_skew", "tile_count"]
 

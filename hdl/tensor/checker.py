@@ -8,13 +8,13 @@ from amaranth import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.formats import FormatCode
-from hdl.engine_error import EngineError
-from hdl.tensor.instruction import Opcode, TensorInstruction, element_size
-from hdl.tensor.psum import WORD
-from spec.config import LOAD_COLUMNS, PSUM_WORDS, SBUF_BYTES, Config
-from spec.formats import MATMUL_FORMATS
-from spec.isa.legality import Rule
+from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.engine_error import EngineError
+from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction, element_size
+from neuroncore_rtl.hdl.tensor.psum import WORD
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS, SBUF_BYTES, Config
+from neuroncore_rtl.spec.formats import MATMUL_FORMATS
+from neuroncore_rtl.spec.isa.legality import Rule
 
 __all__ = ["Checker"]
 

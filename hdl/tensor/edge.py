@@ -8,10 +8,10 @@ from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.decode import EdgeDecoder
-from hdl.arith.formats import FormatCode
-from hdl.arith.operand import Operand
-from spec.config import LOAD_COLUMNS
+from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
+from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.arith.operand import Operand
+from neuroncore_rtl.spec.config import LOAD_COLUMNS
 
 __all__ = ["MOVING_BITS", "STATIONARY_BITS", "Edge", "Element"]
 

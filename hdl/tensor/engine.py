@@ -13,19 +13,19 @@ from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.engine_error import EngineError
-from hdl.hierarchy import shared
-from hdl.memory.port import PsumWritePort, ReadPort
-from hdl.tensor.array import Array, row_skew, tile_count
-from hdl.tensor.checker import Checker
-from hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS, Edge
-from hdl.tensor.instruction import Opcode, TensorInstruction
-from hdl.tensor.loader import Loader
-from hdl.tensor.mover import Move, Mover
-from hdl.tensor.psum import Psum
-from hdl.tensor.queue import PassingQueue
-from hdl.tensor.skew import DelayLine
-from spec.config import LOAD_COLUMNS, Config
+from neuroncore_rtl.hdl.engine_error import EngineError
+from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.memory.port import PsumWritePort, ReadPort
+from neuroncore_rtl.hdl.tensor.array import Array, row_skew, tile_count
+from neuroncore_rtl.hdl.tensor.checker import Checker
+from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS, Edge
+from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction
+from neuroncore_rtl.hdl.tensor.loader import Loader
+from neuroncore_rtl.hdl.tensor.mover import Move, Mover
+from neuroncore_rtl.hdl.tensor.psum import Psum
+from neuroncore_rtl.hdl.tensor.queue import PassingQueue
+from neuroncore_rtl.hdl.tensor.skew import DelayLine
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 
 __all__ = ["Counters", "TensorEngine"]
 

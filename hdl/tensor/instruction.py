@@ -3,9 +3,9 @@
 from amaranth import Module, Signal, unsigned
 from amaranth.lib import data, enum
 
-from hdl.arith.formats import FormatCode
-from spec import isa
-from spec.formats import MATMUL_FORMATS
+from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec.formats import MATMUL_FORMATS
 
 __all__ = ["Opcode", "TensorInstruction", "element_size"]
 

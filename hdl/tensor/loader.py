@@ -4,11 +4,11 @@ from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.memory.port import ReadPort
-from hdl.tensor.array import tile_count
-from hdl.tensor.edge import STATIONARY_BITS, Element
-from hdl.tensor.instruction import TensorInstruction, element_size
-from spec.config import LOAD_COLUMNS, Config
+from neuroncore_rtl.hdl.memory.port import ReadPort
+from neuroncore_rtl.hdl.tensor.array import tile_count
+from neuroncore_rtl.hdl.tensor.edge import STATIONARY_BITS, Element
+from neuroncore_rtl.hdl.tensor.instruction import TensorInstruction, element_size
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 
 __all__ = ["LoadStepControl", "Loader"]
 

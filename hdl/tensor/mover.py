@@ -4,12 +4,12 @@ from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.formats import FormatCode
-from hdl.memory.port import ReadPort
-from hdl.tensor.edge import MOVING_BITS, Element
-from hdl.tensor.instruction import TensorInstruction, element_size
-from hdl.tensor.psum import PSUM_ADDRESS, Psum, PsumWrite
-from spec.config import Config
+from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.memory.port import ReadPort
+from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, Element
+from neuroncore_rtl.hdl.tensor.instruction import TensorInstruction, element_size
+from neuroncore_rtl.hdl.tensor.psum import PSUM_ADDRESS, Psum, PsumWrite
+from neuroncore_rtl.spec.config import Config
 
 __all__ = ["ColumnControl", "Move", "Mover"]
 

@@ -14,10 +14,10 @@ from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
-from hdl.hierarchy import shared
-from hdl.memory.port import PsumWritePort, ReadPort
-from hdl.tensor.psum_block import BANK_BITS, WORD_BITS, PsumBlock
-from spec.config import PSUM_BANKS
+from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.memory.port import PsumWritePort, ReadPort
+from neuroncore_rtl.hdl.tensor.psum_block import BANK_BITS, WORD_BITS, PsumBlock
+from neuroncore_rtl.spec.config import PSUM_BANKS
 
 __all__ = ["BANK", "PSUM_ADDRESS", "WORD", "Psum", "PsumWrite"]
 

@@ -6,11 +6,11 @@ from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.add import Fp32Adder
-from hdl.arith.integer import IntoInt
-from hdl.hierarchy import shared
-from hdl.memory.bank import Bank
-from spec.config import PSUM_BANKS, PSUM_WORDS
+from neuroncore_rtl.hdl.arith.add import Fp32Adder
+from neuroncore_rtl.hdl.arith.integer import IntoInt
+from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.memory.bank import Bank
+from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_WORDS
 
 __all__ = ["BANK_BITS", "WORD_BITS", "PsumBlock", "PsumPartition", "common_ports"]
 

@@ -10,9 +10,9 @@ from amaranth import Module, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.mac import Mac
-from hdl.arith.operand import Operand
-from spec.config import LOAD_COLUMNS
+from neuroncore_rtl.hdl.arith.mac import Mac
+from neuroncore_rtl.hdl.arith.operand import Operand
+from neuroncore_rtl.spec.config import LOAD_COLUMNS
 
 __all__ = ["RowEvents", "Tile"]
 

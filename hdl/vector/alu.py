@@ -8,10 +8,10 @@ from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.add import Fp32Adder
-from hdl.arith.multiply import Fp32Multiplier
-from hdl.elementwise.instruction import Op
-from spec.formats import FP32
+from neuroncore_rtl.hdl.arith.add import Fp32Adder
+from neuroncore_rtl.hdl.arith.multiply import Fp32Multiplier
+from neuroncore_rtl.hdl.elementwise.instruction import Op
+from neuroncore_rtl.spec.formats import FP32
 
 __all__ = ["Alu"]
 

@@ -5,13 +5,13 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.divide import Fp32Divider
-from hdl.arith.normalise import normalise
-from hdl.arith.power import Fp32Power
-from hdl.elementwise.instruction import Op, Opcode
-from hdl.elementwise.step import Phase, Step
-from hdl.hierarchy import shared
-from hdl.vector.control import (
+from neuroncore_rtl.hdl.arith.divide import Fp32Divider
+from neuroncore_rtl.hdl.arith.normalise import normalise
+from neuroncore_rtl.hdl.arith.power import Fp32Power
+from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
+from neuroncore_rtl.hdl.elementwise.step import Phase, Step
+from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.vector.control import (
     Cast,
     Chain,
     Decoded,
@@ -23,10 +23,10 @@ from hdl.vector.control import (
     slow_op0,
     slow_op1,
 )
-from hdl.vector.lane import VectorLane
-from hdl.vector.stats import SHARES
-from spec.formats import FP32
-from spec.isa.legality import STATS_ELEMENTS
+from neuroncore_rtl.hdl.vector.lane import VectorLane
+from neuroncore_rtl.hdl.vector.stats import SHARES
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.spec.isa.legality import STATS_ELEMENTS
 
 __all__ = ["VectorBlock"]
 

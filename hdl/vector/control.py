@@ -7,14 +7,14 @@ data.
 from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, enum
 
-from hdl.arith.formats import FormatCode
-from hdl.elementwise.instruction import Op, Opcode
-from hdl.elementwise.step import Phase
-from hdl.vector.search import POSITION_BITS, Probe
-from hdl.vector.stats import Sample
-from spec.isa import VECTOR_OPCODES
-from spec.isa.alu import COMPARISONS, AluOp
-from spec.isa.legality import VALUES8, uses
+from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
+from neuroncore_rtl.hdl.elementwise.step import Phase
+from neuroncore_rtl.hdl.vector.search import POSITION_BITS, Probe
+from neuroncore_rtl.hdl.vector.stats import Sample
+from neuroncore_rtl.spec.isa import VECTOR_OPCODES
+from neuroncore_rtl.spec.isa.alu import COMPARISONS, AluOp
+from neuroncore_rtl.spec.isa.legality import VALUES8, uses
 
 __all__ = [
     "Cast", "Chain", "Decoded", "Entry", "Events", "Finish", "First", "Operate", "Other", "Second", "Source", "decode",

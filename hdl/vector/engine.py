@@ -5,19 +5,19 @@ from functools import partial
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 
-from hdl.arith.divide import Fp32Divider
-from hdl.arith.power import Fp32Power
-from hdl.elementwise.frontend import Frontend, connect_engine, engine_ports
-from hdl.elementwise.instruction import Op, Opcode, element_size
-from hdl.elementwise.step import Step
-from hdl.hierarchy import shared
-from hdl.vector.block import VectorBlock
-from hdl.vector.control import slow_op0, slow_op1
-from hdl.vector.stats import Statistics
-from hdl.vector.transpose import Transposer
-from spec.config import Config
-from spec.isa import VECTOR_OPCODES
-from spec.isa.legality import transpose_block
+from neuroncore_rtl.hdl.arith.divide import Fp32Divider
+from neuroncore_rtl.hdl.arith.power import Fp32Power
+from neuroncore_rtl.hdl.elementwise.frontend import Frontend, connect_engine, engine_ports
+from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode, element_size
+from neuroncore_rtl.hdl.elementwise.step import Step
+from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.vector.block import VectorBlock
+from neuroncore_rtl.hdl.vector.control import slow_op0, slow_op1
+from neuroncore_rtl.hdl.vector.stats import Statistics
+from neuroncore_rtl.hdl.vector.transpose import Transposer
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import VECTOR_OPCODES
+from neuroncore_rtl.spec.isa.legality import transpose_block
 
 __all__ = ["VectorEngine", "interval", "slow"]
 

@@ -13,17 +13,17 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.divide import Fp32Divider
-from hdl.arith.power import Fp32Power
-from hdl.arith.round import Fp32Rounder
-from hdl.arith.saturate import Saturate
-from hdl.arith.threefry import ROUNDS, Threefry2x32
-from hdl.arith.widen import Widen
-from hdl.vector.alu import Alu
-from hdl.vector.control import Cast, Chain, Entry, Events, Finish, First, Operate, Other, Second, Source
-from hdl.vector.search import Search
-from hdl.vector.stats import Statistics
-from spec.formats import FP32
+from neuroncore_rtl.hdl.arith.divide import Fp32Divider
+from neuroncore_rtl.hdl.arith.power import Fp32Power
+from neuroncore_rtl.hdl.arith.round import Fp32Rounder
+from neuroncore_rtl.hdl.arith.saturate import Saturate
+from neuroncore_rtl.hdl.arith.threefry import ROUNDS, Threefry2x32
+from neuroncore_rtl.hdl.arith.widen import Widen
+from neuroncore_rtl.hdl.vector.alu import Alu
+from neuroncore_rtl.hdl.vector.control import Cast, Chain, Entry, Events, Finish, First, Operate, Other, Second, Source
+from neuroncore_rtl.hdl.vector.search import Search
+from neuroncore_rtl.hdl.vector.stats import Statistics
+from neuroncore_rtl.spec.formats import FP32
 
 __all__ = ["VectorLane"]
 

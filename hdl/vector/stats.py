@@ -10,11 +10,11 @@ from amaranth import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hdl.arith.add import Fp32Adder
-from hdl.arith.divide import Fp32Divider
-from hdl.arith.fma import Fp32Fma
-from spec.formats import FP32
-from spec.isa.legality import STATS_ELEMENTS
+from neuroncore_rtl.hdl.arith.add import Fp32Adder
+from neuroncore_rtl.hdl.arith.divide import Fp32Divider
+from neuroncore_rtl.hdl.arith.fma import Fp32Fma
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.spec.isa.legality import STATS_ELEMENTS
 
 __all__ = ["SHARES", "Sample", "Statistics"]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
-from spec import memory_map
-from spec.isa import QUEUE_COUNTERS
-from spec.memory_map import LOCAL_BASE
+from neuroncore_rtl.spec import memory_map
+from neuroncore_rtl.spec.isa import QUEUE_COUNTERS
+from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 
 __all__ = ["RUNTIME", "CompilationFailed", "Program", "compile_program", "memory_map_header"]
 

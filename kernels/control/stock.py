@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from kernels.control.compile import Program, compile_program
+from neuroncore_rtl.kernels.control.compile import Program, compile_program
 
 __all__ = ["Block", "run_arguments", "run_program"]
 

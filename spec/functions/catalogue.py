@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from spec.functions.layout import Special
+from neuroncore_rtl.spec.functions.layout import Special
 
 __all__ = ["FUNCTIONS", "Function", "function_named"]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from spec.functions.catalogue import FUNCTIONS
-from spec.functions.layout import COEFFICIENT_FIELDS, CONTROL_FIELDS, EXP2_FIELDS, control_address
+from neuroncore_rtl.spec.functions.catalogue import FUNCTIONS
+from neuroncore_rtl.spec.functions.layout import COEFFICIENT_FIELDS, CONTROL_FIELDS, EXP2_FIELDS, control_address
 
 __all__ = ["PATH", "Tables", "load"]
 

@@ -1,12 +1,21 @@
 """Instruction layouts and opcodes, defined once for the assembler, the golden interpreter and the hardware."""
 
-from spec.isa.access import ACCESS_FIELDS, DIMENSIONS, POINTER_FIELDS, Access, Pointer, Storage
-from spec.isa.alu import AluOp
-from spec.isa.cause import Cause, cause_name
-from spec.isa.dma import DMA_BITS, DMA_COPY, DMA_DIMENSIONS, DMA_FIELDS, HBM_ADDRESS_BITS, DmaCopy, DmaIndex, DmaTensor
-from spec.isa.elementwise import ELEMENTWISE_BITS, ELEMENTWISE_FIELDS, Elementwise, Index, Opcode
-from spec.isa.legality import SCALAR_OPCODES, VECTOR_OPCODES, Rule
-from spec.isa.record import (
+from neuroncore_rtl.spec.isa.access import ACCESS_FIELDS, DIMENSIONS, POINTER_FIELDS, Access, Pointer, Storage
+from neuroncore_rtl.spec.isa.alu import AluOp
+from neuroncore_rtl.spec.isa.cause import Cause, cause_name
+from neuroncore_rtl.spec.isa.dma import (
+    DMA_BITS,
+    DMA_COPY,
+    DMA_DIMENSIONS,
+    DMA_FIELDS,
+    HBM_ADDRESS_BITS,
+    DmaCopy,
+    DmaIndex,
+    DmaTensor,
+)
+from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_BITS, ELEMENTWISE_FIELDS, Elementwise, Index, Opcode
+from neuroncore_rtl.spec.isa.legality import SCALAR_OPCODES, VECTOR_OPCODES, Rule
+from neuroncore_rtl.spec.isa.record import (
     BODY_BITS,
     HEADER_BITS,
     HEADER_FIELDS,
@@ -24,7 +33,7 @@ from spec.isa.record import (
     queue_count,
     queue_name,
 )
-from spec.isa.tensor import (
+from neuroncore_rtl.spec.isa.tensor import (
     LOAD_STATIONARY,
     MULTIPLY_MOVING,
     TENSOR_BITS,

@@ -3,8 +3,8 @@
 import enum
 from dataclasses import dataclass
 
-from spec.config import PSUM_BYTES, SBUF_BYTES, Config
-from spec.formats import Format
+from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
+from neuroncore_rtl.spec.formats import Format
 
 __all__ = [
     "ACCESS_FIELDS",

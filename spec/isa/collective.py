@@ -20,8 +20,8 @@ import enum
 from dataclasses import dataclass
 from typing import ClassVar
 
-from spec.isa.dma import HBM_ADDRESS_BITS
-from spec.isa.fields import Layout, pack, unpack, width_of
+from neuroncore_rtl.spec.isa.dma import HBM_ADDRESS_BITS
+from neuroncore_rtl.spec.isa.fields import Layout, pack, unpack, width_of
 
 __all__ = [
     "BLOCKS_OF_DST", "BLOCKS_OF_SRC", "CHUNK_GRANULES", "COLLECTIVE", "COLLECTIVE_BITS", "COLLECTIVE_FIELDS",

@@ -8,7 +8,7 @@ rank.
 
 from collections.abc import Iterator
 
-from spec.isa.collective import (
+from neuroncore_rtl.spec.isa.collective import (
     BLOCKS_OF_DST,
     BLOCKS_OF_SRC,
     COLLECTIVE,
@@ -20,8 +20,8 @@ from spec.isa.collective import (
     ReduceOp,
     element_bytes,
 )
-from spec.isa.dma import HBM_ADDRESS_BITS
-from spec.isa.legality import Rule
+from neuroncore_rtl.spec.isa.dma import HBM_ADDRESS_BITS
+from neuroncore_rtl.spec.isa.legality import Rule
 
 __all__ = ["ALIGNMENT", "COLLECTIVE_RULES", "check_collective", "collective_violation", "uses_dst", "uses_src"]
 

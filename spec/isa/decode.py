@@ -1,15 +1,21 @@
 """From the bits of an instruction back to the record that says what it does: the disassembler's half of `spec.isa`."""
 
-from spec.config import Config
-from spec.formats import format_of
-from spec.isa.access import ACCESS_FIELDS, DIMENSIONS, POINTER_FIELDS, Access, Pointer, Storage
-from spec.isa.alu import AluOp
-from spec.isa.collective import collective_fields, collective_of
-from spec.isa.dma import dma_fields, dma_of
-from spec.isa.elementwise import Elementwise, Index, Opcode, decode_fields, unpack
-from spec.isa.legality import uses
-from spec.isa.record import Engine, Instruction
-from spec.isa.tensor import LOAD_STATIONARY, MULTIPLY_MOVING, LoadStationary, MultiplyMoving, tensor_fields
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import format_of
+from neuroncore_rtl.spec.isa.access import ACCESS_FIELDS, DIMENSIONS, POINTER_FIELDS, Access, Pointer, Storage
+from neuroncore_rtl.spec.isa.alu import AluOp
+from neuroncore_rtl.spec.isa.collective import collective_fields, collective_of
+from neuroncore_rtl.spec.isa.dma import dma_fields, dma_of
+from neuroncore_rtl.spec.isa.elementwise import Elementwise, Index, Opcode, decode_fields, unpack
+from neuroncore_rtl.spec.isa.legality import uses
+from neuroncore_rtl.spec.isa.record import Engine, Instruction
+from neuroncore_rtl.spec.isa.tensor import (
+    LOAD_STATIONARY,
+    MULTIPLY_MOVING,
+    LoadStationary,
+    MultiplyMoving,
+    tensor_fields,
+)
 
 __all__ = ["body_fields", "decode_instruction", "instruction_of"]
 

@@ -10,11 +10,11 @@ bits are copied.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from spec.config import SBUF_BYTES, Config
-from spec.formats import FORMATS, Format, format_of
-from spec.isa.access import Storage, storage_bytes, storage_partitions
-from spec.isa.fields import Layout, pack, unpack, width_of
-from spec.isa.legality import Rule
+from neuroncore_rtl.spec.config import SBUF_BYTES, Config
+from neuroncore_rtl.spec.formats import FORMATS, Format, format_of
+from neuroncore_rtl.spec.isa.access import Storage, storage_bytes, storage_partitions
+from neuroncore_rtl.spec.isa.fields import Layout, pack, unpack, width_of
+from neuroncore_rtl.spec.isa.legality import Rule
 
 __all__ = [
     "DMA_BITS", "DMA_COPY", "DMA_DIMENSIONS", "DMA_FIELDS", "HBM_ADDRESS_BITS", "NO_AXIS", "DmaCopy", "DmaIndex",

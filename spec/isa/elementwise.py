@@ -8,11 +8,11 @@ destination has no say in the trailing dimensions. Elements are taken in row-maj
 import enum
 from dataclasses import dataclass
 
-from spec.config import Config
-from spec.isa import fields
-from spec.isa.access import ACCESS_FIELDS, DIMENSIONS, POINTER_FIELDS, Access, Pointer
-from spec.isa.alu import AluOp
-from spec.isa.fields import Layout
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import fields
+from neuroncore_rtl.spec.isa.access import ACCESS_FIELDS, DIMENSIONS, POINTER_FIELDS, Access, Pointer
+from neuroncore_rtl.spec.isa.alu import AluOp
+from neuroncore_rtl.spec.isa.fields import Layout
 
 __all__ = [
     "ELEMENTWISE_BITS",

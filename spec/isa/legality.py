@@ -8,12 +8,12 @@ import enum
 import math
 from collections.abc import Iterator
 
-from spec.config import Config
-from spec.formats import FORMATS, Format
-from spec.functions import FUNCTIONS
-from spec.isa.access import DIMENSIONS, POINTER_FIELDS, Storage, storage_bytes, storage_partitions
-from spec.isa.alu import BITWISE, COMPARISONS, FLOAT_ONLY, REDUCTIONS, SLOW, AluOp
-from spec.isa.elementwise import Elementwise, Opcode, unpack
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import FORMATS, Format
+from neuroncore_rtl.spec.functions import FUNCTIONS
+from neuroncore_rtl.spec.isa.access import DIMENSIONS, POINTER_FIELDS, Storage, storage_bytes, storage_partitions
+from neuroncore_rtl.spec.isa.alu import BITWISE, COMPARISONS, FLOAT_ONLY, REDUCTIONS, SLOW, AluOp
+from neuroncore_rtl.spec.isa.elementwise import Elementwise, Opcode, unpack
 
 __all__ = [
     "BLOCK",

@@ -7,13 +7,13 @@ that has finished it does up to two updates.
 import enum
 from dataclasses import dataclass
 
-from spec.config import SEMAPHORES, Config
-from spec.isa.collective import COLLECTIVE_BITS, COLLECTIVE_FIELDS, Collective
-from spec.isa.dma import DMA_BITS, DMA_FIELDS, DmaCopy
-from spec.isa.elementwise import ELEMENTWISE_BITS, ELEMENTWISE_FIELDS, Elementwise
-from spec.isa.fields import Layout, pack, unpack, width_of
-from spec.isa.legality import SCALAR_OPCODES
-from spec.isa.tensor import TENSOR_BITS, TENSOR_FIELDS, LoadStationary, MultiplyMoving
+from neuroncore_rtl.spec.config import SEMAPHORES, Config
+from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, COLLECTIVE_FIELDS, Collective
+from neuroncore_rtl.spec.isa.dma import DMA_BITS, DMA_FIELDS, DmaCopy
+from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_BITS, ELEMENTWISE_FIELDS, Elementwise
+from neuroncore_rtl.spec.isa.fields import Layout, pack, unpack, width_of
+from neuroncore_rtl.spec.isa.legality import SCALAR_OPCODES
+from neuroncore_rtl.spec.isa.tensor import TENSOR_BITS, TENSOR_FIELDS, LoadStationary, MultiplyMoving
 
 __all__ = [
     "BODY_BITS", "BODY_FIELDS", "HEADER_BITS", "HEADER_FIELDS", "QUEUE_COUNTERS", "RECORDS_AHEAD", "RECORD_BITS",
@@ -196,7 +196,7 @@ class Record:
         Raises:
             ValueError: if a field holds the code of nothing.
         """
-        from spec.isa.decode import decode_instruction
+        from neuroncore_rtl.spec.isa.decode import decode_instruction
 
         word = int.from_bytes(data, "little")
         header = unpack(HEADER_FIELDS, word)

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, fields
 from typing import ClassVar
 
-from spec.config import LOAD_COLUMNS, PSUM_BANKS, PSUM_WORDS, SBUF_BYTES, Config
-from spec.formats import FP32, INT8, MATMUL_FORMATS, Format, format_of
-from spec.isa.fields import Layout, pack, unpack, width_of
-from spec.isa.legality import Rule
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, PSUM_WORDS, SBUF_BYTES, Config
+from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format, format_of
+from neuroncore_rtl.spec.isa.fields import Layout, pack, unpack, width_of
+from neuroncore_rtl.spec.isa.legality import Rule
 
 __all__ = [
     "LOAD_STATIONARY",

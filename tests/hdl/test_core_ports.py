@@ -6,19 +6,19 @@ import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
 
-from hdl.chip import Chip
-from hdl.collective.engine import CollectiveEngine
-from hdl.core import Core
-from hdl.core_ports import axi_id_bits, core_counters, core_signature, sharers
-from hdl.instance import LinkedCores
-from hdl.queue.queue import Queue
-from hdl.queue.registers import Registers
-from hdl.queue.watchdog import Watchdog
-from spec.config import PRESETS, Config
-from spec.instance import Instance, Topology
-from spec.isa import Engine, collective_queue, queue_count
-from spec.isa.record import RECORDS_AHEAD
-from spec.link import CHANNELS
+from neuroncore_rtl.hdl.chip import Chip
+from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
+from neuroncore_rtl.hdl.core import Core
+from neuroncore_rtl.hdl.core_ports import axi_id_bits, core_counters, core_signature, sharers
+from neuroncore_rtl.hdl.instance import LinkedCores
+from neuroncore_rtl.hdl.queue.queue import Queue
+from neuroncore_rtl.hdl.queue.registers import Registers
+from neuroncore_rtl.hdl.queue.watchdog import Watchdog
+from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.spec.instance import Instance, Topology
+from neuroncore_rtl.spec.isa import Engine, collective_queue, queue_count
+from neuroncore_rtl.spec.isa.record import RECORDS_AHEAD
+from neuroncore_rtl.spec.link import CHANNELS
 
 ALONE = PRESETS["tiny"]
 ONE_OF_4 = ALONE.with_overrides(cores=4)

@@ -5,7 +5,7 @@ import random
 import pytest
 from amaranth.sim import Simulator
 
-from hdl.round_robin import RoundRobin
+from neuroncore_rtl.hdl.round_robin import RoundRobin
 
 
 def grants(count: int, asked: list[tuple[int, bool]]) -> list[int]:

@@ -16,7 +16,7 @@ FORBIDDEN = {
 }
 """For every folder what nothing in it may import."""
 
-EXCEPTIONS = {("tb/bench.py", "bench"), ("spec/functions/generate/fit.py", "mpmath")}
+EXCEPTIONS = {("tb/cli/registry.py", "bench"), ("spec/functions/generate/fit.py", "mpmath")}
 """The registry starts bench/ for `make bench`. The script that makes tables is a tool that nothing else imports."""
 
 
@@ -42,7 +42,7 @@ def test_folder_imports_nothing_from_another_floor(folder):
 
 
 def test_the_rule_sees_every_form_of_import():
-    source = "import golden.arith as a\ndef f():\n    from tb.bench import X\nfrom . import hdl\n"
+    source = "import golden.arith as a\ndef f():\n    from tb.cli.registry import X\nfrom . import hdl\n"
     assert imports(source) == {"golden", "tb"}
 
 

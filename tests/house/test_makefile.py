@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from tb.overview import MAKEFILE
+from neuroncore_rtl.tb.cli.overview import MAKEFILE
 
 
 def dry_run(*words: str, **environment: str) -> str:

@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 
-from spec.functions import FUNCTIONS, load
-from spec.functions.layout import (
+from neuroncore_rtl.spec.functions import FUNCTIONS, load
+from neuroncore_rtl.spec.functions.layout import (
     CONTROL_FIELDS,
     HIGH_EXPONENT,
     LOW_EXPONENT,

@@ -8,9 +8,9 @@ from functools import partial
 
 import numpy as np
 
-from golden.arith import add_fp32, canonical, decode, mac, operand, round_fp32
-from spec.formats import FP16, FP32, INT8, INT16, INT32, MAC_FORMATS, Format, IntFormat
-from tb.stimulus import add_cases, mac_cases, random_codes, round_cases
+from neuroncore_rtl.golden.arith import add_fp32, canonical, decode, mac, operand, round_fp32
+from neuroncore_rtl.spec.formats import FP16, FP32, INT8, INT16, INT32, MAC_FORMATS, Format, IntFormat
+from neuroncore_rtl.tb.stimulus.operands import add_cases, mac_cases, random_codes, round_cases
 from tests.oracles import softfloat
 
 __all__ = ["OPERATIONS"]

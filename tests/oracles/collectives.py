@@ -8,8 +8,8 @@ from dataclasses import replace
 import ml_dtypes
 import numpy as np
 
-from golden.arith import random_words
-from spec.isa.collective import (
+from neuroncore_rtl.golden.arith import random_words
+from neuroncore_rtl.spec.isa.collective import (
     BLOCKS_OF_DST,
     BLOCKS_OF_SRC,
     GRANULE,

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from spec.config import Config
-from spec.formats import FORMATS
-from spec.isa import DmaCopy, DmaIndex, DmaTensor, Storage
-from spec.isa.dma import dma_violation
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import FORMATS
+from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex, DmaTensor, Storage
+from neuroncore_rtl.spec.isa.dma import dma_violation
 
 __all__ = ["INDEX_ADDRESS", "INDEX_LIMIT", "SBUF_USED", "USED_BYTES", "places", "random_copy"]
 

@@ -2,8 +2,8 @@
 
 from fractions import Fraction
 
-from spec.functions import Function, load
-from spec.functions.layout import CONTROL_FIELDS, LN2, Coordinate, Factor, Scale, Source, window
+from neuroncore_rtl.spec.functions import Function, load
+from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, LN2, Coordinate, Factor, Scale, Source, window
 
 __all__ = ["datapath"]
 

@@ -10,12 +10,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from golden.arith import decode, power_fp32, round_fp32, threefry2x32
-from spec.config import Config
-from spec.formats import FORMATS
-from spec.isa import AluOp, Opcode
-from spec.isa.access import POINTER_FIELDS
-from spec.isa.elementwise import unpack
+from neuroncore_rtl.golden.arith import decode, power_fp32, round_fp32, threefry2x32
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import FORMATS
+from neuroncore_rtl.spec.isa import AluOp, Opcode
+from neuroncore_rtl.spec.isa.access import POINTER_FIELDS
+from neuroncore_rtl.spec.isa.elementwise import unpack
 
 __all__ = ["execute"]
 

@@ -3,7 +3,7 @@
 import math
 from fractions import Fraction
 
-from spec.formats import Format
+from neuroncore_rtl.spec.formats import Format
 
 __all__ = ["round_exactly"]
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from golden.arith import round_fp32, storage_dtype
-from spec.config import Config
-from spec.formats import FORMATS, Format
-from spec.isa import Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage
-from spec.isa.access import storage_partitions
-from spec.isa.alu import BITWISE, COMPARISONS, FLOAT_ONLY, REDUCTIONS, SLOW
-from spec.isa.legality import FUNCTION_COUNT, OUTPUTS, transpose_block, violation
-from tb.stimulus import ordinary_codes, random_codes
+from neuroncore_rtl.golden.arith import round_fp32, storage_dtype
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import FORMATS, Format
+from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage
+from neuroncore_rtl.spec.isa.access import storage_partitions
+from neuroncore_rtl.spec.isa.alu import BITWISE, COMPARISONS, FLOAT_ONLY, REDUCTIONS, SLOW
+from neuroncore_rtl.spec.isa.legality import FUNCTION_COUNT, OUTPUTS, transpose_block, violation
+from neuroncore_rtl.tb.stimulus.operands import ordinary_codes, random_codes
 
 __all__ = ["SEARCHES", "random_access", "random_instruction", "random_memories"]
 

@@ -8,7 +8,7 @@ import gfloat.formats
 import ml_dtypes
 import numpy as np
 
-from spec.formats import BF16, FP8E3M4, FP8E4M3, FP8E5M2, FP16, TF32, FloatFormat
+from neuroncore_rtl.spec.formats import BF16, FP8E3M4, FP8E4M3, FP8E5M2, FP16, TF32, FloatFormat
 
 __all__ = ["GFLOAT", "ML_DTYPES", "fp32_values", "gfloat_decode", "gfloat_round", "ml_dtypes_decode", "ml_dtypes_round"]
 

@@ -9,17 +9,17 @@ A tool: nothing but its test imports it.
 
 import json
 
-from spec.functions.catalogue import FUNCTIONS
-from spec.functions.generate.fit import exp2_segments, fit, mp, mpf
-from spec.functions.generate.recipes import FINE, RECIPES, Piece
-from spec.functions.layout import (
+from neuroncore_rtl.spec.functions.catalogue import FUNCTIONS
+from neuroncore_rtl.spec.functions.generate.fit import exp2_segments, fit, mp, mpf
+from neuroncore_rtl.spec.functions.generate.recipes import FINE, RECIPES, Piece
+from neuroncore_rtl.spec.functions.layout import (
     CONTROL_FIELDS,
     EXP2_INDEX_BITS,
     HIGH_EXPONENT,
     LOW_EXPONENT,
     Coordinate,
 )
-from spec.functions.tables import PATH
+from neuroncore_rtl.spec.functions.tables import PATH
 
 __all__ = ["Builder", "build", "main", "report", "text"]
 

@@ -2,6 +2,6 @@
 
 import sys
 
-from spec.functions.generate import main
+from neuroncore_rtl.spec.functions.generate import main
 
 sys.exit(main(sys.argv[1:]))

@@ -10,7 +10,13 @@ from collections.abc import Callable
 
 from mpmath.ctx_mp import MPContext
 
-from spec.functions.layout import COEFFICIENT_FIELDS, COEFFICIENT_GUARD, EXP2_INDEX_BITS, LOCAL_BITS, POINT
+from neuroncore_rtl.spec.functions.layout import (
+    COEFFICIENT_FIELDS,
+    COEFFICIENT_GUARD,
+    EXP2_INDEX_BITS,
+    LOCAL_BITS,
+    POINT,
+)
 
 __all__ = ["exp2_segments", "fit", "mp", "mpf"]
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 
-from spec.functions.generate.fit import mp, mpf
-from spec.functions.generate.targets import (
+from neuroncore_rtl.spec.functions.generate.fit import mp, mpf
+from neuroncore_rtl.spec.functions.generate.targets import (
     erf_over_z,
     erf_slope,
     gelu_slope,
@@ -27,7 +27,7 @@ from spec.functions.generate.targets import (
     times,
     zero,
 )
-from spec.functions.layout import Coordinate, Factor, Scale, Source
+from neuroncore_rtl.spec.functions.layout import Coordinate, Factor, Scale, Source
 
 __all__ = ["FINE", "RECIPES", "Piece"]
 

@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from spec.functions.generate.fit import mp, mpf
+from neuroncore_rtl.spec.functions.generate.fit import mp, mpf
 
 __all__ = [
     "erf_over_z", "erf_slope", "gelu_slope", "log1p_over_fraction", "logistic", "mirrored", "normal_cdf", "one",

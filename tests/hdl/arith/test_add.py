@@ -7,12 +7,12 @@ import pytest
 from amaranth import Module
 from amaranth.lib import data
 
-from golden import arith
-from hdl.arith.add import Fp32Adder
-from hdl.arith.integer import IntoInt
-from spec.formats import FP32
-from tb import stimulus
-from tb.player import Playable, play, player_design
+from neuroncore_rtl.golden import arith
+from neuroncore_rtl.hdl.arith.add import Fp32Adder
+from neuroncore_rtl.hdl.arith.integer import IntoInt
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.tb.harness.player import Playable, play, player_design
+from neuroncore_rtl.tb.stimulus import operands as stimulus
 
 BULK = 100_000
 

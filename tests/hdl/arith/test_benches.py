@@ -7,12 +7,13 @@ import re
 import numpy as np
 import pytest
 
-from hdl.arith import round as rounding
-from spec.formats import BF16, FORMATS, FP16, INT8, MAC_FORMATS
-from tb import mac, player
-from tb import round as round_bench
-from tb.bench import UsageError
-from tb.simulation import SIMULATORS
+from neuroncore_rtl.hdl.arith import round as rounding
+from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, INT8, MAC_FORMATS
+from neuroncore_rtl.tb.benches import mac
+from neuroncore_rtl.tb.benches import round as round_bench
+from neuroncore_rtl.tb.harness import player
+from neuroncore_rtl.tb.sim.settings import UsageError
+from neuroncore_rtl.tb.sim.simulation import SIMULATORS
 
 SEED = 5
 FEW = 2_000

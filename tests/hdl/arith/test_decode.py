@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from golden import arith
-from hdl.arith.decode import EdgeDecoder
-from hdl.arith.operand import OPERAND_BIAS, SIGNIFICAND_BITS, Operand
-from spec.formats import BF16, FP32, INT8, MAC_FORMATS, MATMUL_FORMATS, TF32
-from tb import stimulus
+from neuroncore_rtl.golden import arith
+from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
+from neuroncore_rtl.hdl.arith.operand import OPERAND_BIAS, SIGNIFICAND_BITS, Operand
+from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MAC_FORMATS, MATMUL_FORMATS, TF32
+from neuroncore_rtl.tb.stimulus import operands as stimulus
 
 ABSENT = Operand.const({"inf": 1, "nan": 1}).as_bits()
 

@@ -5,12 +5,12 @@
 import numpy as np
 from amaranth.sim import Simulator
 
-from golden import arith
-from hdl.arith import divide
-from hdl.arith.divide import Fp32Divider
-from hdl.arith.pack import pack_fp32
-from spec.formats import FP32
-from tb.iterative import divide_cases, play_pairs, special_pairs
+from neuroncore_rtl.golden import arith
+from neuroncore_rtl.hdl.arith import divide
+from neuroncore_rtl.hdl.arith.divide import Fp32Divider
+from neuroncore_rtl.hdl.arith.pack import pack_fp32
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.tb.harness.iterative import divide_cases, play_pairs, special_pairs
 
 BULK = {"verilator": 200_000, "icarus": 3_000}
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from golden import arith
-from hdl.arith.mac import Mac
-from hdl.arith.operand import Operand
-from spec.formats import MAC_FORMATS
-from tb import stimulus
-from tb.mac import MacUnit
+from neuroncore_rtl.golden import arith
+from neuroncore_rtl.hdl.arith.mac import Mac
+from neuroncore_rtl.hdl.arith.operand import Operand
+from neuroncore_rtl.spec.formats import MAC_FORMATS
+from neuroncore_rtl.tb.benches.mac import MacUnit
+from neuroncore_rtl.tb.stimulus import operands as stimulus
 
 PER_FORMAT = 200
 

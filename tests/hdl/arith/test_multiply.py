@@ -5,10 +5,10 @@
 import numpy as np
 import pytest
 
-from golden import arith
-from hdl.arith.multiply import Fp32Multiplier
-from spec.formats import FP32
-from tb.alu_cases import multiply_cases
+from neuroncore_rtl.golden import arith
+from neuroncore_rtl.hdl.arith.multiply import Fp32Multiplier
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.tb.stimulus.alu_cases import multiply_cases
 from tests.hdl.arith.units import PlayedUnit, differences, faulty_wire
 
 PER_LATENCY = 300

@@ -5,10 +5,10 @@
 import numpy as np
 from amaranth.sim import Simulator
 
-from golden import arith
-from hdl.arith.power import Fp32Power
-from spec.power import LOGARITHM
-from tb.iterative import play_pairs, power_cases, special_pairs
+from neuroncore_rtl.golden import arith
+from neuroncore_rtl.hdl.arith.power import Fp32Power
+from neuroncore_rtl.spec.power import LOGARITHM
+from neuroncore_rtl.tb.harness.iterative import play_pairs, power_cases, special_pairs
 
 BULK = {"verilator": 120_000, "icarus": 2_000}
 

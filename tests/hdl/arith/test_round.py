@@ -5,10 +5,10 @@
 import numpy as np
 import pytest
 
-from golden import arith
-from hdl.arith.round import Fp32Rounder
-from spec.formats import BF16, FORMATS, FP8E5M2, FP32, INT8, INT32
-from tb import stimulus
+from neuroncore_rtl.golden import arith
+from neuroncore_rtl.hdl.arith.round import Fp32Rounder
+from neuroncore_rtl.spec.formats import BF16, FORMATS, FP8E5M2, FP32, INT8, INT32
+from neuroncore_rtl.tb.stimulus import operands as stimulus
 
 PER_TARGET = 150
 

@@ -5,11 +5,11 @@
 import numpy as np
 import pytest
 
-from golden import arith
-from hdl.arith.stochastic import StochasticRounder
-from hdl.arith.threefry import ROUNDS, Threefry2x32
-from spec.formats import BF16, FORMATS, FP8E4M3, FP16, INT8
-from tb import stimulus
+from neuroncore_rtl.golden import arith
+from neuroncore_rtl.hdl.arith.stochastic import StochasticRounder
+from neuroncore_rtl.hdl.arith.threefry import ROUNDS, Threefry2x32
+from neuroncore_rtl.spec.formats import BF16, FORMATS, FP8E4M3, FP16, INT8
+from neuroncore_rtl.tb.stimulus import operands as stimulus
 
 KNOWN_ANSWERS = [
     # key, counter, result; word 0 first. Random123, tests/kat_vectors, "threefry2x32 20".

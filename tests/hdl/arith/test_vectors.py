@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from spec.formats import BF16, FP16, INT8, TF32
-from tb.vectors import VectorError, read_mac, read_round
+from neuroncore_rtl.spec.formats import BF16, FP16, INT8, TF32
+from neuroncore_rtl.tb.stimulus.vectors import VectorError, read_mac, read_round
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ import pytest
 from amaranth import Module
 from amaranth.lib import data
 
-from golden import arith
-from hdl.arith.formats import FormatCode
-from hdl.arith.saturate import Saturate
-from hdl.arith.widen import Widen
-from spec.formats import BF16, FORMATS, FP8E4M3, FP16, FP32, INT8, INT16, INT32, TF32, Format
-from tb.player import Playable
-from tb.stimulus import random_fp32, special_codes
+from neuroncore_rtl.golden import arith
+from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.arith.saturate import Saturate
+from neuroncore_rtl.hdl.arith.widen import Widen
+from neuroncore_rtl.spec.formats import BF16, FORMATS, FP8E4M3, FP16, FP32, INT8, INT16, INT32, TF32, Format
+from neuroncore_rtl.tb.harness.player import Playable
+from neuroncore_rtl.tb.stimulus.operands import random_fp32, special_codes
 from tests.hdl.arith.units import differences
 
 PER_FORMAT = {"verilator": 60_000, "icarus": 200}

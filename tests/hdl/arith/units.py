@@ -7,7 +7,7 @@ import numpy as np
 from amaranth import Module, Value
 from amaranth.lib import data
 
-from tb.player import Playable, play, player_design
+from neuroncore_rtl.tb.harness.player import Playable, play, player_design
 from tests.conftest import require_icarus
 
 __all__ = ["PlayedUnit", "differences", "faulty_wire"]

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from hdl.collective.job import Job
-from spec.isa.collective import CollectiveKind, CollectiveType
+from neuroncore_rtl.hdl.collective.job import Job
+from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType
 
 K = CollectiveKind
 

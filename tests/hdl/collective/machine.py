@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from hdl.collective.counters import ChannelCounters, CollectiveCounters
-from hdl.collective.engine import CollectiveEngine
-from hdl.hierarchy import to_verilog
-from spec.isa.collective import COLLECTIVE_BITS, Collective
-from spec.link import CHANNELS
-from tb import simulation
-from tb.harness import run_harness
-from tb.simulation import SimulationFailed
+from neuroncore_rtl.hdl.collective.counters import ChannelCounters, CollectiveCounters
+from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
+from neuroncore_rtl.hdl.hierarchy import to_verilog
+from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, Collective
+from neuroncore_rtl.spec.link import CHANNELS
+from neuroncore_rtl.tb.harness.harness import run_harness
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 
 __all__ = ["HBM_BYTES", "Error", "Outcome", "built", "run_collectives"]
 

@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group, ReduceOp, element_bytes
+from neuroncore_rtl.spec.isa.collective import (
+    Collective,
+    CollectiveKind,
+    CollectiveType,
+    Group,
+    ReduceOp,
+    element_bytes,
+)
 from tests.hdl.collective.jobs import random_group
 from tests.hdl.collective.machine import HBM_BYTES
 

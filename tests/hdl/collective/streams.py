@@ -8,7 +8,7 @@ import numpy as np
 from amaranth import Value
 from amaranth.sim import Simulator
 
-from spec.isa.collective import CollectiveType
+from neuroncore_rtl.spec.isa.collective import CollectiveType
 
 __all__ = ["SIZES", "Played", "beats_of_bytes", "bytes_of_beats", "play", "serve_writes"]
 

@@ -7,12 +7,18 @@ import pytest
 from amaranth import Value
 from amaranth.sim import Simulator
 
-from hdl.collective import checker as unit
-from hdl.collective.checker import Checker
-from hdl.collective.job import Job
-from spec.isa.collective import COLLECTIVE_BITS, COLLECTIVE_FIELDS, CollectiveKind, collective_fields, signature
-from spec.isa.collective_legality import COLLECTIVE_RULES, collective_violation
-from spec.isa.fields import pack
+from neuroncore_rtl.hdl.collective import checker as unit
+from neuroncore_rtl.hdl.collective.checker import Checker
+from neuroncore_rtl.hdl.collective.job import Job
+from neuroncore_rtl.spec.isa.collective import (
+    COLLECTIVE_BITS,
+    COLLECTIVE_FIELDS,
+    CollectiveKind,
+    collective_fields,
+    signature,
+)
+from neuroncore_rtl.spec.isa.collective_legality import COLLECTIVE_RULES, collective_violation
+from neuroncore_rtl.spec.isa.fields import pack
 from tests.hdl.collective.jobs import core_of, job_values, random_collective
 
 SEED = 577

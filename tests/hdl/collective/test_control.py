@@ -7,11 +7,11 @@ import pytest
 from amaranth import Value
 from amaranth.sim import Simulator
 
-from hdl.collective.granter import Granter
-from hdl.collective.mailbox import Mailbox
-from hdl.collective.ops import ReceiveOp, SendOp
-from hdl.collective.sender import Sender
-from spec.isa.collective import (
+from neuroncore_rtl.hdl.collective.granter import Granter
+from neuroncore_rtl.hdl.collective.mailbox import Mailbox
+from neuroncore_rtl.hdl.collective.ops import ReceiveOp, SendOp
+from neuroncore_rtl.hdl.collective.sender import Sender
+from neuroncore_rtl.spec.isa.collective import (
     OTHER_SIDE,
     SIGNATURE_BITS,
     SIGNATURE_FIELDS,

@@ -8,15 +8,15 @@ from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.arith import random_words, round_fp32, round_stochastic
-from golden.vector import alu
-from hdl.collective.lanes import ReduceLane
-from hdl.collective.rounding import RoundingLane
-from spec.formats import BF16, FP32
-from spec.isa.alu import AluOp
-from spec.isa.collective import ReduceOp
-from tb.alu_cases import alu_cases
-from tb.stimulus import round_cases
+from neuroncore_rtl.golden.arith import random_words, round_fp32, round_stochastic
+from neuroncore_rtl.golden.vector import alu
+from neuroncore_rtl.hdl.collective.lanes import ReduceLane
+from neuroncore_rtl.hdl.collective.rounding import RoundingLane
+from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.spec.isa.alu import AluOp
+from neuroncore_rtl.spec.isa.collective import ReduceOp
+from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
+from neuroncore_rtl.tb.stimulus.operands import round_cases
 from tests.hdl.arith.units import PlayedUnit, differences, faulty_wire
 
 SEED = 20260613

@@ -5,11 +5,11 @@ from functools import partial
 import numpy as np
 import pytest
 
-from hdl.collective.loader import Loader
-from hdl.collective.ops import LoadOp, StoreOp
-from hdl.collective.storer import Storer
-from hdl.dma.job import BURST_BEATS
-from spec.isa.collective import CollectiveType
+from neuroncore_rtl.hdl.collective.loader import Loader
+from neuroncore_rtl.hdl.collective.ops import LoadOp, StoreOp
+from neuroncore_rtl.hdl.collective.storer import Storer
+from neuroncore_rtl.hdl.dma.job import BURST_BEATS
+from neuroncore_rtl.spec.isa.collective import CollectiveType
 from tests.hdl.collective.streams import SIZES, beats_of_bytes, play, serve_writes
 from tests.hdl.memory.axi_memory import serve_reads
 

@@ -5,15 +5,15 @@ import pytest
 from amaranth import Cat
 from amaranth.sim import Simulator
 
-from golden.arith import round_fp32, round_stochastic
-from golden.vector import alu
-from hdl.collective import receiver
-from hdl.collective.ops import ReceiveOp, StoreOp
-from hdl.collective.receiver import ReceivePath
-from spec.formats import BF16
-from spec.isa.alu import AluOp
-from spec.isa.collective import CollectiveType, ReduceOp
-from tb.alu_cases import alu_cases
+from neuroncore_rtl.golden.arith import round_fp32, round_stochastic
+from neuroncore_rtl.golden.vector import alu
+from neuroncore_rtl.hdl.collective import receiver
+from neuroncore_rtl.hdl.collective.ops import ReceiveOp, StoreOp
+from neuroncore_rtl.hdl.collective.receiver import ReceivePath
+from neuroncore_rtl.spec.formats import BF16
+from neuroncore_rtl.spec.isa.alu import AluOp
+from neuroncore_rtl.spec.isa.collective import CollectiveType, ReduceOp
+from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
 from tests.hdl.collective.streams import SIZES, beats_of_bytes, bytes_of_beats, play
 
 SEED = 20260611

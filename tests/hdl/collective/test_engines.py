@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from golden.collective.system import run
-from spec.isa import Cause, Rule
-from spec.isa.collective import SIGNATURE_FIELDS, Collective, CollectiveKind, Group
+from neuroncore_rtl.golden.collective.system import run
+from neuroncore_rtl.spec.isa import Cause, Rule
+from neuroncore_rtl.spec.isa.collective import SIGNATURE_FIELDS, Collective, CollectiveKind, Group
 from tests.hdl.collective.machine import HBM_BYTES, Error, run_collectives
 from tests.hdl.collective.programs import random_memories, random_programs
 

@@ -5,10 +5,10 @@ import pytest
 from amaranth import Value
 from amaranth.sim import Simulator
 
-from hdl.collective import schedule as unit
-from hdl.collective.ops import LoadOp, ReceiveOp, SendOp
-from hdl.collective.schedule import Schedule
-from spec.isa.collective import CollectiveKind
+from neuroncore_rtl.hdl.collective import schedule as unit
+from neuroncore_rtl.hdl.collective.ops import LoadOp, ReceiveOp, SendOp
+from neuroncore_rtl.hdl.collective.schedule import Schedule
+from neuroncore_rtl.spec.isa.collective import CollectiveKind
 from tests.hdl.collective.jobs import job_bits, operations, random_collective
 
 SEED = 1618

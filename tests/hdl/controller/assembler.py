@@ -6,7 +6,7 @@ is a number or a name of :data:`CSRS`. `li` takes two words always, so that labe
 
 import re
 
-from spec.memory_map import LOCAL_BASE
+from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 
 __all__ = ["CSRS", "assemble"]
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from amaranth.sim import Simulator
 
-from hdl.controller.cpu import Cpu
-from spec.memory_map import LOCAL_BASE, LOCAL_BYTES, REGISTERS
+from neuroncore_rtl.hdl.controller.cpu import Cpu
+from neuroncore_rtl.spec.memory_map import LOCAL_BASE, LOCAL_BYTES, REGISTERS
 from tests.hdl.controller.assembler import assemble
 
 __all__ = ["DEVICE", "END", "LINES", "Entry", "Run", "run"]

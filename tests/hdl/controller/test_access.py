@@ -2,7 +2,7 @@
 
 import pytest
 
-from spec.memory_map import LOCAL_BASE
+from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 from tests.hdl.controller.machine import END, run
 
 PLACE = LOCAL_BASE + 0x1000

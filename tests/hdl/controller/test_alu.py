@@ -5,8 +5,8 @@ import random
 import pytest
 from amaranth.sim import Simulator
 
-from hdl.controller.alu import Alu
-from hdl.controller.instruction import AluOp
+from neuroncore_rtl.hdl.controller.alu import Alu
+from neuroncore_rtl.hdl.controller.instruction import AluOp
 
 WORD = 0xFFFF_FFFF
 SPECIAL = (0, 1, 2, 31, 32, 33, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, WORD)

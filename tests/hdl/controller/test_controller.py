@@ -2,8 +2,8 @@
 
 from amaranth.sim import Simulator
 
-from hdl.controller.controller import Controller
-from spec.memory_map import EXIT, LOCAL_BASE, LOCAL_BYTES, REGISTERS, TIMER_COMPARE, TIMER_NOW
+from neuroncore_rtl.hdl.controller.controller import Controller
+from neuroncore_rtl.spec.memory_map import EXIT, LOCAL_BASE, LOCAL_BYTES, REGISTERS, TIMER_COMPARE, TIMER_NOW
 from tests.hdl.controller.assembler import assemble
 
 REPLY = 0x1234_5678

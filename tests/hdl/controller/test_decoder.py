@@ -4,7 +4,7 @@ import random
 
 from amaranth.sim import Simulator
 
-from hdl.controller.instruction import InstructionDecoder, Kind, OperandA, OperandB
+from neuroncore_rtl.hdl.controller.instruction import InstructionDecoder, Kind, OperandA, OperandB
 from tests.hdl.controller.assembler import assemble
 
 ENCODINGS = (  # mask, match, kind

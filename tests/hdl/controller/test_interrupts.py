@@ -2,7 +2,7 @@
 
 import pytest
 
-from spec.memory_map import LOCAL_BASE
+from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 from tests.hdl.controller.machine import END, LINES, run
 
 TIMER, EXTERNAL, ECALL = 0x8000_0007, 0x8000_000B, 11

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from hdl.controller.muldiv import Divider, Multiplier
+from neuroncore_rtl.hdl.controller.muldiv import Divider, Multiplier
 from tests.hdl.vector.units import simulate
 
 WORD = 0xFFFF_FFFF

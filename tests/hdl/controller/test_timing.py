@@ -2,9 +2,9 @@
 
 import pytest
 
-from hdl.controller.cpu import Cpu
-from hdl.controller.muldiv import Divider
-from spec.memory_map import LOCAL_BASE
+from neuroncore_rtl.hdl.controller.cpu import Cpu
+from neuroncore_rtl.hdl.controller.muldiv import Divider
+from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 from tests.hdl.controller.machine import DEVICE, END, LINES, run
 
 CYCLES = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from spec.memory_map import LOCAL_BASE, LOCAL_BYTES
+from neuroncore_rtl.spec.memory_map import LOCAL_BASE, LOCAL_BYTES
 from tests.hdl.controller.assembler import assemble
 from tests.hdl.controller.machine import DEVICE, END, run
 

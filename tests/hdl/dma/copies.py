@@ -4,12 +4,12 @@ from math import prod
 
 import numpy as np
 
-from golden.elementwise.words import load, store
-from spec.config import SBUF_BYTES, Config
-from spec.formats import FORMATS, Format
-from spec.isa import Cause, DmaCopy, DmaIndex, DmaTensor, Storage
-from spec.isa.access import storage_bytes, storage_partitions
-from spec.isa.dma import DMA_DIMENSIONS, HBM_ADDRESS_BITS, dma_fields, dma_of, dma_violation
+from neuroncore_rtl.golden.elementwise.words import load, store
+from neuroncore_rtl.spec.config import SBUF_BYTES, Config
+from neuroncore_rtl.spec.formats import FORMATS, Format
+from neuroncore_rtl.spec.isa import Cause, DmaCopy, DmaIndex, DmaTensor, Storage
+from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
+from neuroncore_rtl.spec.isa.dma import DMA_DIMENSIONS, HBM_ADDRESS_BITS, dma_fields, dma_of, dma_violation
 from tests.hdl.dma.machine import HBM_BYTES, Error, Memories
 
 __all__ = ["cast", "execute", "legal_copy", "random_copy", "random_memories", "run"]

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from hdl.dma.engine import DmaEngine
-from hdl.hierarchy import to_verilog
-from spec.config import PSUM_BYTES, SBUF_BYTES, Config
-from spec.isa import DMA_BITS, Storage
-from tb import simulation
-from tb.harness import run_harness
-from tb.simulation import SimulationFailed
+from neuroncore_rtl.hdl.dma.engine import DmaEngine
+from neuroncore_rtl.hdl.hierarchy import to_verilog
+from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
+from neuroncore_rtl.spec.isa import DMA_BITS, Storage
+from neuroncore_rtl.tb.harness.harness import run_harness
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 
 __all__ = ["COUNTERS", "HBM_BYTES", "Error", "Memories", "Outcome", "built", "run_copies"]
 

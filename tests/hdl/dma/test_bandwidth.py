@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spec.config import PRESETS
-from spec.formats import BF16, FP32, INT8
-from spec.isa import DmaCopy, DmaTensor, Storage
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.formats import BF16, FP32, INT8
+from neuroncore_rtl.spec.isa import DmaCopy, DmaTensor, Storage
 from tests.hdl.dma.copies import random_memories
 from tests.hdl.dma.machine import run_copies
 

@@ -7,13 +7,13 @@ import pytest
 from amaranth import Value
 from amaranth.sim import Simulator
 
-from hdl.dma import checker as unit
-from hdl.dma.checker import Checker
-from spec.config import Config
-from spec.isa import DMA_BITS, DMA_DIMENSIONS, DMA_FIELDS, Rule, Storage
-from spec.isa.access import storage_bytes, storage_partitions
-from spec.isa.dma import HBM_ADDRESS_BITS, NO_AXIS, dma_fields, dma_violation
-from spec.isa.fields import pack
+from neuroncore_rtl.hdl.dma import checker as unit
+from neuroncore_rtl.hdl.dma.checker import Checker
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import DMA_BITS, DMA_DIMENSIONS, DMA_FIELDS, Rule, Storage
+from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
+from neuroncore_rtl.spec.isa.dma import HBM_ADDRESS_BITS, NO_AXIS, dma_fields, dma_violation
+from neuroncore_rtl.spec.isa.fields import pack
 from tests.hdl.dma.copies import random_copy
 
 SEED = 2718

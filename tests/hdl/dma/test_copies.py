@@ -6,10 +6,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from spec.config import PRESETS
-from spec.formats import INT8, INT32
-from spec.isa import DmaCopy, DmaIndex, DmaTensor, Storage
-from spec.isa.dma import HBM_ADDRESS_BITS
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.formats import INT8, INT32
+from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex, DmaTensor, Storage
+from neuroncore_rtl.spec.isa.dma import HBM_ADDRESS_BITS
 from tests.hdl.dma import copies
 from tests.hdl.dma.copies import legal_copy, random_memories, run
 from tests.hdl.dma.machine import HBM_BYTES, run_copies

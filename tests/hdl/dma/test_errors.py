@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from spec.config import Config
-from spec.formats import INT8, INT32
-from spec.isa import Cause, DmaCopy, DmaIndex, DmaTensor, Rule, Storage
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import INT8, INT32
+from neuroncore_rtl.spec.isa import Cause, DmaCopy, DmaIndex, DmaTensor, Rule, Storage
 from tests.hdl.dma.copies import execute, random_memories
 from tests.hdl.dma.machine import HBM_BYTES, Error, run_copies
 

@@ -2,12 +2,20 @@
 
 import numpy as np
 
-from spec.config import Config
-from spec.formats import FORMATS
-from spec.isa import DIMENSIONS, ELEMENTWISE_BITS, ELEMENTWISE_FIELDS, POINTER_FIELDS, AluOp, Opcode, Storage
-from spec.isa.access import storage_bytes
-from spec.isa.elementwise import decode_fields, encode_fields, pack, unpack
-from spec.isa.legality import (
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import FORMATS
+from neuroncore_rtl.spec.isa import (
+    DIMENSIONS,
+    ELEMENTWISE_BITS,
+    ELEMENTWISE_FIELDS,
+    POINTER_FIELDS,
+    AluOp,
+    Opcode,
+    Storage,
+)
+from neuroncore_rtl.spec.isa.access import storage_bytes
+from neuroncore_rtl.spec.isa.elementwise import decode_fields, encode_fields, pack, unpack
+from neuroncore_rtl.spec.isa.legality import (
     FUNCTION_COUNT,
     VALUES8,
     Rule,

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hdl.elementwise.step import Phase
-from spec.config import Config
-from spec.formats import FORMATS
-from spec.isa import DIMENSIONS, POINTER_FIELDS, Opcode, Storage
-from spec.isa.elementwise import unpack
-from spec.isa.legality import OUTPUTS, VALUES8, transpose_block, uses
+from neuroncore_rtl.hdl.elementwise.step import Phase
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import FORMATS
+from neuroncore_rtl.spec.isa import DIMENSIONS, POINTER_FIELDS, Opcode, Storage
+from neuroncore_rtl.spec.isa.elementwise import unpack
+from neuroncore_rtl.spec.isa.legality import OUTPUTS, VALUES8, transpose_block, uses
 
 __all__ = ["Column", "ExpectedStep", "steps_of"]
 

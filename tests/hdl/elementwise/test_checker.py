@@ -9,12 +9,12 @@ import pytest
 from amaranth import Const, Module, ResetInserter, Signal, Value
 from amaranth.sim import Simulator
 
-from hdl.elementwise import checker as unit
-from hdl.elementwise.checker import Checker
-from spec.config import Config
-from spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Rule, legality
-from spec.isa.elementwise import decode_fields, encode_fields
-from spec.isa.legality import ELEMENTWISE_RULES, is_integer, violation
+from neuroncore_rtl.hdl.elementwise import checker as unit
+from neuroncore_rtl.hdl.elementwise.checker import Checker
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Rule, legality
+from neuroncore_rtl.spec.isa.elementwise import decode_fields, encode_fields
+from neuroncore_rtl.spec.isa.legality import ELEMENTWISE_RULES, is_integer, violation
 from tests.hdl.elementwise.instructions import legal_fields, near_word, random_word
 
 SEED = 1993

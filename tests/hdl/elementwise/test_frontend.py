@@ -14,19 +14,19 @@ from amaranth import Mux, Value
 from amaranth.lib import data
 from amaranth.sim import Simulator
 
-from hdl.elementwise import fetch, store
-from hdl.elementwise.checker import Checker
-from hdl.elementwise.fetch import Fetch
-from hdl.elementwise.frontend import Counters, Frontend
-from hdl.elementwise.instruction import Opcode
-from hdl.elementwise.step import Phase
-from hdl.elementwise.store import Store
-from spec import isa
-from spec.config import Config
-from spec.formats import FORMATS
-from spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Rule
-from spec.isa.elementwise import encode_fields
-from spec.isa.legality import uses
+from neuroncore_rtl.hdl.elementwise import fetch, store
+from neuroncore_rtl.hdl.elementwise.checker import Checker
+from neuroncore_rtl.hdl.elementwise.fetch import Fetch
+from neuroncore_rtl.hdl.elementwise.frontend import Counters, Frontend
+from neuroncore_rtl.hdl.elementwise.instruction import Opcode
+from neuroncore_rtl.hdl.elementwise.step import Phase
+from neuroncore_rtl.hdl.elementwise.store import Store
+from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import FORMATS
+from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Rule
+from neuroncore_rtl.spec.isa.elementwise import encode_fields
+from neuroncore_rtl.spec.isa.legality import uses
 from tests.hdl.elementwise.instructions import legal_fields
 from tests.hdl.elementwise.steps import steps_of
 

@@ -9,17 +9,17 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
-from hdl.elementwise.checker import Checker
-from hdl.elementwise.instruction import ElementwiseInstruction, Op, Opcode
-from hdl.elementwise.sequencer import Issue, Sequencer
-from hdl.elementwise.step import Phase
-from hdl.elementwise.walker import Walker
-from spec import isa
-from spec.config import Config
-from spec.formats import FP32
-from spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, AluOp
-from spec.isa.elementwise import encode_fields
-from spec.isa.legality import is_integer
+from neuroncore_rtl.hdl.elementwise.checker import Checker
+from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction, Op, Opcode
+from neuroncore_rtl.hdl.elementwise.sequencer import Issue, Sequencer
+from neuroncore_rtl.hdl.elementwise.step import Phase
+from neuroncore_rtl.hdl.elementwise.walker import Walker
+from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, AluOp
+from neuroncore_rtl.spec.isa.elementwise import encode_fields
+from neuroncore_rtl.spec.isa.legality import is_integer
 from tests.hdl.elementwise.instructions import legal_fields
 from tests.hdl.elementwise.steps import steps_of
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from amaranth.hdl import Module
 from amaranth.sim import Simulator
 
-from hdl.link.end import LinkEnd
-from hdl.link.flit import frame_layout
-from hdl.link.wire import Wire
-from spec.link import FLIT_HEADER_BITS, VIRTUAL_CHANNELS
+from neuroncore_rtl.hdl.link.end import LinkEnd
+from neuroncore_rtl.hdl.link.flit import frame_layout
+from neuroncore_rtl.hdl.link.wire import Wire
+from neuroncore_rtl.spec.link import FLIT_HEADER_BITS, VIRTUAL_CHANNELS
 
 ENDS = (0, 1)
 PATHS = [(end, vc) for end in ENDS for vc in range(VIRTUAL_CHANNELS)]

@@ -13,11 +13,11 @@ from amaranth.hdl import Assert, Assume, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from hdl.link.fifo import FlitFifo
-from hdl.link.flit import body_layout, flit_layout, flit_stream
-from hdl.link.receiver import Receiver
-from hdl.link.sender import Sender
-from spec.link import SEQUENCE_BITS, VIRTUAL_CHANNELS
+from neuroncore_rtl.hdl.link.fifo import FlitFifo
+from neuroncore_rtl.hdl.link.flit import body_layout, flit_layout, flit_stream
+from neuroncore_rtl.hdl.link.receiver import Receiver
+from neuroncore_rtl.hdl.link.sender import Sender
+from neuroncore_rtl.spec.link import SEQUENCE_BITS, VIRTUAL_CHANNELS
 
 LINK_BYTES = 1
 

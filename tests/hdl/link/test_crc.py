@@ -6,8 +6,8 @@ import zlib
 import pytest
 from amaranth.sim import Simulator
 
-from hdl.link.crc import Crc32, crc_of_zeros
-from hdl.link.flit import body_layout
+from neuroncore_rtl.hdl.link.crc import Crc32, crc_of_zeros
+from neuroncore_rtl.hdl.link.flit import body_layout
 
 
 def expected(word, width):

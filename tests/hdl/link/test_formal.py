@@ -6,7 +6,7 @@ room keeps what it takes in order, too. Bounded: :class:`Progress` in 27 cycles,
 6; :class:`EndToEnd`, all of it at once, in 8.
 """
 
-from tb.formal import Method, prove
+from neuroncore_rtl.tb.sim.formal import Method, prove
 from tests.hdl.link.proof import Contents, EndToEnd, FifoModel, Progress
 
 WINDOW = 3

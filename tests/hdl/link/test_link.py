@@ -2,7 +2,7 @@
 
 import pytest
 
-from hdl.link.end import LinkEnd, window
+from neuroncore_rtl.hdl.link.end import LinkEnd, window
 from tests.hdl.link.pair import ENDS, PATHS, Pair, run_pair
 
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 import pytest
 from amaranth.sim import Simulator
 
-from golden.link import neighbour as golden_neighbour
-from golden.link import route
-from hdl.link.fabric import neighbour
-from hdl.link.flit import flit_layout
-from hdl.link.route import Route, link_output, local_output, reachable
-from hdl.link.router import Router, RouterOutput
-from spec.instance import Instance, Topology
-from spec.link import CHANNELS, CORES_PER_CHIP
+from neuroncore_rtl.golden.link import neighbour as golden_neighbour
+from neuroncore_rtl.golden.link import route
+from neuroncore_rtl.hdl.link.fabric import neighbour
+from neuroncore_rtl.hdl.link.flit import flit_layout
+from neuroncore_rtl.hdl.link.route import Route, link_output, local_output, reachable
+from neuroncore_rtl.hdl.link.router import Router, RouterOutput
+from neuroncore_rtl.spec.instance import Instance, Topology
+from neuroncore_rtl.spec.link import CHANNELS, CORES_PER_CHIP
 
 BYTES = 8
 LAYOUT = flit_layout(BYTES)

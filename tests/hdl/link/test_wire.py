@@ -5,8 +5,8 @@ import random
 import pytest
 from amaranth.sim import Simulator
 
-from hdl.link.flit import frame_layout
-from hdl.link.wire import FLIP_BITS, Wire
+from neuroncore_rtl.hdl.link.flit import frame_layout
+from neuroncore_rtl.hdl.link.wire import FLIP_BITS, Wire
 
 
 @pytest.mark.parametrize("latency", [1, 2, 5])

@@ -1,4 +1,4 @@
-"""The arbiter: turns, the order of writes, the way back. What it does with real traffic is in tests/sim/test_axi.py."""
+"""The arbiter: turns, the order of writes, the way back. What it does with real traffic is in tests/tb/benches/test_axi.py."""
 
 import random
 from functools import partial
@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from amaranth.sim import Simulator
 
-from hdl.memory.axi_arbiter import AxiArbiter
+from neuroncore_rtl.hdl.memory.axi_arbiter import AxiArbiter
 
 SIZE = 8
 

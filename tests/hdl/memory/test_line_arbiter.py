@@ -7,7 +7,7 @@ import pytest
 from amaranth import Module, Signal
 from amaranth.sim import Simulator
 
-from hdl.memory.line_arbiter import LineReadArbiter, LineWriteArbiter
+from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter, LineWriteArbiter
 
 SEED = 3
 CYCLES = 600

@@ -6,8 +6,8 @@ import pytest
 from amaranth import Module
 from amaranth.sim import Simulator
 
-from hdl.memory.bank_arbiter import LINE_PATIENCE
-from spec.config import Config
+from neuroncore_rtl.hdl.memory.bank_arbiter import LINE_PATIENCE
+from neuroncore_rtl.spec.config import Config
 from tests.hdl.memory.traffic import Traffic
 
 CONFIGS = (

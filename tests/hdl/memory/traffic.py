@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hdl.memory.bank_arbiter import LINE_PATIENCE
-from hdl.memory.onchip import Conflicts, OnChipMemory
-from hdl.memory.port import LineRead, ReadPort
-from hdl.memory.port import Storage as Memory
-from spec.config import LINE_BYTES, PSUM_BYTES, SBUF_BANKS, SBUF_BYTES, Config
+from neuroncore_rtl.hdl.memory.bank_arbiter import LINE_PATIENCE
+from neuroncore_rtl.hdl.memory.onchip import Conflicts, OnChipMemory
+from neuroncore_rtl.hdl.memory.port import LineRead, ReadPort
+from neuroncore_rtl.hdl.memory.port import Storage as Memory
+from neuroncore_rtl.spec.config import LINE_BYTES, PSUM_BYTES, SBUF_BANKS, SBUF_BYTES, Config
 
 __all__ = ["Traffic"]
 

@@ -5,10 +5,18 @@ from dataclasses import dataclass, field
 
 from amaranth.sim import Simulator
 
-from hdl.queue.queue import BLOCK_PLACES, IN_FLIGHT
-from spec.isa import HEADER_BITS, HEADER_FIELDS, LOAD_STATIONARY, QUEUE_COUNTERS, RECORD_BYTES, Engine, UpdateOp
-from spec.isa.fields import pack, width_of
-from spec.isa.record import BODY_FIELDS
+from neuroncore_rtl.hdl.queue.queue import BLOCK_PLACES, IN_FLIGHT
+from neuroncore_rtl.spec.isa import (
+    HEADER_BITS,
+    HEADER_FIELDS,
+    LOAD_STATIONARY,
+    QUEUE_COUNTERS,
+    RECORD_BYTES,
+    Engine,
+    UpdateOp,
+)
+from neuroncore_rtl.spec.isa.fields import pack, width_of
+from neuroncore_rtl.spec.isa.record import BODY_FIELDS
 
 __all__ = ["Item", "QueueModel", "holds", "random_bits", "simulate"]
 

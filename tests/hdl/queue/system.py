@@ -6,12 +6,12 @@ from amaranth import Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from hdl.collective.peer import Peer
-from hdl.queue.errors import Errors
-from hdl.queue.queue import Queue
-from hdl.queue.semaphores import Semaphores
-from hdl.queue.watchdog import Watchdog
-from spec.isa import RECORD_BYTES, Engine
+from neuroncore_rtl.hdl.collective.peer import Peer
+from neuroncore_rtl.hdl.queue.errors import Errors
+from neuroncore_rtl.hdl.queue.queue import Queue
+from neuroncore_rtl.hdl.queue.semaphores import Semaphores
+from neuroncore_rtl.hdl.queue.watchdog import Watchdog
+from neuroncore_rtl.spec.isa import RECORD_BYTES, Engine
 
 __all__ = ["Player", "System"]
 

@@ -7,10 +7,10 @@ from functools import partial
 import pytest
 from amaranth.sim import Simulator
 
-from hdl.queue.boot import Boot
-from spec.config import Config
-from spec.isa import RECORD_BYTES
-from spec.memory_map import IMAGE_MAGIC, LOCAL_BYTES
+from neuroncore_rtl.hdl.queue.boot import Boot
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import RECORD_BYTES
+from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC, LOCAL_BYTES
 from tests.hdl.memory.axi_memory import serve_reads
 
 BASE = 0x1280

@@ -2,8 +2,8 @@
 
 """The first error stays, and the order of those that come together."""
 
-from hdl.queue.errors import Errors
-from spec.isa import Cause, Rule
+from neuroncore_rtl.hdl.queue.errors import Errors
+from neuroncore_rtl.spec.isa import Cause, Rule
 from tests.hdl.queue.queues import simulate
 
 BOOT = {"valid": 1, "detail": 5}

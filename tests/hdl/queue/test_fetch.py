@@ -6,9 +6,9 @@ from functools import partial
 import pytest
 from amaranth.sim import Simulator
 
-from hdl.queue.fetch import Fetcher
-from spec.config import Config
-from spec.isa import RECORD_BYTES, queue_count
+from neuroncore_rtl.hdl.queue.fetch import Fetcher
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import RECORD_BYTES, queue_count
 from tests.hdl.memory.axi_memory import serve_reads
 
 MEMORY = random.Random(1).randbytes(1 << 14)

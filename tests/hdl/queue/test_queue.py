@@ -7,9 +7,9 @@ from collections import deque
 import numpy as np
 import pytest
 
-from hdl.queue.queue import IN_FLIGHT, Queue
-from spec.isa import QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine, UpdateOp
-from spec.isa.record import HEADER_BITS
+from neuroncore_rtl.hdl.queue.queue import IN_FLIGHT, Queue
+from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine, UpdateOp
+from neuroncore_rtl.spec.isa.record import HEADER_BITS
 from tests.hdl.queue.queues import Item, QueueModel, holds, random_bits, simulate
 
 SEED = 1977

@@ -7,11 +7,11 @@ import pytest
 from amaranth import Module
 from amaranth.lib import wiring
 
-from hdl.queue.registers import Registers
-from hdl.queue.semaphores import Semaphores
-from spec import memory_map as at
-from spec.config import PRESETS
-from spec.isa import QUEUE_COUNTERS, queue_count
+from neuroncore_rtl.hdl.queue.registers import Registers
+from neuroncore_rtl.hdl.queue.semaphores import Semaphores
+from neuroncore_rtl.spec import memory_map as at
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, queue_count
 from tests.hdl.queue.bus import Asker
 from tests.hdl.queue.queues import simulate
 

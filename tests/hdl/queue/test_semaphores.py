@@ -7,10 +7,10 @@ import pytest
 from amaranth import Module, ResetInserter, Signal
 from amaranth.sim import Simulator
 
-from hdl.queue.semaphores import Semaphores
-from spec.config import SEMAPHORES
-from spec.isa import UpdateOp
-from spec.isa.record import SEMAPHORE_MAX
+from neuroncore_rtl.hdl.queue.semaphores import Semaphores
+from neuroncore_rtl.spec.config import SEMAPHORES
+from neuroncore_rtl.spec.isa import UpdateOp
+from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
 
 SEED = 1965
 

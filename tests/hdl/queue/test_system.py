@@ -5,8 +5,8 @@
 import numpy as np
 import pytest
 
-from hdl.queue.queue import Queue
-from spec.isa import Cause, Engine, Rule, UpdateOp
+from neuroncore_rtl.hdl.queue.queue import Queue
+from neuroncore_rtl.spec.isa import Cause, Engine, Rule, UpdateOp
 from tests.hdl.queue.queues import Item, simulate
 from tests.hdl.queue.system import Player, System
 

@@ -4,8 +4,8 @@
 
 import pytest
 
-from hdl.queue.watchdog import Watchdog
-from spec.isa import Cause
+from neuroncore_rtl.hdl.queue.watchdog import Watchdog
+from neuroncore_rtl.spec.isa import Cause
 from tests.hdl.queue.queues import simulate
 
 DETAIL = 0x12_3456_07

@@ -5,10 +5,10 @@
 import numpy as np
 import pytest
 
-from hdl.memory.port import LineRead
-from hdl.queue.window import Window
-from spec.config import PSUM_BYTES, SBUF_BYTES, Config
-from spec.memory_map import PSUM_PITCH_BITS, PSUM_WINDOW, SBUF_PITCH_BITS, SBUF_WINDOW
+from neuroncore_rtl.hdl.memory.port import LineRead
+from neuroncore_rtl.hdl.queue.window import Window
+from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
+from neuroncore_rtl.spec.memory_map import PSUM_PITCH_BITS, PSUM_WINDOW, SBUF_PITCH_BITS, SBUF_WINDOW
 from tests.hdl.queue.bus import Asker
 from tests.hdl.queue.queues import simulate
 

@@ -8,14 +8,14 @@ import numpy as np
 from amaranth import Module, Signal
 from amaranth.lib import data, wiring
 
-from golden.scalar.functions import activate
-from hdl.scalar.function import FunctionUnit
-from hdl.scalar.number import decode
-from hdl.scalar.tables import FUNCTION_BITS, FunctionTables
-from spec.functions import FUNCTIONS, load
-from spec.functions.layout import CONTROL_FIELDS, HIGH_EXPONENT, LOW_EXPONENT, control_address
-from tb import stimulus
-from tb.player import Playable, play, player_design
+from neuroncore_rtl.golden.scalar.functions import activate
+from neuroncore_rtl.hdl.scalar.function import FunctionUnit
+from neuroncore_rtl.hdl.scalar.number import decode
+from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, FunctionTables
+from neuroncore_rtl.spec.functions import FUNCTIONS, load
+from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, HIGH_EXPONENT, LOW_EXPONENT, control_address
+from neuroncore_rtl.tb.harness.player import Playable, play, player_design
+from neuroncore_rtl.tb.stimulus import operands as stimulus
 
 __all__ = ["ALPHAS", "PlayedFunction", "argument_cases", "border_arguments", "differences", "results"]
 

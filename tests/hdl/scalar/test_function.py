@@ -7,9 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from spec.formats import FP32
-from spec.functions import FUNCTIONS, load
-from spec.functions.layout import CONTROL_FIELDS, control_address
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.spec.functions import FUNCTIONS, load
+from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, control_address
 from tests.conftest import require_icarus
 from tests.hdl.arith.units import faulty_wire
 from tests.hdl.scalar.activations import ALPHAS, argument_cases, border_arguments, differences, results

@@ -10,14 +10,14 @@ import pytest
 from amaranth import Module
 from amaranth.lib import data
 
-from golden.arith import add_fp32, random_words, round_fp32, widen
-from golden.scalar import activation
-from hdl.elementwise.step import Phase, Step
-from hdl.scalar.block import ActivationBlock
-from spec.formats import FORMATS, FP32
-from spec.functions import FUNCTIONS
-from tb import stimulus
-from tb.player import Playable, play, player_design
+from neuroncore_rtl.golden.arith import add_fp32, random_words, round_fp32, widen
+from neuroncore_rtl.golden.scalar import activation
+from neuroncore_rtl.hdl.elementwise.step import Phase, Step
+from neuroncore_rtl.hdl.scalar.block import ActivationBlock
+from neuroncore_rtl.spec.formats import FORMATS, FP32
+from neuroncore_rtl.spec.functions import FUNCTIONS
+from neuroncore_rtl.tb.harness.player import Playable, play, player_design
+from neuroncore_rtl.tb.stimulus import operands as stimulus
 from tests.hdl.arith.units import faulty_wire
 from tests.hdl.scalar.activations import ALPHAS
 

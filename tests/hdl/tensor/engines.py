@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from golden.arith import storage_dtype
-from golden.tensor import TensorEngine
-from kernels.matmul import Drain, Program, Step
-from spec.config import Config
-from spec.formats import Format
-from spec.isa import MultiplyMoving, TensorInstruction
-from tb import simulation
+from neuroncore_rtl.golden.arith import storage_dtype
+from neuroncore_rtl.golden.tensor import TensorEngine
+from neuroncore_rtl.kernels.library.matmul import Drain, Program, Step
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import Format
+from neuroncore_rtl.spec.isa import MultiplyMoving, TensorInstruction
+from neuroncore_rtl.tb.sim import simulation
 
 __all__ = ["assert_same_words", "faulty", "golden_words", "memory_of", "program_of"]
 

@@ -9,13 +9,13 @@ import pytest
 from amaranth import Module, ResetInserter, Signal, Value
 from amaranth.sim import Simulator
 
-from hdl.tensor.checker import Checker
-from spec.config import SBUF_BYTES, Config
-from spec.formats import BF16, FP32, INT8
-from spec.isa import TENSOR_FIELDS, LoadStationary, MultiplyMoving
-from spec.isa.fields import pack
-from spec.isa.legality import Rule
-from spec.isa.tensor import tensor_fields, tensor_violation
+from neuroncore_rtl.hdl.tensor.checker import Checker
+from neuroncore_rtl.spec.config import SBUF_BYTES, Config
+from neuroncore_rtl.spec.formats import BF16, FP32, INT8
+from neuroncore_rtl.spec.isa import TENSOR_FIELDS, LoadStationary, MultiplyMoving
+from neuroncore_rtl.spec.isa.fields import pack
+from neuroncore_rtl.spec.isa.legality import Rule
+from neuroncore_rtl.spec.isa.tensor import tensor_fields, tensor_violation
 
 SEED = 5
 CONFIG = Config(rows=6, columns=9)

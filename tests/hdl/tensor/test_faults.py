@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from spec.config import PRESETS
-from spec.isa import TENSOR_BITS
-from tb import simulation
-from tb.simulation import SimulationFailed
-from tb.tensor import design, run_program
-from tb.tensor_programs import random_program
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.isa import TENSOR_BITS
+from neuroncore_rtl.tb.harness.tensor import design, run_program
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.simulation import SimulationFailed
+from neuroncore_rtl.tb.stimulus.tensor_programs import random_program
 from tests.conftest import require_icarus
 from tests.hdl.tensor.engines import faulty
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from hdl.tensor.instruction import Opcode, TensorInstruction
-from spec.config import PRESETS, Config
-from spec.formats import BF16, FP8E4M3, FP32, INT8, INT16, MATMUL_FORMATS
-from spec.isa import TENSOR_BITS, LoadStationary, MultiplyMoving
+from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction
+from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP32, INT8, INT16, MATMUL_FORMATS
+from neuroncore_rtl.spec.isa import TENSOR_BITS, LoadStationary, MultiplyMoving
 
 CONFIG = Config(rows=4, columns=5)
 LOAD = LoadStationary(format=BF16, k=4, m=5, address=8)

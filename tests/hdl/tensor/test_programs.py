@@ -5,14 +5,15 @@
 import numpy as np
 import pytest
 
-from golden.arith import canonical, decode
-from golden.tensor import matmul
-from spec.config import PRESETS, PSUM_WORDS, Config
-from spec.formats import BF16, FP32, INT8, MATMUL_FORMATS
-from spec.isa import LoadStationary, MultiplyMoving
-from tb import simulation, stimulus
-from tb.tensor import design, run_program
-from tb.tensor_programs import random_program
+from neuroncore_rtl.golden.arith import canonical, decode
+from neuroncore_rtl.golden.tensor import matmul
+from neuroncore_rtl.spec.config import PRESETS, PSUM_WORDS, Config
+from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS
+from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
+from neuroncore_rtl.tb.harness.tensor import design, run_program
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.stimulus import operands as stimulus
+from neuroncore_rtl.tb.stimulus.tensor_programs import random_program
 from tests.hdl.tensor.engines import assert_same_words, golden_words, memory_of, program_of
 
 INSTRUCTIONS = {"verilator": 1000, "icarus": 40}

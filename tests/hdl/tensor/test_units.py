@@ -7,17 +7,17 @@ import pytest
 from amaranth import Module, Signal, Value
 from amaranth.sim import Simulator
 
-from golden.arith import add_fp32, fma_fp32
-from hdl.arith.operand import OPERAND_BIAS, SIGNIFICAND_BITS, Operand
-from hdl.tensor.array import Array, row_skew, tile_count
-from hdl.tensor.loader import Loader
-from hdl.tensor.mover import Mover
-from hdl.tensor.psum import Psum, PsumWrite
-from hdl.tensor.skew import DelayLine
-from hdl.tensor.tile import RowEvents
-from spec.config import LOAD_COLUMNS, PSUM_WORDS, Config
-from spec.formats import BF16, FP8E4M3, FP32, INT8
-from spec.isa import LoadStationary, MultiplyMoving
+from neuroncore_rtl.golden.arith import add_fp32, fma_fp32
+from neuroncore_rtl.hdl.arith.operand import OPERAND_BIAS, SIGNIFICAND_BITS, Operand
+from neuroncore_rtl.hdl.tensor.array import Array, row_skew, tile_count
+from neuroncore_rtl.hdl.tensor.loader import Loader
+from neuroncore_rtl.hdl.tensor.mover import Mover
+from neuroncore_rtl.hdl.tensor.psum import Psum, PsumWrite
+from neuroncore_rtl.hdl.tensor.skew import DelayLine
+from neuroncore_rtl.hdl.tensor.tile import RowEvents
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS, Config
+from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP32, INT8
+from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
 
 SEED = 1977
 

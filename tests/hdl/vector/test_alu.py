@@ -5,12 +5,12 @@
 import numpy as np
 import pytest
 
-from golden.vector import alu
-from hdl.elementwise.instruction import Op
-from hdl.vector.alu import Alu
-from spec.formats import FP32
-from spec.isa.alu import SLOW, AluOp
-from tb.alu_cases import alu_cases
+from neuroncore_rtl.golden.vector import alu
+from neuroncore_rtl.hdl.elementwise.instruction import Op
+from neuroncore_rtl.hdl.vector.alu import Alu
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.spec.isa.alu import SLOW, AluOp
+from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
 from tests.hdl.arith.units import PlayedUnit, differences, faulty_wire
 
 SEED = 20260402

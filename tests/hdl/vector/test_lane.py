@@ -7,18 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from golden.arith import canonical
-from golden.elementwise import element_index, element_words, store
-from golden.vector.alu import alu
-from golden.vector.operations import chain, reciprocal
-from golden.vector.position import dropped
-from golden.vector.reduction import negative, reduce_words, scan
-from hdl.arith.divide import Fp32Divider
-from hdl.arith.power import Fp32Power
-from hdl.elementwise.step import Phase, Step
-from hdl.vector.block import VectorBlock
-from spec.formats import BF16, FP16, FP32, INT8, INT32, Format
-from spec.isa import AluOp, Index, Opcode
+from neuroncore_rtl.golden.arith import canonical
+from neuroncore_rtl.golden.elementwise import element_index, element_words, store
+from neuroncore_rtl.golden.vector.alu import alu
+from neuroncore_rtl.golden.vector.operations import chain, reciprocal
+from neuroncore_rtl.golden.vector.position import dropped
+from neuroncore_rtl.golden.vector.reduction import negative, reduce_words, scan
+from neuroncore_rtl.hdl.arith.divide import Fp32Divider
+from neuroncore_rtl.hdl.arith.power import Fp32Power
+from neuroncore_rtl.hdl.elementwise.step import Phase, Step
+from neuroncore_rtl.hdl.vector.block import VectorBlock
+from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, INT32, Format
+from neuroncore_rtl.spec.isa import AluOp, Index, Opcode
 from tests.hdl.vector.units import random_words, simulate
 
 SEED = 20260406

@@ -5,11 +5,11 @@
 import numpy as np
 import pytest
 
-from golden.arith import canonical
-from golden.vector.search import find_index8, match_replace8, max8
-from hdl.vector.search import Search
-from spec.isa.legality import SEARCH_ELEMENTS, VALUES8
-from tb import stimulus
+from neuroncore_rtl.golden.arith import canonical
+from neuroncore_rtl.golden.vector.search import find_index8, match_replace8, max8
+from neuroncore_rtl.hdl.vector.search import Search
+from neuroncore_rtl.spec.isa.legality import SEARCH_ELEMENTS, VALUES8
+from neuroncore_rtl.tb.stimulus import operands as stimulus
 from tests.hdl.vector.units import random_words, simulate
 
 SEED = 20260404

@@ -9,9 +9,9 @@ from amaranth import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from golden.vector.statistics import bn_aggr, bn_stats
-from hdl.arith.divide import Fp32Divider
-from hdl.vector.stats import SHARES, Sample, Statistics
+from neuroncore_rtl.golden.vector.statistics import bn_aggr, bn_stats
+from neuroncore_rtl.hdl.arith.divide import Fp32Divider
+from neuroncore_rtl.hdl.vector.stats import SHARES, Sample, Statistics
 from tests.hdl.vector.units import random_words, simulate
 
 SEED = 20260403

@@ -5,7 +5,7 @@
 import numpy as np
 import pytest
 
-from hdl.vector.transpose import Transposer
+from neuroncore_rtl.hdl.vector.transpose import Transposer
 from tests.hdl.vector.units import simulate
 
 SEED = 20260405

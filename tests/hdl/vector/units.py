@@ -6,8 +6,8 @@ import numpy as np
 from amaranth import Module, Signal
 from amaranth.sim import Simulator
 
-from golden.arith import canonical
-from tb import stimulus
+from neuroncore_rtl.golden.arith import canonical
+from neuroncore_rtl.tb.stimulus import operands as stimulus
 
 __all__ = ["random_words", "simulate"]
 

@@ -1,0 +1,138 @@
+"""A linear layer whose weights are divided among cores: Y[M, N] = X[M, K] x W[K, N], K split over the ranks of a group.
+
+Every rank multiplies its columns of X by its rows of W: an FP32 partial product as large as Y, in its own HBM. Y is the
+sum of all of them, by ALL_REDUCE, in FP32 and the same bits on every rank. It is cut into strips of rows; the
+collective of a strip waits for that strip's stores alone, so that it runs on the links while the array computes the
+next ones. The last strip's is what is left when the array is done.
+"""
+
+from math import gcd, lcm
+from typing import NamedTuple
+
+import numpy as np
+
+from neuroncore_rtl.kernels.library.core_matmul import matmul
+from neuroncore_rtl.kernels.program.image import Image, build_image
+from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.program.tensor import HbmTensor
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import BF16, FP32, Format
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group, best_chunk
+from neuroncore_rtl.spec.isa.collective_legality import ALIGNMENT
+
+__all__ = ["Shard", "row_strips", "tensor_parallel_programs"]
+
+WORD = FP32.bits // 8
+
+
+class Shard(NamedTuple):
+    """What one rank executes.
+
+    Arguments:
+        image: of its program.
+        y: [M, N] in its HBM, where the result will be: Y, or without the collectives its partial product.
+        partial: [M, N], where its partial product will be.
+        program: what the image was made from.
+    """
+
+    image: Image
+    y: HbmTensor
+    partial: HbmTensor
+    program: Program
+
+
+def row_strips(m: int, n: int, strips: int, columns: int) -> list[slice]:
+    """Cut the rows of an FP32 matrix [m, n] into strips, as even as they can be.
+
+    Arguments:
+        m, n: of the matrix.
+        strips: how many.
+        columns: of the array: all strips but the last have a multiple of them, and begin where a collective may.
+
+    Raises:
+        ValueError: if there are not as many.
+    """
+    words = ALIGNMENT // WORD
+    step = lcm(columns, words // gcd(n, words))
+    units = -(-m // step)
+    if not 1 <= strips <= units:
+        raise ValueError(f"strips must be between 1 and {units}, of {step} rows or more, not {strips!r}")
+    bounds = [min(m, step * (number * units // strips)) for number in range(strips + 1)]
+    return [slice(first, end) for first, end in zip(bounds, bounds[1:], strict=False)]
+
+
+def tensor_parallel_programs(
+    machine: Config | Instance,
+    group: Group,
+    x: np.ndarray,
+    w: np.ndarray,
+    *,
+    fmt: Format = BF16,
+    strips: int = 4,
+    reduce: bool = True,
+    base: int = 0,
+) -> list[Shard]:
+    """Return what every rank of a group executes, in order of ranks.
+
+    Arguments:
+        machine: the instance, or the parameters of one of its cores.
+        group: the cores that share the work.
+        x, w: codes of `fmt`, [M, K] and [K, N]; K is at least as much as there are ranks.
+        fmt: one that the tensor engine multiplies with sums in FP32.
+        strips: of Y.
+        reduce: whether the partial products are added up; else the programs are the same without the collectives.
+        base: HBM address of every image.
+
+    Raises:
+        ValueError: if shapes, the group or the strips do not fit.
+    """
+    config = machine.core if isinstance(machine, Instance) else machine
+    if x.ndim != 2 or w.ndim != 2 or x.shape[1] != w.shape[0]:
+        raise ValueError(f"x and w must be [M, K] and [K, N], not {x.shape!r} and {w.shape!r}")
+    depth = w.shape[0]
+    if depth < group.ranks:
+        raise ValueError(f"K must be at least the {group.ranks} ranks, not {depth}")
+    bounds = [rank * depth // group.ranks for rank in range(group.ranks + 1)]
+    parts = [slice(first, end) for first, end in zip(bounds, bounds[1:], strict=False)]
+    cuts = row_strips(x.shape[0], w.shape[1], strips, config.columns)
+    return [
+        _shard(config, group, rank, x[:, part], w[part], fmt, cuts, reduce, base) for rank, part in enumerate(parts)
+    ]
+
+
+def _shard(
+    config: Config,
+    group: Group,
+    rank: int,
+    x: np.ndarray,
+    w: np.ndarray,
+    fmt: Format,
+    strips: list[slice],
+    reduce: bool,
+    base: int,
+) -> Shard:
+    m, n = len(x), w.shape[1]
+    program = Program(config, base, core=group.cores[rank])
+    space = program.space
+    partial, y = space.hbm("partial", FP32, (m, n)), space.hbm("y", FP32, (m, n))
+    left, right = space.hbm("x", fmt, (w.shape[0], m)), space.hbm("w", fmt, w.shape)
+
+    def all_reduce(rows: slice) -> None:
+        count = (rows.stop - rows.start) * n
+        program.append(
+            Collective(
+                kind=CollectiveKind.ALL_REDUCE,
+                group=group,
+                rank=rank,
+                count=count,
+                dtype=CollectiveType.FP32,
+                src=partial[rows].address,
+                dst=y[rows].address,
+                chunk=best_chunk(count, group.ranks),
+            )
+        )
+
+    matmul(program, partial, left, right, strips=strips, stored=all_reduce if reduce else None)
+    image = build_image(program, [(left, x.T), (right, w)])
+    return Shard(image, y if reduce else partial, partial, program)

@@ -1,0 +1,137 @@
+"""The digits network on the core: an image classifies a batch, from pixels in HBM to probabilities and digits there.
+
+Both layers are products of the core (:mod:`kernels.library.core_matmul`), each finished on its way from PSUM to HBM:
+
+* The hidden layer has its units along the partitions, so its bias is a scalar of each, added by the activation: GELU.
+* The output layer has images along the partitions: bias, softmax, largest probability and its place are row by row.
+
+The program has two sections: all of this with BF16 operands, then the same with FP32 operands. The controller starts
+the second one only if the first one leaves it unsure (`control.c`); its results take the place of the first one's.
+"""
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl.kernels.control import Block, compile_program, run_arguments
+from neuroncore_rtl.kernels.library.core_matmul import matmul
+from neuroncore_rtl.kernels.library.softmax import softmax
+from neuroncore_rtl.kernels.models.digits import Layer
+from neuroncore_rtl.kernels.program.image import Image, build_image
+from neuroncore_rtl.kernels.program.instructions import activation, dma_copy, find_index8, max8, tensor_tensor
+from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.program.rows import Rows
+from neuroncore_rtl.kernels.program.tensor import Tensor
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import BF16, FP32, INT32, Format
+from neuroncore_rtl.spec.isa import AluOp, Elementwise
+from neuroncore_rtl.spec.isa.legality import VALUES8
+
+__all__ = ["PASSES", "Classifier"]
+
+PASSES = (BF16, FP32)
+"""Formats of the operands, a section each."""
+
+
+class Classifier:
+    """The program for a batch.
+
+    Arguments:
+        config: the machine's parameters.
+        batch: images.
+        sizes: pixels, hidden units, digits.
+
+    Attributes:
+        probabilities: where the probability of every digit goes, FP32 [batch, digits] in HBM.
+        digits: where the most probable digit goes, INT32 [batch] in HBM.
+        program: what computes them.
+
+    Raises:
+        ValueError: if SBUF has no room for so many images, or rows of probabilities are not computed in one piece.
+    """
+
+    def __init__(self, config: Config, batch: int, sizes: tuple[int, int, int]):
+        self.config, self.batch = config, batch
+        pixels, hidden, digits = sizes
+        self.program = Program(config)
+        space = self.program.space
+        self.probabilities = space.hbm("probabilities", FP32, (batch, digits))
+        self.digits = space.hbm("digits", INT32, (batch,))
+        self._images = {fmt: space.hbm("images", fmt, (pixels, batch)) for fmt in PASSES}
+        self._weights = {fmt: [space.hbm("weight", fmt, shape) for shape in pairwise(sizes)] for fmt in PASSES}
+        self._hidden = {fmt: space.hbm("hidden", fmt, (hidden, batch)) for fmt in PASSES}
+        self._biases = [space.hbm("bias", FP32, (size,)) for size in sizes[1:]]
+
+        self._tiles = self._cut(batch)
+        lanes = config.columns
+        self._bias_of_units = space.sbuf("bias_of_units", FP32, (len(self._cut(hidden)),), lanes)
+        self._bias_of_digits = space.sbuf("bias_of_digits", FP32, (digits,), lanes)
+        self._largest = space.sbuf("largest", FP32, (len(self._tiles), VALUES8), lanes)
+        self._places = space.sbuf("places", INT32, (len(self._tiles), VALUES8), lanes)
+
+        for tile, units in enumerate(self._cut(hidden)):
+            bias = self._biases[0][units, None]
+            self.program.append(dma_copy(self._bias_of_units[: bias.shape[0], tile : tile + 1], bias))
+        self.program.append(dma_copy(self._bias_of_digits, self._biases[1]))
+        self._classify(BF16)
+        self.program.start_section()
+        self._classify(FP32)
+
+    def image(
+        self,
+        layers: list[Layer],
+        images: np.ndarray,
+        encode: Callable[[np.ndarray, Format], np.ndarray],
+        threshold: float = 0.5,
+    ) -> Image:
+        """Return the image that classifies a batch.
+
+        Arguments:
+            layers: the network.
+            images: float32 [batch, pixels].
+            encode: makes codes of a format from float32 numbers.
+            threshold: below this probability an image is one that the network is unsure of.
+        """
+        contents = [(self._biases[n], encode(layer.bias, FP32)) for n, layer in enumerate(layers)]
+        for fmt in PASSES:
+            contents.append((self._images[fmt], encode(images.T, fmt)))
+            contents += [(self._weights[fmt][n], encode(layer.weight, fmt)) for n, layer in enumerate(layers)]
+
+        def arguments(blocks: list[Block]) -> list[int]:
+            pitch = VALUES8 * FP32.bits // 8
+            limit = int(np.float32(threshold).view(np.uint32))
+            return [self.batch, self.config.columns, self._largest.address, pitch, limit, *run_arguments(blocks)]
+
+        control = compile_program([Path(__file__).with_name("control.c")])
+        return build_image(self.program, contents, control=control, arguments=arguments)
+
+    def _classify(self, fmt: Format) -> None:
+        """Append both layers with operands of a format."""
+        hidden, (first, second) = self._hidden[fmt], self._weights[fmt]
+        matmul(self.program, hidden, first, self._images[fmt], self._finish_hidden)
+        matmul(self.program, self.probabilities, hidden, second, self._finish_output)
+        for tile, images in enumerate(self._tiles):
+            target = self.digits[images, None]
+            self.program.append(dma_copy(target, self._places[: target.shape[0], tile, :1]))
+
+    def _finish_hidden(self, out: Tensor, sums: Tensor, units: slice, images: slice) -> list[Elementwise]:
+        tile = units.start // self.config.columns
+        return [activation(out, sums, "gelu", bias=self._bias_of_units[: out.partitions, tile])]
+
+    def _finish_output(self, out: Tensor, sums: Tensor, images: slice, digits: slice) -> list[Elementwise]:
+        if out.shape != self.probabilities.shape[1:]:
+            raise ValueError(f"digits must be few enough for one piece of a product, not {self.probabilities.shape[1]}")
+        space, lanes = self.program.space, slice(out.partitions)
+        tile = images.start // self.config.columns
+        largest, places = self._largest[lanes, tile], self._places[lanes, tile]
+        scores = space.sbuf("scores", FP32, out.shape, out.partitions)
+        instructions = [tensor_tensor(scores, sums, self._bias_of_digits[lanes], AluOp.ADD)]
+        softmax(instructions, space, Rows((out,)), Rows((scores,)))
+        return [*instructions, max8(largest, out), find_index8(places, out, largest)]
+
+    def _cut(self, size: int) -> list[slice]:
+        """Return the tiles of a dimension that goes along the partitions of PSUM."""
+        lanes = self.config.columns
+        return [slice(first, min(first + lanes, size)) for first in range(0, size, lanes)]

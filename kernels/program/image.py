@@ -1,0 +1,134 @@
+"""The image of a program: the bytes that HBM holds when the core starts, and where in them things are.
+
+From its base, the boot address, on: the header, the tensors, the queues' records, the control program. Whatever else is
+in HBM does not matter.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from neuroncore_rtl.kernels.control import Block, run_arguments, run_program
+from neuroncore_rtl.kernels.control import Program as Control
+from neuroncore_rtl.kernels.program.program import HEADER_BYTES, Program
+from neuroncore_rtl.kernels.program.tensor import HbmTensor
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import RECORD_BYTES, Record, Storage
+from neuroncore_rtl.spec.memory_map import BOOT_WORDS, IMAGE_MAGIC
+
+__all__ = ["Image", "build_image"]
+
+MOST_RECORDS = (1 << 16) - 1
+"""Records of a block: a doorbell's count has 16 bits."""
+
+assert 4 * BOOT_WORDS <= HEADER_BYTES
+
+
+@dataclass(frozen=True)
+class Image:
+    """What to put into HBM, and its symbols.
+
+    Arguments:
+        config: the machine that it is for.
+        base: HBM address of its first byte, where the core boots.
+        data: its bytes.
+        blocks: the queues' records, in the order in which the control program starts them, section by section.
+        records: for each block its records.
+        control: the control program's symbols, by name.
+    """
+
+    config: Config
+    base: int
+    data: bytes
+    blocks: tuple[Block, ...]
+    records: tuple[tuple[Record, ...], ...]
+    control: Mapping[str, int]
+
+    def locate(self, address: int) -> tuple[int, Record]:
+        """Return the queue and the record at an HBM address.
+
+        Raises:
+            KeyError: if no record starts there.
+        """
+        place = bisect_right(self.blocks, address, key=lambda block: block.address) - 1
+        if place >= 0:
+            number, rest = divmod(address - self.blocks[place].address, RECORD_BYTES)
+            if rest == 0 and number < self.blocks[place].count:
+                return self.blocks[place].queue, self.records[place][number]
+        raise KeyError(f"address must be that of a record, not {address:#x}")
+
+    def memory(self, size: int | None = None) -> np.ndarray:
+        """Return HBM with the image in it, uint8 [size] from address 0; None: as much as the image needs."""
+        memory = np.zeros(self.base + len(self.data) if size is None else size, np.uint8)
+        self.store(memory)
+        return memory
+
+    def store(self, memory: np.ndarray) -> None:
+        """Put it into HBM, uint8 from address 0, which must reach as far."""
+        memory[self.base : self.base + len(self.data)] = np.frombuffer(self.data, np.uint8)
+
+
+def build_image(
+    program: Program,
+    contents: Sequence[tuple[HbmTensor, np.ndarray]] = (),
+    *,
+    control: Control | None = None,
+    arguments: Callable[[Sequence[Block]], Sequence[int]] = run_arguments,
+) -> Image:
+    """Return the image of a program.
+
+    Arguments:
+        program: instructions and tensors.
+        contents: tensors in HBM, or views of them, and the codes that they start with; the others are zero.
+        control: a compiled control program; None: the stock program, which starts all blocks, a section when the one
+            before has retired.
+        arguments: makes the words that stand behind the control program from the blocks.
+
+    Raises:
+        ValueError: if there are too few semaphores; if there is no room behind the control program for its arguments.
+    """
+    config, base = program.config, program.base
+    memory = np.zeros(program.space.peak(Storage.HBM) - base, np.uint8)
+    for tensor, codes in contents:
+        replace(tensor, address=tensor.address - base).elements(memory)[...] = codes
+    data = _aligned(memory.tobytes())
+    blocks, records = [], []
+    for section, queue, part in _parts(program):
+        blocks.append(Block(queue, base + len(data), len(part), section))
+        records.append(tuple(part))
+        data += b"".join(record.encode(config) for record in part)
+    control = run_program() if control is None else control
+    text = control.image(arguments(blocks))
+    header = (IMAGE_MAGIC, len(text), len(data), config.rows, config.columns, config.dma_engines, config.cores)
+    header = b"".join(word.to_bytes(4, "little") for word in header)
+    return Image(
+        config=config,
+        base=base,
+        data=_aligned(header + data[len(header) :] + text),
+        blocks=tuple(blocks),
+        records=tuple(records),
+        control=control.symbols,
+    )
+
+
+def _parts(program: Program) -> list[tuple[int, int, list[Record]]]:
+    """Return sections, queues and their records in parts that fit a block, by the place of a part's first record.
+
+    Started in this order, a block only waits for records of blocks that were started before.
+    """
+    parts: list[tuple[int, int, list[Record]]] = []
+    current: dict[tuple[int, int], list[Record]] = {}
+    for entry, record in zip(program.entries, program.records(), strict=True):
+        place = entry.section, entry.queue
+        part = current.get(place)
+        if part is None or len(part) == MOST_RECORDS:
+            part = current[place] = []
+            parts.append((*place, part))
+        part.append(record)
+    return parts
+
+
+def _aligned(data: bytes) -> bytes:
+    return data + bytes(-len(data) % RECORD_BYTES)

@@ -1,0 +1,225 @@
+"""The reference page of the instruction set, made from `spec`: python -m kernels.text.reference writes docs/isa.md."""
+
+import ast
+import enum
+import inspect
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+
+from neuroncore_rtl.kernels.text import assembly
+from neuroncore_rtl.spec import memory_map
+from neuroncore_rtl.spec.formats import FORMATS, MATMUL_FORMATS
+from neuroncore_rtl.spec.functions import FUNCTIONS
+from neuroncore_rtl.spec.isa import (
+    DMA_COPY,
+    DMA_FIELDS,
+    ELEMENTWISE_FIELDS,
+    HEADER_BITS,
+    HEADER_FIELDS,
+    LOAD_STATIONARY,
+    MULTIPLY_MOVING,
+    POINTER_FIELDS,
+    QUEUE_COUNTERS,
+    SCALAR_OPCODES,
+    TENSOR_FIELDS,
+    Access,
+    AluOp,
+    Cause,
+    DmaCopy,
+    DmaIndex,
+    DmaTensor,
+    Elementwise,
+    Engine,
+    Index,
+    LoadStationary,
+    MultiplyMoving,
+    Opcode,
+    Pointer,
+    Rule,
+    Storage,
+    UpdateOp,
+    collective,
+    collective_legality,
+    dma,
+    record,
+)
+from neuroncore_rtl.spec.isa.collective import (
+    CHUNK_GRANULES,
+    COLLECTIVE,
+    COLLECTIVE_FIELDS,
+    GRANULE,
+    MAX_RANKS,
+    SIGNATURE_FIELDS,
+    SIGNATURE_OFFSETS,
+    Collective,
+    CollectiveKind,
+    CollectiveType,
+    Group,
+    ReduceOp,
+)
+from neuroncore_rtl.spec.isa.fields import Layout
+
+__all__ = ["PAGE", "main", "page"]
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "isa.md"
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(page())
+
+
+def page() -> str:
+    """Return the page."""
+    sections = (
+        *(
+            "# Instruction set",
+            "Made from `spec/` by `python -m kernels.text.reference`; the words are those of the source.",
+        ),
+        *("## Records", _prose(record), "The header:", _layout(HEADER_FIELDS), _documented(record)["HEADER_FIELDS"]),
+        *("The instruction follows at bit " + str(HEADER_BITS) + " of the record. Engines:", _codes(Engine)),
+        *("What an update does:", _codes(UpdateOp)),
+        *("Counters of every queue:", _documented(record)["QUEUE_COUNTERS"], _numbered(QUEUE_COUNTERS)),
+        *("## Formats", _formats()),
+        *("## Tensor engine", _layout(TENSOR_FIELDS)),
+        *_described(f"LOAD_STATIONARY = {LOAD_STATIONARY}", LoadStationary),
+        *_described(f"MULTIPLY_MOVING = {MULTIPLY_MOVING}", MultiplyMoving),
+        *("## Vector and scalar engine", _layout(ELEMENTWISE_FIELDS), _prose(Elementwise)),
+        *("A tensor (`dst_`, `a_`, `b_`):", _prose(Access), "Storages:", _codes(Storage)),
+        *("A scalar in memory, in `scalar0` or `scalar1`:", _layout(POINTER_FIELDS), _prose(Pointer)),
+        *("The number of an element:", _prose(Index)),
+        *("### Opcodes", _prose(Opcode), _opcodes()),
+        *("### Operations", _prose(AluOp), _codes(AluOp)),
+        *("### Functions", _functions()),
+        *("## DMA engines", _prose(dma), f"`opcode` is {DMA_COPY}.", _layout(DMA_FIELDS)),
+        *(_prose(DmaCopy), "A tensor:", _prose(DmaTensor), "Row numbers:", _prose(DmaIndex)),
+        *("## Collective engine", _prose(collective), _collective_constants(), _layout(COLLECTIVE_FIELDS)),
+        *(_documented(collective)["COLLECTIVE_FIELDS"], _prose(Collective), "A group:", _prose(Group)),
+        *("### Kinds", _prose(CollectiveKind), _codes(CollectiveKind)),
+        *("### Reductions and types", _prose(ReduceOp), _codes(ReduceOp), _prose(CollectiveType)),
+        *(_codes(CollectiveType), "### What ranks must agree on", _layout(SIGNATURE_FIELDS, SIGNATURE_OFFSETS)),
+        *(_documented(collective)["SIGNATURE_FIELDS"], "### What the rules judge", _prose(collective_legality)),
+        *("## Assembly", _prose(assembly)),
+        *("## Errors", "### Rules", _prose(Rule), _codes(Rule), "### Other causes", _prose(Cause), _codes(Cause)),
+        *("## Memory map", _prose(memory_map), _memory_map()),
+    )
+    return "\n\n".join(section.strip() for section in sections if section) + "\n"
+
+
+def _collective_constants() -> str:
+    sizes = f"`GRANULE` is {GRANULE} elements, `CHUNK_GRANULES` {CHUNK_GRANULES}, `MAX_RANKS` {MAX_RANKS}"
+    return f"{sizes}; `opcode` is {COLLECTIVE}."
+
+
+def _layout(layout: Layout, offsets: Mapping[str, int] | None = None) -> str:
+    """Return a layout as a table; without offsets, field follows field."""
+    rows, first = [], 0
+    for name, width in layout:
+        first = first if offsets is None else offsets[name]
+        bits = str(first) if width == 1 else f"{first}-{first + width - 1}"
+        rows.append((bits, str(width), f"`{name}`"))
+        first += width
+    return _table(("bits", "width", "field"), rows)
+
+
+def _codes(kind: type[enum.IntEnum]) -> str:
+    """Return the members of an enumeration as a table."""
+    words = _documented(kind)
+    rows = [(str(int(member)), f"`{member.name}`", words.get(member.name, "")) for member in kind]
+    return _table(("code", "name", "meaning"), rows)
+
+
+def _numbered(names: Iterable[str]) -> str:
+    return _table(("number", "name"), [(str(number), f"`{name}`") for number, name in enumerate(names)])
+
+
+def _opcodes() -> str:
+    words = _documented(Opcode)
+    rows = [
+        (str(int(code)), f"`{code.name}`", "scalar" if code in SCALAR_OPCODES else "vector", words[code.name])
+        for code in Opcode
+    ]
+    return _table(("code", "name", "engine", "meaning"), rows)
+
+
+def _functions() -> str:
+    rows = [
+        (str(f.code), f"`{f.name}`", f"`{f.derivative_of}`" if f.derivative_of else "", "yes" if f.has_alpha else "")
+        for f in FUNCTIONS.values()
+    ]
+    return _table(("code", "name", "derivative of", "alpha"), rows)
+
+
+def _formats() -> str:
+    rows = []
+    for f in FORMATS.values():
+        parts = (f.exponent_bits, f.mantissa_bits) if f.is_float else ("", "")
+        used = "yes" if f in MATMUL_FORMATS else ""
+        rows.append((str(f.code), f"`{f.name}`", str(f.bits), *map(str, parts), used))
+    return _table(("code", "name", "bits", "exponent", "mantissa", "tensor engine"), rows)
+
+
+def _memory_map() -> str:
+    words = _documented(memory_map)
+    assigned = map(_assigned, ast.parse(inspect.getsource(memory_map)).body)
+    constants = [name for name in assigned if name in memory_map.__all__]
+    return _table(
+        ("name", "value", "meaning"),
+        [(f"`{name}`", f"`{getattr(memory_map, name):#x}`", words.get(name, "")) for name in constants],
+    )
+
+
+def _described(title: str, kind: type) -> Iterator[str]:
+    yield f"### {title}"
+    yield _prose(kind)
+
+
+def _prose(documented: type | ModuleType) -> str:
+    """Return a docstring as Markdown; its arguments, and those of a base of the same module, are a list."""
+    kinds = [documented]
+    if inspect.isclass(documented):
+        kinds += [base for base in documented.__bases__ if base.__module__ == documented.__module__]
+    items: list[str] = []
+    for kind in reversed(kinds):
+        before, _, arguments = inspect.getdoc(kind).partition("Arguments:\n")
+        for line in arguments.splitlines():
+            named = re.fullmatch(r" {4}(\w+(?:, \w+)*): (.*)", line)
+            if named:
+                names = ", ".join(f"`{name}`" for name in named[1].split(", "))
+                items.append(f"- {names}: {named[2]}")
+            elif line.strip():
+                items[-1] += f" {line.strip()}"
+    return _plain("\n\n".join((before.strip(), "\n".join(items))))
+
+
+def _documented(place: type | ModuleType) -> dict[str, str]:
+    """Return the strings that stand behind assignments, by the name that is assigned to."""
+    body = ast.parse(inspect.getsource(place)).body
+    body = body[0].body if inspect.isclass(place) else body
+    return {
+        name: _plain(" ".join(ast.literal_eval(text.value).split()))
+        for node, text in zip(body, body[1:], strict=False)
+        if (name := _assigned(node)) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+    }
+
+
+def _assigned(node: ast.stmt) -> str | None:
+    """Return the name that a statement assigns to; None if it does not."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return targets[0].id if targets and isinstance(targets[0], ast.Name) else None
+
+
+def _plain(text: str) -> str:
+    """Return text without the roles of documentation tools."""
+    return re.sub(r":\w+:`~?(?:\w+\.)*(\w+)`", r"`\1`", text)
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+if __name__ == "__main__":
+    main()

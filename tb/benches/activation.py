@@ -1,0 +1,109 @@
+"""TEST=activation: random activations against golden, every byte, and the functions' errors against mpmath."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from neuroncore_rtl.spec.config import PSUM_BYTES, Config
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.spec.functions import FUNCTIONS, Function
+from neuroncore_rtl.spec.isa import Access, Elementwise, Opcode
+from neuroncore_rtl.tb.benches.instructions import instruction_options, run_instructions
+from neuroncore_rtl.tb.check.execution import expected_memories
+from neuroncore_rtl.tb.check.references import Errors, errors
+from neuroncore_rtl.tb.harness.elementwise import Record, design, run_program
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.report import Report, progress
+from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings
+
+__all__ = ["BENCH", "measure_errors"]
+
+SAMPLES = 1024
+"""Arguments of each function whose results are compared with mpmath."""
+
+ALPHA = 0.1
+"""The parameter of the functions that have one."""
+
+
+def _arguments(rng: np.random.Generator, lanes: int, elements: int) -> np.ndarray:
+    """Return float32 arguments [lanes, elements], of every size from 2**-24 to 2**8 and of either sign."""
+    size = np.exp2(rng.uniform(-24, 8, (lanes, elements)))
+    near = rng.uniform(-8, 8, (lanes, elements))
+    return np.where(rng.random((lanes, elements)) < 0.5, near, size * rng.choice([-1, 1], size.shape)).astype(
+        np.float32
+    )
+
+
+def measure_errors(
+    functions: list[Function], config: Config, *, sim: str = "verilator", seed: int = 1, samples: int = SAMPLES
+) -> tuple[dict[str, Errors], int, int]:
+    """Run each function over the same arguments, FP32 in and out.
+
+    Arguments:
+        functions: which.
+        config: the machine's parameters.
+        sim: the simulator.
+        seed: of the arguments.
+        samples: arguments, over all lanes.
+
+    Returns:
+        The errors by the functions' names, the results compared with golden, and how many of them differed.
+    """
+    lanes = config.partitions
+    elements = -(-samples // lanes)
+    z = _arguments(np.random.default_rng(seed), lanes, elements)
+    alpha = np.float32(ALPHA)
+    size = 4 * elements
+    sbuf = np.zeros((lanes, size * (1 + len(functions))), np.uint8)
+    sbuf[:, :size] = z.astype("<f4").view(np.uint8)
+    instructions = []
+    for number, function in enumerate(functions):
+        one = Elementwise(
+            opcode=Opcode.ACTIVATE,
+            partitions=lanes,
+            shape=(elements,),
+            dst=Access(format=FP32, address=size * (1 + number)),
+            a=Access(format=FP32, address=0),
+            s0=int(np.float32(1).view(np.uint32)),
+            function=function.code,
+            alpha=int(alpha.view(np.uint32)),
+            overlap=True,
+        )
+        instructions.append(one)
+    records = [Record(engine="scalar", word=one.encode(config)) for one in instructions]
+    psum = np.zeros((config.columns, PSUM_BYTES), np.uint8)
+    built = simulation.build(design(config, ("scalar",)), sim)
+    with progress(f"{sim}: running {len(records)} functions over {z.size:,} arguments"):
+        outcome = run_program(built, records, sbuf, psum, config)
+    expected, _ = expected_memories(instructions, sbuf, psum, config)
+    words, wanted = (
+        memory.view("<u4").reshape(lanes, 1 + len(functions), elements) for memory in (outcome.sbuf, expected)
+    )
+    results = dict(zip((function.name for function in functions), words.swapaxes(0, 1)[1:], strict=True))
+    found = {
+        name: errors(name, z, np.ascontiguousarray(word).view("<f4"), float(alpha)) for name, word in results.items()
+    }
+    return found, z.size * len(functions), int((words[:, 1:] != wanted[:, 1:]).sum())
+
+
+def _run(settings: Settings) -> Report:
+    functions = list(FUNCTIONS.values()) if settings.func == "all" else [FUNCTIONS[settings.func]]
+    codes = [function.code for function in functions]
+    report, *_ = run_instructions("activation", settings.func, settings, [Opcode.ACTIVATE], functions=codes)
+    found, compared, differ = measure_errors(functions, settings.config, sim=settings.sim, seed=settings.seed)
+    return replace(
+        report,
+        compared=report.compared + compared,
+        mismatches=report.mismatches + differ,
+        extra={**report.extra, **{f"error_of_{name}": str(largest) for name, largest in found.items()}},
+    )
+
+
+BENCH = Bench(
+    name="activation",
+    summary="random activations of one function or all, every byte against golden; errors against mpmath",
+    options=instruction_options(
+        Option(name="FUNC", type=str, default="all", help="function", choices=("all", *FUNCTIONS))
+    ),
+    run=_run,
+)

@@ -1,0 +1,161 @@
+"""Benches of the AXI ports against models that others wrote: the managers and the memory of cocotbext-axi.
+
+In one, managers write and read the HBM model (tb/harness/hbm.v) through arbiters; in the other, units of the machine use a
+memory. A protocol checker (tb/harness/axi_checker.v) is on every port. What is done with them is in tb/harness/axi_tests.py.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from amaranth import Cat, Instance, Module, Signal
+from amaranth.hdl import ClockSignal, ResetSignal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from cocotbext.axi import AxiBurstType
+
+from neuroncore_rtl.hdl.hierarchy import to_verilog
+from neuroncore_rtl.hdl.memory.axi import MAX_BEATS, AxiPort
+from neuroncore_rtl.hdl.memory.axi_arbiter import AxiArbiter
+from neuroncore_rtl.tb.harness.hbm import VERILOG as HBM_VERILOG
+from neuroncore_rtl.tb.sim import simulation
+
+__all__ = ["BENCH_BYTES", "CHECKER_VERILOG", "HbmBench", "RamBench", "design", "run"]
+
+CHECKER_VERILOG = Path(__file__).with_name("axi_checker.v")
+
+BENCH_BYTES = 1 << 16
+"""Size of the memory of `HbmBench`."""
+
+
+class FullPort(wiring.Signature):
+    """An `AxiPort` with what cocotbext-axi wants to see besides: size and kind of the bursts."""
+
+    def __init__(self, size: int, id_bits: int):
+        constants = {
+            f"{channel}{name}": Out(bits) for channel in ("aw", "ar") for name, bits in (("size", 3), ("burst", 2))
+        }
+        super().__init__({**AxiPort(size, id_bits).members, **constants})
+
+
+class HbmBench(wiring.Component):
+    """The HBM model with `ports` ports, and an arbiter at each for `each` managers; those of port 0 come first.
+
+    `dump` writes the memory's file; `idle` says that everything that was asked for has been answered.
+    """
+
+    def __init__(self, size: int, ports: int, each: int):
+        self.size = size
+        self.ports = ports
+        self.each = each
+        super().__init__({"managers": In(FullPort(size, 1)).array(ports * each), "dump": In(1), "idle": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        id_bits = AxiArbiter.id_bits(self.each)
+        arbiters = [AxiArbiter(self.size, self.each) for _ in range(self.ports)]
+        idle = []
+        for number, arbiter in enumerate(arbiters):
+            m.submodules[f"arbiter{number}"] = arbiter
+            idle.append(_check(m, f"port{number}", arbiter.port))
+            for place, inner in enumerate(arbiter.managers):
+                outer = self.managers[number * self.each + place]
+                idle.append(_check(m, f"manager{number}_{place}", inner))
+                _forward(m, inner.signature, inner, outer)
+        m.d.comb += self.idle.eq(Cat(idle).all())
+        connections = {
+            f"{'i' if member.flow == Out else 'o'}_{name}": Cat(getattr(arbiter.port, name) for arbiter in arbiters)
+            for name, member in AxiPort(self.size, id_bits).members.items()
+        }
+        m.submodules.hbm = Instance(
+            "hbm",
+            p_PORTS=self.ports,
+            p_BYTES=self.size,
+            p_ID_BITS=id_bits,
+            p_DEPTH=BENCH_BYTES // self.size,
+            i_clk=ClockSignal(),
+            i_rst=ResetSignal(),
+            i_dump=self.dump,
+            **connections,
+        )
+        return m
+
+
+class RamBench(wiring.Component):
+    """Units of the machine that read or write HBM, each with a port `axi`, at one arbiter, whose port is `axi`.
+
+    What else a unit has for ports the bench has under the unit's name; and `idle`.
+    """
+
+    def __init__(self, size: int, units: Mapping[str, wiring.Component]):
+        self.size = size
+        self.units = units
+        self.others = {
+            name: wiring.Signature({port: member for port, member in unit.signature.members.items() if port != "axi"})
+            for name, unit in units.items()
+        }
+        ports = {name: Out(signature) for name, signature in self.others.items()}
+        super().__init__({**ports, "axi": Out(FullPort(size, AxiArbiter.id_bits(len(units)))), "idle": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.arbiter = arbiter = AxiArbiter(self.size, len(self.units))
+        idle = []
+        for manager, (name, unit) in zip(arbiter.managers, self.units.items(), strict=True):
+            m.submodules[name] = unit
+            wiring.connect(m, unit.axi, manager)
+            idle.append(_check(m, f"{name}_checker", unit.axi))
+            _forward(m, self.others[name], unit, getattr(self, name))
+        idle.append(_check(m, "checker", arbiter.port))
+        m.d.comb += self.idle.eq(Cat(idle).all())
+        _forward(m, arbiter.port.signature, arbiter.port, self.axi)
+        for channel in ("aw", "ar"):
+            m.d.comb += getattr(self.axi, f"{channel}size").eq((self.size - 1).bit_length())
+            m.d.comb += getattr(self.axi, f"{channel}burst").eq(AxiBurstType.INCR)
+        return m
+
+
+def _check(m: Module, name: str, axi) -> Signal:
+    """Add a checker of a port; return whether everything that was asked for has been answered."""
+    idle = Signal(name=f"{name}_idle")
+    signals = {f"i_{member}": getattr(axi, member) for member in axi.signature.members}
+    parameters = {"p_BYTES": len(axi.wstrb), "p_ID_BITS": len(axi.awid), "p_MAX_BEATS": MAX_BEATS}
+    clock = {"i_clk": ClockSignal(), "i_rst": ResetSignal()}
+    m.submodules[name] = Instance("axi_checker", **parameters, **clock, **signals, o_idle=idle)
+    return idle
+
+
+def _forward(m: Module, signature: wiring.Signature, inner, outer) -> None:
+    """Make ports of something inside, those of `signature`, ports of what is around it."""
+    for (_, member, inside), (_, _, outside) in zip(signature.flatten(inner), signature.flatten(outer), strict=True):
+        m.d.comb += outside.eq(inside) if member.flow == Out else inside.eq(outside)
+
+
+def design(bench: wiring.Component) -> simulation.Design:
+    """Return a bench as a design to simulate."""
+    name = type(bench).__name__
+    verilog = [path.read_text() for path in (HBM_VERILOG, CHECKER_VERILOG)]
+    return simulation.Design(name, "\n".join((*verilog, to_verilog(name, bench))))
+
+
+def run(built: simulation.Build, test: str, plusargs: Sequence[str] = (), **settings: object) -> None:
+    """Run one of the tests below.
+
+    Arguments:
+        built: the bench that it is for.
+        test: its name.
+        plusargs: for the simulator.
+        settings: for the test.
+
+    Raises:
+        SimulationFailed: if it fails, or a checker finds a violation.
+    """
+    with simulation.run_directory("axi") as directory:
+        simulation.run(
+            built,
+            "tb.harness.axi_tests",
+            run_dir=directory,
+            testcase=test,
+            plusargs=plusargs,
+            env={"COCOTB_LOG_LEVEL": "WARNING", "SETTINGS": json.dumps(settings)},
+        )

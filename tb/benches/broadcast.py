@@ -1,0 +1,10 @@
+"""TEST=broadcast: broadcast from a group's first core over the links; every byte of HBM is golden's."""
+
+from neuroncore_rtl.spec.isa.collective import CollectiveKind
+from neuroncore_rtl.tb.benches.collective import collective_bench
+
+__all__ = ["BENCH"]
+
+BENCH = collective_bench(
+    "broadcast", CollectiveKind.BROADCAST, "broadcast from a group's first core over the links, against golden"
+)

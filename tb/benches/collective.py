@@ -1,0 +1,198 @@
+"""What the TESTs of collectives share: their variables, the run on the RTL and on golden, and the report.
+
+Every byte of every core's HBM is compared, those that no collective may write among them.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, Group, ReduceOp, element_bytes
+from neuroncore_rtl.spec.link import CHANNELS
+from neuroncore_rtl.tb.benches.collective_options import ERRORS, INSTANCE_OPTIONS, groups_of, instance_of, share_of
+from neuroncore_rtl.tb.benches.collective_target import TARGET_OPTIONS, execute, target_label
+from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS
+from neuroncore_rtl.tb.harness.collective_run import Outcome
+from neuroncore_rtl.tb.harness.hbm import Hbm
+from neuroncore_rtl.tb.sim.report import Report
+from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, UsageError
+from neuroncore_rtl.tb.stimulus.collective_programs import blocks_of, side_by_side
+
+__all__ = ["collective_bench", "ring_bound"]
+
+_DTYPES = {kind.name.lower(): kind for kind in CollectiveType}
+_OPS = {op.name.lower(): op for op in ReduceOp}
+
+
+def ring_bound(instance: Instance, kind: CollectiveKind, group: Group, size: int, reduced: int) -> int | None:
+    """Return the cycles in which the links of a ring carry what a collective of one group has to move, if it uses both
+    directions, rounded up; None where the ring says nothing.
+
+    Arguments:
+        instance: the instance.
+        kind, group: of the collective.
+        size: bytes of the longer of src and dst.
+        reduced: bytes of as many elements, as their partial results travel.
+    """
+    share = (group.ranks - 1) / group.ranks
+    moved = {
+        CollectiveKind.ALL_REDUCE: share * (size + reduced),
+        CollectiveKind.REDUCE_SCATTER: share * reduced,
+        CollectiveKind.ALL_GATHER: share * size,
+        CollectiveKind.BROADCAST: size,
+        CollectiveKind.SEND: size,
+    }.get(kind)
+    return None if moved is None else int(-(-moved // (CHANNELS * instance.link_bytes)))
+
+
+BUS_SHARES = {
+    CollectiveKind.ALL_REDUCE: lambda n: 2 * (n - 1) / n,
+    CollectiveKind.REDUCE_SCATTER: lambda n: (n - 1) / n,
+    CollectiveKind.ALL_GATHER: lambda n: (n - 1) / n,
+    CollectiveKind.ALL_TO_ALL: lambda n: (n - 1) / n,
+    CollectiveKind.BROADCAST: lambda n: 1,
+    CollectiveKind.SEND: lambda n: 1,
+}
+"""What of a rank's bytes crosses the bus at least, as NCCL's benchmarks count it."""
+
+
+def _run(name: str, kind: CollectiveKind, settings: Settings) -> Report:
+    instance, errors = instance_of(settings), share_of(settings)
+    groups = groups_of(instance, settings.cores, settings.groups, settings.stride)
+    ranks = groups[0].ranks
+    values = settings.values
+    dtype = _DTYPES[values.get("DTYPE", "fp32")]
+    narrow = bool(values.get("NARROW", 0))
+    stochastic = values.get("ROUND", "rne") == "sr"
+    if dtype != CollectiveType.BF16 and (narrow or stochastic):
+        raise UsageError("NARROW=1 and ROUND=sr must be given with DTYPE=bf16")
+    blocks = max(blocks_of(kind, ranks))
+    count = values.get("BYTES", 0) // max(blocks, 1) // element_bytes(dtype)
+    if kind != CollectiveKind.BARRIER and count == 0:
+        raise UsageError(f"BYTES must hold an element of each of {blocks} blocks, not {settings.bytes}")
+    workload = side_by_side(
+        np.random.default_rng(settings.seed),
+        instance,
+        kind,
+        groups,
+        count,
+        dtype,
+        op=_OPS[values.get("OP", "sum")],
+        narrow=narrow,
+        stochastic=stochastic,
+    )
+    label = f"{target_label(settings)}{instance.chips}x{settings.cores}-{settings.topology}-{settings.sim}"
+    if kind != CollectiveKind.BARRIER:
+        label += f"-{dtype.name.lower()}-{settings.bytes}"
+    behaviour = Hbm(latency=settings.latency, rate=0, port_rate=0, stall=settings.stall, seed=settings.seed)
+    done = execute(
+        instance,
+        workload,
+        settings,
+        name,
+        behaviour=behaviour,
+        errors=errors,
+        check_axi=False,
+        pictures=f"{name}-{label}",
+    )
+    size = blocks * count * element_bytes(dtype)
+    reduced = 2 * size if dtype == CollectiveType.BF16 and not narrow else size
+    bound = ring_bound(instance, kind, groups[0], size, reduced)
+    cycles = max(done.cycles, 1)
+    measures = {}
+    if bound is not None:
+        measures |= {"ring_bound_cycles": bound, "efficiency": f"{bound / cycles:.1%}"}
+    if kind in BUS_SHARES:
+        measures["bus_bandwidth"] = f"{BUS_SHARES[kind](ranks) * size / cycles:.2f} bytes a cycle and rank"
+    return Report(
+        test=name,
+        label=label,
+        settings=dict(values),
+        compared=done.compared,
+        mismatches=done.mismatches,
+        cycles=done.cycles,
+        ideal_cycles=bound,
+        extra={
+            "ranks": ranks,
+            "groups": len(groups),
+            "block_elements": count,
+            **measures,
+            "bytes_compared": done.compared,
+            "waits": waits_of(done.outcome, sorted(workload.lists), cycles),
+            **done.link_summary,
+            "simulated": f"{done.outcome.cycles / done.outcome.seconds:,.0f} cycles a second",
+            **done.files,
+        },
+        failures=done.failures,
+        details={"links": done.links},
+    )
+
+
+def waits_of(outcome: Outcome, cores: Sequence[int], cycles: int) -> dict[str, str]:
+    """Return the shares of the cycles in which the channels of the cores that take part wait, and for what."""
+    channels = [outcome.counters[core][f"channel{channel}"] for core in cores for channel in range(CHANNELS)]
+    names = [name for name in channels[0] if name.startswith("wait_")]
+    totals = {name: sum(counters[name] for counters in channels) for name in names}
+    return {name.removeprefix("wait_"): f"{total / cycles / len(channels):.1%}" for name, total in totals.items()}
+
+
+_BYTES = Option(
+    name="BYTES",
+    type=int,
+    default=65536,
+    help="bytes of the longer of a rank's src and dst, as far as they are whole elements of each block",
+    minimum=2,
+    maximum=1 << 26,
+)
+_DTYPE = Option(name="DTYPE", type=str, default="fp32", help="format of the elements", choices=tuple(_DTYPES))
+_REDUCTION = (
+    Option(name="OP", type=str, default="sum", help="how two elements become one", choices=tuple(_OPS)),
+    Option(
+        name="ROUND",
+        type=str,
+        default="rne",
+        help="last rounding of bf16: to nearest even, or stochastic",
+        choices=("rne", "sr"),
+    ),
+    Option(name="NARROW", type=int, default=0, help="1: partial results travel as bf16", minimum=0, maximum=1),
+)
+
+
+def collective_bench(name: str, kind: CollectiveKind, summary: str) -> Bench:
+    """Return the bench of a kind of collective.
+
+    Arguments:
+        name: what TEST= selects.
+        kind: what every group does.
+        summary: what it checks.
+    """
+    reduction = kind in (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER)
+    data = () if kind == CollectiveKind.BARRIER else (_BYTES, _DTYPE)
+    return Bench(
+        name=name,
+        summary=summary,
+        options=(
+            *INSTANCE_OPTIONS,
+            *TARGET_OPTIONS,
+            Option(name="CORES", type=int, default=2, help="of each chip that take part", minimum=1, maximum=2),
+            Option(name="GROUPS", type=int, default=1, help="groups side by side", minimum=1, maximum=64),
+            Option(
+                name="STRIDE",
+                type=int,
+                default=1,
+                help="cores that take part from a rank to the next; so many groups are woven together",
+                minimum=1,
+                maximum=63,
+            ),
+            *data,
+            *(_REDUCTION if reduction else ()),
+            ERRORS,
+            SEED,
+            *(option for option in HBM_OPTIONS if option.name != "BANDWIDTH"),
+            SIM,
+            WAVES,
+            DEPTH,
+        ),
+        run=lambda settings: _run(name, kind, settings),
+    )

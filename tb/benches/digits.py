@@ -1,0 +1,222 @@
+"""TEST=digits: real input. A trained network reads handwritten digits.
+
+TARGET=core is the machine as its users have it: an image for each batch, from pixels in HBM to probabilities and digits
+there; the controller decides whether a batch is computed a second time, with FP32 products.
+TARGET=engine has every matrix product done by the tensor engine alone, and numpy between them.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from functools import cache
+
+import numpy as np
+
+from neuroncore_rtl.golden import tensor as golden
+from neuroncore_rtl.golden.arith import round_fp32
+from neuroncore_rtl.kernels.models import digits
+from neuroncore_rtl.kernels.models.digits import Layer
+from neuroncore_rtl.kernels.models.digits.network import PASSES, Classifier
+from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import BF16, FP32, Format
+from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, execute
+from neuroncore_rtl.tb.benches.matmul import ideal_cycles, multiply
+from neuroncore_rtl.tb.harness.core import Run
+from neuroncore_rtl.tb.sim.report import Report, shown
+from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, configuration_options
+from neuroncore_rtl.tb.view.waves import waveform, write_save_file
+
+__all__ = ["BENCH", "TARGET_ACCURACY", "TARGET_DIFFERENCE", "encode", "results", "sizes_of"]
+
+TARGET_ACCURACY = 0.95
+"""Below this the bench fails: the arithmetic may be exact and the program around it still wrong."""
+
+TARGET_DIFFERENCE = {BF16: 0.05, FP32: 1e-5}
+"""Probabilities differ from numpy's in FP32 by no more, by the format of the products."""
+
+
+def encode(values: np.ndarray, fmt: Format) -> np.ndarray:
+    """Return float32 values rounded to FP32 or BF16 (to nearest even), as storage words."""
+    words = np.ascontiguousarray(values, np.float32).view(np.uint32)
+    return words if fmt is FP32 else round_fp32(words, fmt, "rne", None)
+
+
+def sizes_of(layers: list[Layer]) -> tuple[int, ...]:
+    """Return the pixels, the hidden units and the digits of a network."""
+    return layers[0].weight.shape[0], *(layer.weight.shape[1] for layer in layers)
+
+
+def results(classifier: Classifier, hbm: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the digits, int32 [batch], and the probabilities, float32 [batch, digits], that a run left in HBM."""
+    found = (tensor.elements(hbm) for tensor in (classifier.digits, classifier.probabilities))
+    return tuple(np.ascontiguousarray(codes).view(t) for codes, t in zip(found, (np.int32, np.float32), strict=True))
+
+
+def _run(settings: Settings) -> Report:
+    return {"core": _run_core, "engine": _run_engine}[settings.target](settings)
+
+
+def _run_core(settings: Settings) -> Report:
+    config, layers = settings.config, digits.load()
+    images, labels = (part[: settings.images] for part in digits.held_out())
+    label = f"{settings.preset}-{config.rows}x{config.columns}-{settings.sim}"
+    classifier_of = cache(lambda batch: Classifier(config, batch, sizes_of(layers)))
+    compared = mismatches = cycles = ideal = 0
+    failures, predicted, notes = [], [], {}
+    for number, first in enumerate(range(0, len(images), settings.batch)):
+        part = images[first : first + settings.batch]
+        classifier = classifier_of(len(part))
+        image = classifier.image(layers, part, encode, settings.confidence / 100)
+        done = execute(image, config, settings, f"digits-{label}-{number}")
+        passes = _passes(image, done.run)
+        found = results(classifier, done.hbm)
+        # What is wrong with a run that is not golden's is told by that.
+        wrong = done.failures or tuple(_disagreements(*found, settings, layers, part, passes, done.run.console))
+        failures += [f"batch {number}: {failure}" for failure in wrong]
+        predicted.append(found[0])
+        compared += done.compared
+        mismatches += done.mismatches
+        cycles += done.run.cycles
+        ideal += sum(_ideal_cycles(layers, len(part), fmt, config) for fmt in passes)
+        notes[f"batch_{number}"] = f"{done.run.cycles:,} cycles; {'; '.join(done.run.console.splitlines())}"
+        notes |= {f"batch_{number}_{what}": path for what, path in done.files.items()}
+    accuracy = float((np.concatenate(predicted) == labels).mean())
+    return Report(
+        test="digits",
+        label=f"core-{label}",
+        settings=dict(settings.values),
+        compared=compared,
+        mismatches=mismatches,
+        cycles=cycles,
+        ideal_cycles=ideal,
+        extra={**_accuracies(accuracy, layers, images, labels), "config": asdict(config), **notes},
+        failures=(*failures, *_too_low(accuracy)),
+    )
+
+
+def _passes(image: Image, run: Run) -> list[Format]:
+    """Return the formats of the sections that were executed."""
+    executed = {event.address for event in run.events}
+    return [PASSES[number] for number in sorted({b.section for b in image.blocks if b.address in executed})]
+
+
+def _disagreements(
+    predicted: np.ndarray,
+    probabilities: np.ndarray,
+    settings: Settings,
+    layers: list[Layer],
+    images: np.ndarray,
+    passes: list[Format],
+    console: str,
+) -> Iterable[str]:
+    """Say where results do not follow from each other, or are far from numpy's."""
+    if wrong := int((predicted != probabilities.argmax(axis=1)).sum()):
+        yield f"digits must be the most probable ones, but {wrong} are not"
+    fmt = passes[-1]
+    unsure = int((probabilities.max(axis=1) < np.float32(settings.confidence / 100)).sum())
+    expected, last = f"{fmt.name}: unsure of {unsure} of {len(images)} images", console.splitlines()[-1]
+    if last != expected:
+        yield f"the controller must end with {expected!r}, not {last!r}"
+    if unsure and fmt is not FP32:
+        yield f"{unsure} images below the threshold must be computed again, but were not"
+    difference = float(np.abs(probabilities - digits.classify(layers, images)).max())
+    if not difference <= TARGET_DIFFERENCE[fmt]:
+        limit = TARGET_DIFFERENCE[fmt]
+        yield f"probabilities must be within {limit} of numpy's in FP32, but one is off by {difference:.2g}"
+
+
+def _ideal_cycles(layers: list[Layer], images: int, fmt: Format, config: Config) -> int:
+    return sum(ideal_cycles(images, *layer.weight.shape, fmt, config) for layer in layers)
+
+
+def _accuracies(accuracy: float, layers: list[Layer], images: np.ndarray, labels: np.ndarray) -> dict[str, object]:
+    reference = float((digits.classify(layers, images).argmax(axis=1) == labels).mean())
+    return {
+        "images": len(images),
+        "accuracy": f"{accuracy:.2%}",
+        "accuracy_of_numpy_FP32": f"{reference:.2%}",
+    }
+
+
+def _too_low(accuracy: float) -> list[str]:
+    found = f"accuracy must be at least {TARGET_ACCURACY:.0%}, not {accuracy:.2%}"
+    return [found] if accuracy < TARGET_ACCURACY else []
+
+
+def _run_engine(settings: Settings) -> Report:
+    config = settings.config
+    layers = digits.load()
+    images, labels = (part[: settings.images] for part in digits.held_out())
+    waves = waveform("digits") if settings.waves else None
+    compared = mismatches = cycles = 0
+    values = images
+    for number, layer in enumerate(layers):
+        a, b = encode(values, BF16), encode(layer.weight, BF16)
+        product, counters = multiply(
+            a,
+            b,
+            BF16,
+            config,
+            sim=settings.sim,
+            stall=settings.stall,
+            seed=settings.seed,
+            waves=None if number else waves,
+            waves_levels=settings.depth,
+        )
+        mismatches += int((product != golden.matmul(a, b, BF16, config.rows)).sum())
+        compared += product.size
+        cycles += counters["cycles"]
+        values = product.view(np.float32) + layer.bias
+        if number + 1 < len(layers):
+            values = digits.gelu(values)
+    accuracy = float((values.argmax(axis=1) == labels).mean())
+    return Report(
+        test="digits",
+        label=f"{settings.preset}-{config.rows}x{config.columns}-{settings.sim}",
+        settings=dict(settings.values),
+        compared=compared,
+        mismatches=mismatches,
+        cycles=cycles,
+        ideal_cycles=_ideal_cycles(layers, len(images), BF16, config),
+        extra={
+            **_accuracies(accuracy, layers, images, labels),
+            "config": asdict(config),
+            **({"waveform": shown(write_save_file(waves))} if waves else {}),
+        },
+        failures=tuple(_too_low(accuracy)),
+    )
+
+
+BENCH = Bench(
+    name="digits",
+    summary="held-out handwritten digits classified by a trained network, from HBM to HBM on the core, or with its "
+    "products on the tensor engine alone",
+    options=(
+        Option(name="IMAGES", type=int, default=360, help="held-out images to classify", minimum=20, maximum=360),
+        Option(
+            name="BATCH", type=int, default=120, help="images that the core computes at once", minimum=1, maximum=360
+        ),
+        Option(
+            name="CONFIDENCE",
+            type=int,
+            default=50,
+            help="the core computes a batch again in FP32 if an image's digit is less probable than so many percent",
+            minimum=0,
+            maximum=100,
+        ),
+        Option(
+            name="TARGET",
+            type=str,
+            default="core",
+            help="the whole core, or the tensor engine alone, where HBM plays no part",
+            choices=("core", "engine"),
+        ),
+        *configuration_options("small"),
+        SEED,
+        *HBM_OPTIONS,
+        SIM,
+        WAVES,
+        DEPTH,
+    ),
+    run=_run,
+)

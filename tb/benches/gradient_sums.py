@@ -1,0 +1,142 @@
+"""Gradients of all ranks, added by the hardware in one format: what was executed, the sums, and how exact they are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from neuroncore_rtl.golden.arith import decode
+from neuroncore_rtl.golden.collective import reduce_blocks
+from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, element_bytes
+from neuroncore_rtl.tb.benches.collective import ring_bound
+from neuroncore_rtl.tb.benches.collective_execution import Executed
+from neuroncore_rtl.tb.benches.collective_target import execute
+from neuroncore_rtl.tb.benches.digits import encode
+from neuroncore_rtl.tb.benches.gradient_conditions import GIVEN, Condition
+from neuroncore_rtl.tb.check.gradient_errors import Errors, errors_of
+from neuroncore_rtl.tb.sim.settings import Settings
+from neuroncore_rtl.tb.stimulus.collective_programs import FORMATS, Workload, side_by_side
+
+__all__ = ["DTYPES", "Added", "Sums", "add", "workload_of"]
+
+DTYPES = (CollectiveType.FP32, CollectiveType.BF16)
+"""Formats in which the gradients are added; BF16 stochastically."""
+
+STEP = 1
+"""The stream of random numbers: that of the first step of training."""
+
+
+def workload_of(condition: Condition, codes: np.ndarray, dtype: CollectiveType, seed: int) -> Workload:
+    """Return the all-reduce of a vector of each rank.
+
+    Arguments:
+        condition: where.
+        codes: [ranks, elements], the vectors.
+        dtype: their format.
+        seed: of stochastic rounding, and of what else is in the memories.
+    """
+    rng = np.random.default_rng(seed)
+    made = side_by_side(
+        rng,
+        condition.instance,
+        CollectiveKind.ALL_REDUCE,
+        [condition.group],
+        codes.shape[1],
+        dtype,
+        stochastic=dtype == CollectiveType.BF16,
+    )
+    lists, delays = {}, {}
+    for core, own in zip(condition.group.cores, codes, strict=True):
+        (one,) = made.lists[core]
+        made.memories[core, one.src : one.src + own.nbytes] = own.view(np.uint8)
+        lists[core] = [replace(one, seed=seed, stream=STEP)]
+        delays[core] = [int(rng.integers(0, condition.late + 1))]
+    return replace(made, lists=lists, delays=delays)
+
+
+@dataclass(frozen=True)
+class Sums:
+    """An all-reduce that was run.
+
+    Arguments:
+        workload: what was executed.
+        done: what became of it.
+        codes: [ranks, elements], what every rank has in the end.
+    """
+
+    workload: Workload
+    done: Executed
+    codes: np.ndarray
+
+
+@dataclass(frozen=True)
+class Added:
+    """Gradients that were added in one format under each condition.
+
+    Arguments:
+        dtype: the format.
+        codes: [ranks, elements], the gradients in it.
+        sums: by condition.
+    """
+
+    dtype: CollectiveType
+    codes: np.ndarray
+    sums: Mapping[str, Sums]
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether the sums are rounded stochastically."""
+        return self.dtype == CollectiveType.BF16
+
+    @property
+    def given(self) -> Sums:
+        """The sums under the first condition."""
+        return self.sums[GIVEN]
+
+    def bound(self, condition: Condition) -> int:
+        """Return the cycles that a ring's links need at least."""
+        size = self.codes.shape[1] * element_bytes(self.dtype)
+        reduced = self.codes.shape[1] * element_bytes(CollectiveType.FP32)
+        return ring_bound(condition.instance, CollectiveKind.ALL_REDUCE, condition.group, size, reduced)
+
+    def errors(self, gradients: np.ndarray) -> dict[str, Errors]:
+        """Return how far the sums are from the exact ones; of stochastic ones golden's to nearest even, too."""
+        name, fmt = self.dtype.name, FORMATS[self.dtype]
+        summed = self.given.codes[0]
+        if not self.stochastic:
+            return {name: errors_of(decode(summed, fmt), gradients, fmt)}
+        instructions = [replace(one, stochastic=False) for (one,) in self.given.workload.lists.values()]
+        nearest = reduce_blocks(self.codes, instructions)
+        return {
+            f"{name} stochastically": errors_of(decode(summed, fmt), gradients, fmt, stochastic=True),
+            f"{name} to nearest even by golden": errors_of(decode(nearest, fmt), gradients, fmt),
+        }
+
+
+def add(dtype: CollectiveType, gradients: np.ndarray, conditions: Mapping[str, Condition], settings: Settings) -> Added:
+    """Add gradients in a format under each condition, and compare all memories with golden's.
+
+    Arguments:
+        dtype: the format; gradients are rounded to it to nearest.
+        gradients: float32 [ranks, elements].
+        conditions: by name, `GIVEN` among them.
+        settings: with the options SIM, WAVES, DEPTH and SEED.
+    """
+    codes = encode(gradients, FORMATS[dtype])
+    sums = {}
+    for name, condition in conditions.items():
+        workload = workload_of(condition, codes, dtype, settings.seed)
+        first = dtype == DTYPES[0] and name == GIVEN
+        done = execute(
+            condition.instance,
+            workload,
+            settings,
+            "gradients" if first else f"gradients-{dtype.name.lower()}-{name.replace(' ', '-')}",
+            behaviour=condition.behaviour,
+            errors=condition.errors,
+            check_axi=False,
+        )
+        places = [(core, workload.lists[core][0].dst) for core in condition.group.cores]
+        found = [done.outcome.memories[core, dst : dst + codes[0].nbytes].view(codes.dtype) for core, dst in places]
+        sums[name] = Sums(workload, done, np.stack(found))
+    return Added(dtype, codes, sums)

@@ -1,0 +1,130 @@
+"""TEST=mac: edge decoders and multiply-accumulate against golden, on random cases or on a vector file."""
+
+from pathlib import Path
+
+import numpy as np
+from amaranth import Module, Signal
+from amaranth.lib import data
+
+from neuroncore_rtl.golden import arith
+from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
+from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.arith.mac import Mac
+from neuroncore_rtl.hdl.arith.operand import Operand
+from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.spec.formats import FORMATS, MAC_FORMATS, Format
+from neuroncore_rtl.tb.check.comparison import (
+    Comparison,
+    case_count,
+    chosen_formats,
+    interleave,
+    options,
+    refuse_beside_vectors,
+)
+from neuroncore_rtl.tb.harness.player import Playable
+from neuroncore_rtl.tb.sim.report import Report
+from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings
+from neuroncore_rtl.tb.stimulus import operands as stimulus
+from neuroncore_rtl.tb.stimulus.vectors import MAC_LAYOUT, Cases, read_mac
+
+__all__ = ["BENCH", "WORD", "MacUnit", "compare", "random_cases"]
+
+WORD = data.StructLayout({"format": FormatCode, "x": 32, "w": 32, "acc": 32})
+"""One case."""
+
+_BY_CODE = list(FORMATS.values())
+
+
+class MacUnit(Playable):
+    """What one processing element and its two edge decoders compute: fp32(acc + x * w) of storage words.
+
+    Arguments:
+        mac_latency: of :class:`Mac`, which registers `acc` where the decoded operands are registered here.
+
+    Ports:
+        word: format, x, w, acc. result: FP32.
+    """
+
+    def __init__(self, mac_latency: int):
+        self.mac = Mac(mac_latency)
+        super().__init__(WORD, self.mac.latency)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.mac = mac = self.mac
+        for port, name in ((mac.x, "x"), (mac.w, "w")):
+            m.submodules[f"decode_{name}"] = decoder = EdgeDecoder()
+            operand = Signal(Operand, name=f"operand_{name}")
+            m.d.comb += [
+                decoder.word.eq(self.word[name]),
+                decoder.format.eq(self.word.format),
+                decoder.present.eq(1),
+                port.eq(operand),
+            ]
+            m.d.sync += operand.eq(decoder.out)
+        m.d.comb += [mac.acc.eq(self.word.acc), self.result.eq(mac.out)]
+        self.delay_valid(m)
+        return m
+
+
+def random_cases(seed: int, formats: tuple[Format, ...], count: int) -> Cases:
+    """Return `count` random cases, spread over the formats, special values and ties over-represented."""
+    rng = np.random.default_rng(seed)
+    parts = []
+    for number, fmt in enumerate(formats):
+        share = (count + number) // len(formats)
+        x, w, acc = stimulus.mac_cases(rng, fmt, share)
+        operands = {"x": x.astype(np.uint32), "w": w.astype(np.uint32), "acc": acc.astype(np.uint32)}
+        parts.append(Cases.generated(np.full(share, fmt.code, np.uint8), operands))
+    return interleave(rng, parts)
+
+
+def compare(cases: Cases, mac_latency: int, file: Path | None = None) -> Comparison:
+    """Return the comparison of the RTL with golden on `cases`, which came from `file` or from no file."""
+    x, w, acc = (cases.operands[name] for name in ("x", "w", "acc"))
+    golden = np.zeros(len(cases), np.uint32)
+    for code in np.unique(cases.formats):
+        chosen = cases.formats == code
+        golden[chosen] = arith.mac(x[chosen], w[chosen], acc[chosen], _BY_CODE[code])
+
+    def describe(case: int) -> str:
+        fmt = _BY_CODE[cases.formats[case]]
+        digits = fmt.bits // 4
+        return f"{fmt.name} {x[case]:0{digits}x} {w[case]:0{digits}x} {acc[case]:08x}"
+
+    return Comparison(
+        unit=MacUnit(mac_latency), cases=cases, golden=golden, describe=describe, digits=lambda case: 8, file=file
+    )
+
+
+def _run(settings: Settings) -> Report:
+    used = {"MAC_LATENCY": settings.mac_latency, "SIM": settings.sim}
+    if settings.vectors is not None:
+        refuse_beside_vectors(settings, "DTYPE", "COUNT")
+        comparison = compare(read_mac(settings.vectors), settings.mac_latency, settings.vectors)
+        used = {"VECTORS": str(settings.vectors), **used}
+        label = f"vectors-{settings.vectors.stem}-{settings.sim}"
+    else:
+        count = case_count(settings)
+        formats = chosen_formats(settings, MAC_FORMATS)
+        comparison = compare(random_cases(settings.seed, formats, count), settings.mac_latency)
+        used = {"DTYPE": settings.dtype, "SEED": settings.seed, "COUNT": count, **used}
+        label = f"random-{settings.dtype or 'all'}-{settings.sim}"
+    return comparison.run("mac", label, used, settings.sim)
+
+
+_LATENCY = Option(
+    name="MAC_LATENCY",
+    type=int,
+    default=PRESETS["full"].mac_latency,
+    help="pipeline stages of the multiply-accumulate",
+    minimum=Config.RANGES["mac_latency"][0],
+    maximum=Config.RANGES["mac_latency"][1],
+)
+
+BENCH = Bench(
+    name="mac",
+    summary="edge decoders and multiply-accumulate against golden, on random cases or a vector file",
+    options=options(MAC_FORMATS, MAC_LAYOUT, _LATENCY),
+    run=_run,
+)

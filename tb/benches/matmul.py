@@ -1,0 +1,226 @@
+"""TEST=matmul: a matrix product of any shape, every element against golden, bit for bit.
+
+TARGET=core is the machine as its users have it: one image in HBM, which loads, multiplies and stores by itself.
+TARGET=engine is the tensor engine alone, with a harness in place of the memories.
+"""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl.golden import tensor as golden
+from neuroncore_rtl.kernels.library.core_matmul import matmul as core_matmul
+from neuroncore_rtl.kernels.library.matmul import matmul_programs
+from neuroncore_rtl.kernels.program.image import Image, build_image
+from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.program.tensor import HbmTensor
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import FP32, INT8, INT32, MATMUL_FORMATS, Format, format_named
+from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, execute, summary
+from neuroncore_rtl.tb.harness.tensor import COUNTERS, design, run_program
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.report import Report, progress, shown
+from neuroncore_rtl.tb.sim.settings import (
+    DEPTH,
+    SEED,
+    SIM,
+    WAVES,
+    Bench,
+    Option,
+    Settings,
+    configuration_options,
+    dtype_option,
+)
+from neuroncore_rtl.tb.stimulus import operands as stimulus
+from neuroncore_rtl.tb.view.waves import waveform, write_save_file
+
+__all__ = ["BENCH", "ideal_cycles", "multiply", "product_image", "random_matrix"]
+
+PASSES = {True: 4, False: 1}
+"""Passes of the array: four for FP32, one for every other format."""
+
+
+def ideal_cycles(m: int, k: int, n: int, fmt: Format, config: Config) -> int:
+    """Return the cycles in which every processing element multiplies in every cycle, rounded up."""
+    return -(-m * k * n * PASSES[fmt is FP32] // (config.rows * config.columns))
+
+
+def random_matrix(rng: np.random.Generator, fmt: Format, rows: int, columns: int) -> np.ndarray:
+    """Return storage words of `fmt`, uint32 of shape [rows, columns], values near 1 with special values among them."""
+    special = stimulus.random_codes(rng, fmt, rows * columns).reshape(rows, columns)
+    usual = stimulus.ordinary_codes(rng, fmt, rows * columns).reshape(rows, columns)
+    # One special element spoils a row of the result, so most are kept to a few rows and columns.
+    chosen = (rng.random((rows, 1)) < 0.1) & (rng.random((rows, columns)) < 0.1)
+    return np.where(chosen, special, usual).astype(np.uint32)
+
+
+def multiply(
+    a: np.ndarray,
+    b: np.ndarray,
+    fmt: Format,
+    config: Config,
+    *,
+    sim: str = "verilator",
+    stall: int = 0,
+    seed: int = 1,
+    waves: Path | None = None,
+    waves_levels: int = 0,
+) -> tuple[np.ndarray, dict[str, int]]:
+    """Return A x B as the RTL computes it, uint32 of shape [M, N] (FP32, or INT32 for INT8), and the counters' sums.
+
+    Arguments:
+        a, b: storage words of `fmt`, of shapes [M, K] and [K, N].
+        fmt, config: number format and machine.
+        sim: the simulator.
+        stall, seed: see `tb.harness.tensor.run_program`.
+        waves: where to record a waveform, of the first program if there are several.
+        waves_levels: see `tb.sim.simulation.run`.
+    """
+    built = simulation.build(design(config), sim, waves=waves is not None)
+    result = np.zeros((a.shape[0], b.shape[1]), np.uint32)
+    totals = dict.fromkeys(COUNTERS, 0)
+    for number, program in enumerate(matmul_programs(a, b, fmt, config)):
+        path = waves if number == 0 else None
+        with progress(f"{sim}: running {len(program.steps):,} instructions"):
+            outcome = run_program(built, program, config, stall=stall, seed=seed, waves=path, waves_levels=waves_levels)
+        program.gather(outcome.words, result)
+        for name in COUNTERS:
+            totals[name] += outcome.counters[name]
+    return result, totals
+
+
+def product_image(a: np.ndarray, b: np.ndarray, fmt: Format, config: Config) -> tuple[Image, HbmTensor]:
+    """Return the image that multiplies on the core, and where in HBM the product will be.
+
+    Arguments:
+        a, b: storage words of `fmt`, of shapes [M, K] and [K, N]; A is stored transposed.
+        fmt, config: number format and machine.
+    """
+    program = Program(config)
+    (m, k), n = a.shape, b.shape[1]
+    left, right = program.space.hbm("a", fmt, (k, m)), program.space.hbm("b", fmt, (k, n))
+    product = program.space.hbm("c", INT32 if fmt is INT8 else FP32, (m, n))
+    core_matmul(program, product, left, right)
+    return build_image(program, [(left, a.T), (right, b)]), product
+
+
+def _run(settings: Settings) -> Report:
+    config = settings.config
+    fmt = format_named(settings.dtype)
+    m, k, n = settings.m, settings.k, settings.n
+    rng = np.random.default_rng(settings.seed)
+    a, b = random_matrix(rng, fmt, m, k), random_matrix(rng, fmt, k, n)
+    label = f"{settings.preset}-{config.rows}x{config.columns}-{fmt.name}-{m}x{k}x{n}-{settings.sim}"
+    return {"core": _run_core, "engine": _run_engine}[settings.target](settings, a, b, fmt, label)
+
+
+def _run_core(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, label: str) -> Report:
+    config = settings.config
+    (m, k), n = a.shape, b.shape[1]
+    image, product = product_image(a, b, fmt, config)
+    done = execute(image, config, settings, f"matmul-{label}")
+    # The image on golden is one truth, the product as an equation another: it knows nothing of tiles and copies.
+    with progress("golden product"):
+        expected = golden.matmul(a, b, fmt, config.rows)
+    wrong = _count_differences(np.ascontiguousarray(product.elements(done.hbm)).view(np.uint32), expected)
+    ideal = ideal_cycles(m, k, n, fmt, config)
+    return Report(
+        test="matmul",
+        label=f"core-{label}",
+        settings=dict(settings.values),
+        compared=done.compared + expected.size,
+        mismatches=done.mismatches + wrong,
+        cycles=done.run.cycles,
+        ideal_cycles=ideal,
+        extra={
+            "shape": f"[{m}, {k}] x [{k}, {n}] {fmt.name} on {config.rows} x {config.columns}",
+            "roofline": _roofline(m, k, n, fmt, config, settings.bandwidth, ideal),
+            "config": asdict(config),
+            **summary(done.run, config),
+            **done.files,
+        },
+        failures=done.failures,
+    )
+
+
+def _roofline(m: int, k: int, n: int, fmt: Format, config: Config, bandwidth: int, ideal: int) -> str:
+    """Say how many cycles the array and HBM need, if each operand is read and the product written once."""
+    moved = (m * k + k * n) * fmt.bits // 8 + 4 * m * n
+    width = config.hbm_ports * config.hbm_bytes
+    width = min(width, bandwidth) if bandwidth else width
+    cycles = -(-moved // width)
+    bound = "array" if ideal >= cycles else "HBM"
+    return f"{bound}: array {ideal:,} cycles, HBM {cycles:,} for {moved:,} bytes at {width} a cycle"
+
+
+def _count_differences(result: np.ndarray, expected: np.ndarray) -> int:
+    """Return how many elements differ, and print the first of them."""
+    differs = np.argwhere(result != expected)
+    for row, column in differs[:10]:
+        print(f"C[{row}, {column}]: RTL {result[row, column]:08x}, golden {expected[row, column]:08x}")
+    return len(differs)
+
+
+def _run_engine(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, label: str) -> Report:
+    config = settings.config
+    (m, k), n = a.shape, b.shape[1]
+    waves = waveform("matmul") if settings.waves else None
+    result, counters = multiply(
+        a,
+        b,
+        fmt,
+        config,
+        sim=settings.sim,
+        stall=settings.stall,
+        seed=settings.seed,
+        waves=waves,
+        waves_levels=settings.depth,
+    )
+    with progress("golden"):
+        expected = golden.matmul(a, b, fmt, config.rows)
+    return Report(
+        test="matmul",
+        label=label,
+        settings=dict(settings.values),
+        compared=result.size,
+        mismatches=_count_differences(result, expected),
+        cycles=counters["cycles"],
+        ideal_cycles=ideal_cycles(m, k, n, fmt, config),
+        extra={
+            "shape": f"[{m}, {k}] x [{k}, {n}] {fmt.name} on {config.rows} x {config.columns}",
+            "config": asdict(config),
+            "counters": counters,
+            **({"waveform": shown(write_save_file(waves))} if waves else {}),
+        },
+    )
+
+
+def _size(name: str, default: int, what: str) -> Option:
+    return Option(name=name, type=int, default=default, help=what, minimum=1, maximum=1 << 20)
+
+
+BENCH = Bench(
+    name="matmul",
+    summary="matrix product of any shape, from HBM to HBM on the core or on the tensor engine alone, against golden",
+    options=(
+        _size("M", 64, "rows of A and C"),
+        _size("K", 64, "columns of A, rows of B"),
+        _size("N", 64, "columns of B and C"),
+        dtype_option(fmt.name for fmt in MATMUL_FORMATS),
+        Option(
+            name="TARGET",
+            type=str,
+            default="core",
+            help="the whole core, or the tensor engine alone, where HBM plays no part",
+            choices=("core", "engine"),
+        ),
+        *configuration_options("small"),
+        SEED,
+        *HBM_OPTIONS,
+        SIM,
+        WAVES,
+        DEPTH,
+    ),
+    run=_run,
+)

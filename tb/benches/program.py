@@ -1,0 +1,142 @@
+"""TEST=program: random programs of all engines on the whole core; every byte of HBM, SBUF and PSUM is golden's.
+
+Programs run one after the other in batches. Each batch has an HBM of its own temper: latency, bandwidth, pauses and
+answers out of order are drawn at random.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+
+from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import Elementwise, Opcode, engine_of
+from neuroncore_rtl.tb.check.core_batch import Batch, run_batch
+from neuroncore_rtl.tb.harness.core import design
+from neuroncore_rtl.tb.harness.hbm import Hbm
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.report import Report, progress
+from neuroncore_rtl.tb.sim.settings import SEED, SIM, Bench, Option, Settings, configuration_options
+from neuroncore_rtl.tb.stimulus.core_programs import CoreChoices, garbled_image, random_core_program
+from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices
+
+__all__ = ["BENCH", "random_behaviour", "random_images"]
+
+BATCH = 16
+"""Programs of a simulation."""
+
+OPCODES = (*Opcode, *[Opcode.ACTIVATE] * 5)
+"""Those of the vector engine, and that of the scalar engine often enough to keep it busy."""
+
+ALIGNMENT = 4096
+"""Images start at multiples of this."""
+
+
+def random_behaviour(rng: np.random.Generator) -> Hbm:
+    """Return an HBM of some temper."""
+    return Hbm(
+        latency=int(rng.choice([1, 8, 64, 150])),
+        gap=int(rng.choice([0, 0, 5])),
+        rate=256 * int(rng.choice([0, 0, 4])),
+        stall=int(rng.choice([0, 40, 160])),
+        reorder=int(rng.choice([0, 100, 200])),
+        interleave=bool(rng.integers(2)),
+        seed=int(rng.integers(1, 1 << 31)),
+    )
+
+
+def random_images(rng: np.random.Generator, config: Config, count: int, instructions: int) -> list[Image]:
+    """Return the images of random programs, one behind the other; of half of them the bits that mean nothing are
+    random, too."""
+    images, base = [], 0
+    for _ in range(count):
+        choices = CoreChoices(
+            sbuf_bytes=int(rng.choice([4096, 4096, 16384])),
+            psum_bytes=int(rng.choice([4096, 4096, 8192])),
+            elementwise_choices=Choices(opcodes=OPCODES),
+        )
+        image = random_core_program(rng, config, instructions, choices, base).image()
+        images.append(garbled_image(rng, image) if rng.integers(2) else image)
+        base += -(-len(image.data) // ALIGNMENT) * ALIGNMENT
+    return images
+
+
+@dataclass
+class _Totals:
+    """What was run, summed up."""
+
+    programs: int = 0
+    cycles: int = 0
+    compared: Counter = field(default_factory=Counter)
+    mismatches: int = 0
+    instructions: Counter = field(default_factory=Counter)
+    opcodes: set = field(default_factory=set)
+    waits: int = 0
+    races: int = 0
+    failures: list[str] = field(default_factory=list)
+
+    def add(self, images: Sequence[Image], batch: Batch) -> None:
+        """Add what became of a batch."""
+        self.programs += len(images)
+        self.cycles += sum(run.cycles for run in batch.runs)
+        self.compared.update(batch.compared)
+        self.mismatches += sum(batch.mismatches.values())
+        self.races += sum(map(len, batch.races))
+        for image in images:
+            for record in (record for part in image.records for record in part):
+                instruction = record.instruction
+                self.instructions[engine_of(instruction).name.lower()] += 1
+                name = instruction.opcode.name if isinstance(instruction, Elementwise) else type(instruction).__name__
+                self.opcodes.add(name)
+                self.waits += len(record.waits)
+
+
+def _run(settings: Settings) -> Report:
+    config = settings.config
+    built = simulation.build(design(config), settings.sim)
+    totals = _Totals()
+    for first in range(0, settings.count, BATCH):
+        rng = np.random.default_rng((settings.seed, first))
+        with progress(f"programs from {first}: making them"):
+            images = random_images(rng, config, min(BATCH, settings.count - first), settings.instructions)
+        behaviour = random_behaviour(rng)
+        with progress(f"{settings.sim}: running them, with golden"):
+            batch = run_batch(built, config, images, behaviour=behaviour)
+        totals.add(images, batch)
+        totals.failures += [f"programs from {first}: {failure}" for failure in batch.failures]
+        if batch.failures:
+            totals.failures.append(f"programs from {first}: HBM was {behaviour}")
+    return Report(
+        test="program",
+        label=f"{settings.preset}-{config.rows}x{config.columns}-{settings.sim}",
+        settings=dict(settings.values),
+        compared=sum(totals.compared.values()),
+        mismatches=totals.mismatches,
+        extra={
+            "programs": totals.programs,
+            "core_cycles": totals.cycles,
+            "bytes_compared": dict(totals.compared),
+            "instructions": dict(totals.instructions),
+            "kinds_of_instruction": len(totals.opcodes),
+            "waits_for_semaphores": totals.waits,
+            "races": totals.races,
+            "config": asdict(config),
+        },
+        failures=tuple(totals.failures),
+    )
+
+
+BENCH = Bench(
+    name="program",
+    summary="random programs of all engines on the whole core, every byte of HBM, SBUF and PSUM against golden",
+    options=(
+        Option(name="COUNT", type=int, default=32, help="programs", minimum=1, maximum=100_000),
+        Option(name="INSTRUCTIONS", type=int, default=60, help="instructions of each program", minimum=1, maximum=1000),
+        *configuration_options("tiny"),
+        SEED,
+        SIM,
+    ),
+    run=_run,
+)

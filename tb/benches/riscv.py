@@ -1,0 +1,178 @@
+"""TEST=riscv: a program on the controller's processor, every instruction beside the golden hart.
+
+The program is an ELF file, such as one of the public RISC-V tests, or a random one.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl.tb.check.riscv_lockstep import Comparison, compare
+from neuroncore_rtl.tb.harness.riscv_elf import Executable, read_elf
+from neuroncore_rtl.tb.harness.riscv_run import MEMORY_BYTES, PATIENCE, Outcome, cpu_design, run_cpu
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.report import Report, progress, shown
+from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings
+from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_program
+from neuroncore_rtl.tb.view.waves import waveform, write_save_file
+
+__all__ = ["BENCH", "EXTERNAL_RATE", "random_executable"]
+
+DEFAULT_COUNT = {"verilator": 10_000, "icarus": 1_000}
+
+EXTERNAL_RATE = 64
+"""Cycles of 65,536 in which a random program gets an external interrupt."""
+
+TRACES = simulation.SIM_BUILD / "traces"
+
+
+def random_executable(seed: int, items: int) -> Executable:
+    """Return the random program of a seed; see `tb.stimulus.riscv_programs`."""
+    program = random_program(np.random.default_rng(seed), items, memory_bytes=MEMORY_BYTES)
+    return Executable(program.image, TOHOST)
+
+
+def _verdict(outcome: Outcome, limit: int) -> list[str]:
+    """Return why a program did not pass, a sentence each."""
+    if outcome.silent:
+        return [f"no instruction retired for {PATIENCE:,} cycles"]
+    if outcome.code is None:
+        return [f"the program did not end within {limit:,} cycles"]
+    if outcome.code == 1:
+        return []
+    if outcome.code & 1:
+        return [f"test {outcome.code >> 1} of the program failed"]
+    return [f"the program must write 1 to tohost when it passes, not {outcome.code:#x}"]
+
+
+def _followed(program: Executable, outcome: Outcome, *, memory: bool) -> tuple[Comparison, list[str]]:
+    """Return the comparison with the golden hart, and what is wrong beside its mismatch."""
+    with progress(f"golden: {len(outcome.trace):,} instructions"):
+        comparison = compare(program, outcome.trace)
+    problems = []
+    if comparison.mismatch:
+        print(comparison.mismatch)
+    elif outcome.code is not None and not comparison.ended:
+        problems.append("the trace ends before the program does")
+    elif memory and comparison.memory != outcome.memory:
+        words = np.frombuffer(comparison.memory, "<u4") != np.frombuffer(outcome.memory, "<u4")
+        problems.append(f"{int(words.sum())} words of memory differ at the end")
+    return comparison, problems
+
+
+def _write_trace(outcome: Outcome) -> Path:
+    """Write what retired, a line each, and return the file."""
+    TRACES.mkdir(parents=True, exist_ok=True)
+    path = TRACES / "riscv.txt"
+    with path.open("w") as file:
+        for entry in outcome.trace:
+            did = f"trap {entry.cause:08x}" if entry.trap else f"x{entry.rd} {entry.value:08x}" if entry.rd else "-"
+            file.write(f"{entry.pc:08x} {entry.instruction:08x} {did}\n")
+    return path
+
+
+def _run(settings: Settings) -> Report:
+    random = settings.elf is None
+    count = settings.count or DEFAULT_COUNT[settings.sim]
+    program = random_executable(settings.seed, count) if random else read_elf(settings.elf, MEMORY_BYTES)
+    name = f"random-{count}-seed{settings.seed}" if random else settings.elf.name
+    waves = waveform("riscv") if settings.waves else None
+    built = simulation.build(cpu_design(), settings.sim, waves=waves is not None)
+    with progress(f"{settings.sim}: running {name}"):
+        outcome = run_cpu(
+            built,
+            program,
+            limit=settings.limit,
+            stall=settings.stall,
+            seed=settings.seed,
+            external=EXTERNAL_RATE if random else 0,
+            trace=bool(settings.lockstep or settings.trace),
+            memory=random,
+            waves=waves,
+            waves_levels=settings.depth,
+        )
+    failures = _verdict(outcome, settings.limit)
+    if failures and program.compressed:
+        failures.append(
+            f"{name} may have compressed instructions, which the processor does not know: use -march=rv32im"
+        )
+    lockstep = {}
+    compared, mismatches = 1, 0
+    if settings.lockstep:
+        comparison, problems = _followed(program, outcome, memory=random)
+        failures += problems
+        compared, mismatches = comparison.compared, int(comparison.mismatch is not None)
+        lockstep = {"traps": comparison.traps, "interrupts": comparison.interrupts}
+    cpi = outcome.cycles_per_instruction
+    return Report(
+        test="riscv",
+        label=f"{name}-{settings.sim}",
+        settings=settings.values | {"ELF": None if random else str(settings.elf), "COUNT": count if random else None},
+        compared=compared,
+        mismatches=mismatches,
+        cycles=outcome.cycles,
+        extra={
+            "program": name,
+            "instructions": outcome.instructions,
+            "cycles_per_instruction": None if cpi is None else f"{cpi:.3f}",
+            **lockstep,
+            "simulated_cycles_per_second": int(outcome.cycles / outcome.seconds),
+            **({"console": outcome.console.rstrip("\n")} if outcome.console else {}),
+            **({"trace": shown(_write_trace(outcome))} if settings.trace else {}),
+            **({"waveform": shown(write_save_file(waves))} if waves else {}),
+        },
+        failures=tuple(failures),
+    )
+
+
+BENCH = Bench(
+    name="riscv",
+    summary="a program on the controller's RISC-V processor, every instruction against the golden hart",
+    options=(
+        Option(
+            name="ELF",
+            type=Path,
+            default=None,
+            help="program with the symbol tohost, to which it writes 1 if it passes; a random program if not given",
+        ),
+        Option(
+            name="COUNT",
+            type=int,
+            default=None,
+            help="parts of the random program, of one to nine instructions; default "
+            + ", ".join(f"{count:,} with SIM={sim}" for sim, count in DEFAULT_COUNT.items()),
+            minimum=1,
+            maximum=50_000,
+        ),
+        SEED,
+        Option(
+            name="STALL",
+            type=int,
+            default=0,
+            help="both buses refuse and delay in so many of 256 cycles, at random",
+            minimum=0,
+            maximum=192,
+        ),
+        Option(
+            name="LIMIT",
+            type=int,
+            default=10_000_000,
+            help="cycles after which the program is given up",
+            minimum=1,
+            maximum=10**12,
+        ),
+        Option(
+            name="LOCKSTEP",
+            type=int,
+            default=1,
+            help="0 leaves out the comparison with the golden hart, for long programs",
+            minimum=0,
+            maximum=1,
+        ),
+        Option(name="TRACE", type=int, default=0, help="1 keeps what retired, a line each", minimum=0, maximum=1),
+        SIM,
+        WAVES,
+        DEPTH,
+    ),
+    run=_run,
+)

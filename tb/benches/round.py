@@ -1,0 +1,140 @@
+"""TEST=round: the rounding unit against golden, on random cases or on a vector file."""
+
+from pathlib import Path
+
+import numpy as np
+from amaranth import Module
+from amaranth.lib import data
+
+from neuroncore_rtl.golden import arith
+from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.arith.round import Fp32Rounder
+from neuroncore_rtl.spec.formats import FORMATS, Format
+from neuroncore_rtl.tb.check.comparison import (
+    Comparison,
+    case_count,
+    chosen_formats,
+    interleave,
+    options,
+    refuse_beside_vectors,
+)
+from neuroncore_rtl.tb.harness.player import Playable
+from neuroncore_rtl.tb.sim.report import Report
+from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings
+from neuroncore_rtl.tb.stimulus import operands as stimulus
+from neuroncore_rtl.tb.stimulus.vectors import ROUND_LAYOUT, Cases, read_round
+
+__all__ = ["BENCH", "MODES", "WORD", "RoundUnit", "compare", "random_cases"]
+
+MODES = ("rne", "sr")
+"""Rounding modes, in the order of the unit's bit `stochastic`."""
+
+WORD = data.StructLayout({"format": FormatCode, "stochastic": 1, "value": 32, "random": 32})
+"""One case."""
+
+_BOTH = "both"
+_BY_CODE = list(FORMATS.values())
+
+
+class RoundUnit(Playable):
+    """:class:`Fp32Rounder` with its inputs in one word.
+
+    Arguments:
+        latency: of the rounder.
+
+    Ports:
+        word: format, stochastic, value, random. result: the storage word of the target.
+    """
+
+    def __init__(self, latency: int):
+        self.rounder = Fp32Rounder(latency)
+        super().__init__(WORD, self.rounder.latency)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.rounder = rounder = self.rounder
+        m.d.comb += [
+            rounder.format.eq(self.word.format),
+            rounder.stochastic.eq(self.word.stochastic),
+            rounder.value.eq(self.word.value),
+            rounder.random.eq(self.word.random),
+            self.result.eq(rounder.word),
+        ]
+        self.delay_valid(m)
+        return m
+
+
+def random_cases(seed: int, formats: tuple[Format, ...], modes: tuple[str, ...], count: int) -> Cases:
+    """Return `count` random cases, spread over formats and modes, special values, borders and ties over-represented."""
+    rng = np.random.default_rng(seed)
+    targets = [(fmt, mode) for fmt in formats for mode in modes]
+    parts = []
+    for number, (fmt, mode) in enumerate(targets):
+        share = (count + number) // len(targets)
+        value, random = stimulus.round_cases(rng, fmt, mode, share)
+        operands = {
+            "stochastic": np.full(share, MODES.index(mode), np.uint32),
+            "value": value.astype(np.uint32),
+            "random": np.zeros(share, np.uint32) if random is None else random.astype(np.uint32),
+        }
+        parts.append(Cases.generated(np.full(share, fmt.code, np.uint8), operands))
+    return interleave(rng, parts)
+
+
+def compare(cases: Cases, latency: int, file: Path | None = None) -> Comparison:
+    """Return the comparison of the RTL with golden on `cases`, which came from `file` or from no file."""
+    stochastic, value, random = (cases.operands[name] for name in ("stochastic", "value", "random"))
+    golden = np.zeros(len(cases), np.uint32)
+    for code in np.unique(cases.formats):
+        for number, mode in enumerate(MODES):
+            chosen = (cases.formats == code) & (stochastic == number)
+            words = random[chosen] if mode == "sr" else None
+            golden[chosen] = arith.round_fp32(value[chosen], _BY_CODE[code], mode, words)
+
+    def describe(case: int) -> str:
+        text = f"{_BY_CODE[cases.formats[case]].name} {MODES[stochastic[case]]} {value[case]:08x}"
+        return f"{text} {random[case]:08x}" if stochastic[case] else text
+
+    return Comparison(
+        unit=RoundUnit(latency),
+        cases=cases,
+        golden=golden,
+        describe=describe,
+        digits=lambda case: _BY_CODE[cases.formats[case]].bits // 4,
+        file=file,
+    )
+
+
+def _run(settings: Settings) -> Report:
+    used = {"LATENCY": settings.latency, "SIM": settings.sim}
+    if settings.vectors is not None:
+        refuse_beside_vectors(settings, "DTYPE", "COUNT")
+        comparison = compare(read_round(settings.vectors), settings.latency, settings.vectors)
+        used = {"VECTORS": str(settings.vectors), **used}
+        label = f"vectors-{settings.vectors.stem}-{settings.sim}"
+    else:
+        count = case_count(settings)
+        formats = chosen_formats(settings, FORMATS.values())
+        modes = MODES if settings.round == _BOTH else (settings.round,)
+        comparison = compare(random_cases(settings.seed, formats, modes, count), settings.latency)
+        used = {"DTYPE": settings.dtype, "ROUND": settings.round, "SEED": settings.seed, "COUNT": count, **used}
+        label = f"random-{settings.dtype or 'all'}-{settings.round}-{settings.sim}"
+    return comparison.run("round", label, used, settings.sim)
+
+
+_ROUND = Option(name="ROUND", type=str, default=_BOTH, help="rounding of the random cases", choices=(*MODES, _BOTH))
+_LATENCY = Option(
+    name="LATENCY",
+    type=int,
+    default=2,
+    help="pipeline stages of the rounding unit",
+    minimum=min(Fp32Rounder.CUTS),
+    maximum=max(Fp32Rounder.CUTS),
+)
+
+BENCH = Bench(
+    name="round",
+    summary="FP32 to every format, to nearest even and stochastic, against golden, on random cases or a vector file",
+    options=options(FORMATS.values(), ROUND_LAYOUT, _ROUND, _LATENCY),
+    run=_run,
+)

@@ -1,0 +1,263 @@
+"""TEST=router: traffic between all cores of an instance, over routers and links alone, with every flit accounted for.
+
+Flits go between random cores or in a pattern, wires may disturb their frames, and a wire may be cut. What came is held
+against what was sent, and what each link has carried against golden's routes.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from neuroncore_rtl.golden.link import route
+from neuroncore_rtl.hdl.link.end import LinkEnd
+from neuroncore_rtl.spec.instance import Instance, Topology
+from neuroncore_rtl.spec.link import CHANNELS, CORES_PER_CHIP
+from neuroncore_rtl.tb.benches.collective_options import ERRORS, INSTANCE_OPTIONS, instance_of, share_of
+from neuroncore_rtl.tb.check.collective_faults import link_name
+from neuroncore_rtl.tb.check.link_table import dead_links, link_of, link_summary, link_table, opposite
+from neuroncore_rtl.tb.harness.disturbance import Cut
+from neuroncore_rtl.tb.harness.fabric import Ending, Outcome, Traffic, Way, design, run_traffic
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.report import Report, progress, shown
+from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, UsageError
+from neuroncore_rtl.tb.sim.simulation import SIM_BUILD
+from neuroncore_rtl.tb.view.collective_timeline import write_link_timeline
+from neuroncore_rtl.tb.view.link_picture import draw_links
+from neuroncore_rtl.tb.view.waves import waveform, write_save_file
+
+__all__ = [
+    "BENCH", "NOTICE", "PATIENCE", "PATTERNS", "failures_of", "measures_of", "noticed_after", "partners_of",
+    "traffic_of",
+]  # fmt: skip
+
+PATTERNS = {"uniform": 0, "hotspot": 1, "tornado": 2, "neighbour": 2, "all_to_all": 3}
+"""How sources choose destinations, and the number of that in `tb/harness/fabric.v`. hotspot: one flit in eight goes to core 0.
+tornado: almost half way round each ring; neighbour: to the next chip; on channel 1 the other way, both."""
+
+CUT_CYCLE = 1000
+"""When a wire is cut."""
+
+PATIENCE = 3 * LinkEnd.DEAD_CYCLES
+"""Cycles without a flit that moves, after which none will."""
+
+NOTICE = LinkEnd.DEAD_CYCLES + 256
+"""Cycles from a cut until the end that listens gives the link up, at most: first comes what is under way."""
+
+LISTED = 5
+"""Failures of a kind that are told one by one."""
+
+
+def partners_of(instance: Instance, pattern: str) -> list[int]:
+    """Return the core that each port sends to, for a pattern of one partner each; an empty list for the others."""
+    if pattern not in ("tornado", "neighbour"):
+        return []
+    columns = instance.chips if instance.topology == Topology.RING else instance.width
+    rows = instance.chips // columns
+    across, down = (max(1, (n - 1) // 2) if pattern == "tornado" else 1 for n in (columns, rows))
+    partners = []
+    for core in range(instance.cores):
+        chip, place = divmod(core, CORES_PER_CHIP)
+        row, column = divmod(chip, columns)
+        for sign in (1, -1):
+            goal_row = row if rows == 1 or pattern == "neighbour" else (row + sign * down) % rows
+            goal = goal_row * columns + (column + sign * across) % columns
+            partners.append(goal * CORES_PER_CHIP + place)
+    return partners
+
+
+def traffic_of(instance: Instance, settings: Settings) -> Traffic:
+    """Return the traffic that the variables describe.
+
+    Raises:
+        UsageError: if there is no such wire to cut.
+    """
+    wires = instance.chips * instance.directions
+    if settings.cut is not None and settings.cut >= wires:
+        raise UsageError(f"CUT must be a wire from 0 to {wires - 1}, not {settings.cut}")
+    return Traffic(
+        flits=-(-settings.flits // (CHANNELS * instance.cores)),
+        pattern=PATTERNS[settings.pattern],
+        partners=partners_of(instance, settings.pattern),
+        load=settings.load / 100,
+        stall=settings.stall / 100,
+        errors=share_of(settings),
+        cut=None if settings.cut is None else Cut(settings.cut, CUT_CYCLE),
+        seed=settings.seed,
+    )
+
+
+def failures_of(instance: Instance, traffic: Traffic, outcome: Outcome) -> Iterator[str]:
+    """Yield what is wrong with a run, a sentence each."""
+    yield from map(str, outcome.examples[:LISTED])
+    yield from _shortfalls(outcome, may_miss=traffic.cut is not None)
+    if outcome.ending != Ending.COMPLETE and traffic.cut is None:
+        yield f"every flit must arrive, but the run ended as {outcome.ending.name} after {outcome.cycles:,} cycles"
+    yield from _deaths(instance, traffic, outcome)
+    if outcome.ending == Ending.COMPLETE:
+        expected = _carried(instance, outcome.sent)
+        for number, wire in enumerate(outcome.wires):
+            if wire.counters["flits"] != expected[number]:
+                found = wire.counters["flits"]
+                yield f"{link_name(instance, number)} must carry {expected[number]:,} flits, not {found:,}"
+    disturbed = sum(wire.disturbed for wire in outcome.wires)
+    if not disturbed and traffic.errors * outcome.cycles * len(outcome.wires) > 30:
+        yield f"frames must be disturbed at a rate of {traffic.errors}, but none was"
+
+
+def _shortfalls(outcome: Outcome, *, may_miss: bool) -> Iterator[str]:
+    """Yield the ways on which flits are lost or too many."""
+    ways = sorted(outcome.sent.keys() | outcome.received.keys())
+    wrong = [way for way in ways if outcome.sent[way] != outcome.received[way]]
+    if may_miss:
+        wrong = [way for way in wrong if outcome.sent[way] < outcome.received[way]]
+    for way in wrong[:LISTED]:
+        yield (
+            f"from core {way.source} to core {way.destination} on channel {way.channel} {outcome.sent[way]:,} flits "
+            f"must arrive, not {outcome.received[way]:,}"
+        )
+    if len(wrong) > LISTED:
+        yield f"{len(wrong) - LISTED:,} more ways have lost flits, or too many"
+
+
+def _deaths(instance: Instance, traffic: Traffic, outcome: Outcome) -> Iterator[str]:
+    """Yield what is wrong with the links that were given up: sound ones that were, a cut one that was not in time."""
+    cut = None if traffic.cut is None else link_of(instance, traffic.cut.wire)
+    for link in _dead(instance, outcome):
+        if link != cut:
+            yield f"{link_name(instance, link)} is dead"
+    if traffic.cut is not None:
+        noticed = noticed_after(instance, traffic.cut, outcome)
+        if noticed is None:
+            yield f"{link_name(instance, traffic.cut.wire)} was cut, and the end that listens to it has not noticed"
+        elif not 0 <= noticed <= NOTICE:
+            name = link_name(instance, traffic.cut.wire)
+            yield f"{name} must be given up {NOTICE:,} cycles after the cut at most, not {noticed:,}"
+
+
+def _dead(instance: Instance, outcome: Outcome) -> list[int]:
+    """Return the links that one of their ends has given up."""
+    return dead_links(instance, [number for number, wire in enumerate(outcome.wires) if wire.dead is not None])
+
+
+def noticed_after(instance: Instance, cut: Cut, outcome: Outcome) -> int | None:
+    """Return how long after the cut the end that listens to the wire has given it up; None if it has not."""
+    dead = outcome.wires[opposite(instance, cut.wire)].dead
+    return None if dead is None else dead - cut.cycle
+
+
+def _carried(instance: Instance, sent: Mapping[Way, int]) -> Counter[int]:
+    """Return the flits that each wire has to carry, by golden's routes."""
+    found = Counter()
+    for way, flits in sent.items():
+        for hop in route(instance, *way):
+            found[hop.chip * instance.directions + hop.direction] += flits
+    return found
+
+
+def links_of(instance: Instance, outcome: Outcome) -> dict[str, dict[str, object]]:
+    """Return what each link did; see `tb.check.link_table.link_table`."""
+    counters = [wire.counters for wire in outcome.wires]
+    return link_table(instance, counters, outcome.cycles, _dead(instance, outcome))
+
+
+def measures_of(instance: Instance, traffic: Traffic, outcome: Outcome) -> dict[str, object]:
+    """Return what a report says of a run."""
+    cycles = max(outcome.cycles, 1)
+    ports = CHANNELS * instance.cores
+    measures = {
+        "flits": outcome.received.total(),
+        "latency": {"mean": f"{outcome.latency:.1f}", "longest": outcome.longest},
+        "accepted_load": f"{outcome.received.total() / cycles / ports:.1%} of a flit a cycle and port",
+        "flits_a_cycle": f"{outcome.received.total() / cycles:.2f}",
+        **link_summary(instance, links_of(instance, outcome), sum(wire.disturbed for wire in outcome.wires)),
+        "discarded": sum(wire.counters["discarded"] for wire in outcome.wires),
+    }
+    if traffic.cut is not None:
+        noticed = noticed_after(instance, traffic.cut, outcome)
+        measures["cut"] = f"{link_name(instance, traffic.cut.wire)} in cycle {traffic.cut.cycle:,}"
+        measures["noticed"] = "never" if noticed is None else f"{noticed:,} cycles later"
+    return measures
+
+
+def _run(settings: Settings) -> Report:
+    instance = instance_of(settings)
+    traffic = traffic_of(instance, settings)
+    flits = traffic.flits * CHANNELS * instance.cores
+    limit = 100_000 + round((4 * flits + 2 * traffic.flits / traffic.load) / (1 - traffic.stall))
+    waves = waveform("router") if settings.waves else None
+    built = simulation.build(design(instance, waves=waves is not None), settings.sim, waves=waves is not None)
+    with progress(f"{settings.sim}: {flits:,} flits"):
+        outcome = run_traffic(
+            built,
+            instance,
+            traffic,
+            limit=limit,
+            patience=PATIENCE,
+            sampled=True,
+            waves=waves,
+            waves_levels=settings.depth,
+        )
+    carried = _carried(instance, outcome.sent)
+    links = links_of(instance, outcome)
+    label = f"{settings.pattern}-{instance.chips}-{settings.topology}-{settings.sim}"
+    timeline = write_link_timeline(SIM_BUILD / "timelines" / f"router-{label}.json", instance, outcome.samples)
+    said = f"{outcome.received.total():,} flits in {outcome.cycles:,} cycles"
+    what = f"{settings.pattern.replace('_', '-')} traffic"
+    picture = draw_links(SIM_BUILD / "plots" / f"router-{label}.png", instance, links, what, said)
+    return Report(
+        test="router",
+        label=label,
+        settings=dict(settings.values) | {"FLITS": flits},
+        compared=outcome.received.total(),
+        mismatches=outcome.wrong,
+        cycles=outcome.cycles,
+        ideal_cycles=max([*carried.values(), traffic.flits]),
+        extra={
+            **measures_of(instance, traffic, outcome),
+            "simulated": f"{outcome.cycles / outcome.seconds:,.0f} cycles a second",
+            "timeline": shown(timeline),
+            "picture": shown(picture),
+            **({"waveform": shown(write_save_file(waves))} if waves else {}),
+        },
+        failures=tuple(failures_of(instance, traffic, outcome)),
+        details={"links": links},
+    )
+
+
+BENCH = Bench(
+    name="router",
+    summary="traffic over routers and links alone: every flit arrives once, in order and unchanged",
+    options=(
+        *INSTANCE_OPTIONS,
+        Option(name="PATTERN", type=str, default="uniform", help="where flits go", choices=tuple(PATTERNS)),
+        Option(name="FLITS", type=int, default=100_000, help="of all sources", minimum=1, maximum=1 << 29),
+        Option(
+            name="LOAD",
+            type=int,
+            default=100,
+            help="percent of the cycles in which an idle source makes a flit",
+            minimum=1,
+            maximum=100,
+        ),
+        Option(
+            name="STALL",
+            type=int,
+            default=0,
+            help="percent of the cycles in which a sink takes nothing",
+            minimum=0,
+            maximum=90,
+        ),
+        ERRORS,
+        Option(
+            name="CUT",
+            type=int,
+            default=None,
+            help="wire that is cut, which must be reported: directions * chip + direction",
+            minimum=0,
+        ),
+        SEED,
+        SIM,
+        WAVES,
+        DEPTH,
+    ),
+    run=_run,
+)

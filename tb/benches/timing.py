@@ -1,0 +1,158 @@
+"""TEST=timing: the cycles of every instruction of both engines, beside our formulas and the published costs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from neuroncore_rtl.spec.config import PSUM_BYTES, Config
+from neuroncore_rtl.spec.isa import SCALAR_OPCODES
+from neuroncore_rtl.spec.isa.legality import check
+from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, Case, dependent_period, formula, latency, period
+from neuroncore_rtl.tb.check.execution import expected_memories
+from neuroncore_rtl.tb.harness.elementwise import Record, design, run_program
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.report import Report, progress
+from neuroncore_rtl.tb.sim.settings import SIM, Bench, Settings, configuration_options
+
+__all__ = ["BENCH", "Measurement", "measure"]
+
+SBUF_USED = 0x4000
+"""Bytes of a partition that the instructions of `tb.check.costs` use."""
+
+REPEATED = 3
+"""Periods that are measured of each kind."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """Cycles of an instruction, measured and by the formulas of `tb.check.costs`.
+
+    Arguments:
+        case: the instruction.
+        elements: its elements a lane.
+        measured: alone, from when an idle engine takes it to when it retires; overlapped, from one to the next of a run
+            of independent ones; dependent, from one to the next of a run in which each waits until the one before is
+            written. All of `REPEATED` figures if they differ.
+        expected: the same by the formulas.
+    """
+
+    case: Case
+    elements: int
+    measured: dict[str, list[int]]
+    expected: dict[str, int]
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether every figure is the formula's."""
+        return all(set(self.measured[name]) == {self.expected[name]} for name in self.expected)
+
+    def line(self) -> str:
+        """Return it as a line of a table."""
+        published = "-" if self.case.cost is None else f"{self.case.cost(self.elements):.0f}"
+        cycles = {name: "/".join(map(str, sorted(set(found)))) for name, found in self.measured.items()}
+        wrong = "" if self.as_expected else f"   by the formulas {', '.join(map(str, self.expected.values()))}"
+        return (
+            f"{self.case.name:36} {self.elements:4} {cycles['alone']:>7} {cycles['dependent']:>10} "
+            f"{cycles['overlapped']:>10} {published:>10}{wrong}"
+        )
+
+
+HEADING = f"{'instruction':36} {'N':>4} {'alone':>7} {'dependent':>10} {'overlapped':>10} {'published':>10}"
+
+
+def measure(
+    config: Config, *, cases: Sequence[Case] = CASES, elements: Sequence[int] = ELEMENTS, sim: str = "verilator"
+) -> tuple[list[Measurement], int, int]:
+    """Run every case with every number of elements: alone, overlapped and dependent.
+
+    Arguments:
+        config: the machine's parameters.
+        cases: the instructions.
+        elements: a lane's; each case takes the nearest that it can.
+        sim: the simulator.
+
+    Returns:
+        The measurements, the bytes compared with golden, and how many of those differ.
+    """
+    plan = []
+    records, instructions = [], []
+    counts = {"vector": 0, "scalar": 0}
+    for case in cases:
+        for wanted in elements:
+            instruction = case.build(case.elements(wanted, config), config)
+            check(instruction, config)
+            engine = "scalar" if instruction.opcode in SCALAR_OPCODES else "vector"
+            first = counts[engine]
+            kinds = [True] * (1 + REPEATED) + [False] * (1 + REPEATED)
+            for number, overlap in enumerate([True, *kinds]):
+                # The first one runs alone: the next of either engine are offered when it has retired.
+                waits = counts if number < 2 else {}
+                one = replace(instruction, overlap=overlap)
+                instructions.append(one)
+                records.append(Record(engine=engine, word=one.encode(config), **waits))
+                counts[engine] += 1
+            plan.append((case, instruction, engine, first))
+    rng = np.random.default_rng(1)
+    # Values near 1, so that no operation has an easy case everywhere.
+    sbuf = rng.normal(0, 1, (config.partitions, SBUF_USED // 4)).astype("<f4").view(np.uint8)
+    psum = rng.normal(0, 1, (config.columns, PSUM_BYTES // 4)).astype("<f4").view(np.uint8)
+    built = simulation.build(design(config), sim)
+    with progress(f"{sim}: running {len(records):,} instructions"):
+        outcome = run_program(built, records, sbuf, psum, config, events=True)
+    expected = expected_memories(instructions, sbuf, psum, config)
+    differ = sum(int((a != b).sum()) for a, b in zip((outcome.sbuf, outcome.psum), expected, strict=True))
+
+    measurements = []
+    for case, instruction, engine, first in plan:
+        taken, retired = outcome.accepted_at[engine], outcome.retired_at[engine]
+        # The first of a run fills the pipeline: the periods are those after it.
+        runs = {
+            "overlapped": retired[first + 1 : first + 2 + REPEATED],
+            "dependent": retired[first + 1 + REPEATED + 1 : first + 1 + 2 * (1 + REPEATED)],
+        }
+        measurements.append(
+            Measurement(
+                case=case,
+                elements=int(np.prod(instruction.shape)),
+                measured={
+                    "alone": [retired[first] - taken[first]],
+                    **{name: np.diff(cycles).tolist() for name, cycles in runs.items()},
+                },
+                expected={
+                    "alone": latency(instruction, config),
+                    "overlapped": period(instruction, config),
+                    "dependent": dependent_period(instruction, config),
+                },
+            )
+        )
+    return measurements, sbuf.size + psum.size, differ
+
+
+def _run(settings: Settings) -> Report:
+    config = settings.config
+    measurements, compared, mismatches = measure(config, sim=settings.sim)
+    print(HEADING)
+    for measurement in measurements:
+        print(measurement.line())
+    wrong = [f"{m.case.name} of {m.elements}" for m in measurements if not m.as_expected]
+    return Report(
+        test="timing",
+        label=f"{settings.preset}-{config.rows}x{config.columns}-{settings.sim}",
+        settings=dict(settings.values),
+        compared=compared,
+        mismatches=mismatches,
+        extra={
+            "measurements": len(measurements),
+            "formulas": {case.name: formula(case, config) for case in CASES},
+        },
+        failures=(f"not as the formulas of tb/check/costs.py say: {', '.join(wrong)}",) if wrong else (),
+    )
+
+
+BENCH = Bench(
+    name="timing",
+    summary="cycles of every instruction of the vector and scalar engines, beside formulas and published costs",
+    options=(*configuration_options("tiny"), SIM),
+    run=_run,
+)

@@ -1,0 +1,49 @@
+"""What the engines of an instance and its links report, in words."""
+
+from dataclasses import dataclass
+
+from neuroncore_rtl.golden.link.route import neighbour
+from neuroncore_rtl.spec.instance import Instance, Topology
+from neuroncore_rtl.spec.isa import Cause, cause_name
+from neuroncore_rtl.spec.isa.collective import SIGNATURE_FIELDS
+
+__all__ = ["CollectiveFault", "disagreement_text", "link_name"]
+
+_DIRECTIONS = {Topology.RING: ("up", "down"), Topology.TORUS: ("+column", "-column", "+row", "-row")}
+
+
+@dataclass(frozen=True)
+class CollectiveFault:
+    """An engine's error.
+
+    Arguments:
+        core: whose engine.
+        cause: a `spec.isa.Rule` or `spec.isa.Cause`.
+        number: of instructions that it took before this one.
+        detail: what the cause says of it.
+    """
+
+    core: int
+    cause: int
+    number: int
+    detail: int
+
+    def __str__(self) -> str:
+        place = f"core {self.core}: instruction {self.number}: {cause_name(self.cause)}"
+        if self.cause == Cause.DISAGREE:
+            return f"{place} {disagreement_text(self.detail)}"
+        return f"{place}, detail {self.detail:#x}"
+
+
+def disagreement_text(detail: int) -> str:
+    """Return with whom and in what a rank disagrees, from the detail of DISAGREE."""
+    other, field = detail & 0xFF, (detail >> 8) - 1
+    name = SIGNATURE_FIELDS[field][0] if 0 <= field < len(SIGNATURE_FIELDS) else f"field {field}"
+    return f"with core {other} in {name}"
+
+
+def link_name(instance: Instance, wire: int) -> str:
+    """Return what a wire is called: where it begins, which way it goes, where it ends."""
+    chip, direction = divmod(wire, instance.directions)
+    way = _DIRECTIONS[instance.topology][direction]
+    return f"link chip {chip} {way} -> chip {neighbour(instance, chip, direction)}"

@@ -1,0 +1,176 @@
+"""Plays cases through a unit and compares every result: with golden, and with what a vector file expects."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl.spec.formats import FORMATS, Format
+from neuroncore_rtl.tb.harness.player import Playable, play, player_design
+from neuroncore_rtl.tb.sim.report import Report
+from neuroncore_rtl.tb.sim.settings import SEED, SIM, Option, Settings, UsageError
+from neuroncore_rtl.tb.stimulus.vectors import Cases
+
+__all__ = [
+    "DEFAULT_COUNT", "SHOWN", "Comparison", "case_count", "chosen_formats", "interleave", "options",
+    "refuse_beside_vectors",
+]  # fmt: skip
+
+DEFAULT_COUNT = {"verilator": 1_000_000, "icarus": 20_000}
+"""Random cases when COUNT is not given; either takes a few seconds."""
+
+SHOWN = 20
+"""Mismatches that are printed one by one; the rest is counted."""
+
+
+def options(formats: Iterable[Format], layout: str, *others: Option) -> tuple[Option, ...]:
+    """Return the options of a bench that plays random cases or a vector file.
+
+    Arguments:
+        formats: those that DTYPE chooses from.
+        layout: of a line of the vector file.
+        others: options of this bench alone.
+    """
+    return (
+        Option(
+            name="VECTORS",
+            type=Path,
+            default=None,
+            help=f"file of cases, one a line: {layout}, in hex; # starts a comment, NaN is expected in canonical form, "
+            "a case without EXPECTED is printed with its result",
+        ),
+        Option(
+            name="DTYPE",
+            type=str,
+            default=None,
+            help="the only format of the random cases, instead of all",
+            choices=tuple(fmt.name for fmt in formats),
+        ),
+        *others,
+        SEED,
+        Option(
+            name="COUNT",
+            type=int,
+            default=None,
+            help="random cases, over all formats; default "
+            + ", ".join(f"{count:,} with SIM={sim}" for sim, count in DEFAULT_COUNT.items()),
+            minimum=1,
+            maximum=10_000_000,
+        ),
+        SIM,
+    )
+
+
+def chosen_formats(settings: Settings, formats: Iterable[Format]) -> tuple[Format, ...]:
+    """Return the formats of the random cases: all, or the one that DTYPE names."""
+    return tuple(fmt for fmt in formats if settings.dtype in (None, fmt.name))
+
+
+def case_count(settings: Settings) -> int:
+    """Return the number of random cases."""
+    return settings.count or DEFAULT_COUNT[settings.sim]
+
+
+def refuse_beside_vectors(settings: Settings, *names: str) -> None:
+    """Check that options which choose random cases are not given together with VECTORS.
+
+    Raises:
+        UsageError: if one is.
+    """
+    for name in names:
+        if settings.values[name] is not None:
+            raise UsageError(f"{name} must not be given with VECTORS: it chooses random cases")
+
+
+def interleave(rng: np.random.Generator, parts: list[Cases]) -> Cases:
+    """Return the cases of all parts in random order, so that formats change from cycle to cycle."""
+    order = rng.permutation(sum(map(len, parts)))
+    return Cases.generated(
+        np.concatenate([part.formats for part in parts])[order],
+        {name: np.concatenate([part.operands[name] for part in parts])[order] for name in parts[0].operands},
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """One run of a unit.
+
+    Arguments:
+        unit: the unit.
+        cases: what enters it.
+        golden: what golden makes of the cases, uint32.
+        describe: returns a case as a line of a vector file, without its result.
+        digits: returns how many hexadecimal digits the result of a case has.
+        file: the vector file; None for generated cases.
+    """
+
+    unit: Playable
+    cases: Cases
+    golden: np.ndarray
+    describe: Callable[[int], str]
+    digits: Callable[[int], int]
+    file: Path | None = None
+
+    def run(
+        self, test: str, label: str, settings: dict, sim: str, mutate: Callable[[str], str] | None = None
+    ) -> Report:
+        """Play the cases, print what a reader has to see, and return the report.
+
+        Arguments:
+            test, label, settings: of the report.
+            sim: the simulator.
+            mutate: changes the unit's Verilog, to see that the comparison notices a broken unit.
+        """
+        fields = {"format": self.cases.formats, **self.cases.operands}
+        design = player_design(self.unit, mutate)
+        results, unknown = play(design, self.unit.layout, fields, sim=sim, bubbles=self.file is None)
+        failures = []
+        if len(results) != len(self.cases):
+            failures.append(f"the unit returned {len(results):,} results for {len(self.cases):,} cases")
+        if unknown:
+            failures.append(f"{len(unknown):,} results have unknown bits")
+        compared = min(len(results), len(self.cases))
+        results = results[:compared]
+
+        differs = results != self.golden[:compared]
+        differs[[position for position in unknown if position < compared]] = True
+        unexpected = self.cases.has_expected[:compared] & (results != self.cases.expected[:compared])
+        self._print(results, differs, unexpected)
+        expected = int(self.cases.has_expected[:compared].sum())
+        wrong = int(unexpected.sum())
+        if wrong:
+            failures.append(f"{wrong:,} of {expected:,} results differ from EXPECTED")
+
+        mismatches = int(differs.sum())
+        counts = np.bincount(self.cases.formats[:compared], minlength=len(FORMATS))
+        return Report(
+            test=test,
+            label=label,
+            settings=settings,
+            compared=compared,
+            mismatches=mismatches,
+            extra={
+                **{f"cases_{fmt.name}": int(counts[fmt.code]) for fmt in FORMATS.values() if counts[fmt.code]},
+                "differ_from_golden": mismatches,
+                **({"compared_with_EXPECTED": expected, "differ_from_EXPECTED": wrong} if self.file else {}),
+            },
+            failures=tuple(failures),
+        )
+
+    def _print(self, results: np.ndarray, differs: np.ndarray, unexpected: np.ndarray) -> None:
+        """Print the result of every case of a file that expects none, and the first mismatches."""
+        wanted = differs | unexpected
+        wanted[np.flatnonzero(wanted)[SHOWN:]] = False
+        if self.file:
+            wanted |= ~self.cases.has_expected[: len(results)]
+        for case in np.flatnonzero(wanted):
+            text, digits = self.describe(case), self.digits(case)
+            got = f"{results[case]:0{digits}x}"
+            where = f"{self.file}:{self.cases.lines[case]}: {text}" if self.file else text
+            if unexpected[case]:
+                print(f"{where}: expected {self.cases.expected[case]:0{digits}x}, got {got}")
+            elif self.file and not self.cases.has_expected[case]:
+                print(f"{text} {got}")
+            if differs[case]:
+                print(f"{where}: RTL {got}, golden {self.golden[case]:0{digits}x}")

@@ -1,0 +1,217 @@
+"""Images that run one after the other, on the RTL and on golden, and everything that they leave compared.
+
+Reset clears no memory, so each image finds what those before it left, and in the end one more image copies all of SBUF
+and PSUM to HBM: the whole state of the machine is then a file.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuroncore_rtl.golden.core import Core, CoreError
+from neuroncore_rtl.kernels.program.image import Image, build_image
+from neuroncore_rtl.kernels.program.instructions import dma_copy
+from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
+from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
+from neuroncore_rtl.spec.formats import INT32
+from neuroncore_rtl.spec.isa import RECORD_BYTES, Storage
+from neuroncore_rtl.tb.check.core_fault import explained
+from neuroncore_rtl.tb.check.races import Race, events_of, find_races
+from neuroncore_rtl.tb.harness.core import CoreFault, Run, run_images
+from neuroncore_rtl.tb.harness.hbm import Hbm
+from neuroncore_rtl.tb.sim import simulation
+
+__all__ = ["Batch", "Dump", "Expected", "dump_image", "execute_on_golden", "put_together", "run_batch"]
+
+ALIGNMENT = 4096
+"""Images start at multiples of this, so that no AXI burst reaches into another one."""
+
+LISTED = 5
+"""Differing bytes that are named one by one."""
+
+
+@dataclass(frozen=True)
+class Dump:
+    """An image that copies all of SBUF and PSUM, and where it copies them to.
+
+    Arguments:
+        image: it.
+        places: [partitions, words] of the storages in HBM, by their names.
+    """
+
+    image: Image
+    places: dict[str, HbmTensor]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What an image does on golden: exit code, error, (queue, address) of its records, what it prints."""
+
+    exit_code: int | None
+    error: CoreError | None
+    records: list[tuple[int, int]]
+    console: str
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Images that ran on both.
+
+    Arguments:
+        runs, expected: what became of each on the RTL and on golden.
+        races: of each image on the RTL.
+        hbm, golden_hbm: uint8, what is in HBM in the end, with what was on chip.
+        compared, mismatches: bytes by storage.
+        failures: what differs, a sentence each.
+    """
+
+    runs: Sequence[Run]
+    expected: Sequence[Expected]
+    races: Sequence[Sequence[Race]]
+    hbm: np.ndarray
+    golden_hbm: np.ndarray
+    compared: dict[str, int]
+    mismatches: dict[str, int]
+    failures: tuple[str, ...]
+
+
+def dump_image(config: Config, base: int) -> Dump:
+    """Return the image, at `base`, that copies what is on chip to HBM."""
+    program = Program(config, base)
+    sizes = {Storage.SBUF: (config.partitions, SBUF_BYTES // 4), Storage.PSUM: (config.columns, PSUM_BYTES // 4)}
+    places = {}
+    for storage, (partitions, words) in sizes.items():
+        whole = Tensor(
+            name=storage.name, format=INT32, address=0, partitions=partitions, shape=(words,), storage=storage
+        )
+        places[storage.name] = program.space.hbm(storage.name, INT32, (partitions, words))
+        program.append(dma_copy(places[storage.name], whole))
+    return Dump(build_image(program), places)
+
+
+def _behind(image: Image) -> int:
+    """Return the first address at which another image can follow."""
+    return -(-(image.base + len(image.data)) // ALIGNMENT) * ALIGNMENT
+
+
+def put_together(images: Sequence[Image]) -> np.ndarray:
+    """Return HBM, uint8 from address 0 on, with images that do not overlap."""
+    memory = np.zeros(max(map(_behind, images)), np.uint8)
+    for image in images:
+        memory[image.base : image.base + len(image.data)] = np.frombuffer(image.data, np.uint8)
+    return memory
+
+
+def execute_on_golden(config: Config, hbm: np.ndarray, images: Sequence[Image]) -> list[Expected]:
+    """Run images in `hbm` one after the other; what is on chip stays from one to the next."""
+    expected, before = [], None
+    for image in images:
+        core = Core(config, hbm)
+        if before is not None:
+            engines = core.machine.engines
+            engines.sbuf[...], engines.psum[...] = before.sbuf, before.psum
+        before = core.run(image.base)
+        expected.append(Expected(before.exit_code, before.error, before.records, before.console.decode("latin-1")))
+    return expected
+
+
+def run_batch(
+    built: simulation.Build,
+    config: Config,
+    images: Sequence[Image],
+    *,
+    behaviour: Hbm | None = None,
+    limit: int = 1_000_000,
+    dump: bool = True,
+) -> Batch:
+    """Run images, and then a copy of what is on chip, on the RTL and on golden.
+
+    Arguments:
+        built: the build of `tb.harness.core.design(config)`.
+        config: the machine's parameters.
+        images: in ascending order of their places in HBM.
+        behaviour: of HBM.
+        limit: cycles after which an image is given up.
+        dump: whether what is on chip is compared, too.
+    """
+    last = dump_image(config, _behind(images[-1])) if dump else None
+    everything = [*images, last.image] if last else images
+    places = last.places if last else {}
+    memory = put_together(everything)
+    golden_hbm = memory.copy()
+    expected = execute_on_golden(config, golden_hbm, everything)
+    outcome = run_images(built, config, memory, [image.base for image in everything], behaviour=behaviour, limit=limit)
+    races = [_races(run, memory, config) for run in outcome.runs]
+    failures = [
+        f"image {number}: {problem}"
+        for number, (run, wanted, found) in enumerate(zip(outcome.runs, expected, races, strict=False))
+        for problem in _problems(run, wanted, found, memory, config)
+    ]
+    if len(outcome.runs) < len(everything):
+        failures.append(f"all {len(everything)} images must be run, not {len(outcome.runs)}")
+    end = _behind(images[-1])
+    compared = {"HBM": end} | {name: 4 * place.size for name, place in places.items()}
+    mismatches = {"HBM": int((outcome.hbm[:end] != golden_hbm[:end]).sum())}
+    for name, place in places.items():
+        words = [np.ascontiguousarray(place.elements(hbm)).view(np.uint8) for hbm in (outcome.hbm, golden_hbm)]
+        mismatches[name] = int((words[0] != words[1]).sum())
+    return Batch(
+        runs=outcome.runs,
+        expected=expected,
+        races=races,
+        hbm=outcome.hbm,
+        golden_hbm=golden_hbm,
+        compared=compared,
+        mismatches=mismatches,
+        failures=(*failures, *_differences(outcome.hbm, golden_hbm, places)),
+    )
+
+
+def _races(run: Run, memory: np.ndarray, config: Config) -> list[Race]:
+    finished = [(e.queue, e.address, e.issued, e.retired) for e in run.events if e.retired is not None]
+    return find_races(events_of(finished, memory, config), config)
+
+
+def _problems(run: Run, expected: Expected, races: Sequence[Race], memory: np.ndarray, config: Config) -> Iterator[str]:
+    """Say what is wrong with a run, whatever it left in the memories."""
+    if run.gave_up:
+        yield f"the program must end, but was given up after {run.cycles:,} cycles"
+    error = expected.error and CoreFault(
+        queue=expected.error.queue,
+        cause=expected.error.cause,
+        address=expected.error.address,
+        detail=expected.error.detail,
+    )
+    if run.error != error:
+        wanted, found = ("none" if e is None else explained(e, memory, config) for e in (error, run.error))
+        yield f"the core's error must be {wanted}, not {found}"
+    if run.exit_code != expected.exit_code:
+        yield f"the program must exit with {expected.exit_code}, not {run.exit_code}"
+    if run.console != expected.console:
+        yield f"the program must print {expected.console!r}, not {run.console!r}"
+    executed = sorted((event.queue, event.address) for event in run.events)
+    if error is None and executed != sorted(expected.records):
+        yield f"{len(expected.records)} records must be executed, as golden does, not {len(executed)}"
+    if error is None and any(event.retired is None for event in run.events):
+        yield "every record that an engine took must be finished"
+    yield from (f"race: {race}" for race in races[:LISTED])
+
+
+def _differences(hbm: np.ndarray, golden: np.ndarray, places: Mapping[str, HbmTensor]) -> Iterator[str]:
+    """Name the first bytes that differ."""
+    for address in np.flatnonzero(hbm != golden)[:LISTED]:
+        yield f"{_name(int(address), places)}: RTL {hbm[address]:02x}, golden {golden[address]:02x}"
+
+
+def _name(address: int, places: Mapping[str, HbmTensor]) -> str:
+    """Return the name of a byte: where it was before it was copied to HBM."""
+    for name, place in places.items():
+        partition, byte = divmod(address - place.address, 4 * place.shape[1])
+        if 0 <= partition < place.shape[0]:
+            return f"{name} partition {partition}, byte {byte}"
+    return f"HBM {address:#x}"
+
+
+assert ALIGNMENT % RECORD_BYTES == 0

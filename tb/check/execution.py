@@ -1,0 +1,58 @@
+"""A program of the vector and the scalar engine, as the harness takes it, and what golden leaves in memory."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuroncore_rtl.golden.scalar import ScalarEngine
+from neuroncore_rtl.golden.vector import VectorEngine
+from neuroncore_rtl.kernels.program.footprint import Footprint
+from neuroncore_rtl.kernels.program.sequence import Entry
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import SCALAR_OPCODES, Elementwise, Storage
+from neuroncore_rtl.tb.harness.elementwise import Record
+
+__all__ = ["Program", "expected_memories", "record_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """Instructions, what they wait for, and the memories in which they start.
+
+    Arguments:
+        instructions: of both engines, in an order in which they could run one after the other.
+        records: the same for the harness, with random bits where an instruction uses none.
+        sbuf, psum: uint8 [partitions, bytes].
+    """
+
+    instructions: list[Elementwise]
+    records: list[Record]
+    sbuf: np.ndarray
+    psum: np.ndarray
+
+    def last_writer(self, storage: Storage, partition: int, byte: int, config: Config) -> int | None:
+        """Return the number of the last instruction that writes a byte; None if none does."""
+        for number in reversed(range(len(self.instructions))):
+            for region in Footprint(self.instructions[number], config).writes:
+                lanes = range(region.partition, region.partition + region.partitions)
+                if region.storage == storage and partition in lanes and byte in region.addresses:
+                    return number
+        return None
+
+
+def record_of(entry: Entry, config: Config) -> Record:
+    """Return an entry of a sequence as the harness takes it."""
+    word = entry.instruction.encode(config)
+    return Record(engine=entry.engine, word=word, vector=entry.vector, scalar=entry.scalar)
+
+
+def expected_memories(
+    instructions: list[Elementwise], sbuf: np.ndarray, psum: np.ndarray, config: Config
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return SBUF and PSUM after golden has executed `instructions`, the first ones unchanged."""
+    sbuf, psum = sbuf.copy(), psum.copy()
+    vector, scalar = VectorEngine(config), ScalarEngine(config)
+    for instruction in instructions:
+        engine = scalar if instruction.opcode in SCALAR_OPCODES else vector
+        engine.execute(instruction, sbuf, psum)
+    return sbuf, psum

@@ -1,0 +1,138 @@
+"""Which instructions of a program nothing keeps in order, though they touch the same bytes and one of them writes.
+
+A run has races only where instructions happened to work at the same time (:mod:`tb.check.races`); here a program is judged
+for every run that it allows. Each record has a clock: of each lane, how many of its records have certainly completed
+when this one starts. A lane is where records complete in order: a queue, and of the tensor queue two, as a
+LoadStationary may complete before an earlier MultiplyMoving.
+
+What a wait makes certain: if a semaphore must reach a value, and all that other lanes ever add to it falls short of it,
+then the first records of this lane that make up the rest have completed. A semaphore that a record sets or subtracts
+from makes nothing certain, and the controller is taken to change none.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, LoadStationary, Record, UpdateOp, queue_name
+from neuroncore_rtl.spec.isa.record import Instruction
+from neuroncore_rtl.tb.check.races import Event, Race, TouchTable
+
+__all__ = ["find_unordered"]
+
+MULTIPLIES, LOADS = 0, 1
+"""Lanes of the tensor queue; that of queue q > 0 is q + 1."""
+
+
+def find_unordered(program: Sequence[tuple[int, int, Record]], config: Config) -> list[Race]:
+    """Return the conflicting pairs of records that the program does not keep in order.
+
+    Arguments:
+        program: queue, HBM address and record of each, in any order in which they can be executed: that of
+            :class:`golden.core.CoreOutcome`. Its places stand for cycles in the result.
+        config: the machine's parameters.
+    """
+    events = [
+        Event(queue, address, n, n + 1, record.instruction, queue_name(queue, config))
+        for n, (queue, address, record) in enumerate(program)
+    ]
+    table = TouchTable([event.instruction for event in events], config)
+    clocks = _Clocks([(queue, record) for queue, _, record in program])
+    found = []
+    for number, event in enumerate(events):
+        unfinished = np.flatnonzero(clocks.numbers[:number] >= clocks.starts[number][clocks.lanes[:number]])
+        others = unfinished[clocks.queues[unfinished] != event.queue]
+        conflicts = table.conflicts(number, others)
+        if isinstance(event.instruction, Elementwise) and event.instruction.overlap:
+            same = unfinished[clocks.queues[unfinished] == event.queue]
+            conflicts += table.conflicts(number, same, only_true=True)
+        found += [Race(events[other], event, touches[::-1]) for other, touches in conflicts]
+    return found
+
+
+@dataclass
+class _Adders:
+    """Who adds to a semaphore: of each lane, the sum so far and the record that brought it there, ascending."""
+
+    sums: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    is_counter: bool = True
+
+    def add(self, lane: int, value: int, record: int) -> None:
+        before = self.sums.setdefault(lane, [])
+        before.append(((before[-1][0] if before else 0) + value, record))
+
+    def certain(self, value: int) -> list[int]:
+        """Return records that have completed once the semaphore is at least `value`: of each lane the last one."""
+        total = sum(sums[-1][0] for sums in self.sums.values())
+        lasts = []
+        for sums in self.sums.values():
+            needed = value - (total - sums[-1][0])
+            place = bisect_left(sums, (needed, 0))
+            if self.is_counter and needed > 0 and place < len(sums):
+                lasts.append(sums[place][1])
+        return lasts
+
+
+class _Clocks:
+    """The clocks of a program.
+
+    Arguments:
+        program: queue and record, in an order in which they can be executed.
+
+    Attributes:
+        queues, lanes, numbers: of each record, and which of its lane it is.
+        starts: clocks when the records start, [records, lanes].
+    """
+
+    def __init__(self, program: Sequence[tuple[int, Record]]):
+        self.queues = np.array([queue for queue, _ in program], np.int64)
+        self.lanes = np.array([_lane(queue, record.instruction) for queue, record in program], np.int64)
+        self.numbers = np.zeros(len(program), np.int64)
+        self.starts = np.zeros((len(program), max(self.lanes, default=0) + 1), np.int64)
+        self._ends = np.zeros_like(self.starts)  # clocks when they have completed
+        self._adders = self._find_adders(program)
+        started, ended = {}, {}  # the last record of each queue, and of each lane
+        for place, ((queue, record), lane) in enumerate(zip(program, self.lanes, strict=True)):
+            start, end = self.starts[place], self._ends[place]
+            if queue in started:
+                np.maximum(start, self.starts[started[queue]], out=start)
+            if lane in ended and _waits_for_its_queue(record.instruction):
+                np.maximum(start, self._ends[ended[lane]], out=start)
+            for wait in record.waits:
+                for other in self._adders[wait.semaphore].certain(wait.value):
+                    np.maximum(start, self._ends[other], out=start)
+            np.maximum(end, start, out=end)
+            # A MultiplyMoving uses what the last LoadStationary loaded.
+            for before in {lane, LOADS} if lane == MULTIPLIES else {lane}:
+                if before in ended:
+                    np.maximum(end, self._ends[ended[before]], out=end)
+            self.numbers[place] = end[lane]
+            end[lane] += 1
+            started[queue] = ended[lane] = place
+
+    def _find_adders(self, program: Sequence[tuple[int, Record]]) -> dict[int, _Adders]:
+        adders = defaultdict(_Adders)
+        for place, (_, record) in enumerate(program):
+            for update in record.updates:
+                if update.op == UpdateOp.ADD:
+                    adders[update.semaphore].add(int(self.lanes[place]), update.value, place)
+                else:
+                    adders[update.semaphore].is_counter = False
+        return adders
+
+
+def _lane(queue: int, instruction: Instruction) -> int:
+    if queue:
+        return queue + 1
+    return LOADS if isinstance(instruction, LoadStationary) else MULTIPLIES
+
+
+def _waits_for_its_queue(instruction: Instruction) -> bool:
+    """Return whether an engine begins an instruction when it has finished those before it."""
+    if isinstance(instruction, Elementwise):
+        return not instruction.overlap
+    return isinstance(instruction, DmaCopy)

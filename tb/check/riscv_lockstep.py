@@ -1,0 +1,180 @@
+"""The Cpu's trace, instruction by instruction beside the golden hart.
+
+The hart takes from the trace what depends on cycles: when an interrupt comes, and what the counters of time and mip
+read. That these values are plausible is checked too: an interrupt must be asked for and enabled, one that is must be
+taken soon, and the time that is read lies between the instruction before and this one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from neuroncore_rtl.golden.controller import AccessFault, Hart, LocalMemory, Timer
+from neuroncore_rtl.golden.controller.trap import INTERRUPT, Cause
+from neuroncore_rtl.spec.memory_map import CONSOLE, INTERRUPT_PENDING, TIMER_NOW
+from neuroncore_rtl.tb.harness.riscv_elf import Executable
+from neuroncore_rtl.tb.harness.riscv_run import MEMORY_BYTES, TraceEntry
+
+__all__ = ["Comparison", "compare"]
+
+TIME, MIP, MIE, MSTATUS = 0xC01, 0x344, 0x304, 0x300
+
+UNPREDICTED = frozenset((0xB00, 0xB80, 0xC00, 0xC80))
+"""Registers whose value is the hardware's own affair: cycle and mcycle, both halves."""
+
+PROMPT = 4
+"""Instructions that may retire between an interrupt's being possible and its being taken."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What became of a comparison.
+
+    Arguments:
+        compared: lines of the trace that agree, and the one that does not.
+        interrupts, traps: how many of them are interrupts, and exceptions.
+        mismatch: what differs first, None if nothing does.
+        ended: whether the golden hart wrote its code to the host.
+        memory: of the golden hart at the end.
+    """
+
+    compared: int
+    interrupts: int
+    traps: int
+    mismatch: str | None
+    ended: bool
+    memory: bytes
+
+
+class _Memory(LocalMemory):
+    """The memory, in which the host answers requests."""
+
+    def __init__(self, program: Executable):
+        super().__init__(program.image, size=MEMORY_BYTES)
+        self.program = program
+        self.ended = False
+
+    def store(self, address: int, size: int, value: int) -> None:
+        super().store(address, size, value)
+        if address != self.program.tohost or not value:
+            return
+        if not self._is_request(value):
+            self.ended = True
+        elif self.program.fromhost:
+            super().store(self.program.fromhost, 4, 1)
+
+    def _is_request(self, value: int) -> bool:
+        """Whether a word for the host points at a request to write text, see tb/harness/riscv.v, and is not the code."""
+        return value % 4 == 0 and self.base <= value < self.base + self.size and self.load(value, 4) == 64
+
+
+class _Peripheral:
+    """The harness's registers."""
+
+    def __init__(self, program: Executable):
+        self.timer = Timer()
+        self.tohost = program.tohost
+        self.ended = False
+        self.external = 0
+        self.read_time = False
+
+    def load(self, address: int, size: int) -> int:
+        if address not in (INTERRUPT_PENDING, CONSOLE, self.tohost):
+            self.read_time = address == TIMER_NOW
+            return self.timer.load(address, size)
+        if size != 4:
+            raise AccessFault
+        return self.external if address == INTERRUPT_PENDING else 0
+
+    def store(self, address: int, size: int, value: int) -> None:
+        if address not in (INTERRUPT_PENDING, CONSOLE, self.tohost):
+            self.timer.store(address, size, value)
+        elif size != 4:
+            raise AccessFault
+        elif address == self.tohost:
+            self.ended = True
+
+
+class _Lockstep:
+    def __init__(self, program: Executable):
+        self.memory = _Memory(program)
+        self.peripheral = _Peripheral(program)
+        self.hart = Hart(self.memory, self.peripheral)
+        self.time = 0
+        self.possible = 0
+
+    def follow(self, entry: TraceEntry) -> str | None:
+        """Step the hart as `entry` says; return what differs, None if nothing does."""
+        csr, timer = self.hart.csr, self.peripheral.timer
+        timer.now = csr.time = entry.time
+        self.peripheral.external = entry.external
+        asked = {Cause.TIMER: timer.pending, Cause.EXTERNAL: bool(entry.external)}
+        taken = entry.cause if entry.trap and entry.cause & INTERRUPT else None
+        problem = self._check_interrupt(taken, asked)
+        if problem:
+            return problem
+        csr.timer_interrupt, csr.external_interrupt = taken == Cause.TIMER, taken == Cause.EXTERNAL
+        self.hart.waiting = False
+        self.peripheral.read_time = False
+        found = self.hart.step()
+        found = self._adopt(found, entry)
+        self.time = entry.time
+        expected = (found.pc, found.cause, found.rd, found.value if found.rd else 0)
+        traced = (entry.pc, entry.cause if entry.trap else None, entry.rd, entry.value if entry.rd else 0)
+        same_word = found.instruction == entry.instruction or found.cause == Cause.FETCH_FAULT or taken is not None
+        return None if expected == traced and same_word else f"golden {_describe(found)}"
+
+    def _check_interrupt(self, taken: int | None, asked: dict[Cause, bool]) -> str | None:
+        """Return what is wrong with an interrupt that was taken, or was not."""
+        csr = self.hart.csr
+        enabled = [cause for cause, is_asked in asked.items() if is_asked and csr.read(MIE) >> (cause & 31) & 1]
+        if taken is not None:
+            self.possible = 0
+            if not asked.get(taken):
+                return f"interrupt {taken:#x} was taken, but not asked for"
+            return None
+        if self.hart.waiting and not enabled:
+            return "wfi ended, but no interrupt is pending"
+        self.possible = self.possible + 1 if enabled and csr.read(MSTATUS) & 8 else 0
+        return "an interrupt is pending and enabled, but was not taken" if self.possible > PROMPT else None
+
+    def _adopt(self, found, entry: TraceEntry):
+        """Return `found` with the value of the trace, if that is one which golden does not know."""
+        if found.cause is not None or not found.rd or found.value == entry.value or found.rd != entry.rd:
+            return found
+        register = found.instruction >> 20 if found.instruction & 0x7F == 0x73 else None
+        if (register == TIME or self.peripheral.read_time) and self.time <= entry.value <= entry.time:
+            pass
+        elif register == MIP and not entry.value & ~0x880 or register in UNPREDICTED:
+            pass
+        else:
+            return found
+        self.hart.x[found.rd] = entry.value
+        return found._replace(value=entry.value)
+
+
+def _describe(found) -> str:
+    happened = f"x{found.rd} = {found.value:08x}" if found.cause is None else f"trap {found.cause:#x}"
+    return f"pc {found.pc:08x}, instruction {found.instruction:08x}, {happened}"
+
+
+def _describe_entry(entry: TraceEntry) -> str:
+    """Return a line of the trace in words."""
+    happened = f"trap {entry.cause:#x}" if entry.trap else f"x{entry.rd} = {entry.value:08x}"
+    return f"pc {entry.pc:08x}, instruction {entry.instruction:08x}, {happened}"
+
+
+def compare(program: Executable, trace: Sequence[TraceEntry]) -> Comparison:
+    """Execute `program` on the golden hart and compare it with the trace, up to the first difference."""
+    lockstep = _Lockstep(program)
+    compared = interrupts = traps = 0
+    mismatch = None
+    for entry in trace:
+        problem = lockstep.follow(entry)
+        compared += 1
+        interrupts += bool(entry.trap and entry.cause & INTERRUPT)
+        traps += bool(entry.trap and not entry.cause & INTERRUPT)
+        if problem:
+            mismatch = f"line {compared} of the trace: RTL {_describe_entry(entry)}; {problem}"
+            break
+    ended = lockstep.memory.ended or lockstep.peripheral.ended
+    return Comparison(compared, interrupts, traps, mismatch, ended, bytes(lockstep.memory.bytes))

@@ -1,0 +1,175 @@
+"""The bytes that an instruction of any engine reads and writes, for who judges finished programs and runs.
+
+`kernels.program.footprint` answers the same question for who makes programs. The two share nothing, so that an access which one
+of them overlooks is not overlooked by the other.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import (
+    DmaCopy,
+    DmaIndex,
+    DmaTensor,
+    Elementwise,
+    LoadStationary,
+    MultiplyMoving,
+    Pointer,
+    Storage,
+)
+from neuroncore_rtl.spec.isa.collective import BLOCKS_OF_DST, BLOCKS_OF_SRC, Collective, element_bytes
+from neuroncore_rtl.spec.isa.collective_legality import uses_dst, uses_src
+from neuroncore_rtl.spec.isa.legality import counts_of, uses
+from neuroncore_rtl.spec.isa.record import Instruction
+
+__all__ = ["Touch", "touches_of"]
+
+WORD = 4
+"""Bytes of a word of PSUM, and of a row number."""
+
+
+@dataclass(frozen=True)
+class Touch:
+    """An access: the same bytes in each of some partitions.
+
+    Arguments:
+        name: what the instruction calls it, such as dst or a.
+        writes: whether it writes them, else it reads.
+        storage: where they are; HBM is one partition.
+        partitions: ascending.
+        starts: ascending addresses of runs of adjacent bytes.
+        length: bytes of a run.
+    """
+
+    name: str
+    writes: bool
+    storage: Storage
+    partitions: range
+    starts: np.ndarray
+    length: int
+
+    @cached_property
+    def box(self) -> tuple[int, int, int, int, int]:
+        """Storage, first partition and the one after the last, first byte and the one after the last."""
+        partitions, starts = self.partitions, self.starts
+        return self.storage, partitions[0], partitions[-1] + 1, int(starts[0]), int(starts[-1]) + self.length
+
+    def meets(self, other: "Touch") -> bool:
+        """Return whether the two have a byte in common."""
+        if self.storage != other.storage or set(self.partitions).isdisjoint(other.partitions):
+            return False
+        # The first run of this one that ends behind the start of the other's.
+        place = np.searchsorted(self.starts, other.starts - self.length, side="right")
+        within = place < len(self.starts)
+        return bool(np.any(self.starts[place[within]] < other.starts[within] + other.length))
+
+
+def touches_of(instruction: Instruction, config: Config) -> list[Touch]:
+    """Return what a legal instruction touches. A gather or scatter may touch any row below its limit."""
+    match instruction:
+        case Elementwise():
+            return list(_elementwise(instruction, config))
+        case DmaCopy():
+            return list(_copy(instruction))
+        case LoadStationary():
+            return [_load(instruction)]
+        case MultiplyMoving():
+            return list(_multiply(instruction))
+        case Collective():
+            return list(_collective(instruction))
+    raise TypeError(f"instruction must be one of the core's, not {instruction!r}")
+
+
+def _touch(
+    name: str,
+    writes: bool,
+    storage: Storage,
+    partitions: range,
+    address: int,
+    size: int,
+    dimensions: Iterable[tuple[int, int]],
+) -> Touch:
+    """Return the access of elements of `size` bytes, from (count, step in bytes) of each dimension."""
+    starts, length = np.array([address]), size
+    for step, count in sorted((abs(step), count) for count, step in dimensions if step):
+        if len(starts) == 1 and step <= length:
+            length += (count - 1) * step
+        else:
+            starts = (starts + step * np.arange(count)[:, np.newaxis]).reshape(-1)
+    # All steps were taken upwards: those that go down begin so much lower.
+    low = sum(min((count - 1) * step, 0) for count, step in dimensions)
+    if partitions.step < 0:
+        partitions = partitions[::-1]
+    return Touch(name, writes, storage, partitions, np.unique(starts + low), length)
+
+
+def _elementwise(instruction: Elementwise, config: Config) -> Iterator[Touch]:
+    values = instruction.fields(config)
+    used = uses(values)
+    kinds = {"dst": True, "a": False, "b": False, "s0": False, "s1": False, "result": True}
+    for name, writes in kinds.items():
+        place = getattr(instruction, "b" if name == "result" else name)
+        if name not in used | {"dst"} or isinstance(place, int):
+            continue
+        size = place.format.bits // 8
+        partitions = range(place.partition, place.partition + instruction.partitions)
+        if isinstance(place, Pointer):
+            yield _touch(name, writes, Storage.SBUF, partitions, place.address, size, ())
+            continue
+        steps = [step * size for step in reversed(place.steps)]
+        counts = counts_of(values, "b" if name == "result" else name)
+        dimensions = list(zip(counts, steps, strict=False))
+        yield _touch(name, writes, place.storage, partitions, place.address, size, dimensions)
+
+
+def _copy(instruction: DmaCopy) -> Iterator[Touch]:
+    for name, writes, index in (("src", False, instruction.gather), ("dst", True, instruction.scatter)):
+        tensor: DmaTensor = getattr(instruction, name)
+        counts = list(instruction.shape)
+        if index is not None:
+            counts[0] = index.limit
+        size = tensor.format.bits // 8
+        partitions = range(tensor.partition, tensor.partition + 1) if tensor.storage != Storage.HBM else range(1)
+        if tensor.axis is not None:
+            count, step = counts.pop(tensor.axis), tensor.steps[tensor.axis]
+            if step:
+                partitions = range(tensor.partition, tensor.partition + count * step, step)
+        steps = [step * size for d, step in enumerate(tensor.steps) if d != tensor.axis]
+        dimensions = list(zip(counts, steps, strict=True))
+        yield _touch(name, writes, tensor.storage, partitions, tensor.address, size, dimensions)
+    index: DmaIndex | None = instruction.gather or instruction.scatter
+    if index is not None:
+        partitions = range(index.partition, index.partition + instruction.shape[0])
+        yield _touch("index", False, Storage.SBUF, partitions, index.address, WORD, ())
+
+
+def _load(load: LoadStationary) -> Touch:
+    size = load.format.bits // 8
+    return _touch("stationary", False, Storage.SBUF, range(load.k), load.address, size, [(load.m, size)])
+
+
+def _multiply(multiply: MultiplyMoving) -> Iterator[Touch]:
+    size = multiply.format.bits // 8
+    moving = [(multiply.n, multiply.stride)]
+    yield _touch("moving", False, Storage.SBUF, range(multiply.k), multiply.address, size, moving)
+    for writes in (False, True) if multiply.accumulate else (True,):
+        words = [(multiply.n, WORD)]
+        yield _touch("psum", writes, Storage.PSUM, range(multiply.m), WORD * multiply.psum, WORD, words)
+
+
+def _collective(instruction: Collective) -> Iterator[Touch]:
+    """Yield what a rank's part touches: that of the others is in other cores' HBM."""
+    values = instruction.fields()
+    size = instruction.count * element_bytes(instruction.dtype)
+    places = (
+        ("src", False, uses_src(values), instruction.src, BLOCKS_OF_SRC),
+        ("dst", True, uses_dst(values), instruction.dst, BLOCKS_OF_DST),
+    )
+    for name, writes, used, address, several in places:
+        if used:
+            blocks = instruction.group.ranks if instruction.kind in several else 1
+            yield _touch(name, writes, Storage.HBM, range(1), address, size, [(blocks, instruction.pitch)])

@@ -1,0 +1,128 @@
+"""The command line: `python -m tb sim matmul --m 8`, or the same in make's words, `python -m tb sim matmul M=8`.
+
+Commands and their options are made from the records of `tb.cli.registry`, never typed here a second time.
+"""
+
+import signal
+import sys
+from collections.abc import Iterable
+
+import click
+
+from neuroncore_rtl.tb.cli import registry as bench
+from neuroncore_rtl.tb.sim.doctor import MissingTool
+from neuroncore_rtl.tb.sim.report import shown
+from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings, UsageError
+from neuroncore_rtl.tb.sim.simulation import BuildFailed, SimulationFailed
+
+__all__ = ["app", "main"]
+
+
+class _Value(click.ParamType):
+    """A value of an option of a bench, checked by the option's own rule."""
+
+    def __init__(self, option: Option):
+        self.option = option
+        self.name = "integer" if option.type is int else "file" if option.type.__name__ == "Path" else "text"
+
+    def convert(self, value, param, ctx):
+        return self.option.parse(value) if isinstance(value, str) else value
+
+
+class _Errors(click.Group):
+    """A group whose commands end with a sentence, not a traceback, when the user or the machine is at fault."""
+
+    def invoke(self, ctx: click.Context):
+        try:
+            return super().invoke(ctx)
+        except UsageError as error:
+            refusal = click.ClickException(str(error))
+            refusal.exit_code = 2
+            raise refusal from error
+        except (MissingTool, BuildFailed, SimulationFailed) as error:
+            raise click.ClickException(str(error)) from error
+
+
+class _Tests(click.Group):
+    """The group whose commands are the TESTs of the registry."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(bench.TESTS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command:
+        return _command(bench.bench_named(name), lambda found, settings: _simulate(found, settings))
+
+
+def _command(command: Bench, run) -> click.Command:
+    """Return the command-line form of a bench; `run` gets the bench and its settings, and returns an exit status."""
+
+    def callback(assignments: Iterable[str], **given):
+        values = {option.name: given[option.name.lower()] for option in command.options}
+        chosen = {name: value for name, value in values.items() if value is not None}
+        sys.exit(run(command, command.settings(assignments, **chosen)))
+
+    options = [
+        click.Option([f"--{option.name.lower().replace('_', '-')}"], type=_Value(option), help=option.describe())
+        for option in command.options
+    ]
+    assignments = click.Argument(["assignments"], nargs=-1, metavar="[NAME=VALUE]...")
+    return click.Command(
+        command.name,
+        params=[*options, assignments],
+        callback=callback,
+        help=command.summary,
+        short_help=command.summary,
+    )
+
+
+def _simulate(command: Bench, settings: Settings) -> int:
+    report = command.run(settings)
+    report.show()
+    click.echo(f"record: {shown(report.write())}")
+    return report.exit_status
+
+
+@click.group(cls=_Errors, context_settings={"help_option_names": ["-h", "--help"]})
+def app():
+    """Simulate, export and measure the accelerator."""
+
+
+@app.group(cls=_Tests)
+def sim():
+    """Run a TEST: real RTL in a simulator, compared bit for bit with the golden model."""
+
+
+@app.command()
+def doctor():
+    """Say what is installed, what is missing, and the command that installs it."""
+    from neuroncore_rtl.tb.sim.doctor import show
+
+    sys.exit(show())
+
+
+@app.command("help")
+def show_help():
+    """List targets, TESTs, variables and presets."""
+    from neuroncore_rtl.tb.cli.overview import show
+
+    show()
+
+
+@app.command()
+@click.argument("test", metavar="TEST")
+def waves(test: str):
+    """Open the latest waveform of a TEST in GTKWave."""
+    bench.bench_named(test)
+    from neuroncore_rtl.tb.view.waves import open_waves
+
+    sys.exit(open_waves(test))
+
+
+for _extra in bench.COMMANDS:
+    app.add_command(_command(_extra, lambda command, settings: command.run(settings)))
+
+
+def main() -> None:
+    """Run the command line; a termination signal ends the simulators that it started, too."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    app(prog_name="python -m tb")

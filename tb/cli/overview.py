@@ -1,0 +1,52 @@
+"""What `make help` prints, gathered from the code: targets, TESTs, variables, presets."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import click
+
+from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.tb.cli import registry as bench
+from neuroncore_rtl.tb.sim.report import terminal
+from neuroncore_rtl.tb.sim.settings import Bench
+
+__all__ = ["overview", "show", "targets"]
+
+MAKEFILE = Path(__file__).resolve().parent.parent / "Makefile"
+
+
+def targets() -> list[tuple[str, str]]:
+    """Return the Makefile's targets with what the comment behind each says."""
+    return re.findall(r"^([a-z-]+):.*?## (.+)$", MAKEFILE.read_text(), re.MULTILINE)
+
+
+def show() -> None:
+    """Print the overview, as wide as the terminal."""
+    click.echo(overview(terminal().width), nl=False)
+
+
+def overview(width: int) -> str:
+    """Return the overview in lines of at most `width` characters."""
+    formatter = click.HelpFormatter(width=width)
+    tests = [bench.bench_named(name) for name in bench.TESTS]
+    sections = {
+        "targets": [(f"make {name}", text) for name, text in targets()],
+        "TEST=, for make sim": [(test.name, test.summary) for test in tests],
+        **{f"variables of make sim TEST={test.name}": _variables(test) for test in tests},
+        **{f"variables of make {command.name}": _variables(command) for command in bench.COMMANDS},
+        "PRESET=, named configurations": [(name, _parameters(config)) for name, config in PRESETS.items()],
+    }
+    for heading, rows in sections.items():
+        if rows:
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+    return formatter.getvalue().lstrip("\n")
+
+
+def _variables(command: Bench) -> list[tuple[str, str]]:
+    return [(f"{option.name}=", option.describe()) for option in command.options]
+
+
+def _parameters(config: Config) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in dataclasses.asdict(config).items())

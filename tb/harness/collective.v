@@ -1,0 +1,264 @@
+// Lists of collectives on the engines of an instance: one memory holds every core's HBM, one file every core's list, and
+// what became of them is written to files; the memory too, in the end. Nothing is moved by hand while they run.
+//
+// Plusargs, besides those of tb/harness/hbm.v, tb/harness/disturbance.v and tb/harness/link_view.v:
+//   +lists=FILE, +steps=N   instructions, hexadecimal, one a line: core after core, in front of each (as its upper 32
+//                 bits) the cycles that pass before it is offered
+//   +starts=FILE  of each core's list the first line, and of the last one's the line behind it: CORES + 1 numbers
+//   +room=N       bytes of HBM of each core; core i's are at i * N in the memory. Beyond them: DECERR
+//   +limit=N      cycles after which the run is given up
+//   +patience=N   cycles in which nothing moves before a run is left that does not end: because of an error or a dead
+//                 link, or without one
+//   +runs=FILE    a line of the end: cycles until the last retirement, how it ended (0: every list is at its end, 1: an
+//                 error, 2: a dead link, 3: nothing moves, 4: the limit); of each core: instructions taken and retired,
+//                 its error, its counters; of each wire: whether its link is dead, disturbed frames, the counters of
+//                 the end that sends
+//   +events=FILE  "i CORE CYCLE" for an instruction that an engine takes, "r CORE CYCLE" for one that it retires
+`timescale 1ns / 1ps
+
+module collective (
+    input  wire clk,
+    output reg  done
+);
+    localparam PORTS = 2 * `CORES;
+    localparam WORD = `INSTRUCTION + 32;
+    // Cycles after the last retirement in which something might still be written that should not be.
+    localparam [31:0] REST = 128;
+
+    reg [8*1024-1:0] path;
+    reg [WORD-1:0]   lists [0:`STEPS-1];
+    reg [31:0]       starts [0:`CORES];
+    reg [31:0]       limit, patience;
+    reg [39:0]       room;
+    integer          steps, runs, events, c, w;
+    initial begin
+        done = 0;
+        if (!$value$plusargs("steps=%d", steps)) $fatal(1, "+steps is missing");
+        if (!$value$plusargs("room=%d", room)) $fatal(1, "+room is missing");
+        if (!$value$plusargs("limit=%d", limit)) $fatal(1, "+limit is missing");
+        if (!$value$plusargs("patience=%d", patience)) patience = 20000;
+        if (steps > `STEPS) $fatal(1, "STEPS is too small");
+        if (!$value$plusargs("lists=%s", path)) $fatal(1, "+lists is missing");
+        $readmemh(path, lists, 0, steps - 1);
+        if (!$value$plusargs("starts=%s", path)) $fatal(1, "+starts is missing");
+        $readmemh(path, starts, 0, `CORES);
+        if (!$value$plusargs("runs=%s", path)) $fatal(1, "+runs is missing");
+        runs = $fopen(path, "w");
+        if (!$value$plusargs("events=%s", path)) $fatal(1, "+events is missing");
+        events = $fopen(path, "w");
+        if (runs == 0 || events == 0) $fatal(1, "a file cannot be written");
+    end
+
+    wire [PORTS-1:0]          awvalid, awready, wvalid, wready, wlast, bvalid, bready;
+    wire [PORTS-1:0]          arvalid, arready, rvalid, rready, rlast;
+    wire [PORTS-1:0]          awid, bid, arid, rid;
+    wire [PORTS*40-1:0]       awaddr, araddr;
+    wire [PORTS*8-1:0]        awlen, arlen;
+    wire [PORTS*8*`BYTES-1:0] wdata, rdata;
+    wire [PORTS*`BYTES-1:0]   wstrb;
+    wire [PORTS*2-1:0]        bresp, rresp;
+
+    reg [7:0]  reset = 8'd16;
+    wire       rst = reset != 0;
+    reg [31:0] cycle, ended, still;
+    always @(posedge clk) if (rst) reset <= reset - 8'd1;
+
+    wire [`WIRES-1:0]    flip, drop, repeated, cut;
+    wire [`WIRES*10-1:0] flip_bit;
+    wire [`WIRES*32-1:0] disturbed;
+    disturbance disturbance (
+        .clk(clk), .rst(rst), .cycle(cycle), .flip(flip), .flip_bit(flip_bit), .drop(drop), .repeated(repeated),
+        .cut(cut), .disturbed(disturbed)
+    );
+
+    // Who has come how far.
+    reg  [`CORES-1:0]               offered, counting, at_end;
+    reg  [`CORES*`INSTRUCTION-1:0]  instructions;
+    wire [`CORES-1:0]               accepts, retired, error;
+    wire [`CORES-1:0]               taken = offered & accepts;
+    reg  [31:0]                     next [0:`CORES-1], left [0:`CORES-1], retirements [0:`CORES-1];
+    wire [`CORES*`ERROR-1:0]        core_errors;
+    wire [`CORES*`CORE_COUNTERS-1:0] core_counters;
+    wire [`WIRES-1:0]               dead;
+    wire [`WIRES*`LINK_COUNTERS-1:0] link_counters;
+    wire moves = |counting || |taken || |retired || |(arvalid & arready) || |(rvalid & rready) || |(wvalid & wready)
+               || |(bvalid & bready);
+    wire given_up = cycle == limit;
+    wire finished = !rst && !done && ((&at_end && still == REST) || still == patience || given_up);
+    wire dump = finished;
+
+    always @(posedge clk) begin
+        if (rst) begin
+            cycle <= 0;
+            ended <= 0;
+            still <= 0;
+            offered <= 0;
+            counting <= 0;
+            /* verilator unroll_disable */
+            for (c = 0; c < `CORES; c = c + 1) begin
+                next[c] <= starts[c];
+                retirements[c] <= 0;
+                at_end[c] <= starts[c] == starts[c+1];
+            end
+        end else if (!done) begin
+            cycle <= cycle + 1;
+            still <= moves ? 0 : still + 1;
+            /* verilator unroll_disable */
+            for (c = 0; c < `CORES; c = c + 1) begin
+                if (taken[c]) begin
+                    offered[c] <= 0;
+                    next[c] <= next[c] + 1;
+                    $fwrite(events, "i %0d %0d\n", c, cycle);
+                end else if (!offered[c] && next[c] != starts[c+1]) begin
+                    if (!counting[c]) begin
+                        counting[c] <= 1;
+                        left[c] <= lists[next[c]][`INSTRUCTION +: 32];
+                    end else if (left[c] != 0) left[c] <= left[c] - 1;
+                    else begin
+                        counting[c] <= 0;
+                        offered[c] <= 1;
+                        instructions[c*`INSTRUCTION +: `INSTRUCTION] <= lists[next[c]][`INSTRUCTION-1:0];
+                    end
+                end
+            end
+            if (|retired) begin
+                ended <= cycle;
+                /* verilator unroll_disable */
+                for (c = 0; c < `CORES; c = c + 1) if (retired[c]) begin
+                    $fwrite(events, "r %0d %0d\n", c, cycle);
+                    retirements[c] <= retirements[c] + 1;
+                    at_end[c] <= starts[c] + retirements[c] + 1 == starts[c+1];
+                end
+            end
+            if (finished) begin
+                $fwrite(runs, "%0d %0d\n", ended, &at_end ? 0 : given_up ? 4 : |error ? 1 : |dead ? 2 : 3);
+                /* verilator unroll_disable */
+                for (c = 0; c < `CORES; c = c + 1)
+                    $fwrite(runs, "%0d %0d %h %h\n", next[c] - starts[c], retirements[c],
+                            core_errors[c*`ERROR +: `ERROR], core_counters[c*`CORE_COUNTERS +: `CORE_COUNTERS]);
+                /* verilator unroll_disable */
+                for (w = 0; w < `WIRES; w = w + 1)
+                    $fwrite(runs, "%0d %0d %h\n", dead[w], disturbed[32*w +: 32],
+                            link_counters[w*`LINK_COUNTERS +: `LINK_COUNTERS]);
+                $fclose(runs);
+                $fclose(events);
+                done <= 1;
+            end
+        end
+    end
+
+    linked_engines engines (
+        .clk(clk),
+        .rst(rst),
+        `AXI
+        `LISTS
+        .flip(flip),
+        .flip_bit(flip_bit),
+        .drop(drop),
+        .repeated(repeated),
+        .cut(cut),
+        .retired(retired),
+        .failed(error),
+        .errors(core_errors),
+        .counters(core_counters),
+        .dead(dead),
+        .link_counters(link_counters)
+    );
+
+    wire        sampling;
+    wire [31:0] samples;
+    link_sampler sampler (
+        .clk(clk), .rst(rst), .cycle(cycle), .last(finished), .sampling(sampling), .samples(samples)
+    );
+    `LINK_VIEWS
+    `ENGINE_VIEWS
+
+    // A core's address in the memory of all; far beyond its end if it is beyond the core's.
+    wire [PORTS*40-1:0] awplace, arplace;
+    genvar port;
+    generate
+        for (port = 0; port < PORTS; port = port + 1) begin : places
+            assign awplace[40*port +: 40] =
+                awaddr[40*port +: 40] < room ? room * (port / 2) + awaddr[40*port +: 40] : 40'hffffff0000;
+            assign arplace[40*port +: 40] =
+                araddr[40*port +: 40] < room ? room * (port / 2) + araddr[40*port +: 40] : 40'hffffff0000;
+        end
+    endgenerate
+
+    hbm #(.PORTS(PORTS), .BYTES(`BYTES), .ID_BITS(1), .DEPTH(`DEPTH)) hbm (
+        .clk(clk),
+        .rst(rst),
+        .dump(dump),
+        .awvalid(awvalid),
+        .awready(awready),
+        .awid(awid),
+        .awaddr(awplace),
+        .awlen(awlen),
+        .wvalid(wvalid),
+        .wready(wready),
+        .wdata(wdata),
+        .wstrb(wstrb),
+        .wlast(wlast),
+        .bvalid(bvalid),
+        .bready(bready),
+        .bid(bid),
+        .bresp(bresp),
+        .arvalid(arvalid),
+        .arready(arready),
+        .arid(arid),
+        .araddr(arplace),
+        .arlen(arlen),
+        .rvalid(rvalid),
+        .rready(rready),
+        .rid(rid),
+        .rdata(rdata),
+        .rresp(rresp),
+        .rlast(rlast)
+    );
+
+`ifdef CHECK_AXI
+    wire [PORTS-1:0] idle;
+    generate
+        for (port = 0; port < PORTS; port = port + 1) begin : checkers
+            axi_checker #(.BYTES(`BYTES), .ID_BITS(1)) watched (
+                .clk(clk),
+                .rst(rst),
+                .awvalid(awvalid[port]),
+                .awready(awready[port]),
+                .awid(awid[port]),
+                .awaddr(awaddr[40*port +: 40]),
+                .awlen(awlen[8*port +: 8]),
+                .wvalid(wvalid[port]),
+                .wready(wready[port]),
+                .wdata(wdata[8*`BYTES*port +: 8*`BYTES]),
+                .wstrb(wstrb[`BYTES*port +: `BYTES]),
+                .wlast(wlast[port]),
+                .bvalid(bvalid[port]),
+                .bready(bready[port]),
+                .bid(bid[port]),
+                .bresp(bresp[2*port +: 2]),
+                .arvalid(arvalid[port]),
+                .arready(arready[port]),
+                .arid(arid[port]),
+                .araddr(araddr[40*port +: 40]),
+                .arlen(arlen[8*port +: 8]),
+                .rvalid(rvalid[port]),
+                .rready(rready[port]),
+                .rid(rid[port]),
+                .rdata(rdata[8*`BYTES*port +: 8*`BYTES]),
+                .rresp(rresp[2*port +: 2]),
+                .rlast(rlast[port]),
+                .idle(idle[port])
+            );
+        end
+    endgenerate
+    // Whoever is told that an instruction is retired may read what it has written.
+    integer k;
+    always @(posedge clk) if (!rst) begin
+        /* verilator unroll_disable */
+        for (k = 0; k < `CORES; k = k + 1)
+            if (retired[k] && !(idle[2*k] && idle[2*k+1]))
+                $fatal(1, "core %0d retires an instruction before HBM has answered", k);
+    end
+`endif
+endmodule

@@ -1,0 +1,208 @@
+"""What a harness sees of the links of an instance: views of its wires and engines, and samples over a run (see
+`tb/harness/link_view.v` and `tb/harness/engine_view.v`)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from amaranth.lib import data
+
+from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
+from neuroncore_rtl.hdl.link.counters import LinkCounters
+from neuroncore_rtl.hdl.link.end import window
+from neuroncore_rtl.hdl.link.flit import frame_layout
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa.collective import COLLECTIVE_FIELDS
+from neuroncore_rtl.tb.check.collective_faults import link_name
+
+__all__ = [
+    "ENGINE_VIEW", "FIRST_WINDOW", "LINK_VIEW", "SAMPLES", "Sample", "engine_defines", "engine_views", "link_defines",
+    "link_views", "plain", "read_samples", "sampling",
+]  # fmt: skip
+
+LINK_VIEW = Path(__file__).with_suffix(".v")
+ENGINE_VIEW = Path(__file__).with_name("engine_view.v")
+
+SAMPLES = 200
+"""Samples of a run at most."""
+
+FIRST_WINDOW = 16
+"""Cycles from a sample to the next, in a short run."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the links had done until a cycle.
+
+    Arguments:
+        cycle: the cycle.
+        places: by wire, places of the other end that are taken, as far as the end that sends on it knows.
+        counters: by wire, those of the end that sends on it, by the names of `hdl.link.counters`.
+    """
+
+    cycle: int
+    places: Sequence[int]
+    counters: Sequence[Mapping[str, int]]
+
+
+def sampling(path: Path) -> list[str]:
+    """Return the plusargs with which a harness writes samples to a file."""
+    return [f"+window={FIRST_WINDOW}", f"+samples={path}"]
+
+
+def read_samples(text: str) -> list[Sample]:
+    """Return what a file of samples says, at even distances but for the last: `SAMPLES` at most."""
+    lines: dict[int, dict[int, list[str]]] = {}
+    for line in text.splitlines():
+        cycle, wire, *fields = line.split()
+        lines.setdefault(int(cycle), {})[int(wire)] = fields
+    cycles = sorted(lines)
+    distance = FIRST_WINDOW
+    while cycles and cycles[-1] // distance >= SAMPLES:
+        distance *= 2
+    found = []
+    for cycle in cycles:
+        if cycle % distance == 0 or cycle == cycles[-1]:
+            wires = [lines[cycle][wire] for wire in sorted(lines[cycle])]
+            places = [int(first) + int(second) for first, second, _ in wires]
+            found.append(Sample(cycle, places, [plain(LinkCounters, int(counters, 16)) for *_, counters in wires]))
+    return found
+
+
+def link_defines(instance: Instance) -> dict[str, object]:
+    """Return the macros of `tb/harness/link_view.v`."""
+    frame = frame_layout(instance.link_bytes)
+    body = frame["body"]
+    header = body.shape["flit"].shape["header"]
+    at = body.offset + body.shape["flit"].offset + header.offset
+    fields = [(name, body.offset + body.shape[name].offset, body.shape[name].width) for name in _FRAME]
+    fields += [(name, at + field.offset, field.width) for name, field in header.shape]
+    fields = [(_RENAMED.get(name, name), low, width) for name, low, width in fields]
+    return {
+        "FRAME": frame.size,
+        "FRAME_FIELDS": _wires("frame", fields),
+        "LINK_COUNTERS": LinkCounters.as_shape().size,
+        "LINK_COUNTER_FIELDS": _wires(
+            "counters", [(name, field.offset, field.width) for name, field in LinkCounters.as_shape()]
+        ),
+        "WINDOW": window(instance.link_latency),
+    }
+
+
+_FRAME = ("valid", "vc", "sequence", "expected", "retry")
+"""What a waveform shows of a frame besides its flit's header."""
+
+_RENAMED = {"sequence": "number"}
+"""Names that Verilog has other uses for."""
+
+
+def link_views(
+    instance: Instance,
+    fabric: str,
+    counters: str,
+    *,
+    node: str = "node_{chip}",
+    disturbed: str = "",
+    places: bool = True,
+    waves: bool = False,
+) -> str:
+    """Return a view of each wire, which is called as its link.
+
+    Arguments:
+        instance: the instance.
+        fabric: the path of the fabric in the harness.
+        counters: those of a wire's sending end, with {} for its number.
+        node: the path of a chip's node in the fabric.
+        disturbed: whether something befalls its frame, likewise.
+        places: whether the ends of the links can be looked into.
+        waves: whether a waveform is recorded.
+    """
+    parts = []
+    for wire in range(instance.chips * instance.directions):
+        chip, direction = divmod(wire, instance.directions)
+        at = f"{fabric}.{node.format(chip=chip)}"
+        sender = f"{at}.end_{direction}.sender"
+        ports = {
+            "clk": "clk",
+            "wire_number": f"32'd{wire}",
+            "sampling": "sampling",
+            "cycle": "cycle",
+            "samples": "samples",
+        }
+        for vc in (0, 1):
+            ports[f"places{vc}"] = f"({sender}.taken{vc} - {sender}.freed{vc}) & 8'd`WINDOW" if places else "8'd0"
+        if waves:
+            ports |= {
+                "frame": f"{at}__tx__{direction}",
+                "disturbed": disturbed.format(wire),
+                "dead": f"dead[{wire}]",
+            }
+        ports["counters"] = counters.format(wire)
+        name = link_name(instance, wire).partition(" ->")[0].replace("+", "plus ").replace("-", "minus ")
+        parts.append(f"link_view {name.replace(' ', '_')} ({_connections(ports)});")
+    return " ".join(parts)
+
+
+def engine_defines() -> dict[str, object]:
+    """Return the macros of `tb/harness/engine_view.v`, besides those of the harness."""
+    fields, low = [], 0
+    for name, width in COLLECTIVE_FIELDS:
+        fields.append((name, low, width))
+        low += width
+    shape = CollectiveCounters.as_shape()
+    counters = [
+        (f"{name.removeprefix('wait_')}{channel}", shape[f"channel{channel}"].offset + field.offset, field.width)
+        for channel in (0, 1)
+        for name, field in shape[f"channel{channel}"].shape.as_shape()
+    ]
+    return {
+        "INSTRUCTION_FIELDS": _wires("instruction", [field for field in fields if field[0] in _SHOWN]),
+        "CORE_COUNTER_FIELDS": _wires("counters", counters),
+    }
+
+
+_SHOWN = ("kind", "op", "dtype", "ranks", "base", "stride", "rank", "root", "count")
+"""What a waveform shows of an instruction."""
+
+
+def engine_views(instance: Instance) -> str:
+    """Return a view of each engine, which is called as its core."""
+    size = "`CORE_COUNTERS"
+    return " ".join(
+        f"engine_view engine_core_{core} ({_connections(ports)});"
+        for core in range(instance.cores)
+        for ports in [
+            {
+                "clk": "clk",
+                "active": f"next[{core}] != starts[{core}] + retirements[{core}]",
+                "number": f"retirements[{core}]",
+                "next": f"lists[starts[{core}] + retirements[{core}]][`INSTRUCTION-1:0]",
+                "counters": f"core_counters[{core} * {size} +: {size}]",
+            }
+        ]
+    )
+
+
+def plain(shape, word: int):
+    """Return the word of a structure as dicts of integers, by the names of its fields."""
+    layout = shape.as_shape() if isinstance(shape, type) else shape
+    if not isinstance(layout, data.StructLayout):
+        return word
+    return {name: plain(field.shape, word >> field.offset & (1 << field.width) - 1) for name, field in iter(layout)}
+
+
+def _wires(source: str, fields: Sequence[tuple[str, int, int]]) -> str:
+    """Return the declarations of fields of a word: name, lowest bit, width."""
+    return " ".join(_declarations(source, fields))
+
+
+def _declarations(source: str, fields: Sequence[tuple[str, int, int]]) -> Iterator[str]:
+    for name, low, width in fields:
+        if width == 1:
+            yield f"wire {name} = {source}[{low}];"
+        else:
+            yield f"wire [{width - 1}:0] {name} = {source}[{low + width - 1}:{low}];"
+
+
+def _connections(ports: Mapping[str, str]) -> str:
+    return ", ".join(f".{name}({value})" for name, value in ports.items())

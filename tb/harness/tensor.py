@@ -1,0 +1,135 @@
+"""Runs programs of the tensor engine in bulk: files in, files out, Python waits for one edge (see `tb/harness/tensor.v`)."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl.hdl.engine_error import EngineError
+from neuroncore_rtl.hdl.tensor.engine import TensorEngine
+from neuroncore_rtl.kernels.library.matmul import MEMORY_BYTES, Program
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import TENSOR_BITS
+from neuroncore_rtl.spec.isa.legality import Rule
+from neuroncore_rtl.tb.harness.harness import run_harness
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.elaboration import engine_verilog
+from neuroncore_rtl.tb.sim.images import memory_lines, read_words
+from neuroncore_rtl.tb.sim.simulation import SimulationFailed
+
+__all__ = ["COUNTERS", "PROGRAM_DEPTH", "Outcome", "design", "run_program"]
+
+_TEMPLATE = Path(__file__).with_suffix(".v")
+
+PROGRAM_DEPTH = 1 << 18
+"""Instructions, and drains, that a program may have."""
+
+COUNTERS = ("cycles", "busy", "columns", "macs", "loads", "wait_weights", "wait_operand", "wait_psum")
+"""What the harness counts; see :class:`hdl.tensor.engine.Counters`. cycles: from the first instruction to the last
+PSUM word written."""
+
+
+@dataclass
+class Outcome:
+    """What became of a program.
+
+    Arguments:
+        words: PSUM words read, uint32 of shape [words, partitions].
+        counters: by the names of `COUNTERS`.
+        seconds: wall time from the first clock edge to the last result.
+    """
+
+    words: np.ndarray
+    counters: dict[str, int]
+    seconds: float
+
+
+@lru_cache(maxsize=4)
+def design(config: Config) -> simulation.Design:
+    """Return the engine of `config` in its harness."""
+    text = engine_verilog(config)
+    defines = {
+        "ROWS": config.rows,
+        "COLUMNS": config.columns,
+        "INSTRUCTION": TENSOR_BITS,
+        "PROGRAM_DEPTH": PROGRAM_DEPTH,
+        "STATIONARY_DEPTH": MEMORY_BYTES // 16,
+        "MOVING_DEPTH": MEMORY_BYTES // 4,
+    }
+    head = "".join(f"`define {name} {value}\n" for name, value in defines.items())
+    modules = re.findall(r"^module (\w+)", text, re.MULTILINE)
+    return simulation.Design(
+        "tensor",
+        f"{head}{_TEMPLATE.read_text()}\n{text}",
+        hier_blocks=tuple(name for name in modules if name.startswith(("block_", "edge_", "psum_"))),
+        kept=tuple(name for name in modules if name.startswith("tile_")),
+        public=("done", "timeout", "error", *COUNTERS),
+        clock="clk",
+    )
+
+
+def run_program(
+    built: simulation.Build,
+    program: Program,
+    config: Config,
+    *,
+    stall: int = 0,
+    seed: int = 1,
+    waves: Path | None = None,
+    waves_levels: int = 0,
+) -> Outcome:
+    """Run `program` on a build of `design(config)`.
+
+    Arguments:
+        built: the build.
+        program: instructions, operands and what to read back.
+        config: the machine's parameters.
+        stall: every stream pauses in so many of 256 cycles, at random.
+        seed: of the pauses.
+        waves: where to move the recorded waveform.
+        waves_levels: see `tb.sim.simulation.run`.
+
+    Raises:
+        SimulationFailed: if the engine does not finish in time, or refuses an instruction.
+    """
+    if max(len(program.steps), len(program.drains)) > PROGRAM_DEPTH:
+        raise ValueError(f"a program must have at most {PROGRAM_DEPTH} instructions, not {len(program.steps)}")
+    for step in program.steps:
+        step.instruction.check(config)
+    digits = -(-TENSOR_BITS // 4)
+    files = {
+        "instructions": "".join(
+            f"{step.drains << TENSOR_BITS | step.instruction.encode():0{digits + 8}x}\n" for step in program.steps
+        ),
+        "drains": "".join(f"{d.moves:08x}{d.psum:04x}{d.words:04x}\n" for d in program.drains),
+        "stationary": memory_lines(program.stationary, 16),
+        "moving": memory_lines(program.moving, 4),
+    }
+    work = sum(getattr(step.instruction, "n", config.columns) + 64 for step in program.steps)
+    limit = int((work + sum(d.words for d in program.drains)) * 3 * 256 / (256 - stall)) + 10 * TensorEngine.latency(
+        config
+    )
+    with simulation.run_directory("tensor") as directory:
+        results = directory / "results.hex"
+        plusargs = [f"+results={results.resolve()}", f"+limit={limit}", f"+stall={stall}", f"+noise={seed}"]
+        for name, text in files.items():
+            path = directory / f"{name}.hex"
+            path.write_text(text)
+            plusargs += [f"+{name}={path.resolve()}", f"+{name}_count={text.count(chr(10))}"]
+        ports = ("timeout", "error", *COUNTERS)
+        state = run_harness(
+            built, directory, ports, plusargs=plusargs, limit=limit + 100, waves=waves, waves_levels=waves_levels
+        )
+        if state["timeout"]:
+            raise SimulationFailed("the engine did not finish: it waits for something that does not come")
+        error = EngineError.from_bits(state["error"])
+        if error.valid:
+            raise SimulationFailed(f"the engine refused instruction {error.number}: {Rule(error.cause).name}")
+        words = read_words(results, config.columns, "PSUM words")
+        outcome = Outcome(words, {name: state[name] for name in COUNTERS}, state["seconds"])
+    expected = sum(d.words for d in program.drains)
+    if len(outcome.words) != expected:
+        raise SimulationFailed(f"the engine delivered {len(outcome.words)} PSUM words, not {expected}")
+    return outcome

@@ -1,0 +1,198 @@
+// Runs a program on the tensor engine without the simulator ever waiting for Python: instructions, operands and the
+// words to read back from PSUM come from files, results go to a file. `ROWS, `COLUMNS, `INSTRUCTION (bits) and the
+// memories' depths are defined by tb/harness/tensor.py.
+//
+// Plusargs: +instructions, +drains, +stationary, +moving: hexadecimal files, +<name>_count their lines; +results: the
+// file to write; +limit: cycles after which the run is given up; +stall=P, +noise=S: every stream pauses in P of 256
+// cycles at random.
+//
+// An instruction record is {drains that must be done before it, instruction}; a drain record is {moves that must have
+// retired before it, first PSUM word, words}. `done` rises when all results are written, or at the limit (`timeout`).
+module tensor (
+    input  wire clk,
+    output reg  done,
+    output reg  timeout,
+    output wire [40:0] error,
+    output reg  [47:0] cycles,
+    output wire [47:0] busy,
+    output wire [47:0] columns,
+    output wire [47:0] macs,
+    output wire [47:0] loads,
+    output wire [47:0] wait_weights,
+    output wire [47:0] wait_operand,
+    output wire [47:0] wait_psum
+);
+    localparam RECORD = 32 + `INSTRUCTION;
+
+    reg [RECORD-1:0]     instructions [0:`PROGRAM_DEPTH-1];
+    reg [63:0]           drains       [0:`PROGRAM_DEPTH-1];
+    reg [`ROWS*128-1:0]  stationary   [0:`STATIONARY_DEPTH-1];
+    reg [`ROWS*32-1:0]   moving       [0:`MOVING_DEPTH-1];
+
+    reg [8*1024-1:0] path;
+    reg [31:0] noise_program, noise_stationary, noise_moving;
+    integer instruction_count, drain_count, stationary_count, moving_count, results, limit, stall, seed;
+
+    initial begin
+        done = 0;
+        timeout = 0;
+        cycles = 0;
+        stall = 0;
+        seed = 1;
+        limit = 0;
+        instruction_count = 0;
+        drain_count = 0;
+        stationary_count = 0;
+        moving_count = 0;
+        if (!$value$plusargs("limit=%d", limit)) $fatal(1, "+limit is missing");
+        if (!$value$plusargs("instructions_count=%d", instruction_count)) $fatal(1, "+instructions_count is missing");
+        if (!$value$plusargs("drains_count=%d", drain_count)) $fatal(1, "+drains_count is missing");
+        if (!$value$plusargs("stationary_count=%d", stationary_count)) $fatal(1, "+stationary_count is missing");
+        if (!$value$plusargs("moving_count=%d", moving_count)) $fatal(1, "+moving_count is missing");
+        if ($value$plusargs("instructions=%s", path)) $readmemh(path, instructions, 0, instruction_count - 1);
+        if ($value$plusargs("drains=%s", path)) $readmemh(path, drains, 0, drain_count - 1);
+        if ($value$plusargs("stationary=%s", path)) $readmemh(path, stationary, 0, stationary_count - 1);
+        if ($value$plusargs("moving=%s", path)) $readmemh(path, moving, 0, moving_count - 1);
+        if (!$value$plusargs("results=%s", path)) $fatal(1, "+results is missing");
+        results = $fopen(path, "w");
+        if (results == 0) $fatal(1, "cannot open the file of results");
+        if (!$value$plusargs("stall=%d", stall)) stall = 0;
+        if (!$value$plusargs("noise=%d", seed)) seed = 1;
+        // Three independent generators decide who pauses; none may start at 0.
+        noise_program = seed * 32'h9e3779b1 + 32'd1;
+        noise_stationary = seed * 32'h85ebca77 + 32'd2;
+        noise_moving = seed * 32'hc2b2ae3d + 32'd3;
+    end
+
+    reg [3:0] reset = 4'hf;
+    wire rst = reset[0];
+    always @(posedge clk) reset <= reset >> 1;
+
+    function [31:0] xorshift(input [31:0] x);
+        reg [31:0] y;
+        begin
+            y = x ^ (x << 13);
+            y = y ^ (y >> 17);
+            xorshift = y ^ (y << 5);
+        end
+    endfunction
+    always @(posedge clk) if (stall != 0) begin
+        noise_program <= xorshift(noise_program);
+        noise_stationary <= xorshift(noise_stationary);
+        noise_moving <= xorshift(noise_moving);
+    end
+
+    // Program: a record is offered once its drains are done, and then stays.
+    reg  [31:0] next;
+    reg  [31:0] drained;
+    reg  [31:0] retired_count;
+    reg         offered;
+    wire        ready;
+    wire [RECORD-1:0] record = instructions[next];
+    wire        allowed = next < instruction_count && drained >= record[RECORD-1:`INSTRUCTION];
+    wire        valid = !rst && allowed && (offered || stall == 0 || {24'd0, noise_program[7:0]} >= stall);
+    always @(posedge clk)
+        if (rst) begin
+            next <= 0;
+            offered <= 0;
+        end else if (valid && ready) begin
+            next <= next + 1;
+            offered <= 0;
+        end else begin
+            offered <= valid;
+        end
+
+    // Memories: a request is taken unless the memory pauses; its data follows a cycle later.
+    wire                stationary_valid, moving_valid;
+    wire [17:0]         stationary_address, moving_address;
+    wire                stationary_ready = stall == 0 || {24'd0, noise_stationary[7:0]} >= stall;
+    wire                moving_ready = stall == 0 || {24'd0, noise_moving[7:0]} >= stall;
+    reg  [`ROWS*128-1:0] stationary_data;
+    reg  [`ROWS*32-1:0]  moving_data;
+    always @(posedge clk) begin
+        if (stationary_valid && stationary_ready) stationary_data <= stationary[stationary_address[17:4]];
+        if (moving_valid && moving_ready) moving_data <= moving[moving_address[17:2]];
+    end
+
+    // Drains: one PSUM word of every partition a cycle, without a gap between drains unless the engine has the bank.
+    reg  [31:0] drain;
+    reg  [9:0]  word;
+    reg         reading;
+    wire [63:0] request = drains[drain];
+    wire        drain_valid = !rst && drain < drain_count && retired_count >= request[63:32];
+    wire        drain_ready;
+    wire        drain_go = drain_valid && drain_ready;
+    wire        drain_last = {22'd0, word} + 1 == {16'd0, request[15:0]};
+    wire [11:0] psum_address = request[27:16] + {2'd0, word};
+    wire [`COLUMNS*32-1:0] psum_data;
+    wire        retired, loaded, engine_busy, psum_write_ready;
+    always @(posedge clk)
+        if (rst) begin
+            drain <= 0;
+            word <= 0;
+            reading <= 0;
+            drained <= 0;
+            retired_count <= 0;
+        end else begin
+            if (retired) retired_count <= retired_count + 1;
+            reading <= drain_go;
+            if (drain_go) begin
+                word <= drain_last ? 10'd0 : word + 10'd1;
+                if (drain_last) begin
+                    drain <= drain + 1;
+                    drained <= drained + 1;
+                end
+            end
+            if (reading) $fwrite(results, "%h\n", psum_data);
+        end
+
+    // The clock of the result: from the first instruction offered to the last PSUM word written.
+    reg  [31:0] elapsed;
+    reg         started;
+    wire        finished = next == instruction_count && drain == drain_count && !reading && !engine_busy;
+    always @(posedge clk)
+        if (rst) begin
+            elapsed <= 0;
+            started <= 0;
+        end else if (!done) begin
+            elapsed <= elapsed + 1;
+            started <= started || valid;
+            if (started ? engine_busy || next < instruction_count : valid) cycles <= cycles + 1;
+            if (finished || error[0] || elapsed == limit) begin
+                timeout <= !finished && !error[0];
+                done <= 1;
+                $fclose(results);
+            end
+        end
+
+    tensor_engine engine (
+        .clk(clk),
+        .rst(rst),
+        .instructions__payload(record[`INSTRUCTION-1:0]),
+        .instructions__valid(valid),
+        .instructions__ready(ready),
+        .stationary__valid(stationary_valid),
+        .stationary__address(stationary_address),
+        .stationary__ready(stationary_ready),
+        .stationary__data(stationary_data),
+        .moving__valid(moving_valid),
+        .moving__address(moving_address),
+        .moving__ready(moving_ready),
+        .moving__data(moving_data),
+        .psum__valid(drain_valid),
+        .psum__address({4'd0, psum_address, 2'd0}),
+        .psum__ready(drain_ready),
+        .psum__data(psum_data),
+        .psum_write__valid(1'b0),
+        .psum_write__address(18'd0),
+        .psum_write__enable({`COLUMNS{1'b0}}),
+        .psum_write__mask(4'd0),
+        .psum_write__data({32*`COLUMNS{1'b0}}),
+        .psum_write__ready(psum_write_ready),
+        .retired(retired),
+        .loaded(loaded),
+        .error(error),
+        .busy(engine_busy),
+        .counters({wait_psum, wait_operand, wait_weights, loads, macs, columns, busy})
+    );
+endmodule

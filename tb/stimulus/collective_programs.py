@@ -1,0 +1,277 @@
+"""Lists of collectives for the cores of an instance, and the memories that they work on: one collective of several
+groups side by side, or random ones of random groups."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from neuroncore_rtl.spec.formats import BF16, FP32, INT32
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa.collective import (
+    BLOCKS_OF_DST,
+    BLOCKS_OF_SRC,
+    CHUNK_GRANULES,
+    MAX_RANKS,
+    Collective,
+    CollectiveKind,
+    CollectiveType,
+    Group,
+    ReduceOp,
+    best_chunk,
+    element_bytes,
+)
+from neuroncore_rtl.tb.stimulus import operands as stimulus
+
+__all__ = ["FORMATS", "PAGE", "Issue", "Workload", "blocks_of", "random_group", "random_workload", "side_by_side"]
+
+PAGE = 4096
+"""Rooms and operands of a collective of its own begin at multiples of this."""
+
+LINE = 64
+"""Operands begin at multiples of this."""
+
+FORMATS = {CollectiveType.FP32: FP32, CollectiveType.BF16: BF16, CollectiveType.INT32: INT32}
+"""Formats of the elements."""
+
+REDUCTIONS = (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER)
+
+
+@dataclass(frozen=True)
+class Issue:
+    """A collective of a group.
+
+    Arguments:
+        kind: what the group does.
+        group: who.
+        count: elements of a block.
+        places: by core that takes part, the number of its instruction in the core's list.
+    """
+
+    kind: CollectiveKind
+    group: Group
+    count: int
+    places: Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What the cores execute.
+
+    Arguments:
+        lists: by core, its instructions.
+        delays: by core, the cycles that pass before each of them is offered.
+        memories: uint8 [cores, bytes].
+        issues: the collectives, in the order in which they were made.
+    """
+
+    lists: dict[int, list[Collective]]
+    delays: dict[int, list[int]]
+    memories: np.ndarray
+    issues: Sequence[Issue]
+
+
+def blocks_of(kind: CollectiveKind, ranks: int) -> tuple[int, int]:
+    """Return the blocks of src and of dst."""
+    if kind == CollectiveKind.BARRIER:
+        return 0, 0
+    src, dst = (ranks if kind in several else 1 for several in (BLOCKS_OF_SRC, BLOCKS_OF_DST))
+    return src * (kind != CollectiveKind.RECEIVE), dst * (kind != CollectiveKind.SEND)
+
+
+def _aligned(size: int, alignment: int) -> int:
+    return -(-size // alignment) * alignment
+
+
+def _extent(blocks: int, pitch: int, size: int) -> int:
+    """Return the bytes from the first one of `blocks` blocks to the end of the last."""
+    return (blocks - 1) * pitch + size if blocks else 0
+
+
+def side_by_side(
+    rng: np.random.Generator,
+    instance: Instance,
+    kind: CollectiveKind,
+    groups: Sequence[Group],
+    count: int,
+    dtype: CollectiveType,
+    *,
+    op: ReduceOp = ReduceOp.SUM,
+    narrow: bool = False,
+    stochastic: bool = False,
+) -> Workload:
+    """Return one collective of every group, all at once; the memories are full of random bytes where src is not.
+
+    SEND stands for transfers round the group, whose ranks send to the next one and receive from the one before: even
+    ranks send first, odd ones receive first.
+
+    Arguments:
+        rng: of the data.
+        instance: the instance.
+        kind: of all of them.
+        groups: without a core in common.
+        count: elements of a block.
+        dtype, op, narrow, stochastic: see `spec.isa.collective.Collective`.
+    """
+    size = count * element_bytes(dtype)
+    pitch = _aligned(size, LINE)
+    ranks = max(group.ranks for group in groups)
+    kinds = (CollectiveKind.SEND, CollectiveKind.RECEIVE) if kind == CollectiveKind.SEND else (kind,)
+    src_bytes, dst_bytes = (max(_extent(blocks_of(k, ranks)[end], pitch, size) for k in kinds) for end in (0, 1))
+    dst = _aligned(src_bytes, PAGE)
+    room = max(dst + _aligned(dst_bytes, PAGE), PAGE)
+    memories = rng.integers(0, 256, (instance.cores, room), np.uint8)
+    lists = {}
+    for group in groups:
+        for rank, core in enumerate(group.cores):
+            if src_bytes:
+                memories[core, :src_bytes] = _data(rng, dtype, src_bytes, group.ranks)
+            one = Collective(
+                kind=kind,
+                group=group,
+                rank=rank,
+                count=0 if kind == CollectiveKind.BARRIER else count,
+                dtype=dtype,
+                dst=dst,
+                pitch=pitch,
+                op=op,
+                chunk=best_chunk(count, group.ranks, kind),
+                narrow=narrow,
+                stochastic=stochastic,
+                seed=0x1234567,
+                stream=5,
+            )
+            lists[core] = list(_transfers(one)) if kind == CollectiveKind.SEND else [one]
+    delays = {core: [0] * len(lists[core]) for core in lists}
+    issues = [Issue(kind, group, count, dict.fromkeys(group.cores, 0)) for group in groups]
+    return Workload(lists, delays, memories, issues)
+
+
+def _transfers(one: Collective) -> Iterator[Collective]:
+    """Yield a rank's transfers round the group; of an odd number of ranks the last one, too, receives first."""
+    ranks, rank = one.group.ranks, one.rank
+    send = replace(one, kind=CollectiveKind.SEND, root=(rank + 1) % ranks)
+    receive = replace(one, kind=CollectiveKind.RECEIVE, root=(rank - 1) % ranks)
+    yield from (receive, send) if rank % 2 else (send, receive)
+
+
+def _data(rng: np.random.Generator, dtype: CollectiveType, size: int, ranks: int) -> np.ndarray:
+    """Return elements, as bytes: near 1, with special values in a tenth of the sums."""
+    fmt = FORMATS[dtype]
+    n = -(-size * 8 // fmt.bits)
+    codes = stimulus.ordinary_codes(rng, fmt, n)
+    special = rng.random(n) < 0.1 / ranks
+    codes = np.where(special, stimulus.random_codes(rng, fmt, n), codes).astype(codes.dtype)
+    return codes.view(np.uint8)[:size]
+
+
+def random_group(rng: np.random.Generator, cores: int, ranks: int | None = None) -> Group:
+    """Return a group of cores: neighbours, or every so many of them, either way round, beginning anywhere."""
+    most = min(cores, MAX_RANKS)
+    if ranks is None:
+        ranks = int(rng.choice([2, 3, 4, most, rng.integers(2, most + 1)]))
+    ranks = min(ranks, most)
+    widest = min((cores - 1) // (ranks - 1), 63)
+    stride = int(rng.choice([1, 1, 2, rng.integers(1, widest + 1)]))
+    stride = min(stride, widest) * int(rng.choice([1, 1, -1]))
+    span = abs(stride) * (ranks - 1)
+    low = int(rng.integers(0, cores - span))
+    return Group(low if stride > 0 else low + span, stride, ranks)
+
+
+def random_workload(
+    rng: np.random.Generator, instance: Instance, collectives: int, largest: int, longest_delay: int = 300
+) -> Workload:
+    """Return random collectives, which each core executes in the order of their making: so none waits for another one
+    that waits for it, and those that have no core in common are under way at once.
+
+    Arguments:
+        rng: of everything.
+        instance: the instance.
+        collectives: how many.
+        largest: bytes of src or dst, at most.
+        longest_delay: cycles that may pass before an instruction is offered; it is drawn over decades.
+    """
+    room = 4 * _aligned(largest, PAGE)
+    words = [stimulus.random_fp32(rng, room // 4) for _ in range(instance.cores)]
+    memories = np.stack([word.view(np.uint8) for word in words])
+    lists = {core: [] for core in range(instance.cores)}
+    issues = []
+    kinds = [kind for kind in CollectiveKind if kind != CollectiveKind.RECEIVE]
+    for _ in range(collectives):
+        kind = kinds[rng.choice(len(kinds), p=_weights(kinds))]
+        group = random_group(rng, instance.cores)
+        made = list(_random_collective(rng, kind, group, largest, room))
+        issues.append(Issue(kind, group, made[0].count, {one.core: len(lists[one.core]) for one in made}))
+        for one in made:
+            lists[one.core].append(one)
+    lists = {core: found for core, found in lists.items() if found}
+    delays = {
+        core: [int(10 ** rng.uniform(0, math.log10(longest_delay + 1))) - 1 for _ in found]
+        for core, found in lists.items()
+    }
+    return Workload(lists, delays, memories, issues)
+
+
+def _weights(kinds: Sequence[CollectiveKind]) -> np.ndarray:
+    """Return the shares of the kinds; a reduction has more to get wrong."""
+    weights = np.array([2.0 if kind in REDUCTIONS else 1.0 for kind in kinds])
+    return weights / weights.sum()
+
+
+def _random_collective(
+    rng: np.random.Generator, kind: CollectiveKind, group: Group, largest: int, room: int
+) -> Iterator[Collective]:
+    """Yield the instruction of every core that takes part in a random collective of a group."""
+    dtype = CollectiveType(rng.integers(len(CollectiveType)))
+    blocks = max(1, *blocks_of(kind, group.ranks))
+    most = max(1, (largest // blocks // LINE * LINE) // element_bytes(dtype))
+    count = min(most, int(10 ** rng.uniform(0, math.log10(most) + 0.1)))
+    size = count * element_bytes(dtype)
+    slack = largest // blocks - _aligned(size, LINE)
+    pitch = _aligned(size, LINE) + (int(rng.integers(0, slack // LINE + 1)) * LINE if slack > 0 else 0)
+    shared = {
+        "kind": kind,
+        "group": group,
+        "count": count,
+        "dtype": dtype,
+        "op": ReduceOp(rng.integers(len(ReduceOp))) if kind in REDUCTIONS else ReduceOp.SUM,
+        "chunk": int(rng.choice([best_chunk(count, group.ranks, kind), rng.integers(1, CHUNK_GRANULES + 1)])),
+        "root": int(rng.integers(group.ranks)),
+    }
+    if dtype == CollectiveType.BF16 and kind in REDUCTIONS:
+        shared |= {"narrow": bool(rng.integers(2)), "stochastic": bool(rng.integers(2))}
+    if kind == CollectiveKind.SEND:
+        sender, receiver = map(int, rng.permutation(group.ranks)[:2])
+        ranks = {sender: (CollectiveKind.SEND, receiver), receiver: (CollectiveKind.RECEIVE, sender)}
+    else:
+        ranks = {rank: (kind, shared["root"]) for rank in range(group.ranks)}
+    in_place = rng.random() < 0.3
+    for rank, (own, root) in ranks.items():
+        if kind == CollectiveKind.BROADCAST:  # whose ranks may cut it as they like
+            shared["chunk"] = int(rng.integers(1, CHUNK_GRANULES + 1))
+        src, dst = _random_places(rng, [_extent(n, pitch, size) for n in blocks_of(own, group.ranks)], room)
+        if in_place and own in (CollectiveKind.ALL_REDUCE, CollectiveKind.BROADCAST):
+            dst = src
+        elif in_place and own == CollectiveKind.REDUCE_SCATTER:
+            dst = src + rank * pitch
+        elif in_place and own == CollectiveKind.ALL_GATHER:
+            src = dst + rank * pitch
+        yield Collective(
+            **shared | {"kind": own, "root": root},
+            rank=rank,
+            src=src,
+            dst=dst,
+            pitch=pitch,
+            seed=int(rng.integers(1 << 32)),
+            stream=int(rng.integers(1 << 32)),
+        )
+
+
+def _random_places(rng: np.random.Generator, sizes: Sequence[int], room: int) -> tuple[int, int]:
+    """Return two addresses, somewhere in either half of a room, in either order."""
+    half = room // 2
+    first = [half * (n ^ int(flip)) for flip in (rng.integers(2),) for n in (0, 1)]
+    free = [(half - _aligned(size, LINE)) // LINE for size in sizes]
+    return tuple(base + LINE * int(rng.integers(0, places + 1)) for base, places in zip(first, free, strict=True))

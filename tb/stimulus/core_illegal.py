@@ -1,0 +1,180 @@
+"""Random images that a core must survive: bits that mean something are flipped in some of their records.
+
+Whatever the records then say, what they may write is known: nothing if a record breaks a rule, else what it names.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
+from neuroncore_rtl.spec.isa import (
+    HEADER_BITS,
+    HEADER_FIELDS,
+    RECORD_BYTES,
+    SCALAR_OPCODES,
+    VECTOR_OPCODES,
+    Cause,
+    DmaCopy,
+    Elementwise,
+    Engine,
+    Storage,
+    engine_of_queue,
+)
+from neuroncore_rtl.spec.isa.decode import body_fields, instruction_of
+from neuroncore_rtl.spec.isa.dma import dma_violation
+from neuroncore_rtl.spec.isa.fields import Layout
+from neuroncore_rtl.spec.isa.legality import violation
+from neuroncore_rtl.spec.isa.record import BODY_FIELDS
+from neuroncore_rtl.spec.isa.tensor import tensor_violation
+from neuroncore_rtl.tb.check.touches import touches_of
+from neuroncore_rtl.tb.harness.core import CoreFault
+
+__all__ = ["Flipped", "Writable", "flipped_image"]
+
+LARGEST = 4096
+"""Elements of a changed instruction; one may be legal and take years."""
+
+
+class Writable:
+    """Which bytes may have been written.
+
+    Arguments:
+        config: the machine's parameters.
+        hbm_bytes: of HBM that are looked at.
+
+    Attributes:
+        masks: bool [partitions, bytes] of each storage; HBM is one partition.
+    """
+
+    def __init__(self, config: Config, hbm_bytes: int):
+        self.config = config
+        shapes = {
+            Storage.SBUF: (config.partitions, SBUF_BYTES),
+            Storage.PSUM: (config.columns, PSUM_BYTES),
+            Storage.HBM: (1, hbm_bytes),
+        }
+        self.masks = {storage: np.zeros(shape, bool) for storage, shape in shapes.items()}
+
+    def add(self, instruction) -> None:
+        """Add what an instruction writes; what lies beyond a storage does not count."""
+        for touch in touches_of(instruction, self.config):
+            mask = self.masks[touch.storage]
+            bytes_ = (touch.starts[:, np.newaxis] + np.arange(touch.length)).reshape(-1)
+            bytes_ = bytes_[bytes_ < mask.shape[1]]
+            if touch.writes and bytes_.size:
+                mask[np.ix_(list(touch.partitions) if touch.storage != Storage.HBM else [0], bytes_)] = True
+
+
+@dataclass(frozen=True)
+class Flipped:
+    """An image with flipped bits.
+
+    Arguments:
+        image: it.
+        instructions: all that it may execute.
+        fault: what must be reported; None if that is open: the change may be legal, or wait for what never comes.
+    """
+
+    image: Image
+    instructions: tuple
+    fault: CoreFault | None
+
+
+def flipped_image(rng: np.random.Generator, image: Image, records: int = 1) -> Flipped:
+    """Return an image with one to three bits flipped in each of some records.
+
+    Changes that would write to HBM outside of the image's tensors are drawn again, and so are those that would take
+    long: both are legal.
+
+    Arguments:
+        rng: decides everything.
+        image: a legal one.
+        records: how many are changed.
+    """
+    data = bytearray(image.data)
+    places = [(block.queue, block.address + RECORD_BYTES * n) for block in image.blocks for n in range(block.count)]
+    chosen = rng.choice(len(places), min(records, len(places)), replace=False)
+    instructions = {
+        address: record.instruction
+        for (_, address), record in zip(places, (r for part in image.records for r in part), strict=True)
+    }
+    fault = None
+    for queue, address in (places[number] for number in chosen):
+        start = address - image.base
+        word = int.from_bytes(data[start : start + RECORD_BYTES], "little")
+        changed, fault = _changed(rng, image, queue, address, word, instructions)
+        data[start : start + RECORD_BYTES] = changed.to_bytes(RECORD_BYTES, "little")
+    executed = tuple(instruction for instruction in instructions.values() if instruction is not None)
+    return Flipped(replace(image, data=bytes(data)), executed, fault if records == 1 else None)
+
+
+def _changed(
+    rng, image: Image, queue: int, address: int, word: int, instructions: dict
+) -> tuple[int, CoreFault | None]:
+    """Return a changed record and the fault that it is, if it is one for sure; note its instruction."""
+    engine = engine_of_queue(queue, image.config)
+    while True:
+        changed = word
+        for _ in range(int(rng.integers(1, 4))):
+            changed ^= 1 << _meaningful_bit(rng, engine)
+        said = changed & 7
+        if said != engine:
+            instructions[address] = None
+            return changed, CoreFault(queue, Cause.ENGINE, address, said)
+        values = body_fields(engine, changed >> HEADER_BITS)
+        broken = _violation(engine, values, image.config)
+        if broken is not None:
+            instructions[address] = None
+            # Flipped header bits may keep it from being judged at all.
+            certain = changed & (1 << HEADER_BITS) - 1 == word & (1 << HEADER_BITS) - 1
+            return changed, CoreFault(queue, int(broken[0]), address, 0) if certain else None
+        instruction = instruction_of(engine, values, image.config)
+        if _is_tame(instruction, values, image):
+            instructions[address] = instruction
+            return changed, None
+
+
+def _meaningful_bit(rng, engine: Engine) -> int:
+    """Return the place of a bit: of a field of the header, more often of the instruction."""
+    if rng.random() < 0.25:
+        return _bit(rng, HEADER_FIELDS, lambda name: name != "reserved")
+    return HEADER_BITS + _bit(rng, BODY_FIELDS[engine], lambda name: True)
+
+
+def _bit(rng, layout: Layout, wanted: Callable[[str], bool]) -> int:
+    starts = np.cumsum([0] + [width for _, width in layout])
+    fields = [(int(start), width) for start, (name, width) in zip(starts, layout, strict=False) if wanted(name)]
+    start, width = fields[rng.integers(len(fields))]
+    return start + int(rng.integers(width))
+
+
+def _violation(engine: Engine, values: dict[str, int], config: Config):
+    """Return the rule that an instruction breaks on its own, whatever comes before it."""
+    match engine:
+        case Engine.TENSOR:
+            return tensor_violation(values, config, (config.columns, True))
+        case Engine.DMA:
+            return dma_violation(values, config)
+    return violation(values, config, VECTOR_OPCODES if engine == Engine.VECTOR else SCALAR_OPCODES)
+
+
+def _is_tame(instruction, values: dict[str, int], image: Image) -> bool:
+    """Return whether an instruction is over soon and writes to HBM within the image's tensors, if it does."""
+    if not isinstance(instruction, Elementwise | DmaCopy):
+        return True
+    if prod(value for name, value in values.items() if name.startswith("count")) > LARGEST:
+        return False
+    if isinstance(instruction, Elementwise) or instruction.dst.storage != Storage.HBM:
+        return True
+    tensor = instruction.dst
+    counts = list(instruction.shape)
+    if instruction.scatter:
+        counts[0] = instruction.scatter.limit
+    size = tensor.format.bits // 8
+    spans = [(count - 1) * step * size for count, step in zip(counts, tensor.steps, strict=True)]
+    low, high = (tensor.address + sum(pick(span, 0) for span in spans) for pick in (min, max))
+    return image.base + RECORD_BYTES <= low and high + size <= image.blocks[0].address

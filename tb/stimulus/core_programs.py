@@ -1,0 +1,362 @@
+"""Random programs of the whole core: instructions of every engine that use each other's results.
+
+They compute nothing useful. What is in SBUF and PSUM at first comes from HBM by copies, and what is there in the end
+goes back to it; so HBM alone says whether a program was executed right.
+"""
+
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from neuroncore_rtl.golden.core.engines import Engines
+from neuroncore_rtl.kernels.program.image import Image, build_image
+from neuroncore_rtl.kernels.program.instructions import dma_copy
+from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS, Config
+from neuroncore_rtl.spec.formats import FORMATS, FP32, INT8, INT32, MATMUL_FORMATS, Format
+from neuroncore_rtl.spec.isa import (
+    BODY_BITS,
+    DMA_DIMENSIONS,
+    HEADER_BITS,
+    HEADER_FIELDS,
+    RECORD_BYTES,
+    Access,
+    DmaCopy,
+    DmaIndex,
+    DmaTensor,
+    Elementwise,
+    Engine,
+    LoadStationary,
+    MultiplyMoving,
+    Storage,
+    UpdateOp,
+    engine_of,
+)
+from neuroncore_rtl.spec.isa.access import storage_partitions
+from neuroncore_rtl.spec.isa.elementwise import decode_fields, encode_fields
+from neuroncore_rtl.spec.isa.fields import pack, unpack
+from neuroncore_rtl.spec.isa.record import BODY_FIELDS, Instruction
+from neuroncore_rtl.spec.isa.tensor import LOAD_STATIONARY
+from neuroncore_rtl.tb.stimulus import operands as stimulus
+from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, Writer
+from neuroncore_rtl.tb.stimulus.garble import garbled
+
+__all__ = ["CoreChoices", "CoreProgram", "execute_in_order", "garbled_image", "random_core_program"]
+
+INDICES = 16
+"""Words of row numbers in each partition."""
+
+TABLE_ROWS = 8
+"""Rows among which those numbers choose."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoreChoices:
+    """What a random program consists of.
+
+    Arguments:
+        tensor, elementwise, copies: shares of the engines' instructions.
+        sbuf_bytes, psum_bytes, hbm_bytes: of a partition, and of HBM, what is used; multiples of 4, on chip
+            at least 4096, so that every instruction finds room.
+        elementwise_choices: of the vector and the scalar engine's instructions.
+    """
+
+    tensor: float = 0.3
+    elementwise: float = 0.4
+    copies: float = 0.3
+    sbuf_bytes: int = 4096
+    psum_bytes: int = 4096
+    hbm_bytes: int = 4096
+    elementwise_choices: Choices = Choices()
+
+
+@dataclass(frozen=True)
+class CoreProgram:
+    """A program and what HBM holds when it starts.
+
+    Arguments:
+        program: instructions in program order.
+        contents: of tensors in HBM.
+        results: tensors in HBM that the program writes; `sbuf` and `psum` hold what was there in the end.
+    """
+
+    program: Program
+    contents: list[tuple[HbmTensor, np.ndarray]]
+    results: dict[str, HbmTensor]
+
+    def image(self) -> Image:
+        """Return the program's image."""
+        return build_image(self.program, self.contents)
+
+
+def random_core_program(
+    rng: np.random.Generator, config: Config, count: int, choices: CoreChoices | None = None, base: int = 0
+) -> CoreProgram:
+    """Return a program of `count` instructions, beside the copies at its start and end.
+
+    Arguments:
+        rng: decides everything.
+        config: the machine's parameters.
+        count: instructions.
+        choices: what they are drawn from.
+        base: HBM address of its image, a multiple of 128.
+    """
+    writer = _CoreWriter(rng, config, choices or CoreChoices(), base)
+    for _ in range(count):
+        writer.add()
+    return writer.finish()
+
+
+def execute_in_order(image: Image, program: Program) -> Engines:
+    """Return golden's engines and memories after the program's instructions, one after the other."""
+    engines = Engines(program.config, image.memory())
+    for number, entry in enumerate(program.entries):
+        body = int.from_bytes(_encoded(entry.instruction, program.config), "little")
+        fault = engines.execute(engine_of(entry.instruction), body)
+        if fault is not None:
+            raise ValueError(f"instruction {number} must be legal, not of cause {fault[0]}: {entry.instruction!r}")
+    return engines
+
+
+def _encoded(instruction: Instruction, config: Config) -> bytes:
+    body = instruction.encode(config) if isinstance(instruction, Elementwise) else instruction.encode()
+    return body.to_bytes(BODY_BITS // 8, "little")
+
+
+class _CoreWriter:
+    """A program as it grows."""
+
+    def __init__(self, rng: np.random.Generator, config: Config, choices: CoreChoices, base: int):
+        self.rng, self.config, self.choices = rng, config, choices
+        self.program = Program(config, base)
+        space = self.program.space
+        self.memories = {
+            Storage.SBUF: rng.integers(0, 256, (config.partitions, choices.sbuf_bytes), np.uint8),
+            Storage.PSUM: rng.integers(0, 256, (config.columns, choices.psum_bytes), np.uint8),
+        }
+        self.chip = {
+            Storage.SBUF: space.sbuf("sbuf", INT8, (choices.sbuf_bytes,)),
+            Storage.PSUM: space.psum("psum", INT8, (choices.psum_bytes,)),
+        }
+        self.starts = {storage: space.hbm(f"start of {t.name}", INT8, _whole(t)) for storage, t in self.chip.items()}
+        self.indices = space.sbuf("indices", INT32, (INDICES,))
+        self.rows = space.hbm("rows", INT32, _whole(self.indices))
+        self.hbm = space.hbm("hbm", INT8, (choices.hbm_bytes,))
+        self.program.append(dma_copy(self.indices, self.rows))
+        for storage, tensor in self.chip.items():
+            # In halves, so that several engines take part.
+            for part in (np.s_[: tensor.size // 2], np.s_[tensor.size // 2 :]):
+                self.program.append(dma_copy(tensor[:, part], self.starts[storage][:, part]))
+        self.elementwise = Writer(
+            rng,
+            config,
+            choices.elementwise_choices,
+            self.memories,
+            lambda instruction: self.program.append(instruction).instruction,
+        )
+        self.loaded: LoadStationary | None = None
+
+    def add(self) -> None:
+        """Add an instruction."""
+        c = self.choices
+        kind = self.rng.random() * (c.tensor + c.elementwise + c.copies)
+        if kind < c.tensor:
+            self._add_tensor()
+        elif kind < c.tensor + c.elementwise:
+            self.elementwise.add()
+        else:
+            self._add_copy()
+
+    def finish(self) -> CoreProgram:
+        """Return the program, with copies of what is on chip at its end."""
+        results = {"hbm": self.hbm}
+        for tensor in self.chip.values():
+            results[tensor.name] = self.program.space.hbm(f"end of {tensor.name}", INT8, _whole(tensor))
+            self.program.append(dma_copy(results[tensor.name], tensor))
+        rng, shape = self.rng, self.rows.shape
+        contents = [(self.starts[storage], memory) for storage, memory in self.memories.items()]
+        contents.append((self.rows, rng.integers(0, TABLE_ROWS, shape)))
+        contents.append((self.hbm, stimulus.ordinary_codes(rng, FP32, self.hbm.size // 4).view(np.uint8)))
+        return CoreProgram(self.program, contents, results)
+
+    def _add_tensor(self) -> None:
+        """Add a LoadStationary or a MultiplyMoving."""
+        rng, config = self.rng, self.config
+        fmt = MATMUL_FORMATS[rng.integers(len(MATMUL_FORMATS))]
+        common = {
+            "format": fmt,
+            "k": int(rng.integers(1, config.rows + 1)),
+            "half": int(rng.integers(2)) * (fmt is FP32),
+        }
+        if self.loaded is None or rng.random() < 0.4:
+            m = int(rng.integers(1, config.columns + 1))
+            columns = -(-m // LOAD_COLUMNS) * LOAD_COLUMNS
+            address = self._sbuf_address(fmt, columns, 1, LOAD_COLUMNS)
+            instruction = self.loaded = LoadStationary(**common, m=m, address=address)
+        else:
+            if fmt is INT8 and self.loaded.format is not INT8:
+                common["format"] = fmt = self.loaded.format
+            n = int(rng.integers(1, rng.choice([8, 32])))
+            step = int(rng.choice([1, 1, 1, 0, 2, 3]))
+            words = self.choices.psum_bytes // 4
+            bank = int(rng.integers(-(-words // PSUM_WORDS))) * PSUM_WORDS
+            psum = bank + int(rng.integers(min(PSUM_WORDS, words - bank) - n + 1))
+            instruction = MultiplyMoving(
+                **common,
+                m=int(rng.integers(1, self.loaded.m + 1)),
+                n=n,
+                address=self._sbuf_address(fmt, n, step, 1),
+                stride=step * fmt.bits // 8,
+                psum=psum,
+                accumulate=bool(rng.integers(2)),
+                transpose=bool(rng.random() < 0.2),
+            )
+        self.program.append(instruction)
+        self.elementwise.note(instruction)
+
+    def _sbuf_address(self, fmt: Format, count: int, step: int, alignment: int) -> int:
+        """Return where so many elements are, and see to it that they are worth reading."""
+        size = fmt.bits // 8
+        units = (self.choices.sbuf_bytes // size - (count - 1) * step - 1) // alignment
+        address = int(self.rng.integers(units + 1)) * alignment * size
+        self.elementwise.fill(Access(format=fmt, address=address, steps=(step,)), (count,))
+        return address
+
+    def _add_copy(self) -> None:
+        """Add a copy; those that write over what they read are drawn again."""
+        queue = int(self.rng.choice(self.program.dma_queues))
+        while True:
+            copy = self._copy()
+            try:
+                self.program.append(copy, queue)
+            except ValueError as refusal:
+                if "must be apart" not in str(refusal):
+                    raise
+            else:
+                self.elementwise.note(copy)
+                return
+
+    def _copy(self) -> DmaCopy:
+        rng, config = self.rng, self.config
+        shape = [1] * int(rng.integers(1, DMA_DIMENSIONS + 1))
+        most = int(rng.choice([4, 24, 100]))
+        for d in rng.permutation(len(shape)):
+            shape[d] = int(rng.integers(1, most // prod(shape) + 1))
+        formats = list(FORMATS.values())
+        of = formats[rng.integers(len(formats))]
+        to = of if rng.random() < 0.6 else formats[rng.integers(len(formats))]
+        storages = [Storage(int(code)) for code in rng.choice(len(Storage), 2, p=(0.4, 0.2, 0.4))]
+        index = None
+        if rng.random() < 0.25 and shape[0] <= config.partitions and Storage.HBM in storages:
+            address = self.indices.address + 4 * int(rng.integers(INDICES))
+            first = int(rng.integers(config.partitions - shape[0] + 1))
+            index = DmaIndex(address=address, partition=first, limit=TABLE_ROWS)
+        gather = index if storages[0] == Storage.HBM else None
+        scatter = index if gather is None else None
+        src = self._tensor(shape, of, storages[0], gather, source=True)
+        dst = self._tensor(shape, to, storages[1], scatter, source=False)
+        return DmaCopy(shape=tuple(shape), src=src, dst=dst, gather=gather, scatter=scatter)
+
+    def _tensor(
+        self, shape: list[int], fmt: Format, storage: Storage, index: DmaIndex | None, *, source: bool
+    ) -> DmaTensor:
+        """Return elements of a shape somewhere in a storage; if there is no room, with ever smaller steps."""
+        rng = self.rng
+        size = fmt.bits // 8
+        hbm = storage == Storage.HBM
+        room = self.choices.hbm_bytes if hbm else self.memories[storage].shape[1]
+        partitions = 1 if hbm else storage_partitions(storage, self.config)
+        axes = [d for d, count in enumerate(shape) if count <= partitions]
+        axis = None if hbm or not axes or rng.random() < 0.2 else int(rng.choice(axes))
+        counts = [TABLE_ROWS if index and d == 0 else count for d, count in enumerate(shape)]
+        free = tuple(1 if d == axis else count for d, count in enumerate(counts))
+        while True:
+            steps = [int(step) for step in self.elementwise.steps(free, source=source)]
+            spans = [(count - 1) * step for count, step in zip(free, steps, strict=True)]
+            low, high = (sum(pick(span, 0) for span in spans) for pick in (min, max))
+            if (high - low + 1) * size <= room:
+                break
+        address = size * int(rng.integers(-low, room // size - high))
+        partition = int(rng.integers(partitions))
+        if axis is not None:
+            most = (partitions - 1) // max(shape[axis] - 1, 1)
+            steps[axis] = int(rng.integers(0 if source else 1, min(most, 3) + 1)) if most else 0
+            if rng.random() < 0.7:
+                steps[axis] = min(most, 1)
+            reach = (shape[axis] - 1) * steps[axis]
+            partition = int(rng.integers(partitions - reach))
+            if rng.random() < 0.3:
+                partition, steps[axis] = partition + reach, -steps[axis]
+        return DmaTensor(
+            format=fmt,
+            address=address + (self.hbm.address if hbm else 0),
+            storage=storage,
+            steps=tuple(steps),
+            partition=0 if hbm else partition,
+            axis=axis,
+        )
+
+
+def _whole(tensor: Tensor) -> tuple[int, ...]:
+    return (tensor.partitions, *tensor.shape)
+
+
+def garbled_image(rng: np.random.Generator, image: Image) -> Image:
+    """Return an image with random bits where a record's mean nothing, and with `overlap` not always set."""
+    data = bytearray(image.data)
+    for block, records in zip(image.blocks, image.records, strict=True):
+        for number in range(len(records)):
+            place = block.address - image.base + number * RECORD_BYTES
+            word = int.from_bytes(data[place : place + RECORD_BYTES], "little")
+            data[place : place + RECORD_BYTES] = _garbled_record(rng, word).to_bytes(RECORD_BYTES, "little")
+    return replace(image, data=bytes(data))
+
+
+def _garbled_record(rng: np.random.Generator, word: int) -> int:
+    header = unpack(HEADER_FIELDS, word)
+    engine = Engine(header["engine"])
+    free = {"reserved"} | {
+        f"{name}_{part}"
+        for name in ("wait0", "wait1", "update0", "update1")
+        for part in ("semaphore", "value")
+        if header[name] == UpdateOp.NONE
+    }
+    layout = BODY_FIELDS[engine]
+    body = word >> HEADER_BITS
+    bits = sum(width for _, width in layout)
+    if engine in (Engine.VECTOR, Engine.SCALAR):
+        values = decode_fields(body)
+        values["overlap"] &= int(rng.random() < 0.7)
+        body = encode_fields(garbled(rng, values))
+    else:
+        values = unpack(layout, body)
+        unused = _unused_of_load(values) if engine == Engine.TENSOR else _unused_of_copy(values)
+        body = pack(layout, _scrambled(rng, layout, values, unused))
+    above = int.from_bytes(rng.bytes(BODY_BITS // 8), "little") >> bits << bits
+    return pack(HEADER_FIELDS, _scrambled(rng, HEADER_FIELDS, header, free)) | (body | above) << HEADER_BITS
+
+
+def _scrambled(rng: np.random.Generator, layout, values: dict[str, int], free: set[str]) -> dict[str, int]:
+    return {
+        name: int.from_bytes(rng.bytes(8), "little") & (1 << width) - 1 if name in free else values[name]
+        for name, width in layout
+    }
+
+
+def _unused_of_load(values: dict[str, int]) -> set[str]:
+    """Return the fields that mean nothing in an instruction of the tensor engine."""
+    return {"accumulate", "transpose", "n", "stride", "psum"} if values["opcode"] == LOAD_STATIONARY else set()
+
+
+def _unused_of_copy(values: dict[str, int]) -> set[str]:
+    """Return the fields that mean nothing in a copy."""
+    unused = set() if values["gather"] or values["scatter"] else {"index_address", "index_partition", "index_limit"}
+    for name, indexed in (("src", values["gather"]), ("dst", values["scatter"])):
+        if values[f"{name}_storage"] == Storage.HBM:
+            unused.add(f"{name}_partition")
+        # A row's number is multiplied with the outermost step even if there is one row only.
+        dimensions = range(DMA_DIMENSIONS - 1 if indexed else DMA_DIMENSIONS)
+        unused |= {f"{name}_step{d}" for d in dimensions if values[f"count{d}"] == 1}
+    return unused

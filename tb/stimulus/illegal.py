@@ -1,0 +1,70 @@
+"""Random instructions that a machine must refuse, for every rule that an engine's instructions can break."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import Opcode, Rule
+from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_BITS, ELEMENTWISE_FIELDS, decode_fields, encode_fields
+from neuroncore_rtl.spec.isa.legality import violation
+
+__all__ = ["illegal_word", "random_word"]
+
+ATTEMPTS = 3000
+"""Changed instructions that are tried before a rule is taken for one that cannot be broken."""
+
+_PARTS: dict[Rule, tuple[str, ...]] = {
+    Rule.OPCODE: ("opcode",),
+    Rule.FORMAT: ("dtype", "scalar"),
+    Rule.OPERATION: ("op0", "op1", "function"),
+    Rule.ARITHMETIC: ("op0", "op1", "dtype"),
+    Rule.DESTINATION: ("dtype", "opcode"),
+    Rule.ROUNDING: ("stochastic", "dtype", "opcode"),
+    Rule.SHAPE: ("count", "axes", "opcode"),
+    Rule.PARTITIONS: ("partitions", "quadrant", "scalar"),
+    Rule.PORTS: ("storage",),
+    Rule.ALIGNMENT: ("address", "scalar"),
+    Rule.RANGE: ("address", "step", "count", "scalar"),
+}
+"""For each rule the parts of the names of fields whose change may break it."""
+
+_SIGNED = ("step", "index")
+
+
+def random_word(rng: np.random.Generator) -> int:
+    """Return random bits, as many as an instruction has."""
+    return int.from_bytes(rng.bytes(-(-ELEMENTWISE_BITS // 8)), "little") & ((1 << ELEMENTWISE_BITS) - 1)
+
+
+def illegal_word(
+    rng: np.random.Generator, config: Config, opcodes: frozenset[Opcode], rule: Rule, legal: Sequence[int]
+) -> int | None:
+    """Return an instruction that breaks `rule` and none below it; None if an engine's instructions cannot.
+
+    Arguments:
+        rng: decides everything.
+        config: the machine's parameters.
+        opcodes: the engine's.
+        rule: which one to break.
+        legal: instructions to start from; one to three fields of one of them are changed.
+    """
+    candidates = [(name, width) for name, width in ELEMENTWISE_FIELDS if any(part in name for part in _PARTS[rule])]
+    for _ in range(ATTEMPTS):
+        values = decode_fields(legal[rng.integers(len(legal))])
+        for _ in range(int(rng.integers(1, 4))):
+            name, width = candidates[rng.integers(len(candidates))]
+            values[name] = _other(rng, name, width, values[name])
+        broken = violation(values, config, opcodes)
+        if broken is not None and broken[0] == rule:
+            return encode_fields(values)
+    return None
+
+
+def _other(rng: np.random.Generator, name: str, width: int, value: int) -> int:
+    """Return a value for a field: its ends, beside what it was, one bit changed, or anything."""
+    anything = int.from_bytes(rng.bytes(8), "little")
+    bits = (0, (1 << width) - 1, value + 1, value - 1, value ^ 1 << int(rng.integers(width)), anything)
+    chosen = bits[rng.integers(len(bits))] & ((1 << width) - 1)
+    is_signed = any(part in name for part in _SIGNED)
+    return chosen - (chosen >> (width - 1) << width) if is_signed else chosen

@@ -1,0 +1,213 @@
+"""Operands worth trying: random bit patterns in which special values, ties, cancellations and borders are frequent.
+
+Everything is drawn from a numpy Generator that the caller seeds, so the same seed gives the same cases. Nothing here
+knows the right answers: the same cases serve the golden model, its oracles and the hardware.
+"""
+
+import numpy as np
+
+from neuroncore_rtl.golden.arith import decode, operand, round_fp32, storage_dtype
+from neuroncore_rtl.spec.formats import FP32, Format
+
+__all__ = [
+    "add_cases", "mac_cases", "ordinary_codes", "random_codes", "random_fp32", "round_cases", "special_codes",
+    "special_fp32",
+]  # fmt: skip
+
+SIGNS = np.array([0, 1 << 31], np.uint32)
+SPECIAL_WORDS = (0, 1, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
+
+
+def special_fp32() -> np.ndarray:
+    """Return FP32 patterns of both signs: zeros, borders of the subnormals, one and its neighbours, max, Inf, NaNs."""
+    magnitudes = [
+        0x00000000, 0x00000001, 0x00000002, 0x00000003, 0x00000FFF, 0x00001000, 0x00400000, 0x007FFFFE, 0x007FFFFF,
+        0x00800000, 0x00800001, 0x00FFFFFF, 0x01000000, 0x33800000, 0x34000000, 0x3EFFFFFF, 0x3F000000, 0x3F7FFFFF,
+        0x3F800000, 0x3F800001, 0x3F800FFF, 0x3F801000, 0x3FC00000, 0x3FFFFFFF, 0x40000000, 0x40200000, 0x4B000000,
+        0x4B7FFFFF, 0x4EFFFFFF, 0x4F000000, 0x7EFFFFFF, 0x7F000000, 0x7F7FFFFE, 0x7F7FFFFF, 0x7F800000, 0x7F800001,
+        0x7F800FFF, 0x7F801000, 0x7FBFFFFF, 0x7FC00000, 0x7FC00001, 0x7FFFFFFF,
+    ]  # fmt: skip
+    return (np.array(magnitudes, np.uint32) | SIGNS[:, np.newaxis]).ravel()
+
+
+def special_codes(fmt: Format) -> np.ndarray:
+    """Return codes of `fmt` of both signs: zero, one, the largest, infinity, NaN, and every border of the range."""
+    if not fmt.is_float:
+        values = np.array([0, 1, -1, 2, fmt.max, fmt.min, fmt.min + 1, fmt.max // 2])
+        return (values & ((1 << fmt.bits) - 1)).astype(storage_dtype(fmt))
+    last = 1 << fmt.padding_bits
+    normal = last << fmt.mantissa_bits
+    one = fmt.bias * normal
+    magnitudes = [
+        0, last, 2 * last, normal - last, normal, normal + last, one - last, one, one + last, fmt.infinity - last,
+        fmt.infinity, fmt.infinity + last, fmt.nan, fmt.infinity + normal - last,
+    ]  # fmt: skip
+    return np.array([sign << (fmt.bits - 1) | magnitude for sign in (0, 1) for magnitude in magnitudes]).astype(
+        storage_dtype(fmt)
+    )
+
+
+def random_fp32(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Return n FP32 patterns: uniform, special, near one, near either end of the range, or of few significant bits."""
+    uniform = rng.integers(0, 1 << 32, n, np.uint32)
+    few_bits = uniform & (np.uint32(0xFFFFFFFF) << rng.integers(8, 24, n, np.uint32))
+    kinds = [
+        uniform,
+        rng.choice(special_fp32(), n),
+        _with_exponent(uniform, rng.integers(115, 140, n)),
+        _with_exponent(uniform, rng.integers(0, 3, n)),
+        _with_exponent(uniform, rng.integers(252, 255, n)),
+        few_bits,
+    ]
+    return np.choose(_kind(rng, n, 30, 10, 30, 10, 5, 15), kinds)
+
+
+def random_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
+    """Return n codes of `fmt`, a tenth of them special, in its storage type; the padding bits of TF32 are zero."""
+    if fmt == FP32:
+        return random_fp32(rng, n)
+    uniform = rng.integers(0, 1 << fmt.bits, n, np.int64)
+    if fmt.is_float:
+        uniform &= -1 << fmt.padding_bits
+    codes = np.where(rng.random(n) < 0.1, rng.choice(special_codes(fmt), n), uniform)
+    return codes.astype(storage_dtype(fmt))
+
+
+def ordinary_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
+    """Return n codes of `fmt` near 1, of either sign, in its storage type; of an integer format any."""
+    if not fmt.is_float:
+        return rng.integers(0, 1 << fmt.bits, n, np.int64).astype(storage_dtype(fmt))
+    values = rng.standard_normal(n).astype(np.float32).view(np.uint32)
+    return round_fp32(values, fmt, "rne", None)
+
+
+def mac_cases(
+    rng: np.random.Generator, fmt: Format, n: int, x_half: str | None = None, w_half: str | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return n cases (x, w, acc): codes of `fmt` twice, FP32 patterns.
+
+    The product falls on every part of the FP32 range, its subnormal and overflow borders included; the accumulator
+    cancels it, ties with it, is far larger or smaller, stands at a border, or has nothing to do with it. The halves are
+    those of :func:`golden.arith.mac`.
+    """
+    x, w = random_codes(rng, fmt, n), random_codes(rng, fmt, n)
+    if fmt.is_float:
+        aimed = _aimed_at(rng, x, w, fmt)
+        w = np.where(rng.random(n) < 0.5, aimed, w)
+    with np.errstate(all="ignore"):
+        product = operand(x, fmt, x_half).astype(np.float64) * operand(w, fmt, w_half)
+    return x, w, _addends(rng, product)
+
+
+def add_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return n pairs of FP32 patterns, the second related to the first as the accumulator of :func:`mac_cases` is."""
+    a = random_fp32(rng, n)
+    return a, _addends(rng, decode(a, FP32))
+
+
+def round_cases(rng: np.random.Generator, fmt: Format, mode: str, n: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return n cases (FP32 patterns, random words); the words are None for mode "rne".
+
+    Values are anything, representable, ties and their neighbours, or in the range of `fmt` from far below its last
+    place to overflow. Words are uniform, extreme, or on either side of where stochastic rounding turns.
+    """
+    with np.errstate(all="ignore"):
+        representable = decode(random_codes(rng, fmt, n), fmt)
+        half = np.ldexp(0.5, _last_place(representable, fmt))
+        tie = _fp32(representable + half * rng.choice([-1, 1], n))
+        if fmt.is_float:
+            low, high = fmt.min_exponent - fmt.mantissa_bits - 36, fmt.max_exponent + 2
+        else:
+            low, high = -36, fmt.bits + 1
+        exponent = np.clip(rng.integers(low, high + 1, n), -149, 127)
+        in_range = _fp32(np.ldexp(rng.integers(1 << 23, 1 << 24, n) * rng.choice([-1.0, 1.0], n), exponent - 23))
+        border = _fp32(np.ldexp(rng.integers(1 << 23, 1 << 24, n) * 1.0, _border(rng, fmt, n) - 23))
+    kinds = [
+        random_fp32(rng, n),
+        _fp32(representable),
+        tie,
+        tie + rng.choice([-1, 1], n).astype(np.uint32),
+        in_range,
+        border | rng.choice(SIGNS, n),
+    ]
+    value = np.choose(_kind(rng, n, 15, 10, 15, 15, 30, 15), kinds)
+    if mode == "rne":
+        return value, None
+    turn = (1 << 32) - np.floor(np.ldexp(_discarded(value, fmt), 32)).astype(np.int64)
+    words = [
+        rng.integers(0, 1 << 32, n),
+        rng.choice(SPECIAL_WORDS, n),
+        (turn + rng.choice([-1, 0], n)) & ((1 << 32) - 1),
+    ]
+    return value, np.choose(_kind(rng, n, 40, 20, 40), words).astype(np.uint32)
+
+
+def _addends(rng: np.random.Generator, value: np.ndarray) -> np.ndarray:
+    """Return FP32 patterns that are hard to add to float64 values of at most 24 significand bits."""
+    n = len(value)
+    value = np.where(np.isfinite(value), value, 1.0)
+    mantissa, exponent = np.frexp(value)
+    significand = np.abs(np.ldexp(mantissa, 24)).astype(np.int64)
+    with np.errstate(all="ignore"):
+        lowest = np.ldexp((significand & -significand).astype(np.float64), exponent - 24)
+        full = rng.integers(1 << 23, 1 << 24, n) * rng.choice([-1.0, 1.0], n)
+        cancelling = _fp32(-value)
+        noise = rng.integers(0, 1 << 24, n) >> rng.integers(0, 24, n)
+        kinds = [
+            random_fp32(rng, n),
+            cancelling + rng.choice([-2, -1, 0, 0, 0, 1, 2], n).astype(np.uint32),
+            cancelling ^ noise.astype(np.uint32),
+            _fp32(full * 2 * lowest),  # the value's lowest bit is half a place of the sum: a tie
+            _fp32(full * np.ldexp(1.0, exponent - 24 + rng.integers(-30, 31, n))),
+            _with_exponent(_fp32(full), rng.integers(0, 3, n)),
+            _with_exponent(_fp32(full), rng.integers(253, 255, n)),
+            rng.choice(SIGNS, n),
+        ]
+    return np.choose(_kind(rng, n, 20, 15, 10, 15, 25, 5, 5, 5), kinds)
+
+
+def _kind(rng: np.random.Generator, n: int, *weights: int) -> np.ndarray:
+    """Return n indices, index i with weights[i] of sum(weights)."""
+    return rng.choice(np.repeat(np.arange(len(weights)), weights), n)
+
+
+def _fp32(value) -> np.ndarray:
+    """Return the FP32 patterns of float64 values."""
+    return np.asarray(value, np.float64).astype(np.float32).view(np.uint32)
+
+
+def _with_exponent(bits, exponent, fmt: Format = FP32) -> np.ndarray:
+    """Return the codes with their exponent field replaced."""
+    position = fmt.mantissa_bits + fmt.padding_bits
+    field = ((1 << fmt.exponent_bits) - 1) << position
+    return (bits.astype(np.int64) & ~field | (exponent.astype(np.int64) << position)).astype(bits.dtype)
+
+
+def _aimed_at(rng, x, w, fmt: Format) -> np.ndarray:
+    """Return w with an exponent that brings x * w to a uniformly drawn exponent of FP32, as far as `fmt` reaches."""
+    largest = (1 << fmt.exponent_bits) - 1
+    x_exponent = (x.astype(np.int64) >> (fmt.mantissa_bits + fmt.padding_bits)) & largest
+    anywhere, border = rng.integers(-155, 130, len(x)), rng.choice([-150, -127, -126, 126, 127], len(x))
+    aim = np.where(rng.random(len(x)) < 0.5, anywhere, border)
+    return _with_exponent(w, np.clip(aim + 2 * fmt.bias - x_exponent, 0, largest - 1), fmt)
+
+
+def _border(rng, fmt: Format, n: int) -> np.ndarray:
+    """Return exponents around the ends of the range of `fmt`: smallest subnormal, smallest normal, largest."""
+    ends = (fmt.min_exponent - fmt.mantissa_bits, fmt.min_exponent, fmt.max_exponent) if fmt.is_float else (0, fmt.bits)
+    return np.clip(rng.choice(ends, n) + rng.integers(-2, 2, n), -149, 127)
+
+
+def _last_place(value, fmt: Format) -> np.ndarray:
+    """Return the exponent of the last place of `fmt` at finite values, 0 elsewhere."""
+    if not fmt.is_float:
+        return np.zeros(np.shape(value), np.int64)
+    exponent = np.frexp(np.where(np.isfinite(value), value, 0))[1].astype(np.int64) - 1
+    return np.maximum(exponent, fmt.min_exponent) - fmt.mantissa_bits
+
+
+def _discarded(bits, fmt: Format) -> np.ndarray:
+    """Return what a truncation of FP32 patterns to `fmt` discards, in units of the last place; 0 if not finite."""
+    value = decode(bits, FP32)
+    scaled = np.ldexp(np.abs(np.where(np.isfinite(value), value, 0)), -_last_place(value, fmt))
+    return scaled - np.floor(scaled)

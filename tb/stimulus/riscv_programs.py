@@ -1,0 +1,372 @@
+"""Random programs for the controller: every kind of instruction, every kind of trap, and interrupts at any time.
+
+They compute nothing useful, and always end. Control flow goes forward, but for loops that count; a handler steps over
+what trapped and sets the timer anew. Instructions of several words that must stay together (an address and a jump to
+it) are one item, and branches lead to the beginning of an item.
+
+Registers: x0 to x23 are anybody's. x24, x25: trap handler with mtvec's bit 1 set, and vector table with bit 0 set.
+x26, x27: the handler's own. x28: the end of memory. x29: data. x30: loop counter. x31: where to go on
+after a fetch fault.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuroncore_rtl.spec.memory_map import INTERRUPT_PENDING, LOCAL_BASE, TIMER_COMPARE, TIMER_NOW
+from neuroncore_rtl.tb.stimulus.riscv_encoding import b_type, i_type, j_type, load_constant, r_type, s_type, u_type
+
+__all__ = ["DATA", "TOHOST", "RandomProgram", "random_program"]
+
+DATA = LOCAL_BASE + 0x8_0000
+"""Middle of the bytes that loads and stores reach."""
+
+TOHOST = LOCAL_BASE + 0x9_0000
+"""Written at the end."""
+
+DATA_BYTES = 0x1000
+
+LOAD, STORE, BRANCH, JAL, JALR, LUI, AUIPC, OP_IMM, OP, FENCE, SYSTEM = (
+    0x03, 0x23, 0x63, 0x6F, 0x67, 0x37, 0x17, 0x13, 0x33, 0x0F, 0x73,
+)  # fmt: skip
+
+MSTATUS, MIE, MTVEC, MSCRATCH, MEPC, MCAUSE, MTVAL, MIP = 0x300, 0x304, 0x305, 0x340, 0x341, 0x342, 0x343, 0x344
+
+ANYTIME = (
+    MSTATUS, MIE, MSCRATCH, MEPC, MCAUSE, MTVAL, MIP, 0x301, 0x310, 0x320, 0xB00, 0xB02, 0xB80, 0xB82, 0xB03, 0xB1F,
+    0xB83, 0x323, 0x33F, 0xC00, 0xC01, 0xC02, 0xC80, 0xC81, 0xC82, 0xF11, 0xF12, 0xF13, 0xF14,
+)  # fmt: skip
+"""Registers that a program may write at any time, or be refused to: all that exist but mtvec."""
+
+SPECIAL = (0, 1, 2, 3, 0xFFFF_FFFF, 0xFFFF_FFFE, 0x8000_0000, 0x8000_0001, 0x7FFF_FFFF, 0xFFFF_8000, 0xFF, 31, 32)
+
+FREE = 24
+"""Registers below this are anybody's."""
+
+Item = Callable[[int, Sequence[int]], list[int]]
+"""Returns the words of an item, given its number and the addresses of all items."""
+
+
+@dataclass(frozen=True)
+class RandomProgram:
+    """A program as memory holds it.
+
+    Arguments:
+        image: bytes from LOCAL_BASE on.
+        items: how many its body has.
+    """
+
+    image: bytes
+    items: int
+
+
+def random_program(rng: np.random.Generator, items: int, *, memory_bytes: int) -> RandomProgram:
+    """Return a program that ends with 1 in the word `TOHOST`.
+
+    Arguments:
+        rng: decides everything.
+        items: how many the body has, of one to nine words.
+        memory_bytes: size of the memory, from LOCAL_BASE on.
+    """
+    handler, table = _handler(rng)
+    prologue = _prologue(rng, LOCAL_BASE + 4, LOCAL_BASE + 4 * (1 + len(handler)), memory_bytes)
+    writer = _Writer(rng)
+    body = [writer.item() for _ in range(items)]
+    first = 1 + len(handler) + len(table)
+    addresses, address = [], LOCAL_BASE + 4 * (first + len(prologue))
+    for size, _ in body:
+        addresses.append(address)
+        address += 4 * size
+    # A branch from the last items has to lead somewhere.
+    addresses += [address] * 64
+    words = [j_type(JAL, 0, 4 * first), *handler, *table, *prologue]
+    for number, (size, make) in enumerate(body):
+        made = make(number, addresses)
+        assert len(made) == size
+        words += made
+    words += _epilogue()
+    code = b"".join(word.to_bytes(4, "little") for word in words)
+    start = DATA - LOCAL_BASE - DATA_BYTES // 2
+    if len(code) > start:
+        raise ValueError(f"a program must have at most {start} bytes, not {len(code)}")
+    return RandomProgram(code.ljust(start, b"\0") + rng.bytes(DATA_BYTES), items)
+
+
+def _csr(number: int, funct3: int, rd: int, source: int) -> int:
+    return i_type(SYSTEM, rd, funct3, source, number)
+
+
+def _handler(rng: np.random.Generator) -> tuple[list[int], list[int]]:
+    """Return the trap handler and the table of vectored interrupts behind it."""
+    mret = 0x3020_0073
+    pause = int(rng.integers(300, 2000))
+    timer = [
+        u_type(LUI, 27, TIMER_NOW + 0x800),
+        i_type(LOAD, 26, 2, 27, TIMER_NOW),
+        i_type(OP_IMM, 26, 0, 26, pause),
+        u_type(LUI, 27, TIMER_COMPARE),
+        s_type(STORE, 2, 27, 26, TIMER_COMPARE),
+        mret,
+    ]
+    external = [u_type(LUI, 27, INTERRUPT_PENDING), s_type(STORE, 2, 27, 0, INTERRUPT_PENDING), mret]
+    step = [_csr(MEPC, 2, 27, 0), i_type(OP_IMM, 27, 0, 27, 4), _csr(MEPC, 1, 0, 27), mret]
+    recover = [_csr(MEPC, 1, 0, 31), mret]
+    interrupt = [
+        r_type(OP, 26, 0, 26, 26, 0),  # twice the cause: the bit that says interrupt falls out
+        i_type(OP_IMM, 26, 0, 26, -22),
+        b_type(BRANCH, 0, 26, 0, 4 * (1 + len(timer))),
+    ]
+    exception = [
+        _csr(MTVAL, 2, 27, 0),
+        i_type(OP_IMM, 26, 0, 26, -1),
+        b_type(BRANCH, 1, 26, 0, 4 * (1 + len(recover))),
+        *recover,
+        *step,
+    ]
+    handler = [_csr(MCAUSE, 2, 26, 0), b_type(BRANCH, 4, 26, 0, 4 * (1 + len(exception)))]
+    handler += [*exception, *interrupt, *timer, *external]
+    table = [j_type(JAL, 0, -4 * (len(handler) + n)) for n in range(12)]
+    return handler, table
+
+
+def _prologue(rng: np.random.Generator, handler: int, table: int, memory_bytes: int) -> list[int]:
+    """Return what sets up registers, traps and timer."""
+    words = []
+    for register in range(1, FREE):
+        words += load_constant(register, _value(rng))
+    for register, value in ((24, handler | 2), (25, table | 1), (28, LOCAL_BASE + memory_bytes), (29, DATA)):
+        words += load_constant(register, value)
+    words += [*load_constant(30, 0), *load_constant(31, handler), _csr(MTVEC, 1, 0, 24)]
+    words += [*load_constant(27, TIMER_COMPARE), s_type(STORE, 2, 27, 0, 4)]
+    words += [*load_constant(26, 500), s_type(STORE, 2, 27, 26, 0)]
+    words += [*load_constant(26, 0x880), _csr(MIE, 1, 0, 26), _csr(MSTATUS, 6, 0, 8)]
+    return words
+
+
+def _epilogue() -> list[int]:
+    """Return what ends the program; the padding keeps the prefetcher off whatever is behind."""
+    words = [_csr(MSTATUS, 7, 0, 8), *load_constant(1, TOHOST), *load_constant(2, 1), s_type(STORE, 2, 1, 2, 0)]
+    return [*words, j_type(JAL, 0, 0)]
+
+
+def _value(rng: np.random.Generator) -> int:
+    return int(rng.choice(SPECIAL)) if rng.random() < 0.4 else int(rng.integers(1 << 32))
+
+
+class _Writer:
+    """Makes items.
+
+    Each is a pair: its number of words, and the function that makes them once all addresses are known.
+    """
+
+    def __init__(self, rng: np.random.Generator):
+        self.rng = rng
+        self.kinds = (
+            (self.compute, 40), (self.constant, 6), (self.memory, 22), (self.branch, 10), (self.jump, 5),
+            (self.jump_register, 4), (self.loop, 2), (self.csr, 8), (self.counter, 1), (self.vector, 1),
+            (self.environment, 2), (self.illegal, 3), (self.sleep, 0.5), (self.leave, 1), (self.bad_fetch, 1),
+            (self.last_word, 1), (self.fence, 1), (self.modify, 1), (self.peripheral, 2),
+        )  # fmt: skip
+        weights = np.array([weight for _, weight in self.kinds], float)
+        self.weights = weights / weights.sum()
+
+    def item(self) -> tuple[int, Item]:
+        """Return a random item."""
+        return self.kinds[self.rng.choice(len(self.kinds), p=self.weights)][0]()
+
+    def free(self) -> int:
+        """Return a register that may be written."""
+        return int(self.rng.integers(FREE))
+
+    def any(self) -> int:
+        """Return a register."""
+        return int(self.rng.integers(32))
+
+    def immediate(self) -> int:
+        """Return 12 bits, signed, the ends of the range among them."""
+        return int(self.rng.choice((-2048, -1, 0, 1, 2047))) if self.rng.random() < 0.2 else self.below(-2048, 2048)
+
+    def below(self, first: int, end: int) -> int:
+        """Return a number from `first` to `end` - 1."""
+        return int(self.rng.integers(first, end))
+
+    @staticmethod
+    def words(*words: int) -> tuple[int, Item]:
+        """Return an item that is the same anywhere."""
+        return len(words), lambda number, addresses: list(words)
+
+    def compute_word(self) -> int:
+        """Return an instruction that computes."""
+        rng, rd, rs1, rs2 = self.rng, self.free(), self.any(), self.any()
+        match self.below(0, 8):
+            case 0 | 1:
+                funct3, funct7 = self.below(0, 8), 0
+                if funct3 in (0, 5) and rng.random() < 0.5:
+                    funct7 = 0x20
+                return r_type(OP, rd, funct3, rs1, rs2, funct7)
+            case 2 | 3 | 4:
+                return r_type(OP, rd, self.below(0, 8), rs1, rs2, 1)
+            case 5:
+                return i_type(OP_IMM, rd, int(rng.choice((0, 2, 3, 4, 6, 7))), rs1, self.immediate())
+            case 6:
+                funct3 = int(rng.choice((1, 5)))
+                funct7 = 0x20 if funct3 == 5 and rng.random() < 0.5 else 0
+                return r_type(OP_IMM, rd, funct3, rs1, self.below(0, 32), funct7)
+            case _:
+                return u_type(int(rng.choice((LUI, AUIPC))), rd, self.below(0, 1 << 32))
+
+    def compute(self) -> tuple[int, Item]:
+        return self.words(self.compute_word())
+
+    def constant(self) -> tuple[int, Item]:
+        return self.words(*load_constant(self.below(1, FREE), _value(self.rng)))
+
+    def memory_word(self) -> int:
+        """Return a load or store: mostly of data, at any byte; sometimes across the end of memory, or where is none."""
+        where = self.rng.random()
+        if where < 0.9:
+            base, offset = 29, self.below(-2048, 2040)
+        elif where < 0.95:
+            base, offset = 28, self.below(-8, 8)
+        else:
+            base, offset = 0, self.immediate()
+        if self.rng.random() < 0.5:
+            return i_type(LOAD, self.free(), int(self.rng.choice((0, 1, 2, 4, 5))), base, offset)
+        return s_type(STORE, self.below(0, 3), base, self.any(), offset)
+
+    def memory(self) -> tuple[int, Item]:
+        return self.words(self.memory_word())
+
+    def peripheral(self) -> tuple[int, Item]:
+        """Return an access to a register: the time, the comparison, whole or in part, or a misaligned one."""
+        rd, part = self.below(1, FREE), int(self.rng.choice((0, 1, 4, 5)))
+        compare = int(self.rng.choice((TIMER_COMPARE, TIMER_COMPARE + 4)))
+        address, word = (
+            (TIMER_NOW, i_type(LOAD, rd, 2, rd, 0)),
+            (compare, i_type(LOAD, rd, 2, rd, 0)),
+            (compare, i_type(LOAD, rd, part, rd, 2)),
+            (INTERRUPT_PENDING, i_type(LOAD, rd, part, rd, 0)),
+            (TIMER_NOW, i_type(LOAD, rd, int(self.rng.choice((1, 2, 5))), rd, 1)),
+            (TIMER_COMPARE, s_type(STORE, self.below(0, 2), rd, self.any(), 0)),
+            (TIMER_COMPARE, s_type(STORE, self.below(1, 3), rd, self.any(), 1)),
+        )[self.below(0, 7)]
+        return self.words(*load_constant(rd, address), word)
+
+    def branch(self) -> tuple[int, Item]:
+        funct3 = int(self.rng.choice((0, 1, 4, 5, 6, 7)))
+        rs1, rs2, skip, odd = self.any(), self.any(), self.below(1, 9), 2 * int(self.rng.random() < 0.05)
+
+        def make(number, addresses):
+            return [b_type(BRANCH, funct3, rs1, rs2, addresses[number + skip] - addresses[number] + odd)]
+
+        return 1, make
+
+    def jump(self) -> tuple[int, Item]:
+        rd, skip, odd = self.free(), self.below(1, 9), 2 * int(self.rng.random() < 0.05)
+        return 1, lambda number, at: [j_type(JAL, rd, at[number + skip] - at[number] + odd)]
+
+    def jump_register(self) -> tuple[int, Item]:
+        rd, base, skip = self.free(), self.below(1, FREE), self.below(1, 9)
+        # Bit 0 of a target is ignored; bit 1 must not be set.
+        odd = int(self.rng.choice((0, 1, 2, 3), p=(0.7, 0.2, 0.05, 0.05)))
+
+        def make(number, at):
+            return [u_type(AUIPC, base, 0), i_type(JALR, rd, 0, base, at[number + skip] - at[number] + odd)]
+
+        return 2, make
+
+    def loop(self) -> tuple[int, Item]:
+        body = [self.compute_word() if self.rng.random() < 0.6 else self.memory_word() for _ in range(self.below(1, 6))]
+        count = i_type(OP_IMM, 30, 0, 0, self.below(1, 6))
+        down = i_type(OP_IMM, 30, 0, 30, -1)
+        return self.words(count, *body, down, b_type(BRANCH, 1, 30, 0, -4 * (len(body) + 1)))
+
+    def csr(self) -> tuple[int, Item]:
+        number = self.below(0, 1 << 12) if self.rng.random() < 0.1 else int(self.rng.choice(ANYTIME))
+        funct3 = int(self.rng.choice((1, 2, 3, 5, 6, 7)))
+        source = 0 if self.rng.random() < 0.3 else self.any()
+        if number == MTVEC:
+            funct3, source = 2, 0
+        return self.words(_csr(number, funct3, self.free(), source))
+
+    def counter(self) -> tuple[int, Item]:
+        """Return a read of a counter."""
+        number = int(self.rng.choice((0xB00, 0xB02, 0xC00, 0xC01, 0xC02))) + 0x80 * self.below(0, 2)
+        return self.words(_csr(number, 2, self.below(1, FREE), 0))
+
+    def vector(self) -> tuple[int, Item]:
+        return self.words(_csr(MTVEC, 1, self.free(), int(self.rng.choice((24, 25)))))
+
+    def environment(self) -> tuple[int, Item]:
+        return self.words(int(self.rng.choice((0x0000_0073, 0x0010_0073))))
+
+    def illegal(self) -> tuple[int, Item]:
+        """Return a word that is no instruction: an unknown opcode, function or privileged operation."""
+        bits = self.below(0, 1 << 32)
+        opcode = int(
+            self.rng.choice(
+                (LOAD, STORE, BRANCH, JALR, OP, OP_IMM, FENCE, SYSTEM, *(n for n in range(128) if n & 3 != 3))
+            )
+        )
+        funct3 = {
+            LOAD: (3, 6, 7), STORE: (3, 4, 5, 6, 7), BRANCH: (2, 3), JALR: (1, 2, 3, 4, 5, 6, 7),
+            OP_IMM: (1, 5), FENCE: (2, 3, 4, 5, 6, 7), SYSTEM: (0, 4),
+        }.get(opcode, tuple(range(8)))  # fmt: skip
+        word = bits & ~0x707F | int(self.rng.choice(funct3)) << 12 | opcode
+        if opcode in (OP, OP_IMM):
+            word |= 1 << 28  # funct7 is neither 0, 1 nor 0x20
+        if opcode == SYSTEM:
+            word |= 1 << 7  # the privileged operations have no destination
+        return self.words(word)
+
+    def sleep(self) -> tuple[int, Item]:
+        rd = self.below(1, FREE)
+        # The sign of 0x880 reaches bits of mie that do not exist; without the timer it might sleep for ever.
+        sources = int(self.rng.choice((0x80, 0x880)))
+        return self.words(i_type(OP_IMM, rd, 0, 0, sources), _csr(MIE, 2, 0, rd), 0x1050_0073)
+
+    def leave(self) -> tuple[int, Item]:
+        """Return an mret that goes on behind itself, with any MPIE."""
+        rd = self.below(1, FREE)
+        funct3 = int(self.rng.choice((2, 3)))
+        return self.words(
+            _csr(MSTATUS, 7, 0, 8),
+            i_type(OP_IMM, rd, 0, 0, 0x80),
+            _csr(MSTATUS, funct3, 0, rd),
+            u_type(AUIPC, rd, 0),
+            i_type(OP_IMM, rd, 0, rd, 16),
+            _csr(MEPC, 1, 0, rd),
+            0x3020_0073,
+        )
+
+    def _back(self, jump: int, *before: int) -> tuple[int, Item]:
+        """Return a jump to somewhere, from where x31 leads back behind it."""
+        return self.words(*before, u_type(AUIPC, 31, 0), i_type(OP_IMM, 31, 0, 31, 12), jump)
+
+    def bad_fetch(self) -> tuple[int, Item]:
+        base, offset = (0, 4 * self.below(-512, 512)) if self.rng.random() < 0.5 else (28, 4 * self.below(0, 512))
+        return self._back(i_type(JALR, self.free(), 0, base, offset))
+
+    def last_word(self) -> tuple[int, Item]:
+        """Return a call of what is in the last word of memory, behind which nothing can be fetched: a return."""
+        rd = self.below(1, FREE)
+        back = load_constant(rd, i_type(JALR, 0, 0, 31, 0))
+        return self._back(
+            i_type(JALR, self.free(), 0, 28, -4), *back, s_type(STORE, 2, 28, rd, -4), i_type(FENCE, 0, 1, 0, 0)
+        )
+
+    def fence(self) -> tuple[int, Item]:
+        return self.words(i_type(FENCE, self.any(), self.below(0, 2), self.any(), self.immediate()))
+
+    def modify(self) -> tuple[int, Item]:
+        """Return code that writes one of its own instructions."""
+        rd, base = (int(n) for n in self.rng.choice(np.arange(1, FREE), 2, replace=False))
+        written = i_type(OP_IMM, self.free(), 0, self.any(), self.immediate())
+        return self.words(
+            *load_constant(rd, written),
+            u_type(AUIPC, base, 0),
+            s_type(STORE, 2, base, rd, 12),
+            i_type(FENCE, 0, 1, 0, 0),
+            i_type(OP_IMM, 0, 0, 0, 0),
+        )

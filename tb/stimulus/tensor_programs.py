@@ -1,0 +1,183 @@
+"""Random programs of the tensor engine, and what golden reads from PSUM when it executes them.
+
+They compute nothing useful. Formats, halves, masks, strides and addresses change from one instruction to the next;
+words are added to while they are still being written; loads replace each other; PSUM is read while it is written.
+"""
+
+import numpy as np
+
+from neuroncore_rtl.golden.arith import storage_dtype
+from neuroncore_rtl.golden.tensor import TensorEngine
+from neuroncore_rtl.kernels.library.matmul import MEMORY_BYTES, Drain, Program, Step
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, PSUM_WORDS, Config
+from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format
+from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
+from neuroncore_rtl.tb.stimulus import operands as stimulus
+
+__all__ = ["random_program"]
+
+WILD = (0.0, 0.0, 0.002, 0.02, 0.3)
+"""Shares of elements that are special or have any bit pattern, of which an operand has one: mostly few, as a NaN hides
+what it is added to."""
+
+FLOATS = tuple(fmt for fmt in MATMUL_FORMATS if fmt is not INT8)
+
+
+def random_program(
+    rng: np.random.Generator, config: Config, instructions: int, longest: int = PSUM_WORDS
+) -> tuple[Program, np.ndarray]:
+    """Return a program, which at its end reads all words that it wrote and their neighbours, and what it is to read.
+
+    Arguments:
+        rng: decides everything.
+        config: the machine's parameters.
+        instructions: how many.
+        longest: moving columns that an instruction has at most.
+
+    Returns:
+        The program, and uint32 of shape [words, partitions] in the order of its drains.
+    """
+    writer = _Writer(rng, config, longest)
+    for _ in range(instructions):
+        if writer.loaded is None or rng.random() < 0.35:
+            writer.load()
+        else:
+            writer.multiply()
+            if rng.random() < 0.15:
+                writer.read(writer.last.psum, writer.last.n)
+    for bank in range(PSUM_BANKS):
+        near = np.convolve(writer.written[bank * PSUM_WORDS : (bank + 1) * PSUM_WORDS], [1, 1, 1], "same") > 0
+        first, end = np.flatnonzero(np.diff(near, prepend=False, append=False)).reshape(-1, 2).T
+        for start, stop in zip(first.tolist(), end.tolist(), strict=True):
+            writer.read(bank * PSUM_WORDS + start, stop - start)
+    drains = writer.drains
+    program = Program(writer.steps, drains, writer.stationary.image(), writer.moving.image(), tiles=[])
+    return program, np.concatenate(writer.expected)
+
+
+class _Memory:
+    """Operand memory that fills up from address 0: every operand has a place of its own while there is room."""
+
+    def __init__(self, rng: np.random.Generator, rows: int):
+        self.rng = rng
+        self.bytes = np.zeros((rows, MEMORY_BYTES), np.uint8)
+        self.size = 0
+
+    def place(self, fmt: Format, count: int, stride: int, align: int, sparse: bool = False) -> int:
+        """Write `count` elements to all rows, `stride` bytes apart, and return the address of the first.
+
+        Sometimes, and when no room is left, the address of something older, whatever its format was.
+        """
+        rng = self.rng
+        element = fmt.bits // 8
+        extent = (count - 1) * stride + element
+        address = -(-(self.size + int(rng.integers(0, 40))) // align) * align
+        full = address + extent > MEMORY_BYTES
+        if extent < self.size and (full or rng.random() < 0.1):
+            return int(rng.integers(0, self.size - extent)) // align * align
+        if full:
+            raise ValueError(f"an operand must fit {MEMORY_BYTES} bytes beside the others, not {extent} bytes")
+        shape = (len(self.bytes), count)
+        size = len(self.bytes) * count
+        wild = stimulus.random_codes(rng, fmt, size).reshape(shape)
+        tame = stimulus.ordinary_codes(rng, fmt, size).reshape(shape)
+        codes = np.where(rng.random(shape) < rng.choice(WILD), wild, tame).astype(storage_dtype(fmt))
+        if sparse:
+            codes[rng.random(shape) < 0.7] = 0
+        octets = np.ascontiguousarray(codes).astype(codes.dtype.newbyteorder("<")).view(np.uint8)
+        for column in range(count):
+            first = address + column * stride
+            self.bytes[:, first : first + element] = octets[:, column * element : (column + 1) * element]
+        self.size = max(self.size, address + extent)
+        return address
+
+    def image(self) -> np.ndarray:
+        return self.bytes[:, : max(self.size, LOAD_COLUMNS * 4)]
+
+
+class _Writer:
+    """A program as it grows, executed by golden instruction by instruction."""
+
+    def __init__(self, rng: np.random.Generator, config: Config, longest: int):
+        self.rng = rng
+        self.config = config
+        self.longest = longest
+        self.engine = TensorEngine(config)
+        self.stationary, self.moving = _Memory(rng, config.rows), _Memory(rng, config.rows)
+        self.steps: list[Step] = []
+        self.drains: list[Drain] = []
+        self.expected: list[np.ndarray] = []
+        self.moves = 0
+        self.loaded: LoadStationary | None = None
+        self.last: MultiplyMoving | None = None
+        self.written = np.zeros(PSUM_BANKS * PSUM_WORDS, bool)
+        self.readers = np.zeros(PSUM_BANKS * PSUM_WORDS, int)
+        """For every word the number of drains that must be done before it may change."""
+
+    def load(self) -> None:
+        """Add a LoadStationary."""
+        rng = self.rng
+        fmt = INT8 if rng.random() < 0.25 else FLOATS[rng.integers(len(FLOATS))]
+        m = self._most(self.config.columns)
+        step = LOAD_COLUMNS * fmt.bits // 8
+        # Columns up to a whole load step are read, and must not be seen.
+        address = self.stationary.place(fmt, -(-m // LOAD_COLUMNS) * LOAD_COLUMNS, fmt.bits // 8, step)
+        self.loaded = LoadStationary(
+            format=fmt, half=self._half(fmt), k=self._most(self.config.rows), m=m, address=address
+        )
+        self._add(self.loaded, 0)
+
+    def multiply(self) -> None:
+        """Add a MultiplyMoving; often one that adds to words which the previous one still writes."""
+        rng = self.rng
+        integer = self.loaded.format is INT8 and rng.random() < 0.7
+        fmt = INT8 if integer else FLOATS[rng.integers(len(FLOATS))]
+        lengths = (1, rng.integers(2, 9), rng.integers(9, 41), rng.integers(1, PSUM_WORDS + 1))
+        n = min(self.longest, int(rng.choice(lengths, p=(0.4, 0.35, 0.22, 0.03))))
+        element = fmt.bits // 8
+        stride = element * int(rng.choice([0, 1, 2, 3, 17], p=(0.05, 0.6, 0.15, 0.1, 0.1)))
+        transpose = rng.random() < 0.1
+        move = MultiplyMoving(
+            format=fmt,
+            half=self._half(fmt),
+            k=self._most(self.config.rows),
+            m=self._most(self.loaded.m),
+            n=n,
+            address=self.moving.place(fmt, n, stride, element, sparse=transpose),
+            stride=stride,
+            psum=self._words(n),
+            accumulate=rng.random() < 0.6,
+            transpose=transpose,
+        )
+        self.moves += 1
+        self.written[move.psum : move.psum + n] = True
+        self._add(move, int(self.readers[move.psum : move.psum + n].max()))
+        self.last = move
+
+    def read(self, psum: int, words: int) -> None:
+        """Add a drain of what is in PSUM now."""
+        self.drains.append(Drain(self.moves, psum, words))
+        self.expected.append(self.engine.psum[:, psum : psum + words].T.copy())
+        self.readers[psum : psum + words] = len(self.drains)
+
+    def _add(self, instruction: LoadStationary | MultiplyMoving, drains: int) -> None:
+        self.engine.execute(instruction, self.stationary.bytes, self.moving.bytes)
+        self.steps.append(Step(instruction, drains))
+
+    def _most(self, limit: int) -> int:
+        """Return `limit` every other time, or else anything from 1 to it."""
+        return limit if self.rng.random() < 0.5 else int(self.rng.integers(1, limit + 1))
+
+    def _half(self, fmt: Format) -> int:
+        return int(self.rng.integers(2)) if fmt is FP32 else 0
+
+    def _words(self, n: int) -> int:
+        """Return where n words start: at or beside those of the previous multiplication, or in any bank."""
+        rng = self.rng
+        if self.last is not None and rng.random() < 0.5:
+            bank, word = divmod(self.last.psum, PSUM_WORDS)
+            word += int(rng.integers(-3, 4)) if rng.random() < 0.5 else 0
+        else:
+            bank = int(rng.integers(PSUM_BANKS))
+            word = int(rng.integers(8)) if rng.random() < 0.7 else int(rng.integers(PSUM_WORDS))
+        return bank * PSUM_WORDS + min(max(word, 0), PSUM_WORDS - n)

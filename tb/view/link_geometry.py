@@ -1,0 +1,160 @@
+"""Where a picture of an instance has its chips, and the arrows of its links: on a circle, or in a grid.
+
+All lengths are in distances of neighbouring chips.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuroncore_rtl.spec.instance import Instance, Topology
+
+__all__ = ["CHIP_RADIUS", "LANES", "Arrow", "chip_places", "head_of", "link_arrows", "outline_of", "point_at"]
+
+CHIP_RADIUS = 0.19
+
+LANES = 0.052
+"""Distance of either direction's arrow from the middle between both."""
+
+STRAIGHT = 24
+"""Points of an arrow between neighbours."""
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """Where the arrow of a wire goes.
+
+    Arguments:
+        points: [n, 2], from one chip to the other.
+        side: to which side of its middle there is room for words: a unit vector.
+        mark: where on it a number stands, 0 its begin and 1 its end; not where the other direction's does.
+        long: it leads round the torus, below those that lead from neighbour to neighbour.
+    """
+
+    points: np.ndarray
+    side: np.ndarray
+    mark: float = 0.36
+    long: bool = False
+
+
+def chip_places(instance: Instance) -> np.ndarray:
+    """Return the centres [chips, 2] of the chips."""
+    return _ring_places(instance) if instance.topology == Topology.RING else _torus_places(instance)
+
+
+def link_arrows(instance: Instance) -> dict[int, Arrow]:
+    """Return the arrow of each wire."""
+    return dict(_ring_arrows(instance) if instance.topology == Topology.RING else _torus_arrows(instance))
+
+
+def _ring_radius(instance: Instance) -> float:
+    return max(0.8, instance.chips / (2 * np.pi) * 1.05)
+
+
+def _ring_places(instance: Instance) -> np.ndarray:
+    """Return the centres of the chips of a ring, clockwise from the top."""
+    angles = _ring_angles(instance, np.arange(instance.chips))
+    return _ring_radius(instance) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def _ring_angles(instance: Instance, places: np.ndarray) -> np.ndarray:
+    return np.pi / 2 - 2 * np.pi * places / instance.chips
+
+
+def _ring_arrows(instance: Instance) -> Iterator[tuple[int, Arrow]]:
+    """Yield the arrows of a ring: arcs, those that lead up outside of those that lead down."""
+    radius = _ring_radius(instance)
+    for chip in range(instance.chips):
+        for direction, side in ((0, 1), (1, -1)):
+            lane = radius + side * LANES
+            gap = (CHIP_RADIUS + 0.035) / lane * instance.chips / (2 * np.pi)
+            along = np.linspace(chip + gap, chip + 1 - gap, 2 * STRAIGHT)
+            angles = _ring_angles(instance, along)
+            points = lane * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+            # The link between two chips is that of the lower one's way up, and of the other one's way down.
+            wire = 2 * chip if direction == 0 else 2 * ((chip + 1) % instance.chips) + 1
+            middle = point_at(points, 0.5)
+            yield wire, Arrow(points if direction == 0 else points[::-1], side * middle / np.linalg.norm(middle))
+
+
+def _torus_places(instance: Instance) -> np.ndarray:
+    """Return the centres of the chips of a torus, row 0 at the top."""
+    chips = np.arange(instance.chips)
+    return np.stack([chips % instance.width, -(chips // instance.width)], axis=1).astype(float)
+
+
+def _torus_arrows(instance: Instance) -> Iterator[tuple[int, Arrow]]:
+    """Yield the arrows of a torus: straight ones in the grid; those from its end to its beginning run back between the
+    rows, or columns."""
+    columns, rows = instance.width, instance.chips // instance.width
+    for chip, centre in enumerate(_torus_places(instance)):
+        row, column = divmod(chip, columns)
+        for dimension, (place, size) in enumerate(((column, columns), (row, rows))):
+            ahead = np.array(((1.0, 0.0), (0.0, -1.0))[dimension])
+            across = np.array(((0.0, 1.0), (1.0, 0.0))[dimension])
+            step = ((column + 1) % columns - column, (row + 1) % rows - row)[dimension]
+            other = chip + step * (1, columns)[dimension]
+            for direction, side in ((0, 1), (1, -1)):
+                if place + 1 < size:
+                    ends = np.array([CHIP_RADIUS + 0.03, 1 - CHIP_RADIUS - 0.03])
+                    points = centre + ends[:, None] * ahead + side * LANES * across
+                    points, mark = np.linspace(points[0], points[1], STRAIGHT), 0.2
+                else:
+                    points = _way_round(centre, ahead, across, size, side * LANES)
+                    mark = 0.5 / _lengths(points)[-1]
+                wire = (chip if direction == 0 else other) * instance.directions + 2 * dimension + direction
+                yield wire, Arrow(points if direction == 0 else points[::-1], side * across, mark, place + 1 == size)
+
+
+def _way_round(
+    centre: np.ndarray, ahead: np.ndarray, across: np.ndarray, size: int, lane: float, distance: float = 0.5
+) -> np.ndarray:
+    """Return the way from the last chip of a row or column out of the grid, back beside it, and to the first.
+
+    Arguments:
+        centre: of the last chip. ahead, across: the directions of the row, and to the side on which the way goes back.
+        size: chips of the row. lane: of this direction. distance: of the way back from the row.
+    """
+    out = CHIP_RADIUS + 0.03
+    turn = np.linspace(-np.pi / 2, np.pi / 2, 24)
+    radius = distance / 2 - lane
+    # Where ways back of the other dimension run, past them; on the other side of the grid there are none.
+    beyond = {True: 0.42, False: 0.24}
+    past_end, past_begin = beyond[bool(ahead[0])], beyond[not ahead[0]]
+    far = np.stack([past_end + radius * np.cos(turn), distance / 2 + radius * np.sin(turn)], axis=1)
+    near = np.stack([-(size - 1) - past_begin - radius * np.cos(turn), distance / 2 - radius * np.sin(turn)], axis=1)
+    plane = np.concatenate(
+        [[[out, lane]], far, np.linspace(far[-1], near[0], 24 * size), near, [[-(size - 1) - out, lane]]]
+    )
+    return centre + plane[:, :1] * ahead + plane[:, 1:] * across
+
+
+def _lengths(points: np.ndarray) -> np.ndarray:
+    """Return the length of a line up to each of its points."""
+    return np.concatenate([[0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
+
+
+def point_at(points: np.ndarray, place: float) -> np.ndarray:
+    """Return the point of a line at a place, 0 its begin and 1 its end."""
+    lengths = _lengths(points)
+    return np.array([np.interp(place * lengths[-1], lengths, points[:, axis]) for axis in (0, 1)])
+
+
+def head_of(points: np.ndarray, width: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the middle of an arrow's shaft, and the corners of its head, which is as large as its width asks for."""
+    head = 0.05 + 1.1 * width
+    lengths = _lengths(points)
+    neck = max(1 - head / lengths[-1], 0.1)
+    shaft = np.concatenate([points[lengths < neck * lengths[-1]], [point_at(points, neck)]])
+    forward = (points[-1] - shaft[-1]) / np.linalg.norm(points[-1] - shaft[-1])
+    sideways = np.array([-forward[1], forward[0]]) * (width / 2 + 0.032)
+    return shaft, np.array([shaft[-1] + sideways, points[-1], shaft[-1] - sideways])
+
+
+def outline_of(shaft: np.ndarray, head: np.ndarray, width: float) -> np.ndarray:
+    """Return the corners of a whole arrow."""
+    along = np.gradient(shaft, axis=0)
+    along /= np.linalg.norm(along, axis=1, keepdims=True)
+    normal = np.stack([-along[:, 1], along[:, 0]], axis=1) * width / 2
+    return np.concatenate([shaft + normal, head, (shaft - normal)[::-1]])

@@ -1,0 +1,199 @@
+"""The power against mpmath, where it is exact, and the special cases of IEEE 754 one by one."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.arith import power_fp32
+from neuroncore_rtl.tb.harness.iterative import power_cases, special_pairs
+from tests.oracles.compare import assert_same_bits
+
+SEED = 29
+BOUND = 0.55
+"""In units of the last place of the exact result; 0.5 of it is the rounding."""
+
+INF, NAN = np.inf, np.nan
+LARGEST = 0x7F7FFFFF
+ONE = 0x3F800000
+
+
+def powers(a, b):
+    return power_fp32(np.asarray(a, np.uint32).view(np.float32), np.asarray(b, np.uint32).view(np.float32))
+
+
+def patterns(values):
+    return np.asarray(values, np.float32).view(np.uint32)
+
+
+def errors(a, b):
+    """Return the errors of |a| ** b in units of the last place, for finite nonzero bases and finite exponents.
+
+    Infinity counts as 2**128, the next number after the largest, and is no error where the exact result is above it.
+    """
+    found = powers(a & 0x7FFFFFFF, b).astype(np.float64)
+    out = np.zeros(len(a))
+    with mpmath.workprec(100):
+        for i, (base, exponent) in enumerate(zip(a & 0x7FFFFFFF, b, strict=True)):
+            base, exponent = float(base.view(np.float32)), float(exponent.view(np.float32))
+            logarithm = exponent * mpmath.log(base, 2) if base != 1 else mpmath.mpf(0)
+            if logarithm >= 128:
+                out[i] = 0 if found[i] == INF else INF
+            elif logarithm < -200:
+                out[i] = 0 if found[i] == 0 else INF
+            else:
+                place = max(int(mpmath.floor(logarithm)), -126) - 23
+                result = mpmath.mpf(2) ** 128 if found[i] == INF else mpmath.mpf(found[i])
+                out[i] = mpmath.ldexp(result - mpmath.mpf(2) ** logarithm, -place)
+    return np.abs(out)
+
+
+def assert_within_bound(a, b, what):
+    found = errors(a, b)
+    worst = int(np.argmax(found))
+    print(f"{what}: {len(a):,} powers, at most {found[worst]:.4f} ulp, at {a[worst]:08x} ** {b[worst]:08x}")
+    assert len(a) > 0 and found[worst] < BOUND
+
+
+def with_neighbours(words):
+    return np.concatenate([np.asarray(words, np.int64) + step for step in (-1, 0, 1)]).astype(np.uint32)
+
+
+def ordinary(a, b):
+    """Return the pairs that have a finite nonzero base and a finite exponent."""
+    size = a & 0x7FFFFFFF
+    chosen = (size != 0) & (size < 0x7F800000) & ((b & 0x7FFFFFFF) < 0x7F800000)
+    return a[chosen], b[chosen]
+
+
+def test_random_powers():
+    print(f"seed {SEED}")
+    a, b = ordinary(*power_cases(np.random.default_rng(SEED), 100_000))
+    assert_within_bound(a, b, "random")
+
+
+@pytest.mark.parametrize("exponent", (0.5, -0.5, -1.0, 2.0, 1 / 3))
+def test_common_exponents(exponent):
+    rng = np.random.default_rng(SEED)
+    a = rng.integers(1, LARGEST + 1, 5_000, np.uint32)
+    assert_within_bound(a, np.full(len(a), exponent, np.float32).view(np.uint32), f"exponent {exponent}")
+
+
+def test_borders_of_the_logarithm_table():
+    """Bases on either side of where a row ends, with exponents that reach a result of any size."""
+    rng = np.random.default_rng(SEED)
+    borders = with_neighbours([ONE + (row << 17) for row in range(-64, 65)])
+    a = np.repeat(borders[borders != ONE], 20)
+    b = patterns(rng.uniform(-150, 128, len(a)) / np.log2(a.view(np.float32).astype(np.float64)))
+    assert_within_bound(a, b, "logarithm table")
+
+
+def test_borders_of_the_exponential_table():
+    """Powers of two with exponents on either side of where a row ends, which are the logarithms of the results."""
+    b = with_neighbours(patterns([octave + row / 64 for octave in (-149, -127, -1, 0, 127) for row in range(64)]))
+    assert_within_bound(*ordinary(np.full(len(b), 0x40000000, np.uint32), b), "exponential table")
+
+
+@pytest.mark.parametrize("border", (128, -126, -149, -150))
+def test_borders_of_the_range(border):
+    """Results around the largest number, the smallest normal one, the smallest, and half of that."""
+    rng = np.random.default_rng(SEED)
+    a = rng.integers(1, LARGEST + 1, 1_000, np.uint32)
+    b = patterns(border / np.log2(a.view(np.float32).astype(np.float64)))
+    a, b = np.concatenate([a, a, a]), with_neighbours(b)
+    assert_within_bound(a, b, f"2 ** {border}")
+
+
+def test_bases_next_to_one_with_huge_exponents():
+    rng = np.random.default_rng(SEED)
+    steps = np.concatenate([np.arange(-300, 0), np.arange(1, 301)])
+    a = np.repeat((ONE + steps).astype(np.uint32), 5)
+    b = patterns(rng.uniform(-150, 128, len(a)) / np.log2(a.view(np.float32).astype(np.float64)))
+    assert np.median(np.abs(b.view(np.float32))) > 1 << 16
+    assert_within_bound(a, b, "next to one")
+
+
+def test_largest_error_of_twenty_million():
+    """The worst of 21 million random powers that were compared with the C library's float64 power."""
+    a, b = np.array([0x3F7FF399], np.uint32), np.array([0xC8E4E5B0], np.uint32)
+    assert errors(a, b) == pytest.approx(0.5291, abs=1e-4)
+
+
+def test_exponents_next_to_zero_give_one():
+    tiny = np.array([1, 0x007FFFFF, 0x00800000, 0x10000000, 0x2F000000], np.uint32)
+    exponents = np.concatenate([tiny, tiny | 1 << 31])
+    for base in (1, 0x00800000, ONE - 1, ONE + 1, LARGEST):
+        assert (powers(np.full(len(exponents), base), exponents) == 1).all()
+
+
+def test_powers_that_fp32_represents_are_exact():
+    rng = np.random.default_rng(SEED)
+    anything = rng.integers(1, LARGEST + 1, 20_000, np.uint32)
+    assert_same_bits(powers(anything, np.full(len(anything), ONE)), anything.view(np.float32), anything)
+    exponents = np.arange(-160, 140)
+    with np.errstate(over="ignore"):
+        expected = np.ldexp(1.0, exponents).astype(np.float32)
+    assert_same_bits(power_fp32(2, exponents), expected, exponents)
+    assert_same_bits(power_fp32(0.25, exponents / -2), expected, exponents)
+    whole = np.arange(1, 4097)
+    assert_same_bits(power_fp32(whole, 2), (whole**2).astype(np.float32), whole)
+    assert_same_bits(power_fp32(whole**2, 0.5), whole.astype(np.float32), whole)
+    for exponent, largest in ((3, 256), (4, 64), (5, 27), (6, 16), (7, 10), (10, 5), (15, 3)):
+        whole = np.arange(-largest, largest + 1)
+        assert_same_bits(power_fp32(whole, exponent), (whole**exponent).astype(np.float32), whole)
+
+
+SPECIAL = [
+    *((base, zero, 1) for base in (NAN, INF, -INF, 0.0, -0.0, -1.5, 3.0) for zero in (0.0, -0.0)),
+    *((1, exponent, 1) for exponent in (NAN, INF, -INF, 0.5, -3.0)),
+    *((-1, exponent, 1) for exponent in (INF, -INF, 2.0, -4.0, 2.0**24, 3e38)),
+    *((-1, exponent, -1) for exponent in (1.0, -3.0, 2.0**24 - 1)),
+    *((base, exponent, NAN) for base, exponent in ((NAN, 1.0), (2.0, NAN), (-1.0, NAN), (0.0, NAN), (NAN, INF))),
+    *((base, exponent, NAN) for base in (-1.0, -2.0, -1e-45) for exponent in (0.5, -1.5, 2.0**23 - 0.5, 1e-45)),
+    *((0.0, exponent, INF) for exponent in (-1.0, -2.0, -0.5, -INF)),
+    *((-0.0, exponent, -INF) for exponent in (-1.0, -3.0)),
+    *((-0.0, exponent, INF) for exponent in (-2.0, -0.5, -INF)),
+    *((0.0, exponent, 0.0) for exponent in (1.0, 2.0, 0.5, INF)),
+    *((-0.0, exponent, -0.0) for exponent in (1.0, 3.0)),
+    *((-0.0, exponent, 0.0) for exponent in (2.0, 0.5, INF)),
+    *((base, -INF, INF) for base in (0.5, -0.5, 1e-45, 1 - 2**-24)),
+    *((base, INF, 0.0) for base in (0.5, -0.5, 1e-45, 1 - 2**-24)),
+    *((base, -INF, 0.0) for base in (2.0, -2.0, INF, -INF, 1 + 2**-23)),
+    *((base, INF, INF) for base in (2.0, -2.0, INF, -INF, 1 + 2**-23)),
+    *((-INF, exponent, -0.0) for exponent in (-1.0, -3.0)),
+    *((-INF, exponent, 0.0) for exponent in (-2.0, -0.5)),
+    *((-INF, exponent, -INF) for exponent in (1.0, 3.0)),
+    *((-INF, exponent, INF) for exponent in (2.0, 0.5)),
+    *((INF, exponent, 0.0) for exponent in (-1.0, -0.5)),
+    *((INF, exponent, INF) for exponent in (1.0, 0.5)),
+    *((base, exponent, INF) for base, exponent in ((2.0, 128.0), (-2.0, 3e38), (3e38, 2.0), (1 + 2**-23, 3e38))),
+    *((base, exponent, 0.0) for base, exponent in ((2.0, -150.0), (-2.0, -200.0), (1 - 2**-24, 3e38))),
+    (-2.0, 129.0, -INF),
+    (-2.0, -151.0, -0.0),
+    (-2.0, -149.0, -(2.0**-149)),
+]
+"""Base, exponent, result: Annex F of C, the special cases of IEEE 754-2019, and results out of range."""
+
+
+@pytest.mark.parametrize(("base", "exponent", "expected"), SPECIAL)
+def test_special_case(base, exponent, expected):
+    result = power_fp32(base, exponent)
+    assert result.view(np.uint32) == (0x7FC00000 if np.isnan(expected) else patterns(expected))
+
+
+def test_special_values_agree_with_the_c_library():
+    """By its float64 power, rounded to FP32; within one place, for there are results next to ties."""
+    a, b = special_pairs()
+    with np.errstate(all="ignore"):
+        theirs = np.power(a.view(np.float32).astype(np.float64), b.view(np.float32)).astype(np.float32)
+    ours = powers(a, b)
+    steps = np.abs(ours.view(np.int32).astype(np.int64) - theirs.view(np.int32))
+    one_off = (steps == 1) & np.isfinite(ours) & (ours != 0)
+    assert one_off.mean() < 0.01
+    assert_same_bits(np.where(one_off, theirs, ours), theirs, a, b)
+
+
+def test_shapes_broadcast():
+    power = power_fp32(np.full((4, 1), 2, np.float32), np.array([1, 2, 3], np.float32))
+    assert power.dtype == np.float32
+    assert (power == [2, 4, 8]).all() and power.shape == (4, 3)
+    assert power_fp32(np.zeros(0, np.float32), np.zeros(0, np.float32)).shape == (0,)

@@ -1,0 +1,202 @@
+"""Stochastic rounding: bit for bit against gfloat and rational numbers; unbiased; idempotent; independent of order."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neuroncore_rtl.golden.arith import decode, random_words, round_fp32, round_stochastic, storage_dtype
+from neuroncore_rtl.spec.formats import (
+    BF16,
+    FORMATS,
+    FP8E3M4,
+    FP8E4M3,
+    FP8E5M2,
+    FP16,
+    FP32,
+    INT8,
+    INT16,
+    INT32,
+    TF32,
+    FloatFormat,
+)
+from neuroncore_rtl.tb.stimulus.operands import random_codes, random_fp32, round_cases
+from tests.oracles.compare import assert_same_bits
+from tests.oracles.exact import round_exactly
+from tests.oracles.libraries import GFLOAT, fp32_values, gfloat_round
+
+SEED = 13
+FP8 = (FP8E4M3, FP8E5M2, FP8E3M4)
+BELOW_FP32 = [fmt for fmt in FORMATS.values() if fmt != FP32]
+DRAWS = 1 << 20
+
+
+def by_name(fmt) -> str:
+    return fmt.name
+
+
+def assert_same_as_gfloat(value: np.ndarray, fmt: FloatFormat, random: np.ndarray) -> None:
+    assert_same_bits(decode(round_fp32(value, fmt, "sr", random), fmt), gfloat_round(value, fmt, random), value, random)
+
+
+def above(fmt: FloatFormat, code: int, remainder: np.ndarray, bits: int) -> np.ndarray:
+    """Return FP32 patterns that lie remainder / 2**bits of a last place above a positive code (without padding)."""
+    low, high = decode(np.array([code, code + 1]) << fmt.padding_bits, fmt)
+    if not np.isfinite(high):
+        high = 2.0 ** (fmt.max_exponent + 1)
+    value = low + (high - low) * remainder / 2.0**bits
+    assert np.array_equal(value, value.astype(np.float32)), "the remainders don't fit in FP32"
+    return value.astype(np.float32).view(np.uint32)
+
+
+def ends_and_borders(fmt: FloatFormat) -> list[int]:
+    """Return positive codes: 1, around the smallest normal, an odd and an even one, the largest."""
+    normal = 1 << fmt.mantissa_bits
+    return [1, normal - 1, normal, fmt.bias * normal, fmt.bias * normal + 1, (fmt.infinity >> fmt.padding_bits) - 1]
+
+
+@pytest.mark.parametrize("fmt", GFLOAT, ids=by_name)
+def test_every_remainder_on_both_sides_of_its_turn_agrees_with_gfloat(fmt):
+    """All remainders that FP32 has above a code, with the last word that truncates and the first that rounds away.
+
+    Below the turn nothing rounds away and above it everything, so these two words stand for all 2**32.
+    """
+    bits = FP32.mantissa_bits - fmt.mantissa_bits
+    remainder = np.arange(1, 1 << bits)
+    turn = (1 << 32) - (remainder << (32 - bits))
+    before, at = (turn - 1).astype(np.uint32), turn.astype(np.uint32)
+    smallest_normal = 1 << fmt.mantissa_bits
+    for code in (smallest_normal - 1, smallest_normal) if fmt in FP8 else ends_and_borders(fmt):
+        value = above(fmt, code, remainder, bits)
+        kept = np.full(len(value), code << fmt.padding_bits)
+        assert_same_bits(round_fp32(value, fmt, "sr", before), kept, value, before)
+        assert_same_bits(round_fp32(value, fmt, "sr", at), kept + (1 << fmt.padding_bits), value, at)
+        assert_same_as_gfloat(value, fmt, before)
+        assert_same_as_gfloat(value, fmt, at)
+
+
+@pytest.mark.parametrize("fmt", FP8, ids=by_name)
+def test_fp8_every_8_bit_remainder_times_every_8_bit_word_agrees_with_gfloat(fmt):
+    """At the borders of the format; the word's low bits are all zeros or all ones, which must not matter."""
+    remainder, word = (grid.ravel() for grid in np.meshgrid(np.arange(256), np.arange(256)))
+    for code in ends_and_borders(fmt):
+        value = above(fmt, code, remainder, 8)
+        low_ones = round_fp32(value, fmt, "sr", (word << 24 | 0xFFFFFF).astype(np.uint32))
+        assert_same_bits(low_ones, code + (remainder + word >= 256), value, word)
+        assert_same_as_gfloat(value, fmt, (word << 24).astype(np.uint32))
+
+
+@pytest.mark.parametrize("fmt", FP8, ids=by_name)
+def test_fp8_every_code_with_remainders_and_words_agrees_with_gfloat(fmt):
+    code, remainder, word = (
+        grid.ravel() for grid in np.meshgrid(np.arange(fmt.infinity), np.arange(16), np.arange(16))
+    )
+    low, high = decode(code.astype(np.uint8), fmt), decode((code + 1).astype(np.uint8), fmt)
+    high = np.where(np.isfinite(high), high, 2.0 ** (fmt.max_exponent + 1))
+    value = (low + (high - low) * remainder / 16).astype(np.float32).view(np.uint32)
+    random = (word << 28).astype(np.uint32)
+    assert_same_bits(round_fp32(value, fmt, "sr", random), code + (remainder + word >= 16), value, random)
+    assert_same_as_gfloat(value, fmt, random)
+    assert_same_as_gfloat(value | np.uint32(1 << 31), fmt, random)
+
+
+@pytest.mark.parametrize("fmt", GFLOAT, ids=by_name)
+def test_random_cases_agree_with_gfloat(fmt):
+    value, random = round_cases(np.random.default_rng(SEED), fmt, "sr", 200_000)
+    assert_same_as_gfloat(value, fmt, random)
+
+
+@pytest.mark.parametrize("fmt", BELOW_FP32, ids=by_name)
+def test_random_cases_agree_with_rational_numbers(fmt):
+    value, random = round_cases(np.random.default_rng(SEED), fmt, "sr", 5_000)
+    theirs = [round_exactly(float(x), fmt, int(r)) for x, r in zip(fp32_values(value), random, strict=True)]
+    assert_same_bits(decode(round_fp32(value, fmt, "sr", random), fmt), np.array(theirs), value, random)
+
+
+@pytest.mark.parametrize("fmt", [FP16, *FP8, INT8], ids=by_name)
+def test_discarded_part_is_cut_to_32_bits_and_no_shorter(fmt):
+    """2**-32 of a last place rounds away for the largest word alone; anything below never does."""
+    place = fmt.min_exponent - fmt.mantissa_bits if fmt.is_float else 0
+    value = np.ldexp(np.float32([1, 1.75, 0.9999, 2**-20]), place - 32).view(np.uint32)
+    assert round_fp32(value, fmt, "sr", np.uint32(0xFFFFFFFF)).tolist() == [1, 1, 0, 0]
+    assert round_fp32(value, fmt, "sr", np.uint32(0xFFFFFFFE)).tolist() == [0, 0, 0, 0]
+
+
+def values_in_range(fmt) -> list[float]:
+    """Return values between two codes: a normal, a negative one close to its code, and a subnormal or a fraction."""
+    if not fmt.is_float:
+        return [37.3, -5.001, 0.25]
+    last_place = 2.0**-fmt.mantissa_bits
+    return [1 + 0.3 * last_place, -3.0 - 0.002 * last_place, 2.0**fmt.min_exponent * last_place * 1.7]
+
+
+@pytest.mark.parametrize("fmt", BELOW_FP32, ids=by_name)
+def test_mean_of_a_million_draws_is_within_four_sigma(fmt):
+    for stream, target in enumerate(values_in_range(fmt)):
+        value = np.float32(target)
+        draws = round_stochastic(np.full(DRAWS, value.view(np.uint32)), fmt, SEED, stream, np.arange(DRAWS))
+        results, counts = np.unique(decode(draws, fmt), return_counts=True)
+        assert counts.sum() == DRAWS and len(results) == 2, f"{value!r} rounds to {results}"
+        low, high = results
+        up = (float(value) - low) / (high - low)
+        sigma = (up * (1 - up) / DRAWS) ** 0.5
+        assert 0 < up < 1
+        assert abs(counts[1] / DRAWS - up) <= 4 * sigma, f"{value!r}: {counts[1] / DRAWS} of {up} rounded up"
+
+
+@pytest.mark.parametrize("fmt", FORMATS.values(), ids=by_name)
+def test_representable_values_never_change(fmt):
+    rng = np.random.default_rng(SEED)
+    if fmt in (FP32, INT32):
+        codes = random_codes(rng, fmt, 100_000)
+    else:
+        codes = np.arange(0, 1 << fmt.bits, 1 << getattr(fmt, "padding_bits", 0)).astype(storage_dtype(fmt))
+    value = decode(codes, fmt)
+    exact = (value == value.astype(np.float32)) & ~((value == 0) & np.signbit(value) & (not fmt.is_float))
+    codes, value = codes[exact], value[exact].astype(np.float32).view(np.uint32)
+    words = (0, 1, 1 << 31, (1 << 32) - 1, rng.integers(0, 1 << 32, len(codes)))
+    assert_same_bits(round_fp32(value, fmt), codes, value)
+    for random in words:
+        assert_same_bits(round_fp32(value, fmt, "sr", np.asarray(random, np.uint32)), codes, value)
+
+
+@pytest.mark.parametrize("fmt", [TF32, BF16, FP16, FP8E4M3, INT16], ids=by_name)
+@settings(deadline=None, max_examples=25)
+@given(
+    shape=st.tuples(st.integers(1, 40), st.integers(1, 40)),
+    tile=st.tuples(st.integers(1, 17), st.integers(1, 17)),
+    seed=st.integers(0, (1 << 32) - 1),
+    stream=st.integers(0, (1 << 32) - 1),
+    base=st.integers(0, (1 << 63) - 1),
+)
+def test_any_permutation_or_tiling_gives_the_same_bits(fmt, shape, tile, seed, stream, base):
+    rng = np.random.default_rng(seed)
+    size = shape[0] * shape[1]
+    value = random_fp32(rng, size).reshape(shape)
+    index = (np.arange(size, dtype=np.uint64) + np.uint64(base)).reshape(shape)
+    whole = round_stochastic(value, fmt, seed, stream, index)
+
+    order = rng.permutation(size)
+    permuted = round_stochastic(value.ravel()[order], fmt, seed, stream, index.ravel()[order])
+    assert_same_bits(permuted, whole.ravel()[order], value.ravel()[order])
+
+    tiled = np.zeros_like(whole)
+    for row in range(0, shape[0], tile[0]):
+        for column in range(0, shape[1], tile[1]):
+            at = np.s_[row : row + tile[0], column : column + tile[1]]
+            tiled[at] = round_stochastic(value[at], fmt, seed, stream, index[at])
+    assert_same_bits(tiled, whole, value)
+
+
+def test_seeds_and_streams_draw_independently():
+    value = np.full(100_000, np.float32(1 + 2.0**-8).view(np.uint32))
+    index = np.arange(len(value))
+    draws = {
+        (seed, stream): round_stochastic(value, BF16, seed, stream, index) & 1 for seed in (0, 1) for stream in (0, 1)
+    }
+    first = draws[0, 0]
+    assert np.array_equal(first, round_fp32(value, BF16, "sr", random_words(0, 0, index)) & 1)
+    for key, other in draws.items():
+        if key != (0, 0):
+            agreement = np.mean(other == first)
+            assert abs(agreement - 0.5) <= 4 * 0.5 / len(value) ** 0.5, f"{key}: {agreement}"

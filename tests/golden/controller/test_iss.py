@@ -1,0 +1,208 @@
+"""The golden hart against the specification: programs that check themselves, and equations written here once more."""
+
+import random
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.controller import AccessFault, AddressMap, Cause, Hart, LocalMemory, Timer, Trap, decode
+from neuroncore_rtl.spec.memory_map import CONSOLE, EXIT, INTERRUPT_PENDING, LOCAL_BASE, LOCAL_BYTES, TIMER_COMPARE
+from neuroncore_rtl.tb.harness.riscv_run import MEMORY_BYTES
+from neuroncore_rtl.tb.stimulus.riscv_encoding import i_type, load_constant, r_type, s_type
+from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_program
+from tests.kernels.control.programs import PROGRAMS, executable
+
+SPECIAL = (0, 1, 2, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, 0xFFFF_FFFE, 0xFFFF_FFFF, 31, 32)
+
+
+class Board:
+    """The registers that the test programs use, beside the timer."""
+
+    def __init__(self):
+        self.external, self.code, self.console = 0, None, ""
+
+    def load(self, address, size):
+        if address != INTERRUPT_PENDING or size != 4:
+            raise AccessFault
+        return self.external
+
+    def store(self, address, size, value):
+        if address == INTERRUPT_PENDING:
+            self.external = value
+        elif address == EXIT:
+            self.code = value
+        elif address == CONSOLE:
+            self.console += chr(value)
+        else:
+            raise AccessFault
+
+
+def machine(image):
+    """Return a hart, its timer and its board; it needs `tick` before every step."""
+    timer, board = Timer(), Board()
+    regions = [(TIMER_COMPARE, 0xC000, timer), (0x4000_0000, 0x1000_0000, board)]
+    return Hart(LocalMemory(image, size=MEMORY_BYTES), AddressMap(regions)), timer, board
+
+
+def tick(hart, timer, board):
+    timer.now += 1
+    hart.csr.time = timer.now
+    hart.csr.cycle += not hart.csr.cycle_inhibited
+    hart.csr.timer_interrupt, hart.csr.external_interrupt = timer.pending, bool(board.external)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_own_programs_pass(name):
+    hart, timer, board = machine(executable(name).image)
+    for _ in range(20_000):
+        tick(hart, timer, board)
+        hart.step()
+        if board.code is not None:
+            break
+    assert board.code == PROGRAMS[name]
+    assert board.console == ("hello 0 4294967295 00c0ffee\n" if name == "library" else "")
+
+
+def execute(word, *, x=(), memory=b"", pc=LOCAL_BASE):
+    """Return a hart after one instruction, and its line of the trace."""
+    hart = Hart(LocalMemory(word.to_bytes(4, "little") + memory), pc=pc)
+    hart.x[1 : 1 + len(x)] = x
+    return hart, hart.step()
+
+
+def as_signed(a):
+    return int(np.uint32(a).view(np.int32))
+
+
+OPERATIONS = {
+    ("add", 0, 0): lambda a, b: a + b,
+    ("sub", 0, 0x20): lambda a, b: a - b,
+    ("sll", 1, 0): lambda a, b: a * 2 ** (b % 32),
+    ("slt", 2, 0): lambda a, b: as_signed(a) < as_signed(b),
+    ("sltu", 3, 0): lambda a, b: a < b,
+    ("xor", 4, 0): lambda a, b: (a | b) - (a & b),
+    ("srl", 5, 0): lambda a, b: a // 2 ** (b % 32),
+    ("sra", 5, 0x20): lambda a, b: as_signed(a) // 2 ** (b % 32),
+    ("or", 6, 0): lambda a, b: a + b - (a & b),
+    ("and", 7, 0): lambda a, b: a + b - (a | b),
+    ("mul", 0, 1): lambda a, b: a * b,
+    ("mulh", 1, 1): lambda a, b: as_signed(a) * as_signed(b) // 2**32,
+    ("mulhsu", 2, 1): lambda a, b: as_signed(a) * b // 2**32,
+    ("mulhu", 3, 1): lambda a, b: a * b // 2**32,
+}
+"""By name, funct3 and funct7; exact integers, of which the lower 32 bits count."""
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda key: key[0])
+def test_arithmetic(operation):
+    _, funct3, funct7 = operation
+    rng = random.Random(1)
+    cases = [(a, b) for a in SPECIAL for b in SPECIAL] + [(rng.getrandbits(32), rng.getrandbits(32)) for _ in range(50)]
+    for a, b in cases:
+        hart, line = execute(r_type(0x33, 3, funct3, 1, 2, funct7), x=(a, b))
+        expected = int(OPERATIONS[operation](a, b)) % 2**32
+        assert (line.rd, line.value, hart.x[3]) == (3, expected, expected), (a, b)
+
+
+@pytest.mark.parametrize("unsigned", (False, True))
+def test_division_truncates_and_has_no_traps(unsigned):
+    """The quotient times the divisor plus the remainder is the dividend; the two exceptions are the specification's."""
+    rng = random.Random(2)
+    cases = [(a, b) for a in SPECIAL for b in SPECIAL] + [(rng.getrandbits(32), rng.getrandbits(12)) for _ in range(50)]
+    for a, b in cases:
+        _, quotient = execute(r_type(0x33, 3, 5 if unsigned else 4, 1, 2, 1), x=(a, b))
+        _, remainder = execute(r_type(0x33, 3, 7 if unsigned else 6, 1, 2, 1), x=(a, b))
+        q, r = (value if unsigned else as_signed(value) for value in (quotient.value, remainder.value))
+        n, d = (a, b) if unsigned else (as_signed(a), as_signed(b))
+        if d == 0:
+            assert (quotient.value, r) == (0xFFFF_FFFF, n)
+        elif not unsigned and (n, d) == (-(2**31), -1):
+            assert (q, r) == (-(2**31), 0)
+        else:
+            assert q * d + r == n and abs(r) < abs(d) and (r == 0 or (r < 0) == (n < 0))
+
+
+def test_x0_stays_zero():
+    hart, line = execute(i_type(0x13, 0, 0, 1, 5), x=(7,))
+    assert (line.rd, hart.x[0]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("word", "cause", "value"),
+    [
+        (0x0000_0000, Cause.ILLEGAL, 0),
+        (0x0000_0073, Cause.ENVIRONMENT_CALL, 0),
+        (0x0010_0073, Cause.BREAKPOINT, LOCAL_BASE),
+        (i_type(0x03, 3, 2, 1, 0), Cause.LOAD_FAULT, 0x100),
+        (i_type(0x03, 3, 2, 1, 1), Cause.LOAD_MISALIGNED, 0x101),
+        (s_type(0x23, 1, 1, 2, 1), Cause.STORE_MISALIGNED, 0x101),
+        (s_type(0x23, 0, 1, 2, 1), Cause.STORE_FAULT, 0x101),
+        (i_type(0x67, 3, 0, 1, 2), Cause.FETCH_MISALIGNED, 0x102),
+    ],
+)
+def test_traps_change_nothing_but_their_registers(word, cause, value):
+    hart, line = execute(word, x=(0x100, 5, 9))
+    assert (line.cause, line.rd, line.pc, line.instruction) == (cause, 0, LOCAL_BASE, word)
+    assert (hart.csr.read(0x341), hart.csr.read(0x342), hart.csr.read(0x343)) == (LOCAL_BASE, cause, value)
+    assert hart.x[3] == 9 and hart.pc == 0 and hart.csr.instret == 0
+
+
+def test_fetch_behind_memory_faults():
+    hart, line = execute(0, pc=LOCAL_BASE + LOCAL_BYTES)
+    assert (line.cause, hart.csr.read(0x343)) == (Cause.FETCH_FAULT, LOCAL_BASE + LOCAL_BYTES)
+
+
+def test_every_word_decodes_or_is_illegal():
+    rng, legal = random.Random(3), 0
+    for _ in range(20_000):
+        word = rng.getrandbits(32)
+        rd, run = decode(word)
+        hart = Hart(LocalMemory(size=64))
+        hart.x[1:32] = [LOCAL_BASE + 4 * n for n in range(1, 32)]
+        try:
+            target = run(hart, LOCAL_BASE)
+            legal += 1
+            assert 0 <= target < 1 << 33 and all(0 <= value < 1 << 32 for value in hart.x)
+        except Trap as trap:
+            assert trap.cause != Cause.ILLEGAL or (trap.value, rd) in ((word, 0), (word, word >> 7 & 31))
+    assert 300 < legal < 5000
+
+
+def test_a_hart_in_wfi_waits_for_an_enabled_interrupt():
+    program = [0x1050_0073, *load_constant(1, 1)]
+    hart = Hart(LocalMemory(b"".join(word.to_bytes(4, "little") for word in program)))
+    assert hart.step().instruction == 0x1050_0073 and hart.waiting
+    assert hart.step() is None
+    hart.csr.timer_interrupt = True
+    assert hart.step() is None
+    hart.csr.write(0x304, 1 << 7)
+    line = hart.step()
+    assert (line.pc, line.cause) == (LOCAL_BASE + 4, None)  # mstatus allows no interrupt: it goes on
+    hart.csr.write(0x300, 1 << 3)
+    assert hart.step().cause == Cause.TIMER
+
+
+@pytest.mark.parametrize("seed", (1, 2, 3))
+def test_random_programs_end(seed):
+    """What the processor is compared on is worth it: all kinds of traps, loops, and an end."""
+    program = random_program(np.random.default_rng(seed), 4000, memory_bytes=MEMORY_BYTES)
+    hart, timer, board = machine(program.image)
+    causes, rng = set(), random.Random(seed)
+    for _ in range(20_000):
+        timer.now += rng.randrange(5)
+        board.external |= rng.random() < 0.002
+        tick(hart, timer, board)
+        line = hart.step()
+        if line is not None and line.cause is not None:
+            causes.add(line.cause)
+        if hart.memory.load(TOHOST, 4):
+            break
+    assert hart.memory.load(TOHOST, 4) == 1
+    assert causes == set(Cause)
+
+
+def test_memory_refuses_what_it_cannot_hold():
+    with pytest.raises(ValueError, match="the image must have at most 8 bytes, not 9"):
+        LocalMemory(bytes(9), size=8)
+    with pytest.raises(ValueError, match="base and size must be multiples of 4"):
+        LocalMemory(base=2)

@@ -1,0 +1,500 @@
+"""The model of the core: queues and semaphores, every error, and the controller's view of it all."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.core import Core, CoreError, Machine
+from neuroncore_rtl.golden.core.engines import Engines
+from neuroncore_rtl.golden.core.queue import BLOCK_PLACES
+from neuroncore_rtl.golden.scalar import activate
+from neuroncore_rtl.golden.tensor import matmul
+from neuroncore_rtl.kernels.control import Block, compile_program, run_arguments, run_program
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.formats import BF16, FP32, INT32
+from neuroncore_rtl.spec.functions import FUNCTIONS
+from neuroncore_rtl.spec.isa import (
+    RECORD_BYTES,
+    SCALAR_OPCODES,
+    VECTOR_OPCODES,
+    Access,
+    Cause,
+    DmaCopy,
+    DmaIndex,
+    DmaTensor,
+    Elementwise,
+    Engine,
+    LoadStationary,
+    MultiplyMoving,
+    Opcode,
+    Record,
+    Rule,
+    Storage,
+    Update,
+    UpdateOp,
+    Wait,
+    engine_of_queue,
+)
+from neuroncore_rtl.spec.isa.decode import body_fields
+from neuroncore_rtl.spec.isa.fields import width_of
+from neuroncore_rtl.spec.isa.record import BODY_FIELDS, RECORDS_AHEAD
+from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC, LOCAL_BYTES
+from neuroncore_rtl.tb.stimulus.operands import ordinary_codes
+from tests.oracles.compare import assert_same_bits
+from tests.oracles.copies import random_copy
+from tests.oracles.instructions import random_instruction
+
+SEED = 6022
+CONFIG = PRESETS["tiny"]
+TENSOR, VECTOR, SCALAR, DMA0, DMA1 = range(5)
+HBM_BYTES = 1 << 17
+RECORDS = 0x10000
+CASES = Path(__file__).with_name("core_cases.c")
+HELLO, WINDOWS, TIMER, SEMAPHORE, HOST, POLL, DOORBELLS, REFUSED, RESCUE = range(9)
+
+
+@pytest.fixture
+def rng():
+    """A generator with a printed seed."""
+    print(f"seed {SEED}")
+    return np.random.default_rng(SEED)
+
+
+@pytest.fixture
+def hbm():
+    return np.zeros(HBM_BYTES, np.uint8)
+
+
+def tensor(fmt, storage, address, steps, **more):
+    return DmaTensor(format=fmt, storage=storage, address=address, steps=steps, **more)
+
+
+def word_copy(source, target):
+    """Return a copy of one word within HBM."""
+    sides = (tensor(INT32, Storage.HBM, address, (1,)) for address in (source, target))
+    return DmaCopy(shape=(1,), **dict(zip(("src", "dst"), sides, strict=True)))
+
+
+def record(instruction=None, waits=(), updates=()):
+    return Record(instruction=instruction or word_copy(0x8000, 0x8004), waits=tuple(waits), updates=tuple(updates))
+
+
+def put(hbm, address, records):
+    """Write records, or the bytes of some, to HBM."""
+    data = b"".join(r if isinstance(r, bytes) else r.encode(CONFIG) for r in records)
+    hbm[address : address + len(data)] = np.frombuffer(data, np.uint8)
+
+
+def machine(hbm, programs, order=None):
+    """Return a machine whose queues have begun their programs: a list of records each."""
+    made = Machine(CONFIG, hbm, order)
+    for queue, records in programs.items():
+        address = RECORDS + 0x2000 * queue
+        put(hbm, address, records)
+        made.queues[queue].start(address, len(records))
+    return made
+
+
+def error_of(hbm, programs):
+    """Return the error that programs end with."""
+    made = machine(hbm, programs)
+    made.run()
+    if made.is_waiting:
+        made.report_deadlock()
+    return made.errors.first
+
+
+# Queues and semaphores
+
+
+def test_records_wait_for_both_semaphores(hbm):
+    programs = {
+        DMA0: [record(waits=[Wait(1, 2), Wait(2, 1)])],
+        DMA1: [record(updates=[Update(1)]), record(updates=[Update(1), Update(2)])],
+    }
+    made = machine(hbm, programs)
+    assert made.run() and not made.is_waiting
+    assert [queue for queue, _ in made.trace] == [DMA1, DMA1, DMA0]
+
+
+def test_updates_set_add_and_subtract_in_order(hbm):
+    set_, subtract = (Update(5, value, op) for value, op in ((9, UpdateOp.SET), (2, UpdateOp.SUBTRACT)))
+    made = machine(hbm, {DMA0: [record(updates=[set_, subtract]), record(updates=[Update(5, 4), Update(6, 65535)])]})
+    made.run()
+    assert (made.semaphores.values[5], made.semaphores.values[6]) == (11, 65535)
+
+
+def test_trace_names_the_records(hbm):
+    made = machine(hbm, {DMA0: [record()] * 3})
+    made.run()
+    first = RECORDS + 0x2000 * DMA0
+    assert made.trace == [(DMA0, first + RECORD_BYTES * n) for n in range(3)]
+    assert made.queues[DMA0].retired == made.queues[DMA0].rung == 3
+
+
+def chain(rng, length, ordered=True):
+    """Return programs of three queues that shift words about, in an order that their waits say, and what they leave."""
+    words = rng.integers(1 << 30, size=8).astype(np.uint32)
+    expected, programs, users = words.copy(), {queue: [] for queue in (DMA0, DMA1, DMA1 + 1)}, {}
+    for _ in range(length):
+        source, target = rng.permutation(8)[:2]
+        queue = int(rng.choice(list(programs)))
+        awaited = {}
+        for place in (source, target):
+            for other, count in users.get(place, {}).items():
+                if other != queue:
+                    awaited[other] = max(awaited.get(other, 0), count)
+        waits = [Wait(other, count) for other, count in awaited.items()] if ordered else []
+        copy = word_copy(0x8000 + 4 * int(source), 0x8000 + 4 * int(target))
+        programs[queue].append(record(copy, waits, [Update(queue)]))
+        for place in (source, target):
+            users.setdefault(place, {})[queue] = len(programs[queue])
+        expected[target] = expected[source]
+    return programs, words, expected
+
+
+def shuffled(programs, words, order):
+    """Return the words that programs leave."""
+    hbm = np.zeros(HBM_BYTES, np.uint8)
+    hbm[0x8000:0x8020].view(np.uint32)[:] = words
+    made = Machine(CONFIG.with_overrides(dma_engines=3), hbm, order)
+    for queue, records in programs.items():
+        put(hbm, RECORDS + 0x2000 * queue, records)
+        made.queues[queue].start(RECORDS + 0x2000 * queue, len(records))
+    made.run()
+    assert not made.is_waiting
+    return hbm[0x8000:0x8020].view(np.uint32)
+
+
+def test_every_order_that_semaphores_allow_has_the_same_result(rng):
+    orders = set()
+    for _ in range(4):
+        programs, words, expected = chain(rng, 40)
+        for order in (None, rng, rng, rng):
+            result = shuffled(programs, words, order)
+            assert np.array_equal(result, expected)
+            orders.add(result.tobytes())
+    assert len(orders) == 4
+
+
+def test_a_race_shows_in_some_order(rng):
+    programs, words, expected = chain(rng, 40, ordered=False)
+    assert any(not np.array_equal(shuffled(programs, words, rng), expected) for _ in range(5))
+
+
+# Errors
+
+
+def encoded(instruction, engine, **fields):
+    """Return the bytes of a record whose engine is another one."""
+    data = record(instruction, **fields).encode(CONFIG)
+    return bytes([data[0] & ~7 | engine]) + data[1:]
+
+
+def at(queue, number=0):
+    return RECORDS + 0x2000 * queue + RECORD_BYTES * number
+
+
+def test_a_record_for_another_engine(hbm):
+    never = encoded(word_copy(0, 4), Engine.VECTOR, waits=[Wait(9, 1)])
+    assert error_of(hbm, {DMA0: [record(), never]}) == CoreError(Cause.ENGINE, DMA0, at(DMA0, 1), Engine.VECTOR)
+    assert error_of(hbm, {TENSOR: [bytes(RECORD_BYTES)]}) == CoreError(Cause.ENGINE, TENSOR, at(TENSOR), 0)
+
+
+def test_a_record_beyond_hbm(hbm):
+    made = Machine(CONFIG, hbm)
+    put(hbm, HBM_BYTES - RECORD_BYTES, [record()])
+    made.queues[DMA1].start(HBM_BYTES - RECORD_BYTES, 2)
+    made.run()
+    assert made.errors.first == CoreError(Cause.FETCH, DMA1, HBM_BYTES, 0)
+    assert made.queues[DMA1].retired == 1
+
+
+@pytest.mark.parametrize("update", [Update(3, 1, UpdateOp.SUBTRACT), Update(4, 65535)])
+def test_a_semaphore_that_would_leave_its_range(hbm, update):
+    records = [record(updates=[Update(4, 1)]), record(updates=[update, Update(8, 7)]), record(updates=[Update(8, 1)])]
+    made = machine(hbm, {DMA0: records})
+    made.run()
+    assert made.errors.first == CoreError(Cause.SEMAPHORE, DMA0, at(DMA0, 1), update.semaphore)
+    assert made.semaphores.values[3:5] == [0, 1] and made.semaphores.values[8] == 7
+
+
+def test_the_watchdog_names_the_lowest_queue(hbm):
+    programs = {
+        DMA0: [record(updates=[Update(2, 300)]), record(waits=[Wait(2, 300), Wait(3, 513)])],
+        DMA1: [record(waits=[Wait(2, 301)])],
+    }
+    assert error_of(hbm, programs) == CoreError(Cause.WATCHDOG, DMA0, at(DMA0, 1), 3 | 513 << 8)
+    del programs[DMA0][1]
+    assert error_of(hbm, programs) == CoreError(Cause.WATCHDOG, DMA1, at(DMA1), 2 | 301 << 8 | (300 & 255) << 24)
+
+
+def elementwise(opcode, **more):
+    sides = {
+        "dst": Access(format=FP32, address=64),
+        "a": Access(format=FP32, address=0),
+    }
+    return Elementwise(**{"opcode": opcode, "partitions": 4, "shape": (4,), **sides, **more})
+
+
+MULTIPLY = MultiplyMoving(format=BF16, k=4, m=4, n=4, address=64, stride=2, psum=0)
+LOAD = LoadStationary(format=BF16, k=4, m=4, address=0)
+
+
+@pytest.mark.parametrize(
+    "queue, legal, broken, rule",
+    [
+        (TENSOR, [LOAD], LoadStationary(format=BF16, k=4, m=5, address=2), Rule.SHAPE),
+        (TENSOR, [], MULTIPLY, Rule.STATE),
+        (VECTOR, [elementwise(Opcode.TENSOR_COPY)], elementwise(Opcode.ACTIVATE), Rule.OPCODE),
+        (SCALAR, [elementwise(Opcode.ACTIVATE)], elementwise(Opcode.ACTIVATE, partitions=5), Rule.PARTITIONS),
+        (DMA0, [word_copy(0, 4)], word_copy(2, 4), Rule.ALIGNMENT),
+    ],
+)
+def test_an_illegal_instruction_stops_its_queue(hbm, queue, legal, broken, rule):
+    broken = encoded(broken, engine_of_queue(queue, CONFIG), updates=[Update(1)])
+    made = machine(hbm, {queue: [*map(record, legal), broken, broken]})
+    made.run()
+    assert made.errors.first == CoreError(rule, queue, at(queue, len(legal)), 0)
+    assert made.queues[queue].retired == len(legal)
+    assert made.semaphores.values[1] == 0
+
+
+def test_hbm_ends_and_so_do_tables(hbm):
+    assert error_of(hbm, {DMA0: [record(word_copy(HBM_BYTES, 0))]}) == CoreError(Cause.AXI, DMA0, at(DMA0), 0)
+    gather = DmaCopy(
+        shape=(4, 4),
+        src=tensor(INT32, Storage.HBM, 0, (4, 1)),
+        dst=tensor(INT32, Storage.SBUF, 64, (1, 1), axis=0),
+        gather=DmaIndex(address=0, limit=3),
+    )
+    made = machine(hbm, {DMA1: [record(gather)]})
+    made.engines.sbuf[2, 0] = 3
+    made.run()
+    assert made.errors.first == CoreError(Cause.INDEX, DMA1, at(DMA1), 3)
+
+
+def test_whatever_a_record_says_is_executed_or_refused(hbm, rng):
+    engines = Engines(CONFIG, hbm)
+    outcomes = []
+    while len(outcomes) < 300:
+        engine = Engine(int(rng.integers(1, 5)))
+        opcodes = {Engine.VECTOR: VECTOR_OPCODES, Engine.SCALAR: SCALAR_OPCODES}
+        if engine == Engine.TENSOR:
+            body = int(rng.choice([LOAD.encode(), MULTIPLY.encode()]))
+        elif engine == Engine.DMA:
+            body = random_copy(rng, CONFIG, HBM_BYTES).encode()
+        else:
+            opcode = Opcode(int(rng.choice(sorted(opcodes[engine]))))
+            instruction = random_instruction(rng, opcode, CONFIG, (1024, 512))
+            body = replace(instruction, function=0).encode(CONFIG)
+        for bit in rng.integers(width_of(BODY_FIELDS[engine]), size=rng.integers(4)):
+            body ^= 1 << int(bit)
+        values = body_fields(engine, body)
+        counts = [value for name, value in values.items() if name.startswith("count")]
+        if np.prod(counts, dtype=float) < 1e5 and not values.get("function"):  # others are slow to compile
+            outcomes.append(engines.execute(engine, body))
+    assert 50 < outcomes.count(None) < 250
+
+
+def test_errors_are_named():
+    assert str(CoreError(Cause.INDEX, DMA1, 0x80, 3)) == "INDEX of queue 4, record 0x80, detail 0x3"
+    assert str(CoreError(Cause.BOOT, detail=1)) == "BOOT, detail 0x1"
+
+
+# The controller
+
+
+def image(hbm, program, arguments):
+    """Write an image to address 0 of HBM."""
+    data = program.image(arguments)
+    header = [IMAGE_MAGIC, len(data), RECORD_BYTES, CONFIG.rows, CONFIG.columns, CONFIG.dma_engines, CONFIG.cores, 0]
+    for address, part in ((0, np.array(header, "<u4").tobytes()), (RECORD_BYTES, data)):
+        hbm[address : address + len(part)] = np.frombuffer(part, np.uint8)
+
+
+def stock(hbm, programs):
+    """Return the outcome of programs, a list of records for each queue, that the stock program starts."""
+    blocks = []
+    for queue, records in programs.items():
+        put(hbm, at(queue), records)
+        blocks.append(Block(queue, at(queue), len(records)))
+    image(hbm, run_program(), run_arguments(blocks))
+    return Core(CONFIG, hbm).run()
+
+
+def case(hbm, number, block=()):
+    """Return a core that is about to run a case of core_cases.c."""
+    image(hbm, compile_program([CASES]), [number, *block])
+    return Core(CONFIG, hbm)
+
+
+def test_all_engines_together(hbm, rng):
+    a, b = (ordinary_codes(rng, BF16, 16).reshape(4, 4) for _ in range(2))
+    hbm[0x8000:0x8020], hbm[0x8040:0x8060] = (np.ascontiguousarray(x).view(np.uint8).reshape(-1) for x in (a.T, b))
+    rows = {"steps": (1, 1), "axis": 0}
+    into = [
+        record(
+            DmaCopy(
+                shape=(4, 4),
+                src=tensor(BF16, Storage.HBM, 0x8000 + 64 * n, (4, 1)),
+                dst=tensor(BF16, Storage.SBUF, 64 * n, **rows),
+            ),
+            updates=[Update(0)],
+        )
+        for n in range(2)
+    ]
+    programs = {
+        DMA1: into[1:],
+        DMA0: [
+            into[0],
+            record(
+                DmaCopy(
+                    shape=(4, 4),
+                    src=tensor(FP32, Storage.SBUF, 192, **rows),
+                    dst=tensor(FP32, Storage.HBM, 0x9000, (4, 1)),
+                ),
+                waits=[Wait(3, 1)],
+            ),
+        ],
+        TENSOR: [record(LOAD, waits=[Wait(0, 2)]), record(MULTIPLY, updates=[Update(1)])],
+        VECTOR: [
+            record(
+                elementwise(
+                    Opcode.TENSOR_COPY,
+                    a=Access(format=FP32, address=0, storage=Storage.PSUM),
+                    dst=Access(format=FP32, address=128),
+                ),
+                waits=[Wait(1, 1)],
+                updates=[Update(2)],
+            )
+        ],
+        SCALAR: [
+            record(
+                elementwise(
+                    Opcode.ACTIVATE,
+                    a=Access(format=FP32, address=128),
+                    dst=Access(format=FP32, address=192),
+                    s0=0x3F80_0000,
+                ),
+                waits=[Wait(2, 1)],
+                updates=[Update(3)],
+            )
+        ],
+    }
+    outcome = stock(hbm, programs)
+    assert (outcome.exit_code, outcome.error) == (0, None)
+    product = matmul(a, b, BF16, CONFIG.rows)
+    assert_same_bits(outcome.psum.view(np.uint32)[:, :4], product)
+    assert_same_bits(outcome.sbuf[:, 192:208].view(np.uint32), outcome.hbm[0x9000:0x9040].view(np.uint32).reshape(4, 4))
+    first = next(iter(FUNCTIONS))
+    assert_same_bits(
+        outcome.hbm[0x9000:0x9040].view(np.uint32).reshape(4, 4),
+        activate(first, product.view(np.float32), np.float32(0)).view(np.uint32),
+    )
+    assert len(outcome.records) == 7
+
+
+def test_the_stock_program_reports_an_error(hbm):
+    outcome = stock(hbm, {DMA0: [record(word_copy(2, 4))]})
+    assert outcome.exit_code == 0x4000_0000 | Rule.ALIGNMENT
+    assert outcome.error.address == at(DMA0)
+
+
+def test_the_stock_program_reports_a_deadlock(hbm):
+    outcome = stock(hbm, {DMA0: [record(waits=[Wait(9, 1)])], DMA1: [record()]})
+    assert outcome.exit_code == 0x4000_0000 | Cause.WATCHDOG
+    assert outcome.error == CoreError(Cause.WATCHDOG, DMA0, at(DMA0), 9 | 1 << 8)
+    assert outcome.records == [(DMA1, at(DMA1))]
+
+
+def test_console_and_exit_code(hbm):
+    outcome = case(hbm, HELLO).run()
+    assert (outcome.exit_code, outcome.console) == (42, b"hello, 1234")
+
+
+def test_windows_show_the_memories(hbm):
+    core = case(hbm, WINDOWS)
+    sbuf, psum = (memory.view(np.uint32) for memory in (core.machine.engines.sbuf, core.machine.engines.psum))
+    sbuf[3, 1], psum[0, -1] = 100, 200
+    assert core.run().exit_code == 0
+    assert (sbuf[1, 2], psum[2, 0]) == (101, 202)
+
+
+def test_the_timer_wakes(hbm):
+    core = case(hbm, TIMER)
+    late = core.run().exit_code
+    assert late < 20
+    assert core.hart.csr.instret < 1000 < core.hart.csr.cycle
+
+
+def test_a_semaphore_wakes(hbm):
+    put(hbm, RECORDS, [record(updates=[Update(7)]), record(updates=[Update(7)])])
+    assert case(hbm, SEMAPHORE, [DMA1, RECORDS, 2]).run().exit_code == 2 << 8 | 1 << 2
+
+
+def test_only_the_host_wakes(hbm):
+    core = case(hbm, HOST)
+    assert core.run().exit_code is None
+    core.registers.raise_host_interrupt()
+    assert core.run().console == b"!"
+    core.registers.raise_host_interrupt()
+    outcome = core.run()
+    assert (outcome.exit_code, outcome.console) == (0, b"!!")
+
+
+def test_polling_for_ever_is_given_up(hbm):
+    core = case(hbm, POLL)
+    outcome = core.run(instructions=2000)
+    assert (outcome.exit_code, outcome.error, core.hart.csr.instret) == (None, None, 2000)
+
+
+def test_a_doorbell_waits_for_a_place_and_after_an_error_does_not(hbm):
+    put(hbm, RECORDS, [record(waits=[Wait(9, 1)])])
+    outcome = case(hbm, DOORBELLS, [DMA0, RECORDS, 1]).run()
+    assert outcome.error == CoreError(Cause.WATCHDOG, DMA0, RECORDS, 9 | 1 << 8)
+    assert outcome.exit_code == Cause.WATCHDOG << 8 | BLOCK_PLACES + RECORDS_AHEAD[Engine.DMA]
+
+
+def test_places_are_those_of_blocks_not_yet_fetched(hbm):
+    made = Machine(CONFIG, hbm)
+    queue = made.queues[VECTOR]
+    places = []
+    for count in (3, 1, 1, 0, 5, 1):
+        queue.start(RECORDS, count)
+        places.append(queue.places)
+    assert places == [4, 4, 3, 3, 2, 1]
+
+
+def test_a_refused_access_traps(hbm):
+    assert case(hbm, REFUSED).run().exit_code == 0x8000_0000 | 7
+
+
+def test_the_controller_can_be_in_time(hbm):
+    put(hbm, RECORDS, [record(waits=[Wait(9, 1)])])
+    assert case(hbm, RESCUE, [DMA0, RECORDS, 1]).run().exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "word, value",
+    [(0, 1), (1, LOCAL_BYTES + 4), (1, 6), (2, 64), (3, 8), (4, 8), (5, 9), (6, 2), (7, 1)],
+)
+def test_boot_names_the_first_wrong_word(hbm, word, value):
+    image(hbm, run_program(), [0])
+    header = hbm[:32].view(np.uint32)
+    header[7] = 1
+    header[word] = value
+    core = Core(CONFIG, hbm)
+    outcome = core.run()
+    assert outcome.error == CoreError(Cause.BOOT, detail=word)
+    assert outcome.exit_code is None and core.hart is None
+
+
+@pytest.mark.parametrize("address", [HBM_BYTES, HBM_BYTES - 128])
+def test_boot_reads_beyond_hbm(hbm, address):
+    image(hbm, run_program(), [0])
+    if address < HBM_BYTES:
+        hbm[address : address + 32] = hbm[:32]
+    assert Core(CONFIG, hbm).run(address).error == CoreError(Cause.BOOT, detail=0)

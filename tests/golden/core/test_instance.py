@@ -1,0 +1,292 @@
+"""Cores of an instance on golden: collectives against the interpreter of lists, who waits for whom, every error."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.collective import run as run_lists
+from neuroncore_rtl.golden.core import Core, CoreError, run_instance
+from neuroncore_rtl.golden.core.engines import Engines
+from neuroncore_rtl.golden.core.network import Waiting
+from neuroncore_rtl.kernels.control import compile_program
+from neuroncore_rtl.kernels.library.collectives import collectives_program
+from neuroncore_rtl.kernels.program.image import build_image
+from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.formats import INT32
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa import (
+    RECORD_BYTES,
+    Cause,
+    DmaCopy,
+    DmaTensor,
+    Engine,
+    Record,
+    Rule,
+    Storage,
+    Update,
+    collective_queue,
+)
+from neuroncore_rtl.spec.isa.collective import (
+    COLLECTIVE_BITS,
+    SIGNATURE_FIELDS,
+    Collective,
+    CollectiveKind,
+    CollectiveType,
+    Group,
+)
+from neuroncore_rtl.tb.stimulus.collective_programs import random_workload
+
+SEED = 5040
+INSTANCE = Instance(chips=2, core=PRESETS["tiny"])
+CONFIG = INSTANCE.core
+QUEUE = collective_queue(CONFIG)
+BASE = 1 << 15
+ALL = Group(0, 1, 4)
+CASES = Path(__file__).with_name("instance_cases.c")
+IMPATIENT = Path(__file__).with_name("impatient.c")
+LATE, ASLEEP, NUMBER = range(3)
+K = CollectiveKind
+
+
+@pytest.fixture
+def rng():
+    """A generator with a printed seed."""
+    print(f"seed {SEED}")
+    return np.random.default_rng(SEED)
+
+
+def image_of(program):
+    return build_image(program, control=compile_program([IMPATIENT]))
+
+
+def put_together(images, contents=None):
+    """Return the memories of cores: an image each, and what lies below it."""
+    memories = np.zeros((len(images), max(image.base + len(image.data) for image in images)), np.uint8)
+    if contents is not None:
+        memories[:, : contents.shape[1]] = contents
+    for image, memory in zip(images, memories, strict=True):
+        image.store(memory)
+    return memories
+
+
+def run(lists, contents=None, order=None, base=BASE):
+    """Return the outcomes of lists of collectives, and the memories."""
+    images = [image_of(collectives_program(CONFIG, lists.get(core, []), base)) for core in range(CONFIG.cores)]
+    memories = put_together(images, contents)
+    return run_instance(CONFIG, memories, bases=[base] * CONFIG.cores, order=order), memories
+
+
+def all_reduce(rank, group=ALL, **more):
+    return Collective(**{"kind": K.ALL_REDUCE, "group": group, "rank": rank, "count": 100, "dst": 4096, **more})
+
+
+def errors(outcomes):
+    return [outcome.error and (outcome.error.cause, outcome.error.detail) for outcome in outcomes]
+
+
+def stuck(core):
+    return Cause.STUCK, 1 << 8 | core
+
+
+def test_lists_of_collectives_do_what_they_do_without_cores(rng):
+    for _ in range(3):
+        workload = random_workload(rng, INSTANCE, 12, 1 << 12)
+        expected = workload.memories.copy()
+        run_lists(workload.lists, dict(enumerate(expected)), CONFIG.cores)
+        base = workload.memories.shape[1]
+        for order in (None, rng):
+            outcomes, memories = run(workload.lists, workload.memories, order, base)
+            assert [(outcome.exit_code, outcome.error) for outcome in outcomes] == [(0, None)] * CONFIG.cores
+            assert np.array_equal(memories[:, :base], expected) and (expected != workload.memories).any()
+            assert [len(outcome.records) for outcome in outcomes] == [
+                len(workload.lists.get(core, [])) for core in range(CONFIG.cores)
+            ]
+
+
+# Control programs of one's own
+
+
+def cases(arguments, records):
+    """Return the outcomes of a case on each core: its number, cycles, and the records of its collective queue."""
+    program, memories = compile_program([CASES]), np.zeros((CONFIG.cores, BASE + (1 << 13)), np.uint8)
+    for (number, cycles), block, memory in zip(arguments, records, memories, strict=True):
+        data = b"".join(record.encode(CONFIG) for record in block)
+        memory[BASE - len(data) : BASE] = np.frombuffer(data, np.uint8)
+        words = [number, cycles, QUEUE, BASE - len(data), len(block)]
+        build_image(Program(CONFIG, BASE), control=program, arguments=lambda _, words=words: words).store(memory)
+    return run_instance(CONFIG, memories, bases=[BASE] * CONFIG.cores)
+
+
+def barriers():
+    collectives = (Collective(kind=K.BARRIER, group=ALL, rank=core) for core in range(CONFIG.cores))
+    return [[Record(instruction=collective, updates=(Update(7),))] for collective in collectives]
+
+
+def test_who_polls_and_who_sleeps_waits_for_who_is_late():
+    outcomes = cases([(ASLEEP, 0), (LATE, 10), (LATE, 6_000), (ASLEEP, 0)], barriers())
+    assert [outcome.error for outcome in outcomes] == [None] * 4
+    assert outcomes[1].exit_code == outcomes[2].exit_code == 0
+    assert all(6_000 < outcomes[core].exit_code < 6_500 for core in (0, 3))
+
+
+def test_who_waits_too_long_reports_it_and_still_takes_part():
+    outcomes = cases([(ASLEEP, 0), (LATE, 9_000), (LATE, 15_000), (ASLEEP, 0)], barriers())
+    assert errors(outcomes) == [stuck(2), None, None, stuck(2)]
+    assert all(10_000 < outcomes[core].exit_code < 10_500 for core in (0, 3))
+    assert [len(outcome.records) for outcome in outcomes] == [0, 1, 1, 0]
+
+
+def test_cores_know_their_numbers():
+    outcomes = cases([(NUMBER, 0)] * 4, [[]] * 4)
+    assert [outcome.exit_code for outcome in outcomes] == [4 << 8 | core for core in range(4)]
+    alone = PRESETS["tiny"]
+    image = build_image(Program(alone), control=compile_program([CASES]), arguments=lambda blocks: [NUMBER])
+    assert Core(alone, image.memory()).run().exit_code == 1 << 8
+
+
+# Errors
+
+
+def test_a_rule_stops_one_and_the_others_wait():
+    lists = {core: [all_reduce(core)] for core in range(4)}
+    images = [image_of(collectives_program(CONFIG, lists[core], BASE)) for core in range(4)]
+    memories = put_together(images)
+    place = images[1].blocks[0].address
+    wrong = Record(instruction=all_reduce(2)).encode(CONFIG)  # another core's
+    memories[1, place : place + RECORD_BYTES] = np.frombuffer(wrong, np.uint8)
+    outcomes = run_instance(CONFIG, memories, bases=[BASE] * 4)
+    assert outcomes[1].error == CoreError(Rule.STATE, QUEUE, place, 0)
+    assert errors(outcomes) == [stuck(1), (Rule.STATE, 0), stuck(1), stuck(1)]
+    assert outcomes[0].exit_code == 0x4000_0000 | Cause.STUCK
+
+
+@pytest.mark.parametrize(
+    "field, change",
+    [
+        ("count", {"count": 99}),
+        ("dtype", {"dtype": CollectiveType.INT32}),
+        ("kind", {"kind": K.BROADCAST}),
+        ("ranks", {"group": Group(0, 1, 3)}),
+    ],
+)
+def test_neighbours_that_disagree_name_each_other(field, change):
+    lists = {core: [all_reduce(core)] for core in range(4)}
+    lists[2] = [replace(lists[2][0], **change)]
+    outcomes, _ = run(lists)
+    place = [name for name, _ in SIGNATURE_FIELDS].index(field) + 1 << 8
+    found = errors(outcomes)
+    assert found[1] == (Cause.DISAGREE, place | 2)
+    assert found[2][0] == Cause.DISAGREE and found[2][1] in (place | 1, place | 3)
+    # In a group of three, core 2 is no neighbour of core 3 that core 3 would hear of.
+    assert found[3] == (stuck(2) if field == "ranks" else (Cause.DISAGREE, place | 2))
+    assert found[0] == stuck(1)
+    assert all(len(outcome.records) == 0 for outcome in outcomes)
+
+
+def test_ranks_in_the_opposite_order_never_hear_of_each_other():
+    lists = {core: [all_reduce(core)] for core in range(4)}
+    lists[2] = [all_reduce(1, Group(3, -1, 4))]
+    outcomes, _ = run(lists)
+    assert {cause for cause, _ in errors(outcomes)} == {Cause.STUCK}
+
+
+@pytest.mark.parametrize("kind", [K.SEND, K.RECEIVE])
+def test_two_who_both_send_or_both_receive(kind):
+    lists = {core: [all_reduce(core, kind=kind, root=1 - core)] for core in (0, 1)}
+    outcomes, _ = run(lists)
+    assert errors(outcomes) == [(Cause.DISAGREE, 1 << 8 | 1), (Cause.DISAGREE, 1 << 8), None, None]
+
+
+def test_who_waits_for_one_that_waits_for_another():
+    """Core 0 would send to core 1, which would send to core 2, which is not there."""
+    lists = {core: [all_reduce(core, kind=K.SEND, root=core + 1)] for core in (0, 1)}
+    outcomes, _ = run(lists)
+    assert errors(outcomes) == [stuck(1), stuck(2), None, None]
+
+
+def test_memory_ends():
+    lists = {core: [all_reduce(core)] for core in range(4)}
+    images = [image_of(collectives_program(CONFIG, lists[core], BASE)) for core in range(4)]
+    memories = put_together(images)
+    end = memories.shape[1]
+    for core, address in ((1, end - 384), (2, end - 448)):  # for 400 bytes
+        place = images[core].blocks[0].address
+        record = Record(instruction=all_reduce(core, src=address)).encode(CONFIG)
+        memories[core, place : place + RECORD_BYTES] = np.frombuffer(record, np.uint8)
+    outcomes = run_instance(CONFIG, memories, bases=[BASE] * 4)
+    assert errors(outcomes) == [stuck(1), (Cause.AXI, 0), stuck(1), stuck(1)]
+
+
+def word_copy(source, target):
+    sides = (DmaTensor(format=INT32, storage=Storage.HBM, address=a, steps=(1,)) for a in (source, target))
+    return DmaCopy(shape=(1,), **dict(zip(("src", "dst"), sides, strict=True)))
+
+
+def test_a_stuck_collective_is_named_before_who_waits_for_it():
+    """Core 3's first copy reaches beyond HBM, so that it never comes; the others' copies wait for their collectives."""
+    images = []
+    for core in range(4):
+        program = Program(CONFIG, BASE, core=core)
+        program.append(word_copy(1 << 30 if core == 3 else 8192, 0), queue=3)
+        program.append(all_reduce(core))
+        program.append(word_copy(4096, 8192), queue=3)
+        images.append(image_of(program))
+        assert [len(entry.waits) for entry in program.entries] == [0, 1, 1]
+    memories = put_together(images)
+    outcomes = run_instance(CONFIG, memories, bases=[BASE] * 4)
+    assert errors(outcomes) == [stuck(3)] * 3 + [(Cause.AXI, 0)]
+    assert [(outcome.error.queue, outcome.error.address) for outcome in outcomes[:3]] == [
+        (QUEUE, images[core].blocks[1].address) for core in range(3)
+    ]
+
+
+def test_a_core_that_never_comes_is_named():
+    outcomes, _ = run({core: [all_reduce(core)] for core in range(3)})
+    assert errors(outcomes) == [stuck(3)] * 3 + [None]
+    assert [outcome.exit_code for outcome in outcomes] == [0x4000_0000 | Cause.STUCK] * 3 + [0]
+
+
+def test_a_core_of_an_instance_that_runs_alone_waits_for_ever():
+    image = build_image(collectives_program(CONFIG, [all_reduce(0)], BASE))
+    assert Core(CONFIG, image.memory()).run(BASE).error.detail == 1 << 8 | 1
+
+
+def test_waits_and_updates_of_collectives(rng):
+    """A copy makes what is summed, and another one takes the sum away, on every core, whatever the order."""
+    values = rng.integers(-(1 << 30), 1 << 30, 4).astype(np.int32)
+    for order in (None, rng, rng):
+        images = []
+        for core in range(4):
+            program = Program(CONFIG, BASE, core=core)
+            program.append(word_copy(64, 128), queue=3)
+            program.append(all_reduce(core, count=1, dtype=CollectiveType.INT32, src=128, dst=192))
+            program.append(word_copy(192, 256), queue=4)
+            assert [len(entry.waits) for entry in program.entries] == [0, 1, 1]
+            images.append(image_of(program))
+        memories = put_together(images)
+        memories[:, 64:68] = values.view(np.uint8).reshape(4, 4)
+        outcomes = run_instance(CONFIG, memories, bases=[BASE] * 4, order=order)
+        assert errors(outcomes) == [None] * 4
+        assert (np.ascontiguousarray(memories[:, 256:260]).view(np.int32) == values.sum(dtype=np.int32)).all()
+
+
+def test_memories_are_those_of_all_cores():
+    with pytest.raises(ValueError, match="memories must be those of 4 cores, not 3"):
+        run_instance(CONFIG, np.zeros((3, 64), np.uint8))
+
+
+def test_whatever_a_record_says_is_executed_or_refused(rng):
+    outcomes = []
+    for _ in range(600):
+        body = replace(all_reduce(0), kind=K(int(rng.integers(len(K)))), root=1, pitch=512).encode()
+        body ^= int(rng.integers(16)) << 9  # any code of op and dtype, those of nothing among them
+        for bit in rng.integers(COLLECTIVE_BITS, size=rng.integers(4)):
+            body ^= 1 << int(bit)
+        try:
+            outcomes.append(Engines(CONFIG, np.zeros(BASE, np.uint8)).execute(Engine.COLLECTIVE, body))
+        except Waiting:
+            outcomes.append(None)
+    assert 60 < outcomes.count(None) < 500 and (Cause.AXI, 0) in outcomes and (Rule.STATE, 0) in outcomes

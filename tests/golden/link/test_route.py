@@ -1,0 +1,108 @@
+"""Routes: shortest, one dimension after the other, and without a circle of buffers that wait for each other."""
+
+from collections.abc import Iterable
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+
+import pytest
+
+from neuroncore_rtl.golden.link import Hop, links, neighbour, route
+from neuroncore_rtl.spec.instance import Instance, Topology
+
+SHAPES = [(w, r) for w in range(2, 33) for r in range(2, 33) if w * r <= 32 or (w, r) in ((2, 32), (8, 8), (32, 2))]
+"""Tori: chips of a row, and rows."""
+
+
+def ring(chips: int) -> Instance:
+    return Instance(chips=chips, width=1)
+
+
+def torus(width: int, rows: int) -> Instance:
+    return Instance(chips=width * rows, topology=Topology.TORUS, width=width)
+
+
+def routes(instance: Instance) -> Iterable[tuple[int, int, list[Hop]]]:
+    """Yield the two chips and the hops of every route that differs from the others."""
+    for source in range(instance.chips):
+        for destination in range(instance.chips):
+            for channel in (0, 1):
+                yield source, destination, route(instance, 2 * source, 2 * destination + 1, channel)
+
+
+def distances(instance: Instance, source: int) -> dict[int, int]:
+    """Return how far every chip is from one, found by going everywhere."""
+    found, edge = {source: 0}, [source]
+    while edge:
+        following = {neighbour(instance, chip, d) for chip in edge for d in range(instance.directions)} - found.keys()
+        found |= dict.fromkeys(following, max(found.values()) + 1)
+        edge = list(following)
+    return found
+
+
+def check_no_circle(ways: Iterable[list[Hop]]) -> int:
+    """Fail if a buffer waits, through others, for itself; return how many pairs of buffers there were."""
+    waits = {}
+    for way in ways:
+        for held, wanted in pairwise(way):
+            waits.setdefault(held, set()).add(wanted)
+    TopologicalSorter(waits).prepare()
+    return sum(map(len, waits.values()))
+
+
+SAMPLES = [ring(2), ring(3), ring(4), ring(7), ring(16), torus(2, 2), torus(4, 4), torus(3, 5), torus(2, 8)]
+
+
+@pytest.mark.parametrize("instance", SAMPLES, ids=lambda i: f"{i.topology}-{i.chips}-{i.width}")
+def test_every_route_is_a_shortest_one_to_its_destination(instance):
+    for source, destination, way in routes(instance):
+        chip = source
+        for hop in way:
+            assert hop.chip == chip
+            chip = neighbour(instance, hop.chip, hop.direction)
+        assert chip == destination
+        assert len(way) == distances(instance, source)[destination]
+
+
+@pytest.mark.parametrize("instance", SAMPLES, ids=lambda i: f"{i.topology}-{i.chips}-{i.width}")
+def test_the_two_ends_of_a_link_are_opposite(instance):
+    for chip, direction in links(instance):
+        assert neighbour(instance, neighbour(instance, chip, direction), direction ^ 1) == chip
+
+
+def test_a_channel_has_its_way_where_both_are_equally_long():
+    assert [hop.direction for hop in route(ring(4), 0, 4, 0)] == [0, 0]
+    assert [hop.direction for hop in route(ring(4), 0, 4, 1)] == [1, 1]
+    assert [hop.direction for hop in route(torus(4, 4), 0, 20, 0)] == [0, 0, 2, 2]
+    assert [hop.direction for hop in route(torus(4, 4), 0, 20, 1)] == [1, 1, 3, 3]
+
+
+def test_the_end_of_a_ring_changes_the_virtual_channel():
+    assert route(ring(6), 8, 2, 0) == [Hop(4, 0, 0), Hop(5, 0, 1), Hop(0, 0, 1)]
+    assert route(ring(6), 2, 8, 1) == [Hop(1, 1, 0), Hop(0, 1, 1), Hop(5, 1, 1)]
+    assert route(ring(6), 4, 8, 0) == [Hop(2, 0, 0), Hop(3, 0, 0)]
+    assert route(ring(2), 2, 0, 0) == [Hop(1, 0, 1)]
+
+
+def test_rows_begin_with_virtual_channel_0():
+    assert route(torus(4, 4), 6, 8, 0) == [Hop(3, 0, 1), Hop(0, 2, 0)]
+
+
+def test_cores_of_a_chip_need_no_link():
+    assert route(ring(4), 4, 5, 0) == route(ring(4), 4, 4, 1) == []
+
+
+def test_nothing_waits_in_a_circle_on_rings():
+    for chips in range(2, 65):
+        count = check_no_circle(way for *_, way in routes(ring(chips)))
+        assert count or chips < 4
+
+
+def test_nothing_waits_in_a_circle_on_tori():
+    for width, rows in SHAPES:
+        assert check_no_circle(way for *_, way in routes(torus(width, rows)))
+
+
+@pytest.mark.parametrize("instance", [ring(5), torus(5, 2), torus(2, 5)])
+def test_a_circle_would_be_seen(instance):
+    with pytest.raises(CycleError):
+        check_no_circle([hop._replace(vc=0) for hop in way] for *_, way in routes(instance))

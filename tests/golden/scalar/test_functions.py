@@ -1,0 +1,354 @@
+"""The activation functions against numpy, scipy and mpmath: accuracy, exact points, special values, monotonicity."""
+
+from dataclasses import replace
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from neuroncore_rtl.bench import activation as bench
+from neuroncore_rtl.golden.arith import round_fp32
+from neuroncore_rtl.golden.scalar import activate
+from neuroncore_rtl.spec.formats import BF16
+from neuroncore_rtl.spec.functions import FUNCTIONS, function_named, generate, load
+from neuroncore_rtl.spec.functions.layout import (
+    COEFFICIENT_FIELDS,
+    CONTROL_FIELDS,
+    EXP2_INDEX_BITS,
+    HIGH_EXPONENT,
+    LOCAL_BITS,
+    SUM_POINT,
+    Factor,
+    control_address,
+)
+from tests.oracles.accuracy import CROSSINGS, bf16_values, borders, dense, errors, last_place, wrong_way
+from tests.oracles.compare import assert_same_bits
+from tests.oracles.datapath import datapath
+from tests.oracles.functions import ALPHA, exact, reference
+
+SEED = 7
+
+FINE = ("exp", "ln", "sqrt", "rsqrt", "reciprocal")
+POSITIVE = ("ln", "sqrt", "rsqrt")
+ODD = ("identity", "sign", "tanh", "erf", "sin", "reciprocal")
+EVEN = ("square", "abs", "cos", "dtanh", "dsigmoid", "derf")
+INCREASING = ("identity", "relu", "exp", "ln", "sqrt", "tanh", "sigmoid", "erf", "softplus", "dsoftplus", "drelu")
+
+every_function = pytest.mark.parametrize("name", FUNCTIONS)
+
+
+def fp32(*values: float) -> np.ndarray:
+    return np.float32(values)
+
+
+def in_domain(name: str, z: np.ndarray) -> np.ndarray:
+    return z[z > 0] if name in POSITIVE else z[z != 0]
+
+
+def bits(y) -> np.ndarray:
+    return np.asarray(y, np.float32).view(np.uint32)
+
+
+# The definition
+
+
+@every_function
+@pytest.mark.parametrize("alpha", [ALPHA, -3e-42])
+def test_results_are_those_of_the_definition_bit_for_bit(name, alpha):
+    rng = np.random.default_rng(SEED)
+    z = np.concatenate([dense(name, rng, 300), rng.choice(borders(name), 100)])
+    word = int(np.float32(alpha).view(np.uint32))
+    theirs = np.array([datapath(FUNCTIONS[name], int(x), word) for x in bits(z)], np.uint32)
+    assert_same_bits(bits(activate(name, z, alpha)), theirs, bits(z))
+
+
+# The oracle
+
+
+@every_function
+def test_float64_forms_agree_with_mpmath(name):
+    z = np.random.default_rng(SEED).permutation(dense(name, np.random.default_rng(SEED), 300))[:60]
+    theirs = np.array([float(exact(name, x)) for x in z])
+    ours = reference(name, z)
+    with np.errstate(invalid="ignore"):
+        distance = np.abs(ours - theirs)
+    agree = (distance <= 2.0**-16 * last_place(theirs)) | (ours == theirs) | (np.minimum(ours, theirs) > 1e39)
+    if name in CROSSINGS:
+        low, high = CROSSINGS[name]
+        agree |= (z > low) & (z < high) & (distance < 2.0**-45)
+    assert np.all(agree)
+
+
+# Accuracy
+
+
+@every_function
+def test_errors_stay_below_the_bar_on_random_values_and_borders(name):
+    z = bench.sample(name)
+    assert len(z) > 100_000
+    found = bench.measure(name, z)
+    assert found.ulp <= (0.6 if name in FINE else 1.7)
+    assert name in FINE or found.relative <= 2.0**-22
+    assert found.subnormal_ulp is None or found.subnormal_ulp <= 1
+    assert (found.absolute is not None) == (name in CROSSINGS)
+    assert found.absolute is None or found.absolute <= 2.0**-26
+
+
+@every_function
+def test_every_bf16_value_is_within_one_bf16_last_place(name):
+    z = in_domain(name, bf16_values())
+    assert len(z) > 32_000
+    y = round_fp32(bits(activate(name, z, ALPHA)), BF16).astype(np.uint16).view(ml_dtypes.bfloat16).astype(np.float64)
+    exactly = reference(name, z)
+    with np.errstate(all="ignore"):
+        overflow = np.isinf(y) & (np.abs(exactly) >= float(ml_dtypes.finfo(ml_dtypes.bfloat16).max))
+        place = last_place(exactly) * 2.0**16
+        assert np.all((np.abs(y - exactly) <= place) | overflow & (np.sign(y) == np.sign(exactly)))
+
+
+@every_function
+def test_every_bf16_value_meets_the_fp32_bar(name):
+    z = in_domain(name, bf16_values())
+    assert bench.measure(name, z).ulp <= (0.6 if name in FINE else 1.7)
+
+
+@pytest.mark.slow
+@every_function
+def test_every_bf16_value_against_mpmath(name):
+    z = in_domain(name, bf16_values())
+    z = z[np.abs(z) < 2.0**40] if name not in ("sin", "cos") else z
+    y = activate(name, z, ALPHA)
+    for x, ours in zip(z, y, strict=True):
+        theirs = exact(name, x)
+        if CROSSINGS.get(name, (0, 0))[0] < x < CROSSINGS.get(name, (0, 0))[1]:
+            assert abs(float(ours) - theirs) < 2.0**-26
+        elif np.isinf(ours):
+            assert abs(theirs) > float(np.finfo(np.float32).max)
+        else:
+            assert abs(float(ours) - theirs) <= 1.7 * float(last_place(float(theirs))), x
+
+
+# Exact points and symmetry
+
+
+@pytest.mark.parametrize(
+    ("name", "z", "y"),
+    [
+        ("exp", 0.0, 1.0), ("exp", 2.0**-30, 1.0), ("exp", -(2.0**-149), 1.0), ("tanh", 20.0, 1.0),
+        ("tanh", -20.0, -1.0), ("erf", 5.0, 1.0), ("sigmoid", 20.0, 1.0), ("sigmoid", 2.0**-30, 0.5),
+        ("ln", 1.0, 0.0), ("cos", 2.0**-20, 1.0),
+        ("softplus", 50.0, 50.0), ("gelu", 10.0, 10.0), ("silu", 100.0, 100.0), ("gelu_tanh", 20.0, 20.0),
+        ("dtanh", 2.0**-20, 1.0), ("dsigmoid", 2.0**-20, 0.25), ("dgelu", 20.0, 1.0), ("sign", -3.0, -1.0),
+        ("sign", 2.0**-149, 1.0), ("exp", 89.0, np.inf), ("exp", -104.0, 0.0), ("exp", 3e38, np.inf),
+        ("exp", -3e38, 0.0), ("drelu", -1.0, 0.0), ("drelu", 2.0**-149, 1.0), ("square", -(2.0**-75), 0.0),
+        ("square", 2.0**-74, 2.0**-148), ("square", 1e20, np.inf),
+    ],
+)  # fmt: skip
+def test_exact_points(name, z, y):
+    assert_same_bits(activate(name, fp32(z)), fp32(y), fp32(z))
+
+
+def test_roots_of_squares_are_exact():
+    roots = np.random.default_rng(SEED).integers(1, 1 << 12, 10_000).astype(np.float32)
+    assert_same_bits(activate("sqrt", roots * roots), roots, roots)
+
+
+@pytest.mark.parametrize("name", ["reciprocal", "rsqrt", "sqrt", "identity", "square"])
+def test_powers_of_two_are_exact(name):
+    exponents = np.arange(-149, 128) if name in ("reciprocal", "identity", "square") else np.arange(-148, 128, 2)
+    z = np.ldexp(1.0, exponents).astype(np.float32)
+    with np.errstate(all="ignore"):
+        assert_same_bits(activate(name, z), reference(name, z).astype(np.float32), z)
+
+
+@pytest.mark.parametrize("name", ["identity", "square", "abs", "sign", "relu", "leaky_relu", "drelu", "dleaky_relu"])
+@pytest.mark.parametrize("alpha", [ALPHA, 0.0, -2.5, 1e-42, 3e38])
+def test_functions_of_one_product_round_once(name, alpha):
+    z = np.concatenate([dense(name, np.random.default_rng(SEED), 30_000), bf16_values()])
+    slope, wide = np.float64(np.float32(alpha)), z.astype(np.float64)
+    forms = {
+        "leaky_relu": np.where(np.signbit(z), slope * wide, wide), "dleaky_relu": np.where(z > 0, 1.0, slope)
+    }  # fmt: skip
+    with np.errstate(over="ignore"):
+        theirs = forms.get(name, reference(name, z)).astype(np.float32)
+    # maximum(-0, 0) and sign(0) of numpy are free to choose.
+    kept = (z != 0) | (name not in ("relu", "sign"))
+    assert_same_bits(activate(name, z, alpha)[kept], theirs[kept], z[kept])
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_functions_are_odd(name):
+    z = np.abs(dense(name, np.random.default_rng(SEED), 50_000))
+    assert_same_bits(activate(name, -z), -activate(name, z), z)
+
+
+@pytest.mark.parametrize("name", EVEN)
+def test_even_functions_are_even(name):
+    z = np.abs(dense(name, np.random.default_rng(SEED), 50_000))
+    assert_same_bits(activate(name, -z), activate(name, z), z)
+
+
+# Special values
+
+
+@every_function
+def test_nan_gives_the_canonical_nan(name):
+    z = np.uint32([0x7F800001, 0x7FC00000, 0xFFC00000, 0xFFFFFFFF]).view(np.float32)
+    assert bits(activate(name, z, ALPHA)).tolist() == [0x7FC00000] * 4
+
+
+@pytest.mark.parametrize("name", POSITIVE)
+def test_negative_arguments_outside_the_domain_give_nan(name):
+    z = fp32(-(2.0**-149), -1, -2, -3e38, -np.inf)
+    assert bits(activate(name, z)).tolist() == [0x7FC00000] * 5
+
+
+@pytest.mark.parametrize(
+    ("name", "theirs"),
+    [
+        ("identity", (0, -0.0, np.inf, -np.inf)), ("square", (0, 0, np.inf, np.inf)), ("abs", (0, 0, np.inf, np.inf)),
+        ("sign", (0, -0.0, 1, -1)), ("relu", (0, 0, np.inf, 0)), ("leaky_relu", (0, -0.0, np.inf, -np.inf)),
+        ("exp", (1, 1, np.inf, 0)), ("ln", (-np.inf, -np.inf, np.inf, np.nan)), ("sqrt", (0, -0.0, np.inf, np.nan)),
+        ("rsqrt", (np.inf, -np.inf, 0, np.nan)), ("reciprocal", (np.inf, -np.inf, 0, -0.0)),
+        ("tanh", (0, -0.0, 1, -1)), ("sigmoid", (0.5, 0.5, 1, 0)), ("erf", (0, -0.0, 1, -1)),
+        ("gelu", (0, -0.0, np.inf, -0.0)), ("gelu_tanh", (0, -0.0, np.inf, -0.0)), ("silu", (0, -0.0, np.inf, -0.0)),
+        ("softplus", (np.log(2), np.log(2), np.inf, 0)), ("sin", (0, -0.0, np.nan, np.nan)),
+        ("cos", (1, 1, np.nan, np.nan)), ("dtanh", (1, 1, 0, 0)), ("dsigmoid", (0.25, 0.25, 0, 0)),
+        ("derf", (2 / np.sqrt(np.pi), 2 / np.sqrt(np.pi), 0, 0)), ("dgelu", (0.5, 0.5, 1, -0.0)),
+        ("dgelu_tanh", (0.5, 0.5, 1, -0.0)), ("dsilu", (0.5, 0.5, 1, -0.0)), ("dsoftplus", (0.5, 0.5, 1, 0)),
+        ("drelu", (0, 0, 1, 0)), ("dleaky_relu", (ALPHA, ALPHA, 1, ALPHA)),
+    ],
+)  # fmt: skip
+def test_zeros_and_infinities(name, theirs):
+    z = fp32(0.0, -0.0, np.inf, -np.inf)
+    assert_same_bits(activate(name, z, ALPHA), fp32(*theirs), z)
+
+
+@pytest.mark.parametrize("alpha", [np.inf, -np.inf, np.nan, 0.0, -0.0])
+@pytest.mark.parametrize("name", ["leaky_relu", "dleaky_relu"])
+def test_special_slopes_multiply_as_ieee_754_says(name, alpha):
+    z = fp32(-1.5, -0.0, -np.inf, 0.0, 2.0, np.inf, np.nan, -(2.0**-149))
+    with np.errstate(invalid="ignore"):
+        if name == "leaky_relu":
+            theirs = np.where(np.signbit(z), np.float32(alpha) * z, z)
+        else:
+            theirs = np.where(np.isnan(z), np.nan, np.where(z > 0, 1, np.float32(alpha)))
+    assert_same_bits(activate(name, z, alpha), theirs.astype(np.float32), z)
+
+
+@every_function
+def test_results_next_to_zero_and_infinity_continue_to_the_special_ones(name):
+    tiny, huge = np.float32(2.0**-149), np.finfo(np.float32).max
+    z = fp32(tiny, -tiny, huge, -huge)
+    at_limit = activate(name, fp32(0.0, -0.0, np.inf, -np.inf), ALPHA)
+    y = activate(name, z, ALPHA)
+    kept = np.ones(4, bool)
+    if name in ("sin", "cos"):
+        kept[2:] = False
+    if name in ("sign", "drelu", "dleaky_relu", "ln", "sqrt", "rsqrt"):
+        kept[:2] = False
+    if name in ("ln", "sqrt", "rsqrt", "reciprocal", "identity", "relu", "leaky_relu"):
+        kept[2:] = False
+    with np.errstate(all="ignore"):
+        # Where f grows with z the largest finite z gives the largest finite y.
+        close = np.isclose(y, at_limit, rtol=1e-6, atol=2.0**-148) | (np.abs(y) >= huge) & np.isinf(at_limit)
+    assert np.all(close[kept])
+
+
+# Monotonicity
+
+
+@every_function
+def test_no_sampled_step_goes_against_the_function(name):
+    def evaluate(z):
+        return activate(name, z, ALPHA)
+
+    z = np.concatenate([bench.sample(name), borders(name, 4)])
+    if name == "gelu_tanh":
+        # One step of one last place, next to the minimum.
+        z = z[(z < -0.7524) | (z > -0.7523)]
+    wrong, steps = wrong_way(name, z, evaluate)
+    assert wrong == 0
+    assert steps > 10_000
+
+
+@pytest.mark.parametrize("name", INCREASING)
+def test_increasing_functions_increase(name):
+    y = activate(name, bench.sample(name), ALPHA)
+    assert np.all(y[1:] >= y[:-1])
+
+
+# The tables
+
+
+def test_tables_are_what_the_script_makes(capsys):
+    assert generate.main(["--check"]) == 0
+    assert "is what the script makes" in capsys.readouterr().out
+
+
+def used_segments(name: str) -> set[int]:
+    code = FUNCTIONS[name].code
+    used = set()
+    for row in load().control[control_address(code, 0, 0) : control_address(code + 1, 0, 0)]:
+        field = dict(zip(CONTROL_FIELDS, row, strict=True))
+        if any(row):
+            used |= set(range(field["base"], field["base"] + (1 << field["bits"])))
+    return used
+
+
+def test_every_segment_is_used():
+    assert set().union(*map(used_segments, FUNCTIONS)) == set(range(len(load().segments)))
+
+
+def test_segments_stay_within_the_polynomial_s_width():
+    t = np.linspace(0, (1 << LOCAL_BITS) - 1, 129).astype(np.int64)
+    c0, c1, c2, c3, _ = np.array(load().segments, np.int64).T[..., np.newaxis]
+    q2 = c2 + (t * c3 >> 24)
+    q1 = c1 + (t * q2 >> 24)
+    p = c0 + (t * q1 >> 26)
+    assert np.abs(q2).max() < 1 << 29
+    assert np.abs(q1).max() < 1 << 34
+    assert np.abs(p).max() < 1 << 34
+
+
+def test_logarithms_of_results_have_the_exponents_that_their_alignment_needs():
+    for row in load().control:
+        field = dict(zip(CONTROL_FIELDS, row, strict=True))
+        if field["exp2"]:
+            run = load().segments[field["base"] : field["base"] + (1 << field["bits"])]
+            assert max(segment[-1] for segment in run) + HIGH_EXPONENT <= SUM_POINT - EXP2_INDEX_BITS - LOCAL_BITS
+
+
+def test_all_segments_of_the_logarithm_have_the_exponent_that_its_addend_needs():
+    for row in load().control:
+        field = dict(zip(CONTROL_FIELDS, row, strict=True))
+        if field["factor"] == Factor.LOG:
+            run = load().segments[field["base"] : field["base"] + (1 << field["bits"])]
+            assert {segment[-1] for segment in run} == {0}
+
+
+@pytest.mark.parametrize("field", ["c0", "c1", "c2"])
+@pytest.mark.parametrize("name", ["tanh", "sigmoid", "reciprocal", "ln", "sin", "gelu"])
+def test_one_flipped_coefficient_bit_is_seen(name, field):
+    z = bench.sample(name)
+    place = sorted(used_segments(name))[len(used_segments(name)) // 2]
+    column = list(COEFFICIENT_FIELDS).index(field)
+    segments = [list(segment) for segment in load().segments]
+    segments[place][column] ^= 1 << COEFFICIENT_FIELDS[field] - 8
+    broken = replace(load(), segments=tuple(map(tuple, segments)))
+    with np.errstate(all="ignore"):
+        assert errors(name, z, activate(name, z, ALPHA, broken)).max() > 2
+
+
+def test_shapes_and_names():
+    z = np.zeros((2, 3, 4), np.float32)
+    assert activate("exp", z).shape == z.shape
+    assert activate(function_named("exp"), 0.0).shape == ()
+    assert activate("exp", z[:, ::2]).shape == (2, 2, 4)
+    with pytest.raises(ValueError, match="function must be one of identity.*not 'swish'"):
+        activate("swish", z)
+
+
+def test_the_table_in_the_documentation_is_what_is_measured():
+    text = bench.PATH.read_text()
+    assert text.partition(bench.BEGIN)[2].partition(bench.END)[0] == bench.table()

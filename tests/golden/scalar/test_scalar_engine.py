@@ -1,0 +1,118 @@
+"""The model of the scalar engine: instructions against a lane-by-lane oracle, running sums, and a softmax."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.elementwise import load, store
+from neuroncore_rtl.golden.scalar import ScalarEngine, activate, activation, softmax
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.spec.functions import FUNCTIONS
+from neuroncore_rtl.spec.isa import Access, Elementwise, Opcode, Storage
+from neuroncore_rtl.spec.isa.elementwise import decode_fields
+from tests.oracles import elementwise as oracle
+from tests.oracles.compare import assert_same_bits
+from tests.oracles.instructions import random_instruction, random_memories
+from tests.oracles.libraries import ml_dtypes_round
+
+SEED = 1732
+MACHINES = [Config(rows=8, columns=8), Config(rows=16, columns=8), Config(rows=6, columns=6)]
+SIZES = 1024, 512
+ONE = 0x3F800000
+NAMES = list(FUNCTIONS)
+
+
+@pytest.fixture
+def rng():
+    """A generator with a printed seed."""
+    print(f"seed {SEED}")
+    return np.random.default_rng(SEED)
+
+
+def function(code, z, alpha):
+    return activate(NAMES[code], z, np.uint32(alpha).view(np.float32))[()]
+
+
+def test_instruction_is_the_oracle(rng):
+    """Every machine runs many instructions, so that sums go on from one to the next."""
+    written = stored = 0
+    for config in MACHINES:
+        engine = ScalarEngine(config)
+        sums = [np.float32(0)] * config.partitions
+        for number in range(40):
+            instruction = random_instruction(rng, Opcode.ACTIVATE, config, SIZES)
+            before = random_memories(rng, config, SIZES, instruction)
+            ours, theirs = [m.copy() for m in before], [m.copy() for m in before]
+            engine.execute(instruction, *ours)
+            oracle.execute(decode_fields(instruction.encode(config)), config, *theirs, sums, function)
+            for mine, other in zip(ours, theirs, strict=True):
+                assert np.array_equal(mine, other), (number, instruction, np.argwhere(mine != other)[:4])
+            assert_same_bits(engine.sums.view(np.float32), np.array(sums, np.float32))
+            written += sum((mine != old).sum() for mine, old in zip(ours, before, strict=True))
+            stored += instruction.sum_store
+    print(f"{written} bytes changed, {stored} sums stored")
+    assert written > 5000
+    assert stored > 30
+
+
+def test_sums_go_on_or_start_again_and_other_lanes_keep_theirs():
+    sbuf = np.zeros((8, 64), np.uint8)
+    sbuf[:, :16] = np.arange(1, 5, dtype=np.float32).view(np.uint8)
+    a, dst = (Access(format=FP32, address=at, steps=(1,)) for at in (0, 32))
+    total = Access(format=FP32, address=16, steps=(0,), storage=Storage.PSUM)
+    copy = Elementwise(opcode=Opcode.ACTIVATE, partitions=8, shape=(4,), dst=dst, a=a, b=total, s0=ONE, sum_store=True)
+    engine, psum = ScalarEngine(MACHINES[0]), np.zeros((8, 32), np.uint8)
+    stored = psum[:, 16:20].view(np.float32)[:, 0]
+    engine.execute(copy, sbuf, psum)
+    assert stored.tolist() == [10.0] * 8
+    engine.execute(dataclasses.replace(copy, partitions=2, sum_continue=True), sbuf, psum)
+    assert stored.tolist() == [20.0] * 2 + [10.0] * 6
+    engine.execute(dataclasses.replace(copy, partitions=4, sum_store=False), sbuf, psum)
+    assert engine.sums.view(np.float32).tolist() == [10.0] * 8
+    assert stored.tolist() == [20.0] * 2 + [10.0] * 6
+    assert sbuf[:, 32:48].view(np.float32).tolist() == [[1, 2, 3, 4]] * 8
+
+
+def test_argument_is_rounded_once():
+    # (1 + 2**-23)**2 - (1 + 2**-22) is 2**-46, which a rounded product would have lost.
+    x, bias = np.float32(1 + 2.0**-23).view(np.uint32), np.float32(-1 - 2.0**-22).view(np.uint32)
+    assert activation("identity", x, x, bias).view(np.float32) == 2.0**-46
+
+
+@pytest.mark.parametrize("fmt", (FP32, BF16), ids=lambda fmt: fmt.name)
+def test_softmax_is_that_of_float64(fmt, rng):
+    values = (rng.standard_normal((50, 300)) * 4).astype(np.float32).view(np.uint32)
+    codes = store(values, fmt)
+    x = load(codes, fmt).view(np.float32).astype(np.float64)
+    exact = np.exp(x - x.max(1, keepdims=True))
+    exact /= exact.sum(1, keepdims=True)
+    ours = load(softmax(codes, fmt), fmt).view(np.float32)
+    error = np.abs(ours / exact - 1).max()
+    print(f"{fmt.name}: relative error {error:.2e}")
+    assert error < (2.0**-8 if fmt is BF16 else 4e-6)
+    if fmt is BF16:  # rounded once, after everything
+        from_fp32 = softmax(load(codes, fmt))
+        assert_same_bits(softmax(codes, fmt), ml_dtypes_round(from_fp32.ravel(), fmt).reshape(codes.shape))
+
+
+def test_softmax_of_rows_does_not_depend_on_their_number(rng):
+    values = rng.standard_normal((9, 20_000)).astype(np.float32).view(np.uint32)
+    together = softmax(values)
+    assert_same_bits(together, np.stack([softmax(row) for row in values]))
+    assert softmax(values[:0]).shape == (0, 20_000)
+
+
+def test_refusals():
+    engine, memory = ScalarEngine(MACHINES[0]), np.zeros((8, 64), np.uint8)
+    a = Access(format=FP32, address=0, steps=(1,))
+    legal = Elementwise(opcode=Opcode.ACTIVATE, partitions=8, shape=(4,), dst=a, a=a)
+    with pytest.raises(TypeError, match="instruction must be an Elementwise, not 'exp'"):
+        engine.execute("exp", memory, memory)
+    for change, message in (
+        ({"opcode": Opcode.TENSOR_COPY}, "opcode must be one of the scalar engine's, not .*TENSOR_COPY"),
+        ({"function": 29}, r"function must be below 29, not 29 \(rule OPERATION\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            engine.execute(dataclasses.replace(legal, **change), memory, memory)

@@ -1,0 +1,367 @@
+"""The model of the tensor engine: kernel against equation against SoftFloat, instructions against whole products."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.arith import canonical, decode, round_fp32, storage_dtype
+from neuroncore_rtl.golden.arith.fused import has_fused_multiply_add
+from neuroncore_rtl.golden.tensor import (
+    TensorEngine,
+    accumulate,
+    array_operand,
+    column_sums,
+    column_sums_equation,
+    matmul,
+)
+from neuroncore_rtl.golden.tensor.kernel import compile_chains
+from neuroncore_rtl.spec.config import PSUM_WORDS, Config
+from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP16, FP32, INT8, MATMUL_FORMATS, TF32
+from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
+from neuroncore_rtl.tb.stimulus.operands import random_codes, special_codes, special_fp32
+from tests.oracles import softfloat
+from tests.oracles.compare import assert_same_bits
+
+SEED = 2718
+NAN, NEGATIVE_ZERO = 0x7FC00000, 0x80000000
+FLOATS = [fmt for fmt in MATMUL_FORMATS if fmt.is_float]
+EVERY_FORMAT = pytest.mark.parametrize("fmt", MATMUL_FORMATS, ids=lambda fmt: fmt.name)
+EVERY_FLOAT = pytest.mark.parametrize("fmt", FLOATS, ids=lambda fmt: fmt.name)
+
+
+@pytest.fixture
+def rng():
+    """A generator with a printed seed."""
+    print(f"seed {SEED}")
+    return np.random.default_rng(SEED)
+
+
+def codes(rng, fmt, shape, special=0.002):
+    """Return codes around 1, or around the square root of what is FP32's smallest or largest; a few may be anything.
+
+    So few, that most chains stay clear of NaN.
+    """
+    if not fmt.is_float:
+        return random_codes(rng, fmt, np.prod(shape)).reshape(shape)
+    scale = 2.0 ** np.clip(rng.choice([0, 0, 0, -70, 62]), fmt.min_exponent, fmt.max_exponent - 3)
+    values = (rng.standard_normal(shape) * scale * (rng.random(shape) > 0.1)).astype(np.float32)
+    tame = round_fp32(values.view(np.uint32), fmt)
+    wild = np.where(rng.random(shape) < 0.5, rng.choice(special_codes(fmt), shape), _random(rng, fmt, shape))
+    return np.where(rng.random(shape) < special, wild, tame).astype(storage_dtype(fmt))
+
+
+def _random(rng, fmt, shape):
+    return random_codes(rng, fmt, int(np.prod(shape))).reshape(shape)
+
+
+def bits(values):
+    return values.view(np.uint32)
+
+
+# The kernel
+
+
+@EVERY_FORMAT
+def test_kernel_is_the_equation(fmt, rng):
+    compared = nans = 0
+    for k, m, n in [(1, 1, 1), (2, 3, 65), (3, 4, 64), (4, 5, 63), (7, 20, 130), (31, 40, 90), (128, 20, 70)] * 4:
+        half = int(rng.integers(2)) if fmt == FP32 else 0
+        w, w_present = array_operand(codes(rng, fmt, (k, m)), fmt, half)
+        x, x_present = array_operand(codes(rng, fmt, (k, n)), fmt, int(rng.integers(2)) if fmt == FP32 else 0)
+        for masks in ((w_present, x_present), (rng.random((k, m)) < 0.7, rng.random((k, n)) < 0.7), (None, x != 0)):
+            for init in (0.0, -0.0):
+                operands = {"stationary_present": masks[0], "moving_present": masks[1], "init": init}
+                sums = column_sums(w, x, **operands)
+                assert_same_bits(bits(sums), bits(column_sums_equation(w, x, **operands)))
+                compared += sums.size
+                nans += np.isnan(sums).sum()
+    print(f"{compared} sums compared, {nans} of them NaN")
+    assert compared > 100_000
+    assert nans < compared / 3
+
+
+def test_kernel_is_the_equation_on_every_pair_of_special_values():
+    values = np.unique(special_codes(BF16)).astype(np.uint16)
+    w, _ = array_operand(values[np.newaxis], BF16)
+    # Two rows: a special value times each of any two special values.
+    x = np.stack([np.tile(w[0], len(values)), np.repeat(w[0], len(values))])
+    ours, theirs = (f(np.repeat(w, 2, 0), x, init=-0.0) for f in (column_sums, column_sums_equation))
+    assert_same_bits(bits(ours), bits(theirs))
+    for f in (column_sums, column_sums_equation):
+        assert set(bits(f(w, w))[np.isnan(f(w, w))].tolist()) == {NAN}
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_kernel_without_a_fused_multiply_add_gives_the_same_bits(masked, rng):
+    compared = 0
+    for _ in range(10):
+        w, _ = array_operand(codes(rng, BF16, (24, 64)), BF16)
+        x, _ = array_operand(codes(rng, TF32, (64, 100)), TF32)
+        present = rng.random((24, 64)) < 0.7, rng.random((64, 100)) < 0.7
+        ours, theirs = np.zeros((2, 24, 100), np.float32)
+        compile_chains(masked, fused=False)(w, x, *present, ours)
+        compile_chains(masked)(w, x, *present, theirs)
+        assert_same_bits(ours, theirs)
+        compared += ours.size
+    assert compared == 24_000
+
+
+@pytest.mark.skipif(not has_fused_multiply_add(), reason="this processor has no fused multiply-add")
+@pytest.mark.parametrize("masked", [False, True])
+def test_kernel_uses_the_processors_vector_fused_multiply_add(masked):
+    one = np.ones((4, 4), np.float32)
+    column_sums(one, one, moving_present=np.zeros((4, 4), bool) if masked else None)
+    code = "\n".join(compile_chains(masked).inspect_asm().values())
+    assert "fmaf" not in code, "it calls the C library"
+    assert any(name in code for name in ("vfmadd132ps", "vfmadd213ps", "vfmadd231ps", "fmla"))
+
+
+@EVERY_FLOAT
+def test_chains_agree_with_softfloat(fmt, rng):
+    chains, length = 4096, 40
+    w_half, x_half = (1, 0) if fmt == FP32 else (0, 0)
+    w, w_present = array_operand(codes(rng, fmt, (length, chains // 64), special=0.004), fmt, w_half)
+    x, _ = array_operand(codes(rng, fmt, (length, 64), special=0.004), fmt, x_half)
+    theirs = np.zeros((chains // 64, 64), np.uint32)
+    for row in range(length):
+        operands = np.broadcast_arrays(bits(x[row]), bits(w[row])[:, np.newaxis], theirs)
+        stepped = softfloat.mul_add(*(operand.ravel() for operand in operands)).reshape(theirs.shape)
+        theirs = stepped if w_present is None else np.where(w_present[row][:, np.newaxis], stepped, theirs)
+    ours = column_sums(w, x, stationary_present=w_present)
+    print(f"{ours.size} chains of {length}, {np.isnan(ours).sum()} end in NaN")
+    assert_same_bits(bits(ours), canonical(theirs))
+    assert np.isfinite(ours).mean() > 0.3
+
+
+def test_absent_operands_leave_the_sum_as_it_is():
+    infinite, one = np.full((1, 1), np.inf, np.float32), np.zeros((1, 1), np.float32)
+    absent = np.zeros((1, 1), bool)
+    for function in (column_sums, column_sums_equation):
+        assert bits(function(infinite, one)) == NAN
+        assert bits(function(infinite, one, stationary_present=absent)) == 0
+        assert bits(function(infinite, one, moving_present=absent, init=-0.0)) == NEGATIVE_ZERO
+
+
+def test_column_sums_refuse_what_does_not_fit():
+    ones = np.ones((2, 3), np.float32)
+    with pytest.raises(ValueError, match=r"operands must be \[K, M\] and \[K, N\]"):
+        column_sums(ones, ones.T)
+    with pytest.raises(ValueError, match="moving_present must have the shape"):
+        column_sums(ones, ones, moving_present=np.ones((2, 2), bool))
+
+
+# Whole products
+
+
+def test_small_integers_in_bf16_are_exact(rng):
+    a, b = rng.integers(-16, 17, (37, 300)), rng.integers(-16, 17, (300, 41))
+    words = matmul(*(round_fp32(bits(v.astype(np.float32)), BF16) for v in (a, b)), BF16, 128)
+    assert np.array_equal(words.view(np.float32).astype(np.int64), a @ b)
+
+
+def test_int8_is_exact(rng):
+    a, b = rng.integers(-128, 128, (33, 5000)), rng.integers(-128, 128, (5000, 20))
+    a[0], b[:, 0] = -128, -128
+    words = matmul(a.astype(np.int8).view(np.uint8), b.astype(np.int8).view(np.uint8), INT8, 1024)
+    assert np.array_equal(words.view(np.int32), a @ b)
+    assert (a @ b)[0, 0] > 2**26
+
+
+def test_int32_wraps_around():
+    old = np.array([0x7FFFFFFF, 0x80000000, 5], np.uint32)
+    sums = np.array([1, -1, -7], np.float32)
+    assert accumulate(old, sums, integer=True).view(np.int32).tolist() == [-(2**31), 2**31 - 1, -2]
+    assert accumulate(None, sums, integer=True).view(np.int32).tolist() == [1, -1, -7]
+
+
+def test_four_passes_of_fp32_are_as_good_as_fp32(rng):
+    a, b = rng.standard_normal((30, 400)).astype(np.float32), rng.standard_normal((400, 30)).astype(np.float32)
+    ours = matmul(bits(a), bits(b), FP32, 128).view(np.float32).astype(np.float64)
+    exact = a.astype(np.float64) @ b
+    error = np.abs(ours - exact) / (np.abs(a).astype(np.float64) @ np.abs(b))
+    print(f"largest error 2^{np.log2(error.max()):.1f} of the sum of magnitudes")
+    assert error.max() < 2**-20
+
+
+def test_fp32_products_of_one_are_exact(rng):
+    values = special_fp32()[np.isfinite(special_fp32().view(np.float32))]
+    ones = np.full((1, 1), np.float32(1))
+    assert np.array_equal(matmul(values[:, np.newaxis], bits(ones), FP32, 8)[:, 0], values & ~_zeros(values))
+    infinity = np.array([[np.inf, np.nan]], np.float32)
+    assert matmul(bits(np.float32([[1.5]])), bits(infinity), FP32, 8).tolist() == [[0x7F800000, NAN]]
+
+
+def _zeros(words):
+    """Return all ones where a word is a zero: without the transpose flag -0 becomes +0."""
+    return np.where(words & 0x7FFFFFFF == 0, 0xFFFFFFFF, 0).astype(np.uint32)
+
+
+def test_matmul_refuses_what_does_not_fit():
+    a = np.zeros((2, 3), np.uint16)
+    with pytest.raises(ValueError, match=r"operands must be \[M, K\] and \[K, N\]"):
+        matmul(a, a, BF16, 4)
+    with pytest.raises(ValueError, match="rows must be at least 1, not 0"):
+        matmul(a, a.T, BF16, 0)
+
+
+# Instructions
+
+
+def place(memory, matrix, address, stride):
+    """Write a matrix of codes [k, count] into a memory, its elements `stride` bytes apart."""
+    for column in range(matrix.shape[1]):
+        element = np.ascontiguousarray(matrix[:, column : column + 1])
+        first = address + column * stride
+        memory[: len(matrix), first : first + matrix.itemsize] = element.view(np.uint8)
+
+
+def run_tiled(rng, engine, a, b, fmt):
+    """Multiply a [M, K] by b [K, N] with instructions on random tiles of M and N; return the words of PSUM."""
+    config, size = engine.config, fmt.bits // 8
+    (m, k), n = a.shape, b.shape[1]
+    result = np.zeros((m, n), np.uint32)
+    passes = [(0, 0), (0, 1), (1, 0), (1, 1)] if fmt == FP32 else [(0, 0)]
+    for m0 in range(0, m, config.columns):
+        a_tile = a[m0 : m0 + config.columns]
+        n0 = 0
+        while n0 < n:
+            count = int(rng.integers(1, min(n - n0, PSUM_WORDS) + 1))
+            psum = int(rng.integers(8)) * PSUM_WORDS + int(rng.integers(PSUM_WORDS - count + 1))
+            for k0 in range(0, k, config.rows):
+                w, x = a_tile[:, k0 : k0 + config.rows].T, b[k0 : k0 + config.rows, n0 : n0 + count]
+                # Memories are full of noise, rows beyond k included.
+                stationary, moving = rng.integers(0, 256, (2, config.rows, 1 << 14), np.uint8)
+                stride = size * int(rng.integers(1, 4))
+                address = 4 * size * int(rng.integers(8)), size * int(rng.integers(8))
+                place(stationary, w, address[0], size)
+                place(moving, x, address[1], stride)
+                k_tile = len(w)
+                # The rows of either instruction are masked by the other.
+                k_load, k_multiply = rng.permutation([k_tile, config.rows]).tolist()
+                for index, (w_half, x_half) in enumerate(passes):
+                    common = {"format": fmt, "m": w.shape[1]}
+                    load = LoadStationary(**common, half=w_half, k=k_load, address=address[0])
+                    multiply = MultiplyMoving(
+                        **common, half=x_half, k=k_multiply, address=address[1], n=count, stride=stride, psum=psum,
+                        accumulate=k0 > 0 or index > 0,
+                    )  # fmt: skip
+                    engine.execute(load, stationary, None)
+                    engine.execute(multiply, None, moving)
+            result[m0 : m0 + len(a_tile), n0 : n0 + count] = engine.psum[: len(a_tile), psum : psum + count]
+            n0 += count
+    return result
+
+
+@EVERY_FORMAT
+def test_instructions_on_random_tiles_give_the_product(fmt, rng):
+    compared = 0
+    for config in (Config(rows=4, columns=4), Config(rows=5, columns=8), Config(rows=16, columns=6)):
+        for _ in range(4):
+            m, k, n = rng.integers(1, 40, 3)
+            a, b = codes(rng, fmt, (m, k), special=0.01), codes(rng, fmt, (k, n), special=0.01)
+            engine = TensorEngine(config)
+            assert_same_bits(run_tiled(rng, engine, a, b, fmt), matmul(a, b, fmt, config.rows))
+            compared += m * n
+    print(f"{compared} elements compared")
+    assert compared > 1000
+
+
+def transpose(elements, fmt, flag=True):
+    """Return PSUM [m, k] after the stationary operand [k, m] was multiplied by an identity matrix."""
+    rows, columns = elements.shape
+    size = fmt.bits // 8
+    identity = np.zeros((rows, rows), elements.dtype)
+    one = 1 if fmt == INT8 else round_fp32(bits(np.float32(1)), fmt)
+    np.fill_diagonal(identity, one)
+    stationary, moving = np.ascontiguousarray(elements).view(np.uint8), identity.view(np.uint8)
+    engine = TensorEngine(Config(rows=rows, columns=columns))
+    for half in (0, 1) if fmt == FP32 else (0,):
+        engine.execute(LoadStationary(format=fmt, half=half, k=rows, m=columns, address=0), stationary, None)
+        multiply = MultiplyMoving(
+            format=fmt, k=rows, m=columns, n=rows, address=0, stride=size, psum=0, accumulate=half > 0, transpose=flag
+        )
+        engine.execute(multiply, None, moving)
+    return engine.psum[:, :rows]
+
+
+@EVERY_FORMAT
+def test_transpose_passes_every_element_bit_for_bit(fmt, rng):
+    elements = np.resize(special_codes(fmt), (64, 48))
+    elements[32:] = _random(rng, fmt, (32, 48))
+    if fmt.bits == 8:
+        elements[:16, :16] = np.arange(256).reshape(16, 16)
+    if fmt == INT8:
+        assert np.array_equal(transpose(elements, fmt).view(np.int32), elements.T.view(np.int8))
+        return
+    with np.errstate(invalid="ignore"):
+        expected = canonical(bits(decode(elements, fmt).astype(np.float32)))
+    assert_same_bits(transpose(elements, fmt), expected.T)
+    values = expected.view(np.float32)
+    for kind in (np.isnan(values), np.isinf(values), expected == NEGATIVE_ZERO, np.abs(values) < fmt.max / 2):
+        assert kind.any()
+
+
+def test_identity_without_the_flag_spreads_nan_and_loses_the_sign_of_zero():
+    elements = round_fp32(bits(np.array([[np.inf, 1, -0.0], [2, 3, 4], [5, 6, 7]], np.float32)), BF16)
+    nan = np.nan
+    expected = np.array([[np.inf, nan, nan], [1, 3, 6], [0, 4, 7]], np.float32)
+    assert_same_bits(transpose(elements, BF16, flag=False), canonical(bits(expected)))
+    assert transpose(elements, BF16)[2, 0] == NEGATIVE_ZERO
+
+
+def simple(kind, **changes):
+    fields = {"format": BF16, "k": 4, "m": 4, "address": 0}
+    if kind is MultiplyMoving:
+        fields |= {"n": 1, "stride": 2, "psum": 0}
+    return kind(**fields | changes)
+
+
+def memory_of(values):
+    return round_fp32(bits(np.array(values, np.float32)), BF16).view(np.uint8)
+
+
+def test_a_second_load_replaces_the_first_and_weights_stay_until_the_next():
+    engine = TensorEngine(Config(rows=4, columns=4))
+    one, two, x = memory_of(np.eye(4)), memory_of(2 * np.eye(4)), memory_of([[1], [2], [3], [4]])
+    engine.execute(simple(LoadStationary), one, None)
+    engine.execute(simple(LoadStationary), two, None)
+    engine.execute(simple(MultiplyMoving), None, x)
+    engine.execute(simple(MultiplyMoving, accumulate=True), None, x)
+    assert engine.psum[:, 0].view(np.float32).tolist() == [4, 8, 12, 16]
+
+
+def test_formats_of_the_two_operands_may_differ():
+    engine = TensorEngine(Config(rows=4, columns=4))
+    weights = round_fp32(bits(np.float32([[1.5, 0, 0, 0]] * 4)), FP8E4M3).view(np.uint8)
+    engine.execute(simple(LoadStationary, format=FP8E4M3), weights, None)
+    engine.execute(simple(MultiplyMoving), None, memory_of([[1], [2], [3], [0.25]]))
+    assert engine.psum[0, 0].view(np.float32) == 9.375
+
+
+def test_partitions_and_words_that_are_not_addressed_stay():
+    engine = TensorEngine(Config(rows=4, columns=4))
+    engine.psum[:] = 7
+    engine.execute(simple(LoadStationary), memory_of(np.eye(4)), None)
+    engine.execute(simple(MultiplyMoving, m=2, n=3, stride=0, psum=510 - 1), None, memory_of(np.ones((4, 1))))
+    written = engine.psum != 7
+    assert written[:2, 509:512].all()
+    assert written.sum() == 6
+
+
+def test_instructions_that_cannot_be_executed_are_refused():
+    engine = TensorEngine(Config(rows=4, columns=4))
+    memory = np.zeros((4, 16), np.uint8)
+    with pytest.raises(ValueError, match="a MultiplyMoving must come after a LoadStationary, not first: MultiplyMov"):
+        engine.execute(simple(MultiplyMoving), None, memory)
+    with pytest.raises(ValueError, match="k must be between 1 and 4, not 5"):
+        engine.execute(simple(LoadStationary, k=5), memory, None)
+    with pytest.raises(ValueError, match="memory must have 4 rows of 24 bytes or more"):
+        engine.execute(simple(LoadStationary, address=16), memory, None)
+    with pytest.raises(TypeError, match="instruction must be"):
+        engine.execute("multiply", memory, memory)
+    engine.execute(simple(LoadStationary, m=3), memory, None)
+    with pytest.raises(ValueError, match="m must be at most 3, as was loaded, not 4"):
+        engine.execute(simple(MultiplyMoving), None, memory)
+    with pytest.raises(ValueError, match="stationary format must be int8 for int8, not 'bf16'"):
+        engine.execute(simple(MultiplyMoving, format=INT8, m=3), None, memory)
+    with pytest.raises(ValueError, match="must be 0, or for fp32 1"):
+        engine.execute(simple(LoadStationary, format=FP16, half=1), memory, None)

@@ -1,0 +1,189 @@
+"""The ALU's operations against Berkeley SoftFloat, Python integers, and their special values by name."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.arith import canonical
+from neuroncore_rtl.golden.vector.alu import alu
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.spec.isa.alu import BITWISE, COMPARISONS, FLOAT_ONLY, AluOp
+from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
+from neuroncore_rtl.tb.stimulus.operands import special_fp32
+from tests.oracles import softfloat
+from tests.oracles.compare import assert_same_bits
+
+SEED = 23
+COUNT = 100_000
+ONE, TWO, NAN, INF, NEGATIVE = 0x3F800000, 0x40000000, FP32.nan, 0x7F800000, 0x80000000
+MAGNITUDE = np.uint32(0x7FFFFFFF)
+
+
+def pairs(count=COUNT):
+    """Random pairs, and every pair of special values."""
+    print(f"seed {SEED}")
+    random = alu_cases(np.random.default_rng(SEED), count)
+    special = np.meshgrid(special_fp32(), special_fp32())
+    return [np.concatenate([words, more.ravel()]) for words, more in zip(random, special, strict=True)]
+
+
+def softfloat_maximum(a, b):
+    """IEEE 754-2019 maximum from comparisons: of equal numbers, zeros of two signs, the one without sign."""
+    larger = np.where(softfloat.less(a, b), b, a)
+    larger = np.where(softfloat.equal(a, b), a & b, larger)
+    ordered = softfloat.less_equal(a, b) | softfloat.less_equal(b, a)
+    return np.where(ordered, larger, NAN)
+
+
+def negated(words):
+    return words ^ np.uint32(NEGATIVE)
+
+
+def softfloat_truths(words):
+    """What is not equal to zero, NaN too."""
+    return ~softfloat.equal(words, np.zeros_like(words))
+
+
+FLOAT = {
+    AluOp.BYPASS: lambda a, b: a,
+    AluOp.ADD: lambda a, b: canonical(softfloat.add(a, b)),
+    AluOp.SUBTRACT: lambda a, b: canonical(softfloat.add(a, negated(b))),
+    AluOp.MULTIPLY: lambda a, b: canonical(softfloat.multiply(a, b)),
+    AluOp.MAX: softfloat_maximum,
+    AluOp.MIN: lambda a, b: canonical(negated(softfloat_maximum(negated(a), negated(b)).astype(np.uint32))),
+    AluOp.ABSOLUTE_MAX: lambda a, b: softfloat_maximum(a & MAGNITUDE, b & MAGNITUDE),
+}
+
+FLOAT_TRUTHS = {
+    AluOp.IS_EQUAL: softfloat.equal,
+    AluOp.NOT_EQUAL: lambda a, b: ~softfloat.equal(a, b),
+    AluOp.IS_GT: lambda a, b: softfloat.less(b, a),
+    AluOp.IS_GE: lambda a, b: softfloat.less_equal(b, a),
+    AluOp.IS_LT: softfloat.less,
+    AluOp.IS_LE: softfloat.less_equal,
+    AluOp.LOGICAL_AND: lambda a, b: softfloat_truths(a) & softfloat_truths(b),
+    AluOp.LOGICAL_OR: lambda a, b: softfloat_truths(a) | softfloat_truths(b),
+    AluOp.LOGICAL_XOR: lambda a, b: softfloat_truths(a) ^ softfloat_truths(b),
+}
+
+
+def wrapped(value):
+    """An integer as INT32 that wraps around."""
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+INTEGER = {
+    AluOp.BYPASS: lambda a, b: a,
+    AluOp.ADD: lambda a, b: a + b,
+    AluOp.SUBTRACT: lambda a, b: a - b,
+    AluOp.MULTIPLY: lambda a, b: a * b,
+    AluOp.MAX: max,
+    AluOp.MIN: min,
+    AluOp.ABSOLUTE_MAX: lambda a, b: max(wrapped(abs(a)), wrapped(abs(b))),
+    AluOp.IS_EQUAL: lambda a, b: a == b,
+    AluOp.NOT_EQUAL: lambda a, b: a != b,
+    AluOp.IS_GT: lambda a, b: a > b,
+    AluOp.IS_GE: lambda a, b: a >= b,
+    AluOp.IS_LT: lambda a, b: a < b,
+    AluOp.IS_LE: lambda a, b: a <= b,
+    AluOp.LOGICAL_AND: lambda a, b: a != 0 and b != 0,
+    AluOp.LOGICAL_OR: lambda a, b: a != 0 or b != 0,
+    AluOp.LOGICAL_XOR: lambda a, b: (a != 0) != (b != 0),
+    AluOp.BITWISE_AND: lambda a, b: a & b,
+    AluOp.BITWISE_OR: lambda a, b: a | b,
+    AluOp.BITWISE_XOR: lambda a, b: a ^ b,
+    AluOp.LOGICAL_SHIFT_LEFT: lambda a, b: a << b if 0 <= b < 32 else 0,
+    AluOp.LOGICAL_SHIFT_RIGHT: lambda a, b: a % (1 << 32) >> b if 0 <= b < 32 else 0,
+}
+
+
+@pytest.mark.parametrize("op", FLOAT, ids=lambda op: op.name)
+def test_fp32_operation_agrees_with_softfloat(op):
+    a, b = pairs()
+    assert_same_bits(alu(op, a, b), FLOAT[op](a, b), a, b)
+
+
+@pytest.mark.parametrize("op", FLOAT_TRUTHS, ids=lambda op: op.name)
+def test_fp32_truth_agrees_with_softfloat(op):
+    a, b = pairs()
+    truths = FLOAT_TRUTHS[op](a, b)
+    assert 0 < truths.sum() < len(a)
+    assert_same_bits(alu(op, a, b), np.where(truths, ONE, 0), a, b)
+
+
+@pytest.mark.parametrize("op", INTEGER, ids=lambda op: op.name)
+def test_int32_operation_is_that_of_python(op):
+    a, b = pairs(10_000)
+    operands = zip(a.view(np.int32).tolist(), b.view(np.int32).tolist(), strict=True)
+    expected = [int(INTEGER[op](*pair)) % (1 << 32) for pair in operands]
+    assert_same_bits(alu(op, a, b, integer=True), np.array(expected, np.uint32), a, b)
+
+
+def test_every_operation_is_tested():
+    assert set(INTEGER) == set(AluOp) - FLOAT_ONLY
+    assert set(FLOAT) | set(FLOAT_TRUTHS) == set(AluOp) - FLOAT_ONLY - BITWISE
+
+
+@pytest.mark.parametrize("op", COMPARISONS, ids=lambda op: op.name)
+def test_comparison_with_nan_is_false_but_for_not_equal(op):
+    some = np.uint32([ONE, NAN, 0xFF800001, 0, INF])
+    expected = np.full(5, ONE if op is AluOp.NOT_EQUAL else 0)
+    assert_same_bits(alu(op, some, NAN), expected)
+    assert_same_bits(alu(op, NAN, some), expected)
+
+
+@pytest.mark.parametrize(
+    "op, a, b, expected",
+    [
+        (AluOp.BYPASS, 0xFF812345, 0, 0xFF812345),
+        (AluOp.MAX, NEGATIVE, 0, 0),
+        (AluOp.MIN, 0, NEGATIVE, NEGATIVE),
+        (AluOp.MAX, 0xFFFFFFFF, INF, NAN),
+        (AluOp.ABSOLUTE_MAX, NEGATIVE, NEGATIVE, 0),
+        (AluOp.SUBTRACT, ONE, ONE, 0),
+        (AluOp.IS_EQUAL, 0, NEGATIVE, ONE),
+        (AluOp.LOGICAL_OR, NEGATIVE, 0, 0),
+        (AluOp.LOGICAL_AND, NAN, 1, ONE),
+        (AluOp.DIVIDE, ONE, TWO, 0x3F000000),
+        (AluOp.DIVIDE, 0xC0C00000, TWO, 0xC0400000),
+        (AluOp.DIVIDE, ONE, NEGATIVE, INF | NEGATIVE),
+        (AluOp.POWER, TWO, 0x40400000, 0x41000000),
+        (AluOp.POWER, 0, 0, ONE),
+    ],
+)
+def test_known_fp32_result(op, a, b, expected):
+    assert int(alu(op, a, b)) == expected
+
+
+@pytest.mark.parametrize(
+    "op, a, b, expected",
+    [
+        (AluOp.ABSOLUTE_MAX, NEGATIVE, 5, 5),
+        (AluOp.ABSOLUTE_MAX, NEGATIVE, NEGATIVE, NEGATIVE),
+        (AluOp.LOGICAL_OR, NEGATIVE, 0, 1),
+        (AluOp.MULTIPLY, 0x10001, 0x10001, 0x20001),
+        (AluOp.LOGICAL_SHIFT_LEFT, 1, 32, 0),
+        (AluOp.LOGICAL_SHIFT_RIGHT, 0xFFFFFFFF, NEGATIVE, 0),
+    ],
+)
+def test_known_int32_result(op, a, b, expected):
+    assert int(alu(op, a, b, integer=True)) == expected
+
+
+@pytest.mark.parametrize("integer", (False, True))
+@pytest.mark.parametrize("op", sorted(set(AluOp) - FLOAT_ONLY), ids=lambda op: op.name)
+def test_shapes_broadcast_and_results_are_words(op, integer):
+    a, b = np.full((4, 1), 5, np.uint32), np.full((3,), 2, np.uint32)
+    for result, shape in ((alu(op, a, b, integer), (4, 3)), (alu(op, a[0, 0], b[0], integer), ())):
+        assert (result.shape, result.dtype) == (shape, np.uint32)
+
+
+def test_bypass_returns_a_copy():
+    a = np.zeros(2, np.uint32)
+    alu(AluOp.BYPASS, a, a)[0] = 1
+    assert a.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("op", sorted(FLOAT_ONLY), ids=lambda op: op.name)
+def test_operation_that_int32_has_not_wrong(op):
+    with pytest.raises(ValueError, match=f"op must be one that INT32 has, not {op.name}"):
+        alu(op, 1, 1, integer=True)

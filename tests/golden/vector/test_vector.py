@@ -1,0 +1,300 @@
+"""The model of the vector engine: instructions against a lane-by-lane oracle, functions against numpy and ml_dtypes."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.arith import decode, storage_dtype
+from neuroncore_rtl.golden.elementwise import load, store
+from neuroncore_rtl.golden.vector import (
+    VectorEngine,
+    alu,
+    bn_aggr,
+    bn_stats,
+    chain,
+    dropped,
+    find_index8,
+    iota,
+    max8,
+    nonzero,
+    reduce_words,
+    running_sum,
+    scan,
+    transpose,
+)
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, FP32, INT8, INT32, TF32
+from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Access, AluOp, Elementwise, Opcode
+from neuroncore_rtl.spec.isa.alu import BITWISE, REDUCTIONS
+from neuroncore_rtl.spec.isa.elementwise import decode_fields
+from neuroncore_rtl.tb.stimulus.operands import ordinary_codes, random_codes, random_fp32, special_fp32
+from tests.oracles import elementwise as oracle
+from tests.oracles.compare import assert_same_bits
+from tests.oracles.instructions import random_instruction, random_memories
+from tests.oracles.libraries import ML_DTYPES, gfloat_round, ml_dtypes_decode, ml_dtypes_round
+
+SEED = 1618
+MACHINES = [
+    Config(rows=8, columns=8),
+    Config(rows=16, columns=8),
+    Config(rows=6, columns=6),
+    Config(rows=5, columns=12),
+]
+SIZES = 1024, 512
+PER_OPCODE = 60
+
+
+@pytest.fixture
+def rng():
+    """A generator with a printed seed."""
+    print(f"seed {SEED}")
+    return np.random.default_rng(SEED)
+
+
+def floats(words):
+    return np.asarray(words, np.uint32).view(np.float32)
+
+
+def words(values):
+    return np.asarray(values, np.float32).view(np.uint32)
+
+
+# The interpreter
+
+
+@pytest.mark.parametrize("opcode", sorted(VECTOR_OPCODES), ids=lambda opcode: opcode.name)
+def test_instruction_is_the_oracle(opcode):
+    seed = SEED + opcode
+    print(f"seed {seed}")
+    rng = np.random.default_rng(seed)
+    written = 0
+    for number in range(PER_OPCODE):
+        config = MACHINES[number % len(MACHINES)]
+        instruction = random_instruction(rng, opcode, config, SIZES)
+        before = random_memories(rng, config, SIZES, instruction)
+        ours, theirs = [m.copy() for m in before], [m.copy() for m in before]
+        VectorEngine(config).execute(instruction, *ours)
+        oracle.execute(decode_fields(instruction.encode(config)), config, *theirs)
+        for mine, other in zip(ours, theirs, strict=True):
+            assert np.array_equal(mine, other), (number, instruction, np.argwhere(mine != other)[:4])
+        written += sum((mine != old).sum() for mine, old in zip(ours, before, strict=True))
+    print(f"{written} bytes changed")
+    assert written > 20 * PER_OPCODE
+
+
+def test_transpose_on_a_machine_of_several_blocks(rng):
+    config = Config(rows=64, columns=64)
+    for _ in range(4):
+        instruction = random_instruction(rng, Opcode.TRANSPOSE, config, (2048, 2048))
+        before = random_memories(rng, config, (2048, 2048), instruction)
+        ours, theirs = [m.copy() for m in before], [m.copy() for m in before]
+        VectorEngine(config).execute(instruction, *ours)
+        oracle.execute(decode_fields(instruction.encode(config)), config, *theirs)
+        assert all(np.array_equal(mine, other) for mine, other in zip(ours, theirs, strict=True))
+
+
+def test_sources_are_read_before_anything_is_written():
+    memory = np.arange(16, dtype=np.uint8).reshape(1, 16).repeat(8, 0)
+    a = Access(format=INT8, address=0, steps=(1,))
+    shifted = Access(format=INT8, address=1, steps=(1,))
+    copy = Elementwise(opcode=Opcode.TENSOR_COPY, partitions=8, shape=(8,), dst=shifted, a=a)
+    VectorEngine(MACHINES[0]).execute(copy, memory, memory[:, :0])
+    assert memory[0].tolist() == [0, 0, 1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15]
+
+
+def test_refusals():
+    config = MACHINES[0]
+    memory = np.zeros((8, 64), np.uint8)
+    a = Access(format=FP32, address=0, steps=(1,))
+    legal = Elementwise(opcode=Opcode.TENSOR_COPY, partitions=8, shape=(4,), dst=a, a=a)
+    engine = VectorEngine(config)
+    with pytest.raises(TypeError, match="instruction must be an Elementwise, not None"):
+        engine.execute(None, memory, memory)
+    for change, message in (
+        ({"opcode": Opcode.ACTIVATE}, "opcode must be one of the vector engine's, not .*ACTIVATE"),
+        ({"partitions": 9}, r"partitions must end at 8, not 9 \(rule PARTITIONS\)"),
+        ({"shape": (17,)}, r"bytes must lie from 0 to 64, not from 0 to 68"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            engine.execute(dataclasses.replace(legal, **change), memory, memory)
+    assert not memory.any()
+
+
+# Casts
+
+
+@pytest.mark.parametrize("fmt", FORMATS.values(), ids=lambda fmt: fmt.name)
+def test_cast_between_formats_is_that_of_the_libraries(fmt, rng):
+    compared = 0
+    for source in set(FORMATS.values()) - {TF32}:  # numpy has no such type; its codes are FP32's
+        codes = random_codes(rng, source, 4000)
+        integer = not (source.is_float or fmt.is_float)
+        ours = store(load(codes, source, integer), fmt, integer)
+        if integer:
+            values = codes.view(f"int{source.bits}").astype(np.int64)
+            theirs = np.clip(values, fmt.min, fmt.max).astype(f"int{fmt.bits}").view(storage_dtype(fmt))
+        else:
+            with np.errstate(invalid="ignore"):
+                values = _library_values(codes, source).astype(np.float32)
+            if not fmt.is_float:
+                clipped = np.clip(np.rint(np.nan_to_num(values, nan=0.0).astype(np.float64)), fmt.min, fmt.max)
+                theirs = clipped.astype(np.int64).astype(f"int{fmt.bits}").view(storage_dtype(fmt))
+            elif fmt in ML_DTYPES:
+                theirs = np.where(np.isnan(values), fmt.nan, ml_dtypes_round(words(values), fmt))
+            elif fmt == FP32:
+                theirs = np.where(np.isnan(values), fmt.nan, words(values))
+            else:
+                theirs = gfloat_round(words(values), fmt).astype(np.float32).view(np.uint32)
+                theirs = np.where(np.isnan(values), fmt.nan, theirs)
+        assert_same_bits(ours, theirs, codes)
+        compared += len(codes)
+    print(f"{compared} casts compared")
+    assert compared > 0
+
+
+def _library_values(codes, fmt):
+    if fmt in ML_DTYPES:
+        return ml_dtypes_decode(codes, fmt)
+    with np.errstate(invalid="ignore"):
+        return codes.view(f"{'f' if fmt.is_float else 'i'}{fmt.bits // 8}").astype(np.float64)
+
+
+def test_store_in_pieces_is_store_at_once(rng):
+    values = random_fp32(rng, 100_000)
+    draws = rng.integers(0, 1 << 32, values.shape, np.uint32)
+    for random in (None, draws):
+        parts = [store(values[k::7], BF16, random=None if random is None else random[k::7]) for k in range(7)]
+        whole = store(values, BF16, random=random)
+        for k, part in enumerate(parts):
+            assert_same_bits(part, whole[k::7])
+
+
+# Reductions and scans
+
+
+@pytest.mark.parametrize("integer", (False, True))
+@pytest.mark.parametrize("op", sorted(REDUCTIONS), ids=lambda op: op.name)
+def test_reduction_is_one_operation_after_the_other(op, integer, rng):
+    if op in BITWISE and not integer:
+        return
+    for n in (1, 2, 3, 7, 8, 100):
+        x = rng.choice(np.concatenate((special_fp32(), ordinary_codes(rng, FP32, 500))), (300, n))
+        x = x if integer else load(x, FP32)
+        total = x[:, 0]
+        for i in range(1, n):
+            total = alu(op, total, x[:, i], integer)
+        assert_same_bits(reduce_words(op, x, integer), total)
+
+
+def test_sum_is_in_order_and_in_fp32():
+    # 1 + 2**-24 is 1 each time; backwards, or in pairs, the small ones would add up first.
+    x = words([1.0] + [2.0**-24] * 1000)
+    assert floats(reduce_words(AluOp.ADD, x)) == 1
+    assert floats(reduce_words(AluOp.ADD, x[::-1])) > 1
+    assert floats(running_sum(x[1:], words(1.0))) == 1
+    # A sum starts with its first element, a running sum with +0.
+    assert reduce_words(AluOp.ADD, words([-0.0])) == words(-0.0)
+    assert running_sum(words([-0.0]), words(0.0)) == 0
+
+
+def test_scan_is_a_loop_over_float32(rng):
+    a, b = (floats(ordinary_codes(rng, FP32, 40 * 100)).reshape(40, 100) for _ in range(2))
+    start = a[:, 0].copy()
+    r, expected = start, []
+    for i in range(100):
+        r = a[:, i] * r + b[:, i]
+        expected.append(r)
+    ours = scan(words(a), words(b), words(start), AluOp.MULTIPLY, AluOp.ADD)
+    assert_same_bits(floats(ours), np.stack(expected, 1))
+    assert_same_bits(
+        floats(scan(words(a), words(b * 0), words(start * 0), AluOp.ADD, AluOp.ADD))[:, -1],
+        floats(reduce_words(AluOp.ADD, words(np.concatenate((start[:, None] * 0, a), 1)))),
+    )
+
+
+def test_chain_and_reversal(rng):
+    x = floats(random_fp32(rng, 500))
+    with np.errstate(all="ignore"):
+        expected = np.float32(3) - (x * np.float32(0.1))
+    ours = chain(words(x), words(0.1), words(3.0), AluOp.MULTIPLY, AluOp.SUBTRACT, reverse1=True)
+    assert_same_bits(floats(ours), expected)
+
+
+# Statistics
+
+
+@pytest.mark.parametrize("offset", (0.0, 1.0, 100.0))
+def test_statistics_are_those_of_float64(offset, rng):
+    x = (rng.standard_normal((64, 4 * 512)) + offset).astype(np.float32)
+    stats = np.concatenate([bn_stats(words(x[:, k : k + 512])) for k in range(0, 2048, 512)], 1)
+    mean, variance = np.moveaxis(floats(bn_aggr(stats)).astype(np.float64), -1, 0)
+    exact = x.astype(np.float64)
+    mean_error = np.abs(mean - exact.mean(1)).max()
+    variance_error = np.abs(variance / exact.var(1) - 1).max()
+    print(f"offset {offset}: mean off by {mean_error:.2e}, variance by {variance_error:.2e} of itself")
+    assert mean_error < 4e-7 * max(1, offset)
+    assert variance_error < 2e-6 * max(1, offset)
+
+
+def test_statistics_of_constants_and_of_one_element():
+    assert floats(bn_stats(words([3.0] * 7))).tolist() == [4, 3, 0, 3, 3, 0]
+    assert floats(bn_stats(words([5.0]))).tolist() == [1, 5, 0, 0, 0, 0]
+    assert floats(bn_aggr(words([0, 9, 9, 4, 3, 8, 0, np.nan, 1]))).tolist() == [3, 2]
+    assert np.isnan(floats(bn_aggr(words([0, 1, 1]))[1]))
+
+
+# Searches
+
+
+@pytest.mark.parametrize("fmt", (FP32, INT32), ids=lambda fmt: fmt.name)
+def test_largest_eight_are_those_of_a_sort(fmt, rng):
+    x = load(random_codes(rng, fmt, 200 * 64), fmt, fmt is INT32).reshape(200, 64)
+    ours = max8(x, fmt is INT32)
+    if fmt is INT32:
+        expected = np.sort(x.view(np.int32), 1)[:, :-9:-1]
+        assert_same_bits(ours.view(np.int32), expected)
+    else:
+        expected = np.sort(floats(x), 1)[:, :-9:-1]  # numpy too puts NaN last
+        assert np.array_equal(floats(ours), expected, equal_nan=True)
+    positions = find_index8(x, ours, fmt is INT32)
+    assert (positions >= 0).all()
+    assert_same_bits(np.take_along_axis(x, positions, 1), ours)
+    assert all(len(set(row)) == 8 for row in positions.tolist())
+
+
+def test_positions_of_zeros_nans_and_repeated_values():
+    x = words([1, 0, -0.0, np.nan, 1, 5, 1, np.nan, 7])
+    values = words([1, np.nan, -0.0, 1, 8, 0, np.nan, 0])
+    assert find_index8(x, values).tolist() == [0, 3, 1, 4, -1, 2, 7, -1]
+
+
+# Places
+
+
+def test_blocks_are_transposed_bit_for_bit(rng):
+    codes = random_codes(rng, FP16, 96 * 5 * 32).reshape(96, 5, 32)
+    ours = transpose(codes, 32)
+    for group in range(3):
+        for i in range(5):
+            rows = slice(32 * group, 32 * group + 32)
+            assert np.array_equal(ours[rows, i], codes[rows, i].T)
+
+
+def test_dropout_drops_as_many_as_it_should(rng):
+    random = rng.integers(0, 1 << 32, 100_000, np.uint32)
+    for p in (0.0, 0.1, 0.5, 1.0, 2.0, -1.0):
+        share = dropped(random, words(p)).mean()
+        assert abs(share - min(max(p, 0), 1)) < 0.01
+    assert not dropped(random, words(np.nan)).any()
+    assert dropped([0, 1, 2], words(2.0**-31)).tolist() == [True, True, False]
+
+
+def test_numbers_are_cut_to_int32_and_truth_is_not_zero():
+    assert iota(np.array([5, (1 << 32) + 7, (1 << 64) - 1], np.uint64)).tolist() == [5, 7, 0xFFFFFFFF]
+    assert nonzero(words([0, -0.0, 1e-45, np.nan, -np.inf])).tolist() == [False, False, True, True, True]
+
+
+def test_decode_of_a_result_is_its_value(rng):
+    codes = ordinary_codes(rng, BF16, 100)
+    assert np.array_equal(decode(store(load(codes, BF16), BF16), BF16), decode(codes, BF16), equal_nan=True)

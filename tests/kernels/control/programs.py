@@ -1,0 +1,26 @@
+"""The test programs of this folder, compiled, and what their exit codes mean."""
+
+from functools import cache
+from pathlib import Path
+
+from neuroncore_rtl.kernels.control import compile_program
+from neuroncore_rtl.spec.memory_map import EXIT, LOCAL_BASE
+from neuroncore_rtl.tb.harness.riscv_elf import Executable
+from neuroncore_rtl.tb.harness.riscv_run import MEMORY_BYTES
+
+__all__ = ["ARGUMENTS", "PROGRAMS", "executable"]
+
+HERE = Path(__file__).parent
+
+ARGUMENTS = (0xFEED_F00D, 42)
+"""Words behind every program; `library` checks them."""
+
+PROGRAMS = {"traps": 0, "interrupts": 0, "counters": 0, "library": 42, "unhandled": 0x8000_0005}
+"""Exit codes by name: 0 is passed, others that a program has for a purpose; else it is the line of a failed check."""
+
+
+@cache
+def executable(name: str) -> Executable:
+    """Return a program, which ends by writing its code to EXIT."""
+    program = compile_program([HERE / f"{name}.c"], flags=[f"-DMEMORY_END={LOCAL_BASE + MEMORY_BYTES:#x}u"])
+    return Executable(program.image(ARGUMENTS), EXIT)

@@ -1,0 +1,165 @@
+"""Collectives in programs: which bytes they touch, what waits for them, and what is refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.collective import CollectiveError, execute
+from neuroncore_rtl.golden.core import run_instance
+from neuroncore_rtl.kernels.library.collectives import collectives_program
+from neuroncore_rtl.kernels.program import instructions as isa
+from neuroncore_rtl.kernels.program.footprint import Footprint, check_apart
+from neuroncore_rtl.kernels.program.image import build_image
+from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.spec.formats import INT32
+from neuroncore_rtl.spec.isa import collective_queue
+from neuroncore_rtl.spec.isa.collective import (
+    BLOCKS_OF_DST,
+    BLOCKS_OF_SRC,
+    Collective,
+    CollectiveKind,
+    CollectiveType,
+    Group,
+)
+from neuroncore_rtl.spec.isa.collective_legality import ALIGNMENT
+from tests.oracles.collectives import on_every_rank
+
+SEED = 2310
+CONFIG = PRESETS["tiny"].with_overrides(cores=4)
+ALL = Group(0, 1, 4)
+APART = 1 << 12
+K = CollectiveKind
+
+
+@pytest.fixture
+def rng():
+    """A generator with a printed seed."""
+    print(f"seed {SEED}")
+    return np.random.default_rng(SEED)
+
+
+def near(rng, kind):
+    """Return what every rank executes, at src and dst that are near each other on one of them, and that one's place."""
+    count = int(rng.integers(1, 40))
+    pitch = ALIGNMENT * int(rng.integers(3, 6))
+    first = Collective(kind=kind, group=ALL, rank=0, root=2, count=count, dst=APART, pitch=pitch)
+    ranks = on_every_rank(first)
+    place = int(rng.integers(len(ranks)))
+    src, dst = (ALIGNMENT * int(n) for n in rng.integers(24, size=2))
+    ranks[place] = replace(ranks[place], src=src, dst=dst)
+    return ranks, place
+
+
+def test_src_and_dst_may_meet_where_golden_knows_what_that_means(rng):
+    verdicts = {kind: set() for kind in K if kind != K.RECEIVE}
+    for kind in list(verdicts) * 60:
+        ranks, place = near(rng, kind)
+        try:
+            execute(ranks, {one.core: np.zeros(2 * APART, np.uint8) for one in ranks})
+            defined = True
+        except CollectiveError:
+            defined = False
+        try:
+            check_apart(ranks[place], Footprint(ranks[place], CONFIG))
+            allowed = True
+        except ValueError as refusal:
+            allowed = False
+            assert f"{ranks[place].kind.name}: dst must be apart from src" in str(refusal)
+        assert allowed == defined, ranks[place]
+        verdicts[kind].add(allowed)
+    both = {kind for kind, found in verdicts.items() if len(found) == 2}
+    assert both == set(K) - {K.SEND, K.RECEIVE, K.BARRIER}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in K if kind not in (K.SEND, K.RECEIVE, K.BARRIER)])
+def test_the_same_block_is_allowed_where_the_words_say_so(kind):
+    one = Collective(kind=kind, group=ALL, rank=1, root=1, count=16, src=1024, dst=1024, pitch=128)
+    of_rank = {K.REDUCE_SCATTER: {"dst": 1024 + 128}, K.ALL_GATHER: {"src": 1024 + 128}}.get(kind, {})
+    check = lambda one: check_apart(one, Footprint(one, CONFIG))  # noqa: E731
+    if kind == K.ALL_TO_ALL:
+        with pytest.raises(ValueError, match="ALL_TO_ALL: dst must be apart from src"):
+            check(one)
+        return
+    check(replace(one, **of_rank))
+    if of_rank:
+        with pytest.raises(ValueError, match=f"{kind.name}: dst must be apart from src"):
+            check(one)
+
+
+def test_nothing_else_of_a_collective_is_touched(rng):
+    for kind in [kind for kind in K if kind != K.RECEIVE] * 8:
+        ranks = [replace(one, src=0, dst=APART) for one in near(rng, kind)[0]]
+        memories = {one.core: rng.integers(256, size=2 * APART).astype(np.uint8) for one in ranks}
+        before = {core: memory.copy() for core, memory in memories.items()}
+        execute(ranks, memories)
+        for one in ranks:
+            footprint = Footprint(one, CONFIG)
+            writes = [region.addresses for region in footprint.writes]
+            blocks = CONFIG.cores if kind in BLOCKS_OF_DST else 1
+            assert sum(map(len, writes)) == blocks * 4 * one.count * len(writes)
+            changed = np.flatnonzero(memories[one.core] != before[one.core])
+            assert np.isin(changed, np.concatenate([*writes, []])).all()
+            reads = [region.addresses for region in footprint.reads]
+            blocks = CONFIG.cores if kind in BLOCKS_OF_SRC else 1
+            assert sum(map(len, reads)) == blocks * 4 * one.count * len(reads)
+            assert len(reads) == (one.kind not in (K.RECEIVE, K.BARRIER) and (kind != K.BROADCAST or one.rank == 2))
+            assert len(writes) == (one.kind not in (K.SEND, K.BARRIER))
+
+
+def chained(config, rng):
+    """Return programs in which copies on many queues make src and take dst, twice over, and what comes of values."""
+    images, results = [], []
+    queues = range(3, 3 + config.dma_engines)
+    values = rng.integers(-1000, 1000, (config.cores, 8)).astype(np.int32)
+    for core in range(config.cores):
+        program = Program(config, core=core)
+        given, src, dst, out = (program.space.hbm(name, INT32, (8,)) for name in ("given", "src", "dst", "out"))
+        for _ in range(2):
+            for n, queue in enumerate(queues):
+                program.append(isa.dma_copy(src[n : n + 1], given[n : n + 1]), queue=queue)
+            common = {"kind": K.ALL_REDUCE, "group": Group(0, 1, config.cores), "rank": core}
+            program.append(Collective(**common, count=8, dtype=CollectiveType.INT32, src=src.address, dst=dst.address))
+            for n, queue in enumerate(queues):
+                program.append(isa.dma_copy(out[n : n + 1], dst[n : n + 1]), queue=queue)
+                program.append(isa.dma_copy(given[n : n + 1], dst[n : n + 1]), queue=queue)
+        images.append((program, build_image(program, [(given, values[core].view(np.uint32))])))
+        results.append(out)
+    return images, results, values.sum(0) * config.cores
+
+
+@pytest.mark.parametrize("engines", [1, 2, 5, 8])
+def test_copies_and_collectives_keep_their_order(rng, engines):
+    config = Config(rows=4, columns=4, dma_engines=engines, cores=3)
+    made, results, expected = chained(config, rng)
+    queue = collective_queue(config)
+    for program, _ in made:
+        position = {(e.lane, e.number + 1): e.position for e in program.entries}
+        assert all(position[wait] < e.position for e in program.entries for wait in e.waits)
+        assert all(len(e.waits) <= 2 for e in program.entries)
+        assert [e.queue for e in program.entries].count(queue) == 2
+    for order in (None, *[rng] * 6):
+        memories = [image.memory() for _, image in made]
+        outcomes = run_instance(config, memories, order=order)
+        assert [(outcome.exit_code, outcome.error) for outcome in outcomes] == [(0, None)] * 3
+        for out, memory in zip(results, memories, strict=True):
+            assert np.array_equal(out.elements(memory)[:engines].view(np.int32), expected[:engines])
+
+
+def test_refusals():
+    program = Program(CONFIG, core=2)
+    one = Collective(kind=K.ALL_REDUCE, group=ALL, rank=2, count=16, dst=4096)
+    program.append(one)
+    for wrong, message in (
+        (lambda: program.append(replace(one, rank=1)), "core 2: .* must be that of core 2, not of core 1 .rule STATE"),
+        (lambda: program.append(replace(one, src=32)), "src_address must be a multiple of 64, not 32"),
+        (lambda: program.append(replace(one, count=0)), "count must be at least 1"),
+        (lambda: program.append(one, queue=3), "queue must be that of collective, not 3"),
+        (lambda: Program(PRESETS["tiny"]).append(replace(one, rank=0)), "cores must lie from 0 to 0, not from 0 to 3"),
+        (lambda: Program(CONFIG, core=4), "core must be between 0 and 3, not 4"),
+        (lambda: collectives_program(CONFIG, [one], 4096), "base must be at least 0x1040, the end of what ALL_REDUCE"),
+        (lambda: collectives_program(CONFIG, [one, replace(one, rank=1)], 8192), "core 2: .*rule STATE"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()

@@ -1,0 +1,153 @@
+"""The linear layer on several cores: partial products and their sums bit for bit, the same in every order."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.collective import reduce_blocks
+from neuroncore_rtl.golden.core import run_instance
+from neuroncore_rtl.golden.tensor import matmul as product
+from neuroncore_rtl.kernels.library.collectives import collectives_program
+from neuroncore_rtl.kernels.library.tensor_parallel import row_strips, tensor_parallel_programs
+from neuroncore_rtl.kernels.program.image import build_image
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.formats import BF16
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa import DmaCopy, Storage
+from neuroncore_rtl.spec.isa.collective import Collective, Group
+
+SEED = 6765
+TINY = PRESETS["tiny"]
+
+
+@pytest.fixture
+def rng():
+    """A generator with a printed seed."""
+    print(f"seed {SEED}")
+    return np.random.default_rng(SEED)
+
+
+def operands(rng, m, k, n):
+    x, w = (rng.standard_normal(shape).astype(ml_dtypes.bfloat16) for shape in ((m, k), (k, n)))
+    return x.view(np.uint16), w.view(np.uint16)
+
+
+def run(config, shards, group, order=None):
+    """Return [ranks, M, N] of results and of partial products; cores that are not of the group do nothing."""
+    images = [build_image(collectives_program(config, [], 0))] * config.cores
+    for core, shard in zip(group.cores, shards, strict=True):
+        images[core] = shard.image
+    outcomes = run_instance(config, [image.memory() for image in images], order=order)
+    assert [(outcome.exit_code, outcome.error) for outcome in outcomes] == [(0, None)] * config.cores
+    memories = [outcomes[core].hbm for core in group.cores]
+    return (
+        np.stack([getattr(shard, name).elements(hbm) for shard, hbm in zip(shards, memories, strict=True)])
+        for name in ("y", "partial")
+    )
+
+
+def collectives(shard):
+    return [entry for entry in shard.program.entries if isinstance(entry.instruction, Collective)]
+
+
+@pytest.mark.parametrize(
+    "cores, group, m, k, n, strips",
+    [
+        (2, Group(0, 1, 2), 24, 24, 40, 3),
+        (4, Group(3, -1, 4), 37, 19, 33, 2),
+        (4, Group(1, 2, 2), 9, 8, 600, 2),
+        (4, Group(0, 1, 4), 21, 4, 16, 1),
+    ],
+)
+def test_sums_of_partial_products(rng, cores, group, m, k, n, strips):
+    config = TINY.with_overrides(cores=cores)
+    x, w = operands(rng, m, k, n)
+    shards = tensor_parallel_programs(config, group, x, w, strips=strips)
+    bounds = [k * rank // group.ranks for rank in range(group.ranks + 1)]
+    parts = [slice(first, end) for first, end in zip(bounds, bounds[1:], strict=False)]
+    expected = np.stack([product(x[:, part], w[part], BF16, config.rows) for part in parts])
+    y, partial = run(config, shards, group)
+    assert np.array_equal(partial, expected)
+
+    done = 0
+    made = [[entry.instruction for entry in collectives(shard)] for shard in shards]
+    for together, rows in zip(zip(*made, strict=True), row_strips(m, n, strips, config.columns), strict=True):
+        total = reduce_blocks(expected[:, rows].reshape(group.ranks, -1), list(together))
+        assert all(np.array_equal(of_rank[rows].reshape(-1), total) for of_rank in y)
+        done += len(total)
+    assert done == m * n and len(made[0]) == strips
+
+    values = [codes.view(ml_dtypes.bfloat16).astype(np.float64) for codes in (x, w)]
+    exact, size = values[0] @ values[1], np.abs(values[0]) @ np.abs(values[1])
+    error = np.abs(y[0].view(np.float32) - exact)
+    print(f"largest error {error.max():.3g} of {np.abs(exact).max():.3g}")
+    assert (error <= k * 2.0**-24 * size).all()
+
+    for _ in range(3):
+        again, _ = run(config, shards, group, rng)
+        assert np.array_equal(again, y)
+
+
+@pytest.mark.parametrize("preset", ["tiny", "small", "large"])
+def test_a_collective_waits_for_its_strip_s_stores_and_for_nothing_else(rng, preset):
+    config = Instance(chips=2, core=PRESETS[preset]).core
+    m, n = 8 * config.columns, 96
+    x, w = operands(rng, m, 2 * config.rows, n)
+    (shard, _) = tensor_parallel_programs(config, Group(0, 1, 2), x, w, strips=4)
+    entries = shard.program.entries
+    strips = iter(row_strips(m, n, 4, config.columns))
+    for one in collectives(shard):
+        rows = next(strips)
+        assert one.instruction.src == shard.partial[rows].address and one.instruction.dst == shard.y[rows].address
+        awaited, pending = set(), list(one.waits)
+        while pending:  # what must have completed, by lanes, through barriers
+            lane, count = pending.pop()
+            done = [entry for entry in entries if entry.lane == lane and entry.number < count]
+            awaited |= {entry.position for entry in done}
+            pending += [wait for entry in done[-1:] if is_barrier(entry) for wait in entry.waits]
+        stores = {
+            entry.position: entry.instruction.dst.address
+            for entry in entries
+            if isinstance(entry.instruction, DmaCopy) and entry.instruction.dst.storage == Storage.HBM
+        }
+        place = range(one.instruction.src, one.instruction.src + 4 * one.instruction.count)
+        own = {position for position, address in stores.items() if address in place}
+        assert own and own <= awaited
+        # No load of a later strip is among what it waits for.
+        loads = {
+            entry.position for entry in entries if isinstance(entry.instruction, DmaCopy) and not is_barrier(entry)
+        } - set(stores)
+        assert not loads & awaited
+    assert next(strips, None) is None
+
+
+def is_barrier(entry):
+    copy = entry.instruction
+    return isinstance(copy, DmaCopy) and copy.src.storage == copy.dst.storage == Storage.SBUF
+
+
+def test_without_the_collectives_it_is_the_same_program(rng):
+    config = TINY.with_overrides(cores=2)
+    x, w = operands(rng, 16, 8, 16)
+    group = Group(0, 1, 2)
+    ours, alone = (tensor_parallel_programs(config, group, x, w, reduce=reduce) for reduce in (True, False))
+    for shard, other in zip(ours, alone, strict=True):
+        plain = [e.instruction for e in shard.program.entries if not isinstance(e.instruction, Collective)]
+        assert plain == [entry.instruction for entry in other.program.entries]
+        assert other.y == other.partial == shard.partial and len(collectives(shard)) == 4
+    y, partial = run(config, alone, group)
+    assert np.array_equal(y, partial)
+
+
+def test_refusals(rng):
+    config = TINY.with_overrides(cores=2)
+    x, w = operands(rng, 16, 8, 16)
+    for wrong, message in (
+        (lambda: tensor_parallel_programs(config, Group(0, 1, 2), x, w[:4]), r"x and w must be \[M, K\] and \[K, N\]"),
+        (lambda: tensor_parallel_programs(config, Group(0, 1, 2), x[:, :1], w[:1]), "K must be at least the 2 ranks"),
+        (lambda: tensor_parallel_programs(config, Group(0, 1, 2), x, w, strips=5), "strips must be between 1 and 4"),
+        (lambda: tensor_parallel_programs(config, Group(0, 1, 3), x, w), "rule STATE"),
+        (lambda: row_strips(48, 3, 4, 4), "strips must be between 1 and 3, of 16 rows or more, not 4"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()

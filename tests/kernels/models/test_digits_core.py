@@ -1,0 +1,114 @@
+"""The digits network as one image of the core: what it leaves in HBM and says, with one pass and with two."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.core import Core
+from neuroncore_rtl.kernels.models.digits import Layer, classify, held_out, load
+from neuroncore_rtl.kernels.models.digits.network import PASSES, Classifier
+from neuroncore_rtl.spec.config import Config, preset_named
+from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.tb.benches.digits import TARGET_DIFFERENCE, encode, results, sizes_of
+from neuroncore_rtl.tb.check.ordering import find_unordered
+
+SEED = 64
+LAYERS = load()
+IMAGES, _ = held_out()
+WIDE = Config(rows=6, columns=20, dma_engines=3, hbm_ports=2)
+TALL = Config(rows=32, columns=12)
+
+
+@pytest.fixture
+def rng():
+    """A generator with a printed seed."""
+    print(f"seed {SEED}")
+    return np.random.default_rng(SEED)
+
+
+@cache
+def classifier_of(config, batch):
+    """Return the program for a batch."""
+    return Classifier(config, batch, sizes_of(LAYERS))
+
+
+def run(config, images, threshold, rng=None):
+    """Return the digits and probabilities, what was printed, the image and the outcome of a batch."""
+    classifier = classifier_of(config, len(images))
+    image = classifier.image(LAYERS, images, encode, threshold)
+    outcome = Core(config, image.memory(), rng).run(image.base)
+    assert (outcome.exit_code, outcome.error) == (0, None)
+    return *results(classifier, outcome.hbm), outcome.console.decode(), image, outcome
+
+
+@pytest.mark.parametrize(
+    ("config", "batch"),
+    [(preset_named("tiny"), 9), (preset_named("small"), 120), (preset_named("full"), 360), (WIDE, 37), (TALL, 1)],
+    ids=lambda value: f"{value.rows}x{value.columns}" if isinstance(value, Config) else str(value),
+)
+def test_every_machine_and_batch_agree_with_numpy(rng, config, batch):
+    images = IMAGES[-batch:]
+    expected = classify(LAYERS, images)
+    for threshold, fmt in ((0.0, BF16), (1.5, FP32)):
+        digits, probabilities, *_ = run(config, images, threshold, rng)
+        np.testing.assert_allclose(probabilities, expected, rtol=0, atol=TARGET_DIFFERENCE[fmt])
+        assert np.array_equal(digits, probabilities.argmax(axis=1))
+        assert np.array_equal(digits, expected.argmax(axis=1))
+
+
+@pytest.mark.parametrize("more", (False, True))
+def test_the_controller_branches_at_the_threshold(more):
+    """The least sure image's own probability, as the first pass leaves it, and the next larger number."""
+    images = IMAGES[:24]
+    _, first, *_ = run(WIDE, images, 0.0)
+    least = np.sort(first.max(axis=1))[0]
+    threshold = np.nextafter(least, np.float32(1)) if more else least
+    _, probabilities, console, image, outcome = run(WIDE, images, threshold)
+    executed = {section for address in outcome.records for section in sections(image, address[1])}
+    assert executed == ({0, 1} if more else {0})
+    assert len(outcome.records) == sum(block.count for block in image.blocks if block.section in executed)
+    assert console.splitlines()[0] == f"bf16: unsure of {int(more)} of 24 images"
+    assert len(console.splitlines()) == 1 + more
+    assert np.array_equal(probabilities, first) != more
+
+
+def sections(image, address):
+    return {b.section for b in image.blocks if b.address <= address < b.address + 128 * b.count}
+
+
+def test_what_the_controller_counts_is_in_hbm():
+    images = IMAGES[:24]
+    for threshold in (0.9, 0.99):
+        _, exact, console, *_ = run(WIDE, images, threshold)
+        _, rough, *_ = run(WIDE, images, 0.0)
+        counts = [int((part.max(axis=1) < np.float32(threshold)).sum()) for part in (rough, exact)]
+        assert counts[0] > 0
+        lines = zip(PASSES, counts, strict=True)
+        assert console == "".join(f"{fmt.name}: unsure of {count} of 24 images\n" for fmt, count in lines)
+
+
+@pytest.mark.parametrize("threshold", (0.0, 1.5))
+def test_nothing_is_left_to_chance_within_a_section(threshold):
+    *_, image, outcome = run(WIDE, IMAGES[:24], threshold)
+    for section in {block.section for block in image.blocks}:
+        part = [(q, a, image.locate(a)[1]) for q, a in outcome.records if section in sections(image, a)]
+        assert find_unordered(part, image.config) == []
+
+
+def test_refusals():
+    with pytest.raises(ValueError, match="SBUF must end at"):
+        Classifier(preset_named("tiny"), 20_000, sizes_of(LAYERS))
+    with pytest.raises(ValueError, match="digits must be few enough for one piece of a product, not 200"):
+        Classifier(preset_named("tiny"), 8, (64, 48, 200))
+
+
+def test_other_networks(rng):
+    layers = [Layer(rng.normal(size=shape).astype(np.float32) / 4, rng.normal(size=shape[1]).astype(np.float32))
+              for shape in ((11, 33), (33, 8))]  # fmt: skip
+    images = rng.random((13, 11), np.float32)
+    classifier = Classifier(WIDE, 13, sizes_of(layers))
+    image = classifier.image(layers, images, encode, 1.5)
+    digits, probabilities = results(classifier, Core(WIDE, image.memory()).run(image.base).hbm)
+    np.testing.assert_allclose(probabilities, classify(layers, images), rtol=0, atol=TARGET_DIFFERENCE[FP32])
+    assert np.array_equal(digits, probabilities.argmax(axis=1))

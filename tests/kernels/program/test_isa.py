@@ -1,0 +1,497 @@
+"""Tensors, instructions and sequences: views are those of numpy, instructions mean what they say, order is kept."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.arith import decode, round_fp32
+from neuroncore_rtl.golden.memory import footprint, gather, scatter
+from neuroncore_rtl.golden.scalar import ScalarEngine, activate
+from neuroncore_rtl.golden.vector import VectorEngine, dropped
+from neuroncore_rtl.kernels.program import instructions as isa
+from neuroncore_rtl.kernels.program.allocator import Allocator
+from neuroncore_rtl.kernels.program.footprint import Footprint
+from neuroncore_rtl.kernels.program.sequence import Sequence
+from neuroncore_rtl.kernels.program.tensor import Tensor
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, FP32, INT8, INT16, INT32
+from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage
+from neuroncore_rtl.spec.isa.legality import check, counts_of, uses
+from tests.oracles.compare import assert_same_bits
+from tests.oracles.instructions import random_instruction, random_memories
+
+SEED = 5772
+CONFIG = Config(rows=8, columns=8)
+ADD, SUBTRACT, MULTIPLY, MAX = AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY, AluOp.MAX
+
+
+@pytest.fixture
+def rng():
+    """A generator with a printed seed."""
+    print(f"seed {SEED}")
+    return np.random.default_rng(SEED)
+
+
+class Machine:
+    """Both engines and their memories, with room for tensors."""
+
+    def __init__(self):
+        self.space = Allocator(CONFIG)
+        self.memories = {Storage.SBUF: np.zeros((8, 4096), np.uint8), Storage.PSUM: np.zeros((8, 1024), np.uint8)}
+        self.engines = {"vector": VectorEngine(CONFIG), "scalar": ScalarEngine(CONFIG)}
+
+    def tensor(self, values, fmt=FP32, name="x", storage=Storage.SBUF):
+        """Return a new tensor that holds values [8, ...]: integers as they are, others as floats."""
+        values = np.asarray(values)
+        place = self.space.sbuf if storage == Storage.SBUF else self.space.psum
+        tensor = place(name, fmt, values.shape[1:], len(values))
+        if fmt.is_float:
+            codes = round_fp32(values.astype(np.float32).view(np.uint32), fmt)
+        else:
+            codes = values.astype(f"int{fmt.bits}").view(f"uint{fmt.bits}")
+        scatter(self.memories[storage], tensor.access(), codes)
+        return tensor
+
+    def values(self, tensor):
+        codes = gather(self.memories[tensor.storage], tensor.access(), tensor.partitions, tensor.shape)
+        return decode(codes, tensor.format)
+
+    def run(self, *program):
+        sequence = Sequence(CONFIG)
+        for instruction in program:
+            entry = sequence.append(instruction)
+            self.engines[entry.engine].execute(entry.instruction, *self.memories.values())
+
+
+@pytest.fixture
+def machine():
+    return Machine()
+
+
+def x(*shape):
+    """Return small integers, none zero, as floats: [8, *shape]."""
+    count = 8 * int(np.prod(shape))
+    return (np.arange(count) * 7 % 23 - 11.5).reshape(8, *shape)
+
+
+# Tensors
+
+
+def test_views_are_those_of_numpy(machine, rng):
+    values = np.arange(8 * 4 * 6 * 5).reshape(8, 4, 6, 5)
+    t = machine.tensor(values, INT16)
+    cases = [
+        (t[2:4], values[2:4]),
+        (t[:, 1], values[:, 1]),
+        (t[..., ::-2], values[..., ::-2]),
+        (t[0:8, 1:3, ::2, -1], values[:, 1:3, ::2, -1]),
+        (t[:, :, None, 3], values[:, :, None, 3]),
+        (t.reshape(24, 5), values.reshape(8, 24, 5)),
+        (t[:, ::2].reshape(2, -1), values[:, ::2].reshape(8, 2, -1)),
+        (t.permute(2, 0, 1), values.transpose(0, 3, 1, 2)),
+        (t[:, 0, :, :1].broadcast_to(3, 6, 5), np.broadcast_to(values[:, None, 0, :, :1], (8, 3, 6, 5))),
+        (t.permute(1, 0, 2)[4:6, 5:0:-2, ..., 2], values.transpose(0, 2, 1, 3)[4:6, 5:0:-2, ..., 2]),
+    ]
+    for view, expected in cases:
+        assert view.shape == expected.shape[1:] and view.partitions == len(expected)
+        assert np.array_equal(machine.values(view), expected)
+    assert np.array_equal(machine.values(t.bitcast(BF16)), decode(values.astype(np.uint16), BF16))
+
+
+def test_refusals_of_tensors(machine):
+    t = machine.tensor(x(4, 6))
+    for wrong, error, message in (
+        (lambda: t[3], TypeError, "x: partitions must be a slice, not 3"),
+        (lambda: t[::2], ValueError, "x: partitions must be consecutive and at least one, not slice"),
+        (lambda: t[4:4], ValueError, "x: partitions must be consecutive and at least one"),
+        (lambda: t[:, 4], IndexError, "out of bounds"),
+        (lambda: t[:, [0, 1]], TypeError, r"x: an index must be an integer, a slice, None or ..., not \[0, 1\]"),
+        (
+            lambda: t.permute(1, 0).reshape(24),
+            ValueError,
+            r"x: \(24,\) must be another shape of the same steps, not of",
+        ),
+        (lambda: t.bitcast(BF16), ValueError, "x: format must have 32 bits, not 'bf16'"),
+        (lambda: t.pointer(), ValueError, r"x: a scalar must be one element a partition in SBUF, not \[4, 6\] in SBUF"),
+        (
+            lambda: Tensor(name="y", format=FP32, address=0, partitions=1, shape=(2,), steps=()),
+            ValueError,
+            "steps must",
+        ),
+    ):
+        with pytest.raises(error, match=message):
+            wrong()
+
+
+def test_places_are_aligned_apart_and_given_back():
+    space = Allocator(CONFIG, alignment=8)
+    a, b = space.sbuf("a", INT8, (3,)), space.sbuf("b", FP32, (2, 2), 4)
+    assert (a.address, b.address, space.used(Storage.SBUF)) == (0, 8, 24)
+    assert (a.partitions, b.partitions, b.storage) == (8, 4, Storage.SBUF)
+    with space.scope():
+        assert space.psum("c", FP32, (4096,)).address == 0
+        with pytest.raises(ValueError, match="d: PSUM must end at 16384 bytes, not 16385"):
+            space.psum("d", INT8, (1,))
+    assert space.psum("d", INT8, (1,)).address == 0
+    with pytest.raises(ValueError, match="e: partitions must be between 1 and 8, not 9"):
+        space.sbuf("e", INT8, (1,), 9)
+
+
+# Instructions
+
+
+def test_copies_and_constants(machine):
+    a, out = machine.tensor(x(3, 4)), machine.tensor(x(3, 4) * 0, BF16)
+    machine.run(isa.tensor_copy(out, a))
+    assert np.array_equal(machine.values(out), x(3, 4))
+    machine.run(isa.tensor_copy(out[..., ::-1], a[:, :1]))
+    assert np.array_equal(machine.values(out), np.broadcast_to(x(3, 4)[:, :1, ::-1], (8, 3, 4)))
+    machine.run(isa.memset(out[4:8], -2.5))
+    assert (machine.values(out)[4:] == -2.5).all() and (machine.values(out)[:4] != -2.5).all()
+
+
+def test_arithmetic(machine):
+    a, b, out = x(3, 4), x(4) + 1, machine.tensor(x(3, 4) * 0)
+    ta, tb, s = machine.tensor(a), machine.tensor(b), machine.tensor(x(1))
+    column = x(1)[:, :, None]
+    for instruction, expected in (
+        (isa.tensor_tensor(out, ta, tb, SUBTRACT), a - b[:, None]),
+        (isa.tensor_scalar(out, ta, 2, MULTIPLY, s, SUBTRACT, reverse1=True), column - 2 * a),
+        (isa.tensor_scalar(out, ta, 0.5, SUBTRACT, reverse0=True), 0.5 - a),
+        (isa.scalar_tensor_tensor(out, ta, s, MULTIPLY, tb, ADD), a * column + b[:, None]),
+        (isa.reciprocal(out, ta), (1 / a.astype(np.float32))),
+        (isa.select(out, machine.tensor(a > 0, INT8), ta, 7.0), np.where(a > 0, a, 7)),
+        (isa.affine_select(out, ta, Index(base=-1, steps=(0, 1)), AluOp.IS_GT, 0.0), np.where(np.arange(4) > 1, a, 0)),
+    ):
+        machine.run(instruction)
+        assert np.array_equal(machine.values(out), expected), instruction.opcode.name
+    before = machine.values(out)
+    machine.run(isa.tensor_copy_predicated(out, machine.tensor(a > 2), tb.broadcast_to(3, 4)))
+    assert np.array_equal(machine.values(out), np.where(a > 2, b[:, None], before))
+
+
+def test_integers_stay_integers(machine):
+    a = np.arange(8 * 4).reshape(8, 4) - 2**24 - 1
+    ta, out, floats = machine.tensor(a, INT32), machine.tensor(a * 0, INT32), machine.tensor(a * 0)
+    machine.run(isa.tensor_scalar(out, ta, -3, MULTIPLY, 0xFFFF, AluOp.BITWISE_AND))
+    assert np.array_equal(machine.values(out), (a * -3) & 0xFFFF)
+    machine.run(isa.tensor_scalar(floats, ta, -3, MULTIPLY))
+    assert np.array_equal(machine.values(floats), np.float32(a) * np.float32(-3))
+    assert isa.memset(out, 5).s0 == 5 and isa.memset(floats, 5).s0 == 0x40A00000
+    # A float among the scalars in memory makes it FP32 arithmetic.
+    assert isa.tensor_scalar(out, ta, machine.tensor(x(1)), ADD, 1, MULTIPLY).s1 == 0x3F800000
+
+
+def test_reductions_and_scans(machine):
+    a = x(3, 4)
+    ta, out, total = machine.tensor(a), machine.tensor(a * 0), machine.tensor(x(3) * 0)
+    machine.run(isa.tensor_reduce(total, ta, MAX))
+    assert np.array_equal(machine.values(total), a.max(2))
+    machine.run(isa.tensor_reduce(total.reshape(3, 1), ta, ADD, negate=True))
+    assert np.array_equal(machine.values(total), -a.sum(2))
+    machine.run(isa.tensor_reduce(total[:, :1].reshape(), ta, ADD, axes=2))
+    assert np.array_equal(machine.values(total)[:, 0], a.sum((1, 2)))
+    machine.run(isa.tensor_scalar_reduce(out, ta, 2.0, MULTIPLY, total[:, 1], ADD))
+    assert np.array_equal(machine.values(out), 2 * a)
+    assert np.array_equal(machine.values(total)[:, 1], 2 * a.sum((1, 2)))
+    flat = ta.reshape(12)
+    machine.run(isa.tensor_tensor_scan(out.reshape(12), flat, flat, 1.0, MAX, ADD))
+    r, expected = np.ones(8), []
+    for column in a.reshape(8, 12).T:
+        r = np.maximum(column, r) + column
+        expected.append(r)
+    assert np.array_equal(machine.values(out.reshape(12)), np.transpose(expected))
+
+
+def test_statistics(machine):
+    a = x(2, 8)
+    stats, result = machine.tensor(x(6) * 0), machine.tensor(x(2) * 0)
+    machine.run(isa.bn_stats(stats, machine.tensor(a)), isa.bn_aggr(result, stats))
+    found = machine.values(result)
+    assert np.allclose(found, np.stack([a.mean((1, 2)), a.var((1, 2))], 1), rtol=1e-6)
+
+
+def test_searches(machine):
+    a = x(2, 8)
+    flat = a.reshape(8, 16)
+    ta = machine.tensor(a)
+    top, places, rest = machine.tensor(x(8) * 0), machine.tensor(x(8) * 0, INT16), machine.tensor(a * 0)
+    machine.run(isa.max8(top, ta), isa.find_index8(places, ta, top), isa.match_replace8(rest, ta, top, -100.0))
+    assert np.array_equal(machine.values(top), -np.sort(-flat, 1)[:, :8])
+    found = machine.values(places).astype(int)
+    assert np.array_equal(np.take_along_axis(flat, found, 1), machine.values(top))
+    np.put_along_axis(flat, found, -100, 1)
+    assert np.array_equal(machine.values(rest.reshape(16)), flat)
+
+
+def test_places_and_random_words(machine):
+    numbers = machine.tensor(x(3, 4) * 0, INT32)
+    machine.run(isa.iota(numbers, isa.row_major((3, 4), base=5)))
+    assert np.array_equal(machine.values(numbers), 5 + np.arange(96).reshape(8, 3, 4))
+    machine.run(isa.iota(numbers[:, 1:3, ::2], isa.row_major((2, 2), partition=100)))
+    assert machine.values(numbers)[2].tolist() == [[29, 30, 31, 32], [200, 34, 201, 36], [202, 38, 203, 40]]
+    a, out = machine.tensor(x(2, 8), FP16), machine.tensor(x(2, 8) * 0, FP16)
+    machine.run(isa.transpose(out, a))
+    assert np.array_equal(machine.values(out), x(2, 8).transpose(2, 1, 0))
+    machine.run(isa.dropout(out, a, 0.5, isa.Draw(seed=3)))
+    gone = machine.values(out) == 0
+    assert 0.3 < gone.mean() < 0.7
+    assert np.array_equal(machine.values(out), np.where(gone, 0, x(2, 8)))
+    assert dropped([0], isa.dropout(out, a, 0.5, isa.Draw(seed=3)).s0) == [True]
+
+
+def test_stochastic_rounding_does_not_depend_on_the_tiling(machine):
+    values = np.linspace(1, 2, 8 * 24).reshape(8, 4, 6)
+    a = machine.tensor(values)
+    whole, parts, sums = (machine.tensor(values * 0, BF16, name) for name in ("whole", "parts", "sums"))
+    machine.run(isa.tensor_copy(whole, a, stochastic=isa.Draw(seed=1, stream=2)))
+    for rows, first in ((slice(0, 4), 0), (slice(4, 8), 4 * 24)):
+        for half, start in ((slice(0, 2), 0), (slice(2, 4), 12)):
+            index = isa.row_major((2, 6), base=first + start, partition=24)
+            draw = isa.Draw(seed=1, stream=2, index=index)
+            machine.run(isa.tensor_copy(parts[rows, half], a[rows, half], stochastic=draw))
+    assert np.array_equal(machine.values(whole), machine.values(parts))
+    machine.run(isa.tensor_copy(parts, a, stochastic=isa.Draw(seed=2, stream=2)))
+    assert not np.array_equal(machine.values(whole), machine.values(parts))
+    # Of a reduction it is the result that has a number, whatever was reduced.
+    draw = isa.Draw(seed=1, stream=2, index=isa.row_major((4, 6)))
+    machine.run(isa.tensor_reduce(sums, a.reshape(4, 6, 1).broadcast_to(4, 6, 3), MAX, stochastic=draw))
+    assert np.array_equal(machine.values(whole), machine.values(sums))
+
+
+def test_activations_and_their_sums(machine):
+    a = x(3, 4) / 8
+    ta, out, bias, total = machine.tensor(a), machine.tensor(a * 0), machine.tensor(x(1)), machine.tensor(x(1) * 0)
+    machine.run(isa.activation(out, ta, "exp", 0.5, bias, sum_into=total))
+    expected = activate("exp", (a / 2 + x(1)[:, :, None]).astype(np.float32))
+    assert_same_bits(machine.values(out).astype(np.float32), expected)
+    first = machine.values(total)
+    assert np.allclose(first[:, 0], expected.sum((1, 2)), rtol=1e-5)
+    machine.run(isa.activation(out, ta, "relu"), isa.activation(out, ta, "relu", sum_continue=True, sum_into=total))
+    assert np.array_equal(machine.values(total)[:, 0], 2 * np.maximum(a, 0).sum((1, 2)))
+    machine.run(isa.activation(out, ta, "leaky_relu", alpha=0.25))
+    assert np.array_equal(machine.values(out), np.where(a > 0, a, a / 4))
+
+
+def test_refusals_of_instructions(machine):
+    a, b, i = machine.tensor(x(3, 4), name="a"), machine.tensor(x(4), name="b"), machine.tensor(x(8), INT32, "i")
+    for wrong, message in (
+        (lambda: isa.tensor_copy(b, a), r"a: shape must broadcast to \(4,\), not \(3, 4\)"),
+        (lambda: isa.tensor_copy(a[0:4], a), "a: partitions must be the 4 of a, not 8"),
+        (lambda: isa.tensor_reduce(b, a, ADD), r"b: shape must be \(3,\), that of a without 1 axes, not \(4,\)"),
+        (lambda: isa.tensor_reduce(b, a, ADD, axes=3), "axes must be between 1 and the 2 of a, not 3"),
+        (lambda: isa.max8(b, a), r"b: elements of a partition must be 8, not \[4\]"),
+        (lambda: isa.match_replace8(a, a, b, 0), r"b: elements of a partition must be 8, not \[4\]"),
+        (lambda: isa.tensor_scalar(a, a, b, ADD), r"b: a scalar must be one element a partition in SBUF, not \[4\]"),
+        (lambda: isa.memset(i, 0.5), "s0 must be an integer of 32 bits in INT32 arithmetic, not 0.5"),
+        (lambda: isa.memset(i, 1 << 32), "s0 must be an integer of 32 bits in INT32 arithmetic, not 4294967296"),
+        (lambda: isa.activation(a, a, "cube"), "function must be one of identity, .*, not 'cube'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()
+
+
+# Sequences
+
+
+def test_writing_over_a_source(machine):
+    a = machine.tensor(x(12), name="a")
+    legal = [
+        isa.tensor_scalar(a, a, 1, ADD),
+        isa.tensor_tensor(a[:, :4], a[:, :4], a[:, 4:8], ADD),
+        isa.tensor_copy(a[:, ::2], a[:, 1::2]),
+        isa.tensor_copy(a[4:8], a[0:4]),
+        isa.tensor_copy(a.bitcast(INT32), a),
+        isa.tensor_scalar(a, a, a[:, 3], MULTIPLY),
+        isa.tensor_reduce(a[:, 0].reshape(), a[:, 1:], ADD),
+    ]
+    refused = [
+        isa.tensor_copy(a[:, 1:], a[:, :-1]),
+        isa.tensor_copy(a[:, ::-1], a),
+        isa.tensor_copy(a.reshape(3, 4), a[:, :4]),
+        isa.tensor_tensor(a[:, :4], a[:, :4], a[:, 1:5], ADD),
+        isa.tensor_copy(a[0:8, 5:6].broadcast_to(4), a[:, 5:6].broadcast_to(4)),
+        isa.tensor_reduce(a[:, 0].reshape(), a, ADD),
+        isa.tensor_copy(Tensor(name="b", format=BF16, address=a.address, partitions=8, shape=(12,)), a),
+        isa.tensor_scalar_reduce(a[:, :4], a[:, 4:8], 1, ADD, a[:, 1], ADD),
+        isa.activation(a[:, :4], a[:, 4:8], "exp", sum_into=a[:, 7]),
+    ]
+    for instruction in legal:
+        Sequence(CONFIG).append(instruction)
+    for instruction in refused:
+        check(instruction, CONFIG)
+        with pytest.raises(
+            ValueError, match=r": (dst|b) must be apart from (dst|a|b), or for dst the same element for"
+        ):
+            Sequence(CONFIG).append(instruction)
+    with pytest.raises(ValueError, match="rule PARTITIONS"):
+        Sequence(CONFIG).append(dataclasses.replace(legal[0], partitions=9))
+
+
+def test_what_waits_for_what(machine):
+    a, b, c, d = (machine.tensor(x(8), name=name) for name in "abcd")
+    program = [
+        (isa.tensor_copy(b, a), "vector", True, 0),
+        (isa.tensor_copy(d, c), "vector", True, 0),  # nothing of the first one
+        (isa.tensor_copy(c, b), "vector", False, 0),  # reads what the first one writes
+        (isa.tensor_copy(a, c), "vector", False, 0),  # reads what the third one writes
+        (isa.tensor_copy(a, d), "vector", True, 0),  # of the second one, long done
+        (isa.activation(b, d, "exp"), "scalar", True, 3),  # overwrites what the third one reads
+        (isa.activation(d, c, "exp"), "scalar", True, 5),  # overwrites what the fifth one reads
+        (isa.activation(d, c, "exp"), "scalar", True, 5),
+        (isa.tensor_copy(a[:, :4], b[:, :4]), "vector", True, 1),
+        (isa.tensor_copy(a[:, 4:], d[:, :4]), "vector", True, 3),
+        (isa.tensor_copy(c[0:2], a[0:2]), "vector", False, 3),
+        (isa.memset(b[2:4], 0), "vector", True, 3),
+    ]
+    sequence = Sequence(CONFIG)
+    for instruction, engine, overlap, awaited in program:
+        entry = sequence.append(dataclasses.replace(instruction, overlap=not overlap))
+        other = {"vector": entry.scalar, "scalar": entry.vector}[engine]
+        own = {"vector": entry.vector, "scalar": entry.scalar}[engine]
+        assert (entry.engine, entry.instruction.overlap, other, own) == (engine, overlap, awaited, 0)
+        assert entry.instruction == dataclasses.replace(instruction, overlap=overlap)
+    assert len(sequence.entries) == len(program)
+
+
+def touched(instruction):
+    """Return the (storage, partition, byte) that an instruction reads, and those that it writes."""
+    values = instruction.fields(CONFIG)
+    used = uses(values)
+
+    def cells(access, counts):
+        shape = tuple(reversed(counts[: len(access.steps)])) if isinstance(access, Access) else ()
+        storage = getattr(access, "storage", Storage.SBUF)
+        rows = range(access.partition, access.partition + instruction.partitions)
+        return {(storage, row, byte) for row in rows for byte in footprint(access, shape).tolist()}
+
+    reads, writes = set(), cells(instruction.dst, counts_of(values, "dst"))
+    for name in ("a", "b"):
+        if name in used:
+            reads |= cells(getattr(instruction, name), counts_of(values, name))
+    for name in ("s0", "s1"):
+        if name in used and isinstance(getattr(instruction, name), Pointer):
+            reads |= cells(getattr(instruction, name), ())
+    if "result" in used:
+        writes |= cells(instruction.b, counts_of(values, "b"))
+    return reads, writes
+
+
+def random_program(rng, length, sizes):
+    """Return a sequence of random instructions on little memory, those that write over their own sources left out."""
+    sequence = Sequence(CONFIG)
+    while len(sequence.entries) < length:
+        opcode = Opcode.ACTIVATE if rng.random() < 0.5 else list(Opcode)[rng.integers(len(Opcode) - 1)]
+        try:
+            sequence.append(random_instruction(rng, opcode, CONFIG, sizes, most=12))
+        except ValueError as error:
+            assert "must be apart" in str(error)
+    return sequence
+
+
+def test_footprints_are_those_of_every_byte(rng):
+    meets = 0
+    for _ in range(150):
+        opcode = list(Opcode)[rng.integers(len(Opcode))]
+        first, second = (random_instruction(rng, opcode, CONFIG, (160, 80), most=12) for _ in range(2))
+        ours = [Footprint(instruction, CONFIG) for instruction in (first, second)]
+        theirs = [touched(instruction) for instruction in (first, second)]
+        for mine, other, cells, others in (
+            (ours[0].reads, ours[1].writes, theirs[0][0], theirs[1][1]),
+            (ours[0].writes, ours[1].writes, theirs[0][1], theirs[1][1]),
+            (ours[0].reads, ours[0].writes, theirs[0][0], theirs[0][1]),
+        ):
+            overlap = any(a.overlaps(b) for a in mine for b in other)
+            assert overlap == bool(cells & others)
+            assert overlap == any(b.overlaps(a) for a in mine for b in other)
+            meets += overlap
+    print(f"{meets} of 450 pairs meet")
+    assert 50 < meets < 400
+
+
+@pytest.mark.parametrize("fmt", (INT8, BF16, FP32), ids=lambda fmt: fmt.name)
+def test_interleaved_tensors_do_not_meet(fmt):
+    t = Tensor(name="t", format=fmt, address=16, partitions=8, shape=(12,))
+    for n in (2, 3, 4):
+        parts = [t[:, k::n] for k in range(n)]
+        for first in parts:
+            copies = [Footprint(isa.tensor_copy(other, first), CONFIG) for other in parts]
+            assert [copy.reads[0].overlaps(copy.writes[0]) for copy in copies] == [first is other for other in parts]
+
+
+def test_waits_are_those_of_every_byte(rng):
+    counted = {"overlap": 0, "waits": 0}
+    for _ in range(6):
+        entries = random_program(rng, 40, (1200, 600)).entries
+        history = {"vector": [], "scalar": []}
+        settled, awaited = dict.fromkeys(history, 0), dict.fromkeys(history, 0)
+        done = {engine: [] for engine in history}  # of the other engine, when an instruction has retired
+        for entry in entries:
+            reads, writes = touched(entry.instruction)
+            own, other = entry.engine, {"vector": "scalar", "scalar": "vector"}[entry.engine]
+            for number, (r, w) in enumerate(history[other]):
+                if writes & (r | w) or reads & w:
+                    awaited[own] = max(awaited[own], number + 1)
+            if awaited[own]:
+                settled[own] = max(settled[own], done[other][awaited[own] - 1])
+            done[own].append(awaited[own])
+            independent = not any(reads & w for _, w in history[own][settled[own] :])
+            if not independent:
+                settled[own] = len(history[own])
+            assert entry.instruction.overlap == independent
+            assert {own: 0, other: awaited[own]} == {"vector": entry.vector, "scalar": entry.scalar}
+            counted["overlap"] += independent
+            counted["waits"] += awaited[own] > 0
+            history[own].append((reads, writes))
+    print(counted)
+    assert 24 < counted["overlap"] < 216
+    assert counted["waits"] > 24
+
+
+def test_any_order_that_the_waits_allow_gives_the_same_memory(rng):
+    orders = 0
+    for _ in range(5):
+        entries = random_program(rng, 30, (1200, 600)).entries
+        memories = random_memories(rng, CONFIG, (1200, 600), entries[0].instruction)
+        expected = run([memory.copy() for memory in memories], entries)
+        for _ in range(4):
+            order = shuffled(rng, entries)
+            orders += order != entries
+            for ours, theirs in zip(run([memory.copy() for memory in memories], order), expected, strict=True):
+                assert np.array_equal(ours, theirs)
+    print(f"{orders} other orders")
+    assert orders > 10
+
+
+def run(memories, entries):
+    engines = {"vector": VectorEngine(CONFIG), "scalar": ScalarEngine(CONFIG)}
+    for entry in entries:
+        engines[entry.engine].execute(entry.instruction, *memories)
+    return memories
+
+
+def shuffled(rng, entries):
+    """Return the entries as two engines might take them, one or the other at random wherever both may."""
+    queues = {engine: [e for e in entries if e.engine == engine] for engine in ("vector", "scalar")}
+    done, order = {"vector": 0, "scalar": 0}, []
+    while len(order) < len(entries):
+        ready = [
+            engine
+            for engine, queue in queues.items()
+            if done[engine] < len(queue)
+            and queue[done[engine]].vector <= done["vector"]
+            and queue[done[engine]].scalar <= done["scalar"]
+        ]
+        engine = ready[rng.integers(len(ready))]
+        order.append(queues[engine][done[engine]])
+        done[engine] += 1
+    return order
+
+
+def test_formats_follow_the_tensors(machine):
+    for fmt in FORMATS.values():
+        t = machine.tensor(x(2), fmt)
+        instruction = isa.tensor_copy(t, t)
+        assert isinstance(instruction, Elementwise) and instruction.dst.format is instruction.a.format is fmt
+        machine.run(instruction)

@@ -1,0 +1,430 @@
+"""Programs of the core: every conflict is ordered, nothing waits in a circle, and golden gets the same in any order."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.core import Core
+from neuroncore_rtl.golden.memory import footprint
+from neuroncore_rtl.kernels.control import run_arguments
+from neuroncore_rtl.kernels.program import instructions as isa
+from neuroncore_rtl.kernels.program.footprint import Footprint
+from neuroncore_rtl.kernels.program.image import build_image
+from neuroncore_rtl.kernels.program.order import Order
+from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config, preset_named
+from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32
+from neuroncore_rtl.spec.isa import (
+    AluOp,
+    DmaCopy,
+    Elementwise,
+    LoadStationary,
+    MultiplyMoving,
+    Pointer,
+    Record,
+    Storage,
+    UpdateOp,
+)
+from neuroncore_rtl.spec.isa.legality import counts_of, uses
+from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC
+from neuroncore_rtl.tb.stimulus.core_programs import execute_in_order, garbled_image, random_core_program
+
+SEED = 8128
+TINY = preset_named("tiny")
+CONFIGS = (
+    TINY,
+    Config(rows=8, columns=8, dma_engines=4, hbm_ports=2),
+    Config(rows=6, columns=5, dma_engines=1),
+    Config(rows=4, columns=8, dma_engines=16, hbm_ports=4),
+)
+
+
+@pytest.fixture
+def rng():
+    """A generator with a printed seed."""
+    print(f"seed {SEED}")
+    return np.random.default_rng(SEED)
+
+
+# The bytes that instructions touch, element by element
+
+
+def touched(instruction, config):
+    """Return the sets of (storage, partition, byte) that an instruction reads and writes."""
+    match instruction:
+        case Elementwise():
+            return touched_elementwise(instruction, config)
+        case LoadStationary(format=fmt, k=k, m=m, address=address):
+            columns = -(-m // LOAD_COLUMNS) * LOAD_COLUMNS
+            return cells(Storage.SBUF, range(k), address, columns * fmt.bits // 8, 0, 1), set()
+        case MultiplyMoving(format=fmt, k=k, m=m, n=n):
+            reads = cells(Storage.SBUF, range(k), instruction.address, fmt.bits // 8, instruction.stride, n)
+            return reads, cells(Storage.PSUM, range(m), 4 * instruction.psum, 4, 4, n)
+        case DmaCopy():
+            return touched_copy(instruction)
+
+
+def cells(storage, partitions, address, size, step, count):
+    return {(storage, p, address + i * step + octet) for p in partitions for i in range(count) for octet in range(size)}
+
+
+def touched_elementwise(instruction, config):
+    values = instruction.fields(config)
+    used = uses(values)
+
+    def of(name):
+        access = getattr(instruction, name)
+        counts = () if isinstance(access, Pointer) else counts_of(values, name)[: len(access.steps)][::-1]
+        storage = getattr(access, "storage", Storage.SBUF)
+        lanes = range(access.partition, access.partition + instruction.partitions)
+        return {(storage, lane, int(octet)) for lane in lanes for octet in footprint(access, tuple(counts))}
+
+    sources = [name for name in ("a", "b", "s0", "s1") if name in used]
+    sources = [name for name in sources if name in "ab" or isinstance(getattr(instruction, name), Pointer)]
+    results = ["dst"] + ["b"] * ("result" in used)
+    return set().union(*map(of, sources)), set().union(*map(of, results))
+
+
+def touched_copy(copy):
+    def of(tensor, index):
+        found, size = set(), tensor.format.bits // 8
+        counts = (index.limit, *copy.shape[1:]) if index else copy.shape
+        for place in np.ndindex(*counts):
+            partition, address = tensor.partition, tensor.address
+            for d, (i, step) in enumerate(zip(place, tensor.steps, strict=True)):
+                if d == tensor.axis:
+                    partition += i * step
+                else:
+                    address += i * step * size
+            partition = 0 if tensor.storage == Storage.HBM else partition
+            found |= {(tensor.storage, partition, address + octet) for octet in range(size)}
+        return found
+
+    reads, writes = of(copy.src, copy.gather), of(copy.dst, copy.scatter)
+    index = copy.gather or copy.scatter
+    if index:
+        rows = range(index.partition, index.partition + copy.shape[0])
+        reads |= cells(Storage.SBUF, rows, index.address, 4, 0, 1)
+    return reads, writes
+
+
+def test_footprints_are_those_of_every_element(rng):
+    for config in CONFIGS:
+        program = random_core_program(rng, config, 60).program
+        for entry in program.entries[5:-2]:
+            mine = Footprint(entry.instruction, config)
+            for regions, expected in zip((mine.reads, mine.writes), touched(entry.instruction, config), strict=True):
+                found = set()
+                for region in regions:
+                    starts, length = region.runs
+                    octets = (starts[:, np.newaxis] + np.arange(length)).reshape(-1)
+                    found |= {(region.storage, row, int(octet)) for row in region.rows for octet in octets}
+                assert found == expected, entry.instruction
+
+
+# Waits
+
+
+def completed_before(program, records):
+    """Return for every record the set of those that have completed when it starts, as bits of an integer.
+
+    Nothing but what queues and semaphores do is used: a queue starts its records in order, a lane completes in order,
+    and a semaphore is at least n after the n-th addition to it if all are by one lane. The tensor engine's loads are a
+    lane of their own; when a multiplication has completed, so have the loads before it.
+    """
+    queues, lanes = {}, {}  # what is known at the last start; all that completes up to a record
+    additions, adders, before, complete = {}, {}, [], []
+    for number, (entry, record) in enumerate(zip(program.entries, records, strict=True)):
+        known = queues.get(entry.queue, 0)
+        lane = LoadStationary if isinstance(entry.instruction, LoadStationary) else entry.queue
+        for wait in record.waits:
+            known |= complete[additions[wait.semaphore][wait.value - 1]]
+        if isinstance(entry.instruction, DmaCopy) or not getattr(entry.instruction, "overlap", True):
+            known |= lanes.get(lane, 0)
+        queues[entry.queue] = known
+        before.append(known)
+        lanes[lane] = lanes.get(lane, 0) | known | 1 << number
+        if isinstance(entry.instruction, MultiplyMoving):
+            lanes[lane] |= lanes[LoadStationary]
+        complete.append(lanes[lane])
+        for update in record.updates:
+            assert (update.op, update.value) == (UpdateOp.ADD, 1)
+            assert adders.setdefault(update.semaphore, lane) == lane
+            additions.setdefault(update.semaphore, []).append(number)
+    return before
+
+
+def test_every_conflict_is_ordered(rng):
+    conflicts = waits = 0
+    for config in CONFIGS:
+        program = random_core_program(rng, config, 50).program
+        records = program.records()
+        before = completed_before(program, records)
+        cells_of = [touched(entry.instruction, config) for entry in program.entries]
+        touching, writing = {}, {}  # of every cell, the instructions so far
+        for later, (entry, (reads, writes)) in enumerate(zip(program.entries, cells_of, strict=True)):
+            pairs = {(earlier, "read") for cell in reads for earlier in writing.get(cell, ())}
+            pairs |= {(earlier, "write") for cell in writes for earlier in touching.get(cell, ())}
+            for earlier, how in pairs:
+                # Its own queue's order is enough, but for the vector and the scalar engine's reads.
+                own = program.entries[earlier].queue == entry.queue
+                if not own or (how == "read" and isinstance(entry.instruction, Elementwise)):
+                    conflicts += 1
+                    assert before[later] >> earlier & 1, (earlier, later)
+            for cell in reads | writes:
+                touching.setdefault(cell, []).append(later)
+            for cell in writes:
+                writing.setdefault(cell, []).append(later)
+        waits += sum(len(record.waits) for record in records)
+        assert all(len(record.waits) <= 2 for record in records)
+    print(f"{conflicts} conflicts, {waits} waits")
+    assert conflicts > 2 * waits > 200
+
+
+@pytest.mark.parametrize("number", range(len(CONFIGS)))
+def test_any_order_that_the_semaphores_allow_gives_the_same_memory(rng, number):
+    config, differing = CONFIGS[number], 0
+    program = random_core_program(rng, config, 80)
+    image = program.image()
+    expected = execute_in_order(image, program.program).hbm
+    for _ in range(3):
+        outcome = Core(config, garbled_image(rng, image).memory(), rng).run(image.base)
+        assert (outcome.exit_code, outcome.error) == (0, None)
+        differing += [image.locate(address)[1] for _, address in outcome.records] != program.program.records()
+        for tensor in program.results.values():
+            assert np.array_equal(tensor.elements(outcome.hbm), tensor.elements(expected))
+    assert differing == 3
+
+
+def test_waits_that_follow_from_others_are_left_out():
+    program = Program(TINY)
+    x, y = program.space.hbm("x", FP32, (4, 8)), program.space.hbm("y", FP32, (4, 8))
+    t, u = program.space.sbuf("t", FP32, (8,)), program.space.sbuf("u", FP32, (8,))
+    program.append(isa.dma_copy(t, x), queue=3)
+    program.append(isa.tensor_copy(u, t))
+    program.append(isa.dma_copy(y, u), queue=4)
+    program.append(isa.dma_copy(x, t), queue=4)  # has the copy to t behind it, by way of the vector engine
+    program.append(isa.memset(t, 1.0))
+    assert [entry.waits for entry in program.entries] == [[], [(4, 1)], [(2, 1)], [], [(5, 2)]]
+    assert [len(record.updates) for record in program.records()] == [1, 1, 0, 1, 0]
+    assert program.entries[-1].instruction.overlap
+
+
+def test_a_read_does_not_speak_for_another_engine_s():
+    program = Program(TINY)
+    t, u = program.space.sbuf("t", FP32, (8,)), program.space.sbuf("u", FP32, (2, 8))
+    x = program.space.hbm("x", FP32, (4, 8))
+    program.append(isa.tensor_copy(u[:, 0], t))
+    program.append(isa.activation(u[:, 1], t, "identity"))
+    program.append(isa.dma_copy(t, x))
+    assert sorted(program.entries[-1].waits) == [(2, 1), (3, 1)]
+
+
+def test_a_third_wait_goes_to_the_record_before():
+    program = Program(Config(rows=4, columns=4, dma_engines=4))
+    x, t = program.space.hbm("x", FP32, (4, 4)), program.space.sbuf("t", FP32, (4,))
+    out = program.space.sbuf("out", FP32, (4,))
+    for row in range(4):
+        program.append(isa.dma_copy(t[row : row + 1], x[row : row + 1]), queue=3 + row)
+    program.append(isa.memset(out, 0.0))
+    program.append(isa.tensor_copy(out, t))
+    assert [len(entry.waits) for entry in program.entries] == [0, 0, 0, 0, 2, 2]
+
+
+def test_no_record_waits_for_one_that_comes_after_it():
+    program = Program(Config(rows=4, columns=4, dma_engines=4))
+    x, t = program.space.hbm("x", FP32, (4, 4)), program.space.sbuf("t", FP32, (4,))
+    program.append(isa.memset(t, 0.0))
+    for row in range(4):
+        program.append(isa.dma_copy(x[row : row + 1], t[row : row + 1]), queue=3 + row)
+    program.append(isa.memset(t, 1.0))
+    assert [len(entry.waits) for entry in program.entries] == [0, 1, 1, 1, 1, 2, 2, 2]
+    for entry in program.entries:
+        for lane, count in entry.waits:
+            awaited = next(e for e in program.entries if (e.lane, e.number) == (lane, count - 1))
+            assert awaited.position < entry.position
+
+
+def test_barriers_change_nothing(rng):
+    config = Config(rows=4, columns=4, dma_engines=6)
+    program = Program(config)
+    x, y = program.space.hbm("x", FP32, (4, 4)), program.space.hbm("y", FP32, (4, 4))
+    t, u = program.space.sbuf("t", FP32, (4,)), program.space.sbuf("u", FP32, (4,))
+    for row in range(4):
+        program.append(isa.dma_copy(t[row : row + 1], x[row : row + 1]), queue=3 + row)
+    program.append(isa.activation(u, t, "identity", scale=2.0))
+    assert len(program.entries) == 7 and [len(entry.waits) for entry in program.entries[4:]] == [2, 2, 2]
+    program.append(isa.dma_copy(y, u), queue=3)
+    values = np.arange(16, dtype=np.float32).reshape(4, 4)
+    image = build_image(program, [(x, values.view(np.uint32))])
+    for order in (None, rng, rng):
+        outcome = Core(config, image.memory(), order).run(image.base)
+        assert outcome.error is None and np.array_equal(y.elements(outcome.hbm).view(np.float32), 2 * values)
+
+
+def test_a_full_semaphore_is_followed_by_a_fresh_one(monkeypatch):
+    monkeypatch.setattr("kernels.program.program.SEMAPHORE_MAX", 3)
+    program = Program(TINY, semaphores=range(5, 9))
+    x, t = program.space.hbm("x", FP32, (4, 9)), program.space.sbuf("t", FP32, (9,))
+    for n in range(9):
+        program.append(isa.dma_copy(t[:, n : n + 1], x[:, n : n + 1]), queue=3)
+        program.append(isa.tensor_scalar(t[:, n : n + 1], t[:, n : n + 1], 1.0, AluOp.ADD))
+    waits = [record.waits[0] for record in program.records() if record.waits]
+    assert [(wait.semaphore, wait.value) for wait in waits] == [(5 + n // 3, 1 + n % 3) for n in range(9)]
+    program.append(isa.dma_copy(x, t))
+    program.semaphores = range(5, 8)
+    with pytest.raises(ValueError, match="semaphores must be more than 3 for 10 instructions that are waited for"):
+        program.records()
+
+
+def test_order_settles_and_forgets_what_is_covered():
+    order = Order(lanes=2, queues=2)
+    t = Program(TINY).space.sbuf("t", FP32, (8,))
+    whole, half = (Footprint(isa.memset(part, 0.0), TINY) for part in (t, t[:, ::2]))
+    assert order.conflicts(0, half) == {}
+    order.add(0, 0, half)
+    order.add(0, 0, whole)
+    assert order.conflicts(1, half) == {0: 2}
+    order.wait(1, 0, 2)
+    assert order.conflicts(1, whole) == {}
+
+
+# Refusals
+
+
+def test_refusals():
+    program = Program(TINY)
+    x, t = program.space.hbm("x", FP32, (4, 8)), program.space.sbuf("t", FP32, (8,))
+    small = program.space.sbuf("small", INT8, (8,))
+    multiply = MultiplyMoving(format=BF16, k=4, m=4, n=4, address=0, stride=2, psum=0)
+    for wrong, message in (
+        (lambda: program.append(isa.dma_copy(t, x), queue=1), "queue must be that of dma0, dma1, not 1"),
+        (lambda: program.append(isa.memset(t, 0.0), queue=2), "queue must be that of vector, not 2"),
+        (lambda: program.append(isa.dma_copy(t[:, 1:], t[:, :7])), "DMA_COPY: dst must be apart from src"),
+        (lambda: program.append(multiply), "MultiplyMoving: a MultiplyMoving must come after a LoadStationary"),
+        (lambda: isa.dma_copy(t, x[:, :3]), r"x: shape must broadcast to \(4, 8\) of t, not \(4, 3\)"),
+        (lambda: isa.dma_copy(t, x, order=(0, 0)), r"order must be one of the 2 dimensions of x each, not \(0, 0\)"),
+        (lambda: isa.dma_gather(t, x, small[:, 0]), "small: row numbers must be 4 partitions of int32, not 4 of int8"),
+        (lambda: isa.dma_gather(t, x[:, :4], t[:, 0]), r"x: rows must have the shape \(8,\) of t, not \(4,\)"),
+        (lambda: Program(TINY, core=1), "core must be between 0 and 0, not 1"),
+        (lambda: Program(TINY, base=64), "base must be a multiple of 128, not 64"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()
+
+
+# Copies
+
+
+def test_copies_are_those_of_numpy(rng):
+    program = Program(TINY)
+    space = program.space
+    values = rng.integers(0, 1 << 16, (4, 6))
+    x, t = space.hbm("x", BF16, (4, 6)), space.sbuf("t", BF16, (6,))
+    turned, row = space.sbuf("turned", BF16, (4,)), space.sbuf("row", BF16, (2, 6))
+    rows, table = space.sbuf("rows", INT32, (1,)), space.hbm("table", BF16, (9, 6))
+    numbers, picked = space.hbm("numbers", INT32, (4, 1)), space.sbuf("picked", BF16, (6,))
+    results = {name: space.hbm(name, BF16, shape) for name, shape in (
+        ("copy", (4, 6)), ("turned", (4, 4)), ("chip", (4, 4)), ("row", (4, 2, 6)), ("gathered", (4, 6)),
+        ("scattered", (9, 6)),
+    )}  # fmt: skip
+    other = space.sbuf("other", BF16, (4,))
+    for copy in (
+        isa.dma_copy(t, x),
+        isa.dma_copy(results["copy"][:, ::-1], t[:, ::-1]),
+        isa.dma_copy(turned, x[:, 1:5].permute(1, 0)),
+        isa.dma_copy(results["turned"], turned),
+        isa.dma_copy(other, t[:, :4], order=(1, 0)),
+        isa.dma_copy(results["chip"], other),
+        isa.dma_copy(row, x[2]),
+        isa.dma_copy(results["row"], row),
+        isa.dma_copy(rows, numbers),
+        isa.dma_gather(picked, table, rows[:, 0]),
+        isa.dma_copy(results["gathered"], picked),
+        isa.dma_scatter(results["scattered"], t, rows[:, 0]),
+    ):
+        program.append(copy)
+    entries, chosen = rng.integers(0, 1 << 16, (9, 6)), np.array([7, 0, 3, 8])
+    image = build_image(program, [(x, values), (table, entries), (numbers, chosen[:, np.newaxis])])
+    outcome = Core(TINY, image.memory(), rng).run()
+    assert (outcome.exit_code, outcome.error) == (0, None)
+    scattered = np.zeros((9, 6))
+    scattered[chosen] = values
+    for name, expected in (
+        ("copy", values),
+        ("turned", values[:, 1:5].T),
+        ("chip", values[:, :4].T),
+        ("row", np.broadcast_to(values[2], (4, 2, 6))),
+        ("gathered", entries[chosen]),
+        ("scattered", scattered),
+    ):
+        assert np.array_equal(results[name].elements(outcome.hbm), expected), name
+
+
+# Sections
+
+
+@pytest.mark.parametrize("chosen", [(0, 1, 2), (0, 2), (1,), ()], ids=str)
+def test_any_section_can_be_left_out(rng, chosen):
+    program = Program(TINY)
+    x, t = program.space.hbm("x", FP32, (4, 8)), program.space.sbuf("t", FP32, (8,))
+    for number in range(3):
+        for _ in range(2):
+            program.append(isa.dma_copy(t, x))
+            program.append(isa.tensor_scalar(t, t, 10**number, AluOp.ADD))
+            program.append(isa.dma_copy(x, t))
+        if number < 2:
+            program.start_section()
+    lane_sections = {(e.lane, e.number + 1): e.section for e in program.entries}
+    assert all(lane_sections[wait] == entry.section for entry in program.entries for wait in entry.waits)
+    used = [{w.semaphore for e, r in zip(program.entries, program.records(), strict=True) if e.section == n
+             for w in (*r.waits, *r.updates)} for n in range(3)]  # fmt: skip
+    assert all(used) and not used[0] & used[1] and not used[1] & used[2] and not used[0] & used[2]
+
+    def arguments(blocks):
+        assert [b.section for b in blocks] == sorted(b.section for b in blocks)
+        return run_arguments([block for block in blocks if block.section in chosen])
+
+    image = build_image(program, [(x, np.zeros((4, 8)))], arguments=arguments)
+    for order in (None, rng, rng):
+        outcome = Core(TINY, image.memory(), order).run(image.base)
+        assert (outcome.exit_code, outcome.error) == (0, None)
+        assert (x.elements(outcome.hbm).view(np.float32) == 2 * sum(10**number for number in chosen)).all()
+
+
+def test_a_section_loads_its_own_weights():
+    program = Program(TINY)
+    multiply = MultiplyMoving(format=BF16, k=4, m=4, n=4, address=0, stride=2, psum=0)
+    program.append(LoadStationary(format=BF16, k=4, m=4, address=0))
+    program.append(multiply)
+    program.start_section()
+    with pytest.raises(ValueError, match="MultiplyMoving: "):
+        program.append(multiply)
+
+
+# Images
+
+
+def test_an_image_has_a_header_and_its_records_at_their_addresses(monkeypatch):
+    monkeypatch.setattr("kernels.program.image.MOST_RECORDS", 2)
+    program = Program(TINY, base=0x400)
+    x, t = program.space.hbm("x", FP32, (4, 8)), program.space.sbuf("t", FP32, (8,))
+    for _ in range(5):
+        program.append(isa.dma_copy(t, x), queue=3)
+        program.append(isa.tensor_scalar(t, t, 1.0, AluOp.ADD))
+        program.append(isa.dma_copy(x, t), queue=3)
+    image = build_image(program, [(x, np.zeros((4, 8)))])
+    header = np.frombuffer(image.data[:32], "<u4")
+    assert header[0] == IMAGE_MAGIC and list(header[3:]) == [4, 4, 2, 1, 0] and header[2] % 128 == 0
+    assert [(block.queue, block.count) for block in image.blocks] == [(3, 2), (1, 2), (3, 2), (3, 2), (1, 2), (3, 2),
+                                                                      (3, 2), (1, 1)]  # fmt: skip
+    memory = image.memory()
+    for block in image.blocks:
+        for address in range(block.address, block.address + 128 * block.count, 128):
+            queue, record = image.locate(address)
+            assert queue == block.queue and memory[address : address + 128].tobytes() == record.encode(TINY)
+            assert Record.decode(memory[address : address + 128].tobytes(), TINY).encode(TINY) == record.encode(TINY)
+    with pytest.raises(KeyError, match="address must be that of a record, not 0x400"):
+        image.locate(0x400)
+    outcome = Core(TINY, memory).run(image.base)
+    assert (outcome.exit_code, outcome.error) == (0, None)
+    assert (x.elements(outcome.hbm).view(np.float32) == 5).all()

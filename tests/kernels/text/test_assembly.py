@@ -1,0 +1,181 @@
+"""Assembly: what is written is read back bit for bit, and what is wrong is said."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.kernels.program.image import build_image
+from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.text.assembly import assemble, disassemble, parse_record, record_text, shortened
+from neuroncore_rtl.spec.config import preset_named
+from neuroncore_rtl.spec.formats import BF16, FP32, INT8
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa import (
+    Access,
+    AluOp,
+    DmaCopy,
+    DmaIndex,
+    DmaTensor,
+    Elementwise,
+    Engine,
+    MultiplyMoving,
+    Opcode,
+    Pointer,
+    Record,
+    Storage,
+    Update,
+    UpdateOp,
+    Wait,
+    queue_name,
+)
+from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group, ReduceOp
+from neuroncore_rtl.tb.stimulus.collective_programs import random_workload
+from neuroncore_rtl.tb.stimulus.core_programs import random_core_program
+
+SEED = 6174
+TINY = preset_named("tiny")
+INSTANCE = Instance(chips=4, core=TINY)
+
+
+@pytest.fixture(scope="module")
+def image():
+    """The image of a random program, of which every opcode is a part."""
+    print(f"seed {SEED}")
+    return random_core_program(np.random.default_rng(SEED), TINY, 400).image()
+
+
+@pytest.fixture(scope="module")
+def collectives():
+    """Records of random collectives, of which every kind is one."""
+    print(f"seed {SEED}")
+    lists = random_workload(np.random.default_rng(SEED), INSTANCE, 30, 4096).lists
+    updates = Update(1), Update(7, 2, UpdateOp.SUBTRACT)
+    return [Record(instruction=one, waits=(Wait(3, 4),), updates=updates) for some in lists.values() for one in some]
+
+
+def test_every_record_comes_back_as_it_was(image, collectives):
+    records = [record for part in image.records for record in part] + collectives
+    for record in records:
+        assert parse_record(record_text(record)) == record
+    opcodes = {record.instruction.opcode for record in records if isinstance(record.instruction, Elementwise)}
+    assert opcodes == set(Opcode) and {record.engine for record in records} == set(Engine)
+    assert {record.instruction.kind for record in collectives} == set(CollectiveKind)
+
+
+def test_every_decoded_record_comes_back_as_bits(image, collectives):
+    for record in [record for part in image.records for record in part] + collectives:
+        bits = record.encode(TINY)
+        full = Record.decode(bits, TINY)
+        assert parse_record(record_text(full)).encode(TINY) == bits
+        short = shortened(full, TINY)
+        assert parse_record(record_text(short)).encode(TINY) == bits
+        assert len(record_text(short)) <= len(record_text(full))
+
+
+def test_a_program_comes_back(image):
+    parts = [(block.queue, records) for block, records in zip(image.blocks, image.records, strict=True)]
+    expected = [(queue_name(queue, TINY), list(records)) for queue, records in parts]
+    assert assemble(disassemble(parts, TINY)) == expected
+
+
+def test_collectives_stand_in_their_queue():
+    program = Program(INSTANCE.core, core=3)
+    program.append(Collective(kind=CollectiveKind.BARRIER, group=Group(0, 1, 8), rank=3))
+    (block,), (records,) = build_image(program).blocks, build_image(program).records
+    text = disassemble([(block.queue, records)], INSTANCE.core)
+    assert text == "queue collective\n    barrier group=0+1x8 rank=3\n"
+    assert assemble(text) == [("collective", list(records))]
+
+
+A = Access(format=BF16, address=0x100, partition=2, steps=(-8, 1))
+RECORDS = {
+    "tensor_scalar partitions=2 shape=2x8 dst=sbuf[2,0x100].bf16(-8,1) a=psum[0,0x0].fp32(8,1) op0=multiply reverse0 "
+    "s0=[0,0x40].fp32 overlap | wait s3>=4 | signal s7+1 s8=0": Record(
+        instruction=Elementwise(
+            opcode=Opcode.TENSOR_SCALAR,
+            partitions=2,
+            shape=(2, 8),
+            dst=A,
+            a=Access(format=FP32, address=0, storage=Storage.PSUM, steps=(8, 1)),
+            op0=AluOp.MULTIPLY,
+            reverse0=True,
+            s0=Pointer(format=FP32, address=0x40),
+            overlap=True,
+        ),
+        waits=(Wait(3, 4),),
+        updates=(Update(7), Update(8, 0, UpdateOp.SET)),
+    ),
+    "dma_copy shape=3x8 src=hbm[0x1000].int8(64,1) dst=sbuf[1,0x20].int8(p-1,1) gather=[0,0x80]<64 "
+    "| wait s0>=1 s255>=65535": Record(
+        instruction=DmaCopy(
+            shape=(3, 8),
+            src=DmaTensor(format=INT8, address=0x1000, storage=Storage.HBM, steps=(64, 1)),
+            dst=DmaTensor(format=INT8, address=0x20, storage=Storage.SBUF, partition=1, steps=(-1, 1), axis=0),
+            gather=DmaIndex(address=0x80, limit=64),
+        ),
+        waits=(Wait(0, 1), Wait(255, 65535)),
+    ),
+    "multiply_moving format=bf16 k=4 address=0x40 m=4 n=32 stride=2 psum=512 accumulate | signal s9-2": Record(
+        instruction=MultiplyMoving(format=BF16, k=4, m=4, n=32, address=0x40, stride=2, psum=512, accumulate=True),
+        updates=(Update(9, 2, UpdateOp.SUBTRACT),),
+    ),
+    "all_reduce group=6-2x4 rank=1 count=4096 dtype=bf16 src=0x1000 dst=0x2000 op=max chunk=16 narrow seed=0x7b "
+    "| wait s3>=4 | signal s7+1": Record(
+        instruction=Collective(
+            kind=CollectiveKind.ALL_REDUCE,
+            group=Group(6, -2, 4),
+            rank=1,
+            count=4096,
+            dtype=CollectiveType.BF16,
+            src=0x1000,
+            dst=0x2000,
+            op=ReduceOp.MAX,
+            chunk=16,
+            narrow=True,
+            seed=123,
+        ),
+        waits=(Wait(3, 4),),
+        updates=(Update(7),),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", RECORDS, ids=lambda text: text.split()[0])
+def test_lines_say_what_they_mean(text):
+    assert parse_record(text) == RECORDS[text]
+    assert record_text(RECORDS[text]) == text
+
+
+def test_comments_and_blank_lines_mean_nothing():
+    text = "# all\n\nqueue tensor  # the first\n  load_stationary format=bf16 k=4 m=4 address=0 # weights\n"
+    ((name, records),) = assemble(text)
+    assert name == "tensor" and len(records) == 1
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("frobnicate", "line 2: an instruction must be one of load_stationary, multiply_moving, dma_copy, tensor_copy"),
+        ("load_stationary format=bf16 k=4 m=4", "line 2: load_stationary must have address"),
+        ("load_stationary n=4", "line 2: a field of load_stationary must be one of format, half, k, address, m, not"),
+        ("load_stationary k=4 k=5", "line 2: k must be there once"),
+        ("load_stationary k=four", "line 2: a number must be decimal, or hexadecimal behind 0x, not 'four'"),
+        ("load_stationary format=fp64", "line 2: format must be one of fp32, "),
+        ("memset dst=sbuf[0].fp32(1", "line 2: a tensor must be like sbuf"),
+        ("tensor_tensor op0=plus", "line 2: op0 must be one of bypass, add, "),
+        ("barrier rank=1", "line 2: barrier must have group"),
+        ("send group=0+1 rank=1", "line 2: group must be like 0.1x8, not '0.1'"),
+        ("send kind=3", "line 2: a field of send must be one of group, rank, count, "),
+        ("all_reduce op=add", "line 2: op must be one of sum, max, min, not 'add'"),
+        ("all_reduce dtype=fp16", "line 2: dtype must be one of fp32, bf16, int32, not 'fp16'"),
+        ("memset s0=[1]", "line 2: s0 must be like"),
+        ("dma_copy src=sbuf[0,0x0].bf16(p1,p1)", "line 2: one dimension at most must go along the partitions"),
+        ("memset | wait s3>4", "line 2: a wait must be like s3>=4, not 's3>4'"),
+        ("memset | signal s3*4", "line 2: a signal must be like"),
+        ("memset | sleep", "line 2: behind a bar must stand wait or signal, not 'sleep'"),
+    ],
+)  # fmt: skip
+def test_refusals(line, message):
+    with pytest.raises(ValueError, match=message.replace("[", r"\[")):
+        assemble(f"queue vector\n{line}\n")
+    with pytest.raises(ValueError, match="line 1: the first line must name a queue, not"):
+        assemble(line)

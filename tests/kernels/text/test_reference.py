@@ -1,0 +1,33 @@
+"""The reference page is that of the sources, and says everything."""
+
+from neuroncore_rtl.kernels.text.reference import PAGE, page
+from neuroncore_rtl.spec import memory_map
+from neuroncore_rtl.spec.isa import (
+    DMA_FIELDS,
+    ELEMENTWISE_FIELDS,
+    HEADER_FIELDS,
+    TENSOR_FIELDS,
+    AluOp,
+    Cause,
+    Opcode,
+    Rule,
+)
+from neuroncore_rtl.spec.isa.collective import COLLECTIVE_FIELDS, CollectiveKind, CollectiveType, ReduceOp
+
+
+def test_the_page_is_up_to_date():
+    assert PAGE.read_text() == page(), "run python -m kernels.text.reference"
+
+
+def test_the_page_names_everything():
+    text = page()
+    layouts = HEADER_FIELDS, TENSOR_FIELDS, ELEMENTWISE_FIELDS, DMA_FIELDS, COLLECTIVE_FIELDS
+    names = [name for layout in layouts for name, _ in layout]
+    kinds = Opcode, AluOp, Rule, Cause, CollectiveKind, CollectiveType, ReduceOp
+    names += [member.name for kind in kinds for member in kind]
+    names += memory_map.__all__
+    assert [name for name in names if f"`{name}`" not in text] == []
+
+
+def test_the_page_has_nothing_of_the_source_s_markup():
+    assert ":class:" not in page() and "Arguments:" not in page()

@@ -1,0 +1,50 @@
+"""spec.config: a machine that cannot be built cannot be described."""
+
+import pytest
+
+from neuroncore_rtl.spec.config import PRESETS, Config, preset_named
+
+
+@pytest.mark.parametrize("name, ends", Config.RANGES.items())
+def test_ends_of_every_range_are_valid(name, ends):
+    # As few HBM ports as possible: each has at least one DMA engine.
+    for value in ends:
+        overrides = {"dma_engines": 16 if name == "hbm_ports" else None} | {name: value}
+        assert getattr(PRESETS["tiny"].with_overrides(**overrides), name) == value
+
+
+@pytest.mark.parametrize("name, ends", Config.RANGES.items())
+def test_beyond_every_range_is_refused(name, ends):
+    low, high = ends
+    for value in (low - 1, high + 1):
+        with pytest.raises(ValueError, match=f"^{name} must be between {low} and {high}, not {value}$"):
+            PRESETS["tiny"].with_overrides(**{name: value})
+
+
+@pytest.mark.parametrize("value", [4.0, "4", True])
+def test_anything_but_an_integer_is_refused(value):
+    with pytest.raises(TypeError, match="^rows must be an integer, not "):
+        Config(rows=value, columns=4)
+
+
+def test_a_beat_is_a_power_of_two():
+    with pytest.raises(ValueError, match="^hbm_bytes must be a power of two, not 24$"):
+        PRESETS["tiny"].with_overrides(hbm_bytes=24)
+
+
+def test_every_port_has_a_dma_engine():
+    with pytest.raises(ValueError, match=r"^hbm_ports must be at most dma_engines \(2\), not 3$"):
+        PRESETS["tiny"].with_overrides(hbm_ports=3)
+
+
+def test_overrides_that_are_none_change_nothing():
+    assert PRESETS["full"].with_overrides(rows=None, columns=None) == PRESETS["full"]
+
+
+def test_unknown_preset_is_refused_with_the_list():
+    with pytest.raises(ValueError, match="^PRESET must be one of tiny, small, medium, large, full, not 'huge'$"):
+        preset_named("huge")
+
+
+def test_preset_full_is_the_published_array():
+    assert (PRESETS["full"].rows, PRESETS["full"].columns) == (128, 128)

@@ -1,0 +1,70 @@
+"""Parameters of an instance: presets, ranges and what they refuse."""
+
+import pytest
+
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.instance import INSTANCES, Instance, Topology, instance_named, link_bytes_of
+from neuroncore_rtl.tb.benches.collective_options import instance_of
+from neuroncore_rtl.tb.cli.registry import bench_named
+from neuroncore_rtl.tb.sim.settings import UsageError
+
+
+def test_presets_are_the_published_instances():
+    assert {name: (i.chips, i.cores, i.link_bytes) for name, i in INSTANCES.items()} == {
+        "trn1": (16, 32, 64),
+        "inf2": (12, 24, 64),
+    }
+    assert instance_named("trn1").with_overrides(topology=Topology.TORUS).directions == 4
+    assert instance_named("inf2").directions == 2
+
+
+def test_unknown_name_lists_those_that_exist():
+    with pytest.raises(ValueError, match="^INSTANCE must be one of trn1, inf2, not 'trn2'$"):
+        instance_named("trn2")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("chips", 1, "chips must be between 2 and 64, not 1"),
+        ("chips", 65, "chips must be between 2 and 64, not 65"),
+        ("link_bytes", 24, "link_bytes must be a power of two, not 24"),
+        ("link_bytes", 4, "link_bytes must be between 8 and 64, not 4"),
+        ("link_latency", 0, "link_latency must be between 1 and 64, not 0"),
+    ],
+)
+def test_values_out_of_range_are_refused(name, value, message):
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        Instance(**{name: value})
+
+
+def test_numbers_must_be_integers():
+    with pytest.raises(TypeError, match="^chips must be an integer, not 2.0$"):
+        Instance(chips=2.0)
+
+
+@pytest.mark.parametrize(("chips", "width"), [(4, 4), (6, 4), (4, 1), (2, 2)])
+def test_a_torus_has_two_rows_and_columns(chips, width):
+    with pytest.raises(ValueError, match=f"chips of a torus must be at least 2 rows of width {width}, 2 or more"):
+        Instance(chips=chips, width=width, topology=Topology.TORUS)
+
+
+def test_links_are_half_as_wide_as_hbm():
+    assert {name: link_bytes_of(config) for name, config in PRESETS.items()} == {
+        "tiny": 8, "small": 16, "medium": 32, "large": 64, "full": 64,
+    }  # fmt: skip
+
+
+def test_a_named_instance_is_the_default_of_its_parts():
+    def instance(*words):
+        return instance_of(bench_named("allreduce").settings(words))
+
+    assert (instance().chips, instance().link_bytes) == (4, 16)
+    inf2 = instance("INSTANCE=inf2")
+    assert (inf2.chips, inf2.link_bytes, inf2.core.hbm_bytes, inf2.core.cores) == (12, 64, 64, 24)
+    smaller = instance("INSTANCE=trn1", "CHIPS=6", "LINK_BYTES=8")
+    assert (smaller.chips, smaller.link_bytes) == (6, 8)
+    whole = instance("INSTANCE=trn1", "TARGET=core")
+    assert (whole.chips, whole.link_bytes, whole.core.rows) == (16, 8, 4)
+    with pytest.raises(UsageError, match="INSTANCE must be one of trn1, inf2, not 'trn2'"):
+        instance("INSTANCE=trn2")

@@ -1,0 +1,222 @@
+# amaranth: UnusedElaboratable=no
+
+"""The controller's processor: every instruction beside the golden hart, in random programs and in our own."""
+
+import struct
+from functools import cache
+
+import pytest
+
+from neuroncore_rtl.spec.memory_map import LOCAL_BASE
+from neuroncore_rtl.tb.benches.riscv import EXTERNAL_RATE, random_executable
+from neuroncore_rtl.tb.check.riscv_lockstep import compare
+from neuroncore_rtl.tb.cli.registry import bench_named
+from neuroncore_rtl.tb.harness.riscv_elf import Executable, read_elf
+from neuroncore_rtl.tb.harness.riscv_run import MEMORY_BYTES, cpu_design, run_cpu
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.elaboration import CPU
+from neuroncore_rtl.tb.sim.settings import UsageError
+from neuroncore_rtl.tb.stimulus.riscv_encoding import i_type, j_type, load_constant, r_type, s_type
+from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST
+from tests.conftest import require_icarus
+from tests.hdl.tensor.engines import faulty
+from tests.kernels.control.programs import PROGRAMS, executable
+
+
+@cache
+def cpu(sim: str = "verilator"):
+    """The sound Cpu, built once."""
+    return simulation.build(cpu_design(), sim)
+
+
+def follow(built, program, **options):
+    """Run a program; return what became of it and the comparison with the golden hart."""
+    outcome = run_cpu(built, program, trace=True, **options)
+    return outcome, compare(program, outcome.trace)
+
+
+@pytest.mark.parametrize(("seed", "stall"), ((1, 0), (2, 25), (3, 100), (4, 192)))
+def test_random_programs_agree_with_golden(seed, stall):
+    program = random_executable(seed, 4000)
+    outcome, comparison = follow(cpu(), program, stall=stall, seed=seed, external=EXTERNAL_RATE, memory=True)
+    print(f"{comparison.compared} lines, {comparison.traps} traps, {comparison.interrupts} interrupts")
+    assert comparison.mismatch is None
+    assert outcome.code == 1 and comparison.ended
+    assert outcome.memory == comparison.memory
+    assert comparison.compared > 4000 and comparison.traps > 200 and comparison.interrupts > 3
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_own_programs_pass(name):
+    """Their checks were written from the specification, not from golden, which follows all the same."""
+    outcome, comparison = follow(cpu(), executable(name), stall=120)
+    assert outcome.code == PROGRAMS[name]
+    assert comparison.mismatch is None and comparison.ended
+    assert outcome.console == ("hello 0 4294967295 00c0ffee\n" if name == "library" else "")
+
+
+def test_icarus_agrees():
+    require_icarus()
+    outcome, comparison = follow(cpu("icarus"), executable("traps"), stall=60)
+    assert outcome.code == 0 and comparison.mismatch is None and comparison.ended
+    program = random_executable(5, 150)
+    outcome, comparison = follow(cpu("icarus"), program, stall=30, external=EXTERNAL_RATE, memory=True)
+    assert outcome.code == 1 and comparison.mismatch is None and outcome.memory == comparison.memory
+
+
+def image(*words):
+    return b"".join(word.to_bytes(4, "little") for word in words)
+
+
+def test_one_instruction_a_cycle():
+    """Straight-line code retires an instruction a cycle; the loop at the end takes the two cycles of its jump."""
+    body = [r_type(0x33, 1 + n % 5, 0, 1 + (n + 4) % 5, 6, 0) for n in range(500)]
+    end = [*load_constant(7, TOHOST), i_type(0x13, 8, 0, 0, 1), s_type(0x23, 2, 7, 8, 0), j_type(0x6F, 0, 0)]
+    zero = [i_type(0x13, n, 0, 0, 3) for n in range(1, 9)]
+    outcome, comparison = follow(cpu(), Executable(image(*zero, *body, *end), TOHOST))
+    assert comparison.mismatch is None and outcome.code == 1
+    assert outcome.cycles - outcome.instructions < 12
+
+
+SPOILT_INPUTS = {
+    "fetch__result": "fetch__result & ~32'h100000",
+    "timer_interrupt": "1'b1",
+    "external_interrupt": "1'b0",
+    "\\time ": "\\time + 1000",
+}
+"""What a broken Cpu takes for an input."""
+
+SPOILT_OUTPUTS = {
+    "trace_value": (32, "sound_trace_value ^ {31'd0, sound_trace_value == 3}"),
+    "trace_pc": (32, "sound_trace_pc & ~32'h100"),
+    "trace_trap": (1, "1'b0"),
+    "trace_valid": (1, "1'b0"),
+    "data__mask": (4, "sound_data__mask == 15 ? 4'd7 : sound_data__mask"),
+}
+"""What one puts out, and how many bits of it."""
+
+FAULTS = (*SPOILT_INPUTS, *SPOILT_OUTPUTS)
+
+
+@cache
+def broken_cpu():
+    """A Cpu in a shell that spoils the port which the seed of the noise numbers, from 1 on; 0 spoils none."""
+    body = 'integer fault; initial if (!$value$plusargs("noise=%d", fault)) fault = 0;\n'
+    ports = {}
+    for number, name in enumerate(FAULTS, 1):
+        if name in SPOILT_INPUTS:
+            ports[name.strip()] = f"fault == {number} ? {SPOILT_INPUTS[name]} : {name}"
+        else:
+            width, spoilt = SPOILT_OUTPUTS[name]
+            ports[name] = f"sound_{name}"
+            body += f"wire [{width - 1}:0] sound_{name}; assign {name} = fault == {number} ? {spoilt} : sound_{name};\n"
+    return simulation.build(faulty(cpu_design(), CPU, ports=ports, body=body))
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_broken_cpu_is_noticed(fault):
+    outcome = run_cpu(
+        broken_cpu(), broken_program(), seed=1 + FAULTS.index(fault), external=500, limit=200_000, trace=True
+    )
+    comparison = compare(broken_program(), outcome.trace)
+    print(comparison.mismatch)
+    assert comparison.mismatch or not comparison.ended
+
+
+def test_the_shell_alone_breaks_nothing():
+    outcome = run_cpu(broken_cpu(), broken_program(), seed=0, external=500, limit=200_000, trace=True)
+    comparison = compare(broken_program(), outcome.trace)
+    assert comparison.mismatch is None and comparison.ended and comparison.interrupts > 0
+
+
+@cache
+def broken_program():
+    """A program that shows every fault."""
+    return random_executable(6, 2000)
+
+
+def test_silent_cpu_fails_the_bench(monkeypatch):
+    """A Cpu that never retires anything is reported as such, not as one without mismatches."""
+    mute = faulty(
+        cpu_design(), CPU, ports={"trace_valid": "", "fetch__response": "1'b0"}, body="assign trace_valid = 0;"
+    )
+    monkeypatch.setattr("tb.benches.riscv.cpu_design", lambda: mute)
+    monkeypatch.setattr("tb.harness.riscv_run.PATIENCE", 500)
+    bench = bench_named("riscv")
+    report = bench.run(bench.settings(["COUNT=5", "SIM=icarus"]))
+    assert report.exit_status == 1
+    assert report.problems[0].startswith("no instruction retired for")
+
+
+@pytest.mark.parametrize(
+    ("options", "verdict"),
+    [
+        ([], None),
+        (["LOCKSTEP=0", "STALL=40"], None),
+        (["LIMIT=100"], "the program did not end within 100 cycles"),
+    ],
+)
+def test_bench_runs_random_programs(options, verdict):
+    bench = bench_named("riscv")
+    report = bench.run(bench.settings(["COUNT=200", *options]))
+    assert report.exit_status == (0 if verdict is None else 1)
+    assert report.problems == ([] if verdict is None else [verdict])
+    assert verdict or report.cycles > report.extra["instructions"] > 400
+
+
+def elf(*, machine=243, bits=32, kind=2, entry=LOCAL_BASE, symbol="tohost", code=1, address=LOCAL_BASE):
+    """Return the bytes of an ELF file: a program that writes `code` to the word `tohost`."""
+    words = [*load_constant(5, TOHOST), *load_constant(6, code), s_type(0x23, 2, 5, 6, 0), j_type(0x6F, 0, 0)]
+    text = image(*words)
+    strings = b"\0.symtab\0.strtab\0" + symbol.encode() + b"\0"
+    symbols = struct.pack("<IIIBBH", 0, 0, 0, 0, 0, 0) + struct.pack("<IIIBBH", 17, TOHOST, 8, 0x10, 0, 0xFFF1)
+    wide = bits == 64
+    start = 52 + 32
+    text_at, symbols_at = start, start + len(text)
+    strings_at = symbols_at + len(symbols)
+    sections_at = -(-(strings_at + len(strings)) // 4) * 4
+    ident = b"\x7fELF" + bytes([2 if wide else 1, 1, 1]) + bytes(9)
+    if wide:
+        return ident + struct.pack("<HHIQQQIHHHHHH", kind, machine, 1, entry, 0, 0, 0, 64, 0, 0, 64, 0, 0)
+    header = ident + struct.pack("<HHIIIIIHHHHHH", kind, machine, 1, entry, 52, sections_at, 0, 52, 32, 1, 40, 3, 2)
+    segment = struct.pack("<IIIIIIII", 1, text_at, address, address, len(text), len(text), 7, 4)
+    sections = struct.pack("<10I", *[0] * 10)
+    sections += struct.pack("<10I", 1, 2, 0, 0, symbols_at, len(symbols), 2, 1, 4, 16)
+    sections += struct.pack("<10I", 9, 3, 0, 0, strings_at, len(strings), 0, 0, 1, 0)
+    return (header + segment + text + symbols + strings).ljust(sections_at, b"\0") + sections
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        (15, "test 7 of the program failed"),
+        (6, "the program must write 1 to tohost when it passes, not 0x6"),
+    ],
+)
+def test_bench_says_what_an_elf_file_reports(tmp_path, code, problem):
+    path = tmp_path / "program.elf"
+    path.write_bytes(elf(code=code))
+    bench = bench_named("riscv")
+    report = bench.run(bench.settings([f"ELF={path}"]))
+    assert report.problems == [problem]
+    assert report.compared > 5 and report.mismatches == 0
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"#!/bin/sh\n", "ELF must be an ELF file, not"),
+        (elf(bits=64), "must be for 32-bit little-endian RISC-V, not 64-bit little-endian EM_RISCV"),
+        (elf(machine=40), "must be for 32-bit little-endian RISC-V, not 32-bit little-endian EM_ARM"),
+        (elf(kind=1), "must be a linked executable"),
+        (elf(entry=0x8000_0100), "must start at 0x80000000, not 0x80000100"),
+        (elf(address=0x1000), "must lie in memory, 0x80000000 to 0x80100000, not at 0x1000"),
+        (elf(symbol="start"), "must have the symbol tohost"),
+    ],
+)
+def test_unsuitable_files_are_refused(tmp_path, content, message):
+    path = tmp_path / "program.elf"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=message) as refusal:
+        read_elf(path, MEMORY_BYTES)
+    assert "program.elf" in str(refusal.value)

@@ -1,0 +1,69 @@
+# amaranth: UnusedElaboratable=no
+
+"""TEST=tensor_parallel on four tiny cores: bit for bit golden's, whatever befalls the links; a wrong sum is noticed."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.collective import reduction
+from neuroncore_rtl.spec.formats import BF16
+from neuroncore_rtl.spec.isa.collective import CollectiveKind
+from neuroncore_rtl.tb.benches import instance_bench, tensor_parallel
+from neuroncore_rtl.tb.benches.tensor_parallel import BENCH, error_shares
+from neuroncore_rtl.tb.sim.settings import UsageError
+from tests.tb.benches.test_instance import broken_design
+
+SMALL = ["M=32", "K=32", "N=16", "STRIPS=4"]
+
+
+@pytest.fixture(autouse=True)
+def _same_build(monkeypatch):
+    """The build of tests/tb/benches/test_instance.py."""
+    monkeypatch.setattr(instance_bench, "design", broken_design)
+
+
+@pytest.mark.parametrize("more", [[], ["ERRORS=0.005", "STALL=40", "STRIPS=1"], ["CORES=1", "DTYPE=fp32", "STRIPS=2"]])
+def test_a_layer_is_golden(more):
+    report = BENCH.run(BENCH.settings([*SMALL, *more]))
+    assert report.problems == [] and report.bit_exact
+    assert report.cycles > report.extra["cycles_without_all_reduce"] > report.ideal_cycles
+    assert report.extra["link_flits"] > 0
+
+
+def test_a_sum_in_another_order_is_noticed(monkeypatch):
+    """The equation is not golden's image: a wrong one differs from both."""
+    orders = reduction.orders
+    whole = tensor_parallel.expected_result
+
+    def wrong(*arguments):
+        with monkeypatch.context() as patch:
+            patch.setattr(reduction, "orders", lambda last, ranks: orders(last, ranks)[::-1])
+            return whole(*arguments)
+
+    monkeypatch.setattr(tensor_parallel, "expected_result", wrong)
+    report = BENCH.run(BENCH.settings(SMALL))
+    assert 0 < report.mismatches and not report.bit_exact
+
+
+def test_errors_are_of_what_rounding_allows():
+    rng = np.random.default_rng(3)
+    x, w = (rng.standard_normal(shape).astype(np.float32).view(np.uint32) >> 16 for shape in ((4, 8), (8, 4)))
+    exact = (x << 16).astype(np.uint32).view(np.float32) @ (w << 16).astype(np.uint32).view(np.float32)
+    right = error_shares(exact.view(np.uint32), x, w, BF16, 2)
+    assert 0 <= right[0] < 1e-6 and right[1] <= 1
+    exact[2, 1] *= 1.001
+    assert error_shares(exact.view(np.uint32), x, w, BF16, 2)[1] > 1
+
+
+def test_strips_that_cannot_be_are_refused():
+    with pytest.raises(UsageError, match="strips must be between 1 and 8"):
+        BENCH.run(BENCH.settings([*SMALL, "STRIPS=9"]))
+
+
+def test_the_roofline_names_what_binds():
+    settings = BENCH.settings(SMALL)
+    instance = tensor_parallel.instance_of(tensor_parallel.Settings({**settings.values, "TARGET": "core"}))
+    (group,) = tensor_parallel.groups_of(instance, 2, 1, 1)
+    assert tensor_parallel.ring_bound(instance, CollectiveKind.ALL_REDUCE, group, 2048, 2048) == 192
+    text = tensor_parallel._roofline(instance, group, 32, 32, 16, BF16, 0)
+    assert text == "HBM: array 256, HBM 432, links 192 cycles"

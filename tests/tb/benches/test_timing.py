@@ -1,0 +1,84 @@
+# amaranth: UnusedElaboratable=no
+
+"""Every instruction takes the cycles that the formulas of `tb.check.costs` say, and the manual has their table."""
+
+from pathlib import Path
+
+import pytest
+
+from neuroncore_rtl.hdl.elementwise.checker import Checker
+from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES
+from neuroncore_rtl.tb.benches import timing as bench
+from neuroncore_rtl.tb.benches.timing import BENCH, measure
+from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, formula, latency, period, step_cycles, table
+from tests.tb.benches.instructions import SHARED
+
+BUBBLE = 0
+"""Cycles between the last step of an instruction and the first of an independent one, for all that are not slow."""
+
+MANUAL = Path(__file__).resolve().parents[2] / "docs" / "vector_engine.md"
+
+
+@pytest.fixture(scope="module")
+def measurements():
+    """Every instruction, measured once for all tests."""
+    found, compared, differ = measure(SHARED)
+    assert compared > 0 and differ == 0
+    return found
+
+
+def test_every_opcode_is_measured_over_all_lengths(measurements):
+    opcodes = {m.case.build(m.elements, SHARED).opcode for m in measurements}
+    assert opcodes == VECTOR_OPCODES | SCALAR_OPCODES
+    assert len(measurements) == len(CASES) * len(ELEMENTS)
+
+
+def test_every_instruction_takes_the_cycles_of_the_formulas(measurements):
+    for measurement in measurements:
+        print(measurement.line())
+    assert [m.line() for m in measurements if not m.as_expected] == []
+
+
+def test_independent_instructions_leave_no_bubble(measurements):
+    """Where the steps take as long as the checker, the next instruction's follow at once."""
+    followed = 0
+    for m in measurements:
+        instruction = m.case.build(m.elements, SHARED)
+        steps = step_cycles(instruction, SHARED)
+        if (
+            steps >= Checker.INTERVAL
+            and period(instruction, SHARED) < latency(instruction, SHARED) - Checker.LATENCY - 1
+        ):
+            assert set(m.measured["overlapped"]) == {steps + BUBBLE}
+            followed += 1
+    print(f"{followed} measurements")
+    assert followed > 50
+
+
+def test_a_wrong_formula_is_noticed(monkeypatch):
+    monkeypatch.setattr(bench, "period", lambda instruction, config: period(instruction, config) + 1)
+    found, *_ = measure(SHARED, cases=CASES[:2], elements=(8,))
+    assert [m.as_expected for m in found] == [False, False]
+    assert "by the formulas" in found[0].line()
+
+
+def test_a_deviation_from_the_published_cost_has_a_reason():
+    for case in CASES:
+        low, high = (case.elements(wanted, SHARED) for wanted in (1, 512))
+        costs = [period(case.build(elements, SHARED), SHARED) for elements in (low, high)]
+        same = case.cost is not None and costs == [case.cost(low), case.cost(high)]
+        assert same or case.because, f"{case.name}: {formula(case, SHARED)} beside {case.published}"
+
+
+def test_manual_has_the_table():
+    """`python -m tb.check.costs` prints it."""
+    assert table() in MANUAL.read_text()
+
+
+def test_bench_reports_the_formulas(monkeypatch, capsys):
+    monkeypatch.setattr(bench, "CASES", CASES[:1])
+    monkeypatch.setattr(bench, "measure", lambda config, sim: measure(config, cases=CASES[:1], elements=(8,), sim=sim))
+    report = BENCH.run(BENCH.settings([]))
+    assert report.problems == []
+    assert report.extra["formulas"] == {"tensor_copy": "max(4, N)"}
+    assert "tensor_copy" in capsys.readouterr().out

@@ -1,0 +1,422 @@
+"""The finder of races: what instructions touch, against their execution; and which pairs of a run or a program race."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.collective import run as golden_collectives
+from neuroncore_rtl.golden.core import Machine
+from neuroncore_rtl.golden.memory.dma import dma_copy
+from neuroncore_rtl.golden.scalar import ScalarEngine
+from neuroncore_rtl.golden.tensor import TensorEngine
+from neuroncore_rtl.golden.vector import VectorEngine
+from neuroncore_rtl.spec.config import PSUM_BYTES, Config
+from neuroncore_rtl.spec.formats import BF16, FP32, INT32, MATMUL_FORMATS
+from neuroncore_rtl.spec.isa import (
+    RECORD_BYTES,
+    SCALAR_OPCODES,
+    Access,
+    DmaCopy,
+    DmaIndex,
+    DmaTensor,
+    Elementwise,
+    LoadStationary,
+    MultiplyMoving,
+    Opcode,
+    Record,
+    Storage,
+    Update,
+    UpdateOp,
+    Wait,
+    queue_name,
+)
+from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
+from neuroncore_rtl.tb.check.ordering import find_unordered
+from neuroncore_rtl.tb.check.races import Event, events_of, find_races
+from neuroncore_rtl.tb.check.touches import touches_of
+from tests.oracles.copies import INDEX_ADDRESS, INDEX_LIMIT, SBUF_USED, random_copy
+from tests.oracles.instructions import random_instruction
+
+SEED = 1729
+CONFIG = Config(rows=8, columns=8, dma_engines=3)
+HBM_BYTES = 1 << 14
+SIZES = 1024, 512
+TENSOR, VECTOR, SCALAR, DMA0, DMA1, DMA2 = range(6)
+
+
+@pytest.fixture
+def rng():
+    """A generator with a printed seed."""
+    print(f"seed {SEED}")
+    return np.random.default_rng(SEED)
+
+
+# What an instruction touches
+
+
+def random_memories(rng):
+    """Return HBM, SBUF and PSUM; rows of a gather or scatter are legal."""
+    hbm = rng.integers(256, size=(1, HBM_BYTES)).astype(np.uint8)
+    sbuf, psum = np.zeros((8, SBUF_USED), np.uint8), np.zeros((8, PSUM_BYTES), np.uint8)
+    for memory, size in ((sbuf, SIZES[0]), (psum, SIZES[1])):
+        memory[:, :size] = rng.integers(256, size=(8, size))
+    rows = rng.integers(INDEX_LIMIT, size=8).astype("<u4")
+    sbuf[:, INDEX_ADDRESS : INDEX_ADDRESS + 4] = rows[:, np.newaxis].view(np.uint8)
+    return {Storage.HBM: hbm, Storage.SBUF: sbuf, Storage.PSUM: psum}
+
+
+def mask_of(touches, memories):
+    """Return which bytes of memories touches name."""
+    masks = {storage: np.zeros(memory.shape, bool) for storage, memory in memories.items()}
+    for touch in touches:
+        for start in touch.starts:
+            masks[touch.storage][touch.partitions, start : start + touch.length] = True
+    return masks
+
+
+def execute(instruction, memories):
+    """Execute an instruction of any engine on memories; a MultiplyMoving with weights of its format, all ones."""
+    hbm, sbuf, psum = memories[Storage.HBM][0], memories[Storage.SBUF], memories[Storage.PSUM]
+    if isinstance(instruction, DmaCopy):
+        dma_copy(instruction, hbm, sbuf, psum)
+    elif isinstance(instruction, Elementwise):
+        engine = ScalarEngine if instruction.opcode in SCALAR_OPCODES else VectorEngine
+        engine(CONFIG).execute(instruction, sbuf, psum)
+    else:
+        engine = TensorEngine(CONFIG)
+        engine.psum[:] = psum.view(np.uint32)
+        weights = LoadStationary(format=instruction.format, k=8, m=8, address=0)
+        engine.execute(weights, np.ones((8, 64), np.uint8), None)
+        engine.execute(instruction, None, sbuf)
+        psum[:] = engine.psum.view(np.uint8)
+
+
+def random_of_any_engine(rng):
+    kind = rng.integers(6)
+    if kind < 2:
+        return random_copy(rng, CONFIG, HBM_BYTES)
+    if kind < 4:
+        instruction = random_instruction(rng, Opcode(int(rng.choice(list(Opcode)))), CONFIG, SIZES)
+        return replace(instruction, function=0)  # others are slow to compile, and touch the same
+    fmt = MATMUL_FORMATS[rng.integers(len(MATMUL_FORMATS))]
+    size = fmt.bits // 8
+    k, m, n = (int(x) for x in rng.integers(1, 9, size=3))
+    return MultiplyMoving(
+        format=fmt,
+        k=k,
+        m=m,
+        n=n,
+        address=size * int(rng.integers(20)),
+        stride=size * int(rng.integers(5)),
+        psum=int(rng.integers(100)),
+        accumulate=bool(rng.integers(2)),
+    )
+
+
+def test_touches_are_what_execution_reads_and_writes(rng):
+    written = kinds = 0
+    for _ in range(200):
+        instruction = random_of_any_engine(rng)
+        touches = touches_of(instruction, CONFIG)
+        before, other = random_memories(rng), random_memories(rng)
+        reads, writes = (mask_of([t for t in touches if t.writes == w], before) for w in (False, True))
+        for storage, mask in reads.items():
+            other[storage][mask] = before[storage][mask]
+        after, other_after = ({s: m.copy() for s, m in memories.items()} for memories in (before, other))
+        for memories in (after, other_after):
+            execute(instruction, memories)
+        partly = getattr(instruction, "keep", False) or getattr(instruction, "scatter", None) is not None
+        for storage, mask in writes.items():
+            assert not np.any((after[storage] != before[storage]) & ~mask), instruction
+            # What it writes depends on nothing but what it reads, not even on what was there.
+            assert partly or np.array_equal(after[storage][mask], other_after[storage][mask]), instruction
+            written += mask.sum()
+        kinds |= 1 << [DmaCopy, Elementwise, MultiplyMoving].index(type(instruction))
+    assert written > 1000 and kinds == 0b111
+
+
+@pytest.mark.parametrize("kind", [kind for kind in CollectiveKind if kind != CollectiveKind.RECEIVE])
+def test_a_collective_reads_and_writes_its_blocks(rng, kind):
+    """What changes in a rank's HBM is in its dst, and depends on nothing but every rank's src."""
+    group = Group(0, 1, 3)
+    common = {"group": group, "count": 37, "dtype": CollectiveType.BF16, "pitch": 128}
+    ranks = [
+        Collective(kind=kind, rank=rank, src=64 * rank, dst=1024 - 64 * rank, root=1, **common) for rank in range(3)
+    ]
+    if kind == CollectiveKind.SEND:
+        ranks = [replace(ranks[0], root=1), replace(ranks[1], kind=CollectiveKind.RECEIVE, root=0)]
+    masks = []
+    memories = {rank: rng.integers(256, size=2048).astype(np.uint8) for rank in range(len(ranks))}
+    before, other = ({rank: memory.copy() for rank, memory in memories.items()} for _ in range(2))
+    for rank, one in enumerate(ranks):
+        touches = touches_of(one, CONFIG)
+        reads, writes = (
+            mask_of([t for t in touches if t.writes == w], {Storage.HBM: memories[rank][np.newaxis]})[Storage.HBM][0]
+            for w in (False, True)
+        )
+        other[rank][~reads] = rng.integers(256, size=(~reads).sum())
+        masks.append(writes)
+    changed = {rank: memory.copy() for rank, memory in other.items()}
+    for state in (memories, changed):
+        golden_collectives({rank: [one] for rank, one in enumerate(ranks)}, state, 3)
+    for rank, writes in enumerate(masks):
+        assert not np.any((memories[rank] != before[rank]) & ~writes)
+        assert np.array_equal(memories[rank][writes], changed[rank][writes])
+    assert any(map(np.any, masks)) == (kind != CollectiveKind.BARRIER)
+
+
+def test_a_load_reads_its_columns():
+    (touch,) = touches_of(LoadStationary(format=BF16, k=5, m=3, address=64), CONFIG)
+    assert (touch.writes, touch.storage, touch.partitions, touch.length) == (False, Storage.SBUF, range(5), 6)
+    assert touch.starts.tolist() == [64]
+
+
+# Races of a run
+
+
+def copy(source, target, count=4, step=1, storage=Storage.HBM):
+    """Return a copy of `count` words, `step` words apart where it writes."""
+    src = DmaTensor(format=INT32, storage=Storage.HBM, address=source, steps=(1,))
+    dst = DmaTensor(format=INT32, storage=storage, address=target, steps=(step,))
+    return DmaCopy(shape=(count,), src=src, dst=dst)
+
+
+def elementwise(source, target, **more):
+    a, dst = (Access(format=FP32, address=address) for address in (source, target))
+    return Elementwise(**{"opcode": Opcode.TENSOR_COPY, "partitions": 8, "shape": (4,), "dst": dst, "a": a, **more})
+
+
+def event(queue, address, issued, retired, instruction):
+    """Return the event of a record that was executed."""
+    return Event(queue, address, issued, retired, instruction, queue_name(queue, CONFIG))
+
+
+def races(*runs):
+    """Return the numbers of the events that race, of (queue, instruction, issued, retired) each."""
+    events = [event(queue, 128 * n, issued, retired, i) for n, (queue, i, issued, retired) in enumerate(runs)]
+    return [(race.first.address // 128, race.second.address // 128) for race in find_races(events, CONFIG)]
+
+
+@pytest.mark.parametrize(
+    "second, found",
+    [
+        (copy(16, 512), True),  # reads what the first one writes
+        (copy(512, 0), True),  # writes what it reads
+        (copy(512, 28), True),  # writes what it writes
+        (copy(0, 512), False),  # both read
+        (copy(32, 512), False),
+        (copy(512, 16, storage=Storage.SBUF), False),
+    ],
+)
+def test_accesses_that_conflict(second, found):
+    assert bool(races((DMA0, copy(0, 16), 10, 20), (DMA1, second, 15, 25))) == found
+
+
+@pytest.mark.parametrize("issued, retired, found", [(10, 20, 1), (19, 30, 1), (20, 30, 0), (1, 10, 0), (1, 11, 1)])
+def test_only_what_happens_at_once_races(issued, retired, found):
+    assert len(races((DMA0, copy(0, 16), 10, 20), (DMA1, copy(16, 512), issued, retired))) == found
+
+
+def test_elements_between_those_of_another_do_not_race():
+    first = (DMA0, copy(0x1000, 0, step=2), 0, 9)
+    assert not races(first, (DMA1, copy(0x1100, 4, step=2), 0, 9))
+    assert races(first, (DMA1, copy(0x1100, 12, step=3), 0, 9))
+
+
+def test_partitions_are_told_apart():
+    def column(partition, step, count):
+        src = DmaTensor(format=INT32, storage=Storage.HBM, address=0, steps=(1,))
+        tensor = {"format": INT32, "storage": Storage.SBUF, "address": 0, "partition": partition}
+        return DmaCopy(shape=(count,), src=src, dst=DmaTensor(**tensor, steps=(step,), axis=0))
+
+    assert not races((DMA0, column(0, 2, 4), 0, 9), (DMA1, column(7, -2, 4), 0, 9))
+    assert races((DMA0, column(0, 2, 4), 0, 9), (DMA1, column(6, -2, 4), 0, 9))
+
+
+def test_a_queue_races_with_itself_only_with_overlap():
+    first, second = elementwise(0, 64), elementwise(64, 128)
+    overlapping = elementwise(64, 128, overlap=True)
+    assert not races((VECTOR, first, 0, 9), (VECTOR, second, 5, 15))
+    assert races((VECTOR, first, 0, 9), (VECTOR, overlapping, 5, 15)) == [(0, 1)]
+    assert not races((VECTOR, first, 0, 9), (VECTOR, elementwise(256, 64, overlap=True), 5, 15))
+    # The one between waits for the first one, and the last one for that.
+    between = elementwise(512, 576)
+    assert not races((VECTOR, first, 0, 9), (VECTOR, between, 4, 12), (VECTOR, overlapping, 5, 15))
+    assert races((VECTOR, first, 0, 9), (SCALAR, elementwise(256, 64), 5, 15))
+
+
+def test_the_tensor_engine_races():
+    multiply = MultiplyMoving(format=BF16, k=8, m=8, n=4, address=0, stride=2, psum=512)
+    psum = Access(format=FP32, address=2048 + 12, storage=Storage.PSUM)
+    assert races((TENSOR, multiply, 0, 9), (VECTOR, elementwise(0, 64, a=psum), 5, 15))
+    assert races((TENSOR, multiply, 0, 9), (DMA0, copy(0, 4, count=1, storage=Storage.SBUF), 5, 15))
+    assert not races((TENSOR, multiply, 0, 9), (DMA0, copy(0, 8, count=1, storage=Storage.SBUF), 5, 15))
+
+
+def test_a_scatter_may_write_any_row():
+    scatter = DmaCopy(
+        shape=(2, 4),
+        src=DmaTensor(format=INT32, storage=Storage.SBUF, address=0, steps=(1, 1), axis=0),
+        dst=DmaTensor(format=INT32, storage=Storage.HBM, address=0, steps=(8, 1)),
+        scatter=DmaIndex(address=64, limit=10),
+    )
+    assert races((DMA0, scatter, 0, 9), (DMA1, copy(9 * 32 + 12, 0x1000, count=1), 0, 9))
+    assert not races((DMA0, scatter, 0, 9), (DMA1, copy(9 * 32 + 16, 0x1000, count=1), 0, 9))
+    assert races((DMA0, scatter, 0, 9), (VECTOR, elementwise(256, 64, shape=(1,)), 0, 9))
+
+
+def test_a_race_says_who_and_where():
+    events = [event(DMA0, 0x100, 10, 20, copy(0, 16)), event(VECTOR, 0x200, 12, 14, elementwise(0, 64))]
+    events.append(event(DMA1, 0x300, 15, 25, copy(24, 512)))
+    (race,) = find_races(events, CONFIG)
+    assert str(race) == (
+        "DMA_COPY (dma0, record 0x100, cycles 10 to 20) writes dst; "
+        "DMA_COPY (dma1, record 0x300, cycles 15 to 25) reads src: HBM bytes 24 to 31"
+    )
+
+
+def test_races_of_random_runs_are_those_of_byte_masks(rng):
+    memories = {
+        Storage.HBM: np.zeros((1, HBM_BYTES)),
+        Storage.SBUF: np.zeros((8, 2048)),
+        Storage.PSUM: np.zeros((8, 2048)),
+    }
+    found = 0
+    for _ in range(5):
+        runs, masks = [], []
+        while len(runs) < 20:
+            instruction = random_of_any_engine(rng)
+            if getattr(instruction, "gather", None) or getattr(instruction, "scatter", None):
+                continue
+            issued = int(rng.integers(200))
+            runs.append((len(runs), instruction, issued, issued + int(rng.integers(1, 40))))
+            touches = touches_of(instruction, CONFIG)
+            masks.append([mask_of([t for t in touches if t.writes == w], memories) for w in (False, True)])
+        expected = set()
+        for a, b in np.ndindex(20, 20):
+            at_once = runs[a][2] < runs[b][3] and runs[b][2] < runs[a][3]
+            if a < b and at_once:
+                (reads, writes), (other_reads, other_writes) = masks[a], masks[b]
+                pairs = [(writes, other_writes), (writes, other_reads), (reads, other_writes)]
+                if any(np.any(x[s] & y[s]) for x, y in pairs for s in Storage):
+                    expected.add((a, b))
+        assert {tuple(sorted(pair)) for pair in races(*runs)} == expected
+        found += len(expected)
+    assert found > 10
+
+
+# Order within a program
+
+
+def word_copies(rng, length):
+    """Return a program of copies of single words on three queues, each with the waits that keep it in order."""
+    counts, users, program = {queue: 0 for queue in (DMA0, DMA1, DMA2)}, {}, []
+    for _ in range(length):
+        source, target = (int(word) for word in rng.permutation(12)[:2])
+        queue = int(rng.choice(list(counts)))
+        awaited = {}
+        for word in (source, target):
+            for other, (count, wrote) in users.get(word, {}).items():
+                if other != queue and (wrote or word == target):
+                    awaited[other] = max(awaited.get(other, 0), count)
+        counts[queue] += 1
+        for word in (source, target):
+            before = users.setdefault(word, {}).get(queue, (0, False))
+            users[word][queue] = counts[queue], before[1] or word == target
+        waits = tuple(Wait(other, count) for other, count in awaited.items())
+        instruction = copy(4 * source, 4 * target, count=1)
+        record = Record(instruction=instruction, waits=waits, updates=(Update(queue),))
+        program.append((queue, 128 * len(program), record))
+    return program
+
+
+def without_wait(program, place, number):
+    queue, address, record = program[place]
+    waits = record.waits[:number] + record.waits[number + 1 :]
+    changed = Record(instruction=record.instruction, waits=waits, updates=record.updates)
+    return [*program[:place], (queue, address, changed), *program[place + 1 :]]
+
+
+def test_a_program_that_waits_for_all_is_in_order(rng):
+    for _ in range(5):
+        assert find_unordered(word_copies(rng, 60), CONFIG) == []
+
+
+def test_without_a_needed_wait_it_is_not(rng):
+    program = word_copies(rng, 60)
+    outcomes = []
+    for place, (_, _, record) in enumerate(program):
+        for number in range(len(record.waits)):
+            found = find_unordered(without_wait(program, place, number), CONFIG)
+            outcomes.append(bool(found))
+            assert all(race.second.address >= 128 * place for race in found)
+    assert outcomes.count(True) > 10
+    assert outcomes.count(False) > 0  # of waits that others imply
+
+
+def ordered(producers, wait, updates=None):
+    """Return whether a copy that waits is certainly after the first of other queues' copies."""
+    program = [
+        (queue, 128 * n, Record(instruction=copy(4 * n, 64 * (n + 1), count=1), updates=updates or (Update(1),)))
+        for n, queue in enumerate(producers)
+    ]
+    reader = Record(instruction=copy(64, 1024, count=1), waits=(wait,))
+    return not find_unordered([*program, (DMA2, 1024, reader)], CONFIG)
+
+
+def test_a_wait_is_certain_of_what_others_cannot_add():
+    assert ordered([DMA0], Wait(1, 1))
+    assert not ordered([DMA0], Wait(2, 1))
+    assert not ordered([DMA0], Wait(1, 0))
+    assert not ordered([DMA0, DMA1], Wait(1, 1))
+    assert ordered([DMA0, DMA1], Wait(1, 2))
+    assert ordered([DMA0, DMA1, DMA1], Wait(1, 3))
+    assert not ordered([DMA0, DMA1, DMA1], Wait(1, 2))
+    assert not ordered([DMA0], Wait(1, 1), (Update(1), Update(1, 1, UpdateOp.SET)))
+
+
+def test_lanes_of_the_tensor_queue_complete_apart():
+    load = LoadStationary(format=BF16, k=8, m=8, address=0)
+    multiply = MultiplyMoving(format=BF16, k=8, m=8, n=8, address=64, stride=2, psum=0)
+    multiplies, loads = (Record(instruction=i, updates=(Update(n),)) for n, i in enumerate((multiply, load)))
+
+    def is_ordered(semaphore, address):
+        writer = copy(0, address, count=1, storage=Storage.SBUF)
+        waits = (Wait(semaphore, 1),)
+        program = [(TENSOR, 0, loads), (TENSOR, 128, multiplies), (DMA0, 256, Record(instruction=writer, waits=waits))]
+        return not find_unordered(program, CONFIG)
+
+    assert is_ordered(0, 64) and is_ordered(0, 0)  # a MultiplyMoving is behind the load that it uses
+    assert is_ordered(1, 0) and not is_ordered(1, 64)
+
+
+def test_overlap_is_judged_in_a_program():
+    def program(**more):
+        records = elementwise(0, 64), elementwise(64, 128, **more)
+        return [(VECTOR, 128 * n, Record(instruction=i)) for n, i in enumerate(records)]
+
+    assert not find_unordered(program(), CONFIG)
+    assert find_unordered(program(overlap=True), CONFIG)
+
+
+def test_a_trace_of_the_golden_core_is_judged(rng):
+    program = word_copies(rng, 30)
+    hbm = np.zeros(HBM_BYTES, np.uint8)
+    machine = Machine(CONFIG, hbm)
+    for queue in (DMA0, DMA1, DMA2):
+        first, records = 0x800 * queue, [record for q, _, record in program if q == queue]
+        data = b"".join(record.encode(CONFIG) for record in records)
+        hbm[first : first + len(data)] = np.frombuffer(data, np.uint8)
+        machine.queues[queue].start(first, len(records))
+    machine.run()
+    assert len(machine.trace) == 30
+    events = events_of([(queue, address, n, n + 1) for n, (queue, address) in enumerate(machine.trace)], hbm, CONFIG)
+    assert not find_races(events, CONFIG)
+    at_once = [event(e.queue, e.address, 0, 1, e.instruction) for e in events]
+    assert find_races(at_once, CONFIG)
+    executed = [
+        (queue, address, Record.decode(hbm[address : address + RECORD_BYTES].tobytes(), CONFIG))
+        for queue, address in machine.trace
+    ]
+    assert not find_unordered(executed, CONFIG)

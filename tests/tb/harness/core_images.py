@@ -1,0 +1,227 @@
+"""Images written by hand: a little work for every engine, and records of any kind among it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl.kernels.control import Block, compile_program, run_arguments
+from neuroncore_rtl.kernels.control import Program as Control
+from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.spec.isa import (
+    RECORD_BYTES,
+    Access,
+    DmaCopy,
+    DmaTensor,
+    Elementwise,
+    Engine,
+    LoadStationary,
+    MultiplyMoving,
+    Opcode,
+    Record,
+    Storage,
+    Update,
+    Wait,
+)
+from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC
+
+__all__ = [
+    "CATCH", "DATA", "DMA0", "DMA1", "DONE", "FAILED", "HOST", "NEVER", "PARTITIONS", "RESULT", "RUN", "SCALAR", "SLOT",
+    "TENSOR", "TRAPS", "VECTOR", "WATCHDOG_LIMIT", "Work", "cases", "encoded", "hand_image", "hbm_place", "place",
+    "word_copy",
+]  # fmt: skip
+
+TENSOR, VECTOR, SCALAR, DMA0, DMA1 = range(5)
+
+SLOT = 0x4000
+"""Bytes of HBM for each image."""
+
+DATA, RESULT, RECORDS = 0x400, 0x800, 0x1000
+"""Where in a slot data are, results, and records."""
+
+DONE, NEVER, FAILED = 5, 6, 7
+"""Semaphores: the work is done; what only a record signals that does not come to it; what is judged signals it."""
+
+PARTITIONS = 4
+"""Partitions that the work uses; of PSUM, too."""
+
+CASES = Path(__file__).with_name("core_cases.c")
+RUN, CATCH, TRAPS, HOST = range(4)
+"""What the control program does: see core_cases.c."""
+
+WATCHDOG_LIMIT = 2000
+"""Cycles."""
+
+
+def cases() -> Control:
+    """Return the control program of these tests."""
+    return compile_program([CASES])
+
+
+def encoded(record: Record | bytes, config: Config, engine: Engine | None = None) -> bytes:
+    """Return a record's bytes; of another engine's record if one is given."""
+    data = record if isinstance(record, bytes) else record.encode(config)
+    return data if engine is None else bytes([data[0] & ~7 | engine]) + data[1:]
+
+
+def hand_image(
+    config: Config,
+    base: int,
+    queues: Sequence[tuple[int, Sequence[Record | bytes]]],
+    contents: Mapping[int, bytes] = {},
+    *,
+    blocks_elsewhere: Sequence[Block] = (),
+    case: int = RUN,
+    limit: int = WATCHDOG_LIMIT,
+) -> Image:
+    """Return an image whose controller does what a case of core_cases.c says.
+
+    Arguments:
+        config: the machine's parameters.
+        base: where the image is, a multiple of `SLOT`.
+        queues: queue and records of each block, in the order in which they are started.
+        contents: bytes by their place in the slot.
+        blocks_elsewhere: started behind the others.
+        case: of the control program.
+        limit: of the watchdog.
+    """
+    data, blocks = bytearray(SLOT), []
+    place = RECORDS
+    for queue, records in queues:
+        blocks.append(Block(queue, base + place, len(records)))
+        for record in records:
+            data[place : place + RECORD_BYTES] = encoded(record, config)
+            place += RECORD_BYTES
+    control = cases()
+    text = control.image([case, limit, *run_arguments([*blocks, *blocks_elsewhere])])
+    header = (IMAGE_MAGIC, len(text), place, config.rows, config.columns, config.dma_engines, config.cores, 0)
+    assert place + len(text) <= SLOT
+    for start, part in [(0, np.array(header, "<u4").tobytes()), (place, text), *contents.items()]:
+        data[start : start + len(part)] = part
+    return Image(
+        config=config,
+        base=base,
+        data=bytes(data),
+        blocks=tuple(blocks),
+        records=tuple(tuple(records) for _, records in queues),
+        control=control.symbols,
+    )
+
+
+def hbm_place(address: int, steps: tuple[int, ...] = (4, 1), fmt=FP32) -> DmaTensor:
+    """Return rows of FP32 words in HBM."""
+    return DmaTensor(format=fmt, storage=Storage.HBM, address=address, steps=steps)
+
+
+def place(address: int, storage: Storage = Storage.SBUF, fmt=FP32) -> DmaTensor:
+    """Return rows of FP32 words, one in each partition."""
+    return DmaTensor(format=fmt, storage=storage, address=address, steps=(1, 1), axis=0)
+
+
+def word_copy(source: int, target: int) -> DmaCopy:
+    """Return a copy of one word within HBM."""
+    return DmaCopy(shape=(1,), src=hbm_place(source, (1,)), dst=hbm_place(target, (1,)))
+
+
+@dataclass
+class Work:
+    """A few records of every engine, each of which uses the result of the one before; what may come behind them.
+
+    Arguments:
+        config: the machine's parameters.
+        base: of the image.
+        rng: makes the data.
+
+    Attributes:
+        queues: records of each queue.
+        contents: bytes by their place in the slot.
+    """
+
+    config: Config
+    base: int
+    rng: np.random.Generator
+    queues: list[list[Record | bytes]] = field(init=False)
+    contents: dict[int, bytes] = field(init=False)
+
+    def __post_init__(self):
+        values = self.rng.normal(size=(PARTITIONS, 4)).astype(np.float32)
+        self.contents = {DATA: values.tobytes(), DATA + 0x80: np.arange(8, dtype="<u4").tobytes()}
+        self.queues = [[] for _ in range(3 + self.config.dma_engines)]
+        shape = (PARTITIONS, 4)
+        tile = {"format": BF16, "k": PARTITIONS, "m": 4}
+        steps = [
+            (DMA0, DmaCopy(shape=shape, src=hbm_place(self.base + DATA), dst=place(0, fmt=BF16))),
+            (TENSOR, LoadStationary(**tile, address=0)),
+            (TENSOR, MultiplyMoving(**tile, n=4, address=0, stride=2, psum=0)),
+            (VECTOR, self.elementwise(Opcode.TENSOR_COPY, a=(0, Storage.PSUM), dst=0x40)),
+            (SCALAR, self.elementwise(Opcode.ACTIVATE, a=(0x40, Storage.SBUF), dst=0x80)),
+            (DMA1, DmaCopy(shape=shape, src=place(0x80), dst=hbm_place(self.base + RESULT))),
+        ]
+        for number, (queue, instruction) in enumerate(steps):
+            waits = (Wait(number - 1, 1),) if number else ()
+            self.queues[queue].append(Record(instruction=instruction, waits=waits, updates=(Update(number),)))
+
+    def elementwise(self, opcode: Opcode, a: tuple[int, Storage], dst: int) -> Elementwise:
+        """Return an instruction on 4 words of each partition."""
+        address, storage = a
+        scale = {"s0": 0x3F80_0000} if opcode == Opcode.ACTIVATE else {}
+        return Elementwise(
+            opcode=opcode,
+            partitions=PARTITIONS,
+            shape=(4,),
+            a=Access(format=FP32, address=address, storage=storage),
+            dst=Access(format=FP32, address=dst),
+            **scale,
+        )
+
+    def last(self, queue: int):
+        """Return an instruction of a queue, unlike those of the work, that leaves something."""
+        match queue:
+            case 0:
+                return MultiplyMoving(format=BF16, k=PARTITIONS, m=4, n=4, address=0, stride=2, psum=512)
+            case 1:
+                return self.elementwise(Opcode.TENSOR_COPY, (0x40, Storage.SBUF), 0xC0)
+            case 2:
+                return self.elementwise(Opcode.ACTIVATE, (0x40, Storage.SBUF), 0x100)
+        return word_copy(self.base + DATA, self.base + RESULT + 0x80 + 4 * queue)
+
+    def finished(self) -> Image:
+        """Return the image of the work, with one more record for each queue."""
+        queues = [
+            [*records, Record(instruction=self.last(queue), waits=(Wait(DONE, 1),))]
+            for queue, records in enumerate(self.queues)
+        ]
+        return hand_image(self.config, self.base, list(enumerate(queues)), self.contents)
+
+    def broken(self, queue: int, *records: Record | bytes, gated: bool = True, held: bool = False, **options) -> Image:
+        """Return the image of the work with records behind it on a queue, the last of which must fail.
+
+        They come to their turn when the work is done. What is behind them must not be executed.
+
+        Arguments:
+            queue: where the records go.
+            records: they.
+            gated: whether every other queue has a record that waits for what the failing one would signal.
+            held: whether the next record of the queue does, too.
+            options: of `hand_image`.
+        """
+        queues = [list(part) for part in self.queues]
+        queues[queue] += [Record(instruction=self.last(queue), waits=(Wait(DONE, 1),)), *records]
+        for other, part in enumerate(queues):
+            waits = (Wait(FAILED, 1),) if held or other != queue else ()
+            if gated or other == queue:
+                part.append(Record(instruction=_elsewhere(self.last(other)), waits=waits))
+        return hand_image(self.config, self.base, list(enumerate(queues)), self.contents, **options)
+
+
+def _elsewhere(instruction):
+    """Return the instruction with another place for its result."""
+    match instruction:
+        case MultiplyMoving():
+            return replace(instruction, psum=instruction.psum + 512)
+        case Elementwise():
+            return replace(instruction, dst=replace(instruction.dst, address=instruction.dst.address + 0x200))
+    return replace(instruction, dst=replace(instruction.dst, address=instruction.dst.address + 0x40))

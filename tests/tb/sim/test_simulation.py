@@ -1,0 +1,195 @@
+"""tb.sim.simulation: builds are made once, whole, whoever asks; what goes wrong in them is said."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.doctor import MissingTool
+from neuroncore_rtl.tb.sim.simulation import BuildFailed, Design, SimulationFailed, build, run, run_directory
+
+COUNTER = """
+module counter(input clk, input rst, output [7:0] count, output never);
+  wire [3:0] low, high;
+  assign count = {high, low};
+  assign never = 1'b0;
+  nibble ones(.clk(clk), .rst(rst), .step(1'b1), .value(low));
+  nibble sixteens(.clk(clk), .rst(rst), .step(low == 4'd15), .value(high));
+endmodule
+module nibble(input clk, input rst, input step, output reg [3:0] value);
+  always @(posedge clk) if (rst) value <= 4'd0; else if (step) value <= value + 4'd1;
+endmodule
+"""
+
+BENCH = "tests.tb.sim.counter_bench"
+
+
+@pytest.fixture(scope="session")
+def root(tmp_path_factory, worker_id):
+    """A place for generated files that this test session alone uses, all of its workers together."""
+    base = tmp_path_factory.getbasetemp()
+    return (base if worker_id == "master" else base.parent) / "sim_build"
+
+
+def check(built, root, expected=5):
+    with run_directory("counter", root) as directory:
+        return run(built, BENCH, testcase="counts", run_dir=directory, env={"EXPECTED": str(expected)})
+
+
+def test_second_build_invokes_no_compiler(sim, root, monkeypatch):
+    first = build(Design("counter", COUNTER), sim, root=root)
+    monkeypatch.setattr(simulation, "_compile", lambda *arguments: pytest.fail("compiled again"))
+    second = build(Design("counter", COUNTER), sim, root=root)
+    assert second.directory == first.directory
+    assert not second.fresh
+    assert [result.name for result in check(second, root)] == ["counts"]
+
+
+def test_another_text_is_another_build(root):
+    names = {
+        simulation._fingerprint(Design("counter", text, blocks), "verilator", waves)
+        for text in (COUNTER, COUNTER + "\n")
+        for blocks in ((), ("nibble",))
+        for waves in (False, True)
+    }
+    assert len(names) == 8
+
+
+def test_hierarchical_build_counts_and_records_waves(sim, root):
+    built = build(Design("counter", COUNTER, ("nibble",)), sim, waves=True, root=root)
+    with run_directory("counter", root) as directory:
+        run(built, BENCH, testcase="counts", run_dir=directory, env={"EXPECTED": "5"})
+        assert "$enddefinitions" in (directory / "waves.vcd").read_text()
+
+
+def test_failing_cocotb_test_raises_with_its_message(sim, root):
+    built = build(Design("counter", COUNTER), sim, root=root)
+    with pytest.raises(SimulationFailed, match=r"(?s)1 of 1 tests failed.*counts.*assert 5 == 6"):
+        check(built, root, expected=6)
+
+
+def test_failed_run_keeps_its_directory(root, tmp_path):
+    built = build(Design("counter", COUNTER), root=root)
+    with pytest.raises(SimulationFailed):
+        check(built, tmp_path, expected=6)
+    (kept,) = (tmp_path / "runs").iterdir()
+    assert (kept / "simulation.log").is_file()
+
+
+def test_passed_run_leaves_no_directory(root, tmp_path):
+    check(build(Design("counter", COUNTER), root=root), tmp_path)
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_hanging_simulation_ends_in_simulated_time(sim, root):
+    built = build(Design("counter", COUNTER), sim, root=root)
+    with (
+        pytest.raises(SimulationFailed, match=r"(?s)1 of 1 tests failed.*hangs"),
+        run_directory("counter", root) as directory,
+    ):
+        run(built, BENCH, testcase="hangs", run_dir=directory, timeout_ns=500)
+
+
+def test_run_of_no_test_fails(root):
+    built = build(Design("counter", COUNTER), root=root)
+    with pytest.raises(SimulationFailed), run_directory("counter", root) as directory:
+        run(built, BENCH, testcase="no_such_test", run_dir=directory)
+
+
+def test_environment_of_an_outer_make_does_not_reach_inside(root, monkeypatch):
+    monkeypatch.setenv("MAKEFLAGS", " -- OPT_FAST=-no-such-flag EXPECTED=6")
+    monkeypatch.setenv("EXPECTED", "6")
+    monkeypatch.setenv("WAVES", "1")
+    built = build(Design("counter", f"{COUNTER}\n// built below make\n"), root=root)
+    assert not built.waves
+    check(built, root, expected=5)
+
+
+def test_refused_design_shows_the_tools_message(sim, root):
+    with pytest.raises(BuildFailed, match=r"(?s)cannot build counter.*counter\.v.*error"):
+        build(Design("counter", COUNTER.replace("endmodule", "endmodul")), sim, root=root)
+
+
+def test_lint_warning_ends_the_build(root):
+    latch = COUNTER.replace("assign never = 1'b0;", "reg l; always @* if (rst) l = 1'b1; assign never = l;")
+    with pytest.raises(BuildFailed, match="LATCH"):
+        build(Design("counter", latch), root=root)
+
+
+def test_run_time_library_is_compiled_once(tmp_path):
+    build(Design("counter", COUNTER), root=tmp_path)
+    compiled = {file: file.stat().st_mtime_ns for file in tmp_path.glob("verilator/runtime-*/*")}
+    assert any(file.suffix == ".o" for file in compiled)
+    built = build(Design("counter", f"{COUNTER}\n// another\n"), root=tmp_path)
+    assert built.fresh
+    assert compiled == {file: file.stat().st_mtime_ns for file in tmp_path.glob("verilator/runtime-*/*")}
+    check(built, tmp_path)
+
+
+def test_simultaneous_builds_end_in_one(sim, root):
+    design = Design("counter", f"{COUNTER}\n// asked for twice\n")
+    program = (
+        "import sys; from pathlib import Path; from tb.sim.simulation import Design, build\n"
+        "built = build(Design('counter', sys.stdin.read()), sys.argv[1], root=Path(sys.argv[2]))\n"
+        "print(built.fresh, built.directory)"
+    )
+    command = [sys.executable, "-c", program, sim, str(root)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": simulation.ROOT}
+    with subprocess.Popen(command, **pipes) as one, subprocess.Popen(command, **pipes) as other:
+        for builder in (one, other):
+            builder.stdin.write(design.verilog)
+            builder.stdin.close()
+        printed = sorted(builder.stdout.read().split() for builder in (one, other))
+    assert one.returncode == other.returncode == 0
+    assert [fresh for fresh, _ in printed] == ["False", "True"]
+    assert printed[0][1] == printed[1][1]
+    check(build(design, sim, root=root), root)
+
+
+def test_interrupted_build_leaves_nothing_that_counts(root, monkeypatch):
+    design = Design("counter", f"{COUNTER}\n// interrupted\n")
+
+    def interrupt(*arguments, **keywords):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(simulation.IcarusRunner, "_execute", interrupt)
+        patch.setattr(simulation.VerilatorRunner, "_execute", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            build(design, root=root)
+    built = build(design, root=root)
+    assert built.fresh
+    check(built, root)
+
+
+def test_unknown_simulator_is_refused():
+    with pytest.raises(ValueError, match="SIM must be one of verilator, icarus, not 'questa'"):
+        build(Design("counter", COUNTER), "questa")
+
+
+@pytest.mark.parametrize("simulator, tool", [("verilator", "perl"), ("icarus", "iverilog")])
+def test_missing_tool_is_named(simulator, tool, root, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingTool, match=f"^{tool} is missing .*install it: apt install {tool}$"):
+        build(Design("counter", COUNTER), simulator, root=root)
+
+
+def test_no_process_outlives_an_interrupted_command(tmp_path):
+    program = tmp_path / "interrupted.py"
+    program.write_text(
+        "import os, signal, threading\n"
+        "from tb.sim.icarus import IcarusRunner\n"
+        "runner = object.__new__(IcarusRunner)\n"
+        "runner.env, runner.log_file = dict(os.environ), 'log'\n"
+        "signal.signal(signal.SIGTERM, lambda number, frame: exit(7))\n"
+        "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()\n"
+        "runner._execute_cmds([['sh', '-c', 'sleep 1000 & echo $! > child; wait']], cwd='.')\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(simulation.ROOT)}
+    assert subprocess.run([sys.executable, program], cwd=tmp_path, env=environment).returncode == 7
+    state = Path("/proc", (tmp_path / "child").read_text().strip(), "stat")
+    # Killed, but perhaps not yet collected by the process that inherited it.
+    assert not state.exists() or state.read_text().split()[2] == "Z"

@@ -1,0 +1,118 @@
+"""The timeline of a run: every record is there, with its cycles, and on a track slices come one after the other."""
+
+import json
+from itertools import pairwise
+
+import pytest
+
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.formats import BF16
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa import DmaCopy, DmaTensor, LoadStationary, MultiplyMoving, Record, Storage, Update, Wait
+from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, Group
+from neuroncore_rtl.tb.harness.core import Event, Run
+from neuroncore_rtl.tb.harness.link_view import Sample
+from neuroncore_rtl.tb.view.timeline import write_instance_timeline, write_timeline
+
+CONFIG = PRESETS["tiny"]
+
+END = 900
+"""Cycle in which the program ends."""
+
+LOAD = Record(instruction=LoadStationary(format=BF16, k=4, m=4, address=0), waits=(Wait(3, 1),), updates=(Update(1),))
+MULTIPLY = Record(instruction=MultiplyMoving(format=BF16, k=4, n=8, m=4, address=0, stride=2, psum=0))
+COPY = Record(
+    instruction=DmaCopy(
+        shape=(64,),
+        src=DmaTensor(format=BF16, address=0, storage=Storage.HBM, steps=(1,)),
+        dst=DmaTensor(format=BF16, address=0, storage=Storage.SBUF, steps=(1,)),
+    )
+)
+
+RECORDS = {0x100: LOAD, 0x180: MULTIPLY, 0x200: LOAD, 0x280: MULTIPLY, 0x400: COPY, 0x480: COPY}
+
+EVENTS = (
+    Event(3, 0x400, 10, 90),
+    Event(3, 0x480, 20, 100),  # taken while the one before it is copied
+    Event(0, 0x100, 92, 96),
+    Event(0, 0x180, 94, 120),
+    Event(0, 0x200, 96, 100),  # beside the multiplication
+    Event(0, 0x280, 98, 140),
+    Event(3, 0x400, 200, 260),  # executed once more
+    Event(3, 0x480, 300, None),  # the program ended first
+)
+
+
+@pytest.fixture(scope="module")
+def timeline(tmp_path_factory):
+    """Slices by the name of their track."""
+    run = Run(cycles=END, exit_code=0, gave_up=False, error=None, counters={}, events=EVENTS, console="")
+    path = write_timeline(tmp_path_factory.mktemp("timeline") / "run", run, CONFIG, RECORDS.__getitem__)
+    assert path.name == "run.json"
+    events = json.loads(path.read_text())["traceEvents"]
+    names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    assert list(names.values()) == ["tensor", "vector", "scalar", "dma0", "dma1", "tensor, loading"]
+    assert 0 not in names
+    tracks = {name: [] for name in names.values()}
+    for event in events:
+        if event["ph"] == "X":
+            tracks[names[event["tid"]]].append(event)
+    return tracks
+
+
+def spans(slices) -> list[tuple[int, int]]:
+    return [(event["ts"], event["ts"] + event["dur"]) for event in slices]
+
+
+def test_slices_of_a_track_do_not_overlap(timeline):
+    assert sum(map(len, timeline.values())) == len(EVENTS)
+    for slices in timeline.values():
+        assert all(event["dur"] >= 0 for event in slices)
+        assert all(end <= begin for (_, end), (begin, _) in pairwise(spans(slices)))
+
+
+def test_slices_have_the_cycles_of_the_run(timeline):
+    assert spans(timeline["tensor, loading"]) == [(92, 96), (96, 100)]
+    assert spans(timeline["tensor"]) == [(94, 120), (120, 140)]
+    assert spans(timeline["dma0"]) == [(10, 90), (90, 100), (200, 260), (300, END)]
+    assert [event["args"]["issued"] for event in timeline["dma0"]] == [10, 20, 200, 300]
+    assert timeline["dma0"][-1]["args"]["retired"] is None
+
+
+def test_slices_say_what_they_are(timeline):
+    assert [event["name"] for event in timeline["tensor"]] == ["multiply_moving"] * 2
+    assert {event["name"] for event in timeline["dma0"]} == {"dma hbm to sbuf"}
+    load = timeline["tensor, loading"][0]
+    assert load["name"] == "load_stationary"
+    assert load["args"]["record"] == "0x100"
+    assert load["args"]["waits"] == ["semaphore 3 >= 1"]
+    assert load["args"]["updates"] == ["semaphore 1 add 1"]
+
+
+def test_an_instance_has_every_core_and_the_links(tmp_path):
+    """A process for each core, in order; its collectives say with whom they are; the curves of the links follow."""
+    instance = Instance(chips=2, width=2, link_bytes=8, core=CONFIG)
+    queue = 5
+    sums = Record(
+        instruction=Collective(kind=CollectiveKind.ALL_REDUCE, group=Group(1, 2, 2), rank=0, count=1024, dst=4096)
+    )
+    runs = [
+        Run(cycles=END, exit_code=0, gave_up=False, error=None, counters={}, events=events, console="")
+        for events in (EVENTS[:2], [Event(queue, 0x500, 30, 80)], [], [Event(queue, 0x500, 40, 90)])
+    ]
+    counters = {"flits": 3, "stalled": 0, "replays": 0}
+    samples = [Sample(16, [0] * 4, [counters] * 4), Sample(32, [1] * 4, [counters] * 4)]
+    find = [RECORDS.__getitem__, {0x500: sums}.__getitem__] * 2
+    path = write_instance_timeline(tmp_path / "run", instance, runs, find, samples)
+    events = json.loads(path.read_text())["traceEvents"]
+    processes = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    names = [processes[number] for number in sorted(processes)]
+    assert names[:4] == [f"core {core}" for core in range(4)]
+    assert len(names) == 8 and all(name.startswith("links: ") for name in names[4:])
+    slices = [event for event in events if event["ph"] == "X"]
+    assert [processes[event["pid"]] for event in slices] == ["core 0", "core 0", "core 1", "core 3"]
+    collective = slices[2]
+    assert (collective["name"], collective["ts"], collective["dur"]) == ("all_reduce fp32 4 KiB", 30, 50)
+    assert collective["args"]["group"] == "2 cores from 1 to 3, every 2" and collective["args"]["issued"] == 30
+    tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name" and e["pid"] == 2}
+    assert tracks[collective["tid"]] == "collective"
