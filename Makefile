@@ -1,10 +1,10 @@
-# A thin layer over `python -m tb`: it makes the virtual environment and hands the variables on.
+# A thin layer over `python -m neuroncore_rtl.tb`: it makes the virtual environment and hands the variables on.
 # `make help` lists everything.
 
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/complete
-TB = $(BIN)/python -m tb
+TB = $(BIN)/python -m neuroncore_rtl.tb
 
 # Processes that `make test` runs at once; a full-size build needs up to 4 GiB, so more than two is a choice.
 JOBS ?= 2

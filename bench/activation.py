@@ -1,4 +1,6 @@
-"""The accuracy of the activation functions, measured: `python -m bench.activation [--check | --exhaustive]`.
+"""The accuracy of the activation functions, measured.
+
+`python -m neuroncore_rtl.bench.activation [--check | --exhaustive]` is the command.
 
 Writes the table of docs/activation.md, or with `--check` compares it. `--exhaustive` instead goes through every FP32
 number from 2**-24 to 2**7, of both signs, which takes about a minute a function.
@@ -14,13 +16,13 @@ import numpy as np
 from neuroncore_rtl.golden.scalar import activate
 from neuroncore_rtl.spec.functions import FUNCTIONS, load
 from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, control_address
-from tests.oracles.accuracy import CROSSINGS, borders, dense, errors, wrong_way
-from tests.oracles.functions import ALPHA, reference
+from neuroncore_rtl.tb.check.oracles.accuracy import CROSSINGS, borders, dense, errors, wrong_way
+from neuroncore_rtl.tb.check.oracles.functions import ALPHA, reference
 
 __all__ = ["PATH", "Measurement", "main", "measure", "sample", "table"]
 
 PATH = Path(__file__).resolve().parents[1] / "docs" / "activation.md"
-BEGIN, END = "<!-- begin: python -m bench.activation -->\n", "<!-- end -->\n"
+BEGIN, END = "<!-- begin: python -m neuroncore_rtl.bench.activation -->\n", "<!-- end -->\n"
 
 SEED = 20
 CASES = 300_000
@@ -175,7 +177,9 @@ def main(check: bool, exhaustive: bool) -> None:
     _, _, tail = rest.partition(END)
     new = head + BEGIN + table() + END + tail
     if check:
-        click.echo(f"{PATH.name} is {'up to date' if new == text else 'out of date: run python -m bench.activation'}")
+        click.echo(
+            f"{PATH.name} is {'up to date' if new == text else 'out of date: run python -m neuroncore_rtl.bench.activation'}"
+        )
         sys.exit(new != text)
     PATH.write_text(new)
 

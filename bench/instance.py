@@ -13,10 +13,10 @@ from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import collective_queue
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, Group, best_chunk
+from neuroncore_rtl.tb.benches import allreduce
 from neuroncore_rtl.tb.benches.collective_options import instance_of
 from neuroncore_rtl.tb.benches.instance_bench import memories_of
 from neuroncore_rtl.tb.benches.matmul import ideal_cycles, random_matrix
-from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.instance_run import InstanceOutcome, design, instance_verilog, run_instance
 from neuroncore_rtl.tb.sim import simulation
@@ -39,7 +39,7 @@ BAR = 0.05
 
 def _instance(chips: int, preset: str) -> Instance:
     """Return the instance that TEST=tensor_parallel would have, so that both use the same build."""
-    return instance_of(bench_named("allreduce").settings([f"CHIPS={chips}", "TARGET=core", f"PRESET={preset}"]))
+    return instance_of(allreduce.BENCH.settings([f"CHIPS={chips}", "TARGET=core", f"PRESET={preset}"]))
 
 
 def _run(instance: Instance, images: list[Image]) -> tuple[InstanceOutcome, bool]:

@@ -1,6 +1,7 @@
-"""The golden arithmetic against Berkeley SoftFloat, by the million: `python -m bench.softfloat [--cases N]`.
+"""The golden arithmetic against Berkeley SoftFloat, by the million.
 
-Prints the cases and mismatches of each operation; the exit status is 1 if anything differed.
+`python -m neuroncore_rtl.bench.softfloat [--cases N]` prints the cases and mismatches of each operation; the exit status
+is 1 if anything differed.
 """
 
 import sys
@@ -11,8 +12,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from tests.oracles.campaign import OPERATIONS
-from tests.oracles.compare import mismatches
+from neuroncore_rtl.tb.check.oracles.compare import mismatches
+from neuroncore_rtl.tb.stimulus.campaign import OPERATIONS
 
 __all__ = ["main"]
 

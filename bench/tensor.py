@@ -37,7 +37,16 @@ def _config(size: int) -> Config:
 
 def _warm_start(size: int) -> float:
     """Measure a second run of a small product from the command line, in seconds."""
-    command = [sys.executable, "-m", "tb", "sim", "matmul", "PRESET=full", f"ROWS={size}", f"COLUMNS={size}"]
+    command = [
+        sys.executable,
+        "-m",
+        "neuroncore_rtl.tb",
+        "sim",
+        "matmul",
+        "PRESET=full",
+        f"ROWS={size}",
+        f"COLUMNS={size}",
+    ]
     command += ["M=4", "K=4", "N=4"]
     subprocess.run(command, check=True, capture_output=True, cwd=simulation.ROOT)
     started = time.perf_counter()

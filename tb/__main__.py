@@ -1,4 +1,4 @@
-"""`python -m tb`: what stands behind the Makefile."""
+"""`python -m neuroncore_rtl.tb`: what stands behind the Makefile."""
 
 from neuroncore_rtl.tb.cli.commands import main
 

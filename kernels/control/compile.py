@@ -26,7 +26,7 @@ RUNTIME = (HERE / "crt0.S", HERE / "runtime.c")
 
 SCRIPT = HERE / "core.ld"
 
-OUTPUT = HERE.parent.parent / "sim_build" / "control"
+OUTPUT = HERE.parents[1] / "sim_build" / "control"
 """Where compiled programs are kept."""
 
 FLAGS = (

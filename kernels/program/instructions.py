@@ -1,11 +1,11 @@
 """The published instructions as functions: readable operands in, one instruction of `spec.isa` out.
 
-Operands of the vector and the scalar engine are tensors on chip (:class:`kernels.program.tensor.Tensor`), whose free dimensions
-broadcast to those of the destination by the rules of numpy. A scalar is a number, encoded for the instruction's
-arithmetic, or a tensor of one element a partition. Whether the arithmetic is INT32 or FP32 follows from the formats
-(`spec.isa.legality.is_integer`). A copy takes tensors of any storage; on chip the partitions are its first dimension.
-Whatever a machine must refuse is left to the checks of `spec.isa`, which :class:`kernels.program.sequence.Sequence` and
-:class:`kernels.program.program.Program` call.
+Operands of the vector and the scalar engine are tensors on chip (:class:`kernels.program.tensor.Tensor`), whose free
+dimensions broadcast to those of the destination by the rules of numpy. A scalar is a number, encoded for the
+instruction's arithmetic, or a tensor of one element a partition. Whether the arithmetic is INT32 or FP32 follows from
+the formats (`spec.isa.legality.is_integer`). A copy takes tensors of any storage; on chip the partitions are its first
+dimension. Whatever a machine must refuse is left to the checks of `spec.isa`, which
+:class:`kernels.program.sequence.Sequence` and :class:`kernels.program.program.Program` call.
 """
 
 import math

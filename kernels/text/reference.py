@@ -1,4 +1,7 @@
-"""The reference page of the instruction set, made from `spec`: python -m kernels.text.reference writes docs/isa.md."""
+"""The reference page of the instruction set, made from `spec`.
+
+`python -m neuroncore_rtl.kernels.text.reference` writes docs/isa.md.
+"""
 
 import ast
 import enum
@@ -63,7 +66,7 @@ from neuroncore_rtl.spec.isa.fields import Layout
 
 __all__ = ["PAGE", "main", "page"]
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "isa.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "isa.md"
 
 
 def main() -> None:
@@ -76,7 +79,7 @@ def page() -> str:
     sections = (
         *(
             "# Instruction set",
-            "Made from `spec/` by `python -m kernels.text.reference`; the words are those of the source.",
+            "Made from `spec/` by `python -m neuroncore_rtl.kernels.text.reference`; the words are the source's.",
         ),
         *("## Records", _prose(record), "The header:", _layout(HEADER_FIELDS), _documented(record)["HEADER_FIELDS"]),
         *("The instruction follows at bit " + str(HEADER_BITS) + " of the record. Engines:", _codes(Engine)),

@@ -1,7 +1,8 @@
 """Benches of the AXI ports against models that others wrote: the managers and the memory of cocotbext-axi.
 
-In one, managers write and read the HBM model (tb/harness/hbm.v) through arbiters; in the other, units of the machine use a
-memory. A protocol checker (tb/harness/axi_checker.v) is on every port. What is done with them is in tb/harness/axi_tests.py.
+In one, managers write and read the HBM model (tb/harness/hbm.v) through arbiters; in the other, units of the machine
+use a memory. A protocol checker (tb/harness/axi_checker.v) is on every port. What is done with them is in
+tb/harness/axi_tests.py.
 """
 
 import json
@@ -153,7 +154,7 @@ def run(built: simulation.Build, test: str, plusargs: Sequence[str] = (), **sett
     with simulation.run_directory("axi") as directory:
         simulation.run(
             built,
-            "tb.harness.axi_tests",
+            "neuroncore_rtl.tb.harness.axi_tests",
             run_dir=directory,
             testcase=test,
             plusargs=plusargs,

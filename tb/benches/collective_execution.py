@@ -11,8 +11,8 @@ from neuroncore_rtl.golden.collective import run as golden_run
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa.collective import CollectiveKind
 from neuroncore_rtl.spec.link import CHANNELS
-from neuroncore_rtl.tb.check.collective_faults import link_name
 from neuroncore_rtl.tb.check.link_table import link_summary, link_table
+from neuroncore_rtl.tb.harness.collective_faults import link_name
 from neuroncore_rtl.tb.harness.collective_run import ROOM_BYTES, Ending, Outcome, design, run_collectives
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.sim import simulation

@@ -51,7 +51,8 @@ def execute(
     """Run a workload on the TARGET and on golden, and compare all memories byte for byte.
 
     Arguments:
-        instance, workload, settings, label, behaviour, errors, pictures: as of `tb.benches.collective_execution.execute`.
+        instance, workload, settings, label, behaviour, errors, pictures: as of
+        `tb.benches.collective_execution.execute`.
         check_axi: whether the AXI ports are watched, of engines.
     """
     if settings.target == "core":

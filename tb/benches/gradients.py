@@ -1,11 +1,12 @@
 """TEST=gradients: real input. The gradients of a network, of one shard of the training set on each core, are added by
 the hardware.
 
-The network is the one that reads handwritten digits (`kernels.models.digits`), before its first step; numpy computes each
-rank's gradient in FP32. All parameters' gradients, one vector, are all-reduced twice: in FP32, and in BF16 with
+The network is the one that reads handwritten digits (`kernels.models.digits`), before its first step; numpy computes
+each rank's gradient in FP32. All parameters' gradients, one vector, are all-reduced twice: in FP32, and in BF16 with
 stochastic rounding. Every rank must get the same bits, and golden's; and the same under all conditions
-(`tb.benches.gradient_conditions`). Beside that stands the average in float64: how far each of the sums is from it, and from
-what rounding allows. The division by the number of ranks, which makes an average of a sum, is the host's, in float64.
+(`tb.benches.gradient_conditions`). Beside that stands the average in float64: how far each of the sums is from it, and
+from what rounding allows. The division by the number of ranks, which makes an average of a sum, is the host's, in
+float64.
 """
 
 import hashlib

@@ -11,8 +11,8 @@ from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.link import MAX_CORES
 from neuroncore_rtl.tb.benches.core_bench import LISTED, failures_of
-from neuroncore_rtl.tb.check.collective_faults import link_name
 from neuroncore_rtl.tb.check.link_table import link_summary, link_table
+from neuroncore_rtl.tb.harness.collective_faults import link_name
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.instance_run import ROOM_BYTES, InstanceOutcome, design, run_instance
 from neuroncore_rtl.tb.sim import simulation

@@ -73,7 +73,8 @@ def execute_on_cores(
     A core starts after the delay before its first collective; the other delays are as long as a record takes.
 
     Arguments:
-        instance, workload, settings, label, behaviour, errors, pictures: as of `tb.benches.collective_execution.execute`.
+        instance, workload, settings, label, behaviour, errors, pictures: as of
+        `tb.benches.collective_execution.execute`.
     """
     delays = [workload.delays[core][0] if workload.delays.get(core) else 0 for core in range(instance.cores)]
     done = execute_images(

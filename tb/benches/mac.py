@@ -14,6 +14,7 @@ from neuroncore_rtl.hdl.arith.operand import Operand
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import FORMATS, MAC_FORMATS, Format
 from neuroncore_rtl.tb.check.comparison import (
+    Cases,
     Comparison,
     case_count,
     chosen_formats,
@@ -25,7 +26,7 @@ from neuroncore_rtl.tb.harness.player import Playable
 from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings
 from neuroncore_rtl.tb.stimulus import operands as stimulus
-from neuroncore_rtl.tb.stimulus.vectors import MAC_LAYOUT, Cases, read_mac
+from neuroncore_rtl.tb.stimulus.vectors import MAC_LAYOUT, read_mac
 
 __all__ = ["BENCH", "WORD", "MacUnit", "compare", "random_cases"]
 

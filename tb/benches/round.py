@@ -11,6 +11,7 @@ from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.spec.formats import FORMATS, Format
 from neuroncore_rtl.tb.check.comparison import (
+    Cases,
     Comparison,
     case_count,
     chosen_formats,
@@ -22,7 +23,7 @@ from neuroncore_rtl.tb.harness.player import Playable
 from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings
 from neuroncore_rtl.tb.stimulus import operands as stimulus
-from neuroncore_rtl.tb.stimulus.vectors import ROUND_LAYOUT, Cases, read_round
+from neuroncore_rtl.tb.stimulus.vectors import ROUND_LAYOUT, read_round
 
 __all__ = ["BENCH", "MODES", "WORD", "RoundUnit", "compare", "random_cases"]
 

@@ -12,8 +12,8 @@ from neuroncore_rtl.hdl.link.end import LinkEnd
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.link import CHANNELS, CORES_PER_CHIP
 from neuroncore_rtl.tb.benches.collective_options import ERRORS, INSTANCE_OPTIONS, instance_of, share_of
-from neuroncore_rtl.tb.check.collective_faults import link_name
 from neuroncore_rtl.tb.check.link_table import dead_links, link_of, link_summary, link_table, opposite
+from neuroncore_rtl.tb.harness.collective_faults import link_name
 from neuroncore_rtl.tb.harness.disturbance import Cut
 from neuroncore_rtl.tb.harness.fabric import Ending, Outcome, Traffic, Way, design, run_traffic
 from neuroncore_rtl.tb.sim import simulation
@@ -30,8 +30,8 @@ __all__ = [
 ]  # fmt: skip
 
 PATTERNS = {"uniform": 0, "hotspot": 1, "tornado": 2, "neighbour": 2, "all_to_all": 3}
-"""How sources choose destinations, and the number of that in `tb/harness/fabric.v`. hotspot: one flit in eight goes to core 0.
-tornado: almost half way round each ring; neighbour: to the next chip; on channel 1 the other way, both."""
+"""How sources choose destinations, and the number of that in `tb/harness/fabric.v`. hotspot: one flit in eight goes to
+core 0. tornado: almost half way round each ring; neighbour: to the next chip; on channel 1 the other way, both."""
 
 CUT_CYCLE = 1000
 """When a wire is cut."""

@@ -10,10 +10,9 @@ from neuroncore_rtl.spec.formats import FORMATS, Format
 from neuroncore_rtl.tb.harness.player import Playable, play, player_design
 from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.sim.settings import SEED, SIM, Option, Settings, UsageError
-from neuroncore_rtl.tb.stimulus.vectors import Cases
 
 __all__ = [
-    "DEFAULT_COUNT", "SHOWN", "Comparison", "case_count", "chosen_formats", "interleave", "options",
+    "DEFAULT_COUNT", "SHOWN", "Cases", "Comparison", "case_count", "chosen_formats", "interleave", "options",
     "refuse_beside_vectors",
 ]  # fmt: skip
 
@@ -22,6 +21,34 @@ DEFAULT_COUNT = {"verilator": 1_000_000, "icarus": 20_000}
 
 SHOWN = 20
 """Mismatches that are printed one by one; the rest is counted."""
+
+
+@dataclass(frozen=True)
+class Cases:
+    """Cases for a unit, column by column; all arrays have one element per case.
+
+    Arguments:
+        formats: codes of the formats.
+        operands: the unit's other inputs by name, uint32.
+        expected: expected results, uint32; 0 where there is none.
+        has_expected: where there is one.
+        lines: line numbers in the file; 0 in cases that come from no file.
+    """
+
+    formats: np.ndarray
+    operands: dict[str, np.ndarray]
+    expected: np.ndarray
+    has_expected: np.ndarray
+    lines: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.formats)
+
+    @classmethod
+    def generated(cls, formats: np.ndarray, operands: dict[str, np.ndarray]) -> "Cases":
+        """Return cases that come from no file and expect nothing."""
+        nothing = np.zeros(len(formats), np.uint32)
+        return cls(formats, operands, nothing, nothing.astype(bool), nothing)
 
 
 def options(formats: Iterable[Format], layout: str, *others: Option) -> tuple[Option, ...]:

@@ -15,7 +15,7 @@ from neuroncore_rtl.spec.isa import (
     queue_name,
 )
 from neuroncore_rtl.spec.isa.decode import body_fields
-from neuroncore_rtl.tb.check.collective_faults import disagreement_text
+from neuroncore_rtl.tb.harness.collective_faults import disagreement_text
 from neuroncore_rtl.tb.harness.core import CoreFault
 
 __all__ = ["explained"]

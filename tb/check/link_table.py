@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from neuroncore_rtl.golden.link.route import neighbour
 from neuroncore_rtl.spec.instance import Instance
-from neuroncore_rtl.tb.check.collective_faults import link_name
+from neuroncore_rtl.tb.harness.collective_faults import link_name
 
 __all__ = ["LISTED", "dead_links", "link_of", "link_summary", "link_table", "opposite"]
 

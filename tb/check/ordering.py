@@ -1,8 +1,8 @@
 """Which instructions of a program nothing keeps in order, though they touch the same bytes and one of them writes.
 
-A run has races only where instructions happened to work at the same time (:mod:`tb.check.races`); here a program is judged
-for every run that it allows. Each record has a clock: of each lane, how many of its records have certainly completed
-when this one starts. A lane is where records complete in order: a queue, and of the tensor queue two, as a
+A run has races only where instructions happened to work at the same time (:mod:`tb.check.races`); here a program is
+judged for every run that it allows. Each record has a clock: of each lane, how many of its records have certainly
+completed when this one starts. A lane is where records complete in order: a queue, and of the tensor queue two, as a
 LoadStationary may complete before an earlier MultiplyMoving.
 
 What a wait makes certain: if a semaphore must reach a value, and all that other lanes ever add to it falls short of it,

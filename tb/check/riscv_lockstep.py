@@ -63,7 +63,8 @@ class _Memory(LocalMemory):
             super().store(self.program.fromhost, 4, 1)
 
     def _is_request(self, value: int) -> bool:
-        """Whether a word for the host points at a request to write text, see tb/harness/riscv.v, and is not the code."""
+        """Whether a word for the host points at a request to write text, see tb/harness/riscv.v, and is not the
+        code."""
         return value % 4 == 0 and self.base <= value < self.base + self.size and self.load(value, 4) == 64
 
 

@@ -1,7 +1,7 @@
 """The bytes that an instruction of any engine reads and writes, for who judges finished programs and runs.
 
-`kernels.program.footprint` answers the same question for who makes programs. The two share nothing, so that an access which one
-of them overlooks is not overlooked by the other.
+`kernels.program.footprint` answers the same question for who makes programs. The two share nothing, so that an access
+which one of them overlooks is not overlooked by the other.
 """
 
 from collections.abc import Iterable, Iterator

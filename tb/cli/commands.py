@@ -1,4 +1,5 @@
-"""The command line: `python -m tb sim matmul --m 8`, or the same in make's words, `python -m tb sim matmul M=8`.
+"""The command line: `python -m neuroncore_rtl.tb sim matmul --m 8`, or the same in make's words, `python -m
+neuroncore_rtl.tb sim matmul M=8`.
 
 Commands and their options are made from the records of `tb.cli.registry`, never typed here a second time.
 """
@@ -112,10 +113,10 @@ def show_help():
 @click.argument("test", metavar="TEST")
 def waves(test: str):
     """Open the latest waveform of a TEST in GTKWave."""
-    bench.bench_named(test)
+    found = bench.bench_named(test)
     from neuroncore_rtl.tb.view.waves import open_waves
 
-    sys.exit(open_waves(test))
+    sys.exit(open_waves(found))
 
 
 for _extra in bench.COMMANDS:
@@ -125,4 +126,4 @@ for _extra in bench.COMMANDS:
 def main() -> None:
     """Run the command line; a termination signal ends the simulators that it started, too."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    app(prog_name="python -m tb")
+    app(prog_name="python -m neuroncore_rtl.tb")

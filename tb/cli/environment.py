@@ -15,7 +15,7 @@ from pathlib import Path
 
 __all__ = ["lock", "make"]
 
-PYPROJECT = Path(__file__).resolve().parent.parent / "pyproject.toml"
+PYPROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 
 
 class Unable(Exception):

@@ -13,7 +13,7 @@ from neuroncore_rtl.tb.sim.settings import Bench
 
 __all__ = ["overview", "show", "targets"]
 
-MAKEFILE = Path(__file__).resolve().parent.parent / "Makefile"
+MAKEFILE = Path(__file__).resolve().parents[2] / "Makefile"
 
 
 def targets() -> list[tuple[str, str]]:

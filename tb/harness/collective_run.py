@@ -18,9 +18,9 @@ from neuroncore_rtl.hdl.linked_engines import LinkedEngines
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, Collective
 from neuroncore_rtl.spec.link import CHANNELS
-from neuroncore_rtl.tb.check.collective_faults import CollectiveFault
 from neuroncore_rtl.tb.harness import disturbance, hbm
 from neuroncore_rtl.tb.harness.axi_ports import axi_connections
+from neuroncore_rtl.tb.harness.collective_faults import CollectiveFault
 from neuroncore_rtl.tb.harness.harness import run_harness
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.link_view import (

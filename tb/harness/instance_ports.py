@@ -1,5 +1,5 @@
-"""The ports of all cores of an instance, as text of the harness of `tb/harness/instance.v`: wires for what each puts out, what
-is tied to each, and what writes the doings of each to the files."""
+"""The ports of all cores of an instance, as text of the harness of `tb/harness/instance.v`: wires for what each puts
+out, what is tied to each, and what writes the doings of each to the files."""
 
 from amaranth import Shape
 

@@ -1,4 +1,5 @@
-"""Runs an image on every core of an instance: HBM in, HBM out, Python waits for one edge (see `tb/harness/instance.v`)."""
+"""Runs an image on every core of an instance: HBM in, HBM out, Python waits for one edge (see
+`tb/harness/instance.v`)."""
 
 import re
 from collections.abc import Mapping, Sequence

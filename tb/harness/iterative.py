@@ -1,19 +1,12 @@
-"""Units that take several cycles a result, made playable, and operands worth trying on them."""
+"""Units that take several cycles a result, made playable."""
 
 import numpy as np
 from amaranth import Module
 from amaranth.lib import data, wiring
 
-from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.tb.harness.player import Playable, play, player_design
-from neuroncore_rtl.tb.stimulus import operands as stimulus
 
-__all__ = ["IterativeUnit", "divide_cases", "play_pairs", "power_cases", "special_pairs"]
-
-_ONE = 0x3F80_0000
-_BORDERS = np.array([2.0**-150, 1.5 * 2.0**-149, 2.0**-126 - 2.0**-150, 2.0**-126, FP32.max, 2.0**128 - 2.0**103])
-"""Between zero and the smallest number, between subnormals, the smallest normal number, the largest; ties with them."""
+__all__ = ["IterativeUnit", "play_pairs"]
 
 
 class IterativeUnit(Playable):
@@ -53,82 +46,3 @@ def play_pairs(unit: wiring.Component, a: np.ndarray, b: np.ndarray, sim: str) -
     )
     assert len(results) == len(a) and not unknown, f"{len(results)} results for {len(a)} pairs, {len(unknown)} unknown"
     return results
-
-
-def special_pairs() -> tuple[np.ndarray, np.ndarray]:
-    """Return every pair of special FP32 patterns."""
-    special = stimulus.special_fp32()
-    return np.repeat(special, len(special)), np.tile(special, len(special))
-
-
-def divide_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n pairs of FP32 patterns (a, b).
-
-    Anything by anything; quotients anywhere in the range of FP32, at its borders, and beyond them; exact quotients;
-    ties between subnormals; quotients as near to a tie or to a representable number as a division gets.
-    """
-    a, b = stimulus.random_fp32(rng, n), stimulus.random_fp32(rng, n)
-    significands = rng.integers(1 << 23, 1 << 24, (2, n))
-    exponent = np.choose(rng.integers(0, 2, n), [rng.integers(-152, 130, n), rng.choice([-150, -127, -126, 127], n)])
-    near = rng.integers(-40, 41, n)
-    with np.errstate(all="ignore"):
-        # The quotient's exponent is aimed at: half of it comes from either operand, so that neither leaves the range.
-        dividend = np.ldexp(significands[0] * 1.0, exponent // 2 - 23)
-        divisor = np.ldexp(significands[1] * 1.0, exponent // 2 - exponent - 23)
-        # A product of two short significands is divided by one of them; a last place more or less is nearly a tie.
-        short = rng.integers(1, 1 << 12, (2, n))
-        exact = np.ldexp(short[0] * short[1] * 1.0, near), short[1] * 1.0
-        small = rng.integers(1, 1 << 24, n) * 2.0**-149, np.ldexp(1.0, rng.integers(-24, 24, n))
-        midpoint = _fp32(decode(b, FP32) * (significands[0] * 2 + 1) * 2.0**-24)
-        border = rng.choice(_BORDERS, n)
-        # Small quotients from large divisors, large ones from small ones.
-        factor = np.ldexp(significands[1] * 1.0, np.where(border < 1, 1, -1) * rng.integers(0, 100, n) - 23)
-        edge = _fp32(border * factor) + rng.choice([-1, 0, 1], n).astype(np.uint32), _fp32(factor)
-    kinds = [
-        (a, b),
-        (_fp32(dividend) | rng.choice(stimulus.SIGNS, n), _fp32(divisor)),
-        tuple(map(_fp32, exact)),
-        (_fp32(exact[0]) + rng.choice([-1, 1], n).astype(np.uint32), _fp32(exact[1])),
-        tuple(map(_fp32, small)),
-        (midpoint, b),
-        edge,
-    ]
-    kind = rng.choice(np.repeat(np.arange(len(kinds)), (20, 35, 10, 10, 10, 10, 5)), n)
-    return np.choose(kind, [pair[0] for pair in kinds]), np.choose(kind, [pair[1] for pair in kinds])
-
-
-def power_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n pairs of FP32 patterns (base, exponent).
-
-    Anything to any power; results anywhere in the range of FP32, at its borders, and beyond them, from bases of every
-    size, those next to 1 included; small integers and halves as exponents, with bases of both signs; results that are
-    exact.
-    """
-    a, b = stimulus.random_fp32(rng, n), stimulus.random_fp32(rng, n)
-    anywhere = rng.integers(1, FP32.infinity, n, np.uint32)
-    close = (_ONE + rng.integers(-(1 << 23), 1 << 23, n) // (1 << rng.integers(0, 24, n))).astype(np.uint32)
-    base = np.where(rng.random(n) < 0.5, anywhere, np.where(close == _ONE, _ONE + 1, close))
-    binade = np.where(rng.random(n) < 0.6, rng.uniform(-152, 130, n), rng.choice([-150.0, -149.0, -126.0, 128.0], n))
-    with np.errstate(all="ignore"):
-        logarithm = np.log2(decode(base, FP32))
-        aimed = _fp32(binade / logarithm) + rng.integers(-2, 3, n).astype(np.uint32)
-        few = _fp32(rng.integers(-24, 25, n) * 0.5)
-        integers = _fp32(rng.integers(1, 20, n) * 1.0), _fp32(rng.integers(-8, 9, n) * 1.0)
-        powers_of_two = _fp32(np.ldexp(1.0, rng.integers(-149, 128, n))), _fp32(rng.integers(-40, 41, n) * 0.25)
-    signs = rng.choice(stimulus.SIGNS, n)
-    kinds = [
-        (a, b),
-        (base, aimed),
-        (anywhere | signs, few),
-        (close | signs, few),
-        (integers[0] | signs, integers[1]),
-        powers_of_two,
-        (a, _fp32(rng.choice([-0.5, 0.5, -1.0, 1.0, 2.0], n))),
-    ]
-    kind = rng.choice(np.repeat(np.arange(len(kinds)), (15, 50, 8, 7, 5, 5, 10)), n)
-    return np.choose(kind, [pair[0] for pair in kinds]), np.choose(kind, [pair[1] for pair in kinds])
-
-
-def _fp32(value) -> np.ndarray:
-    """Return the FP32 patterns of float64 values."""
-    return np.asarray(value, np.float64).astype(np.float32).view(np.uint32)

@@ -13,7 +13,7 @@ from neuroncore_rtl.hdl.link.end import window
 from neuroncore_rtl.hdl.link.flit import frame_layout
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_FIELDS
-from neuroncore_rtl.tb.check.collective_faults import link_name
+from neuroncore_rtl.tb.harness.collective_faults import link_name
 
 __all__ = [
     "ENGINE_VIEW", "FIRST_WINDOW", "LINK_VIEW", "SAMPLES", "Sample", "engine_defines", "engine_views", "link_defines",

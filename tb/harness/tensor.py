@@ -1,4 +1,5 @@
-"""Runs programs of the tensor engine in bulk: files in, files out, Python waits for one edge (see `tb/harness/tensor.v`)."""
+"""Runs programs of the tensor engine in bulk: files in, files out, Python waits for one edge (see
+`tb/harness/tensor.v`)."""
 
 import re
 from dataclasses import dataclass

@@ -13,7 +13,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 __all__ = ["Report", "progress", "shown", "terminal"]
 
-RESULTS = Path(__file__).resolve().parent.parent / "sim_build" / "results"
+RESULTS = Path(__file__).resolve().parents[2] / "sim_build" / "results"
 """Where the JSON records go."""
 
 

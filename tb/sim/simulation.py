@@ -43,7 +43,7 @@ __all__ = [
     "run_directory",
 ]
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 SIM_BUILD = ROOT / "sim_build"
 """Everything that is generated; safe to delete."""
@@ -297,7 +297,7 @@ def run(
 
 def _python_path() -> str:
     """Return a PYTHONPATH under which the simulator's Python imports what this one does."""
-    return os.pathsep.join([str(ROOT), *(place for place in sys.path if place)])
+    return os.pathsep.join(place for place in sys.path if place)
 
 
 def _read_results(results: Path, log: Path, status: int) -> list[TestResult]:

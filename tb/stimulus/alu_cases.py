@@ -1,6 +1,7 @@
 """Operands worth trying on the ALU's arithmetic: pairs to multiply, triples to fuse, pairs for every operation.
 
-Like `tb.stimulus.operands`, whose patterns these are made of: drawn from the caller's generator, and ignorant of the answers.
+Like `tb.stimulus.operands`, whose patterns these are made of: drawn from the caller's generator, and ignorant of the
+answers.
 """
 
 import numpy as np

@@ -11,15 +11,15 @@ be the canonical one.
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from neuroncore_rtl.spec.formats import FORMATS, FP32, MAC_FORMATS, Format
+from neuroncore_rtl.tb.check.comparison import Cases
 from neuroncore_rtl.tb.sim.settings import UsageError
 
-__all__ = ["MAC_LAYOUT", "ROUND_FORMATS", "ROUND_LAYOUT", "Cases", "VectorError", "read_mac", "read_round"]
+__all__ = ["MAC_LAYOUT", "ROUND_FORMATS", "ROUND_LAYOUT", "VectorError", "read_mac", "read_round"]
 
 MAC_LAYOUT = "FORMAT X W ACC [EXPECTED]"
 ROUND_LAYOUT = "FORMAT rne|sr VALUE [RANDOM] [EXPECTED]"
@@ -32,34 +32,6 @@ _HEXADECIMAL = re.compile(r"(?:0[xX])?[0-9a-fA-F]+", re.ASCII)
 
 class VectorError(UsageError):
     """A vector file is refused; the message names the file, the line, and the rule."""
-
-
-@dataclass(frozen=True)
-class Cases:
-    """Cases for a unit, column by column; all arrays have one element per case.
-
-    Arguments:
-        formats: codes of the formats.
-        operands: the unit's other inputs by name, uint32.
-        expected: expected results, uint32; 0 where there is none.
-        has_expected: where there is one.
-        lines: line numbers in the file; 0 in cases that come from no file.
-    """
-
-    formats: np.ndarray
-    operands: dict[str, np.ndarray]
-    expected: np.ndarray
-    has_expected: np.ndarray
-    lines: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.formats)
-
-    @classmethod
-    def generated(cls, formats: np.ndarray, operands: dict[str, np.ndarray]) -> "Cases":
-        """Return cases that come from no file and expect nothing."""
-        nothing = np.zeros(len(formats), np.uint32)
-        return cls(formats, operands, nothing, nothing.astype(bool), nothing)
 
 
 def read_mac(path: Path) -> Cases:

@@ -1,5 +1,6 @@
-"""What a waveform of `tb/harness/collective.v` or `tb/harness/fabric.v` shows first, in groups: a group for each core's engine and for
-each direction of each link, as far as the views of `tb/harness/link_view.v` and `tb/harness/engine_view.v` are there."""
+"""What a waveform of `tb/harness/collective.v` or `tb/harness/fabric.v` shows first, in groups: a group for each
+core's engine and for each direction of each link, as far as the views of `tb/harness/link_view.v` and
+`tb/harness/engine_view.v` are there."""
 
 import enum
 import re
@@ -119,7 +120,7 @@ def link_groups(known: Collection[str], top: str, *, places: bool) -> dict[str, 
     views = _views(known, top, "link_chip")
     names = {
         view: view.replace("_", " ").replace("plus ", "+").replace("minus ", "-") for view in views
-    }  # as tb.check.collective_faults.link_name calls them
+    }  # as tb.harness.collective_faults.link_name calls them
     overview = [Trace(f"{view}.carries", names[view].removeprefix("link "), Carries) for view in views]
     return {"links": overview, **{names[view]: list(_link(view, places=places)) for view in views}}
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.link import CORES_PER_CHIP
-from neuroncore_rtl.tb.check.collective_faults import link_name
+from neuroncore_rtl.tb.harness.collective_faults import link_name
 from neuroncore_rtl.tb.view.link_geometry import (
     CHIP_RADIUS,
     Arrow,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from neuroncore_rtl.spec.instance import Instance
-from neuroncore_rtl.tb.check.collective_faults import link_name
+from neuroncore_rtl.tb.harness.collective_faults import link_name
 from neuroncore_rtl.tb.harness.link_view import Sample
 from neuroncore_rtl.tb.view.trace_events import counter_track
 

@@ -13,10 +13,9 @@ from pathlib import Path
 
 from vcd.gtkw import GTKWSave, make_translation_filter
 
-from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.sim.doctor import MissingTool, require
 from neuroncore_rtl.tb.sim.report import terminal
-from neuroncore_rtl.tb.sim.settings import UsageError
+from neuroncore_rtl.tb.sim.settings import Bench, UsageError
 from neuroncore_rtl.tb.sim.simulation import SIM_BUILD
 from neuroncore_rtl.tb.view import collective_waves, core_waves, instance_waves
 from neuroncore_rtl.tb.view.wave_groups import ELEMENTWISE_GROUPS, RISCV_GROUPS, TENSOR_GROUPS, Trace
@@ -154,7 +153,7 @@ def _words(directory: Path, formats: Iterable[object]) -> dict[type, str]:
     return paths
 
 
-def open_waves(test: str, root: Path = SIM_BUILD) -> int:
+def open_waves(bench: Bench, root: Path = SIM_BUILD) -> int:
     """Open the latest waveform of a TEST in GTKWave, wait until it is closed, and return GTKWave's exit status.
 
     Where there is none yet, the TEST runs with its default variables and WAVES=1 first.
@@ -163,7 +162,8 @@ def open_waves(test: str, root: Path = SIM_BUILD) -> int:
         UsageError: if the TEST records no waveforms.
         MissingTool: if GTKWave or a display is missing.
     """
-    if not any(option.name == "WAVES" for option in bench_named(test).options):
+    test = bench.name
+    if not any(option.name == "WAVES" for option in bench.options):
         raise UsageError(f"TEST must be one with a variable WAVES, such as matmul, not {test!r}")
     require("gtkwave")
     if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
@@ -174,7 +174,6 @@ def open_waves(test: str, root: Path = SIM_BUILD) -> int:
     vcd = latest(test, root)
     if vcd is None:
         terminal(stderr=True).print(f"no waveform of {test} yet: running make sim TEST={test} WAVES=1", markup=False)
-        bench = bench_named(test)
         bench.run(bench.settings(["WAVES=1"])).show()
         vcd = latest(test, root)
     save = vcd.with_suffix(".gtkw")

@@ -1,4 +1,5 @@
-"""Handwritten digits: a multilayer perceptron, trained (`kernels.models.digits.train`), and the images that it never saw.
+"""Handwritten digits: a multilayer perceptron, trained (`kernels.models.digits.train`), and the images that it never
+saw.
 
 The images are scikit-learn's `load_digits`: 1,797 of 8 x 8 pixels with 17 levels. Every fifth one is held out.
 """
@@ -16,7 +17,7 @@ __all__ = [
 ]  # fmt: skip
 
 WEIGHTS = Path(__file__).with_name("weights.npz")
-"""What `python -m kernels.models.digits.train` wrote."""
+"""What `python -m neuroncore_rtl.kernels.models.digits.train` wrote."""
 
 HELD_OUT_STEP = 5
 """One image in so many is held out of the training."""

@@ -1,4 +1,4 @@
-"""Train the digits network and write its weights: python -m kernels.models.digits.train [FILE]
+"""Train the digits network and write its weights: python -m neuroncore_rtl.kernels.models.digits.train [FILE]
 
 One hidden layer, Adam on shuffled batches, a fixed seed, a few seconds. Other versions of numpy, scipy or their BLAS
 give weights that differ in their last bits, and about the same accuracy.

@@ -17,9 +17,9 @@ from neuroncore_rtl.spec.formats import (
     FloatFormat,
     Format,
 )
+from neuroncore_rtl.tb.check.oracles import softfloat
+from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.operands import random_fp32, special_fp32
-from tests.oracles import softfloat
-from tests.oracles.compare import assert_same_bits
 from tests.oracles.libraries import GFLOAT, ML_DTYPES, fp32_values, gfloat_decode, ml_dtypes_decode
 
 SEED = 11

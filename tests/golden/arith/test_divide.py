@@ -3,9 +3,9 @@
 import numpy as np
 
 from neuroncore_rtl.golden.arith import canonical, divide_fp32
-from neuroncore_rtl.tb.harness.iterative import divide_cases, special_pairs
-from tests.oracles import softfloat
-from tests.oracles.compare import assert_same_bits
+from neuroncore_rtl.tb.check.oracles import softfloat
+from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
+from neuroncore_rtl.tb.stimulus.pairs import divide_cases, special_pairs
 
 SEED = 23
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import canonical, fma_fp32, fused, multiply_add_fp32, multiply_fp32
+from neuroncore_rtl.tb.check.oracles import softfloat
+from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.alu_cases import fma_cases, multiply_cases
 from neuroncore_rtl.tb.stimulus.operands import special_fp32
-from tests.oracles import softfloat
-from tests.oracles.compare import assert_same_bits
 
 SEED = 21
 COUNT = 300_000

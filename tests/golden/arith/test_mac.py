@@ -5,8 +5,8 @@ import pytest
 
 from neuroncore_rtl.golden.arith import add_fp32, fma_fp32, mac
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8
-from tests.oracles.campaign import OPERATIONS
-from tests.oracles.compare import assert_same_bits
+from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
+from neuroncore_rtl.tb.stimulus.campaign import OPERATIONS
 
 SEED = 14
 NAN, INF, ONE, TWO = 0x7FC00000, 0x7F800000, 0x3F800000, 0x40000000

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tests.oracles import softfloat
-from tests.oracles.campaign import OPERATIONS
-from tests.oracles.compare import assert_same_bits
+from neuroncore_rtl.tb.check.oracles import softfloat
+from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
+from neuroncore_rtl.tb.stimulus.campaign import OPERATIONS
 
 SEED = 15
 

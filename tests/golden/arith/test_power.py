@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import power_fp32
-from neuroncore_rtl.tb.harness.iterative import power_cases, special_pairs
-from tests.oracles.compare import assert_same_bits
+from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
+from neuroncore_rtl.tb.stimulus.pairs import power_cases, special_pairs
 
 SEED = 29
 BOUND = 0.55

@@ -18,9 +18,9 @@ from neuroncore_rtl.spec.formats import (
     TF32,
     Format,
 )
+from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
+from neuroncore_rtl.tb.stimulus.campaign import OPERATIONS
 from neuroncore_rtl.tb.stimulus.operands import random_fp32, round_cases, special_fp32
-from tests.oracles.campaign import OPERATIONS
-from tests.oracles.compare import assert_same_bits
 from tests.oracles.exact import round_exactly
 from tests.oracles.libraries import GFLOAT, ML_DTYPES, fp32_values, gfloat_round, ml_dtypes_round
 

@@ -20,8 +20,8 @@ from neuroncore_rtl.spec.formats import (
     TF32,
     FloatFormat,
 )
+from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.operands import random_codes, random_fp32, round_cases
-from tests.oracles.compare import assert_same_bits
 from tests.oracles.exact import round_exactly
 from tests.oracles.libraries import GFLOAT, fp32_values, gfloat_round
 

@@ -5,9 +5,9 @@ import pytest
 
 from neuroncore_rtl.golden.arith import canonical, decode, integers, saturate, storage_dtype, widen
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP8E3M4, FP8E4M3, FP8E5M2, FP16, FP32, INT8, INT16, INT32, TF32
+from neuroncore_rtl.tb.check.oracles import softfloat
+from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.operands import random_fp32, special_fp32
-from tests.oracles import softfloat
-from tests.oracles.compare import assert_same_bits
 from tests.oracles.libraries import gfloat_decode, ml_dtypes_decode
 
 SEED = 22

@@ -18,6 +18,7 @@ from neuroncore_rtl.spec.isa.collective import (
 )
 from neuroncore_rtl.spec.isa.collective import Group as G
 from neuroncore_rtl.spec.isa.collective_legality import ALIGNMENT, check_collective
+from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from tests.oracles.collectives import (
     STORAGE,
     blocks_of,
@@ -27,7 +28,6 @@ from tests.oracles.collectives import (
     ranks_in_order,
     results,
 )
-from tests.oracles.compare import assert_same_bits
 
 SEED = 2718
 CORES = 40

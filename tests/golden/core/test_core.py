@@ -41,8 +41,8 @@ from neuroncore_rtl.spec.isa.decode import body_fields
 from neuroncore_rtl.spec.isa.fields import width_of
 from neuroncore_rtl.spec.isa.record import BODY_FIELDS, RECORDS_AHEAD
 from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC, LOCAL_BYTES
+from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.operands import ordinary_codes
-from tests.oracles.compare import assert_same_bits
 from tests.oracles.copies import random_copy
 from tests.oracles.instructions import random_instruction
 

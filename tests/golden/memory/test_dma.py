@@ -9,8 +9,8 @@ from neuroncore_rtl.golden.memory.dma import DmaFault, dma_copy
 from neuroncore_rtl.spec.config import PSUM_BYTES, Config
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP8E3M4, FP16, FP32, INT8, INT16, INT32
 from neuroncore_rtl.spec.isa import Cause, DmaCopy, DmaIndex, DmaTensor, Storage
+from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.operands import random_codes
-from tests.oracles.compare import assert_same_bits
 from tests.oracles.copies import INDEX_ADDRESS, INDEX_LIMIT, SBUF_USED, USED_BYTES, places, random_copy
 from tests.oracles.libraries import ML_DTYPES, ml_dtypes_round
 

@@ -21,10 +21,18 @@ from neuroncore_rtl.spec.functions.layout import (
     Factor,
     control_address,
 )
-from tests.oracles.accuracy import CROSSINGS, bf16_values, borders, dense, errors, last_place, wrong_way
-from tests.oracles.compare import assert_same_bits
+from neuroncore_rtl.tb.check.oracles.accuracy import (
+    CROSSINGS,
+    bf16_values,
+    borders,
+    dense,
+    errors,
+    last_place,
+    wrong_way,
+)
+from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
+from neuroncore_rtl.tb.check.oracles.functions import ALPHA, exact, reference
 from tests.oracles.datapath import datapath
-from tests.oracles.functions import ALPHA, exact, reference
 
 SEED = 7
 

@@ -12,8 +12,8 @@ from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.functions import FUNCTIONS
 from neuroncore_rtl.spec.isa import Access, Elementwise, Opcode, Storage
 from neuroncore_rtl.spec.isa.elementwise import decode_fields
+from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from tests.oracles import elementwise as oracle
-from tests.oracles.compare import assert_same_bits
 from tests.oracles.instructions import random_instruction, random_memories
 from tests.oracles.libraries import ml_dtypes_round
 

@@ -17,9 +17,9 @@ from neuroncore_rtl.golden.tensor.kernel import compile_chains
 from neuroncore_rtl.spec.config import PSUM_WORDS, Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP16, FP32, INT8, MATMUL_FORMATS, TF32
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
+from neuroncore_rtl.tb.check.oracles import softfloat
+from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.operands import random_codes, special_codes, special_fp32
-from tests.oracles import softfloat
-from tests.oracles.compare import assert_same_bits
 
 SEED = 2718
 NAN, NEGATIVE_ZERO = 0x7FC00000, 0x80000000

@@ -7,10 +7,10 @@ from neuroncore_rtl.golden.arith import canonical
 from neuroncore_rtl.golden.vector.alu import alu
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa.alu import BITWISE, COMPARISONS, FLOAT_ONLY, AluOp
+from neuroncore_rtl.tb.check.oracles import softfloat
+from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
 from neuroncore_rtl.tb.stimulus.operands import special_fp32
-from tests.oracles import softfloat
-from tests.oracles.compare import assert_same_bits
 
 SEED = 23
 COUNT = 100_000

@@ -28,9 +28,9 @@ from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, FP32, INT8, INT32, 
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Access, AluOp, Elementwise, Opcode
 from neuroncore_rtl.spec.isa.alu import BITWISE, REDUCTIONS
 from neuroncore_rtl.spec.isa.elementwise import decode_fields
+from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.operands import ordinary_codes, random_codes, random_fp32, special_fp32
 from tests.oracles import elementwise as oracle
-from tests.oracles.compare import assert_same_bits
 from tests.oracles.instructions import random_instruction, random_memories
 from tests.oracles.libraries import ML_DTYPES, gfloat_round, ml_dtypes_decode, ml_dtypes_round
 

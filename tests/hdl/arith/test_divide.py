@@ -10,7 +10,8 @@ from neuroncore_rtl.hdl.arith import divide
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.pack import pack_fp32
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.tb.harness.iterative import divide_cases, play_pairs, special_pairs
+from neuroncore_rtl.tb.harness.iterative import play_pairs
+from neuroncore_rtl.tb.stimulus.pairs import divide_cases, special_pairs
 
 BULK = {"verilator": 200_000, "icarus": 3_000}
 

@@ -8,7 +8,8 @@ from amaranth.sim import Simulator
 from neuroncore_rtl.golden import arith
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.spec.power import LOGARITHM
-from neuroncore_rtl.tb.harness.iterative import play_pairs, power_cases, special_pairs
+from neuroncore_rtl.tb.harness.iterative import play_pairs
+from neuroncore_rtl.tb.stimulus.pairs import power_cases, special_pairs
 
 BULK = {"verilator": 120_000, "icarus": 2_000}
 

@@ -1,4 +1,5 @@
-"""The arbiter: turns, the order of writes, the way back. What it does with real traffic is in tests/tb/benches/test_axi.py."""
+"""The arbiter: turns, the order of writes, the way back. What it does with real traffic is in
+tests/tb/benches/test_axi.py."""
 
 import random
 from functools import partial

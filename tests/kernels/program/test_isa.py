@@ -18,7 +18,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, FP32, INT8, INT16, INT32
 from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage
 from neuroncore_rtl.spec.isa.legality import check, counts_of, uses
-from tests.oracles.compare import assert_same_bits
+from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from tests.oracles.instructions import random_instruction, random_memories
 
 SEED = 5772

@@ -262,7 +262,7 @@ def test_barriers_change_nothing(rng):
 
 
 def test_a_full_semaphore_is_followed_by_a_fresh_one(monkeypatch):
-    monkeypatch.setattr("kernels.program.program.SEMAPHORE_MAX", 3)
+    monkeypatch.setattr("neuroncore_rtl.kernels.program.program.SEMAPHORE_MAX", 3)
     program = Program(TINY, semaphores=range(5, 9))
     x, t = program.space.hbm("x", FP32, (4, 9)), program.space.sbuf("t", FP32, (9,))
     for n in range(9):
@@ -405,7 +405,7 @@ def test_a_section_loads_its_own_weights():
 
 
 def test_an_image_has_a_header_and_its_records_at_their_addresses(monkeypatch):
-    monkeypatch.setattr("kernels.program.image.MOST_RECORDS", 2)
+    monkeypatch.setattr("neuroncore_rtl.kernels.program.image.MOST_RECORDS", 2)
     program = Program(TINY, base=0x400)
     x, t = program.space.hbm("x", FP32, (4, 8)), program.space.sbuf("t", FP32, (8,))
     for _ in range(5):

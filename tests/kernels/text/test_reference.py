@@ -16,7 +16,7 @@ from neuroncore_rtl.spec.isa.collective import COLLECTIVE_FIELDS, CollectiveKind
 
 
 def test_the_page_is_up_to_date():
-    assert PAGE.read_text() == page(), "run python -m kernels.text.reference"
+    assert PAGE.read_text() == page(), "run python -m neuroncore_rtl.kernels.text.reference"
 
 
 def test_the_page_names_everything():

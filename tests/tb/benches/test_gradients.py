@@ -27,7 +27,8 @@ SETTINGS = BENCH.settings(["CHIPS=2"])
 
 @pytest.fixture
 def small(monkeypatch):
-    """Have benches run on the small instance and the engines of `tests.tb.benches.test_collective`, and share their build."""
+    """Have benches run on the small instance and the engines of `tests.tb.benches.test_collective`, and share their
+    build."""
     broken = faulty(design(INSTANCE, room=ROOM), "collective_engine", ports=SHELL, body=BODY)
     monkeypatch.setattr(collective_execution, "design", lambda instance, **options: broken)
     monkeypatch.setattr(gradient_conditions, "instance_of", lambda settings: INSTANCE)

@@ -21,9 +21,9 @@ from neuroncore_rtl.tb.benches.collective_options import instance_of
 from neuroncore_rtl.tb.benches.core_bench import failures_of
 from neuroncore_rtl.tb.benches.instance_bench import memories_of
 from neuroncore_rtl.tb.benches.instance_collectives import collective_images, engines_of
-from neuroncore_rtl.tb.check.collective_faults import link_name
 from neuroncore_rtl.tb.check.core_fault import explained
 from neuroncore_rtl.tb.cli.registry import bench_named
+from neuroncore_rtl.tb.harness.collective_faults import link_name
 from neuroncore_rtl.tb.harness.disturbance import Cut
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.instance_run import design, run_instance

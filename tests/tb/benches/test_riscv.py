@@ -140,8 +140,8 @@ def test_silent_cpu_fails_the_bench(monkeypatch):
     mute = faulty(
         cpu_design(), CPU, ports={"trace_valid": "", "fetch__response": "1'b0"}, body="assign trace_valid = 0;"
     )
-    monkeypatch.setattr("tb.benches.riscv.cpu_design", lambda: mute)
-    monkeypatch.setattr("tb.harness.riscv_run.PATIENCE", 500)
+    monkeypatch.setattr("neuroncore_rtl.tb.benches.riscv.cpu_design", lambda: mute)
+    monkeypatch.setattr("neuroncore_rtl.tb.harness.riscv_run.PATIENCE", 500)
     bench = bench_named("riscv")
     report = bench.run(bench.settings(["COUNT=5", "SIM=icarus"]))
     assert report.exit_status == 1

@@ -3,8 +3,8 @@
 import pytest
 
 from neuroncore_rtl.spec.instance import Instance, Topology
-from neuroncore_rtl.tb.check.collective_faults import link_name
 from neuroncore_rtl.tb.check.link_table import dead_links, link_of, link_summary, link_table, opposite
+from neuroncore_rtl.tb.harness.collective_faults import link_name
 
 RING = Instance(chips=3)
 TORUS = Instance(chips=12, topology=Topology.TORUS, width=4)

@@ -52,9 +52,9 @@ FIXTURE = Bench(
 @pytest.fixture
 def cli(monkeypatch, tmp_path):
     """A command line whose only TEST is the fixture; call it with words."""
-    module = ModuleType("tb.fixture")
+    module = ModuleType("neuroncore_rtl.tb.benches.fixture")
     module.BENCH = FIXTURE
-    monkeypatch.setitem(sys.modules, "tb.fixture", module)
+    monkeypatch.setitem(sys.modules, "neuroncore_rtl.tb.benches.fixture", module)
     monkeypatch.setattr(bench, "TESTS", ("fixture",))
     monkeypatch.setattr(Report.write, "__defaults__", (tmp_path,))
     bench_named.cache_clear()

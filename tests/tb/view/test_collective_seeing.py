@@ -39,7 +39,9 @@ def seen(request, tmp_path_factory):
     if request.param == "icarus":
         require_icarus()
     directory = tmp_path_factory.mktemp("seeing")
-    report = run(BENCH, "tb.benches.collective_execution", [f"BYTES={BYTES}", f"SIM={request.param}"], directory)
+    report = run(
+        BENCH, "neuroncore_rtl.tb.benches.collective_execution", [f"BYTES={BYTES}", f"SIM={request.param}"], directory
+    )
     return report, Waveform(directory / "allreduce.vcd", "collective")
 
 
@@ -49,7 +51,9 @@ def traffic(request, tmp_path_factory):
     if request.param == "icarus":
         require_icarus()
     directory = tmp_path_factory.mktemp("traffic")
-    report = run(router.BENCH, "tb.benches.router", ["FLITS=400", "STALL=40", f"SIM={request.param}"], directory)
+    report = run(
+        router.BENCH, "neuroncore_rtl.tb.benches.router", ["FLITS=400", "STALL=40", f"SIM={request.param}"], directory
+    )
     return report, Waveform(directory / "router.vcd", "traffic")
 
 

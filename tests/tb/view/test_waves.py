@@ -14,6 +14,7 @@ from neuroncore_rtl.spec.config import preset_named
 from neuroncore_rtl.spec.formats import format_named
 from neuroncore_rtl.spec.isa import Cause, queue_count, queue_name
 from neuroncore_rtl.tb.benches.matmul import BENCH, ideal_cycles
+from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.sim.doctor import MissingTool
 from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.sim.simulation import SIMULATORS
@@ -68,7 +69,7 @@ def recorded(request, tmp_path_factory):
     directory = tmp_path_factory.mktemp("waves")
     assignments = ["TARGET=engine", "PRESET=tiny", "WAVES=1", "STALL=64", f"SIM={request.param}"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tb.benches.matmul.waveform", lambda test: directory / f"{test}.vcd")
+        patch.setattr("neuroncore_rtl.tb.benches.matmul.waveform", lambda test: directory / f"{test}.vcd")
         report = BENCH.run(BENCH.settings([*assignments, *(f"{name}={size}" for name, size in SIZES.items())]))
     assert report.bit_exact
     return report, directory / "matmul.vcd"
@@ -139,7 +140,7 @@ def recorded_core(request, tmp_path_factory):
     directory = tmp_path_factory.mktemp("core_waves")
     assignments = ["PRESET=tiny", "WAVES=1", f"SIM={request.param}", "M=4", "K=8", "N=4"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tb.benches.core_bench.waveform", lambda test: directory / "core.vcd")
+        patch.setattr("neuroncore_rtl.tb.benches.core_bench.waveform", lambda test: directory / "core.vcd")
         report = BENCH.run(BENCH.settings(assignments))
     assert report.exit_status == 0
     return report, directory / "core.vcd"
@@ -225,13 +226,13 @@ def test_latest_waveform_is_of_the_core_or_of_the_engine(tmp_path):
 
 def test_test_without_waveforms_is_refused(tmp_path):
     with pytest.raises(UsageError, match="^TEST must be one with a variable WAVES, such as matmul, not 'mac'$"):
-        open_waves("mac", tmp_path)
+        open_waves(bench_named("mac"), tmp_path)
 
 
 def test_missing_gtkwave_is_named(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingTool, match="^gtkwave is missing .*apt install gtkwave$"):
-        open_waves("matmul", tmp_path)
+        open_waves(bench_named("matmul"), tmp_path)
 
 
 def test_missing_display_is_said(monkeypatch, tmp_path):
@@ -239,4 +240,4 @@ def test_missing_display_is_said(monkeypatch, tmp_path):
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     with pytest.raises(MissingTool, match="^a display is missing"):
-        open_waves("matmul", tmp_path)
+        open_waves(bench_named("matmul"), tmp_path)

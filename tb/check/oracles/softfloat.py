@@ -26,7 +26,7 @@ __all__ = [
 VERSION = "0.1.4.1"
 SHA256 = "da1c1464de184ddc02e7d208f560624ccbdee4926e78fb9d3997fb16a866c95f"
 DRIVER = Path(__file__).with_name("softfloat_batch.c")
-BUILDS = Path(__file__).parents[2] / "sim_build" / "oracles"
+BUILDS = Path(__file__).resolve().parents[3] / "sim_build" / "oracles"
 COMPILE = ("gcc", "-O2", "-fPIC", "-shared", "-DSOFTFLOAT_FAST_INT64")
 
 

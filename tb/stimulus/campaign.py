@@ -1,7 +1,7 @@
 """Golden against Berkeley SoftFloat: each operation as a function of a generator and a count.
 
 A function returns (cases, ours, theirs): the operands as bit patterns, and two arrays of results, NaN canonical. The
-tests run a few of each, `python -m bench.softfloat` runs millions.
+tests run a few of each, `python -m neuroncore_rtl.bench.softfloat` runs millions.
 """
 
 from functools import partial
@@ -10,8 +10,8 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import add_fp32, canonical, decode, mac, operand, round_fp32
 from neuroncore_rtl.spec.formats import FP16, FP32, INT8, INT16, INT32, MAC_FORMATS, Format, IntFormat
+from neuroncore_rtl.tb.check.oracles import softfloat
 from neuroncore_rtl.tb.stimulus.operands import add_cases, mac_cases, random_codes, round_cases
-from tests.oracles import softfloat
 
 __all__ = ["OPERATIONS"]
 

@@ -17,7 +17,7 @@ from neuroncore_rtl.spec.functions.layout import (
     Scale,
     control_address,
 )
-from tests.oracles.functions import reference
+from neuroncore_rtl.tb.check.oracles.functions import reference
 
 __all__ = ["CROSSINGS", "bf16_values", "borders", "dense", "errors", "last_place", "wrong_way"]
 

@@ -1,0 +1,168 @@
+"""What a bench is and which options it takes: the records from which the command line, help and refusals are made."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from neuroncore_rtl.spec.config import PRESETS, Config, preset_named
+from neuroncore_rtl.tb.sim.report import Report
+from neuroncore_rtl.tb.sim.simulation import SIMULATORS
+
+__all__ = [
+    "DEPTH", "SEED", "SIM", "WAVES", "Bench", "Option", "Settings", "UsageError", "configuration_options",
+    "dtype_option",
+]  # fmt: skip
+
+
+class UsageError(ValueError):
+    """What was asked for does not exist or is out of range; the message says what would be valid."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """A variable of a TEST, given as NAME=VALUE to make or as --name VALUE on the command line.
+
+    Arguments:
+        name: in capitals, as make variables are.
+        type: int, str or Path.
+        default: its value when it is not given; None if there is none, or if something else decides then.
+        help: what it is, in a few words.
+        choices: the valid values of a str; empty if any will do.
+        minimum, maximum: the range of an int; None where it has no end.
+    """
+
+    name: str
+    type: type
+    default: int | str | Path | None
+    help: str
+    choices: tuple[str, ...] = ()
+    minimum: int | None = None
+    maximum: int | None = None
+
+    def parse(self, text: str) -> int | str | Path:
+        """Return the value that `text` stands for.
+
+        Raises:
+            UsageError: if it stands for none; the message names the option, the rule and the text.
+        """
+        if self.type is int:
+            return self._parse_integer(text)
+        if self.choices and text not in self.choices:
+            raise UsageError(f"{self.name} must be one of {', '.join(self.choices)}, not {text!r}")
+        if self.type is Path and not Path(text).is_file():
+            raise UsageError(f"{self.name} must be an existing file, not {text!r}")
+        return self.type(text)
+
+    def _parse_integer(self, text: str) -> int:
+        # Plain decimal digits only: int() would take underscores, blanks and the digits of other scripts as well.
+        valid = re.fullmatch(r"-?[0-9]{1,18}", text)
+        if not valid or not self._in_range(int(text)):
+            raise UsageError(f"{self.name} must be {self._range()}, not {text!r}")
+        return int(text)
+
+    def _in_range(self, value: int) -> bool:
+        low = self.minimum is None or value >= self.minimum
+        return low and (self.maximum is None or value <= self.maximum)
+
+    def _range(self) -> str:
+        if self.minimum is not None and self.maximum is not None:
+            return f"an integer from {self.minimum} to {self.maximum}"
+        if self.minimum is not None:
+            return f"an integer of at least {self.minimum}"
+        return "an integer" if self.maximum is None else f"an integer of at most {self.maximum}"
+
+    def describe(self) -> str:
+        """Return its help with the valid values and the default."""
+        valid = ", ".join(self.choices) if self.choices else self._range() if self.type is int else ""
+        default = "" if self.default is None else f"default {self.default}"
+        details = "; ".join(part for part in (valid, default) if part)
+        return f"{self.help} ({details})" if details else self.help
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The values of a bench's options; the option MAC_LATENCY is the attribute `mac_latency`.
+
+    Arguments:
+        values: by the options' names in capitals.
+    """
+
+    values: Mapping[str, int | str | Path | None]
+
+    def __getattr__(self, name: str):
+        try:
+            return self.values[name.upper()]
+        except KeyError:
+            raise AttributeError(f"this bench has no option {name.upper()}") from None
+
+    @property
+    def config(self) -> Config:
+        """The preset with the parameters that were given on top of it."""
+        overrides = {name: self.values.get(name.upper()) for name in Config.RANGES}
+        return preset_named(self.preset).with_overrides(**overrides)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One TEST.
+
+    Arguments:
+        name: what TEST= selects; the name of its module, too.
+        summary: what it checks, in one line.
+        options: its variables, in the order in which help lists them.
+        run: does it and returns the report, whose `exit_status` becomes the command's; a command that is not a TEST
+            returns its exit status instead.
+    """
+
+    name: str
+    summary: str
+    options: tuple[Option, ...]
+    run: Callable[[Settings], Report | int]
+
+    def settings(self, assignments: Iterable[str] = (), **values: object) -> Settings:
+        """Return settings from NAME=VALUE texts and from values already parsed, defaults for the rest.
+
+        Raises:
+            UsageError: for a text that is no assignment, a name that is not an option, or a value that is not valid.
+        """
+        options = {option.name: option for option in self.options}
+        chosen = {name: option.default for name, option in options.items()} | values
+        for assignment in assignments:
+            name, equals, text = assignment.partition("=")
+            if not equals:
+                raise UsageError(f"a variable is given as NAME=VALUE, not {assignment!r}")
+            if name not in options:
+                raise UsageError(f"a variable of {self.name} must be one of {', '.join(options)}, not {name!r}")
+            chosen[name] = options[name].parse(text)
+        return Settings(chosen)
+
+
+def configuration_options(default_preset: str) -> tuple[Option, ...]:
+    """Return the options that choose the machine: PRESET, and one to override each of its parameters."""
+    preset = Option(name="PRESET", type=str, default=default_preset, help="named configuration", choices=tuple(PRESETS))
+    overrides = (
+        Option(
+            name=name.upper(),
+            type=int,
+            default=None,
+            help=f"{name.replace('_', ' ')}, instead of the preset's",
+            minimum=low,
+            maximum=high,
+        )
+        for name, (low, high) in Config.RANGES.items()
+    )
+    return preset, *overrides
+
+
+SEED = Option(name="SEED", type=int, default=1, help="seed of the random data", minimum=0, maximum=2**32 - 1)
+SIM = Option(name="SIM", type=str, default=SIMULATORS[0], help="simulator", choices=SIMULATORS)
+WAVES = Option(name="WAVES", type=int, default=0, help="1 records a waveform", minimum=0, maximum=1)
+DEPTH = Option(
+    name="DEPTH", type=int, default=3, help="levels of the hierarchy in the waveform, 0 for all", minimum=0, maximum=99
+)
+
+
+def dtype_option(choices: Iterable[str], default: str = "bf16") -> Option:
+    """Return the option that chooses a number format among those the bench takes."""
+    return Option(name="DTYPE", type=str, default=default, help="number format of the operands", choices=tuple(choices))
