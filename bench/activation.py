@@ -177,9 +177,8 @@ def main(check: bool, exhaustive: bool) -> None:
     _, _, tail = rest.partition(END)
     new = head + BEGIN + table() + END + tail
     if check:
-        click.echo(
-            f"{PATH.name} is {'up to date' if new == text else 'out of date: run python -m neuroncore_rtl.bench.activation'}"
-        )
+        state = "up to date" if new == text else "out of date: run python -m neuroncore_rtl.bench.activation"
+        click.echo(f"{PATH.name} is {state}")
         sys.exit(new != text)
     PATH.write_text(new)
 

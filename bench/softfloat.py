@@ -1,7 +1,7 @@
 """The golden arithmetic against Berkeley SoftFloat, by the million.
 
-`python -m neuroncore_rtl.bench.softfloat [--cases N]` prints the cases and mismatches of each operation; the exit status
-is 1 if anything differed.
+`python -m neuroncore_rtl.bench.softfloat [--cases N]` prints the cases and mismatches of each operation; the exit
+status is 1 if anything differed.
 """
 
 import sys
