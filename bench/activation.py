@@ -8,11 +8,11 @@ number from 2**-24 to 2**7, of both signs, which takes about a minute a function
 
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 
 import click
 import numpy as np
 
+from neuroncore_rtl import ROOT
 from neuroncore_rtl.golden.scalar import activate
 from neuroncore_rtl.spec.functions import FUNCTIONS, load
 from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, control_address
@@ -21,7 +21,7 @@ from neuroncore_rtl.tb.check.oracles.functions import ALPHA, reference
 
 __all__ = ["PATH", "Measurement", "main", "measure", "sample", "table"]
 
-PATH = Path(__file__).resolve().parents[1] / "docs" / "activation.md"
+PATH = ROOT / "docs" / "activation.md"
 BEGIN, END = "<!-- begin: python -m neuroncore_rtl.bench.activation -->\n", "<!-- end -->\n"
 
 SEED = 20

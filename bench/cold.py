@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.tb.sim import simulation
 
 __all__ = ["cold_build"]
@@ -37,11 +38,11 @@ def cold_build(elaborate: Callable[[], object], design: Callable[[], simulation.
 
 
 def _measure(elaborate: Callable, design: Callable, sender) -> None:
-    simulation.SIM_BUILD.mkdir(parents=True, exist_ok=True)
+    SIM_BUILD.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
     elaborate()
     elaborated = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="cold-", dir=simulation.SIM_BUILD) as root:
+    with tempfile.TemporaryDirectory(prefix="cold-", dir=SIM_BUILD) as root:
         simulation.build(design(), root=Path(root))
     figures = {
         "elaboration_s": elaborated - started,

@@ -12,6 +12,7 @@ import numpy as np
 from matplotlib import pyplot
 from rich.table import Table
 
+from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.bench import instance as instance_bench
 from neuroncore_rtl.golden.link.cluster import NETWORKS, Cluster, all_reduce
 from neuroncore_rtl.golden.link.timing import Case, Parameters, calibrate, errors
@@ -22,7 +23,6 @@ from neuroncore_rtl.spec.link import CORES_PER_CHIP
 from neuroncore_rtl.tb.benches import allreduce
 from neuroncore_rtl.tb.benches.collective_options import instance_of
 from neuroncore_rtl.tb.sim.report import shown
-from neuroncore_rtl.tb.sim.simulation import SIM_BUILD
 
 __all__ = ["measure", "tables"]
 

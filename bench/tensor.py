@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 from rich.table import Table
 
+from neuroncore_rtl import ROOT
 from neuroncore_rtl.bench.cold import cold_build
 from neuroncore_rtl.golden import tensor as golden
 from neuroncore_rtl.kernels.library.matmul import matmul_programs
@@ -48,9 +49,9 @@ def _warm_start(size: int) -> float:
         f"COLUMNS={size}",
     ]
     command += ["M=4", "K=4", "N=4"]
-    subprocess.run(command, check=True, capture_output=True, cwd=simulation.ROOT)
+    subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
     started = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True, cwd=simulation.ROOT)
+    subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
     return time.perf_counter() - started
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
 
+from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.spec import memory_map
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
@@ -26,7 +27,7 @@ RUNTIME = (HERE / "crt0.S", HERE / "runtime.c")
 
 SCRIPT = HERE / "core.ld"
 
-OUTPUT = HERE.parents[1] / "sim_build" / "control"
+OUTPUT = SIM_BUILD / "control"
 """Where compiled programs are kept."""
 
 FLAGS = (

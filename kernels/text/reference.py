@@ -8,9 +8,9 @@ import enum
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from types import ModuleType
 
+from neuroncore_rtl import ROOT
 from neuroncore_rtl.kernels.text import assembly
 from neuroncore_rtl.spec import memory_map
 from neuroncore_rtl.spec.formats import FORMATS, MATMUL_FORMATS
@@ -66,7 +66,7 @@ from neuroncore_rtl.spec.isa.fields import Layout
 
 __all__ = ["PAGE", "main", "page"]
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "isa.md"
+PAGE = ROOT / "docs" / "isa.md"
 
 
 def main() -> None:

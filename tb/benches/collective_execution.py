@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.golden.collective import run as golden_run
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa.collective import CollectiveKind
@@ -18,7 +19,6 @@ from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.report import progress, shown
 from neuroncore_rtl.tb.sim.settings import Settings
-from neuroncore_rtl.tb.sim.simulation import SIM_BUILD
 from neuroncore_rtl.tb.stimulus.collective_programs import Workload
 from neuroncore_rtl.tb.view.collective_timeline import write_collective_timeline
 from neuroncore_rtl.tb.view.link_picture import draw_links

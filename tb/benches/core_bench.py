@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.golden.core import Core, CoreOutcome
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.spec.config import Config
@@ -17,7 +18,6 @@ from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.report import progress, shown
 from neuroncore_rtl.tb.sim.settings import Option, Settings
-from neuroncore_rtl.tb.sim.simulation import SIM_BUILD
 from neuroncore_rtl.tb.view.timeline import write_timeline
 from neuroncore_rtl.tb.view.waves import waveform, write_save_file
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.golden.core import run_instance as golden_instance
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.spec.instance import Instance
@@ -18,7 +19,6 @@ from neuroncore_rtl.tb.harness.instance_run import ROOM_BYTES, InstanceOutcome, 
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.report import progress, shown
 from neuroncore_rtl.tb.sim.settings import Option, Settings, UsageError
-from neuroncore_rtl.tb.sim.simulation import SIM_BUILD
 from neuroncore_rtl.tb.view.link_picture import draw_links
 from neuroncore_rtl.tb.view.timeline import write_instance_timeline
 from neuroncore_rtl.tb.view.waves import waveform, write_save_file

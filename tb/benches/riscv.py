@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.tb.check.riscv_lockstep import Comparison, compare
 from neuroncore_rtl.tb.harness.riscv_elf import Executable, read_elf
 from neuroncore_rtl.tb.harness.riscv_run import MEMORY_BYTES, PATIENCE, Outcome, cpu_design, run_cpu
@@ -23,7 +24,7 @@ DEFAULT_COUNT = {"verilator": 10_000, "icarus": 1_000}
 EXTERNAL_RATE = 64
 """Cycles of 65,536 in which a random program gets an external interrupt."""
 
-TRACES = simulation.SIM_BUILD / "traces"
+TRACES = SIM_BUILD / "traces"
 
 
 def random_executable(seed: int, items: int) -> Executable:

@@ -7,6 +7,7 @@ against what was sent, and what each link has carried against golden's routes.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.golden.link import route
 from neuroncore_rtl.hdl.link.end import LinkEnd
 from neuroncore_rtl.spec.instance import Instance, Topology
@@ -19,7 +20,6 @@ from neuroncore_rtl.tb.harness.fabric import Ending, Outcome, Traffic, Way, desi
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.report import Report, progress, shown
 from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, UsageError
-from neuroncore_rtl.tb.sim.simulation import SIM_BUILD
 from neuroncore_rtl.tb.view.collective_timeline import write_link_timeline
 from neuroncore_rtl.tb.view.link_picture import draw_links
 from neuroncore_rtl.tb.view.waves import waveform, write_save_file

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
+from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.golden.arith import decode, round_stochastic
 from neuroncore_rtl.kernels.library.stochastic import Problem, accumulate, descend
 from neuroncore_rtl.spec.formats import BF16, FP16
 from neuroncore_rtl.tb.benches.kernel import STALL, Workbench, refusals
 from neuroncore_rtl.tb.sim.report import Report, shown
 from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, configuration_options
-from neuroncore_rtl.tb.sim.simulation import SIM_BUILD
 
 __all__ = ["BENCH"]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from amaranth.lib import data
 
+from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.hdl.core import axi_id_bits, core_counters
 from neuroncore_rtl.hdl.elementwise.fetch import Fetch
 from neuroncore_rtl.hdl.elementwise.frontend import Frontend
@@ -39,7 +40,6 @@ from neuroncore_rtl.tb.sim.elaboration import ENGINE as TENSOR
 from neuroncore_rtl.tb.sim.elaboration import ENGINES, engine_verilog
 from neuroncore_rtl.tb.sim.report import shown, terminal
 from neuroncore_rtl.tb.sim.settings import Settings
-from neuroncore_rtl.tb.sim.simulation import SIM_BUILD
 
 __all__ = ["description", "directory_name", "export", "ports", "write"]
 

@@ -2,10 +2,10 @@
 
 import dataclasses
 import re
-from pathlib import Path
 
 import click
 
+from neuroncore_rtl import ROOT
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.tb.cli import registry as bench
 from neuroncore_rtl.tb.sim.report import terminal
@@ -13,7 +13,7 @@ from neuroncore_rtl.tb.sim.settings import Bench
 
 __all__ = ["overview", "show", "targets"]
 
-MAKEFILE = Path(__file__).resolve().parents[2] / "Makefile"
+MAKEFILE = ROOT / "Makefile"
 
 
 def targets() -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from dataclasses import asdict
 
 from amaranth.lib import wiring
 
+from neuroncore_rtl import ROOT, SIM_BUILD
 from neuroncore_rtl.hdl.controller.cpu import Cpu
 from neuroncore_rtl.hdl.core import Core
 from neuroncore_rtl.hdl.hierarchy import to_verilog
@@ -21,7 +22,6 @@ from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.hdl.vector.engine import VectorEngine
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.sim.report import progress
-from neuroncore_rtl.tb.sim.simulation import ROOT, SIM_BUILD
 
 __all__ = ["CPU", "ENGINE", "ENGINES", "cpu_verilog", "elaborated", "engine_verilog"]
 

@@ -11,9 +11,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from neuroncore_rtl import SIM_BUILD
+
 __all__ = ["Report", "progress", "shown", "terminal"]
 
-RESULTS = Path(__file__).resolve().parents[2] / "sim_build" / "results"
+RESULTS = SIM_BUILD / "results"
 """Where the JSON records go."""
 
 

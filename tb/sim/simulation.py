@@ -21,6 +21,7 @@ from xml.etree import ElementTree
 import find_libpython
 from filelock import FileLock
 
+from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.tb.sim import icarus, process, verilator
 from neuroncore_rtl.tb.sim.clock import TIMEOUT_VARIABLE
 from neuroncore_rtl.tb.sim.doctor import TOOLS, require
@@ -31,7 +32,6 @@ from neuroncore_rtl.tb.sim.verilator import VerilatorRunner
 
 __all__ = [
     "SIMULATORS",
-    "SIM_BUILD",
     "TIMESCALE",
     "Build",
     "BuildFailed",
@@ -42,11 +42,6 @@ __all__ = [
     "run",
     "run_directory",
 ]
-
-ROOT = Path(__file__).resolve().parents[2]
-
-SIM_BUILD = ROOT / "sim_build"
-"""Everything that is generated; safe to delete."""
 
 SIMULATORS = ("verilator", "icarus")
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from vcd.gtkw import GTKWSave, make_translation_filter
 
+from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.tb.sim.doctor import MissingTool, require
 from neuroncore_rtl.tb.sim.report import terminal
 from neuroncore_rtl.tb.sim.settings import Bench, UsageError
-from neuroncore_rtl.tb.sim.simulation import SIM_BUILD
 from neuroncore_rtl.tb.view import collective_waves, core_waves, instance_waves
 from neuroncore_rtl.tb.view.wave_groups import ELEMENTWISE_GROUPS, RISCV_GROUPS, TENSOR_GROUPS, Trace
 

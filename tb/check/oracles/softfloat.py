@@ -18,6 +18,8 @@ from pathlib import Path
 import numpy as np
 from filelock import FileLock
 
+from neuroncore_rtl import SIM_BUILD
+
 __all__ = [
     "OracleError", "add", "divide", "equal", "f16_to_f32", "f32_to_f16", "f32_to_i32", "less", "less_equal", "mul_add",
     "multiply",
@@ -26,7 +28,7 @@ __all__ = [
 VERSION = "0.1.4.1"
 SHA256 = "da1c1464de184ddc02e7d208f560624ccbdee4926e78fb9d3997fb16a866c95f"
 DRIVER = Path(__file__).with_name("softfloat_batch.c")
-BUILDS = Path(__file__).resolve().parents[3] / "sim_build" / "oracles"
+BUILDS = SIM_BUILD / "oracles"
 COMPILE = ("gcc", "-O2", "-fPIC", "-shared", "-DSOFTFLOAT_FAST_INT64")
 
 

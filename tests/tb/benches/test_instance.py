@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from neuroncore_rtl import ROOT
 from neuroncore_rtl.golden.core import run_instance as golden_instance
 from neuroncore_rtl.kernels.control import run_arguments
 from neuroncore_rtl.kernels.library.collectives import collectives_program
@@ -136,7 +137,7 @@ def test_a_test_runs_on_whole_cores(name, more, monkeypatch):
     monkeypatch.setattr(instance_bench, "design", broken_design)
     report = bench_named(name).run(bench_named(name).settings([*CHIPS, *more]))
     assert report.problems == [] and report.compared > 0
-    events = json.loads((simulation.ROOT / report.extra["timeline"]).read_text())["traceEvents"]
+    events = json.loads((ROOT / report.extra["timeline"]).read_text())["traceEvents"]
     names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
     assert list(names.values())[:4] == [f"core {core}" for core in range(4)] and len(names) == 8
     busy = {event["pid"] for event in events if event["ph"] == "X"}

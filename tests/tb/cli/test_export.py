@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from neuroncore_rtl import ROOT
 from neuroncore_rtl.hdl.verilog import tidy
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa import DMA_BITS, ELEMENTWISE_BITS, TENSOR_BITS, Engine
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS
 from neuroncore_rtl.tb.cli.export import description, directory_name, write
 from neuroncore_rtl.tb.sim.elaboration import ENGINES
-from neuroncore_rtl.tb.sim.simulation import ROOT
 from neuroncore_rtl.tb.sim.verilator import find_verilator
 from tests.conftest import require_icarus
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from neuroncore_rtl import ROOT
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.doctor import MissingTool
 from neuroncore_rtl.tb.sim.simulation import BuildFailed, Design, SimulationFailed, build, run, run_directory
@@ -136,7 +137,7 @@ def test_simultaneous_builds_end_in_one(sim, root):
         "print(built.fresh, built.directory)"
     )
     command = [sys.executable, "-c", program, sim, str(root)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": simulation.ROOT}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
     with subprocess.Popen(command, **pipes) as one, subprocess.Popen(command, **pipes) as other:
         for builder in (one, other):
             builder.stdin.write(design.verilog)
