@@ -1,15 +1,11 @@
 """Control and status registers: which exist, what they read, and which of their bits can be written."""
 
 from neuroncore_rtl.golden.controller.trap import INTERRUPT, Cause
+from neuroncore_rtl.spec.riscv import Csr
 
 __all__ = ["ControlRegisters", "UnknownRegister"]
 
 WORD = 0xFFFF_FFFF
-
-MSTATUS, MISA, MIE, MTVEC, MSTATUSH, MCOUNTINHIBIT = 0x300, 0x301, 0x304, 0x305, 0x310, 0x320
-MSCRATCH, MEPC, MCAUSE, MTVAL, MIP = 0x340, 0x341, 0x342, 0x343, 0x344
-MCYCLE, MINSTRET, MCYCLEH, MINSTRETH = 0xB00, 0xB02, 0xB80, 0xB82
-CYCLE, TIME, INSTRET, CYCLEH, TIMEH, INSTRETH = 0xC00, 0xC01, 0xC02, 0xC80, 0xC81, 0xC82
 
 RV32IM = 1 << 30 | 1 << ord("I") - ord("A") | 1 << ord("M") - ord("A")
 """misa: 32 bits wide, and a bit for each extension."""
@@ -23,24 +19,24 @@ SOURCES = 1 << (Cause.TIMER & ~INTERRUPT) | 1 << (Cause.EXTERNAL & ~INTERRUPT)
 INHIBIT_CYCLE, INHIBIT_INSTRET = 1 << 0, 1 << 2
 
 _WRITABLE = {
-    MSTATUS: GLOBAL_ENABLE | PREVIOUS_ENABLE,
-    MIE: SOURCES,
-    MTVEC: WORD & ~2,
-    MCOUNTINHIBIT: INHIBIT_CYCLE | INHIBIT_INSTRET,
-    MSCRATCH: WORD,
-    MEPC: WORD & ~3,
-    MCAUSE: WORD,
-    MTVAL: WORD,
+    Csr.MSTATUS: GLOBAL_ENABLE | PREVIOUS_ENABLE,
+    Csr.MIE: SOURCES,
+    Csr.MTVEC: WORD & ~2,
+    Csr.MCOUNTINHIBIT: INHIBIT_CYCLE | INHIBIT_INSTRET,
+    Csr.MSCRATCH: WORD,
+    Csr.MEPC: WORD & ~3,
+    Csr.MCAUSE: WORD,
+    Csr.MTVAL: WORD,
 }
 """Registers that hold what is written to them, and which of their bits do."""
 
-_COUNTERS = {MCYCLE: "cycle", MINSTRET: "instret", CYCLE: "cycle", TIME: "time", INSTRET: "instret"}
+_COUNTERS = {Csr.MCYCLE: "cycle", Csr.MINSTRET: "instret", Csr.CYCLE: "cycle", Csr.TIME: "time", Csr.INSTRET: "instret"}
 """Counters of 64 bits, by the number of their lower half; the upper one's has bit 7 set."""
 
 _UNUSED_COUNTERS = [base + n for base in (0xB00, 0xB80, 0x320) for n in range(3, 32)]
 """mhpmcounter3 to 31, their upper halves, and mhpmevent3 to 31."""
 
-_ZEROS = frozenset((MSTATUSH, 0xF11, 0xF12, 0xF13, 0xF14, *_UNUSED_COUNTERS))
+_ZEROS = frozenset((Csr.MSTATUSH, Csr.MVENDORID, Csr.MARCHID, Csr.MIMPID, Csr.MHARTID, *_UNUSED_COUNTERS))
 """Registers that read 0 and ignore what is written; from 0xF11: vendor, architecture, implementation, hart."""
 
 
@@ -75,12 +71,12 @@ class ControlRegisters:
         """
         if number in self.values:
             value = self.values[number]
-            return value | PREVIOUS_MODE if number == MSTATUS else value
+            return value | PREVIOUS_MODE if number == Csr.MSTATUS else value
         if number & ~0x80 in _COUNTERS:
             return getattr(self, _COUNTERS[number & ~0x80]) >> (32 if number & 0x80 else 0) & WORD
-        if number == MIP:
+        if number == Csr.MIP:
             return self.pending
-        if number == MISA:
+        if number == Csr.MISA:
             return RV32IM
         if number in _ZEROS:
             return 0
@@ -95,7 +91,7 @@ class ControlRegisters:
         """Write a register that exists and is writable; bits that are not are ignored."""
         if number in self.values:
             self.values[number] = value & _WRITABLE[number]
-            self.counts_instret = not self.values[MCOUNTINHIBIT] & INHIBIT_INSTRET
+            self.counts_instret = not self.values[Csr.MCOUNTINHIBIT] & INHIBIT_INSTRET
         elif number & ~0x80 in _COUNTERS:
             name, shift = _COUNTERS[number & ~0x80], 32 if number & 0x80 else 0
             setattr(self, name, getattr(self, name) & ~(WORD << shift) | value << shift)
@@ -109,31 +105,31 @@ class ControlRegisters:
     @property
     def cycle_inhibited(self) -> bool:
         """Whether `cycle` stands still."""
-        return bool(self.values[MCOUNTINHIBIT] & INHIBIT_CYCLE)
+        return bool(self.values[Csr.MCOUNTINHIBIT] & INHIBIT_CYCLE)
 
     @property
     def wakes(self) -> bool:
         """Whether an interrupt that mie enables is pending, which ends a wfi whatever mstatus says."""
-        return bool(self.pending & self.values[MIE])
+        return bool(self.pending & self.values[Csr.MIE])
 
     def interrupt(self) -> Cause | None:
         """Return the interrupt that is to be taken now."""
-        enabled = self.pending & self.values[MIE]
-        if not enabled or not self.values[MSTATUS] & GLOBAL_ENABLE:
+        enabled = self.pending & self.values[Csr.MIE]
+        if not enabled or not self.values[Csr.MSTATUS] & GLOBAL_ENABLE:
             return None
         return Cause.EXTERNAL if enabled & 1 << 11 else Cause.TIMER
 
     def enter(self, cause: Cause, pc: int, value: int) -> int:
         """Note a trap at `pc` and return where its handler is."""
         values = self.values
-        was_enabled = bool(values[MSTATUS] & GLOBAL_ENABLE)
-        values[MSTATUS] = PREVIOUS_ENABLE if was_enabled else 0
-        values[MEPC], values[MCAUSE], values[MTVAL] = pc, int(cause), value
-        base, vectored = values[MTVEC] & ~3, values[MTVEC] & 1
+        was_enabled = bool(values[Csr.MSTATUS] & GLOBAL_ENABLE)
+        values[Csr.MSTATUS] = PREVIOUS_ENABLE if was_enabled else 0
+        values[Csr.MEPC], values[Csr.MCAUSE], values[Csr.MTVAL] = pc, int(cause), value
+        base, vectored = values[Csr.MTVEC] & ~3, values[Csr.MTVEC] & 1
         return base + 4 * (cause & ~INTERRUPT) & WORD if vectored and cause & INTERRUPT else base
 
     def leave(self) -> int:
         """Undo the change of mstatus at a trap, as mret does, and return mepc."""
-        was_enabled = bool(self.values[MSTATUS] & PREVIOUS_ENABLE)
-        self.values[MSTATUS] = PREVIOUS_ENABLE | (GLOBAL_ENABLE if was_enabled else 0)
-        return self.values[MEPC]
+        was_enabled = bool(self.values[Csr.MSTATUS] & PREVIOUS_ENABLE)
+        self.values[Csr.MSTATUS] = PREVIOUS_ENABLE | (GLOBAL_ENABLE if was_enabled else 0)
+        return self.values[Csr.MEPC]

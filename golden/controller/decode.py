@@ -9,9 +9,25 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from neuroncore_rtl.golden.controller.arithmetic import BRANCHES, IMMEDIATE, MULTIPLY_DIVIDE, REGISTER, WORD
+from neuroncore_rtl.golden.controller.arithmetic import CONDITIONS, OPERATIONS, WORD
 from neuroncore_rtl.golden.controller.csr import UnknownRegister
 from neuroncore_rtl.golden.controller.trap import Cause, Trap
+from neuroncore_rtl.spec.riscv import (
+    BRANCHES,
+    FUNCT3,
+    FUNCT7,
+    IMMEDIATE_OPERATIONS,
+    IMMEDIATES,
+    LOADS,
+    RD,
+    REGISTER_OPERATIONS,
+    RS1,
+    RS2,
+    SHIFTS,
+    STORES,
+    Opcode,
+    System,
+)
 
 if TYPE_CHECKING:
     from neuroncore_rtl.golden.controller.hart import Hart
@@ -21,13 +37,12 @@ __all__ = ["DISCARD", "Instruction", "decode"]
 DISCARD = 32
 """Where a result for x0 goes."""
 
-LOAD_SIZES = {0: (1, True), 1: (2, True), 2: (4, False), 4: (1, False), 5: (2, False)}
-"""LB, LH, LW, LBU, LHU by funct3: bytes, and whether their sign is extended."""
+_SIZES = {"lb": (1, True), "lh": (2, True), "lw": (4, False), "lbu": (1, False), "lhu": (2, False)}
+LOAD_SIZES = {LOADS[name]: size for name, size in _SIZES.items()}
+"""Loads by funct3: bytes, and whether their sign is extended."""
 
-STORE_SIZES = {0: 1, 1: 2, 2: 4}
-"""SB, SH, SW by funct3."""
-
-ECALL, EBREAK, MRET, WFI = 0x0000_0073, 0x0010_0073, 0x3020_0073, 0x1050_0073
+STORE_SIZES = {STORES["sb"]: 1, STORES["sh"]: 2, STORES["sw"]: 4}
+"""Stores by funct3: bytes."""
 
 
 class Instruction(NamedTuple):
@@ -42,6 +57,19 @@ class Instruction(NamedTuple):
     execute: Callable[["Hart", int], int]
 
 
+_REGISTER = {code: OPERATIONS[name] for name, code in REGISTER_OPERATIONS.items()}
+"""Operations on two registers by funct7 and funct3."""
+
+_IMMEDIATE = {funct3: OPERATIONS[name.replace("i", "")] for name, funct3 in IMMEDIATE_OPERATIONS.items()}
+"""Operations on a register and 12 bits by funct3."""
+
+_SHIFT = {code: OPERATIONS[name.removesuffix("i")] for name, code in SHIFTS.items()}
+"""Operations on a register and a distance by funct7 and funct3."""
+
+_CONDITION = {funct3: CONDITIONS[name] for name, funct3 in BRANCHES.items()}
+"""Conditions of branches by funct3."""
+
+
 @lru_cache(maxsize=1 << 16)
 def decode(word: int) -> Instruction:
     """Return what an instruction word does; words that are no instruction raise the trap when they are executed."""
@@ -49,7 +77,7 @@ def decode(word: int) -> Instruction:
     execute = form(word) if form else None
     if execute is None:
         return Instruction(0, lambda hart, pc: _illegal(word))
-    return Instruction(0 if word & 0x7F in _WITHOUT_RD else word >> 7 & 31, execute)
+    return Instruction(0 if word & 0x7F in _WITHOUT_RD else word >> RD & 31, execute)
 
 
 def _illegal(word: int):
@@ -62,13 +90,20 @@ def _extended(value: int, bits: int) -> int:
     return ((value & (1 << bits) - 1 ^ sign) - sign) & WORD
 
 
+def _immediate_of(form: str, word: int) -> int:
+    """Return the immediate of an instruction of a form as a word, its sign extended."""
+    parts = IMMEDIATES[form]
+    value = sum((word >> place & (1 << width) - 1) << bit for place, width, bit in parts)
+    return _extended(value, max(bit + width for _, width, bit in parts))
+
+
 def _fields(word: int) -> tuple[int, int, int, int, int]:
     """Return the destination's place, funct3, rs1, rs2, funct7."""
-    return word >> 7 & 31 or DISCARD, word >> 12 & 7, word >> 15 & 31, word >> 20 & 31, word >> 25
+    return word >> RD & 31 or DISCARD, word >> FUNCT3 & 7, word >> RS1 & 31, word >> RS2 & 31, word >> FUNCT7
 
 
 def _upper(word: int):
-    rd, value = word >> 7 & 31 or DISCARD, word & 0xFFFF_F000
+    rd, value = word >> RD & 31 or DISCARD, _immediate_of("U", word)
 
     def lui(hart, pc):
         hart.x[rd] = value
@@ -88,10 +123,8 @@ def _target(target: int) -> int:
 
 
 def _jal(word: int):
-    rd = word >> 7 & 31 or DISCARD
-    offset = _extended(
-        (word >> 31) << 20 | (word >> 12 & 0xFF) << 12 | (word >> 20 & 1) << 11 | (word >> 21 & 0x3FF) << 1, 21
-    )
+    rd = word >> RD & 31 or DISCARD
+    offset = _immediate_of("J", word)
 
     def jal(hart, pc):
         target = _target(pc + offset & WORD)
@@ -103,7 +136,7 @@ def _jal(word: int):
 
 def _jalr(word: int):
     rd, funct3, rs1, _, _ = _fields(word)
-    offset = _extended(word >> 20, 12)
+    offset = _immediate_of("I", word)
 
     def jalr(hart, pc):
         target = _target(hart.x[rs1] + offset & WORD & ~1)
@@ -115,12 +148,10 @@ def _jalr(word: int):
 
 def _branch(word: int):
     _, funct3, rs1, rs2, _ = _fields(word)
-    if funct3 not in BRANCHES:
+    if funct3 not in _CONDITION:
         return None
-    holds = BRANCHES[funct3]
-    offset = _extended(
-        (word >> 31) << 12 | (word >> 7 & 1) << 11 | (word >> 25 & 0x3F) << 5 | (word >> 8 & 0xF) << 1, 13
-    )
+    holds = _CONDITION[funct3]
+    offset = _immediate_of("B", word)
 
     def branch(hart, pc):
         x = hart.x
@@ -134,7 +165,7 @@ def _load(word: int):
     if funct3 not in LOAD_SIZES:
         return None
     size, extends = LOAD_SIZES[funct3]
-    offset = _extended(word >> 20, 12)
+    offset = _immediate_of("I", word)
 
     def load(hart, pc):
         value = hart.load(hart.x[rs1] + offset & WORD, size)
@@ -150,7 +181,7 @@ def _store(word: int):
         return None
     size = STORE_SIZES[funct3]
     mask = (1 << 8 * size) - 1
-    offset = _extended(word >> 25 << 5 | word >> 7 & 31, 12)
+    offset = _immediate_of("S", word)
 
     def store(hart, pc):
         x = hart.x
@@ -162,10 +193,10 @@ def _store(word: int):
 
 def _immediate(word: int):
     rd, funct3, rs1, shift, funct7 = _fields(word)
-    if funct3 in IMMEDIATE:
-        operation, b = IMMEDIATE[funct3], _extended(word >> 20, 12)
+    if funct3 in _IMMEDIATE:
+        operation, b = _IMMEDIATE[funct3], _immediate_of("I", word)
     else:
-        operation, b = REGISTER.get((funct3, funct7)), shift
+        operation, b = _SHIFT.get((funct7, funct3)), shift
 
     def immediate(hart, pc):
         x = hart.x
@@ -177,7 +208,7 @@ def _immediate(word: int):
 
 def _register(word: int):
     rd, funct3, rs1, rs2, funct7 = _fields(word)
-    operation = REGISTER.get((funct3, funct7)) or MULTIPLY_DIVIDE.get((funct3, funct7))
+    operation = _REGISTER.get((funct7, funct3))
 
     def register(hart, pc):
         x = hart.x
@@ -235,22 +266,22 @@ def _wfi(hart, pc):
     return pc + 4
 
 
-_PRIVILEGED = {ECALL: _ecall, EBREAK: _ebreak, MRET: _mret, WFI: _wfi}
+_PRIVILEGED = {System.ECALL: _ecall, System.EBREAK: _ebreak, System.MRET: _mret, System.WFI: _wfi}
 
 _FORMS = {
-    0x03: _load,
-    0x0F: _fence,
-    0x13: _immediate,
-    0x17: _upper,
-    0x23: _store,
-    0x33: _register,
-    0x37: _upper,
-    0x63: _branch,
-    0x67: _jalr,
-    0x6F: _jal,
-    0x73: _system,
+    Opcode.LOAD: _load,
+    Opcode.MISC_MEM: _fence,
+    Opcode.OP_IMM: _immediate,
+    Opcode.AUIPC: _upper,
+    Opcode.STORE: _store,
+    Opcode.OP: _register,
+    Opcode.LUI: _upper,
+    Opcode.BRANCH: _branch,
+    Opcode.JALR: _jalr,
+    Opcode.JAL: _jal,
+    Opcode.SYSTEM: _system,
 }
 """By opcode what makes the function of an instruction, or None if there is no such instruction."""
 
-_WITHOUT_RD = (0x0F, 0x23, 0x63)
+_WITHOUT_RD = (Opcode.MISC_MEM, Opcode.STORE, Opcode.BRANCH)
 """Opcodes whose bits 11:7 name no destination, FENCE's being reserved."""

@@ -11,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from elftools.elf.elffile import ELFFile
-
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.kernels.control.elf import read_elf
 from neuroncore_rtl.spec import memory_map
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
@@ -47,7 +46,7 @@ class Program:
 
     Arguments:
         bytes: what local memory holds from LOCAL_BASE on, a multiple of 16; argument words follow.
-        symbols: addresses of its global symbols, by name.
+        symbols: addresses of its symbols, by name.
     """
 
     bytes: bytes
@@ -136,17 +135,7 @@ def _compile(sources: Sequence[Path], runtime: Sequence[Path], script: Path, fla
         unfinished.replace(elf)
 
 
-def _read(elf: Path) -> Program:
-    with elf.open("rb") as file:
-        parsed = ELFFile(file)
-        table = parsed.get_section_by_name(".symtab")
-        symbols = {
-            symbol.name: symbol["st_value"]
-            for symbol in table.iter_symbols()
-            if symbol.name and symbol["st_info"]["bind"] != "STB_LOCAL"
-        }
-        contents = bytearray(symbols["image_arguments"] - LOCAL_BASE)
-        for segment in parsed.iter_segments("PT_LOAD"):
-            first = segment["p_paddr"] - LOCAL_BASE
-            contents[first : first + segment["p_filesz"]] = segment.data()
-    return Program(bytes(contents), symbols)
+def _read(path: Path) -> Program:
+    elf = read_elf(path)
+    room = elf.symbols["image_arguments"] - LOCAL_BASE
+    return Program(elf.image[:room].ljust(room, b"\0"), elf.symbols)

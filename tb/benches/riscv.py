@@ -9,7 +9,7 @@ import numpy as np
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.tb.check.riscv_lockstep import Comparison, compare
-from neuroncore_rtl.tb.harness.riscv_elf import Executable, read_elf
+from neuroncore_rtl.tb.harness.riscv_elf import Executable, read_executable
 from neuroncore_rtl.tb.harness.riscv_run import MEMORY_BYTES, PATIENCE, Outcome, cpu_design, run_cpu
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.report import Report, progress, shown
@@ -75,7 +75,7 @@ def _write_trace(outcome: Outcome) -> Path:
 def _run(settings: Settings) -> Report:
     random = settings.elf is None
     count = settings.count or DEFAULT_COUNT[settings.sim]
-    program = random_executable(settings.seed, count) if random else read_elf(settings.elf, MEMORY_BYTES)
+    program = random_executable(settings.seed, count) if random else read_executable(settings.elf, MEMORY_BYTES)
     name = f"random-{count}-seed{settings.seed}" if random else settings.elf.name
     waves = waveform("riscv") if settings.waves else None
     built = simulation.build(cpu_design(), settings.sim, waves=waves is not None)

@@ -1,19 +1,13 @@
-"""Programs for the controller as ELF files, whoever compiled them."""
+"""Programs for the controller that tell the host how they ended."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-
-from neuroncore_rtl.spec.memory_map import LOCAL_BASE
+from neuroncore_rtl.kernels.control.elf import ElfError, read_elf
 from neuroncore_rtl.tb.sim.report import shown
 from neuroncore_rtl.tb.sim.settings import UsageError
 
-__all__ = ["Executable", "read_elf"]
-
-RVC = 1
-"""Bit of an ELF file's flags: it may have compressed instructions."""
+__all__ = ["Executable", "read_executable"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +27,7 @@ class Executable:
     compressed: bool = False
 
 
-def read_elf(path: Path, memory_bytes: int) -> Executable:
+def read_executable(path: Path, memory_bytes: int) -> Executable:
     """Return the program of an ELF file.
 
     Arguments:
@@ -44,43 +38,14 @@ def read_elf(path: Path, memory_bytes: int) -> Executable:
         UsageError: if it is none for this processor, or does not have the symbol `tohost`.
     """
     name = shown(path)
-    with path.open("rb") as file:
-        try:
-            elf = ELFFile(file)
-        except ELFError as error:
-            raise UsageError(f"ELF must be an ELF file, not {name}: {error}") from error
-        _check_header(elf, name)
-        compressed = bool(elf["e_flags"] & RVC)
-        image = _load(elf, name, memory_bytes)
-        table = elf.get_section_by_name(".symtab")
-        symbols = {symbol.name: symbol["st_value"] for symbol in table.iter_symbols()} if table else {}
+    try:
+        elf = read_elf(path, memory_bytes, name)
+    except ElfError as error:
+        raise UsageError(str(error)) from error
+    symbols = elf.symbols
     if "tohost" not in symbols:
         raise UsageError(
             f"{name} must have the symbol tohost, the word that it writes at its end"
-            + ("" if table else "; it has no symbols at all: was it stripped?")
+            + ("" if symbols else "; it has no symbols at all: was it stripped?")
         )
-    return Executable(image, symbols["tohost"], symbols.get("fromhost", 0), compressed=compressed)
-
-
-def _check_header(elf: ELFFile, name: str) -> None:
-    machine, kind = elf["e_machine"], elf["e_type"]
-    order = "little-endian" if elf.little_endian else "big-endian"
-    if machine != "EM_RISCV" or elf.elfclass != 32 or not elf.little_endian:
-        raise UsageError(f"{name} must be for 32-bit little-endian RISC-V, not {elf.elfclass}-bit {order} {machine}")
-    if kind != "ET_EXEC":
-        raise UsageError(f"{name} must be a linked executable (ET_EXEC), not {kind}")
-    if elf["e_entry"] != LOCAL_BASE:
-        raise UsageError(f"{name} must start at {LOCAL_BASE:#x}, not {elf['e_entry']:#x}")
-
-
-def _load(elf: ELFFile, name: str, memory_bytes: int) -> bytes:
-    image = bytearray(memory_bytes)
-    for segment in elf.iter_segments("PT_LOAD"):
-        first = segment["p_paddr"] - LOCAL_BASE
-        if segment["p_memsz"] and not 0 <= first <= memory_bytes - segment["p_memsz"]:
-            raise UsageError(
-                f"{name} must lie in memory, {LOCAL_BASE:#x} to {LOCAL_BASE + memory_bytes:#x}, "
-                f"not at {segment['p_paddr']:#x} with {segment['p_memsz']:#x} bytes"
-            )
-        image[first : first + segment["p_filesz"]] = segment.data()
-    return bytes(image).rstrip(b"\0")
+    return Executable(elf.image, symbols["tohost"], symbols.get("fromhost", 0), compressed=elf.compressed)

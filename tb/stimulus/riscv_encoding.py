@@ -1,41 +1,45 @@
-"""RISC-V instruction words from their fields, as the unprivileged specification lays them out."""
+"""RISC-V instruction words from their fields."""
+
+from neuroncore_rtl.spec.riscv import FUNCT3, FUNCT7, IMMEDIATES, RD, RS1, RS2, Opcode
 
 __all__ = ["b_type", "i_type", "j_type", "load_constant", "r_type", "s_type", "u_type"]
 
 
 def r_type(opcode: int, rd: int, funct3: int, rs1: int, rs2: int, funct7: int) -> int:
     """Return an instruction on two registers."""
-    return funct7 << 25 | rs2 << 20 | rs1 << 15 | funct3 << 12 | rd << 7 | opcode
+    return funct7 << FUNCT7 | rs2 << RS2 | rs1 << RS1 | funct3 << FUNCT3 | rd << RD | opcode
 
 
 def i_type(opcode: int, rd: int, funct3: int, rs1: int, immediate: int) -> int:
     """Return an instruction on a register and 12 bits."""
-    return (immediate & 0xFFF) << 20 | rs1 << 15 | funct3 << 12 | rd << 7 | opcode
+    return _immediate("I", immediate) | rs1 << RS1 | funct3 << FUNCT3 | rd << RD | opcode
 
 
 def s_type(opcode: int, funct3: int, rs1: int, rs2: int, immediate: int) -> int:
     """Return a store."""
-    return (immediate >> 5 & 0x7F) << 25 | rs2 << 20 | rs1 << 15 | funct3 << 12 | (immediate & 0x1F) << 7 | opcode
+    return _immediate("S", immediate) | rs2 << RS2 | rs1 << RS1 | funct3 << FUNCT3 | opcode
 
 
 def b_type(opcode: int, funct3: int, rs1: int, rs2: int, offset: int) -> int:
     """Return a branch."""
-    high = (offset >> 12 & 1) << 6 | offset >> 5 & 0x3F
-    low = (offset >> 1 & 0xF) << 1 | offset >> 11 & 1
-    return high << 25 | rs2 << 20 | rs1 << 15 | funct3 << 12 | low << 7 | opcode
+    return _immediate("B", offset) | rs2 << RS2 | rs1 << RS1 | funct3 << FUNCT3 | opcode
 
 
 def u_type(opcode: int, rd: int, value: int) -> int:
     """Return LUI or AUIPC; the lower 12 bits of `value` are left out."""
-    return value & 0xFFFF_F000 | rd << 7 | opcode
+    return _immediate("U", value) | rd << RD | opcode
 
 
 def j_type(opcode: int, rd: int, offset: int) -> int:
     """Return JAL."""
-    bits = (offset >> 20 & 1) << 19 | (offset >> 1 & 0x3FF) << 9 | (offset >> 11 & 1) << 8 | offset >> 12 & 0xFF
-    return bits << 12 | rd << 7 | opcode
+    return _immediate("J", offset) | rd << RD | opcode
 
 
 def load_constant(rd: int, value: int) -> list[int]:
     """Return LUI and ADDI that put a word into a register."""
-    return [u_type(0x37, rd, value + 0x800 & 0xFFFF_FFFF), i_type(0x13, rd, 0, rd, value)]
+    return [u_type(Opcode.LUI, rd, value + 0x800), i_type(Opcode.OP_IMM, rd, 0, rd, value)]
+
+
+def _immediate(form: str, value: int) -> int:
+    """Return the bits of an instruction that hold an immediate."""
+    return sum((value >> bit & (1 << width) - 1) << place for place, width, bit in IMMEDIATES[form])

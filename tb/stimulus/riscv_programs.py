@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuroncore_rtl.spec.memory_map import INTERRUPT_PENDING, LOCAL_BASE, TIMER_COMPARE, TIMER_NOW
+from neuroncore_rtl.spec.riscv import Csr, Opcode, System
 from neuroncore_rtl.tb.stimulus.riscv_encoding import b_type, i_type, j_type, load_constant, r_type, s_type, u_type
 
 __all__ = ["DATA", "TOHOST", "RandomProgram", "random_program"]
@@ -27,16 +28,11 @@ TOHOST = LOCAL_BASE + 0x9_0000
 
 DATA_BYTES = 0x1000
 
-LOAD, STORE, BRANCH, JAL, JALR, LUI, AUIPC, OP_IMM, OP, FENCE, SYSTEM = (
-    0x03, 0x23, 0x63, 0x6F, 0x67, 0x37, 0x17, 0x13, 0x33, 0x0F, 0x73,
-)  # fmt: skip
-
-MSTATUS, MIE, MTVEC, MSCRATCH, MEPC, MCAUSE, MTVAL, MIP = 0x300, 0x304, 0x305, 0x340, 0x341, 0x342, 0x343, 0x344
-
 ANYTIME = (
-    MSTATUS, MIE, MSCRATCH, MEPC, MCAUSE, MTVAL, MIP, 0x301, 0x310, 0x320, 0xB00, 0xB02, 0xB80, 0xB82, 0xB03, 0xB1F,
-    0xB83, 0x323, 0x33F, 0xC00, 0xC01, 0xC02, 0xC80, 0xC81, 0xC82, 0xF11, 0xF12, 0xF13, 0xF14,
-)  # fmt: skip
+    *(Csr.MSTATUS, Csr.MIE, Csr.MSCRATCH, Csr.MEPC, Csr.MCAUSE, Csr.MTVAL, Csr.MIP),
+    *(0x301, 0x310, 0x320, 0xB00, 0xB02, 0xB80, 0xB82, 0xB03, 0xB1F, 0xB83, 0x323, 0x33F, 0xC00, 0xC01, 0xC02, 0xC80),
+    *(0xC81, 0xC82, 0xF11, 0xF12, 0xF13, 0xF14),
+)
 """Registers that a program may write at any time, or be refused to: all that exist but mtvec."""
 
 SPECIAL = (0, 1, 2, 3, 0xFFFF_FFFF, 0xFFFF_FFFE, 0x8000_0000, 0x8000_0001, 0x7FFF_FFFF, 0xFFFF_8000, 0xFF, 31, 32)
@@ -80,7 +76,7 @@ def random_program(rng: np.random.Generator, items: int, *, memory_bytes: int) -
         address += 4 * size
     # A branch from the last items has to lead somewhere.
     addresses += [address] * 64
-    words = [j_type(JAL, 0, 4 * first), *handler, *table, *prologue]
+    words = [j_type(Opcode.JAL, 0, 4 * first), *handler, *table, *prologue]
     for number, (size, make) in enumerate(body):
         made = make(number, addresses)
         assert len(made) == size
@@ -94,39 +90,39 @@ def random_program(rng: np.random.Generator, items: int, *, memory_bytes: int) -
 
 
 def _csr(number: int, funct3: int, rd: int, source: int) -> int:
-    return i_type(SYSTEM, rd, funct3, source, number)
+    return i_type(Opcode.SYSTEM, rd, funct3, source, number)
 
 
 def _handler(rng: np.random.Generator) -> tuple[list[int], list[int]]:
     """Return the trap handler and the table of vectored interrupts behind it."""
-    mret = 0x3020_0073
+    mret = System.MRET
     pause = int(rng.integers(300, 2000))
     timer = [
-        u_type(LUI, 27, TIMER_NOW + 0x800),
-        i_type(LOAD, 26, 2, 27, TIMER_NOW),
-        i_type(OP_IMM, 26, 0, 26, pause),
-        u_type(LUI, 27, TIMER_COMPARE),
-        s_type(STORE, 2, 27, 26, TIMER_COMPARE),
+        u_type(Opcode.LUI, 27, TIMER_NOW + 0x800),
+        i_type(Opcode.LOAD, 26, 2, 27, TIMER_NOW),
+        i_type(Opcode.OP_IMM, 26, 0, 26, pause),
+        u_type(Opcode.LUI, 27, TIMER_COMPARE),
+        s_type(Opcode.STORE, 2, 27, 26, TIMER_COMPARE),
         mret,
     ]
-    external = [u_type(LUI, 27, INTERRUPT_PENDING), s_type(STORE, 2, 27, 0, INTERRUPT_PENDING), mret]
-    step = [_csr(MEPC, 2, 27, 0), i_type(OP_IMM, 27, 0, 27, 4), _csr(MEPC, 1, 0, 27), mret]
-    recover = [_csr(MEPC, 1, 0, 31), mret]
+    external = [u_type(Opcode.LUI, 27, INTERRUPT_PENDING), s_type(Opcode.STORE, 2, 27, 0, INTERRUPT_PENDING), mret]
+    step = [_csr(Csr.MEPC, 2, 27, 0), i_type(Opcode.OP_IMM, 27, 0, 27, 4), _csr(Csr.MEPC, 1, 0, 27), mret]
+    recover = [_csr(Csr.MEPC, 1, 0, 31), mret]
     interrupt = [
-        r_type(OP, 26, 0, 26, 26, 0),  # twice the cause: the bit that says interrupt falls out
-        i_type(OP_IMM, 26, 0, 26, -22),
-        b_type(BRANCH, 0, 26, 0, 4 * (1 + len(timer))),
+        r_type(Opcode.OP, 26, 0, 26, 26, 0),  # twice the cause: the bit that says interrupt falls out
+        i_type(Opcode.OP_IMM, 26, 0, 26, -22),
+        b_type(Opcode.BRANCH, 0, 26, 0, 4 * (1 + len(timer))),
     ]
     exception = [
-        _csr(MTVAL, 2, 27, 0),
-        i_type(OP_IMM, 26, 0, 26, -1),
-        b_type(BRANCH, 1, 26, 0, 4 * (1 + len(recover))),
+        _csr(Csr.MTVAL, 2, 27, 0),
+        i_type(Opcode.OP_IMM, 26, 0, 26, -1),
+        b_type(Opcode.BRANCH, 1, 26, 0, 4 * (1 + len(recover))),
         *recover,
         *step,
     ]
-    handler = [_csr(MCAUSE, 2, 26, 0), b_type(BRANCH, 4, 26, 0, 4 * (1 + len(exception)))]
+    handler = [_csr(Csr.MCAUSE, 2, 26, 0), b_type(Opcode.BRANCH, 4, 26, 0, 4 * (1 + len(exception)))]
     handler += [*exception, *interrupt, *timer, *external]
-    table = [j_type(JAL, 0, -4 * (len(handler) + n)) for n in range(12)]
+    table = [j_type(Opcode.JAL, 0, -4 * (len(handler) + n)) for n in range(12)]
     return handler, table
 
 
@@ -137,17 +133,22 @@ def _prologue(rng: np.random.Generator, handler: int, table: int, memory_bytes: 
         words += load_constant(register, _value(rng))
     for register, value in ((24, handler | 2), (25, table | 1), (28, LOCAL_BASE + memory_bytes), (29, DATA)):
         words += load_constant(register, value)
-    words += [*load_constant(30, 0), *load_constant(31, handler), _csr(MTVEC, 1, 0, 24)]
-    words += [*load_constant(27, TIMER_COMPARE), s_type(STORE, 2, 27, 0, 4)]
-    words += [*load_constant(26, 500), s_type(STORE, 2, 27, 26, 0)]
-    words += [*load_constant(26, 0x880), _csr(MIE, 1, 0, 26), _csr(MSTATUS, 6, 0, 8)]
+    words += [*load_constant(30, 0), *load_constant(31, handler), _csr(Csr.MTVEC, 1, 0, 24)]
+    words += [*load_constant(27, TIMER_COMPARE), s_type(Opcode.STORE, 2, 27, 0, 4)]
+    words += [*load_constant(26, 500), s_type(Opcode.STORE, 2, 27, 26, 0)]
+    words += [*load_constant(26, 0x880), _csr(Csr.MIE, 1, 0, 26), _csr(Csr.MSTATUS, 6, 0, 8)]
     return words
 
 
 def _epilogue() -> list[int]:
     """Return what ends the program; the padding keeps the prefetcher off whatever is behind."""
-    words = [_csr(MSTATUS, 7, 0, 8), *load_constant(1, TOHOST), *load_constant(2, 1), s_type(STORE, 2, 1, 2, 0)]
-    return [*words, j_type(JAL, 0, 0)]
+    words = [
+        _csr(Csr.MSTATUS, 7, 0, 8),
+        *load_constant(1, TOHOST),
+        *load_constant(2, 1),
+        s_type(Opcode.STORE, 2, 1, 2, 0),
+    ]
+    return [*words, j_type(Opcode.JAL, 0, 0)]
 
 
 def _value(rng: np.random.Generator) -> int:
@@ -204,17 +205,17 @@ class _Writer:
                 funct3, funct7 = self.below(0, 8), 0
                 if funct3 in (0, 5) and rng.random() < 0.5:
                     funct7 = 0x20
-                return r_type(OP, rd, funct3, rs1, rs2, funct7)
+                return r_type(Opcode.OP, rd, funct3, rs1, rs2, funct7)
             case 2 | 3 | 4:
-                return r_type(OP, rd, self.below(0, 8), rs1, rs2, 1)
+                return r_type(Opcode.OP, rd, self.below(0, 8), rs1, rs2, 1)
             case 5:
-                return i_type(OP_IMM, rd, int(rng.choice((0, 2, 3, 4, 6, 7))), rs1, self.immediate())
+                return i_type(Opcode.OP_IMM, rd, int(rng.choice((0, 2, 3, 4, 6, 7))), rs1, self.immediate())
             case 6:
                 funct3 = int(rng.choice((1, 5)))
                 funct7 = 0x20 if funct3 == 5 and rng.random() < 0.5 else 0
-                return r_type(OP_IMM, rd, funct3, rs1, self.below(0, 32), funct7)
+                return r_type(Opcode.OP_IMM, rd, funct3, rs1, self.below(0, 32), funct7)
             case _:
-                return u_type(int(rng.choice((LUI, AUIPC))), rd, self.below(0, 1 << 32))
+                return u_type(int(rng.choice((Opcode.LUI, Opcode.AUIPC))), rd, self.below(0, 1 << 32))
 
     def compute(self) -> tuple[int, Item]:
         return self.words(self.compute_word())
@@ -232,8 +233,8 @@ class _Writer:
         else:
             base, offset = 0, self.immediate()
         if self.rng.random() < 0.5:
-            return i_type(LOAD, self.free(), int(self.rng.choice((0, 1, 2, 4, 5))), base, offset)
-        return s_type(STORE, self.below(0, 3), base, self.any(), offset)
+            return i_type(Opcode.LOAD, self.free(), int(self.rng.choice((0, 1, 2, 4, 5))), base, offset)
+        return s_type(Opcode.STORE, self.below(0, 3), base, self.any(), offset)
 
     def memory(self) -> tuple[int, Item]:
         return self.words(self.memory_word())
@@ -243,13 +244,13 @@ class _Writer:
         rd, part = self.below(1, FREE), int(self.rng.choice((0, 1, 4, 5)))
         compare = int(self.rng.choice((TIMER_COMPARE, TIMER_COMPARE + 4)))
         address, word = (
-            (TIMER_NOW, i_type(LOAD, rd, 2, rd, 0)),
-            (compare, i_type(LOAD, rd, 2, rd, 0)),
-            (compare, i_type(LOAD, rd, part, rd, 2)),
-            (INTERRUPT_PENDING, i_type(LOAD, rd, part, rd, 0)),
-            (TIMER_NOW, i_type(LOAD, rd, int(self.rng.choice((1, 2, 5))), rd, 1)),
-            (TIMER_COMPARE, s_type(STORE, self.below(0, 2), rd, self.any(), 0)),
-            (TIMER_COMPARE, s_type(STORE, self.below(1, 3), rd, self.any(), 1)),
+            (TIMER_NOW, i_type(Opcode.LOAD, rd, 2, rd, 0)),
+            (compare, i_type(Opcode.LOAD, rd, 2, rd, 0)),
+            (compare, i_type(Opcode.LOAD, rd, part, rd, 2)),
+            (INTERRUPT_PENDING, i_type(Opcode.LOAD, rd, part, rd, 0)),
+            (TIMER_NOW, i_type(Opcode.LOAD, rd, int(self.rng.choice((1, 2, 5))), rd, 1)),
+            (TIMER_COMPARE, s_type(Opcode.STORE, self.below(0, 2), rd, self.any(), 0)),
+            (TIMER_COMPARE, s_type(Opcode.STORE, self.below(1, 3), rd, self.any(), 1)),
         )[self.below(0, 7)]
         return self.words(*load_constant(rd, address), word)
 
@@ -258,13 +259,13 @@ class _Writer:
         rs1, rs2, skip, odd = self.any(), self.any(), self.below(1, 9), 2 * int(self.rng.random() < 0.05)
 
         def make(number, addresses):
-            return [b_type(BRANCH, funct3, rs1, rs2, addresses[number + skip] - addresses[number] + odd)]
+            return [b_type(Opcode.BRANCH, funct3, rs1, rs2, addresses[number + skip] - addresses[number] + odd)]
 
         return 1, make
 
     def jump(self) -> tuple[int, Item]:
         rd, skip, odd = self.free(), self.below(1, 9), 2 * int(self.rng.random() < 0.05)
-        return 1, lambda number, at: [j_type(JAL, rd, at[number + skip] - at[number] + odd)]
+        return 1, lambda number, at: [j_type(Opcode.JAL, rd, at[number + skip] - at[number] + odd)]
 
     def jump_register(self) -> tuple[int, Item]:
         rd, base, skip = self.free(), self.below(1, FREE), self.below(1, 9)
@@ -272,21 +273,24 @@ class _Writer:
         odd = int(self.rng.choice((0, 1, 2, 3), p=(0.7, 0.2, 0.05, 0.05)))
 
         def make(number, at):
-            return [u_type(AUIPC, base, 0), i_type(JALR, rd, 0, base, at[number + skip] - at[number] + odd)]
+            return [
+                u_type(Opcode.AUIPC, base, 0),
+                i_type(Opcode.JALR, rd, 0, base, at[number + skip] - at[number] + odd),
+            ]
 
         return 2, make
 
     def loop(self) -> tuple[int, Item]:
         body = [self.compute_word() if self.rng.random() < 0.6 else self.memory_word() for _ in range(self.below(1, 6))]
-        count = i_type(OP_IMM, 30, 0, 0, self.below(1, 6))
-        down = i_type(OP_IMM, 30, 0, 30, -1)
-        return self.words(count, *body, down, b_type(BRANCH, 1, 30, 0, -4 * (len(body) + 1)))
+        count = i_type(Opcode.OP_IMM, 30, 0, 0, self.below(1, 6))
+        down = i_type(Opcode.OP_IMM, 30, 0, 30, -1)
+        return self.words(count, *body, down, b_type(Opcode.BRANCH, 1, 30, 0, -4 * (len(body) + 1)))
 
     def csr(self) -> tuple[int, Item]:
         number = self.below(0, 1 << 12) if self.rng.random() < 0.1 else int(self.rng.choice(ANYTIME))
         funct3 = int(self.rng.choice((1, 2, 3, 5, 6, 7)))
         source = 0 if self.rng.random() < 0.3 else self.any()
-        if number == MTVEC:
+        if number == Csr.MTVEC:
             funct3, source = 2, 0
         return self.words(_csr(number, funct3, self.free(), source))
 
@@ -296,27 +300,42 @@ class _Writer:
         return self.words(_csr(number, 2, self.below(1, FREE), 0))
 
     def vector(self) -> tuple[int, Item]:
-        return self.words(_csr(MTVEC, 1, self.free(), int(self.rng.choice((24, 25)))))
+        return self.words(_csr(Csr.MTVEC, 1, self.free(), int(self.rng.choice((24, 25)))))
 
     def environment(self) -> tuple[int, Item]:
-        return self.words(int(self.rng.choice((0x0000_0073, 0x0010_0073))))
+        return self.words(int(self.rng.choice((System.ECALL, System.EBREAK))))
 
     def illegal(self) -> tuple[int, Item]:
         """Return a word that is no instruction: an unknown opcode, function or privileged operation."""
         bits = self.below(0, 1 << 32)
         opcode = int(
             self.rng.choice(
-                (LOAD, STORE, BRANCH, JALR, OP, OP_IMM, FENCE, SYSTEM, *(n for n in range(128) if n & 3 != 3))
+                (
+                    Opcode.LOAD,
+                    Opcode.STORE,
+                    Opcode.BRANCH,
+                    Opcode.JALR,
+                    Opcode.OP,
+                    Opcode.OP_IMM,
+                    Opcode.MISC_MEM,
+                    Opcode.SYSTEM,
+                    *(n for n in range(128) if n & 3 != 3),
+                )
             )
         )
         funct3 = {
-            LOAD: (3, 6, 7), STORE: (3, 4, 5, 6, 7), BRANCH: (2, 3), JALR: (1, 2, 3, 4, 5, 6, 7),
-            OP_IMM: (1, 5), FENCE: (2, 3, 4, 5, 6, 7), SYSTEM: (0, 4),
-        }.get(opcode, tuple(range(8)))  # fmt: skip
+            Opcode.LOAD: (3, 6, 7),
+            Opcode.STORE: (3, 4, 5, 6, 7),
+            Opcode.BRANCH: (2, 3),
+            Opcode.JALR: (1, 2, 3, 4, 5, 6, 7),
+            Opcode.OP_IMM: (1, 5),
+            Opcode.MISC_MEM: (2, 3, 4, 5, 6, 7),
+            Opcode.SYSTEM: (0, 4),
+        }.get(opcode, tuple(range(8)))
         word = bits & ~0x707F | int(self.rng.choice(funct3)) << 12 | opcode
-        if opcode in (OP, OP_IMM):
+        if opcode in (Opcode.OP, Opcode.OP_IMM):
             word |= 1 << 28  # funct7 is neither 0, 1 nor 0x20
-        if opcode == SYSTEM:
+        if opcode == Opcode.SYSTEM:
             word |= 1 << 7  # the privileged operations have no destination
         return self.words(word)
 
@@ -324,49 +343,52 @@ class _Writer:
         rd = self.below(1, FREE)
         # The sign of 0x880 reaches bits of mie that do not exist; without the timer it might sleep for ever.
         sources = int(self.rng.choice((0x80, 0x880)))
-        return self.words(i_type(OP_IMM, rd, 0, 0, sources), _csr(MIE, 2, 0, rd), 0x1050_0073)
+        return self.words(i_type(Opcode.OP_IMM, rd, 0, 0, sources), _csr(Csr.MIE, 2, 0, rd), System.WFI)
 
     def leave(self) -> tuple[int, Item]:
         """Return an mret that goes on behind itself, with any MPIE."""
         rd = self.below(1, FREE)
         funct3 = int(self.rng.choice((2, 3)))
         return self.words(
-            _csr(MSTATUS, 7, 0, 8),
-            i_type(OP_IMM, rd, 0, 0, 0x80),
-            _csr(MSTATUS, funct3, 0, rd),
-            u_type(AUIPC, rd, 0),
-            i_type(OP_IMM, rd, 0, rd, 16),
-            _csr(MEPC, 1, 0, rd),
-            0x3020_0073,
+            _csr(Csr.MSTATUS, 7, 0, 8),
+            i_type(Opcode.OP_IMM, rd, 0, 0, 0x80),
+            _csr(Csr.MSTATUS, funct3, 0, rd),
+            u_type(Opcode.AUIPC, rd, 0),
+            i_type(Opcode.OP_IMM, rd, 0, rd, 16),
+            _csr(Csr.MEPC, 1, 0, rd),
+            System.MRET,
         )
 
     def _back(self, jump: int, *before: int) -> tuple[int, Item]:
         """Return a jump to somewhere, from where x31 leads back behind it."""
-        return self.words(*before, u_type(AUIPC, 31, 0), i_type(OP_IMM, 31, 0, 31, 12), jump)
+        return self.words(*before, u_type(Opcode.AUIPC, 31, 0), i_type(Opcode.OP_IMM, 31, 0, 31, 12), jump)
 
     def bad_fetch(self) -> tuple[int, Item]:
         base, offset = (0, 4 * self.below(-512, 512)) if self.rng.random() < 0.5 else (28, 4 * self.below(0, 512))
-        return self._back(i_type(JALR, self.free(), 0, base, offset))
+        return self._back(i_type(Opcode.JALR, self.free(), 0, base, offset))
 
     def last_word(self) -> tuple[int, Item]:
         """Return a call of what is in the last word of memory, behind which nothing can be fetched: a return."""
         rd = self.below(1, FREE)
-        back = load_constant(rd, i_type(JALR, 0, 0, 31, 0))
+        back = load_constant(rd, i_type(Opcode.JALR, 0, 0, 31, 0))
         return self._back(
-            i_type(JALR, self.free(), 0, 28, -4), *back, s_type(STORE, 2, 28, rd, -4), i_type(FENCE, 0, 1, 0, 0)
+            i_type(Opcode.JALR, self.free(), 0, 28, -4),
+            *back,
+            s_type(Opcode.STORE, 2, 28, rd, -4),
+            i_type(Opcode.MISC_MEM, 0, 1, 0, 0),
         )
 
     def fence(self) -> tuple[int, Item]:
-        return self.words(i_type(FENCE, self.any(), self.below(0, 2), self.any(), self.immediate()))
+        return self.words(i_type(Opcode.MISC_MEM, self.any(), self.below(0, 2), self.any(), self.immediate()))
 
     def modify(self) -> tuple[int, Item]:
         """Return code that writes one of its own instructions."""
         rd, base = (int(n) for n in self.rng.choice(np.arange(1, FREE), 2, replace=False))
-        written = i_type(OP_IMM, self.free(), 0, self.any(), self.immediate())
+        written = i_type(Opcode.OP_IMM, self.free(), 0, self.any(), self.immediate())
         return self.words(
             *load_constant(rd, written),
-            u_type(AUIPC, base, 0),
-            s_type(STORE, 2, base, rd, 12),
-            i_type(FENCE, 0, 1, 0, 0),
-            i_type(OP_IMM, 0, 0, 0, 0),
+            u_type(Opcode.AUIPC, base, 0),
+            s_type(Opcode.STORE, 2, base, rd, 12),
+            i_type(Opcode.MISC_MEM, 0, 1, 0, 0),
+            i_type(Opcode.OP_IMM, 0, 0, 0, 0),
         )

@@ -11,7 +11,7 @@ from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 from neuroncore_rtl.tb.benches.riscv import EXTERNAL_RATE, random_executable
 from neuroncore_rtl.tb.check.riscv_lockstep import compare
 from neuroncore_rtl.tb.cli.registry import bench_named
-from neuroncore_rtl.tb.harness.riscv_elf import Executable, read_elf
+from neuroncore_rtl.tb.harness.riscv_elf import Executable, read_executable
 from neuroncore_rtl.tb.harness.riscv_run import MEMORY_BYTES, cpu_design, run_cpu
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import CPU
@@ -218,5 +218,5 @@ def test_unsuitable_files_are_refused(tmp_path, content, message):
     path = tmp_path / "program.elf"
     path.write_bytes(content)
     with pytest.raises(UsageError, match=message) as refusal:
-        read_elf(path, MEMORY_BYTES)
+        read_executable(path, MEMORY_BYTES)
     assert "program.elf" in str(refusal.value)

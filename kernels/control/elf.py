@@ -1,0 +1,86 @@
+"""Programs for the controller as ELF files, whoever compiled them: segments and symbols."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from neuroncore_rtl.spec.memory_map import LOCAL_BASE, LOCAL_BYTES
+
+__all__ = ["Elf", "ElfError", "read_elf"]
+
+RVC = 1
+"""Bit of an ELF file's flags: it may have compressed instructions."""
+
+
+class ElfError(ValueError):
+    """A file is no program for the controller; the message names the file, the rule and the value."""
+
+
+@dataclass(frozen=True)
+class Elf:
+    """A linked program.
+
+    Arguments:
+        image: bytes from LOCAL_BASE on, those of its segments and zeros between them.
+        symbols: addresses by name; of local and of global symbols, the global one's where both are.
+        compressed: whether it may have compressed instructions, which the processor does not know.
+    """
+
+    image: bytes
+    symbols: Mapping[str, int]
+    compressed: bool = False
+
+
+def read_elf(path: Path, memory_bytes: int = LOCAL_BYTES, name: str | None = None) -> Elf:
+    """Return the program of an ELF file.
+
+    Arguments:
+        path: the file.
+        memory_bytes: size of the memory that it must fit, from LOCAL_BASE on.
+        name: of the file in messages, if not its path.
+
+    Raises:
+        ElfError: if it is none for this processor, or does not fit.
+    """
+    name = str(path) if name is None else name
+    with path.open("rb") as file:
+        try:
+            elf = ELFFile(file)
+        except ELFError as error:
+            raise ElfError(f"ELF must be an ELF file, not {name}: {error}") from error
+        _check_header(elf, name)
+        return Elf(_image(elf, name, memory_bytes), _symbols(elf), compressed=bool(elf["e_flags"] & RVC))
+
+
+def _check_header(elf: ELFFile, name: str) -> None:
+    machine, kind = elf["e_machine"], elf["e_type"]
+    order = "little-endian" if elf.little_endian else "big-endian"
+    if machine != "EM_RISCV" or elf.elfclass != 32 or not elf.little_endian:
+        raise ElfError(f"{name} must be for 32-bit little-endian RISC-V, not {elf.elfclass}-bit {order} {machine}")
+    if kind != "ET_EXEC":
+        raise ElfError(f"{name} must be a linked executable (ET_EXEC), not {kind}")
+    if elf["e_entry"] != LOCAL_BASE:
+        raise ElfError(f"{name} must start at {LOCAL_BASE:#x}, not {elf['e_entry']:#x}")
+
+
+def _image(elf: ELFFile, name: str, memory_bytes: int) -> bytes:
+    image = bytearray(memory_bytes)
+    for segment in elf.iter_segments("PT_LOAD"):
+        first = segment["p_paddr"] - LOCAL_BASE
+        if segment["p_memsz"] and not 0 <= first <= memory_bytes - segment["p_memsz"]:
+            raise ElfError(
+                f"{name} must lie in memory, {LOCAL_BASE:#x} to {LOCAL_BASE + memory_bytes:#x}, "
+                f"not at {segment['p_paddr']:#x} with {segment['p_memsz']:#x} bytes"
+            )
+        image[first : first + segment["p_filesz"]] = segment.data()
+    return bytes(image).rstrip(b"\0")
+
+
+def _symbols(elf: ELFFile) -> dict[str, int]:
+    table = elf.get_section_by_name(".symtab")
+    symbols = [symbol for symbol in table.iter_symbols() if symbol.name] if table else []
+    ordered = sorted(symbols, key=lambda symbol: symbol["st_info"]["bind"] != "STB_LOCAL")
+    return {symbol.name: symbol["st_value"] for symbol in ordered}
