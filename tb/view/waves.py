@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from vcd.gtkw import GTKWSave, make_translation_filter
+from vcdvcd import VCDVCD
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.tb.sim.doctor import MissingTool, require
@@ -69,24 +70,14 @@ def latest(test: str, root: Path = SIM_BUILD) -> Path | None:
 def signals(vcd: Path) -> dict[str, str]:
     """Return the signals of a waveform by plain name (no escapes, no range), with the name that GTKWave gives them."""
     found = {}
-    scope = []
-    with vcd.open() as lines:
-        for line in lines:
-            words = line.split()
-            if words[:1] == ["$scope"]:
-                scope.append(words[2])
-            elif words[:1] == ["$upscope"]:
-                scope.pop()
-            elif words[:1] == ["$var"]:
-                name = "".join(words[4:-1])
-                plain = re.sub(r"\[\d+:\d+\]$", "", name).removeprefix("\\")
-                # A name with a dot in it, such as that of a structure's field, is escaped in GTKWave.
-                escape = "\\" if "." in plain or name.startswith("\\") else ""
-                # A range of one bit is shown as an index.
-                shown = re.sub(r"\[(\d+):\1\]$", r"[\1]", ".".join([*scope, escape + name.removeprefix("\\")]))
-                found.setdefault(".".join([*scope, plain]), shown)
-            elif words[:1] == ["$enddefinitions"]:
-                break
+    for path, scope in VCDVCD(str(vcd), only_sigs=True, store_scopes=True).scopes.items():
+        for name in (name for name, element in scope.subElements.items() if isinstance(element, str)):
+            plain = re.sub(r"\[\d+:\d+\]$", "", name).removeprefix("\\")
+            # A name with a dot in it, such as that of a structure's field, is escaped in GTKWave.
+            escape = "\\" if "." in plain or name.startswith("\\") else ""
+            # A range of one bit is shown as an index.
+            shown = re.sub(r"\[(\d+):\1\]$", r"[\1]", f"{path}.{escape}" + name.removeprefix("\\"))
+            found.setdefault(f"{path}.{plain}", shown)
     return found
 
 
