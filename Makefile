@@ -49,7 +49,8 @@ doctor: $(READY) ## what is installed, what is missing, and the command that ins
 	@$(TB) doctor
 
 lock: $(READY) ## resolve the dependencies of pyproject.toml again, into requirements.lock
-	@$(BIN)/python tb/cli/environment.py lock requirements.lock
+	@$(BIN)/uv pip compile --quiet --upgrade --no-annotate --custom-compile-command 'make lock' \
+	    --output-file requirements.lock pyproject.toml
 
 clean: ## remove everything generated; the virtual environment stays (rm -r .venv removes that)
 	@rm -rf sim_build .pytest_cache .ruff_cache .hypothesis
@@ -60,7 +61,8 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
 $(READY): requirements.lock tb/cli/environment.py
 	@for python in $(PYTHONS); do \
-	    if $$python -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then exec $$python tb/cli/environment.py $(VENV) requirements.lock; fi; \
+	    if $$python -c '$(NEW_ENOUGH)' >/dev/null 2>&1; then exec $$python -m tb.cli.environment $(VENV) requirements.lock; fi; \
 	done; \
-	echo "Error: Python 3.11 or newer is missing (looked for: $(PYTHONS)); install it: apt install python3 python3-venv" >&2; \
+	echo "Error: Python 3.11 or newer is missing (looked for: $(PYTHONS)); all that is needed:" >&2; \
+	grep '^apt install' README.md >&2; \
 	exit 1

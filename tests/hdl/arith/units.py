@@ -8,7 +8,6 @@ from amaranth import Module, Value
 from amaranth.lib import data
 
 from neuroncore_rtl.tb.harness.player import Playable, play, player_design
-from tests.conftest import require_icarus
 
 __all__ = ["PlayedUnit", "differences", "faulty_wire"]
 
@@ -48,7 +47,6 @@ def differences(
 
 def faulty_wire(name: str, expression: str) -> Callable[[str], str]:
     """Return a mutation that assigns `expression` to the one wire `name`; in it {} is what the wire should be."""
-    require_icarus()
 
     def mutate(text: str) -> str:
         changed, count = re.subn(

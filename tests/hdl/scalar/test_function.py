@@ -10,7 +10,6 @@ import pytest
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.functions import FUNCTIONS, load
 from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, control_address
-from tests.conftest import require_icarus
 from tests.hdl.arith.units import faulty_wire
 from tests.hdl.scalar.activations import ALPHAS, argument_cases, border_arguments, differences, results
 
@@ -83,7 +82,6 @@ def test_broken_wire_is_noticed(rng, wire, expression):
 
 @pytest.mark.parametrize(("memory", "bit"), [("c0_exponent", 12), ("c3_c2", 45)])
 def test_broken_table_bit_is_noticed(rng, memory, bit):
-    require_icarus()
     control = dict(zip(CONTROL_FIELDS, load().control[control_address(FUNCTIONS["sigmoid"].code, 0, 4)], strict=True))
 
     def mutate(text):

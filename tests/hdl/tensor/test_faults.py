@@ -9,7 +9,6 @@ from neuroncore_rtl.tb.harness.tensor import design, run_program
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 from neuroncore_rtl.tb.stimulus.tensor_programs import random_program
-from tests.conftest import require_icarus
 from tests.hdl.tensor.engines import faulty
 
 CONFIG = PRESETS["tiny"]
@@ -73,7 +72,6 @@ REPORTED = {
 
 def run(changed):
     """Return the words of PSUM that a broken engine delivers, and those that golden expects."""
-    require_icarus()
     program, expected = random_program(np.random.default_rng(SEED), CONFIG, 30, longest=9)
     print(f"seed {SEED}, {expected.size} words")
     return run_program(simulation.build(changed, "icarus"), program, CONFIG).words, expected

@@ -19,7 +19,6 @@ from neuroncore_rtl.tb.harness.elementwise import design, run_program
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
-from tests.conftest import require_icarus
 from tests.hdl.tensor.engines import faulty
 from tests.tb.benches.instructions import IMAGE, SHARED, SMALLEST, check, smallest
 
@@ -58,7 +57,6 @@ def test_every_function_is_golden_under_stalls(stall, seed):
 
 
 def test_programs_on_icarus_are_golden():
-    require_icarus()
     check(smallest(("scalar",)), SMALLEST, 25, Choices(opcodes=ACTIVATE), stall=60, seed=7, size=IMAGE)
 
 
@@ -99,7 +97,6 @@ SHELLS = {
 
 @pytest.mark.parametrize("fault", SHELLS)
 def test_wrong_bytes_are_noticed(fault):
-    require_icarus()
     choices = Choices(opcodes=ACTIVATE)
     program = random_program(np.random.default_rng(3), SMALLEST, 15, choices, bytes_per_partition=IMAGE)
     expected = expected_memories(program.instructions, program.sbuf, program.psum, SMALLEST)

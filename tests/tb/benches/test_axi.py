@@ -20,7 +20,6 @@ from neuroncore_rtl.tb.benches import axi
 from neuroncore_rtl.tb.benches.axi import BENCH_BYTES, HbmBench, RamBench
 from neuroncore_rtl.tb.harness.hbm import Hbm, read_memory, write_memory
 from neuroncore_rtl.tb.sim import simulation
-from tests.conftest import require_icarus
 
 SEED = 5
 
@@ -61,7 +60,6 @@ def test_hostile_memory(sim, tmp_path):
 
 @pytest.mark.parametrize(("size", "ports", "each"), [(8, 1, 3), (64, 1, 1)])
 def test_other_shapes(size, ports, each, tmp_path):
-    require_icarus()
     exercise("icarus", size, ports, each, HOSTILE, tmp_path, rounds=1)
 
 
@@ -152,7 +150,6 @@ def units_bench() -> simulation.Build:
 @pytest.mark.parametrize("pause", [0, 0.4])
 def test_units_use_a_ram(pause, tmp_path):
     """Boot, fetcher and two DMA engines at one port of a memory that others wrote."""
-    require_icarus()
     rng = random.Random(SEED)
     size, part = 1 << 16, 1 << 13
     memory = np.frombuffer(bytearray(rng.randbytes(size)), np.uint8)

@@ -12,7 +12,7 @@ from neuroncore_rtl.tb.check.core_batch import run_batch
 from neuroncore_rtl.tb.harness.core import design
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.sim import simulation
-from tests.conftest import require_icarus
+from neuroncore_rtl.tb.sim.doctor import require
 from tests.tb.harness.core_images import Work
 
 TINY = PRESETS["tiny"]
@@ -60,7 +60,7 @@ def test_a_byte_that_differs_fails_the_bench(monkeypatch):
 
 def test_icarus_runs_an_image_alike():
     """All engines, in the other simulator, which would see what is undefined, and in which no clock is gated."""
-    require_icarus()
+    require("iverilog")
     images = [Work(TINY, 0, np.random.default_rng(1)).finished()]
     runs = []
     for sim in simulation.SIMULATORS:

@@ -16,7 +16,6 @@ from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
 from neuroncore_rtl.tb.stimulus.illegal import illegal_word, random_word
-from tests.conftest import require_icarus
 from tests.hdl.tensor.engines import faulty
 from tests.tb.benches.instructions import IMAGE, SHARED, SMALLEST, both_engines, smallest
 
@@ -128,13 +127,11 @@ REFUSALS = [(Rule.FORMAT, 3), (Rule.PARTITIONS, 0), (Rule.ALIGNMENT, 0)]
 
 
 def test_icarus_refuses_alike():
-    require_icarus()
     assert _stopped(smallest()) == (True, REFUSALS)
 
 
 def test_wrong_cause_and_missing_error_are_noticed():
     """Else nothing above would prove that the error port is looked at."""
-    require_icarus()
     sound = design(SMALLEST, ("vector",))
     body = "wire [40:0] found; assign error = {found[40:9], found[8:1] + 8'd1, found[0]};"
     shell = {"ports": {"error": "found"}, "body": body}

@@ -18,7 +18,6 @@ from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.harness.elementwise import design
 from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
-from tests.conftest import require_icarus
 from tests.hdl.tensor.engines import faulty
 
 SHAPES = ((1, 1), (5, 7), (9, 513))
@@ -104,7 +103,6 @@ def test_softmax_on_icarus(sim):
 
 def broken_softmax(monkeypatch, **shell):
     """Run TEST=softmax on the smallest machine, its scalar engine in a shell that breaks it, and return its report."""
-    require_icarus()
     monkeypatch.setattr(kernel, "design", lambda config: faulty(design(config), "scalar_engine", **shell))
     bench = bench_named("softmax")
     return bench.run(bench.settings(["ROWS=2", "COLUMNS=2", "M=2", "N=3", "SIM=icarus"]))

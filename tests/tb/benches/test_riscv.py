@@ -18,7 +18,6 @@ from neuroncore_rtl.tb.sim.elaboration import CPU
 from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.stimulus.riscv_encoding import i_type, j_type, load_constant, r_type, s_type
 from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST
-from tests.conftest import require_icarus
 from tests.hdl.tensor.engines import faulty
 from tests.kernels.control.programs import PROGRAMS, executable
 
@@ -56,7 +55,6 @@ def test_own_programs_pass(name):
 
 
 def test_icarus_agrees():
-    require_icarus()
     outcome, comparison = follow(cpu("icarus"), executable("traps"), stall=60)
     assert outcome.code == 0 and comparison.mismatch is None and comparison.ended
     program = random_executable(5, 150)

@@ -26,8 +26,8 @@ from neuroncore_rtl.tb.benches.router import (
 from neuroncore_rtl.tb.harness.disturbance import Cut
 from neuroncore_rtl.tb.harness.fabric import Ending, Traffic, design, run_traffic
 from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.doctor import require
 from neuroncore_rtl.tb.sim.settings import UsageError
-from tests.conftest import require_icarus
 from tests.hdl.tensor.engines import faulty
 
 RING = Instance(chips=3, width=1, link_bytes=8)
@@ -110,7 +110,7 @@ def test_every_pattern_passes_disturbed_and_stalled(pattern):
 
 
 def test_simulators_agree_in_every_cycle():
-    require_icarus()
+    require("iverilog")
     outcomes = [run(sim, "uniform", flits=15, errors=0.01, stall=0.2)[1] for sim in simulation.SIMULATORS]
     assert outcomes[0].ending == Ending.COMPLETE
     assert replace(outcomes[0], seconds=0) == replace(outcomes[1], seconds=0)
@@ -174,7 +174,6 @@ def test_partners_on_a_torus():
 
 @pytest.mark.parametrize("topology", Topology)
 def test_bench(topology):
-    require_icarus()
     words = ["LINK_BYTES=8", "SIM=icarus", "FLITS=100", "LOAD=30"]
     shape = ["CHIPS=4", "TOPOLOGY=torus"] if topology == Topology.TORUS else ["CHIPS=2", "CUT=1"]
     report = BENCH.run(BENCH.settings([*words, *shape]))

@@ -16,7 +16,6 @@ from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
-from tests.conftest import require_icarus
 from tests.hdl.tensor.engines import faulty
 from tests.tb.benches.instructions import IMAGE, SHARED, SMALLEST, both_engines, check, smallest
 
@@ -81,7 +80,6 @@ def test_counters_count():
 
 
 def test_programs_on_icarus_are_golden():
-    require_icarus()
     check(smallest(), SMALLEST, 40, Choices(opcodes=VECTOR), stall=60, seed=7, size=IMAGE)
 
 
@@ -114,7 +112,6 @@ SILENT = {
 
 def _broken(shell, count=25, choices=QUICK):
     """Run a program on an engine in a shell that breaks it; return the bytes that differ from golden."""
-    require_icarus()
     program = random_program(np.random.default_rng(3), SMALLEST, count, choices, bytes_per_partition=IMAGE)
     expected = expected_memories(program.instructions, program.sbuf, program.psum, SMALLEST)
     built = simulation.build(faulty(design(SMALLEST, ("vector",)), "vector_engine", **shell), "icarus")
@@ -146,7 +143,6 @@ def test_silent_engine_is_reported_and_nothing_hangs(fault):
 
 @pytest.mark.parametrize("engine", ("vector", "activation"))
 def test_waveform_shows_opcodes_and_phases_as_words(engine, monkeypatch, tmp_path):
-    require_icarus()
     monkeypatch.setattr(bench, "waveform", lambda test: tmp_path / f"{test}.vcd")
     assignments = ["WAVES=1", "COUNT=2", "N=4", "SIM=icarus", "ROWS=2", "COLUMNS=2"]
     settings = bench_named(engine).settings(assignments)

@@ -15,9 +15,9 @@ from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa import DMA_BITS, ELEMENTWISE_BITS, TENSOR_BITS, Engine
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS
 from neuroncore_rtl.tb.cli.export import description, directory_name, write
+from neuroncore_rtl.tb.sim.doctor import require
 from neuroncore_rtl.tb.sim.elaboration import ENGINES
 from neuroncore_rtl.tb.sim.verilator import find_verilator
-from tests.conftest import require_icarus
 
 EVERY_ENGINE = pytest.mark.parametrize("engine", ENGINES)
 """The core is one of them."""
@@ -71,7 +71,7 @@ def test_verilator_would_have_something_to_say(exported, tmp_path):
 
 @EVERY_ENGINE
 def test_icarus_has_nothing_to_say(exported, engine):
-    require_icarus()
+    require("iverilog")
     assert run("iverilog", "-t", "null", "-Wall", "-s", engine, "-c", f"{engine}.f", cwd=exported) == ""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from neuroncore_rtl.tb.benches.axi import CHECKER_VERILOG
-from tests.conftest import require_icarus
+from neuroncore_rtl.tb.sim.doctor import require
 
 FIELDS = {
     "awvalid": 1, "awready": 1, "awid": 2, "awaddr": 40, "awlen": 8,
@@ -51,7 +51,7 @@ endmodule
 @pytest.fixture(scope="module")
 def player(tmp_path_factory):
     """A function that plays cycles, each the signals that are not 0, and returns what the simulation prints."""
-    require_icarus()
+    require("iverilog")
     directory = tmp_path_factory.mktemp("checker")
     (directory / "player.v").write_text(PLAYER)
     sources = [str(directory / "player.v"), str(CHECKER_VERILOG)]

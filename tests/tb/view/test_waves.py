@@ -22,7 +22,6 @@ from neuroncore_rtl.tb.view import waves as waves_module
 from neuroncore_rtl.tb.view.core_waves import OPEN, core_groups
 from neuroncore_rtl.tb.view.wave_groups import TENSOR_GROUPS
 from neuroncore_rtl.tb.view.waves import latest, open_waves, signals, write_save_file
-from tests.conftest import require_icarus
 
 SIZES = {"M": 7, "K": 9, "N": 11}
 
@@ -64,8 +63,6 @@ class Waveform:
 @pytest.fixture(scope="module", params=SIMULATORS)
 def recorded(request, tmp_path_factory):
     """A report with its waveform, recorded where these tests alone write."""
-    if request.param == "icarus":
-        require_icarus()
     directory = tmp_path_factory.mktemp("waves")
     assignments = ["TARGET=engine", "PRESET=tiny", "WAVES=1", "STALL=64", f"SIM={request.param}"]
     with pytest.MonkeyPatch.context() as patch:
@@ -135,8 +132,6 @@ def test_processing_elements_are_recorded_only_on_request(recorded):
 @pytest.fixture(scope="module", params=["icarus", pytest.param("verilator", marks=pytest.mark.slow)])
 def recorded_core(request, tmp_path_factory):
     """A report of a product on the core with its waveform."""
-    if request.param == "icarus":
-        require_icarus()
     directory = tmp_path_factory.mktemp("core_waves")
     assignments = ["PRESET=tiny", "WAVES=1", f"SIM={request.param}", "M=4", "K=8", "N=4"]
     with pytest.MonkeyPatch.context() as patch:

@@ -1,0 +1,61 @@
+"""What the project needs is said once: Python packages in pyproject.toml, Debian's in tb.sim.doctor and README."""
+
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+import tomllib
+
+from neuroncore_rtl.tb.sim.doctor import TOOLS
+from tests.house.test_layers import BELOW, PACKAGE, ROOT, imports
+
+ROOMS = (*BELOW, "tests")
+
+NEEDED = [tool.package for tool in TOOLS.values() if tool.required and tool.package]
+
+
+def normal(name: str) -> str:
+    """Return the one spelling of a package's name."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def names(requirements) -> set[str]:
+    """Return the packages that lines such as `name[extra]==1.0` name."""
+    return {normal(re.match(r"[\w.-]+", line)[0]) for line in requirements if not line.startswith("#")}
+
+
+def declared() -> set[str]:
+    return names(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"])
+
+
+def test_every_package_that_is_imported_is_declared():
+    providers = importlib.metadata.packages_distributions()
+    files = [file for room in ROOMS for file in (ROOT / room).rglob("*.py")]
+    found = {module.partition(".")[0] for file in files for module in imports(file.read_text())}
+    foreign = found - {PACKAGE, "tests"} - sys.stdlib_module_names
+    assert len(foreign) > 10
+    undeclared = {name for name in foreign if not declared() & {normal(package) for package in providers.get(name, ())}}
+    assert undeclared == set()
+
+
+def test_lock_has_what_is_declared():
+    assert declared() <= names((ROOT / "requirements.lock").read_text().split("\n")[:-1])
+
+
+def test_readme_names_the_packages_that_are_checked_for():
+    [line] = re.findall(r"^apt install (.*)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    # python3-venv brings python3 along.
+    assert sorted(line.split()) == sorted(set(NEEDED) - {"python3"})
+
+
+def test_everything_missing_is_said_before_anything_is_installed(tmp_path):
+    # -S: without site-packages, as on a machine that has nothing.
+    command = [sys.executable, "-S", "-m", "tb.cli.environment", tmp_path / "new", "requirements.lock"]
+    finished = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "PATH": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert finished.returncode == 1
+    assert finished.stderr.count("\n") == 1
+    assert finished.stderr.endswith("install them: apt install make g++ perl\n")
+    assert list(tmp_path.iterdir()) == []
