@@ -1,8 +1,8 @@
 """Make the virtual environment that everything else runs in; needs nothing but Python 3.11's standard library.
 
 `python3 -m tb.cli.environment .venv requirements.lock` is what the Makefile calls. What is missing on the machine is
-said first, all of it. Any number of processes may make the environment at once: one does, the others wait for it. A mark
-written at the end tells a whole one from one that was interrupted, or made for another lock or another Python.
+said first, all of it. Any number of processes may make the environment at once: one does, the others wait for it. A
+mark written at the end tells a whole one from one that was interrupted, or made for another lock or another Python.
 """
 
 import fcntl
