@@ -44,7 +44,7 @@ from neuroncore_rtl.spec import memory_map
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.instance import link_bytes_of
 from neuroncore_rtl.spec.isa import Engine, collective_queue, engine_of_queue, queue_count
-from neuroncore_rtl.spec.isa.record import RECORDS_AHEAD
+from neuroncore_rtl.spec.isa.engine import LANES, RECORDS_AHEAD
 from neuroncore_rtl.spec.link import CHANNELS, CORE_BITS, DIRECTIONS
 
 __all__ = ["Core", "axi_id_bits", "core_counters", "core_signature"]
@@ -152,7 +152,7 @@ class Core(wiring.Component):
         queues = []
         for number, engine in enumerate(engines):
             kind = engine_of_queue(number, self.config)
-            lanes = 2 if kind == Engine.TENSOR else 1
+            lanes = LANES[kind]
             build = partial(Queue, kind, lanes, RECORDS_AHEAD[kind])
             queue = shared(m, f"queue{number}", f"queue_{kind.name.lower()}", build, platform)
             wiring.connect(m, queue.blocks, registers.blocks[number])

@@ -15,7 +15,7 @@ from neuroncore_rtl.hdl.queue.queue import QueueCounters
 from neuroncore_rtl.hdl.tensor.engine import Counters as TensorCounters
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, queue_count
-from neuroncore_rtl.spec.isa.record import COUNTER_BITS
+from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
 from neuroncore_rtl.spec.link import CHANNELS
 
 __all__ = ["ControllerCounters", "axi_id_bits", "core_counters", "core_signature", "lead_out", "sharers"]

@@ -76,6 +76,18 @@ class Instance:
         """Links that leave a chip."""
         return 4 if self.topology == Topology.TORUS else 2
 
+    def neighbour(self, chip: int, direction: int) -> int:
+        """Return the chip at the other end of a chip's link.
+
+        Directions 0 (to the next chip) and 1 go along a ring, or a row of a torus; 2 (to the next row) and 3 across.
+        """
+        columns = self.chips if self.topology == Topology.RING else self.width
+        row, column = divmod(chip, columns)
+        step = -1 if direction % 2 else 1
+        if direction < 2:
+            return row * columns + (column + step) % columns
+        return (chip + step * columns) % self.chips
+
     def with_overrides(self, **overrides) -> "Instance":
         """Return a copy with the parameters that are not None replaced."""
         return replace(self, **{name: value for name, value in overrides.items() if value is not None})

@@ -27,9 +27,11 @@ TIMER_COMPARE = 0x0200_4000
 SBUF_WINDOW = 0x1000_0000
 """SBUF: byte a of partition p is at SBUF_WINDOW + (p << SBUF_PITCH_BITS) + a; words only."""
 SBUF_PITCH_BITS = 18
+"""Bits of a byte address within a partition's window."""
 PSUM_WINDOW = 0x2000_0000
 """PSUM likewise."""
 PSUM_PITCH_BITS = 14
+"""Likewise."""
 
 REGISTERS = 0x4000_0000
 """The core's registers; the numbers below are absolute addresses."""
@@ -37,6 +39,7 @@ REGISTERS = 0x4000_0000
 QUEUES = REGISTERS
 """A queue's registers are at QUEUES + number * QUEUE_STRIDE + one of the offsets."""
 QUEUE_STRIDE = 0x20
+"""Bytes from a queue's registers to the next one's."""
 QUEUE_LOW = 0x00
 """Lower half of the HBM address of a block of records."""
 QUEUE_HIGH = 0x04
@@ -87,13 +90,17 @@ CORE_COUNT = REGISTERS + 0x2038
 """Read: cores of the instance."""
 
 INTERRUPT_ERROR = 1 << 0
+"""Source: the core has reported an error."""
 INTERRUPT_HOST = 1 << 1
+"""Source: the host has asked for it."""
 INTERRUPT_SEMAPHORE = 1 << 2
+"""Source: the watched semaphore has reached its value."""
 
 COUNTERS = REGISTERS + 0x4000
 """Counters of queue q, lower 32 bits, at COUNTERS + q * COUNTER_STRIDE + 4 * number, in the order of
 `spec.isa.QUEUE_COUNTERS`."""
 COUNTER_STRIDE = 0x40
+"""Bytes from a queue's counters to the next one's."""
 
 IMAGE_MAGIC = 0x3243_4E52
 """First word of an image: "RNC2" in memory order."""

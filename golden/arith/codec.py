@@ -4,7 +4,7 @@ import numpy as np
 
 from neuroncore_rtl.spec.formats import FP32, MAC_FORMATS, FloatFormat, Format
 
-__all__ = ["OPERAND_BITS", "canonical", "decode", "operand", "storage_dtype"]
+__all__ = ["OPERAND_BITS", "canonical", "canonical_value", "decode", "operand", "storage_dtype"]
 
 OPERAND_BITS = 12
 """Significand bits of an operand; the 24 of FP32 are two halves."""
@@ -43,6 +43,11 @@ def canonical(bits, fmt: FloatFormat = FP32) -> np.ndarray:
     bits = np.asarray(bits)
     is_nan = (bits & ((1 << (fmt.bits - 1)) - 1)) > fmt.infinity
     return np.where(is_nan, fmt.nan, bits).astype(storage_dtype(fmt))
+
+
+def canonical_value(value) -> np.ndarray:
+    """Return float32 with every NaN replaced by the canonical one."""
+    return canonical(np.asarray(value, np.float32).view(np.uint32)).view(np.float32)
 
 
 def operand(bits, fmt: Format, half: str | None = None) -> np.ndarray:

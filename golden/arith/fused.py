@@ -8,7 +8,7 @@ from llvmlite import binding
 from numba import float32, types, vectorize
 from numba.extending import intrinsic
 
-from neuroncore_rtl.golden.arith.codec import canonical
+from neuroncore_rtl.golden.arith.codec import canonical_value
 
 __all__ = ["fused_multiply_add", "has_fused_multiply_add", "multiply_add_exactly", "multiply_add_fp32", "multiply_fp32"]
 
@@ -16,7 +16,7 @@ __all__ = ["fused_multiply_add", "has_fused_multiply_add", "multiply_add_exactly
 def multiply_fp32(a, b) -> np.ndarray:
     """Return fp32(a * b), one rounding to nearest even, NaN canonical; float32 in and out."""
     with np.errstate(all="ignore"):
-        return _canonical_value(np.multiply(a, b, dtype=np.float32))
+        return canonical_value(np.multiply(a, b, dtype=np.float32))
 
 
 def multiply_add_fp32(a, b, c) -> np.ndarray:
@@ -33,7 +33,7 @@ def multiply_add_fp32(a, b, c) -> np.ndarray:
     if not has_fused_multiply_add():
         return multiply_add_exactly(a, b, c)
     with np.errstate(all="ignore"):
-        return _canonical_value(_compiled()(*(np.asarray(operand, np.float32) for operand in (a, b, c))))
+        return canonical_value(_compiled()(*(np.asarray(operand, np.float32) for operand in (a, b, c))))
 
 
 def multiply_add_exactly(a, b, c) -> np.ndarray:
@@ -53,7 +53,7 @@ def multiply_add_exactly(a, b, c) -> np.ndarray:
         odd = np.isfinite(total) & (error != 0) & (word & 1 == 0)
         # The bits of a float64 count its magnitude.
         word = word + np.where(odd, np.where((error > 0) == (total > 0), 1, -1), 0)
-        return _canonical_value(word.view(np.float64).astype(np.float32))
+        return canonical_value(word.view(np.float64).astype(np.float32))
 
 
 def has_fused_multiply_add() -> bool:
@@ -78,7 +78,3 @@ def _compiled():
         return fused_multiply_add(a, b, c)
 
     return multiply_add
-
-
-def _canonical_value(value) -> np.ndarray:
-    return canonical(np.asarray(value, np.float32).view(np.uint32)).view(np.float32)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from neuroncore_rtl.golden.arith.codec import canonical, operand
+from neuroncore_rtl.golden.arith.codec import canonical_value, operand
 from neuroncore_rtl.spec.formats import Format
 
 __all__ = ["add_fp32", "fma_fp32", "mac"]
@@ -32,13 +32,13 @@ def fma_fp32(x, w, acc, absent=False) -> np.ndarray:
     with np.errstate(all="ignore"):
         product = np.multiply(x, w, dtype=np.float64)
         total = (np.asarray(acc, np.float64) + product).astype(np.float32)
-    return _canonical_value(np.where(absent, np.asarray(acc, np.float32), total))
+    return canonical_value(np.where(absent, np.asarray(acc, np.float32), total))
 
 
 def add_fp32(a, b) -> np.ndarray:
     """Return fp32(a + b), one rounding to nearest even, NaN canonical; float32 in and out. x + -x is +0."""
     with np.errstate(all="ignore"):
-        return _canonical_value(np.add(a, b, dtype=np.float32))
+        return canonical_value(np.add(a, b, dtype=np.float32))
 
 
 def mac(x_bits, w_bits, acc_bits, fmt: Format, x_half: str | None = None, w_half: str | None = None) -> np.ndarray:
@@ -58,7 +58,3 @@ def mac(x_bits, w_bits, acc_bits, fmt: Format, x_half: str | None = None, w_half
     x, w = operand(x_bits, fmt, x_half), operand(w_bits, fmt, w_half)
     absent = ((x_half == "lo") & (x == 0)) | ((w_half == "lo") & (w == 0))
     return fma_fp32(x, w, acc, absent).view(np.uint32)
-
-
-def _canonical_value(value) -> np.ndarray:
-    return canonical(np.asarray(value, np.float32).view(np.uint32)).view(np.float32)

@@ -12,8 +12,9 @@ from neuroncore_rtl.spec.isa.collective import (
     CollectiveKind,
     CollectiveType,
     element_bytes,
+    uses_dst,
+    uses_src,
 )
-from neuroncore_rtl.spec.isa.collective_legality import uses_dst, uses_src
 
 __all__ = ["execute"]
 

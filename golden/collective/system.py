@@ -11,8 +11,14 @@ import numpy as np
 from neuroncore_rtl.golden.collective.errors import CollectiveError, Deadlock
 from neuroncore_rtl.golden.collective.group import execute
 from neuroncore_rtl.spec.isa import Cause
-from neuroncore_rtl.spec.isa.collective import SIGNATURE_FIELDS, Collective, CollectiveKind, disagreement, signature
-from neuroncore_rtl.spec.isa.collective_legality import collective_violation
+from neuroncore_rtl.spec.isa.collective import (
+    SIGNATURE_FIELDS,
+    Collective,
+    CollectiveKind,
+    collective_violation,
+    disagreement,
+    signature,
+)
 from neuroncore_rtl.spec.link import MAX_CORES
 
 __all__ = ["compare", "partners_of", "run"]
@@ -71,7 +77,7 @@ class _State:
         broken = collective_violation(instruction.fields(), core, self.cores) if instruction else None
         if broken is not None:
             rule, message = broken
-            raise CollectiveError(f"core {core}: {message} (rule {rule.name})", core, rule)
+            raise CollectiveError(f"core {core}: {instruction.name}: {message} (rule {rule.name})", core, rule)
 
     def together(self, core: int) -> list[int] | None:
         """Return the cores that execute with this one, in order of ranks, if all are there; None if one is not.

@@ -7,10 +7,10 @@ place behind the registers that nothing reads.
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from neuroncore_rtl.golden.controller.arithmetic import CONDITIONS, OPERATIONS, WORD
-from neuroncore_rtl.golden.controller.csr import UnknownRegister
+from neuroncore_rtl.golden.controller.csr import ControlRegisters, UnknownRegister
 from neuroncore_rtl.golden.controller.trap import Cause, Trap
 from neuroncore_rtl.spec.riscv import (
     BRANCHES,
@@ -29,9 +29,6 @@ from neuroncore_rtl.spec.riscv import (
     System,
 )
 
-if TYPE_CHECKING:
-    from neuroncore_rtl.golden.controller.hart import Hart
-
 __all__ = ["DISCARD", "Instruction", "decode"]
 
 DISCARD = 32
@@ -45,6 +42,20 @@ STORE_SIZES = {STORES["sb"]: 1, STORES["sh"]: 2, STORES["sw"]: 4}
 """Stores by funct3: bytes."""
 
 
+class State(Protocol):
+    """What instructions work on: a hart, :class:`golden.controller.hart.Hart`."""
+
+    x: list[int]
+    csr: ControlRegisters
+    waiting: bool
+
+    def load(self, address: int, size: int) -> int:
+        """Return what is in memory."""
+
+    def store(self, address: int, size: int, value: int) -> None:
+        """Write to memory."""
+
+
 class Instruction(NamedTuple):
     """A decoded instruction.
 
@@ -54,7 +65,7 @@ class Instruction(NamedTuple):
     """
 
     rd: int
-    execute: Callable[["Hart", int], int]
+    execute: Callable[[State, int], int]
 
 
 _REGISTER = {code: OPERATIONS[name] for name, code in REGISTER_OPERATIONS.items()}

@@ -1,5 +1,7 @@
 """All engines and their memories: executes the instruction in a record's body, or says which rule it breaks."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from neuroncore_rtl.golden.core.network import Network
@@ -8,13 +10,7 @@ from neuroncore_rtl.golden.scalar import ScalarEngine
 from neuroncore_rtl.golden.tensor import TensorEngine
 from neuroncore_rtl.golden.vector import VectorEngine
 from neuroncore_rtl.spec.config import SBUF_BYTES, Config
-from neuroncore_rtl.spec.formats import INT8
-from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Engine, LoadStationary
-from neuroncore_rtl.spec.isa.collective_legality import collective_violation
-from neuroncore_rtl.spec.isa.decode import body_fields, instruction_of
-from neuroncore_rtl.spec.isa.dma import dma_violation
-from neuroncore_rtl.spec.isa.legality import violation
-from neuroncore_rtl.spec.isa.tensor import tensor_violation
+from neuroncore_rtl.spec.isa import Context, DmaCopy, Engine, Instruction, instruction_type
 
 __all__ = ["Engines"]
 
@@ -38,11 +34,16 @@ class Engines:
         self.number = number
         self.network = Network({number: hbm}) if network is None else network
         self.sbuf = np.zeros((config.partitions, SBUF_BYTES), np.uint8)
-        self._tensor = TensorEngine(config)
-        self._vector = VectorEngine(config)
-        self._scalar = ScalarEngine(config)
-        self.psum = self._tensor.psum.view(np.uint8)
-        self._loaded: tuple[int, bool] | None = None  # columns of the last LoadStationary, and whether of INT8
+        tensor, vector, scalar = TensorEngine(config), VectorEngine(config), ScalarEngine(config)
+        self.psum = tensor.psum.view(np.uint8)
+        self._context = Context(config, core=number)
+        self._execute: dict[Engine, Callable[[Instruction], tuple[int, int] | None]] = {
+            Engine.TENSOR: lambda instruction: tensor.execute(instruction, self.sbuf, self.sbuf),
+            Engine.VECTOR: lambda instruction: vector.execute(instruction, self.sbuf, self.psum),
+            Engine.SCALAR: lambda instruction: scalar.execute(instruction, self.sbuf, self.psum),
+            Engine.DMA: self._copy,
+            Engine.COLLECTIVE: lambda instruction: self.network.execute(self.number, instruction),
+        }
 
     def execute(self, engine: Engine, body: int) -> tuple[int, int] | None:
         """Execute the instruction in a record's body; return cause and detail if it is refused or cannot be finished.
@@ -52,35 +53,19 @@ class Engines:
         Raises:
             Waiting: if a collective waits for other cores; it is executed again then.
         """
-        values = body_fields(engine, body)
-        broken = self._violation(engine, values)
+        kind = instruction_type(engine)
+        values = kind.unpack(body)
+        broken = kind.violation(engine, values, self._context)
         if broken is not None:
             return broken[0], 0
-        instruction = instruction_of(engine, values, self.config)
-        match engine:
-            case Engine.TENSOR:
-                self._tensor.execute(instruction, self.sbuf, self.sbuf)
-                if isinstance(instruction, LoadStationary):
-                    self._loaded = instruction.m, instruction.format == INT8
-            case Engine.VECTOR:
-                self._vector.execute(instruction, self.sbuf, self.psum)
-            case Engine.SCALAR:
-                self._scalar.execute(instruction, self.sbuf, self.psum)
-            case Engine.DMA:
-                try:
-                    dma_copy(instruction, self.hbm, self.sbuf, self.psum)
-                except DmaFault as fault:
-                    return fault.cause, fault.detail
-            case Engine.COLLECTIVE:
-                return self.network.execute(self.number, instruction)
-        return None
+        instruction = kind.decode(values, self.config)
+        fault = self._execute[engine](instruction)
+        self._context = instruction.after(self._context)
+        return fault
 
-    def _violation(self, engine: Engine, values: dict[str, int]):
-        match engine:
-            case Engine.TENSOR:
-                return tensor_violation(values, self.config, self._loaded)
-            case Engine.DMA:
-                return dma_violation(values, self.config)
-            case Engine.COLLECTIVE:
-                return collective_violation(values, self.number, self.config.cores)
-        return violation(values, self.config, VECTOR_OPCODES if engine == Engine.VECTOR else SCALAR_OPCODES)
+    def _copy(self, instruction: DmaCopy) -> tuple[int, int] | None:
+        try:
+            dma_copy(instruction, self.hbm, self.sbuf, self.psum)
+        except DmaFault as fault:
+            return fault.cause, fault.detail
+        return None

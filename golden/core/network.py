@@ -7,8 +7,7 @@ import numpy as np
 from neuroncore_rtl.golden.collective import CollectiveError, execute
 from neuroncore_rtl.golden.collective.system import compare, partners_of
 from neuroncore_rtl.spec.isa import Cause
-from neuroncore_rtl.spec.isa.collective import BLOCKS_OF_DST, BLOCKS_OF_SRC, Collective, CollectiveKind, element_bytes
-from neuroncore_rtl.spec.isa.collective_legality import uses_dst, uses_src
+from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind
 from neuroncore_rtl.spec.link import CHANNELS
 
 __all__ = ["Network", "Waiting"]
@@ -74,7 +73,7 @@ class Network:
 
     def _begin(self, core: int) -> None:
         own = self._at[core]
-        if _end(own) > len(self._memories[core]):
+        if any(region.span[1] > len(self._memories[core]) for region in (*own.reads, *own.writes)):
             return self._fail(core, Cause.AXI, 0)
         for other in partners_of(own):
             if other != core and self._is_there(core, other) and _hear(own, self._at[other]):
@@ -109,20 +108,6 @@ def _agree(one: Collective, other: Collective) -> bool:
     except CollectiveError:
         return False
     return True
-
-
-def _end(instruction: Collective) -> int:
-    """Return the first address behind all that a collective touches; 0 if it touches nothing."""
-    kind, values = instruction.kind, instruction.fields()
-    size = instruction.count * element_bytes(instruction.dtype)
-    ends = [0]
-    for used, address, several in (
-        (uses_src(values), instruction.src, BLOCKS_OF_SRC),
-        (uses_dst(values), instruction.dst, BLOCKS_OF_DST),
-    ):
-        blocks = instruction.group.ranks if kind in several else 1
-        ends += [address + (blocks - 1) * instruction.pitch + size] * used
-    return max(ends)
 
 
 def _hear(one: Collective, other: Collective) -> bool:

@@ -10,8 +10,8 @@ from neuroncore_rtl.golden.core.errors import CoreError, Errors
 from neuroncore_rtl.golden.core.network import Waiting
 from neuroncore_rtl.golden.core.semaphores import Semaphores
 from neuroncore_rtl.spec.isa import HEADER_BITS, HEADER_FIELDS, RECORD_BYTES, Cause, UpdateOp, engine_of_queue
+from neuroncore_rtl.spec.isa.engine import RECORDS_AHEAD
 from neuroncore_rtl.spec.isa.fields import unpack
-from neuroncore_rtl.spec.isa.record import RECORDS_AHEAD
 
 __all__ = ["BLOCK_PLACES", "Queue"]
 

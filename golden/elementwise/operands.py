@@ -9,8 +9,8 @@ from neuroncore_rtl.golden.elementwise.index import element_index, element_words
 from neuroncore_rtl.golden.elementwise.words import load, store
 from neuroncore_rtl.golden.memory import gather, scatter
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import DIMENSIONS, Access, Elementwise, Pointer, Storage
-from neuroncore_rtl.spec.isa.legality import check, counts_of, is_integer
+from neuroncore_rtl.spec.isa import DIMENSIONS, Access, Context, Elementwise, Pointer, Storage
+from neuroncore_rtl.spec.isa.elementwise import counts_of, is_integer
 
 __all__ = ["Operands"]
 
@@ -33,7 +33,7 @@ class Operands:
     """
 
     def __init__(self, instruction: Elementwise, config: Config, sbuf: np.ndarray, psum: np.ndarray):
-        check(instruction, config)
+        instruction.check(Context(config))
         self.instruction = instruction
         self.partitions = instruction.partitions
         self.shape = (1,) * (DIMENSIONS - len(instruction.shape)) + tuple(instruction.shape)

@@ -1,5 +1,5 @@
 """NeuronLink as equations: which links a flit goes over."""
 
-from neuroncore_rtl.golden.link.route import Hop, links, neighbour, route
+from neuroncore_rtl.golden.link.route import Hop, links, route
 
-__all__ = ["Hop", "links", "neighbour", "route"]
+__all__ = ["Hop", "links", "route"]

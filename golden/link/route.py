@@ -10,7 +10,7 @@ from typing import NamedTuple
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.link import CORES_PER_CHIP
 
-__all__ = ["Hop", "links", "neighbour", "route"]
+__all__ = ["Hop", "links", "route"]
 
 
 class Hop(NamedTuple):
@@ -46,16 +46,8 @@ def route(instance: Instance, source: int, destination: int, channel: int) -> li
                 place, vc = place % size, 1
             direction = 2 * dimension + (step < 0)
             hops.append(Hop(chip, direction, vc))
-            chip = neighbour(instance, chip, direction)
+            chip = instance.neighbour(chip, direction)
     return hops
-
-
-def neighbour(instance: Instance, chip: int, direction: int) -> int:
-    """Return the chip at the other end of a chip's link."""
-    dimension, step = direction // 2, -1 if direction % 2 else 1
-    sizes, places = _sizes(instance), _places(instance, chip)
-    places[dimension] = (places[dimension] + step) % sizes[dimension]
-    return places[0] + sum(sizes[0] * place for place in places[1:])
 
 
 def links(instance: Instance) -> Iterator[tuple[int, int]]:

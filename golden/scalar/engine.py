@@ -44,11 +44,8 @@ class ScalarEngine:
             sbuf, psum: uint8 [partitions, bytes], the memories, which it reads and writes; elements are little-endian.
 
         Raises:
-            TypeError: if `instruction` is not an Elementwise.
             ValueError: if it is not legal, or reaches beyond a memory.
         """
-        if not isinstance(instruction, Elementwise):
-            raise TypeError(f"instruction must be an Elementwise, not {instruction!r}")
         if instruction.opcode not in SCALAR_OPCODES:
             raise ValueError(f"opcode must be one of the scalar engine's, not {instruction.opcode!r}")
         on = Operands(instruction, self.config, sbuf, psum)

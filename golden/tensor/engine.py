@@ -9,8 +9,7 @@ from neuroncore_rtl.golden.tensor.kernel import column_sums
 from neuroncore_rtl.golden.tensor.operand import array_operand
 from neuroncore_rtl.golden.tensor.product import accumulate
 from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_WORDS, Config
-from neuroncore_rtl.spec.formats import INT8
-from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving, TensorInstruction
+from neuroncore_rtl.spec.isa import Context, LoadStationary, MultiplyMoving, TensorInstruction
 
 __all__ = ["TensorEngine"]
 
@@ -39,6 +38,7 @@ class TensorEngine:
         self.config = config
         self.psum = np.zeros((config.columns, PSUM_BANKS * PSUM_WORDS), np.uint32)
         self._shadow: _Weights | None = None
+        self._context = Context(config)
 
     def execute(self, instruction: TensorInstruction, stationary_memory, moving_memory) -> None:
         """Execute one instruction.
@@ -52,17 +52,14 @@ class TensorEngine:
                 little-endian. Each instruction reads its own, so the other may be None.
 
         Raises:
-            TypeError: if `instruction` is neither.
-            ValueError: if `config` cannot execute it; if it reads beyond the memory; if a MultiplyMoving comes before
-                any LoadStationary, uses more columns than the last one filled, or multiplies INT8 with another format.
+            ValueError: if it is not legal after those before it; if it reads beyond the memory.
         """
-        if not isinstance(instruction, TensorInstruction):
-            raise TypeError(f"instruction must be a LoadStationary or MultiplyMoving, not {instruction!r}")
-        instruction.check(self.config)
+        instruction.check(self._context)
         if isinstance(instruction, LoadStationary):
             self._load(instruction, stationary_memory)
         else:
             self._multiply(instruction, moving_memory)
+        self._context = instruction.after(self._context)
 
     def _load(self, load: LoadStationary, memory) -> None:
         codes = _elements(load, memory, load.m, load.format.bits // 8)
@@ -70,12 +67,6 @@ class TensorEngine:
 
     def _multiply(self, multiply: MultiplyMoving, memory) -> None:
         weights = self._shadow
-        if weights is None:
-            raise ValueError(f"a MultiplyMoving must come after a LoadStationary, not first: {multiply!r}")
-        if multiply.m > weights.instruction.m:
-            raise ValueError(f"m must be at most {weights.instruction.m}, as was loaded, not {multiply.m!r}")
-        if multiply.format == INT8 and weights.instruction.format != INT8:
-            raise ValueError(f"stationary format must be int8 for int8, not {weights.instruction.format.name!r}")
         codes = _elements(multiply, memory, multiply.n, multiply.stride)
         moving, present = array_operand(codes, multiply.format, multiply.half, skip_zero=multiply.transpose)
         k, m = min(multiply.k, weights.instruction.k), multiply.m

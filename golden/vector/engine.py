@@ -10,7 +10,7 @@ from neuroncore_rtl.golden.vector.search import find_index8, match_replace8, max
 from neuroncore_rtl.golden.vector.statistics import bn_aggr, bn_stats
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Elementwise, Opcode
-from neuroncore_rtl.spec.isa.legality import transpose_block
+from neuroncore_rtl.spec.isa.elementwise import transpose_block
 
 __all__ = ["VectorEngine"]
 
@@ -35,11 +35,8 @@ class VectorEngine:
             sbuf, psum: uint8 [partitions, bytes], the memories, which it reads and writes; elements are little-endian.
 
         Raises:
-            TypeError: if `instruction` is not an Elementwise.
             ValueError: if it is not legal, or reaches beyond a memory.
         """
-        if not isinstance(instruction, Elementwise):
-            raise TypeError(f"instruction must be an Elementwise, not {instruction!r}")
         if instruction.opcode not in VECTOR_OPCODES:
             raise ValueError(f"opcode must be one of the vector engine's, not {instruction.opcode!r}")
         operands = Operands(instruction, self.config, sbuf, psum)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.spec.isa.legality import VALUES8
+from neuroncore_rtl.spec.isa.elementwise import VALUES8
 
 __all__ = ["find_index8", "match_replace8", "max8"]
 

@@ -1,4 +1,4 @@
-"""The checker: judges a collective by the rules of `spec.isa.collective_legality`, and forms the products of its job.
+"""The checker: judges a collective by the rules of `spec.isa.collective.rules`, and forms the products of its job.
 
 An illegal collective passes like a legal one, with its cause, so that it is reported in its turn.
 """
@@ -12,6 +12,7 @@ from neuroncore_rtl.hdl.collective.job import Job
 from neuroncore_rtl.hdl.collective.signature import among
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Rule
 from neuroncore_rtl.spec.isa.collective import (
+    ALIGNMENT,
     BLOCKS_OF_DST,
     BLOCKS_OF_SRC,
     COLLECTIVE,
@@ -24,7 +25,6 @@ from neuroncore_rtl.spec.isa.collective import (
     CollectiveType,
     ReduceOp,
 )
-from neuroncore_rtl.spec.isa.collective_legality import ALIGNMENT
 from neuroncore_rtl.spec.link import CORE_BITS
 
 __all__ = ["Checker"]

@@ -11,11 +11,11 @@ from amaranth import Cat, Const, EnableInserter, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.arith.formats import element_size
 from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.hdl.arith.saturate import Saturate
 from neuroncore_rtl.hdl.arith.widen import Widen
 from neuroncore_rtl.hdl.dma.job import bytes_layout, piece_layout
-from neuroncore_rtl.hdl.elementwise.instruction import element_size
 from neuroncore_rtl.spec.formats import FORMATS
 
 __all__ = ["Caster"]

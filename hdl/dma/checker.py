@@ -9,10 +9,10 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.arith.formats import element_size
 from neuroncore_rtl.hdl.dma.extent import Extent
 from neuroncore_rtl.hdl.dma.instruction import DmaInstruction
 from neuroncore_rtl.hdl.dma.job import Job
-from neuroncore_rtl.hdl.elementwise.instruction import element_size
 from neuroncore_rtl.hdl.memory.port import PARTITION_BITS
 from neuroncore_rtl.spec.config import SBUF_BYTES, Config
 from neuroncore_rtl.spec.formats import FORMATS

@@ -1,8 +1,8 @@
 """The checker: legal instructions pass, with what follows from them; an illegal one stops everything behind it.
 
-The rules are those of `spec.isa.legality`, of which it takes tables and constants, and gives the lowest broken rule as
-the cause. It may take each rule for granted when it judges a higher one. An instruction stays for four cycles: one for
-each access, whose extent needs four multipliers, and one for the verdict.
+The rules are those of `spec.isa.elementwise`, of which it takes tables and constants, and gives the lowest broken rule
+as the cause. It may take each rule for granted when it judges a higher one. An instruction stays for four cycles: one
+for each access, whose extent needs four multipliers, and one for the verdict.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,11 +19,11 @@ from neuroncore_rtl.hdl.memory.port import Storage
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, INT32
-from neuroncore_rtl.spec.isa import legality
+from neuroncore_rtl.spec.isa import elementwise
 from neuroncore_rtl.spec.isa.access import DIMENSIONS, POINTER_FIELDS, storage_bytes, storage_partitions
 from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp
-from neuroncore_rtl.spec.isa.elementwise import decode_fields, pack
-from neuroncore_rtl.spec.isa.legality import Rule
+from neuroncore_rtl.spec.isa.fields import pack
+from neuroncore_rtl.spec.isa.rule import Rule
 
 __all__ = ["Checker"]
 
@@ -122,7 +122,7 @@ class Checker(wiring.Component):
             Rule.ARITHMETIC: self._arithmetic(m, instruction, job),
             Rule.DESTINATION: (opcode_in(instruction, {isa.Opcode.FIND_INDEX8}) & named[0].code.matches(*_FLOATS))
             | (opcode_in(instruction, {isa.Opcode.TRANSPOSE}) & (named[0].code != named[1].code)),
-            Rule.ROUNDING: instruction.stochastic & (~opcode_in(instruction, legality.STOCHASTIC) | job.integer),
+            Rule.ROUNDING: instruction.stochastic & (~opcode_in(instruction, elementwise.STOCHASTIC) | job.integer),
             Rule.SHAPE: self._shape(m, instruction),
             Rule.PARTITIONS: self._partitions(m, instruction, named),
             Rule.PORTS: used(instruction, "b")
@@ -171,14 +171,14 @@ class Checker(wiring.Component):
 
     @staticmethod
     def _integer(instruction, named: list[_Named]) -> Value:
-        """`spec.isa.legality.is_integer`, asked for every opcode about every place."""
+        """`spec.isa.elementwise.is_integer`, asked for every opcode about every place."""
         pointed = {"pointer0": 1, "pointer1": 1}
-        integers = decode_fields(0) | pointed | _formats(INT32.code, *(place.name for place in named))
-        able = {o for o in isa.Opcode if legality.is_integer(integers | {"opcode": o})}
+        integers = elementwise.Elementwise.unpack(0) | pointed | _formats(INT32.code, *(place.name for place in named))
+        able = {o for o in isa.Opcode if elementwise.is_integer(integers | {"opcode": o})}
         floats = []
         for place in named:
             values = integers | _formats(FP32.code, place.name)
-            matters = {o for o in able if not legality.is_integer(values | {"opcode": o})}
+            matters = {o for o in able if not elementwise.is_integer(values | {"opcode": o})}
             floats.append(place.used & opcode_in(instruction, matters) & place.code.matches(*_FLOATS))
         return opcode_in(instruction, able) & ~_any(floats)
 
@@ -189,12 +189,12 @@ class Checker(wiring.Component):
             code = instruction[name].as_value()
             allowed = Signal(name=f"{name}_allowed")
             m.d.comb += allowed.eq(code.matches(*(int(op) for op in AluOp)))
-            for (opcode, operand), operations in legality.OPERATIONS.items():
+            for (opcode, operand), operations in elementwise.OPERATIONS.items():
                 if operand == name:
                     with m.If(opcode_in(instruction, {opcode})):
                         m.d.comb += allowed.eq(code.matches(*(int(op) for op in sorted(operations))))
             wrong.append(used(instruction, name) & ~allowed)
-        unknown = instruction.function >= legality.FUNCTION_COUNT
+        unknown = instruction.function >= elementwise.FUNCTION_COUNT
         return _any(wrong) | (opcode_in(instruction, {isa.Opcode.ACTIVATE}) & unknown)
 
     @staticmethod
@@ -209,8 +209,8 @@ class Checker(wiring.Component):
     def _shape(self, m: Module, instruction) -> Value:
         """The number of elements takes two cycles: the products of two counts each, then theirs, saturated."""
         counts = [instruction[f"count{d}"] for d in range(DIMENSIONS)]
-        low, high = legality.SEARCH_ELEMENTS
-        most = max(high, legality.STATS_ELEMENTS)
+        low, high = elementwise.SEARCH_ELEMENTS
+        most = max(high, elementwise.STATS_ELEMENTS)
         factors = []
         for number, (first, second) in enumerate(zip(counts[::2], counts[1::2], strict=True)):
             product = Signal(32, name=f"product{number}", reset_less=True)
@@ -220,7 +220,7 @@ class Checker(wiring.Component):
             factors.append(factor)
         volume = Signal(2 * len(factors[0]))
         m.d.comb += volume.eq(factors[0] * factors[1])
-        block = legality.transpose_block(self.config)
+        block = elementwise.transpose_block(self.config)
         searches = {isa.Opcode.MAX8, isa.Opcode.FIND_INDEX8, isa.Opcode.MATCH_REPLACE8}
         return _any(
             [
@@ -228,7 +228,7 @@ class Checker(wiring.Component):
                 opcode_in(instruction, {isa.Opcode.TENSOR_REDUCE})
                 & ((instruction.axes < 1) | (instruction.axes > DIMENSIONS)),
                 opcode_in(instruction, {isa.Opcode.TRANSPOSE}) & (counts[0] != block),
-                opcode_in(instruction, {isa.Opcode.BN_STATS}) & (volume > legality.STATS_ELEMENTS),
+                opcode_in(instruction, {isa.Opcode.BN_STATS}) & (volume > elementwise.STATS_ELEMENTS),
                 opcode_in(instruction, {isa.Opcode.BN_AGGR}) & ~_is_multiple_of_3(m, counts[0]),
                 opcode_in(instruction, searches) & ((volume < low) | (volume > high)),
             ]
@@ -236,7 +236,7 @@ class Checker(wiring.Component):
 
     def _partitions(self, m: Module, instruction, named: list[_Named]) -> Value:
         config, lanes = self.config, instruction.partitions
-        block = legality.transpose_block(config)
+        block = elementwise.transpose_block(config)
         wrong = [
             lanes < 1,
             opcode_in(instruction, {isa.Opcode.TRANSPOSE})
@@ -298,15 +298,15 @@ class Checker(wiring.Component):
 
     @staticmethod
     def _count(instruction, job, name: str, d: int) -> Value:
-        """`spec.isa.legality.counts_of`: what an access steps through in a dimension."""
+        """`spec.isa.elementwise.counts_of`: what an access steps through in a dimension."""
         count = instruction[f"count{d}"]
         if name == "dst":
-            outputs = {o: n if d == 0 else 1 for o, n in legality.OUTPUTS.items()}
+            outputs = {o: n if d == 0 else 1 for o, n in elementwise.OUTPUTS.items()}
             for opcode, number in outputs.items():
                 count = Mux(opcode_in(instruction, {opcode}), number, count)
             count = Mux(job.reduces & (d < instruction.axes), 1, count)
         if name == "b":
-            count = Mux(job.values, legality.VALUES8 if d == 0 else 1, count)
+            count = Mux(job.values, elementwise.VALUES8 if d == 0 else 1, count)
             count = Mux(job.at_b, 1, count)
         return count
 

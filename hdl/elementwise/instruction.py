@@ -1,16 +1,15 @@
 """The instruction of the vector and the scalar engine as the hardware sees it: the fields of `spec.isa`, with types."""
 
-from amaranth import Module, Signal, signed, unsigned
+from amaranth import signed, unsigned
 from amaranth.lib import data, enum
 
 from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.memory.port import Storage
 from neuroncore_rtl.spec import isa
-from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.isa.access import POINTER_FIELDS
 from neuroncore_rtl.spec.isa.alu import AluOp
 
-__all__ = ["ElementwiseInstruction", "Op", "Opcode", "PointerLayout", "element_size"]
+__all__ = ["ElementwiseInstruction", "Op", "Opcode", "PointerLayout"]
 
 
 class Opcode(enum.Enum, shape=unsigned(6)):
@@ -90,15 +89,3 @@ ElementwiseInstruction = data.StructLayout({name: _type(name, width) for name, w
 
 PointerLayout = data.StructLayout({name: _type(name, width) for name, width in POINTER_FIELDS})
 """What the lower bits of scalar0 hold if pointer0 is set; so scalar1."""
-
-
-def element_size(m: Module, name: str, code) -> Signal:
-    """Return a signal with log2 of the bytes of an element whose format is `code`."""
-    size = Signal(2, name=name)
-    with m.Switch(code):
-        for fmt in FORMATS.values():
-            with m.Case(FormatCode(fmt.code)):
-                m.d.comb += size.eq((fmt.bits // 8).bit_length() - 1)
-        with m.Default():
-            pass
-    return size

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from amaranth import Module, Signal, Value, unsigned
 from amaranth.lib import data
 
-from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction, Opcode, PointerLayout, element_size
+from neuroncore_rtl.hdl.arith.formats import element_size
+from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction, Opcode, PointerLayout
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.access import DIMENSIONS
-from neuroncore_rtl.spec.isa.legality import OUTPUTS, transpose_block, uses
+from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, transpose_block, uses
 
 __all__ = ["INTERVAL_BITS", "Job", "opcode_in", "pointer", "used", "work_out"]
 

@@ -10,7 +10,7 @@ from neuroncore_rtl.hdl.elementwise.step import Phase, Step
 from neuroncore_rtl.hdl.elementwise.walker import Walker
 from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS, Storage
 from neuroncore_rtl.spec.isa.access import DIMENSIONS
-from neuroncore_rtl.spec.isa.legality import VALUES8
+from neuroncore_rtl.spec.isa.elementwise import VALUES8
 
 __all__ = ["Issue", "Sequencer", "Write"]
 

@@ -20,17 +20,7 @@ from neuroncore_rtl.hdl.link.wire import DISTURBANCE, FLIP_BITS, Wire
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.link import CHANNELS
 
-__all__ = ["Fabric", "add_node", "add_wires", "connect_disturbance", "disturbance_ports", "neighbour"]
-
-
-def neighbour(instance: Instance, chip: int, direction: int) -> int:
-    """Return the chip at the other end of a link; for the directions see :class:`hdl.link.router.Router`."""
-    columns = ring_sizes(instance)[0]
-    row, column = divmod(chip, columns)
-    step = -1 if direction % 2 else 1
-    if direction < 2:
-        return row * columns + (column + step) % columns
-    return (chip + step * columns) % instance.chips
+__all__ = ["Fabric", "add_node", "add_wires", "connect_disturbance", "disturbance_ports"]
 
 
 def add_node(m: Module, name: str, instance: Instance, platform):
@@ -55,7 +45,7 @@ def add_wires(m: Module, instance: Instance, chips: Sequence, disturbance: Seque
         chip, direction = divmod(number, instance.directions)
         name = f"wire_{chip}_{direction}"
         wire = shared(m, name, "link_wire_{}_{}".format(*size), partial(Wire, *size), platform)
-        other, side = chips[neighbour(instance, chip, direction)], direction ^ 1
+        other, side = chips[instance.neighbour(chip, direction)], direction ^ 1
         m.d.comb += [
             wire.i.eq(chips[chip].tx[direction]),
             wire.disturbance.eq(befalls),

@@ -11,8 +11,9 @@ from neuroncore_rtl.hdl.queue.in_flight import Flight, InFlight
 from neuroncore_rtl.hdl.queue.semaphores import Update, Wait
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, HEADER_FIELDS, QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine
+from neuroncore_rtl.spec.isa.engine import COUNTER_BITS, LANES
 from neuroncore_rtl.spec.isa.fields import width_of
-from neuroncore_rtl.spec.isa.record import BODY_FIELDS, COUNTER_BITS
+from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 
 __all__ = ["BLOCK_PLACES", "IN_FLIGHT", "Block", "Queue", "QueueCounters"]
 
@@ -75,12 +76,12 @@ class Queue(wiring.Component):
     """Cycles from an update that is taken to the instruction that waited for it at `issue`."""
 
     def __init__(self, engine: Engine, lanes: int = 1, records: int = 4):
-        if lanes not in (1, 2) or (lanes == 2 and engine != Engine.TENSOR):
+        if not 1 <= lanes <= LANES[engine]:
             raise ValueError(f"lanes must be 1, or 2 for the tensor engine, not {lanes!r}")
         self.engine = engine
         self.lanes = lanes
         self.records = records
-        self.body_bits = width_of(BODY_FIELDS[engine])
+        self.body_bits = width_of(INSTRUCTIONS[engine].layout)
         oldest = {"oldest": Out(HBM_ADDRESS_BITS)} if engine == Engine.COLLECTIVE else {}
         super().__init__(
             {
@@ -273,7 +274,7 @@ class Queue(wiring.Component):
         oldest = next_address
         for flight in reversed(lanes):
             oldest = Mux(flight.busy, flight.oldest, oldest)
-        if self.engine == Engine.COLLECTIVE:
+        if "oldest" in self.signature.members:
             m.d.comb += self.oldest.eq(oldest)
         m.d.comb += [
             self.busy.eq(coming | flying),

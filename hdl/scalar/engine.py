@@ -9,7 +9,7 @@ from neuroncore_rtl.hdl.elementwise.frontend import Frontend, connect_engine, en
 from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.scalar.block import ActivationBlock
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa.legality import SCALAR_OPCODES
+from neuroncore_rtl.spec.isa.elementwise import SCALAR_OPCODES
 
 __all__ = ["ScalarEngine"]
 

@@ -8,13 +8,13 @@ from amaranth import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.arith.formats import FormatCode, element_size
 from neuroncore_rtl.hdl.engine_error import EngineError
-from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction, element_size
+from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction
 from neuroncore_rtl.hdl.tensor.psum import WORD
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS, SBUF_BYTES, Config
 from neuroncore_rtl.spec.formats import MATMUL_FORMATS
-from neuroncore_rtl.spec.isa.legality import Rule
+from neuroncore_rtl.spec.isa.rule import Rule
 
 __all__ = ["Checker"]
 
@@ -91,7 +91,7 @@ class Checker(wiring.Component):
         config = self.config
         moving = instruction.opcode == Opcode.MULTIPLY_MOVING
         code = instruction.dtype.as_value()
-        size = element_size(m, "size", instruction.dtype)
+        size = element_size(m, "size", instruction.dtype, MATMUL_FORMATS)
         # Bytes that an address is a multiple of: those of an element, of a load those of a whole step.
         step, below, unaligned = Signal(range(LOAD_COLUMNS * 4 + 1)), Signal(range(LOAD_COLUMNS * 4)), Signal()
         end = Signal(28)

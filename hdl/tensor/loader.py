@@ -4,11 +4,13 @@ from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.arith.formats import element_size
 from neuroncore_rtl.hdl.memory.port import ReadPort
 from neuroncore_rtl.hdl.tensor.array import tile_count
 from neuroncore_rtl.hdl.tensor.edge import STATIONARY_BITS, Element
-from neuroncore_rtl.hdl.tensor.instruction import TensorInstruction, element_size
+from neuroncore_rtl.hdl.tensor.instruction import TensorInstruction
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
+from neuroncore_rtl.spec.formats import MATMUL_FORMATS
 
 __all__ = ["LoadStepControl", "Loader"]
 
@@ -60,7 +62,7 @@ class Loader(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         instruction = self.i.payload
-        size = element_size(m, "size", instruction.dtype)
+        size = element_size(m, "size", instruction.dtype, MATMUL_FORMATS)
         distance = Signal.like(self.step.distance)
         address = Signal.like(self.memory.address)
         running, fire, last = Signal(), Signal(), Signal()

@@ -4,12 +4,13 @@ from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.arith.formats import FormatCode, element_size
 from neuroncore_rtl.hdl.memory.port import ReadPort
 from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, Element
-from neuroncore_rtl.hdl.tensor.instruction import TensorInstruction, element_size
+from neuroncore_rtl.hdl.tensor.instruction import TensorInstruction
 from neuroncore_rtl.hdl.tensor.psum import PSUM_ADDRESS, Psum, PsumWrite
 from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import MATMUL_FORMATS
 
 __all__ = ["ColumnControl", "Move", "Mover"]
 
@@ -77,7 +78,7 @@ class Mover(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         instruction = self.i.payload.instruction
-        size = element_size(m, "size", instruction.dtype)
+        size = element_size(m, "size", instruction.dtype, MATMUL_FORMATS)
         index = Signal.like(instruction.n)
         offset = Signal.like(self.memory.address)
         address = Signal.like(self.memory.address)

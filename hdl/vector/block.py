@@ -26,7 +26,7 @@ from neuroncore_rtl.hdl.vector.control import (
 from neuroncore_rtl.hdl.vector.lane import VectorLane
 from neuroncore_rtl.hdl.vector.stats import SHARES
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.spec.isa.legality import STATS_ELEMENTS
+from neuroncore_rtl.spec.isa.elementwise import STATS_ELEMENTS
 
 __all__ = ["VectorBlock"]
 

@@ -14,7 +14,7 @@ from neuroncore_rtl.hdl.vector.search import POSITION_BITS, Probe
 from neuroncore_rtl.hdl.vector.stats import Sample
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES
 from neuroncore_rtl.spec.isa.alu import COMPARISONS, AluOp
-from neuroncore_rtl.spec.isa.legality import VALUES8, uses
+from neuroncore_rtl.spec.isa.elementwise import VALUES8, uses
 
 __all__ = [
     "Cast", "Chain", "Decoded", "Entry", "Events", "Finish", "First", "Operate", "Other", "Second", "Source", "decode",

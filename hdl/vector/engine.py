@@ -6,9 +6,10 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
+from neuroncore_rtl.hdl.arith.formats import element_size
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.frontend import Frontend, connect_engine, engine_ports
-from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode, element_size
+from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
 from neuroncore_rtl.hdl.elementwise.step import Step
 from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.vector.block import VectorBlock
@@ -17,7 +18,7 @@ from neuroncore_rtl.hdl.vector.stats import Statistics
 from neuroncore_rtl.hdl.vector.transpose import Transposer
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES
-from neuroncore_rtl.spec.isa.legality import transpose_block
+from neuroncore_rtl.spec.isa.elementwise import transpose_block
 
 __all__ = ["VectorEngine", "interval", "slow"]
 

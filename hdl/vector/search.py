@@ -8,7 +8,7 @@ from amaranth import Array, Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.spec.isa.legality import SEARCH_ELEMENTS, VALUES8
+from neuroncore_rtl.spec.isa.elementwise import SEARCH_ELEMENTS, VALUES8
 
 __all__ = ["POSITION_BITS", "Probe", "Search"]
 

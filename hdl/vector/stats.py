@@ -14,7 +14,7 @@ from neuroncore_rtl.hdl.arith.add import Fp32Adder
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.fma import Fp32Fma
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.spec.isa.legality import STATS_ELEMENTS
+from neuroncore_rtl.spec.isa.elementwise import STATS_ELEMENTS
 
 __all__ = ["SHARES", "Sample", "Statistics"]
 

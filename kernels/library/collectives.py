@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from neuroncore_rtl.kernels.program.footprint import Footprint
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.collective import Collective
@@ -24,10 +23,9 @@ def collectives_program(config: Config, instructions: Sequence[Collective], base
     program = Program(config, base, core=instructions[0].core if instructions else 0)
     for instruction in instructions:
         program.append(instruction)
-        footprint = Footprint(instruction, config)
-        end = max((region.span[1] for region in (*footprint.reads, *footprint.writes)), default=0)
+        end = max((region.span[1] for region in (*instruction.reads, *instruction.writes)), default=0)
         if end > base:
             raise ValueError(
-                f"base must be at least {end:#x}, the end of what {instruction.kind.name} touches, not {base:#x}"
+                f"base must be at least {end:#x}, the end of what {instruction.name} touches, not {base:#x}"
             )
     return program

@@ -6,7 +6,7 @@ from neuroncore_rtl.kernels.program.rows import Rows
 from neuroncore_rtl.kernels.program.sequence import Sequence
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
-from neuroncore_rtl.spec.isa.legality import OUTPUTS, STATS_ELEMENTS, Opcode
+from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, STATS_ELEMENTS, Opcode
 
 __all__ = ["layernorm"]
 

@@ -18,8 +18,7 @@ from neuroncore_rtl.kernels.program.tensor import HbmTensor
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
 from neuroncore_rtl.spec.instance import Instance
-from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group, best_chunk
-from neuroncore_rtl.spec.isa.collective_legality import ALIGNMENT
+from neuroncore_rtl.spec.isa.collective import ALIGNMENT, Collective, CollectiveKind, CollectiveType, Group, best_chunk
 
 __all__ = ["Shard", "row_strips", "tensor_parallel_programs"]
 

@@ -4,7 +4,7 @@ from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.instructions import find_index8, match_replace8, max8, tensor_copy
 from neuroncore_rtl.kernels.program.rows import Rows
 from neuroncore_rtl.kernels.program.sequence import Sequence
-from neuroncore_rtl.spec.isa.legality import SEARCH_ELEMENTS, VALUES8
+from neuroncore_rtl.spec.isa.elementwise import SEARCH_ELEMENTS, VALUES8
 
 __all__ = ["rounded_up", "topk"]
 

@@ -3,8 +3,8 @@
 Operands of the vector and the scalar engine are tensors on chip (:class:`kernels.program.tensor.Tensor`), whose free
 dimensions broadcast to those of the destination by the rules of numpy. A scalar is a number, encoded for the
 instruction's arithmetic, or a tensor of one element a partition. Whether the arithmetic is INT32 or FP32 follows from
-the formats (`spec.isa.legality.is_integer`). A copy takes tensors of any storage; on chip the partitions are its first
-dimension. Whatever a machine must refuse is left to the checks of `spec.isa`, which
+the formats (`spec.isa.elementwise.is_integer`). A copy takes tensors of any storage; on chip the partitions are its
+first dimension. Whatever a machine must refuse is left to the checks of `spec.isa`, which
 :class:`kernels.program.sequence.Sequence` and :class:`kernels.program.program.Program` call.
 """
 
@@ -18,8 +18,8 @@ from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.functions import function_named
 from neuroncore_rtl.spec.isa import Access, AluOp, DmaCopy, DmaIndex, Elementwise, Index, Opcode, Pointer
 from neuroncore_rtl.spec.isa.access import POINTER_FIELDS
-from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_FIELDS, pack
-from neuroncore_rtl.spec.isa.legality import OUTPUTS, VALUES8, is_integer
+from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_FIELDS, OUTPUTS, VALUES8, is_integer
+from neuroncore_rtl.spec.isa.fields import pack
 
 __all__ = [
     "Draw", "activation", "affine_select", "bn_aggr", "bn_stats", "dma_copy", "dma_gather", "dma_scatter", "dropout",

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from neuroncore_rtl.kernels.program.footprint import Footprint, Region
-from neuroncore_rtl.spec.isa import Storage
+from neuroncore_rtl.kernels.program.footprint import overlap
+from neuroncore_rtl.spec.isa import Instruction, Region, Storage
 
 __all__ = ["Order"]
 
@@ -42,26 +42,26 @@ class Order:
         self._clocks: list[list[np.ndarray]] = [[] for _ in range(self.lanes)]
         self._live = _Live()
 
-    def conflicts(self, queue: int, footprint: Footprint, ordered: tuple[int, ...] = ()) -> dict[int, int]:
+    def conflicts(self, queue: int, instruction: Instruction, ordered: tuple[int, ...] = ()) -> dict[int, int]:
         """Return what a queue's next instruction must wait for, by lane: how many must have completed.
 
         Arguments:
             queue: its number.
-            footprint: what the instruction touches.
+            instruction: it.
             ordered: lanes whose conflicts the engine itself keeps in order.
         """
         known = self._known[queue].copy()
         known[list(ordered)] = EVERYTHING
-        after = self._live.last(footprint.reads, known, written=True)
-        for lane, number in self._live.last(footprint.writes, known, written=False).items():
+        after = self._live.last(instruction.reads, known, written=True)
+        for lane, number in self._live.last(instruction.writes, known, written=False).items():
             after[lane] = max(after.get(lane, -1), number)
         return self.reduced({lane: number + 1 for lane, number in after.items()})
 
-    def reads_unfinished(self, queue: int, lane: int, footprint: Footprint) -> bool:
+    def reads_unfinished(self, queue: int, lane: int, instruction: Instruction) -> bool:
         """Return whether a queue's next instruction reads what one of a lane writes that may not have completed."""
         known = np.full(self.lanes, EVERYTHING)
         known[lane] = self._known[queue][lane]
-        return bool(self._live.last(footprint.reads, known, written=True))
+        return bool(self._live.last(instruction.reads, known, written=True))
 
     def reduced(self, waits: dict[int, int]) -> dict[int, int]:
         """Return the waits without those that follow from others."""
@@ -86,12 +86,12 @@ class Order:
         """Note that a queue's next instruction starts after all of a lane so far."""
         self._known[queue][lane] = self.counts[lane]
 
-    def add(self, queue: int, lane: int, footprint: Footprint, implied: tuple[int, ...] = ()) -> int:
+    def add(self, queue: int, lane: int, instruction: Instruction, implied: tuple[int, ...] = ()) -> int:
         """Add a queue's next instruction; return its number in its lane.
 
         Arguments:
             queue, lane: where it starts and completes.
-            footprint: what it touches.
+            instruction: it.
             implied: lanes of which all so far have completed when it has.
         """
         number = self.counts[lane]
@@ -101,7 +101,7 @@ class Order:
             clock[other] = self.counts[other]
         self._clocks[lane].append(clock)
         self.counts[lane] += 1
-        self._live.add(lane, number, footprint)
+        self._live.add(lane, number, instruction)
         return number
 
 
@@ -115,7 +115,7 @@ class _Live:
         self._reads = {storage: _Regions() for storage in Storage}
         self._writes = {storage: _Regions() for storage in Storage}
 
-    def last(self, regions: list[Region], known: np.ndarray, *, written: bool) -> dict[int, int]:
+    def last(self, regions: tuple[Region, ...], known: np.ndarray, *, written: bool) -> dict[int, int]:
         """Return by lane the number of the last instruction that touches one of `regions`.
 
         Arguments:
@@ -129,16 +129,16 @@ class _Live:
                 tables[region.storage].find(region, known, found)
         return found
 
-    def add(self, lane: int, number: int, footprint: Footprint) -> None:
+    def add(self, lane: int, number: int, instruction: Instruction) -> None:
         """Add what an instruction touches."""
-        for region in footprint.writes:
+        for region in instruction.writes:
             self._writes[region.storage].hide(region)
             self._reads[region.storage].hide(region)
-        for region in footprint.reads:
+        for region in instruction.reads:
             # A lane's reads complete in order, so the last one speaks for all.
             self._reads[region.storage].hide(region, lane)
             self._reads[region.storage].add(lane, number, region)
-        for region in footprint.writes:
+        for region in instruction.writes:
             self._writes[region.storage].add(lane, number, region)
 
 
@@ -162,7 +162,7 @@ class _Regions:
         places = np.flatnonzero(near)
         for place in places[np.argsort(-table[places, self.NUMBER], kind="stable")].tolist():
             lane, number = table[place, : self.FIRST].tolist()
-            if number > found.get(lane, -1) and self._regions[place].overlaps(region):
+            if number > found.get(lane, -1) and overlap(self._regions[place], region):
                 found[lane] = number
 
     def add(self, lane: int, number: int, region: Region) -> None:

@@ -23,33 +23,26 @@ has retired. It may leave out any of them: no record waits for one of another se
 from dataclasses import dataclass, field, replace
 
 from neuroncore_rtl.kernels.program.allocator import Allocator
-from neuroncore_rtl.kernels.program.footprint import Footprint, check_apart
+from neuroncore_rtl.kernels.program.footprint import check_apart
 from neuroncore_rtl.kernels.program.instructions import dma_copy
 from neuroncore_rtl.kernels.program.order import Order
 from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec.config import SBUF_BYTES, SEMAPHORES, Config
-from neuroncore_rtl.spec.formats import INT8, INT32
+from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import (
-    DmaCopy,
-    Elementwise,
+    Context,
     Engine,
-    LoadStationary,
-    MultiplyMoving,
+    Instruction,
     Record,
     Update,
     Wait,
     collective_queue,
-    engine_of,
-    engine_of_queue,
     queue_count,
     queue_name,
+    queues_of,
 )
-from neuroncore_rtl.spec.isa.collective import Collective
-from neuroncore_rtl.spec.isa.collective_legality import check_collective
-from neuroncore_rtl.spec.isa.dma import check_dma
-from neuroncore_rtl.spec.isa.legality import check
-from neuroncore_rtl.spec.isa.record import QUEUES, RECORD_BYTES, SEMAPHORE_MAX, Instruction
-from neuroncore_rtl.spec.isa.tensor import tensor_fields, tensor_violation
+from neuroncore_rtl.spec.isa.engine import QUEUES
+from neuroncore_rtl.spec.isa.record import RECORD_BYTES, SEMAPHORE_MAX
 
 __all__ = ["HEADER_BYTES", "Entry", "Program"]
 
@@ -120,7 +113,7 @@ class Program:
         self._last: list[Entry | None] = [None] * queues
         self._section = 0
         self._turn = 0
-        self._loaded: tuple[int, bool] | None = None
+        self._context = Context(self.config, core=self.core)
         # For barriers each DMA engine has a word of its own at the end of SBUF.
         self._words = Tensor(name="barriers", format=INT32, address=end, partitions=lanes, shape=(words,))
         self._positions: list[list[int]] = [[] for _ in range(queues + 1)]
@@ -128,7 +121,7 @@ class Program:
     @property
     def dma_queues(self) -> range:
         """The queues of the DMA engines."""
-        return range(len(QUEUES), len(QUEUES) + self.config.dma_engines)
+        return queues_of(Engine.DMA, self.config)
 
     def append(self, instruction: Instruction, queue: int | None = None) -> Entry:
         """Append an instruction, whose own `overlap` does not matter; return its entry.
@@ -141,27 +134,30 @@ class Program:
             ValueError: if the instruction is not legal; if it writes what it also reads other than element for element;
                 if the queue is not one of its engine.
         """
-        self._check(instruction)
-        footprint = Footprint(instruction, self.config)
-        check_apart(instruction, footprint)
+        instruction.check(self._context)
+        check_apart(instruction)
         queue = self._queue(instruction, queue)
-        lane = LOADS if isinstance(instruction, LoadStationary) else queue + 1 if queue else MULTIPLIES
+        self._context = instruction.after(self._context)
+        lane = queue + 1 if queue else instruction.lane
         # The engine keeps the order of its own instructions; the two lanes of the tensor queue have no memory in common
         # that either writes.
-        waits = self._order.conflicts(queue, footprint, ordered=(MULTIPLIES, LOADS) if queue == 0 else (lane,))
+        ordered = (MULTIPLIES, LOADS) if queue == 0 else (lane,)
+        waits = self._order.conflicts(queue, instruction, ordered)
         waits = self._fit(queue, waits)
-        if isinstance(instruction, Elementwise):
-            independent = not self._order.reads_unfinished(queue, lane, footprint)
+        if instruction.overlap is not None:
+            independent = not self._order.reads_unfinished(queue, lane, instruction)
             if not independent:
                 self._order.settle(queue, lane)
             instruction = replace(instruction, overlap=independent)
-        return self._add(instruction, queue, lane, waits, footprint)
+        return self._add(instruction, queue, lane, waits)
 
     def start_section(self) -> None:
         """Start the next section with what is appended from now on."""
         self._section += 1
         self._order.finish()
-        self._loaded = None  # weights stay, but not if the section that loads them is left out
+        self._context = replace(
+            self._context, loaded=None
+        )  # weights stay, but not if the section that loads them is left out
 
     def records(self) -> list[Record]:
         """Return the record of every entry, in program order.
@@ -190,34 +186,20 @@ class Program:
             for entry in self.entries
         ]
 
-    def _check(self, instruction: Instruction) -> None:
-        match instruction:
-            case Elementwise():
-                check(instruction, self.config)
-            case DmaCopy():
-                check_dma(instruction, self.config)
-            case Collective():
-                check_collective(instruction, self.core, self.config.cores)
-            case LoadStationary() | MultiplyMoving():
-                instruction.check(self.config)
-                broken = tensor_violation(tensor_fields(instruction.encode()), self.config, self._loaded)
-                if broken is not None:
-                    rule, message = broken
-                    raise ValueError(f"{type(instruction).__name__}: {message} (rule {rule.name})")
-                if isinstance(instruction, LoadStationary):
-                    self._loaded = instruction.m, instruction.format is INT8
-
     def _queue(self, instruction: Instruction, queue: int | None) -> int:
-        engine = engine_of(instruction)
-        if queue is None and engine == Engine.DMA:
-            queue = self.dma_queues[self._turn]
-            self._turn = (self._turn + 1) % len(self.dma_queues)
-        elif queue is None:
-            queue = collective_queue(self.config) if engine == Engine.COLLECTIVE else QUEUES.index(engine)
-        if not 0 <= queue < queue_count(self.config) or engine_of_queue(queue, self.config) != engine:
-            queues = (q for q in range(queue_count(self.config)) if engine_of_queue(q, self.config) == engine)
+        queues = queues_of(instruction.engine, self.config)
+        if queue is None and len(queues) > 1:
+            return self._next_dma_queue()
+        if queue is None:
+            return queues[0]
+        if queue not in queues:
             names = ", ".join(queue_name(q, self.config) for q in queues)
             raise ValueError(f"queue must be that of {names}, not {queue!r}")
+        return queue
+
+    def _next_dma_queue(self) -> int:
+        queue = self.dma_queues[self._turn]
+        self._turn = (self._turn + 1) % len(self.dma_queues)
         return queue
 
     def _fit(self, queue: int, waits: dict[int, int]) -> dict[int, int]:
@@ -251,22 +233,19 @@ class Program:
     def _barrier(self, queue: int, waits: dict[int, int]) -> Entry:
         """Append a record that waits for two others, to `queue` if that is a DMA engine's."""
         if queue not in self.dma_queues:
-            queue = self.dma_queues[self._turn]
-            self._turn = (self._turn + 1) % len(self.dma_queues)
+            queue = self._next_dma_queue()
         place, lane = divmod(queue - len(QUEUES), self._words.partitions)
         word = self._words[lane : lane + 1, place]
         copy = dma_copy(word, word)
-        return self._add(copy, queue, queue + 1, waits, Footprint(copy, self.config))
+        return self._add(copy, queue, queue + 1, waits)
 
-    def _add(
-        self, instruction: Instruction, queue: int, lane: int, waits: dict[int, int], footprint: Footprint
-    ) -> Entry:
+    def _add(self, instruction: Instruction, queue: int, lane: int, waits: dict[int, int]) -> Entry:
         needed: list[tuple[int, int]] = []
         for other, count in waits.items():
             self._wait(queue, needed, other, count)
         # A MultiplyMoving uses the weights of the last LoadStationary, so that one and those before it are done.
         implied = (LOADS,) if lane == MULTIPLIES else ()
-        number = self._order.add(queue, lane, footprint, implied)
+        number = self._order.add(queue, lane, instruction, implied)
         entry = Entry(
             position=len(self.entries),
             section=self._section,

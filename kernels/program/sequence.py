@@ -7,11 +7,10 @@ instructions touch, so that the result is that of running them one after the oth
 
 from dataclasses import dataclass, replace
 
-from neuroncore_rtl.kernels.program.footprint import Footprint, check_apart
+from neuroncore_rtl.kernels.program.footprint import check_apart
 from neuroncore_rtl.kernels.program.order import Order
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import SCALAR_OPCODES, Elementwise
-from neuroncore_rtl.spec.isa.legality import check
+from neuroncore_rtl.spec.isa import Context, Elementwise
 
 __all__ = ["Entry", "Sequence"]
 
@@ -58,18 +57,17 @@ class Sequence:
             ValueError: if it is not legal, or writes what it also reads other than element for element: a tensor that
                 is written must be the same as a source or apart from it. Scalars are read before anything is written.
         """
-        check(instruction, self.config)
-        footprint = Footprint(instruction, self.config)
-        check_apart(instruction, footprint)
-        lane = int(instruction.opcode in SCALAR_OPCODES)
+        instruction.check(Context(self.config))
+        check_apart(instruction)
+        lane = ENGINES.index(instruction.engine.name.lower())
         other = 1 - lane
-        for awaited in self._order.conflicts(lane, footprint, ordered=(lane,)).values():
+        for awaited in self._order.conflicts(lane, instruction, ordered=(lane,)).values():
             self._order.wait(lane, other, awaited)
             self._awaited[lane] = awaited
-        independent = not self._order.reads_unfinished(lane, lane, footprint)
+        independent = not self._order.reads_unfinished(lane, lane, instruction)
         if not independent:
             self._order.settle(lane, lane)
-        self._order.add(lane, lane, footprint)
+        self._order.add(lane, lane, instruction)
         waits = {ENGINES[other]: self._awaited[lane]}
         entry = Entry(engine=ENGINES[lane], instruction=replace(instruction, overlap=independent), **waits)
         self.entries.append(entry)

@@ -13,24 +13,22 @@ semaphores: + adds, - subtracts, = sets. # starts a comment. `queue` and a queue
 records.
 """
 
+import enum
 import re
 from collections.abc import Iterable
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
 
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import format_named
+from neuroncore_rtl.spec.formats import Format, format_named
 from neuroncore_rtl.spec.functions import FUNCTIONS
 from neuroncore_rtl.spec.isa import (
+    MNEMONICS,
     Access,
     AluOp,
-    DmaCopy,
     DmaIndex,
     DmaTensor,
-    Elementwise,
     Index,
-    LoadStationary,
-    MultiplyMoving,
-    Opcode,
+    Instruction,
     Pointer,
     Record,
     Storage,
@@ -39,22 +37,10 @@ from neuroncore_rtl.spec.isa import (
     Wait,
     queue_name,
 )
-from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group, ReduceOp
-from neuroncore_rtl.spec.isa.record import Instruction
+from neuroncore_rtl.spec.isa.collective import CollectiveType, Group, ReduceOp
 
-__all__ = ["assemble", "disassemble", "parse_record", "record_text", "shortened"]
+__all__ = ["assemble", "disassemble", "parse_record", "record_text"]
 
-_NAMES: dict[str, type] = {
-    "load_stationary": LoadStationary,
-    "multiply_moving": MultiplyMoving,
-    "dma_copy": DmaCopy,
-    **{opcode.name.lower(): Elementwise for opcode in Opcode},
-    **{kind.name.lower(): Collective for kind in CollectiveKind},
-}
-_NAMED_BY = {Elementwise: ("opcode", Opcode), Collective: ("kind", CollectiveKind)}
-"""The field that is an instruction's name, where it is not its type that is."""
-
-_WORDS = {"op0": AluOp, "op1": AluOp, "op": ReduceOp, "dtype": CollectiveType}
 _FUNCTIONS = {function.code: function.name for function in FUNCTIONS.values()}
 _SIGNS = {UpdateOp.ADD: "+", UpdateOp.SUBTRACT: "-", UpdateOp.SET: "="}
 _UPDATES = {sign: op for op, sign in _SIGNS.items()}
@@ -126,49 +112,11 @@ def parse_record(line: str) -> Record:
     )
 
 
-def shortened(record: Record, config: Config) -> Record:
-    """Return a record of the same bits whose instruction has no more dimensions than it needs.
-
-    Decoded instructions have all that there can be; of those outside, some have one element and no steps.
-    """
-    short = instruction = record.instruction
-    while not isinstance(short, LoadStationary | MultiplyMoving | Collective) and len(short.shape) > 1:
-        # Of a gather or scatter the outermost dimension is that of the rows.
-        d = int(isinstance(short, DmaCopy) and bool(short.gather or short.scatter))
-        if short.shape[d] != 1:
-            break
-        parts = {name: getattr(short, name) for name in ("dst", "src", "a", "b", "index") if hasattr(short, name)}
-        parts = {name: _without(part, d) for name, part in parts.items() if part is not None}
-        if None in parts.values():
-            break
-        short = replace(short, shape=short.shape[:d] + short.shape[d + 1 :], **parts)
-    if isinstance(short, Elementwise) and not any((short.index.base, short.index.partition, *short.index.steps)):
-        short = replace(short, index=Index())
-    shorter = replace(record, instruction=short)
-    assert short is instruction or shorter.encode(config) == record.encode(config)
-    return shorter
-
-
-def _without(part: Access | DmaTensor | Index, d: int):
-    """Return a tensor without a dimension; None if that has a meaning."""
-    axis = getattr(part, "axis", None)
-    if not part.steps:
-        return part
-    if part.steps[d] or axis == d:
-        return None
-    changes = {} if axis is None or axis < d else {"axis": axis - 1}
-    return replace(part, steps=part.steps[:d] + part.steps[d + 1 :], **changes)
-
-
 # From instructions to text
 
 
 def _instruction_text(instruction: Instruction) -> str:
-    if isinstance(instruction, Elementwise | Collective):
-        name = getattr(instruction, _naming(type(instruction))).name.lower()
-    else:
-        name = next(name for name, kind in _NAMES.items() if isinstance(instruction, kind))
-    words = [name]
+    words = [instruction.name.lower()]
     for field in fields(instruction):
         value = getattr(instruction, field.name)
         if field.name == _naming(type(instruction)) or value == field.default:
@@ -177,9 +125,9 @@ def _instruction_text(instruction: Instruction) -> str:
     return " ".join(words)
 
 
-def _naming(kind: type) -> str | None:
-    """Return the field of instructions of a type that is their name."""
-    return _NAMED_BY.get(kind, (None, None))[0]
+def _naming(kind: type[Instruction]) -> str | None:
+    """Return the field of instructions of a type that is their name, where it is not the type that is."""
+    return kind.named_by and kind.named_by[0]
 
 
 def _value_text(name: str, value) -> str:
@@ -213,18 +161,18 @@ def _value_text(name: str, value) -> str:
 
 def _instruction(words: list[str]) -> Instruction:
     name, *settings = words or [""]
-    if name not in _NAMES:
-        raise ValueError(f"an instruction must be one of {', '.join(_NAMES)}, not {name!r}")
-    kind = _NAMES[name]
+    if name not in MNEMONICS:
+        raise ValueError(f"an instruction must be one of {', '.join(MNEMONICS)}, not {name!r}")
+    kind = MNEMONICS[name]
     known = {field.name: field for field in fields(kind) if field.name != _naming(kind)}
-    values = {key: codes[name.upper()] for named, (key, codes) in _NAMED_BY.items() if named is kind}
+    values = {kind.named_by[0]: kind.named_by[1][name.upper()]} if kind.named_by else {}
     for setting in settings:
         key, equals, text = setting.partition("=")
         if key not in known:
             raise ValueError(f"a field of {name} must be one of {', '.join(known)}, not {key!r}")
         if key in values:
             raise ValueError(f"{key} must be there once")
-        values[key] = _value(kind, key, text) if equals else True
+        values[key] = _value(known[key].type, key, text) if equals else True
     missing = [key for key, field in known.items() if field.default is MISSING and key not in values]
     if missing:
         raise ValueError(f"{name} must have {', '.join(missing)}")
@@ -232,48 +180,65 @@ def _instruction(words: list[str]) -> Instruction:
 
 
 def _value(kind: type, key: str, text: str):
-    if key == "shape":
-        return tuple(_integer(count) for count in text.split("x"))
-    if key == "format":
-        return format_named(text)
-    if key in _WORDS:
-        if text.upper() not in _WORDS[key].__members__:
-            raise ValueError(
-                f"{key} must be one of {', '.join(code.name.lower() for code in _WORDS[key])}, not {text!r}"
-            )
-        return _WORDS[key][text.upper()]
-    if key == "group":
-        base, stride, ranks = _matched(r"(\d+)([+-]\d+)x(\d+)", text, "group must be like 0+1x8")
-        return Group(int(base), int(stride), int(ranks))
+    """Return the value of a field of a type."""
     if key == "function" and text in FUNCTIONS:
         return FUNCTIONS[text].code
-    if key in ("dst", "src", "a", "b") and kind is not Collective:
-        return _tensor(DmaTensor if kind is DmaCopy else Access, text)
-    if key in ("gather", "scatter"):
-        partition, address, limit = _matched(r"\[(\d+),(\w+)\]<(\d+)", text, f"{key} must be like [0,0x100]<64")
-        return DmaIndex(address=_integer(address), partition=int(partition), limit=int(limit))
-    if key == "index":
-        base, partition, steps = _matched(r"(-?\d+)\+(-?\d+)\((.*)\)", text, "index must be like 0+16(4,1)")
-        return Index(base=int(base), partition=int(partition), steps=_steps(steps))
-    if key in ("s0", "s1") and text.startswith("["):
-        partition, address, fmt = _matched(r"\[(\d+),(\w+)\]\.(\w+)", text, f"{key} must be like [0,0x100].fp32")
-        return Pointer(format=format_named(fmt), address=_integer(address), partition=int(partition))
+    parse = next((parse for kinds, parse in _PARSERS if kind in kinds), None)
+    if parse is not None:
+        return parse(key, text)
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return _code(kind, key, text)
     return _integer(text)
 
 
-def _tensor(kind: type, text: str) -> Access | DmaTensor:
+def _code(codes: type[enum.Enum], key: str, text: str) -> enum.Enum:
+    if text.upper() not in codes.__members__:
+        raise ValueError(f"{key} must be one of {', '.join(code.name.lower() for code in codes)}, not {text!r}")
+    return codes[text.upper()]
+
+
+def _group(key: str, text: str) -> Group:
+    base, stride, ranks = _matched(r"(\d+)([+-]\d+)x(\d+)", text, f"{key} must be like 0+1x8")
+    return Group(int(base), int(stride), int(ranks))
+
+
+def _rows(key: str, text: str) -> DmaIndex:
+    partition, address, limit = _matched(r"\[(\d+),(\w+)\]<(\d+)", text, f"{key} must be like [0,0x100]<64")
+    return DmaIndex(address=_integer(address), partition=int(partition), limit=int(limit))
+
+
+def _index(key: str, text: str) -> Index:
+    base, partition, steps = _matched(r"(-?\d+)\+(-?\d+)\((.*)\)", text, f"{key} must be like 0+16(4,1)")
+    return Index(base=int(base), partition=int(partition), steps=_steps(steps))
+
+
+def _scalar(key: str, text: str) -> int | Pointer:
+    if not text.startswith("["):
+        return _integer(text)
+    partition, address, fmt = _matched(r"\[(\d+),(\w+)\]\.(\w+)", text, f"{key} must be like [0,0x100].fp32")
+    return Pointer(format=format_named(fmt), address=_integer(address), partition=int(partition))
+
+
+def _place(text: str) -> dict:
+    """Return what a tensor on chip and one of a copy have in common, by their arguments' names."""
     pattern = r"(sbuf|psum|hbm)\[(?:(\d+),)?(\w+)\]\.(\w+)\((.*)\)"
     storage, partition, address, fmt, steps = _matched(pattern, text, "a tensor must be like sbuf[0,0x100].bf16(16,1)")
-    place = {
+    return {
         "format": format_named(fmt),
         "address": _integer(address),
         "partition": int(partition or 0),
         "storage": Storage[storage.upper()],
         "steps": _steps(steps.replace("p", "")),
     }
-    if kind is Access:
-        return Access(**place)
-    axes = [d for d, step in enumerate(steps.split(",")) if step.startswith("p")]
+
+
+def _access(key: str, text: str) -> Access:
+    return Access(**_place(text))
+
+
+def _dma_tensor(key: str, text: str) -> DmaTensor:
+    place = _place(text)
+    axes = [d for d, step in enumerate(text.partition("(")[2].split(",")) if step.startswith("p")]
     if len(axes) > 1:
         raise ValueError(f"one dimension at most must go along the partitions, not as in {text!r}")
     return DmaTensor(**place, axis=axes[0] if axes else None)
@@ -295,3 +260,16 @@ def _matched(pattern: str, text: str, rule: str) -> tuple[str, ...]:
     if not found:
         raise ValueError(f"{rule}, not {text!r}")
     return found.groups()
+
+
+_PARSERS = (
+    ((tuple[int, ...],), lambda key, text: tuple(_integer(count) for count in text.split("x"))),
+    ((Format,), lambda key, text: format_named(text)),
+    ((Access, Access | None), _access),
+    ((DmaTensor,), _dma_tensor),
+    ((DmaIndex | None,), _rows),
+    ((Index,), _index),
+    ((int | Pointer,), _scalar),
+    ((Group,), _group),
+)
+"""What reads the values of fields of some types; codes are read by their names, everything else is a number."""

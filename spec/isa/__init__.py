@@ -1,4 +1,12 @@
-"""Instruction layouts and opcodes, defined once for the assembler, the golden interpreter and the hardware."""
+"""The instruction set, defined once for the assembler, the golden interpreter and the hardware.
+
+A folder for each engine has its instruction's layout, its rules, and what it is, reads and writes; `registry` lists
+them, `record` puts them behind the header that every engine's instructions share. What each of them says about itself
+is the protocol in `instruction`; whoever encodes, judges, orders, shows or executes instructions asks by that.
+
+An opcode is added to the vector engine by its lines in `elementwise/opcode.py`, and rules of its own in
+`elementwise/rules.py`; an engine by its folder, and its lines in `engine` and `registry`.
+"""
 
 from neuroncore_rtl.spec.isa.access import ACCESS_FIELDS, DIMENSIONS, POINTER_FIELDS, Access, Pointer, Storage
 from neuroncore_rtl.spec.isa.alu import AluOp
@@ -13,26 +21,39 @@ from neuroncore_rtl.spec.isa.dma import (
     DmaIndex,
     DmaTensor,
 )
-from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_BITS, ELEMENTWISE_FIELDS, Elementwise, Index, Opcode
-from neuroncore_rtl.spec.isa.legality import SCALAR_OPCODES, VECTOR_OPCODES, Rule
+from neuroncore_rtl.spec.isa.elementwise import (
+    ELEMENTWISE_BITS,
+    ELEMENTWISE_FIELDS,
+    SCALAR_OPCODES,
+    VECTOR_OPCODES,
+    Elementwise,
+    Index,
+    Opcode,
+)
+from neuroncore_rtl.spec.isa.engine import (
+    QUEUE_COUNTERS,
+    Engine,
+    collective_queue,
+    engine_of_queue,
+    queue_count,
+    queue_name,
+    queues_of,
+)
+from neuroncore_rtl.spec.isa.instruction import Context, Instruction
 from neuroncore_rtl.spec.isa.record import (
     BODY_BITS,
     HEADER_BITS,
     HEADER_FIELDS,
-    QUEUE_COUNTERS,
     RECORD_BITS,
     RECORD_BYTES,
-    Engine,
     Record,
     Update,
     UpdateOp,
     Wait,
-    collective_queue,
-    engine_of,
-    engine_of_queue,
-    queue_count,
-    queue_name,
 )
+from neuroncore_rtl.spec.isa.region import Region
+from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS, MNEMONICS, decode_instruction, instruction_type
+from neuroncore_rtl.spec.isa.rule import Rule
 from neuroncore_rtl.spec.isa.tensor import (
     LOAD_STATIONARY,
     MULTIPLY_MOVING,
@@ -45,10 +66,11 @@ from neuroncore_rtl.spec.isa.tensor import (
 
 __all__ = [
     "ACCESS_FIELDS", "BODY_BITS", "DIMENSIONS", "DMA_BITS", "DMA_COPY", "DMA_DIMENSIONS", "DMA_FIELDS",
-    "ELEMENTWISE_BITS", "ELEMENTWISE_FIELDS", "HBM_ADDRESS_BITS", "HEADER_BITS", "HEADER_FIELDS", "LOAD_STATIONARY",
-    "MULTIPLY_MOVING", "POINTER_FIELDS", "QUEUE_COUNTERS", "RECORD_BITS", "RECORD_BYTES", "SCALAR_OPCODES",
-    "TENSOR_BITS", "TENSOR_FIELDS", "VECTOR_OPCODES", "Access", "AluOp", "Cause", "DmaCopy", "DmaIndex", "DmaTensor",
-    "Elementwise", "Engine", "Index", "LoadStationary", "MultiplyMoving", "Opcode", "Pointer", "Record", "Rule",
-    "Storage", "TensorInstruction", "Update", "UpdateOp", "Wait", "cause_name", "collective_queue", "engine_of",
-    "engine_of_queue", "queue_count", "queue_name",
+    "ELEMENTWISE_BITS", "ELEMENTWISE_FIELDS", "HBM_ADDRESS_BITS", "HEADER_BITS", "HEADER_FIELDS", "INSTRUCTIONS",
+    "LOAD_STATIONARY", "MNEMONICS", "MULTIPLY_MOVING", "POINTER_FIELDS", "QUEUE_COUNTERS", "RECORD_BITS",
+    "RECORD_BYTES", "SCALAR_OPCODES", "TENSOR_BITS", "TENSOR_FIELDS", "VECTOR_OPCODES", "Access", "AluOp", "Cause",
+    "Context", "DmaCopy", "DmaIndex", "DmaTensor", "Elementwise", "Engine", "Index", "Instruction", "LoadStationary",
+    "MultiplyMoving", "Opcode", "Pointer", "Record", "Region", "Rule", "Storage", "TensorInstruction", "Update",
+    "UpdateOp", "Wait", "cause_name", "collective_queue", "decode_instruction", "engine_of_queue", "instruction_type",
+    "queue_count", "queue_name", "queues_of",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
 """How an instruction names a tensor in SBUF or PSUM: start partition, address, format, a signed step a dimension."""
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.formats import Format
@@ -13,6 +13,7 @@ __all__ = [
     "Access",
     "Pointer",
     "Storage",
+    "drop_step",
     "storage_bytes",
     "storage_partitions",
 ]
@@ -25,8 +26,11 @@ class Storage(enum.IntEnum):
     """The memories; the value is the code that instructions carry. Only the DMA engines reach HBM."""
 
     SBUF = 0
+    """On chip: operands and results of all engines."""
     PSUM = 1
+    """On chip: what the tensor engine accumulates to."""
     HBM = 2
+    """Off chip, behind AXI4."""
 
 
 def storage_bytes(storage: int) -> int:
@@ -37,6 +41,11 @@ def storage_bytes(storage: int) -> int:
 def storage_partitions(storage: int, config: Config) -> int:
     """Return the partitions of an on-chip storage."""
     return config.columns if storage == Storage.PSUM else config.partitions
+
+
+def drop_step(steps: tuple[int, ...], d: int) -> tuple[int, ...] | None:
+    """Return steps without that of a dimension; None if that is not 0. Steps that are not there stay so."""
+    return steps if not steps else None if steps[d] else steps[:d] + steps[d + 1 :]
 
 
 POINTER_FIELDS: tuple[tuple[str, int], ...] = (("address", 18), ("quadrant", 2), ("dtype", 4))
@@ -84,3 +93,8 @@ class Access:
     partition: int = 0
     storage: Storage = Storage.SBUF
     steps: tuple[int, ...] = (1,)
+
+    def without(self, d: int) -> "Access | None":
+        """Return it without a dimension; None if that has a meaning."""
+        left = drop_step(self.steps, d)
+        return None if left is None else replace(self, steps=left)

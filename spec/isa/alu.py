@@ -15,6 +15,7 @@ class AluOp(enum.IntEnum):
     BYPASS = 0
     """a, unchanged."""
     ADD = 1
+    """a + b."""
     SUBTRACT = 2
     """a - b."""
     MULTIPLY = 3
@@ -30,22 +31,33 @@ class AluOp(enum.IntEnum):
     POWER = 8
     """a ** b as IEEE 754-2019 pow, of documented error."""
     IS_EQUAL = 9
+    """a = b."""
     NOT_EQUAL = 10
+    """a and b differ; so does NaN from everything."""
     IS_GT = 11
     """a > b."""
     IS_GE = 12
+    """a >= b."""
     IS_LT = 13
+    """a < b."""
     IS_LE = 14
+    """a <= b."""
     LOGICAL_AND = 15
     """Of truth values: everything but zero is true, NaN too."""
     LOGICAL_OR = 16
+    """Of truth values."""
     LOGICAL_XOR = 17
+    """Of truth values."""
     BITWISE_AND = 18
+    """Bit for bit."""
     BITWISE_OR = 19
+    """Bit for bit."""
     BITWISE_XOR = 20
+    """Bit for bit."""
     LOGICAL_SHIFT_LEFT = 21
     """a shifted by b places, b read as unsigned; by 32 or more places gives 0."""
     LOGICAL_SHIFT_RIGHT = 22
+    """The same, to lower places; zeros come in."""
 
 
 SLOW = frozenset({AluOp.DIVIDE, AluOp.POWER})

@@ -2,7 +2,7 @@
 
 import enum
 
-from neuroncore_rtl.spec.isa.legality import Rule
+from neuroncore_rtl.spec.isa.rule import Rule
 
 __all__ = ["FIRST_CAUSE", "Cause", "cause_name"]
 

@@ -89,7 +89,7 @@ class Differences:
         """Return the first wrong byte of each of the first instructions that wrote one."""
         found = {}
         for storage, partition, byte in self.places:
-            writer = self._program.last_writer(storage, partition, byte, self._config)
+            writer = self._program.last_writer(storage, partition, byte)
             found.setdefault(writer, (storage, partition, byte))
             if len(found) == SHOWN:
                 break

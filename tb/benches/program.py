@@ -12,7 +12,7 @@ import numpy as np
 
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import Elementwise, Opcode, engine_of
+from neuroncore_rtl.spec.isa import Opcode
 from neuroncore_rtl.tb.check.core_batch import Batch, run_batch
 from neuroncore_rtl.tb.harness.core import design
 from neuroncore_rtl.tb.harness.hbm import Hbm
@@ -87,9 +87,8 @@ class _Totals:
         for image in images:
             for record in (record for part in image.records for record in part):
                 instruction = record.instruction
-                self.instructions[engine_of(instruction).name.lower()] += 1
-                name = instruction.opcode.name if isinstance(instruction, Elementwise) else type(instruction).__name__
-                self.opcodes.add(name)
+                self.instructions[instruction.engine.name.lower()] += 1
+                self.opcodes.add(instruction.name)
                 self.waits += len(record.waits)
 
 

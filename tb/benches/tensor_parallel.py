@@ -21,7 +21,7 @@ from neuroncore_rtl.spec.config import PRESETS, preset_named
 from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format, format_named
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import collective_queue
-from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, Group
+from neuroncore_rtl.spec.isa.collective import CollectiveKind, Group
 from neuroncore_rtl.tb.benches.collective import ring_bound
 from neuroncore_rtl.tb.benches.collective_options import ERRORS, INSTANCE_OPTIONS, groups_of, instance_of, share_of
 from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS
@@ -51,7 +51,7 @@ def expected_result(x: np.ndarray, w: np.ndarray, fmt: Format, rows: int, shards
     parts = [slice(rank * depth // ranks, (rank + 1) * depth // ranks) for rank in range(ranks)]
     partial = np.stack([golden.matmul(x[:, part], w[part], fmt, rows).reshape(-1) for part in parts])
     strips = [
-        [entry.instruction for entry in shard.program.entries if isinstance(entry.instruction, Collective)]
+        [e.instruction for e in shard.program.entries if e.queue == collective_queue(shard.program.config)]
         for shard in shards
     ]
     result, done = np.zeros(partial.shape[1], np.uint32), 0

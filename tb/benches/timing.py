@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neuroncore_rtl.spec.config import PSUM_BYTES, Config
-from neuroncore_rtl.spec.isa import SCALAR_OPCODES
-from neuroncore_rtl.spec.isa.legality import check
+from neuroncore_rtl.spec.isa import Context
 from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, Case, dependent_period, formula, latency, period
 from neuroncore_rtl.tb.check.execution import expected_memories
 from neuroncore_rtl.tb.harness.elementwise import Record, design, run_program
@@ -81,8 +80,8 @@ def measure(
     for case in cases:
         for wanted in elements:
             instruction = case.build(case.elements(wanted, config), config)
-            check(instruction, config)
-            engine = "scalar" if instruction.opcode in SCALAR_OPCODES else "vector"
+            instruction.check(Context(config))
+            engine = instruction.engine.name.lower()
             first = counts[engine]
             kinds = [True] * (1 + REPEATED) + [False] * (1 + REPEATED)
             for number, overlap in enumerate([True, *kinds]):

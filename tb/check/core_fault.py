@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from neuroncore_rtl.kernels.text.assembly import record_text, shortened
+from neuroncore_rtl.kernels.text.assembly import record_text
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import (
     HEADER_BITS,
@@ -14,7 +14,7 @@ from neuroncore_rtl.spec.isa import (
     engine_of_queue,
     queue_name,
 )
-from neuroncore_rtl.spec.isa.decode import body_fields
+from neuroncore_rtl.spec.isa.registry import instruction_type
 from neuroncore_rtl.tb.harness.collective_faults import disagreement_text
 from neuroncore_rtl.tb.harness.core import CoreFault
 
@@ -67,7 +67,8 @@ def _instruction(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
     if len(data) < RECORD_BYTES:
         return "beyond HBM"
     try:
-        return record_text(shortened(Record.decode(data, config), config))
+        return record_text(Record.decode(data, config).shortened())
     except ValueError:
-        values = body_fields(engine_of_queue(fault.queue, config), int.from_bytes(data, "little") >> HEADER_BITS)
+        kind = instruction_type(engine_of_queue(fault.queue, config))
+        values = kind.unpack(int.from_bytes(data, "little") >> HEADER_BITS)
         return f"opcode {values['opcode']}"

@@ -22,7 +22,7 @@ from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import FP32, INT32, Format
 from neuroncore_rtl.spec.functions import function_named
 from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage
-from neuroncore_rtl.spec.isa.legality import OUTPUTS, VALUES8, transpose_block, uses
+from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, VALUES8, transpose_block, uses
 
 __all__ = [
     "CASES",

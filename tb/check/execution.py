@@ -6,10 +6,10 @@ import numpy as np
 
 from neuroncore_rtl.golden.scalar import ScalarEngine
 from neuroncore_rtl.golden.vector import VectorEngine
-from neuroncore_rtl.kernels.program.footprint import Footprint
+from neuroncore_rtl.kernels.program.footprint import addresses_of
 from neuroncore_rtl.kernels.program.sequence import Entry
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import SCALAR_OPCODES, Elementwise, Storage
+from neuroncore_rtl.spec.isa import Elementwise, Engine, Storage
 from neuroncore_rtl.tb.harness.elementwise import Record
 
 __all__ = ["Program", "expected_memories", "record_of"]
@@ -30,12 +30,11 @@ class Program:
     sbuf: np.ndarray
     psum: np.ndarray
 
-    def last_writer(self, storage: Storage, partition: int, byte: int, config: Config) -> int | None:
+    def last_writer(self, storage: Storage, partition: int, byte: int) -> int | None:
         """Return the number of the last instruction that writes a byte; None if none does."""
         for number in reversed(range(len(self.instructions))):
-            for region in Footprint(self.instructions[number], config).writes:
-                lanes = range(region.partition, region.partition + region.partitions)
-                if region.storage == storage and partition in lanes and byte in region.addresses:
+            for region in self.instructions[number].writes:
+                if region.storage == storage and partition in region.rows and byte in addresses_of(region):
                     return number
         return None
 
@@ -51,8 +50,7 @@ def expected_memories(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return SBUF and PSUM after golden has executed `instructions`, the first ones unchanged."""
     sbuf, psum = sbuf.copy(), psum.copy()
-    vector, scalar = VectorEngine(config), ScalarEngine(config)
+    engines = {Engine.VECTOR: VectorEngine(config), Engine.SCALAR: ScalarEngine(config)}
     for instruction in instructions:
-        engine = scalar if instruction.opcode in SCALAR_OPCODES else vector
-        engine.execute(instruction, sbuf, psum)
+        engines[instruction.engine].execute(instruction, sbuf, psum)
     return sbuf, psum

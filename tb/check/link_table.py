@@ -3,7 +3,6 @@ programs read, and a few figures of it for people."""
 
 from collections.abc import Collection, Mapping, Sequence
 
-from neuroncore_rtl.golden.link.route import neighbour
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.tb.harness.collective_faults import link_name
 
@@ -16,7 +15,7 @@ LISTED = 4
 def opposite(instance: Instance, wire: int) -> int:
     """Return the wire of the same link that leads the other way."""
     chip, direction = divmod(wire, instance.directions)
-    return neighbour(instance, chip, direction) * instance.directions + (direction ^ 1)
+    return instance.neighbour(chip, direction) * instance.directions + (direction ^ 1)
 
 
 def link_of(instance: Instance, wire: int) -> int:

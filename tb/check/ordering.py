@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, LoadStationary, Record, UpdateOp, queue_name
-from neuroncore_rtl.spec.isa.record import Instruction
+from neuroncore_rtl.spec.isa import Record, UpdateOp, queue_name
+from neuroncore_rtl.spec.isa.instruction import Instruction
 from neuroncore_rtl.tb.check.races import Event, Race, TouchTable
 
 __all__ = ["find_unordered"]
@@ -47,7 +47,7 @@ def find_unordered(program: Sequence[tuple[int, int, Record]], config: Config) -
         unfinished = np.flatnonzero(clocks.numbers[:number] >= clocks.starts[number][clocks.lanes[:number]])
         others = unfinished[clocks.queues[unfinished] != event.queue]
         conflicts = table.conflicts(number, others)
-        if isinstance(event.instruction, Elementwise) and event.instruction.overlap:
+        if event.instruction.overlap:
             same = unfinished[clocks.queues[unfinished] == event.queue]
             conflicts += table.conflicts(number, same, only_true=True)
         found += [Race(events[other], event, touches[::-1]) for other, touches in conflicts]
@@ -100,7 +100,7 @@ class _Clocks:
             start, end = self.starts[place], self._ends[place]
             if queue in started:
                 np.maximum(start, self.starts[started[queue]], out=start)
-            if lane in ended and _waits_for_its_queue(record.instruction):
+            if lane in ended and record.instruction.in_turn:
                 np.maximum(start, self._ends[ended[lane]], out=start)
             for wait in record.waits:
                 for other in self._adders[wait.semaphore].certain(wait.value):
@@ -126,13 +126,4 @@ class _Clocks:
 
 
 def _lane(queue: int, instruction: Instruction) -> int:
-    if queue:
-        return queue + 1
-    return LOADS if isinstance(instruction, LoadStationary) else MULTIPLIES
-
-
-def _waits_for_its_queue(instruction: Instruction) -> bool:
-    """Return whether an engine begins an instruction when it has finished those before it."""
-    if isinstance(instruction, Elementwise):
-        return not instruction.overlap
-    return isinstance(instruction, DmaCopy)
+    return queue + 1 if queue else instruction.lane

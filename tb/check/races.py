@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import RECORD_BYTES, DmaCopy, Elementwise, LoadStationary, Record, queue_name
-from neuroncore_rtl.spec.isa.collective import Collective
-from neuroncore_rtl.spec.isa.record import Instruction
+from neuroncore_rtl.spec.isa import RECORD_BYTES, Record, queue_name
+from neuroncore_rtl.spec.isa.instruction import Instruction
 from neuroncore_rtl.tb.check.touches import Touch, touches_of
 
 __all__ = ["Event", "Race", "TouchTable", "events_of", "find_races"]
@@ -37,7 +36,7 @@ class Event:
 
     def __str__(self) -> str:
         where = f"{self.name}, record {self.address:#x}, cycles {self.issued} to {self.retired}"
-        return f"{_name(self.instruction)} ({where})"
+        return f"{self.instruction.name} ({where})"
 
 
 @dataclass(frozen=True)
@@ -85,7 +84,7 @@ def find_races(events: Sequence[Event], config: Config) -> list[Race]:
     table = TouchTable([event.instruction for event in events], config)
     issued = np.array([event.issued for event in events])
     queues = np.array([event.queue for event in events])
-    overlap = np.array([isinstance(i, Elementwise) and i.overlap for i in table.instructions], bool)
+    overlap = np.array([bool(i.overlap) for i in table.instructions], bool)
     races = []
     for number, event in enumerate(events):
         later = np.arange(number + 1, np.searchsorted(issued, event.retired))
@@ -147,13 +146,3 @@ class TouchTable:
                 if int(owners[place]) not in found and touch.meets(other):
                     found[int(owners[place])] = touch, other
         return sorted(found.items(), key=lambda item: item[0])
-
-
-def _name(instruction: Instruction) -> str:
-    if isinstance(instruction, Elementwise):
-        return instruction.opcode.name
-    if isinstance(instruction, DmaCopy):
-        return "DMA_COPY"
-    if isinstance(instruction, Collective):
-        return instruction.kind.name
-    return "LOAD_STATIONARY" if isinstance(instruction, LoadStationary) else "MULTIPLY_MOVING"

@@ -1,7 +1,7 @@
 """The bytes that an instruction of any engine reads and writes, for who judges finished programs and runs.
 
-`kernels.program.footprint` answers the same question for who makes programs. The two share nothing, so that an access
-which one of them overlooks is not overlooked by the other.
+`spec.isa` answers the same question for who makes programs (`reads` and `writes` of an instruction). The two share
+nothing, so that an access which one of them overlooks is not overlooked by the other.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,10 +21,16 @@ from neuroncore_rtl.spec.isa import (
     Pointer,
     Storage,
 )
-from neuroncore_rtl.spec.isa.collective import BLOCKS_OF_DST, BLOCKS_OF_SRC, Collective, element_bytes
-from neuroncore_rtl.spec.isa.collective_legality import uses_dst, uses_src
-from neuroncore_rtl.spec.isa.legality import counts_of, uses
-from neuroncore_rtl.spec.isa.record import Instruction
+from neuroncore_rtl.spec.isa.collective import (
+    BLOCKS_OF_DST,
+    BLOCKS_OF_SRC,
+    Collective,
+    element_bytes,
+    uses_dst,
+    uses_src,
+)
+from neuroncore_rtl.spec.isa.elementwise import counts_of, uses
+from neuroncore_rtl.spec.isa.instruction import Instruction
 
 __all__ = ["Touch", "touches_of"]
 

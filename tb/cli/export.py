@@ -35,7 +35,8 @@ from neuroncore_rtl.spec.config import (
 )
 from neuroncore_rtl.spec.isa import ELEMENTWISE_FIELDS, HBM_ADDRESS_BITS, TENSOR_FIELDS, engine_of_queue, queue_count
 from neuroncore_rtl.spec.isa.fields import Layout
-from neuroncore_rtl.spec.isa.record import BODY_FIELDS, HEADER_FIELDS, RECORD_BYTES
+from neuroncore_rtl.spec.isa.record import HEADER_FIELDS, RECORD_BYTES
+from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 from neuroncore_rtl.tb.sim.elaboration import ENGINE as TENSOR
 from neuroncore_rtl.tb.sim.elaboration import ENGINES, engine_verilog
 from neuroncore_rtl.tb.sim.report import shown, terminal
@@ -139,7 +140,7 @@ def _core(config: Config) -> dict[str, object]:
             "bytes": RECORD_BYTES,
             "header": _fields(HEADER_FIELDS),
             "instructions": {
-                engine.name.lower(): {"code": int(engine), **_fields(BODY_FIELDS[engine])}
+                engine.name.lower(): {"code": int(engine), **_fields(INSTRUCTIONS[engine].layout)}
                 for engine in dict.fromkeys(engine_of_queue(queue, config) for queue in range(queue_count(config)))
             },
         },

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from neuroncore_rtl.golden.link.route import neighbour
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa import Cause, cause_name
 from neuroncore_rtl.spec.isa.collective import SIGNATURE_FIELDS
@@ -46,4 +45,4 @@ def link_name(instance: Instance, wire: int) -> str:
     """Return what a wire is called: where it begins, which way it goes, where it ends."""
     chip, direction = divmod(wire, instance.directions)
     way = _DIRECTIONS[instance.topology][direction]
-    return f"link chip {chip} {way} -> chip {neighbour(instance, chip, direction)}"
+    return f"link chip {chip} {way} -> chip {instance.neighbour(chip, direction)}"

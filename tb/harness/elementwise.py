@@ -14,7 +14,7 @@ import numpy as np
 
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.isa.access import DIMENSIONS
-from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_BITS, decode_fields
+from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_BITS, Elementwise
 from neuroncore_rtl.tb.harness.harness import run_harness
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import engine_verilog
@@ -64,7 +64,7 @@ class Outcome:
         cycles: from the first instruction offered to the last one retired.
         counters: of each engine, by the names of `COUNTERS`.
         retired: instructions that each engine retired.
-        errors: of each engine the error's cause (`spec.isa.legality.Rule`) and the refused instruction's number in its
+        errors: of each engine the error's cause (`spec.isa.rule.Rule`) and the refused instruction's number in its
             program, or None.
         seconds: wall time from the first clock edge to the end.
         refusals: of each engine such pairs, in order, if the run recovers from errors; the numbers start from 0 after
@@ -226,7 +226,7 @@ def _program_lines(records: Sequence[Record]) -> str:
 
 def _work(word: int) -> int:
     """Return more cycles than an instruction can take, or than an engine needs to refuse it."""
-    values = decode_fields(word)
+    values = Elementwise.unpack(word)
     return SLOWEST * (min(prod(values[f"count{d}"] for d in range(DIMENSIONS)), 1 << 20) + 16)
 
 

@@ -12,8 +12,8 @@ from neuroncore_rtl.hdl.engine_error import EngineError
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.kernels.library.matmul import MEMORY_BYTES, Program
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import TENSOR_BITS
-from neuroncore_rtl.spec.isa.legality import Rule
+from neuroncore_rtl.spec.isa import TENSOR_BITS, Context
+from neuroncore_rtl.spec.isa.rule import Rule
 from neuroncore_rtl.tb.harness.harness import run_harness
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import engine_verilog
@@ -97,8 +97,10 @@ def run_program(
     """
     if max(len(program.steps), len(program.drains)) > PROGRAM_DEPTH:
         raise ValueError(f"a program must have at most {PROGRAM_DEPTH} instructions, not {len(program.steps)}")
+    context = Context(config)
     for step in program.steps:
-        step.instruction.check(config)
+        step.instruction.check(context)
+        context = step.instruction.after(context)
     digits = -(-TENSOR_BITS // 4)
     files = {
         "instructions": "".join(

@@ -15,21 +15,15 @@ from neuroncore_rtl.spec.isa import (
     HEADER_BITS,
     HEADER_FIELDS,
     RECORD_BYTES,
-    SCALAR_OPCODES,
-    VECTOR_OPCODES,
     Cause,
-    DmaCopy,
-    Elementwise,
+    Context,
     Engine,
+    Instruction,
     Storage,
     engine_of_queue,
 )
-from neuroncore_rtl.spec.isa.decode import body_fields, instruction_of
-from neuroncore_rtl.spec.isa.dma import dma_violation
 from neuroncore_rtl.spec.isa.fields import Layout
-from neuroncore_rtl.spec.isa.legality import violation
-from neuroncore_rtl.spec.isa.record import BODY_FIELDS
-from neuroncore_rtl.spec.isa.tensor import tensor_violation
+from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 from neuroncore_rtl.tb.check.touches import touches_of
 from neuroncore_rtl.tb.harness.core import CoreFault
 
@@ -125,14 +119,16 @@ def _changed(
         if said != engine:
             instructions[address] = None
             return changed, CoreFault(queue, Cause.ENGINE, address, said)
-        values = body_fields(engine, changed >> HEADER_BITS)
-        broken = _violation(engine, values, image.config)
+        kind = INSTRUCTIONS[engine]
+        values = kind.unpack(changed >> HEADER_BITS)
+        # On its own, whatever comes before it: as if all columns were loaded.
+        broken = kind.violation(engine, values, Context(image.config, loaded=(image.config.columns, True)))
         if broken is not None:
             instructions[address] = None
             # Flipped header bits may keep it from being judged at all.
             certain = changed & (1 << HEADER_BITS) - 1 == word & (1 << HEADER_BITS) - 1
             return changed, CoreFault(queue, int(broken[0]), address, 0) if certain else None
-        instruction = instruction_of(engine, values, image.config)
+        instruction = kind.decode(values, image.config)
         if _is_tame(instruction, values, image):
             instructions[address] = instruction
             return changed, None
@@ -142,7 +138,7 @@ def _meaningful_bit(rng, engine: Engine) -> int:
     """Return the place of a bit: of a field of the header, more often of the instruction."""
     if rng.random() < 0.25:
         return _bit(rng, HEADER_FIELDS, lambda name: name != "reserved")
-    return HEADER_BITS + _bit(rng, BODY_FIELDS[engine], lambda name: True)
+    return HEADER_BITS + _bit(rng, INSTRUCTIONS[engine].layout, lambda name: True)
 
 
 def _bit(rng, layout: Layout, wanted: Callable[[str], bool]) -> int:
@@ -152,29 +148,9 @@ def _bit(rng, layout: Layout, wanted: Callable[[str], bool]) -> int:
     return start + int(rng.integers(width))
 
 
-def _violation(engine: Engine, values: dict[str, int], config: Config):
-    """Return the rule that an instruction breaks on its own, whatever comes before it."""
-    match engine:
-        case Engine.TENSOR:
-            return tensor_violation(values, config, (config.columns, True))
-        case Engine.DMA:
-            return dma_violation(values, config)
-    return violation(values, config, VECTOR_OPCODES if engine == Engine.VECTOR else SCALAR_OPCODES)
-
-
-def _is_tame(instruction, values: dict[str, int], image: Image) -> bool:
+def _is_tame(instruction: Instruction, values: dict[str, int], image: Image) -> bool:
     """Return whether an instruction is over soon and writes to HBM within the image's tensors, if it does."""
-    if not isinstance(instruction, Elementwise | DmaCopy):
-        return True
     if prod(value for name, value in values.items() if name.startswith("count")) > LARGEST:
         return False
-    if isinstance(instruction, Elementwise) or instruction.dst.storage != Storage.HBM:
-        return True
-    tensor = instruction.dst
-    counts = list(instruction.shape)
-    if instruction.scatter:
-        counts[0] = instruction.scatter.limit
-    size = tensor.format.bits // 8
-    spans = [(count - 1) * step * size for count, step in zip(counts, tensor.steps, strict=True)]
-    low, high = (tensor.address + sum(pick(span, 0) for span in spans) for pick in (min, max))
-    return image.base + RECORD_BYTES <= low and high + size <= image.blocks[0].address
+    spans = [region.span for region in instruction.writes if region.storage == Storage.HBM]
+    return all(image.base + RECORD_BYTES <= low and high <= image.blocks[0].address for low, high in spans)

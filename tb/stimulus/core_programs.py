@@ -26,19 +26,15 @@ from neuroncore_rtl.spec.isa import (
     DmaCopy,
     DmaIndex,
     DmaTensor,
-    Elementwise,
     Engine,
     LoadStationary,
     MultiplyMoving,
     Storage,
     UpdateOp,
-    engine_of,
 )
 from neuroncore_rtl.spec.isa.access import storage_partitions
-from neuroncore_rtl.spec.isa.elementwise import decode_fields, encode_fields
-from neuroncore_rtl.spec.isa.fields import pack, unpack
-from neuroncore_rtl.spec.isa.record import BODY_FIELDS, Instruction
-from neuroncore_rtl.spec.isa.tensor import LOAD_STATIONARY
+from neuroncore_rtl.spec.isa.fields import pack, unpack, width_of
+from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, Writer
 from neuroncore_rtl.tb.stimulus.garble import garbled
@@ -113,16 +109,10 @@ def execute_in_order(image: Image, program: Program) -> Engines:
     """Return golden's engines and memories after the program's instructions, one after the other."""
     engines = Engines(program.config, image.memory())
     for number, entry in enumerate(program.entries):
-        body = int.from_bytes(_encoded(entry.instruction, program.config), "little")
-        fault = engines.execute(engine_of(entry.instruction), body)
+        fault = engines.execute(entry.instruction.engine, entry.instruction.encode(program.config))
         if fault is not None:
             raise ValueError(f"instruction {number} must be legal, not of cause {fault[0]}: {entry.instruction!r}")
     return engines
-
-
-def _encoded(instruction: Instruction, config: Config) -> bytes:
-    body = instruction.encode(config) if isinstance(instruction, Elementwise) else instruction.encode()
-    return body.to_bytes(BODY_BITS // 8, "little")
 
 
 class _CoreWriter:
@@ -323,40 +313,10 @@ def _garbled_record(rng: np.random.Generator, word: int) -> int:
         for part in ("semaphore", "value")
         if header[name] == UpdateOp.NONE
     }
-    layout = BODY_FIELDS[engine]
-    body = word >> HEADER_BITS
-    bits = sum(width for _, width in layout)
-    if engine in (Engine.VECTOR, Engine.SCALAR):
-        values = decode_fields(body)
+    kind = INSTRUCTIONS[engine]
+    values, bits = kind.unpack(word >> HEADER_BITS), width_of(kind.layout)
+    if "overlap" in values:
         values["overlap"] &= int(rng.random() < 0.7)
-        body = encode_fields(garbled(rng, values))
-    else:
-        values = unpack(layout, body)
-        unused = _unused_of_load(values) if engine == Engine.TENSOR else _unused_of_copy(values)
-        body = pack(layout, _scrambled(rng, layout, values, unused))
+    body = kind.pack(garbled(rng, kind.layout, values, kind.unused(values), kind.signed))
     above = int.from_bytes(rng.bytes(BODY_BITS // 8), "little") >> bits << bits
-    return pack(HEADER_FIELDS, _scrambled(rng, HEADER_FIELDS, header, free)) | (body | above) << HEADER_BITS
-
-
-def _scrambled(rng: np.random.Generator, layout, values: dict[str, int], free: set[str]) -> dict[str, int]:
-    return {
-        name: int.from_bytes(rng.bytes(8), "little") & (1 << width) - 1 if name in free else values[name]
-        for name, width in layout
-    }
-
-
-def _unused_of_load(values: dict[str, int]) -> set[str]:
-    """Return the fields that mean nothing in an instruction of the tensor engine."""
-    return {"accumulate", "transpose", "n", "stride", "psum"} if values["opcode"] == LOAD_STATIONARY else set()
-
-
-def _unused_of_copy(values: dict[str, int]) -> set[str]:
-    """Return the fields that mean nothing in a copy."""
-    unused = set() if values["gather"] or values["scatter"] else {"index_address", "index_partition", "index_limit"}
-    for name, indexed in (("src", values["gather"]), ("dst", values["scatter"])):
-        if values[f"{name}_storage"] == Storage.HBM:
-            unused.add(f"{name}_partition")
-        # A row's number is multiplied with the outermost step even if there is one row only.
-        dimensions = range(DMA_DIMENSIONS - 1 if indexed else DMA_DIMENSIONS)
-        unused |= {f"{name}_step{d}" for d in dimensions if values[f"count{d}"] == 1}
-    return unused
+    return pack(HEADER_FIELDS, garbled(rng, HEADER_FIELDS, header, free)) | (body | above) << HEADER_BITS

@@ -12,26 +12,24 @@ from math import prod
 import numpy as np
 
 from neuroncore_rtl.golden.arith import storage_dtype
-from neuroncore_rtl.kernels.program.footprint import Footprint
 from neuroncore_rtl.kernels.program.sequence import Entry, Sequence
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, Format
 from neuroncore_rtl.spec.functions import FUNCTIONS
 from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage
-from neuroncore_rtl.spec.isa.access import DIMENSIONS
-from neuroncore_rtl.spec.isa.alu import BITWISE, COMPARISONS, FLOAT_ONLY, REDUCTIONS, SLOW
-from neuroncore_rtl.spec.isa.elementwise import encode_fields
-from neuroncore_rtl.spec.isa.legality import (
+from neuroncore_rtl.spec.isa.access import DIMENSIONS, storage_partitions
+from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, SLOW
+from neuroncore_rtl.spec.isa.elementwise import (
+    OPERATIONS,
     OUTPUTS,
     STOCHASTIC,
     VALUES8,
     counts_of,
     is_integer,
-    storage_partitions,
     transpose_block,
     uses,
 )
-from neuroncore_rtl.spec.isa.record import Instruction
+from neuroncore_rtl.spec.isa.instruction import Instruction
 from neuroncore_rtl.tb.check.execution import Program
 from neuroncore_rtl.tb.harness.elementwise import Record
 from neuroncore_rtl.tb.stimulus import operands as stimulus
@@ -112,8 +110,8 @@ def _record(rng: np.random.Generator, entry: Entry, config: Config) -> Record:
     values = entry.instruction.fields(config)
     values["overlap"] &= int(rng.random() < 0.7)
     if rng.random() < 0.33:
-        values = garbled(rng, values)
-    return Record(engine=entry.engine, word=encode_fields(values), vector=entry.vector, scalar=entry.scalar)
+        values = garbled(rng, Elementwise.layout, values, Elementwise.unused(values), Elementwise.signed)
+    return Record(engine=entry.engine, word=Elementwise.pack(values), vector=entry.vector, scalar=entry.scalar)
 
 
 class Writer:
@@ -159,7 +157,7 @@ class Writer:
 
     def note(self, instruction: Instruction) -> None:
         """Note where an instruction that is in the program, of any engine, writes."""
-        for region in Footprint(instruction, self.config).writes:
+        for region in instruction.writes:
             if region.storage in self.written:
                 self.written[region.storage][region.span[0] : region.span[1]] = True
 
@@ -305,15 +303,8 @@ class Writer:
     def _operations(self, partial: Elementwise, used: frozenset[str], integer: bool) -> Elementwise:
         rng, opcode = self.rng, partial.opcode
         legal = frozenset(AluOp) - (FLOAT_ONLY if integer else BITWISE) - (frozenset() if self.choices.slow else SLOW)
-        allowed = {
-            (Opcode.TENSOR_SCALAR_REDUCE, "op1"): REDUCTIONS,
-            (Opcode.TENSOR_REDUCE, "op0"): REDUCTIONS,
-            (Opcode.TENSOR_TENSOR_SCAN, "op0"): legal - SLOW,
-            (Opcode.TENSOR_TENSOR_SCAN, "op1"): legal - SLOW,
-            (Opcode.AFFINE_SELECT, "op0"): frozenset(COMPARISONS),
-        }
         for name in sorted(used & {"op0", "op1"}):
-            choice = sorted(allowed.get((opcode, name), legal) & (legal | frozenset(COMPARISONS)))
+            choice = sorted(OPERATIONS.get((opcode, name), legal) & legal)
             partial = replace(partial, **{name: choice[rng.integers(len(choice))]})
         coin = [bool(rng.integers(2)) for _ in range(4)]
         return replace(

@@ -6,8 +6,7 @@ import numpy as np
 
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Opcode, Rule
-from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_BITS, ELEMENTWISE_FIELDS, decode_fields, encode_fields
-from neuroncore_rtl.spec.isa.legality import violation
+from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_BITS, ELEMENTWISE_FIELDS, Elementwise, elementwise_violation
 
 __all__ = ["illegal_word", "random_word"]
 
@@ -29,8 +28,6 @@ _PARTS: dict[Rule, tuple[str, ...]] = {
 }
 """For each rule the parts of the names of fields whose change may break it."""
 
-_SIGNED = ("step", "index")
-
 
 def random_word(rng: np.random.Generator) -> int:
     """Return random bits, as many as an instruction has."""
@@ -51,13 +48,13 @@ def illegal_word(
     """
     candidates = [(name, width) for name, width in ELEMENTWISE_FIELDS if any(part in name for part in _PARTS[rule])]
     for _ in range(ATTEMPTS):
-        values = decode_fields(legal[rng.integers(len(legal))])
+        values = Elementwise.unpack(legal[rng.integers(len(legal))])
         for _ in range(int(rng.integers(1, 4))):
             name, width = candidates[rng.integers(len(candidates))]
             values[name] = _other(rng, name, width, values[name])
-        broken = violation(values, config, opcodes)
+        broken = elementwise_violation(values, config, opcodes)
         if broken is not None and broken[0] == rule:
-            return encode_fields(values)
+            return Elementwise.pack(values)
     return None
 
 
@@ -66,5 +63,4 @@ def _other(rng: np.random.Generator, name: str, width: int, value: int) -> int:
     anything = int.from_bytes(rng.bytes(8), "little")
     bits = (0, (1 << width) - 1, value + 1, value - 1, value ^ 1 << int(rng.integers(width)), anything)
     chosen = bits[rng.integers(len(bits))] & ((1 << width) - 1)
-    is_signed = any(part in name for part in _SIGNED)
-    return chosen - (chosen >> (width - 1) << width) if is_signed else chosen
+    return chosen - (chosen >> (width - 1) << width) if name in Elementwise.signed else chosen

@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from neuroncore_rtl.spec.instance import Instance
-from neuroncore_rtl.spec.isa.collective import Collective, collective_fields, collective_of
+from neuroncore_rtl.spec.isa.collective import Collective
 from neuroncore_rtl.tb.harness.collective_run import Event
 from neuroncore_rtl.tb.harness.link_view import Sample
-from neuroncore_rtl.tb.view.collective_description import description_of
 from neuroncore_rtl.tb.view.link_tracks import link_tracks
 from neuroncore_rtl.tb.view.trace_events import Slice, slice_tracks, write_trace
 
@@ -58,10 +57,9 @@ def _slice(event: Event, instruction: Collective | int, end: int) -> Slice:
     args = {"taken": event.taken, "retired": event.retired}
     name = "illegal"
     try:
-        one = collective_of(collective_fields(instruction)) if isinstance(instruction, int) else instruction
+        one = Collective.decode(Collective.unpack(instruction)) if isinstance(instruction, int) else instruction
     except ValueError:
         one = None
     if one is not None:
-        name, described = description_of(one)
-        args = {**described, **args}
+        name, args = one.summary, {**one.details, **args}
     return Slice(event.core, event.taken, end if event.retired is None else event.retired, name, args)

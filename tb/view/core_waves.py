@@ -15,7 +15,7 @@ from neuroncore_rtl.hdl.tensor.engine import Counters as TensorCounters
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import LOAD_COLUMNS
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS
-from neuroncore_rtl.spec.isa.record import QUEUES, Engine
+from neuroncore_rtl.spec.isa.engine import LANES, QUEUES
 from neuroncore_rtl.tb.view.wave_groups import AT_ROW0, CAUSE, Trace, elementwise_groups, tensor_fields
 
 __all__ = ["OPEN", "core_groups"]
@@ -98,7 +98,7 @@ def _overview(queue: int, name: str) -> list[Trace]:
 
 def _queue(queue: int) -> list[Trace]:
     at = f"core.queue{queue}"
-    lanes = 2 if queue == QUEUES.index(Engine.TENSOR) else 1
+    lanes = LANES[QUEUES[queue]] if queue < len(QUEUES) else 1
     return [
         *_handshake(f"{at}.blocks__", "block"),
         Trace(f"{at}.places", "places for blocks", "dec"),

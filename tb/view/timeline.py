@@ -5,11 +5,9 @@ from pathlib import Path
 
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.instance import Instance
-from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, LoadStationary, Record, queue_count, queue_name
-from neuroncore_rtl.spec.isa.collective import Collective
+from neuroncore_rtl.spec.isa import Record, queue_count, queue_name
 from neuroncore_rtl.tb.harness.core import Run
 from neuroncore_rtl.tb.harness.link_view import Sample
-from neuroncore_rtl.tb.view.collective_description import description_of
 from neuroncore_rtl.tb.view.link_tracks import link_tracks
 from neuroncore_rtl.tb.view.trace_events import Slice, slice_tracks, write_trace
 
@@ -66,12 +64,12 @@ def _slices(run: Run, loads: int, record_at: Callable[[int], Record]) -> Iterato
     for event in run.events:
         record = record_at(event.address)
         yield Slice(
-            track=loads if isinstance(record.instruction, LoadStationary) else event.queue,
+            track=loads if record.instruction.lane else event.queue,
             begin=event.issued,
             end=run.cycles if event.retired is None else event.retired,
-            name=_name(record),
+            name=record.instruction.summary,
             args={
-                **(description_of(record.instruction)[1] if isinstance(record.instruction, Collective) else {}),
+                **record.instruction.details,
                 "record": f"{event.address:#x}",
                 "issued": event.issued,
                 "retired": event.retired,
@@ -79,14 +77,3 @@ def _slices(run: Run, loads: int, record_at: Callable[[int], Record]) -> Iterato
                 "updates": [f"semaphore {u.semaphore} {u.op.name.lower()} {u.value}" for u in record.updates],
             },
         )
-
-
-def _name(record: Record) -> str:
-    instruction = record.instruction
-    if isinstance(instruction, Elementwise):
-        return instruction.opcode.name.lower()
-    if isinstance(instruction, DmaCopy):
-        return f"dma {instruction.src.storage.name} to {instruction.dst.storage.name}".lower()
-    if isinstance(instruction, Collective):
-        return description_of(instruction)[0]
-    return "load_stationary" if isinstance(instruction, LoadStationary) else "multiply_moving"

@@ -17,7 +17,7 @@ from neuroncore_rtl.hdl.queue.watchdog import Watchdog
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa import Engine, collective_queue, queue_count
-from neuroncore_rtl.spec.isa.record import RECORDS_AHEAD
+from neuroncore_rtl.spec.isa.engine import RECORDS_AHEAD
 from neuroncore_rtl.spec.link import CHANNELS
 
 ALONE = PRESETS["tiny"]

@@ -2,6 +2,8 @@
 
 import ast
 import tomllib
+from collections.abc import Container
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -35,14 +37,13 @@ TOOLS = {"spec/functions/generate"}
 
 
 def imports(source: str) -> set[str]:
-    """Return the modules that a module imports, wherever in it; of `from a import b` both a and a.b, if it could be
-    one."""
+    """Return what a module imports, wherever in it; `from a import b` as a.b, a module or a name in one."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
     return found
 
 
@@ -50,12 +51,17 @@ def graph() -> dict[str, set[str]]:
     """Return for every module of the package those modules of it that it imports, by their names below the package."""
     files = [file for folder in BELOW for file in (ROOT / folder).rglob("*.py")]
     modules = {".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file for file in files}
-    below = f"{PACKAGE}."
     return {
-        name: {i.removeprefix(below) for i in imports(file.read_text()) if i.startswith(below)}
-        & modules.keys() - {name}
+        name: {module for i in imports(file.read_text()) if (module := resolved(i, modules)) and module != name}
         for name, file in modules.items()
     }
+
+
+def resolved(name: str, modules: Container[str]) -> str | None:
+    """Return the module of the package that an import is about, by its name below the package; None if foreign."""
+    package, _, below = name.partition(".")
+    candidates = (below, below.rpartition(".")[0])
+    return next((module for module in candidates if module in modules), None) if package == PACKAGE else None
 
 
 GRAPH = graph()
@@ -94,6 +100,13 @@ def test_testbench_has_rooms_only():
     assert entries == {*ROOMS, "__init__.py", "__main__.py"}
 
 
+def test_no_modules_import_each_other():
+    try:
+        TopologicalSorter(GRAPH).prepare()
+    except CycleError as error:
+        pytest.fail(f"a circle of imports: {' -> '.join(error.args[1])}")
+
+
 @pytest.mark.parametrize("folder", STRANGERS)
 def test_folder_does_without_libraries(folder):
     files = [
@@ -116,7 +129,7 @@ def test_one_name_is_taken_outside():
 
 def test_the_rule_sees_every_form_of_import():
     source = "import golden.arith as a\ndef f():\n    from tb.bench import X\nfrom . import hdl\n"
-    assert imports(source) == {"golden.arith", "tb.bench", "tb.bench.X"}
+    assert imports(source) == {"golden.arith", "tb.bench.X"}
 
 
 def test_hardware_does_not_postpone_annotations():

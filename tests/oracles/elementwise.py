@@ -15,7 +15,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.isa import AluOp, Opcode
 from neuroncore_rtl.spec.isa.access import POINTER_FIELDS
-from neuroncore_rtl.spec.isa.elementwise import unpack
+from neuroncore_rtl.spec.isa.fields import unpack
 
 __all__ = ["execute"]
 
@@ -39,7 +39,7 @@ def execute(v: dict[str, int], config: Config, sbuf: np.ndarray, psum: np.ndarra
     """Execute a legal instruction.
 
     Arguments:
-        v: its fields (`spec.isa.elementwise.decode_fields`).
+        v: its fields (`spec.isa.Elementwise.unpack`).
         config: the machine's parameters.
         sbuf, psum: uint8 [partitions, bytes], changed in place.
         sums: for ACTIVATE a list of the lanes' running sums, np.float32, changed in place.

@@ -8,7 +8,7 @@ from neuroncore_rtl.spec.formats import FORMATS, Format
 from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage
 from neuroncore_rtl.spec.isa.access import storage_partitions
 from neuroncore_rtl.spec.isa.alu import BITWISE, COMPARISONS, FLOAT_ONLY, REDUCTIONS, SLOW
-from neuroncore_rtl.spec.isa.legality import FUNCTION_COUNT, OUTPUTS, transpose_block, violation
+from neuroncore_rtl.spec.isa.elementwise import FUNCTION_COUNT, OUTPUTS, elementwise_violation, transpose_block
 from neuroncore_rtl.tb.stimulus.operands import ordinary_codes, random_codes
 
 __all__ = ["SEARCHES", "random_access", "random_instruction", "random_memories"]
@@ -35,7 +35,9 @@ def random_instruction(
     """
     for _ in range(1000):
         instruction = _attempt(rng, opcode, config, sizes, most)
-        if instruction is not None and violation(instruction.fields(config), config, frozenset(Opcode)) is None:
+        if instruction is None:
+            continue
+        if elementwise_violation(instruction.fields(config), config, frozenset(Opcode)) is None:
             return instruction
     raise AssertionError(f"no legal {opcode.name} found")
 

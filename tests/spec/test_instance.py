@@ -68,3 +68,12 @@ def test_a_named_instance_is_the_default_of_its_parts():
     assert (whole.chips, whole.link_bytes, whole.core.rows) == (16, 8, 4)
     with pytest.raises(UsageError, match="INSTANCE must be one of trn1, inf2, not 'trn2'"):
         instance("INSTANCE=trn2")
+
+
+def test_links_lead_round_the_rings():
+    ring = Instance(chips=5)
+    assert [ring.neighbour(chip, 0) for chip in range(5)] == [1, 2, 3, 4, 0]
+    assert [ring.neighbour(chip, 1) for chip in range(5)] == [4, 0, 1, 2, 3]
+    torus = Instance(chips=12, topology=Topology.TORUS, width=4)
+    assert [torus.neighbour(5, direction) for direction in range(4)] == [6, 4, 9, 1]
+    assert [torus.neighbour(11, direction) for direction in range(4)] == [8, 10, 3, 7]

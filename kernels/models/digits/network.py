@@ -27,7 +27,7 @@ from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32, Format
 from neuroncore_rtl.spec.isa import AluOp, Elementwise
-from neuroncore_rtl.spec.isa.legality import VALUES8
+from neuroncore_rtl.spec.isa.elementwise import VALUES8
 
 __all__ = ["PASSES", "Classifier"]
 

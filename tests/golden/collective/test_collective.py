@@ -7,8 +7,10 @@ import pytest
 
 from neuroncore_rtl.golden.collective import CollectiveError, Deadlock, orders, run
 from neuroncore_rtl.golden.collective.order import last_rank
-from neuroncore_rtl.spec.isa import Cause, Rule
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import Cause, Context, Rule
 from neuroncore_rtl.spec.isa.collective import (
+    ALIGNMENT,
     CHUNK_GRANULES,
     SIGNATURE_FIELDS,
     Collective,
@@ -17,7 +19,6 @@ from neuroncore_rtl.spec.isa.collective import (
     ReduceOp,
 )
 from neuroncore_rtl.spec.isa.collective import Group as G
-from neuroncore_rtl.spec.isa.collective_legality import ALIGNMENT, check_collective
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from tests.oracles.collectives import (
     STORAGE,
@@ -126,7 +127,7 @@ def test_every_kind_is_the_loop_over_elements(rng, kind, ranks):
     for _ in range(3):
         case = Run(rng, random_collective(rng, kind, ranks))
         for instruction in case.instructions:
-            check_collective(instruction, instruction.core, CORES)
+            instruction.check(Context(Config(rows=4, columns=4, cores=CORES), core=instruction.core))
         changed += case.check()
     assert (changed > 0) == (kind != K.BARRIER)
 

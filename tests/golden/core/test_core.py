@@ -37,9 +37,9 @@ from neuroncore_rtl.spec.isa import (
     Wait,
     engine_of_queue,
 )
-from neuroncore_rtl.spec.isa.decode import body_fields
+from neuroncore_rtl.spec.isa.engine import RECORDS_AHEAD
 from neuroncore_rtl.spec.isa.fields import width_of
-from neuroncore_rtl.spec.isa.record import BODY_FIELDS, RECORDS_AHEAD
+from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC, LOCAL_BYTES
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.operands import ordinary_codes
@@ -290,9 +290,9 @@ def test_whatever_a_record_says_is_executed_or_refused(hbm, rng):
             opcode = Opcode(int(rng.choice(sorted(opcodes[engine]))))
             instruction = random_instruction(rng, opcode, CONFIG, (1024, 512))
             body = replace(instruction, function=0).encode(CONFIG)
-        for bit in rng.integers(width_of(BODY_FIELDS[engine]), size=rng.integers(4)):
+        for bit in rng.integers(width_of(INSTRUCTIONS[engine].layout), size=rng.integers(4)):
             body ^= 1 << int(bit)
-        values = body_fields(engine, body)
+        values = INSTRUCTIONS[engine].unpack(body)
         counts = [value for name, value in values.items() if name.startswith("count")]
         if np.prod(counts, dtype=float) < 1e5 and not values.get("function"):  # others are slow to compile
             outcomes.append(engines.execute(engine, body))

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from neuroncore_rtl.golden.link import Hop, links, neighbour, route
+from neuroncore_rtl.golden.link import Hop, links, route
 from neuroncore_rtl.spec.instance import Instance, Topology
 
 SHAPES = [(w, r) for w in range(2, 33) for r in range(2, 33) if w * r <= 32 or (w, r) in ((2, 32), (8, 8), (32, 2))]
@@ -33,7 +33,7 @@ def distances(instance: Instance, source: int) -> dict[int, int]:
     """Return how far every chip is from one, found by going everywhere."""
     found, edge = {source: 0}, [source]
     while edge:
-        following = {neighbour(instance, chip, d) for chip in edge for d in range(instance.directions)} - found.keys()
+        following = {instance.neighbour(chip, d) for chip in edge for d in range(instance.directions)} - found.keys()
         found |= dict.fromkeys(following, max(found.values()) + 1)
         edge = list(following)
     return found
@@ -58,7 +58,7 @@ def test_every_route_is_a_shortest_one_to_its_destination(instance):
         chip = source
         for hop in way:
             assert hop.chip == chip
-            chip = neighbour(instance, hop.chip, hop.direction)
+            chip = instance.neighbour(hop.chip, hop.direction)
         assert chip == destination
         assert len(way) == distances(instance, source)[destination]
 
@@ -66,7 +66,7 @@ def test_every_route_is_a_shortest_one_to_its_destination(instance):
 @pytest.mark.parametrize("instance", SAMPLES, ids=lambda i: f"{i.topology}-{i.chips}-{i.width}")
 def test_the_two_ends_of_a_link_are_opposite(instance):
     for chip, direction in links(instance):
-        assert neighbour(instance, neighbour(instance, chip, direction), direction ^ 1) == chip
+        assert instance.neighbour(instance.neighbour(chip, direction), direction ^ 1) == chip
 
 
 def test_a_channel_has_its_way_where_both_are_equally_long():

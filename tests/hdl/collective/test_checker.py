@@ -1,4 +1,4 @@
-"""The checker names the rule that `spec.isa.collective_legality` names, and makes the job that plain Python makes."""
+"""The checker names the rule that `spec.isa.collective.rules` names, and makes the job that plain Python makes."""
 
 from collections import Counter
 
@@ -13,11 +13,12 @@ from neuroncore_rtl.hdl.collective.job import Job
 from neuroncore_rtl.spec.isa.collective import (
     COLLECTIVE_BITS,
     COLLECTIVE_FIELDS,
+    COLLECTIVE_RULES,
+    Collective,
     CollectiveKind,
-    collective_fields,
+    collective_violation,
     signature,
 )
-from neuroncore_rtl.spec.isa.collective_legality import COLLECTIVE_RULES, collective_violation
 from neuroncore_rtl.spec.isa.fields import pack
 from tests.hdl.collective.jobs import core_of, job_values, random_collective
 
@@ -60,7 +61,7 @@ def judge(cores, pairs):
 
 
 def cause(core, word, cores):
-    broken = collective_violation(collective_fields(word), core, cores)
+    broken = collective_violation(Collective.unpack(word), core, cores)
     return int(broken[0]) if broken else 0
 
 
@@ -113,7 +114,7 @@ def wrong(rng, cores, count):
     ]
     wanted = [cause(core, word, cores) for core, word in pairs]
     faults = [
-        (job.cause, want, core, collective_fields(word))
+        (job.cause, want, core, Collective.unpack(word))
         for job, want, (core, word) in zip(judge(cores, pairs), wanted, pairs, strict=True)
         if job.cause != want
     ]
@@ -139,7 +140,7 @@ def test_jobs(rng):
     collectives = [random_collective(rng, kind=kind) for kind in CollectiveKind for _ in range(20)]
     pairs = [(core_of(values, values["rank"]), word_of(values)) for values in collectives]
     for values, (_, word), job in zip(collectives, pairs, judge(128, pairs), strict=True):
-        want = job_values(values) | {"signature": signature(collective_fields(word))}
+        want = job_values(values) | {"signature": signature(Collective.unpack(word))}
         want |= {name: values[name] for name in ("seed", "stream")}
         found = {name: getattr(job, name) for name in want}
         assert found == want, values["kind"]

@@ -9,7 +9,7 @@ from neuroncore_rtl.spec.config import SBUF_BYTES, Config
 from neuroncore_rtl.spec.formats import FORMATS, Format
 from neuroncore_rtl.spec.isa import Cause, DmaCopy, DmaIndex, DmaTensor, Storage
 from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
-from neuroncore_rtl.spec.isa.dma import DMA_DIMENSIONS, HBM_ADDRESS_BITS, dma_fields, dma_of, dma_violation
+from neuroncore_rtl.spec.isa.dma import DMA_DIMENSIONS, HBM_ADDRESS_BITS, dma_violation
 from tests.hdl.dma.machine import HBM_BYTES, Error, Memories
 
 __all__ = ["cast", "execute", "legal_copy", "random_copy", "random_memories", "run"]
@@ -28,11 +28,11 @@ def run(words, memories: Memories, config: Config, base: int = 0) -> list[Error]
     """Execute instruction words on the memories; return the errors. HBM's first byte has the address `base`."""
     errors = []
     for number, word in enumerate(words):
-        broken = dma_violation(dma_fields(word), config)
+        broken = dma_violation(DmaCopy.unpack(word), config)
         if broken is not None:
             errors.append(Error(number, int(broken[0]), 0))
             continue
-        wrong = execute(dma_of(dma_fields(word)), memories, base)
+        wrong = execute(DmaCopy.decode(DmaCopy.unpack(word)), memories, base)
         if wrong is not None:
             errors.append(Error(number, int(Cause.INDEX), wrong))
     return errors

@@ -12,7 +12,7 @@ from neuroncore_rtl.hdl.dma.checker import Checker
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import DMA_BITS, DMA_DIMENSIONS, DMA_FIELDS, Rule, Storage
 from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
-from neuroncore_rtl.spec.isa.dma import HBM_ADDRESS_BITS, NO_AXIS, dma_fields, dma_violation
+from neuroncore_rtl.spec.isa.dma import HBM_ADDRESS_BITS, NO_AXIS, DmaCopy, dma_violation
 from neuroncore_rtl.spec.isa.fields import pack
 from tests.hdl.dma.copies import random_copy
 
@@ -61,7 +61,7 @@ def judge(config, words):
 
 
 def cause(word, config):
-    broken = dma_violation(dma_fields(word), config)
+    broken = dma_violation(DmaCopy.unpack(word), config)
     return int(broken[0]) if broken else 0
 
 
@@ -113,7 +113,7 @@ def test_verdicts_are_those_of_the_specification(shape, rng):
     causes = judge(config, words)
     wanted = [cause(word, config) for word in words]
     wrong = [
-        f"{got}, not {want}, of {dma_fields(word)}"
+        f"{got}, not {want}, of {DmaCopy.unpack(word)}"
         for word, got, want in zip(words, causes, wanted, strict=True)
         if got != want
     ]

@@ -14,17 +14,18 @@ from neuroncore_rtl.spec.isa import (
     Storage,
 )
 from neuroncore_rtl.spec.isa.access import storage_bytes
-from neuroncore_rtl.spec.isa.elementwise import decode_fields, encode_fields, pack, unpack
-from neuroncore_rtl.spec.isa.legality import (
+from neuroncore_rtl.spec.isa.elementwise import (
     FUNCTION_COUNT,
     VALUES8,
-    Rule,
+    Elementwise,
     counts_of,
+    elementwise_violation,
     extent,
     transpose_block,
     uses,
-    violation,
 )
+from neuroncore_rtl.spec.isa.fields import pack, unpack
+from neuroncore_rtl.spec.isa.rule import Rule
 
 __all__ = ["legal_fields", "near_word", "random_word"]
 
@@ -54,7 +55,7 @@ def legal_fields(
         windows: first byte and byte after the last of the place in a partition for what an instruction reads
             ("source") and writes ("result"); by default all of it.
     """
-    values = decode_fields(random_word(rng, opcodes)) | {"opcode": int(rng.choice(sorted(opcodes)))}
+    values = Elementwise.unpack(random_word(rng, opcodes)) | {"opcode": int(rng.choice(sorted(opcodes)))}
     integers = [f.code for f in FORMATS.values() if not f.is_float]
     codes = integers if rng.random() < 0.4 else _CODES
     for name in ACCESSES:
@@ -67,17 +68,17 @@ def legal_fields(
         _redraw(rng, config, values, Rule.RANGE, elements, windows)
     for rule in Rule:
         for _ in range(10_000):
-            broken = violation(values, config, opcodes)
+            broken = elementwise_violation(values, config, opcodes)
             if broken is None or broken[0] > rule:
                 break
             _redraw(rng, config, values, rule, elements, windows)
-    assert violation(values, config, opcodes) is None, violation(values, config, opcodes)
+    assert elementwise_violation(values, config, opcodes) is None, elementwise_violation(values, config, opcodes)
     return values
 
 
 def near_word(rng: np.random.Generator, config: Config, opcodes) -> int:
     """Return a legal instruction's word with one field changed: by one, in one bit, or altogether."""
-    word = encode_fields(legal_fields(rng, config, opcodes))
+    word = Elementwise.pack(legal_fields(rng, config, opcodes))
     chosen = rng.integers(len(ELEMENTWISE_FIELDS))
     width = ELEMENTWISE_FIELDS[chosen][1]
     offset = sum(width for _, width in ELEMENTWISE_FIELDS[:chosen])

@@ -8,8 +8,8 @@ from neuroncore_rtl.hdl.elementwise.step import Phase
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.isa import DIMENSIONS, POINTER_FIELDS, Opcode, Storage
-from neuroncore_rtl.spec.isa.elementwise import unpack
-from neuroncore_rtl.spec.isa.legality import OUTPUTS, VALUES8, transpose_block, uses
+from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, VALUES8, transpose_block, uses
+from neuroncore_rtl.spec.isa.fields import unpack
 
 __all__ = ["Column", "ExpectedStep", "steps_of"]
 

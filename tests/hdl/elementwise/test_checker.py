@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""The checker refuses what `spec.isa.legality` refuses, with its cause, and lets nothing pass behind it."""
+"""The checker refuses what `spec.isa.elementwise.rules` refuses, with its cause, and lets nothing pass behind it."""
 
 from collections import Counter
 
@@ -12,9 +12,8 @@ from amaranth.sim import Simulator
 from neuroncore_rtl.hdl.elementwise import checker as unit
 from neuroncore_rtl.hdl.elementwise.checker import Checker
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Rule, legality
-from neuroncore_rtl.spec.isa.elementwise import decode_fields, encode_fields
-from neuroncore_rtl.spec.isa.legality import ELEMENTWISE_RULES, is_integer, violation
+from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Rule, elementwise
+from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, Elementwise, elementwise_violation, is_integer
 from tests.hdl.elementwise.instructions import legal_fields, near_word, random_word
 
 SEED = 1993
@@ -78,8 +77,8 @@ def judge(dut, words):
 
 
 def expected(config, opcodes, word):
-    values = decode_fields(word)
-    broken = violation(values, config, opcodes)
+    values = Elementwise.unpack(word)
+    broken = elementwise_violation(values, config, opcodes)
     return (int(broken[0]), None) if broken else (None, int(is_integer(values)))
 
 
@@ -88,7 +87,7 @@ def compare(config, opcodes, words):
     verdicts = judge(checker(config, opcodes), words)
     wanted = [expected(config, opcodes, word) for word in words]
     wrong = [
-        f"{verdict}, not {want}, of {decode_fields(word)}"
+        f"{verdict}, not {want}, of {Elementwise.unpack(word)}"
         for word, verdict, want in zip(words, verdicts, wanted, strict=True)
         if verdict != want
     ]
@@ -97,7 +96,7 @@ def compare(config, opcodes, words):
 
 
 def words_of(rng, config, opcodes, legal, near, wild):
-    words = [encode_fields(legal_fields(rng, config, opcodes)) for _ in range(legal)]
+    words = [Elementwise.pack(legal_fields(rng, config, opcodes)) for _ in range(legal)]
     words += [near_word(rng, config, opcodes) for _ in range(near)]
     return words + [random_word(rng, opcodes) for _ in range(wild)]
 
@@ -124,8 +123,8 @@ def test_scalar_verdicts_are_those_of_the_specification(rng):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("STATS_ELEMENTS", legality.STATS_ELEMENTS + 1),
-        ("FUNCTION_COUNT", legality.FUNCTION_COUNT + 1),
+        ("STATS_ELEMENTS", elementwise.STATS_ELEMENTS + 1),
+        ("FUNCTION_COUNT", elementwise.FUNCTION_COUNT + 1),
         ("OUTPUTS", {}),
         ("OPERATIONS", {}),
     ],
@@ -136,20 +135,19 @@ def test_a_checker_with_another_rule_is_noticed(name, value, rng, monkeypatch):
     words = words_of(rng, config, opcodes, 100, 300, 0)
     border = {
         "opcode": 9,
-        "count0": legality.STATS_ELEMENTS + 1,
+        "count0": elementwise.STATS_ELEMENTS + 1,
         "count1": 1,
         "count2": 1,
         "count3": 1,
         "partitions": 1,
         "dst_step0": 1,
     }
-    words.append(encode_fields(decode_fields(0) | border))
-    words.append(
-        encode_fields(decode_fields(0) | {**border, "opcode": 32, "count0": 1, "function": legality.FUNCTION_COUNT})
-    )
+    words.append(Elementwise.pack(Elementwise.unpack(0) | border))
+    border |= {"opcode": 32, "count0": 1, "function": elementwise.FUNCTION_COUNT}
+    words.append(Elementwise.pack(Elementwise.unpack(0) | border))
     wanted = {word: expected(config, opcodes, word) for word in words}
-    monkeypatch.setattr(legality, name, value)
-    monkeypatch.setattr(unit, "legality", legality)
+    monkeypatch.setattr(elementwise, name, value)
+    monkeypatch.setattr(unit, "elementwise", elementwise)
     verdicts = judge(checker(config, opcodes), words)
     assert any(verdict != wanted[word] for word, verdict in zip(words, verdicts, strict=True))
 
@@ -157,7 +155,7 @@ def test_a_checker_with_another_rule_is_noticed(name, value, rng, monkeypatch):
 def test_an_error_stops_what_follows_and_names_the_instruction(rng):
     """Instructions before the error come out, at full speed; none after it is taken."""
     config = CONFIGS["4x4"]
-    words = [encode_fields(legal_fields(rng, config, VECTOR_OPCODES)) for _ in range(6)]
+    words = [Elementwise.pack(legal_fields(rng, config, VECTOR_OPCODES)) for _ in range(6)]
     words[4] = 63
     dut = checker(config, VECTOR_OPCODES)
     passed, taken = [], []
@@ -189,7 +187,7 @@ def test_an_error_stops_what_follows_and_names_the_instruction(rng):
 def test_a_verdict_waits_for_the_job_before(rng):
     """With the output held up, verdicts stay right and none is lost."""
     config = CONFIGS["8x4"]
-    words = [encode_fields(legal_fields(rng, config, VECTOR_OPCODES)) for _ in range(40)]
+    words = [Elementwise.pack(legal_fields(rng, config, VECTOR_OPCODES)) for _ in range(40)]
     dut = checker(config, VECTOR_OPCODES)
     passed = []
 

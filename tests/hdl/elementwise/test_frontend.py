@@ -25,8 +25,7 @@ from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Rule
-from neuroncore_rtl.spec.isa.elementwise import encode_fields
-from neuroncore_rtl.spec.isa.legality import uses
+from neuroncore_rtl.spec.isa.elementwise import Elementwise, uses
 from tests.hdl.elementwise.instructions import legal_fields
 from tests.hdl.elementwise.steps import steps_of
 
@@ -264,7 +263,7 @@ def assert_program_runs(config, instructions, rng, **options):
     """Run, and compare memory and the number of everything with the definition; return what was seen."""
     stored = memories(rng, config)
     expected = [rows.copy() for rows in stored]
-    bench = Bench(config, [encode_fields(values) for values in instructions], stored, rng, **options)
+    bench = Bench(config, [Elementwise.pack(values) for values in instructions], stored, rng, **options)
     seen = bench.run()
     steps = [steps_of(values, config) for values in instructions]
     for values in instructions:
@@ -371,7 +370,7 @@ def test_an_illegal_instruction_is_a_clean_stop(rng):
     expected = [rows.copy() for rows in stored]
     for values in legal:
         execute(values, config, expected)
-    seen = Bench(config, [encode_fields(v) for v in (*legal, wrong, *legal)], stored, rng, stall=0.3).run()
+    seen = Bench(config, [Elementwise.pack(v) for v in (*legal, wrong, *legal)], stored, rng, stall=0.3).run()
     assert seen.error == (1, Rule.ALIGNMENT, 2)
     assert len(seen.taken) == 3 and len(seen.retired) == 2
     assert all(np.array_equal(got, want) for got, want in zip(stored, expected, strict=True))

@@ -18,8 +18,7 @@ from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, AluOp
-from neuroncore_rtl.spec.isa.elementwise import encode_fields
-from neuroncore_rtl.spec.isa.legality import is_integer
+from neuroncore_rtl.spec.isa.elementwise import Elementwise, is_integer
 from tests.hdl.elementwise.instructions import legal_fields
 from tests.hdl.elementwise.steps import steps_of
 
@@ -160,7 +159,7 @@ def test_steps_are_those_of_the_definition(partitions, rng):
     instructions = [legal_fields(rng, config, {opcode}, elements=5) for opcode in OPCODES for _ in range(3)]
     rng.shuffle(instructions)
     issues, _ = issues_of(
-        config, [encode_fields(values) for values in instructions], ready=lambda _: rng.random() < 0.9
+        config, [Elementwise.pack(values) for values in instructions], ready=lambda _: rng.random() < 0.9
     )
     assert_steps(config, instructions, issues)
 
@@ -181,14 +180,14 @@ def copy(count, **changes):
 
 def test_steps_of_instructions_follow_each_other_without_a_bubble():
     config = Config(rows=4, columns=4)
-    _, cycles = issues_of(config, [encode_fields(copy(count)) for count in (4, 7, 4, 5)])
+    _, cycles = issues_of(config, [Elementwise.pack(copy(count)) for count in (4, 7, 4, 5)])
     first = Checker.LATENCY + Sequencer.LATENCY
     assert cycles == list(range(first, first + 20))
 
 
 def test_short_instructions_take_the_interval_of_the_checker():
     config = Config(rows=4, columns=4)
-    _, cycles = issues_of(config, [encode_fields(copy(1)) for _ in range(5)])
+    _, cycles = issues_of(config, [Elementwise.pack(copy(1)) for _ in range(5)])
     assert np.diff(cycles).tolist() == [Checker.INTERVAL] * 4
 
 
@@ -233,7 +232,7 @@ def test_a_broken_step_is_noticed(fault, rng, monkeypatch):
     config = Config(rows=4, columns=4)
     opcode = {"late walk": isa.Opcode.TRANSPOSE, "index": isa.Opcode.IOTA, "reduce": isa.Opcode.TENSOR_REDUCE}[fault]
     instructions = [legal_fields(rng, config, {opcode}, elements=5) for _ in range(6)]
-    issues, _ = issues_of(config, [encode_fields(values) for values in instructions])
+    issues, _ = issues_of(config, [Elementwise.pack(values) for values in instructions])
     assert_steps(config, instructions, issues)
     changed = {"late walk": "dst_step1", "index": "index_step0", "reduce": "axes"}[fault]
     for values in instructions:

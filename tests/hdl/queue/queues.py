@@ -16,7 +16,7 @@ from neuroncore_rtl.spec.isa import (
     UpdateOp,
 )
 from neuroncore_rtl.spec.isa.fields import pack, width_of
-from neuroncore_rtl.spec.isa.record import BODY_FIELDS
+from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 
 __all__ = ["Item", "QueueModel", "holds", "random_bits", "simulate"]
 
@@ -114,7 +114,7 @@ class QueueModel:
         self.cleared = False
         self.rung = 0
         self.counters = dict.fromkeys(QUEUE_COUNTERS, 0)
-        self.body_bits = width_of(BODY_FIELDS[engine])
+        self.body_bits = width_of(INSTRUCTIONS[engine].layout)
 
     @property
     def flying(self) -> int:

@@ -14,8 +14,8 @@ from neuroncore_rtl.spec.config import SBUF_BYTES, Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8
 from neuroncore_rtl.spec.isa import TENSOR_FIELDS, LoadStationary, MultiplyMoving
 from neuroncore_rtl.spec.isa.fields import pack
-from neuroncore_rtl.spec.isa.legality import Rule
-from neuroncore_rtl.spec.isa.tensor import tensor_fields, tensor_violation
+from neuroncore_rtl.spec.isa.rule import Rule
+from neuroncore_rtl.spec.isa.tensor import TensorInstruction, tensor_violation
 
 SEED = 5
 CONFIG = Config(rows=6, columns=9)
@@ -52,7 +52,7 @@ def words(rng, count):
     legal = [instruction.encode() for instruction in LOADS + MOVES]
     for _ in range(count):
         word = legal[rng.integers(len(legal))]
-        values = tensor_fields(word)
+        values = TensorInstruction.unpack(word)
         for name in rng.choice([name for name, _ in TENSOR_FIELDS], rng.integers(4), replace=False):
             width = dict(TENSOR_FIELDS)[name]
             edge = rng.random() < 0.7 and name in EDGES
@@ -104,7 +104,7 @@ def expected(sequence):
     """Return how many words of a sequence pass, and the error, by the specification."""
     loaded = None
     for number, word in enumerate(sequence):
-        values = tensor_fields(word)
+        values = TensorInstruction.unpack(word)
         broken = tensor_violation(values, CONFIG, loaded)
         if broken is not None:
             return number, (int(broken[0]), number)
@@ -121,7 +121,7 @@ def test_every_word_breaks_the_rule_that_the_specification_names():
     causes = Counter()
     for sequence, (passed, error, _) in zip(sequences, run(sequences), strict=True):
         count, broken = expected(sequence)
-        assert error == broken, tensor_fields(sequence[-1])
+        assert error == broken, TensorInstruction.unpack(sequence[-1])
         assert passed == list(sequence[:count])
         causes[Rule(broken[0]) if broken else None] += 1
     print(causes)
@@ -132,7 +132,7 @@ def test_every_word_breaks_the_rule_that_the_specification_names():
 @pytest.mark.parametrize("share", (1.0, 0.4))
 def test_an_instruction_passes_each_cycle_and_an_error_ends_it(share):
     legal = [instruction.encode() for instruction in (LOADS[0], MOVES[0], MOVES[0], LOADS[2], MOVES[2])] * 4
-    illegal = pack(TENSOR_FIELDS, tensor_fields(legal[0]) | {"k": 0}, "tensor")
+    illegal = pack(TENSOR_FIELDS, TensorInstruction.unpack(legal[0]) | {"k": 0}, "tensor")
     sequence = [*legal, illegal, *legal]
     ((passed, error, idle),) = run([sequence], share)
     assert passed == legal

@@ -17,7 +17,7 @@ from neuroncore_rtl.hdl.tensor.skew import DelayLine
 from neuroncore_rtl.hdl.tensor.tile import RowEvents
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS, Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP32, INT8
-from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
+from neuroncore_rtl.spec.isa import Context, LoadStationary, MultiplyMoving
 
 SEED = 1977
 
@@ -350,7 +350,7 @@ def test_mover_asks_for_every_word_once_in_order_however_the_memory_stalls(share
         )
     ]
     for move in moves:
-        move.check(config)
+        move.check(Context(config, loaded=(4, True)))
     mover = Mover(config)
     taken, cycles = run_sequencer(mover, mover.weights_loaded, [m.encode() for m in moves], share, rng)
     words = [[(m.address + i * m.stride) % (1 << 18) & ~3 for i in range(m.n)] for m in moves]
@@ -371,7 +371,7 @@ def test_loader_asks_for_every_step_once_in_order_however_the_memory_stalls(shar
         for fmt, m, address in ((BF16, 19, 8), (FP32, 4, 16), (FP8E4M3, 13, 4), (INT8, 1, 12))
     ]
     for load in loads:
-        load.check(config)
+        load.check(Context(config))
     loader = Loader(config)
     taken, cycles = run_sequencer(loader, loader.start_allowed, [load.encode() for load in loads], share, rng)
     steps = [(load, step) for load in loads for step in range(-(-load.m // LOAD_COLUMNS))]

@@ -8,7 +8,7 @@ import pytest
 from neuroncore_rtl.golden.arith import canonical
 from neuroncore_rtl.golden.vector.search import find_index8, match_replace8, max8
 from neuroncore_rtl.hdl.vector.search import Search
-from neuroncore_rtl.spec.isa.legality import SEARCH_ELEMENTS, VALUES8
+from neuroncore_rtl.spec.isa.elementwise import SEARCH_ELEMENTS, VALUES8
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from tests.hdl.vector.units import random_words, simulate
 

@@ -11,13 +11,13 @@ from neuroncore_rtl.golden.scalar import ScalarEngine, activate
 from neuroncore_rtl.golden.vector import VectorEngine, dropped
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.program.allocator import Allocator
-from neuroncore_rtl.kernels.program.footprint import Footprint
+from neuroncore_rtl.kernels.program.footprint import overlap as meet
 from neuroncore_rtl.kernels.program.sequence import Sequence
 from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, FP32, INT8, INT16, INT32
-from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage
-from neuroncore_rtl.spec.isa.legality import check, counts_of, uses
+from neuroncore_rtl.spec.isa import Access, AluOp, Context, Elementwise, Index, Opcode, Pointer, Storage
+from neuroncore_rtl.spec.isa.elementwise import counts_of, uses
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from tests.oracles.instructions import random_instruction, random_memories
 
@@ -320,7 +320,7 @@ def test_writing_over_a_source(machine):
     for instruction in legal:
         Sequence(CONFIG).append(instruction)
     for instruction in refused:
-        check(instruction, CONFIG)
+        instruction.check(Context(CONFIG))
         with pytest.raises(
             ValueError, match=r": (dst|b) must be apart from (dst|a|b), or for dst the same element for"
         ):
@@ -395,17 +395,16 @@ def test_footprints_are_those_of_every_byte(rng):
     for _ in range(150):
         opcode = list(Opcode)[rng.integers(len(Opcode))]
         first, second = (random_instruction(rng, opcode, CONFIG, (160, 80), most=12) for _ in range(2))
-        ours = [Footprint(instruction, CONFIG) for instruction in (first, second)]
         theirs = [touched(instruction) for instruction in (first, second)]
         for mine, other, cells, others in (
-            (ours[0].reads, ours[1].writes, theirs[0][0], theirs[1][1]),
-            (ours[0].writes, ours[1].writes, theirs[0][1], theirs[1][1]),
-            (ours[0].reads, ours[0].writes, theirs[0][0], theirs[0][1]),
+            (first.reads, second.writes, theirs[0][0], theirs[1][1]),
+            (first.writes, second.writes, theirs[0][1], theirs[1][1]),
+            (first.reads, first.writes, theirs[0][0], theirs[0][1]),
         ):
-            overlap = any(a.overlaps(b) for a in mine for b in other)
-            assert overlap == bool(cells & others)
-            assert overlap == any(b.overlaps(a) for a in mine for b in other)
-            meets += overlap
+            both = any(meet(a, b) for a in mine for b in other)
+            assert both == bool(cells & others)
+            assert both == any(meet(b, a) for a in mine for b in other)
+            meets += both
     print(f"{meets} of 450 pairs meet")
     assert 50 < meets < 400
 
@@ -416,8 +415,8 @@ def test_interleaved_tensors_do_not_meet(fmt):
     for n in (2, 3, 4):
         parts = [t[:, k::n] for k in range(n)]
         for first in parts:
-            copies = [Footprint(isa.tensor_copy(other, first), CONFIG) for other in parts]
-            assert [copy.reads[0].overlaps(copy.writes[0]) for copy in copies] == [first is other for other in parts]
+            copies = [isa.tensor_copy(other, first) for other in parts]
+            assert [meet(copy.reads[0], copy.writes[0]) for copy in copies] == [first is other for other in parts]
 
 
 def test_waits_are_those_of_every_byte(rng):

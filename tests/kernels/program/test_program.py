@@ -7,7 +7,7 @@ from neuroncore_rtl.golden.core import Core
 from neuroncore_rtl.golden.memory import footprint
 from neuroncore_rtl.kernels.control import run_arguments
 from neuroncore_rtl.kernels.program import instructions as isa
-from neuroncore_rtl.kernels.program.footprint import Footprint
+from neuroncore_rtl.kernels.program.footprint import runs_of
 from neuroncore_rtl.kernels.program.image import build_image
 from neuroncore_rtl.kernels.program.order import Order
 from neuroncore_rtl.kernels.program.program import Program
@@ -24,7 +24,7 @@ from neuroncore_rtl.spec.isa import (
     Storage,
     UpdateOp,
 )
-from neuroncore_rtl.spec.isa.legality import counts_of, uses
+from neuroncore_rtl.spec.isa.elementwise import counts_of, uses
 from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC
 from neuroncore_rtl.tb.stimulus.core_programs import execute_in_order, garbled_image, random_core_program
 
@@ -111,11 +111,11 @@ def test_footprints_are_those_of_every_element(rng):
     for config in CONFIGS:
         program = random_core_program(rng, config, 60).program
         for entry in program.entries[5:-2]:
-            mine = Footprint(entry.instruction, config)
-            for regions, expected in zip((mine.reads, mine.writes), touched(entry.instruction, config), strict=True):
+            mine = entry.instruction.reads, entry.instruction.writes
+            for regions, expected in zip(mine, touched(entry.instruction, config), strict=True):
                 found = set()
                 for region in regions:
-                    starts, length = region.runs
+                    starts, length = runs_of(region)
                     octets = (starts[:, np.newaxis] + np.arange(length)).reshape(-1)
                     found |= {(region.storage, row, int(octet)) for row in region.rows for octet in octets}
                 assert found == expected, entry.instruction
@@ -279,7 +279,7 @@ def test_a_full_semaphore_is_followed_by_a_fresh_one(monkeypatch):
 def test_order_settles_and_forgets_what_is_covered():
     order = Order(lanes=2, queues=2)
     t = Program(TINY).space.sbuf("t", FP32, (8,))
-    whole, half = (Footprint(isa.memset(part, 0.0), TINY) for part in (t, t[:, ::2]))
+    whole, half = (isa.memset(part, 0.0) for part in (t, t[:, ::2]))
     assert order.conflicts(0, half) == {}
     order.add(0, 0, half)
     order.add(0, 0, whole)
@@ -300,7 +300,7 @@ def test_refusals():
         (lambda: program.append(isa.dma_copy(t, x), queue=1), "queue must be that of dma0, dma1, not 1"),
         (lambda: program.append(isa.memset(t, 0.0), queue=2), "queue must be that of vector, not 2"),
         (lambda: program.append(isa.dma_copy(t[:, 1:], t[:, :7])), "DMA_COPY: dst must be apart from src"),
-        (lambda: program.append(multiply), "MultiplyMoving: a MultiplyMoving must come after a LoadStationary"),
+        (lambda: program.append(multiply), "MULTIPLY_MOVING: a MultiplyMoving must come after a LoadStationary"),
         (lambda: isa.dma_copy(t, x[:, :3]), r"x: shape must broadcast to \(4, 8\) of t, not \(4, 3\)"),
         (lambda: isa.dma_copy(t, x, order=(0, 0)), r"order must be one of the 2 dimensions of x each, not \(0, 0\)"),
         (lambda: isa.dma_gather(t, x, small[:, 0]), "small: row numbers must be 4 partitions of int32, not 4 of int8"),
@@ -397,7 +397,7 @@ def test_a_section_loads_its_own_weights():
     program.append(LoadStationary(format=BF16, k=4, m=4, address=0))
     program.append(multiply)
     program.start_section()
-    with pytest.raises(ValueError, match="MultiplyMoving: "):
+    with pytest.raises(ValueError, match="MULTIPLY_MOVING: "):
         program.append(multiply)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from neuroncore_rtl.kernels.program.image import build_image
 from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.kernels.text.assembly import assemble, disassemble, parse_record, record_text, shortened
+from neuroncore_rtl.kernels.text.assembly import assemble, disassemble, parse_record, record_text
 from neuroncore_rtl.spec.config import preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8
 from neuroncore_rtl.spec.instance import Instance
@@ -66,7 +66,7 @@ def test_every_decoded_record_comes_back_as_bits(image, collectives):
         bits = record.encode(TINY)
         full = Record.decode(bits, TINY)
         assert parse_record(record_text(full)).encode(TINY) == bits
-        short = shortened(full, TINY)
+        short = full.shortened()
         assert parse_record(record_text(short)).encode(TINY) == bits
         assert len(record_text(short)) <= len(record_text(full))
 

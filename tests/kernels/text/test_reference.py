@@ -31,3 +31,9 @@ def test_the_page_names_everything():
 
 def test_the_page_has_nothing_of_the_source_s_markup():
     assert ":class:" not in page() and "Arguments:" not in page()
+
+
+def test_no_meaning_is_left_open():
+    tables = [table.splitlines() for table in page().split("\n\n") if table.startswith("|")]
+    rows = [row for head, _, *rows in tables if head.endswith("| meaning |") for row in rows]
+    assert len(rows) > 100 and [row for row in rows if row.endswith("|  |")] == []

@@ -14,6 +14,7 @@ from neuroncore_rtl.spec.isa import (
     VECTOR_OPCODES,
     Access,
     AluOp,
+    Context,
     Elementwise,
     Index,
     Opcode,
@@ -21,8 +22,8 @@ from neuroncore_rtl.spec.isa import (
     Rule,
     Storage,
 )
-from neuroncore_rtl.spec.isa.elementwise import decode_fields, encode_fields
-from neuroncore_rtl.spec.isa.legality import _JUDGES, ELEMENTWISE_RULES, check, violation
+from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, elementwise_violation
+from neuroncore_rtl.spec.isa.elementwise.rules import JUDGES
 
 SEED = 3141
 CONFIG = Config(rows=128, columns=64)
@@ -148,16 +149,16 @@ UNUSED = [
 
 def rules_broken(values):
     """Return every rule that fields break, whatever comes first."""
-    return [rule for rule, judge in _JUDGES if next(judge(values, CONFIG), None)]
+    return [rule for rule, judge in JUDGES if next(judge(values, CONFIG), None)]
 
 
 @pytest.mark.parametrize(("rule", "refused", "message"), REFUSED, ids=lambda value: getattr(value, "name", None))
 def test_rule_is_broken_alone_and_named(rule, refused, message):
     values = refused.fields(CONFIG)
     assert rules_broken(values) == [rule]
-    assert violation(values, CONFIG, EVERY)[0] is rule
+    assert elementwise_violation(values, CONFIG, EVERY)[0] is rule
     with pytest.raises(ValueError, match=f"^{refused.opcode.name}: .*{message}.* \\(rule {rule.name}\\)$"):
-        check(refused, CONFIG)
+        refused.check(Context(CONFIG))
 
 
 def test_every_rule_is_broken_by_some_instruction():
@@ -167,10 +168,10 @@ def test_every_rule_is_broken_by_some_instruction():
 
 def test_opcode_of_another_engine_or_of_none():
     values = instruction(O.TENSOR_COPY).fields(CONFIG)
-    assert violation(values, CONFIG, VECTOR_OPCODES) is None
-    rule, message = violation(values, CONFIG, SCALAR_OPCODES)
+    assert elementwise_violation(values, CONFIG, VECTOR_OPCODES) is None
+    rule, message = elementwise_violation(values, CONFIG, SCALAR_OPCODES)
     assert rule is Rule.OPCODE and message == "opcode must be one of ACTIVATE, not 1"
-    rule, message = violation(values | {"opcode": 63}, CONFIG, VECTOR_OPCODES)
+    rule, message = elementwise_violation(values | {"opcode": 63}, CONFIG, VECTOR_OPCODES)
     assert rule is Rule.OPCODE and message.endswith("DROPOUT, not 63")
 
 
@@ -178,21 +179,21 @@ def test_opcode_of_another_engine_or_of_none():
 def test_unknown_format(field, place):
     legal = instruction(O.TENSOR_SCALAR, s0=Pointer(format=FP32, address=0))
     values = legal.fields(CONFIG) | {field: 12 << 20 if field == "scalar0" else 12}
-    assert violation(values, CONFIG, EVERY) == (
+    assert elementwise_violation(values, CONFIG, EVERY) == (
         Rule.FORMAT,
-        f"TENSOR_SCALAR: {place}'s format must be the code of one of fp32, tf32, bf16, fp16, fp8e4m3, fp8e5m2, "
+        f"{place}'s format must be the code of one of fp32, tf32, bf16, fp16, fp8e4m3, fp8e5m2, "
         "fp8e3m4, int8, int16, int32, not 12",
     )
 
 
 def test_of_several_rules_the_lowest_is_named():
     broken = instruction(O.TENSOR_REDUCE, op0=AluOp.SUBTRACT, a=access(FP32, 6), partitions=0)
-    assert violation(broken.fields(CONFIG), CONFIG, EVERY)[0] is Rule.OPERATION
+    assert elementwise_violation(broken.fields(CONFIG), CONFIG, EVERY)[0] is Rule.OPERATION
 
 
 @pytest.mark.parametrize("legal", UNUSED, ids=lambda legal: legal.opcode.name)
 def test_what_an_opcode_does_not_use_does_not_matter(legal):
-    check(legal, CONFIG)
+    legal.check(Context(CONFIG))
 
 
 @pytest.mark.parametrize(
@@ -203,7 +204,7 @@ def test_where_lanes_may_start(lanes, starts):
     allowed = []
     for start in (0, 32, 64, 96):
         memset = instruction(O.MEMSET, partitions=lanes, dst=access(partition=start))
-        broken = violation(memset.fields(CONFIG), CONFIG, EVERY)
+        broken = elementwise_violation(memset.fields(CONFIG), CONFIG, EVERY)
         assert broken is None or broken[0] is Rule.PARTITIONS
         allowed += [start] if broken is None else []
     assert allowed == starts
@@ -219,7 +220,7 @@ def test_any_word_is_judged():
         word = rng.getrandbits(ELEMENTWISE_BITS) if rng.random() < 0.2 else legal
         for _ in range(rng.randrange(4)):
             word ^= 1 << rng.randrange(ELEMENTWISE_BITS)
-        found = violation(decode_fields(word), CONFIG, VECTOR_OPCODES)
+        found = elementwise_violation(Elementwise.unpack(word), CONFIG, VECTOR_OPCODES)
         verdicts[found and found[0]] += 1
     print({rule and rule.name: count for rule, count in verdicts.items()})
     reachable = set(verdicts) - {Rule.DESTINATION, Rule.ROUNDING, Rule.PORTS}
@@ -232,7 +233,7 @@ def test_words_and_fields_are_two_ways_to_write_the_same():
     assert sum(width for _, width in ELEMENTWISE_FIELDS) == ELEMENTWISE_BITS
     for _ in range(500):
         word = rng.getrandbits(ELEMENTWISE_BITS)
-        assert encode_fields(decode_fields(word)) == word
+        assert Elementwise.pack(Elementwise.unpack(word)) == word
 
 
 def test_record_is_what_its_word_says():
@@ -253,7 +254,7 @@ def test_record_is_what_its_word_says():
         index=Index(base=-5, partition=1 << 30, steps=(-(1 << 31), 0, 7)),
         overlap=True,
     )
-    values = decode_fields(record.encode(CONFIG))
+    values = Elementwise.unpack(record.encode(CONFIG))
     expected = {
         "opcode": 5, "overlap": 1, "op0": 8, "op1": 0, "reverse0": 0, "reverse1": 1, "partitions": 64,
         "count0": 7, "count1": 6, "count2": 5, "count3": 1,
@@ -288,5 +289,5 @@ def test_what_no_word_can_say(change, message):
 
 def test_messages_follow_the_house():
     for _, refused, _ in REFUSED:
-        message = violation(refused.fields(CONFIG), CONFIG, EVERY)[1]
+        message = elementwise_violation(refused.fields(CONFIG), CONFIG, EVERY)[1]
         assert re.search(r" must (be|end|lie) ", message)

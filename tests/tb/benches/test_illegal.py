@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Rule
-from neuroncore_rtl.spec.isa.elementwise import decode_fields, encode_fields
-from neuroncore_rtl.spec.isa.legality import ELEMENTWISE_RULES, violation
+from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, Elementwise, elementwise_violation
 from neuroncore_rtl.tb.check.execution import expected_memories
 from neuroncore_rtl.tb.harness.elementwise import ENGINES, Record, design, run_program
 from neuroncore_rtl.tb.sim import simulation
@@ -32,8 +31,8 @@ def without_sums(program):
     """Return the program with all running sums starting anew, as a reset may clear them."""
     records = []
     for record in program.records:
-        values = decode_fields(record.word) | {"sum_continue": 0}
-        records.append(replace(record, word=encode_fields(values)))
+        values = Elementwise.unpack(record.word) | {"sum_continue": 0}
+        records.append(replace(record, word=Elementwise.pack(values)))
     instructions = [replace(instruction, sum_continue=False) for instruction in program.instructions]
     return replace(program, records=records, instructions=instructions)
 
@@ -56,14 +55,14 @@ def interspersed(rng, config, program, each):
             illegal += [Record(engine=engine, word=word) for word in words]
         for _ in range(each):
             word = random_word(rng)
-            assert violation(decode_fields(word), config, opcodes) is not None
+            assert elementwise_violation(Elementwise.unpack(word), config, opcodes) is not None
             illegal.append(Record(engine=engine, word=word))
     records = list(program.records)
     for record in illegal:
         records.insert(int(rng.integers(len(records) + 1)), record)
     refusals, since = {engine: [] for engine in ENGINES}, dict.fromkeys(ENGINES, 0)
     for record in records:
-        broken = violation(decode_fields(record.word), config, OPCODES[record.engine])
+        broken = elementwise_violation(Elementwise.unpack(record.word), config, OPCODES[record.engine])
         if broken is None:
             since[record.engine] += 1
         else:

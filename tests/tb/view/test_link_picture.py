@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.link.route import neighbour
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.tb.check.link_table import link_table
 from neuroncore_rtl.tb.view.link_geometry import CHIP_RADIUS, LANES, chip_places, link_arrows, point_at
@@ -25,7 +24,7 @@ def test_every_wire_has_an_arrow_between_its_chips(instance):
     assert sorted(arrows) == list(range(instance.chips * instance.directions))
     for wire, arrow in arrows.items():
         chip, direction = divmod(wire, instance.directions)
-        for point, end in ((arrow.points[0], chip), (arrow.points[-1], neighbour(instance, chip, direction))):
+        for point, end in ((arrow.points[0], chip), (arrow.points[-1], instance.neighbour(chip, direction))):
             assert CHIP_RADIUS < np.linalg.norm(point - centres[end]) < CHIP_RADIUS + 0.06
         nearest = np.linalg.norm(arrow.points[:, None] - centres, axis=2).min()
         assert nearest > CHIP_RADIUS

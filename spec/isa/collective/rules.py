@@ -8,22 +8,23 @@ rank.
 
 from collections.abc import Iterator
 
-from neuroncore_rtl.spec.isa.collective import (
+from neuroncore_rtl.spec.isa.collective.kind import (
     BLOCKS_OF_DST,
     BLOCKS_OF_SRC,
-    COLLECTIVE,
     REDUCTION_KINDS,
     ROOTED,
-    Collective,
     CollectiveKind,
     CollectiveType,
     ReduceOp,
     element_bytes,
+    uses_dst,
+    uses_src,
 )
+from neuroncore_rtl.spec.isa.collective.layout import COLLECTIVE
 from neuroncore_rtl.spec.isa.dma import HBM_ADDRESS_BITS
-from neuroncore_rtl.spec.isa.legality import Rule
+from neuroncore_rtl.spec.isa.rule import Broken, Rule
 
-__all__ = ["ALIGNMENT", "COLLECTIVE_RULES", "check_collective", "collective_violation", "uses_dst", "uses_src"]
+__all__ = ["ALIGNMENT", "COLLECTIVE_RULES", "collective_violation"]
 
 ALIGNMENT = 64
 """Addresses and pitch are multiples of so many bytes."""
@@ -34,22 +35,11 @@ COLLECTIVE_RULES = frozenset({Rule.OPCODE, Rule.FORMAT, Rule.SHAPE, Rule.ALIGNME
 _K = CollectiveKind
 
 
-def uses_src(values: dict[str, int]) -> bool:
-    """Return whether the executing rank reads src."""
-    kind = values["kind"]
-    return kind not in (_K.RECEIVE, _K.BARRIER) and (kind != _K.BROADCAST or values["rank"] == values["root"])
-
-
-def uses_dst(values: dict[str, int]) -> bool:
-    """Return whether the executing rank writes dst."""
-    return values["kind"] not in (_K.SEND, _K.BARRIER)
-
-
-def collective_violation(values: dict[str, int], core: int, cores: int) -> tuple[Rule, str] | None:
+def collective_violation(values: dict[str, int], core: int, cores: int) -> Broken | None:
     """Return the lowest rule that an instruction breaks, and a message; None if it is legal.
 
     Arguments:
-        values: of every field (`spec.isa.collective.collective_fields`).
+        values: of every field.
         core: the one that it is given to.
         cores: of the instance.
     """
@@ -60,16 +50,8 @@ def collective_violation(values: dict[str, int], core: int, cores: int) -> tuple
     for rule, judge in _JUDGES:
         message = next(judge(values, core, cores), None)
         if message is not None:
-            return rule, f"{CollectiveKind(values['kind']).name}: {message}"
+            return rule, message
     return None
-
-
-def check_collective(instruction: Collective, core: int, cores: int) -> None:
-    """Raise ValueError, with a message that names the rule, the value and the place, if a collective is not legal."""
-    broken = collective_violation(instruction.fields(), core, cores)
-    if broken is not None:
-        rule, message = broken
-        raise ValueError(f"core {core}: {message} (rule {rule.name})")
 
 
 def _format(values: dict[str, int], core: int, cores: int) -> Iterator[str]:

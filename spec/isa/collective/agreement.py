@@ -1,0 +1,93 @@
+"""By what ranks find that they execute the same collective: what of it each tells the others."""
+
+from neuroncore_rtl.spec.isa.collective.kind import OTHER_SIDE, CollectiveKind
+from neuroncore_rtl.spec.isa.collective.layout import SIGNED
+from neuroncore_rtl.spec.isa.fields import Layout, pack, unpack, width_of
+
+__all__ = [
+    "SIGNATURE_BITS", "SIGNATURE_FIELDS", "SIGNATURE_OFFSETS", "SIGNATURE_USES", "disagreement", "signature",
+    "signature_fields",
+]  # fmt: skip
+
+SIGNATURE_FIELDS: Layout = (
+    ("kind", 3),
+    ("op", 2),
+    ("dtype", 2),
+    ("narrow", 1),
+    ("stochastic", 1),
+    ("chunk", 5),
+    ("ranks", 6),
+    ("base", 7),
+    ("stride", 7),
+    ("count", 30),
+    ("root", 6),
+)
+"""What a READY or REFUSE flit carries: by it two ranks find that they disagree, and name the field by its place in this
+list. stride is two's complement. Bits of fields that mean nothing for the kind are 0."""
+
+SIGNATURE_BITS = 64
+"""What the smallest flit holds."""
+
+
+def _signature_offsets() -> dict[str, int]:
+    names = [name for name, _ in SIGNATURE_FIELDS]
+    offsets = {name: width_of(SIGNATURE_FIELDS[:place]) for place, name in enumerate(names)}
+    return offsets | {"root": offsets["stochastic"]}
+
+
+SIGNATURE_OFFSETS = _signature_offsets()
+"""Lowest bit of each field of a signature. They lie one after the other; but root of a BROADCAST, to which stochastic
+and chunk mean nothing, lies where other kinds have those."""
+
+_GROUP = frozenset({"kind", "ranks", "base", "stride"})
+_DATA = _GROUP | {"dtype", "count"}
+_REDUCTION = _DATA | {"op", "narrow", "stochastic", "chunk"}
+SIGNATURE_USES: dict[CollectiveKind, frozenset[str]] = {
+    CollectiveKind.ALL_REDUCE: _REDUCTION,
+    CollectiveKind.REDUCE_SCATTER: _REDUCTION,
+    CollectiveKind.ALL_GATHER: _DATA | {"chunk"},
+    CollectiveKind.BROADCAST: _DATA | {"root"},
+    CollectiveKind.ALL_TO_ALL: _DATA,
+    CollectiveKind.SEND: _DATA,
+    CollectiveKind.RECEIVE: _DATA,
+    CollectiveKind.BARRIER: _GROUP,
+}
+"""The fields that mean something for a kind, of those in its signature. chunk of a BROADCAST is not among them: however
+a rank cuts it, the same elements follow each other. SEND and RECEIVE name each other by where they send."""
+
+
+def signature(values: dict[str, int]) -> int:
+    """Return what a rank announces itself with.
+
+    Raises:
+        ValueError: if a value does not fit its field.
+    """
+    word = 0
+    for name, width in SIGNATURE_FIELDS:
+        if name in SIGNATURE_USES[CollectiveKind(values["kind"])]:
+            word |= pack(((name, width),), values, "signature", SIGNED) << SIGNATURE_OFFSETS[name]
+    return word
+
+
+def signature_fields(word: int) -> dict[str, int]:
+    """Return the value of every field that means something in a signature."""
+    values = {
+        name: unpack(((name, width),), word >> SIGNATURE_OFFSETS[name], SIGNED)[name]
+        for name, width in SIGNATURE_FIELDS
+    }
+    return {name: values[name] for name in values if name in SIGNATURE_USES[CollectiveKind(values["kind"])]}
+
+
+def disagreement(own: int, other: int) -> str | None:
+    """Return the lowest field in which two signatures do not go together; None if they do.
+
+    They go together if they are the same; but SEND with RECEIVE, and not with itself.
+    """
+    own_fields, other_fields = signature_fields(own), signature_fields(other)
+    kind = CollectiveKind(own_fields["kind"])
+    if OTHER_SIDE.get(kind, kind) != other_fields["kind"]:
+        return "kind"
+    return next((name for name in own_fields if name != "kind" and own_fields[name] != other_fields[name]), None)
+
+
+assert all(SIGNATURE_OFFSETS[name] + width <= SIGNATURE_BITS for name, width in SIGNATURE_FIELDS)

@@ -1,0 +1,40 @@
+"""The bits of a collective."""
+
+from neuroncore_rtl.spec.isa.dma import HBM_ADDRESS_BITS
+from neuroncore_rtl.spec.isa.fields import Layout, width_of
+
+__all__ = ["COLLECTIVE", "COLLECTIVE_BITS", "COLLECTIVE_FIELDS", "SIGNED"]
+
+COLLECTIVE = 56
+"""Opcode, apart from those of the other engines."""
+
+COLLECTIVE_FIELDS: Layout = (
+    ("opcode", 6),
+    ("kind", 3),
+    ("op", 2),
+    ("dtype", 2),
+    ("narrow", 1),
+    ("stochastic", 1),
+    ("chunk", 5),
+    ("ranks", 6),
+    ("base", 7),
+    ("stride", 7),
+    ("rank", 6),
+    ("root", 6),
+    ("count", 30),
+    ("src_address", HBM_ADDRESS_BITS),
+    ("dst_address", HBM_ADDRESS_BITS),
+    ("pitch", 32),
+    ("seed", 32),
+    ("stream", 32),
+)
+"""Name and width of each field, from the least significant bit up. chunk: granules less one. ranks: less one. stride:
+two's complement, not 0. narrow: partial results of BF16 travel rounded to BF16, to nearest even, at every rank.
+stochastic: the last rounding of BF16, by (seed, stream) and the element's number in the vector (in the block, of
+REDUCE_SCATTER); else to nearest even. Addresses and pitch are multiples of 64 bytes. rank: the executing core's own.
+root: of BROADCAST; the other side, of SEND and RECEIVE."""
+
+COLLECTIVE_BITS = width_of(COLLECTIVE_FIELDS)
+
+SIGNED = frozenset({"stride"})
+"""Fields in two's complement."""

@@ -1,0 +1,232 @@
+"""The instruction of the DMA engines: copy a tensor between HBM, SBUF and PSUM."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self
+
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import Format, format_of
+from neuroncore_rtl.spec.isa.access import Storage, drop_step
+from neuroncore_rtl.spec.isa.dma.layout import DMA_COPY, DMA_DIMENSIONS, DMA_FIELDS, NO_AXIS, OUTERMOST, SIGNED
+from neuroncore_rtl.spec.isa.dma.rules import dma_violation
+from neuroncore_rtl.spec.isa.engine import Engine
+from neuroncore_rtl.spec.isa.instruction import Context, Instruction
+from neuroncore_rtl.spec.isa.region import Region
+from neuroncore_rtl.spec.isa.rule import Broken
+
+__all__ = ["DmaCopy", "DmaIndex", "DmaTensor"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DmaTensor:
+    """Where a copy reads or writes.
+
+    Arguments:
+        format: of an element.
+        address: of the element of index (0, ..., 0): in HBM, or in every partition; in bytes.
+        storage: HBM, SBUF or PSUM.
+        steps: for each dimension of the shape, outermost first: elements, or partitions for the axis.
+        partition: on chip, the partition of index 0.
+        axis: which dimension of the shape, outermost first, goes from partition to partition; None for none of them.
+    """
+
+    format: Format
+    address: int
+    storage: Storage
+    steps: tuple[int, ...]
+    partition: int = 0
+    axis: int | None = None
+
+    def without(self, d: int) -> "DmaTensor | None":
+        """Return it without a dimension; None if that has a meaning."""
+        left = drop_step(self.steps, d)
+        if left is None or self.axis == d:
+            return None
+        return replace(self, steps=left, axis=self.axis if self.axis is None or self.axis < d else self.axis - 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DmaIndex:
+    """Row numbers of a gather or scatter: INT32 words in SBUF, one in each of as many partitions as there are rows.
+
+    The outermost dimension of the tensor in HBM then steps by row numbers instead of 0, 1, 2, ...
+
+    Arguments:
+        address: of the word, in every partition.
+        partition: the one of row 0.
+        limit: row numbers are unsigned and below this; another one is an error (`Cause.INDEX`), and neither its row nor
+            those after it are written.
+    """
+
+    address: int
+    partition: int = 0
+    limit: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DmaCopy(Instruction):
+    """Copy src to dst.
+
+    Arguments:
+        shape: counts, outermost first; 1 to 5 dimensions.
+        src, dst: tensors with as many steps.
+        gather: row numbers of src, which is in HBM then.
+        scatter: row numbers of dst, which is in HBM then; not together with `gather`.
+    """
+
+    shape: tuple[int, ...]
+    src: DmaTensor
+    dst: DmaTensor
+    gather: DmaIndex | None = None
+    scatter: DmaIndex | None = None
+
+    layout = DMA_FIELDS
+    signed = SIGNED
+    engine = Engine.DMA
+    name = "DMA_COPY"
+    in_turn = True
+
+    opcode: ClassVar[int] = DMA_COPY
+
+    @property
+    def summary(self) -> str:
+        """What it does in a few words: from where to where."""
+        return f"dma {self.src.storage.name} to {self.dst.storage.name}".lower()
+
+    def fields(self, config: Config | None = None) -> dict[str, int]:
+        """Return the value of every field, as :meth:`unpack` returns it.
+
+        The last dimensions of the shape are the innermost; of a gather or scatter the first is the outermost field.
+
+        Raises:
+            ValueError: if there are more than five dimensions, or steps are not one for each of them.
+        """
+        rank = len(self.shape)
+        if not 1 <= rank <= DMA_DIMENSIONS:
+            raise ValueError(f"shape must have 1 to {DMA_DIMENSIONS} dimensions, not {self.shape!r}")
+        if self.gather and self.scatter:
+            raise ValueError("a copy must gather or scatter, not both")
+        index = self.gather or self.scatter
+        places = [rank - 1 - i for i in range(rank)]
+        if index:
+            places[0] = OUTERMOST
+        values = {name: 0 for name, _ in DMA_FIELDS}
+        values |= {
+            "opcode": self.opcode,
+            "gather": int(self.gather is not None),
+            "scatter": int(self.scatter is not None),
+        }
+        values |= {f"count{d}": 1 for d in range(DMA_DIMENSIONS)}
+        values |= {f"count{d}": count for d, count in zip(places, self.shape, strict=True)}
+        for name, tensor in (("src", self.src), ("dst", self.dst)):
+            if len(tensor.steps) != rank:
+                raise ValueError(f"{name}.steps must be one for each of {rank} dimensions, not {tensor.steps!r}")
+            if tensor.axis is not None and not 0 <= tensor.axis < rank:
+                raise ValueError(f"{name}.axis must be one of {rank} dimensions, not {tensor.axis!r}")
+            values |= {
+                f"{name}_storage": int(tensor.storage),
+                f"{name}_dtype": tensor.format.code,
+                f"{name}_address": tensor.address,
+                f"{name}_partition": tensor.partition,
+                f"{name}_axis": NO_AXIS if tensor.axis is None else places[tensor.axis],
+            }
+            values |= {f"{name}_step{d}": step for d, step in zip(places, tensor.steps, strict=True)}
+        if index:
+            values |= {"index_address": index.address, "index_partition": index.partition, "index_limit": index.limit}
+        return values
+
+    @classmethod
+    def decode(cls, values: dict[str, int], config: Config | None = None) -> Self:
+        """Return the instruction of its fields, in its full form of five dimensions.
+
+        Raises:
+            ValueError: if a field holds the code of nothing.
+        """
+        if values["opcode"] != DMA_COPY:
+            raise ValueError(f"opcode must be {DMA_COPY}, not {values['opcode']}")
+        dimensions = tuple(reversed(range(DMA_DIMENSIONS)))
+
+        def tensor(name: str) -> DmaTensor:
+            axis = values[f"{name}_axis"]
+            if axis != NO_AXIS and axis >= DMA_DIMENSIONS:
+                raise ValueError(f"{name}.axis must be below {DMA_DIMENSIONS} or {NO_AXIS}, not {axis}")
+            return DmaTensor(
+                format=format_of(values[f"{name}_dtype"]),
+                address=values[f"{name}_address"],
+                storage=Storage(values[f"{name}_storage"]),
+                steps=tuple(values[f"{name}_step{d}"] for d in dimensions),
+                partition=values[f"{name}_partition"],
+                axis=None if axis == NO_AXIS else OUTERMOST - axis,
+            )
+
+        index = DmaIndex(
+            address=values["index_address"], partition=values["index_partition"], limit=values["index_limit"]
+        )
+        return cls(
+            shape=tuple(values[f"count{d}"] for d in dimensions),
+            src=tensor("src"),
+            dst=tensor("dst"),
+            gather=index if values["gather"] else None,
+            scatter=index if values["scatter"] else None,
+        )
+
+    @classmethod
+    def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
+        """Return the lowest rule that fields break, and a message; None if they are legal."""
+        return dma_violation(values, context.config)
+
+    @classmethod
+    def unused(cls, values: dict[str, int]) -> frozenset[str]:
+        """Return the fields that mean nothing in a legal instruction."""
+        unused = set() if values["gather"] or values["scatter"] else {"index_address", "index_partition", "index_limit"}
+        for name, indexed in (("src", values["gather"]), ("dst", values["scatter"])):
+            if values[f"{name}_storage"] == Storage.HBM:
+                unused.add(f"{name}_partition")
+            # A row's number is multiplied with the outermost step even if there is one row only.
+            dimensions = range(OUTERMOST if indexed else DMA_DIMENSIONS)
+            unused |= {f"{name}_step{d}" for d in dimensions if values[f"count{d}"] == 1}
+        return frozenset(unused)
+
+    def shortened(self) -> Self:
+        """Return an instruction of the same bits without dimensions of one element that nothing steps in.
+
+        They are the outermost ones, of a gather or scatter those behind the rows.
+        """
+        short, d = self, int(bool(self.gather or self.scatter))
+        while len(short.shape) > 1 and short.shape[d] == 1:
+            src, dst = short.src.without(d), short.dst.without(d)
+            if src is None or dst is None:
+                break
+            short = replace(short, shape=short.shape[:d] + short.shape[d + 1 :], src=src, dst=dst)
+        return short
+
+    @cached_property
+    def reads(self) -> tuple[Region, ...]:
+        """The regions of src, and of row numbers."""
+        src = self._region("src", self.src, self.gather)
+        index = self.gather or self.scatter
+        if index is None:
+            return (src,)
+        return src, Region("index", Storage.SBUF, index.partition, self.shape[0], index.address, 4, ())
+
+    @cached_property
+    def writes(self) -> tuple[Region, ...]:
+        """The region of dst."""
+        return (self._region("dst", self.dst, self.scatter),)
+
+    def _region(self, name: str, tensor: DmaTensor, index: DmaIndex | None) -> Region:
+        """Return a tensor's region; row numbers are not known yet, so they may be all those below the limit."""
+        size = tensor.format.bits // 8
+        counts = (max(index.limit, 1), *self.shape[1:]) if index else self.shape
+        dimensions = tuple(
+            (count, step * size)
+            for d, (count, step) in enumerate(zip(counts, tensor.steps, strict=True))
+            if count > 1 and d != tensor.axis
+        )
+        first, rows, step = tensor.partition, 1, 1
+        if tensor.axis is not None and tensor.steps[tensor.axis]:
+            rows, step = self.shape[tensor.axis], tensor.steps[tensor.axis]
+            first += min(0, (rows - 1) * step)
+        if tensor.storage == Storage.HBM:
+            first = 0
+        return Region(name, tensor.storage, first, rows, tensor.address, size, dimensions, abs(step))

@@ -1,0 +1,30 @@
+"""The instructions of the vector and the scalar engine: one layout, one shape, up to three tensors.
+
+An instruction works on `partitions` lanes and a shape of up to four free dimensions. Every tensor it names steps
+through that shape in its own way (`Access`), so a broadcast is a step of 0, and a reduction's destination has no say in
+the trailing dimensions. Elements are taken in row-major order.
+"""
+
+from neuroncore_rtl.spec.isa.elementwise.index import Index
+from neuroncore_rtl.spec.isa.elementwise.instruction import Elementwise
+from neuroncore_rtl.spec.isa.elementwise.layout import ELEMENTWISE_BITS, ELEMENTWISE_FIELDS
+from neuroncore_rtl.spec.isa.elementwise.opcode import (
+    OPERATIONS,
+    OUTPUTS,
+    SCALAR_OPCODES,
+    SEARCH_ELEMENTS,
+    STATS_ELEMENTS,
+    STOCHASTIC,
+    VALUES8,
+    VECTOR_OPCODES,
+    Opcode,
+    transpose_block,
+)
+from neuroncore_rtl.spec.isa.elementwise.operands import counts_of, extent, is_integer, uses
+from neuroncore_rtl.spec.isa.elementwise.rules import ELEMENTWISE_RULES, FUNCTION_COUNT, elementwise_violation
+
+__all__ = [
+    "ELEMENTWISE_BITS", "ELEMENTWISE_FIELDS", "ELEMENTWISE_RULES", "FUNCTION_COUNT", "OPERATIONS", "OUTPUTS",
+    "SCALAR_OPCODES", "SEARCH_ELEMENTS", "STATS_ELEMENTS", "STOCHASTIC", "VALUES8", "VECTOR_OPCODES", "Elementwise",
+    "Index", "Opcode", "counts_of", "elementwise_violation", "extent", "is_integer", "transpose_block", "uses",
+]  # fmt: skip

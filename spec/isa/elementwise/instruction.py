@@ -1,0 +1,250 @@
+"""The instruction of the vector and the scalar engine: one layout, one shape, up to three tensors."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import format_of
+from neuroncore_rtl.spec.isa.access import ACCESS_FIELDS, DIMENSIONS, POINTER_FIELDS, Access, Pointer, Storage
+from neuroncore_rtl.spec.isa.alu import AluOp
+from neuroncore_rtl.spec.isa.elementwise.index import Index
+from neuroncore_rtl.spec.isa.elementwise.layout import ACCESSES, ELEMENTWISE_FIELDS, SIGNED
+from neuroncore_rtl.spec.isa.elementwise.opcode import OPCODES, SCALAR_OPCODES, Opcode
+from neuroncore_rtl.spec.isa.elementwise.operands import counts_of, unused, uses
+from neuroncore_rtl.spec.isa.elementwise.rules import elementwise_violation
+from neuroncore_rtl.spec.isa.engine import Engine
+from neuroncore_rtl.spec.isa.fields import pack, unpack
+from neuroncore_rtl.spec.isa.instruction import Context, Instruction
+from neuroncore_rtl.spec.isa.region import Region
+from neuroncore_rtl.spec.isa.rule import Broken
+
+__all__ = ["Elementwise"]
+
+_FLAGS = ("reverse0", "reverse1", "negate", "keep", "sum_continue", "sum_store", "stochastic", "overlap")
+_NUMBERS = ("partitions", "axes", "function", "alpha", "seed", "stream")
+_INNERMOST_LAST = tuple(reversed(range(DIMENSIONS)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elementwise(Instruction):
+    """One instruction of the vector or the scalar engine. What an opcode does not use keeps its default.
+
+    Arguments:
+        opcode: what it does.
+        partitions: lanes that take part; lane i works on partition start + i of each tensor.
+        shape: counts of the free dimensions, outermost first; of a, and of dst where it is written element by element.
+        dst: destination.
+        a, b: sources; of TENSOR_SCALAR_REDUCE and ACTIVATE b is where the reduction's result goes, its steps unused.
+        op0, op1, reverse0, reverse1: operations, see :class:`Opcode`.
+        s0, s1: scalars: an int is a 32-bit word of the instruction's arithmetic, FP32 bits or INT32.
+        axes: innermost dimensions that TENSOR_REDUCE reduces.
+        negate: change the sign of TENSOR_REDUCE's result.
+        keep: SELECT leaves dst alone where the predicate is zero.
+        function: code of ACTIVATE's function (`spec.functions`); alpha: its parameter, FP32 bits.
+        sum_continue: ACTIVATE adds to the lanes' running sums instead of starting them from +0.
+        sum_store: ACTIVATE stores the running sums at b when it has finished.
+        stochastic: round dst's cast stochastically, by seed, stream and index.
+        seed, stream: 32 bits each.
+        index: the elements' numbers in their tensor.
+        overlap: may start reading while earlier instructions are still writing: nothing they write is read here.
+    """
+
+    opcode: Opcode
+    partitions: int
+    shape: tuple[int, ...]
+    dst: Access
+    a: Access | None = None
+    b: Access | None = None
+    op0: AluOp = AluOp.BYPASS
+    op1: AluOp = AluOp.BYPASS
+    reverse0: bool = False
+    reverse1: bool = False
+    s0: int | Pointer = 0
+    s1: int | Pointer = 0
+    axes: int = 0
+    negate: bool = False
+    keep: bool = False
+    function: int = 0
+    alpha: int = 0
+    sum_continue: bool = False
+    sum_store: bool = False
+    stochastic: bool = False
+    seed: int = 0
+    stream: int = 0
+    index: Index = Index()
+    overlap: bool = False
+
+    layout = ELEMENTWISE_FIELDS
+    signed = SIGNED
+    named_by = "opcode", Opcode
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that executes it."""
+        return Engine.SCALAR if self.opcode in SCALAR_OPCODES else Engine.VECTOR
+
+    @property
+    def name(self) -> str:
+        """Its opcode's name."""
+        return self.opcode.name
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether it begins only when all before it have completed."""
+        return not self.overlap
+
+    def fields(self, config: Config) -> dict[str, int]:
+        """Return the value of every field, as :meth:`unpack` returns it.
+
+        Raises:
+            ValueError: if a value cannot be encoded: it does not fit its field, a partition is not the start of a
+                quadrant, or the steps of a tensor are not one for each dimension.
+        """
+        if not 1 <= len(self.shape) <= DIMENSIONS:
+            raise ValueError(f"shape must have 1 to {DIMENSIONS} dimensions, not {self.shape!r}")
+        values = {name: 0 for name, _ in ELEMENTWISE_FIELDS}
+        values |= {name: int(getattr(self, name)) for name in ("opcode", "op0", "op1", *_FLAGS, *_NUMBERS)}
+        values |= {f"count{d}": 1 for d in range(DIMENSIONS)}
+        values |= {f"count{d}": count for d, count in enumerate(reversed(self.shape))}
+        for name in ACCESSES:
+            access = getattr(self, name)
+            if access is not None:
+                values |= {f"{name}_{field}": value for field, value in self._access(name, access, config).items()}
+        for number, scalar in enumerate((self.s0, self.s1)):
+            pointer = isinstance(scalar, Pointer)
+            values[f"pointer{number}"] = int(pointer)
+            where = f"s{number}"
+            values[f"scalar{number}"] = (
+                pack(POINTER_FIELDS, _pointer(where, scalar, config), where) if pointer else scalar & 0xFFFF_FFFF
+            )
+        values |= {"index": self.index.base, "index_partition": self.index.partition}
+        if len(self.index.steps) not in (0, len(self.shape)):
+            raise ValueError(
+                f"index.steps must be one for each of {len(self.shape)} dimensions, not {self.index.steps!r}"
+            )
+        values |= {f"index_step{d}": step for d, step in enumerate(reversed(self.index.steps))}
+        return values
+
+    def _access(self, name: str, access: Access, config: Config) -> dict[str, int]:
+        if len(access.steps) != len(self.shape):
+            raise ValueError(f"{name}.steps must be one for each of {len(self.shape)} dimensions, not {access.steps!r}")
+        steps = {f"step{d}": step for d, step in enumerate(reversed(access.steps))}
+        return _pointer(name, access, config) | {"storage": int(access.storage)} | steps
+
+    def _access(self, name: str, access: Access, config: Config) -> dict[str, int]:
+        if len(access.steps) != len(self.shape):
+            raise ValueError(f"{name}.steps must be one for each of {len(self.shape)} dimensions, not {access.steps!r}")
+        steps = {f"step{d}": step for d, step in enumerate(reversed(access.steps))}
+        return _pointer(name, access, config) | {"storage": int(access.storage)} | steps
+
+    @classmethod
+    def decode(cls, values: dict[str, int], config: Config) -> Self:
+        """Return the instruction of its fields, with four dimensions. What it does not use has its default.
+
+        Raises:
+            ValueError: if a field that it uses holds the code of nothing.
+        """
+        opcode = Opcode(values["opcode"])
+        used = uses(values)
+        needed = {"dst": True, "a": "a" in used, "b": bool(used & {"b", "result"})}
+        return cls(
+            opcode=opcode,
+            shape=tuple(values[f"count{d}"] for d in _INNERMOST_LAST),
+            **{name: AluOp(values[name]) for name in ("op0", "op1") if name in used},
+            **{f"s{number}": _scalar_of(values, number, config) for number in (0, 1) if f"s{number}" in used},
+            index=Index(
+                base=values["index"],
+                partition=values["index_partition"],
+                steps=tuple(values[f"index_step{d}"] for d in _INNERMOST_LAST),
+            ),
+            **{name: _access_of(values, name, config) if used else None for name, used in needed.items()},
+            **{name: bool(values[name]) for name in _FLAGS},
+            **{name: values[name] for name in _NUMBERS},
+        )
+
+    @classmethod
+    def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
+        """Return the lowest rule that fields break on an engine, and a message; None if they are legal there."""
+        return elementwise_violation(values, context.config, OPCODES[engine])
+
+    @classmethod
+    def unused(cls, values: dict[str, int]) -> frozenset[str]:
+        """Return the fields that mean nothing in a legal instruction."""
+        return unused(values)
+
+    def shortened(self) -> Self:
+        """Return an instruction of the same bits without outer dimensions of one element that nothing steps in."""
+        short = self
+        while len(short.shape) > 1 and short.shape[0] == 1:
+            parts = {name: getattr(short, name) for name in (*ACCESSES, "index")}
+            parts = {name: part.without(0) for name, part in parts.items() if part is not None}
+            if None in parts.values():
+                break
+            short = replace(short, shape=short.shape[1:], **parts)
+        if not any((short.index.base, short.index.partition, *short.index.steps)):
+            short = replace(short, index=Index())
+        return short
+
+    @cached_property
+    def reads(self) -> tuple[Region, ...]:
+        """The regions of a, b, s0 and s1, as far as they are tensors or lie in memory."""
+        used = uses(self._counted)
+        tensors = [self._region(name) for name in ("a", "b") if name in used]
+        scalars = {name: getattr(self, name) for name in ("s0", "s1") if name in used}
+        return *tensors, *(
+            Region(name, Storage.SBUF, at.partition, self.partitions, at.address, at.format.bits // 8, ())
+            for name, at in scalars.items()
+            if isinstance(at, Pointer)
+        )
+
+    @cached_property
+    def writes(self) -> tuple[Region, ...]:
+        """The regions of dst, and of a reduction's result at b."""
+        result = ("b",) * ("result" in uses(self._counted))
+        return tuple(self._region(name) for name in ("dst", *result))
+
+    @property
+    def _counted(self) -> dict[str, int]:
+        """The fields that say how many elements there are of what."""
+        counts = dict.fromkeys((f"count{d}" for d in range(DIMENSIONS)), 1)
+        counts |= {f"count{d}": count for d, count in enumerate(reversed(self.shape))}
+        return counts | {"opcode": int(self.opcode), "axes": self.axes, "sum_store": int(self.sum_store)}
+
+    def _region(self, name: str) -> Region:
+        access: Access = getattr(self, name)
+        size = access.format.bits // 8
+        counts = reversed(counts_of(self._counted, name)[: len(access.steps)])
+        dimensions = tuple((n, step * size) for n, step in zip(counts, access.steps, strict=True) if n > 1)
+        return Region(name, access.storage, access.partition, self.partitions, access.address, size, dimensions)
+
+    def may_overwrite(self, written: Region, other: Region) -> bool:
+        """Return whether a region may lie where another one does: scalars are read before anything is written."""
+        return other.name in ("s0", "s1") or super().may_overwrite(written, other)
+
+
+def _pointer(name: str, pointer: Pointer | Access, config: Config) -> dict[str, int]:
+    quadrant, rest = divmod(pointer.partition, config.quadrant)
+    if rest or not 0 <= quadrant < 4:
+        starts = ", ".join(str(q * config.quadrant) for q in range(config.partitions // config.quadrant))
+        raise ValueError(f"{name}.partition must be one of {starts}, not {pointer.partition!r}")
+    return {"address": pointer.address, "quadrant": quadrant, "dtype": pointer.format.code}
+
+
+def _scalar_of(values: dict[str, int], number: int, config: Config) -> int | Pointer:
+    word = values[f"scalar{number}"]
+    if not values[f"pointer{number}"]:
+        return word
+    own = unpack(POINTER_FIELDS, word)
+    return Pointer(format=format_of(own["dtype"]), address=own["address"], partition=own["quadrant"] * config.quadrant)
+
+
+def _access_of(values: dict[str, int], name: str, config: Config) -> Access:
+    own = {field: values[f"{name}_{field}"] for field, _ in ACCESS_FIELDS}
+    return Access(
+        format=format_of(own["dtype"]),
+        address=own["address"],
+        partition=own["quadrant"] * config.quadrant,
+        storage=Storage(own["storage"]),
+        steps=tuple(own[f"step{d}"] for d in _INNERMOST_LAST),
+    )

@@ -1,0 +1,100 @@
+"""What an instruction of the vector or the scalar engine works on, as its fields say it."""
+
+from collections.abc import Iterator
+
+from neuroncore_rtl.spec.formats import FORMATS, Format
+from neuroncore_rtl.spec.isa.access import DIMENSIONS, POINTER_FIELDS, Storage
+from neuroncore_rtl.spec.isa.elementwise.layout import ELEMENTWISE_FIELDS
+from neuroncore_rtl.spec.isa.elementwise.opcode import NEVER_INTEGER, OUTPUTS, USES, VALUES8, Opcode
+from neuroncore_rtl.spec.isa.fields import unpack
+
+__all__ = ["BY_CODE", "accesses", "counts_of", "extent", "is_integer", "places", "unused", "uses"]
+
+BY_CODE: dict[int, Format] = {f.code: f for f in FORMATS.values()}
+"""Formats by their codes."""
+
+
+def uses(values: dict[str, int]) -> frozenset[str]:
+    """Return what an instruction of known opcode uses: of a, b, result, s0, s1, op0, op1. dst is always used."""
+    used = frozenset(USES[Opcode(values["opcode"])].split())
+    return used | {"result"} if values["opcode"] == Opcode.ACTIVATE and values["sum_store"] else used
+
+
+def accesses(values: dict[str, int]) -> list[str]:
+    """Return which of dst, a and b an instruction reads or writes."""
+    used = uses(values)
+    return ["dst"] + ["a"] * ("a" in used) + ["b"] * bool(used & {"b", "result"})
+
+
+def places(values: dict[str, int]) -> Iterator[tuple[str, dict[str, int]]]:
+    """Yield name and fields of every access and pointer that an instruction uses."""
+    for name in accesses(values):
+        yield name, {field: values[f"{name}_{field}"] for field in ("address", "quadrant", "dtype", "storage")}
+    for number in (0, 1):
+        if f"s{number}" in uses(values) and values[f"pointer{number}"]:
+            yield f"s{number}", unpack(POINTER_FIELDS, values[f"scalar{number}"]) | {"storage": int(Storage.SBUF)}
+
+
+def is_integer(values: dict[str, int]) -> bool:
+    """Return whether an instruction of known opcode and formats computes in INT32 rather than in FP32.
+
+    It does if everything that takes part in the arithmetic has an integer format; SELECT's predicate and FIND_INDEX8's
+    positions do not take part. Statistics, reciprocals and activations are always FP32.
+    """
+    opcode = values["opcode"]
+    if opcode in NEVER_INTEGER:
+        return False
+    bystander = {Opcode.SELECT: "a", Opcode.FIND_INDEX8: "dst"}.get(opcode)
+    return not any(BY_CODE[place["dtype"]].is_float for name, place in places(values) if name != bystander)
+
+
+def counts_of(values: dict[str, int], name: str) -> list[int]:
+    """Return the counts that an access steps through, dimension 0 (the innermost) first."""
+    opcode = values["opcode"]
+    counts = [values[f"count{d}"] for d in range(DIMENSIONS)]
+    if name == "dst":
+        if opcode in OUTPUTS:
+            return [OUTPUTS[opcode], 1, 1, 1]
+        if opcode == Opcode.TENSOR_REDUCE:
+            return [1 if d < values["axes"] else count for d, count in enumerate(counts)]
+    if name == "b":
+        if opcode in (Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8):
+            return [VALUES8, 1, 1, 1]
+        if "result" in uses(values):
+            return [1] * DIMENSIONS
+    return counts
+
+
+def extent(values: dict[str, int], name: str) -> tuple[int, int]:
+    """Return the first byte of an access in its partitions, and the byte after the last."""
+    size = BY_CODE[values[f"{name}_dtype"]].bits // 8
+    spans = [(count - 1) * values[f"{name}_step{d}"] for d, count in enumerate(counts_of(values, name))]
+    low, high = sum(min(span, 0) for span in spans), sum(max(span, 0) for span in spans)
+    return values[f"{name}_address"] + size * low, values[f"{name}_address"] + size * (high + 1)
+
+
+def unused(values: dict[str, int]) -> frozenset[str]:
+    """Return the fields that mean nothing in an instruction of known opcode."""
+    opcode, used = Opcode(values["opcode"]), uses(values)
+    draws = values["stochastic"] or opcode == Opcode.DROPOUT
+    meaningless = {
+        "axes": opcode != Opcode.TENSOR_REDUCE,
+        "negate": opcode != Opcode.TENSOR_REDUCE,
+        "keep": opcode != Opcode.SELECT,
+        "seed": not draws,
+        "stream": not draws,
+        "reverse0": "op0" not in used or opcode in _NEVER_REVERSED,
+        "reverse1": "op1" not in used or opcode == Opcode.TENSOR_SCALAR_REDUCE,
+    }
+    meaningless |= dict.fromkeys(("function", "alpha", "sum_continue", "sum_store"), opcode != Opcode.ACTIVATE)
+    for name in ("op0", "op1"):
+        meaningless[name] = name not in used
+    for number in (0, 1):
+        meaningless[f"pointer{number}"] = meaningless[f"scalar{number}"] = f"s{number}" not in used
+    prefixes = tuple(f"{name}_" for name in ("a", "b") if name not in accesses(values))
+    if not draws and opcode not in (Opcode.IOTA, Opcode.AFFINE_SELECT):
+        prefixes += ("index",)
+    return frozenset(name for name, _ in ELEMENTWISE_FIELDS if meaningless.get(name) or name.startswith(prefixes))
+
+
+_NEVER_REVERSED = (Opcode.TENSOR_TENSOR, Opcode.TENSOR_REDUCE, Opcode.AFFINE_SELECT)

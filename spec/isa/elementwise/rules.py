@@ -1,0 +1,165 @@
+"""The rules of the vector and the scalar engine's instructions."""
+
+import math
+from collections.abc import Iterator
+
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import FORMATS
+from neuroncore_rtl.spec.functions import FUNCTIONS
+from neuroncore_rtl.spec.isa.access import DIMENSIONS, Storage, storage_bytes, storage_partitions
+from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp
+from neuroncore_rtl.spec.isa.elementwise.opcode import (
+    OPERATIONS,
+    SEARCH_ELEMENTS,
+    STATS_ELEMENTS,
+    STOCHASTIC,
+    Opcode,
+    transpose_block,
+)
+from neuroncore_rtl.spec.isa.elementwise.operands import BY_CODE, accesses, extent, is_integer, places, uses
+from neuroncore_rtl.spec.isa.rule import Broken, Rule
+
+__all__ = ["ELEMENTWISE_RULES", "FUNCTION_COUNT", "JUDGES", "elementwise_violation"]
+
+ELEMENTWISE_RULES = frozenset(rule for rule in Rule if rule <= Rule.RANGE)
+"""The rules that an instruction of the vector or scalar engine can break."""
+
+FUNCTION_COUNT = len(FUNCTIONS)
+"""Codes of ACTIVATE's functions."""
+
+
+def elementwise_violation(values: dict[str, int], config: Config, opcodes: frozenset[Opcode]) -> Broken | None:
+    """Return the lowest rule that an instruction breaks, and a message; None if it is legal.
+
+    Arguments:
+        values: of every field.
+        config: the machine's parameters.
+        opcodes: those of the engine that it is given to.
+    """
+    if values["opcode"] not in opcodes:
+        names = ", ".join(opcode.name for opcode in sorted(opcodes))
+        return Rule.OPCODE, f"opcode must be one of {names}, not {values['opcode']}"
+    # A rule's judge relies on the rules below it.
+    for rule, judge in JUDGES:
+        message = next(judge(values, config), None)
+        if message is not None:
+            return rule, message
+    return None
+
+
+def _format(values: dict[str, int], config: Config) -> Iterator[str]:
+    for name, place in places(values):
+        if place["dtype"] not in BY_CODE:
+            yield f"{name}'s format must be the code of one of {', '.join(FORMATS)}, not {place['dtype']}"
+
+
+def _operation(values: dict[str, int], config: Config) -> Iterator[str]:
+    opcode = Opcode(values["opcode"])
+    for name in sorted(uses(values) & {"op0", "op1"}):
+        allowed = OPERATIONS.get((opcode, name), frozenset(AluOp))
+        if values[name] not in allowed:
+            yield f"{name} must be one of {', '.join(o.name for o in sorted(allowed))}, not {_named(values[name])}"
+    if opcode == Opcode.ACTIVATE and values["function"] >= FUNCTION_COUNT:
+        yield f"function must be below {FUNCTION_COUNT}, not {values['function']}"
+
+
+def _arithmetic(values: dict[str, int], config: Config) -> Iterator[str]:
+    integer = is_integer(values)
+    wrong = FLOAT_ONLY if integer else BITWISE
+    for name in sorted(uses(values) & {"op0", "op1"}):
+        if values[name] in wrong and integer:
+            yield f"{name} must be one of INT32 arithmetic if every format is an integer's, not {_named(values[name])}"
+        elif values[name] in wrong:
+            yield f"{name} must be {_named(values[name])} only if every format is an integer's"
+
+
+def _destination(values: dict[str, int], config: Config) -> Iterator[str]:
+    dst = BY_CODE[values["dst_dtype"]]
+    if values["opcode"] == Opcode.FIND_INDEX8 and dst.is_float:
+        yield f"dst's format must be an integer's, not {dst.name!r}"
+    if values["opcode"] == Opcode.TRANSPOSE and values["dst_dtype"] != values["a_dtype"]:
+        yield f"dst's format must be that of a, {BY_CODE[values['a_dtype']].name}, not {dst.name!r}"
+
+
+def _rounding(values: dict[str, int], config: Config) -> Iterator[str]:
+    if values["stochastic"] and (values["opcode"] not in STOCHASTIC or is_integer(values)):
+        yield "rounding must be to nearest even for integers and where dst is not a result a place, not stochastic"
+
+
+def _shape(values: dict[str, int], config: Config) -> Iterator[str]:
+    opcode = values["opcode"]
+    counts = [values[f"count{d}"] for d in range(DIMENSIONS)]
+    shape, volume = tuple(reversed(counts)), math.prod(counts)
+    if 0 in counts:
+        yield f"counts must be at least 1, not {shape!r}"
+    if opcode == Opcode.TENSOR_REDUCE and not 1 <= values["axes"] <= DIMENSIONS:
+        yield f"axes must be from 1 to {DIMENSIONS}, not {values['axes']}"
+    if opcode == Opcode.TRANSPOSE and counts[0] != transpose_block(config):
+        yield f"the innermost count must be {transpose_block(config)}, not {counts[0]}"
+    if opcode == Opcode.BN_STATS and volume > STATS_ELEMENTS:
+        yield f"elements must be at most {STATS_ELEMENTS}, not {volume}"
+    if opcode == Opcode.BN_AGGR and counts[0] % 3:
+        yield f"the innermost count must be a multiple of 3, not {counts[0]}"
+    if opcode in (Opcode.MAX8, Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8):
+        low, high = SEARCH_ELEMENTS
+        if not low <= volume <= high:
+            yield f"elements must be from {low} to {high}, not {volume}"
+
+
+def _partitions(values: dict[str, int], config: Config) -> Iterator[str]:
+    lanes, quadrant = values["partitions"], config.quadrant
+    if lanes < 1:
+        yield f"partitions must be at least 1, not {lanes}"
+    if values["opcode"] == Opcode.TRANSPOSE and lanes % transpose_block(config):
+        yield f"partitions must be a multiple of {transpose_block(config)}, not {lanes}"
+    for name, place in places(values):
+        start, limit = place["quadrant"] * quadrant, storage_partitions(place["storage"], config)
+        if start + lanes > limit:
+            yield f"{name}'s partitions must end at {limit}, not {start + lanes}"
+        if lanes > 2 * quadrant and place["quadrant"]:
+            yield f"{name}.partition must be 0 for more than {2 * quadrant} partitions, not {start}"
+        elif lanes > quadrant and place["quadrant"] % 2:
+            yield f"{name}.partition must be 0 or {2 * quadrant} for more than {quadrant} partitions, not {start}"
+
+
+def _ports(values: dict[str, int], config: Config) -> Iterator[str]:
+    if "b" in uses(values) and values["a_storage"] == values["b_storage"] == Storage.PSUM:
+        yield "a and b must be in different storages, or both in SBUF, not both in PSUM"
+
+
+def _alignment(values: dict[str, int], config: Config) -> Iterator[str]:
+    for name, place in places(values):
+        fmt = BY_CODE[place["dtype"]]
+        if place["address"] % (fmt.bits // 8):
+            yield f"{name}.address must be a multiple of {fmt.bits // 8} for {fmt.name}, not {place['address']}"
+
+
+def _range(values: dict[str, int], config: Config) -> Iterator[str]:
+    tensors = accesses(values)
+    for name, place in places(values):
+        if name in tensors:
+            low, high = extent(values, name)
+        else:
+            low, high = place["address"], place["address"] + BY_CODE[place["dtype"]].bits // 8
+        limit = storage_bytes(place["storage"])
+        if low < 0 or high > limit:
+            yield f"{name}'s bytes must lie from 0 to {limit}, not from {low} to {high}"
+
+
+def _named(code: int) -> str:
+    return AluOp(code).name if code in set(AluOp) else str(code)
+
+
+JUDGES = (
+    (Rule.FORMAT, _format),
+    (Rule.OPERATION, _operation),
+    (Rule.ARITHMETIC, _arithmetic),
+    (Rule.DESTINATION, _destination),
+    (Rule.ROUNDING, _rounding),
+    (Rule.SHAPE, _shape),
+    (Rule.PARTITIONS, _partitions),
+    (Rule.PORTS, _ports),
+    (Rule.ALIGNMENT, _alignment),
+    (Rule.RANGE, _range),
+)
+"""Of each rule what yields messages of it, ascending."""

@@ -1,0 +1,76 @@
+"""The engines and their queues: how many there are, what they are called, what they count."""
+
+import enum
+
+from neuroncore_rtl.spec.config import Config
+
+__all__ = [
+    "COUNTER_BITS", "LANES", "QUEUES", "QUEUE_COUNTERS", "RECORDS_AHEAD", "Engine", "collective_queue",
+    "engine_of_queue", "queue_count", "queue_name", "queues_of",
+]  # fmt: skip
+
+
+class Engine(enum.IntEnum):
+    """The engines; the value is the code that records carry. 0 is none: a record of zeros is an error."""
+
+    TENSOR = 1
+    """Products of matrices, from SBUF into PSUM."""
+    VECTOR = 2
+    """Element by element, along the free dimensions, on chip."""
+    SCALAR = 3
+    """Functions of one argument, element by element, on chip."""
+    DMA = 4
+    """Copies between HBM, SBUF and PSUM."""
+    COLLECTIVE = 5
+    """A group of cores' operations on what is in their HBM."""
+
+
+QUEUES = (Engine.TENSOR, Engine.VECTOR, Engine.SCALAR)
+"""Engines of queues 0, 1, 2; the DMA engines' follow, and that of the collective engine, where there is one."""
+
+LANES = {engine: 2 if engine == Engine.TENSOR else 1 for engine in Engine}
+"""Lanes of a queue, in each of which instructions complete in order: `Instruction.lane` says in which. A LoadStationary
+may complete before the MultiplyMoving before it, so the tensor engine has two."""
+
+RECORDS_AHEAD = {Engine.TENSOR: 4, Engine.VECTOR: 4, Engine.SCALAR: 4, Engine.DMA: 2, Engine.COLLECTIVE: 2}
+"""Records that a queue fetches ahead, the one that waits or is issued among them; those of DMA take longer, and there
+are many of them."""
+
+QUEUE_COUNTERS = ("records", "idle", "wait_fetch", "wait_semaphore", "wait_engine", "executing")
+"""Counters of a queue, in this order: records retired, and cycles, of which every one counts once: the queue has
+nothing to do (idle); its next record is still on its way (fetch), waits for a semaphore, or for the engine to take it;
+else records are in the engine and none is left in the block (executing)."""
+
+COUNTER_BITS = 48
+"""Bits of a counter."""
+
+
+def queue_count(config: Config) -> int:
+    """Return the number of queues."""
+    return len(QUEUES) + config.dma_engines + (config.cores > 1)
+
+
+def queues_of(engine: Engine, config: Config) -> range:
+    """Return the queues of an engine; there are none of the collective engine in a core that is alone."""
+    if engine in QUEUES:
+        return range(QUEUES.index(engine), QUEUES.index(engine) + 1)
+    last = len(QUEUES) + config.dma_engines
+    return range(len(QUEUES), last) if engine == Engine.DMA else range(last, queue_count(config))
+
+
+def collective_queue(config: Config) -> int | None:
+    """Return the queue of the collective engine, the last one; None in a core that is alone."""
+    return next(iter(queues_of(Engine.COLLECTIVE, config)), None)
+
+
+def engine_of_queue(queue: int, config: Config) -> Engine:
+    """Return the engine of a queue."""
+    if queue == collective_queue(config):
+        return Engine.COLLECTIVE
+    return QUEUES[queue] if queue < len(QUEUES) else Engine.DMA
+
+
+def queue_name(queue: int, config: Config) -> str:
+    """Return how reports name a queue: tensor, vector, scalar, dma0, dma1, ..., collective."""
+    engine = engine_of_queue(queue, config)
+    return f"dma{queue - len(QUEUES)}" if engine == Engine.DMA else engine.name.lower()

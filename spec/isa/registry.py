@@ -1,0 +1,51 @@
+"""Of every engine its instruction: what records are encoded, decoded, judged, assembled and documented by."""
+
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa.collective import Collective
+from neuroncore_rtl.spec.isa.dma import DmaCopy
+from neuroncore_rtl.spec.isa.elementwise import Elementwise
+from neuroncore_rtl.spec.isa.engine import Engine
+from neuroncore_rtl.spec.isa.instruction import Instruction
+from neuroncore_rtl.spec.isa.tensor import LoadStationary, MultiplyMoving, TensorInstruction
+
+__all__ = ["INSTRUCTIONS", "MNEMONICS", "decode_instruction", "instruction_type"]
+
+INSTRUCTIONS: dict[Engine, type[Instruction]] = {
+    Engine.TENSOR: TensorInstruction,
+    Engine.VECTOR: Elementwise,
+    Engine.SCALAR: Elementwise,
+    Engine.DMA: DmaCopy,
+    Engine.COLLECTIVE: Collective,
+}
+"""What each engine executes."""
+
+
+def _mnemonics() -> dict[str, type[Instruction]]:
+    kinds = LoadStationary, MultiplyMoving, DmaCopy, Elementwise, Collective
+    names = {kind: [code.name for code in kind.named_by[1]] if kind.named_by else [kind.name] for kind in kinds}
+    return {name.lower(): kind for kind in kinds for name in names[kind]}
+
+
+MNEMONICS = _mnemonics()
+"""The type of every instruction, by its name in assembly."""
+
+
+def instruction_type(engine: int) -> type[Instruction]:
+    """Return what an engine executes.
+
+    Raises:
+        ValueError: if there is no such engine.
+    """
+    if engine not in INSTRUCTIONS:
+        raise ValueError(f"engine must be one of {', '.join(f'{e.name} ({e.value})' for e in Engine)}, not {engine}")
+    return INSTRUCTIONS[Engine(engine)]
+
+
+def decode_instruction(engine: int, body: int, config: Config) -> Instruction:
+    """Return the instruction of a record's body; what lies above it is ignored.
+
+    Raises:
+        ValueError: if there is no such engine, or a field holds the code of nothing.
+    """
+    kind = instruction_type(engine)
+    return kind.decode(kind.unpack(body), config)

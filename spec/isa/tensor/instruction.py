@@ -1,0 +1,146 @@
+"""The instructions of the tensor engine: load weights, and stream a matrix through them."""
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import ClassVar, Self
+
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
+from neuroncore_rtl.spec.formats import INT8, Format, format_of
+from neuroncore_rtl.spec.isa.access import Storage
+from neuroncore_rtl.spec.isa.engine import LANES, Engine
+from neuroncore_rtl.spec.isa.instruction import Context, Instruction
+from neuroncore_rtl.spec.isa.region import Region
+from neuroncore_rtl.spec.isa.rule import Broken
+from neuroncore_rtl.spec.isa.tensor.layout import LOAD_STATIONARY, MULTIPLY_MOVING, TENSOR_FIELDS
+from neuroncore_rtl.spec.isa.tensor.rules import tensor_violation
+
+__all__ = ["LoadStationary", "MultiplyMoving", "TensorInstruction"]
+
+WORD = 4
+"""Bytes of a word of PSUM."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorInstruction(Instruction):
+    """What both tensor instructions have.
+
+    Arguments:
+        format: format of the operand in memory.
+        half: of FP32, which half of the significand: 0 the upper, 1 the lower 12 bits. 0 for other formats.
+        k: rows that take part; the others are absent.
+        address: byte address of the first element in every partition.
+    """
+
+    format: Format
+    half: int = 0
+    k: int
+    address: int
+
+    layout = TENSOR_FIELDS
+    engine = Engine.TENSOR
+    in_turn = False
+
+    opcode: ClassVar[int]
+
+    def fields(self, config: Config | None = None) -> dict[str, int]:
+        """Return the value of every field."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values |= {"opcode": self.opcode, "dtype": self.format.code}
+        return {name: int(values.get(name, 0)) for name, _ in TENSOR_FIELDS}
+
+    @classmethod
+    def decode(cls, values: dict[str, int], config: Config | None = None) -> Self:
+        """Return the instruction of its fields.
+
+        Raises:
+            ValueError: if the opcode or the format is none.
+        """
+        kinds = {kind.opcode: kind for kind in (LoadStationary, MultiplyMoving)}
+        if values["opcode"] not in kinds:
+            raise ValueError(f"opcode must be {LOAD_STATIONARY} or {MULTIPLY_MOVING}, not {values['opcode']}")
+        kind = kinds[values["opcode"]]
+        own = {f.name: f.type(values[f.name]) for f in fields(kind) if f.name != "format"}
+        return kind(format=format_of(values["dtype"]), **own)
+
+    @classmethod
+    def violation(cls, engine: Engine, values: dict[str, int], context: Context) -> Broken | None:
+        """Return the lowest rule that fields break, and a message; None if they are legal."""
+        return tensor_violation(values, context.config, context.loaded)
+
+    @classmethod
+    def unused(cls, values: dict[str, int]) -> frozenset[str]:
+        """Return the fields that mean nothing in a legal instruction."""
+        own = {"accumulate", "transpose", "n", "stride", "psum"}
+        return frozenset(own) if values["opcode"] == LOAD_STATIONARY else frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadStationary(TensorInstruction):
+    """Load `k` rows x `m` columns of weights into the shadow registers; the next MultiplyMoving makes them active.
+
+    The columns of a partition are contiguous in memory, and the first one lies on a boundary of `LOAD_COLUMNS`
+    elements. Columns from `m` to the next multiple of `LOAD_COLUMNS` are read too. Takes ceil(m / LOAD_COLUMNS) cycles.
+    """
+
+    m: int
+
+    name = "LOAD_STATIONARY"
+    opcode = LOAD_STATIONARY
+    lane = 1
+    writes = ()
+
+    @cached_property
+    def reads(self) -> tuple[Region, ...]:
+        """The weights."""
+        size = self.format.bits // 8
+        columns = -(-self.m // LOAD_COLUMNS) * LOAD_COLUMNS
+        return (Region("stationary", Storage.SBUF, 0, self.k, self.address, size, ((columns, size),)),)
+
+    def after(self, context: Context) -> Context:
+        """Return what the next instruction is judged against."""
+        return replace(context, loaded=(self.m, self.format is INT8))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MultiplyMoving(TensorInstruction):
+    """Stream `n` columns of `k` elements through the array into PSUM: result[m, n] from stationary[k, m], moving[k, n].
+
+    Arguments:
+        m: columns of the array, hence PSUM partitions, that are written.
+        n: moving columns.
+        stride: bytes from one element of a partition to the next.
+        psum: first PSUM word, bank * PSUM_WORDS + word; the n words stay in one bank.
+        accumulate: add to PSUM instead of overwriting it.
+        transpose: the moving operand is an identity matrix: its zeros contribute nothing, so that the stationary
+            elements pass bit for bit, infinities and the sign of zeros included.
+    """
+
+    m: int
+    n: int
+    stride: int
+    psum: int
+    accumulate: bool = False
+    transpose: bool = False
+
+    name = "MULTIPLY_MOVING"
+    opcode = MULTIPLY_MOVING
+
+    @property
+    def integer(self) -> bool:
+        """Whether PSUM accumulates INT32."""
+        return self.format is INT8
+
+    @cached_property
+    def reads(self) -> tuple[Region, ...]:
+        """The moving operand."""
+        dimensions = ((self.n, self.stride),) if self.n > 1 else ()
+        return (Region("moving", Storage.SBUF, 0, self.k, self.address, self.format.bits // 8, dimensions),)
+
+    @cached_property
+    def writes(self) -> tuple[Region, ...]:
+        """The words of PSUM."""
+        dimensions = ((self.n, WORD),) if self.n > 1 else ()
+        return (Region("psum", Storage.PSUM, 0, self.m, WORD * self.psum, WORD, dimensions),)
+
+
+assert LANES[Engine.TENSOR] == 1 + LoadStationary.lane
