@@ -12,8 +12,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.core import Core
-from neuroncore_rtl.hdl.core_ports import core_signature, lead_out
-from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.core_ports import core_signature
+from neuroncore_rtl.hdl.hierarchy import lead_out, shared
 from neuroncore_rtl.hdl.link.counters import LinkCounters
 from neuroncore_rtl.hdl.link.fabric import add_node
 from neuroncore_rtl.hdl.link.flit import frame_layout
@@ -76,5 +76,5 @@ class Chip(wiring.Component):
             for channel in range(CHANNELS):
                 wiring.connect(m, core.link_o[channel], node.i[CHANNELS * number + channel])
                 wiring.connect(m, node.o[CHANNELS * number + channel], core.link_i[channel])
-            lead_out(m, instance.core, core, self.cores[number])
+            lead_out(m, core_signature(instance.core), core, self.cores[number])
         return m

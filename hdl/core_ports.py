@@ -1,7 +1,7 @@
 """What a core shows to those around it: its ports, the layout of its counters, and who is on which port of HBM."""
 
-from amaranth import Module, unsigned
-from amaranth.lib import data, wiring
+from amaranth import unsigned
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
@@ -18,7 +18,7 @@ from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, queue_count
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
 from neuroncore_rtl.spec.link import CHANNELS
 
-__all__ = ["ControllerCounters", "axi_id_bits", "core_counters", "core_signature", "lead_out", "sharers"]
+__all__ = ["ControllerCounters", "axi_id_bits", "core_counters", "core_signature", "sharers"]
 
 
 def sharers(config: Config, engines: list, first: list, channels: list = ()) -> list[list]:
@@ -78,8 +78,7 @@ def core_signature(config: Config) -> wiring.Signature:
             "exit_code": Out(32),
             "error": Out(CoreError),
             "quiet": Out(1),
-            "console_valid": Out(1),
-            "console_data": Out(8),
+            "console": Out(stream.Signature(8, always_ready=True)),
             "issued": Out(queues),
             "issued_addresses": Out(HBM_ADDRESS_BITS * queues),
             "retired": Out(lanes),
@@ -89,10 +88,3 @@ def core_signature(config: Config) -> wiring.Signature:
             "counters": Out(core_counters(config)),
         }
     )
-
-
-def lead_out(m: Module, config: Config, core, ports) -> None:
-    """Connect what has a core's :func:`core_signature` to ports of the same signature of the module around it."""
-    signature = core_signature(config)
-    for (_, member, inner), (_, _, outer) in zip(signature.flatten(core), signature.flatten(ports), strict=True):
-        m.d.comb += outer.eq(inner) if member.flow == Out else inner.eq(outer)

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal, Signal
 from amaranth.lib import wiring
 
-from neuroncore_rtl.hdl.verilog import convert
+from neuroncore_rtl.hdl.verilog import convert, module_ports
 
-__all__ = ["ModuleLibrary", "shared", "to_verilog"]
+__all__ = ["ModuleLibrary", "lead_out", "shared", "to_verilog"]
 
 
 class ModuleLibrary:
@@ -52,11 +52,17 @@ def shared(
     signature = platform.components[module].signature
     ports = signature.create(path=(name,))
     connections = {"i_clk": ClockSignal() if clock is None else clock, "i_rst": ResetSignal()}
-    for path, member, value in signature.flatten(ports):
-        prefix = "i" if member.flow == wiring.In else "o"
-        connections[f"{prefix}_{'__'.join(map(str, path))}"] = value
+    for port, member, value in module_ports(signature, ports):
+        connections[f"{'i' if member.flow == wiring.In else 'o'}_{port}"] = value
     m.submodules[name] = Instance(module, **connections)
     return ports
+
+
+def lead_out(m: Module, signature: wiring.Signature, inner, outer) -> None:
+    """Connect the ports of `inner` that `signature` has to ports of the same signature of the module around it."""
+    pairs = zip(module_ports(signature, inner), module_ports(signature, outer), strict=True)
+    for (_, member, inside), (_, _, outside) in pairs:
+        m.d.comb += outside.eq(inside) if member.flow == wiring.Out else inside.eq(outside)
 
 
 def to_verilog(name: str, component: wiring.Component) -> str:

@@ -11,8 +11,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import Out
 
 from neuroncore_rtl.hdl.chip import Chip
-from neuroncore_rtl.hdl.core_ports import core_signature, lead_out
-from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.core_ports import core_signature
+from neuroncore_rtl.hdl.hierarchy import lead_out, shared
 from neuroncore_rtl.hdl.link.counters import LinkCounters
 from neuroncore_rtl.hdl.link.fabric import add_wires, connect_disturbance, disturbance_ports
 from neuroncore_rtl.hdl.link.wire import DISTURBANCE
@@ -58,10 +58,11 @@ class LinkedCores(wiring.Component):
         disturbance = [Signal(DISTURBANCE, name=f"disturbance_{wire}") for wire in range(self.wires)]
         connect_disturbance(m, self, disturbance)
         add_wires(m, instance, chips, disturbance, platform)
+        ports = core_signature(instance.core)
         for number, chip in enumerate(chips):
             m.d.comb += chip.chip.eq(number)
             for core in range(CORES_PER_CHIP):
-                lead_out(m, instance.core, chip.cores[core], self.cores[CORES_PER_CHIP * number + core])
+                lead_out(m, ports, chip.cores[core], self.cores[CORES_PER_CHIP * number + core])
             for direction in range(instance.directions):
                 wire = instance.directions * number + direction
                 m.d.comb += self.link_counters[wire].eq(chip.link_counters[direction])

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 
 from amaranth._toolchain.yosys import find_yosys
 from amaranth.back import rtlil
+from amaranth.hdl import Const, Fragment, Signal, Value
+from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
 
-__all__ = ["convert", "tidy"]
+__all__ = ["convert", "module_ports", "tidy"]
 
 REMOVED_ATTRIBUTES = ("generator", "top", "src", "amaranth.hierarchy", "amaranth.decoding")
 """What Amaranth notes for its own use."""
@@ -49,9 +51,31 @@ _BARE = re.compile(r"^  always @\*\n    (\S.*;)$", re.MULTILINE)
 """A block of one statement."""
 
 
+def module_ports(signature: wiring.Signature, interface) -> Iterator[tuple[str, wiring.Member, Value]]:
+    """Yield name, direction and value of the ports that a component with this interface has as a Verilog module.
+
+    The name is the path, with `__` between its parts. What is constant, as `ready` may be, is no port.
+    """
+    for path, member, value in signature.flatten(interface):
+        value = Value.cast(value)
+        if not isinstance(value, Const):
+            yield "__".join(map(str, path)), member, value
+
+
 def convert(component: wiring.Component, name: str, platform) -> str:
-    """Return the Verilog of `component` as the module `name`, that of its submodules before it."""
-    netlist = tidy(rtlil.convert(component, name, platform, emit_src=False))
+    """Return the Verilog of `component` as the module `name`, that of its submodules before it.
+
+    A port that is only a part of a signal becomes a signal of its own.
+    """
+    fragment = Fragment.get(component, platform)
+    ports = {}
+    for port, member, value in module_ports(component.signature, component):
+        is_input = member.flow == wiring.In
+        if not isinstance(value, Signal):
+            part, value = value, Signal(len(value), name=port)
+            fragment.add_statements("comb", part.eq(value) if is_input else value.eq(part))
+        ports[port] = value, PortDirection.Input if is_input else PortDirection.Output
+    netlist = tidy(rtlil.convert(fragment, name, platform, ports=ports, emit_src=False))
     removed = " ".join(f"-remove {attribute}" for attribute in REMOVED_ATTRIBUTES)
     script = (
         f"read_rtlil <<rtlil\n{netlist}\nrtlil\n"

@@ -38,7 +38,6 @@ it is for begins.
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.collective.counters import ChannelCounters
@@ -51,8 +50,9 @@ from neuroncore_rtl.hdl.collective.schedule import Schedule
 from neuroncore_rtl.hdl.collective.sender import Sender
 from neuroncore_rtl.hdl.collective.signature import Disagreement, difference
 from neuroncore_rtl.hdl.collective.storer import Storer
+from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.link.flit import flit_layout, flit_stream
-from neuroncore_rtl.hdl.memory.axi import AxiPort
+from neuroncore_rtl.hdl.memory.axi import AxiPort, connect_channels
 from neuroncore_rtl.spec.isa.collective import SIGNATURE_BITS
 from neuroncore_rtl.spec.link import CORE_BITS, FlitKind
 
@@ -109,7 +109,7 @@ class Channel(wiring.Component):
         m.submodules.schedule = schedule = Schedule(self.channel)
         m.submodules.loader = loader = Loader(self.link_bytes, self.hbm_bytes)
         m.submodules.storer = storer = Storer(self.link_bytes, self.hbm_bytes)
-        m.submodules.buffer = buffer = SyncFIFOBuffered(width=8 * self.link_bytes, depth=window)
+        m.submodules.buffer = buffer = BufferedFifo(8 * self.link_bytes, window)
         m.submodules.granter = granter = Granter(self.link_bytes, window)
         m.submodules.path = path = ReceivePath(self.link_bytes)
         m.submodules.sender = sender = Sender(self.link_bytes, self.cores, window)
@@ -117,14 +117,13 @@ class Channel(wiring.Component):
         wiring.connect(m, schedule.loads, loader.ops)
         wiring.connect(m, schedule.receives, granter.i)
         wiring.connect(m, granter.o, path.ops)
+        wiring.connect(m, buffer.o, path.net)
         wiring.connect(m, schedule.sends, sender.ops)
         wiring.connect(m, path.store_ops, storer.ops)
         wiring.connect(m, path.store, storer.beats)
         wiring.connect(m, path.forward, sender.forward)
-        for name, member in self.axi.signature.members.items():
-            unit = loader if name.startswith(("ar", "r")) else storer
-            port, own = getattr(self.axi, name), getattr(unit.axi, name)
-            m.d.comb += port.eq(own) if member.flow == Out else own.eq(port)
+        connect_channels(m, loader.axi, self.axi, "ar", "r")
+        connect_channels(m, storer.axi, self.axi, "aw", "w", "b")
 
         beat = loader.beats.payload
         m.d.comb += [
@@ -133,10 +132,7 @@ class Channel(wiring.Component):
             path.load.payload.eq(beat.data),
             path.load.valid.eq(loader.beats.valid & ~beat.to_send),
             loader.beats.ready.eq(Mux(beat.to_send, sender.load.ready, path.load.ready)),
-            path.net.payload.eq(buffer.r_data),
-            path.net.valid.eq(buffer.r_rdy),
-            buffer.r_en.eq(path.net.ready),
-            granter.popped.eq(buffer.r_rdy & buffer.r_en),
+            granter.popped.eq(buffer.o.valid & buffer.o.ready),
             path.seed.eq(schedule.job.seed),
             path.stream.eq(schedule.job.stream),
             sender.own.eq(schedule.job.signature),
@@ -160,7 +156,7 @@ class Channel(wiring.Component):
 
         for name, counted in {
             "sent": self.o.valid & self.o.ready & (self.o.payload.header.kind == FlitKind.DATA),
-            "received": buffer.w_en & buffer.w_rdy,
+            "received": buffer.i.valid & buffer.i.ready,
             "wait_ready": sender.wait_ready,
             "wait_credit": sender.wait_credit,
             "wait_link": self.o.valid & ~self.o.ready,
@@ -179,10 +175,10 @@ class Channel(wiring.Component):
         refused = Signal(Disagreement)
         m.d.comb += [is_kind.eq(self.i.valid & (header.kind == kind)) for kind, is_kind in kinds.items()]
         m.d.comb += [
-            buffer.w_data.eq(self.i.payload.data),
-            buffer.w_en.eq(kinds[FlitKind.DATA]),
+            buffer.i.payload.eq(self.i.payload.data),
+            buffer.i.valid.eq(kinds[FlitKind.DATA]),
             # There is always room, if everybody keeps to what was granted.
-            self.i.ready.eq((header.kind != FlitKind.DATA) | buffer.w_rdy),
+            self.i.ready.eq((header.kind != FlitKind.DATA) | buffer.i.ready),
             sender.put.eq(kinds[FlitKind.READY]),
             sender.granted.eq(kinds[FlitKind.GRANT]),
             sender.source.eq(header.source),

@@ -3,6 +3,8 @@
 from amaranth import unsigned
 from amaranth.lib import data
 
+from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
+
 __all__ = ["ChannelCounters", "CollectiveCounters"]
 
 
@@ -15,19 +17,19 @@ class ChannelCounters(data.Struct):
     not taken.
     """
 
-    sent: unsigned(48)
-    received: unsigned(48)
-    wait_ready: unsigned(48)
-    wait_credit: unsigned(48)
-    wait_link: unsigned(48)
-    wait_net: unsigned(48)
-    wait_load: unsigned(48)
-    wait_store: unsigned(48)
+    sent: unsigned(COUNTER_BITS)
+    received: unsigned(COUNTER_BITS)
+    wait_ready: unsigned(COUNTER_BITS)
+    wait_credit: unsigned(COUNTER_BITS)
+    wait_link: unsigned(COUNTER_BITS)
+    wait_net: unsigned(COUNTER_BITS)
+    wait_load: unsigned(COUNTER_BITS)
+    wait_store: unsigned(COUNTER_BITS)
 
 
 class CollectiveCounters(data.Struct):
     """busy: cycles with an instruction waiting or under way. channel0, channel1: :class:`ChannelCounters`."""
 
-    busy: unsigned(48)
+    busy: unsigned(COUNTER_BITS)
     channel0: ChannelCounters
     channel1: ChannelCounters

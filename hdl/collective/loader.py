@@ -9,12 +9,12 @@ for it, so what comes is taken at once.
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, LoadOp, beats_of, load_beat_layout
 from neuroncore_rtl.hdl.collective.regroup import BYTES_BITS, Regroup, byte_beats
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS
+from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa.collective import CollectiveType
@@ -62,9 +62,9 @@ class Loader(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.words = words = SyncFIFOBuffered(width=8 * self.hbm_bytes, depth=self.words)
-        m.submodules.operations = operations = SyncFIFOBuffered(width=_OPERATION.size, depth=self.OPERATIONS)
-        m.submodules.sizes = sizes = SyncFIFOBuffered(width=BYTES_BITS, depth=self.OPERATIONS)
+        m.submodules.words = words = BufferedFifo(8 * self.hbm_bytes, self.words)
+        m.submodules.operations = operations = BufferedFifo(_OPERATION, self.OPERATIONS)
+        m.submodules.sizes = sizes = BufferedFifo(BYTES_BITS, self.OPERATIONS)
         self._ask(m, words, operations, sizes)
         self._deliver(m, words, operations, sizes)
         m.d.comb += self.idle.eq((operations.level == 0) & ~self.beats.valid)
@@ -87,39 +87,44 @@ class Loader(wiring.Component):
             to_grid.eq(BURST_BEATS - (word & (BURST_BEATS - 1))),
             last.eq(remaining <= to_grid),
             wanted.eq(Mux(last, remaining, to_grid)),
-            room.eq((free >= wanted) & (begun | operations.w_rdy)),
-            self.axi.arvalid.eq(self.ops.valid & ~op.zero & room),
-            self.axi.araddr.eq(Cat(Const(0, place_bits), word)),
-            self.axi.arlen.eq(wanted - 1),
-            burst.eq(self.axi.arvalid & self.axi.arready),
-            self.ops.ready.eq(Mux(op.zero, operations.w_rdy, burst & last)),
-            operations.w_en.eq(Mux(op.zero, self.ops.valid, burst & ~begun)),
-            operations.w_data.eq(Cat(op.to_send, op.zero, op.wide & bf16, op.dtype, op.elements)),
-            sizes.w_en.eq(burst & ~begun),  # no more of them than operations
-            sizes.w_data.eq(size),
+            room.eq((free >= wanted) & (begun | operations.i.ready)),
+            self.axi.ar.valid.eq(self.ops.valid & ~op.zero & room),
+            self.axi.ar.payload.addr.eq(Cat(Const(0, place_bits), word)),
+            self.axi.ar.payload.len.eq(wanted - 1),
+            burst.eq(self.axi.ar.valid & self.axi.ar.ready),
+            self.ops.ready.eq(Mux(op.zero, operations.i.ready, burst & last)),
+            operations.i.valid.eq(Mux(op.zero, self.ops.valid, burst & ~begun)),
+            operations.i.payload.to_send.eq(op.to_send),
+            operations.i.payload.zero.eq(op.zero),
+            operations.i.payload.wide.eq(op.wide & bf16),
+            operations.i.payload.dtype.eq(op.dtype),
+            operations.i.payload.elements.eq(op.elements),
+            sizes.i.valid.eq(burst & ~begun),  # no more of them than operations
+            sizes.i.payload.eq(size),
         ]
         with m.If(burst):
             m.d.sync += [begun.eq(~last), left.eq(remaining - wanted), next_word.eq(word + wanted)]
 
         owed = Signal.like(free, init=0)
-        gone = words.r_rdy & words.r_en
+        gone = words.o.valid & words.o.ready
         asked = Mux(burst, wanted, 0)
         m.d.sync += [
             free.eq(free - asked + gone),
-            owed.eq(owed + asked - self.axi.rvalid),
-            self.error.eq(self.error | (self.axi.rvalid & (self.axi.rresp != RESPONSE_OKAY))),
+            owed.eq(owed + asked - self.axi.r.valid),
+            self.error.eq(self.error | (self.axi.r.valid & (self.axi.r.payload.resp != RESPONSE_OKAY))),
         ]
         m.d.comb += [
-            self.axi.rready.eq(1),
-            words.w_en.eq(self.axi.rvalid),
-            words.w_data.eq(self.axi.rdata),
-            self.starved.eq((owed != 0) & ~words.r_rdy),
+            self.axi.r.ready.eq(1),
+            words.i.valid.eq(self.axi.r.valid),
+            words.i.payload.eq(self.axi.r.payload.data),
+            self.starved.eq((owed != 0) & ~words.o.valid),
         ]
 
     def _deliver(self, m: Module, words, operations, sizes) -> None:
         """Make beats of the words. Words are regrouped ahead of the operation whose beats are made."""
         m.submodules.regroup = regroup = Regroup(self.hbm_bytes, self.link_bytes)
-        bits, op = 8 * self.link_bytes, data.View(_OPERATION, operations.r_data)
+        wiring.connect(m, words.o, regroup.i)
+        bits, op = 8 * self.link_bytes, operations.o.payload
         bf16 = op.dtype == CollectiveType.BF16
         line = regroup.o.payload.data
         makes, advance, last = (Signal(name=name) for name in ("makes", "advance", "last_beat"))
@@ -128,17 +133,14 @@ class Loader(wiring.Component):
         upper = Signal(bits // 2, reset_less=True)
         beats = beats_of(m, "beats_of_op", op.elements, op.dtype, op.wide, self.link_bytes)
         m.d.comb += [
-            regroup.valid.eq(sizes.r_rdy),
-            regroup.bytes.eq(sizes.r_data),
-            sizes.r_en.eq(regroup.o.valid & regroup.o.ready & regroup.o.payload.last),
-            regroup.i.valid.eq(words.r_rdy),
-            regroup.i.payload.eq(words.r_data),
-            words.r_en.eq(regroup.i.ready),
+            regroup.valid.eq(sizes.o.valid),
+            regroup.bytes.eq(sizes.o.payload),
+            sizes.o.ready.eq(regroup.o.valid & regroup.o.ready & regroup.o.payload.last),
             advance.eq(~self.beats.valid | self.beats.ready),
-            makes.eq(advance & operations.r_rdy & (op.zero | above | regroup.o.valid)),
+            makes.eq(advance & operations.o.valid & (op.zero | above | regroup.o.valid)),
             last.eq(index == beats - 1),
-            regroup.o.ready.eq(advance & operations.r_rdy & ~op.zero & ~above),
-            operations.r_en.eq(makes & last),
+            regroup.o.ready.eq(advance & operations.o.valid & ~op.zero & ~above),
+            operations.o.ready.eq(makes & last),
         ]
         with m.If(makes):
             m.d.sync += [index.eq(Mux(last, 0, index + 1)), above.eq(op.wide & ~op.zero & ~above & ~last)]

@@ -10,12 +10,12 @@ stops between [a] and the results: a step begins only where there is room for wh
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.collective.lanes import Reducer
 from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, ReceiveOp, StoreOp, beats_of
 from neuroncore_rtl.hdl.collective.rounding import Rounding
+from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.spec.isa.collective import CollectiveType
 
 __all__ = ["ReceivePath"]
@@ -76,7 +76,8 @@ class ReceivePath(wiring.Component):
         bits, lanes = 8 * self.link_bytes, self.link_bytes // 4
         m.submodules.reducer = reducer = Reducer(self.link_bytes)
         m.submodules.rounding = rounding = Rounding(self.link_bytes)
-        m.submodules.results = results = SyncFIFOBuffered(width=bits + 2, depth=self.RESULTS)
+        result = data.StructLayout({"beat": bits, "store": 1, "forward": 1})
+        m.submodules.results = results = BufferedFifo(result, self.RESULTS)
 
         # The operation.
         coming, now = self.ops.payload, Signal(ReceiveOp, reset_less=True)
@@ -168,43 +169,42 @@ class ReceivePath(wiring.Component):
 
         # Results.
         lower = Signal(bits // 2, reset_less=True)
-        result = Signal(bits)
         m.d.comb += [
             rounding.value.eq(value),
             rounding.stochastic.eq(word.stochastic),
-            result.eq(
+            results.i.payload.beat.eq(
                 Mux(
                     word.rounds,
                     Mux(word.odd, Cat(lower, rounding.out), Cat(rounding.out, Const(0, bits // 2))),
                     value,
                 )
             ),
-            results.w_en.eq(valid & word.emits),
-            results.w_data.eq(Cat(result, word.store, word.forward)),
+            results.i.valid.eq(valid & word.emits),
+            results.i.payload.store.eq(word.store),
+            results.i.payload.forward.eq(word.forward),
         ]
         with m.If(valid & word.rounds & ~word.odd):
             m.d.sync += lower.eq(rounding.out)
         self._deliver(m, results)
-        m.d.sync += free.eq(free - (steps & control.emits) + results.r_en)
+        m.d.sync += free.eq(free - (steps & control.emits) + results.o.ready)
         m.d.comb += self.idle.eq(~active & (free == self.RESULTS))
         return m
 
-    def _deliver(self, m: Module, results: SyncFIFOBuffered) -> None:
+    def _deliver(self, m: Module, results: BufferedFifo) -> None:
         """Offer the first result to whom it is for, until each has taken it."""
-        bits = 8 * self.link_bytes
-        missing = []
+        result, missing = results.o.payload, []
         for name, port, wanted in (
-            ("store", self.store, results.r_data[bits]),
-            ("forward", self.forward, results.r_data[bits + 1]),
+            ("store", self.store, result.store),
+            ("forward", self.forward, result.forward),
         ):
             taken = Signal(name=f"{name}_taken")
-            m.d.comb += [port.valid.eq(results.r_rdy & wanted & ~taken), port.payload.eq(results.r_data[:bits])]
+            m.d.comb += [port.valid.eq(results.o.valid & wanted & ~taken), port.payload.eq(result.beat)]
             missing.append(port.valid & ~port.ready)
-            with m.If(results.r_en):
+            with m.If(results.o.ready):
                 m.d.sync += taken.eq(0)
             with m.Elif(port.valid & port.ready):
                 m.d.sync += taken.eq(1)
-        m.d.comb += results.r_en.eq(results.r_rdy & ~Cat(*missing).any())
+        m.d.comb += results.o.ready.eq(results.o.valid & ~Cat(*missing).any())
 
 
 def _widened(half: Mux) -> Cat:

@@ -21,11 +21,11 @@ two who send or receive something of each other are in the same collective, or f
 
 from amaranth import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, enum, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.collective.job import Job
 from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, LoadOp, ReceiveOp, SendOp
+from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa.collective import GRANULE, CollectiveKind, CollectiveType
 from neuroncore_rtl.spec.link import CORE_BITS
@@ -257,15 +257,13 @@ class Schedule(wiring.Component):
         outputs = {"loads": LoadOp, "receives": ReceiveOp, "sends": SendOp}
         queues, ops, wanted = {}, {}, {}
         for name, shape in outputs.items():
-            m.submodules[name] = queue = SyncFIFOBuffered(width=shape.as_shape().size, depth=self.DEPTH)
-            queues[name], output = queue, getattr(self, name)
+            m.submodules[name] = queue = BufferedFifo(shape, self.DEPTH)
+            wiring.connect(m, queue.o, wiring.flipped(getattr(self, name)))
+            queues[name] = queue
             ops[name], wanted[name] = Signal(shape, name=f"{name}_op"), Signal(name=f"{name}_wanted")
             m.d.comb += [
-                queue.w_data.eq(ops[name]),
-                queue.w_en.eq(taken & wanted[name] & ~empty),
-                Value.cast(output.payload).eq(queue.r_data),
-                output.valid.eq(queue.r_rdy),
-                queue.r_en.eq(output.ready),
+                queue.i.payload.eq(ops[name]),
+                queue.i.valid.eq(taken & wanted[name] & ~empty),
             ]
         load, receive, send = ops.values()
 
@@ -291,7 +289,7 @@ class Schedule(wiring.Component):
             wanted["loads"].eq(~phase[_Phase.GATHER]),
             wanted["receives"].eq(~phase[_Phase.SEND]),
             wanted["sends"].eq(phase[_Phase.SEND] | forward),
-            taken.eq(pending & (empty | Cat(queues[n].w_rdy | ~wanted[n] for n in outputs).all())),
+            taken.eq(pending & (empty | Cat(queues[n].i.ready | ~wanted[n] for n in outputs).all())),
             load.to_send.eq(phase[_Phase.SEND]),
             load.zero.eq(barrier | step.token),
             load.wide.eq(Mux(phase[_Phase.SEND], partial, phase[_Phase.REDUCE] & bf16)),
@@ -323,8 +321,8 @@ class Schedule(wiring.Component):
         ]
         with m.If(begins):
             m.d.sync += [new_receiver.eq(1), new_sender.eq(1)]
-        with m.If(queues["sends"].w_en):
+        with m.If(queues["sends"].i.valid):
             m.d.sync += new_receiver.eq(0)
-        with m.If(queues["receives"].w_en & receive.net):
+        with m.If(queues["receives"].i.valid & receive.net):
             m.d.sync += new_sender.eq(0)
         return Cat(queue.level.any() for queue in queues.values()).any()

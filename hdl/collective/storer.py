@@ -10,12 +10,12 @@ that others use does not wait for the network.
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.collective.ops import StoreOp
 from neuroncore_rtl.hdl.collective.regroup import Regroup
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS
+from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa.collective import CollectiveType
@@ -63,14 +63,16 @@ class Storer(wiring.Component):
         size, place_bits = self.hbm_bytes, (self.hbm_bytes - 1).bit_length()
         entry = data.StructLayout({"data": 8 * size, "strobes": size, "last": 1})
         address = data.StructLayout({"word": HBM_ADDRESS_BITS - place_bits, "len": 8})
-        operation = StoreOp.as_shape()
         m.submodules.regroup = regroup = Regroup(self.link_bytes, size)
-        m.submodules.operations = operations = SyncFIFOBuffered(width=operation.size, depth=self.OPERATIONS)
-        m.submodules.words = words = SyncFIFOBuffered(width=entry.size, depth=self.WORDS)
-        m.submodules.addresses = addresses = SyncFIFOBuffered(width=address.size, depth=self.WORDS)
+        m.submodules.operations = operations = BufferedFifo(StoreOp, self.OPERATIONS)
+        m.submodules.words = words = BufferedFifo(entry, self.WORDS)
+        m.submodules.addresses = addresses = BufferedFifo(address, self.WORDS)
+
+        wiring.connect(m, wiring.flipped(self.ops), operations.i)
+        wiring.connect(m, wiring.flipped(self.beats), regroup.i)
 
         # Words, and where they go.
-        op = data.View(operation, operations.r_data)
+        op = operations.o.payload
         begun = Signal()  # an operation
         within = Signal()  # a burst
         next_word, word, first, start = (
@@ -79,63 +81,54 @@ class Storer(wiring.Component):
         takes, ends, room, last = (Signal(name=name) for name in ("takes", "ends", "room", "last"))
         tail = Signal(place_bits)
         m.d.comb += [
-            self.ops.ready.eq(operations.w_rdy),
-            operations.w_en.eq(self.ops.valid),
-            operations.w_data.eq(self.ops.payload),
-            regroup.valid.eq(operations.r_rdy),
+            regroup.valid.eq(operations.o.valid),
             regroup.bytes.eq(Mux(op.dtype == CollectiveType.BF16, op.elements << 1, op.elements << 2)),
-            regroup.i.valid.eq(self.beats.valid),
-            regroup.i.payload.eq(self.beats.payload),
-            self.beats.ready.eq(regroup.i.ready),
-            regroup.o.ready.eq(words.w_rdy & addresses.w_rdy & room),
+            regroup.o.ready.eq(words.i.ready & addresses.i.ready & room),
             takes.eq(regroup.o.valid & regroup.o.ready),
             last.eq(regroup.o.payload.last),
-            operations.r_en.eq(takes & last),
+            operations.o.ready.eq(takes & last),
             word.eq(Mux(begun, next_word, op.address[place_bits:])),
             start.eq(Mux(within, first, word)),
             ends.eq(last | ((word & (BURST_BEATS - 1)) == BURST_BEATS - 1)),
             tail.eq(regroup.bytes),
-            words.w_en.eq(takes),
-            words.w_data.eq(
-                Cat(
-                    regroup.o.payload.data,
-                    ~(Const(-1, size) << tail)[:size] | (~last | (tail == 0)).replicate(size),
-                    ends,
-                )
-            ),
-            addresses.w_en.eq(takes & ends),
-            addresses.w_data.eq(Cat(start, (word - start)[:8])),
+            words.i.valid.eq(takes),
+            words.i.payload.data.eq(regroup.o.payload.data),
+            words.i.payload.strobes.eq(~(Const(-1, size) << tail)[:size] | (~last | (tail == 0)).replicate(size)),
+            words.i.payload.last.eq(ends),
+            addresses.i.valid.eq(takes & ends),
+            addresses.i.payload.word.eq(start),
+            addresses.i.payload.len.eq(word - start),
         ]
         with m.If(takes):
             m.d.sync += [begun.eq(~last), within.eq(~ends), next_word.eq(word + 1), first.eq(start)]
 
         # Bursts.
-        word_out, address_out = data.View(entry, words.r_data), data.View(address, addresses.r_data)
+        word_out, address_out = words.o.payload, addresses.o.payload
         complete = Signal(range(self.WORDS + 1))
         sent = Signal()
         m.d.comb += [
-            self.axi.awvalid.eq(addresses.r_rdy),
-            self.axi.awaddr.eq(Cat(Const(0, place_bits), address_out.word)),
-            self.axi.awlen.eq(address_out.len),
-            addresses.r_en.eq(self.axi.awready),
-            self.axi.wvalid.eq(words.r_rdy & (complete != 0)),
-            self.axi.wdata.eq(word_out.data),
-            self.axi.wstrb.eq(word_out.strobes),
-            self.axi.wlast.eq(word_out.last),
-            words.r_en.eq(self.axi.wvalid & self.axi.wready),
-            sent.eq(words.r_en & word_out.last),
+            self.axi.aw.valid.eq(addresses.o.valid),
+            self.axi.aw.payload.addr.eq(Cat(Const(0, place_bits), address_out.word)),
+            self.axi.aw.payload.len.eq(address_out.len),
+            addresses.o.ready.eq(self.axi.aw.ready),
+            self.axi.w.valid.eq(words.o.valid & (complete != 0)),
+            self.axi.w.payload.data.eq(word_out.data),
+            self.axi.w.payload.strb.eq(word_out.strobes),
+            self.axi.w.payload.last.eq(word_out.last),
+            words.o.ready.eq(self.axi.w.valid & self.axi.w.ready),
+            sent.eq(words.o.ready & word_out.last),
         ]
-        m.d.sync += complete.eq(complete + addresses.w_en - sent)
+        m.d.sync += complete.eq(complete + addresses.i.valid - sent)
 
         # Answers.
         missing = Signal(range(self.BURSTS + 1))
         m.d.comb += [
-            self.axi.bready.eq(1),
+            self.axi.b.ready.eq(1),
             room.eq(missing != self.BURSTS),
             self.quiet.eq((operations.level == 0) & (missing == 0)),
         ]
         m.d.sync += [
-            missing.eq(missing + addresses.w_en - self.axi.bvalid),
-            self.error.eq(self.error | (self.axi.bvalid & (self.axi.bresp != RESPONSE_OKAY))),
+            missing.eq(missing + addresses.i.valid - self.axi.b.valid),
+            self.error.eq(self.error | (self.axi.b.valid & (self.axi.b.payload.resp != RESPONSE_OKAY))),
         ]
         return m

@@ -1,14 +1,13 @@
 """The controller: a processor with its memory and timer, which rules the core through a bus."""
 
 from amaranth import Module, ResetInserter, Signal
-from amaranth.lib import wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.controller.bus import Bus
 from neuroncore_rtl.hdl.controller.cpu import Cpu
-from neuroncore_rtl.hdl.controller.memory import LocalMemory, is_local
+from neuroncore_rtl.hdl.controller.memory import LocalMemory, LocalWord, is_local
 from neuroncore_rtl.hdl.controller.timer import Timer, is_timer
-from neuroncore_rtl.spec.memory_map import LOCAL_BYTES
 
 __all__ = ["Controller"]
 
@@ -19,7 +18,7 @@ class Controller(wiring.Component):
     Ports:
         run: low: the processor is in reset, and the memory may be loaded. It must not fall while a request to the
             peripheral bus is unanswered.
-        load_valid, load_address, load_data: a word for the local memory, its address in words.
+        load: words for the local memory.
         peripheral: data accesses to anywhere else; at most one is unanswered. Fetches go to local memory alone, others
             are an access fault.
         external_interrupt: a level.
@@ -27,9 +26,7 @@ class Controller(wiring.Component):
     """
 
     run: In(1)
-    load_valid: In(1)
-    load_address: In(range(LOCAL_BYTES // 4))
-    load_data: In(32)
+    load: In(stream.Signature(LocalWord, always_ready=True))
     peripheral: Out(Bus())
     external_interrupt: In(1)
     waiting: Out(1)
@@ -48,10 +45,8 @@ class Controller(wiring.Component):
         m.submodules.memory = memory = LocalMemory()
         m.submodules.timer = timer = Timer()
         wiring.connect(m, cpu.fetch, memory.fetch)
+        wiring.connect(m, wiring.flipped(self.load), memory.load)
         m.d.comb += [
-            memory.load_valid.eq(self.load_valid),
-            memory.load_address.eq(self.load_address),
-            memory.load_data.eq(self.load_data),
             cpu.time.eq(timer.time),
             cpu.timer_interrupt.eq(timer.interrupt),
             cpu.external_interrupt.eq(self.external_interrupt),

@@ -1,14 +1,14 @@
 """The controller's local memory: program and data."""
 
-from amaranth import Module, Signal
-from amaranth.lib import wiring
+from amaranth import Module, Signal, unsigned
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In
 
 from neuroncore_rtl.hdl.controller.bus import Bus
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE, LOCAL_BYTES
 
-__all__ = ["LocalMemory", "is_local"]
+__all__ = ["LocalMemory", "LocalWord", "is_local"]
 
 _WORDS = LOCAL_BYTES // 4
 
@@ -18,6 +18,13 @@ def is_local(address):
     return address[LOCAL_BYTES.bit_length() - 1 :] == LOCAL_BASE // LOCAL_BYTES
 
 
+class LocalWord(data.Struct):
+    """A word of the local memory, and its number there."""
+
+    number: range(_WORDS)
+    data: unsigned(32)
+
+
 class LocalMemory(wiring.Component):
     """LOCAL_BYTES of RAM with two ports, each of which takes a request per cycle and answers in the next. A read sees
     all writes of earlier cycles.
@@ -25,14 +32,12 @@ class LocalMemory(wiring.Component):
     Ports:
         fetch: reads of words; an error outside the memory.
         data: reads and writes; the address is known to be inside, of others the upper bits are ignored.
-        load_valid, load_address, load_data: a word that is written from outside; data must not ask in that cycle.
+        load: words that are written from outside; data must not ask in that cycle.
     """
 
     fetch: In(Bus())
     data: In(Bus())
-    load_valid: In(1)
-    load_address: In(range(_WORDS))
-    load_data: In(32)
+    load: In(stream.Signature(LocalWord, always_ready=True))
 
     def elaborate(self, platform):
         m = Module()
@@ -53,8 +58,8 @@ class LocalMemory(wiring.Component):
             write.addr.eq(word),
             write.data.eq(self.data.data),
         ]
-        with m.If(self.load_valid):
-            m.d.comb += [word.eq(self.load_address), write.data.eq(self.load_data), write.en.eq(0b1111)]
+        with m.If(self.load.valid):
+            m.d.comb += [word.eq(self.load.payload.number), write.data.eq(self.load.payload.data), write.en.eq(0b1111)]
         with m.Elif(self.data.valid & self.data.write):
             m.d.comb += write.en.eq(self.data.mask)
         m.d.sync += [

@@ -6,10 +6,10 @@ copy is finished when as many have come as there were bursts when it was over.
 
 from amaranth import Module, Signal
 from amaranth.lib import wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY
+from neuroncore_rtl.hdl.fifo import Fifo
+from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, write_responses
 
 __all__ = ["Answers"]
 
@@ -19,7 +19,7 @@ class Answers(wiring.Component):
 
     Ports:
         burst: one is complete; only if `room`.
-        bvalid, bresp: AXI's channel of answers, which are always taken.
+        b: AXI's channel of answers, which are always taken.
         close: a copy of at least one burst is over, the last of them complete now or before; only if `closable`.
         retired: a pulse for each closed copy, in order, when its writes are answered.
         quiet: every burst is answered. idle: and every copy is retired.
@@ -34,8 +34,7 @@ class Answers(wiring.Component):
 
     burst: In(1)
     room: Out(1)
-    bvalid: In(1)
-    bresp: In(2)
+    b: In(write_responses(1, always_ready=True))
     close: In(1)
     closable: Out(1)
     retired: Out(1)
@@ -46,21 +45,21 @@ class Answers(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         begun, answered, missing = (Signal(range(2 * self.BURSTS), name=n) for n in ("begun", "answered", "missing"))
-        m.submodules.copies = copies = SyncFIFO(width=len(begun), depth=self.COPIES)
+        m.submodules.copies = copies = Fifo(begun.shape(), self.COPIES)
         m.d.comb += [
             missing.eq(begun - answered),
             self.room.eq(missing != self.BURSTS),
             self.quiet.eq(missing == 0),
-            self.idle.eq(self.quiet & ~copies.r_rdy),
-            self.closable.eq(copies.w_rdy),
-            copies.w_en.eq(self.close),
-            copies.w_data.eq(begun + self.burst),
-            self.retired.eq(copies.r_rdy & (answered == copies.r_data) & ~self.failed),
-            copies.r_en.eq(self.retired),
+            self.idle.eq(self.quiet & ~copies.o.valid),
+            self.closable.eq(copies.i.ready),
+            copies.i.valid.eq(self.close),
+            copies.i.payload.eq(begun + self.burst),
+            self.retired.eq(copies.o.valid & (answered == copies.o.payload) & ~self.failed),
+            copies.o.ready.eq(self.retired),
         ]
         m.d.sync += [
             begun.eq(begun + self.burst),
-            answered.eq(answered + self.bvalid),
-            self.failed.eq(self.failed | (self.bvalid & (self.bresp != RESPONSE_OKAY))),
+            answered.eq(answered + self.b.valid),
+            self.failed.eq(self.failed | (self.b.valid & (self.b.payload.resp != RESPONSE_OKAY))),
         ]
         return m

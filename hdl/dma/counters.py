@@ -3,6 +3,8 @@
 from amaranth import unsigned
 from amaranth.lib import data
 
+from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
+
 __all__ = ["DmaCounters"]
 
 
@@ -14,10 +16,10 @@ class DmaCounters(data.Struct):
     taken. wait_line_read, wait_line_write: an access to SBUF or PSUM was offered and not taken.
     """
 
-    busy: unsigned(48)
-    read_bytes: unsigned(48)
-    write_bytes: unsigned(48)
-    wait_axi_read: unsigned(48)
-    wait_axi_write: unsigned(48)
-    wait_line_read: unsigned(48)
-    wait_line_write: unsigned(48)
+    busy: unsigned(COUNTER_BITS)
+    read_bytes: unsigned(COUNTER_BITS)
+    write_bytes: unsigned(COUNTER_BITS)
+    wait_axi_read: unsigned(COUNTER_BITS)
+    wait_axi_write: unsigned(COUNTER_BITS)
+    wait_line_read: unsigned(COUNTER_BITS)
+    wait_line_write: unsigned(COUNTER_BITS)

@@ -25,7 +25,7 @@ from neuroncore_rtl.hdl.dma.rows import RowReader
 from neuroncore_rtl.hdl.dma.walker import Walker
 from neuroncore_rtl.hdl.dma.writer import Writer
 from neuroncore_rtl.hdl.engine_error import DetailedError
-from neuroncore_rtl.hdl.memory.axi import AxiPort
+from neuroncore_rtl.hdl.memory.axi import AxiPort, connect_channels
 from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter
 from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite
 from neuroncore_rtl.spec.config import Config
@@ -105,12 +105,11 @@ class DmaEngine(wiring.Component):
         for name in ("level", "take", "count", "offset", "data"):
             towards, come = (writer, ring) if name in ("level", "data") else (ring, writer)
             m.d.comb += getattr(towards, name).eq(getattr(come, name))
-        self._connect_axi(m, reader, writer)
+        connect_channels(m, reader.axi, self.axi, "ar", "r")
+        connect_channels(m, writer.axi, self.axi, "aw", "w")
+        wiring.connect(m, wiring.flipped(self.axi.b), answers.b)
         m.d.comb += [
             answers.burst.eq(writer.burst),
-            answers.bvalid.eq(self.axi.bvalid),
-            answers.bresp.eq(self.axi.bresp),
-            self.axi.bready.eq(1),
             writer.room.eq(answers.room),
             writer.stop.eq(answers.failed),
         ]
@@ -203,17 +202,9 @@ class DmaEngine(wiring.Component):
             "read_bytes": Mux(taken, reader.o.payload.bytes.count, 0),
             "write_bytes": Mux(writer.take, writer.count, 0),
             "wait_axi_read": reader.starved,
-            "wait_axi_write": (self.axi.awvalid & ~self.axi.awready) | (self.axi.wvalid & ~self.axi.wready),
+            "wait_axi_write": (self.axi.aw.valid & ~self.axi.aw.ready) | (self.axi.w.valid & ~self.axi.w.ready),
             "wait_line_read": self.read.valid & ~self.read.ready,
             "wait_line_write": self.write.valid & ~self.write.ready,
         }.items():
             m.d.sync += self.counters[name].eq(self.counters[name] + amount)
         return m
-
-    def _connect_axi(self, m: Module, reader: Reader, writer: Writer) -> None:
-        """The reader has the read channels, the writer those of what is written."""
-        for name, member in self.axi.signature.members.items():
-            if not name.startswith("b"):
-                unit = reader if name.startswith(("ar", "r")) else writer
-                port, own = getattr(self.axi, name), getattr(unit.axi, name)
-                m.d.comb += port.eq(own) if member.flow == Out else own.eq(port)

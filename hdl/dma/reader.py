@@ -8,11 +8,11 @@ Nothing is asked for without room in the buffer, so what comes is taken at once.
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.dma.instruction import Memory
 from neuroncore_rtl.hdl.dma.job import Formats, chunk_layout, piece_layout
+from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
 from neuroncore_rtl.hdl.memory.port import LineRead
 
@@ -54,8 +54,8 @@ class Reader(wiring.Component):
         place_bits = (size - 1).bit_length()
         held = data.StructLayout({"place": place_bits, "bytes": chunk.bytes.shape(), "formats": Formats})
         beat = data.StructLayout({"data": 8 * size, "bad": 1})
-        m.submodules.beats = beats = SyncFIFOBuffered(width=beat.size, depth=self.BUFFER_BEATS)
-        m.submodules.held = helds = SyncFIFOBuffered(width=held.size, depth=self.BUFFER_BEATS)
+        m.submodules.beats = beats = BufferedFifo(beat, self.BUFFER_BEATS)
+        m.submodules.held = helds = BufferedFifo(held, self.BUFFER_BEATS)
 
         # Requests. Beats of the two kinds keep their order, as one kind waits until those of the other have come.
         place, wanted = chunk.address[:place_bits], Signal(range(self.BUFFER_BEATS + 1))
@@ -69,19 +69,21 @@ class Reader(wiring.Component):
             from_hbm.eq(chunk.memory == Memory.HBM),
             wanted.eq((place + chunk.bytes + (size - 1)) >> place_bits),
             room.eq(free >= wanted),
-            self.axi.arvalid.eq(self.i.valid & from_hbm & room & ~flight.any()),
-            self.axi.araddr.eq(_aligned(chunk.address, place_bits)),
-            self.axi.arlen.eq(wanted - 1),
+            self.axi.ar.valid.eq(self.i.valid & from_hbm & room & ~flight.any()),
+            self.axi.ar.payload.addr.eq(_aligned(chunk.address, place_bits)),
+            self.axi.ar.payload.len.eq(wanted - 1),
             self.line.valid.eq(self.i.valid & ~from_hbm & room & (owed == 0)),
             self.line.storage.eq(Value.cast(chunk.memory)[:1]),
             self.line.partition.eq(chunk.partition),
             self.line.address.eq(_aligned(chunk.address, place_bits)),
             self.line.word.eq(place[2:]),
-            burst.eq(self.axi.arvalid & self.axi.arready),
+            burst.eq(self.axi.ar.valid & self.axi.ar.ready),
             access.eq(self.line.valid & self.line.ready),
             self.i.ready.eq(burst | access),
-            helds.w_en.eq(self.i.ready),
-            helds.w_data.eq(Cat(place, chunk.bytes, self.formats)),
+            helds.i.valid.eq(self.i.ready),
+            helds.i.payload.place.eq(place),
+            helds.i.payload.bytes.eq(chunk.bytes),
+            helds.i.payload.formats.eq(self.formats),
         ]
         m.d.sync += [
             flight.eq(Cat(access, flight[:-1])),
@@ -90,23 +92,23 @@ class Reader(wiring.Component):
         ]
 
         # Beats that come.
+        answer = self.axi.r.payload
         m.d.comb += [
-            self.axi.rready.eq(1),
-            come.eq(self.axi.rvalid),
-            beats.w_en.eq(come | flight[-1]),
-            beats.w_data.eq(
-                Mux(come, Cat(self.axi.rdata, self.axi.rresp != RESPONSE_OKAY), Cat(self.line.data, Const(0, 1)))
-            ),
-            self.starved.eq((owed != 0) & ~beats.r_rdy),
+            self.axi.r.ready.eq(1),
+            come.eq(self.axi.r.valid),
+            beats.i.valid.eq(come | flight[-1]),
+            beats.i.payload.data.eq(Mux(come, answer.data, self.line.data)),
+            beats.i.payload.bad.eq(come & (answer.resp != RESPONSE_OKAY)),
+            self.starved.eq((owed != 0) & ~beats.o.valid),
         ]
 
         # Pieces.
-        now, piece = data.View(held, helds.r_data), self.o.payload
-        word = data.View(beat, beats.r_data)
+        now, piece = helds.o.payload, self.o.payload
+        word = beats.o.payload
         begun, left, remaining = Signal(), Signal.like(now.bytes, reset_less=True), Signal.like(now.bytes)
         last, ends = Signal(), Signal(range(size + 1))
         m.d.comb += [
-            self.o.valid.eq(beats.r_rdy & helds.r_rdy),
+            self.o.valid.eq(beats.o.valid & helds.o.valid),
             piece.bytes.data.eq(word.data),
             piece.bytes.offset.eq(Mux(begun, 0, now.place)),
             ends.eq(size - piece.bytes.offset),
@@ -116,8 +118,8 @@ class Reader(wiring.Component):
             piece.formats.eq(now.formats),
             piece.bad.eq(word.bad),
             gone.eq(self.o.valid & self.o.ready),
-            beats.r_en.eq(gone),
-            helds.r_en.eq(gone & last),
+            beats.o.ready.eq(gone),
+            helds.o.ready.eq(gone & last),
         ]
         with m.If(gone):
             m.d.sync += [begun.eq(~last), left.eq(remaining - piece.bytes.count)]

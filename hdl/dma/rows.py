@@ -7,10 +7,10 @@ Both tensors wait for their rows: so a copy ends at the same row in both.
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.dma.job import Row, Rows
+from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.memory.port import LineRead, Storage
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
@@ -51,7 +51,8 @@ class RowReader(wiring.Component):
         rows, left, partition = Signal(Rows, reset_less=True), Signal(17), Signal(len(self.line.partition))
         queues = {}
         for name in ("src", "dst"):
-            m.submodules[name] = queues[name] = SyncFIFOBuffered(width=Row.as_shape().size, depth=self.AHEAD)
+            m.submodules[name] = queues[name] = BufferedFifo(Row, self.AHEAD)
+            wiring.connect(m, queues[name].o, wiring.flipped(getattr(self, name)))
 
         # Requests, for which both tensors have room.
         free = {name: Signal(range(self.AHEAD + 1), init=self.AHEAD, name=f"{name}_free") for name in queues}
@@ -87,15 +88,12 @@ class RowReader(wiring.Component):
         ]
         for name, queue in queues.items():
             of_this = rows.scatter == (name == "dst")
-            port = getattr(self, name)
             m.d.comb += [
-                queue.w_en.eq(flight[-1]),
-                queue.w_data.eq(Cat(bad, Mux(of_this, offset, 0))),
-                port.valid.eq(queue.r_rdy),
-                port.payload.eq(queue.r_data),
-                queue.r_en.eq(port.ready),
+                queue.i.valid.eq(flight[-1]),
+                queue.i.payload.bad.eq(bad),
+                queue.i.payload.offset.eq(Mux(of_this, offset, 0)),
             ]
-            m.d.sync += free[name].eq(free[name] - access + (port.valid & port.ready))
+            m.d.sync += free[name].eq(free[name] - access + (queue.o.valid & queue.o.ready))
         with m.If(flight[-1] & bad & ~self.failed):
             m.d.sync += [self.failed.eq(1), self.number.eq(late_number)]
         return m

@@ -9,11 +9,11 @@ source.
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.dma.instruction import Memory
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS, chunk_layout
+from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.memory.axi import AxiPort
 from neuroncore_rtl.hdl.memory.port import LineWrite
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
@@ -105,30 +105,29 @@ class Writer(wiring.Component):
 
         # Bursts.
         address = data.StructLayout({"beat": HBM_ADDRESS_BITS - place_bits, "len": 8})
-        m.submodules.beats = beats = SyncFIFOBuffered(width=beat.shape().size, depth=self.BEATS)
-        m.submodules.addresses = addresses = SyncFIFOBuffered(width=address.size, depth=self.BEATS)
-        beat_out, address_out = data.View(beat.shape(), beats.r_data), data.View(address, addresses.r_data)
+        m.submodules.beats = beats = BufferedFifo(beat.shape(), self.BEATS)
+        m.submodules.addresses = addresses = BufferedFifo(address, self.BEATS)
+        beat_out, address_out = beats.o.payload, addresses.o.payload
         complete, pushes, sent = Signal(range(self.BEATS + 1)), Signal(), Signal()
         m.d.comb += [
-            pushes.eq(valid & to_hbm & beats.w_rdy & addresses.w_rdy & self.room),
+            pushes.eq(valid & to_hbm & beats.i.ready & addresses.i.ready & self.room),
             self.burst.eq(pushes & beat.last),
             taken.eq(Mux(to_hbm, pushes, self.line.ready)),
-            beats.w_en.eq(pushes),
-            beats.w_data.eq(beat),
-            addresses.w_en.eq(self.burst),
-            addresses.w_data.eq(
-                Cat(now.address[place_bits:], (now.address[:place_bits] + now.bytes - 1)[place_bits:][:8])
-            ),
-            self.axi.awvalid.eq(addresses.r_rdy),
-            self.axi.awaddr.eq(Cat(Const(0, place_bits), address_out.beat)),
-            self.axi.awlen.eq(address_out.len),
-            addresses.r_en.eq(self.axi.awready),
-            self.axi.wvalid.eq(beats.r_rdy & (complete != 0)),
-            self.axi.wdata.eq(beat_out.data),
-            self.axi.wstrb.eq(beat_out.strobes),
-            self.axi.wlast.eq(beat_out.last),
-            beats.r_en.eq(self.axi.wvalid & self.axi.wready),
-            sent.eq(beats.r_en & beat_out.last),
+            beats.i.valid.eq(pushes),
+            beats.i.payload.eq(beat),
+            addresses.i.valid.eq(self.burst),
+            addresses.i.payload.beat.eq(now.address[place_bits:]),
+            addresses.i.payload.len.eq((now.address[:place_bits] + now.bytes - 1)[place_bits:]),
+            self.axi.aw.valid.eq(addresses.o.valid),
+            self.axi.aw.payload.addr.eq(Cat(Const(0, place_bits), address_out.beat)),
+            self.axi.aw.payload.len.eq(address_out.len),
+            addresses.o.ready.eq(self.axi.aw.ready),
+            self.axi.w.valid.eq(beats.o.valid & (complete != 0)),
+            self.axi.w.payload.data.eq(beat_out.data),
+            self.axi.w.payload.strb.eq(beat_out.strobes),
+            self.axi.w.payload.last.eq(beat_out.last),
+            beats.o.ready.eq(self.axi.w.valid & self.axi.w.ready),
+            sent.eq(beats.o.ready & beat_out.last),
         ]
         m.d.sync += complete.eq(complete + self.burst - sent)
         return m

@@ -27,8 +27,8 @@ class Fetch(wiring.Component):
         sbuf, psum: the read ports.
         valid, step, a, b: to the lanes, which never stall; the word of lane 0 is the lowest, an element right-aligned
             with anything above it. Without a meaning where the step does not read, or the lane does not take part.
-        write_valid, write: the step that goes will write; to the store. room: it has room for one more result. drained:
-            everything that was announced is written.
+        writes: the step that goes will write; to the store. room: it has room for one more result. drained: everything
+            that was announced is written.
         wait_sbuf, wait_psum, wait_write: what holds the step up.
         went: a step goes.
     """
@@ -47,8 +47,7 @@ class Fetch(wiring.Component):
                 "step": Out(Step),
                 "a": Out(32 * config.partitions),
                 "b": Out(32 * config.partitions),
-                "write_valid": Out(1),
-                "write": Out(Write),
+                "writes": Out(stream.Signature(Write, always_ready=True)),
                 "room": In(1),
                 "drained": In(1),
                 "wait_sbuf": Out(1),
@@ -85,8 +84,8 @@ class Fetch(wiring.Component):
             go.eq(may_read & may_go & (~issue.reads_a | a_done | a_taken) & (~issue.reads_b | b_done | b_taken)),
             self.i.ready.eq(go),
             self.went.eq(go),
-            self.write_valid.eq(go & issue.step.writes),
-            self.write.eq(issue.write),
+            self.writes.valid.eq(go & issue.step.writes),
+            self.writes.payload.eq(issue.write),
             self.wait_sbuf.eq(sbuf.valid & ~sbuf.ready),
             self.wait_psum.eq(psum.valid & ~psum.ready),
             self.wait_write.eq(self.i.valid & held_up),

@@ -38,6 +38,7 @@ from neuroncore_rtl.hdl.engine_error import EngineError
 from neuroncore_rtl.hdl.memory.port import ReadPort, WritePort
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Opcode
+from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
 
 __all__ = ["Counters", "Frontend", "connect_engine", "engine_ports"]
 
@@ -50,12 +51,12 @@ class Counters(data.Struct):
     everything before it had to be written.
     """
 
-    busy: unsigned(48)
-    instructions: unsigned(48)
-    elements: unsigned(48)
-    wait_sbuf: unsigned(48)
-    wait_psum: unsigned(48)
-    wait_write: unsigned(48)
+    busy: unsigned(COUNTER_BITS)
+    instructions: unsigned(COUNTER_BITS)
+    elements: unsigned(COUNTER_BITS)
+    wait_sbuf: unsigned(COUNTER_BITS)
+    wait_psum: unsigned(COUNTER_BITS)
+    wait_write: unsigned(COUNTER_BITS)
 
 
 def engine_ports(config: Config) -> dict:
@@ -145,14 +146,13 @@ class Frontend(wiring.Component):
         wiring.connect(m, sequencer.o, fetch.i)
         wiring.connect(m, fetch.sbuf, wiring.flipped(self.sbuf))
         wiring.connect(m, fetch.psum, wiring.flipped(self.psum))
+        wiring.connect(m, fetch.writes, store.writes)
         wiring.connect(m, store.port, wiring.flipped(self.write))
         m.d.comb += [
             self.lanes_valid.eq(fetch.valid),
             self.lanes_step.eq(fetch.step),
             self.lanes_a.eq(fetch.a),
             self.lanes_b.eq(fetch.b),
-            store.write_valid.eq(fetch.write_valid),
-            store.write.eq(fetch.write),
             fetch.room.eq(store.room),
             fetch.drained.eq(store.drained),
             store.result_valid.eq(self.result_valid),

@@ -1,12 +1,12 @@
 """The store: results of the lanes, in order, go where their steps said, through the write port."""
 
-from amaranth import Cat, Const, Module, Signal
-from amaranth.lib import wiring
-from amaranth.lib.fifo import SyncFIFO
+from amaranth import Const, Module, Signal
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.elementwise.place import from_lanes, quadrants, shifted
 from neuroncore_rtl.hdl.elementwise.sequencer import Write
+from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.memory.port import WritePort
 from neuroncore_rtl.spec.config import Config
 
@@ -21,7 +21,7 @@ class Store(wiring.Component):
         depth: results that may be announced and not yet written.
 
     Ports:
-        write_valid, write: announces a result; only with `room`.
+        writes: announces a result; only with `room`.
         room, drained: another result may be announced; all that were are written.
         result_valid, result, enable: results in the order of their announcement, a right-aligned storage word with
             zero above it and a bit for each lane; lanes that do not take part are masked here.
@@ -39,8 +39,7 @@ class Store(wiring.Component):
         self.depth = depth
         super().__init__(
             {
-                "write_valid": In(1),
-                "write": In(Write),
+                "writes": In(stream.Signature(Write, always_ready=True)),
                 "room": Out(1),
                 "drained": Out(1),
                 "result_valid": In(1),
@@ -54,41 +53,39 @@ class Store(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config, lanes, port = self.config, self.config.partitions, self.port
-        m.submodules.writes = writes = SyncFIFO(width=Write.as_shape().size, depth=self.depth)
-        m.submodules.results = results = SyncFIFO(width=33 * lanes, depth=self.depth)
+        m.submodules.writes = writes = Fifo(Write, self.depth)
+        m.submodules.results = results = Fifo(data.StructLayout({"words": 32 * lanes, "enable": lanes}), self.depth)
         outstanding = Signal(range(self.depth + 1))
-        write = Signal(Write)
+        write, result = writes.o.payload, results.o.payload
         taken = Signal()
         m.d.comb += [
-            writes.w_data.eq(self.write),
-            writes.w_en.eq(self.write_valid),
-            writes.r_en.eq(taken),
-            results.w_data.eq(Cat(self.result, self.enable)),
-            results.w_en.eq(self.result_valid),
-            results.r_en.eq(taken),
-            write.eq(writes.r_data),
+            writes.i.payload.eq(self.writes.payload),
+            writes.i.valid.eq(self.writes.valid),
+            writes.o.ready.eq(taken),
+            results.i.payload.words.eq(self.result),
+            results.i.payload.enable.eq(self.enable),
+            results.i.valid.eq(self.result_valid),
+            results.o.ready.eq(taken),
             self.room.eq(outstanding != self.depth),
             self.drained.eq(outstanding == 0),
-            port.valid.eq(results.r_rdy),
+            port.valid.eq(results.o.valid),
             taken.eq(port.valid & port.ready),
         ]
         m.d.sync += [
-            outstanding.eq(outstanding + self.write_valid - taken),
+            outstanding.eq(outstanding + self.writes.valid - taken),
             self.retired.eq(taken & write.last),
         ]
 
         place = write.place
         present = Signal(lanes)
         m.d.comb += [
-            present.eq(
-                results.r_data[32 * lanes :] & (Const((1 << lanes) - 1, lanes) >> (lanes - write.partitions)[:11])
-            ),
+            present.eq(result.enable & (Const((1 << lanes) - 1, lanes) >> (lanes - write.partitions)[:11])),
             port.storage.eq(place.storage),
             port.address.eq(place.address & ~3),
             port.enable.eq(
                 shifted(m, "enable_turned", present, place.quadrant, config.quadrant, quadrants(config), left=True)
             ),
-            port.data.eq(from_lanes(m, "data", config, place, results.r_data[: 32 * lanes])),
+            port.data.eq(from_lanes(m, "data", config, place, result.words)),
         ]
         with m.Switch(place.size):
             for size in range(3):

@@ -3,6 +3,8 @@
 from amaranth import unsigned
 from amaranth.lib import data
 
+from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
+
 __all__ = ["LinkCounters"]
 
 
@@ -15,9 +17,9 @@ class LinkCounters(data.Struct):
     and none taken, for want of room here or at the other end.
     """
 
-    flits: unsigned(48)
-    replays: unsigned(48)
-    crc_errors: unsigned(48)
-    discarded: unsigned(48)
-    idle: unsigned(48)
-    stalled: unsigned(48)
+    flits: unsigned(COUNTER_BITS)
+    replays: unsigned(COUNTER_BITS)
+    crc_errors: unsigned(COUNTER_BITS)
+    discarded: unsigned(COUNTER_BITS)
+    idle: unsigned(COUNTER_BITS)
+    stalled: unsigned(COUNTER_BITS)

@@ -4,12 +4,15 @@ Names and rules are those of the AMBA AXI4 specification (ARM IHI 0022). Signals
 carried: size is the width of the port, burst INCR, and lock, cache, prot, qos and region are 0. A wrapper adds them.
 """
 
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from collections.abc import Iterator
+
+from amaranth import Module, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Member, Out
 
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
-__all__ = ["MAX_BEATS", "PAGE_BYTES", "RESPONSE_OKAY", "AxiPort"]
+__all__ = ["MAX_BEATS", "PAGE_BYTES", "RESPONSE_OKAY", "AxiPort", "connect_channels", "write_responses"]
 
 PAGE_BYTES = 4096
 """No burst crosses a multiple of it."""
@@ -21,6 +24,11 @@ RESPONSE_OKAY = 0
 """Of RRESP and BRESP; SLVERR is 2, DECERR 3."""
 
 
+def write_responses(id_bits: int, *, always_ready: bool = False) -> stream.Signature:
+    """Return the channel B; see :class:`AxiPort`."""
+    return stream.Signature(data.StructLayout({"id": id_bits, "resp": 2}), always_ready=always_ready)
+
+
 class AxiPort(wiring.Signature):
     """Seen from the manager, which reads and writes.
 
@@ -28,37 +36,37 @@ class AxiPort(wiring.Signature):
         size: bytes of a beat.
         id_bits: width of the IDs; at least 1.
 
-    Members: the channels aw, w, b, ar, r by the specification's names. Addresses are multiples of `size`; len is beats
-    less one. Responses of one ID come in order, those of different IDs in any.
+    Members: the channels aw, w, b, ar, r, streams whose payloads have the fields of the specification. Addresses are
+    multiples of `size`; len is beats less one. Responses of one ID come in order, those of different IDs in any.
     """
 
     def __init__(self, size: int, id_bits: int):
         self.size = size
         self.id_bits = id_bits
-        members = {}
-        for channel in ("aw", "ar"):
-            members |= {
-                f"{channel}valid": Out(1),
-                f"{channel}ready": In(1),
-                f"{channel}id": Out(id_bits),
-                f"{channel}addr": Out(HBM_ADDRESS_BITS),
-                f"{channel}len": Out(8),
+        addresses = stream.Signature(data.StructLayout({"id": id_bits, "addr": HBM_ADDRESS_BITS, "len": 8}))
+        super().__init__(
+            {
+                "aw": Out(addresses),
+                "w": Out(stream.Signature(data.StructLayout({"data": 8 * size, "strb": size, "last": 1}))),
+                "b": In(write_responses(id_bits)),
+                "ar": Out(addresses),
+                "r": In(stream.Signature(data.StructLayout({"id": id_bits, "data": 8 * size, "resp": 2, "last": 1}))),
             }
-        members |= {
-            "wvalid": Out(1),
-            "wready": In(1),
-            "wdata": Out(8 * size),
-            "wstrb": Out(size),
-            "wlast": Out(1),
-            "bvalid": In(1),
-            "bready": Out(1),
-            "bid": In(id_bits),
-            "bresp": In(2),
-            "rvalid": In(1),
-            "rready": Out(1),
-            "rid": In(id_bits),
-            "rdata": In(8 * size),
-            "rresp": In(2),
-            "rlast": In(1),
-        }
-        super().__init__(members)
+        )
+
+    def flatten(self, obj) -> Iterator[tuple[tuple[str], Member, Value]]:
+        """Yield the signals by their names in the specification (`awvalid`, `awaddr`): as the ports of a Verilog module
+        are called, and as boards and models connect them."""
+        for channel, member in self.members.items():
+            for (name,), port, value in member.signature.flatten(getattr(obj, channel)):
+                if name == "payload":
+                    for field, shape in port.shape:
+                        yield (f"{channel}{field}",), Member(port.flow, shape.shape), value[field]
+                else:
+                    yield (f"{channel}{name}",), port, value
+
+
+def connect_channels(m: Module, manager, port, *names: str) -> None:
+    """Connect some channels of a manager within a module to a port of that module."""
+    for name in names:
+        wiring.connect(m, getattr(manager, name), wiring.flipped(getattr(port, name)))

@@ -1,12 +1,10 @@
 """Several AXI managers on one port: the manager's number travels as the ID, and brings the response back."""
 
-from types import SimpleNamespace
-
 from amaranth import Cat, Module, Signal, Value
 from amaranth.lib import wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.memory.axi import AxiPort
 from neuroncore_rtl.hdl.round_robin import RoundRobin
 
@@ -24,6 +22,7 @@ class AxiArbiter(wiring.Component):
     Arguments:
         size: bytes of a beat.
         count: managers.
+        id_bits: width of the port's IDs; as many as the managers need if it is not given.
 
     Ports:
         managers: their IDs do not matter. The beats of a write may come with its address or later; an earlier one
@@ -34,12 +33,11 @@ class AxiArbiter(wiring.Component):
     WRITES = 16
     """Bursts whose beats have not all passed; one more address waits for the first of them."""
 
-    def __init__(self, size: int, count: int):
+    def __init__(self, size: int, count: int, id_bits: int | None = None):
         self.size = size
         self.count = count
-        super().__init__(
-            {"managers": In(AxiPort(size, 1)).array(count), "port": Out(AxiPort(size, self.id_bits(count)))}
-        )
+        id_bits = id_bits or self.id_bits(count)
+        super().__init__({"managers": In(AxiPort(size, 1)).array(count), "port": Out(AxiPort(size, id_bits))})
 
     @staticmethod
     def id_bits(count: int) -> int:
@@ -48,72 +46,70 @@ class AxiArbiter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        order = SyncFIFO(width=self.id_bits(self.count), depth=self.WRITES)  # whose beats come next
+        order = Fifo(self.id_bits(self.count), depth=self.WRITES)  # whose beats come next
         m.submodules.order = order
-        self._pass_addresses(m, "ar", 1)
-        order_in, served = self._pass_addresses(m, "aw", order.w_rdy)
-        m.d.comb += [order.w_data.eq(order_in), order.w_en.eq(served)]
-        self._pass_beats(m, order)
-        self._route(m, "r")
-        self._route(m, "b")
+        ar, aw, w, b, r = (
+            [getattr(manager, name) for manager in self.managers] for name in ("ar", "aw", "w", "b", "r")
+        )
+        self._pass_addresses(m, "ar", ar, self.port.ar, 1)
+        order_in, served = self._pass_addresses(m, "aw", aw, self.port.aw, order.i.ready)
+        m.d.comb += [order.i.payload.eq(order_in), order.i.valid.eq(served)]
+        self._pass_beats(m, w, order.o)
+        self._route(m, r, self.port.r)
+        self._route(m, b, self.port.b)
         return m
 
-    def _pass_addresses(self, m: Module, name: str, may: Value) -> tuple[Value, Value]:
+    def _pass_addresses(self, m: Module, name: str, managers: list, port, may: Value) -> tuple[Value, Value]:
         """Add the register of an address channel; return the manager that is chosen, and whether it is served now."""
-        port = _channel(self.port, name)
-        managers = [_channel(manager, name) for manager in self.managers]
         m.submodules[name] = turn = RoundRobin(self.count)
-        valid, room, served = (Signal(name=f"{name}_{what}") for what in ("valid", "room", "served"))
-        held = {what: Signal.like(getattr(port, what), reset_less=True) for what in ("id", "addr", "len")}
+        room, served = (Signal(name=f"{name}_{what}") for what in ("room", "served"))
+        address = Signal(port.payload.shape(), name=f"{name}_payload", reset_less=True)
         m.d.comb += [
             turn.requests.eq(Cat(manager.valid for manager in managers)),
-            room.eq((~valid | port.ready) & may),
+            room.eq((~port.valid | port.ready) & may),
             served.eq(room & turn.requests.any()),
             turn.taken.eq(served),
-            port.valid.eq(valid),
-            *(getattr(port, what).eq(register) for what, register in held.items()),
+            port.payload.eq(address),
         ]
-        m.d.sync += valid.eq(served | (valid & ~port.ready))
+        m.d.sync += port.valid.eq(served | (port.valid & ~port.ready))
         with m.Switch(turn.grant):
             for number, manager in enumerate(managers):
                 with m.Case(number):
                     m.d.comb += manager.ready.eq(room)
                     with m.If(served):
-                        m.d.sync += [held["id"].eq(number), held["addr"].eq(manager.addr), held["len"].eq(manager.len)]
+                        asked = manager.payload
+                        m.d.sync += [address.id.eq(number), address.addr.eq(asked.addr), address.len.eq(asked.len)]
         return turn.grant, served
 
-    def _pass_beats(self, m: Module, order: SyncFIFO) -> None:
+    def _pass_beats(self, m: Module, managers: list, order) -> None:
         """Add the register of the write data, which the managers fill in order."""
-        port = _channel(self.port, "w")
-        valid, room, served, last = (Signal(name=f"w_{what}") for what in ("valid", "room", "served", "last"))
-        held = {what: Signal.like(getattr(port, what), reset_less=True) for what in ("data", "strb", "last")}
+        port = self.port.w
+        room, served, last = (Signal(name=f"w_{what}") for what in ("room", "served", "last"))
+        beat = Signal(port.payload.shape(), name="w_payload", reset_less=True)
         m.d.comb += [
-            room.eq((~valid | port.ready) & order.r_rdy),
-            order.r_en.eq(served & last),
-            port.valid.eq(valid),
-            *(getattr(port, what).eq(register) for what, register in held.items()),
+            room.eq((~port.valid | port.ready) & order.valid),
+            order.ready.eq(served & last),
+            port.payload.eq(beat),
         ]
-        m.d.sync += valid.eq(served | (valid & ~port.ready))
-        with m.Switch(order.r_data):
-            for number in range(self.count):
-                manager = _channel(self.managers[number], "w")
+        m.d.sync += port.valid.eq(served | (port.valid & ~port.ready))
+        with m.Switch(order.payload):
+            for number, manager in enumerate(managers):
                 with m.Case(number):
-                    m.d.comb += [manager.ready.eq(room), served.eq(room & manager.valid), last.eq(manager.last)]
+                    m.d.comb += [
+                        manager.ready.eq(room),
+                        served.eq(room & manager.valid),
+                        last.eq(manager.payload.last),
+                    ]
                     with m.If(served):
-                        m.d.sync += [register.eq(getattr(manager, what)) for what, register in held.items()]
+                        m.d.sync += beat.eq(manager.payload)
 
-    def _route(self, m: Module, name: str) -> None:
+    def _route(self, m: Module, managers: list, port) -> None:
         """Connect a channel of responses: everyone sees its payload, one is meant."""
-        port = _channel(self.port, name)
-        for number in range(self.count):
-            manager = _channel(self.managers[number], name)
-            payload = [what for what in vars(port) if what not in ("valid", "ready", "id")]
-            m.d.comb += [getattr(manager, what).eq(getattr(port, what)) for what in payload]
-            with m.If(port.id == number):
+        for number, manager in enumerate(managers):
+            m.d.comb += [
+                getattr(manager.payload, field).eq(getattr(port.payload, field))
+                for field, _ in port.payload.shape()
+                if field != "id"
+            ]
+            with m.If(port.payload.id == number):
                 m.d.comb += [manager.valid.eq(port.valid), port.ready.eq(manager.ready)]
-
-
-def _channel(axi, name: str) -> SimpleNamespace:
-    """Return the signals of one of AXI's channels, by what they are named behind its name."""
-    members = [member for member in axi.signature.members if member.startswith(name)]
-    return SimpleNamespace(**{member.removeprefix(name): getattr(axi, member) for member in members})

@@ -16,6 +16,7 @@ from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, PsumWritePort, R
 from neuroncore_rtl.hdl.memory.psum_port import PsumPort
 from neuroncore_rtl.hdl.memory.sbuf import Sbuf
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
+from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
 
 __all__ = ["Conflicts", "OnChipMemory"]
 
@@ -26,16 +27,16 @@ class Conflicts(data.Struct):
     The first eight are of SBUF, by port and direction; psum_read, psum_write of PSUM, whoever asked.
     """
 
-    stationary: unsigned(48)
-    moving: unsigned(48)
-    vector_read: unsigned(48)
-    scalar_read: unsigned(48)
-    line_read: unsigned(48)
-    vector_write: unsigned(48)
-    scalar_write: unsigned(48)
-    line_write: unsigned(48)
-    psum_read: unsigned(48)
-    psum_write: unsigned(48)
+    stationary: unsigned(COUNTER_BITS)
+    moving: unsigned(COUNTER_BITS)
+    vector_read: unsigned(COUNTER_BITS)
+    scalar_read: unsigned(COUNTER_BITS)
+    line_read: unsigned(COUNTER_BITS)
+    vector_write: unsigned(COUNTER_BITS)
+    scalar_write: unsigned(COUNTER_BITS)
+    line_write: unsigned(COUNTER_BITS)
+    psum_read: unsigned(COUNTER_BITS)
+    psum_write: unsigned(COUNTER_BITS)
 
 
 class OnChipMemory(wiring.Component):

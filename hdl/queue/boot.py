@@ -1,10 +1,12 @@
 """Boot: checks the header of the image in HBM and copies the controller's program into its local memory."""
 
 from amaranth import Module, Mux, Signal, Value
-from amaranth.lib import wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.controller.memory import LocalWord
 from neuroncore_rtl.hdl.memory.axi import AxiPort
+from neuroncore_rtl.hdl.queue.errors import BootError
 from neuroncore_rtl.hdl.queue.words import WordReader
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, RECORD_BYTES
@@ -31,10 +33,10 @@ class Boot(wiring.Component):
         start: a pulse; everything begins. Later ones are ignored until reset. address: meanwhile, where in HBM the
             image is, a multiple of RECORD_BYTES: the lower bits count as 0.
         axi: reads.
-        load_valid, load_address, load_data: writes a word of the local memory, by its number.
+        load: words for the local memory.
         done: the program is there, and the controller may run; stays until reset.
-        error: the header is wrong or HBM answered with an error; stays until reset, and `done` low. detail: which of
-            BOOT_WORDS is the first that is wrong; 0 after an error of HBM.
+        error: the header is wrong or HBM answered with an error; stays until reset, and `done` low. Its detail: which
+            of BOOT_WORDS is the first that is wrong; 0 after an error of HBM.
     """
 
     def __init__(self, config: Config):
@@ -44,12 +46,9 @@ class Boot(wiring.Component):
                 "start": In(1),
                 "address": In(HBM_ADDRESS_BITS),
                 "axi": Out(AxiPort(config.hbm_bytes, 1)),
-                "load_valid": Out(1),
-                "load_address": Out(range(LOCAL_BYTES // WORD_BYTES)),
-                "load_data": Out(32),
+                "load": Out(stream.Signature(LocalWord, always_ready=True)),
                 "done": Out(1),
-                "error": Out(1),
-                "detail": Out(32),
+                "error": Out(BootError),
             }
         )
 
@@ -64,8 +63,8 @@ class Boot(wiring.Component):
         last, wrong, refused = Signal(), Signal(), Signal()
         m.d.comb += [
             wrong.eq(reader.valid & (reader.error | ~self._is_right(m, number, reader.word))),
-            self.load_address.eq(number),
-            self.load_data.eq(reader.word),
+            self.load.payload.number.eq(number),
+            self.load.payload.data.eq(reader.word),
         ]
         with m.If(reader.valid):
             m.d.sync += number.eq(Mux(last, 0, number + 1))
@@ -90,7 +89,7 @@ class Boot(wiring.Component):
                 with m.If(wrong):
                     m.d.sync += refused.eq(1)
                     with m.If(~refused | reader.error):
-                        m.d.sync += self.detail.eq(Mux(reader.error, 0, number))
+                        m.d.sync += self.error.detail.eq(Mux(reader.error, 0, number))
                 with m.If(reader.valid & last):
                     with m.If(wrong | refused):
                         m.next = "failed"
@@ -106,7 +105,7 @@ class Boot(wiring.Component):
                 with m.If(words == 0):
                     m.next = "done"
             with m.State("program"):
-                m.d.comb += [last.eq(number == words - 1), self.load_valid.eq(reader.valid & ~reader.error)]
+                m.d.comb += [last.eq(number == words - 1), self.load.valid.eq(reader.valid & ~reader.error)]
                 with m.If(reader.valid):
                     with m.If(reader.error):
                         m.next = "failed"
@@ -115,7 +114,7 @@ class Boot(wiring.Component):
             with m.State("done"):
                 m.d.comb += self.done.eq(1)
             with m.State("failed"):
-                m.d.comb += self.error.eq(1)
+                m.d.comb += self.error.valid.eq(1)
         return m
 
     def _is_right(self, m: Module, number: Value, word: Value) -> Value:

@@ -1,11 +1,12 @@
 """Fetches the records of all queues from HBM."""
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Signal
 from amaranth.lib import stream, wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
+from neuroncore_rtl.hdl.queue.record import Record
 from neuroncore_rtl.hdl.round_robin import RoundRobin
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, RECORD_BITS, RECORD_BYTES, queue_count
@@ -25,8 +26,7 @@ class Fetcher(wiring.Component):
     Ports:
         requests: of each queue, the HBM address of a record, a multiple of RECORD_BYTES. A queue asks only for what it
             has room for; it is answered in the order in which it asked.
-        record_valid: a pulse in the bit of the queue that a record is for. record: it, meanwhile. record_error: HBM
-            answered with an error; the record means nothing then.
+        records: to each queue what it asked for.
         axi: reads.
     """
 
@@ -39,9 +39,7 @@ class Fetcher(wiring.Component):
         super().__init__(
             {
                 "requests": In(stream.Signature(HBM_ADDRESS_BITS)).array(queues),
-                "record_valid": Out(queues),
-                "record": Out(RECORD_BITS),
-                "record_error": Out(1),
+                "records": Out(stream.Signature(Record, always_ready=True)).array(queues),
                 "axi": Out(AxiPort(config.hbm_bytes, 1)),
             }
         )
@@ -50,23 +48,23 @@ class Fetcher(wiring.Component):
         m = Module()
         axi = self.axi
         m.submodules.turn = turn = RoundRobin(len(self.requests))
-        m.submodules.order = order = SyncFIFO(width=len(turn.grant), depth=self.OUTSTANDING)  # whose record comes next
+        m.submodules.order = order = Fifo(turn.grant.shape(), self.OUTSTANDING)  # whose record comes next
 
         asking, room = Signal(), Signal()
         address = Signal(HBM_ADDRESS_BITS, reset_less=True)
         m.d.comb += [
             turn.requests.eq(Cat(request.valid for request in self.requests)),
-            room.eq((~asking | axi.arready) & order.w_rdy),
+            room.eq((~asking | axi.ar.ready) & order.i.ready),
             turn.taken.eq(room & turn.requests.any()),
-            order.w_en.eq(turn.taken),
-            order.w_data.eq(turn.grant),
-            axi.arvalid.eq(asking),
-            axi.araddr.eq(address),
-            axi.arlen.eq(RECORD_BYTES // self.config.hbm_bytes - 1),
+            order.i.valid.eq(turn.taken),
+            order.i.payload.eq(turn.grant),
+            axi.ar.valid.eq(asking),
+            axi.ar.payload.addr.eq(address),
+            axi.ar.payload.len.eq(RECORD_BYTES // self.config.hbm_bytes - 1),
         ]
         with m.If(turn.taken):
             m.d.sync += asking.eq(1)
-        with m.Elif(axi.arready):
+        with m.Elif(axi.ar.ready):
             m.d.sync += asking.eq(0)
         with m.Switch(turn.grant):
             for queue, request in enumerate(self.requests):
@@ -75,21 +73,21 @@ class Fetcher(wiring.Component):
                     with m.If(turn.taken):
                         m.d.sync += address.eq(request.payload)
 
-        beat = len(axi.rdata)
+        beat = len(axi.r.payload.data)
         record = Signal(RECORD_BITS, reset_less=True)
-        valid, failed, wrong = Signal(len(self.requests)), Signal(), Signal()
+        failed, wrong, error = Signal(), Signal(), Signal()
         m.d.comb += [
-            axi.rready.eq(1),
-            wrong.eq(failed | (axi.rresp != RESPONSE_OKAY)),
-            order.r_en.eq(axi.rvalid & axi.rlast),
-            self.record.eq(record),
-            self.record_valid.eq(valid),
+            axi.r.ready.eq(1),
+            wrong.eq(failed | (axi.r.payload.resp != RESPONSE_OKAY)),
+            order.o.ready.eq(axi.r.valid & axi.r.payload.last),
         ]
-        m.d.sync += valid.eq(Mux(order.r_en, 1 << order.r_data, 0))
-        with m.If(axi.rvalid):
+        for queue, port in enumerate(self.records):
+            m.d.comb += port.payload.eq(Cat(record, error))
+            m.d.sync += port.valid.eq(order.o.ready & (order.o.payload == queue))
+        with m.If(axi.r.valid):
             m.d.sync += [
-                record.eq(Cat(record[beat:], axi.rdata)),
-                failed.eq(wrong & ~axi.rlast),
-                self.record_error.eq(wrong),
+                record.eq(Cat(record[beat:], axi.r.payload.data)),
+                failed.eq(wrong & ~axi.r.payload.last),
+                error.eq(wrong),
             ]
         return m

@@ -1,16 +1,17 @@
 """The queue of an engine: takes records from HBM in order, waits, issues, and updates semaphores when they finish."""
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, memory, stream, wiring
-from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.engine_error import DetailedError
+from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.queue.errors import QueueError
 from neuroncore_rtl.hdl.queue.in_flight import Flight, InFlight
+from neuroncore_rtl.hdl.queue.record import Header, Record
 from neuroncore_rtl.hdl.queue.semaphores import Update, Wait
 from neuroncore_rtl.spec import isa
-from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, HEADER_FIELDS, QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, QUEUE_COUNTERS, RECORD_BYTES, Engine
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS, LANES
 from neuroncore_rtl.spec.isa.fields import width_of
 from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
@@ -30,8 +31,6 @@ class Block(data.Struct):
     address: unsigned(HBM_ADDRESS_BITS)
     count: unsigned(16)
 
-
-Header = data.StructLayout(dict(HEADER_FIELDS))
 
 QueueCounters = data.StructLayout({name: COUNTER_BITS for name in QUEUE_COUNTERS})
 """What a queue counts since reset, as `spec.isa.QUEUE_COUNTERS` says. A record that waits for nothing costs a cycle of
@@ -56,8 +55,7 @@ class Queue(wiring.Component):
 
     Ports:
         blocks: doorbell. places: blocks that it takes without waiting. After an error it takes and forgets all.
-        request: HBM address of a record to fetch; there is room for it. record_valid, record, record_error: what came,
-            in order; an error means that the record is worth nothing.
+        request: HBM address of a record to fetch; there is room for it. record: what came, in order.
         wait: what the next record waits for; wait_satisfied: both hold, in the same cycle.
         issue: the instruction, to the engine: the lowest bits of the body, as wide as the engine's layout.
         completions: a pulse of each lane: the engine has finished the oldest record of that lane.
@@ -88,9 +86,7 @@ class Queue(wiring.Component):
                 "blocks": In(stream.Signature(Block)),
                 "places": Out(range(BLOCK_PLACES + 1)),
                 "request": Out(stream.Signature(HBM_ADDRESS_BITS)),
-                "record_valid": In(1),
-                "record": In(RECORD_BITS),
-                "record_error": In(1),
+                "record": In(stream.Signature(Record, always_ready=True)),
                 "wait": Out(data.ArrayLayout(Wait, 2)),
                 "wait_satisfied": In(1),
                 "issue": Out(stream.Signature(self.body_bits)),
@@ -128,39 +124,41 @@ class Queue(wiring.Component):
 
     def _fetch(self, m: Module):
         """Ask for the records of the blocks; return the next record, whether there will be one, and its address."""
-        m.submodules.block_fifo = blocks = SyncFIFO(width=Block.as_shape().size, depth=BLOCK_PLACES)
-        m.submodules.addresses = addresses = SyncFIFO(width=HBM_ADDRESS_BITS, depth=self.records)
+        m.submodules.block_fifo = blocks = Fifo(Block, BLOCK_PLACES)
+        m.submodules.addresses = addresses = Fifo(HBM_ADDRESS_BITS, self.records)
         layout = data.StructLayout({"header": Header, "body": self.body_bits, "error": 1})
-        m.submodules.record_fifo = records = SyncFIFO(width=layout.size, depth=self.records)
-        block = data.View(Block, blocks.r_data)
+        m.submodules.record_fifo = records = Fifo(layout, self.records)
+        block = blocks.o.payload
         fetched = Signal(16)  # records of the block that were asked for
         rings, asked = Signal(), Signal()
         m.d.comb += [
-            self.blocks.ready.eq(blocks.w_rdy | self.halt),
-            rings.eq(self.blocks.valid & blocks.w_rdy & ~self.halt & (self.blocks.payload.count != 0)),
-            blocks.w_en.eq(rings),
-            blocks.w_data.eq(self.blocks.payload),
+            self.blocks.ready.eq(blocks.i.ready | self.halt),
+            rings.eq(self.blocks.valid & blocks.i.ready & ~self.halt & (self.blocks.payload.count != 0)),
+            blocks.i.valid.eq(rings),
+            blocks.i.payload.eq(self.blocks.payload),
             self.places.eq(BLOCK_PLACES - blocks.level),
             # The address waits for its record, so its place is the record's as well.
-            self.request.valid.eq(blocks.r_rdy & addresses.w_rdy),
+            self.request.valid.eq(blocks.o.valid & addresses.i.ready),
             self.request.payload.eq(block.address + (fetched << (RECORD_BYTES.bit_length() - 1))),
             asked.eq(self.request.valid & self.request.ready),
-            blocks.r_en.eq(asked & (fetched == block.count - 1)),
-            addresses.w_en.eq(asked),
-            addresses.w_data.eq(self.request.payload),
-            records.w_en.eq(self.record_valid),
-            records.w_data.eq(Cat(self.record[: layout.size - 1], self.record_error)),
-            addresses.r_en.eq(self.issued),
-            records.r_en.eq(self.issued),
-            self._head_valid.eq(records.r_rdy),
-            self.issued_address.eq(addresses.r_data),
+            blocks.o.ready.eq(asked & (fetched == block.count - 1)),
+            addresses.i.valid.eq(asked),
+            addresses.i.payload.eq(self.request.payload),
+            records.i.valid.eq(self.record.valid),
+            records.i.payload.header.eq(self.record.payload.header),
+            records.i.payload.body.eq(self.record.payload.body),
+            records.i.payload.error.eq(self.record.payload.error),
+            addresses.o.ready.eq(self.issued),
+            records.o.ready.eq(self.issued),
+            self._head_valid.eq(records.o.valid),
+            self.issued_address.eq(addresses.o.payload),
         ]
         with m.If(rings):
             m.d.sync += self.rung.eq(self.rung + self.blocks.payload.count)
         with m.If(asked):
-            m.d.sync += fetched.eq(Mux(blocks.r_en, 0, fetched + 1))
-        next_address = Mux(addresses.r_rdy, addresses.r_data, self.request.payload)
-        return data.View(layout, records.r_data), blocks.r_rdy | addresses.r_rdy, next_address
+            m.d.sync += fetched.eq(Mux(blocks.o.ready, 0, fetched + 1))
+        next_address = Mux(addresses.o.valid, addresses.o.payload, self.request.payload)
+        return records.o.payload, blocks.o.valid | addresses.o.valid, next_address
 
     def _issue(self, m: Module, head):
         """Look at the semaphores once a cycle until both waits hold; then offer the instruction until it is taken."""
@@ -282,7 +280,7 @@ class Queue(wiring.Component):
             self.progress.eq(
                 (self.blocks.valid & self.blocks.ready)
                 | (self.request.valid & self.request.ready)
-                | self.record_valid
+                | self.record.valid
                 | self.issued
                 | self.completions.any()
                 | (self.update.valid & self.update.ready)

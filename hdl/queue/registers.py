@@ -71,7 +71,7 @@ class Registers(wiring.Component):
         core_number: which core of its instance this is; constant, and 0 of one that is alone.
         error: the first of the core. watchdog_limit: see :class:`hdl.queue.watchdog.Watchdog`.
         exit_valid, exit_code: the program has ended, and with what; the first time counts. Both stay until reset.
-        console_valid, console_data: a pulse with each byte for the host to print.
+        console: bytes for the host to print.
         host_interrupt: a pulse makes INTERRUPT_HOST pending.
         external_interrupt: a source is pending and enabled, to the controller; a cycle later.
     """
@@ -96,8 +96,7 @@ class Registers(wiring.Component):
                 "watchdog_limit": Out(32, init=_WATCHDOG_LIMIT),
                 "exit_valid": Out(1),
                 "exit_code": Out(32),
-                "console_valid": Out(1),
-                "console_data": Out(8),
+                "console": Out(stream.Signature(8, always_ready=True)),
                 "host_interrupt": In(1),
                 "external_interrupt": Out(1),
             }
@@ -201,14 +200,14 @@ class Registers(wiring.Component):
         data = self._request.data
         from_host, enabled = Signal(), Signal(3)
         pending = Cat(self.error.valid, from_host, self.watch_reached)
-        m.d.sync += [self.console_valid.eq(0), self.external_interrupt.eq((pending & enabled).any())]
+        m.d.sync += [self.console.valid.eq(0), self.external_interrupt.eq((pending & enabled).any())]
 
         def set_exit():
             with m.If(~self.exit_valid):
                 m.d.sync += [self.exit_valid.eq(1), self.exit_code.eq(data)]
 
         def print_byte():
-            m.d.sync += [self.console_valid.eq(1), self.console_data.eq(data)]
+            m.d.sync += [self.console.valid.eq(1), self.console.payload.eq(data)]
 
         def take_back():
             with m.If((data & memory_map.INTERRUPT_HOST).any()):
@@ -229,7 +228,7 @@ class Registers(wiring.Component):
         error = self.error
         return {
             memory_map.EXIT: _Register(None, set_exit),
-            memory_map.CONSOLE: _Register(None, print_byte, _ones(self.console_data)),
+            memory_map.CONSOLE: _Register(None, print_byte, _ones(self.console.payload)),
             memory_map.INTERRUPT_PENDING: _Register(pending, take_back, _ones(pending)),
             memory_map.INTERRUPT_ENABLE: plain(enabled),
             memory_map.WATCH_SEMAPHORE: plain(self.watch_semaphore),

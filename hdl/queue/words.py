@@ -51,7 +51,7 @@ class WordReader(wiring.Component):
         held = Signal(range(words_per_beat + 1))  # words of the beat, the next one lowest
         left = Signal.like(self.count)  # words of the run
         m.d.comb += [
-            axi.rready.eq(held <= 1),
+            axi.r.ready.eq(held <= 1),
             self.valid.eq((held != 0) & (left != 0)),
             self.word.eq(beat),
             self.error.eq(error),
@@ -60,11 +60,11 @@ class WordReader(wiring.Component):
             m.d.sync += [held.eq(0), left.eq(self.count)]
         with m.Else():
             m.d.sync += left.eq(left - self.valid)
-            with m.If(axi.rready):
+            with m.If(axi.r.ready):
                 m.d.sync += [
-                    held.eq(Mux(axi.rvalid, words_per_beat, 0)),
-                    beat.eq(axi.rdata),
-                    error.eq(axi.rresp != RESPONSE_OKAY),
+                    held.eq(Mux(axi.r.valid, words_per_beat, 0)),
+                    beat.eq(axi.r.payload.data),
+                    error.eq(axi.r.payload.resp != RESPONSE_OKAY),
                 ]
             with m.Else():
                 m.d.sync += [held.eq(held - 1), beat.eq(beat[32:])]
@@ -83,14 +83,14 @@ class WordReader(wiring.Component):
             page_rest.eq(page_beats - place[: page_beats.bit_length() - 1]),
             page_burst.eq(Mux(page_rest > MAX_BEATS, MAX_BEATS, page_rest)),
             burst.eq(Mux(beats > page_burst, page_burst, beats)),
-            axi.arvalid.eq(beats != 0),
-            axi.araddr.eq(place << offset_bits),
-            axi.arlen.eq(burst - 1),
+            axi.ar.valid.eq(beats != 0),
+            axi.ar.payload.addr.eq(place << offset_bits),
+            axi.ar.payload.len.eq(burst - 1),
         ]
         with m.If(self.start):
             m.d.sync += [
                 place.eq(self.address[offset_bits:]),
                 beats.eq((WORD_BYTES * self.count + self.size - 1)[offset_bits:]),
             ]
-        with m.Elif(axi.arready):
+        with m.Elif(axi.ar.ready):
             m.d.sync += [place.eq(place + burst), beats.eq(beats - burst)]

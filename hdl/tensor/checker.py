@@ -10,8 +10,8 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.formats import FormatCode, element_size
 from neuroncore_rtl.hdl.engine_error import EngineError
+from neuroncore_rtl.hdl.memory.psum import WORD
 from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction
-from neuroncore_rtl.hdl.tensor.psum import WORD
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS, SBUF_BYTES, Config
 from neuroncore_rtl.spec.formats import MATMUL_FORMATS
 from neuroncore_rtl.spec.isa.rule import Rule

@@ -14,18 +14,19 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.engine_error import EngineError
+from neuroncore_rtl.hdl.fifo import BypassFifo
 from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.memory.port import PsumWritePort, ReadPort
+from neuroncore_rtl.hdl.memory.psum import Psum
 from neuroncore_rtl.hdl.tensor.array import Array, row_skew, tile_count
 from neuroncore_rtl.hdl.tensor.checker import Checker
 from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS, Edge
 from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction
 from neuroncore_rtl.hdl.tensor.loader import Loader
 from neuroncore_rtl.hdl.tensor.mover import Move, Mover
-from neuroncore_rtl.hdl.tensor.psum import Psum
-from neuroncore_rtl.hdl.tensor.queue import PassingQueue
 from neuroncore_rtl.hdl.tensor.skew import DelayLine
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
+from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
 
 __all__ = ["Counters", "TensorEngine"]
 
@@ -42,13 +43,13 @@ class Counters(data.Struct):
     still being written (psum).
     """
 
-    busy: unsigned(48)
-    columns: unsigned(48)
-    macs: unsigned(48)
-    loads: unsigned(48)
-    wait_weights: unsigned(48)
-    wait_operand: unsigned(48)
-    wait_psum: unsigned(48)
+    busy: unsigned(COUNTER_BITS)
+    columns: unsigned(COUNTER_BITS)
+    macs: unsigned(COUNTER_BITS)
+    loads: unsigned(COUNTER_BITS)
+    wait_weights: unsigned(COUNTER_BITS)
+    wait_operand: unsigned(COUNTER_BITS)
+    wait_psum: unsigned(COUNTER_BITS)
 
 
 class Load(data.Struct):
@@ -128,8 +129,8 @@ class TensorEngine(wiring.Component):
 
     def _dispatch(self, m, instructions, loader, mover):
         """Sort instructions into the two queues; two places each, so that a load is found behind two moves."""
-        m.submodules.load_queue = load_queue = PassingQueue(Load, depth=2)
-        m.submodules.move_queue = move_queue = PassingQueue(Move, depth=2)
+        m.submodules.load_queue = load_queue = BypassFifo(Load, depth=2)
+        m.submodules.move_queue = move_queue = BypassFifo(Move, depth=2)
         instruction = instructions.payload
         is_load = Signal()
         loaded = Signal()  # the shadow weights are complete

@@ -6,9 +6,9 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.formats import FormatCode, element_size
 from neuroncore_rtl.hdl.memory.port import ReadPort
+from neuroncore_rtl.hdl.memory.psum import PSUM_ADDRESS, Psum, PsumWrite
 from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, Element
 from neuroncore_rtl.hdl.tensor.instruction import TensorInstruction
-from neuroncore_rtl.hdl.tensor.psum import PSUM_ADDRESS, Psum, PsumWrite
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import MATMUL_FORMATS
 

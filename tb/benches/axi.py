@@ -15,7 +15,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from cocotbext.axi import AxiBurstType
 
-from neuroncore_rtl.hdl.hierarchy import to_verilog
+from neuroncore_rtl.hdl.hierarchy import lead_out, to_verilog
 from neuroncore_rtl.hdl.memory.axi import MAX_BEATS, AxiPort
 from neuroncore_rtl.hdl.memory.axi_arbiter import AxiArbiter
 from neuroncore_rtl.tb.harness.hbm import VERILOG as HBM_VERILOG
@@ -30,13 +30,14 @@ BENCH_BYTES = 1 << 16
 
 
 class FullPort(wiring.Signature):
-    """An `AxiPort` with what cocotbext-axi wants to see besides: size and kind of the bursts."""
+    """The signals of an `AxiPort`, with what cocotbext-axi wants to see besides: size and kind of the bursts."""
 
     def __init__(self, size: int, id_bits: int):
+        port = AxiPort(size, id_bits)
         constants = {
             f"{channel}{name}": Out(bits) for channel in ("aw", "ar") for name, bits in (("size", 3), ("burst", 2))
         }
-        super().__init__({**AxiPort(size, id_bits).members, **constants})
+        super().__init__({name: member for (name,), member, _ in port.flatten(port.create())} | constants)
 
 
 class HbmBench(wiring.Component):
@@ -62,12 +63,12 @@ class HbmBench(wiring.Component):
             for place, inner in enumerate(arbiter.managers):
                 outer = self.managers[number * self.each + place]
                 idle.append(_check(m, f"manager{number}_{place}", inner))
-                _forward(m, inner.signature, inner, outer)
+                _spread(m, inner, outer)
         m.d.comb += self.idle.eq(Cat(idle).all())
-        connections = {
-            f"{'i' if member.flow == Out else 'o'}_{name}": Cat(getattr(arbiter.port, name) for arbiter in arbiters)
-            for name, member in AxiPort(self.size, id_bits).members.items()
-        }
+        connections = {}
+        for signals in zip(*(arbiter.port.signature.flatten(arbiter.port) for arbiter in arbiters), strict=True):
+            (name,), member, _ = signals[0]
+            connections[f"{'i' if member.flow == Out else 'o'}_{name}"] = Cat(value for *_, value in signals)
         m.submodules.hbm = Instance(
             "hbm",
             p_PORTS=self.ports,
@@ -106,10 +107,10 @@ class RamBench(wiring.Component):
             m.submodules[name] = unit
             wiring.connect(m, unit.axi, manager)
             idle.append(_check(m, f"{name}_checker", unit.axi))
-            _forward(m, self.others[name], unit, getattr(self, name))
+            lead_out(m, self.others[name], unit, getattr(self, name))
         idle.append(_check(m, "checker", arbiter.port))
         m.d.comb += self.idle.eq(Cat(idle).all())
-        _forward(m, arbiter.port.signature, arbiter.port, self.axi)
+        _spread(m, arbiter.port, self.axi)
         for channel in ("aw", "ar"):
             m.d.comb += getattr(self.axi, f"{channel}size").eq((self.size - 1).bit_length())
             m.d.comb += getattr(self.axi, f"{channel}burst").eq(AxiBurstType.INCR)
@@ -119,16 +120,17 @@ class RamBench(wiring.Component):
 def _check(m: Module, name: str, axi) -> Signal:
     """Add a checker of a port; return whether everything that was asked for has been answered."""
     idle = Signal(name=f"{name}_idle")
-    signals = {f"i_{member}": getattr(axi, member) for member in axi.signature.members}
-    parameters = {"p_BYTES": len(axi.wstrb), "p_ID_BITS": len(axi.awid), "p_MAX_BEATS": MAX_BEATS}
+    signals = {f"i_{name}": value for (name,), _, value in axi.signature.flatten(axi)}
+    widths = {"p_BYTES": len(axi.w.payload.strb), "p_ID_BITS": len(axi.aw.payload.id)}
     clock = {"i_clk": ClockSignal(), "i_rst": ResetSignal()}
-    m.submodules[name] = Instance("axi_checker", **parameters, **clock, **signals, o_idle=idle)
+    m.submodules[name] = Instance("axi_checker", **widths, p_MAX_BEATS=MAX_BEATS, **clock, **signals, o_idle=idle)
     return idle
 
 
-def _forward(m: Module, signature: wiring.Signature, inner, outer) -> None:
-    """Make ports of something inside, those of `signature`, ports of what is around it."""
-    for (_, member, inside), (_, _, outside) in zip(signature.flatten(inner), signature.flatten(outer), strict=True):
+def _spread(m: Module, axi, port) -> None:
+    """Make the signals of an `AxiPort` inside those of a `FullPort` of what is around it."""
+    for (name,), member, inside in axi.signature.flatten(axi):
+        outside = getattr(port, name)
         m.d.comb += outside.eq(inside) if member.flow == Out else inside.eq(outside)
 
 

@@ -12,6 +12,8 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotbext.axi import AxiBus, AxiMaster, AxiRam, AxiResp
 
+from neuroncore_rtl.spec.isa import RECORD_BITS
+from neuroncore_rtl.spec.memory_map import LOCAL_BYTES
 from neuroncore_rtl.tb.sim.clock import PERIOD_NS
 
 SETTINGS = json.loads(os.environ.get("SETTINGS", "{}"))
@@ -182,12 +184,15 @@ async def units_use_a_ram(dut):
         await RisingEdge(dut.clk)
         boot.set("start", 0)
         done = boot.get("done")
-        assert not boot.get("error") and not any(engine.get("error") & 1 for engine in engines)
-        if boot.get("load_valid"):
-            loaded[boot.get("load_address")] = boot.get("load_data")
-        if valid := fetcher.get("record_valid"):
-            assert not fetcher.get("record_error")
-            records[valid.bit_length() - 1].append(f"{fetcher.get('record'):x}")
+        assert not boot.get("error") & 1 and not any(engine.get("error") & 1 for engine in engines)
+        if boot.get("load__valid"):
+            word = boot.get("load__payload")
+            loaded[word % (LOCAL_BYTES // 4)] = word // (LOCAL_BYTES // 4)
+        for queue, found in enumerate(records):
+            if fetcher.get(f"records__{queue}__valid"):
+                record = fetcher.get(f"records__{queue}__payload")
+                assert record < 1 << RECORD_BITS, "the bit above is the error"
+                found.append(f"{record:x}")
         retired = [count + engine.get("retired") for count, engine in zip(retired, engines, strict=True)]
     Path(SETTINGS["found"]).write_text(json.dumps({"loaded": loaded, "records": records}))
     Path(SETTINGS["after"]).write_bytes(ram.read(0, SETTINGS["size"]))

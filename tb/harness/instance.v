@@ -243,8 +243,8 @@ module core_log (
     input wire        over,
     input wire [31:0] exit_code,
     input wire [88:0] error,
-    input wire        console_valid,
-    input wire [7:0]  console_data,
+    input wire        console__valid,
+    input wire [7:0]  console__payload,
     input wire [`QUEUES-1:0]         issued,
     input wire [`QUEUES*40-1:0]      issued_addresses,
     input wire [`QUEUES:0]           retired,
@@ -259,7 +259,7 @@ module core_log (
 );
     integer i;
     always @(posedge clk) if (!rst) begin
-        if (console_valid) $fwrite(events, "c %0d %0d\n", number, console_data);
+        if (console__valid) $fwrite(events, "c %0d %0d\n", number, console__payload);
         if (|issued) begin
             /* verilator unroll_disable */
             for (i = 0; i < `QUEUES; i = i + 1) if (issued[i])

@@ -1,15 +1,14 @@
 """The ports of all cores of an instance, as text of the harness of `tb/harness/instance.v`: wires for what each puts
 out, what is tied to each, and what writes the doings of each to the files."""
 
-from amaranth import Shape
-
 from neuroncore_rtl.hdl.core_ports import core_signature
+from neuroncore_rtl.hdl.verilog import module_ports
 from neuroncore_rtl.spec.instance import Instance
 
 __all__ = ["core_connections", "core_logs", "core_wires"]
 
 _OUTPUTS = (
-    "exit_code", "error", "console_valid", "console_data", "issued", "issued_addresses", "retired",
+    "exit_code", "error", "console__valid", "console__payload", "issued", "issued_addresses", "retired",
     "retired_addresses", "controller_retires", "controller_pc", "counters",
 )  # fmt: skip
 """Ports of a core that are wires of its own in the harness."""
@@ -19,15 +18,11 @@ _WAVES_ONLY = ("controller_retires", "controller_pc")
 
 def core_wires(instance: Instance) -> str:
     """Return the declarations of what every core puts out."""
-    members = core_signature(instance.core).members
-    widths = {name: _width(members[name].shape) for name in _OUTPUTS}
+    signature = core_signature(instance.core)
+    widths = {name: len(value) for name, _, value in module_ports(signature, signature.create())}
     return " ".join(
-        f"wire [{width - 1}:0] {name}_{core};" for core in range(instance.cores) for name, width in widths.items()
+        f"wire [{widths[name] - 1}:0] {name}_{core};" for core in range(instance.cores) for name in _OUTPUTS
     )
-
-
-def _width(shape: object) -> int:
-    return Shape.cast(shape).width
 
 
 def core_connections(instance: Instance) -> str:

@@ -103,7 +103,7 @@ def _queue(queue: int) -> list[Trace]:
         *_handshake(f"{at}.blocks__", "block"),
         Trace(f"{at}.places", "places for blocks", "dec"),
         *_handshake(f"{at}.request__", "fetch"),
-        Trace(f"{at}.record_valid", "record comes", "bin"),
+        Trace(f"{at}.record__valid", "record comes", "bin"),
         Trace(f"{at}.waiting", "waits for a semaphore", "bin"),
         *(
             Trace(f"{at}.wait[{number}].{name}", f"wait {number}: {name}", "bin" if name == "on" else "dec")

@@ -2,6 +2,8 @@
 
 """What a core of an instance has beside one that is alone, and who is on which port of HBM."""
 
+from types import SimpleNamespace
+
 import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
@@ -77,8 +79,9 @@ def test_a_flit_either_way_is_progress():
     queue = Queue(Engine.COLLECTIVE, 1, RECORDS_AHEAD[Engine.COLLECTIVE]).signature.create()
     registers = Registers(ONE_OF_4).signature.create()
     watchdog = Watchdog(core.queues, collective_queue(ONE_OF_4)).signature.create()
+    units = SimpleNamespace(collective=collective, queues=[queue], registers=registers, watchdog=watchdog)
     moves = Signal()
-    m.d.comb += moves.eq(core._links(m, collective, queue, registers, watchdog))
+    m.d.comb += moves.eq(core._connect_links(m, units))
     pairs = [(core.link_i[c].valid, collective.i[c].ready) for c in range(CHANNELS)]
     pairs += [(collective.o[c].valid, core.link_o[c].ready) for c in range(CHANNELS)]
 

@@ -129,21 +129,22 @@ async def serve_writes(
         record: gets (cycle, address, beats) of each burst.
     """
     rng = random.Random(seed)
-    size = len(axi.wstrb)
+    size = len(axi.w.payload.strb)
     addresses, beats, answers = deque(), deque(), deque()
     cycle, within, answering = 0, False, False
     held = {}
     while True:
         ready = {"aw": cycle >= hold and rng.random() >= stall, "w": rng.random() >= stall}
         for channel, value in ready.items():
-            ctx.set(getattr(axi, f"{channel}ready"), value)
+            ctx.set(getattr(axi, channel).ready, value)
         if not answering and answers and answers[0][0] <= cycle and rng.random() >= stall:
             answering = True
-            ctx.set(axi.bresp, 2 if answers.popleft()[1] else 0)
-        ctx.set(axi.bvalid, answering)
-        *_, awvalid, address, length, wvalid, data, strobes, last, bready = await ctx.tick().sample(
-            axi.awvalid, axi.awaddr, axi.awlen, axi.wvalid, axi.wdata, axi.wstrb, axi.wlast, axi.bready
+            ctx.set(axi.b.payload.resp, 2 if answers.popleft()[1] else 0)
+        ctx.set(axi.b.valid, answering)
+        *_, awvalid, burst, wvalid, beat, bready = await ctx.tick().sample(
+            axi.aw.valid, axi.aw.payload, axi.w.valid, axi.w.payload, axi.b.ready
         )
+        (address, length), (data, strobes, last) = (burst.addr, burst.len), (beat.data, beat.strb, beat.last)
         for channel, valid, content in (("aw", awvalid, (address, length)), ("w", wvalid, (data, strobes, last))):
             if channel in held:
                 assert valid and content == held.pop(channel), f"{channel} changes before it is taken"

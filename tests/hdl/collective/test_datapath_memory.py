@@ -195,7 +195,7 @@ def test_a_burst_waits_for_its_data():
     dut = Storer(16, 16)
     words = BURST_BEATS
     op = StoreOp.const({"elements": 4 * words, "dtype": FP32, "address": 0}).as_bits()
-    watch = (dut.beats.valid & dut.beats.ready, dut.axi.awvalid | dut.axi.wvalid)
+    watch = (dut.beats.valid & dut.beats.ready, dut.axi.aw.valid | dut.axi.w.valid)
     writes = partial(serve_writes, axi=dut.axi, memory=bytearray(SIZE))
     inputs = {"ops": [op], "beats": list(range(words))}
     played = play(dut, inputs, {}, stall=0.8, others=(writes,), finished="quiet", watch=watch)

@@ -18,12 +18,11 @@ def control(program: str, limit: int = 2000) -> tuple[dict[int, int], list[tuple
     unit, registers, written = Controller(), {}, []
 
     async def bench(ctx):
-        ctx.set(unit.load_valid, 1)
+        ctx.set(unit.load.valid, 1)
         for place, word in enumerate(assemble(program)):
-            ctx.set(unit.load_address, place)
-            ctx.set(unit.load_data, word)
+            ctx.set(unit.load.payload, {"number": place, "data": word})
             await ctx.tick()
-        ctx.set(unit.load_valid, 0)
+        ctx.set(unit.load.valid, 0)
         assert not ctx.get(unit.trace_valid)
         ctx.set(unit.run, 1)
         bus, waiting = unit.peripheral, []

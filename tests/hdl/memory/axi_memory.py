@@ -19,7 +19,7 @@ async def serve_reads(ctx, axi, memory: bytes, *, latency: int = 1, stall: float
         seed: of the stalls.
     """
     rng = random.Random(seed)
-    size = len(axi.wstrb)
+    size = len(axi.w.payload.strb)
     beats = deque()  # cycle from which on it may come, address, whether it is the last
     offered = None
     cycle, asked, taken = 0, (0, 0, 0), True
@@ -27,14 +27,15 @@ async def serve_reads(ctx, axi, memory: bytes, *, latency: int = 1, stall: float
         ready = rng.random() >= stall
         if offered is None and beats and beats[0][0] <= cycle and rng.random() >= stall:
             offered = beats.popleft()[1:]
-        ctx.set(axi.arready, ready)
-        ctx.set(axi.rvalid, offered is not None)
+        ctx.set(axi.ar.ready, ready)
+        ctx.set(axi.r.valid, offered is not None)
         if offered is not None:
             address, last = offered
-            ctx.set(axi.rdata, int.from_bytes(memory[address : address + size], "little"))
-            ctx.set(axi.rresp, RESPONSE_SLVERR if address in errors else 0)
-            ctx.set(axi.rlast, last)
-        *_, valid, address, length, r_ready = await ctx.tick().sample(axi.arvalid, axi.araddr, axi.arlen, axi.rready)
+            ctx.set(axi.r.payload.data, int.from_bytes(memory[address : address + size], "little"))
+            ctx.set(axi.r.payload.resp, RESPONSE_SLVERR if address in errors else 0)
+            ctx.set(axi.r.payload.last, last)
+        *_, valid, asks, r_ready = await ctx.tick().sample(axi.ar.valid, axi.ar.payload, axi.r.ready)
+        address, length = asks.addr, asks.len
         assert taken or (valid, address, length) == asked, "AR changes before it is taken"
         asked, taken = (valid, address, length), ready or not valid
         if valid and ready:

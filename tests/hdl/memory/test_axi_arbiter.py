@@ -27,20 +27,21 @@ def test_addresses_are_taken_in_turn_one_a_cycle(channel, count):
     dut = AxiArbiter(SIZE, count)
 
     async def bench(ctx):
-        ctx.set(dut.port.arready, 1)
-        ctx.set(dut.port.awready, 1)
+        ctx.set(dut.port.ar.ready, 1)
+        ctx.set(dut.port.aw.ready, 1)
         for number, manager in enumerate(dut.managers):
-            ctx.set(getattr(manager, f"{channel}valid"), 1)
-            ctx.set(getattr(manager, f"{channel}addr"), 4096 * number)
-            ctx.set(getattr(manager, f"{channel}len"), number)
+            asked = getattr(manager, channel)
+            ctx.set(asked.valid, 1)
+            ctx.set(asked.payload.addr, 4096 * number)
+            ctx.set(asked.payload.len, number)
         found = []
         await ctx.tick()
         for _ in range(dut.WRITES):
-            names = (f"{channel}{name}" for name in ("valid", "id", "addr", "len"))
-            *_, valid, number, address, length = await ctx.tick().sample(*(getattr(dut.port, name) for name in names))
+            given = getattr(dut.port, channel)
+            *_, valid, address = await ctx.tick().sample(given.valid, given.payload)
             assert valid
-            assert (address, length) == (4096 * number, number)
-            found.append(number)
+            assert (address.addr, address.len) == (4096 * address.id, address.id)
+            found.append(address.id)
         assert found == [n % count for n in range(dut.WRITES)]
 
     simulate(dut, bench)
@@ -57,11 +58,11 @@ def test_beats_follow_the_order_of_the_addresses(stall):
     async def ask(ctx, number):
         manager = dut.managers[number]
         for place, length in enumerate(lengths[number]):
-            ctx.set(manager.awvalid, 1)
-            ctx.set(manager.awlen, length)
-            ctx.set(manager.awaddr, place * 4096)
-            await ctx.tick().until(manager.awready)
-            ctx.set(manager.awvalid, 0)
+            ctx.set(manager.aw.valid, 1)
+            ctx.set(manager.aw.payload.len, length)
+            ctx.set(manager.aw.payload.addr, place * 4096)
+            await ctx.tick().until(manager.aw.ready)
+            ctx.set(manager.aw.valid, 0)
 
     async def write(ctx, number):
         manager, pace = dut.managers[number], random.Random(number)
@@ -69,12 +70,12 @@ def test_beats_follow_the_order_of_the_addresses(stall):
             for beat in range(length + 1):
                 while stall and pace.random() < number / 4:
                     await ctx.tick()
-                ctx.set(manager.wvalid, 1)
-                ctx.set(manager.wdata, number << 32 | place << 16 | beat)
-                ctx.set(manager.wstrb, beat + 1)
-                ctx.set(manager.wlast, beat == length)
-                await ctx.tick().until(manager.wready)
-                ctx.set(manager.wvalid, 0)
+                ctx.set(manager.w.valid, 1)
+                ctx.set(manager.w.payload.data, number << 32 | place << 16 | beat)
+                ctx.set(manager.w.payload.strb, beat + 1)
+                ctx.set(manager.w.payload.last, beat == length)
+                await ctx.tick().until(manager.w.ready)
+                ctx.set(manager.w.valid, 0)
 
     async def bench(ctx):
         port, pace = dut.port, random.Random(stall)
@@ -83,15 +84,15 @@ def test_beats_follow_the_order_of_the_addresses(stall):
         cycles = 0
         while len(beats) < total or len(addresses) < count * bursts:
             ready = [pace.random() >= stall for _ in range(2)]
-            ctx.set(port.awready, ready[0])
-            ctx.set(port.wready, ready[1])
-            *_, awvalid, awid, address, length, wvalid, data, strobes, last = await ctx.tick().sample(
-                port.awvalid, port.awid, port.awaddr, port.awlen, port.wvalid, port.wdata, port.wstrb, port.wlast
+            ctx.set(port.aw.ready, ready[0])
+            ctx.set(port.w.ready, ready[1])
+            *_, asked, address, written, beat = await ctx.tick().sample(
+                port.aw.valid, port.aw.payload, port.w.valid, port.w.payload
             )
-            if awvalid and ready[0]:
-                addresses.append((awid, address // 4096, length))
-            if wvalid and ready[1]:
-                beats.append((data, strobes, last))
+            if asked and ready[0]:
+                addresses.append((address.id, address.addr // 4096, address.len))
+            if written and ready[1]:
+                beats.append((beat.data, beat.strb, beat.last))
             cycles += 1
             assert cycles < 50 * total
         assert beats == [
@@ -115,25 +116,21 @@ def test_responses_go_to_whom_they_belong():
         for _ in range(100):
             number, other, ready = rng.randrange(count), rng.randrange(count), rng.randrange(1 << count)
             data, response, last = rng.randrange(1 << 64), rng.randrange(4), rng.randrange(2)
-            ctx.set(dut.port.rvalid, 1)
-            ctx.set(dut.port.rid, number)
-            ctx.set(dut.port.rdata, data)
-            ctx.set(dut.port.rresp, response)
-            ctx.set(dut.port.rlast, last)
-            ctx.set(dut.port.bvalid, 1)
-            ctx.set(dut.port.bid, other)
-            ctx.set(dut.port.bresp, response)
+            ctx.set(dut.port.r.valid, 1)
+            ctx.set(dut.port.r.payload, {"id": number, "data": data, "resp": response, "last": last})
+            ctx.set(dut.port.b.valid, 1)
+            ctx.set(dut.port.b.payload, {"id": other, "resp": response})
             for place, manager in enumerate(dut.managers):
-                ctx.set(manager.rready, ready >> place & 1)
-                ctx.set(manager.bready, ready >> place & 1)
+                ctx.set(manager.r.ready, ready >> place & 1)
+                ctx.set(manager.b.ready, ready >> place & 1)
             await ctx.delay(1e-7)
-            assert [ctx.get(manager.rvalid) for manager in dut.managers] == [n == number for n in range(count)]
-            assert [ctx.get(manager.bvalid) for manager in dut.managers] == [n == other for n in range(count)]
-            manager = dut.managers[number]
-            assert (ctx.get(manager.rdata), ctx.get(manager.rresp), ctx.get(manager.rlast)) == (data, response, last)
-            assert ctx.get(dut.managers[other].bresp) == response
-            assert ctx.get(dut.port.rready) == ready >> number & 1
-            assert ctx.get(dut.port.bready) == ready >> other & 1
+            assert [ctx.get(manager.r.valid) for manager in dut.managers] == [n == number for n in range(count)]
+            assert [ctx.get(manager.b.valid) for manager in dut.managers] == [n == other for n in range(count)]
+            beat = ctx.get(dut.managers[number].r.payload)
+            assert (beat.data, beat.resp, beat.last) == (data, response, last)
+            assert ctx.get(dut.managers[other].b.payload.resp) == response
+            assert ctx.get(dut.port.r.ready) == ready >> number & 1
+            assert ctx.get(dut.port.b.ready) == ready >> other & 1
             await ctx.tick()
 
     simulate(dut, bench)

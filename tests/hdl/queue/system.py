@@ -9,9 +9,10 @@ from amaranth.lib.wiring import In
 from neuroncore_rtl.hdl.collective.peer import Peer
 from neuroncore_rtl.hdl.queue.errors import Errors
 from neuroncore_rtl.hdl.queue.queue import Queue
+from neuroncore_rtl.hdl.queue.record import Record
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.hdl.queue.watchdog import Watchdog
-from neuroncore_rtl.spec.isa import RECORD_BYTES, Engine
+from neuroncore_rtl.spec.isa import RECORD_BITS, RECORD_BYTES, Engine
 
 __all__ = ["Player", "System"]
 
@@ -115,10 +116,9 @@ class Player:
             waiting = self.fetching[number]
             came = waiting and self.fetches(number, waiting[0]) and self.may()
             item = waiting.popleft() if came else None
-            ctx.set(queue.record_valid, item is not None)
+            ctx.set(queue.record.valid, item is not None)
             if item:
-                ctx.set(queue.record, item.bits)
-                ctx.set(queue.record_error, item.error)
+                ctx.set(queue.record.payload, Record.from_bits(item.bits | item.error << RECORD_BITS))
             ctx.set(queue.issue.ready, self.may())
             done = 0
             for lane, works in enumerate(self.working[number]):
@@ -150,7 +150,7 @@ class Player:
     async def values(self, semaphores):
         """Return what semaphores hold; HBM and the engines do nothing any more."""
         for queue in self.system.queues:
-            self.ctx.set(queue.record_valid, 0)
+            self.ctx.set(queue.record.valid, 0)
             self.ctx.set(queue.completions, 0)
         access, found = self.system.semaphores.access, []
         for semaphore in semaphores:

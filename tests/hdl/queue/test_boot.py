@@ -42,14 +42,14 @@ def boot(config: Config, words: list[int], program: bytes, place: int, start: in
         ctx.set(dut.address, 0)
         rest = 100  # what comes late is seen
         for _ in range(len(program) * 4 + 1000):
-            signals = (dut.load_valid, dut.load_address, dut.load_data, dut.done, dut.error, dut.detail)
-            *_, valid, number, word, done, error, detail = await ctx.tick().sample(*signals)
-            if valid and not error:
-                assert number not in loaded and not done
-                loaded[number] = word
-            assert not state or state == (done, error, detail)
-            if done or error:
-                state = (done, error, detail)
+            signals = (dut.load.valid, dut.load.payload, dut.done, dut.error)
+            *_, valid, word, done, error = await ctx.tick().sample(*signals)
+            if valid and not error.valid:
+                assert word.number not in loaded and not done
+                loaded[word.number] = word.data
+            assert not state or state == (done, error.valid, error.detail)
+            if done or error.valid:
+                state = (done, error.valid, error.detail)
                 ctx.set(dut.start, rest % 2)  # without effect
                 rest -= 1
                 if not rest:
@@ -131,7 +131,7 @@ def test_a_word_per_cycle(size, program_bytes):
         await ctx.tick()
         ctx.set(dut.start, 0)
         while not ctx.get(dut.done):
-            *_, valid = await ctx.tick().sample(dut.load_valid)
+            *_, valid = await ctx.tick().sample(dut.load.valid)
             loaded += valid
             cycles += 1
 

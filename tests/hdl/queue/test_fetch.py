@@ -4,11 +4,12 @@ import random
 from functools import partial
 
 import pytest
+from amaranth import Cat
 from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.queue.fetch import Fetcher
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import RECORD_BYTES, queue_count
+from neuroncore_rtl.spec.isa import RECORD_BITS, RECORD_BYTES, queue_count
 from tests.hdl.memory.axi_memory import serve_reads
 
 MEMORY = random.Random(1).randbytes(1 << 14)
@@ -42,16 +43,18 @@ def fetch(size: int, wanted: list[list[int]], *, pause: float = 0, **memory) -> 
 
     async def collect(ctx):
         count = sum(map(len, wanted))
+        valids = Cat(port.valid for port in dut.records)
         cycle = 0
         while len(delivered) < count:
             assert cycle < 200 * count + 200
-            *_, valid, record, error = await ctx.tick().sample(dut.record_valid, dut.record, dut.record_error)
+            *_, record, valid = await ctx.tick().sample(dut.records[0].payload, valids)
             if valid:
                 assert valid & valid - 1 == 0
-                delivered.append((cycle, valid.bit_length() - 1, record.to_bytes(RECORD_BYTES, "little"), bool(error)))
+                content = (record.as_bits() % (1 << RECORD_BITS)).to_bytes(RECORD_BYTES, "little")
+                delivered.append((cycle, valid.bit_length() - 1, content, bool(record.error)))
             cycle += 1
         for _ in range(50):
-            *_, more = await ctx.tick().sample(dut.record_valid)
+            *_, more = await ctx.tick().sample(valids)
             assert not more
 
     sim = Simulator(dut)

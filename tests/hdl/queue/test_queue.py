@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.hdl.queue.queue import IN_FLIGHT, Queue
+from neuroncore_rtl.hdl.queue.record import Record
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine, UpdateOp
 from neuroncore_rtl.spec.isa.record import HEADER_BITS
 from tests.hdl.queue.queues import Item, QueueModel, holds, random_bits, simulate
@@ -82,9 +83,10 @@ class Driver:
             ctx.set(dut.blocks.payload, dict(zip(("address", "count"), self.blocks[0], strict=True)))
         ctx.set(dut.request.ready, self.may("ask"))
         came = self.memory[self.fetching.popleft()] if self.fetching and self.may("fetch") else None
-        ctx.set(dut.record_valid, came is not None)
-        ctx.set(dut.record, came.bits if came else random_bits(self.rng, RECORD_BITS))
-        ctx.set(dut.record_error, came.error if came else self.may("half"))
+        ctx.set(dut.record.valid, came is not None)
+        record = came.bits if came else random_bits(self.rng, RECORD_BITS)
+        error = came.error if came else self.may("half")
+        ctx.set(dut.record.payload, Record.from_bits(record | error << RECORD_BITS))
         ctx.set(dut.issue.ready, self.may("issue"))
         working = [n for n, lane in enumerate(self.model.lanes) if len(lane.records) > lane.finished]
         finished = [n for n in working if self.may("finish")]

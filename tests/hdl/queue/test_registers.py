@@ -203,12 +203,12 @@ def test_exit_and_console():
         assert not ctx.get(dut.exit_valid)
         for byte in b"Hi\xff":
             assert await asker.access(at.CONSOLE, byte) is None
-            assert ctx.get(dut.console_valid)
-            printed.append(ctx.get(dut.console_data))
+            assert ctx.get(dut.console.valid)
+            printed.append(ctx.get(dut.console.payload))
             await ctx.tick()
-            assert not ctx.get(dut.console_valid)
+            assert not ctx.get(dut.console.valid)
         assert await asker.access(at.CONSOLE, 0x100) == "error"
-        assert not ctx.get(dut.console_valid) and bytes(printed) == b"Hi\xff"
+        assert not ctx.get(dut.console.valid) and bytes(printed) == b"Hi\xff"
         for code in (0x8000_0007, 0):
             assert await asker.access(at.EXIT, code) is None
             assert ctx.get(dut.exit_valid) and ctx.get(dut.exit_code) == 0x8000_0007

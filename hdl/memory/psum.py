@@ -16,7 +16,7 @@ from amaranth.lib.wiring import In
 
 from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.memory.port import PsumWritePort, ReadPort
-from neuroncore_rtl.hdl.tensor.psum_block import BANK_BITS, WORD_BITS, PsumBlock
+from neuroncore_rtl.hdl.memory.psum_block import BANK_BITS, WORD_BITS, PsumBlock
 from neuroncore_rtl.spec.config import PSUM_BANKS
 
 __all__ = ["BANK", "PSUM_ADDRESS", "WORD", "Psum", "PsumWrite"]

@@ -1,0 +1,87 @@
+"""What a core is made of."""
+
+from functools import partial
+
+from amaranth import Module
+
+from neuroncore_rtl.hdl.clock_gate import REST, gated
+from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
+from neuroncore_rtl.hdl.controller.controller import Controller
+from neuroncore_rtl.hdl.controller.decoder import REGION_BITS, Decoder
+from neuroncore_rtl.hdl.dma.engine import DmaEngine
+from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.memory.onchip import OnChipMemory
+from neuroncore_rtl.hdl.queue.boot import Boot
+from neuroncore_rtl.hdl.queue.errors import Errors
+from neuroncore_rtl.hdl.queue.fetch import Fetcher
+from neuroncore_rtl.hdl.queue.queue import Queue
+from neuroncore_rtl.hdl.queue.registers import Registers
+from neuroncore_rtl.hdl.queue.semaphores import Semaphores
+from neuroncore_rtl.hdl.queue.watchdog import Watchdog
+from neuroncore_rtl.hdl.queue.window import Window
+from neuroncore_rtl.hdl.scalar.engine import ScalarEngine
+from neuroncore_rtl.hdl.tensor.engine import TensorEngine
+from neuroncore_rtl.hdl.vector.engine import VectorEngine
+from neuroncore_rtl.spec import memory_map
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import collective_queue, engine_of_queue, queue_count
+from neuroncore_rtl.spec.isa.engine import LANES, RECORDS_AHEAD
+
+__all__ = ["CoreUnits"]
+
+REGIONS = (
+    (memory_map.REGISTERS >> 32 - REGION_BITS,),
+    tuple(base >> 32 - REGION_BITS for base in (memory_map.SBUF_WINDOW, memory_map.PSUM_WINDOW)),
+)
+"""Where the controller finds the registers, and where the window."""
+
+
+class CoreUnits:
+    """The units of a core, added to a module and not yet connected.
+
+    Arguments:
+        m: the module.
+        config: the machine's parameters.
+        link_bytes: of a flit's data.
+        platform: what `elaborate` was given.
+
+    Attributes:
+        tensor, vector, scalar, dma, collective: the engines; as many DMA engines as the configuration says, and a
+            collective engine, or None, in a core of an instance. engines: all of them in the order of their queues.
+        queues: one before each engine.
+        controller, decoder, registers, window, semaphores, watchdog, errors, boot, fetcher, memory: the others.
+    """
+
+    def __init__(self, m: Module, config: Config, link_bytes: int, platform):
+        queues = queue_count(config)
+        tensor = partial(TensorEngine, config)
+        self.tensor = gated(m, "tensor", "tensor_engine", tensor, platform, TensorEngine.latency(config) + REST)
+        self.vector = gated(m, "vector", "vector_engine", partial(VectorEngine, config), platform)
+        self.scalar = gated(m, "scalar", "scalar_engine", partial(ScalarEngine, config), platform)
+        dma = partial(DmaEngine, config)
+        self.dma = [gated(m, f"dma{number}", "dma_engine", dma, platform) for number in range(config.dma_engines)]
+        self.collective = None
+        if config.cores > 1:
+            collective = partial(CollectiveEngine, link_bytes, config.hbm_bytes, config.cores)
+            self.collective = gated(m, "collective", "collective_engine", collective, platform)
+
+        m.submodules.controller = self.controller = Controller()
+        m.submodules.decoder = self.decoder = Decoder(REGIONS)
+        m.submodules.registers = self.registers = Registers(config)
+        m.submodules.window = self.window = Window(config)
+        m.submodules.semaphores = self.semaphores = Semaphores(queues)
+        m.submodules.watchdog = self.watchdog = Watchdog(queues, collective_queue(config))
+        m.submodules.errors = self.errors = Errors(queues)
+        m.submodules.boot = self.boot = Boot(config)
+        m.submodules.fetcher = self.fetcher = Fetcher(config)
+        m.submodules.memory = self.memory = OnChipMemory(config)
+
+        self.queues = []
+        for number in range(queues):
+            engine = engine_of_queue(number, config)
+            queue = partial(Queue, engine, LANES[engine], RECORDS_AHEAD[engine])
+            self.queues.append(shared(m, f"queue{number}", f"queue_{engine.name.lower()}", queue, platform))
+
+    @property
+    def engines(self) -> list:
+        return [self.tensor, self.vector, self.scalar, *self.dma, *([self.collective] if self.collective else [])]

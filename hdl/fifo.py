@@ -1,0 +1,68 @@
+"""Queues of anything: the library's FIFOs between streams, with the type of what is in them."""
+
+from amaranth import Module, Mux, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.fifo import SyncFIFO, SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["BufferedFifo", "BypassFifo", "Fifo"]
+
+
+class Fifo(wiring.Component):
+    """Holds what comes until it is taken, in order. Latency: 1 cycle.
+
+    Arguments:
+        shape: of an entry.
+        depth: places.
+
+    Ports:
+        i, o: entries; `i.ready` does not depend on `o.ready`.
+        level: entries that are here.
+    """
+
+    _kind = SyncFIFO
+
+    def __init__(self, shape, depth: int):
+        self.shape = shape
+        self.depth = depth
+        entries = stream.Signature(shape)
+        super().__init__({"i": In(entries), "o": Out(entries), "level": Out(range(depth + 1))})
+
+    def elaborate(self, platform):
+        m = Module()
+        entry = Value.cast(self.i.payload)
+        m.submodules.fifo = fifo = self._kind(width=len(entry), depth=self.depth)
+        m.d.comb += [
+            fifo.w_data.eq(entry),
+            fifo.w_en.eq(self.i.valid),
+            self.i.ready.eq(fifo.w_rdy),
+            Value.cast(self.o.payload).eq(fifo.r_data),
+            self.o.valid.eq(fifo.r_rdy),
+            fifo.r_en.eq(self.o.ready),
+            self.level.eq(fifo.level),
+        ]
+        return m
+
+
+class BufferedFifo(Fifo):
+    """As :class:`Fifo`, in a memory that is read with the clock, as a block of RAM is. Latency: 2 cycles."""
+
+    _kind = SyncFIFOBuffered
+
+
+class BypassFifo(Fifo):
+    """As :class:`Fifo`, but an entry shows in the cycle in which it comes if there is none before it. Latency: none."""
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.fifo = fifo = Fifo(self.shape, self.depth)
+        m.d.comb += [
+            fifo.i.payload.eq(self.i.payload),
+            fifo.i.valid.eq(self.i.valid & (fifo.o.valid | ~self.o.ready)),
+            fifo.o.ready.eq(self.o.ready),
+            self.i.ready.eq(fifo.i.ready),
+            self.o.valid.eq(fifo.o.valid | self.i.valid),
+            self.o.payload.eq(Mux(fifo.o.valid, fifo.o.payload, self.i.payload)),
+            self.level.eq(fifo.level),
+        ]
+        return m

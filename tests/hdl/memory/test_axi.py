@@ -1,0 +1,58 @@
+"""AXI's channels as streams inside, and under the specification's names where a component becomes a Verilog module."""
+
+import re
+
+from amaranth import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from neuroncore_rtl.hdl.hierarchy import to_verilog
+from neuroncore_rtl.hdl.memory.axi import AxiPort, connect_channels
+
+SIZE = 8
+
+SIGNALS = {
+    **{f"{channel}{name}": width for channel in ("aw", "ar") for name, width in (("id", 2), ("addr", 40), ("len", 8))},
+    **{"wdata": 64, "wstrb": 8, "wlast": 1, "bid": 2, "bresp": 2, "rid": 2, "rdata": 64, "rresp": 2, "rlast": 1},
+    **{f"{channel}{name}": 1 for channel in ("aw", "w", "b", "ar", "r") for name in ("valid", "ready")},
+}
+"""Of a port with IDs of two bits, by the specification's names."""
+
+FROM_THE_MEMORY = {"awready", "wready", "arready", "bvalid", "bid", "bresp", "rvalid", "rid", "rdata", "rresp", "rlast"}
+
+
+class Passing(wiring.Component):
+    """A port passed through, writes and reads apart; and a stream that is always ready."""
+
+    def __init__(self):
+        byte = stream.Signature(8, always_ready=True)
+        port = AxiPort(SIZE, 2)
+        super().__init__({"manager": In(port), "memory": Out(port).array(1), "i": In(byte), "o": Out(byte)})
+
+    def elaborate(self, platform):
+        m = Module()
+        manager = wiring.flipped(self.manager)
+        connect_channels(m, manager, self.memory[0], "ar", "r")
+        connect_channels(m, manager, self.memory[0], "aw", "w", "b")
+        wiring.connect(m, wiring.flipped(self.i), wiring.flipped(self.o))
+        return m
+
+
+def test_signals_have_the_names_of_the_specification():
+    port = AxiPort(SIZE, 2)
+    for signature, towards in ((port, In), (port.flip(), Out)):
+        found = list(signature.flatten(signature.create()))
+        assert {name: len(value) for (name,), _, value in found} == SIGNALS and len(found) == len(SIGNALS)
+        assert {name for (name,), member, _ in found if member.flow == towards} == FROM_THE_MEMORY
+
+
+def test_ports_of_a_verilog_module():
+    """What always is ready has no port to say so; a channel that is passed on takes no register."""
+    text = to_verilog("passing", Passing())
+    ports = {name: direction for direction, name in re.findall(r"^  (input|output) (?:\[\d+:0\] )?(\w+);", text, re.M)}
+    streams = {"i__payload", "i__valid", "o__payload", "o__valid"}
+    assert set(ports) == streams | {f"{port}__{name}" for port in ("manager", "memory__0") for name in SIGNALS}
+    for name in SIGNALS:
+        directions = ("output", "input") if name in FROM_THE_MEMORY else ("input", "output")
+        assert (ports[f"manager__{name}"], ports[f"memory__0__{name}"]) == directions
+    assert "posedge" not in text
