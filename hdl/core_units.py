@@ -4,7 +4,7 @@ from functools import partial
 
 from amaranth import Module
 
-from neuroncore_rtl.hdl.clock_gate import REST, gated
+from neuroncore_rtl.hdl.clock_gate import gated
 from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
 from neuroncore_rtl.hdl.controller.controller import Controller
 from neuroncore_rtl.hdl.controller.decoder import REGION_BITS, Decoder
@@ -55,7 +55,7 @@ class CoreUnits:
     def __init__(self, m: Module, config: Config, link_bytes: int, platform):
         queues = queue_count(config)
         tensor = partial(TensorEngine, config)
-        self.tensor = gated(m, "tensor", "tensor_engine", tensor, platform, TensorEngine.latency(config) + REST)
+        self.tensor = gated(m, "tensor", "tensor_engine", tensor, platform)
         self.vector = gated(m, "vector", "vector_engine", partial(VectorEngine, config), platform)
         self.scalar = gated(m, "scalar", "scalar_engine", partial(ScalarEngine, config), platform)
         dma = partial(DmaEngine, config)

@@ -22,9 +22,11 @@ class ModuleLibrary:
 
     Attributes:
         components: those that are converted. texts: those that are Verilog from the start.
+        watches_gates: whether :func:`hdl.clock_gate.gated` adds what finds a clock that stands still too early.
     """
 
-    def __init__(self):
+    def __init__(self, *, watches_gates: bool = False):
+        self.watches_gates = watches_gates
         self.components: dict[str, wiring.Component] = {}
         self.texts: dict[str, str] = {}
 
@@ -65,12 +67,13 @@ def lead_out(m: Module, signature: wiring.Signature, inner, outer) -> None:
         m.d.comb += outside.eq(inside) if member.flow == wiring.Out else inside.eq(outside)
 
 
-def to_verilog(name: str, component: wiring.Component) -> str:
+def to_verilog(name: str, component: wiring.Component, *, watches_gates: bool = False) -> str:
     """Convert `component` and the shared modules below it to Verilog text, `component` last.
 
-    The text depends on the parameters and the versions of Amaranth and Yosys alone.
+    The text depends on the parameters and the versions of Amaranth and Yosys alone. With `watches_gates` it is one for
+    simulations that check the clock gates, too.
     """
-    library = ModuleLibrary()
+    library = ModuleLibrary(watches_gates=watches_gates)
     done: dict[str, str] = {}
     pending = {name: component}
     while pending:

@@ -1,9 +1,14 @@
 """Verilog that other tools read without a warning, and that means the same in each of them.
 
-Amaranth and Yosys write legal but sloppy Verilog. So it is tidied: operands get the width of the operation that they
-are in, case statements a default. A memory is cleared, and written, in one statement each; one for every word and every
-byte takes a simulator several times as long. And combinational logic whose inputs never change must still be evaluated
-once, which Yosys' text leaves to a race at time 0 that Icarus loses.
+Amaranth and Yosys write legal but sloppy Verilog, and what they can be told does not change that. So the text is
+rewritten, by patterns that hold for the pinned versions (`tests/house/test_verilog.py` has all of them):
+
+- Operands get the width of the operation that they are in. No pass of Yosys does that: `wreduce` narrows them.
+- Case statements get a default. `write_verilog` has no option for it.
+- A memory is cleared, and written, in one statement each; one for every word and every byte takes a simulator several
+  times as long. `write_verilog -extmem` would clear it by a file beside the text; there is nothing for the bytes.
+- Combinational logic whose inputs never change must still be evaluated once, which the text leaves to a race at time 0
+  that Icarus loses. `write_verilog -sv` has `always_comb` for it, but writes SystemVerilog, and this is Verilog-2005.
 """
 
 import re

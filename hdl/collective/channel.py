@@ -75,6 +75,7 @@ class Channel(wiring.Component):
         job: legal jobs; the next one is given when this one is done. core: number of this core; constant.
         i, o: flits from and to the router. axi: HBM.
         idle: nothing of a job is left here, all that was stored is answered.
+        active: it is not idle, has a flit to send, or is offered one.
         stop: no more data is sent.
         axi_error: HBM answered with an error. disagreement: with a core that was to receive from here, or to send to
             here. Both stay until reset.
@@ -95,6 +96,7 @@ class Channel(wiring.Component):
                 "o": Out(flit_stream(link_bytes)),
                 "axi": Out(AxiPort(hbm_bytes, 1)),
                 "idle": Out(1),
+                "active": Out(1),
                 "stop": In(1),
                 "axi_error": Out(1),
                 "disagreement": Out(Disagreement),
@@ -141,6 +143,7 @@ class Channel(wiring.Component):
             self.idle.eq(
                 ~(schedule.busy | self.o.valid) & loader.idle & storer.quiet & granter.idle & path.idle & sender.idle
             ),
+            self.active.eq(~self.idle | granter.grant | self.i.valid),
         ]
         self._receive(m, schedule.job.signature, buffer, sender)
         self._send(m, schedule.job.signature, granter, sender)

@@ -1,12 +1,10 @@
-"""The checker: judges a collective by the rules of `spec.isa.collective.rules`, and forms the products of its job.
-
-An illegal collective passes like a legal one, with its cause, so that it is reported in its turn.
-"""
+"""The collective engine's checker: judges by the rules of `spec.isa.collective.rules`, and forms products."""
 
 from amaranth import Const, Module, Mux, Signal, Value, signed
-from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 
+from neuroncore_rtl.hdl import checker
+from neuroncore_rtl.hdl.checker import lowest_rule
 from neuroncore_rtl.hdl.collective.instruction import CollectiveInstruction, SignatureLayout
 from neuroncore_rtl.hdl.collective.job import Job
 from neuroncore_rtl.hdl.collective.signature import among
@@ -32,46 +30,28 @@ __all__ = ["Checker"]
 _K = CollectiveKind
 
 
-class Checker(wiring.Component):
+class Checker(checker.Checker):
     """Judges one collective at a time.
 
     Arguments:
         cores: of the instance.
 
-    Ports:
+    Ports, besides those of :class:`hdl.checker.Checker`:
         core: the one that executes; constant.
-        i: instructions. o: the same as jobs; `cause` is the lowest broken rule. busy: one is being judged, or waits.
     """
 
     LATENCY = 3
-    """Cycles from the instruction at i, which is taken at once, to the job at o."""
+    """Cycles from the instruction at i, which is taken at once, to the job at o, or to the error."""
 
     def __init__(self, cores: int):
         self.cores = cores
-        super().__init__(
-            {
-                "core": In(CORE_BITS),
-                "i": In(stream.Signature(CollectiveInstruction)),
-                "o": Out(stream.Signature(Job)),
-                "busy": Out(1),
-            }
-        )
+        super().__init__(CollectiveInstruction, Job, core=In(CORE_BITS))
 
     def elaborate(self, platform):
         m = Module()
         instruction = Signal(CollectiveInstruction, reset_less=True)
         held, multiplied = Signal(), Signal()
         judged = Signal(Job, reset_less=True)
-        m.d.comb += [self.i.ready.eq(~held), self.o.payload.eq(judged), self.busy.eq(held)]
-        with m.If(self.i.valid & ~held):
-            m.d.sync += [held.eq(1), instruction.eq(self.i.payload)]
-        with m.If(held):
-            m.d.sync += multiplied.eq(1)
-        with m.If(multiplied & ~self.o.valid):
-            m.d.sync += self.o.valid.eq(1)
-        with m.If(self.o.valid & self.o.ready):
-            m.d.sync += [held.eq(0), multiplied.eq(0), self.o.valid.eq(0)]
-
         kind = instruction.kind
         barrier, chunk = kind == _K.BARRIER, Signal.like(judged.chunk)
         unit = Mux(among(kind, {_K.ALL_REDUCE, _K.BARRIER}), chunk, instruction.pitch)
@@ -82,12 +62,24 @@ class Checker(wiring.Component):
         m.d.sync += [own.eq(instruction.rank * unit), top.eq(instruction.ranks * unit)]
         m.d.sync += [cores[role].eq(instruction.base + n * instruction.stride) for role, n in numbers.items()]
 
+        cause, refused = self._cause(m, instruction, top, cores), Signal()
+        m.d.comb += [self.i.ready.eq(~held & ~self.error.valid), self.o.payload.eq(judged), self.busy.eq(held)]
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += [held.eq(1), instruction.eq(self.i.payload)]
+        with m.If(held):
+            m.d.sync += multiplied.eq(1)
+        with m.If(multiplied & ~self.o.valid):
+            m.d.sync += self.o.valid.eq(cause == 0)
+        with m.If(refused | (self.o.valid & self.o.ready)):
+            m.d.sync += [held.eq(0), multiplied.eq(0), self.o.valid.eq(0)]
+        m.d.comb += refused.eq(multiplied & (cause != 0))
+        self.refuse(m, refused, cause)
+
         job = Signal(Job)
         m.d.sync += judged.eq(job)
         for name in ("kind", "op", "narrow", "stochastic", "rank", "root", "seed", "stream"):
             m.d.comb += job[name].eq(instruction[name])
         m.d.comb += [
-            job.cause.eq(self._cause(m, instruction, top, cores)),
             job.dtype.eq(Mux(barrier, CollectiveType.FP32, instruction.dtype)),
             job.last_rank.eq(instruction.ranks),
             job.count.eq(Mux(barrier, 1, instruction.count)),
@@ -147,11 +139,7 @@ class Checker(wiring.Component):
             | (among(kind, ROOTED) & (instruction.root > instruction.ranks))
             | (transfer & (instruction.root == instruction.rank)),
         }
-        cause = Signal(range(max(broken) + 1))
-        for rule in sorted(broken, reverse=True):
-            with m.If(broken[rule]):
-                m.d.comb += cause.eq(rule)
-        return cause
+        return lowest_rule(m, broken)
 
 
 def _signature(m: Module, instruction) -> Value:

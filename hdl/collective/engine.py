@@ -50,6 +50,7 @@ class CollectiveEngine(wiring.Component):
             sender, channel 0's receiver, channel 1's sender, channel 1's receiver. Not valid if it waits for nobody, if
             nothing is under way, and after an error.
         busy: an instruction waits or is under way.
+        active: a register that matters may change at the end of this cycle; else the clock may stand still.
         counters: :class:`CollectiveCounters`.
     """
 
@@ -69,6 +70,7 @@ class CollectiveEngine(wiring.Component):
                 "error": Out(DetailedError),
                 "peer": Out(Peer),
                 "busy": Out(1),
+                "active": Out(1),
                 "counters": Out(CollectiveCounters),
             }
         )
@@ -96,22 +98,30 @@ class CollectiveEngine(wiring.Component):
         ]
 
         # One job at a time. Where all units were idle in two cycles, nothing is between them.
-        job, number = checker.o.payload, Signal(32)
+        number = Signal(32)
         active, begins, idle, was_idle, ends = (
             Signal(name=n) for n in ("active", "begins", "idle", "was_idle", "ends")
         )
         refused, failed, disagrees, cut = (Signal(name=n) for n in ("refused", "failed", "disagrees", "cut"))
         disagreement = Signal(Disagreement)
         m.d.comb += [
-            begins.eq(checker.o.valid & (job.cause == 0) & ~active & ~self.error.valid),
-            refused.eq(checker.o.valid & (job.cause != 0) & ~active),
+            begins.eq(checker.o.valid & ~active & ~self.error.valid),
+            # What was taken before an illegal instruction may fail yet.
+            refused.eq(checker.error.valid & ~active),
             checker.o.ready.eq(begins),
             idle.eq(Cat(channel.idle for channel in channels).all()),
             ends.eq(active & idle & was_idle & ~failed & ~disagrees & ~cut),
             failed.eq(Cat(channel.axi_error for channel in channels).any()),
             disagrees.eq(disagreement.valid),
             cut.eq(active & self.dead.any()),
-            self.busy.eq((self.instructions.valid | checker.busy | active) & ~self.error.valid),
+            self.busy.eq((self.instructions.valid | checker.busy | checker.error.valid | active) & ~self.error.valid),
+            self.active.eq(
+                self.busy
+                | Cat(channel.active for channel in channels).any()
+                | ((failed | disagrees) & ~self.error.valid)
+                | self.peer.valid
+                | self.retired
+            ),
         ]
         for channel in reversed(channels):
             m.d.comb += channel.job.valid.eq(begins)
@@ -134,7 +144,7 @@ class CollectiveEngine(wiring.Component):
         with m.If((refused | failed | disagrees | cut) & ~self.error.valid):
             m.d.sync += [self.error.valid.eq(1), self.error.number.eq(number), self.error.detail.eq(0)]
             with m.If(refused):
-                m.d.sync += self.error.cause.eq(job.cause)
+                m.d.sync += self.error.cause.eq(checker.error.cause)
             with m.Elif(disagrees):
                 m.d.sync += [
                     self.error.cause.eq(Cause.DISAGREE),

@@ -15,9 +15,9 @@ SEGMENT_ELEMENTS = CHUNK_GRANULES * GRANULE
 
 
 class Job(data.Struct):
-    """One instruction.
+    """One legal instruction.
 
-    cause: the `spec.isa.Rule` that it breaks, 0 if it is legal. kind: a `CollectiveKind`. op, dtype: a `ReduceOp`, a
+    kind: a `CollectiveKind`. op, dtype: a `ReduceOp`, a
     `CollectiveType`. last_rank: ranks less one. count: elements of a block; 1 of a barrier. chunk: elements of a
     segment. src, dst: addresses. core, first_core, last_core, root_core: of this rank, of rank 0, of the last rank, of
     the rank `root`. unit: what lies from the place of a rank's segment to that of the next rank's: elements of
@@ -25,7 +25,6 @@ class Job(data.Struct):
     announced.
     """
 
-    cause: unsigned(8)
     kind: unsigned(3)
     op: unsigned(2)
     dtype: unsigned(2)

@@ -1,15 +1,12 @@
-"""The checker: judges a copy by the rules of `spec.isa.dma`, and plans the walks over its tensors.
-
-An illegal copy passes like a legal one, with its cause, so that it is reported in its turn.
-"""
+"""The DMA engine's checker: judges a copy by the rules of `spec.isa.dma`, and plans the walks over its tensors."""
 
 from collections.abc import Iterable
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
-from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl import checker
 from neuroncore_rtl.hdl.arith.formats import element_size
+from neuroncore_rtl.hdl.checker import lowest_rule
 from neuroncore_rtl.hdl.dma.extent import Extent
 from neuroncore_rtl.hdl.dma.instruction import DmaInstruction
 from neuroncore_rtl.hdl.dma.job import Job
@@ -25,41 +22,34 @@ __all__ = ["Checker"]
 _CODES = tuple(fmt.code for fmt in FORMATS.values())
 
 
-class Checker(wiring.Component):
+class Checker(checker.Checker):
     """Judges a copy every `INTERVAL` cycles.
 
     Arguments:
         config: the machine's parameters.
 
-    Ports:
-        i: instructions. o: the same as jobs; `cause` is the lowest broken rule. busy: one is being judged, or waits.
+    Ports: see :class:`hdl.checker.Checker`.
     """
 
     INTERVAL = Extent.TURNS + 1
     """Cycles from one instruction to the next."""
 
     LATENCY = INTERVAL + 1
-    """Cycles from the instruction at i, which is taken at once, to the job at o."""
+    """Cycles from the instruction at i, which is taken at once, to the job at o, or to the error."""
 
     def __init__(self, config: Config):
         self.config = config
-        super().__init__(
-            {
-                "i": In(stream.Signature(DmaInstruction)),
-                "o": Out(stream.Signature(Job)),
-                "busy": Out(1),
-            }
-        )
+        super().__init__(DmaInstruction, Job)
 
     def elaborate(self, platform):
         m = Module()
         instruction = Signal(DmaInstruction, reset_less=True)
-        held, verdict = Signal(), Signal()
+        held, verdict, legal = Signal(), Signal(), Signal()
         turn = Signal(range(self.INTERVAL))
         judged, job = Signal(Job, reset_less=True), Signal(Job)
         m.d.comb += [
             verdict.eq(held & (turn == Extent.TURNS) & (~self.o.valid | self.o.ready)),
-            self.i.ready.eq(~held | verdict),
+            self.i.ready.eq(~self.error.valid & (~held | (verdict & legal))),
             self.o.payload.eq(judged),
             self.busy.eq(held | self.o.valid),
         ]
@@ -68,14 +58,16 @@ class Checker(wiring.Component):
         with m.If(held & (turn != Extent.TURNS)):
             m.d.sync += turn.eq(turn + 1)
         with m.If(verdict):
-            m.d.sync += [held.eq(0), judged.eq(job), self.o.valid.eq(1)]
+            m.d.sync += [held.eq(0), judged.eq(job), self.o.valid.eq(legal)]
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += [held.eq(1), turn.eq(0), instruction.eq(self.i.payload)]
 
         indexed = {"src": instruction.gather, "dst": instruction.scatter}
         tensors = [self._tensor(m, name, instruction, job, turn, indexed) for name in ("src", "dst")]
         self._rows(m, instruction, job)
-        self._judge(m, instruction, job, tensors)
+        cause = self._judge(m, instruction, tensors)
+        m.d.comb += legal.eq(cause == 0)
+        self.refuse(m, verdict & ~legal, cause)
         m.d.comb += [job.formats.src.eq(instruction.src_dtype), job.formats.dst.eq(instruction.dst_dtype)]
         return m
 
@@ -152,8 +144,8 @@ class Checker(wiring.Component):
             job.rows.size.eq(Mux(instruction.scatter, job.dst.size, job.src.size)),
         ]
 
-    def _judge(self, m: Module, instruction, job, tensors: list[dict[Rule, Value]]) -> None:
-        """Set the job's cause."""
+    def _judge(self, m: Module, instruction, tensors: list[dict[Rule, Value]]) -> Signal:
+        """Return the lowest rule that the copy breaks, 0 if it is legal."""
         counts = [instruction[f"count{d}"] for d in range(DMA_DIMENSIONS)]
         rows = instruction.gather | instruction.scatter
         end = Signal(17)
@@ -167,9 +159,8 @@ class Checker(wiring.Component):
             Rule.RANGE: rows & (instruction.index_address > SBUF_BYTES - 4),
             Rule.STORAGE: instruction.gather & instruction.scatter,
         }
-        for rule in sorted(broken, reverse=True):
-            with m.If(broken[rule] | _any(tensor[rule] for tensor in tensors if rule in tensor)):
-                m.d.comb += job.cause.eq(rule)
+        of_either = {rule: _any(tensor[rule] for tensor in tensors if rule in tensor) for rule in broken}
+        return lowest_rule(m, {rule: broken[rule] | of_either[rule] for rule in broken})
 
 
 def _any(conditions: Iterable[Value]) -> Value:

@@ -59,6 +59,7 @@ class DmaEngine(wiring.Component):
         error: :class:`DetailedError`; stays until reset; the detail is the row number of INDEX, else 0. A rule is
             judged before anything is read.
         busy: a copy waits or is under way.
+        active: a register that matters may change at the end of this cycle; else the clock may stand still.
         counters: :class:`DmaCounters`.
     """
 
@@ -74,6 +75,7 @@ class DmaEngine(wiring.Component):
                 "retired": Out(1),
                 "error": Out(DetailedError),
                 "busy": Out(1),
+                "active": Out(1),
                 "counters": Out(DmaCounters),
             }
         )
@@ -127,9 +129,8 @@ class DmaEngine(wiring.Component):
         job, formats = checker.o.payload, Signal(reader.formats.shape(), reset_less=True)
         waiting, active, number = Signal(), Signal(), Signal(32)
         dst, writing = Signal(Job, reset_less=True), Signal(dst_walker.side.memory.shape(), reset_less=True)
-        legal, apart, answered, begin = (Signal(name=name) for name in ("legal", "apart", "answered", "begin"))
+        apart, answered, begin = (Signal(name=name) for name in ("apart", "answered", "begin"))
         m.d.comb += [
-            legal.eq(job.cause == 0),
             apart.eq(~job.rows.on & (Value.cast(job.src.memory) != Value.cast(writing))),
             answered.eq(answers.idle | (job.src.memory != Memory.HBM)),
             begin.eq(
@@ -139,7 +140,7 @@ class DmaEngine(wiring.Component):
                 & answered
             ),
             checker.o.ready.eq(begin),
-            src_walker.load.eq(begin & legal),
+            src_walker.load.eq(begin),
             src_walker.side.eq(job.src),
             src_walker.indexed.eq(job.rows.on),
             rows.load.eq(src_walker.load & job.rows.on),
@@ -150,19 +151,19 @@ class DmaEngine(wiring.Component):
             m.d.sync += [waiting.eq(1), dst.eq(job), formats.eq(job.formats)]
 
         # The destination's side: a copy is over when its last beat has gone on; HBM may still have to answer.
-        bad, over, written, ends, finished = (Signal(name=n) for n in ("bad", "over", "written", "ends", "finished"))
+        over, written, ends, finished = (Signal(name=n) for n in ("over", "written", "ends", "finished"))
         lacking, refused, stopped, failed = (Signal(name=name) for name in ("lacking", "refused", "stopped", "failed"))
         indexed, to_hbm = Signal(), Signal()
         m.d.comb += [
-            bad.eq(dst.cause != 0),
-            dst_walker.load.eq(waiting & ~bad & (~active | ends) & ~self.error.valid),
+            dst_walker.load.eq(waiting & (~active | ends) & ~self.error.valid),
             dst_walker.side.eq(dst.dst),
             dst_walker.indexed.eq(dst.rows.on),
             to_hbm.eq(writing == Memory.HBM),
             over.eq(active & ~dst_walker.busy & ~dst_chunker.busy & writer.free),
             # The bytes that are wanted next are those that HBM answered with an error.
             lacking.eq(reader.o.valid & reader.o.payload.bad & ~caster.busy & dst_chunker.busy & writer.hungry),
-            refused.eq(waiting & bad & ~active & answers.idle),
+            # What was taken before an illegal copy may fail yet.
+            refused.eq(checker.error.valid & ~(waiting | active) & answers.idle),
             stopped.eq(over & indexed & rows.failed & answers.idle),
             failed.eq(Mux(answers.failed, answers.quiet, active & lacking & answers.idle) & writer.free),
             answers.close.eq(over & to_hbm & answers.closable & ~(indexed & rows.failed)),
@@ -179,23 +180,18 @@ class DmaEngine(wiring.Component):
             m.d.sync += [
                 active.eq(0),
                 self.error.valid.eq(1),
-                self.error.cause.eq(Mux(refused, dst.cause, Mux(stopped, Cause.INDEX, Cause.AXI))),
+                self.error.cause.eq(Mux(refused, checker.error.cause, Mux(stopped, Cause.INDEX, Cause.AXI))),
                 self.error.number.eq(number),
                 self.error.detail.eq(Mux(stopped, rows.number, 0)),
             ]
 
-        m.d.comb += self.busy.eq(
-            (
-                self.instructions.valid
-                | checker.busy
-                | src_walker.busy
-                | src_chunker.busy
-                | waiting
-                | active
-                | ~answers.idle
-            )
-            & ~self.error.valid
-        )
+        work = Signal()
+        m.d.comb += [
+            work.eq(checker.busy | src_walker.busy | src_chunker.busy | waiting | active | ~answers.idle),
+            self.busy.eq((self.instructions.valid | checker.error.valid | work) & ~self.error.valid),
+            # What was asked for is taken after an error, too.
+            self.active.eq(self.busy | work | rows.busy | reader.busy | caster.busy | ~writer.free | self.retired),
+        ]
         taken = reader.o.valid & reader.o.ready
         for name, amount in {
             "busy": self.busy,

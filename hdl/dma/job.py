@@ -71,9 +71,8 @@ class Rows(data.Struct):
 
 
 class Job(data.Struct):
-    """A copy that was judged. cause: the `spec.isa.Rule` that it breaks, 0 if it is legal."""
+    """A legal copy."""
 
-    cause: unsigned(8)
     src: Side
     dst: Side
     formats: Formats

@@ -29,7 +29,7 @@ class Reader(wiring.Component):
         i: chunks, with the formats of their copy.
         axi: of HBM; its write channels are idle. line: of the on-chip memories.
         o: pieces, in order.
-        starved: HBM owes beats, and there is none.
+        starved: HBM owes beats, and there is none. busy: a beat is asked for, or has come and not gone on.
     """
 
     BUFFER_BEATS = 128
@@ -45,6 +45,7 @@ class Reader(wiring.Component):
                 "line": Out(LineRead(size)),
                 "o": Out(stream.Signature(piece_layout(size))),
                 "starved": Out(1),
+                "busy": Out(1),
             }
         )
 
@@ -69,6 +70,7 @@ class Reader(wiring.Component):
             from_hbm.eq(chunk.memory == Memory.HBM),
             wanted.eq((place + chunk.bytes + (size - 1)) >> place_bits),
             room.eq(free >= wanted),
+            self.busy.eq(free != self.BUFFER_BEATS),
             self.axi.ar.valid.eq(self.i.valid & from_hbm & room & ~flight.any()),
             self.axi.ar.payload.addr.eq(_aligned(chunk.address, place_bits)),
             self.axi.ar.payload.len.eq(wanted - 1),

@@ -28,6 +28,7 @@ class RowReader(wiring.Component):
         line: of SBUF.
         src, dst: what either tensor learns of the rows.
         failed: a row number was beyond its limit; stays until reset. number: the first such one.
+        busy: a number is still to be read, or on its way.
     """
 
     AHEAD = 64
@@ -43,6 +44,7 @@ class RowReader(wiring.Component):
                 "dst": Out(stream.Signature(Row)),
                 "failed": Out(1),
                 "number": Out(32),
+                "busy": Out(1),
             }
         )
 
@@ -65,6 +67,7 @@ class RowReader(wiring.Component):
             self.line.partition.eq(partition),
             self.line.address.eq(Cat(Const(0, place_bits), rows.address[place_bits:])),
             access.eq(self.line.valid & self.line.ready),
+            self.busy.eq((left != 0) | flight.any()),
         ]
         with m.If(self.load):
             m.d.sync += [rows.eq(self.rows), left.eq(self.rows.last + 1), partition.eq(self.rows.partition)]

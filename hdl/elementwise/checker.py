@@ -1,20 +1,19 @@
-"""The checker: legal instructions pass, with what follows from them; an illegal one stops everything behind it.
+"""The checker of the element-wise engines: the legal instructions go on with what follows from them.
 
-The rules are those of `spec.isa.elementwise`, of which it takes tables and constants, and gives the lowest broken rule
-as the cause. It may take each rule for granted when it judges a higher one. An instruction stays for four cycles: one
-for each access, whose extent needs four multipliers, and one for the verdict.
+The rules are those of `spec.isa.elementwise`, of which it takes tables and constants. It may take each rule for granted
+when it judges a higher one. An instruction stays for four cycles: one for each access, whose extent needs four
+multipliers, and one for the verdict.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from amaranth import Cat, Module, Mux, Signal, Value, signed
-from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl import checker
+from neuroncore_rtl.hdl.checker import lowest_rule
 from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction
 from neuroncore_rtl.hdl.elementwise.job import Job, opcode_in, pointer, used, work_out
-from neuroncore_rtl.hdl.engine_error import EngineError
 from neuroncore_rtl.hdl.memory.port import Storage
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
@@ -47,7 +46,7 @@ class _Named:
     size: Value
 
 
-class Checker(wiring.Component):
+class Checker(checker.Checker):
     """Judges an instruction every `INTERVAL` cycles.
 
     Arguments:
@@ -55,11 +54,7 @@ class Checker(wiring.Component):
         opcodes: those of the engine.
         slow, interval: see :func:`hdl.elementwise.job.work_out`.
 
-    Ports:
-        i: instructions; none is taken after an error.
-        o: the legal ones.
-        error: :class:`EngineError`; stays until reset.
-        busy: an instruction is in the checker; those that wait at o count, those that wait at i do not.
+    Ports: see :class:`hdl.checker.Checker`.
     """
 
     LATENCY = 5
@@ -73,14 +68,7 @@ class Checker(wiring.Component):
         self.opcodes = frozenset(opcodes)
         self.slow = slow
         self.interval = interval
-        super().__init__(
-            {
-                "i": In(stream.Signature(ElementwiseInstruction)),
-                "o": Out(stream.Signature(Job)),
-                "error": Out(EngineError),
-                "busy": Out(1),
-            }
-        )
+        super().__init__(ElementwiseInstruction, Job)
 
     def elaborate(self, platform):
         m = Module()
@@ -89,7 +77,6 @@ class Checker(wiring.Component):
         turn = Signal(range(self.INTERVAL))
         judged = Signal(Job, reset_less=True)
         verdict, legal, taken = Signal(), Signal(), Signal()
-        count = Signal(32)
         job = work_out(m, self.config, instruction, self.slow, self.interval)
         cause = self._judge(m, instruction, job, turn)
         m.d.comb += [
@@ -106,10 +93,9 @@ class Checker(wiring.Component):
             m.d.sync += turn.eq(turn + 1)
         with m.If(verdict):
             m.d.sync += [held.eq(0), judged.eq(job), self.o.valid.eq(legal)]
-            with m.If(~legal):
-                m.d.sync += [self.error.valid.eq(1), self.error.cause.eq(cause), self.error.number.eq(count - 1)]
         with m.If(taken):
-            m.d.sync += [held.eq(1), turn.eq(0), instruction.eq(self.i.payload), count.eq(count + 1)]
+            m.d.sync += [held.eq(1), turn.eq(0), instruction.eq(self.i.payload)]
+        self.refuse(m, verdict & ~legal, cause)
         return m
 
     def _judge(self, m: Module, instruction, job, turn: Signal) -> Signal:
@@ -132,15 +118,11 @@ class Checker(wiring.Component):
             Rule.RANGE: self._range(m, instruction, job, named, turn),
         }
         m.d.comb += job.integer.eq(self._integer(instruction, named))
-        cause = Signal(range(max(broken) + 1))
-        for rule in sorted(broken, reverse=True):
-            late = broken[rule]
-            if rule != Rule.RANGE:
-                late = Signal(name=f"breaks_{rule.name.lower()}")
-                m.d.sync += late.eq(broken[rule])
-            with m.If(late):
-                m.d.comb += cause.eq(rule)
-        return cause
+        for rule in broken.keys() - {Rule.RANGE}:
+            late = Signal(name=f"breaks_{rule.name.lower()}")
+            m.d.sync += late.eq(broken[rule])
+            broken[rule] = late
+        return lowest_rule(m, broken)
 
     @staticmethod
     def _named(m: Module, instruction, job) -> list[_Named]:

@@ -64,7 +64,8 @@ def engine_ports(config: Config) -> dict:
 
     instructions: a stream of :data:`ElementwiseInstruction`. sbuf, psum: read ports. write: the write port. retired: a
     pulse for each instruction, in order, after its last write was taken. error: an instruction was refused; nothing
-    more is taken, those before it finish. busy: an instruction waits or is in flight. counters: :class:`Counters`.
+    more is taken, those before it finish. busy: an instruction waits or is in flight. active: a register that matters
+    may change at the end of this cycle; else the clock may stand still. counters: :class:`Counters`.
     """
     return {
         "instructions": In(stream.Signature(ElementwiseInstruction)),
@@ -74,6 +75,7 @@ def engine_ports(config: Config) -> dict:
         "retired": Out(1),
         "error": Out(EngineError),
         "busy": Out(1),
+        "active": Out(1),
         "counters": Out(Counters),
     }
 
@@ -82,7 +84,7 @@ def connect_engine(m: Module, engine: wiring.Component, frontend: "Frontend") ->
     """Connect the ports of an engine (`engine_ports`) to those of its front end."""
     for name in ("instructions", "sbuf", "psum", "write"):
         wiring.connect(m, wiring.flipped(getattr(engine, name)), getattr(frontend, name))
-    for name in ("retired", "error", "busy", "counters"):
+    for name in ("retired", "error", "busy", "active", "counters"):
         m.d.comb += getattr(engine, name).eq(getattr(frontend, name))
 
 
@@ -167,6 +169,7 @@ class Frontend(wiring.Component):
                 | store.retired
                 | (self.instructions.valid & ~checker.error.valid)
             ),
+            self.active.eq(self.busy | fetch.busy),
         ]
         for name, happens in {
             "busy": self.busy,

@@ -22,6 +22,7 @@ class BankArbiter(wiring.Component):
     Ports:
         requests: a bit for each requester, the engines' first. banks: what each asks for.
         grants: a bit for each that goes ahead of all others who ask for its bank.
+        turn: the line port that goes first of those that are as urgent; counts through all of them, cycle by cycle.
         held_up: what is granted cannot be taken in this cycle.
         stalls: a bit for each whose request is not taken in this cycle.
     """
@@ -34,6 +35,7 @@ class BankArbiter(wiring.Component):
             {
                 "requests": In(count),
                 "banks": In(range(SBUF_BANKS)).array(count),
+                "turn": In(range(max(2, lines))),
                 "held_up": In(1),
                 "grants": Out(count),
                 "stalls": Out(count),
@@ -44,7 +46,6 @@ class BankArbiter(wiring.Component):
         m = Module()
         count = self.engines + self.lines
         self._urgent = Signal(self.lines)
-        self._turn = Signal(range(self.lines))
         for line in range(self.lines):
             waited = Signal(range(LINE_PATIENCE + 1), name=f"waited{line}")
             m.d.comb += self._urgent[line].eq(waited == LINE_PATIENCE)
@@ -52,8 +53,6 @@ class BankArbiter(wiring.Component):
                 m.d.sync += waited.eq(0)
             with m.Elif(~self._urgent[line]):
                 m.d.sync += waited.eq(waited + 1)
-        if self.lines > 1:
-            m.d.sync += self._turn.eq(Mux(self._turn == self.lines - 1, 0, self._turn + 1))
 
         for number in range(count):
             ahead = [
@@ -75,6 +74,6 @@ class BankArbiter(wiring.Component):
         if first < self.engines:
             return ~self._urgent[second - self.engines]
         first, second = first - self.engines, second - self.engines
-        own_turn = ~self._turn.matches(*range(first + 1, second + 1))
+        own_turn = ~self.turn.matches(*range(first + 1, second + 1))
         urgent = self._urgent
         return Mux(urgent[first] == urgent[second], own_turn, urgent[first])

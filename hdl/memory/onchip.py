@@ -103,6 +103,10 @@ class OnChipMemory(wiring.Component):
                 storage = later
             read = [memory.line_reads[number].data for memory in (psum, sbuf)]
             m.d.comb += line.data.eq(Mux(storage == Storage.PSUM, *read))
+        # Counted here, as the clock of what is behind a gate may stand still.
+        turn = Signal(range(max(2, self.config.hbm_ports)))
+        m.d.sync += turn.eq(Mux(turn == self.config.hbm_ports - 1, 0, turn + 1))
+        m.d.comb += [sbuf.turn.eq(turn), psum.turn.eq(turn)]
         self._count(m, sbuf, psum)
         return m
 

@@ -23,6 +23,7 @@ class PsumPort(wiring.Component):
     Ports (storage is not looked at):
         vector, scalar: read ports. vector_write, scalar_write: write ports.
         line_reads, line_writes: line ports of `config.hbm_bytes`, as many as HBM ports.
+        turn: see :class:`hdl.memory.bank_arbiter.BankArbiter`.
         psum, psum_write: to the tensor engine, which has PSUM. A request that waits gives way to one that goes before.
         read_stalls, write_stalls: bits for vector, scalar, and each line port, which ask and are not served.
     """
@@ -40,6 +41,7 @@ class PsumPort(wiring.Component):
                 "line_writes": In(LineWrite(size)).array(ports),
                 "psum": Out(ReadPort(config.columns, 32)),
                 "psum_write": Out(PsumWritePort(config.columns)),
+                "turn": In(range(max(2, ports))),
                 "read_stalls": Out(2 + ports),
                 "write_stalls": Out(2 + ports),
             }
@@ -51,13 +53,13 @@ class PsumPort(wiring.Component):
         self._write(m)
         return m
 
-    @staticmethod
-    def _arbitrate(m: Module, name: str, engines: list, lines: list, port, stalls: Value) -> Value:
+    def _arbitrate(self, m: Module, name: str, engines: list, lines: list, port, stalls: Value) -> Value:
         """Answer those who ask, and return which of them is granted the port: a bit for each."""
         arbiter = BankArbiter(len(engines), len(lines))
         m.submodules[f"{name}_arbiter"] = arbiter
         m.d.comb += [
             arbiter.requests.eq(Cat(asker.valid for asker in engines + lines)),
+            arbiter.turn.eq(self.turn),
             arbiter.held_up.eq(~port.ready),
             port.valid.eq(arbiter.requests.any()),
             stalls.eq(arbiter.stalls),

@@ -39,8 +39,10 @@ class Sbuf(wiring.Component):
         vector, scalar: read ports of all partitions, 32 bits.
         vector_write, scalar_write: write ports.
         line_reads, line_writes: line ports of `config.hbm_bytes`, as many as HBM ports.
+        turn: see :class:`hdl.memory.bank_arbiter.BankArbiter`.
         read_stalls: bits for moving, stationary, vector, scalar, and each line port, which ask and are not served.
         write_stalls: bits for vector, scalar, and each line port.
+        active: a request is made, or a line that was read is on its way; else the clock may stand still.
     """
 
     def __init__(self, config: Config):
@@ -56,8 +58,10 @@ class Sbuf(wiring.Component):
                 "scalar_write": In(WritePort(config.partitions)),
                 "line_reads": In(LineRead(size)).array(ports),
                 "line_writes": In(LineWrite(size)).array(ports),
+                "turn": In(range(max(2, ports))),
                 "read_stalls": Out(len(READERS) + ports),
                 "write_stalls": Out(2 + ports),
+                "active": Out(1),
             }
         )
 
@@ -72,10 +76,17 @@ class Sbuf(wiring.Component):
             blocks.append(shared(m, f"block{first}", f"sbuf_block_{count}_ports{ports}x{size}", build, platform))
         self._read(m, blocks)
         self._write(m, blocks)
+
+        engines = [getattr(self, name) for name in (*READERS, "vector_write", "scalar_write")]
+        requested, reading = Signal(), Signal(LineRead.LATENCY - 1)
+        m.d.sync += reading.eq(Cat(requested, reading))
+        m.d.comb += [
+            requested.eq(Cat(port.valid for port in (*engines, *self.line_reads, *self.line_writes)).any()),
+            self.active.eq(requested | reading.any()),
+        ]
         return m
 
-    @staticmethod
-    def _arbitrate(m: Module, name: str, engines: list, lines: list, stalls: Value) -> list[Signal]:
+    def _arbitrate(self, m: Module, name: str, engines: list, lines: list, stalls: Value) -> list[Signal]:
         """Answer the ports, and return of each bank which one is served: a bit for each, at most one of them set."""
         arbiter = BankArbiter(len(engines), len(lines))
         m.submodules[f"{name}_arbiter"] = arbiter
@@ -86,7 +97,7 @@ class Sbuf(wiring.Component):
                 arbiter.banks[number].eq(port.address[_BANK]),
                 port.ready.eq(arbiter.grants[number]),
             ]
-        m.d.comb += stalls.eq(arbiter.stalls)
+        m.d.comb += [arbiter.turn.eq(self.turn), stalls.eq(arbiter.stalls)]
         served = []
         for bank in range(SBUF_BANKS):
             served.append(Signal(len(ports), name=f"{name}_bank{bank}"))

@@ -1,15 +1,15 @@
-"""The checker: legal instructions pass, an illegal one stops everything behind it.
+"""The tensor engine's checker.
 
-The rules are those of `spec.isa.tensor_violation`, and the lowest broken one is the cause. Judging takes no cycle more
+The rules are those of `spec.isa.tensor_violation`. Judging takes no cycle more
 than the queues behind it would: the only product, the extent of a moving operand, is formed as an instruction comes in.
 """
 
 from amaranth import Module, Mux, Signal, Value, unsigned
-from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib import data
 
+from neuroncore_rtl.hdl import checker
 from neuroncore_rtl.hdl.arith.formats import FormatCode, element_size
-from neuroncore_rtl.hdl.engine_error import EngineError
+from neuroncore_rtl.hdl.checker import lowest_rule
 from neuroncore_rtl.hdl.memory.psum import WORD
 from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS, SBUF_BYTES, Config
@@ -26,17 +26,13 @@ class Loaded(data.Struct):
     integer: unsigned(1)
 
 
-class Checker(wiring.Component):
+class Checker(checker.Checker):
     """Judges an instruction a cycle.
 
     Arguments:
         config: the machine's parameters.
 
-    Ports:
-        i: instructions; none is taken after an error.
-        o: the legal ones.
-        error: :class:`EngineError`; stays until reset.
-        busy: an instruction is in the checker.
+    Ports: see :class:`hdl.checker.Checker`.
     """
 
     LATENCY = 1
@@ -44,14 +40,7 @@ class Checker(wiring.Component):
 
     def __init__(self, config: Config):
         self.config = config
-        super().__init__(
-            {
-                "i": In(stream.Signature(TensorInstruction)),
-                "o": Out(stream.Signature(TensorInstruction)),
-                "error": Out(EngineError),
-                "busy": Out(1),
-            }
-        )
+        super().__init__(TensorInstruction, TensorInstruction)
 
     def elaborate(self, platform):
         m = Module()
@@ -59,7 +48,6 @@ class Checker(wiring.Component):
         held = Signal()
         extent = Signal(26, reset_less=True)  # from the first byte of the first moving element to that of the last
         loaded = Signal(Loaded)
-        number = Signal(32)  # of the instruction that is held
         refused, taken = Signal(), Signal()
         cause = self._cause(m, instruction, extent, loaded)
         m.d.comb += [
@@ -72,13 +60,11 @@ class Checker(wiring.Component):
         ]
         with m.If(self.o.ready | refused):
             m.d.sync += held.eq(0)
-        with m.If(refused):
-            m.d.sync += [self.error.valid.eq(1), self.error.cause.eq(cause), self.error.number.eq(number)]
+        self.refuse(m, refused, cause)
         with m.If(taken):
             incoming = self.i.payload
             m.d.sync += [held.eq(1), instruction.eq(incoming), extent.eq((incoming.n - 1)[:10] * incoming.stride)]
         with m.If(self.o.valid & self.o.ready):
-            m.d.sync += number.eq(number + 1)
             with m.If(instruction.opcode == Opcode.LOAD_STATIONARY):
                 m.d.sync += [
                     loaded.columns.eq(instruction.m),
@@ -113,11 +99,7 @@ class Checker(wiring.Component):
             Rule.STATE: moving
             & ((instruction.m > loaded.columns) | ((instruction.dtype == FormatCode.INT8) & ~loaded.integer)),
         }
-        cause = Signal(range(max(broken) + 1))
-        for rule in sorted(broken, reverse=True):
-            with m.If(broken[rule]):
-                m.d.comb += cause.eq(rule)
-        return cause
+        return lowest_rule(m, broken)
 
 
 def _outside(value: Value, most: int) -> Value:

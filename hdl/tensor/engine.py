@@ -76,6 +76,7 @@ class TensorEngine(wiring.Component):
         loaded: the operand of a LoadStationary is read, and may be overwritten. One pulse each, in order.
         error: an instruction was refused (:class:`EngineError`); nothing more is taken, those before it finish.
         busy: an instruction is waiting or in flight.
+        active: a register that matters may change at the end of this cycle; else the clock may stand still.
         counters: :class:`Counters`.
     """
 
@@ -92,6 +93,7 @@ class TensorEngine(wiring.Component):
                 "loaded": Out(1),
                 "error": Out(EngineError),
                 "busy": Out(1),
+                "active": Out(1),
                 "counters": Out(Counters),
             }
         )
@@ -241,6 +243,13 @@ class TensorEngine(wiring.Component):
             | (in_flight != 0)
             | (self.instructions.valid & ~checker.error.valid)
         )
+        # Weights go on to their rows when the last load has retired, which nothing else tells.
+        drain = Signal(range(self.latency(self.config) + 1))
+        with m.If(loader.step_valid | mover.column_valid):
+            m.d.sync += drain.eq(self.latency(self.config))
+        with m.Elif(drain != 0):
+            m.d.sync += drain.eq(drain - 1)
+        m.d.comb += self.active.eq(self.busy | (drain != 0) | self.loaded | self.psum.valid | self.psum_write.valid)
         counters = self.counters
         macs = Signal(22)
         m.d.comb += macs.eq(mover.column.k * mover.column.write.partitions)

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from amaranth.lib import data
+from amaranth.hdl import Shape
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.hdl.core import axi_id_bits, core_counters
@@ -64,12 +66,15 @@ def directory_name(config: Config) -> str:
     return f"{engines}-dma{config.dma_engines}-hbm{config.hbm_ports}x{config.hbm_bytes}{instance}"
 
 
-def ports(engine: str, text: str) -> list[dict[str, object]]:
-    """Return name, direction and width in bits of every port of an engine in its Verilog `text`, in its order."""
-    body = re.search(rf"^module {engine}\(.*?^endmodule", text, re.MULTILINE | re.DOTALL)[0]
-    declarations = re.findall(r"^  (input|output) (?:reg )?(?:\[(\d+):0\] )?(\w+)", body, re.MULTILINE)
-    return [
-        {"name": name, "direction": direction, "width": int(high or 0) + 1} for direction, high, name in declarations
+def ports(unit: wiring.Component) -> list[dict[str, object]]:
+    """Return name, direction and width in bits of every port that a unit has in Verilog."""
+    return [{"name": name, "direction": "input", "width": 1} for name in ("clk", "rst")] + [
+        {
+            "name": "__".join(map(str, path)),
+            "direction": "input" if member.flow == In else "output",
+            "width": Shape.cast(member.shape).width,
+        }
+        for path, member, _ in unit.signature.flatten(unit)
     ]
 
 
@@ -88,7 +93,7 @@ def description(engine: str, config: Config, text: str) -> dict[str, object]:
             "reset_active": "high",
             "reset_kind": "synchronous",
         },
-        "ports": ports(engine, text),
+        "ports": ports(ENGINES[engine](config)),
         **(_core(config) if engine == CORE else _instruction(engine)),
         "latency": _latency(engine, config),
         "modules": re.findall(r"^module (\S+) *\(", text, re.MULTILINE),

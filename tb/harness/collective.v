@@ -9,10 +9,9 @@
 //   +limit=N      cycles after which the run is given up
 //   +patience=N   cycles in which nothing moves before a run is left that does not end: because of an error or a dead
 //                 link, or without one
-//   +runs=FILE    a line of the end: cycles until the last retirement, how it ended (0: every list is at its end, 1: an
-//                 error, 2: a dead link, 3: nothing moves, 4: the limit); of each core: instructions taken and retired,
-//                 its error, its counters; of each wire: whether its link is dead, disturbed frames, the counters of
-//                 the end that sends
+//   +runs=FILE    a line of the end: cycles until the last retirement, how it ended; of each core:
+//                 instructions taken and retired, its error, its counters; of each wire: whether its link is dead,
+//                 disturbed frames, the counters of the end that sends
 //   +events=FILE  "i CORE CYCLE" for an instruction that an engine takes, "r CORE CYCLE" for one that it retires
 `timescale 1ns / 1ps
 
@@ -131,7 +130,8 @@ module collective (
                 end
             end
             if (finished) begin
-                $fwrite(runs, "%0d %0d\n", ended, &at_end ? 0 : given_up ? 4 : |error ? 1 : |dead ? 2 : 3);
+                $fwrite(runs, "%0d %0d\n", ended, &at_end ? `ENDING_RETIRED : given_up ? `ENDING_LIMIT
+                        : |error ? `ENDING_ERROR : |dead ? `ENDING_DEAD : `ENDING_STUCK);
                 /* verilator unroll_disable */
                 for (c = 0; c < `CORES; c = c + 1)
                     $fwrite(runs, "%0d %0d %h %h\n", next[c] - starts[c], retirements[c],

@@ -31,12 +31,12 @@ from neuroncore_rtl.tb.harness.link_view import (
     engine_views,
     link_defines,
     link_views,
-    plain,
     read_samples,
     sampling,
 )
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import elaborated
+from neuroncore_rtl.tb.sim.layouts import define_lines, enum_defines, plain
 
 __all__ = [
     "ROOM_BYTES",
@@ -153,6 +153,7 @@ def design(
         "STEPS": STEPS,
         "INSTRUCTION": COLLECTIVE_BITS,
         "ERROR": DetailedError.as_shape().size,
+        **enum_defines("ENDING", Ending),
         "CORE_COUNTERS": CollectiveCounters.as_shape().size,
         "LISTS": _list_connections(instance),
         "AXI": axi_connections(ports, instance.core.hbm_bytes, 1),
@@ -167,7 +168,7 @@ def design(
         **engine_defines(),
         "ENGINE_VIEWS": engine_views(instance) if waves else "",
     }
-    head = "".join(f"`define {name} {value}\n" for name, value in defines.items())
+    head = define_lines(defines)
     parts = [_TEMPLATE.read_text(), hbm.VERILOG.read_text(), LINK_VIEW.read_text(), disturbance.VERILOG.read_text()]
     if waves:
         parts.append(ENGINE_VIEW.read_text())

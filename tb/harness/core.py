@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from neuroncore_rtl.hdl.core import axi_id_bits, core_counters
+from neuroncore_rtl.hdl.queue.errors import CoreError
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import cause_name, queue_count
 from neuroncore_rtl.tb.harness import hbm
@@ -18,6 +19,7 @@ from neuroncore_rtl.tb.harness.harness import run_harness
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import engine_verilog
+from neuroncore_rtl.tb.sim.layouts import define_lines, layout_defines, plain
 
 __all__ = [
     "HBM_BYTES",
@@ -118,14 +120,15 @@ class Outcome:
 
 
 @lru_cache(maxsize=4)
-def design(config: Config, *, check_axi: bool = True) -> simulation.Design:
+def design(config: Config, *, check_axi: bool = True, watches_gates: bool = False) -> simulation.Design:
     """Return the core of `config` in its harness.
 
     Arguments:
         config: the machine's parameters.
         check_axi: whether every AXI port is watched for what the protocol forbids.
+        watches_gates: whether every clock gate is, for a clock that stands still too early.
     """
-    text = engine_verilog(config, "core")
+    text = engine_verilog(config, "core", watches_gates=watches_gates)
     defines = {
         **({"CHECK_AXI": ""} if check_axi else {}),
         "PORTS": config.hbm_ports,
@@ -134,11 +137,12 @@ def design(config: Config, *, check_axi: bool = True) -> simulation.Design:
         "DEPTH": HBM_BYTES // config.hbm_bytes,
         "QUEUES": queue_count(config),
         "COUNTERS": core_counters(config).size,
+        **layout_defines("ERROR", CoreError),
         "CORE_AXI": axi_connections(
             [f"axi__{port}" for port in range(config.hbm_ports)], config.hbm_bytes, axi_id_bits(config)
         ),
     }
-    head = "".join(f"`define {name} {value}\n" for name, value in defines.items())
+    head = define_lines(defines)
     parts = [_TEMPLATE.read_text(), hbm.VERILOG.read_text()]
     if check_axi:
         parts.append(_TEMPLATE.with_name("axi_checker.v").read_text())
@@ -244,17 +248,7 @@ def read_run(fields: Sequence[str], config: Config, events: Sequence[Event], con
         exit_code=int(exit_code, 16) if int(over) else None,
         gave_up=bool(int(gave_up)),
         error=error,
-        counters=_plain(core_counters(config).from_bits(int(counters, 16))),
+        counters=plain(core_counters(config), int(counters, 16)),
         events=events,
         console=console,
     )
-
-
-def _plain(value):
-    """Return a constant of a layout as dicts, lists and integers."""
-    layout = getattr(value, "shape", lambda: None)()
-    if hasattr(layout, "members"):
-        return {name: _plain(value[name]) for name in layout.members}
-    if hasattr(layout, "elem_shape"):
-        return [_plain(value[index]) for index in range(layout.length)]
-    return int(value)

@@ -60,14 +60,15 @@ module machine (
     wire       over, quiet, console_valid, controller_retires;
     wire [7:0] console_data;
     wire [31:0] exit_code, controller_pc;
-    wire [88:0] error;
+    wire [`ERROR-1:0] error;
     wire [`QUEUES-1:0]       issued;
     wire [`QUEUES*AW-1:0]    issued_addresses;
     wire [`QUEUES:0]         retired;
     wire [(`QUEUES+1)*AW-1:0] retired_addresses;
     wire [`COUNTERS-1:0]     counters;
+    wire failed = error[`ERROR_VALID];
     wire given_up = cycle == {16'd0, limit};
-    wire finished = (over && rest >= REST) || (error[0] && waited >= PATIENCE) || given_up;
+    wire finished = (over && rest >= REST) || (failed && waited >= PATIENCE) || given_up;
 
     always @(posedge clk) if (!done) begin
         if (rst) begin
@@ -81,7 +82,7 @@ module machine (
             countdown <= 0;
             cycle <= cycle + 1;
             rest <= quiet ? rest + 1 : 0;
-            waited <= error[0] && quiet ? waited + 1 : 0;
+            waited <= failed && quiet ? waited + 1 : 0;
             if (!over) ended <= cycle;
             if (console_valid) $fwrite(events, "c %0d\n", console_data);
             if (|issued) for (i = 0; i < `QUEUES; i = i + 1)
@@ -91,7 +92,8 @@ module machine (
             if (trace != 0 && controller_retires) $fwrite(trace, "%0d %h\n", cycle, controller_pc);
             if (finished) begin
                 $fwrite(runs, "%0d %0d %h %0d %0d %0d %h %h %h\n", ended, over, exit_code, given_up && !over,
-                        error[0] ? {24'd0, error[16:9]} : 0, error[8:1], error[56:17], error[88:57], counters);
+                        failed ? {24'd0, error[`ERROR_CAUSE]} : 0, error[`ERROR_QUEUE], error[`ERROR_ADDRESS],
+                        error[`ERROR_DETAIL], counters);
                 current <= current + 1;
                 countdown <= 8'd16;
                 cycle <= 0;

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from neuroncore_rtl.hdl.elementwise.frontend import Counters
+from neuroncore_rtl.hdl.engine_error import EngineError
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.isa.access import DIMENSIONS
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_BITS, Elementwise
@@ -19,6 +21,7 @@ from neuroncore_rtl.tb.harness.harness import run_harness
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import engine_verilog
 from neuroncore_rtl.tb.sim.images import memory_lines, read_words
+from neuroncore_rtl.tb.sim.layouts import define_lines, layout_defines, plain
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 
 __all__ = ["COUNTERS", "ENGINES", "PROGRAM_DEPTH", "Outcome", "Record", "design", "run_program"]
@@ -30,10 +33,8 @@ ENGINES = ("vector", "scalar")
 PROGRAM_DEPTH = 1 << 16
 """Instructions that a program of one engine may have."""
 
-COUNTERS = ("busy", "instructions", "elements", "wait_sbuf", "wait_psum", "wait_write")
-"""Counters of an engine, from the lowest of their structure up; see :class:`hdl.elementwise.frontend.Counters`."""
-
-COUNTER_BITS = 48
+COUNTERS = tuple(Counters.as_shape().members)
+"""Counters of an engine; see :class:`hdl.elementwise.frontend.Counters`."""
 
 SLOWEST = 64
 """Cycles that an element can take at most, for the limit after which a run is given up."""
@@ -102,8 +103,10 @@ def design(config: Config, engines: tuple[str, ...] = ENGINES) -> simulation.Des
         "PROGRAM_DEPTH": PROGRAM_DEPTH,
         "SBUF_DEPTH": SBUF_BYTES // 4,
         "PSUM_DEPTH": PSUM_BYTES // 4,
+        "COUNTERS": Counters.as_shape().size,
+        **layout_defines("ERROR", EngineError),
     }
-    head = "".join(f"`define {name} {value}\n" for name, value in defines.items())
+    head = define_lines(defines)
     modules = re.findall(r"^module (\w+)", text, re.MULTILINE)
     return simulation.Design(
         "elementwise",
@@ -193,7 +196,7 @@ def run_program(
             sbuf=_read_memory(paths["sbuf_out"], config.partitions, "SBUF words"),
             psum=_read_memory(paths["psum_out"], config.columns, "PSUM words"),
             cycles=state["cycles"],
-            counters={engine: _counters(state[f"{engine}_counters"]) for engine in ENGINES},
+            counters={engine: plain(Counters, state[f"{engine}_counters"]) for engine in ENGINES},
             retired={engine: state[f"{engine}_retired"] for engine in ENGINES},
             errors={engine: _error(state[f"{engine}_error"]) for engine in ENGINES},
             seconds=state["seconds"],
@@ -235,12 +238,9 @@ def _read_memory(path: Path, partitions: int, what: str) -> np.ndarray:
     return np.ascontiguousarray(words.T.astype("<u4")).view(np.uint8)
 
 
-def _counters(bits: int) -> dict[str, int]:
-    return {name: bits >> COUNTER_BITS * i & (1 << COUNTER_BITS) - 1 for i, name in enumerate(COUNTERS)}
-
-
 def _error(bits: int) -> tuple[int, int] | None:
-    return (bits >> 1 & 0xFF, bits >> 9) if bits & 1 else None
+    error = EngineError.from_bits(bits)
+    return (error.cause, error.number) if error.valid else None
 
 
 def _read_events(path: Path | None) -> dict[str, dict[str, list]]:

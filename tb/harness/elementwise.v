@@ -75,10 +75,10 @@ module elementwise (
     output wire [31:0]  scalar_accepted,
     output reg  [31:0]  vector_retired,
     output reg  [31:0]  scalar_retired,
-    output wire [40:0]  vector_error,
-    output wire [40:0]  scalar_error,
-    output wire [287:0] vector_counters,
-    output wire [287:0] scalar_counters
+    output wire [`ERROR-1:0]    vector_error,
+    output wire [`ERROR-1:0]    scalar_error,
+    output wire [`COUNTERS-1:0] vector_counters,
+    output wire [`COUNTERS-1:0] scalar_counters
 );
     localparam SBUF_BITS = 32 * `PARTITIONS;
     localparam PSUM_BITS = 32 * `COLUMNS;
@@ -251,10 +251,10 @@ module elementwise (
     wire       vector_quiet = !vector_busy && !vector_write_valid && !vector_retires;
     wire       scalar_quiet = !scalar_busy && !scalar_write_valid && !scalar_retires;
     // An instruction that waits for what an error prevents, or that is offered to an engine with an error, never comes.
-    wire       resting = vector_quiet && (recover != 0 ? vector_resting && !vector_error[0]
-                                                       : vector_resting || vector_error[0])
-                         && scalar_quiet && (recover != 0 ? scalar_resting && !scalar_error[0]
-                                                          : scalar_resting || scalar_error[0]);
+    wire       resting = vector_quiet && (recover != 0 ? vector_resting && !vector_error[`ERROR_VALID]
+                                                       : vector_resting || vector_error[`ERROR_VALID])
+                         && scalar_quiet && (recover != 0 ? scalar_resting && !scalar_error[`ERROR_VALID]
+                                                          : scalar_resting || scalar_error[`ERROR_VALID]);
     reg [31:0] vector_rest, scalar_rest;
     reg        vector_restart, scalar_restart;
     always @(posedge clk)
@@ -285,18 +285,18 @@ module elementwise (
                 if (scalar_retires) $fwrite(events, "r scalar %0d\n", elapsed);
             end
             vector_restart <= 0;
-            vector_rest <= recover != 0 && vector_error[0] && vector_quiet && !vector_restart ? vector_rest + 1 : 0;
+            vector_rest <= recover != 0 && vector_error[`ERROR_VALID] && vector_quiet && !vector_restart ? vector_rest + 1 : 0;
             if (vector_rest == REST) begin
                 vector_restart <= 1;
                 vector_rest <= 0;
-                $fwrite(events, "e vector %0d %0d %0d\n", elapsed, vector_error[8:1], vector_error[40:9]);
+                $fwrite(events, "e vector %0d %0d %0d\n", elapsed, vector_error[`ERROR_CAUSE], vector_error[`ERROR_NUMBER]);
             end
             scalar_restart <= 0;
-            scalar_rest <= recover != 0 && scalar_error[0] && scalar_quiet && !scalar_restart ? scalar_rest + 1 : 0;
+            scalar_rest <= recover != 0 && scalar_error[`ERROR_VALID] && scalar_quiet && !scalar_restart ? scalar_rest + 1 : 0;
             if (scalar_rest == REST) begin
                 scalar_restart <= 1;
                 scalar_rest <= 0;
-                $fwrite(events, "e scalar %0d %0d %0d\n", elapsed, scalar_error[8:1], scalar_error[40:9]);
+                $fwrite(events, "e scalar %0d %0d %0d\n", elapsed, scalar_error[`ERROR_CAUSE], scalar_error[`ERROR_NUMBER]);
             end
             rest <= resting ? rest + 1 : 0;
             if (rest == REST || elapsed == {16'd0, limit}) begin
@@ -341,6 +341,7 @@ module elementwise (
         .retired(vector_retires),
         .error(vector_error),
         .busy(vector_busy),
+        .active(),
         .counters(vector_counters)
     );
 `else
@@ -376,6 +377,7 @@ module elementwise (
         .retired(scalar_retires),
         .error(scalar_error),
         .busy(scalar_busy),
+        .active(),
         .counters(scalar_counters)
     );
 `else

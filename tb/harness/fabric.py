@@ -17,17 +17,10 @@ from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.link import CHANNELS
 from neuroncore_rtl.tb.harness.disturbance import Cut, disturbing
 from neuroncore_rtl.tb.harness.harness import run_harness
-from neuroncore_rtl.tb.harness.link_view import (
-    LINK_VIEW,
-    Sample,
-    link_defines,
-    link_views,
-    plain,
-    read_samples,
-    sampling,
-)
+from neuroncore_rtl.tb.harness.link_view import LINK_VIEW, Sample, link_defines, link_views, read_samples, sampling
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import elaborated
+from neuroncore_rtl.tb.sim.layouts import define_lines, enum_defines, layout_defines, plain
 
 __all__ = ["Ending", "Outcome", "Traffic", "Way", "Wire", "Wrong", "design", "run_traffic"]
 
@@ -164,7 +157,8 @@ def design(instance: Instance, *, waves: bool = False) -> simulation.Design:
     defines = {
         "CORES": instance.cores,
         "WIRES": instance.chips * instance.directions,
-        "FLIT": flit_layout(instance.link_bytes).size,
+        **layout_defines("FLIT", flit_layout(instance.link_bytes)),
+        **enum_defines("ENDING", Ending),
         "WORDS": instance.link_bytes // 8,
         "CONNECTIONS": _connections(instance),
         **({"WAVES": ""} if waves else {}),
@@ -178,7 +172,7 @@ def design(instance: Instance, *, waves: bool = False) -> simulation.Design:
             waves=waves,
         ),
     }
-    head = "".join(f"`define {name} {value}\n" for name, value in defines.items())
+    head = define_lines(defines)
     return simulation.Design(
         "traffic",
         "\n".join([head, _TEMPLATE.read_text(), LINK_VIEW.read_text(), text]),

@@ -20,7 +20,7 @@
 //       "p PORT LATENCIES LONGEST WRONG"  of the flits taken at a port: sum of latencies, longest, wrong ones
 //       "w WIRE DISTURBED DEAD COUNTERS"  frames disturbed; cycle in which the end that sends on it gave its link up, or
 //                 -1; counters of that end
-//       "t CYCLE END"  cycle of the last flit; 0: all are there, 1: nothing moves any more, 2: the limit
+//       "t CYCLE END"  cycle of the last flit, and how the run ended
 `timescale 1ns / 1ps
 
 module endpoint (
@@ -47,19 +47,29 @@ module endpoint (
     output reg  [31:0]       taken
 );
     localparam [31:0] SHOWN = 4;
+    localparam DATA = `FLIT - 64 * `WORDS;
     wire [6:0] core = port[7:1];
 
     // The data of a flit: number, time and check; in further words more of the check.
-    function [`FLIT-1:0] flit(input [16:0] header, input [23:0] number, input [19:0] stamp);
+    function [`FLIT-1:0] flit(input [DATA-1:0] header, input [23:0] number, input [19:0] stamp);
         reg [63:0] word;
         integer    k;
         begin
-            flit[16:0] = header;
+            flit[DATA-1:0] = header;
             for (k = 0; k < `WORDS; k = k + 1) begin
                 word = {k[2:0], header, stamp, number} * 64'h9e3779b97f4a7c15;
                 word = word ^ word >> 29;
-                flit[17+64*k +: 64] = k == 0 ? {word[19:0], stamp, number} : word;
+                flit[DATA+64*k +: 64] = k == 0 ? {word[19:0], stamp, number} : word;
             end
+        end
+    endfunction
+
+    function [DATA-1:0] header(input [1:0] kind, input channel, input [6:0] source, input [6:0] destination);
+        begin
+            header[`FLIT_HEADER_KIND] = kind;
+            header[`FLIT_HEADER_CHANNEL] = channel;
+            header[`FLIT_HEADER_SOURCE] = source;
+            header[`FLIT_HEADER_DESTINATION] = destination;
         end
     endfunction
 
@@ -90,7 +100,7 @@ module endpoint (
                 tx_valid <= 0;
                 if (made != flits && {1'b0, noise[15:0]} < load) begin
                     tx_valid <= 1;
-                    tx <= flit({noise[52:51], port[0], core, destination}, sent[destination], cycle[19:0]);
+                    tx <= flit(header(noise[52:51], port[0], core, destination), sent[destination], cycle[19:0]);
                     sent[destination] <= sent[destination] + 24'd1;
                     made <= made + 1;
                     turn <= {1'b0, turn} == cores - 8'd1 ? 7'd1 : turn + 7'd1;
@@ -103,13 +113,14 @@ module endpoint (
     reg  [63:0] latencies;
     reg  [19:0] longest;
     reg  [31:0] wrong;
-    wire [6:0]  source = rx[13:7];
-    wire [23:0] number = rx[40:17];
-    wire [19:0] latency = cycle[19:0] - rx[60:41];
+    wire [6:0]  source = rx[`FLIT_HEADER_SOURCE];
+    wire [23:0] number = rx[DATA +: 24];
+    wire [19:0] stamp = rx[DATA+24 +: 20];
+    wire [19:0] latency = cycle[19:0] - stamp;
     wire [2:0]  kind = {
         number != got[source],
-        rx[6:0] != core || rx[14] != port[0],
-        rx !== flit(rx[16:0], number, rx[60:41])
+        rx[`FLIT_HEADER_DESTINATION] != core || rx[`FLIT_HEADER_CHANNEL] != port[0],
+        rx !== flit(rx[`FLIT_HEADER], number, stamp)
     };
     integer m;
     always @(posedge clk)
@@ -130,7 +141,7 @@ module endpoint (
                 if (kind !== 0) begin
                     wrong <= wrong + 1;
                     if (wrong < SHOWN)
-                        $fwrite(result, "x %0d %0d %0d %0d %0d %0d %0d\n", port, source, rx[14], number, got[source],
+                        $fwrite(result, "x %0d %0d %0d %0d %0d %0d %0d\n", port, source, rx[`FLIT_HEADER_CHANNEL], number, got[source],
                                 kind, cycle);
                 end
             end
@@ -277,7 +288,8 @@ module traffic (
             end
             dumping <= !dumping && ((all_there && still >= REST && cut_wire < 0) || still >= patience || cycle == limit);
             if (dumping) begin
-                $fwrite(result, "t %0d %0d\n", last_flit, all_there ? 0 : cycle >= limit ? 2 : 1);
+                $fwrite(result, "t %0d %0d\n", last_flit,
+                        all_there ? `ENDING_COMPLETE : cycle >= limit ? `ENDING_LIMIT : `ENDING_STUCK);
                 done <= 1;
             end
         end

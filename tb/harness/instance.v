@@ -242,7 +242,7 @@ module core_log (
     input wire [31:0] ended,
     input wire        over,
     input wire [31:0] exit_code,
-    input wire [88:0] error,
+    input wire [`ERROR-1:0] error,
     input wire        console__valid,
     input wire [7:0]  console__payload,
     input wire [`QUEUES-1:0]         issued,
@@ -272,7 +272,8 @@ module core_log (
         end
         if (finished)
             $fwrite(runs, "core %0d %0d %0d %h %0d %0d %0d %h %h %h\n", number, over ? ended : cycle, over, exit_code,
-                    given_up && !over, error[0] ? {24'd0, error[16:9]} : 0, error[8:1], error[56:17], error[88:57],
+                    given_up && !over, error[`ERROR_VALID] ? {24'd0, error[`ERROR_CAUSE]} : 0, error[`ERROR_QUEUE],
+                    error[`ERROR_ADDRESS], error[`ERROR_DETAIL],
                     counters);
     end
 endmodule

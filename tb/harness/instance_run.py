@@ -4,7 +4,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from neuroncore_rtl.hdl.core_ports import axi_id_bits, core_counters
 from neuroncore_rtl.hdl.instance import LinkedCores
 from neuroncore_rtl.hdl.link.counters import LinkCounters
+from neuroncore_rtl.hdl.queue.errors import CoreError
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import queue_count
 from neuroncore_rtl.tb.harness import disturbance, hbm
@@ -21,17 +22,10 @@ from neuroncore_rtl.tb.harness.core import Run, blocks_and_kept, read_events, re
 from neuroncore_rtl.tb.harness.harness import run_harness
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.instance_ports import core_connections, core_logs, core_wires
-from neuroncore_rtl.tb.harness.link_view import (
-    LINK_VIEW,
-    Sample,
-    link_defines,
-    link_views,
-    plain,
-    read_samples,
-    sampling,
-)
+from neuroncore_rtl.tb.harness.link_view import LINK_VIEW, Sample, link_defines, link_views, read_samples, sampling
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import elaborated
+from neuroncore_rtl.tb.sim.layouts import define_lines, layout_defines, plain
 
 __all__ = ["ROOM_BYTES", "InstanceOutcome", "design", "instance_verilog", "run_instance"]
 
@@ -88,6 +82,7 @@ def design(
     check_axi: bool = False,
     waves: bool = False,
     inside: bool = False,
+    watches_gates: bool = False,
 ) -> simulation.Design:
     """Return all cores of an instance and its links in their harness.
 
@@ -97,9 +92,10 @@ def design(
         check_axi: whether every AXI port is watched for what the protocol forbids.
         waves: whether there are signals that only a waveform needs. inside: whether it shows what is in a core, which
             Verilator then compiles for each of them.
+        watches_gates: see `tb.harness.core.design`.
     """
     core = instance.core
-    text = instance_verilog(instance)
+    text = instance_verilog(instance, watches_gates=watches_gates)
     ports = [f"cores__{number}__axi__{port}" for number in range(instance.cores) for port in range(core.hbm_ports)]
     defines = {
         **({"CHECK_AXI": ""} if check_axi else {}),
@@ -112,6 +108,7 @@ def design(
         "DEPTH": room // core.hbm_bytes,
         "QUEUES": queue_count(core),
         "COUNTERS": core_counters(core).size,
+        **layout_defines("ERROR", CoreError),
         "CORE_WIRES": core_wires(instance),
         "CORE_CONNECTIONS": core_connections(instance) + axi_connections(ports, core.hbm_bytes, axi_id_bits(core)),
         "CORE_LOGS": core_logs(instance, waves),
@@ -125,7 +122,7 @@ def design(
             waves=waves,
         ),
     }
-    head = "".join(f"`define {name} {value}\n" for name, value in defines.items())
+    head = define_lines(defines)
     parts = [path.read_text() for path in (_TEMPLATE, hbm.VERILOG, disturbance.VERILOG, LINK_VIEW)]
     if check_axi:
         parts.append(_TEMPLATE.with_name("axi_checker.v").read_text())
@@ -138,15 +135,17 @@ def design(
     )
 
 
-def instance_verilog(instance: Instance, *, cached: bool = True) -> str:
+def instance_verilog(instance: Instance, *, cached: bool = True, watches_gates: bool = False) -> str:
     """Return the Verilog of all cores of an instance and of what lies between them.
 
     Arguments:
         instance: the instance.
         cached: whether a text from an earlier call will do; a benchmark of elaboration wants a new one.
+        watches_gates: see :func:`hdl.hierarchy.to_verilog`.
     """
     label = f"{instance_label(instance)}-{instance.core.rows}x{instance.core.columns}"
-    return elaborated(CORES, label, lambda: LinkedCores(instance), asdict(instance), cached=cached)
+    cores = partial(LinkedCores, instance)
+    return elaborated(CORES, label, cores, asdict(instance), cached=cached, watches_gates=watches_gates)
 
 
 def run_instance(

@@ -5,8 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from amaranth.lib import data
-
 from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
 from neuroncore_rtl.hdl.link.counters import LinkCounters
 from neuroncore_rtl.hdl.link.end import window
@@ -14,10 +12,11 @@ from neuroncore_rtl.hdl.link.flit import frame_layout
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_FIELDS
 from neuroncore_rtl.tb.harness.collective_faults import link_name
+from neuroncore_rtl.tb.sim.layouts import plain
 
 __all__ = [
     "ENGINE_VIEW", "FIRST_WINDOW", "LINK_VIEW", "SAMPLES", "Sample", "engine_defines", "engine_views", "link_defines",
-    "link_views", "plain", "read_samples", "sampling",
+    "link_views", "read_samples", "sampling",
 ]  # fmt: skip
 
 LINK_VIEW = Path(__file__).with_suffix(".v")
@@ -181,14 +180,6 @@ def engine_views(instance: Instance) -> str:
             }
         ]
     )
-
-
-def plain(shape, word: int):
-    """Return the word of a structure as dicts of integers, by the names of its fields."""
-    layout = shape.as_shape() if isinstance(shape, type) else shape
-    if not isinstance(layout, data.StructLayout):
-        return word
-    return {name: plain(field.shape, word >> field.offset & (1 << field.width) - 1) for name, field in iter(layout)}
 
 
 def _wires(source: str, fields: Sequence[tuple[str, int, int]]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from neuroncore_rtl.hdl.engine_error import EngineError
-from neuroncore_rtl.hdl.tensor.engine import TensorEngine
+from neuroncore_rtl.hdl.tensor.engine import Counters, TensorEngine
 from neuroncore_rtl.kernels.library.matmul import MEMORY_BYTES, Program
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import TENSOR_BITS, Context
@@ -18,17 +18,20 @@ from neuroncore_rtl.tb.harness.harness import run_harness
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import engine_verilog
 from neuroncore_rtl.tb.sim.images import memory_lines, read_words
+from neuroncore_rtl.tb.sim.layouts import define_lines, layout_defines, plain
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 
 __all__ = ["COUNTERS", "PROGRAM_DEPTH", "Outcome", "design", "run_program"]
 
 _TEMPLATE = Path(__file__).with_suffix(".v")
 
+_PORTS = ("timeout", "error", "cycles", "counters")
+
 PROGRAM_DEPTH = 1 << 18
 """Instructions, and drains, that a program may have."""
 
-COUNTERS = ("cycles", "busy", "columns", "macs", "loads", "wait_weights", "wait_operand", "wait_psum")
-"""What the harness counts; see :class:`hdl.tensor.engine.Counters`. cycles: from the first instruction to the last
+COUNTERS = ("cycles", *Counters.as_shape().members)
+"""What is counted: the engine's :class:`hdl.tensor.engine.Counters`, and cycles from the first instruction to the last
 PSUM word written."""
 
 
@@ -58,15 +61,17 @@ def design(config: Config) -> simulation.Design:
         "PROGRAM_DEPTH": PROGRAM_DEPTH,
         "STATIONARY_DEPTH": MEMORY_BYTES // 16,
         "MOVING_DEPTH": MEMORY_BYTES // 4,
+        "COUNTERS": Counters.as_shape().size,
+        **layout_defines("ERROR", EngineError),
     }
-    head = "".join(f"`define {name} {value}\n" for name, value in defines.items())
+    head = define_lines(defines)
     modules = re.findall(r"^module (\w+)", text, re.MULTILINE)
     return simulation.Design(
         "tensor",
         f"{head}{_TEMPLATE.read_text()}\n{text}",
         hier_blocks=tuple(name for name in modules if name.startswith(("block_", "edge_", "psum_"))),
         kept=tuple(name for name in modules if name.startswith("tile_")),
-        public=("done", "timeout", "error", *COUNTERS),
+        public=("done", *_PORTS),
         clock="clk",
     )
 
@@ -121,9 +126,8 @@ def run_program(
             path = directory / f"{name}.hex"
             path.write_text(text)
             plusargs += [f"+{name}={path.resolve()}", f"+{name}_count={text.count(chr(10))}"]
-        ports = ("timeout", "error", *COUNTERS)
         state = run_harness(
-            built, directory, ports, plusargs=plusargs, limit=limit + 100, waves=waves, waves_levels=waves_levels
+            built, directory, _PORTS, plusargs=plusargs, limit=limit + 100, waves=waves, waves_levels=waves_levels
         )
         if state["timeout"]:
             raise SimulationFailed("the engine did not finish: it waits for something that does not come")
@@ -131,7 +135,8 @@ def run_program(
         if error.valid:
             raise SimulationFailed(f"the engine refused instruction {error.number}: {Rule(error.cause).name}")
         words = read_words(results, config.columns, "PSUM words")
-        outcome = Outcome(words, {name: state[name] for name in COUNTERS}, state["seconds"])
+        counters = {"cycles": state["cycles"], **plain(Counters, state["counters"])}
+        outcome = Outcome(words, counters, state["seconds"])
     expected = sum(d.words for d in program.drains)
     if len(outcome.words) != expected:
         raise SimulationFailed(f"the engine delivered {len(outcome.words)} PSUM words, not {expected}")

@@ -12,15 +12,9 @@ module tensor (
     input  wire clk,
     output reg  done,
     output reg  timeout,
-    output wire [40:0] error,
-    output reg  [47:0] cycles,
-    output wire [47:0] busy,
-    output wire [47:0] columns,
-    output wire [47:0] macs,
-    output wire [47:0] loads,
-    output wire [47:0] wait_weights,
-    output wire [47:0] wait_operand,
-    output wire [47:0] wait_psum
+    output wire [`ERROR-1:0]    error,
+    output reg  [47:0]          cycles,
+    output wire [`COUNTERS-1:0] counters
 );
     localparam RECORD = 32 + `INSTRUCTION;
 
@@ -158,8 +152,8 @@ module tensor (
             elapsed <= elapsed + 1;
             started <= started || valid;
             if (started ? engine_busy || next < instruction_count : valid) cycles <= cycles + 1;
-            if (finished || error[0] || elapsed == limit) begin
-                timeout <= !finished && !error[0];
+            if (finished || error[`ERROR_VALID] || elapsed == limit) begin
+                timeout <= !finished && !error[`ERROR_VALID];
                 done <= 1;
                 $fclose(results);
             end
@@ -193,6 +187,7 @@ module tensor (
         .loaded(loaded),
         .error(error),
         .busy(engine_busy),
-        .counters({wait_psum, wait_operand, wait_weights, loads, macs, columns, busy})
+        .active(),
+        .counters(counters)
     );
 endmodule

@@ -49,16 +49,19 @@ def _key(parameters: dict[str, object]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
-def engine_verilog(config: Config, engine: str = ENGINE, *, cached: bool = True) -> str:
+def engine_verilog(config: Config, engine: str = ENGINE, *, cached: bool = True, watches_gates: bool = False) -> str:
     """Return the Verilog of an engine of `config` and of all modules below it.
 
     Arguments:
         config: the machine's parameters.
         engine: one of `ENGINES`.
         cached: whether a text from an earlier call will do; a benchmark of elaboration wants a new one.
+        watches_gates: see :func:`hdl.hierarchy.to_verilog`.
     """
     size = f"{config.rows}x{config.columns}"
-    return elaborated(engine, size, lambda: ENGINES[engine](config), asdict(config), cached=cached)
+    return elaborated(
+        engine, size, lambda: ENGINES[engine](config), asdict(config), cached=cached, watches_gates=watches_gates
+    )
 
 
 def cpu_verilog() -> str:
@@ -67,7 +70,13 @@ def cpu_verilog() -> str:
 
 
 def elaborated(
-    name: str, size: str, build: Callable[[], wiring.Component], parameters: dict[str, object], *, cached: bool = True
+    name: str,
+    size: str,
+    build: Callable[[], wiring.Component],
+    parameters: dict[str, object],
+    *,
+    cached: bool = True,
+    watches_gates: bool = False,
 ) -> str:
     """Return the Verilog of a component and of all modules below it.
 
@@ -77,13 +86,14 @@ def elaborated(
         build: makes it.
         parameters: all that it depends on, as JSON values.
         cached: whether a text from an earlier call will do.
+        watches_gates: see :func:`hdl.hierarchy.to_verilog`.
     """
     label = f"{name}-{size}" if size else name
-    path = SIM_BUILD / "elaborated" / f"{label}-{_key(parameters)}.v"
+    path = SIM_BUILD / "elaborated" / f"{label}-{_key(parameters | {'watches_gates': watches_gates})}.v"
     if cached and path.is_file():
         return path.read_text()
     with progress(f"elaborating {name.replace('_', ' ')}{f' of {size}' if size else ''}"):
-        text = to_verilog(name, build())
+        text = to_verilog(name, build(), watches_gates=watches_gates)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     unfinished.write_text(text)

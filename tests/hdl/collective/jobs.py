@@ -19,7 +19,6 @@ def job_values(values):
     chunk = 32 * (values["chunk"] + 1)
     unit = chunk if kind in (K.ALL_REDUCE, K.BARRIER) else values["pitch"]
     return {
-        "cause": 0,
         "kind": kind,
         "op": values["op"],
         "dtype": values["dtype"] * (not barrier),

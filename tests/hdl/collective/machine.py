@@ -6,14 +6,18 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+from amaranth.lib import data
 
-from neuroncore_rtl.hdl.collective.counters import ChannelCounters, CollectiveCounters
+from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
 from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
+from neuroncore_rtl.hdl.collective.peer import Peer
+from neuroncore_rtl.hdl.engine_error import DetailedError
 from neuroncore_rtl.hdl.hierarchy import to_verilog
+from neuroncore_rtl.hdl.link.flit import flit_layout
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, Collective
-from neuroncore_rtl.spec.link import CHANNELS
 from neuroncore_rtl.tb.harness.harness import run_harness
 from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.layouts import define_lines, layout_defines, plain
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 
 __all__ = ["HBM_BYTES", "Error", "Outcome", "built", "run_collectives"]
@@ -57,10 +61,14 @@ def built(cores: int, link_bytes: int, hbm_bytes: int, sim: str = "verilator") -
         "LINK": link_bytes,
         "SIZE": hbm_bytes,
         "INSTRUCTION": COLLECTIVE_BITS,
+        "COUNTERS": CollectiveCounters.as_shape().size,
+        "PEER": Peer.as_shape().size,
+        **layout_defines("ERROR", DetailedError),
+        **layout_defines("FLIT", flit_layout(link_bytes)),
         "LINES": HBM_BYTES // hbm_bytes,
         "DEPTH": _DEPTH,
     }
-    head = "".join(f"`define {name} {value}\n" for name, value in defines.items())
+    head = define_lines(defines)
     # The harness is written for brevity: its widths are Verilog's.
     head += (
         "/* verilator lint_off WIDTHEXPAND */\n/* verilator lint_off WIDTHTRUNC */\n/* verilator lint_off BLKSEQ */\n"
@@ -139,21 +147,12 @@ def run_collectives(
             elif kind == "e":
                 cause, number, detail = map(int, rest)
                 errors.append(Error(int(core), number, cause, detail))
-        peers = [state["peers"] >> 8 * core & 0xFF for core in range(cores)]
+        peers = plain(data.ArrayLayout(Peer, cores), state["peers"])
         return Outcome(
             memories=found,
             errors=errors,
             retired=retired,
-            counters=_counters(state["counters"], cores),
-            peers=[peer >> 1 if peer & 1 else None for peer in peers],
+            counters=plain(data.ArrayLayout(CollectiveCounters, cores), state["counters"]),
+            peers=[peer["core"] if peer["valid"] else None for peer in peers],
             cycles=last,
         )
-
-
-def _counters(bits: int, cores: int) -> list[dict]:
-    layout, names, found = CollectiveCounters.as_shape(), [name for name, _ in ChannelCounters.as_shape()], []
-    for core in range(cores):
-        value = layout.from_bits(bits >> layout.size * core & (1 << layout.size) - 1)
-        channels = {f"channel{c}": {name: value[f"channel{c}"][name] for name in names} for c in range(CHANNELS)}
-        found.append({"busy": value.busy} | channels)
-    return found

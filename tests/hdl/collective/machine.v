@@ -14,12 +14,11 @@ module machine (
     output reg                      done,
     output reg                      timeout,
     output reg  [7:0]               stray,
-    output wire [8*`CORES-1:0]      peers,
-    output wire [816*`CORES-1:0]    counters
+    output wire [`PEER*`CORES-1:0]     peers,
+    output wire [`COUNTERS*`CORES-1:0] counters
 );
     localparam PORTS = 2 * `CORES;
     localparam BITS = 8 * `SIZE;
-    localparam FLIT = 8 * `LINK + 17;
     localparam PLACE = $clog2(`SIZE);
     localparam PENDING = 64;
 
@@ -78,25 +77,25 @@ module machine (
     endfunction
 
     wire [PORTS-1:0]      o_valid, o_ready, i_ready;
-    wire [FLIT-1:0]       o_flit [0:PORTS-1];
+    wire [`FLIT-1:0]       o_flit [0:PORTS-1];
     reg  [PORTS-1:0]      i_valid = 0;
-    reg  [FLIT-1:0]       i_flit [0:PORTS-1];
+    reg  [`FLIT-1:0]       i_flit [0:PORTS-1];
 
     genvar c, p;
     generate
         for (c = 0; c < `CORES; c = c + 1) begin : cores
             reg  [31:0] next = 0, retirements = 0;
             wire        ready, retired, busy;
-            wire [72:0] error;
+            wire [`ERROR-1:0] error;
             reg         noted = 0;
             wire        offered = !ports[2*c].pause[7] && next < counts[c] && !rst;
-            assign failed[c] = error[0];
-            assign finished[c] = retirements == counts[c] && !busy && !error[0];
+            assign failed[c] = error[`ERROR_VALID];
+            assign finished[c] = retirements == counts[c] && !busy && !error[`ERROR_VALID];
             collective_engine engine (
                 .clk(clk), .rst(rst), .core(c),
                 .instructions__payload(program_[c*`DEPTH+next]), .instructions__valid(offered),
                 .instructions__ready(ready), .retired(retired), .error(error), .busy(busy),
-                .counters(counters[816*c+:816]), .peer(peers[8*c+:8]),
+                .counters(counters[`COUNTERS*c+:`COUNTERS]), .peer(peers[`PEER*c+:`PEER]), .active(),
                 .dead(c == 0 && cycles >= death ? dead[3:0] : 4'd0),
                 .i__0__payload(i_flit[2*c]), .i__0__valid(i_valid[2*c]), .i__0__ready(i_ready[2*c]),
                 .i__1__payload(i_flit[2*c+1]), .i__1__valid(i_valid[2*c+1]), .i__1__ready(i_ready[2*c+1]),
@@ -124,16 +123,17 @@ module machine (
                 if (retired) begin
                     retirements <= retirements + 1;
                     $fwrite(events, "r %0d %0d\n", c, cycles);
-                    if (error[0]) stray <= 1;
+                    if (error[`ERROR_VALID]) stray <= 1;
                     if (ports[2*c].aw_in != ports[2*c].aw_done || ports[2*c].awvalid || ports[2*c].bvalid
                         || ports[2*c+1].aw_in != ports[2*c+1].aw_done || ports[2*c+1].awvalid || ports[2*c+1].bvalid)
                         stray <= 9;  // before HBM has answered
                 end
-                if (error[0] && !rst && !noted) begin
+                if (error[`ERROR_VALID] && !rst && !noted) begin
                     noted <= 1;
-                    $fwrite(events, "e %0d %0d %0d %0d %0d\n", c, cycles, error[8:1], error[40:9], error[72:41]);
+                    $fwrite(events, "e %0d %0d %0d %0d %0d\n", c, cycles, error[`ERROR_CAUSE],
+                            error[`ERROR_NUMBER], error[`ERROR_DETAIL]);
                 end
-                if (error[0] && busy) stray <= 2;
+                if (error[`ERROR_VALID] && busy) stray <= 2;
             end
         end
 
@@ -175,7 +175,7 @@ module machine (
             end
             reg [BITS-1:0] w_before;
             reg [47:0]     ar_before, aw_before;
-            reg [FLIT-1:0] o_before;
+            reg [`FLIT-1:0] o_before;
             reg [3:0]      waited = 0;
             always @(posedge clk) begin
                 noise <= cycles < 2 ? noise + {seed, seed} * (cycles + 1) : mixed1 ^ (mixed1 << 17);
@@ -232,7 +232,7 @@ module machine (
     endgenerate
 
     // The network: a queue for each source, and a choice for each destination.
-    reg [FLIT-1:0] o_queue [0:PORTS*PENDING-1];
+    reg [`FLIT-1:0] flit, o_queue [0:PORTS*PENDING-1];
     reg [63:0]     o_due [0:PORTS*PENDING-1];
     reg [31:0]     o_in [0:PORTS-1], o_out [0:PORTS-1];
     reg [PORTS-1:0] busy_port;
@@ -250,12 +250,13 @@ module machine (
         for (i = 0; i < PORTS; i = i + 1) begin
             source = (i + turn) % PORTS;
             if (o_in[source] != o_out[source] && cycles >= o_due[source*PENDING+o_out[source]%PENDING]) begin
-                target = {o_queue[source*PENDING+o_out[source]%PENDING][6:0], o_queue[source*PENDING+o_out[source]%PENDING][14]};
-                if (target >= PORTS || o_queue[source*PENDING+o_out[source]%PENDING][13:7] != source / 2) stray <= 8;
+                flit = o_queue[source*PENDING+o_out[source]%PENDING];
+                target = {flit[`FLIT_HEADER_DESTINATION], flit[`FLIT_HEADER_CHANNEL]};
+                if (target >= PORTS || flit[`FLIT_HEADER_SOURCE] != source / 2) stray <= 8;
                 else if (!busy_port[target]) begin
                     busy_port[target] = 1;
                     i_valid[target] <= 1;
-                    i_flit[target] <= o_queue[source*PENDING+o_out[source]%PENDING];
+                    i_flit[target] <= flit;
                     o_out[source] <= o_out[source] + 1;
                 end
             end

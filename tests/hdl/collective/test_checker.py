@@ -4,12 +4,13 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from amaranth import Value
+from amaranth import ResetInserter, Signal, Value
 from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.collective import checker as unit
 from neuroncore_rtl.hdl.collective.checker import Checker
 from neuroncore_rtl.hdl.collective.job import Job
+from neuroncore_rtl.spec.isa import Rule
 from neuroncore_rtl.spec.isa.collective import (
     COLLECTIVE_BITS,
     COLLECTIVE_FIELDS,
@@ -33,8 +34,8 @@ def rng():
 
 
 def judge(cores, pairs):
-    """Return the job of each pair of a core and a word."""
-    dut = Checker(cores)
+    """Return of each pair of a core and a word its job, or the rule that it breaks."""
+    dut, reset = Checker(cores), Signal()
     jobs = []
 
     async def bench(ctx):
@@ -45,15 +46,21 @@ def judge(cores, pairs):
             ctx.set(dut.o.ready, 0)
             assert ctx.get(dut.i.ready) and not ctx.get(dut.busy)
             for _ in range(Checker.LATENCY):
-                assert not ctx.get(dut.o.valid)
+                assert not ctx.get(dut.o.valid) and not ctx.get(dut.error.valid)
                 await ctx.tick()
                 ctx.set(dut.i.valid, 0)
-            assert ctx.get(dut.o.valid)
-            jobs.append(Job.as_shape().from_bits(ctx.get(Value.cast(dut.o.payload))))
+            refused = ctx.get(dut.error.valid)
+            assert ctx.get(dut.o.valid) != refused
+            if refused:
+                jobs.append(Rule(ctx.get(dut.error.cause)))
+            else:
+                jobs.append(Job.as_shape().from_bits(ctx.get(Value.cast(dut.o.payload))))
             ctx.set(dut.o.ready, 1)
+            ctx.set(reset, refused)
             await ctx.tick()
+            ctx.set(reset, 0)
 
-    simulator = Simulator(dut)
+    simulator = Simulator(ResetInserter(reset)(dut))
     simulator.add_clock(1e-9)
     simulator.add_testbench(bench)
     simulator.run()
@@ -114,9 +121,9 @@ def wrong(rng, cores, count):
     ]
     wanted = [cause(core, word, cores) for core, word in pairs]
     faults = [
-        (job.cause, want, core, Collective.unpack(word))
-        for job, want, (core, word) in zip(judge(cores, pairs), wanted, pairs, strict=True)
-        if job.cause != want
+        (found, want, core, Collective.unpack(word))
+        for found, want, (core, word) in zip(judge(cores, pairs), wanted, pairs, strict=True)
+        if (found if isinstance(found, Rule) else 0) != want
     ]
     return faults, wanted
 

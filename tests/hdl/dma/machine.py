@@ -7,12 +7,15 @@ from pathlib import Path
 
 import numpy as np
 
+from neuroncore_rtl.hdl.dma.counters import DmaCounters
 from neuroncore_rtl.hdl.dma.engine import DmaEngine
+from neuroncore_rtl.hdl.engine_error import DetailedError
 from neuroncore_rtl.hdl.hierarchy import to_verilog
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.isa import DMA_BITS, Storage
 from neuroncore_rtl.tb.harness.harness import run_harness
 from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.layouts import define_lines, layout_defines, plain
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 
 __all__ = ["COUNTERS", "HBM_BYTES", "Error", "Memories", "Outcome", "built", "run_copies"]
@@ -20,9 +23,7 @@ __all__ = ["COUNTERS", "HBM_BYTES", "Error", "Memories", "Outcome", "built", "ru
 HBM_BYTES = 1 << 18
 """Bytes of HBM that answer without an error, from the run's base."""
 
-COUNTERS = (
-    "busy", "read_bytes", "write_bytes", "wait_axi_read", "wait_axi_write", "wait_line_read", "wait_line_write",
-)  # fmt: skip
+COUNTERS = tuple(DmaCounters.as_shape().members)
 
 _PROGRAM_DEPTH = 4096
 
@@ -56,6 +57,8 @@ def built(config: Config, sim: str = "verilator") -> simulation.Build:
     defines = {
         "SIZE": config.hbm_bytes,
         "INSTRUCTION": DMA_BITS,
+        "COUNTERS": DmaCounters.as_shape().size,
+        **layout_defines("ERROR", DetailedError),
         "PARTITIONS": config.partitions,
         "COLUMNS": config.columns,
         "SBUF_LINES": SBUF_BYTES // config.hbm_bytes,
@@ -63,7 +66,7 @@ def built(config: Config, sim: str = "verilator") -> simulation.Build:
         "HBM_LINES": HBM_BYTES // config.hbm_bytes,
         "PROGRAM_DEPTH": _PROGRAM_DEPTH,
     }
-    head = "".join(f"`define {name} {value}\n" for name, value in defines.items())
+    head = define_lines(defines)
     # The harness is written for brevity: its widths are Verilog's.
     head += "/* verilator lint_off WIDTHEXPAND */\n/* verilator lint_off WIDTHTRUNC */\n"
     tail = "/* verilator lint_on WIDTHEXPAND */\n/* verilator lint_on WIDTHTRUNC */\n"
@@ -122,7 +125,7 @@ def run_copies(
         if state["stray"]:
             raise SimulationFailed(f"the engine broke the rules of a port (machine.v: stray <= {state['stray']})")
         found = {storage: _read(path, len(memories[storage]), config.hbm_bytes) for storage, path in out.items()}
-        return Outcome(memories=found, counters=_counters(state["counters"]), **_events(events))
+        return Outcome(memories=found, counters=plain(DmaCounters, state["counters"]), **_events(events))
 
 
 def _lines(memory: np.ndarray, size: int) -> str:
@@ -133,10 +136,6 @@ def _lines(memory: np.ndarray, size: int) -> str:
 def _read(path: Path, partitions: int, size: int) -> np.ndarray:
     text = "".join(line for line in path.read_text().splitlines() if not line.startswith(("//", "@")))
     return np.frombuffer(bytes.fromhex(text), np.uint8).reshape(-1, size)[:, ::-1].reshape(partitions, -1)
-
-
-def _counters(bits: int) -> dict[str, int]:
-    return {name: bits >> 48 * i & (1 << 48) - 1 for i, name in enumerate(COUNTERS)}
 
 
 def _events(path: Path) -> dict[str, list]:

@@ -14,7 +14,7 @@ module machine (
     output reg          done,
     output reg          timeout,
     output reg  [7:0]   stray,
-    output wire [335:0] counters
+    output wire [`COUNTERS-1:0] counters
 );
     localparam BITS = 8 * `SIZE;
     localparam PLACE = $clog2(`SIZE);
@@ -73,7 +73,7 @@ module machine (
     wire        rst = starting != 0;
     reg  [31:0] next = 0, first = 0, retirements = 0;
     wire        taken, ready, retired, busy;
-    wire [72:0] error;
+    wire [`ERROR-1:0] error;
     wire        offered = !pause[0] && next < count && !rst;
     assign taken = offered && ready;
 
@@ -108,7 +108,7 @@ module machine (
         .axi__bvalid(bvalid), .axi__bready(bready), .axi__bid(1'b0), .axi__bresp(bresp),
         .axi__rvalid(rvalid), .axi__rready(rready), .axi__rid(1'b0), .axi__rdata(rdata), .axi__rresp(rresp),
         .axi__rlast(rlast),
-        .retired(retired), .error(error), .busy(busy), .counters(counters)
+        .retired(retired), .error(error), .busy(busy), .active(), .counters(counters)
     );
 
     always @(posedge clk) begin
@@ -123,19 +123,20 @@ module machine (
             $fwrite(events, "r %0d\n", cycles);
         end
         // After an error: rest until HBM has nothing more to say, then go on.
-        if (error[0] && !rst) begin
+        if (error[`ERROR_VALID] && !rst) begin
             resting <= resting + 1;
             if (taken || retired || busy) stray <= 1;
             if (&resting) begin
-                $fwrite(events, "e %0d %0d %0d %0d\n", cycles, error[8:1], error[40:9], error[72:41]);
-                next <= first + error[40:9] + 1;
-                first <= first + error[40:9] + 1;
-                retirements <= first + error[40:9] + 1;
+                $fwrite(events, "e %0d %0d %0d %0d\n", cycles, error[`ERROR_CAUSE], error[`ERROR_NUMBER],
+                    error[`ERROR_DETAIL]);
+                next <= first + error[`ERROR_NUMBER] + 1;
+                first <= first + error[`ERROR_NUMBER] + 1;
+                retirements <= first + error[`ERROR_NUMBER] + 1;
                 starting <= 4'hf;
                 if (ar_in != ar_out || rvalid || aw_in != aw_done || bvalid) stray <= 2;
             end
         end
-        if (!done && !rst && !busy && !error[0] && retirements == count && cycles > 20) finish();
+        if (!done && !rst && !busy && !error[`ERROR_VALID] && retirements == count && cycles > 20) finish();
         if (!done && cycles == {32'b0, limit}) begin
             timeout <= 1;
             finish();

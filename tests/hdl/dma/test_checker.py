@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from amaranth import Value
+from amaranth import ResetInserter, Signal, Value
 from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.dma import checker as unit
@@ -34,25 +34,31 @@ def rng():
 
 def judge(config, words):
     """Return the cause of each word, 0 of a legal one."""
-    dut = Checker(config)
+    dut, reset = Checker(config), Signal()
     causes = []
 
     async def bench(ctx):
         ctx.set(dut.o.ready, 1)
-        ctx.set(dut.i.valid, 1)
+        legal = 0
         for word in words:
             ctx.set(Value.cast(dut.i.payload), word)
+            ctx.set(dut.i.valid, 1)
+            ctx.set(reset, 0)
             assert ctx.get(dut.i.ready)
-            for cycle in range(Checker.INTERVAL):
+            await ctx.tick()
+            ctx.set(dut.i.valid, 0)
+            for _ in range(Checker.LATENCY - 1):
+                assert ctx.get(dut.busy) and not ctx.get(dut.o.valid) and not ctx.get(dut.error.valid)
                 await ctx.tick()
-                assert ctx.get(dut.busy)
-                if cycle == 0 and ctx.get(dut.o.valid):
-                    causes.append(ctx.get(dut.o.payload.cause))
-        ctx.set(dut.i.valid, 0)
-        await ctx.tick()
-        causes.append(ctx.get(dut.o.payload.cause))
+            refused = ctx.get(dut.error.valid)
+            assert ctx.get(dut.o.valid) != refused and ctx.get(dut.i.ready) != refused
+            causes.append(ctx.get(dut.error.cause))
+            assert not refused or ctx.get(dut.error.number) == legal
+            legal = 0 if refused else legal + 1
+            ctx.set(reset, refused)
+            await ctx.tick()
 
-    simulator = Simulator(dut)
+    simulator = Simulator(ResetInserter(reset)(dut))
     simulator.add_clock(1e-9)
     simulator.add_testbench(bench)
     simulator.run()
@@ -97,6 +103,29 @@ def near_word(rng, config):
             field, width = DMA_FIELDS[rng.integers(len(DMA_FIELDS))]
             values[field] = int(rng.choice((0, 1, (1 << width) - 1, int(rng.integers(1 << 62)) % (1 << width))))
     return pack(DMA_FIELDS, {name: values[name] % (1 << width) for name, width in DMA_FIELDS})
+
+
+def test_one_every_interval(rng):
+    config = CONFIGS["4x4"]
+    dut = Checker(config)
+    words = [word for word in random_words(rng, config, 20, 0, 0) if not cause(word, config)]
+    cycles = []
+
+    async def bench(ctx):
+        ctx.set(dut.o.ready, 1)
+        ctx.set(dut.i.valid, 1)
+        for word in words:
+            ctx.set(Value.cast(dut.i.payload), word)
+            assert ctx.get(dut.i.ready)
+            for _ in range(Checker.INTERVAL):
+                await ctx.tick()
+                cycles.append(ctx.get(dut.o.valid))
+
+    simulator = Simulator(dut)
+    simulator.add_clock(1e-9)
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert cycles == ([0] * Checker.INTERVAL + ([1] + [0] * (Checker.INTERVAL - 1)) * (len(words) - 1))
 
 
 def random_words(rng, config, legal, near, wild):

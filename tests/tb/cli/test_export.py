@@ -151,6 +151,7 @@ def test_description_says_what_the_verilog_says(exported):
         "loaded": ("output", 1),
         "error": ("output", 41),
         "busy": ("output", 1),
+        "active": ("output", 1),
         "counters": ("output", 7 * 48),
     }
     assert sum(field["width"] for field in record["instruction"]["fields"]) == TENSOR_BITS

@@ -1,0 +1,55 @@
+"""What the checkers of all engines share: legal instructions pass, an illegal one stops everything behind it."""
+
+from collections.abc import Mapping
+
+from amaranth import Module, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from neuroncore_rtl.hdl.engine_error import EngineError
+from neuroncore_rtl.spec.isa import Rule
+
+__all__ = ["Checker", "lowest_rule"]
+
+
+class Checker(wiring.Component):
+    """Judges instructions by the rules of `spec.isa`, and makes jobs of the legal ones.
+
+    Arguments:
+        instruction, job: layouts of what comes and of what goes on.
+        inputs: members besides, by name.
+
+    Ports:
+        i: instructions; none is taken after an error.
+        o: the legal ones, in order.
+        error: the first illegal one: the lowest rule that it breaks, and how many came before it. Stays until reset.
+        busy: an instruction is in the checker; those that wait at o count, those that wait at i do not.
+    """
+
+    def __init__(self, instruction, job, **inputs: wiring.Member):
+        super().__init__(
+            {
+                "i": In(stream.Signature(instruction)),
+                "o": Out(stream.Signature(job)),
+                "error": Out(EngineError),
+                "busy": Out(1),
+                **inputs,
+            }
+        )
+
+    def refuse(self, m: Module, illegal: Value, cause: Value) -> None:
+        """Report the instruction that was taken last, at the end of a cycle in which it is found to be illegal."""
+        taken = Signal(32)
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += taken.eq(taken + 1)
+        with m.If(illegal):
+            m.d.sync += [self.error.valid.eq(1), self.error.cause.eq(cause), self.error.number.eq(taken - 1)]
+
+
+def lowest_rule(m: Module, broken: Mapping[Rule, Value]) -> Signal:
+    """Return the lowest rule that is broken, 0 if none is."""
+    cause = Signal(range(max(broken) + 1))
+    for rule in sorted(broken, reverse=True):
+        with m.If(broken[rule]):
+            m.d.comb += cause.eq(rule)
+    return cause

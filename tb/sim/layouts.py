@@ -1,0 +1,51 @@
+"""Structures and enumerations of the hardware on their way to a harness and back: as Verilog macros, and as dicts.
+
+A harness that is written in Verilog takes the places of a structure's fields, and the numbers of what has a name, from
+here, as it must not say them again.
+"""
+
+import enum
+from collections.abc import Mapping
+
+from amaranth.lib import data
+
+__all__ = ["define_lines", "enum_defines", "layout_defines", "plain"]
+
+
+def layout_defines(name: str, shape: data.StructLayout | type[data.Struct]) -> dict[str, object]:
+    """Return the macros of a structure: `name`, its bits, and `name`_FIELD, the place of each field in it.
+
+    A place is what stands between the brackets of a part-select, as in ``error[`ERROR_CAUSE]``. Of a field that is a
+    structure the fields follow, as `name`_FIELD_INNER.
+    """
+    layout = shape.as_shape() if isinstance(shape, type) else shape
+    return {name: layout.size} | _places(name, layout, 0)
+
+
+def _places(name: str, layout: data.StructLayout, base: int) -> dict[str, str]:
+    found = {}
+    for field_name, field in layout:
+        macro, low = f"{name}_{field_name.upper()}", base + field.offset
+        found[macro] = str(low) if field.width == 1 else f"{low + field.width - 1}:{low}"
+        if isinstance(field.shape, data.StructLayout):
+            found |= _places(macro, field.shape, low)
+    return found
+
+
+def enum_defines(name: str, members: type[enum.Enum]) -> dict[str, object]:
+    """Return the macros of an enumeration: `name`_MEMBER, the number of each member."""
+    return {f"{name}_{member.name}": int(member.value) for member in members}
+
+
+def define_lines(macros: Mapping[str, object]) -> str:
+    """Return the Verilog that defines macros."""
+    return "".join(f"`define {name} {value}\n" for name, value in macros.items())
+
+
+def plain(shape, word: int):
+    """Return the word of a structure as dicts, lists and integers, by the names of its fields."""
+    layout = shape.as_shape() if isinstance(shape, type) else shape
+    if not isinstance(layout, data.StructLayout | data.ArrayLayout):
+        return word
+    fields = {name: plain(field.shape, word >> field.offset & (1 << field.width) - 1) for name, field in iter(layout)}
+    return list(fields.values()) if isinstance(layout, data.ArrayLayout) else fields
