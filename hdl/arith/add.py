@@ -2,14 +2,14 @@
 
 The operand of larger magnitude goes first, the other is aligned below it with guard, round and sticky bits: 27 bits,
 28 with the carry. A leading-zero count normalises the sum; a sentinel bit at the place where the exponent runs out
-stops the shift, so that subnormal results need no path of their own. Fraction and exponent are then rounded as one
-integer: the carry out of the fraction is the increment of the exponent.
+stops the shift, so that subnormal results need no path of their own.
 """
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.arith.fp32 import Fp32, round_fp32
 from neuroncore_rtl.hdl.arith.normalise import normalise
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
 from neuroncore_rtl.spec.formats import FP32
@@ -55,75 +55,61 @@ class Fp32Adder(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        pipeline = Pipeline(m, self.CUTS[self.latency])
-        fraction_bits = FP32.mantissa_bits
+        cut = Pipeline(m, self.CUTS[self.latency]).cut
+        operands = cut("swap", **self._swap(m))
+        total = cut("sum", **self._sum(m, operands))
+        normal = cut("normalise", **self._normalise(m, total))
+        word = round_fp32(m, normal.total, normal.field, normal.sign, normal.inf, normal.nan)
+        m.d.comb += self.out.eq(cut("out", word=word).word)
+        return m
 
+    def _swap(self, m: Module) -> dict[str, Value]:
+        """The operand of larger magnitude goes first."""
         swap = Signal()
-        large, small = Signal(32), Signal(32)
-        m.d.comb += [
-            swap.eq(self.a[:31] < self.b[:31]),
-            large.eq(Mux(swap, self.b, self.a)),
-            small.eq(Mux(swap, self.a, self.b)),
-        ]
-        large_field, small_field = large[fraction_bits:31], small[fraction_bits:31]
-        distance = Signal(FP32.exponent_bits)
-        exponent = Signal(FP32.exponent_bits)
+        larger, smaller = Signal(32), Signal(32)
+        large, small = Fp32(larger), Fp32(smaller)
+        distance, exponent = Signal(FP32.exponent_bits), Signal(FP32.exponent_bits)
         subtract, inf, nan = Signal(), Signal(), Signal()
         m.d.comb += [
-            # Subnormals share the exponent of field 1.
-            exponent.eq(Cat(large_field[0] | ~large_field.any(), large_field[1:])),
-            distance.eq(exponent - Cat(small_field[0] | ~small_field.any(), small_field[1:])),
-            subtract.eq(large[31] ^ small[31]),
-            inf.eq(large_field.all()),
+            swap.eq(self.a[:31] < self.b[:31]),
+            larger.eq(Mux(swap, self.b, self.a)),
+            smaller.eq(Mux(swap, self.a, self.b)),
+            exponent.eq(large.exponent),
+            distance.eq(exponent - small.exponent),
+            subtract.eq(large.sign ^ small.sign),
+            inf.eq(large.special),
             # Of two magnitudes a NaN is the larger; of equal fields both may be infinite.
-            nan.eq(inf & (large[:fraction_bits].any() | (small_field.all() & subtract))),
+            nan.eq(inf & (large.fraction.any() | (small.special & subtract))),
         ]
-        large_significand = Cat(large[:fraction_bits], large_field.any())
-        small_significand = Cat(small[:fraction_bits], small_field.any())
-        large_significand, small_significand, distance, exponent, sign, subtract, inf, nan = pipeline.cut(
-            "swap", large=large_significand, small=small_significand, distance=distance, exponent=exponent,
-            sign=large[31], subtract=subtract, inf=inf, nan=nan,
-        )  # fmt: skip
+        return {
+            "large": large.significand, "small": small.significand, "distance": distance, "exponent": exponent,
+            "sign": large.sign, "subtract": subtract, "inf": inf, "nan": nan,
+        }  # fmt: skip
 
-        near, far = distance[:5], distance[5:].any()
+    def _sum(self, m: Module, operands) -> dict[str, Value]:
+        """The other one is aligned below it, and added or taken away."""
+        near, far = operands.distance[:5], operands.distance[5:].any()
         shifted = Signal(_TAIL + _GUARD + FP32.precision)
-        aligned = Signal(_WIDTH)
-        total = Signal(_WIDTH)
-        widened = Cat(Const(0, _GUARD), large_significand)
+        aligned, total = Signal(_WIDTH), Signal(_WIDTH)
+        widened = Cat(Const(0, _GUARD), operands.large)
         m.d.comb += [
-            shifted.eq(Cat(Const(0, _TAIL + _GUARD), small_significand) >> near),
-            aligned.eq(
-                Mux(
-                    far,
-                    small_significand.any(),
-                    Cat(shifted[: _TAIL + 1].any(), shifted[_TAIL + 1 :]),
-                )
-            ),
-            total.eq(Mux(subtract, widened - aligned, widened + aligned)),
+            shifted.eq(Cat(Const(0, _TAIL + _GUARD), operands.small) >> near),
+            aligned.eq(Mux(far, operands.small.any(), Cat(shifted[: _TAIL + 1].any(), shifted[_TAIL + 1 :]))),
+            total.eq(Mux(operands.subtract, widened - aligned, widened + aligned)),
         ]
-        total, exponent, sign, subtract, inf, nan = pipeline.cut(
-            "sum", total=total, exponent=exponent, sign=sign, subtract=subtract, inf=inf, nan=nan
-        )
+        return {
+            "total": total, "exponent": operands.exponent, "sign": operands.sign, "subtract": operands.subtract,
+            "inf": operands.inf, "nan": operands.nan,
+        }  # fmt: skip
 
-        # A shift by `exponent` brings the sentinel to the top: the field is then 1, or 0 if the top bit stays zero.
+    def _normalise(self, m: Module, total) -> dict[str, Value]:
+        """The sum's leading one comes to the top, unless the exponent runs out; an exact zero of two signs is +0."""
+        # A shift by the exponent brings the sentinel to the top: the field is then 1, or 0 if the top bit stays zero.
+        exponent = total.exponent
         sentinel = Signal(_WIDTH)
         field = Signal(FP32.exponent_bits + 1)
         m.d.comb += sentinel.eq(Mux(exponent[5:].any(), 0, Const(1 << (_WIDTH - 1), _WIDTH) >> exponent[:5]))
-        normal, shift = normalise(m, total, "sum", sentinel)
+        normal, shift = normalise(m, total.total, "sum", sentinel)
         m.d.comb += field.eq(Mux(normal[-1], exponent + 1 - shift, 0))
-        normal, field, sign, inf, nan = pipeline.cut(
-            "normalise", total=normal, field=field, sign=sign & ~(subtract & ~total.any()), inf=inf, nan=nan
-        )
-
-        rounding = _WIDTH - FP32.precision
-        last, half, rest = normal[rounding], normal[rounding - 1], normal[: rounding - 1].any()
-        rounded = Signal(33)
-        overflow = Signal()
-        word = Signal(32)
-        m.d.comb += [
-            rounded.eq(Cat(normal[rounding:-1], field) + (half & (rest | last))),
-            overflow.eq(inf | (rounded[fraction_bits:] >= FP32.infinity >> fraction_bits)),
-            word.eq(Mux(nan, FP32.nan, Cat(Mux(overflow, FP32.infinity, rounded[:31])[:31], sign))),
-        ]
-        m.d.comb += self.out.eq(*pipeline.cut("out", word=word))
-        return m
+        sign = total.sign & ~(total.subtract & ~total.total.any())
+        return {"total": normal, "field": field, "sign": sign, "inf": total.inf, "nan": total.nan}

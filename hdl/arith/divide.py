@@ -9,10 +9,11 @@ The first cycle normalises, eight divide, one rounds. The first cycle of a divis
 one before it, and its rounding the first recurrence of this: nothing that the rounding looks at changes before then.
 """
 
-from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.arith.fp32 import Fp32
 from neuroncore_rtl.hdl.arith.normalise import normalise
 from neuroncore_rtl.hdl.arith.pack import pack_fp32
 from neuroncore_rtl.spec.formats import FP32
@@ -59,29 +60,18 @@ class Fp32Divider(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-
-        a_significand, a_exponent, a_zero, a_inf, a_nan = self._operand(m, self.a, "a")
-        b_significand, b_exponent, b_zero, b_inf, b_nan = self._operand(m, self.b, "b")
+        a, b = Fp32(self.a), Fp32(self.b)
+        a_significand, a_exponent = self._normalised(m, a, "a")
+        b_significand, b_exponent = self._normalised(m, b, "b")
+        kind_now = self._kind(m, a, b)
         difference = Signal(signed(_WIDTH + 1))
         less = Signal()
-        kind_now = Signal(_Kind)
-        m.d.comb += [
-            difference.eq(a_significand - b_significand),
-            less.eq(difference < 0),
-        ]
-        with m.If(a_nan | b_nan | (a_zero & b_zero) | (a_inf & b_inf)):
-            m.d.comb += kind_now.eq(_Kind.NAN)
-        with m.Elif(a_inf | b_zero):
-            m.d.comb += kind_now.eq(_Kind.INFINITE)
-        with m.Elif(a_zero | b_inf):
-            m.d.comb += kind_now.eq(_Kind.ZERO)
+        m.d.comb += [difference.eq(a_significand - b_significand), less.eq(difference < 0)]
 
         left = Signal(range(self.INTERVAL + 1))
-        divisor = Signal(_WIDTH, reset_less=True)
-        remainder = Signal(_WIDTH, reset_less=True)
+        divisor, remainder = Signal(_WIDTH, reset_less=True), Signal(_WIDTH, reset_less=True)
         quotient = Signal(_QUOTIENT_BITS, reset_less=True)
-        field = Signal(_EXPONENT, reset_less=True)
-        sign = Signal(reset_less=True)
+        field, sign = Signal(_EXPONENT, reset_less=True), Signal(reset_less=True)
         kind = Signal(_Kind, reset_less=True)
         rest, bits = self._recurrence(m, remainder, divisor)
         with m.If(left != 0):
@@ -92,44 +82,47 @@ class Fp32Divider(wiring.Component):
                 divisor.eq(b_significand),
                 remainder.eq(difference + Mux(less, a_significand, 0)),
                 field.eq(a_exponent - b_exponent + FP32.bias - less),
-                sign.eq(self.a[31] ^ self.b[31]),
+                sign.eq(a.sign ^ b.sign),
                 kind.eq(kind_now),
             ]
-
-        ended = Signal()
-        ended_field = Signal(_EXPONENT, reset_less=True)
-        ended_sign = Signal(reset_less=True)
-        ended_kind = Signal(_Kind, reset_less=True)
-        inexact = Signal(reset_less=True)
-        m.d.sync += ended.eq(left == 1)
-        with m.If(left == 1):
-            m.d.sync += [ended_field.eq(field), ended_sign.eq(sign), ended_kind.eq(kind), inexact.eq(rest.any())]
-        magnitude = pack_fp32(m, Cat(quotient, 1), ended_field, inexact)
-        with m.If(ended):
-            with m.Switch(ended_kind):
-                with m.Case(_Kind.FINITE):
-                    m.d.sync += self.out.eq(Cat(magnitude, ended_sign))
-                with m.Case(_Kind.ZERO):
-                    m.d.sync += self.out.eq(ended_sign << 31)
-                with m.Case(_Kind.INFINITE):
-                    m.d.sync += self.out.eq(FP32.infinity | ended_sign << 31)
-                with m.Case(_Kind.NAN):
-                    m.d.sync += self.out.eq(FP32.nan)
+        self._round(m, left == 1, quotient, rest, field, sign, kind)
         return m
 
-    def _operand(self, m: Module, word, name: str):
-        """Return (significand with its top bit one, exponent field extended below 1, zero, infinite, NaN)."""
-        fraction, field = word[: FP32.mantissa_bits], word[FP32.mantissa_bits : 31]
-        significand, shift = normalise(m, Cat(fraction, field.any()), name)
+    def _normalised(self, m: Module, word: Fp32, name: str) -> tuple[Value, Value]:
+        """Return the significand with its top bit one, and the exponent field extended below 1."""
+        significand, shift = normalise(m, word.significand, name)
         exponent = Signal(_EXPONENT, name=f"{name}_exponent")
-        m.d.comb += exponent.eq(Cat(field[0] | ~field.any(), field[1:]) - Cat(*shift))
-        return (
-            significand,
-            exponent,
-            ~word[:31].any(),
-            field.all() & ~fraction.any(),
-            field.all() & fraction.any(),
-        )
+        m.d.comb += exponent.eq(word.exponent - shift)
+        return significand, exponent
+
+    def _kind(self, m: Module, a: Fp32, b: Fp32) -> Signal:
+        kind = Signal(_Kind)
+        with m.If(a.nan | b.nan | (a.zero & b.zero) | (a.infinite & b.infinite)):
+            m.d.comb += kind.eq(_Kind.NAN)
+        with m.Elif(a.infinite | b.zero):
+            m.d.comb += kind.eq(_Kind.INFINITE)
+        with m.Elif(a.zero | b.infinite):
+            m.d.comb += kind.eq(_Kind.ZERO)
+        return kind
+
+    def _round(self, m: Module, ends, quotient, rest, field, sign, kind) -> None:
+        """Make the word in the cycle after the last recurrence, from what was there at its end."""
+        ended, inexact = Signal(), Signal(reset_less=True)
+        ended_field, ended_sign = Signal(_EXPONENT, reset_less=True), Signal(reset_less=True)
+        ended_kind = Signal(_Kind, reset_less=True)
+        m.d.sync += ended.eq(ends)
+        with m.If(ends):
+            m.d.sync += [ended_field.eq(field), ended_sign.eq(sign), ended_kind.eq(kind), inexact.eq(rest.any())]
+        magnitude = pack_fp32(m, Cat(quotient, 1), ended_field, inexact)
+        with m.If(ended), m.Switch(ended_kind):
+            with m.Case(_Kind.FINITE):
+                m.d.sync += self.out.eq(Cat(magnitude, ended_sign))
+            with m.Case(_Kind.ZERO):
+                m.d.sync += self.out.eq(ended_sign << 31)
+            with m.Case(_Kind.INFINITE):
+                m.d.sync += self.out.eq(FP32.infinity | ended_sign << 31)
+            with m.Case(_Kind.NAN):
+                m.d.sync += self.out.eq(FP32.nan)
 
     def _recurrence(self, m: Module, remainder, divisor):
         """Return the remainder after one cycle, and the bits of the quotient that this gives, the first one highest."""

@@ -7,10 +7,11 @@ only be known not to be zero. As the addend's exponent is never below that of a 
 a sentinel bit stops the normalising shift there: subnormal results need no path of their own.
 """
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.arith.fp32 import Fp32, round_fp32
 from neuroncore_rtl.hdl.arith.multiply import FIELD, PRODUCT_BITS, exact_product
 from neuroncore_rtl.hdl.arith.normalise import normalise
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
@@ -18,8 +19,6 @@ from neuroncore_rtl.spec.formats import FP32
 
 __all__ = ["Fp32Fma"]
 
-_FRACTION_BITS = FP32.mantissa_bits
-_SPECIAL = (1 << FP32.exponent_bits) - 1
 _ALIGNED_BITS = PRODUCT_BITS + 1
 _SUM_BITS = _ALIGNED_BITS + 1
 
@@ -59,80 +58,70 @@ class Fp32Fma(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         pipeline = Pipeline(m, self.CUTS[self.latency])
-        (c,) = pipeline.cut("normalise", c=self.c)
-        (c,) = pipeline.cut("multiply", c=c)
-        product, product_field, product_sign, product_inf, product_nan = exact_product(m, pipeline, self.a, self.b)
+        cut = pipeline.cut
+        c = cut("multiply", c=cut("normalise", c=self.c).c).c
+        product = exact_product(m, pipeline, self.a, self.b)
+        aligned = cut("align", **self._align(m, product, Fp32(c)))
+        total = cut("sum", **self._sum(m, aligned))
+        significand, field = self._normalise(m, total)
+        word = round_fp32(m, significand, field, total.sign, total.inf, total.nan)
+        m.d.comb += self.out.eq(cut("out", word=word).word)
+        return m
 
-        c_field = c[_FRACTION_BITS:31]
-        c_normal = Signal()
-        c_special = Signal()
-        subtract = Signal()
+    def _align(self, m: Module, product, c: Fp32) -> dict[str, Value]:
+        """The one of the larger exponent stays, the other moves right; what is not finite goes around the adder."""
+        special, subtract, c_larger = Signal(), Signal(), Signal()
         c_exponent = Signal(FP32.exponent_bits)
-        addend = Signal(PRODUCT_BITS)
+        addend, large = Signal(PRODUCT_BITS), Signal(PRODUCT_BITS)
         distance = Signal(FIELD)
         magnitude = Signal(len(distance))
-        c_larger = Signal()
         shift = Signal(range(_ALIGNED_BITS + 1))
-        large = Signal(PRODUCT_BITS)
-        small = Signal(_ALIGNED_BITS)
-        shifted = Signal(_ALIGNED_BITS)
-        lost = Signal(_ALIGNED_BITS)
+        small, shifted, lost = (Signal(_ALIGNED_BITS, name=name) for name in ("small", "shifted", "lost"))
         reference = Signal(FP32.exponent_bits + 1)
         m.d.comb += [
-            c_normal.eq(c_field.any()),
-            c_special.eq(c_field.all()),
-            subtract.eq(product_sign ^ c[31]),
-            # Subnormals share the exponent of field 1.
-            c_exponent.eq(Cat(c_field[0] | ~c_normal, c_field[1:])),
-            addend.eq(Cat(Const(0, PRODUCT_BITS - FP32.precision), c[:_FRACTION_BITS], c_normal)),
-            distance.eq(product_field - c_exponent),
+            special.eq(c.special),
+            subtract.eq(product.sign ^ c.sign),
+            c_exponent.eq(c.exponent),
+            addend.eq(Cat(Const(0, PRODUCT_BITS - FP32.precision), c.significand)),
+            distance.eq(product.field - c_exponent),
             c_larger.eq(distance[-1]),
             magnitude.eq(Mux(c_larger, -distance, distance)),
             shift.eq(Mux(magnitude > _ALIGNED_BITS, _ALIGNED_BITS, magnitude)),
-            large.eq(Mux(c_larger, addend, product)),
-            small.eq(Cat(Const(0, 1), Mux(c_larger, product, addend))),
+            large.eq(Mux(c_larger, addend, product.product)),
+            small.eq(Cat(Const(0, 1), Mux(c_larger, product.product, addend))),
             shifted.eq(small >> shift),
             lost.eq(small & (Const((1 << _ALIGNED_BITS) - 1) >> (_ALIGNED_BITS - shift)[: len(shift)])),
-            reference.eq(Mux(c_larger, c_exponent, product_field)),
+            reference.eq(Mux(c_larger, c_exponent, product.field)),
         ]
-        inf = product_inf | c_special
-        nan = product_nan | (c_special & (c[:_FRACTION_BITS].any() | (product_inf & subtract)))
-        sign = Mux(~product_inf & (c_larger | c_special), c[31], product_sign)
-        large, aligned, reference, sign, subtract, inf, nan = pipeline.cut(
-            "align", large=large, aligned=Cat(shifted[0] | lost.any(), shifted[1:]), reference=reference, sign=sign,
-            subtract=subtract, inf=inf, nan=nan,
-        )  # fmt: skip
+        return {
+            "large": large, "aligned": Cat(shifted[0] | lost.any(), shifted[1:]), "reference": reference,
+            "sign": Mux(~product.inf & (c_larger | special), c.sign, product.sign), "subtract": subtract,
+            "inf": product.inf | special,
+            "nan": product.nan | (special & (c.fraction.any() | (product.inf & subtract))),
+        }  # fmt: skip
 
+    def _sum(self, m: Module, operands) -> dict[str, Value]:
+        """Magnitude and sign of the sum."""
         total = Signal(_SUM_BITS + 1)
         negative = Signal()
         size = Signal(_SUM_BITS)
-        widened = Cat(Const(0, 1), large)
+        widened = Cat(Const(0, 1), operands.large)
         m.d.comb += [
-            total.eq(Mux(subtract, widened - aligned, widened + aligned)),
+            total.eq(Mux(operands.subtract, widened - operands.aligned, widened + operands.aligned)),
             # Where the exponent does not tell the larger, the reference may be the smaller.
             negative.eq(total[-1]),
             size.eq(Mux(negative, -total, total)),
         ]
+        sign, inf = operands.sign, operands.inf
         # The sign of an infinity came around the adder; an exact zero of two signs is +0.
-        result_sign = Mux(inf, sign, Mux(size.any(), sign ^ negative, sign & ~subtract))
-        size, reference, sign, inf, nan = pipeline.cut(
-            "sum", size=size, reference=reference, sign=result_sign, inf=inf, nan=nan
-        )
+        result_sign = Mux(inf, sign, Mux(size.any(), sign ^ negative, sign & ~operands.subtract))
+        return {"size": size, "reference": operands.reference, "sign": result_sign, "inf": inf, "nan": operands.nan}
 
+    def _normalise(self, m: Module, total) -> tuple[Value, Value]:
+        """Return the significand, its leading one at the top unless the exponent runs out, and the field."""
         # A shift by `reference` brings the sentinel to the top: the field is then 1, or 0 if the top bit stays zero.
+        reference = total.reference
         sentinel = Signal(_SUM_BITS)
         m.d.comb += sentinel.eq(Mux(reference[6:].any(), 0, Const(1 << (_SUM_BITS - 1), _SUM_BITS) >> reference[:6]))
-        normal, places = normalise(m, size, "sum", sentinel)
-        field = Mux(normal[-1], reference + 1 - places, 0)
-        rounding = _SUM_BITS - FP32.precision
-        last, half, rest = normal[rounding], normal[rounding - 1], normal[: rounding - 1].any()
-        rounded = Signal(33)
-        overflow = Signal()
-        word = Signal(32)
-        m.d.comb += [
-            rounded.eq(Cat(normal[rounding:-1], field[: len(reference)]) + (half & (rest | last))),
-            overflow.eq(inf | (rounded[_FRACTION_BITS:] >= _SPECIAL)),
-            word.eq(Mux(nan, FP32.nan, Cat(Mux(overflow, FP32.infinity, rounded[:31])[:31], sign))),
-            self.out.eq(*pipeline.cut("out", word=word)),
-        ]
-        return m
+        normal, places = normalise(m, total.size, "sum", sentinel)
+        return normal, Mux(normal[-1], reference + 1 - places, 0)[: len(reference)]

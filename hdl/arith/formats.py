@@ -2,33 +2,21 @@
 
 from collections.abc import Iterable
 
-from amaranth import Module, Signal, unsigned
-from amaranth.lib import enum
+from amaranth import Module, Signal
 
-from neuroncore_rtl.spec import formats
+from neuroncore_rtl.hdl.enumeration import typed_enum
+from neuroncore_rtl.spec.formats import FORMATS, Format
 
 __all__ = ["FormatCode", "element_size"]
 
-
-class FormatCode(enum.Enum, shape=unsigned(4)):
-    """Codes of `spec.formats`; waveforms show the names."""
-
-    FP32 = formats.FP32.code
-    TF32 = formats.TF32.code
-    BF16 = formats.BF16.code
-    FP16 = formats.FP16.code
-    FP8E4M3 = formats.FP8E4M3.code
-    FP8E5M2 = formats.FP8E5M2.code
-    FP8E3M4 = formats.FP8E3M4.code
-    INT8 = formats.INT8.code
-    INT16 = formats.INT16.code
-    INT32 = formats.INT32.code
+FormatCode = typed_enum("FormatCode", {name.upper(): fmt.code for name, fmt in FORMATS.items()}, 4)
+"""Codes of `spec.formats`."""
 
 
-_ALL = tuple(formats.FORMATS.values())
+_ALL = tuple(FORMATS.values())
 
 
-def element_size(m: Module, name: str, code, known: Iterable[formats.Format] = _ALL) -> Signal:
+def element_size(m: Module, name: str, code, known: Iterable[Format] = _ALL) -> Signal:
     """Return a signal with log2 of the bytes of an element whose format is `code`, one of the `known` ones."""
     size = Signal(2, name=name)
     with m.Switch(code):

@@ -27,6 +27,13 @@ ACC_OFFSET = 2 * OPERAND_BIAS - FP32.bias - 1
 """Added to an FP32 exponent field to bring it to the scale of the product's exponent, the sum of two biased ones."""
 
 
+def _let(m: Module, name: str, value: Value, width: int | None = None) -> Signal:
+    """Return a signal of this name and value; of the value's width, or cut to another."""
+    signal = Signal(width or len(Value.cast(value)), name=name)
+    m.d.comb += signal.eq(value)
+    return signal
+
+
 def _leading_zeros(m: Module, value, name: str):
     """Return the count of zeros above the first one of a 29-bit value that has at least one; it halves as it counts."""
     counts = []
@@ -79,110 +86,93 @@ class Mac(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         cut = Pipeline(m, self.CUTS[self.latency]).cut
-        x, w = self.x, self.w
-        (acc,) = cut("input", acc=self.acc)
-
-        def let(name, value, width=None):
-            signal = Signal(width or len(Value.cast(value)), name=name)
-            m.d.comb += signal.eq(value)
-            return signal
-
-        absent = (x.nan & x.inf) | (w.nan & w.inf)
-        product = let("product", x.significand * w.significand)
-        product_exponent = let("product_exponent", x.exponent + w.exponent)
-        # An absent product is a zero of the accumulator's sign, the one number that changes no accumulator.
-        product_sign = let("product_sign", Mux(absent, acc[31], x.sign ^ w.sign))
-        infinite = let("infinite", (x.inf | w.inf) & ~absent)
-        invalid = let("invalid", (x.nan | w.nan | ((x.inf | w.inf) & (product == 0))) & ~absent)
-        product, product_exponent, product_sign, infinite, invalid, acc = cut(
-            "multiply",
-            product=product,
-            product_exponent=product_exponent,
-            product_sign=product_sign,
-            infinite=infinite,
-            invalid=invalid,
-            acc=acc,
-        )
-
-        # Everything that is not a finite number goes around the adder.
-        field = acc[FRACTION_BITS:31]
-        subtract = let("subtract", product_sign ^ acc[31])
-        acc_special = let("acc_special", field == 0xFF)
-        acc_nan = acc_special & (acc[:FRACTION_BITS] != 0)
-        inf = let("inf", infinite | acc_special)
-        nan = let("nan", invalid | acc_nan | (infinite & acc_special & subtract))
-        inf_sign = let("inf_sign", Mux(infinite, product_sign, acc[31]))
-
-        # Align: the number with the smaller exponent moves right, its lost bits gather in the sticky bit.
-        hidden = let("hidden", field != 0)
-        acc_exponent = let("acc_exponent", (field | ~hidden) + ACC_OFFSET, 11)
-        acc_significand = let("acc_significand", Cat(acc[:FRACTION_BITS], hidden))
-        distance = let("distance", product_exponent - acc_exponent, 12)
-        acc_larger = let("acc_larger", distance[11])
-        swap = let("swap", (product ^ acc_significand) & acc_larger.replicate(FP32.precision))
-        magnitude = let("magnitude", (distance ^ acc_larger.replicate(12)) + acc_larger, 12)
-        shift = let("shift", Mux(magnitude > ALIGNED_BITS, ALIGNED_BITS, magnitude[:5]), 5)
-        big = let("big", product ^ swap)
-        small = let("small", Cat(Const(0, GUARD_BITS), acc_significand ^ swap))
-        shifted = let("shifted", small >> shift)
-        lost = let("lost", small & ~(Const(-1, ALIGNED_BITS) << shift)[:ALIGNED_BITS])
-        reference = let("reference", product_exponent - ACC_OFFSET + Mux(acc_larger, magnitude, 0), 11)
-        sign = let("sign", product_sign ^ (acc_larger & subtract))
-        aligned = let("aligned", Cat(shifted[0] | (lost != 0), shifted[1:]))
-        zero_sign = product_sign & acc[31]
-        big, aligned, subtract, sign, zero_sign, reference, inf, nan, inf_sign = cut(
-            "align",
-            big=big,
-            aligned=aligned,
-            subtract=subtract,
-            sign=sign,
-            zero_sign=zero_sign,
-            reference=reference,
-            inf=inf,
-            nan=nan,
-            inf_sign=inf_sign,
-        )
-
-        total = let(
-            "total",
-            Cat(Const(0, GUARD_BITS), big) + (aligned ^ subtract.replicate(ALIGNED_BITS + 2)) + subtract,
-            ALIGNED_BITS + 2,
-        )
-        negative = let("negative", total[-1])
-        size = let("size", (total[:-1] ^ negative.replicate(len(total) - 1)) + negative, len(total) - 1)
-        size, negative, sign, zero_sign, reference, inf, nan, inf_sign = cut(
-            "add",
-            size=size,
-            negative=negative,
-            sign=sign,
-            zero_sign=zero_sign,
-            reference=reference,
-            inf=inf,
-            nan=nan,
-            inf_sign=inf_sign,
-        )
-
-        # Normalise, but never below the exponent of a subnormal: the sentinel stops the count there.
-        sentinel = Const(1 << ALIGNED_BITS, ALIGNED_BITS + 1) >> reference
-        zeros = _leading_zeros(m, let("counted", size | sentinel), "lz")
-        normal = let("normal", size << zeros, len(size))
-        exponent = let("exponent", reference - zeros, 11)
-        is_zero = size == 0
-        result_sign = Mux(is_zero, zero_sign, sign ^ negative)
-        normal, exponent, is_zero, result_sign, inf, nan, inf_sign = cut(
-            "normalise",
-            normal=normal,
-            exponent=exponent,
-            is_zero=is_zero,
-            result_sign=result_sign,
-            inf=inf,
-            nan=nan,
-            inf_sign=inf_sign,
-        )
-
-        up = normal[GUARD_BITS] & ((normal[:GUARD_BITS] != 0) | normal[GUARD_BITS + 1])
-        packed = let("packed", Cat(Const(0, FRACTION_BITS), exponent[:8]) + normal[GUARD_BITS + 1 :] + up, 31)
-        finite = Mux(exponent >= 0xFE, FP32.infinity, packed) & ~is_zero.replicate(31)
-        special_result = Mux(nan, FP32.nan, Cat(Const(FP32.infinity, 31), inf_sign))
-        m.d.comb += self.out.eq(Mux(inf | nan, special_result, Cat(finite, result_sign)))
+        acc = cut("input", acc=self.acc).acc
+        product = cut("multiply", acc=acc, **self._multiply(m, acc))
+        operands = cut("align", **self._align(m, product), **self._specials(m, product))
+        total = cut("add", **self._add(m, operands))
+        normal = cut("normalise", **self._normalise(m, total))
+        m.d.comb += self.out.eq(self._round(m, normal))
         return m
+
+    def _multiply(self, m: Module, acc: Value) -> dict[str, Value]:
+        x, w = self.x, self.w
+        absent = (x.nan & x.inf) | (w.nan & w.inf)
+        product = _let(m, "product", x.significand * w.significand)
+        return {
+            "product": product,
+            "exponent": _let(m, "product_exponent", x.exponent + w.exponent),
+            # An absent product is a zero of the accumulator's sign, the one number that changes no accumulator.
+            "sign": _let(m, "product_sign", Mux(absent, acc[31], x.sign ^ w.sign)),
+            "infinite": _let(m, "infinite", (x.inf | w.inf) & ~absent),
+            "invalid": _let(m, "invalid", (x.nan | w.nan | ((x.inf | w.inf) & (product == 0))) & ~absent),
+        }
+
+    def _specials(self, m: Module, product) -> dict[str, Value]:
+        """Everything that is not a finite number goes around the adder."""
+        acc, infinite = product.acc, product.infinite
+        acc_special = _let(m, "acc_special", acc[FRACTION_BITS:31] == 0xFF)
+        acc_nan = acc_special & (acc[:FRACTION_BITS] != 0)
+        opposed = infinite & acc_special & (product.sign ^ acc[31])
+        return {
+            "inf": _let(m, "inf", infinite | acc_special),
+            "nan": _let(m, "nan", product.invalid | acc_nan | opposed),
+            "inf_sign": _let(m, "inf_sign", Mux(infinite, product.sign, acc[31])),
+        }
+
+    def _align(self, m: Module, product) -> dict[str, Value]:
+        """The number with the smaller exponent moves right, its lost bits gather in the sticky bit."""
+        acc = product.acc
+        field = acc[FRACTION_BITS:31]
+        subtract = _let(m, "subtract", product.sign ^ acc[31])
+        hidden = _let(m, "hidden", field != 0)
+        acc_exponent = _let(m, "acc_exponent", (field | ~hidden) + ACC_OFFSET, 11)
+        acc_significand = _let(m, "acc_significand", Cat(acc[:FRACTION_BITS], hidden))
+        distance = _let(m, "distance", product.exponent - acc_exponent, 12)
+        acc_larger = _let(m, "acc_larger", distance[11])
+        swap = _let(m, "swap", (product.product ^ acc_significand) & acc_larger.replicate(FP32.precision))
+        magnitude = _let(m, "magnitude", (distance ^ acc_larger.replicate(12)) + acc_larger, 12)
+        shift = _let(m, "shift", Mux(magnitude > ALIGNED_BITS, ALIGNED_BITS, magnitude[:5]), 5)
+        small = _let(m, "small", Cat(Const(0, GUARD_BITS), acc_significand ^ swap))
+        shifted = _let(m, "shifted", small >> shift)
+        lost = _let(m, "lost", small & ~(Const(-1, ALIGNED_BITS) << shift)[:ALIGNED_BITS])
+        return {
+            "big": _let(m, "big", product.product ^ swap),
+            "aligned": _let(m, "aligned", Cat(shifted[0] | (lost != 0), shifted[1:])),
+            "subtract": subtract,
+            "sign": _let(m, "sign", product.sign ^ (acc_larger & subtract)),
+            "zero_sign": product.sign & acc[31],
+            "reference": _let(m, "reference", product.exponent - ACC_OFFSET + Mux(acc_larger, magnitude, 0), 11),
+        }
+
+    def _add(self, m: Module, operands) -> dict[str, Value]:
+        """Magnitude and sign of the sum."""
+        width = ALIGNED_BITS + 2
+        big, subtract = Cat(Const(0, GUARD_BITS), operands.big), operands.subtract
+        total = _let(m, "total", big + (operands.aligned ^ subtract.replicate(width)) + subtract, width)
+        negative = _let(m, "negative", total[-1])
+        return {
+            "size": _let(m, "size", (total[:-1] ^ negative.replicate(width - 1)) + negative, width - 1),
+            "negative": negative, "sign": operands.sign, "zero_sign": operands.zero_sign,
+            "reference": operands.reference, "inf": operands.inf, "nan": operands.nan, "inf_sign": operands.inf_sign,
+        }  # fmt: skip
+
+    def _normalise(self, m: Module, total) -> dict[str, Value]:
+        """The leading one comes to the top, but the exponent never below that of a subnormal: there is the sentinel."""
+        sentinel = Const(1 << ALIGNED_BITS, ALIGNED_BITS + 1) >> total.reference
+        zeros = _leading_zeros(m, _let(m, "counted", total.size | sentinel), "lz")
+        is_zero = total.size == 0
+        return {
+            "normal": _let(m, "normal", total.size << zeros, len(total.size)),
+            "exponent": _let(m, "exponent", total.reference - zeros, 11),
+            "is_zero": is_zero, "sign": Mux(is_zero, total.zero_sign, total.sign ^ total.negative),
+            "inf": total.inf, "nan": total.nan, "inf_sign": total.inf_sign,
+        }  # fmt: skip
+
+    def _round(self, m: Module, number) -> Value:
+        """Return the storage word."""
+        normal, exponent = number.normal, number.exponent
+        up = normal[GUARD_BITS] & ((normal[:GUARD_BITS] != 0) | normal[GUARD_BITS + 1])
+        packed = _let(m, "packed", Cat(Const(0, FRACTION_BITS), exponent[:8]) + normal[GUARD_BITS + 1 :] + up, 31)
+        finite = Mux(exponent >= 0xFE, FP32.infinity, packed) & ~number.is_zero.replicate(31)
+        special = Mux(number.nan, FP32.nan, Cat(Const(FP32.infinity, 31), number.inf_sign))
+        return Mux(number.inf | number.nan, special, Cat(finite, number.sign))

@@ -1,5 +1,7 @@
 """Pipeline registers at named places, so that a unit's depth is a parameter and its arithmetic is written once."""
 
+from types import SimpleNamespace
+
 from amaranth import Module, Signal, Value
 
 __all__ = ["Pipeline"]
@@ -17,16 +19,15 @@ class Pipeline:
         self._m = m
         self._cuts = cuts
 
-    def cut(self, place: str, **values: Value) -> list[Value]:
-        """Return `values` one cycle later if `place` holds a register, unchanged otherwise.
+    def cut(self, place: str, **values: Value) -> SimpleNamespace:
+        """Return a record of `values`, one cycle later if `place` holds a register, unchanged otherwise.
 
-        Every value that is used beyond a place must pass through it. The keyword names the register in waveforms.
+        Every value that is used beyond a place must pass through it. Place and field name the register in waveforms.
         """
         if place not in self._cuts:
-            return list(values.values())
-        registers = []
-        for name, value in values.items():
-            register = Signal(Value.cast(value).shape(), name=f"{place}_{name}", reset_less=True)
-            self._m.d.sync += register.eq(value)
-            registers.append(register)
-        return registers
+            return SimpleNamespace(**values)
+        registers = {
+            name: Signal.like(value, name=f"{place}_{name}", reset_less=True) for name, value in values.items()
+        }
+        self._m.d.sync += [registers[name].eq(value) for name, value in values.items()]
+        return SimpleNamespace(**registers)

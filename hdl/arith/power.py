@@ -17,12 +17,14 @@ The logarithm is within 2**-35 of itself however small it is, so the result, who
 within 0.05 ulp before it is rounded, wherever in the domain.
 """
 
-from amaranth import C, Cat, Module, Mux, Signal, signed
-from amaranth.lib import enum, wiring
+from amaranth import C, Cat, Module, Mux, Signal, Value, signed
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.arith.fp32 import Fp32
 from neuroncore_rtl.hdl.arith.normalise import normalise
 from neuroncore_rtl.hdl.arith.pack import pack_fp32
+from neuroncore_rtl.hdl.arith.power_kind import ONE, PowerKind, classify
 from neuroncore_rtl.spec import power
 from neuroncore_rtl.spec.formats import FP32
 
@@ -44,14 +46,52 @@ _ALIGN = _FRACTION_BITS + power.LOGARITHM_BITS - _CUT - power.ARGUMENT_BITS
 _LEAST_SHIFT = 4
 """Of that product. Less would be for exponents with which every base overflows or underflows."""
 
-_ONE = FP32.bias << _FRACTION_BITS
+
+class _State:
+    """The registers: what is multiplied and added up, and what there is to know of the two operands."""
+
+    def __init__(self, steps: int):
+        self.step = Signal(range(steps + 1))
+        self.x = Signal(signed(_X_BITS), reset_less=True)
+        self.total = Signal(signed(_SUM_BITS), reset_less=True)
+        self.high = Signal(signed(_LOW_BITS), reset_less=True)
+        self.row = Signal(power.ROW_BITS, reset_less=True)
+        self.exponent = Signal(signed(FP32.exponent_bits + 1), reset_less=True)
+        self.b_significand = Signal(FP32.precision, reset_less=True)
+        self.b_field = Signal(FP32.exponent_bits, reset_less=True)
+        self.b_sign = Signal(reset_less=True)
+        self.kind = Signal(PowerKind, reset_less=True)
+        self.grows = Signal(reset_less=True)
+        self.sign = Signal(reset_less=True)
 
 
-class _Kind(enum.Enum, shape=2):
-    COMPUTED = 0
-    EXTREME = 1
-    ONE = 2
-    NAN = 3
+class _Multiplier:
+    """added = addend + scaled, by default 0 and the product of x and the low part of the total, without the
+    coefficients' fraction bits."""
+
+    def __init__(self, m: Module, state: _State):
+        self._m = m
+        self._total = state.total
+        self.y = Signal(signed(_Y_BITS))
+        self.product = Signal(signed(_X_BITS + _Y_BITS))
+        self.addend, self.scaled, self.added = (
+            Signal(signed(_SUM_BITS), name=name) for name in ("addend", "scaled", "added")
+        )
+        m.d.comb += [
+            self.y.eq(state.total[:_Y_BITS].as_signed()),
+            self.product.eq(state.x * self.y),
+            self.scaled.eq(self.product >> power.COEFFICIENT_BITS),
+            self.added.eq(self.addend + self.scaled),
+        ]
+
+    def takes(self, **operands: Value | int) -> None:
+        """In this step y, scaled or addend is another one."""
+        self._m.d.comb += [getattr(self, name).eq(value) for name, value in operands.items()]
+
+    def adds_up(self, **operands: Value | int) -> None:
+        """In this step the total becomes `added`, of these operands."""
+        self.takes(**operands)
+        self._m.d.sync += self._total.eq(self.added)
 
 
 class Fp32Power(wiring.Component):
@@ -80,175 +120,141 @@ class Fp32Power(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-
-        step = Signal(range(self.INTERVAL + 1))
-        x = Signal(signed(_X_BITS), reset_less=True)
-        total = Signal(signed(_SUM_BITS), reset_less=True)
-        high = Signal(signed(_LOW_BITS), reset_less=True)
-        row = Signal(power.ROW_BITS, reset_less=True)
-        exponent = Signal(signed(FP32.exponent_bits + 1), reset_less=True)
-        b_significand = Signal(FP32.precision, reset_less=True)
-        b_field = Signal(FP32.exponent_bits, reset_less=True)
-        b_sign = Signal(reset_less=True)
-        kind, grows, sign = Signal(_Kind, reset_less=True), Signal(reset_less=True), Signal(reset_less=True)
-
+        state = _State(self.INTERVAL)
+        step = state.step
         with m.If(step == self.INTERVAL):
             m.d.sync += step.eq(0)
         with m.Elif(step != 0):
             m.d.sync += step.eq(step + 1)
 
-        y = Signal(signed(_Y_BITS))
-        product = Signal(signed(_X_BITS + _Y_BITS))
-        addend, scaled, added = (Signal(signed(_SUM_BITS), name=name) for name in ("addend", "scaled", "added"))
-        m.d.comb += [
-            y.eq(total[:_Y_BITS].as_signed()),
-            product.eq(x * y),
-            scaled.eq(product >> power.COEFFICIENT_BITS),
-            added.eq(addend + scaled),
-        ]
-
-        # Next to a = 1 the table gives zero, and the logarithm is small.
-        near = Signal()
-        integer_part = Signal(signed(power.LOGARITHM_BITS + len(exponent)))
-        leading = Signal(signed(_X_BITS + 2))
-        m.d.comb += near.eq(((row == 0) & (exponent == 0)) | ((row == _ROWS - 1) & (exponent == -1)))
-        numerator, leading_shift, rest_bits = power.LEADING
-        to_rest = rest_bits - power.COEFFICIENT_BITS
-        to_far = power.ARGUMENT_BITS + rest_bits - power.LOGARITHM_BITS
-        leading_far = power.LOGARITHM_BITS - power.ARGUMENT_BITS - leading_shift
-        m.d.comb += [
-            leading.eq(x * numerator),
-            integer_part.eq((exponent << power.LOGARITHM_BITS) + self._table(m, power.LOGARITHM, row, "logarithm")),
-        ]
-
-        # Once the product is aligned: integer part, row, and rest of the fraction.
-        shift = Signal(signed(FP32.exponent_bits + 2))
-        aligned = Signal(signed(_SUM_BITS - _LEAST_SHIFT))
-        top = aligned[power.ARGUMENT_BITS + len(exponent) - 1 :]
-        beyond = Signal()
-        m.d.comb += [
-            shift.eq(Mux(near, C(_ALIGN + power.NEAR_SHIFT), C(_ALIGN)) + FP32.bias - b_field - _LEAST_SHIFT),
-            aligned.eq(total[_LEAST_SHIFT:].as_signed() >> Mux(shift[6:].any(), 63, shift[:6])),
-            beyond.eq((shift < 0) | (top.any() & ~top.all())),
-        ]
-
-        log_first, *log_others = power.LOG_COEFFICIENTS
-        exp_first, *exp_others = power.EXP_COEFFICIENTS
+        multiplier = _Multiplier(m, state)
+        near, leading, integer_part = self._exact_parts(m, state)
+        aligned, beyond = self._aligned(m, state, near)
         with m.Switch(step):
-            with m.Case(1):
-                m.d.comb += y.eq(self._table(m, power.RECIPROCAL, row, "reciprocal"))
-                m.d.sync += x.eq(product)
-            for place, coefficient in zip(range(2, 5), reversed(log_others[:-1]), strict=True):
-                with m.Case(place):
-                    if place == 2:
-                        m.d.comb += y.eq(log_others[-1])
-                    m.d.comb += addend.eq(coefficient)
-                    m.d.sync += total.eq(added)
-            with m.Case(5):
-                m.d.comb += [scaled.eq(product >> (power.COEFFICIENT_BITS - to_rest)), addend.eq(log_first)]
-                m.d.sync += total.eq(added)
-            with m.Case(6):
-                with m.If(near):
-                    m.d.comb += [
-                        scaled.eq(product >> (to_far - power.NEAR_SHIFT)),
-                        addend.eq(leading << (leading_far + power.NEAR_SHIFT)),
-                    ]
-                with m.Else():
-                    m.d.comb += [scaled.eq(product >> to_far), addend.eq(integer_part + (leading << leading_far))]
-                m.d.sync += [total.eq(added), x.eq(Mux(b_sign, -b_significand, b_significand))]
-            with m.Case(7):
-                m.d.comb += [y.eq(total[:_LOW_BITS]), scaled.eq(product >> _CUT)]
-                m.d.sync += [total.eq(added), high.eq(total >> _LOW_BITS)]
-            with m.Case(8):
-                m.d.comb += [y.eq(high), scaled.eq(product << (_LOW_BITS - _CUT)), addend.eq(total)]
-                m.d.sync += total.eq(added)
+            self._logarithm(m, state, multiplier)
+            self._times_b(m, state, multiplier, near, leading, integer_part)
             with m.Case(9):
                 m.d.sync += [
-                    x.eq(aligned[:_IN_ROW]),
-                    row.eq(aligned[_IN_ROW : power.ARGUMENT_BITS]),
-                    exponent.eq(aligned[power.ARGUMENT_BITS :]),
+                    state.x.eq(aligned[:_IN_ROW]),
+                    state.row.eq(aligned[_IN_ROW : power.ARGUMENT_BITS]),
+                    state.exponent.eq(aligned[power.ARGUMENT_BITS :]),
                 ]
-                with m.If(beyond & (kind == _Kind.COMPUTED)):
-                    m.d.sync += kind.eq(_Kind.EXTREME)
-            with m.Case(10):
-                m.d.comb += [y.eq(exp_others[1]), addend.eq(exp_others[0])]
-                m.d.sync += total.eq(added)
-            with m.Case(11):
-                m.d.comb += addend.eq(exp_first)
-                m.d.sync += total.eq(added)
-            with m.Case(12):
-                m.d.sync += x.eq(added)
-            with m.Case(13):
-                m.d.comb += [y.eq(self._table(m, power.EXPONENTIAL, row, "exponential")), addend.eq(y)]
-                m.d.sync += total.eq(added)
-
-        field = Signal(signed(FP32.exponent_bits + 2))
-        m.d.comb += field.eq(exponent + FP32.bias)
-        magnitude = pack_fp32(m, total[: power.ARGUMENT_BITS + 1], field)
-        with m.If(step == self.INTERVAL):
-            with m.Switch(kind):
-                with m.Case(_Kind.COMPUTED):
-                    m.d.sync += self.out.eq(Cat(magnitude, sign))
-                with m.Case(_Kind.EXTREME):
-                    m.d.sync += self.out.eq(Cat(Mux(grows, C(FP32.infinity, 31), 0), sign))
-                with m.Case(_Kind.ONE):
-                    m.d.sync += self.out.eq(Cat(C(_ONE, 31), sign))
-                with m.Case(_Kind.NAN):
-                    m.d.sync += self.out.eq(FP32.nan)
-
-        a_fraction, a_field = self.a[:_FRACTION_BITS], self.a[_FRACTION_BITS:31]
-        significand, zeros = normalise(m, Cat(a_fraction, a_field.any()), "a")
-        with m.If(self.start):
-            m.d.sync += [
-                step.eq(1),
-                x.eq(significand),
-                row.eq(significand[_FRACTION_BITS - power.ROW_BITS : _FRACTION_BITS]),
-                exponent.eq(Cat(a_field[0] | ~a_field.any(), a_field[1:]) - Cat(*zeros) - FP32.bias),
-                b_significand.eq(Cat(self.b[:_FRACTION_BITS], self.b[_FRACTION_BITS:31].any())),
-                b_field.eq(self.b[_FRACTION_BITS:31]),
-                b_sign.eq(self.b[31]),
-            ]
-            self._classify(m, kind, grows, sign)
+                with m.If(beyond & (state.kind == PowerKind.COMPUTED)):
+                    m.d.sync += state.kind.eq(PowerKind.EXTREME)
+            self._power_of_two(m, state, multiplier)
+        self._finish(m, state)
+        self._start(m, state)
         return m
 
-    def _table(self, m: Module, words: tuple[int, ...], row: Signal, name: str):
-        """Return the word of a row, combinationally."""
-        word = Signal(range(max(words) + 1), name=name)
-        with m.Switch(row):
-            for number, value in enumerate(words):
-                with m.Case(number):
-                    m.d.comb += word.eq(value)
-        return word
+    def _start(self, m: Module, state: _State) -> None:
+        a, b = Fp32(self.a), Fp32(self.b)
+        significand, zeros = normalise(m, a.significand, "a")
+        with m.If(self.start):
+            m.d.sync += [
+                state.step.eq(1),
+                state.x.eq(significand),
+                state.row.eq(significand[_FRACTION_BITS - power.ROW_BITS : _FRACTION_BITS]),
+                state.exponent.eq(a.exponent - zeros - FP32.bias),
+                state.b_significand.eq(b.significand),
+                state.b_field.eq(b.field),
+                state.b_sign.eq(b.sign),
+            ]
+            classify(m, a, b, state.kind, state.grows, state.sign)
 
-    def _classify(self, m: Module, kind: Signal, grows: Signal, sign: Signal) -> None:
-        """Register what kind of result this is, whether an extreme one is infinite, and its sign."""
-        a_size, b_size = self.a[:31], self.b[:31]
-        a_zero, a_inf, a_nan = ~a_size.any(), a_size == FP32.infinity, a_size > FP32.infinity
-        b_zero, b_inf, b_nan = ~b_size.any(), b_size == FP32.infinity, b_size > FP32.infinity
-        b_field = b_size[_FRACTION_BITS:]
+    def _logarithm(self, m: Module, state: _State, multiplier: _Multiplier) -> None:
+        """Steps 1 to 5: x becomes r, the total the polynomial of the logarithm without its leading part."""
+        first, *others, last = power.LOG_COEFFICIENTS
+        rest_bits = power.LEADING[2]
+        with m.Case(1):
+            multiplier.takes(y=_table(m, power.RECIPROCAL, state.row, "reciprocal"))
+            m.d.sync += state.x.eq(multiplier.product)
+        for place, coefficient in zip(range(2, 5), reversed(others), strict=True):
+            with m.Case(place):
+                multiplier.adds_up(addend=coefficient, **({"y": last} if place == 2 else {}))
+        with m.Case(5):
+            multiplier.adds_up(scaled=multiplier.product >> (2 * power.COEFFICIENT_BITS - rest_bits), addend=first)
 
-        # The units digit of b comes to the top, its fraction below; above 2 ** 24 every number is even.
-        places = Signal(signed(FP32.exponent_bits + 1))
-        digits = Signal(FP32.precision)
-        integer, odd, unit_base = Signal(), Signal(), Signal()
+    def _exact_parts(self, m: Module, state: _State) -> tuple[Signal, Signal, Signal]:
+        """Return whether a is next to 1, where the table gives zero and the logarithm is small; and of the logarithm
+        the leading part of the polynomial, and what exponent and row give."""
+        near = Signal()
+        leading = Signal(signed(_X_BITS + 2))
+        integer_part = Signal(signed(power.LOGARITHM_BITS + len(state.exponent)))
+        row, exponent = state.row, state.exponent
         m.d.comb += [
-            places.eq(b_field - FP32.bias),
-            digits.eq(Cat(b_size[:_FRACTION_BITS], 1) << places[:5]),
-            integer.eq(b_zero | ((places >= 0) & ((places > _FRACTION_BITS) | ~digits[:-1].any()))),
-            odd.eq((places >= 0) & (places <= _FRACTION_BITS) & digits[-1] & integer),
-            unit_base.eq(a_size == _ONE),
+            near.eq(((row == 0) & (exponent == 0)) | ((row == _ROWS - 1) & (exponent == -1))),
+            leading.eq(state.x * power.LEADING[0]),
+            integer_part.eq((exponent << power.LOGARITHM_BITS) + _table(m, power.LOGARITHM, row, "logarithm")),
         ]
-        undefined = a_nan | b_nan | (self.a[31] & ~a_zero & ~a_inf & ~integer)
-        m.d.sync += [
-            grows.eq((a_size > _ONE) ^ self.b[31]),
-            sign.eq(self.a[31] & odd),
-            kind.eq(_Kind.COMPUTED),
+        return near, leading, integer_part
+
+    def _times_b(self, m: Module, state: _State, multiplier: _Multiplier, near, leading, integer_part) -> None:
+        """Steps 6 to 8: the total becomes log2(a), and then its product with b."""
+        product = multiplier.product
+        _, leading_shift, rest_bits = power.LEADING
+        to_far = power.ARGUMENT_BITS + rest_bits - power.LOGARITHM_BITS
+        leading_far = power.LOGARITHM_BITS - power.ARGUMENT_BITS - leading_shift
+        with m.Case(6):
+            with m.If(near):
+                multiplier.takes(
+                    scaled=product >> (to_far - power.NEAR_SHIFT), addend=leading << (leading_far + power.NEAR_SHIFT)
+                )
+            with m.Else():
+                multiplier.takes(scaled=product >> to_far, addend=integer_part + (leading << leading_far))
+            multiplier.adds_up()
+            m.d.sync += state.x.eq(Mux(state.b_sign, -state.b_significand, state.b_significand))
+        with m.Case(7):
+            multiplier.adds_up(y=state.total[:_LOW_BITS], scaled=product >> _CUT)
+            m.d.sync += state.high.eq(state.total >> _LOW_BITS)
+        with m.Case(8):
+            multiplier.adds_up(y=state.high, scaled=product << (_LOW_BITS - _CUT), addend=state.total)
+
+    def _aligned(self, m: Module, state: _State, near: Signal) -> tuple[Signal, Signal]:
+        """Return the total as integer, row, and rest of the fraction, and whether it is beyond all exponents."""
+        shift = Signal(signed(FP32.exponent_bits + 2))
+        aligned = Signal(signed(_SUM_BITS - _LEAST_SHIFT))
+        top = aligned[power.ARGUMENT_BITS + len(state.exponent) - 1 :]
+        beyond = Signal()
+        m.d.comb += [
+            shift.eq(Mux(near, C(_ALIGN + power.NEAR_SHIFT), C(_ALIGN)) + FP32.bias - state.b_field - _LEAST_SHIFT),
+            aligned.eq(state.total[_LEAST_SHIFT:].as_signed() >> Mux(shift[6:].any(), 63, shift[:6])),
+            beyond.eq((shift < 0) | (top.any() & ~top.all())),
         ]
-        with m.If(b_zero | (unit_base & ~self.a[31])):
-            m.d.sync += kind.eq(_Kind.ONE)
-        with m.Elif(undefined):
-            m.d.sync += kind.eq(_Kind.NAN)
-        with m.Elif(unit_base):
-            m.d.sync += kind.eq(_Kind.ONE)
-        with m.Elif(a_zero | a_inf | b_inf):
-            m.d.sync += kind.eq(_Kind.EXTREME)
+        return aligned, beyond
+
+    def _power_of_two(self, m: Module, state: _State, multiplier: _Multiplier) -> None:
+        """Steps 10 to 13: the total becomes the significand."""
+        first, second, last = power.EXP_COEFFICIENTS
+        with m.Case(10):
+            multiplier.adds_up(y=last, addend=second)
+        with m.Case(11):
+            multiplier.adds_up(addend=first)
+        with m.Case(12):
+            m.d.sync += state.x.eq(multiplier.added)
+        with m.Case(13):
+            row = _table(m, power.EXPONENTIAL, state.row, "exponential")
+            multiplier.adds_up(y=row, addend=multiplier.y)
+
+    def _finish(self, m: Module, state: _State) -> None:
+        field = Signal(signed(FP32.exponent_bits + 2))
+        m.d.comb += field.eq(state.exponent + FP32.bias)
+        magnitude = pack_fp32(m, state.total[: power.ARGUMENT_BITS + 1], field)
+        with m.If(state.step == self.INTERVAL), m.Switch(state.kind):
+            with m.Case(PowerKind.COMPUTED):
+                m.d.sync += self.out.eq(Cat(magnitude, state.sign))
+            with m.Case(PowerKind.EXTREME):
+                m.d.sync += self.out.eq(Cat(Mux(state.grows, C(FP32.infinity, 31), 0), state.sign))
+            with m.Case(PowerKind.ONE):
+                m.d.sync += self.out.eq(Cat(C(ONE, 31), state.sign))
+            with m.Case(PowerKind.NAN):
+                m.d.sync += self.out.eq(FP32.nan)
+
+
+def _table(m: Module, words: tuple[int, ...], row: Signal, name: str) -> Signal:
+    """Return the word of a row, combinationally."""
+    word = Signal(range(max(words) + 1), name=name)
+    with m.Switch(row):
+        for number, value in enumerate(words):
+            with m.Case(number):
+                m.d.comb += word.eq(value)
+    return word

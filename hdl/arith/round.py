@@ -14,6 +14,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.arith.fp32 import Fp32
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
 from neuroncore_rtl.spec.formats import FORMATS, FP32, Format
 
@@ -38,7 +39,7 @@ def _limit(fmt: Format) -> int:
     return fmt.infinity >> fmt.padding_bits if fmt.is_float else fmt.max
 
 
-def _place(fmt: Format, magnitude: Value, sign: Value) -> Value:
+def _stored(fmt: Format, magnitude: Value, sign: Value) -> Value:
     """The storage word of a magnitude, right-aligned in 32 bits."""
     if fmt.is_float:
         return Cat(Const(0, fmt.padding_bits), magnitude[: fmt.bits - 1 - fmt.padding_bits], sign)
@@ -86,18 +87,23 @@ class Fp32Rounder(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        pipeline = Pipeline(m, self.CUTS[self.latency])
+        cut = Pipeline(m, self.CUTS[self.latency]).cut
+        number = cut("align", **self._align(m))
+        parts = cut("shift", **self._shift(m, number))
+        rounded = cut("round", **self._carry(m, parts))
+        m.d.comb += self.word.eq(cut("out", word=self._place(m, rounded)).word)
+        return m
 
-        fraction, field = self.value[: FP32.mantissa_bits], self.value[FP32.mantissa_bits : 31]
-        exponent = Signal(FP32.exponent_bits)
-        border = Signal(FP32.exponent_bits)
+    def _align(self, m: Module) -> dict[str, Value]:
+        """How far the significand moves right, and what the exponent exceeds the smallest one of the target by."""
+        value = Fp32(self.value)
+        # All exponents carry the bias of FP32.
+        exponent, border, excess = (Signal(FP32.exponent_bits, name=name) for name in ("exponent", "border", "excess"))
         spare = Signal(range(_WIDTH))
-        excess = Signal(FP32.exponent_bits)
         shift = Signal(FP32.exponent_bits + 1)
         below = Signal()
         m.d.comb += [
-            # Both exponents carry the bias of FP32; subnormals share the exponent of field 1.
-            exponent.eq(Cat(field[0] | ~field.any(), field[1:])),
+            exponent.eq(value.exponent),
             below.eq(exponent < border),
             excess.eq(Mux(below, 0, exponent - border)),
             shift.eq(spare + Mux(below, (border - exponent)[: FP32.exponent_bits], C(0))),
@@ -109,49 +115,52 @@ class Fp32Rounder(wiring.Component):
                         border.eq(_min_exponent(fmt) + FP32.bias),
                         spare.eq(_WIDTH - _precision(fmt)),
                     ]
-        significand, shift, excess, sign, nan, fmt_code, stochastic, random = pipeline.cut(
-            "align", significand=Cat(fraction, field.any()), shift=shift, excess=excess, sign=self.value[31],
-            nan=field.all() & fraction.any(), format=Value.cast(self.format), stochastic=self.stochastic,
-            random=self.random,
-        )  # fmt: skip
+        return {
+            "significand": value.significand, "shift": shift, "excess": excess, "sign": value.sign, "nan": value.nan,
+            "format": self.format, "stochastic": self.stochastic, "random": self.random,
+        }  # fmt: skip
 
+    def _shift(self, m: Module, number) -> dict[str, Value]:
+        """Part what stays from what is discarded."""
+        significand = Cat(Const(0, 2 * _WIDTH - FP32.precision), number.significand)
         shifted = Signal(2 * _WIDTH)
-        m.d.comb += shifted.eq(
-            Mux(shift[6:].any(), 0, Cat(Const(0, 2 * _WIDTH - FP32.precision), significand) >> shift[:6])
-        )
-        kept, discarded, excess, sign, nan, fmt_code, stochastic, random = pipeline.cut(
-            "shift", kept=shifted[_WIDTH:], discarded=shifted[:_WIDTH], excess=excess, sign=sign, nan=nan,
-            format=fmt_code, stochastic=stochastic, random=random,
-        )  # fmt: skip
+        m.d.comb += shifted.eq(Mux(number.shift[6:].any(), 0, significand >> number.shift[:6]))
+        return {
+            "kept": shifted[_WIDTH:], "discarded": shifted[:_WIDTH], "excess": number.excess, "sign": number.sign,
+            "nan": number.nan, "format": number.format, "stochastic": number.stochastic, "random": number.random,
+        }  # fmt: skip
 
-        addend = Signal(_WIDTH)
-        tail = Signal(_WIDTH + 1)
+    def _carry(self, m: Module, parts) -> dict[str, Value]:
+        """Whether the discarded part rounds away from zero."""
+        addend, tail = Signal(_WIDTH), Signal(_WIDTH + 1)
         m.d.comb += [
-            addend.eq(Mux(stochastic, random, _ABOVE_HALF + kept[0])),
-            tail.eq(discarded + addend),
+            addend.eq(Mux(parts.stochastic, parts.random, _ABOVE_HALF + parts.kept[0])),
+            tail.eq(parts.discarded + addend),
         ]
-        kept, up, excess, sign, nan, fmt_code = pipeline.cut(
-            "round", kept=kept, up=tail[-1], excess=excess, sign=sign, nan=nan, format=fmt_code
-        )
+        return {
+            "kept": parts.kept, "up": tail[-1], "excess": parts.excess, "sign": parts.sign, "nan": parts.nan,
+            "format": parts.format,
+        }  # fmt: skip
 
-        base = Signal(_WIDTH)
-        limit = Signal(_WIDTH)
+    def _place(self, m: Module, rounded) -> Signal:
+        """Return the storage word."""
+        excess, sign = rounded.excess, rounded.sign
+        base, limit, total, magnitude, word = (
+            Signal(_WIDTH, name=name) for name in ("base", "limit", "total", "magnitude", "word")
+        )
         over = Signal()
-        total = Signal(_WIDTH)
-        magnitude = Signal(_WIDTH)
         m.d.comb += [
-            total.eq(base + kept + up),
+            total.eq(base + rounded.kept + rounded.up),
             magnitude.eq(Mux(over | (total > limit), limit, total)),
         ]
-        word = Signal(_WIDTH)
-        with m.Switch(fmt_code):
+        with m.Switch(rounded.format):
             for fmt in FORMATS.values():
-                with m.Case(fmt.code):
+                with m.Case(FormatCode(fmt.code)):
                     if fmt.is_float:
                         m.d.comb += [base.eq(Cat(Const(0, fmt.mantissa_bits), excess)), limit.eq(_limit(fmt))]
                     else:
                         # One more below zero than above it.
                         m.d.comb += [over.eq(excess.any()), limit.eq(_limit(fmt) + sign)]
-                    m.d.comb += word.eq(Mux(nan, fmt.nan if fmt.is_float else 0, _place(fmt, magnitude, sign)))
-        m.d.comb += self.word.eq(*pipeline.cut("out", word=word))
-        return m
+                    stored = _stored(fmt, magnitude, sign)
+                    m.d.comb += word.eq(Mux(rounded.nan, fmt.nan if fmt.is_float else 0, stored))
+        return word

@@ -1,21 +1,17 @@
 """A copy as a hardware structure: a layout over `spec.isa.DMA_FIELDS`, with the types of its fields."""
 
 from amaranth import signed, unsigned
-from amaranth.lib import data, enum
+from amaranth.lib import data
 
 from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.enumeration import typed_enum
 from neuroncore_rtl.spec import isa
 
 __all__ = ["DmaInstruction", "Memory"]
 
 
-class Memory(enum.Enum, shape=unsigned(2)):
-    """Codes of `spec.isa.Storage`, HBM included; waveforms show the names."""
-
-    SBUF = isa.Storage.SBUF.value
-    PSUM = isa.Storage.PSUM.value
-    HBM = isa.Storage.HBM.value
-
+Memory = typed_enum("Memory", isa.Storage, 2)
+"""Codes of `spec.isa.Storage`, HBM included."""
 
 _TYPES = {"storage": Memory, "dtype": FormatCode}
 

@@ -3,10 +3,10 @@
 The engines' ports reach all partitions in lockstep at one address; a line port reaches adjacent bytes of one partition.
 """
 
-from amaranth import unsigned
-from amaranth.lib import enum, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.enumeration import typed_enum
 from neuroncore_rtl.spec import isa
 
 __all__ = [
@@ -27,11 +27,8 @@ PARTITION_BITS = 10
 """Number of a partition."""
 
 
-class Storage(enum.Enum, shape=unsigned(1)):
-    """Codes of `spec.isa.Storage`; waveforms show the names."""
-
-    SBUF = isa.Storage.SBUF.value
-    PSUM = isa.Storage.PSUM.value
+Storage = typed_enum("Storage", isa.Storage, 1)
+"""Codes of `spec.isa.Storage`, of the memories on the chip."""
 
 
 class ReadPort(wiring.Signature):

@@ -5,9 +5,10 @@ that each sees what those before it left.
 """
 
 from amaranth import Cat, Module, Mux, Signal, unsigned
-from amaranth.lib import data, enum, memory, stream, wiring
+from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.enumeration import typed_enum
 from neuroncore_rtl.hdl.round_robin import RoundRobin
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import SEMAPHORES
@@ -20,14 +21,8 @@ SEMAPHORE_BITS = (SEMAPHORES - 1).bit_length()
 VALUE_BITS = 16
 """Value of a semaphore."""
 
-
-class UpdateOp(enum.Enum, shape=unsigned(2)):
-    """Codes of `spec.isa.UpdateOp`; waveforms show the names."""
-
-    NONE = isa.UpdateOp.NONE.value
-    SET = isa.UpdateOp.SET.value
-    ADD = isa.UpdateOp.ADD.value
-    SUBTRACT = isa.UpdateOp.SUBTRACT.value
+UpdateOp = typed_enum("UpdateOp", isa.UpdateOp, 2)
+"""Codes of `spec.isa.UpdateOp`."""
 
 
 class Wait(data.Struct):

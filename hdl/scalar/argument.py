@@ -3,11 +3,12 @@
 Steps 1 to 4 of docs/activation.md, and of step 10 what does not depend on alpha.
 """
 
-from amaranth import Cat, Const, Module, Mux, Signal, unsigned
-from amaranth.lib import data, enum, wiring
+from amaranth import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
+from neuroncore_rtl.hdl.enumeration import typed_enum
 from neuroncore_rtl.hdl.scalar.number import EXPONENT, decode
 from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, ControlRow, Coordinate, Factor, Scale, Source, TableReader
 from neuroncore_rtl.spec.formats import FP32
@@ -32,20 +33,10 @@ _MOST_BITS = layout.COORDINATE_BITS - layout.LOCAL_BITS
 _LARGEST_SHIFT = 31
 
 
-class SpecialCode(enum.Enum, shape=unsigned(4)):
-    """Codes of `spec.functions.layout.Special`, and that the result is none of them; waveforms show the names."""
+_SPECIALS = {special.name: special.value for special in layout.Special}
 
-    ZERO = layout.Special.ZERO.value
-    HALF = layout.Special.HALF.value
-    ONE = layout.Special.ONE.value
-    INFINITY = layout.Special.INFINITY.value
-    NAN = layout.Special.NAN.value
-    LN2 = layout.Special.LN2.value
-    TWO_OVER_ROOT_PI = layout.Special.TWO_OVER_ROOT_PI.value
-    ALPHA = layout.Special.ALPHA.value
-    ALPHA_TIMES_Z = layout.Special.ALPHA_TIMES_Z.value
-    QUARTER = layout.Special.QUARTER.value
-    NONE = 15
+SpecialCode = typed_enum("SpecialCode", _SPECIALS | {"NONE": 15}, 4)
+"""Codes of `spec.functions.layout.Special`, and that the result is none of them."""
 
 
 class Argument(wiring.Component):
@@ -83,14 +74,25 @@ class Argument(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        pipeline = Pipeline(m, self.CUTS)
-
+        cut = Pipeline(m, self.CUTS).cut
         number = decode(m, self.z, "number")
-        significand, exponent, negative, infinite, zero, nan, function = pipeline.cut(
-            "decode", significand=number.significand, exponent=number.exponent, negative=number.sign,
-            infinite=number.infinite, zero=number.zero, nan=number.nan, function=self.function,
+        z = cut("decode", number=number, function=self.function)
+        self._look_up(m, z)
+        number = z.number
+        ordinary = cut(
+            "control", significand=number.significand, exponent=number.exponent, negative=number.sign,
+            border=number.zero | number.infinite, infinite=number.infinite, nan=number.nan,
         )  # fmt: skip
+        control = Signal(ControlRow)
+        m.d.comb += control.eq(self.tables.control_row)
+        turned = cut("turns", **self._places(m, control, ordinary), **self._results(m, control, ordinary))
+        outputs = cut("segment", **self._segment(m, turned))
+        m.d.comb += [getattr(self, name).eq(value) for name, value in vars(outputs).items()]
+        return m
 
+    def _look_up(self, m: Module, z) -> None:
+        """Ask the tables for what belongs to a number and its function."""
+        exponent, negative, function = z.number.exponent, z.number.sign, z.function
         row = Signal(layout.ROW_BITS)
         parity = function.matches(*(f.code for f in FUNCTIONS.values() if f.parity))
         with m.If(parity):
@@ -103,71 +105,62 @@ class Argument(wiring.Component):
             m.d.comb += row.eq(exponent - layout.LOW_EXPONENT)
         m.d.comb += [
             self.tables.control_address.eq(Cat(row, negative, function)),
-            self.tables.special_address.eq(Cat(negative, infinite, function)),
+            self.tables.special_address.eq(Cat(negative, z.number.infinite, function)),
             self.tables.window_high_address.eq(exponent),
             self.tables.window_low_address.eq(exponent),
         ]
-        significand, exponent, negative, border, infinite, nan = pipeline.cut(
-            "control", significand=significand, exponent=exponent, negative=negative, border=zero | infinite,
-            infinite=infinite, nan=nan,
-        )  # fmt: skip
 
-        control = Signal(ControlRow)
-        m.d.comb += control.eq(self.tables.control_row)
-        sign, special, source, factor, scale, exp2 = self._results(m, control, negative, border, infinite, nan)
+    def _places(self, m: Module, control, z) -> dict[str, Value]:
+        """What chooses the segment: z itself, or the quarter turns in it, two products that are not added up yet."""
         high, low = Signal(_HALF_WINDOW), Signal(_LOW_BITS)
         shift = Signal(range(_LARGEST_SHIFT + 1))
         distance = Signal(EXPONENT)
         linear, x = Signal(layout.COORDINATE_BITS), Signal(layout.COORDINATE_BITS)
-        widened = Cat(Const(0, layout.COORDINATE_BITS - FP32.precision), significand)
+        widened = Cat(Const(0, layout.COORDINATE_BITS - FP32.precision), z.significand)
+        cosine = control.coordinate == Coordinate.COS
         m.d.comb += [
-            high.eq(significand * self.tables.window_high_row),
-            low.eq((significand * self.tables.window_low_row) >> _CUT),
-            distance.eq(layout.LOW_EXPONENT - exponent),
+            high.eq(z.significand * self.tables.window_high_row),
+            low.eq((z.significand * self.tables.window_low_row) >> _CUT),
+            distance.eq(layout.LOW_EXPONENT - z.exponent),
             shift.eq(Mux(distance > _LARGEST_SHIFT, _LARGEST_SHIFT, distance)),
             linear.eq(widened >> shift),
             x.eq(Mux(control.coordinate == Coordinate.LINEAR, linear, widened[:-1] << 1)),
         ]
-        trigonometric = (control.coordinate == Coordinate.SIN) | (control.coordinate == Coordinate.COS)
-        (high, low, x, trigonometric, cosine, base, bits, source, factor, scale, exp2, sign, special, significand,
-         exponent) = pipeline.cut(
-            "turns", high=high, low=low, x=x, trigonometric=trigonometric, cosine=control.coordinate == Coordinate.COS,
-            base=control.base, bits=control.bits, source=source, factor=factor, scale=scale, exp2=exp2, sign=sign,
-            special=special, significand=significand, exponent=exponent,
-        )  # fmt: skip
+        return {
+            "high": high, "low": low, "x": x, "trigonometric": (control.coordinate == Coordinate.SIN) | cosine,
+            "cosine": cosine, "base": control.base, "bits": control.bits, "significand": z.significand,
+            "exponent": z.exponent,
+        }  # fmt: skip
 
-        turns = Signal(_TURN_BITS)
-        quadrant = Signal(layout.QUADRANT_BITS)
+    def _segment(self, m: Module, z) -> dict[str, Value]:
+        """The segment and the place in it; the outputs by name."""
+        turns, quadrant = Signal(_TURN_BITS), Signal(layout.QUADRANT_BITS)
         reduced = Signal(layout.REDUCED_BITS)
         place = Signal(layout.COORDINATE_BITS)
-        segment = Signal(_MOST_BITS)
+        segment, index = Signal(_MOST_BITS), Signal(INDEX_BITS)
         t = Signal(layout.LOCAL_BITS)
-        index = Signal(INDEX_BITS)
+        above_low = _TURN_BITS - _HALF_WINDOW
         m.d.comb += [
-            turns.eq(Cat(low[: _TURN_BITS - _HALF_WINDOW], high + low[_TURN_BITS - _HALF_WINDOW :])),
-            quadrant.eq(turns[layout.REDUCED_BITS :] + cosine),
+            turns.eq(Cat(z.low[:above_low], z.high + z.low[above_low:])),
+            quadrant.eq(turns[layout.REDUCED_BITS :] + z.cosine),
             # In odd quadrants the position counts backwards.
             reduced.eq(Mux(quadrant[0], ~turns[: layout.REDUCED_BITS], turns[: layout.REDUCED_BITS])),
-            place.eq(Mux(trigonometric, reduced[-layout.COORDINATE_BITS :], x)),
-            index.eq(base + segment),
+            place.eq(Mux(z.trigonometric, reduced[-layout.COORDINATE_BITS :], z.x)),
+            index.eq(z.base + segment),
         ]
-        with m.Switch(bits):
+        with m.Switch(z.bits):
             for count in range(_MOST_BITS + 1):
                 with m.Case(count):
                     above = layout.COORDINATE_BITS - count
                     m.d.comb += [segment.eq(place[above:]), t.eq(place[above - layout.LOCAL_BITS : above])]
-        reversed_sign = Mux(factor == Factor.REDUCED, sign ^ quadrant[1], sign)
-        outputs = pipeline.cut(
-            "segment", significand=significand, exponent=exponent, index=index, t=t, reduced=reduced, source=source,
-            factor=factor, scale=scale, exp2=exp2, sign=reversed_sign, special=special,
-        )  # fmt: skip
-        ports = (self.significand, self.exponent, self.index, self.t, self.reduced, self.source, self.factor,
-                 self.scale, self.exp2, self.sign, self.special)  # fmt: skip
-        m.d.comb += [port.eq(value) for port, value in zip(ports, outputs, strict=True)]
-        return m
+        return {
+            "significand": z.significand, "exponent": z.exponent, "index": index, "t": t, "reduced": reduced,
+            "source": z.source, "factor": z.factor, "scale": z.scale, "exp2": z.exp2,
+            "sign": Mux(z.factor == Factor.REDUCED, z.sign ^ quadrant[1], z.sign), "special": z.special,
+        }  # fmt: skip
 
-    def _results(self, m, control, negative, border, infinite, nan):
-        """What step 10 makes of the control row: sign, special, source, factor, scale, exp2."""
+    def _results(self, m: Module, control, z) -> dict[str, Value]:
+        """What step 10 makes of the control row."""
         sign, exp2 = Signal(), Signal()
         special = Signal(SpecialCode)
         source, factor, scale = Signal(Source), Signal(Factor), Signal(Scale)
@@ -180,9 +173,9 @@ class Argument(wiring.Component):
             scale.eq(control.scale),
             exp2.eq(control.exp2),
         ]
-        with m.If(nan):
+        with m.If(z.nan):
             m.d.comb += [special.eq(SpecialCode.NAN), source.eq(Source.TABLE)]
-        with m.Elif(border):
+        with m.Elif(z.border):
             m.d.comb += [
                 special.eq(entry.special),
                 sign.eq(entry.sign),
@@ -195,13 +188,13 @@ class Argument(wiring.Component):
                 m.d.comb += [special.eq(SpecialCode.NONE), source.eq(Source.ALPHA)]
             with m.Elif(entry.special == SpecialCode.ALPHA_TIMES_Z):
                 m.d.comb += [
-                    special.eq(Mux(infinite, SpecialCode.INFINITY, SpecialCode.ZERO)),
-                    sign.eq(negative),
+                    special.eq(Mux(z.infinite, SpecialCode.INFINITY, SpecialCode.ZERO)),
+                    sign.eq(z.negative),
                     source.eq(Source.ALPHA),
                 ]
         with m.Elif(control.invalid):
             m.d.comb += [special.eq(SpecialCode.NAN), source.eq(Source.TABLE)]
-        return sign, special, source, factor, scale, exp2
+        return {"sign": sign, "special": special, "source": source, "factor": factor, "scale": scale, "exp2": exp2}
 
 
 _Entry = data.StructLayout({"special": SpecialCode, "sign": 1})

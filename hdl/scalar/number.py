@@ -1,8 +1,9 @@
 """An FP32 word taken apart, subnormals normalised, as the activation datapath works on it."""
 
-from amaranth import Cat, Module, Signal, Value, signed, unsigned
+from amaranth import Module, Signal, Value, signed, unsigned
 from amaranth.lib import data
 
+from neuroncore_rtl.hdl.arith.fp32 import Fp32
 from neuroncore_rtl.hdl.arith.normalise import normalise
 from neuroncore_rtl.spec.formats import FP32
 
@@ -32,16 +33,14 @@ def decode(m: Module, word: Value, name: str) -> Signal:
         name: of the signal, and prefix of others, in waveforms.
     """
     number = Signal(Number, name=name)
-    fraction, field = word[: FP32.mantissa_bits], word[FP32.mantissa_bits : 31]
-    normal = field.any()
-    significand, shift = normalise(m, Cat(fraction, normal), name)
+    fp32 = Fp32(word)
+    significand, shift = normalise(m, fp32.significand, name)
     m.d.comb += [
         number.significand.eq(significand),
-        # Subnormals share the exponent of field 1.
-        number.exponent.eq(Cat(field[0] | ~normal, field[1:]) - FP32.bias - shift),
-        number.sign.eq(word[31]),
-        number.zero.eq(~word[:31].any()),
-        number.infinite.eq(field.all() & ~fraction.any()),
-        number.nan.eq(field.all() & fraction.any()),
+        number.exponent.eq(fp32.exponent - FP32.bias - shift),
+        number.sign.eq(fp32.sign),
+        number.zero.eq(fp32.zero),
+        number.infinite.eq(fp32.infinite),
+        number.nan.eq(fp32.nan),
     ]
     return number

@@ -73,71 +73,52 @@ class Product(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        pipeline = Pipeline(m, self.CUTS)
+        cut = Pipeline(m, self.CUTS).cut
         tables = self.tables
 
         m.d.comb += tables.c3_c2_address.eq(self.index)
-        factor, sign, point, turns = self._factor(m)
-        factor, sign, point, turns, index, t, significand, source, exp2, special = pipeline.cut(
-            "factor", factor=factor, sign=sign, point=point, turns=turns, index=self.index, t=self.t,
-            significand=self.significand, source=self.source, exp2=self.exp2, special=self.special,
+        given = cut(
+            "factor", **self._factor(m), index=self.index, t=self.t, significand=self.significand, source=self.source,
+            exp2=self.exp2, special=self.special,
         )  # fmt: skip
 
         c3, c2 = tables.c3_c2_row[: _WIDTHS["c3"]].as_signed(), tables.c3_c2_row[_WIDTHS["c3"] :].as_signed()
-        m.d.comb += tables.c1_address.eq(index)
-        series, factor, sign, point, turns, index, t, significand, source, exp2, special = pipeline.cut(
-            "linear", series=c2 + _over(t * c3, layout.LOCAL_BITS), factor=factor, sign=sign, point=point, turns=turns,
-            index=index, t=t, significand=significand, source=source, exp2=exp2, special=special,
-        )  # fmt: skip
+        m.d.comb += tables.c1_address.eq(given.index)
+        linear = cut("linear", series=c2 + _over(given.t * c3, layout.LOCAL_BITS), **vars(given))
 
-        m.d.comb += tables.c0_exponent_address.eq(index)
-        series, factor, sign, point, turns, t, significand, source, exp2, special = pipeline.cut(
-            "quadratic", series=tables.c1_row.as_signed() + _over(t * series, layout.LOCAL_BITS), factor=factor,
-            sign=sign, point=point, turns=turns, t=t, significand=significand, source=source, exp2=exp2,
+        m.d.comb += tables.c0_exponent_address.eq(linear.index)
+        later = {name: value for name, value in vars(linear).items() if name not in ("series", "index")}
+        series = tables.c1_row.as_signed() + _over(linear.t * linear.series, layout.LOCAL_BITS)
+        quadratic = cut("quadratic", series=series, **later)
+
+        polynomial, own_point = self._polynomial(m, quadratic)
+        special, special_sign = self._alpha_results(m, quadratic)
+        factors = cut(
+            "polynomial", polynomial=polynomial, factor=quadratic.factor, sign=quadratic.sign,
+            special_sign=special_sign, point=quadratic.point + own_point, turns=quadratic.turns, exp2=quadratic.exp2,
             special=special,
         )  # fmt: skip
 
-        c0, exponent = tables.c0_exponent_row[: _WIDTHS["c0"]], tables.c0_exponent_row[_WIDTHS["c0"] :]
-        polynomial, own_point = Signal(_POLYNOMIAL), Signal(POINT_EXPONENT)
-        of_alpha = self.alpha.significand << _FROM_SIGNIFICAND
-        with m.Switch(source):
-            with m.Case(Source.Z):
-                m.d.comb += polynomial.eq(significand << _FROM_SIGNIFICAND)
-            with m.Case(Source.ALPHA):
-                m.d.comb += [
-                    polynomial.eq(Mux(self.alpha.sign, -of_alpha, of_alpha)),
-                    own_point.eq(self.alpha.exponent),
-                ]
-            with m.Default():
-                m.d.comb += [
-                    polynomial.eq(c0.as_signed() + _over(t * series, _GUARDED)),
-                    own_point.eq(exponent.as_signed()),
-                ]
-        special, special_sign = self._alpha_results(m, source, special, sign)
-        polynomial, factor, sign, special_sign, point, turns, exp2, special = pipeline.cut(
-            "polynomial", polynomial=polynomial, factor=factor, sign=sign, special_sign=special_sign,
-            point=point + own_point, turns=turns, exp2=exp2, special=special,
-        )  # fmt: skip
-
-        product, logarithm = Signal(_PRODUCT), Signal(SUM)
+        product, logarithm, total = Signal(_PRODUCT), Signal(SUM), Signal(SUM)
         m.d.comb += [
-            product.eq(_over(polynomial * factor, layout.SUM_CUT)),
-            logarithm.eq(turns * layout.LN2),
+            product.eq(_over(factors.polynomial * factors.factor, layout.SUM_CUT)),
+            logarithm.eq(factors.turns * layout.LN2),
         ]
-        product, logarithm, sign, special_sign, point, exp2, special = pipeline.cut(
-            "product", product=product, logarithm=logarithm, sign=sign, special_sign=special_sign, point=point,
-            exp2=exp2, special=special,
+        addends = cut(
+            "product", product=product, logarithm=logarithm, sign=factors.sign, special_sign=factors.special_sign,
+            point=factors.point, exp2=factors.exp2, special=factors.special,
         )  # fmt: skip
 
-        total = Signal(SUM)
-        m.d.comb += total.eq(Mux(sign & ~exp2, -product, product) + logarithm)
-        ports = (self.total, self.point, self.late_exp2, self.late_sign, self.late_special)
-        outputs = pipeline.cut("sum", total=total, point=point, exp2=exp2, sign=special_sign, special=special)
-        m.d.comb += [port.eq(value) for port, value in zip(ports, outputs, strict=True)]
+        m.d.comb += total.eq(Mux(addends.sign & ~addends.exp2, -addends.product, addends.product) + addends.logarithm)
+        outputs = cut(
+            "sum", total=total, point=addends.point, late_exp2=addends.exp2, late_sign=addends.special_sign,
+            late_special=addends.special,
+        )  # fmt: skip
+        m.d.comb += [getattr(self, name).eq(value) for name, value in vars(outputs).items()]
         return m
 
-    def _factor(self, m):
-        """Step 6: the factor M, its sign, the part of X that does not depend on the polynomial, and k."""
+    def _factor(self, m: Module) -> dict[str, Value]:
+        """Step 6: the factor M, its sign, the part of X that does not depend on the polynomial, and k, the turns."""
         factor, sign = Signal(layout.FACTOR_BITS), Signal()
         own_point, scaling, point = (Signal(POINT_EXPONENT) for _ in range(3))
         turns = Signal(signed(len(self.exponent) + 1))
@@ -178,19 +159,39 @@ class Product(wiring.Component):
             with m.Case(Scale.INVERSE_ROOT):
                 m.d.comb += scaling.eq(-half)
         m.d.comb += point.eq(own_point + scaling + Mux(self.source == Source.Z, self.exponent, 0))
-        return factor, sign, point, turns
+        return {"factor": factor, "sign": sign, "point": point, "turns": turns}
 
-    def _alpha_results(self, m, source, special, sign):
-        """What an alpha that is no ordinary number makes of the result: special, and its sign."""
+    def _polynomial(self, m: Module, z) -> tuple[Value, Value]:
+        """Return the polynomial, or what takes its place, and its part of X."""
+        c0, exponent = self.tables.c0_exponent_row[: _WIDTHS["c0"]], self.tables.c0_exponent_row[_WIDTHS["c0"] :]
+        polynomial, own_point = Signal(_POLYNOMIAL), Signal(POINT_EXPONENT)
+        of_alpha = self.alpha.significand << _FROM_SIGNIFICAND
+        with m.Switch(z.source):
+            with m.Case(Source.Z):
+                m.d.comb += polynomial.eq(z.significand << _FROM_SIGNIFICAND)
+            with m.Case(Source.ALPHA):
+                m.d.comb += [
+                    polynomial.eq(Mux(self.alpha.sign, -of_alpha, of_alpha)),
+                    own_point.eq(self.alpha.exponent),
+                ]
+            with m.Default():
+                m.d.comb += [
+                    polynomial.eq(c0.as_signed() + _over(z.t * z.series, _GUARDED)),
+                    own_point.eq(exponent.as_signed()),
+                ]
+        return polynomial, own_point
+
+    def _alpha_results(self, m: Module, z) -> tuple[Value, Value]:
+        """Return what an alpha that is no ordinary number makes of the result: special, and its sign."""
         result = Signal(SpecialCode)
-        special = SpecialCode(special)
+        special, by_alpha = z.special, z.source == Source.ALPHA
         m.d.comb += result.eq(special)
-        with m.If(source == Source.ALPHA):
+        with m.If(by_alpha):
             with m.If(self.alpha.nan):
                 m.d.comb += result.eq(SpecialCode.NAN)
             with m.Elif(self.alpha.zero):
                 m.d.comb += result.eq(Mux(special == SpecialCode.INFINITY, SpecialCode.NAN, SpecialCode.ZERO))
             with m.Elif(self.alpha.infinite):
                 m.d.comb += result.eq(Mux(special == SpecialCode.ZERO, SpecialCode.NAN, SpecialCode.INFINITY))
-        turned = (source == Source.ALPHA) & (result != SpecialCode.NONE)
-        return result, sign ^ (turned & self.alpha.sign)
+        turned = by_alpha & (result != SpecialCode.NONE)
+        return result, z.sign ^ (turned & self.alpha.sign)

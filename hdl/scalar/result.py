@@ -3,7 +3,7 @@
 Steps 8 to 10 of docs/activation.md.
 """
 
-from amaranth import Cat, Const, Module, Mux, Signal, signed
+from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -52,9 +52,31 @@ class Result(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        pipeline = Pipeline(m, self.CUTS)
-        tables = self.tables
+        cut = Pipeline(m, self.CUTS).cut
+        total = cut("power", **self._part(m))
+        linear = cut("linear", **self._fields(m, total))
 
+        c2 = self.tables.exp2_c2_c1_row[: layout.EXP2_FIELDS["c2"]]
+        c1 = self.tables.exp2_c2_c1_row[layout.EXP2_FIELDS["c2"] :]
+        m.d.comb += self.tables.exp2_c0_address.eq(linear.index)
+        quadratic = cut(
+            "quadratic", series=c1 + (linear.t * c2)[layout.LOCAL_BITS :], significand=linear.significand,
+            sticky=linear.sticky, field=linear.field, t=linear.t, exp2=linear.exp2, sign=linear.sign,
+            special=linear.special,
+        )  # fmt: skip
+
+        power, exp2 = Signal(_KEPT + 1), quadratic.exp2
+        m.d.comb += power.eq(self.tables.exp2_c0_row + (quadratic.t * quadratic.series)[_GUARDED:])
+        number = cut(
+            "round", significand=Mux(exp2, power[1:], quadratic.significand),
+            sticky=Mux(exp2, power[0], quadratic.sticky), field=quadratic.field, sign=quadratic.sign,
+            special=quadratic.special,
+        )  # fmt: skip
+        m.d.comb += self.out.eq(cut("out", word=self._word(m, number)).word)
+        return m
+
+    def _part(self, m: Module) -> dict[str, Value]:
+        """S * 2**X as a logarithm with its point where it belongs, and as sign and magnitude."""
         places = Signal(POINT_EXPONENT)
         shift = Signal(range(_FARTHEST + 1))
         logarithm = Signal(signed(_LOG_BITS))
@@ -67,51 +89,42 @@ class Result(wiring.Component):
             magnitude.eq(Mux(negative, -self.total, self.total)),
         ]
         sign = Mux(self.exp2 | ~self.total.any() | (self.special != SpecialCode.NONE), self.sign, negative)
-        logarithm, magnitude, point, exp2, sign, special = pipeline.cut(
-            "power", logarithm=logarithm, magnitude=magnitude, point=self.point, exp2=self.exp2, sign=sign,
-            special=self.special,
-        )  # fmt: skip
+        return {
+            "logarithm": logarithm, "magnitude": magnitude, "point": self.point, "exp2": self.exp2, "sign": sign,
+            "special": self.special,
+        }  # fmt: skip
 
+    def _fields(self, m: Module, total) -> dict[str, Value]:
+        """Significand and exponent field, the latter of the power of two if it is that; its segment, and the place."""
+        logarithm = total.logarithm
         index, t = logarithm[layout.LOCAL_BITS : _FRACTION_BITS], logarithm[: layout.LOCAL_BITS]
         whole = logarithm[_FRACTION_BITS:].as_signed()
-        m.d.comb += tables.exp2_c2_c1_address.eq(index)
-        normal, zeros = normalise(m, magnitude, "magnitude")
+        m.d.comb += self.tables.exp2_c2_c1_address.eq(index)
+        normal, zeros = normalise(m, total.magnitude, "magnitude")
         field, power_field = Signal(POINT_EXPONENT), Signal(POINT_EXPONENT)
+        top = _MAGNITUDE_BITS - 1 - layout.SUM_POINT + FP32.bias
         m.d.comb += [
             # Of a zero the field is below all that round to something else.
-            field.eq(Mux(normal[-1], point + (_MAGNITUDE_BITS - 1 - layout.SUM_POINT + FP32.bias) - zeros, -512)),
+            field.eq(Mux(normal[-1], total.point + top - zeros, -512)),
             power_field.eq(whole + FP32.bias),
         ]
-        significand, sticky, field, t, index, exp2, sign, special = pipeline.cut(
-            "linear", significand=normal[-_KEPT:], sticky=normal[:-_KEPT].any(), field=Mux(exp2, power_field, field),
-            t=t, index=index, exp2=exp2, sign=sign, special=special,
-        )  # fmt: skip
+        return {
+            "significand": normal[-_KEPT:], "sticky": normal[:-_KEPT].any(),
+            "field": Mux(total.exp2, power_field, field), "t": t, "index": index, "exp2": total.exp2,
+            "sign": total.sign, "special": total.special,
+        }  # fmt: skip
 
-        c2 = tables.exp2_c2_c1_row[: layout.EXP2_FIELDS["c2"]]
-        c1 = tables.exp2_c2_c1_row[layout.EXP2_FIELDS["c2"] :]
-        m.d.comb += tables.exp2_c0_address.eq(index)
-        series, significand, sticky, field, t, exp2, sign, special = pipeline.cut(
-            "quadratic", series=c1 + (t * c2)[layout.LOCAL_BITS :], significand=significand, sticky=sticky,
-            field=field, t=t, exp2=exp2, sign=sign, special=special,
-        )  # fmt: skip
-
-        power = Signal(_KEPT + 1)
-        m.d.comb += power.eq(tables.exp2_c0_row + (t * series)[_GUARDED:])
-        significand, sticky, field, sign, special = pipeline.cut(
-            "round", significand=Mux(exp2, power[1:], significand), sticky=Mux(exp2, power[0], sticky), field=field,
-            sign=sign, special=special,
-        )  # fmt: skip
-
-        rounded = pack_fp32(m, significand, field, sticky)
+    def _word(self, m: Module, number) -> Signal:
+        """Return the storage word."""
+        rounded = pack_fp32(m, number.significand, number.field, number.sticky)
         word = Signal(32)
-        with m.Switch(special):
+        with m.Switch(number.special):
             for entry in layout.Special:
                 if entry.word is not None and entry is not layout.Special.NAN:
-                    with m.Case(entry.value):
-                        m.d.comb += word.eq(Cat(Const(entry.word, 31), sign))
-            with m.Case(layout.Special.NAN.value):
+                    with m.Case(SpecialCode(entry.value)):
+                        m.d.comb += word.eq(Cat(Const(entry.word, 31), number.sign))
+            with m.Case(SpecialCode.NAN):
                 m.d.comb += word.eq(FP32.nan)
             with m.Default():
-                m.d.comb += word.eq(Cat(rounded, sign))
-        m.d.comb += self.out.eq(*pipeline.cut("out", word=word))
-        return m
+                m.d.comb += word.eq(Cat(rounded, number.sign))
+        return word

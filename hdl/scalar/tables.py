@@ -8,10 +8,11 @@ memory becomes as many block RAMs as its ports take, two lanes to one.
 from collections.abc import Sequence
 
 from amaranth import Module, unsigned
-from amaranth.lib import data, enum, wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.enumeration import typed_enum
 from neuroncore_rtl.spec import functions
 from neuroncore_rtl.spec.functions import layout
 from neuroncore_rtl.spec.functions.catalogue import FUNCTIONS
@@ -19,46 +20,16 @@ from neuroncore_rtl.spec.functions.catalogue import FUNCTIONS
 __all__ = ["FUNCTION_BITS", "ControlRow", "Coordinate", "Factor", "FunctionTables", "Scale", "Source", "TableReader"]
 
 
-class Coordinate(enum.Enum, shape=unsigned(2)):
-    """Codes of `spec.functions.layout.Coordinate`; waveforms show the names."""
+_FIELDS = layout.CONTROL_FIELDS
 
-    MANTISSA = layout.Coordinate.MANTISSA.value
-    LINEAR = layout.Coordinate.LINEAR.value
-    SIN = layout.Coordinate.SIN.value
-    COS = layout.Coordinate.COS.value
-
-
-class Source(enum.Enum, shape=unsigned(2)):
-    """Codes of `spec.functions.layout.Source`; waveforms show the names."""
-
-    TABLE = layout.Source.TABLE.value
-    Z = layout.Source.Z.value
-    ALPHA = layout.Source.ALPHA.value
-
-
-class Factor(enum.Enum, shape=unsigned(2)):
-    """Codes of `spec.functions.layout.Factor`; waveforms show the names."""
-
-    ONE = layout.Factor.ONE.value
-    Z = layout.Factor.Z.value
-    LOG = layout.Factor.LOG.value
-    REDUCED = layout.Factor.REDUCED.value
-
-
-class Scale(enum.Enum, shape=unsigned(2)):
-    """Codes of `spec.functions.layout.Scale`; waveforms show the names."""
-
-    NONE = layout.Scale.NONE.value
-    RECIPROCAL = layout.Scale.RECIPROCAL.value
-    ROOT = layout.Scale.ROOT.value
-    INVERSE_ROOT = layout.Scale.INVERSE_ROOT.value
-
+Coordinate = typed_enum("Coordinate", layout.Coordinate, _FIELDS["coordinate"])
+Source = typed_enum("Source", layout.Source, _FIELDS["source"])
+Factor = typed_enum("Factor", layout.Factor, _FIELDS["factor"])
+Scale = typed_enum("Scale", layout.Scale, _FIELDS["scale"])
 
 _TYPES = {"coordinate": Coordinate, "source": Source, "factor": Factor, "scale": Scale}
 
-ControlRow = data.StructLayout(
-    {name: _TYPES.get(name, unsigned(width)) for name, width in layout.CONTROL_FIELDS.items()}
-)
+ControlRow = data.StructLayout({name: _TYPES.get(name, unsigned(width)) for name, width in _FIELDS.items()})
 """A row of the control table, the fields of `CONTROL_FIELDS`."""
 
 FUNCTION_BITS = (len(FUNCTIONS) - 1).bit_length()
@@ -73,16 +44,16 @@ _ADDRESS_BITS = {
     "special": FUNCTION_BITS + 2,
     "window_high": 7,
     "window_low": 7,
-    "c3_c2": layout.CONTROL_FIELDS["base"],
-    "c1": layout.CONTROL_FIELDS["base"],
-    "c0_exponent": layout.CONTROL_FIELDS["base"],
+    "c3_c2": _FIELDS["base"],
+    "c1": _FIELDS["base"],
+    "c0_exponent": _FIELDS["base"],
     "exp2_c2_c1": layout.EXP2_INDEX_BITS,
     "exp2_c0": layout.EXP2_INDEX_BITS,
 }
 """Address bits of each memory; control: function, sign and row; special: function, infinite and sign."""
 
 _WIDTHS = {
-    "control": sum(layout.CONTROL_FIELDS.values()),
+    "control": sum(_FIELDS.values()),
     "special": 5,
     "window_high": _HALF_WINDOW,
     "window_low": _HALF_WINDOW,
@@ -126,7 +97,7 @@ def _contents() -> dict[str, Sequence[int]]:
 
     return {
         "control": [
-            _joined(*zip(row, layout.CONTROL_FIELDS.values(), strict=True)) for row in tables.control
+            _joined(*zip(row, _FIELDS.values(), strict=True)) for row in tables.control
         ],
         "special": [special | sign << 4 for function in FUNCTIONS.values() for special, sign in function.specials],
         "window_high": [window >> _HALF_WINDOW for window in windows],

@@ -1,0 +1,71 @@
+"""An FP32 storage word with the names of its parts, and the one way in which the last step of a unit makes one."""
+
+from amaranth import Cat, Module, Mux, Signal, Value, unsigned
+from amaranth.lib import data
+
+from neuroncore_rtl.spec.formats import FP32
+
+__all__ = ["Fp32", "round_fp32"]
+
+
+class Fp32(data.Struct):
+    """View of a storage word: `Fp32(word)`. Everything below the fields is combinational."""
+
+    fraction: unsigned(FP32.mantissa_bits)
+    field: unsigned(FP32.exponent_bits)
+    sign: unsigned(1)
+
+    @property
+    def normal(self) -> Value:
+        """Whether the leading one of the significand is there: neither zero nor subnormal."""
+        return self.field.any()
+
+    @property
+    def significand(self) -> Value:
+        """24 bits, the leading one included."""
+        return Cat(self.fraction, self.normal)
+
+    @property
+    def exponent(self) -> Value:
+        """The biased exponent, 8 bits: subnormals share that of field 1."""
+        return Cat(self.field[0] | ~self.normal, self.field[1:])
+
+    @property
+    def special(self) -> Value:
+        """Whether it is an infinity or NaN."""
+        return self.field.all()
+
+    @property
+    def zero(self) -> Value:
+        return ~self.as_value()[:31].any()
+
+    @property
+    def infinite(self) -> Value:
+        return self.special & ~self.fraction.any()
+
+    @property
+    def nan(self) -> Value:
+        return self.special & self.fraction.any()
+
+
+def round_fp32(m: Module, significand: Value, field: Value, sign: Value, inf: Value, nan: Value) -> Signal:
+    """Return the storage word of a number that is rounded once, to nearest even, combinationally.
+
+    Fraction and exponent are rounded as one integer: the carry out of the fraction is the increment of the exponent,
+    and into the largest one makes the infinity.
+
+    Arguments:
+        m: the module that receives the logic.
+        significand: 26 bits or more: those that stay, the rounding bit, and others of which only matters if one is set.
+        field: up to 10 bits: the exponent's field, 0 if the top bit of the significand is not set.
+        sign: of the result. inf, nan: it is infinite, or NaN, which goes first and has no sign.
+    """
+    tail = len(significand) - FP32.precision
+    last, half, rest = significand[tail], significand[tail - 1], significand[: tail - 1].any()
+    rounded, overflow, word = Signal(33), Signal(), Signal(32)
+    m.d.comb += [
+        rounded.eq(Cat(significand[tail:-1], field) + (half & (rest | last))),
+        overflow.eq(inf | (rounded[FP32.mantissa_bits :] >= (1 << FP32.exponent_bits) - 1)),
+        word.eq(Mux(nan, FP32.nan, Cat(Mux(overflow, FP32.infinity, rounded[:31])[:31], sign))),
+    ]
+    return word
