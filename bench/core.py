@@ -8,8 +8,8 @@ from rich.table import Table
 from neuroncore_rtl.bench.cold import cold_build
 from neuroncore_rtl.golden import tensor as golden_tensor
 from neuroncore_rtl.golden.core import Core
+from neuroncore_rtl.kernels.program.copies import dma_copy
 from neuroncore_rtl.kernels.program.image import Image, build_image
-from neuroncore_rtl.kernels.program.instructions import dma_copy
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, INT8
@@ -40,7 +40,7 @@ def _product(preset: str, size: int) -> dict[str, object]:
     a, b = (random_matrix(rng, BF16, size, size) for _ in range(2))
     image, _ = product_image(a, b, BF16, config)
     memory = image.memory()
-    golden_tensor.matmul(a[:8], b, BF16, config.rows)  # compiles
+    golden_tensor.matrix_product(a[:8], b, BF16, config.rows)  # compiles
     Core(config, memory.copy()).run(image.base)
     started = time.perf_counter()
     expected = Core(config, memory.copy()).run(image.base)

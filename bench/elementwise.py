@@ -12,7 +12,7 @@ from neuroncore_rtl.kernels.program.instructions import activation, tensor_tenso
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
-from neuroncore_rtl.tb.benches.kernel import Workbench
+from neuroncore_rtl.tb.benches.workbench import EngineWorkbench
 from neuroncore_rtl.tb.check.execution import expected_memories, record_of
 from neuroncore_rtl.tb.harness.elementwise import ENGINES, design, run_program
 from neuroncore_rtl.tb.sim import simulation
@@ -27,9 +27,9 @@ SOFTMAX = 4096
 """Rows and columns of the softmax that golden computes."""
 
 
-def _stream(engine: str, config: Config) -> Workbench:
+def _stream(engine: str, config: Config) -> EngineWorkbench:
     """Return a program that keeps one engine busy: additions, or exponentials, of a tensor in SBUF."""
-    bench = Workbench(config)
+    bench = EngineWorkbench(config)
     values = np.random.default_rng(1).normal(0, 1, (config.partitions, ELEMENTS))
     x, _ = bench.place("x", values)
     y, _ = bench.place("y", values)

@@ -5,7 +5,7 @@ from rich.table import Table
 
 from neuroncore_rtl.bench.cold import cold_build
 from neuroncore_rtl.golden.core import run_instance as golden_instance
-from neuroncore_rtl.kernels.library.core_matmul import matmul
+from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.tensor_parallel import tensor_parallel_programs
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import Program

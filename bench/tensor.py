@@ -12,13 +12,13 @@ from rich.table import Table
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.bench.cold import cold_build
 from neuroncore_rtl.golden import tensor as golden
-from neuroncore_rtl.kernels.library.matmul import matmul_programs
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
 from neuroncore_rtl.tb.benches.matmul import ideal_cycles, random_matrix
 from neuroncore_rtl.tb.harness.tensor import design, run_program
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import engine_verilog
+from neuroncore_rtl.tb.stimulus.tensor_tiling import tiled_products
 
 __all__ = ["measure", "tables"]
 
@@ -59,14 +59,14 @@ def _product(config: Config, m: int, k: int, n: int, fmt: Format) -> dict[str, f
     """Measure one product: cycles, utilisation, simulated cycles per second, and golden's speed beside it."""
     rng = np.random.default_rng(1)
     a, b = random_matrix(rng, fmt, m, k), random_matrix(rng, fmt, k, n)
-    golden.matmul(a[:8], b[:, :8], fmt, config.rows)  # compiles the kernel
+    golden.matrix_product(a[:8], b[:, :8], fmt, config.rows)  # compiles the kernel
     started = time.perf_counter()
-    expected = golden.matmul(a, b, fmt, config.rows)
+    expected = golden.matrix_product(a, b, fmt, config.rows)
     golden_s = time.perf_counter() - started
     built = simulation.build(design(config))
     result = np.zeros_like(expected)
     cycles = seconds = 0
-    for program in matmul_programs(a, b, fmt, config):
+    for program in tiled_products(a, b, fmt, config):
         outcome = run_program(built, program, config)
         program.gather(outcome.words, result)
         cycles += outcome.counters["cycles"]

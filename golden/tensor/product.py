@@ -7,13 +7,13 @@ from neuroncore_rtl.golden.tensor.kernel import column_sums
 from neuroncore_rtl.golden.tensor.operand import array_operand
 from neuroncore_rtl.spec.formats import FP32, INT8, Format
 
-__all__ = ["PASSES", "accumulate", "matmul"]
+__all__ = ["PASSES", "accumulate", "matrix_product"]
 
 PASSES = ((0, 0), (0, 1), (1, 0), (1, 1))
 """The passes of an FP32 product in their order: half of the stationary, half of the moving operand."""
 
 
-def matmul(a_bits, b_bits, fmt: Format, rows: int) -> np.ndarray:
+def matrix_product(a_bits, b_bits, fmt: Format, rows: int) -> np.ndarray:
     """Return the product of two matrices as the tensor engine leaves it in PSUM, however its M and N were tiled.
 
     Arguments:

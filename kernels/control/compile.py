@@ -17,7 +17,7 @@ from neuroncore_rtl.spec import memory_map
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 
-__all__ = ["RUNTIME", "CompilationFailed", "Program", "compile_program", "memory_map_header"]
+__all__ = ["RUNTIME", "CompilationFailed", "ControlProgram", "compile_program", "memory_map_header"]
 
 HERE = Path(__file__).resolve().parent
 
@@ -41,7 +41,7 @@ class CompilationFailed(ValueError):
 
 
 @dataclass(frozen=True)
-class Program:
+class ControlProgram:
     """A program for the controller.
 
     Arguments:
@@ -75,7 +75,7 @@ def memory_map_header() -> str:
 
 def compile_program(
     sources: Sequence[Path], *, runtime: Sequence[Path] = RUNTIME, script: Path = SCRIPT, flags: Sequence[str] = ()
-) -> Program:
+) -> ControlProgram:
     """Compile and link a program, or find it compiled.
 
     Arguments:
@@ -135,7 +135,7 @@ def _compile(sources: Sequence[Path], runtime: Sequence[Path], script: Path, fla
         unfinished.replace(elf)
 
 
-def _read(path: Path) -> Program:
+def _read(path: Path) -> ControlProgram:
     elf = read_elf(path)
     room = elf.symbols["image_arguments"] - LOCAL_BASE
-    return Program(elf.image[:room].ljust(room, b"\0"), elf.symbols)
+    return ControlProgram(elf.image[:room].ljust(room, b"\0"), elf.symbols)

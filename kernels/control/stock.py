@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from neuroncore_rtl.kernels.control.compile import Program, compile_program
+from neuroncore_rtl.kernels.control.compile import ControlProgram, compile_program
 
 __all__ = ["Block", "run_arguments", "run_program"]
 
@@ -27,7 +27,7 @@ class Block:
     section: int = 0
 
 
-def run_program() -> Program:
+def run_program() -> ControlProgram:
     """Return the stock program; it needs the arguments that `run_arguments` makes."""
     return compile_program([Path(__file__).with_name("run.c")])
 

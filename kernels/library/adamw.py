@@ -3,17 +3,14 @@
 from dataclasses import dataclass
 from math import sqrt
 
-from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.instructions import (
-    Draw,
     activation,
     scalar_tensor_tensor,
     tensor_scalar,
     tensor_tensor,
 )
-from neuroncore_rtl.kernels.program.rows import Rows
-from neuroncore_rtl.kernels.program.sequence import Sequence
-from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.program.rows import Rows, scratch
 from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["AdamW", "adamw"]
@@ -40,38 +37,36 @@ class AdamW:
 
 
 def adamw(
-    program: Sequence,
-    space: Allocator,
+    program: Program,
     parameters: Rows,
-    gradients: Rows,
     first: Rows,
     second: Rows,
+    gradients: Rows,
     step: int,
     options: AdamW,
-    draws: list[Draw] | None = None,
+    seed: int | None = None,
 ) -> None:
-    """Append step number `step` (from 1): the moments and the parameters are updated in place.
+    """Append step number `step` (from 1): the parameters and the moments are updated in place.
 
     m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g**2;
     p = (1 - rate decay) p - rate / (1 - beta1**step) m / (sqrt(v / (1 - beta2**step)) + epsilon)
 
     Arguments:
-        draws: how each tile's parameters round (`Rows.draws`); None for nearest even.
+        seed: of the stochastic rounding of the parameters, each step a stream of its own; None for nearest even.
     """
     o = options
     pace = o.rate / (1 - o.beta1**step)
-    turns = range(min(2, len(parameters.tiles)))
-    scratch = [[space.sbuf(f"{name}{turn}", FP32, parameters.tiles[0].shape) for turn in turns] for name in "abc"]
-    for number, p in enumerate(parameters.tiles):
-        g, m, v = gradients.tiles[number], first.tiles[number], second.tiles[number]
-        a, b, c = (turn[number % 2][: p.partitions] for turn in scratch)
-        draw = None if draws is None else draws[number]
-        program.append(activation(b, g, "square", scale=sqrt(1 - o.beta2)))
-        program.append(tensor_scalar(a, g, 1 - o.beta1, _MULTIPLY))
-        program.append(scalar_tensor_tensor(m, m, o.beta1, _MULTIPLY, a, _ADD))
-        program.append(scalar_tensor_tensor(v, v, o.beta2, _MULTIPLY, b, _ADD))
-        program.append(activation(b, v, "sqrt", scale=1 / (1 - o.beta2**step)))
-        program.append(tensor_scalar(c, p, 1 - o.rate * o.decay, _MULTIPLY))
-        program.append(tensor_scalar(b, b, o.epsilon, _ADD))
-        program.append(tensor_tensor(a, m, b, _DIVIDE))
-        program.append(scalar_tensor_tensor(p, a, pace, _MULTIPLY, c, _SUBTRACT, reverse1=True, stochastic=draw))
+    draws = [None] * len(parameters.tiles) if seed is None else parameters.draws(seed, step)
+    with program.space.scope():
+        others = [scratch(program.space, name, parameters) for name in "abc"]
+        places = (rows.tiles for rows in (parameters, first, second, gradients, *others))
+        for p, m, v, g, a, b, c, draw in zip(*places, draws, strict=True):
+            program.append(activation(b, g, "square", scale=sqrt(1 - o.beta2)))
+            program.append(tensor_scalar(a, g, 1 - o.beta1, _MULTIPLY))
+            program.append(scalar_tensor_tensor(m, m, o.beta1, _MULTIPLY, a, _ADD))
+            program.append(scalar_tensor_tensor(v, v, o.beta2, _MULTIPLY, b, _ADD))
+            program.append(activation(b, v, "sqrt", scale=1 / (1 - o.beta2**step)))
+            program.append(tensor_scalar(c, p, 1 - o.rate * o.decay, _MULTIPLY))
+            program.append(tensor_scalar(b, b, o.epsilon, _ADD))
+            program.append(tensor_tensor(a, m, b, _DIVIDE))
+            program.append(scalar_tensor_tensor(p, a, pace, _MULTIPLY, c, _SUBTRACT, reverse1=True, stochastic=draw))

@@ -1,24 +1,19 @@
 """Root-mean-square normalisation of the rows of a matrix."""
 
-from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.instructions import activation, scalar_tensor_tensor, tensor_scalar
-from neuroncore_rtl.kernels.program.rows import Rows
-from neuroncore_rtl.kernels.program.sequence import Sequence
-from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.program.rows import Rows, scratch
 from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["rmsnorm"]
 
 
-def rmsnorm(program: Sequence, space: Allocator, y: Rows, x: Rows, gamma: Rows, epsilon: float = 1e-5) -> None:
+def rmsnorm(program: Program, y: Rows, x: Rows, gamma: Rows, epsilon: float = 1e-5) -> None:
     """Append y = x / sqrt(mean(x * x) + epsilon) * gamma, row by row; the sum of squares comes with the activation."""
-    columns = x.shape[1]
-    squares = [space.sbuf(f"squares{turn}", FP32, (columns,)) for turn in range(min(2, len(x.tiles)))]
-    for number, tile in enumerate(x.tiles):
-        lanes = slice(tile.partitions)
-        scale = space.sbuf("scale", FP32, (1,))[lanes]
-        program.append(activation(squares[number % 2][lanes], tile, "square", sum_into=scale))
-        program.append(tensor_scalar(scale, scale, 1 / columns, AluOp.MULTIPLY, epsilon, AluOp.ADD))
-        program.append(activation(scale, scale, "rsqrt"))
-        gain = gamma.tiles[number]
-        program.append(scalar_tensor_tensor(y.tiles[number], tile, scale, AluOp.MULTIPLY, gain, AluOp.MULTIPLY))
+    with program.space.scope():
+        squares, scales = scratch(program.space, "squares", x), scratch(program.space, "scale", x, 1)
+        for tile, out, gain, square, scale in zip(*(r.tiles for r in (x, y, gamma, squares, scales)), strict=True):
+            program.append(activation(square, tile, "square", sum_into=scale))
+            program.append(tensor_scalar(scale, scale, 1 / x.shape[1], AluOp.MULTIPLY, epsilon, AluOp.ADD))
+            program.append(activation(scale, scale, "rsqrt"))
+            program.append(scalar_tensor_tensor(out, tile, scale, AluOp.MULTIPLY, gain, AluOp.MULTIPLY))

@@ -7,16 +7,15 @@ however the tensor is cut into tiles.
 
 from dataclasses import dataclass
 
-from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.instructions import (
-    Draw,
     scalar_tensor_tensor,
     tensor_reduce,
     tensor_scalar,
     tensor_tensor,
 )
+from neuroncore_rtl.kernels.program.operands import Draw
+from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.rows import Rows
-from neuroncore_rtl.kernels.program.sequence import Sequence
 from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp, Index
@@ -29,7 +28,7 @@ def _draw(seed: int | None, step: int, first: int, columns: int) -> Draw | None:
     return None if seed is None else Draw(seed=seed, stream=step, index=index)
 
 
-def accumulate(program: Sequence, history: Rows, columns: int, addend: float, seed: int | None) -> None:
+def accumulate(program: Program, history: Rows, columns: int, addend: float, seed: int | None) -> None:
     """Append sums[t + 1] = sums[t] + addend, rounded to the tensor's format after every addition.
 
     Arguments:
@@ -61,7 +60,7 @@ class Problem:
     rate: float
 
 
-def descend(program: Sequence, space: Allocator, history: Rows, problem: Problem, seed: int | None) -> None:
+def descend(program: Program, history: Rows, problem: Problem, seed: int | None) -> None:
     """Append weights[t + 1] = weights[t] - rate / samples * inputs^T (inputs weights[t] - targets).
 
     Products and sums are FP32; only the weights are rounded to the format of `history`.
@@ -72,21 +71,22 @@ def descend(program: Sequence, space: Allocator, history: Rows, problem: Problem
         seed: of stochastic rounding; None rounds to nearest even.
     """
     samples, features = problem.inputs.shape
-    products = space.sbuf("products", FP32, (samples, features))
-    residues = space.sbuf("residues", FP32, (samples,))
-    gradient = space.sbuf("gradient", FP32, (features,))
-    for step in range(1, history.shape[1] // features):
-        first = 0
-        for tile in history.tiles:
-            lanes = slice(tile.partitions)
-            x, y, p, r, g = (t[lanes] for t in (problem.inputs, problem.targets, products, residues, gradient))
-            before, after = (tile[:, at * features : (at + 1) * features] for at in (step - 1, step))
-            program.append(tensor_tensor(p, x, before, AluOp.MULTIPLY))
-            program.append(tensor_reduce(r, p, AluOp.ADD))
-            program.append(tensor_tensor(r, r, y, AluOp.SUBTRACT))
-            program.append(tensor_tensor(p, x, r.reshape(samples, 1), AluOp.MULTIPLY))
-            program.append(tensor_reduce(g, p.permute(1, 0), AluOp.ADD))
-            scale = -problem.rate / samples
-            draw = _draw(seed, step, first, features)
-            program.append(scalar_tensor_tensor(after, g, scale, AluOp.MULTIPLY, before, AluOp.ADD, stochastic=draw))
-            first += tile.partitions
+    with program.space.scope():
+        products = program.space.sbuf("products", FP32, (samples, features))
+        residues = program.space.sbuf("residues", FP32, (samples,))
+        gradient = program.space.sbuf("gradient", FP32, (features,))
+        for step in range(1, history.shape[1] // features):
+            first = 0
+            for tile in history.tiles:
+                lanes = slice(tile.partitions)
+                x, y, p, r, g = (t[lanes] for t in (problem.inputs, problem.targets, products, residues, gradient))
+                before, after = (tile[:, at * features : (at + 1) * features] for at in (step - 1, step))
+                program.append(tensor_tensor(p, x, before, AluOp.MULTIPLY))
+                program.append(tensor_reduce(r, p, AluOp.ADD))
+                program.append(tensor_tensor(r, r, y, AluOp.SUBTRACT))
+                program.append(tensor_tensor(p, x, r.reshape(samples, 1), AluOp.MULTIPLY))
+                program.append(tensor_reduce(g, p.permute(1, 0), AluOp.ADD))
+                scale, draw = -problem.rate / samples, _draw(seed, step, first, features)
+                update = scalar_tensor_tensor(after, g, scale, AluOp.MULTIPLY, before, AluOp.ADD, stochastic=draw)
+                program.append(update)
+                first += tile.partitions

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuroncore_rtl.kernels.library.core_matmul import matmul
+from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor

@@ -1,9 +1,8 @@
 """The largest elements of each row, and where they are."""
 
-from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.instructions import find_index8, match_replace8, max8, tensor_copy
-from neuroncore_rtl.kernels.program.rows import Rows
-from neuroncore_rtl.kernels.program.sequence import Sequence
+from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.program.rows import Rows, scratch
 from neuroncore_rtl.spec.isa.elementwise import SEARCH_ELEMENTS, VALUES8
 
 __all__ = ["rounded_up", "topk"]
@@ -14,7 +13,7 @@ def rounded_up(k: int) -> int:
     return -(-k // VALUES8) * VALUES8
 
 
-def topk(program: Sequence, space: Allocator, values: Rows, indices: Rows, x: Rows) -> None:
+def topk(program: Program, values: Rows, indices: Rows, x: Rows) -> None:
     """Append the search for the largest elements of each row of x, descending, equal ones in the order of their places.
 
     Arguments:
@@ -29,11 +28,12 @@ def topk(program: Sequence, space: Allocator, values: Rows, indices: Rows, x: Ro
         raise ValueError(f"topk: columns must be from {low} to {high}, not {columns}")
     if wanted > columns or wanted % VALUES8:
         raise ValueError(f"topk: k must be a multiple of {VALUES8} up to the {columns} columns, not {wanted}")
-    for number, tile in enumerate(x.tiles):
-        rest = space.sbuf("rest", tile.format, tile.shape)[: tile.partitions]
-        program.append(tensor_copy(rest, tile))
-        for first in range(0, wanted, VALUES8):
-            found = values.tiles[number][:, first : first + VALUES8]
-            program.append(max8(found, rest))
-            program.append(find_index8(indices.tiles[number][:, first : first + VALUES8], rest, found))
-            program.append(match_replace8(rest, rest, found, float("-inf")))
+    with program.space.scope():
+        places = (rows.tiles for rows in (x, values, indices, scratch(program.space, "rest", x, fmt=x.format)))
+        for tile, best, where, rest in zip(*places, strict=True):
+            program.append(tensor_copy(rest, tile))
+            for first in range(0, wanted, VALUES8):
+                found = best[:, first : first + VALUES8]
+                program.append(max8(found, rest))
+                program.append(find_index8(where[:, first : first + VALUES8], rest, found))
+                program.append(match_replace8(rest, rest, found, float("-inf")))

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neuroncore_rtl.kernels.control import Block, run_arguments, run_program
-from neuroncore_rtl.kernels.control import Program as Control
+from neuroncore_rtl.kernels.control import Block, ControlProgram, run_arguments, run_program
 from neuroncore_rtl.kernels.program.program import HEADER_BYTES, Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor
 from neuroncore_rtl.spec.config import Config
@@ -74,7 +73,7 @@ def build_image(
     program: Program,
     contents: Sequence[tuple[HbmTensor, np.ndarray]] = (),
     *,
-    control: Control | None = None,
+    control: ControlProgram | None = None,
     arguments: Callable[[Sequence[Block]], Sequence[int]] = run_arguments,
 ) -> Image:
     """Return the image of a program.

@@ -23,8 +23,9 @@ has retired. It may leave out any of them: no record waits for one of another se
 from dataclasses import dataclass, field, replace
 
 from neuroncore_rtl.kernels.program.allocator import Allocator
+from neuroncore_rtl.kernels.program.copies import dma_copy
+from neuroncore_rtl.kernels.program.entries import Entry, records_of
 from neuroncore_rtl.kernels.program.footprint import check_apart
-from neuroncore_rtl.kernels.program.instructions import dma_copy
 from neuroncore_rtl.kernels.program.order import Order
 from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec.config import SBUF_BYTES, SEMAPHORES, Config
@@ -34,17 +35,15 @@ from neuroncore_rtl.spec.isa import (
     Engine,
     Instruction,
     Record,
-    Update,
-    Wait,
     collective_queue,
     queue_count,
     queue_name,
     queues_of,
 )
 from neuroncore_rtl.spec.isa.engine import QUEUES
-from neuroncore_rtl.spec.isa.record import RECORD_BYTES, SEMAPHORE_MAX
+from neuroncore_rtl.spec.isa.record import RECORD_BYTES
 
-__all__ = ["HEADER_BYTES", "Entry", "Program"]
+__all__ = ["HEADER_BYTES", "Program"]
 
 HEADER_BYTES = 128
 """What an image's header takes up, so that everything behind it is aligned."""
@@ -53,28 +52,6 @@ MULTIPLIES, LOADS = 0, 1
 """Lanes of the tensor queue; that of queue q > 0 is q + 1."""
 
 MOST_WAITS = 2
-
-
-@dataclass(kw_only=True)
-class Entry:
-    """An instruction in its place.
-
-    Arguments:
-        position: its number in the program.
-        section: that of its section, from 0 on.
-        queue: where it starts.
-        lane, number: where it completes, and its number there.
-        instruction: with `overlap` as the instructions before it allow.
-        waits: lanes, and how many instructions of each must have completed before it starts.
-    """
-
-    position: int
-    section: int
-    queue: int
-    lane: int
-    number: int
-    instruction: Instruction
-    waits: list[tuple[int, int]]
 
 
 @dataclass
@@ -123,6 +100,16 @@ class Program:
         """The queues of the DMA engines."""
         return queues_of(Engine.DMA, self.config)
 
+    @property
+    def load_queues(self) -> range:
+        """The DMA queues by which kernels load: half of them, and at least one for each port to HBM."""
+        return self.dma_queues[: max(self.config.hbm_ports, len(self.dma_queues) // 2)]
+
+    @property
+    def store_queues(self) -> range:
+        """The DMA queues by which kernels store, so that no load is behind a store that waits: the others, if any."""
+        return self.dma_queues[len(self.load_queues) :] or self.dma_queues
+
     def append(self, instruction: Instruction, queue: int | None = None) -> Entry:
         """Append an instruction, whose own `overlap` does not matter; return its entry.
 
@@ -145,6 +132,9 @@ class Program:
         waits = self._order.conflicts(queue, instruction, ordered)
         waits = self._fit(queue, waits)
         if instruction.overlap is not None:
+            # What it waits for elsewhere may itself have waited for what it reads.
+            for other, count in waits.items():
+                self._order.wait(queue, other, count)
             independent = not self._order.reads_unfinished(queue, lane, instruction)
             if not independent:
                 self._order.settle(queue, lane)
@@ -155,9 +145,8 @@ class Program:
         """Start the next section with what is appended from now on."""
         self._section += 1
         self._order.finish()
-        self._context = replace(
-            self._context, loaded=None
-        )  # weights stay, but not if the section that loads them is left out
+        # Weights stay, but not if the section that loads them is left out.
+        self._context = replace(self._context, loaded=None)
 
     def records(self) -> list[Record]:
         """Return the record of every entry, in program order.
@@ -165,26 +154,7 @@ class Program:
         Raises:
             ValueError: if there are too few semaphores.
         """
-        awaited = sorted({wait for entry in self.entries for wait in entry.waits})
-        semaphores, places, last = iter(self.semaphores), {}, (None, None, SEMAPHORE_MAX)
-        for lane, count in awaited:
-            user = lane, self.entries[self._position(lane, count)].section
-            known, semaphore, value = last
-            if user != known or value == SEMAPHORE_MAX:
-                semaphore, value = next(semaphores, None), 0
-                if semaphore is None:
-                    needed = f"{len(awaited):,} instructions that are waited for"
-                    raise ValueError(f"semaphores must be more than {len(self.semaphores)} for {needed}")
-            last = user, semaphore, value + 1
-            places[lane, count] = semaphore, value + 1
-        return [
-            Record(
-                instruction=entry.instruction,
-                waits=tuple(Wait(*places[wait]) for wait in entry.waits),
-                updates=tuple(Update(places[done][0]) for done in [(entry.lane, entry.number + 1)] if done in places),
-            )
-            for entry in self.entries
-        ]
+        return records_of(self.entries, self.semaphores)
 
     def _queue(self, instruction: Instruction, queue: int | None) -> int:
         queues = queues_of(instruction.engine, self.config)

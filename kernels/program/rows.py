@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuroncore_rtl.kernels.program.allocator import Allocator
-from neuroncore_rtl.kernels.program.instructions import Draw
+from neuroncore_rtl.kernels.program.operands import Draw
 from neuroncore_rtl.kernels.program.tensor import Tensor
-from neuroncore_rtl.spec.formats import Format
+from neuroncore_rtl.spec.formats import FP32, Format
 from neuroncore_rtl.spec.isa import Index
 
-__all__ = ["Rows", "place_rows", "replicate"]
+__all__ = ["Rows", "place_rows", "replicate", "scratch"]
 
 
 @dataclass(frozen=True)
@@ -19,18 +19,25 @@ class Rows:
 
     Arguments:
         tiles: of shape [columns] each, in order.
+        first: number of the first row, if these are rows out of the middle of a matrix.
     """
 
     tiles: tuple[Tensor, ...]
+    first: int = 0
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
         return sum(tile.partitions for tile in self.tiles), self.tiles[0].size
 
+    @property
+    def format(self) -> Format:
+        """Of an element."""
+        return self.tiles[0].format
+
     def draws(self, seed: int, stream: int) -> list[Draw]:
         """Return for each tile the draw that numbers elements in the whole matrix, so that tiles change no bit."""
-        first, draws = 0, []
+        first, draws = self.first, []
         for tile in self.tiles:
             index = Index(base=first * tile.size, partition=tile.size, steps=(1,))
             draws.append(Draw(seed=seed, stream=stream, index=index))
@@ -56,8 +63,8 @@ class Rows:
         return np.concatenate(parts)
 
 
-def place_rows(space: Allocator, name: str, fmt: Format, rows: int, columns: int) -> Rows:
-    """Return a new matrix in SBUF.
+def place_rows(space: Allocator, name: str, fmt: Format, rows: int, columns: int, first: int = 0) -> Rows:
+    """Return a new matrix in SBUF, or `rows` of one from row `first` on.
 
     Raises:
         ValueError: if it has no elements, or there is no room; the message names it.
@@ -66,14 +73,23 @@ def place_rows(space: Allocator, name: str, fmt: Format, rows: int, columns: int
         raise ValueError(f"{name}: shape must be at least 1 x 1, not {rows} x {columns}")
     lanes = space.config.partitions
     tiles = [
-        space.sbuf(f"{name}[{first}:{min(first + lanes, rows)}]", fmt, (columns,), min(lanes, rows - first))
-        for first in range(0, rows, lanes)
+        space.sbuf(f"{name}[{at}:{min(at + lanes, first + rows)}]", fmt, (columns,), min(lanes, first + rows - at))
+        for at in range(first, first + rows, lanes)
     ]
-    return Rows(tuple(tiles))
+    return Rows(tuple(tiles), first)
 
 
-def replicate(space: Allocator, name: str, fmt: Format, rows: int, columns: int) -> Rows:
-    """Return one row of parameters that all rows of a matrix share: in every partition, the same for every tile."""
-    lanes = min(space.config.partitions, rows)
-    whole = space.sbuf(name, fmt, (columns,), lanes)
-    return Rows(tuple(whole[: min(lanes, rows - first)] for first in range(0, rows, lanes)))
+def replicate(row: Tensor, rows: int) -> Rows:
+    """Return a row of parameters, the same in every partition, as a matrix of which it is every row."""
+    lanes = row.partitions
+    return Rows(tuple(row[: min(lanes, rows - first)] for first in range(0, rows, lanes)))
+
+
+def scratch(space: Allocator, name: str, like: Rows, columns: int | None = None, fmt: Format = FP32) -> Rows:
+    """Return room for what a kernel computes on the way, a row for each row of `like`, as wide as that unless told.
+
+    Tiles take two places in turn: none waits for the one before it, and a matrix takes no more room than two tiles.
+    """
+    shape, lanes = (columns or like.shape[1],), like.tiles[0].partitions
+    turns = [space.sbuf(f"{name}{turn}", fmt, shape, lanes) for turn in range(min(2, len(like.tiles)))]
+    return Rows(tuple(turns[number % 2][: tile.partitions] for number, tile in enumerate(like.tiles)))

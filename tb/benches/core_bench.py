@@ -21,7 +21,18 @@ from neuroncore_rtl.tb.sim.settings import Option, Settings
 from neuroncore_rtl.tb.view.timeline import write_timeline
 from neuroncore_rtl.tb.view.waves import waveform, write_save_file
 
-__all__ = ["HBM_OPTIONS", "LISTED", "Executed", "execute", "failures_of", "summary"]
+__all__ = [
+    "HBM_OPTIONS", "LISTED", "STALL", "Executed", "execute", "failures_of", "roofline", "summary", "target_option",
+]  # fmt: skip
+
+STALL = Option(
+    name="STALL",
+    type=int,
+    default=0,
+    help="every stream and memory port that the harness drives pauses in so many of 256 cycles, at random",
+    minimum=0,
+    maximum=240,
+)
 
 HBM_OPTIONS = (
     Option(name="LATENCY", type=int, default=64, help="cycles from an HBM address to its data", minimum=1, maximum=200),
@@ -33,16 +44,21 @@ HBM_OPTIONS = (
         minimum=0,
         maximum=1024,
     ),
-    Option(
-        name="STALL",
-        type=int,
-        default=0,
-        help="every stream that the harness drives pauses in so many of 256 cycles, at random",
-        minimum=0,
-        maximum=240,
-    ),
+    STALL,
 )
 """How HBM behaves. Twice 200 cycles of beats is what its model holds."""
+
+
+def target_option(default: str, engine: str) -> Option:
+    """Return the option that chooses between the core and `engine` alone."""
+    return Option(
+        name="TARGET",
+        type=str,
+        default=default,
+        help=f"the whole core, or {engine} alone, where HBM plays no part",
+        choices=("core", "engine"),
+    )
+
 
 LISTED = 5
 """Differences and races that are printed one by one."""
@@ -148,6 +164,23 @@ def _shares(queue: Mapping[str, int], cycles: int) -> dict[str, float]:
     counts = {name: queue[name] for name in QUEUE_COUNTERS[1:]}
     counts["idle"] = max(0, counts["idle"] - (sum(counts.values()) - cycles))
     return {name: count / cycles for name, count in counts.items()}
+
+
+def roofline(engine: str, ideal: int, moved: int, config: Config, bandwidth: int) -> str:
+    """Say how many cycles the busiest engine and HBM need at least.
+
+    Arguments:
+        engine: its name.
+        ideal: cycles that it takes if it never waits.
+        moved: bytes that HBM must move.
+        config: the machine's parameters.
+        bandwidth: bytes a cycle that HBM moves at most; 0 for what its ports carry.
+    """
+    width = config.hbm_ports * config.hbm_bytes
+    width = min(width, bandwidth) if bandwidth else width
+    cycles = -(-moved // width)
+    bound = engine if ideal >= cycles else "HBM"
+    return f"{bound}: {engine} {ideal:,} cycles, HBM {cycles:,} for {moved:,} bytes at {width} a cycle"
 
 
 def summary(run: Run, config: Config) -> dict[str, object]:

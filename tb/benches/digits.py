@@ -12,33 +12,27 @@ from functools import cache
 import numpy as np
 
 from neuroncore_rtl.golden import tensor as golden
-from neuroncore_rtl.golden.arith import round_fp32
 from neuroncore_rtl.kernels.models import digits
 from neuroncore_rtl.kernels.models.digits import Layer
 from neuroncore_rtl.kernels.models.digits.network import PASSES, Classifier
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
-from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, execute
+from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, execute, target_option
 from neuroncore_rtl.tb.benches.matmul import ideal_cycles, multiply
+from neuroncore_rtl.tb.benches.workbench import encode
 from neuroncore_rtl.tb.harness.core import Run
 from neuroncore_rtl.tb.sim.report import Report, shown
 from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, configuration_options
 from neuroncore_rtl.tb.view.waves import waveform, write_save_file
 
-__all__ = ["BENCH", "TARGET_ACCURACY", "TARGET_DIFFERENCE", "encode", "results", "sizes_of"]
+__all__ = ["BENCH", "TARGET_ACCURACY", "TARGET_DIFFERENCE", "results", "sizes_of"]
 
 TARGET_ACCURACY = 0.95
 """Below this the bench fails: the arithmetic may be exact and the program around it still wrong."""
 
 TARGET_DIFFERENCE = {BF16: 0.05, FP32: 1e-5}
 """Probabilities differ from numpy's in FP32 by no more, by the format of the products."""
-
-
-def encode(values: np.ndarray, fmt: Format) -> np.ndarray:
-    """Return float32 values rounded to FP32 or BF16 (to nearest even), as storage words."""
-    words = np.ascontiguousarray(values, np.float32).view(np.uint32)
-    return words if fmt is FP32 else round_fp32(words, fmt, "rne", None)
 
 
 def sizes_of(layers: list[Layer]) -> tuple[int, ...]:
@@ -163,7 +157,7 @@ def _run_engine(settings: Settings) -> Report:
             waves=None if number else waves,
             waves_levels=settings.depth,
         )
-        mismatches += int((product != golden.matmul(a, b, BF16, config.rows)).sum())
+        mismatches += int((product != golden.matrix_product(a, b, BF16, config.rows)).sum())
         compared += product.size
         cycles += counters["cycles"]
         values = product.view(np.float32) + layer.bias
@@ -204,13 +198,7 @@ BENCH = Bench(
             minimum=0,
             maximum=100,
         ),
-        Option(
-            name="TARGET",
-            type=str,
-            default="core",
-            help="the whole core, or the tensor engine alone, where HBM plays no part",
-            choices=("core", "engine"),
-        ),
+        target_option("core", "the tensor engine"),
         *configuration_options("small"),
         SEED,
         *HBM_OPTIONS,

@@ -11,8 +11,8 @@ from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, e
 from neuroncore_rtl.tb.benches.collective import ring_bound
 from neuroncore_rtl.tb.benches.collective_execution import Executed
 from neuroncore_rtl.tb.benches.collective_target import execute
-from neuroncore_rtl.tb.benches.digits import encode
 from neuroncore_rtl.tb.benches.gradient_conditions import GIVEN, Condition
+from neuroncore_rtl.tb.benches.workbench import encode
 from neuroncore_rtl.tb.check.gradient_errors import Errors, errors_of
 from neuroncore_rtl.tb.sim.settings import Settings
 from neuroncore_rtl.tb.stimulus.collective_programs import FORMATS, Workload, side_by_side

@@ -10,7 +10,7 @@ import numpy as np
 from neuroncore_rtl.spec.formats import FORMATS, format_named
 from neuroncore_rtl.spec.isa import Opcode, Storage
 from neuroncore_rtl.tb.check.costs import step_cycles
-from neuroncore_rtl.tb.check.execution import Program, expected_memories
+from neuroncore_rtl.tb.check.execution import ElementwiseProgram, expected_memories
 from neuroncore_rtl.tb.harness.elementwise import Outcome, design, run_program
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.report import Report, progress, shown
@@ -63,7 +63,7 @@ class Differences:
         config: the machine's parameters.
     """
 
-    def __init__(self, program: Program, outcome: Outcome, expected: tuple[np.ndarray, np.ndarray], config):
+    def __init__(self, program: ElementwiseProgram, outcome: Outcome, expected: tuple[np.ndarray, np.ndarray], config):
         self._program, self._config = program, config
         self._memories = {
             Storage.SBUF: (outcome.sbuf, expected[0], program.sbuf),
@@ -110,7 +110,7 @@ def run_instructions(
     opcodes: Sequence[Opcode],
     *,
     functions: Sequence[int] | None = None,
-) -> tuple[Report, Program, Outcome]:
+) -> tuple[Report, ElementwiseProgram, Outcome]:
     """Run COUNT random instructions and compare; prints what differs.
 
     Arguments:

@@ -10,14 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from neuroncore_rtl.golden import tensor as golden
-from neuroncore_rtl.kernels.library.core_matmul import matmul as core_matmul
-from neuroncore_rtl.kernels.library.matmul import matmul_programs
+from neuroncore_rtl.kernels.library.matmul import matmul, passes
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32, MATMUL_FORMATS, Format, format_named
-from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, execute, summary
+from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, execute, roofline, summary, target_option
 from neuroncore_rtl.tb.harness.tensor import COUNTERS, design, run_program
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.report import Report, progress, shown
@@ -33,17 +32,15 @@ from neuroncore_rtl.tb.sim.settings import (
     dtype_option,
 )
 from neuroncore_rtl.tb.stimulus import operands as stimulus
+from neuroncore_rtl.tb.stimulus.tensor_tiling import tiled_products
 from neuroncore_rtl.tb.view.waves import waveform, write_save_file
 
 __all__ = ["BENCH", "ideal_cycles", "multiply", "product_image", "random_matrix"]
 
-PASSES = {True: 4, False: 1}
-"""Passes of the array: four for FP32, one for every other format."""
-
 
 def ideal_cycles(m: int, k: int, n: int, fmt: Format, config: Config) -> int:
     """Return the cycles in which every processing element multiplies in every cycle, rounded up."""
-    return -(-m * k * n * PASSES[fmt is FP32] // (config.rows * config.columns))
+    return -(-m * k * n * len(passes(fmt)) // (config.rows * config.columns))
 
 
 def random_matrix(rng: np.random.Generator, fmt: Format, rows: int, columns: int) -> np.ndarray:
@@ -80,7 +77,7 @@ def multiply(
     built = simulation.build(design(config), sim, waves=waves is not None)
     result = np.zeros((a.shape[0], b.shape[1]), np.uint32)
     totals = dict.fromkeys(COUNTERS, 0)
-    for number, program in enumerate(matmul_programs(a, b, fmt, config)):
+    for number, program in enumerate(tiled_products(a, b, fmt, config)):
         path = waves if number == 0 else None
         with progress(f"{sim}: running {len(program.steps):,} instructions"):
             outcome = run_program(built, program, config, stall=stall, seed=seed, waves=path, waves_levels=waves_levels)
@@ -101,7 +98,7 @@ def product_image(a: np.ndarray, b: np.ndarray, fmt: Format, config: Config) -> 
     (m, k), n = a.shape, b.shape[1]
     left, right = program.space.hbm("a", fmt, (k, m)), program.space.hbm("b", fmt, (k, n))
     product = program.space.hbm("c", INT32 if fmt is INT8 else FP32, (m, n))
-    core_matmul(program, product, left, right)
+    matmul(program, product, left, right)
     return build_image(program, [(left, a.T), (right, b)]), product
 
 
@@ -122,9 +119,10 @@ def _run_core(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, lab
     done = execute(image, config, settings, f"matmul-{label}")
     # The image on golden is one truth, the product as an equation another: it knows nothing of tiles and copies.
     with progress("golden product"):
-        expected = golden.matmul(a, b, fmt, config.rows)
+        expected = golden.matrix_product(a, b, fmt, config.rows)
     wrong = _count_differences(np.ascontiguousarray(product.elements(done.hbm)).view(np.uint32), expected)
     ideal = ideal_cycles(m, k, n, fmt, config)
+    moved = (m * k + k * n) * fmt.bits // 8 + 4 * m * n
     return Report(
         test="matmul",
         label=f"core-{label}",
@@ -135,23 +133,13 @@ def _run_core(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, lab
         ideal_cycles=ideal,
         extra={
             "shape": f"[{m}, {k}] x [{k}, {n}] {fmt.name} on {config.rows} x {config.columns}",
-            "roofline": _roofline(m, k, n, fmt, config, settings.bandwidth, ideal),
+            "roofline": roofline("array", ideal, moved, config, settings.bandwidth),
             "config": asdict(config),
             **summary(done.run, config),
             **done.files,
         },
         failures=done.failures,
     )
-
-
-def _roofline(m: int, k: int, n: int, fmt: Format, config: Config, bandwidth: int, ideal: int) -> str:
-    """Say how many cycles the array and HBM need, if each operand is read and the product written once."""
-    moved = (m * k + k * n) * fmt.bits // 8 + 4 * m * n
-    width = config.hbm_ports * config.hbm_bytes
-    width = min(width, bandwidth) if bandwidth else width
-    cycles = -(-moved // width)
-    bound = "array" if ideal >= cycles else "HBM"
-    return f"{bound}: array {ideal:,} cycles, HBM {cycles:,} for {moved:,} bytes at {width} a cycle"
 
 
 def _count_differences(result: np.ndarray, expected: np.ndarray) -> int:
@@ -178,7 +166,7 @@ def _run_engine(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, l
         waves_levels=settings.depth,
     )
     with progress("golden"):
-        expected = golden.matmul(a, b, fmt, config.rows)
+        expected = golden.matrix_product(a, b, fmt, config.rows)
     return Report(
         test="matmul",
         label=label,
@@ -208,13 +196,7 @@ BENCH = Bench(
         _size("K", 64, "columns of A, rows of B"),
         _size("N", 64, "columns of B and C"),
         dtype_option(fmt.name for fmt in MATMUL_FORMATS),
-        Option(
-            name="TARGET",
-            type=str,
-            default="core",
-            help="the whole core, or the tensor engine alone, where HBM plays no part",
-            choices=("core", "engine"),
-        ),
+        target_option("core", "the tensor engine"),
         *configuration_options("small"),
         SEED,
         *HBM_OPTIONS,

@@ -14,7 +14,8 @@ from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.golden.arith import decode, round_stochastic
 from neuroncore_rtl.kernels.library.stochastic import Problem, accumulate, descend
 from neuroncore_rtl.spec.formats import BF16, FP16
-from neuroncore_rtl.tb.benches.kernel import STALL, Workbench, refusals
+from neuroncore_rtl.tb.benches.core_bench import STALL
+from neuroncore_rtl.tb.benches.workbench import EngineWorkbench, refusals
 from neuroncore_rtl.tb.sim.report import Report, shown
 from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, configuration_options
 
@@ -32,7 +33,7 @@ _STEPS = Option(name="STEPS", type=int, default=400, help="steps of gradient des
 def _run(settings: Settings) -> Report:
     config, runs, steps, seed = settings.config, settings.m, settings.steps, settings.seed
     rng = np.random.default_rng(seed)
-    bench = Workbench(config)
+    bench = EngineWorkbench(config)
     inputs, weights = rng.normal(0, 1, (SAMPLES, FEATURES)), rng.uniform(1, 2, FEATURES)
     sums, fitted = {}, {}
     with refusals():
@@ -40,20 +41,19 @@ def _run(settings: Settings) -> Report:
             # To nearest even all runs are the same, so one will do.
             values = np.full((runs if rounding is not None else 1, ADDITIONS + 1), START)
             sums[name], _ = bench.place(f"sums {name}", values, FP16)
-            accumulate(bench.program, sums[name], 1, ADDEND, rounding)
-
-        samples, exact_inputs = bench.replicate("inputs", inputs.ravel(), runs)
-        targets, exact_targets = bench.replicate("targets", inputs @ weights, runs)
-        problem = Problem(samples.tiles[0].reshape(SAMPLES, FEATURES), targets.tiles[0], RATE)
-        for name, rounding in (("rne", None), ("sr", seed)):
             values = np.zeros((runs if rounding is not None else 1, (steps + 1) * FEATURES))
             fitted[name], _ = bench.place(f"weights {name}", values, BF16)
-            descend(bench.program, bench.space, fitted[name], problem, rounding)
+        samples, exact_inputs = bench.share("inputs", inputs.ravel(), runs)
+        targets, exact_targets = bench.share("targets", inputs @ weights, runs)
+        problem = Problem(samples.tiles[0].reshape(SAMPLES, FEATURES), targets.tiles[0], RATE)
+        for name, rounding in (("rne", None), ("sr", seed)):
+            accumulate(bench.program, sums[name], 1, ADDEND, rounding)
+        for name, rounding in (("rne", None), ("sr", seed)):
+            descend(bench.program, fitted[name], problem, rounding)
 
-    used = {"M": runs, "STEPS": steps}
-    report, sbuf = bench.run("sr", settings, used, {})
-    sums = {name: decode(rows.read(sbuf), FP16) for name, rows in sums.items()}
-    fitted = {n: decode(rows.read(sbuf), BF16).reshape(-1, steps + 1, FEATURES) for n, rows in fitted.items()}
+    report = bench.run("sr", settings, {})
+    sums = {name: decode(rows.read(bench.sbuf), FP16) for name, rows in sums.items()}
+    fitted = {n: decode(rows.read(bench.sbuf), BF16).reshape(-1, steps + 1, FEATURES) for n, rows in fitted.items()}
     x, y = exact_inputs.reshape(SAMPLES, FEATURES), exact_targets
     losses = {n: np.mean((w @ x.T - y) ** 2, -1) for n, w in fitted.items()}
     losses["float64"] = _descend(x, y, steps)

@@ -49,7 +49,7 @@ def expected_result(x: np.ndarray, w: np.ndarray, fmt: Format, rows: int, shards
     """
     ranks, depth = len(shards), w.shape[0]
     parts = [slice(rank * depth // ranks, (rank + 1) * depth // ranks) for rank in range(ranks)]
-    partial = np.stack([golden.matmul(x[:, part], w[part], fmt, rows).reshape(-1) for part in parts])
+    partial = np.stack([golden.matrix_product(x[:, part], w[part], fmt, rows).reshape(-1) for part in parts])
     strips = [
         [e.instruction for e in shard.program.entries if e.queue == collective_queue(shard.program.config)]
         for shard in shards

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuroncore_rtl.golden.core import Core, CoreError
+from neuroncore_rtl.kernels.program.copies import dma_copy
 from neuroncore_rtl.kernels.program.image import Image, build_image
-from neuroncore_rtl.kernels.program.instructions import dma_copy
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config

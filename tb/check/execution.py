@@ -6,17 +6,17 @@ import numpy as np
 
 from neuroncore_rtl.golden.scalar import ScalarEngine
 from neuroncore_rtl.golden.vector import VectorEngine
+from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.footprint import addresses_of
-from neuroncore_rtl.kernels.program.sequence import Entry
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import Elementwise, Engine, Storage
+from neuroncore_rtl.spec.isa import Elementwise, Engine, Storage, queue_name
 from neuroncore_rtl.tb.harness.elementwise import Record
 
-__all__ = ["Program", "expected_memories", "record_of"]
+__all__ = ["ElementwiseProgram", "expected_memories", "record_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Program:
+class ElementwiseProgram:
     """Instructions, what they wait for, and the memories in which they start.
 
     Arguments:
@@ -40,9 +40,10 @@ class Program:
 
 
 def record_of(entry: Entry, config: Config) -> Record:
-    """Return an entry of a sequence as the harness takes it."""
-    word = entry.instruction.encode(config)
-    return Record(engine=entry.engine, word=word, vector=entry.vector, scalar=entry.scalar)
+    """Return an entry of a program that has none but these engines' instructions as the harness takes it."""
+    # The lane of one of their queues is the one behind its number, as the tensor queue has two.
+    waits = {queue_name(lane - 1, config): count for lane, count in entry.waits}
+    return Record(engine=queue_name(entry.queue, config), word=entry.instruction.encode(config), **waits)
 
 
 def expected_memories(

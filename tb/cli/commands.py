@@ -48,7 +48,7 @@ class _Tests(click.Group):
     """The group whose commands are the TESTs of the registry."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(bench.TESTS)
+        return list(bench.tests())
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
         return _command(bench.bench_named(name), lambda found, settings: _simulate(found, settings))

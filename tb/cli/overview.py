@@ -29,7 +29,7 @@ def show() -> None:
 def overview(width: int) -> str:
     """Return the overview in lines of at most `width` characters."""
     formatter = click.HelpFormatter(width=width)
-    tests = [bench.bench_named(name) for name in bench.TESTS]
+    tests = bench.tests().values()
     sections = {
         "targets": [(f"make {name}", text) for name, text in targets()],
         "TEST=, for make sim": [(test.name, test.summary) for test in tests],

@@ -5,26 +5,41 @@ from functools import cache
 
 from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings, UsageError, configuration_options
 
-__all__ = ["COMMANDS", "TESTS", "bench_named"]
+__all__ = ["COMMANDS", "MODULES", "TABLES", "bench_named", "tests"]
 
-TESTS = (
-    "matmul", "vector", "activation", "timing", "softmax", "layernorm", "rmsnorm", "gelu", "adamw", "topk", "sr",
-    "mac", "round", "digits", "riscv", "program", "allreduce", "reducescatter", "allgather", "broadcast", "alltoall",
-    "sendrecv", "barrier", "collectives", "router", "gradients", "tensor_parallel",
+MODULES = (
+    "matmul", "vector", "activation", "timing", "kernels", "sr", "mac", "round", "digits", "riscv", "program",
+    "allreduce", "reducescatter", "allgather", "broadcast", "alltoall", "sendrecv", "barrier", "collectives", "router",
+    "gradients", "tensor_parallel",
 )  # fmt: skip
-"""Names of the TESTs; each is the module of that name in `tb/benches/`, which defines `BENCH`."""
+"""Modules of `tb/benches/` in the order of help: each defines `BENCH`, the TEST of its name, or is in `TABLES`."""
+
+TABLES = ("kernels",)
+"""Those that define `BENCHES`, a table of TESTs that are alike."""
 
 
 @cache
+def _benches(module: str) -> dict[str, Bench]:
+    found = importlib.import_module(f"neuroncore_rtl.tb.benches.{module}")
+    return {bench.name: bench for bench in (found.BENCHES if module in TABLES else (found.BENCH,))}
+
+
+def tests() -> dict[str, Bench]:
+    """Return all TESTs by name."""
+    return {name: bench for module in MODULES for name, bench in _benches(module).items()}
+
+
 def bench_named(name: str) -> Bench:
     """Return the bench of a TEST.
 
     Raises:
         UsageError: if there is none of that name; the message lists those that exist.
     """
-    if name not in TESTS:
-        raise UsageError(f"TEST must be one of {', '.join(TESTS)}, not {name!r}")
-    return importlib.import_module(f"neuroncore_rtl.tb.benches.{name}").BENCH
+    # One TEST does not wait for the modules of all.
+    for module in (name,) if name in MODULES and name not in TABLES else TABLES:
+        if name in _benches(module):
+            return _benches(module)[name]
+    raise UsageError(f"TEST must be one of {', '.join(tests())}, not {name!r}")
 
 
 def _export(settings: Settings) -> int:

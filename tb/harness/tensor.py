@@ -10,9 +10,8 @@ import numpy as np
 
 from neuroncore_rtl.hdl.engine_error import EngineError
 from neuroncore_rtl.hdl.tensor.engine import Counters, TensorEngine
-from neuroncore_rtl.kernels.library.matmul import MEMORY_BYTES, Program
-from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import TENSOR_BITS, Context
+from neuroncore_rtl.spec.config import SBUF_BYTES, Config
+from neuroncore_rtl.spec.isa import TENSOR_BITS, Context, TensorInstruction
 from neuroncore_rtl.spec.isa.rule import Rule
 from neuroncore_rtl.tb.harness.harness import run_harness
 from neuroncore_rtl.tb.sim import simulation
@@ -21,7 +20,7 @@ from neuroncore_rtl.tb.sim.images import memory_lines, read_words
 from neuroncore_rtl.tb.sim.layouts import define_lines, layout_defines, plain
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 
-__all__ = ["COUNTERS", "PROGRAM_DEPTH", "Outcome", "design", "run_program"]
+__all__ = ["COUNTERS", "PROGRAM_DEPTH", "Drain", "Outcome", "Step", "TensorProgram", "design", "run_program"]
 
 _TEMPLATE = Path(__file__).with_suffix(".v")
 
@@ -33,6 +32,39 @@ PROGRAM_DEPTH = 1 << 18
 COUNTERS = ("cycles", *Counters.as_shape().members)
 """What is counted: the engine's :class:`hdl.tensor.engine.Counters`, and cycles from the first instruction to the last
 PSUM word written."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """An instruction, and the number of drains that must be done before it may start."""
+
+    instruction: TensorInstruction
+    drains: int
+
+
+@dataclass(frozen=True)
+class Drain:
+    """PSUM words to read in every partition once `moves` MultiplyMoving have retired."""
+
+    moves: int
+    psum: int
+    words: int
+
+
+@dataclass(frozen=True)
+class TensorProgram:
+    """What the harness has the engine do.
+
+    Arguments:
+        steps: the instructions in order.
+        drains: the PSUM words to read, in order; the results are a sequence of words of all partitions.
+        stationary, moving: operand memory, uint8 of shape [rows, bytes].
+    """
+
+    steps: list[Step]
+    drains: list[Drain]
+    stationary: np.ndarray
+    moving: np.ndarray
 
 
 @dataclass
@@ -59,8 +91,8 @@ def design(config: Config) -> simulation.Design:
         "COLUMNS": config.columns,
         "INSTRUCTION": TENSOR_BITS,
         "PROGRAM_DEPTH": PROGRAM_DEPTH,
-        "STATIONARY_DEPTH": MEMORY_BYTES // 16,
-        "MOVING_DEPTH": MEMORY_BYTES // 4,
+        "STATIONARY_DEPTH": SBUF_BYTES // 16,
+        "MOVING_DEPTH": SBUF_BYTES // 4,
         "COUNTERS": Counters.as_shape().size,
         **layout_defines("ERROR", EngineError),
     }
@@ -78,7 +110,7 @@ def design(config: Config) -> simulation.Design:
 
 def run_program(
     built: simulation.Build,
-    program: Program,
+    program: TensorProgram,
     config: Config,
     *,
     stall: int = 0,

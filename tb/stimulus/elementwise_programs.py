@@ -12,7 +12,8 @@ from math import prod
 import numpy as np
 
 from neuroncore_rtl.golden.arith import storage_dtype
-from neuroncore_rtl.kernels.program.sequence import Entry, Sequence
+from neuroncore_rtl.kernels.program.entries import Entry
+from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, Format
 from neuroncore_rtl.spec.functions import FUNCTIONS
@@ -30,7 +31,7 @@ from neuroncore_rtl.spec.isa.elementwise import (
     uses,
 )
 from neuroncore_rtl.spec.isa.instruction import Instruction
-from neuroncore_rtl.tb.check.execution import Program
+from neuroncore_rtl.tb.check.execution import ElementwiseProgram, record_of
 from neuroncore_rtl.tb.harness.elementwise import Record
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.garble import garbled
@@ -66,7 +67,7 @@ class Choices:
 
 def random_program(
     rng: np.random.Generator, config: Config, count: int, choices: Choices, *, bytes_per_partition: int = SBUF_BYTES
-) -> Program:
+) -> ElementwiseProgram:
     """Return a program of `count` instructions.
 
     Arguments:
@@ -80,12 +81,12 @@ def random_program(
         Storage.SBUF: rng.integers(0, 256, (config.partitions, bytes_per_partition), np.uint8),
         Storage.PSUM: rng.integers(0, 256, (config.columns, PSUM_BYTES), np.uint8),
     }
-    sequence, records = Sequence(config), []
-    writer = Writer(rng, config, choices, memories, lambda instruction: sequence.append(instruction).instruction)
+    program, records = Program(config), []
+    writer = Writer(rng, config, choices, memories, lambda instruction: program.append(instruction).instruction)
     for _ in range(count):
         writer.add()
-        records.append(_record(rng, sequence.entries[-1], config))
-    return Program(
+        records.append(_record(rng, program.entries[-1], config))
+    return ElementwiseProgram(
         instructions=writer.instructions,
         records=records,
         sbuf=writer.memories[Storage.SBUF],
@@ -111,7 +112,7 @@ def _record(rng: np.random.Generator, entry: Entry, config: Config) -> Record:
     values["overlap"] &= int(rng.random() < 0.7)
     if rng.random() < 0.33:
         values = garbled(rng, Elementwise.layout, values, Elementwise.unused(values), Elementwise.signed)
-    return Record(engine=entry.engine, word=Elementwise.pack(values), vector=entry.vector, scalar=entry.scalar)
+    return replace(record_of(entry, config), word=Elementwise.pack(values))
 
 
 class Writer:

@@ -8,10 +8,10 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import storage_dtype
 from neuroncore_rtl.golden.tensor import TensorEngine
-from neuroncore_rtl.kernels.library.matmul import MEMORY_BYTES, Drain, Program, Step
-from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, PSUM_WORDS, Config
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, PSUM_WORDS, SBUF_BYTES, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
+from neuroncore_rtl.tb.harness.tensor import Drain, Step, TensorProgram
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 
 __all__ = ["random_program"]
@@ -25,7 +25,7 @@ FLOATS = tuple(fmt for fmt in MATMUL_FORMATS if fmt is not INT8)
 
 def random_program(
     rng: np.random.Generator, config: Config, instructions: int, longest: int = PSUM_WORDS
-) -> tuple[Program, np.ndarray]:
+) -> tuple[TensorProgram, np.ndarray]:
     """Return a program, which at its end reads all words that it wrote and their neighbours, and what it is to read.
 
     Arguments:
@@ -51,7 +51,7 @@ def random_program(
         for start, stop in zip(first.tolist(), end.tolist(), strict=True):
             writer.read(bank * PSUM_WORDS + start, stop - start)
     drains = writer.drains
-    program = Program(writer.steps, drains, writer.stationary.image(), writer.moving.image(), tiles=[])
+    program = TensorProgram(writer.steps, drains, writer.stationary.image(), writer.moving.image())
     return program, np.concatenate(writer.expected)
 
 
@@ -60,7 +60,7 @@ class _Memory:
 
     def __init__(self, rng: np.random.Generator, rows: int):
         self.rng = rng
-        self.bytes = np.zeros((rows, MEMORY_BYTES), np.uint8)
+        self.bytes = np.zeros((rows, SBUF_BYTES), np.uint8)
         self.size = 0
 
     def place(self, fmt: Format, count: int, stride: int, align: int, sparse: bool = False) -> int:
@@ -72,11 +72,11 @@ class _Memory:
         element = fmt.bits // 8
         extent = (count - 1) * stride + element
         address = -(-(self.size + int(rng.integers(0, 40))) // align) * align
-        full = address + extent > MEMORY_BYTES
+        full = address + extent > SBUF_BYTES
         if extent < self.size and (full or rng.random() < 0.1):
             return int(rng.integers(0, self.size - extent)) // align * align
         if full:
-            raise ValueError(f"an operand must fit {MEMORY_BYTES} bytes beside the others, not {extent} bytes")
+            raise ValueError(f"an operand must fit {SBUF_BYTES} bytes beside the others, not {extent} bytes")
         shape = (len(self.bytes), count)
         size = len(self.bytes) * count
         wild = stimulus.random_codes(rng, fmt, size).reshape(shape)

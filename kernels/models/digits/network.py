@@ -1,6 +1,6 @@
 """The digits network on the core: an image classifies a batch, from pixels in HBM to probabilities and digits there.
 
-Both layers are products of the core (:mod:`kernels.library.core_matmul`), each finished on its way from PSUM to HBM:
+Both layers are products of the core (:mod:`kernels.library.matmul`), each finished on its way from PSUM to HBM:
 
 * The hidden layer has its units along the partitions, so its bias is a scalar of each, added by the activation: GELU.
 * The output layer has images along the partitions: bias, softmax, largest probability and its place are row by row.
@@ -16,17 +16,19 @@ from pathlib import Path
 import numpy as np
 
 from neuroncore_rtl.kernels.control import Block, compile_program, run_arguments
-from neuroncore_rtl.kernels.library.core_matmul import matmul
+from neuroncore_rtl.kernels.library.blocks import cut
+from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.softmax import softmax
 from neuroncore_rtl.kernels.models.digits import Layer
+from neuroncore_rtl.kernels.program.copies import dma_copy
 from neuroncore_rtl.kernels.program.image import Image, build_image
-from neuroncore_rtl.kernels.program.instructions import activation, dma_copy, find_index8, max8, tensor_tensor
+from neuroncore_rtl.kernels.program.instructions import activation, find_index8, max8, tensor_tensor
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.rows import Rows
 from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32, Format
-from neuroncore_rtl.spec.isa import AluOp, Elementwise
+from neuroncore_rtl.spec.isa import AluOp
 from neuroncore_rtl.spec.isa.elementwise import VALUES8
 
 __all__ = ["PASSES", "Classifier"]
@@ -64,14 +66,14 @@ class Classifier:
         self._hidden = {fmt: space.hbm("hidden", fmt, (hidden, batch)) for fmt in PASSES}
         self._biases = [space.hbm("bias", FP32, (size,)) for size in sizes[1:]]
 
-        self._tiles = self._cut(batch)
+        self._tiles = cut(0, batch, config.columns)
         lanes = config.columns
-        self._bias_of_units = space.sbuf("bias_of_units", FP32, (len(self._cut(hidden)),), lanes)
+        self._bias_of_units = space.sbuf("bias_of_units", FP32, (len(cut(0, hidden, config.columns)),), lanes)
         self._bias_of_digits = space.sbuf("bias_of_digits", FP32, (digits,), lanes)
         self._largest = space.sbuf("largest", FP32, (len(self._tiles), VALUES8), lanes)
         self._places = space.sbuf("places", INT32, (len(self._tiles), VALUES8), lanes)
 
-        for tile, units in enumerate(self._cut(hidden)):
+        for tile, units in enumerate(cut(0, hidden, config.columns)):
             bias = self._biases[0][units, None]
             self.program.append(dma_copy(self._bias_of_units[: bias.shape[0], tile : tile + 1], bias))
         self.program.append(dma_copy(self._bias_of_digits, self._biases[1]))
@@ -116,22 +118,18 @@ class Classifier:
             target = self.digits[images, None]
             self.program.append(dma_copy(target, self._places[: target.shape[0], tile, :1]))
 
-    def _finish_hidden(self, out: Tensor, sums: Tensor, units: slice, images: slice) -> list[Elementwise]:
+    def _finish_hidden(self, out: Tensor, sums: Tensor, units: slice, images: slice) -> None:
         tile = units.start // self.config.columns
-        return [activation(out, sums, "gelu", bias=self._bias_of_units[: out.partitions, tile])]
+        self.program.append(activation(out, sums, "gelu", bias=self._bias_of_units[: out.partitions, tile]))
 
-    def _finish_output(self, out: Tensor, sums: Tensor, images: slice, digits: slice) -> list[Elementwise]:
+    def _finish_output(self, out: Tensor, sums: Tensor, images: slice, digits: slice) -> None:
         if out.shape != self.probabilities.shape[1:]:
             raise ValueError(f"digits must be few enough for one piece of a product, not {self.probabilities.shape[1]}")
         space, lanes = self.program.space, slice(out.partitions)
         tile = images.start // self.config.columns
         largest, places = self._largest[lanes, tile], self._places[lanes, tile]
         scores = space.sbuf("scores", FP32, out.shape, out.partitions)
-        instructions = [tensor_tensor(scores, sums, self._bias_of_digits[lanes], AluOp.ADD)]
-        softmax(instructions, space, Rows((out,)), Rows((scores,)))
-        return [*instructions, max8(largest, out), find_index8(places, out, largest)]
-
-    def _cut(self, size: int) -> list[slice]:
-        """Return the tiles of a dimension that goes along the partitions of PSUM."""
-        lanes = self.config.columns
-        return [slice(first, min(first + lanes, size)) for first in range(0, size, lanes)]
+        self.program.append(tensor_tensor(scores, sums, self._bias_of_digits[lanes], AluOp.ADD))
+        softmax(self.program, Rows((out,)), Rows((scores,)))
+        self.program.append(max8(largest, out))
+        self.program.append(find_index8(places, out, largest))

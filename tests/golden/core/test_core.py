@@ -10,7 +10,7 @@ from neuroncore_rtl.golden.core import Core, CoreError, Machine
 from neuroncore_rtl.golden.core.engines import Engines
 from neuroncore_rtl.golden.core.queue import BLOCK_PLACES
 from neuroncore_rtl.golden.scalar import activate
-from neuroncore_rtl.golden.tensor import matmul
+from neuroncore_rtl.golden.tensor import matrix_product
 from neuroncore_rtl.kernels.control import Block, compile_program, run_arguments, run_program
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
@@ -386,7 +386,7 @@ def test_all_engines_together(hbm, rng):
     }
     outcome = stock(hbm, programs)
     assert (outcome.exit_code, outcome.error) == (0, None)
-    product = matmul(a, b, BF16, CONFIG.rows)
+    product = matrix_product(a, b, BF16, CONFIG.rows)
     assert_same_bits(outcome.psum.view(np.uint32)[:, :4], product)
     assert_same_bits(outcome.sbuf[:, 192:208].view(np.uint32), outcome.hbm[0x9000:0x9040].view(np.uint32).reshape(4, 4))
     first = next(iter(FUNCTIONS))

@@ -11,7 +11,7 @@ from neuroncore_rtl.golden.tensor import (
     array_operand,
     column_sums,
     column_sums_equation,
-    matmul,
+    matrix_product,
 )
 from neuroncore_rtl.golden.tensor.kernel import compile_chains
 from neuroncore_rtl.spec.config import PSUM_WORDS, Config
@@ -154,14 +154,14 @@ def test_column_sums_refuse_what_does_not_fit():
 
 def test_small_integers_in_bf16_are_exact(rng):
     a, b = rng.integers(-16, 17, (37, 300)), rng.integers(-16, 17, (300, 41))
-    words = matmul(*(round_fp32(bits(v.astype(np.float32)), BF16) for v in (a, b)), BF16, 128)
+    words = matrix_product(*(round_fp32(bits(v.astype(np.float32)), BF16) for v in (a, b)), BF16, 128)
     assert np.array_equal(words.view(np.float32).astype(np.int64), a @ b)
 
 
 def test_int8_is_exact(rng):
     a, b = rng.integers(-128, 128, (33, 5000)), rng.integers(-128, 128, (5000, 20))
     a[0], b[:, 0] = -128, -128
-    words = matmul(a.astype(np.int8).view(np.uint8), b.astype(np.int8).view(np.uint8), INT8, 1024)
+    words = matrix_product(a.astype(np.int8).view(np.uint8), b.astype(np.int8).view(np.uint8), INT8, 1024)
     assert np.array_equal(words.view(np.int32), a @ b)
     assert (a @ b)[0, 0] > 2**26
 
@@ -175,7 +175,7 @@ def test_int32_wraps_around():
 
 def test_four_passes_of_fp32_are_as_good_as_fp32(rng):
     a, b = rng.standard_normal((30, 400)).astype(np.float32), rng.standard_normal((400, 30)).astype(np.float32)
-    ours = matmul(bits(a), bits(b), FP32, 128).view(np.float32).astype(np.float64)
+    ours = matrix_product(bits(a), bits(b), FP32, 128).view(np.float32).astype(np.float64)
     exact = a.astype(np.float64) @ b
     error = np.abs(ours - exact) / (np.abs(a).astype(np.float64) @ np.abs(b))
     print(f"largest error 2^{np.log2(error.max()):.1f} of the sum of magnitudes")
@@ -185,9 +185,9 @@ def test_four_passes_of_fp32_are_as_good_as_fp32(rng):
 def test_fp32_products_of_one_are_exact(rng):
     values = special_fp32()[np.isfinite(special_fp32().view(np.float32))]
     ones = np.full((1, 1), np.float32(1))
-    assert np.array_equal(matmul(values[:, np.newaxis], bits(ones), FP32, 8)[:, 0], values & ~_zeros(values))
+    assert np.array_equal(matrix_product(values[:, np.newaxis], bits(ones), FP32, 8)[:, 0], values & ~_zeros(values))
     infinity = np.array([[np.inf, np.nan]], np.float32)
-    assert matmul(bits(np.float32([[1.5]])), bits(infinity), FP32, 8).tolist() == [[0x7F800000, NAN]]
+    assert matrix_product(bits(np.float32([[1.5]])), bits(infinity), FP32, 8).tolist() == [[0x7F800000, NAN]]
 
 
 def _zeros(words):
@@ -198,9 +198,9 @@ def _zeros(words):
 def test_matmul_refuses_what_does_not_fit():
     a = np.zeros((2, 3), np.uint16)
     with pytest.raises(ValueError, match=r"operands must be \[M, K\] and \[K, N\]"):
-        matmul(a, a, BF16, 4)
+        matrix_product(a, a, BF16, 4)
     with pytest.raises(ValueError, match="rows must be at least 1, not 0"):
-        matmul(a, a.T, BF16, 0)
+        matrix_product(a, a.T, BF16, 0)
 
 
 # Instructions
@@ -259,7 +259,7 @@ def test_instructions_on_random_tiles_give_the_product(fmt, rng):
             m, k, n = rng.integers(1, 40, 3)
             a, b = codes(rng, fmt, (m, k), special=0.01), codes(rng, fmt, (k, n), special=0.01)
             engine = TensorEngine(config)
-            assert_same_bits(run_tiled(rng, engine, a, b, fmt), matmul(a, b, fmt, config.rows))
+            assert_same_bits(run_tiled(rng, engine, a, b, fmt), matrix_product(a, b, fmt, config.rows))
             compared += m * n
     print(f"{compared} elements compared")
     assert compared > 1000

@@ -8,10 +8,10 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import storage_dtype
 from neuroncore_rtl.golden.tensor import TensorEngine
-from neuroncore_rtl.kernels.library.matmul import Drain, Program, Step
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.spec.isa import MultiplyMoving, TensorInstruction
+from neuroncore_rtl.tb.harness.tensor import Drain, Step, TensorProgram
 from neuroncore_rtl.tb.sim import simulation
 
 __all__ = ["assert_same_words", "faulty", "golden_words", "memory_of", "program_of"]
@@ -36,14 +36,14 @@ def program_of(
     stationary: np.ndarray,
     moving: np.ndarray,
     words: Sequence[tuple[int, int]],
-) -> Program:
+) -> TensorProgram:
     """Return a program that executes `instructions` and at the end reads `words`: first PSUM word and number, each."""
     moves = sum(isinstance(instruction, MultiplyMoving) for instruction in instructions)
     drains = [Drain(moves, psum, count) for psum, count in words]
-    return Program([Step(instruction, 0) for instruction in instructions], drains, stationary, moving, tiles=[])
+    return TensorProgram([Step(instruction, 0) for instruction in instructions], drains, stationary, moving)
 
 
-def golden_words(config: Config, program: Program) -> np.ndarray:
+def golden_words(config: Config, program: TensorProgram) -> np.ndarray:
     """Return what golden leaves in the words that a program of `program_of` reads."""
     engine = TensorEngine(config)
     for step in program.steps:

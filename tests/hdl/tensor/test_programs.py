@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import canonical, decode
-from neuroncore_rtl.golden.tensor import matmul
+from neuroncore_rtl.golden.tensor import matrix_product
 from neuroncore_rtl.spec.config import PRESETS, PSUM_WORDS, Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
@@ -151,7 +151,7 @@ def test_eight_accumulation_groups_interleave():
             weights_at, data_at = weights_at + 16, data_at + 16
     read = [(bank * PSUM_WORDS, n) for bank in range(banks)]
     words, _ = run_tiny(instructions, np.hstack(stationary), np.hstack(moving), read)
-    expected = [matmul(a[bank], b[bank], fmt, rows=4).T for bank, fmt in enumerate(formats)]
+    expected = [matrix_product(a[bank], b[bank], fmt, rows=4).T for bank, fmt in enumerate(formats)]
     assert_same_words(words, np.concatenate(expected))
 
 

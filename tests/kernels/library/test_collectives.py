@@ -8,7 +8,7 @@ import pytest
 from neuroncore_rtl.golden.collective import CollectiveError, execute
 from neuroncore_rtl.golden.core import run_instance
 from neuroncore_rtl.kernels.library.collectives import collectives_program
-from neuroncore_rtl.kernels.program import instructions as isa
+from neuroncore_rtl.kernels.program.copies import dma_copy
 from neuroncore_rtl.kernels.program.footprint import addresses_of, check_apart
 from neuroncore_rtl.kernels.program.image import build_image
 from neuroncore_rtl.kernels.program.program import Program
@@ -116,12 +116,12 @@ def chained(config, rng):
         given, src, dst, out = (program.space.hbm(name, INT32, (8,)) for name in ("given", "src", "dst", "out"))
         for _ in range(2):
             for n, queue in enumerate(queues):
-                program.append(isa.dma_copy(src[n : n + 1], given[n : n + 1]), queue=queue)
+                program.append(dma_copy(src[n : n + 1], given[n : n + 1]), queue=queue)
             common = {"kind": K.ALL_REDUCE, "group": Group(0, 1, config.cores), "rank": core}
             program.append(Collective(**common, count=8, dtype=CollectiveType.INT32, src=src.address, dst=dst.address))
             for n, queue in enumerate(queues):
-                program.append(isa.dma_copy(out[n : n + 1], dst[n : n + 1]), queue=queue)
-                program.append(isa.dma_copy(given[n : n + 1], dst[n : n + 1]), queue=queue)
+                program.append(dma_copy(out[n : n + 1], dst[n : n + 1]), queue=queue)
+                program.append(dma_copy(given[n : n + 1], dst[n : n + 1]), queue=queue)
         images.append((program, build_image(program, [(given, values[core].view(np.uint32))])))
         results.append(out)
     return images, results, values.sum(0) * config.cores

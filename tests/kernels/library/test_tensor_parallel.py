@@ -6,7 +6,7 @@ import pytest
 
 from neuroncore_rtl.golden.collective import reduce_blocks
 from neuroncore_rtl.golden.core import run_instance
-from neuroncore_rtl.golden.tensor import matmul as product
+from neuroncore_rtl.golden.tensor import matrix_product
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.kernels.library.tensor_parallel import row_strips, tensor_parallel_programs
 from neuroncore_rtl.kernels.program.image import build_image
@@ -65,7 +65,7 @@ def test_sums_of_partial_products(rng, cores, group, m, k, n, strips):
     shards = tensor_parallel_programs(config, group, x, w, strips=strips)
     bounds = [k * rank // group.ranks for rank in range(group.ranks + 1)]
     parts = [slice(first, end) for first, end in zip(bounds, bounds[1:], strict=False)]
-    expected = np.stack([product(x[:, part], w[part], BF16, config.rows) for part in parts])
+    expected = np.stack([matrix_product(x[:, part], w[part], BF16, config.rows) for part in parts])
     y, partial = run(config, shards, group)
     assert np.array_equal(partial, expected)
 

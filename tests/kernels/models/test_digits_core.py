@@ -10,7 +10,8 @@ from neuroncore_rtl.kernels.models.digits import Layer, classify, held_out, load
 from neuroncore_rtl.kernels.models.digits.network import PASSES, Classifier
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.tb.benches.digits import TARGET_DIFFERENCE, encode, results, sizes_of
+from neuroncore_rtl.tb.benches.digits import TARGET_DIFFERENCE, results, sizes_of
+from neuroncore_rtl.tb.benches.workbench import encode
 from neuroncore_rtl.tb.check.ordering import find_unordered
 
 SEED = 64

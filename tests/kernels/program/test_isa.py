@@ -1,4 +1,4 @@
-"""Tensors, instructions and sequences: views are those of numpy, instructions mean what they say, order is kept."""
+"""Tensors, instructions, their order: views are those of numpy, instructions mean what they say, waits suffice."""
 
 import dataclasses
 
@@ -12,12 +12,14 @@ from neuroncore_rtl.golden.vector import VectorEngine, dropped
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.footprint import overlap as meet
-from neuroncore_rtl.kernels.program.sequence import Sequence
+from neuroncore_rtl.kernels.program.operands import Draw, row_major
+from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, FP32, INT8, INT16, INT32
-from neuroncore_rtl.spec.isa import Access, AluOp, Context, Elementwise, Index, Opcode, Pointer, Storage
+from neuroncore_rtl.spec.isa import Access, AluOp, Context, Elementwise, Index, Opcode, Pointer, Storage, queue_name
 from neuroncore_rtl.spec.isa.elementwise import counts_of, uses
+from neuroncore_rtl.tb.check.execution import record_of
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from tests.oracles.instructions import random_instruction, random_memories
 
@@ -58,10 +60,10 @@ class Machine:
         return decode(codes, tensor.format)
 
     def run(self, *program):
-        sequence = Sequence(CONFIG)
+        built = Program(CONFIG)
         for instruction in program:
-            entry = sequence.append(instruction)
-            self.engines[entry.engine].execute(entry.instruction, *self.memories.values())
+            entry = built.append(instruction)
+            self.engines[queue_name(entry.queue, CONFIG)].execute(entry.instruction, *self.memories.values())
 
 
 @pytest.fixture
@@ -227,35 +229,35 @@ def test_searches(machine):
 
 def test_places_and_random_words(machine):
     numbers = machine.tensor(x(3, 4) * 0, INT32)
-    machine.run(isa.iota(numbers, isa.row_major((3, 4), base=5)))
+    machine.run(isa.iota(numbers, row_major((3, 4), base=5)))
     assert np.array_equal(machine.values(numbers), 5 + np.arange(96).reshape(8, 3, 4))
-    machine.run(isa.iota(numbers[:, 1:3, ::2], isa.row_major((2, 2), partition=100)))
+    machine.run(isa.iota(numbers[:, 1:3, ::2], row_major((2, 2), partition=100)))
     assert machine.values(numbers)[2].tolist() == [[29, 30, 31, 32], [200, 34, 201, 36], [202, 38, 203, 40]]
     a, out = machine.tensor(x(2, 8), FP16), machine.tensor(x(2, 8) * 0, FP16)
     machine.run(isa.transpose(out, a))
     assert np.array_equal(machine.values(out), x(2, 8).transpose(2, 1, 0))
-    machine.run(isa.dropout(out, a, 0.5, isa.Draw(seed=3)))
+    machine.run(isa.dropout(out, a, 0.5, Draw(seed=3)))
     gone = machine.values(out) == 0
     assert 0.3 < gone.mean() < 0.7
     assert np.array_equal(machine.values(out), np.where(gone, 0, x(2, 8)))
-    assert dropped([0], isa.dropout(out, a, 0.5, isa.Draw(seed=3)).s0) == [True]
+    assert dropped([0], isa.dropout(out, a, 0.5, Draw(seed=3)).s0) == [True]
 
 
 def test_stochastic_rounding_does_not_depend_on_the_tiling(machine):
     values = np.linspace(1, 2, 8 * 24).reshape(8, 4, 6)
     a = machine.tensor(values)
     whole, parts, sums = (machine.tensor(values * 0, BF16, name) for name in ("whole", "parts", "sums"))
-    machine.run(isa.tensor_copy(whole, a, stochastic=isa.Draw(seed=1, stream=2)))
+    machine.run(isa.tensor_copy(whole, a, stochastic=Draw(seed=1, stream=2)))
     for rows, first in ((slice(0, 4), 0), (slice(4, 8), 4 * 24)):
         for half, start in ((slice(0, 2), 0), (slice(2, 4), 12)):
-            index = isa.row_major((2, 6), base=first + start, partition=24)
-            draw = isa.Draw(seed=1, stream=2, index=index)
+            index = row_major((2, 6), base=first + start, partition=24)
+            draw = Draw(seed=1, stream=2, index=index)
             machine.run(isa.tensor_copy(parts[rows, half], a[rows, half], stochastic=draw))
     assert np.array_equal(machine.values(whole), machine.values(parts))
-    machine.run(isa.tensor_copy(parts, a, stochastic=isa.Draw(seed=2, stream=2)))
+    machine.run(isa.tensor_copy(parts, a, stochastic=Draw(seed=2, stream=2)))
     assert not np.array_equal(machine.values(whole), machine.values(parts))
     # Of a reduction it is the result that has a number, whatever was reduced.
-    draw = isa.Draw(seed=1, stream=2, index=isa.row_major((4, 6)))
+    draw = Draw(seed=1, stream=2, index=row_major((4, 6)))
     machine.run(isa.tensor_reduce(sums, a.reshape(4, 6, 1).broadcast_to(4, 6, 3), MAX, stochastic=draw))
     assert np.array_equal(machine.values(whole), machine.values(sums))
 
@@ -292,7 +294,7 @@ def test_refusals_of_instructions(machine):
             wrong()
 
 
-# Sequences
+# Order
 
 
 def test_writing_over_a_source(machine):
@@ -318,15 +320,15 @@ def test_writing_over_a_source(machine):
         isa.activation(a[:, :4], a[:, 4:8], "exp", sum_into=a[:, 7]),
     ]
     for instruction in legal:
-        Sequence(CONFIG).append(instruction)
+        Program(CONFIG).append(instruction)
     for instruction in refused:
         instruction.check(Context(CONFIG))
         with pytest.raises(
             ValueError, match=r": (dst|b) must be apart from (dst|a|b), or for dst the same element for"
         ):
-            Sequence(CONFIG).append(instruction)
+            Program(CONFIG).append(instruction)
     with pytest.raises(ValueError, match="rule PARTITIONS"):
-        Sequence(CONFIG).append(dataclasses.replace(legal[0], partitions=9))
+        Program(CONFIG).append(dataclasses.replace(legal[0], partitions=9))
 
 
 def test_what_waits_for_what(machine):
@@ -345,14 +347,18 @@ def test_what_waits_for_what(machine):
         (isa.tensor_copy(c[0:2], a[0:2]), "vector", False, 3),
         (isa.memset(b[2:4], 0), "vector", True, 3),
     ]
-    sequence = Sequence(CONFIG)
+    built, known = Program(CONFIG), {"vector": 0, "scalar": 0}
     for instruction, engine, overlap, awaited in program:
-        entry = sequence.append(dataclasses.replace(instruction, overlap=not overlap))
-        other = {"vector": entry.scalar, "scalar": entry.vector}[engine]
-        own = {"vector": entry.vector, "scalar": entry.scalar}[engine]
-        assert (entry.engine, entry.instruction.overlap, other, own) == (engine, overlap, awaited, 0)
+        entry = built.append(dataclasses.replace(instruction, overlap=not overlap))
+        record = record_of(entry, CONFIG)
+        other = {"vector": record.scalar, "scalar": record.vector}[engine]
+        own = {"vector": record.vector, "scalar": record.scalar}[engine]
+        # What the queue has waited for already is not waited for again.
+        assert (record.engine, entry.instruction.overlap, own) == (engine, overlap, 0)
+        assert other == (awaited if awaited > known[engine] else 0)
+        known[engine] = awaited
         assert entry.instruction == dataclasses.replace(instruction, overlap=overlap)
-    assert len(sequence.entries) == len(program)
+    assert len(built.entries) == len(program)
 
 
 def touched(instruction):
@@ -379,15 +385,15 @@ def touched(instruction):
 
 
 def random_program(rng, length, sizes):
-    """Return a sequence of random instructions on little memory, those that write over their own sources left out."""
-    sequence = Sequence(CONFIG)
-    while len(sequence.entries) < length:
+    """Return random instructions on little memory with their records; none writes over its own sources."""
+    program = Program(CONFIG)
+    while len(program.entries) < length:
         opcode = Opcode.ACTIVATE if rng.random() < 0.5 else list(Opcode)[rng.integers(len(Opcode) - 1)]
         try:
-            sequence.append(random_instruction(rng, opcode, CONFIG, sizes, most=12))
+            program.append(random_instruction(rng, opcode, CONFIG, sizes, most=12))
         except ValueError as error:
             assert "must be apart" in str(error)
-    return sequence
+    return [(entry.instruction, record_of(entry, CONFIG)) for entry in program.entries]
 
 
 def test_footprints_are_those_of_every_byte(rng):
@@ -422,13 +428,14 @@ def test_interleaved_tensors_do_not_meet(fmt):
 def test_waits_are_those_of_every_byte(rng):
     counted = {"overlap": 0, "waits": 0}
     for _ in range(6):
-        entries = random_program(rng, 40, (1200, 600)).entries
+        entries = random_program(rng, 40, (1200, 600))
         history = {"vector": [], "scalar": []}
         settled, awaited = dict.fromkeys(history, 0), dict.fromkeys(history, 0)
         done = {engine: [] for engine in history}  # of the other engine, when an instruction has retired
-        for entry in entries:
-            reads, writes = touched(entry.instruction)
-            own, other = entry.engine, {"vector": "scalar", "scalar": "vector"}[entry.engine]
+        for instruction, record in entries:
+            reads, writes = touched(instruction)
+            own, other = record.engine, {"vector": "scalar", "scalar": "vector"}[record.engine]
+            before = awaited[own]
             for number, (r, w) in enumerate(history[other]):
                 if writes & (r | w) or reads & w:
                     awaited[own] = max(awaited[own], number + 1)
@@ -438,8 +445,9 @@ def test_waits_are_those_of_every_byte(rng):
             independent = not any(reads & w for _, w in history[own][settled[own] :])
             if not independent:
                 settled[own] = len(history[own])
-            assert entry.instruction.overlap == independent
-            assert {own: 0, other: awaited[own]} == {"vector": entry.vector, "scalar": entry.scalar}
+            assert instruction.overlap == independent
+            new = awaited[own] if awaited[own] > before else 0
+            assert {own: 0, other: new} == {"vector": record.vector, "scalar": record.scalar}
             counted["overlap"] += independent
             counted["waits"] += awaited[own] > 0
             history[own].append((reads, writes))
@@ -451,8 +459,8 @@ def test_waits_are_those_of_every_byte(rng):
 def test_any_order_that_the_waits_allow_gives_the_same_memory(rng):
     orders = 0
     for _ in range(5):
-        entries = random_program(rng, 30, (1200, 600)).entries
-        memories = random_memories(rng, CONFIG, (1200, 600), entries[0].instruction)
+        entries = random_program(rng, 30, (1200, 600))
+        memories = random_memories(rng, CONFIG, (1200, 600), entries[0][0])
         expected = run([memory.copy() for memory in memories], entries)
         for _ in range(4):
             order = shuffled(rng, entries)
@@ -465,22 +473,22 @@ def test_any_order_that_the_waits_allow_gives_the_same_memory(rng):
 
 def run(memories, entries):
     engines = {"vector": VectorEngine(CONFIG), "scalar": ScalarEngine(CONFIG)}
-    for entry in entries:
-        engines[entry.engine].execute(entry.instruction, *memories)
+    for instruction, record in entries:
+        engines[record.engine].execute(instruction, *memories)
     return memories
 
 
 def shuffled(rng, entries):
     """Return the entries as two engines might take them, one or the other at random wherever both may."""
-    queues = {engine: [e for e in entries if e.engine == engine] for engine in ("vector", "scalar")}
+    queues = {engine: [entry for entry in entries if entry[1].engine == engine] for engine in ("vector", "scalar")}
     done, order = {"vector": 0, "scalar": 0}, []
     while len(order) < len(entries):
         ready = [
             engine
             for engine, queue in queues.items()
             if done[engine] < len(queue)
-            and queue[done[engine]].vector <= done["vector"]
-            and queue[done[engine]].scalar <= done["scalar"]
+            and queue[done[engine]][1].vector <= done["vector"]
+            and queue[done[engine]][1].scalar <= done["scalar"]
         ]
         engine = ready[rng.integers(len(ready))]
         order.append(queues[engine][done[engine]])

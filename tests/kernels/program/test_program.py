@@ -7,6 +7,7 @@ from neuroncore_rtl.golden.core import Core
 from neuroncore_rtl.golden.memory import footprint
 from neuroncore_rtl.kernels.control import run_arguments
 from neuroncore_rtl.kernels.program import instructions as isa
+from neuroncore_rtl.kernels.program.copies import dma_copy, dma_gather, dma_scatter
 from neuroncore_rtl.kernels.program.footprint import runs_of
 from neuroncore_rtl.kernels.program.image import build_image
 from neuroncore_rtl.kernels.program.order import Order
@@ -199,10 +200,10 @@ def test_waits_that_follow_from_others_are_left_out():
     program = Program(TINY)
     x, y = program.space.hbm("x", FP32, (4, 8)), program.space.hbm("y", FP32, (4, 8))
     t, u = program.space.sbuf("t", FP32, (8,)), program.space.sbuf("u", FP32, (8,))
-    program.append(isa.dma_copy(t, x), queue=3)
+    program.append(dma_copy(t, x), queue=3)
     program.append(isa.tensor_copy(u, t))
-    program.append(isa.dma_copy(y, u), queue=4)
-    program.append(isa.dma_copy(x, t), queue=4)  # has the copy to t behind it, by way of the vector engine
+    program.append(dma_copy(y, u), queue=4)
+    program.append(dma_copy(x, t), queue=4)  # has the copy to t behind it, by way of the vector engine
     program.append(isa.memset(t, 1.0))
     assert [entry.waits for entry in program.entries] == [[], [(4, 1)], [(2, 1)], [], [(5, 2)]]
     assert [len(record.updates) for record in program.records()] == [1, 1, 0, 1, 0]
@@ -215,7 +216,7 @@ def test_a_read_does_not_speak_for_another_engine_s():
     x = program.space.hbm("x", FP32, (4, 8))
     program.append(isa.tensor_copy(u[:, 0], t))
     program.append(isa.activation(u[:, 1], t, "identity"))
-    program.append(isa.dma_copy(t, x))
+    program.append(dma_copy(t, x))
     assert sorted(program.entries[-1].waits) == [(2, 1), (3, 1)]
 
 
@@ -224,7 +225,7 @@ def test_a_third_wait_goes_to_the_record_before():
     x, t = program.space.hbm("x", FP32, (4, 4)), program.space.sbuf("t", FP32, (4,))
     out = program.space.sbuf("out", FP32, (4,))
     for row in range(4):
-        program.append(isa.dma_copy(t[row : row + 1], x[row : row + 1]), queue=3 + row)
+        program.append(dma_copy(t[row : row + 1], x[row : row + 1]), queue=3 + row)
     program.append(isa.memset(out, 0.0))
     program.append(isa.tensor_copy(out, t))
     assert [len(entry.waits) for entry in program.entries] == [0, 0, 0, 0, 2, 2]
@@ -235,7 +236,7 @@ def test_no_record_waits_for_one_that_comes_after_it():
     x, t = program.space.hbm("x", FP32, (4, 4)), program.space.sbuf("t", FP32, (4,))
     program.append(isa.memset(t, 0.0))
     for row in range(4):
-        program.append(isa.dma_copy(x[row : row + 1], t[row : row + 1]), queue=3 + row)
+        program.append(dma_copy(x[row : row + 1], t[row : row + 1]), queue=3 + row)
     program.append(isa.memset(t, 1.0))
     assert [len(entry.waits) for entry in program.entries] == [0, 1, 1, 1, 1, 2, 2, 2]
     for entry in program.entries:
@@ -250,10 +251,10 @@ def test_barriers_change_nothing(rng):
     x, y = program.space.hbm("x", FP32, (4, 4)), program.space.hbm("y", FP32, (4, 4))
     t, u = program.space.sbuf("t", FP32, (4,)), program.space.sbuf("u", FP32, (4,))
     for row in range(4):
-        program.append(isa.dma_copy(t[row : row + 1], x[row : row + 1]), queue=3 + row)
+        program.append(dma_copy(t[row : row + 1], x[row : row + 1]), queue=3 + row)
     program.append(isa.activation(u, t, "identity", scale=2.0))
     assert len(program.entries) == 7 and [len(entry.waits) for entry in program.entries[4:]] == [2, 2, 2]
-    program.append(isa.dma_copy(y, u), queue=3)
+    program.append(dma_copy(y, u), queue=3)
     values = np.arange(16, dtype=np.float32).reshape(4, 4)
     image = build_image(program, [(x, values.view(np.uint32))])
     for order in (None, rng, rng):
@@ -262,15 +263,15 @@ def test_barriers_change_nothing(rng):
 
 
 def test_a_full_semaphore_is_followed_by_a_fresh_one(monkeypatch):
-    monkeypatch.setattr("neuroncore_rtl.kernels.program.program.SEMAPHORE_MAX", 3)
+    monkeypatch.setattr("neuroncore_rtl.kernels.program.entries.SEMAPHORE_MAX", 3)
     program = Program(TINY, semaphores=range(5, 9))
     x, t = program.space.hbm("x", FP32, (4, 9)), program.space.sbuf("t", FP32, (9,))
     for n in range(9):
-        program.append(isa.dma_copy(t[:, n : n + 1], x[:, n : n + 1]), queue=3)
+        program.append(dma_copy(t[:, n : n + 1], x[:, n : n + 1]), queue=3)
         program.append(isa.tensor_scalar(t[:, n : n + 1], t[:, n : n + 1], 1.0, AluOp.ADD))
     waits = [record.waits[0] for record in program.records() if record.waits]
     assert [(wait.semaphore, wait.value) for wait in waits] == [(5 + n // 3, 1 + n % 3) for n in range(9)]
-    program.append(isa.dma_copy(x, t))
+    program.append(dma_copy(x, t))
     program.semaphores = range(5, 8)
     with pytest.raises(ValueError, match="semaphores must be more than 3 for 10 instructions that are waited for"):
         program.records()
@@ -297,14 +298,14 @@ def test_refusals():
     small = program.space.sbuf("small", INT8, (8,))
     multiply = MultiplyMoving(format=BF16, k=4, m=4, n=4, address=0, stride=2, psum=0)
     for wrong, message in (
-        (lambda: program.append(isa.dma_copy(t, x), queue=1), "queue must be that of dma0, dma1, not 1"),
+        (lambda: program.append(dma_copy(t, x), queue=1), "queue must be that of dma0, dma1, not 1"),
         (lambda: program.append(isa.memset(t, 0.0), queue=2), "queue must be that of vector, not 2"),
-        (lambda: program.append(isa.dma_copy(t[:, 1:], t[:, :7])), "DMA_COPY: dst must be apart from src"),
+        (lambda: program.append(dma_copy(t[:, 1:], t[:, :7])), "DMA_COPY: dst must be apart from src"),
         (lambda: program.append(multiply), "MULTIPLY_MOVING: a MultiplyMoving must come after a LoadStationary"),
-        (lambda: isa.dma_copy(t, x[:, :3]), r"x: shape must broadcast to \(4, 8\) of t, not \(4, 3\)"),
-        (lambda: isa.dma_copy(t, x, order=(0, 0)), r"order must be one of the 2 dimensions of x each, not \(0, 0\)"),
-        (lambda: isa.dma_gather(t, x, small[:, 0]), "small: row numbers must be 4 partitions of int32, not 4 of int8"),
-        (lambda: isa.dma_gather(t, x[:, :4], t[:, 0]), r"x: rows must have the shape \(8,\) of t, not \(4,\)"),
+        (lambda: dma_copy(t, x[:, :3]), r"x: shape must broadcast to \(4, 8\) of t, not \(4, 3\)"),
+        (lambda: dma_copy(t, x, order=(0, 0)), r"order must be one of the 2 dimensions of x each, not \(0, 0\)"),
+        (lambda: dma_gather(t, x, small[:, 0]), "small: row numbers must be 4 partitions of int32, not 4 of int8"),
+        (lambda: dma_gather(t, x[:, :4], t[:, 0]), r"x: rows must have the shape \(8,\) of t, not \(4,\)"),
         (lambda: Program(TINY, core=1), "core must be between 0 and 0, not 1"),
         (lambda: Program(TINY, base=64), "base must be a multiple of 128, not 64"),
     ):
@@ -329,18 +330,18 @@ def test_copies_are_those_of_numpy(rng):
     )}  # fmt: skip
     other = space.sbuf("other", BF16, (4,))
     for copy in (
-        isa.dma_copy(t, x),
-        isa.dma_copy(results["copy"][:, ::-1], t[:, ::-1]),
-        isa.dma_copy(turned, x[:, 1:5].permute(1, 0)),
-        isa.dma_copy(results["turned"], turned),
-        isa.dma_copy(other, t[:, :4], order=(1, 0)),
-        isa.dma_copy(results["chip"], other),
-        isa.dma_copy(row, x[2]),
-        isa.dma_copy(results["row"], row),
-        isa.dma_copy(rows, numbers),
-        isa.dma_gather(picked, table, rows[:, 0]),
-        isa.dma_copy(results["gathered"], picked),
-        isa.dma_scatter(results["scattered"], t, rows[:, 0]),
+        dma_copy(t, x),
+        dma_copy(results["copy"][:, ::-1], t[:, ::-1]),
+        dma_copy(turned, x[:, 1:5].permute(1, 0)),
+        dma_copy(results["turned"], turned),
+        dma_copy(other, t[:, :4], order=(1, 0)),
+        dma_copy(results["chip"], other),
+        dma_copy(row, x[2]),
+        dma_copy(results["row"], row),
+        dma_copy(rows, numbers),
+        dma_gather(picked, table, rows[:, 0]),
+        dma_copy(results["gathered"], picked),
+        dma_scatter(results["scattered"], t, rows[:, 0]),
     ):
         program.append(copy)
     entries, chosen = rng.integers(0, 1 << 16, (9, 6)), np.array([7, 0, 3, 8])
@@ -369,9 +370,9 @@ def test_any_section_can_be_left_out(rng, chosen):
     x, t = program.space.hbm("x", FP32, (4, 8)), program.space.sbuf("t", FP32, (8,))
     for number in range(3):
         for _ in range(2):
-            program.append(isa.dma_copy(t, x))
+            program.append(dma_copy(t, x))
             program.append(isa.tensor_scalar(t, t, 10**number, AluOp.ADD))
-            program.append(isa.dma_copy(x, t))
+            program.append(dma_copy(x, t))
         if number < 2:
             program.start_section()
     lane_sections = {(e.lane, e.number + 1): e.section for e in program.entries}
@@ -409,9 +410,9 @@ def test_an_image_has_a_header_and_its_records_at_their_addresses(monkeypatch):
     program = Program(TINY, base=0x400)
     x, t = program.space.hbm("x", FP32, (4, 8)), program.space.sbuf("t", FP32, (8,))
     for _ in range(5):
-        program.append(isa.dma_copy(t, x), queue=3)
+        program.append(dma_copy(t, x), queue=3)
         program.append(isa.tensor_scalar(t, t, 1.0, AluOp.ADD))
-        program.append(isa.dma_copy(x, t), queue=3)
+        program.append(dma_copy(x, t), queue=3)
     image = build_image(program, [(x, np.zeros((4, 8)))])
     header = np.frombuffer(image.data[:32], "<u4")
     assert header[0] == IMAGE_MAGIC and list(header[3:]) == [4, 4, 2, 1, 0] and header[2] % 128 == 0

@@ -9,16 +9,18 @@ from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.stochastic import accumulate
 from neuroncore_rtl.kernels.program.rows import place_rows
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.spec.formats import FP16
+from neuroncore_rtl.spec.formats import FP16, FP32
 from neuroncore_rtl.spec.isa import Storage
-from neuroncore_rtl.tb.benches import kernel
-from neuroncore_rtl.tb.benches.kernel import Workbench
+from neuroncore_rtl.tb.benches import workbench
+from neuroncore_rtl.tb.benches.core_bench import execute
+from neuroncore_rtl.tb.benches.workbench import EngineWorkbench
 from neuroncore_rtl.tb.check.execution import expected_memories
 from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.harness.elementwise import design
 from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 from tests.hdl.tensor.engines import faulty
+from tests.kernels.library.attention import attention
 
 SHAPES = ((1, 1), (5, 7), (9, 513))
 """Rows and columns: one element, nothing that divides, and more columns than one BN_STATS takes."""
@@ -87,14 +89,31 @@ def test_topk_refuses_rows_that_are_too_short():
 
 
 def test_a_matrix_that_does_not_fit_is_refused_by_name():
-    with pytest.raises(UsageError, match=r"y\[0:4\]: SBUF must end at 196608 bytes, not \d+"):
+    with pytest.raises(UsageError, match=r"y\[0:4\]: SBUF must end at 196604 bytes, not \d+"):
         run("softmax", M=4, N=60000)
 
 
 def test_a_program_that_is_too_long_is_refused(monkeypatch):
-    monkeypatch.setattr(kernel, "PROGRAM_DEPTH", 4096)
+    monkeypatch.setattr(workbench, "PROGRAM_DEPTH", 4096)
     with pytest.raises(UsageError, match=r"sr must have at most 4,096 instructions of the vector engine, not \d,\d"):
         run("sr", M=1, STEPS=1)
+
+
+@pytest.mark.parametrize("name", ("softmax", "adamw"))
+def test_kernels_on_the_core_are_golden_and_near_float64(name):
+    report = run(name, M=9, N=33, TARGET="core", SEED=12, STALL=60)
+    assert report.extra["dma_bytes"]["read_bytes"] > 0
+    errors = [value for key, value in report.extra.items() if key.startswith("error_of")]
+    assert all(float(error["max over largest result"]) < 6 * LAST_PLACE["bf16"] for error in errors)
+
+
+def test_attention_is_one_program_of_the_core():
+    """Two products with a softmax between them: nothing leaves the machine before the result is in HBM."""
+    image, out, expected = attention(np.random.default_rng(13), PRESETS["tiny"], queries=9, keys=13, width=6)
+    settings = bench_named("softmax").settings(["STALL=40"])
+    done = execute(image, PRESETS["tiny"], settings, "attention")
+    assert (done.mismatches, done.failures) == (0, ())
+    np.testing.assert_allclose(decode(out.elements(done.hbm), FP32), expected, atol=LAST_PLACE["bf16"] * 2)
 
 
 def test_softmax_on_icarus(sim):
@@ -103,7 +122,7 @@ def test_softmax_on_icarus(sim):
 
 def broken_softmax(monkeypatch, **shell):
     """Run TEST=softmax on the smallest machine, its scalar engine in a shell that breaks it, and return its report."""
-    monkeypatch.setattr(kernel, "design", lambda config: faulty(design(config), "scalar_engine", **shell))
+    monkeypatch.setattr(workbench, "design", lambda config: faulty(design(config), "scalar_engine", **shell))
     bench = bench_named("softmax")
     return bench.run(bench.settings(["ROWS=2", "COLUMNS=2", "M=2", "N=3", "SIM=icarus"]))
 
@@ -136,19 +155,19 @@ def test_long_sums_and_descent_with_stochastic_rounding():
 def test_stochastic_sums_do_not_depend_on_the_number_of_lanes(preset):
     """The programs of different machines, 2 tiles and 1, in golden; the hardware is golden's equal on each."""
     seed, rows, columns, steps = 10, 7, 3, 40
-    bench = Workbench(PRESETS[preset])
+    bench = EngineWorkbench(PRESETS[preset])
     history, _ = bench.place("sums", np.full((rows, (steps + 1) * columns), 1024.0), FP16)
     accumulate(bench.program, history, columns, 0.5, seed)
     sbuf, _ = expected_memories([e.instruction for e in bench.program.entries], *bench.memories(), bench.config)
     sums = decode(history.read(sbuf), FP16)[:, -columns:]
-    whole = Workbench(PRESETS["full"])
-    reference = place_rows(whole.space, "sums", FP16, rows, (steps + 1) * columns)
+    whole = EngineWorkbench(PRESETS["full"])
+    reference = place_rows(whole.program.space, "sums", FP16, rows, (steps + 1) * columns)
     whole.contents.append((reference, np.full((rows, (steps + 1) * columns), 0x6400, np.uint16)))
     accumulate(whole.program, reference, columns, 0.5, seed)
     sbuf, _ = expected_memories([e.instruction for e in whole.program.entries], *whole.memories(), whole.config)
     assert len(set(sums.ravel())) > 3
     assert (sums == decode(reference.read(sbuf), FP16)[:, -columns:]).all()
-    assert bench.space.peak(Storage.PSUM) == 0
+    assert bench.program.space.peak(Storage.PSUM) == 0
 
 
 @pytest.mark.parametrize("name", (*NORMS, "gelu", "adamw", "topk"))

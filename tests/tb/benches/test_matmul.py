@@ -5,15 +5,15 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.tensor import matmul
+from neuroncore_rtl.golden.tensor import matrix_product
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
-from neuroncore_rtl.kernels.library.matmul import matmul_programs
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PRESETS, PSUM_BANKS, Config
 from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
 from neuroncore_rtl.tb.benches import matmul as bench
 from neuroncore_rtl.tb.benches.matmul import BENCH, ideal_cycles, multiply, random_matrix
 from neuroncore_rtl.tb.sim.settings import UsageError
+from neuroncore_rtl.tb.stimulus.tensor_tiling import tiled_products
 
 SEED = 21
 TINY, SMALL = PRESETS["tiny"], PRESETS["small"]
@@ -36,7 +36,7 @@ def check(fmt, shape, config, **options):
     """Multiply, compare with golden bit for bit, and return the elements compared and the counters."""
     a, b = operands(fmt, shape)
     result, counters = multiply(a, b, fmt, config, **options)
-    expected = matmul(a, b, fmt, config.rows)
+    expected = matrix_product(a, b, fmt, config.rows)
     assert result.shape == (shape[0], shape[2])
     differs = np.argwhere(result != expected)
     assert len(differs) == 0, f"{len(differs)} of {result.size} elements differ from golden, the first at {differs[0]}"
@@ -109,7 +109,7 @@ OVERHEAD = 16
 
 def steps_of(a, b, fmt, config):
     """Return the instructions of a product that is one program."""
-    (program,) = matmul_programs(a, b, fmt, config)
+    (program,) = tiled_products(a, b, fmt, config)
     return [step.instruction for step in program.steps], program.drains
 
 
@@ -191,7 +191,7 @@ def test_bench_reports_what_it_compared(capsys):
 
 def test_bench_prints_elements_that_differ_and_fails(monkeypatch, capsys):
     def wrong(a, b, fmt, rows):
-        words = matmul(a, b, fmt, rows)
+        words = matrix_product(a, b, fmt, rows)
         words[2, 3] ^= 1
         return words
 
@@ -221,7 +221,7 @@ def test_products_on_the_core_are_golden(assignments):
 
 def test_core_bench_sees_a_wrong_product(monkeypatch, capsys):
     def wrong(a, b, fmt, rows):
-        words = matmul(a, b, fmt, rows)
+        words = matrix_product(a, b, fmt, rows)
         words[2, 3] ^= 1
         return words
 

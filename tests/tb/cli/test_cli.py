@@ -12,7 +12,6 @@ from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.tb.cli import overview
 from neuroncore_rtl.tb.cli import registry as bench
 from neuroncore_rtl.tb.cli.commands import app
-from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.sim.settings import (
     SEED,
@@ -55,11 +54,11 @@ def cli(monkeypatch, tmp_path):
     module = ModuleType("neuroncore_rtl.tb.benches.fixture")
     module.BENCH = FIXTURE
     monkeypatch.setitem(sys.modules, "neuroncore_rtl.tb.benches.fixture", module)
-    monkeypatch.setattr(bench, "TESTS", ("fixture",))
+    monkeypatch.setattr(bench, "MODULES", ("fixture",))
     monkeypatch.setattr(Report.write, "__defaults__", (tmp_path,))
-    bench_named.cache_clear()
+    bench._benches.cache_clear()
     yield lambda *words: CliRunner().invoke(app, words)
-    bench_named.cache_clear()
+    bench._benches.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -137,7 +136,7 @@ def test_help_lists_every_target_test_preset_and_variable():
             rows[name.strip()] = text.strip()
     assert sections.pop("targets") == {f"make {name}": text for name, text in overview.targets()}
     assert list(sections.pop("PRESET=, named configurations")) == list(PRESETS)
-    tests = [bench_named(name) for name in bench.TESTS]
+    tests = bench.tests().values()
     assert sections.pop("TEST=, for make sim") == {test.name: test.summary for test in tests}
     for test in tests:
         variables = sections.pop(f"variables of make sim TEST={test.name}")
@@ -150,9 +149,11 @@ def test_every_public_target_of_the_makefile_has_its_line_of_help():
     assert phony.split()[1:] == [name for name, _ in overview.targets()]
 
 
-def test_every_test_is_one_file_with_a_bench_of_its_name():
-    for name in bench.TESTS:
-        assert bench_named(name).name == name
+def test_every_test_has_a_name_of_its_own():
+    """That of its module, or of its row in the table that its module is."""
+    assert {name for name in bench.MODULES if name not in bench.tests()} == set(bench.TABLES)
+    for name, found in bench.tests().items():
+        assert bench.bench_named(name) is found and found.name == name
 
 
 def test_bench_refuses_a_preset_it_does_not_know():

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neuroncore_rtl.kernels.control import Block, compile_program, run_arguments
-from neuroncore_rtl.kernels.control import Program as Control
+from neuroncore_rtl.kernels.control import Block, ControlProgram, compile_program, run_arguments
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32
@@ -56,7 +55,7 @@ WATCHDOG_LIMIT = 2000
 """Cycles."""
 
 
-def cases() -> Control:
+def cases() -> ControlProgram:
     """Return the control program of these tests."""
     return compile_program([CASES])
 

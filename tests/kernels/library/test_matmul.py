@@ -5,8 +5,8 @@ import pytest
 
 from neuroncore_rtl.golden.arith import round_fp32
 from neuroncore_rtl.golden.core import Core
-from neuroncore_rtl.golden.tensor import matmul as product
-from neuroncore_rtl.kernels.library.core_matmul import matmul
+from neuroncore_rtl.golden.tensor import matrix_product
+from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.program.image import build_image
 from neuroncore_rtl.kernels.program.instructions import activation
 from neuroncore_rtl.kernels.program.program import Program
@@ -34,9 +34,9 @@ def build(rng, config, m, k, n, fmt, result=None, finish=None):
     space = program.space
     at, bt = space.hbm("a", fmt, (k, m)), space.hbm("b", fmt, (k, n))
     c = space.hbm("c", result or (INT32 if fmt is INT8 else FP32), (m, n))
-    matmul(program, c, at, bt, finish)
+    matmul(program, c, at, bt, finish and finish(program))
     image = build_image(program, [(at, a.T), (bt, b)])
-    return program, image, c, product(a, b, fmt, config.rows)
+    return program, image, c, matrix_product(a, b, fmt, config.rows)
 
 
 def run(rng, config, image, c):
@@ -71,7 +71,10 @@ def test_every_shape(rng, config, m, k, n, fmt):
 def test_results_are_cast_and_finished_on_the_way(rng):
     _, image, c, expected = build(rng, TINY, 9, 5, 37, BF16, BF16)
     assert np.array_equal(run(rng, TINY, image, c), round_fp32(expected, BF16, "rne", None))
-    relu = lambda out, sums, rows, columns: [activation(out, sums, "relu")]  # noqa: E731
+
+    def relu(program):
+        return lambda out, sums, rows, columns: program.append(activation(out, sums, "relu"))
+
     _, image, c, expected = build(rng, TINY, 9, 5, 40, INT8, FP32, relu)
     assert np.array_equal(run(rng, TINY, image, c).view(np.float32), np.maximum(expected.view(np.int32), 0))
 
@@ -85,7 +88,7 @@ def test_what_does_not_fit_at_once_comes_in_chunks(rng):
     matmul(program, c, at, bt)
     a, b = random_matrix(rng, BF16, 9, 50), random_matrix(rng, BF16, 50, 40)
     image = build_image(program, [(at, a.T), (bt, b)])
-    assert np.array_equal(run(rng, TINY, image, c), product(a, b, BF16, 4))
+    assert np.array_equal(run(rng, TINY, image, c), matrix_product(a, b, BF16, 4))
     with pytest.raises(ValueError, match="SBUF must have room for two buffers of a tile of K"):
         program.space.sbuf("more", INT8, (program.space.free(0) - 8 * 160 - 100,))
         matmul(program, c, at, bt)
@@ -110,7 +113,7 @@ def test_strips_are_stored_one_after_the_other(rng, m, n, ends):
         first = end
     assert first == len(program.entries)
     image = build_image(program, [(at, a.T), (bt, b)])
-    assert np.array_equal(run(rng, ODD, image, c), product(a, b, BF16, ODD.rows))
+    assert np.array_equal(run(rng, ODD, image, c), matrix_product(a, b, BF16, ODD.rows))
 
 
 def test_the_tensor_engine_does_nothing_twice(rng):

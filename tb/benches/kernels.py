@@ -1,0 +1,194 @@
+"""The kernels of rows, a TEST each: what they compute, and what that would be in float64.
+
+TARGET=core is the machine as its users have it: an image that loads, computes and stores. TARGET=engine is the vector
+and the scalar engine alone, with a harness in place of the memories: they are built sooner than a core.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from neuroncore_rtl.kernels.library.adamw import AdamW, adamw
+from neuroncore_rtl.kernels.library.gelu import gelu
+from neuroncore_rtl.kernels.library.layernorm import layernorm
+from neuroncore_rtl.kernels.library.rmsnorm import rmsnorm
+from neuroncore_rtl.kernels.library.softmax import softmax
+from neuroncore_rtl.kernels.library.topk import rounded_up, topk
+from neuroncore_rtl.spec.formats import INT32, format_named
+from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, target_option
+from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, EngineWorkbench, References, Workbench, refusals
+from neuroncore_rtl.tb.sim.report import Report
+from neuroncore_rtl.tb.sim.settings import (
+    DEPTH,
+    SEED,
+    SIM,
+    WAVES,
+    Bench,
+    Option,
+    Settings,
+    configuration_options,
+    dtype_option,
+)
+
+__all__ = ["BENCHES"]
+
+EPSILON = 1e-5
+
+FLOATS = ("fp32", "tf32", "bf16", "fp16")
+"""Formats that kernels are run with."""
+
+ROWS = Option(name="M", type=int, default=40, help="rows of the matrix, a partition each", minimum=1, maximum=65536)
+COLUMNS = Option(name="N", type=int, default=96, help="columns of the matrix", minimum=1, maximum=65535)
+
+
+def _softmax(bench: Workbench, settings: Settings, rng: np.random.Generator) -> References:
+    fmt, shape = format_named(settings.dtype), (settings.m, settings.n)
+    x, exact = bench.place("x", rng.normal(0, 3, shape), fmt)
+    y = bench.room("y", shape, fmt)
+    bench.append(softmax, [y], [x])
+    powers = np.exp(exact - exact.max(1, keepdims=True))
+    return {"y": (y, powers / powers.sum(1, keepdims=True))}
+
+
+def _layernorm(bench: Workbench, settings: Settings, rng: np.random.Generator) -> References:
+    fmt, shape = format_named(settings.dtype), (settings.m, settings.n)
+    x, exact = bench.place("x", rng.normal(1, 2, shape), fmt)
+    gamma, gains = bench.share("gamma", rng.normal(1, 0.1, settings.n), settings.m)
+    beta, shifts = bench.share("beta", rng.normal(0, 0.1, settings.n), settings.m)
+    y = bench.room("y", shape, fmt)
+    bench.append(partial(layernorm, epsilon=EPSILON), [y], [x], [gamma, beta])
+    centred = exact - exact.mean(1, keepdims=True)
+    return {"y": (y, centred / np.sqrt(np.mean(centred**2, 1, keepdims=True) + EPSILON) * gains + shifts)}
+
+
+def _rmsnorm(bench: Workbench, settings: Settings, rng: np.random.Generator) -> References:
+    fmt, shape = format_named(settings.dtype), (settings.m, settings.n)
+    x, exact = bench.place("x", rng.normal(0, 2, shape), fmt)
+    gamma, gains = bench.share("gamma", rng.normal(1, 0.1, settings.n), settings.m)
+    y = bench.room("y", shape, fmt)
+    bench.append(partial(rmsnorm, epsilon=EPSILON), [y], [x], [gamma])
+    return {"y": (y, exact / np.sqrt(np.mean(exact**2, 1, keepdims=True) + EPSILON) * gains)}
+
+
+def _gelu(bench: Workbench, settings: Settings, rng: np.random.Generator) -> References:
+    fmt, shape = format_named(settings.dtype), (settings.m, settings.n)
+    x, exact = bench.place("x", rng.normal(0, 2, shape), fmt)
+    dy, slopes = bench.place("dy", rng.normal(0, 1, shape), fmt)
+    y, dx = bench.room("y", shape, fmt), bench.room("dx", shape, fmt)
+    bench.append(partial(gelu, function=settings.func), [y, dx], [x, dy])
+    value, derivative = _gelu_and_slope(exact, settings.func)
+    return {"y": (y, value), "dx": (dx, derivative * slopes)}
+
+
+def _gelu_and_slope(x: np.ndarray, function: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return gelu(x) and its derivative in float64."""
+    if function == "gelu":
+        gate, density = (1 + np.vectorize(math.erf)(x / np.sqrt(2))) / 2, np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+        return x * gate, gate + x * density
+    slope = np.sqrt(2 / np.pi)
+    t = np.tanh(slope * (x + 0.044715 * x**3))
+    return x * (1 + t) / 2, (1 + t) / 2 + x * (1 - t * t) / 2 * slope * (1 + 3 * 0.044715 * x * x)
+
+
+def _adamw(bench: Workbench, settings: Settings, rng: np.random.Generator) -> References:
+    fmt, shape = format_named(settings.dtype), (settings.m, settings.n)
+    options, seed = AdamW(), settings.seed if settings.round == "sr" else None
+    p, exact = bench.place("parameters", rng.normal(0, 0.1, shape), fmt)
+    m, first = bench.place("first moment", np.zeros(shape))
+    v, second = bench.place("second moment", np.zeros(shape))
+    steps = range(1, settings.steps + 1)
+    gradients = [bench.place(f"gradient {step}", rng.normal(0, 0.01, shape), fmt) for step in steps]
+    for step, (g, slopes) in zip(steps, gradients, strict=True):
+        bench.append(partial(adamw, step=step, options=options, seed=seed), [p, m, v], [p, m, v, g])
+        first = options.beta1 * first + (1 - options.beta1) * slopes
+        second = options.beta2 * second + (1 - options.beta2) * slopes**2
+        root = np.sqrt(second / (1 - options.beta2**step)) + options.epsilon
+        pace = options.rate / (1 - options.beta1**step)
+        exact = (1 - options.rate * options.decay) * exact - pace * first / root
+    return {"parameters": (p, exact), "first_moment": (m, first), "second_moment": (v, second)}
+
+
+def _topk(bench: Workbench, settings: Settings, rng: np.random.Generator) -> References:
+    fmt, k = format_named(settings.dtype), rounded_up(settings.k)
+    x, exact = bench.place("x", rng.normal(0, 3, (settings.m, settings.n)), fmt)
+    values, indices = bench.room("values", (settings.m, k), fmt), bench.room("indices", (settings.m, k), INT32)
+    bench.append(topk, [values, indices], [x])
+    # A stable sort of the negated elements: equal ones stay in the order of their places.
+    order = np.argsort(-exact, axis=1, kind="stable")[:, :k]
+    return {"values": (values, np.take_along_axis(exact, order, 1)), "indices": (indices, order.astype(float))}
+
+
+Build = Callable[[Workbench, Settings, np.random.Generator], References]
+"""Places random numbers, appends a kernel, and returns its references."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelBench(Bench):
+    """The TEST of a kernel.
+
+    Arguments:
+        build: what it computes.
+    """
+
+    build: Build
+
+
+def _bench(
+    name: str,
+    build: Build,
+    summary: str,
+    *options: Option,
+) -> KernelBench:
+
+    def run(settings: Settings) -> Report:
+        bench = {"core": CoreWorkbench, "engine": EngineWorkbench}[settings.target](settings.config)
+        with refusals():
+            references = build(bench, settings, np.random.default_rng(settings.seed))
+        return bench.run(name, settings, references)
+
+    target = target_option("engine", "the vector and the scalar engine")
+    common = (target, *configuration_options("tiny"), SEED, *HBM_OPTIONS, SIM, WAVES, DEPTH)
+    options = (ROWS, COLUMNS, dtype_option(FLOATS), *options, *common)
+    return KernelBench(name=name, summary=summary, options=options, run=run, build=build)
+
+
+BENCHES = (
+    _bench(
+        "softmax",
+        _softmax,
+        "softmax of the rows of a matrix, any shape, both engines, bit for bit and against float64",
+    ),
+    _bench(
+        "layernorm",
+        _layernorm,
+        "layer normalisation of the rows of a matrix, any shape, bit for bit and against float64",
+    ),
+    _bench(
+        "rmsnorm",
+        _rmsnorm,
+        "root-mean-square normalisation of the rows of a matrix, bit for bit and against float64",
+    ),
+    _bench(
+        "gelu",
+        _gelu,
+        "the Gaussian error linear unit and its gradient, both forms, bit for bit and against float64",
+        Option(name="FUNC", type=str, default="gelu", help="which form", choices=("gelu", "gelu_tanh")),
+    ),
+    _bench(
+        "adamw",
+        _adamw,
+        "steps of AdamW with stochastic or nearest rounding of the parameters, bit for bit and against float64",
+        Option(name="STEPS", type=int, default=3, help="steps of the optimiser", minimum=1, maximum=100),
+        Option(name="ROUND", type=str, default="sr", help="rounding of the parameters", choices=("rne", "sr")),
+    ),
+    _bench(
+        "topk",
+        _topk,
+        "the largest K elements of each row and their places, bit for bit and against a sort",
+        Option(name="K", type=int, default=16, help="elements to find, rounded up to 8", minimum=1, maximum=16384),
+    ),
+)
+"""The TESTs, a row each: name, what it computes, summary, and options beside those that all have."""

@@ -1,0 +1,279 @@
+"""What a kernel is put to work in: from HBM to HBM on the core, or from SBUF to SBUF on the two engines alone.
+
+A TEST places numbers and appends kernels, and need not know where that is; every byte that results is compared with
+golden, and the results themselves with float64.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from math import prod
+
+import numpy as np
+
+from neuroncore_rtl.golden.arith import decode, round_fp32
+from neuroncore_rtl.kernels.library.streamed import streamed
+from neuroncore_rtl.kernels.program.image import build_image
+from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.program.rows import Rows, place_rows, replicate
+from neuroncore_rtl.kernels.program.tensor import HbmTensor
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import FP32, Format
+from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, Storage, queue_name
+from neuroncore_rtl.tb.benches.core_bench import execute, roofline, summary
+from neuroncore_rtl.tb.benches.instructions import Differences
+from neuroncore_rtl.tb.check.costs import step_cycles
+from neuroncore_rtl.tb.check.execution import ElementwiseProgram, expected_memories, record_of
+from neuroncore_rtl.tb.harness.elementwise import ENGINES, PROGRAM_DEPTH, design, run_program
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.report import Report, progress, shown
+from neuroncore_rtl.tb.sim.settings import Settings, UsageError
+from neuroncore_rtl.tb.view.waves import waveform, write_save_file
+
+__all__ = ["CoreWorkbench", "EngineWorkbench", "References", "Workbench", "encode", "refusals"]
+
+Matrix = Rows | HbmTensor
+Matrices = Sequence[Matrix]
+Kernel = Callable[..., None]
+References = Mapping[str, tuple[Matrix, np.ndarray]]
+"""Results by a name for people, and what each would be in float64."""
+
+
+def encode(values: np.ndarray, fmt: Format) -> np.ndarray:
+    """Return the codes of numbers, to nearest even by way of FP32."""
+    if not fmt.is_float:
+        return np.asarray(values).astype(np.int64).astype(f"uint{fmt.bits}")
+    return round_fp32(np.asarray(values, np.float32).view(np.uint32), fmt, "rne", None)
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Report what a kernel refuses, such as tensors that do not fit, as what it is: a mistake of the user's."""
+    try:
+        yield
+    except ValueError as refusal:
+        raise UsageError(str(refusal)) from refusal
+
+
+class Workbench(ABC):
+    """A program under construction, and the memory that it starts from.
+
+    Arguments:
+        config: the machine's parameters.
+
+    Attributes:
+        program: what was appended.
+        contents: what was placed, with its codes.
+    """
+
+    def __init__(self, config: Config):
+        self.config, self.program = config, Program(config)
+        self.contents: list[tuple[Matrix, np.ndarray]] = []
+
+    @abstractmethod
+    def room(self, name: str, shape: tuple[int, int], fmt: Format = FP32) -> Matrix:
+        """Return a new matrix [rows, columns] that starts from zero."""
+
+    @abstractmethod
+    def vector(self, name: str, size: int, rows: int, fmt: Format = FP32) -> Matrix:
+        """Return new parameters [size] that all of some rows share."""
+
+    @abstractmethod
+    def append(self, kernel: Kernel, results: Matrices, operands: Matrices, shared: Matrices = ()) -> None:
+        """Append a kernel; for its arguments see :func:`kernels.library.streamed.streamed`."""
+
+    @abstractmethod
+    def run(self, test: str, settings: Settings, references: References) -> Report:
+        """Simulate the program and compare.
+
+        Arguments:
+            test: name of the TEST.
+            settings: with its variables.
+            references: what the results are compared with besides golden.
+        """
+
+    def place(self, name: str, values: np.ndarray, fmt: Format = FP32) -> tuple[Matrix, np.ndarray]:
+        """Put numbers [rows, columns] into memory; return where they are, and as float64 what they are in `fmt`."""
+        return self._fill(self.room(name, values.shape, fmt), values, fmt)
+
+    def share(self, name: str, values: np.ndarray, rows: int, fmt: Format = FP32) -> tuple[Matrix, np.ndarray]:
+        """Put parameters that `rows` rows share into memory; return what `place` does."""
+        return self._fill(self.vector(name, len(values), rows, fmt), values, fmt)
+
+    def _fill(self, matrix: Matrix, values: np.ndarray, fmt: Format) -> tuple[Matrix, np.ndarray]:
+        codes = encode(values, fmt)
+        self.contents.append((matrix, codes))
+        return matrix, decode(codes, fmt)
+
+    def _ideal_cycles(self) -> dict[str, int]:
+        """Return for each engine how many cycles its instructions take if it never waits."""
+        cycles = dict.fromkeys(ENGINES, 0)
+        for entry in self.program.entries:
+            if isinstance(entry.instruction, Elementwise):
+                cycles[queue_name(entry.queue, self.config)] += step_cycles(entry.instruction, self.config)
+        return cycles
+
+    def _report(
+        self,
+        test: str,
+        settings: Settings,
+        references: References,
+        memory: np.ndarray,
+        extra: Mapping[str, object],
+        **measured: object,
+    ) -> Report:
+        """Return the report: `extra` between the configuration and the errors of the results, read from `memory`."""
+        errors = {}
+        for name, (matrix, reference) in references.items():
+            codes = matrix.read(memory) if isinstance(matrix, Rows) else matrix.elements(memory)
+            errors[f"error_of_{name}"] = error_figures(decode(np.ascontiguousarray(codes), matrix.format), reference)
+        return Report(
+            test=test,
+            settings=dict(settings.values),
+            ideal_cycles=max(self._ideal_cycles().values()),
+            extra={"config": asdict(self.config), **extra, **errors},
+            **measured,
+        )
+
+    def _label(self, settings: Settings) -> str:
+        values, config = settings.values, self.config
+        shape = "x".join(str(values[name]) for name in ("M", "N") if name in values)
+        parts = (settings.preset, f"{config.rows}x{config.columns}", values.get("DTYPE"), shape, settings.sim)
+        return "-".join(str(part) for part in parts if part)
+
+
+class CoreWorkbench(Workbench):
+    """Matrices are in HBM; the program is an image that loads them tile by tile, computes and stores."""
+
+    def room(self, name: str, shape: tuple[int, int], fmt: Format = FP32) -> HbmTensor:
+        """Return a new matrix [rows, columns] in HBM."""
+        return self.program.space.hbm(name, fmt, shape)
+
+    def vector(self, name: str, size: int, rows: int, fmt: Format = FP32) -> HbmTensor:
+        """Return new parameters [size] in HBM."""
+        return self.program.space.hbm(name, fmt, (size,))
+
+    def append(self, kernel: Kernel, results: Matrices, operands: Matrices, shared: Matrices = ()) -> None:
+        """Append a kernel from HBM to HBM."""
+        streamed(self.program, kernel, results, operands, shared)
+
+    def run(self, test: str, settings: Settings, references: References) -> Report:
+        """Simulate the image on the core and compare HBM."""
+        label = f"core-{self._label(settings)}"
+        with refusals():
+            image = build_image(self.program, self.contents)
+        done = execute(image, self.config, settings, f"{test}-{label}")
+        ideal = self._ideal_cycles()
+        slowest = max(ideal, key=ideal.get)
+        extra = {"roofline": roofline(slowest, ideal[slowest], self._moved(), self.config, settings.bandwidth)}
+        return self._report(
+            test,
+            settings,
+            references,
+            done.hbm,
+            {**extra, **summary(done.run, self.config), **done.files},
+            label=label,
+            compared=done.compared,
+            mismatches=done.mismatches,
+            cycles=done.run.cycles,
+            failures=done.failures,
+        )
+
+    def _moved(self) -> int:
+        """Return the bytes that the program reads from HBM and writes to it."""
+        copies = [entry.instruction for entry in self.program.entries if isinstance(entry.instruction, DmaCopy)]
+        sides = [(copy, side) for copy in copies for side in (copy.src, copy.dst) if side.storage == Storage.HBM]
+        return sum(prod(copy.shape) * side.format.bits // 8 for copy, side in sides)
+
+
+class EngineWorkbench(Workbench):
+    """Matrices are in SBUF from the start: what is placed after a kernel is appended may lie where that computes.
+
+    Attributes:
+        sbuf: uint8 [partitions, bytes], as the run left it.
+    """
+
+    sbuf: np.ndarray
+
+    def room(self, name: str, shape: tuple[int, int], fmt: Format = FP32) -> Rows:
+        """Return a new matrix [rows, columns] in SBUF."""
+        return place_rows(self.program.space, name, fmt, *shape)
+
+    def vector(self, name: str, size: int, rows: int, fmt: Format = FP32) -> Rows:
+        """Return new parameters [size] in every partition of SBUF."""
+        return replicate(self.program.space.sbuf(name, fmt, (size,)), rows)
+
+    def append(self, kernel: Kernel, results: Matrices, operands: Matrices, shared: Matrices = ()) -> None:
+        """Append a kernel on what is in SBUF."""
+        kernel(self.program, *results, *(operand for operand in operands if operand not in results), *shared)
+
+    def memories(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return SBUF and PSUM before the program runs, as much as it uses, uint8 [partitions, bytes]."""
+        sizes = [max(4, -(-self.program.space.peak(storage) // 4) * 4) for storage in (Storage.SBUF, Storage.PSUM)]
+        sbuf = np.zeros((self.config.partitions, sizes[0]), np.uint8)
+        for rows, codes in self.contents:
+            rows.write(sbuf, codes)
+        return sbuf, np.zeros((self.config.columns, sizes[1]), np.uint8)
+
+    def run(self, test: str, settings: Settings, references: References) -> Report:
+        """Simulate the program on the two engines and compare SBUF and PSUM."""
+        config, waves = self.config, waveform(test) if settings.waves else None
+        records = [record_of(entry, config) for entry in self.program.entries]
+        for engine in ENGINES:
+            count = sum(record.engine == engine for record in records)
+            if count > PROGRAM_DEPTH:
+                raise UsageError(
+                    f"{test} must have at most {PROGRAM_DEPTH:,} instructions of the {engine} engine, not {count:,}: "
+                    "fewer rows or steps, or more lanes, make it shorter"
+                )
+        sbuf, psum = self.memories()
+        instructions = [entry.instruction for entry in self.program.entries]
+        program = ElementwiseProgram(instructions=instructions, records=records, sbuf=sbuf, psum=psum)
+        with progress(f"golden: {len(records):,} instructions"):
+            expected = expected_memories(instructions, sbuf, psum, config)
+        built = simulation.build(design(config), settings.sim, waves=waves is not None)
+        with progress(f"{settings.sim}: running {len(records):,} instructions"):
+            outcome = run_program(
+                built, records, sbuf, psum, config, stall=settings.stall, seed=settings.seed, waves=waves,
+                waves_levels=settings.depth,
+            )  # fmt: skip
+        differences = Differences(program, outcome, expected, config)
+        for line in differences.lines():
+            print(line)
+        self.sbuf = outcome.sbuf
+        extra = {
+            "instructions": dict(outcome.retired),
+            "busy": {engine: outcome.counters[engine]["busy"] for engine in ENGINES},
+            "elements": {engine: outcome.counters[engine]["elements"] for engine in ENGINES},
+            **({"waveform": shown(write_save_file(waves))} if waves else {}),
+        }
+        return self._report(
+            test,
+            settings,
+            references,
+            outcome.sbuf,
+            extra,
+            label=self._label(settings),
+            compared=differences.compared,
+            mismatches=len(differences.places),
+            cycles=outcome.cycles,
+            failures=tuple(
+                f"the {engine} engine refused instruction {error[1]}, rule {error[0]}"
+                for engine, error in outcome.errors.items()
+                if error
+            ),
+        )
+
+
+def error_figures(values: np.ndarray, reference: np.ndarray) -> dict[str, str]:
+    """Return how far results are from float64: the largest and the root-mean-square error, and relative ones."""
+    error = np.abs(values - reference)
+    size = np.abs(reference).max()
+    relative = error[reference != 0] / np.abs(reference[reference != 0])
+    return {
+        "max": f"{error.max():.3g}",
+        "rms": f"{np.sqrt(np.mean(error**2)):.3g}",
+        "max over largest result": f"{error.max() / size if size else 0:.3g}",
+        "median relative": f"{np.median(relative) if relative.size else 0:.3g}",
+    }

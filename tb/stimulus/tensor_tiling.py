@@ -1,0 +1,159 @@
+"""Products of any shape for the tensor engine alone: tiling, operand layout, instructions, place of the results.
+
+C[M, N] = A[M, K] x B[K, N]. One operand is stationary, the other moves; either may be A, as the product of the
+transposes is the transpose. Every output tile is one accumulation group in a PSUM bank; the banks are used in turn, so
+that a finished tile is read while the next ones are computed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuroncore_rtl.kernels.library.blocks import cut, length
+from neuroncore_rtl.kernels.library.matmul import passes
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, PSUM_WORDS, SBUF_BYTES, Config
+from neuroncore_rtl.spec.formats import Format
+from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
+from neuroncore_rtl.tb.harness.tensor import Drain, Step, TensorProgram
+
+__all__ = ["TiledProduct", "tiled_products"]
+
+LOAD_OVERHEAD = 2
+"""Cycles between the last step of a load and the first step of the next one, at best."""
+
+
+@dataclass(frozen=True)
+class TiledProduct(TensorProgram):
+    """What the engine needs to compute a part of C, and what that part is.
+
+    Arguments:
+        tiles: for each drain its rows and columns of C, and whether it is transposed there.
+    """
+
+    tiles: list[tuple[slice, slice, bool]]
+
+    def gather(self, words: np.ndarray, out: np.ndarray) -> None:
+        """Place results, uint32 of shape [words, partitions], into `out`, uint32 of shape [M, N]."""
+        first = 0
+        for drain, (rows, columns, transposed) in zip(self.drains, self.tiles, strict=True):
+            tile = words[first : first + drain.words]
+            first += drain.words
+            target = out[rows, columns]
+            target[:] = tile[:, : target.shape[1]] if transposed else tile[:, : target.shape[0]].T
+
+
+def _round_up(value: int, step: int) -> int:
+    return -(-value // step) * step
+
+
+def _cycles(p: int, q: int, k: int, config: Config) -> int:
+    """Estimate the cycles with `p` stationary and `q` moving columns: the slower of loading and moving decides."""
+    total = 0
+    for columns in cut(0, p, config.columns):
+        load = -(-length(columns) // LOAD_COLUMNS) + LOAD_OVERHEAD
+        total += sum(max(length(words), load) for words in cut(0, q, PSUM_WORDS))
+    return total * -(-k // config.rows)
+
+
+class _Memory:
+    """Operand memory that is filled from address 0 up."""
+
+    def __init__(self, rows: int, element: int):
+        self.rows = rows
+        self.element = element
+        self.size = 0
+        self.parts: list[np.ndarray] = []
+
+    def place(self, tile: np.ndarray, columns: int) -> int:
+        """Append `tile`, elements of shape [k, n], filled up to `columns` columns and all rows; return its address."""
+        address = self.size
+        padded = np.zeros((self.rows, columns), tile.dtype)
+        padded[: tile.shape[0], : tile.shape[1]] = tile
+        self.parts.append(padded.view(np.uint8))
+        self.size += columns * self.element
+        return address
+
+    def image(self) -> np.ndarray:
+        return np.concatenate(self.parts, axis=1)
+
+
+def tiled_products(a: np.ndarray, b: np.ndarray, fmt: Format, config: Config) -> Iterator[TiledProduct]:
+    """Yield the programs that together compute C, each of which fits the operand memory.
+
+    Arguments:
+        a, b: storage words of `fmt`, unsigned, of shapes [M, K] and [K, N].
+        fmt: number format of both.
+        config: the machine's parameters.
+
+    Raises:
+        ValueError: if the shapes do not match, or a single tile of K does not fit the operand memory.
+    """
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0] or 0 in a.shape + b.shape:
+        raise ValueError(f"a and b must be matrices of shapes [M, K] and [K, N], not {a.shape} and {b.shape}")
+    element = fmt.bits // 8
+    dtype = np.dtype(f"<u{element}")
+    a, b = a.astype(dtype), b.astype(dtype)
+    k = a.shape[1]
+    transposed = _cycles(b.shape[1], a.shape[0], k, config) < _cycles(a.shape[0], b.shape[1], k, config)
+    stationary, moving = (b, a.T) if transposed else (a.T, b)
+
+    # As many columns at a time as fit, whole tiles of them where possible.
+    depth = SBUF_BYTES // (element * -(-k // config.rows))
+    p_step, q_step = depth - depth % LOAD_COLUMNS, depth
+    if p_step < 1 or q_step < 1:
+        longest = SBUF_BYTES // (element * LOAD_COLUMNS) * config.rows
+        raise ValueError(f"K must be at most {longest} for {fmt.name} and {config.rows} rows, not {k}")
+    p_step -= p_step % config.columns if p_step > config.columns else 0
+    q_step -= q_step % PSUM_WORDS if q_step > PSUM_WORDS else 0
+    for q in cut(0, moving.shape[1], q_step):
+        for p in cut(0, stationary.shape[1], p_step):
+            yield _program(stationary, moving, p, q, transposed, fmt, config)
+
+
+def _program(stationary, moving, p: slice, q: slice, transposed: bool, fmt: Format, config: Config) -> TiledProduct:
+    """Return the program for stationary columns `p` and moving columns `q`."""
+    element = fmt.bits // 8
+    k_tiles = cut(0, stationary.shape[0], config.rows)
+    weights, data = _Memory(config.rows, element), _Memory(config.rows, element)
+    p_tiles = [slice(p.start + t.start, p.start + t.stop) for t in cut(0, length(p), config.columns)]
+    q_tiles = [slice(q.start + t.start, q.start + t.stop) for t in cut(0, length(q), PSUM_WORDS)]
+    weights_at = {
+        (pt.start, kt.start): weights.place(stationary[kt, pt], _round_up(length(pt), LOAD_COLUMNS))
+        for pt in p_tiles
+        for kt in k_tiles
+    }
+    data_at = {(qt.start, kt.start): data.place(moving[kt, qt], length(qt)) for qt in q_tiles for kt in k_tiles}
+
+    steps, drains, tiles = [], [], []
+    moves = 0
+    for qt in q_tiles:
+        for pt in p_tiles:
+            group = len(drains)
+            psum = group % PSUM_BANKS * PSUM_WORDS
+            free = max(0, group - PSUM_BANKS + 1)
+            accumulate = False
+            for kt in k_tiles:
+                for half, moving_half, loads in passes(fmt, transposed):
+                    if loads:
+                        load = LoadStationary(
+                            format=fmt, half=half, k=length(kt), m=length(pt), address=weights_at[pt.start, kt.start]
+                        )
+                        steps.append(Step(load, 0))
+                    move = MultiplyMoving(
+                        format=fmt,
+                        half=moving_half,
+                        k=length(kt),
+                        m=length(pt),
+                        n=length(qt),
+                        address=data_at[qt.start, kt.start],
+                        stride=element,
+                        psum=psum,
+                        accumulate=accumulate,
+                    )
+                    steps.append(Step(move, free))
+                    accumulate = True
+                    moves += 1
+            drains.append(Drain(moves, psum, length(qt)))
+            tiles.append((qt, pt, True) if transposed else (pt, qt, False))
+    return TiledProduct(steps, drains, weights.image(), data.image(), tiles)

@@ -1,0 +1,96 @@
+"""Kernels of rows from HBM to HBM, alone and between two products: golden in any order, and near float64."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.arith import decode
+from neuroncore_rtl.golden.core import Core
+from neuroncore_rtl.kernels.library.softmax import softmax
+from neuroncore_rtl.kernels.library.streamed import TILES, streamed
+from neuroncore_rtl.kernels.program.image import build_image
+from neuroncore_rtl.kernels.program.instructions import tensor_scalar
+from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.spec.config import Config, preset_named
+from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.spec.isa import AluOp, Storage
+from neuroncore_rtl.tb.benches.kernels import BENCHES
+from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, encode, error_figures
+from neuroncore_rtl.tb.check.ordering import find_unordered
+from tests.kernels.library.attention import attention
+
+SEED = 31
+TINY = preset_named("tiny")
+ODD = Config(rows=5, columns=6, dma_engines=1, hbm_ports=1)
+
+
+@pytest.fixture
+def rng():
+    """A generator with a printed seed."""
+    print(f"seed {SEED}")
+    return np.random.default_rng(SEED)
+
+
+def run(rng, image):
+    """Return HBM after golden has run an image, queues in random order; nothing may be left to chance."""
+    outcome = Core(image.config, image.memory(), rng).run(image.base)
+    assert (outcome.exit_code, outcome.error) == (0, None)
+    assert find_unordered([(q, a, image.locate(a)[1]) for q, a in outcome.records], image.config) == []
+    return outcome.hbm
+
+
+@pytest.mark.parametrize("shape", [(1, 16), (43, 24)], ids=lambda shape: "x".join(map(str, shape)))
+@pytest.mark.parametrize("config", (TINY, ODD), ids=("tiny", "odd"))
+@pytest.mark.parametrize("kernel", BENCHES, ids=lambda bench: bench.name)
+def test_every_kernel_is_near_float64(rng, kernel, config, shape):
+    settings = kernel.settings([f"M={shape[0]}", f"N={shape[1]}", "DTYPE=fp32", f"SEED={SEED}"], ROUND="rne")
+    bench = CoreWorkbench(config)
+    references = kernel.build(bench, settings, rng)
+    hbm = run(rng, build_image(bench.program, bench.contents))
+    for matrix, reference in references.values():
+        values = decode(np.ascontiguousarray(matrix.elements(hbm)), matrix.format)
+        assert float(error_figures(values, reference)["max over largest result"]) < 2**-20
+
+
+def test_more_tiles_than_places_and_rows_too_long_for_as_many(rng):
+    for columns, tiles in ((8, TILES), (9000, 1)):
+        program = Program(TINY)
+        x, y = (program.space.hbm(name, BF16, (6 * TINY.partitions, columns)) for name in "xy")
+        before = program.space.used(Storage.SBUF)
+        streamed(program, softmax, [y], [x])
+        assert program.space.used(Storage.SBUF) == before
+        assert program.space.peak(Storage.SBUF) >= tiles * 2 * columns * 2
+        codes = encode(rng.normal(size=x.shape), BF16)
+        found = decode(y.elements(run(rng, build_image(program, [(x, codes)]))), BF16)
+        powers = np.exp(decode(codes, BF16))
+        np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True), rtol=2**-7)
+
+
+def test_a_result_that_is_an_operand_is_updated_in_place(rng):
+    program = Program(TINY)
+    x = program.space.hbm("x", FP32, (9, 4))
+
+    def negative(program, x):
+        for tile in x.tiles:
+            program.append(tensor_scalar(tile, tile, -1.0, AluOp.MULTIPLY))
+
+    streamed(program, negative, [x], [x])
+    codes = encode(rng.normal(size=x.shape), FP32)
+    assert np.array_equal(x.elements(run(rng, build_image(program, [(x, codes)]))), codes ^ (1 << 31))
+
+
+def test_refusals():
+    program = Program(TINY)
+    x, y = program.space.hbm("x", BF16, (4, 8)), program.space.hbm("y", BF16, (5, 8))
+    with pytest.raises(ValueError, match=r"x: shape must be \[5, columns\], not \[4, 8\]"):
+        streamed(program, softmax, [y], [x])
+    long = program.space.hbm("long", FP32, (4, 30_000))
+    with pytest.raises(ValueError, match=r"long\[0:4\]: SBUF must end at \d+ bytes, not \d+"):
+        streamed(program, softmax, [long], [long])
+
+
+@pytest.mark.parametrize("config", (TINY, ODD), ids=("tiny", "odd"))
+def test_attention_is_two_products_and_a_softmax(rng, config):
+    image, out, expected = attention(rng, config, queries=21, keys=37, width=10)
+    found = decode(out.elements(run(rng, image)), FP32)
+    # Weights of BF16, of up to 37 values each.
+    np.testing.assert_allclose(found, expected, atol=2**-7)
