@@ -7,17 +7,17 @@ from rich.table import Table
 
 from neuroncore_rtl.bench.cold import cold_build
 from neuroncore_rtl.golden import tensor as golden_tensor
-from neuroncore_rtl.golden.core import Core
 from neuroncore_rtl.kernels.program.copies import dma_copy
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, INT8
+from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.matmul import ideal_cycles, product_image, random_matrix
-from neuroncore_rtl.tb.harness.core import Run, design, run_images
+from neuroncore_rtl.tb.harness.cores import CoreDevice
 from neuroncore_rtl.tb.harness.hbm import Hbm
-from neuroncore_rtl.tb.sim import simulation
-from neuroncore_rtl.tb.sim.elaboration import engine_verilog
+from neuroncore_rtl.tb.harness.outcome import Outcome
+from neuroncore_rtl.tb.harness.run import run
 
 __all__ = ["measure", "tables"]
 
@@ -35,30 +35,31 @@ CURVE_BYTES = 1 << 18
 def _product(preset: str, size: int) -> dict[str, object]:
     """Measure a square BF16 product from HBM to HBM."""
     config = PRESETS[preset]
-    build = cold_build(lambda: engine_verilog(config, "core", cached=False), lambda: design(config))
+    device = CoreDevice(machine=config)
+    build = cold_build(lambda: device.verilog(cached=False), device.design)
     rng = np.random.default_rng(1)
     a, b = (random_matrix(rng, BF16, size, size) for _ in range(2))
     image, _ = product_image(a, b, BF16, config)
-    memory = image.memory()
+    task = ImageTask(machine=config, images=[image])
     golden_tensor.matrix_product(a[:8], b, BF16, config.rows)  # compiles
-    Core(config, memory.copy()).run(image.base)
+    task.golden()
     started = time.perf_counter()
-    expected = Core(config, memory.copy()).run(image.base)
+    expected, _ = task.golden()
     golden_s = time.perf_counter() - started
-    outcome = run_images(simulation.build(design(config)), config, memory, (image.base,), limit=10_000_000)
-    run = outcome.runs[0]
+    outcome = run(device, task.work(1))
+    done = outcome.parts[0]
     return build | {
         "preset": preset,
         "size": size,
-        "records": len(run.events),
-        "cycles": run.cycles,
+        "records": len(done.events),
+        "cycles": done.cycles,
         "ideal_cycles": ideal_cycles(size, size, size, BF16, config),
-        "columns": run.counters["tensor"]["columns"],
-        "controller_instructions": run.counters["controller"]["instructions"],
-        "cycles_per_s": run.cycles / outcome.seconds,
+        "columns": done.counters["tensor"]["columns"],
+        "controller_instructions": done.counters["controller"]["instructions"],
+        "cycles_per_s": done.cycles / outcome.seconds,
         "golden_s": golden_s,
         "golden_over_rtl": outcome.seconds / golden_s,
-        "bit_exact": bool(run.error is None and (outcome.hbm == expected.hbm[: len(outcome.hbm)]).all()),
+        "bit_exact": bool(done.error is None and (outcome.memories["hbm"] == expected).all()),
     }
 
 
@@ -77,26 +78,25 @@ def _transfers(size: int, load: bool, config: Config) -> tuple[Image, int]:
     return build_image(program, [(far, codes)] if load else []), count
 
 
-def _bandwidth(run: Run, size: int, config: Config) -> float:
+def _bandwidth(done: Outcome, size: int, config: Config) -> float:
     """Return the share of the HBM port's bandwidth, from the first transfer's start to the last one's end."""
-    cycles = max(event.retired for event in run.events) - min(event.issued for event in run.events)
-    return len(run.events) * size / (cycles * config.hbm_ports * config.hbm_bytes)
+    cycles = max(event.retired for event in done.events) - min(event.issued for event in done.events)
+    return len(done.events) * size / (cycles * config.hbm_ports * config.hbm_bytes)
 
 
 def _curve() -> list[dict[str, object]]:
     """Measure the share of the port's bandwidth over the size of a transfer, for loads and stores."""
     config = PRESETS[CURVE_PRESET]
-    built = simulation.build(design(config))
     points = []
     for size in CURVE_SIZES:
         point: dict[str, object] = {"bytes": size, "bit_exact": True}
         for name, load in (("load", True), ("store", False)):
             image, _ = _transfers(size, load, config)
-            memory = image.memory()
-            outcome = run_images(built, config, memory, (image.base,), behaviour=Hbm(), limit=10_000_000)
-            expected = Core(config, memory.copy()).run(image.base)
-            point[name] = _bandwidth(outcome.runs[0], size, config)
-            point["bit_exact"] &= bool((outcome.hbm == expected.hbm[: len(outcome.hbm)]).all())
+            task = ImageTask(machine=config, images=[image])
+            outcome = run(task.device(), task.work(1))
+            expected, _ = task.golden()
+            point[name] = _bandwidth(outcome.parts[0], size, config)
+            point["bit_exact"] &= bool((outcome.memories["hbm"] == expected).all())
         points.append(point)
     return points
 

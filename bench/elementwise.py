@@ -14,8 +14,8 @@ from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
 from neuroncore_rtl.tb.benches.workbench import EngineWorkbench
 from neuroncore_rtl.tb.check.execution import expected_memories, record_of
-from neuroncore_rtl.tb.harness.elementwise import ENGINES, design, run_program
-from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.harness.elementwise import ENGINES, ElementwiseDevice, ElementwiseWork
+from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.sim.elaboration import engine_verilog
 
 __all__ = ["measure", "table"]
@@ -43,9 +43,8 @@ def _stream(engine: str, config: Config) -> EngineWorkbench:
 def _engine(engine: str, lanes: int) -> dict[str, object]:
     """Measure one engine of so many lanes: cold build, cycles per second, and golden on the same program."""
     config = replace(PRESETS["full"], rows=lanes, columns=lanes)
-    build = cold_build(
-        lambda: engine_verilog(config, f"{engine}_engine", cached=False), lambda: design(config, (engine,))
-    )
+    device = ElementwiseDevice(config=config, engines=(engine,))
+    build = cold_build(lambda: engine_verilog(config, f"{engine}_engine", cached=False), device.design)
     bench = _stream(engine, config)
     sbuf, psum = bench.memories()
     instructions = [entry.instruction for entry in bench.program.entries]
@@ -53,9 +52,8 @@ def _engine(engine: str, lanes: int) -> dict[str, object]:
     started = time.perf_counter()
     expected = expected_memories(instructions, sbuf, psum, config)
     golden_s = time.perf_counter() - started
-    built = simulation.build(design(config, (engine,)))
     records = [record_of(entry, config) for entry in bench.program.entries]
-    outcome = run_program(built, records, sbuf, psum, config)
+    outcome = run(device, ElementwiseWork(program=records, sbuf=sbuf, psum=psum))
     elements = REPETITIONS * ELEMENTS
     return build | {
         "engine": engine,
@@ -64,7 +62,10 @@ def _engine(engine: str, lanes: int) -> dict[str, object]:
         "elements": elements,
         "cycles_per_s": outcome.cycles / outcome.seconds,
         "golden_over_rtl": outcome.seconds / golden_s,
-        "bit_exact": bool((outcome.sbuf == expected[0]).all() and (outcome.psum == expected[1]).all()),
+        "bit_exact": all(
+            bool((outcome.memories[name] == memory).all())
+            for name, memory in zip(("sbuf", "psum"), expected, strict=True)
+        ),
     }
 
 

@@ -4,7 +4,6 @@ import numpy as np
 from rich.table import Table
 
 from neuroncore_rtl.bench.cold import cold_build
-from neuroncore_rtl.golden.core import run_instance as golden_instance
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.tensor_parallel import tensor_parallel_programs
 from neuroncore_rtl.kernels.program.image import Image, build_image
@@ -13,13 +12,13 @@ from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import collective_queue
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, Group, best_chunk
-from neuroncore_rtl.tb.benches import allreduce
+from neuroncore_rtl.tb.benches.collective import ALLREDUCE
 from neuroncore_rtl.tb.benches.collective_options import instance_of
-from neuroncore_rtl.tb.benches.instance_bench import memories_of
+from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.matmul import ideal_cycles, random_matrix
-from neuroncore_rtl.tb.harness.hbm import Hbm
-from neuroncore_rtl.tb.harness.instance_run import InstanceOutcome, design, instance_verilog, run_instance
-from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.harness.cores import CoreDevice
+from neuroncore_rtl.tb.harness.outcome import Outcome
+from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 
 __all__ = ["measure_beside", "measure_speed", "tables"]
@@ -39,18 +38,16 @@ BAR = 0.05
 
 def _instance(chips: int, preset: str) -> Instance:
     """Return the instance that TEST=tensor_parallel would have, so that both use the same build."""
-    return instance_of(allreduce.BENCH.settings([f"CHIPS={chips}", "TARGET=core", f"PRESET={preset}"]))
+    return instance_of(ALLREDUCE.settings([f"CHIPS={chips}", "TARGET=core", f"PRESET={preset}"]))
 
 
-def _run(instance: Instance, images: list[Image]) -> tuple[InstanceOutcome, bool]:
+def _run(instance: Instance, images: list[Image]) -> tuple[Outcome, bool]:
     """Run an image on every core; return what became of them, and whether all HBM is golden's."""
-    memories = memories_of(images)
-    bases = [image.base for image in images]
-    expected = golden_instance(instance.core, memories.copy(), bases=bases)
-    built = simulation.build(design(instance))
-    outcome = run_instance(built, instance, memories, bases, behaviour=Hbm(), limit=10_000_000)
-    exact = all((found == golden.hbm).all() for found, golden in zip(outcome.memories, expected, strict=True))
-    return outcome, exact and all((run.exit_code, run.error) == (0, None) for run in outcome.runs)
+    task = ImageTask(machine=instance, images=images)
+    expected, _ = task.golden()
+    outcome = run(task.device(), task.work(1))
+    exact = bool((outcome.memories["hbm"] == expected).all())
+    return outcome, exact and all((part.exit_code, part.error) == (0, None) for part in outcome.parts.values())
 
 
 def _beside(instance: Instance, ranks: int) -> list[Image]:
@@ -94,7 +91,7 @@ def measure_beside() -> list[dict[str, object]]:
     rows, alone = [], None
     for ranks in (0, *RANKS):
         outcome, exact = _run(instance, _beside(instance, ranks))
-        events = outcome.runs[0].events
+        events = outcome.parts[0].events
         cycles = max(event.retired for event in events if event.queue != queue)
         alone = cycles if alone is None else alone
         collective = [(event.issued, event.retired) for event in events if event.queue == queue]
@@ -116,7 +113,8 @@ def measure_speed(chips: int = 16, preset: str = "tiny") -> dict[str, object]:
     """Return how long all cores of an instance take to build, with nothing cached, and how fast they simulate a linear
     layer that is shared out among all of them."""
     instance = _instance(chips, preset)
-    build = cold_build(lambda: instance_verilog(instance, cached=False), lambda: design(instance))
+    device = CoreDevice(machine=instance, check_axi=False)
+    build = cold_build(lambda: device.verilog(cached=False), device.design)
     rng = np.random.default_rng(1)
     x, w = (
         stimulus.ordinary_codes(rng, BF16, rows * columns).reshape(rows, columns)
@@ -127,8 +125,8 @@ def measure_speed(chips: int = 16, preset: str = "tiny") -> dict[str, object]:
     return build | {
         "chips": chips,
         "preset": preset,
-        "cycles": outcome.simulated,
-        "cycles_per_s": outcome.simulated / outcome.seconds,
+        "cycles": outcome.counters["simulated"],
+        "cycles_per_s": outcome.counters["simulated"] / outcome.seconds,
         "bit_exact": exact,
     }
 

@@ -20,7 +20,7 @@ from neuroncore_rtl.hdl.link.end import LinkEnd
 from neuroncore_rtl.hdl.link.router import Router
 from neuroncore_rtl.spec.instance import INSTANCES
 from neuroncore_rtl.spec.link import CORES_PER_CHIP
-from neuroncore_rtl.tb.benches import allreduce
+from neuroncore_rtl.tb.benches.collective import ALLREDUCE
 from neuroncore_rtl.tb.benches.collective_options import instance_of
 from neuroncore_rtl.tb.sim.report import shown
 
@@ -40,7 +40,7 @@ GRADIENTS = 1 << 28
 
 def _all_reduce(chips: int, size: int) -> dict[str, object]:
     """Measure an all-reduce of FP32 on a ring of chips, and return what becomes a row."""
-    bench = allreduce.BENCH
+    bench = ALLREDUCE
     settings = bench.settings([f"CHIPS={chips}", "CORES=1", f"BYTES={size}"])
     report = bench.run(settings)
     return {
@@ -53,7 +53,7 @@ def _all_reduce(chips: int, size: int) -> dict[str, object]:
 
 
 def _case(row: dict[str, object]) -> Case:
-    settings = allreduce.BENCH.settings([f"CHIPS={row['chips']}"])
+    settings = ALLREDUCE.settings([f"CHIPS={row['chips']}"])
     instance = instance_of(settings)
     return Case(instance=instance, ranks=row["chips"], stride=CORES_PER_CHIP, count=row["bytes"] // 4)
 

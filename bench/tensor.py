@@ -15,8 +15,8 @@ from neuroncore_rtl.golden import tensor as golden
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
 from neuroncore_rtl.tb.benches.matmul import ideal_cycles, random_matrix
-from neuroncore_rtl.tb.harness.tensor import design, run_program
-from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.harness.run import run
+from neuroncore_rtl.tb.harness.tensor import TensorDevice, TensorWork
 from neuroncore_rtl.tb.sim.elaboration import engine_verilog
 from neuroncore_rtl.tb.stimulus.tensor_tiling import tiled_products
 
@@ -63,12 +63,12 @@ def _product(config: Config, m: int, k: int, n: int, fmt: Format) -> dict[str, f
     started = time.perf_counter()
     expected = golden.matrix_product(a, b, fmt, config.rows)
     golden_s = time.perf_counter() - started
-    built = simulation.build(design(config))
+    device = TensorDevice(config=config)
     result = np.zeros_like(expected)
     cycles = seconds = 0
     for program in tiled_products(a, b, fmt, config):
-        outcome = run_program(built, program, config)
-        program.gather(outcome.words, result)
+        outcome = run(device, TensorWork(program=program))
+        program.gather(outcome.memories["psum"], result)
         cycles += outcome.counters["cycles"]
         seconds += outcome.seconds
     ideal = ideal_cycles(m, k, n, fmt, config)
@@ -91,7 +91,7 @@ def measure(sizes: list[int]) -> dict[str, object]:
     rows = {}
     for size in sizes:
         config = _config(size)
-        row = cold_build(partial(engine_verilog, config, cached=False), partial(design, config))
+        row = cold_build(partial(engine_verilog, config, cached=False), TensorDevice(config=config).design)
         rows[str(size)] = row | {"warm_start_s": _warm_start(size)} | _product(config, 4 * size, 4 * size, 512, BF16)
     size = sizes[-1]
     products = [{"array": size} | _product(_config(size), *product) for product in PRODUCTS]

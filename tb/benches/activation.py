@@ -11,9 +11,9 @@ from neuroncore_rtl.spec.isa import Access, Elementwise, Opcode
 from neuroncore_rtl.tb.benches.instructions import instruction_options, run_instructions
 from neuroncore_rtl.tb.check.execution import expected_memories
 from neuroncore_rtl.tb.check.references import Errors, errors
-from neuroncore_rtl.tb.harness.elementwise import Record, design, run_program
-from neuroncore_rtl.tb.sim import simulation
-from neuroncore_rtl.tb.sim.report import Report, progress
+from neuroncore_rtl.tb.harness.elementwise import ElementwiseDevice, ElementwiseWork, EngineRecord
+from neuroncore_rtl.tb.harness.run import run
+from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings
 
 __all__ = ["BENCH", "measure_errors"]
@@ -70,14 +70,18 @@ def measure_errors(
             overlap=True,
         )
         instructions.append(one)
-    records = [Record(engine="scalar", word=one.encode(config)) for one in instructions]
+    records = [EngineRecord(engine="scalar", word=one.encode(config)) for one in instructions]
     psum = np.zeros((config.columns, PSUM_BYTES), np.uint8)
-    built = simulation.build(design(config, ("scalar",)), sim)
-    with progress(f"{sim}: running {len(records)} functions over {z.size:,} arguments"):
-        outcome = run_program(built, records, sbuf, psum, config)
+    outcome = run(
+        ElementwiseDevice(config=config, engines=("scalar",)),
+        ElementwiseWork(program=records, sbuf=sbuf, psum=psum),
+        sim=sim,
+        doing=f"running {len(records)} functions over {z.size:,} arguments",
+    )
     expected, _ = expected_memories(instructions, sbuf, psum, config)
     words, wanted = (
-        memory.view("<u4").reshape(lanes, 1 + len(functions), elements) for memory in (outcome.sbuf, expected)
+        memory.view("<u4").reshape(lanes, 1 + len(functions), elements)
+        for memory in (outcome.memories["sbuf"], expected)
     )
     results = dict(zip((function.name for function in functions), words.swapaxes(0, 1)[1:], strict=True))
     found = {

@@ -11,15 +11,16 @@ from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, Group, ReduceOp, element_bytes
 from neuroncore_rtl.spec.link import CHANNELS
 from neuroncore_rtl.tb.benches.collective_options import ERRORS, INSTANCE_OPTIONS, groups_of, instance_of, share_of
-from neuroncore_rtl.tb.benches.collective_target import TARGET_OPTIONS, execute, target_label
 from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS
-from neuroncore_rtl.tb.harness.collective_run import Outcome
+from neuroncore_rtl.tb.benches.execution import execute
+from neuroncore_rtl.tb.benches.workloads import TARGET_OPTIONS, span_of, target_label, workload_task
 from neuroncore_rtl.tb.harness.hbm import Hbm
+from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, UsageError
 from neuroncore_rtl.tb.stimulus.collective_programs import blocks_of, side_by_side
 
-__all__ = ["collective_bench", "ring_bound"]
+__all__ = ["ALLREDUCE", "BENCHES", "ring_bound"]
 
 _DTYPES = {kind.name.lower(): kind for kind in CollectiveType}
 _OPS = {op.name.lower(): op for op in ReduceOp}
@@ -86,16 +87,9 @@ def _run(name: str, kind: CollectiveKind, settings: Settings) -> Report:
     if kind != CollectiveKind.BARRIER:
         label += f"-{dtype.name.lower()}-{settings.bytes}"
     behaviour = Hbm(latency=settings.latency, rate=0, port_rate=0, stall=settings.stall, seed=settings.seed)
-    done = execute(
-        instance,
-        workload,
-        settings,
-        name,
-        behaviour=behaviour,
-        errors=errors,
-        check_axi=False,
-        pictures=f"{name}-{label}",
-    )
+    task = workload_task(instance, workload, settings, behaviour=behaviour, errors=errors, check_axi=False)
+    done = execute(task, settings, name, pictures=f"{name}-{label}")
+    _, end = span_of(instance, done.outcome)
     size = blocks * count * element_bytes(dtype)
     reduced = 2 * size if dtype == CollectiveType.BF16 and not narrow else size
     bound = ring_bound(instance, kind, groups[0], size, reduced)
@@ -121,7 +115,7 @@ def _run(name: str, kind: CollectiveKind, settings: Settings) -> Report:
             "bytes_compared": done.compared,
             "waits": waits_of(done.outcome, sorted(workload.lists), cycles),
             **done.link_summary,
-            "simulated": f"{done.outcome.cycles / done.outcome.seconds:,.0f} cycles a second",
+            "simulated": f"{end / done.outcome.seconds:,.0f} cycles a second",
             **done.files,
         },
         failures=done.failures,
@@ -131,7 +125,9 @@ def _run(name: str, kind: CollectiveKind, settings: Settings) -> Report:
 
 def waits_of(outcome: Outcome, cores: Sequence[int], cycles: int) -> dict[str, str]:
     """Return the shares of the cycles in which the channels of the cores that take part wait, and for what."""
-    channels = [outcome.counters[core][f"channel{channel}"] for core in cores for channel in range(CHANNELS)]
+    channels = [
+        outcome.parts[core].counters["collective"][f"channel{channel}"] for core in cores for channel in range(CHANNELS)
+    ]
     names = [name for name in channels[0] if name.startswith("wait_")]
     totals = {name: sum(counters[name] for counters in channels) for name in names}
     return {name.removeprefix("wait_"): f"{total / cycles / len(channels):.1%}" for name, total in totals.items()}
@@ -159,7 +155,7 @@ _REDUCTION = (
 )
 
 
-def collective_bench(name: str, kind: CollectiveKind, summary: str) -> Bench:
+def _bench(name: str, kind: CollectiveKind, summary: str) -> Bench:
     """Return the bench of a kind of collective.
 
     Arguments:
@@ -196,3 +192,21 @@ def collective_bench(name: str, kind: CollectiveKind, summary: str) -> Bench:
         ),
         run=lambda settings: _run(name, kind, settings),
     )
+
+
+BENCHES = tuple(
+    _bench(name, kind, f"{what} over the links, against golden")
+    for name, kind, what in (
+        ("allreduce", CollectiveKind.ALL_REDUCE, "all-reduce"),
+        ("reducescatter", CollectiveKind.REDUCE_SCATTER, "reduce-scatter"),
+        ("allgather", CollectiveKind.ALL_GATHER, "all-gather"),
+        ("broadcast", CollectiveKind.BROADCAST, "broadcast from a group's first core"),
+        ("alltoall", CollectiveKind.ALL_TO_ALL, "all-to-all"),
+        ("sendrecv", CollectiveKind.SEND, "every core to the next of its group,"),
+        ("barrier", CollectiveKind.BARRIER, "barrier"),
+    )
+)
+"""The TESTs of one kind of collective each; every byte of every core's HBM is compared."""
+
+ALLREDUCE = BENCHES[0]
+"""The first of them, which measurements use."""

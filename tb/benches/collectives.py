@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa.collective import CollectiveKind
-from neuroncore_rtl.tb.benches.collective_execution import Executed
 from neuroncore_rtl.tb.benches.collective_options import ERRORS, INSTANCE_OPTIONS, instance_of, share_of
-from neuroncore_rtl.tb.benches.collective_target import TARGET_OPTIONS, execute, target_label
+from neuroncore_rtl.tb.benches.execution import Executed, execute
+from neuroncore_rtl.tb.benches.workloads import TARGET_OPTIONS, span_of, target_label, workload_task
 from neuroncore_rtl.tb.check.link_table import link_summary, link_table
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.sim.report import Report, progress
@@ -56,26 +57,27 @@ class _Totals:
     dead: set[int] = field(default_factory=set)
     files: dict[str, str] = field(default_factory=dict)
 
-    def add(self, workload: Workload, done: Executed) -> None:
+    def add(self, instance: Instance, workload: Workload, done: Executed) -> None:
         """Add what became of a batch."""
-        outcome = done.outcome
+        outcome, links = done.outcome, done.outcome.links
+        _, cycles = span_of(instance, outcome)
         self.kinds.update(issue.kind.name.lower() for issue in workload.issues)
         self.ranks.update(issue.group.ranks for issue in workload.issues)
         counts = [issue.count for issue in workload.issues if issue.kind != CollectiveKind.BARRIER]
         self.sizes.update(10 ** (len(str(count)) - 1) for count in counts)
         self.instructions += sum(map(len, workload.lists.values()))
-        self.cycles += outcome.cycles
+        self.cycles += cycles
         self.seconds += outcome.seconds
         self.compared += done.compared
         self.mismatches += done.mismatches
-        self.disturbed += sum(outcome.disturbed)
-        self.links = self.links or [Counter() for _ in outcome.links]
-        for link, counters in zip(self.links, outcome.links, strict=True):
+        self.disturbed += sum(links.disturbed)
+        self.links = self.links or [Counter() for _ in links.counters]
+        for link, counters in zip(self.links, links.counters, strict=True):
             link.update(counters)
-        self.dead.update(outcome.dead)
+        self.dead.update(links.dead)
         self.files = {**done.files, **self.files}
-        busy = sum(counters["busy"] for counters in outcome.counters)
-        self.together = max(self.together, round(busy / max(outcome.cycles, 1)))
+        busy = sum(part.counters["collective"]["busy"] for part in outcome.parts.values())
+        self.together = max(self.together, round(busy / max(cycles, 1)))
 
 
 def _run(settings: Settings) -> Report:
@@ -89,10 +91,9 @@ def _run(settings: Settings) -> Report:
             workload = random_workload(rng, instance, min(BATCH, settings.count - first), settings.bytes)
         behaviour = random_behaviour(rng)
         pictures = f"collectives-{label}" if first == 0 else None
-        done = execute(
-            instance, workload, settings, "collectives", behaviour=behaviour, errors=errors, pictures=pictures
-        )
-        totals.add(workload, done)
+        task = workload_task(instance, workload, settings, behaviour=behaviour, errors=errors)
+        done = execute(task, settings, "collectives", pictures=pictures)
+        totals.add(instance, workload, done)
         totals.failures += [f"collectives from {first}: {failure}" for failure in done.failures]
         if done.failures or done.mismatches:
             totals.failures.append(f"collectives from {first}: {done.mismatches} bytes differ; HBM was {behaviour}")

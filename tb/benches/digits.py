@@ -18,10 +18,12 @@ from neuroncore_rtl.kernels.models.digits.network import PASSES, Classifier
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
-from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, execute, target_option
+from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, hbm_of, target_option
+from neuroncore_rtl.tb.benches.execution import execute
+from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.matmul import ideal_cycles, multiply
 from neuroncore_rtl.tb.benches.workbench import encode
-from neuroncore_rtl.tb.harness.core import Run
+from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim.report import Report, shown
 from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, configuration_options
 from neuroncore_rtl.tb.view.waves import waveform, write_save_file
@@ -61,18 +63,21 @@ def _run_core(settings: Settings) -> Report:
         part = images[first : first + settings.batch]
         classifier = classifier_of(len(part))
         image = classifier.image(layers, part, encode, settings.confidence / 100)
-        done = execute(image, config, settings, f"digits-{label}-{number}")
-        passes = _passes(image, done.run)
-        found = results(classifier, done.hbm)
+        task = ImageTask(machine=config, images=[image], behaviour=hbm_of(settings))
+        name = f"digits-{label}-{number}"
+        done = execute(task, settings, f"core-{name}", pictures=name)
+        run, (hbm,) = done.outcome.parts[0], done.outcome.memories["hbm"]
+        passes = _passes(image, run)
+        found = results(classifier, hbm)
         # What is wrong with a run that is not golden's is told by that.
-        wrong = done.failures or tuple(_disagreements(*found, settings, layers, part, passes, done.run.console))
+        wrong = done.failures or tuple(_disagreements(*found, settings, layers, part, passes, run.console))
         failures += [f"batch {number}: {failure}" for failure in wrong]
         predicted.append(found[0])
         compared += done.compared
         mismatches += done.mismatches
-        cycles += done.run.cycles
+        cycles += done.cycles
         ideal += sum(_ideal_cycles(layers, len(part), fmt, config) for fmt in passes)
-        notes[f"batch_{number}"] = f"{done.run.cycles:,} cycles; {'; '.join(done.run.console.splitlines())}"
+        notes[f"batch_{number}"] = f"{done.cycles:,} cycles; {'; '.join(run.console.splitlines())}"
         notes |= {f"batch_{number}_{what}": path for what, path in done.files.items()}
     accuracy = float((np.concatenate(predicted) == labels).mean())
     return Report(
@@ -88,7 +93,7 @@ def _run_core(settings: Settings) -> Report:
     )
 
 
-def _passes(image: Image, run: Run) -> list[Format]:
+def _passes(image: Image, run: Outcome) -> list[Format]:
     """Return the formats of the sections that were executed."""
     executed = {event.address for event in run.events}
     return [PASSES[number] for number in sorted({b.section for b in image.blocks if b.address in executed})]

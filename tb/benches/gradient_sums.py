@@ -9,10 +9,10 @@ from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.golden.collective import reduce_blocks
 from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, element_bytes
 from neuroncore_rtl.tb.benches.collective import ring_bound
-from neuroncore_rtl.tb.benches.collective_execution import Executed
-from neuroncore_rtl.tb.benches.collective_target import execute
+from neuroncore_rtl.tb.benches.execution import Executed, execute
 from neuroncore_rtl.tb.benches.gradient_conditions import GIVEN, Condition
 from neuroncore_rtl.tb.benches.workbench import encode
+from neuroncore_rtl.tb.benches.workloads import workload_task
 from neuroncore_rtl.tb.check.gradient_errors import Errors, errors_of
 from neuroncore_rtl.tb.sim.settings import Settings
 from neuroncore_rtl.tb.stimulus.collective_programs import FORMATS, Workload, side_by_side
@@ -127,16 +127,19 @@ def add(dtype: CollectiveType, gradients: np.ndarray, conditions: Mapping[str, C
     for name, condition in conditions.items():
         workload = workload_of(condition, codes, dtype, settings.seed)
         first = dtype == DTYPES[0] and name == GIVEN
-        done = execute(
+        task = workload_task(
             condition.instance,
             workload,
             settings,
-            "gradients" if first else f"gradients-{dtype.name.lower()}-{name.replace(' ', '-')}",
             behaviour=condition.behaviour,
             errors=condition.errors,
             check_axi=False,
         )
+        label = "gradients" if first else f"gradients-{dtype.name.lower()}-{name.replace(' ', '-')}"
+        done = execute(task, settings, label)
         places = [(core, workload.lists[core][0].dst) for core in condition.group.cores]
-        found = [done.outcome.memories[core, dst : dst + codes[0].nbytes].view(codes.dtype) for core, dst in places]
+        found = [
+            done.outcome.memories["hbm"][core, dst : dst + codes[0].nbytes].view(codes.dtype) for core, dst in places
+        ]
         sums[name] = Sums(workload, done, np.stack(found))
     return Added(dtype, codes, sums)

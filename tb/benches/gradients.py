@@ -16,10 +16,10 @@ import numpy as np
 
 from neuroncore_rtl.kernels.models.digits.gradients import shard_gradients
 from neuroncore_rtl.tb.benches.collective_options import ERRORS, INSTANCE_OPTIONS
-from neuroncore_rtl.tb.benches.collective_target import TARGET_OPTIONS, target_label
 from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS
 from neuroncore_rtl.tb.benches.gradient_conditions import GIVEN, conditions_of
 from neuroncore_rtl.tb.benches.gradient_sums import DTYPES, Added, add
+from neuroncore_rtl.tb.benches.workloads import TARGET_OPTIONS, target_label
 from neuroncore_rtl.tb.check.gradient_errors import Errors
 from neuroncore_rtl.tb.sim.report import Report, progress
 from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings
@@ -83,7 +83,7 @@ def _run(settings: Settings) -> Report:
         rows |= _rows(added, errors, added.bound(given))
         every += [(f"{dtype.name}, {name}", one.done) for name, one in added.sums.items()]
         cycles += added.given.done.cycles
-    outcomes = [done.outcome for _, done in every]
+    activities = [done.outcome.links for _, done in every]
     return Report(
         test="gradients",
         label=f"{target_label(settings)}{given.instance.chips}x{settings.cores}-{settings.topology}-{settings.sim}",
@@ -97,8 +97,8 @@ def _run(settings: Settings) -> Report:
             "parameters": f"{gradients.shape[1]:,}, as training begins with them (He's, drawn from SEED)",
             "average": "sum / ranks, divided by the host in float64; errors are relative to the average in float64",
             **rows,
-            "disturbed_frames": sum(sum(outcome.disturbed) for outcome in outcomes),
-            "retries": sum(link["replays"] for outcome in outcomes for link in outcome.links),
+            "disturbed_frames": sum(sum(links.disturbed) for links in activities),
+            "retries": sum(link["replays"] for links in activities for link in links.counters),
             **{f"{what} of {name}": path for name, done in every for what, path in done.files.items()},
         },
         failures=tuple(failures),

@@ -10,9 +10,10 @@ import numpy as np
 from neuroncore_rtl.spec.formats import FORMATS, format_named
 from neuroncore_rtl.spec.isa import Opcode, Storage
 from neuroncore_rtl.tb.check.costs import step_cycles
-from neuroncore_rtl.tb.check.execution import ElementwiseProgram, expected_memories
-from neuroncore_rtl.tb.harness.elementwise import Outcome, design, run_program
-from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.check.execution import ElementwiseProgram, expected_memories, work_of
+from neuroncore_rtl.tb.harness.elementwise import ElementwiseDevice
+from neuroncore_rtl.tb.harness.outcome import Outcome
+from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.sim.report import Report, progress, shown
 from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Option, Settings, configuration_options
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
@@ -66,8 +67,8 @@ class Differences:
     def __init__(self, program: ElementwiseProgram, outcome: Outcome, expected: tuple[np.ndarray, np.ndarray], config):
         self._program, self._config = program, config
         self._memories = {
-            Storage.SBUF: (outcome.sbuf, expected[0], program.sbuf),
-            Storage.PSUM: (outcome.psum, expected[1], program.psum),
+            Storage.SBUF: (outcome.memories["sbuf"], expected[0], program.sbuf),
+            Storage.PSUM: (outcome.memories["psum"], expected[1], program.psum),
         }
         self.places = [
             (storage, int(partition), int(byte))
@@ -130,23 +131,18 @@ def run_instructions(
     with progress("golden"):
         expected = expected_memories(program.instructions, program.sbuf, program.psum, config)
     waves: Path | None = waveform(test) if settings.waves else None
-    built = simulation.build(design(config, (engine,)), settings.sim, waves=waves is not None)
-    with progress(f"{settings.sim}: running {settings.count:,} instructions"):
-        outcome = run_program(
-            built,
-            program.records,
-            program.sbuf,
-            program.psum,
-            config,
-            stall=settings.stall,
-            seed=settings.seed,
-            waves=waves,
-            waves_levels=settings.depth,
-        )
+    outcome = run(
+        ElementwiseDevice(config=config, engines=(engine,)),
+        work_of(program, stall=settings.stall, seed=settings.seed),
+        sim=settings.sim,
+        waves=waves,
+        waves_levels=settings.depth,
+        doing=f"running {settings.count:,} instructions",
+    )
     differences = Differences(program, outcome, expected, config)
     for line in differences.lines():
         print(line)
-    refused = outcome.errors[engine]
+    refused = outcome.parts[engine].error
     report = Report(
         test=test,
         label=f"{label}-{settings.preset}-{config.rows}x{config.columns}-{settings.dtype or 'mixed'}-{settings.sim}",
@@ -159,9 +155,9 @@ def run_instructions(
             "changed": differences.changed,
             "instructions": dict(sorted(Counter(i.opcode.name.lower() for i in program.instructions).items())),
             "config": asdict(config),
-            "counters": dict(outcome.counters[engine]),
+            "counters": dict(outcome.parts[engine].counters),
             **({"waveform": shown(write_save_file(waves))} if waves else {}),
         },
-        failures=(f"instruction {refused[1]} was refused, rule {refused[0]}",) if refused else (),
+        failures=(f"instruction {refused.number} was refused, rule {refused.cause}",) if refused else (),
     )
     return report, program, outcome

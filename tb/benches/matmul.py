@@ -16,9 +16,11 @@ from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32, MATMUL_FORMATS, Format, format_named
-from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, execute, roofline, summary, target_option
-from neuroncore_rtl.tb.harness.tensor import COUNTERS, design, run_program
-from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, hbm_of, roofline, summary, target_option
+from neuroncore_rtl.tb.benches.execution import execute
+from neuroncore_rtl.tb.benches.images import ImageTask
+from neuroncore_rtl.tb.harness.run import run
+from neuroncore_rtl.tb.harness.tensor import COUNTERS, TensorDevice, TensorWork
 from neuroncore_rtl.tb.sim.report import Report, progress, shown
 from neuroncore_rtl.tb.sim.settings import (
     DEPTH,
@@ -70,18 +72,22 @@ def multiply(
         a, b: storage words of `fmt`, of shapes [M, K] and [K, N].
         fmt, config: number format and machine.
         sim: the simulator.
-        stall, seed: see `tb.harness.tensor.run_program`.
+        stall, seed: see `tb.harness.tensor.TensorWork`.
         waves: where to record a waveform, of the first program if there are several.
         waves_levels: see `tb.sim.simulation.run`.
     """
-    built = simulation.build(design(config), sim, waves=waves is not None)
     result = np.zeros((a.shape[0], b.shape[1]), np.uint32)
     totals = dict.fromkeys(COUNTERS, 0)
     for number, program in enumerate(tiled_products(a, b, fmt, config)):
-        path = waves if number == 0 else None
-        with progress(f"{sim}: running {len(program.steps):,} instructions"):
-            outcome = run_program(built, program, config, stall=stall, seed=seed, waves=path, waves_levels=waves_levels)
-        program.gather(outcome.words, result)
+        outcome = run(
+            TensorDevice(config=config),
+            TensorWork(program=program, stall=stall, seed=seed),
+            sim=sim,
+            waves=waves if number == 0 else None,
+            waves_levels=waves_levels,
+            doing=f"running {len(program.steps):,} instructions",
+        )
+        program.gather(outcome.memories["psum"], result)
         for name in COUNTERS:
             totals[name] += outcome.counters[name]
     return result, totals
@@ -116,11 +122,13 @@ def _run_core(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, lab
     config = settings.config
     (m, k), n = a.shape, b.shape[1]
     image, product = product_image(a, b, fmt, config)
-    done = execute(image, config, settings, f"matmul-{label}")
+    task = ImageTask(machine=config, images=[image], behaviour=hbm_of(settings))
+    done = execute(task, settings, f"core-matmul-{label}", pictures=f"matmul-{label}")
+    (hbm,) = done.outcome.memories["hbm"]
     # The image on golden is one truth, the product as an equation another: it knows nothing of tiles and copies.
     with progress("golden product"):
         expected = golden.matrix_product(a, b, fmt, config.rows)
-    wrong = _count_differences(np.ascontiguousarray(product.elements(done.hbm)).view(np.uint32), expected)
+    wrong = _count_differences(np.ascontiguousarray(product.elements(hbm)).view(np.uint32), expected)
     ideal = ideal_cycles(m, k, n, fmt, config)
     moved = (m * k + k * n) * fmt.bits // 8 + 4 * m * n
     return Report(
@@ -129,13 +137,13 @@ def _run_core(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, lab
         settings=dict(settings.values),
         compared=done.compared + expected.size,
         mismatches=done.mismatches + wrong,
-        cycles=done.run.cycles,
+        cycles=done.cycles,
         ideal_cycles=ideal,
         extra={
             "shape": f"[{m}, {k}] x [{k}, {n}] {fmt.name} on {config.rows} x {config.columns}",
             "roofline": roofline("array", ideal, moved, config, settings.bandwidth),
             "config": asdict(config),
-            **summary(done.run, config),
+            **summary(done.outcome.parts[0], config),
             **done.files,
         },
         failures=done.failures,

@@ -14,9 +14,8 @@ from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Opcode
 from neuroncore_rtl.tb.check.core_batch import Batch, run_batch
-from neuroncore_rtl.tb.harness.core import design
+from neuroncore_rtl.tb.harness.cores import CoreDevice
 from neuroncore_rtl.tb.harness.hbm import Hbm
-from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.report import Report, progress
 from neuroncore_rtl.tb.sim.settings import SEED, SIM, Bench, Option, Settings, configuration_options
 from neuroncore_rtl.tb.stimulus.core_programs import CoreChoices, garbled_image, random_core_program
@@ -94,15 +93,14 @@ class _Totals:
 
 def _run(settings: Settings) -> Report:
     config = settings.config
-    built = simulation.build(design(config), settings.sim)
+    device = CoreDevice(machine=config)
     totals = _Totals()
     for first in range(0, settings.count, BATCH):
         rng = np.random.default_rng((settings.seed, first))
         with progress(f"programs from {first}: making them"):
             images = random_images(rng, config, min(BATCH, settings.count - first), settings.instructions)
         behaviour = random_behaviour(rng)
-        with progress(f"{settings.sim}: running them, with golden"):
-            batch = run_batch(built, config, images, behaviour=behaviour)
+        batch = run_batch(device, images, sim=settings.sim, behaviour=behaviour)
         totals.add(images, batch)
         totals.failures += [f"programs from {first}: {failure}" for failure in batch.failures]
         if batch.failures:

@@ -9,9 +9,10 @@ import numpy as np
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.tb.check.riscv_lockstep import Comparison, compare
+from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
+from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES, PATIENCE, CpuDevice, CpuWork
 from neuroncore_rtl.tb.harness.riscv_elf import Executable, read_executable
-from neuroncore_rtl.tb.harness.riscv_run import MEMORY_BYTES, PATIENCE, Outcome, cpu_design, run_cpu
-from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.sim.report import Report, progress, shown
 from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings
 from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_program
@@ -35,28 +36,28 @@ def random_executable(seed: int, items: int) -> Executable:
 
 def _verdict(outcome: Outcome, limit: int) -> list[str]:
     """Return why a program did not pass, a sentence each."""
-    if outcome.silent:
+    if outcome.ending == Ending.STUCK:
         return [f"no instruction retired for {PATIENCE:,} cycles"]
-    if outcome.code is None:
+    if outcome.exit_code is None:
         return [f"the program did not end within {limit:,} cycles"]
-    if outcome.code == 1:
+    if outcome.exit_code == 1:
         return []
-    if outcome.code & 1:
-        return [f"test {outcome.code >> 1} of the program failed"]
-    return [f"the program must write 1 to tohost when it passes, not {outcome.code:#x}"]
+    if outcome.exit_code & 1:
+        return [f"test {outcome.exit_code >> 1} of the program failed"]
+    return [f"the program must write 1 to tohost when it passes, not {outcome.exit_code:#x}"]
 
 
 def _followed(program: Executable, outcome: Outcome, *, memory: bool) -> tuple[Comparison, list[str]]:
     """Return the comparison with the golden hart, and what is wrong beside its mismatch."""
-    with progress(f"golden: {len(outcome.trace):,} instructions"):
-        comparison = compare(program, outcome.trace)
+    with progress(f"golden: {len(outcome.events):,} instructions"):
+        comparison = compare(program, outcome.events)
     problems = []
     if comparison.mismatch:
         print(comparison.mismatch)
-    elif outcome.code is not None and not comparison.ended:
+    elif outcome.exit_code is not None and not comparison.ended:
         problems.append("the trace ends before the program does")
-    elif memory and comparison.memory != outcome.memory:
-        words = np.frombuffer(comparison.memory, "<u4") != np.frombuffer(outcome.memory, "<u4")
+    elif memory and comparison.memory != (found := outcome.memories["memory"].tobytes()):
+        words = np.frombuffer(comparison.memory, "<u4") != np.frombuffer(found, "<u4")
         problems.append(f"{int(words.sum())} words of memory differ at the end")
     return comparison, problems
 
@@ -66,7 +67,7 @@ def _write_trace(outcome: Outcome) -> Path:
     TRACES.mkdir(parents=True, exist_ok=True)
     path = TRACES / "riscv.txt"
     with path.open("w") as file:
-        for entry in outcome.trace:
+        for entry in outcome.events:
             did = f"trap {entry.cause:08x}" if entry.trap else f"x{entry.rd} {entry.value:08x}" if entry.rd else "-"
             file.write(f"{entry.pc:08x} {entry.instruction:08x} {did}\n")
     return path
@@ -78,20 +79,18 @@ def _run(settings: Settings) -> Report:
     program = random_executable(settings.seed, count) if random else read_executable(settings.elf, MEMORY_BYTES)
     name = f"random-{count}-seed{settings.seed}" if random else settings.elf.name
     waves = waveform("riscv") if settings.waves else None
-    built = simulation.build(cpu_design(), settings.sim, waves=waves is not None)
-    with progress(f"{settings.sim}: running {name}"):
-        outcome = run_cpu(
-            built,
-            program,
-            limit=settings.limit,
-            stall=settings.stall,
-            seed=settings.seed,
-            external=EXTERNAL_RATE if random else 0,
-            trace=bool(settings.lockstep or settings.trace),
-            memory=random,
-            waves=waves,
-            waves_levels=settings.depth,
-        )
+    work = CpuWork(
+        program=program,
+        limit=settings.limit,
+        stall=settings.stall,
+        seed=settings.seed,
+        external=EXTERNAL_RATE if random else 0,
+        trace=bool(settings.lockstep or settings.trace),
+        memory=random,
+    )
+    outcome = run(
+        CpuDevice(), work, sim=settings.sim, waves=waves, waves_levels=settings.depth, doing=f"running {name}"
+    )
     failures = _verdict(outcome, settings.limit)
     if failures and program.compressed:
         failures.append(
@@ -104,7 +103,7 @@ def _run(settings: Settings) -> Report:
         failures += problems
         compared, mismatches = comparison.compared, int(comparison.mismatch is not None)
         lockstep = {"traps": comparison.traps, "interrupts": comparison.interrupts}
-    cpi = outcome.cycles_per_instruction
+    instructions = outcome.counters["instructions"]
     return Report(
         test="riscv",
         label=f"{name}-{settings.sim}",
@@ -114,8 +113,8 @@ def _run(settings: Settings) -> Report:
         cycles=outcome.cycles,
         extra={
             "program": name,
-            "instructions": outcome.instructions,
-            "cycles_per_instruction": None if cpi is None else f"{cpi:.3f}",
+            "instructions": instructions,
+            "cycles_per_instruction": f"{outcome.cycles / instructions:.3f}" if instructions else None,
             **lockstep,
             "simulated_cycles_per_second": int(outcome.cycles / outcome.seconds),
             **({"console": outcome.console.rstrip("\n")} if outcome.console else {}),

@@ -16,9 +16,10 @@ from neuroncore_rtl.tb.benches.collective_options import ERRORS, INSTANCE_OPTION
 from neuroncore_rtl.tb.check.link_table import dead_links, link_of, link_summary, link_table, opposite
 from neuroncore_rtl.tb.harness.collective_faults import link_name
 from neuroncore_rtl.tb.harness.disturbance import Cut
-from neuroncore_rtl.tb.harness.fabric import Ending, Outcome, Traffic, Way, design, run_traffic
-from neuroncore_rtl.tb.sim import simulation
-from neuroncore_rtl.tb.sim.report import Report, progress, shown
+from neuroncore_rtl.tb.harness.fabric import FabricDevice, Traffic, Way
+from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
+from neuroncore_rtl.tb.harness.run import run
+from neuroncore_rtl.tb.sim.report import Report, shown
 from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, UsageError
 from neuroncore_rtl.tb.view.collective_timeline import write_link_timeline
 from neuroncore_rtl.tb.view.link_picture import draw_links
@@ -73,46 +74,50 @@ def traffic_of(instance: Instance, settings: Settings) -> Traffic:
     wires = instance.chips * instance.directions
     if settings.cut is not None and settings.cut >= wires:
         raise UsageError(f"CUT must be a wire from 0 to {wires - 1}, not {settings.cut}")
+    ports = CHANNELS * instance.cores
+    flits, load, stall = -(-settings.flits // ports), settings.load / 100, settings.stall / 100
     return Traffic(
-        flits=-(-settings.flits // (CHANNELS * instance.cores)),
+        flits=flits,
+        limit=100_000 + round((4 * flits * ports + 2 * flits / load) / (1 - stall)),
+        patience=PATIENCE,
         pattern=PATTERNS[settings.pattern],
         partners=partners_of(instance, settings.pattern),
-        load=settings.load / 100,
-        stall=settings.stall / 100,
+        load=load,
+        stall=stall,
         errors=share_of(settings),
         cut=None if settings.cut is None else Cut(settings.cut, CUT_CYCLE),
         seed=settings.seed,
+        sampled=True,
     )
 
 
 def failures_of(instance: Instance, traffic: Traffic, outcome: Outcome) -> Iterator[str]:
     """Yield what is wrong with a run, a sentence each."""
-    yield from map(str, outcome.examples[:LISTED])
+    yield from map(str, outcome.errors[:LISTED])
     yield from _shortfalls(outcome, may_miss=traffic.cut is not None)
-    if outcome.ending != Ending.COMPLETE and traffic.cut is None:
+    if outcome.ending != Ending.FINISHED and traffic.cut is None:
         yield f"every flit must arrive, but the run ended as {outcome.ending.name} after {outcome.cycles:,} cycles"
     yield from _deaths(instance, traffic, outcome)
-    if outcome.ending == Ending.COMPLETE:
-        expected = _carried(instance, outcome.sent)
-        for number, wire in enumerate(outcome.wires):
-            if wire.counters["flits"] != expected[number]:
-                found = wire.counters["flits"]
+    if outcome.ending == Ending.FINISHED:
+        expected = _carried(instance, outcome.counters["sent"])
+        for number, counters in enumerate(outcome.links.counters):
+            if (found := counters["flits"]) != expected[number]:
                 yield f"{link_name(instance, number)} must carry {expected[number]:,} flits, not {found:,}"
-    disturbed = sum(wire.disturbed for wire in outcome.wires)
-    if not disturbed and traffic.errors * outcome.cycles * len(outcome.wires) > 30:
+    disturbed = outcome.links.disturbed
+    if not any(disturbed) and traffic.errors * outcome.cycles * len(disturbed) > 30:
         yield f"frames must be disturbed at a rate of {traffic.errors}, but none was"
 
 
 def _shortfalls(outcome: Outcome, *, may_miss: bool) -> Iterator[str]:
     """Yield the ways on which flits are lost or too many."""
-    ways = sorted(outcome.sent.keys() | outcome.received.keys())
-    wrong = [way for way in ways if outcome.sent[way] != outcome.received[way]]
+    sent, received = outcome.counters["sent"], outcome.counters["received"]
+    wrong = [way for way in sorted(sent.keys() | received.keys()) if sent[way] != received[way]]
     if may_miss:
-        wrong = [way for way in wrong if outcome.sent[way] < outcome.received[way]]
+        wrong = [way for way in wrong if sent[way] < received[way]]
     for way in wrong[:LISTED]:
         yield (
-            f"from core {way.source} to core {way.destination} on channel {way.channel} {outcome.sent[way]:,} flits "
-            f"must arrive, not {outcome.received[way]:,}"
+            f"from core {way.source} to core {way.destination} on channel {way.channel} {sent[way]:,} flits "
+            f"must arrive, not {received[way]:,}"
         )
     if len(wrong) > LISTED:
         yield f"{len(wrong) - LISTED:,} more ways have lost flits, or too many"
@@ -135,12 +140,12 @@ def _deaths(instance: Instance, traffic: Traffic, outcome: Outcome) -> Iterator[
 
 def _dead(instance: Instance, outcome: Outcome) -> list[int]:
     """Return the links that one of their ends has given up."""
-    return dead_links(instance, [number for number, wire in enumerate(outcome.wires) if wire.dead is not None])
+    return dead_links(instance, outcome.links.dead)
 
 
 def noticed_after(instance: Instance, cut: Cut, outcome: Outcome) -> int | None:
     """Return how long after the cut the end that listens to the wire has given it up; None if it has not."""
-    dead = outcome.wires[opposite(instance, cut.wire)].dead
+    dead = outcome.links.dead.get(opposite(instance, cut.wire))
     return None if dead is None else dead - cut.cycle
 
 
@@ -155,21 +160,20 @@ def _carried(instance: Instance, sent: Mapping[Way, int]) -> Counter[int]:
 
 def links_of(instance: Instance, outcome: Outcome) -> dict[str, dict[str, object]]:
     """Return what each link did; see `tb.check.link_table.link_table`."""
-    counters = [wire.counters for wire in outcome.wires]
-    return link_table(instance, counters, outcome.cycles, _dead(instance, outcome))
+    return link_table(instance, outcome.links.counters, outcome.cycles, _dead(instance, outcome))
 
 
 def measures_of(instance: Instance, traffic: Traffic, outcome: Outcome) -> dict[str, object]:
     """Return what a report says of a run."""
-    cycles = max(outcome.cycles, 1)
+    cycles, flits = max(outcome.cycles, 1), outcome.counters["received"].total()
     ports = CHANNELS * instance.cores
     measures = {
-        "flits": outcome.received.total(),
-        "latency": {"mean": f"{outcome.latency:.1f}", "longest": outcome.longest},
-        "accepted_load": f"{outcome.received.total() / cycles / ports:.1%} of a flit a cycle and port",
-        "flits_a_cycle": f"{outcome.received.total() / cycles:.2f}",
-        **link_summary(instance, links_of(instance, outcome), sum(wire.disturbed for wire in outcome.wires)),
-        "discarded": sum(wire.counters["discarded"] for wire in outcome.wires),
+        "flits": flits,
+        "latency": {"mean": f"{outcome.counters['latency']:.1f}", "longest": outcome.counters["longest"]},
+        "accepted_load": f"{flits / cycles / ports:.1%} of a flit a cycle and port",
+        "flits_a_cycle": f"{flits / cycles:.2f}",
+        **link_summary(instance, links_of(instance, outcome), sum(outcome.links.disturbed)),
+        "discarded": sum(counters["discarded"] for counters in outcome.links.counters),
     }
     if traffic.cut is not None:
         noticed = noticed_after(instance, traffic.cut, outcome)
@@ -182,33 +186,29 @@ def _run(settings: Settings) -> Report:
     instance = instance_of(settings)
     traffic = traffic_of(instance, settings)
     flits = traffic.flits * CHANNELS * instance.cores
-    limit = 100_000 + round((4 * flits + 2 * traffic.flits / traffic.load) / (1 - traffic.stall))
     waves = waveform("router") if settings.waves else None
-    built = simulation.build(design(instance, waves=waves is not None), settings.sim, waves=waves is not None)
-    with progress(f"{settings.sim}: {flits:,} flits"):
-        outcome = run_traffic(
-            built,
-            instance,
-            traffic,
-            limit=limit,
-            patience=PATIENCE,
-            sampled=True,
-            waves=waves,
-            waves_levels=settings.depth,
-        )
-    carried = _carried(instance, outcome.sent)
+    outcome = run(
+        FabricDevice(instance=instance),
+        traffic,
+        sim=settings.sim,
+        waves=waves,
+        waves_levels=settings.depth,
+        doing=f"{flits:,} flits",
+    )
+    arrived = outcome.counters["received"].total()
+    carried = _carried(instance, outcome.counters["sent"])
     links = links_of(instance, outcome)
     label = f"{settings.pattern}-{instance.chips}-{settings.topology}-{settings.sim}"
-    timeline = write_link_timeline(SIM_BUILD / "timelines" / f"router-{label}.json", instance, outcome.samples)
-    said = f"{outcome.received.total():,} flits in {outcome.cycles:,} cycles"
+    timeline = write_link_timeline(SIM_BUILD / "timelines" / f"router-{label}.json", instance, outcome.links.samples)
+    said = f"{arrived:,} flits in {outcome.cycles:,} cycles"
     what = f"{settings.pattern.replace('_', '-')} traffic"
     picture = draw_links(SIM_BUILD / "plots" / f"router-{label}.png", instance, links, what, said)
     return Report(
         test="router",
         label=label,
         settings=dict(settings.values) | {"FLITS": flits},
-        compared=outcome.received.total(),
-        mismatches=outcome.wrong,
+        compared=arrived,
+        mismatches=outcome.counters["wrong"],
         cycles=outcome.cycles,
         ideal_cycles=max([*carried.values(), traffic.flits]),
         extra={

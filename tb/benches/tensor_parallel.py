@@ -25,10 +25,11 @@ from neuroncore_rtl.spec.isa.collective import CollectiveKind, Group
 from neuroncore_rtl.tb.benches.collective import ring_bound
 from neuroncore_rtl.tb.benches.collective_options import ERRORS, INSTANCE_OPTIONS, groups_of, instance_of, share_of
 from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS
-from neuroncore_rtl.tb.benches.instance_bench import CORE, InstanceExecuted, execute_images
+from neuroncore_rtl.tb.benches.execution import Executed, execute
+from neuroncore_rtl.tb.benches.images import CORE, ImageTask
 from neuroncore_rtl.tb.benches.matmul import ideal_cycles
-from neuroncore_rtl.tb.harness.core import Run
 from neuroncore_rtl.tb.harness.hbm import Hbm
+from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim.report import Report, progress
 from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, UsageError, dtype_option
 from neuroncore_rtl.tb.stimulus import operands as stimulus
@@ -111,17 +112,15 @@ def _run(settings: Settings) -> Report:
         stall=settings.stall,
         seed=settings.seed,
     )
-    done: dict[bool, InstanceExecuted] = {}
+    done: dict[bool, Executed] = {}
     for reduce in (True, False):
         with progress("making the programs"):
             images, shards = _images(instance, group, x, w, fmt, settings, reduce=reduce)
-        done[reduce] = execute_images(
-            instance,
-            images,
+        task = ImageTask(machine=instance, images=images, behaviour=behaviour, errors=errors, core=settings.core)
+        done[reduce] = execute(
+            task,
             settings,
             "tensor_parallel" if reduce else "tensor_parallel-alone",
-            behaviour=behaviour,
-            errors=errors,
             pictures=f"tensor_parallel-{label}" if reduce else None,
         )
         if reduce:
@@ -130,19 +129,19 @@ def _run(settings: Settings) -> Report:
             places = [shard.y for shard in shards]
     outcome = done[True].outcome
     results = [
-        np.ascontiguousarray(y.elements(outcome.memories[c])).view(np.uint32)
+        np.ascontiguousarray(y.elements(outcome.memories["hbm"][c])).view(np.uint32)
         for c, y in zip(group.cores, places, strict=True)
     ]
     wrong = sum(int((result != expected).sum()) for result in results)
     relative, allowed = error_shares(results[0], x, w, fmt, group.ranks)
-    cycles, alone = (done[reduce].outcome.cycles for reduce in (True, False))
-    stored = {reduce: _stored(instance, one.outcome.runs) for reduce, one in done.items()}
+    cycles, alone = (done[reduce].cycles for reduce in (True, False))
+    stored = {reduce: _stored(instance, one.outcome) for reduce, one in done.items()}
     tail = ((cycles - stored[True]) - (alone - stored[False])) / alone
     ideal = -(-ideal_cycles(m, k, n, fmt, core) // group.ranks)
     failures = [f"{what}: {failure}" for what, reduce in _RUNS for failure in done[reduce].failures]
     if not allowed <= 1:
         failures.append(f"the result is {allowed:.3g} times as far from float64's as rounding allows")
-    columns = [outcome.runs[c].counters["tensor"]["columns"] for c in group.cores]
+    columns = [outcome.parts[c].counters["tensor"]["columns"] for c in group.cores]
     return Report(
         test="tensor_parallel",
         label=label,
@@ -161,7 +160,7 @@ def _run(settings: Settings) -> Report:
             "error": f"{relative:.2e} of the largest result, {allowed:.1%} of what rounding allows",
             "core": asdict(instance.core),
             **done[True].link_summary,
-            "simulated": f"{outcome.simulated / outcome.seconds:,.0f} cycles a second",
+            "simulated": f"{outcome.counters['simulated'] / outcome.seconds:,.0f} cycles a second",
             **done[True].files,
         },
         failures=tuple(failures),
@@ -172,10 +171,10 @@ def _run(settings: Settings) -> Report:
 _RUNS = (("with the all-reduces", True), ("without", False))
 
 
-def _stored(instance: Instance, runs: Sequence[Run]) -> int:
+def _stored(instance: Instance, outcome: Outcome) -> int:
     """Return the cycle in which the last record of any core has finished that is not a collective."""
     queue = collective_queue(instance.core)
-    return max(event.retired or 0 for run in runs for event in run.events if event.queue != queue)
+    return max(event.retired or 0 for run in outcome.parts.values() for event in run.events if event.queue != queue)
 
 
 def _roofline(instance: Instance, group: Group, m: int, k: int, n: int, fmt: Format, bandwidth: int) -> str:

@@ -9,9 +9,9 @@ from neuroncore_rtl.spec.config import PSUM_BYTES, Config
 from neuroncore_rtl.spec.isa import Context
 from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, Case, dependent_period, formula, latency, period
 from neuroncore_rtl.tb.check.execution import expected_memories
-from neuroncore_rtl.tb.harness.elementwise import Record, design, run_program
-from neuroncore_rtl.tb.sim import simulation
-from neuroncore_rtl.tb.sim.report import Report, progress
+from neuroncore_rtl.tb.harness.elementwise import ElementwiseDevice, ElementwiseWork, EngineRecord
+from neuroncore_rtl.tb.harness.run import run
+from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.sim.settings import SIM, Bench, Settings, configuration_options
 
 __all__ = ["BENCH", "Measurement", "measure"]
@@ -89,22 +89,26 @@ def measure(
                 waits = counts if number < 2 else {}
                 one = replace(instruction, overlap=overlap)
                 instructions.append(one)
-                records.append(Record(engine=engine, word=one.encode(config), **waits))
+                records.append(EngineRecord(engine=engine, word=one.encode(config), **waits))
                 counts[engine] += 1
             plan.append((case, instruction, engine, first))
     rng = np.random.default_rng(1)
     # Values near 1, so that no operation has an easy case everywhere.
     sbuf = rng.normal(0, 1, (config.partitions, SBUF_USED // 4)).astype("<f4").view(np.uint8)
     psum = rng.normal(0, 1, (config.columns, PSUM_BYTES // 4)).astype("<f4").view(np.uint8)
-    built = simulation.build(design(config), sim)
-    with progress(f"{sim}: running {len(records):,} instructions"):
-        outcome = run_program(built, records, sbuf, psum, config, events=True)
+    outcome = run(
+        ElementwiseDevice(config=config),
+        ElementwiseWork(program=records, sbuf=sbuf, psum=psum, events=True),
+        sim=sim,
+        doing=f"running {len(records):,} instructions",
+    )
     expected = expected_memories(instructions, sbuf, psum, config)
-    differ = sum(int((a != b).sum()) for a, b in zip((outcome.sbuf, outcome.psum), expected, strict=True))
+    differ = sum(int((a != b).sum()) for a, b in zip(outcome.memories.values(), expected, strict=True))
 
     measurements = []
     for case, instruction, engine, first in plan:
-        taken, retired = outcome.accepted_at[engine], outcome.retired_at[engine]
+        taken = [event.issued for event in outcome.parts[engine].events]
+        retired = outcome.parts[engine].retired
         # The first of a run fills the pipeline: the periods are those after it.
         runs = {
             "overlapped": retired[first + 1 : first + 2 + REPEATED],

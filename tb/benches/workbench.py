@@ -21,12 +21,14 @@ from neuroncore_rtl.kernels.program.tensor import HbmTensor
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32, Format
 from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, Storage, queue_name
-from neuroncore_rtl.tb.benches.core_bench import execute, roofline, summary
+from neuroncore_rtl.tb.benches.core_bench import hbm_of, roofline, summary
+from neuroncore_rtl.tb.benches.execution import execute
+from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.instructions import Differences
 from neuroncore_rtl.tb.check.costs import step_cycles
-from neuroncore_rtl.tb.check.execution import ElementwiseProgram, expected_memories, record_of
-from neuroncore_rtl.tb.harness.elementwise import ENGINES, PROGRAM_DEPTH, design, run_program
-from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.check.execution import ElementwiseProgram, expected_memories, record_of, work_of
+from neuroncore_rtl.tb.harness.elementwise import ENGINES, PROGRAM_DEPTH, ElementwiseDevice
+from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.sim.report import Report, progress, shown
 from neuroncore_rtl.tb.sim.settings import Settings, UsageError
 from neuroncore_rtl.tb.view.waves import waveform, write_save_file
@@ -163,7 +165,8 @@ class CoreWorkbench(Workbench):
         label = f"core-{self._label(settings)}"
         with refusals():
             image = build_image(self.program, self.contents)
-        done = execute(image, self.config, settings, f"{test}-{label}")
+        task = ImageTask(machine=self.config, images=[image], behaviour=hbm_of(settings))
+        done = execute(task, settings, f"core-{test}-{label}", pictures=f"{test}-{label}")
         ideal = self._ideal_cycles()
         slowest = max(ideal, key=ideal.get)
         extra = {"roofline": roofline(slowest, ideal[slowest], self._moved(), self.config, settings.bandwidth)}
@@ -171,12 +174,12 @@ class CoreWorkbench(Workbench):
             test,
             settings,
             references,
-            done.hbm,
-            {**extra, **summary(done.run, self.config), **done.files},
+            done.outcome.memories["hbm"][0],
+            {**extra, **summary(done.outcome.parts[0], self.config), **done.files},
             label=label,
             compared=done.compared,
             mismatches=done.mismatches,
-            cycles=done.run.cycles,
+            cycles=done.cycles,
             failures=done.failures,
         )
 
@@ -232,36 +235,38 @@ class EngineWorkbench(Workbench):
         program = ElementwiseProgram(instructions=instructions, records=records, sbuf=sbuf, psum=psum)
         with progress(f"golden: {len(records):,} instructions"):
             expected = expected_memories(instructions, sbuf, psum, config)
-        built = simulation.build(design(config), settings.sim, waves=waves is not None)
-        with progress(f"{settings.sim}: running {len(records):,} instructions"):
-            outcome = run_program(
-                built, records, sbuf, psum, config, stall=settings.stall, seed=settings.seed, waves=waves,
-                waves_levels=settings.depth,
-            )  # fmt: skip
+        outcome = run(
+            ElementwiseDevice(config=config),
+            work_of(program, stall=settings.stall, seed=settings.seed),
+            sim=settings.sim,
+            waves=waves,
+            waves_levels=settings.depth,
+            doing=f"running {len(records):,} instructions",
+        )
         differences = Differences(program, outcome, expected, config)
         for line in differences.lines():
             print(line)
-        self.sbuf = outcome.sbuf
+        self.sbuf = outcome.memories["sbuf"]
         extra = {
-            "instructions": dict(outcome.retired),
-            "busy": {engine: outcome.counters[engine]["busy"] for engine in ENGINES},
-            "elements": {engine: outcome.counters[engine]["elements"] for engine in ENGINES},
+            **{
+                name: {engine: outcome.parts[engine].counters[name] for engine in ENGINES}
+                for name in ("instructions", "busy", "elements")
+            },
             **({"waveform": shown(write_save_file(waves))} if waves else {}),
         }
         return self._report(
             test,
             settings,
             references,
-            outcome.sbuf,
+            self.sbuf,
             extra,
             label=self._label(settings),
             compared=differences.compared,
             mismatches=len(differences.places),
             cycles=outcome.cycles,
             failures=tuple(
-                f"the {engine} engine refused instruction {error[1]}, rule {error[0]}"
-                for engine, error in outcome.errors.items()
-                if error
+                f"the {engine} engine refused instruction {error.number}, rule {error.cause}"
+                for engine, error in outcome.faults.items()
             ),
         )
 

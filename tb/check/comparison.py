@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from neuroncore_rtl.spec.formats import FORMATS, Format
-from neuroncore_rtl.tb.harness.player import Playable, play, player_design
+from neuroncore_rtl.tb.harness.player import Playable, PlayerDevice, PlayerWork
+from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.sim.settings import SEED, SIM, Option, Settings, UsageError
 
@@ -150,18 +151,19 @@ class Comparison:
             mutate: changes the unit's Verilog, to see that the comparison notices a broken unit.
         """
         fields = {"format": self.cases.formats, **self.cases.operands}
-        design = player_design(self.unit, mutate)
-        results, unknown = play(design, self.unit.layout, fields, sim=sim, bubbles=self.file is None)
+        work = PlayerWork(fields=fields, bubbles=self.file is None)
+        outcome = run(PlayerDevice(self.unit, mutate), work, sim=sim, doing=f"playing {len(self.cases):,} cases")
+        results, unknown = outcome.memories["results"], outcome.memories["unknown"]
         failures = []
         if len(results) != len(self.cases):
             failures.append(f"the unit returned {len(results):,} results for {len(self.cases):,} cases")
-        if unknown:
+        if len(unknown):
             failures.append(f"{len(unknown):,} results have unknown bits")
         compared = min(len(results), len(self.cases))
         results = results[:compared]
 
         differs = results != self.golden[:compared]
-        differs[[position for position in unknown if position < compared]] = True
+        differs[unknown[unknown < compared]] = True
         unexpected = self.cases.has_expected[:compared] & (results != self.cases.expected[:compared])
         self._print(results, differs, unexpected)
         expected = int(self.cases.has_expected[:compared].sum())

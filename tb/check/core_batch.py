@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuroncore_rtl.golden.core import Core, CoreError
+from neuroncore_rtl.golden.core import Core, CoreOutcome
 from neuroncore_rtl.kernels.program.copies import dma_copy
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import Program
@@ -17,19 +17,17 @@ from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Storage
-from neuroncore_rtl.tb.check.core_fault import explained
-from neuroncore_rtl.tb.check.races import Race, events_of, find_races
-from neuroncore_rtl.tb.harness.core import CoreFault, Run, run_images
+from neuroncore_rtl.tb.check.image_failures import LISTED, image_failures, races_of
+from neuroncore_rtl.tb.check.races import Race
+from neuroncore_rtl.tb.harness.cores import CoreDevice, CoreWork
 from neuroncore_rtl.tb.harness.hbm import Hbm
-from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.harness.outcome import Outcome
+from neuroncore_rtl.tb.harness.run import run
 
-__all__ = ["Batch", "Dump", "Expected", "dump_image", "execute_on_golden", "put_together", "run_batch"]
+__all__ = ["Batch", "Dump", "dump_image", "execute_on_golden", "put_together", "run_batch"]
 
 ALIGNMENT = 4096
 """Images start at multiples of this, so that no AXI burst reaches into another one."""
-
-LISTED = 5
-"""Differing bytes that are named one by one."""
 
 
 @dataclass(frozen=True)
@@ -46,16 +44,6 @@ class Dump:
 
 
 @dataclass(frozen=True)
-class Expected:
-    """What an image does on golden: exit code, error, (queue, address) of its records, what it prints."""
-
-    exit_code: int | None
-    error: CoreError | None
-    records: list[tuple[int, int]]
-    console: str
-
-
-@dataclass(frozen=True)
 class Batch:
     """Images that ran on both.
 
@@ -67,8 +55,8 @@ class Batch:
         failures: what differs, a sentence each.
     """
 
-    runs: Sequence[Run]
-    expected: Sequence[Expected]
+    runs: Sequence[Outcome]
+    expected: Sequence[CoreOutcome]
     races: Sequence[Sequence[Race]]
     hbm: np.ndarray
     golden_hbm: np.ndarray
@@ -104,7 +92,7 @@ def put_together(images: Sequence[Image]) -> np.ndarray:
     return memory
 
 
-def execute_on_golden(config: Config, hbm: np.ndarray, images: Sequence[Image]) -> list[Expected]:
+def execute_on_golden(config: Config, hbm: np.ndarray, images: Sequence[Image]) -> list[CoreOutcome]:
     """Run images in `hbm` one after the other; what is on chip stays from one to the next."""
     expected, before = [], None
     for image in images:
@@ -113,15 +101,15 @@ def execute_on_golden(config: Config, hbm: np.ndarray, images: Sequence[Image]) 
             engines = core.machine.engines
             engines.sbuf[...], engines.psum[...] = before.sbuf, before.psum
         before = core.run(image.base)
-        expected.append(Expected(before.exit_code, before.error, before.records, before.console.decode("latin-1")))
+        expected.append(before)
     return expected
 
 
 def run_batch(
-    built: simulation.Build,
-    config: Config,
+    device: CoreDevice,
     images: Sequence[Image],
     *,
+    sim: str = "verilator",
     behaviour: Hbm | None = None,
     limit: int = 1_000_000,
     dump: bool = True,
@@ -129,74 +117,48 @@ def run_batch(
     """Run images, and then a copy of what is on chip, on the RTL and on golden.
 
     Arguments:
-        built: the build of `tb.harness.core.design(config)`.
-        config: the machine's parameters.
+        device: a core that is alone.
         images: in ascending order of their places in HBM.
+        sim: the simulator.
         behaviour: of HBM.
         limit: cycles after which an image is given up.
         dump: whether what is on chip is compared, too.
     """
+    config = device.core
     last = dump_image(config, _behind(images[-1])) if dump else None
     everything = [*images, last.image] if last else images
     places = last.places if last else {}
     memory = put_together(everything)
     golden_hbm = memory.copy()
     expected = execute_on_golden(config, golden_hbm, everything)
-    outcome = run_images(built, config, memory, [image.base for image in everything], behaviour=behaviour, limit=limit)
-    races = [_races(run, memory, config) for run in outcome.runs]
+    boots = [image.base for image in everything]
+    work = CoreWork(memories=memory[None], boots=boots, behaviour=behaviour or Hbm(), limit=limit)
+    outcome = run(device, work, sim=sim, doing=f"running {len(everything)} images")
+    runs, (hbm,) = list(outcome.parts.values()), outcome.memories["hbm"]
+    races = [races_of(one, memory, config) for one in runs]
     failures = [
         f"image {number}: {problem}"
-        for number, (run, wanted, found) in enumerate(zip(outcome.runs, expected, races, strict=False))
-        for problem in _problems(run, wanted, found, memory, config)
+        for number, (one, wanted, found) in enumerate(zip(runs, expected, races, strict=False))
+        for problem in image_failures(one, wanted, memory, config, found)
     ]
-    if len(outcome.runs) < len(everything):
-        failures.append(f"all {len(everything)} images must be run, not {len(outcome.runs)}")
+    if len(runs) < len(everything):
+        failures.append(f"all {len(everything)} images must be run, not {len(runs)}")
     end = _behind(images[-1])
     compared = {"HBM": end} | {name: 4 * place.size for name, place in places.items()}
-    mismatches = {"HBM": int((outcome.hbm[:end] != golden_hbm[:end]).sum())}
+    mismatches = {"HBM": int((hbm[:end] != golden_hbm[:end]).sum())}
     for name, place in places.items():
-        words = [np.ascontiguousarray(place.elements(hbm)).view(np.uint8) for hbm in (outcome.hbm, golden_hbm)]
+        words = [np.ascontiguousarray(place.elements(found)).view(np.uint8) for found in (hbm, golden_hbm)]
         mismatches[name] = int((words[0] != words[1]).sum())
     return Batch(
-        runs=outcome.runs,
+        runs=runs,
         expected=expected,
         races=races,
-        hbm=outcome.hbm,
+        hbm=hbm,
         golden_hbm=golden_hbm,
         compared=compared,
         mismatches=mismatches,
-        failures=(*failures, *_differences(outcome.hbm, golden_hbm, places)),
+        failures=(*failures, *_differences(hbm, golden_hbm, places)),
     )
-
-
-def _races(run: Run, memory: np.ndarray, config: Config) -> list[Race]:
-    finished = [(e.queue, e.address, e.issued, e.retired) for e in run.events if e.retired is not None]
-    return find_races(events_of(finished, memory, config), config)
-
-
-def _problems(run: Run, expected: Expected, races: Sequence[Race], memory: np.ndarray, config: Config) -> Iterator[str]:
-    """Say what is wrong with a run, whatever it left in the memories."""
-    if run.gave_up:
-        yield f"the program must end, but was given up after {run.cycles:,} cycles"
-    error = expected.error and CoreFault(
-        queue=expected.error.queue,
-        cause=expected.error.cause,
-        address=expected.error.address,
-        detail=expected.error.detail,
-    )
-    if run.error != error:
-        wanted, found = ("none" if e is None else explained(e, memory, config) for e in (error, run.error))
-        yield f"the core's error must be {wanted}, not {found}"
-    if run.exit_code != expected.exit_code:
-        yield f"the program must exit with {expected.exit_code}, not {run.exit_code}"
-    if run.console != expected.console:
-        yield f"the program must print {expected.console!r}, not {run.console!r}"
-    executed = sorted((event.queue, event.address) for event in run.events)
-    if error is None and executed != sorted(expected.records):
-        yield f"{len(expected.records)} records must be executed, as golden does, not {len(executed)}"
-    if error is None and any(event.retired is None for event in run.events):
-        yield "every record that an engine took must be finished"
-    yield from (f"race: {race}" for race in races[:LISTED])
 
 
 def _differences(hbm: np.ndarray, golden: np.ndarray, places: Mapping[str, HbmTensor]) -> Iterator[str]:

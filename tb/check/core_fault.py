@@ -16,7 +16,7 @@ from neuroncore_rtl.spec.isa import (
 )
 from neuroncore_rtl.spec.isa.registry import instruction_type
 from neuroncore_rtl.tb.harness.collective_faults import disagreement_text
-from neuroncore_rtl.tb.harness.core import CoreFault
+from neuroncore_rtl.tb.harness.cores import CoreFault
 
 __all__ = ["explained"]
 

@@ -10,9 +10,9 @@ from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.footprint import addresses_of
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Elementwise, Engine, Storage, queue_name
-from neuroncore_rtl.tb.harness.elementwise import Record
+from neuroncore_rtl.tb.harness.elementwise import ElementwiseWork, EngineRecord
 
-__all__ = ["ElementwiseProgram", "expected_memories", "record_of"]
+__all__ = ["ElementwiseProgram", "expected_memories", "record_of", "work_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class ElementwiseProgram:
     """
 
     instructions: list[Elementwise]
-    records: list[Record]
+    records: list[EngineRecord]
     sbuf: np.ndarray
     psum: np.ndarray
 
@@ -39,11 +39,16 @@ class ElementwiseProgram:
         return None
 
 
-def record_of(entry: Entry, config: Config) -> Record:
+def record_of(entry: Entry, config: Config) -> EngineRecord:
     """Return an entry of a program that has none but these engines' instructions as the harness takes it."""
     # The lane of one of their queues is the one behind its number, as the tensor queue has two.
     waits = {queue_name(lane - 1, config): count for lane, count in entry.waits}
-    return Record(engine=queue_name(entry.queue, config), word=entry.instruction.encode(config), **waits)
+    return EngineRecord(engine=queue_name(entry.queue, config), word=entry.instruction.encode(config), **waits)
+
+
+def work_of(program: ElementwiseProgram, **disturbed: int | bool) -> ElementwiseWork:
+    """Return a program as work of the engines; disturbed: what else is said of that."""
+    return ElementwiseWork(program=program.records, sbuf=program.sbuf, psum=program.psum, **disturbed)
 
 
 def expected_memories(

@@ -20,7 +20,7 @@ import numpy as np
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Record, UpdateOp, queue_name
 from neuroncore_rtl.spec.isa.instruction import Instruction
-from neuroncore_rtl.tb.check.races import Event, Race, TouchTable
+from neuroncore_rtl.tb.check.races import Execution, Race, TouchTable
 
 __all__ = ["find_unordered"]
 
@@ -37,7 +37,7 @@ def find_unordered(program: Sequence[tuple[int, int, Record]], config: Config) -
         config: the machine's parameters.
     """
     events = [
-        Event(queue, address, n, n + 1, record.instruction, queue_name(queue, config))
+        Execution(queue, address, n, n + 1, record.instruction, queue_name(queue, config))
         for n, (queue, address, record) in enumerate(program)
     ]
     table = TouchTable([event.instruction for event in events], config)

@@ -14,11 +14,11 @@ from neuroncore_rtl.spec.isa import RECORD_BYTES, Record, queue_name
 from neuroncore_rtl.spec.isa.instruction import Instruction
 from neuroncore_rtl.tb.check.touches import Touch, touches_of
 
-__all__ = ["Event", "Race", "TouchTable", "events_of", "find_races"]
+__all__ = ["Execution", "Race", "TouchTable", "events_of", "find_races"]
 
 
 @dataclass(frozen=True)
-class Event:
+class Execution:
     """A record that was executed.
 
     Arguments:
@@ -43,8 +43,8 @@ class Event:
 class Race:
     """Two executed records, the first of which was issued first, and an access of each, which meet."""
 
-    first: Event
-    second: Event
+    first: Execution
+    second: Execution
     touches: tuple[Touch, Touch]
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ class Race:
         return f"{parts[0]}; {parts[1]}: {storage.name} {place}bytes {low} to {high - 1}"
 
 
-def events_of(trace: Iterable[tuple[int, int, int, int]], hbm: np.ndarray, config: Config) -> list[Event]:
+def events_of(trace: Iterable[tuple[int, int, int, int]], hbm: np.ndarray, config: Config) -> list[Execution]:
     """Return the events of a trace: queue, record's address, cycle of issue and of retirement of each.
 
     Arguments:
@@ -70,11 +70,11 @@ def events_of(trace: Iterable[tuple[int, int, int, int]], hbm: np.ndarray, confi
     for queue, address, issued, retired in trace:
         if address not in known:
             known[address] = Record.decode(hbm[address : address + RECORD_BYTES].tobytes(), config).instruction
-        events.append(Event(queue, address, issued, retired, known[address], queue_name(queue, config)))
+        events.append(Execution(queue, address, issued, retired, known[address], queue_name(queue, config)))
     return events
 
 
-def find_races(events: Sequence[Event], config: Config) -> list[Race]:
+def find_races(events: Sequence[Execution], config: Config) -> list[Race]:
     """Return the races of a run, one for each pair of events that has any.
 
     A queue's records follow each other as their engine sees to it; only one with `overlap` may read what an earlier one

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from neuroncore_rtl.golden.controller import AccessFault, Hart, LocalMemory, Timer
 from neuroncore_rtl.golden.controller.trap import INTERRUPT, Cause
 from neuroncore_rtl.spec.memory_map import CONSOLE, INTERRUPT_PENDING, TIMER_NOW
+from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES, TraceEntry
 from neuroncore_rtl.tb.harness.riscv_elf import Executable
-from neuroncore_rtl.tb.harness.riscv_run import MEMORY_BYTES, TraceEntry
 
 __all__ = ["Comparison", "compare"]
 

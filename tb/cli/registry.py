@@ -9,12 +9,11 @@ __all__ = ["COMMANDS", "MODULES", "TABLES", "bench_named", "tests"]
 
 MODULES = (
     "matmul", "vector", "activation", "timing", "kernels", "sr", "mac", "round", "digits", "riscv", "program",
-    "allreduce", "reducescatter", "allgather", "broadcast", "alltoall", "sendrecv", "barrier", "collectives", "router",
-    "gradients", "tensor_parallel",
+    "collective", "collectives", "router", "gradients", "tensor_parallel",
 )  # fmt: skip
 """Modules of `tb/benches/` in the order of help: each defines `BENCH`, the TEST of its name, or is in `TABLES`."""
 
-TABLES = ("kernels",)
+TABLES = ("kernels", "collective")
 """Those that define `BENCHES`, a table of TESTs that are alike."""
 
 

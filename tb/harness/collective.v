@@ -9,9 +9,9 @@
 //   +limit=N      cycles after which the run is given up
 //   +patience=N   cycles in which nothing moves before a run is left that does not end: because of an error or a dead
 //                 link, or without one
-//   +runs=FILE    a line of the end: cycles until the last retirement, how it ended; of each core:
-//                 instructions taken and retired, its error, its counters; of each wire: whether its link is dead,
-//                 disturbed frames, the counters of the end that sends
+//   +runs=FILE    "end CYCLES HOW": cycles until the last retirement, and how it ended; "core NUMBER", its error, its
+//                 counters; "wire NUMBER", whether its link is dead, disturbed frames, the counters of the end that
+//                 sends
 //   +events=FILE  "i CORE CYCLE" for an instruction that an engine takes, "r CORE CYCLE" for one that it retires
 `timescale 1ns / 1ps
 
@@ -48,14 +48,7 @@ module collective (
         if (runs == 0 || events == 0) $fatal(1, "a file cannot be written");
     end
 
-    wire [PORTS-1:0]          awvalid, awready, wvalid, wready, wlast, bvalid, bready;
-    wire [PORTS-1:0]          arvalid, arready, rvalid, rready, rlast;
-    wire [PORTS-1:0]          awid, bid, arid, rid;
-    wire [PORTS*40-1:0]       awaddr, araddr;
-    wire [PORTS*8-1:0]        awlen, arlen;
-    wire [PORTS*8*`BYTES-1:0] wdata, rdata;
-    wire [PORTS*`BYTES-1:0]   wstrb;
-    wire [PORTS*2-1:0]        bresp, rresp;
+    `AXI_WIRES
 
     reg [7:0]  reset = 8'd16;
     wire       rst = reset != 0;
@@ -130,15 +123,15 @@ module collective (
                 end
             end
             if (finished) begin
-                $fwrite(runs, "%0d %0d\n", ended, &at_end ? `ENDING_RETIRED : given_up ? `ENDING_LIMIT
+                $fwrite(runs, "end %0d %0d\n", ended, &at_end ? `ENDING_FINISHED : given_up ? `ENDING_LIMIT
                         : |error ? `ENDING_ERROR : |dead ? `ENDING_DEAD : `ENDING_STUCK);
                 /* verilator unroll_disable */
                 for (c = 0; c < `CORES; c = c + 1)
-                    $fwrite(runs, "%0d %0d %h %h\n", next[c] - starts[c], retirements[c],
+                    $fwrite(runs, "core %0d %h %h\n", c,
                             core_errors[c*`ERROR +: `ERROR], core_counters[c*`CORE_COUNTERS +: `CORE_COUNTERS]);
                 /* verilator unroll_disable */
                 for (w = 0; w < `WIRES; w = w + 1)
-                    $fwrite(runs, "%0d %0d %h\n", dead[w], disturbed[32*w +: 32],
+                    $fwrite(runs, "wire %0d %0d %0d %h\n", w, dead[w], disturbed[32*w +: 32],
                             link_counters[w*`LINK_COUNTERS +: `LINK_COUNTERS]);
                 $fclose(runs);
                 $fclose(events);
@@ -173,85 +166,13 @@ module collective (
     `LINK_VIEWS
     `ENGINE_VIEWS
 
-    // A core's address in the memory of all; far beyond its end if it is beyond the core's.
-    wire [PORTS*40-1:0] awplace, arplace;
-    genvar port;
-    generate
-        for (port = 0; port < PORTS; port = port + 1) begin : places
-            assign awplace[40*port +: 40] =
-                awaddr[40*port +: 40] < room ? room * (port / 2) + awaddr[40*port +: 40] : 40'hffffff0000;
-            assign arplace[40*port +: 40] =
-                araddr[40*port +: 40] < room ? room * (port / 2) + araddr[40*port +: 40] : 40'hffffff0000;
-        end
-    endgenerate
-
-    hbm #(.PORTS(PORTS), .BYTES(`BYTES), .ID_BITS(1), .DEPTH(`DEPTH)) hbm (
-        .clk(clk),
-        .rst(rst),
-        .dump(dump),
-        .awvalid(awvalid),
-        .awready(awready),
-        .awid(awid),
-        .awaddr(awplace),
-        .awlen(awlen),
-        .wvalid(wvalid),
-        .wready(wready),
-        .wdata(wdata),
-        .wstrb(wstrb),
-        .wlast(wlast),
-        .bvalid(bvalid),
-        .bready(bready),
-        .bid(bid),
-        .bresp(bresp),
-        .arvalid(arvalid),
-        .arready(arready),
-        .arid(arid),
-        .araddr(arplace),
-        .arlen(arlen),
-        .rvalid(rvalid),
-        .rready(rready),
-        .rid(rid),
-        .rdata(rdata),
-        .rresp(rresp),
-        .rlast(rlast)
+    wire [PORTS-1:0] idle;
+    memories #(.PORTS(PORTS), .PORTS_EACH(2), .BYTES(`BYTES), .ID_BITS(1), .DEPTH(`DEPTH)) memories (
+        `AXI_VECTORS
+        .clk(clk), .rst(rst), .dump(dump), .room(room), .idle(idle)
     );
 
 `ifdef CHECK_AXI
-    wire [PORTS-1:0] idle;
-    generate
-        for (port = 0; port < PORTS; port = port + 1) begin : checkers
-            axi_checker #(.BYTES(`BYTES), .ID_BITS(1)) watched (
-                .clk(clk),
-                .rst(rst),
-                .awvalid(awvalid[port]),
-                .awready(awready[port]),
-                .awid(awid[port]),
-                .awaddr(awaddr[40*port +: 40]),
-                .awlen(awlen[8*port +: 8]),
-                .wvalid(wvalid[port]),
-                .wready(wready[port]),
-                .wdata(wdata[8*`BYTES*port +: 8*`BYTES]),
-                .wstrb(wstrb[`BYTES*port +: `BYTES]),
-                .wlast(wlast[port]),
-                .bvalid(bvalid[port]),
-                .bready(bready[port]),
-                .bid(bid[port]),
-                .bresp(bresp[2*port +: 2]),
-                .arvalid(arvalid[port]),
-                .arready(arready[port]),
-                .arid(arid[port]),
-                .araddr(araddr[40*port +: 40]),
-                .arlen(arlen[8*port +: 8]),
-                .rvalid(rvalid[port]),
-                .rready(rready[port]),
-                .rid(rid[port]),
-                .rdata(rdata[8*`BYTES*port +: 8*`BYTES]),
-                .rresp(rresp[2*port +: 2]),
-                .rlast(rlast[port]),
-                .idle(idle[port])
-            );
-        end
-    endgenerate
     // Whoever is told that an instruction is retired may read what it has written.
     integer k;
     always @(posedge clk) if (!rst) begin

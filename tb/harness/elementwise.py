@@ -1,4 +1,4 @@
-"""Runs programs of the vector and the scalar engine in bulk: files in, files out, Python waits for one edge.
+"""Programs of the vector and the scalar engine in bulk.
 
 The engines share the memories of `tb/harness/elementwise.v`, where every port may stall at random.
 """
@@ -6,9 +6,10 @@ The engines share the memories of `tb/harness/elementwise.v`, where every port m
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import zip_longest
 from math import prod
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,14 +18,15 @@ from neuroncore_rtl.hdl.engine_error import EngineError
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.isa.access import DIMENSIONS
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_BITS, Elementwise
-from neuroncore_rtl.tb.harness.harness import run_harness
+from neuroncore_rtl.tb.harness.outcome import Ending, Event, Outcome
+from neuroncore_rtl.tb.harness.verilog_text import assemble, modules_of
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import engine_verilog
-from neuroncore_rtl.tb.sim.images import memory_lines, read_words
-from neuroncore_rtl.tb.sim.layouts import define_lines, layout_defines, plain
+from neuroncore_rtl.tb.sim.images import memory_lines, read_words, write_lines
+from neuroncore_rtl.tb.sim.layouts import layout_defines, plain
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 
-__all__ = ["COUNTERS", "ENGINES", "PROGRAM_DEPTH", "Outcome", "Record", "design", "run_program"]
+__all__ = ["COUNTERS", "ENGINES", "PROGRAM_DEPTH", "ElementwiseDevice", "ElementwiseWork", "EngineRecord", "Refusal"]
 
 _TEMPLATE = Path(__file__).with_suffix(".v")
 
@@ -41,7 +43,7 @@ SLOWEST = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class EngineRecord:
     """An instruction in a program.
 
     Arguments:
@@ -56,69 +58,125 @@ class Record:
     scalar: int = 0
 
 
+class Refusal(NamedTuple):
+    """An instruction that an engine refused: the cause (`spec.isa.rule.Rule`), and its number in its program, or
+    since the error before."""
+
+    cause: int
+    number: int
+
+
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What became of a program.
+class ElementwiseWork:
+    """A program, and how the engines are disturbed.
 
     Arguments:
-        sbuf, psum: the memories at its end, uint8 [partitions, bytes], as many bytes as were given.
-        cycles: from the first instruction offered to the last one retired.
-        counters: of each engine, by the names of `COUNTERS`.
-        retired: instructions that each engine retired.
-        errors: of each engine the error's cause (`spec.isa.rule.Rule`) and the refused instruction's number in its
-            program, or None.
-        seconds: wall time from the first clock edge to the end.
-        refusals: of each engine such pairs, in order, if the run recovers from errors; the numbers start from 0 after
-            each.
-        accepted_at, retired_at: of each engine the cycles in which its instructions entered and retired; empty unless
-            asked for.
+        program: records of either engine, in an order in which they could run one after the other.
+        sbuf, psum: the memories' first bytes, uint8 [partitions, bytes], a multiple of four of them; a program that
+            touches what lies behind them fails.
+        stall: every stream and port pauses in so many of 256 cycles, at random.
+        seed: of the pauses.
+        events: whether to note when each instruction was taken and retired.
+        recover: whether an engine with an error is reset when it has come to rest, and goes on with its next
+            instruction; a waiting instruction does not count the refused ones.
     """
 
+    program: Sequence[EngineRecord]
     sbuf: np.ndarray
     psum: np.ndarray
-    cycles: int
-    counters: Mapping[str, Mapping[str, int]]
-    retired: Mapping[str, int]
-    errors: Mapping[str, tuple[int, int] | None]
-    seconds: float
-    refusals: Mapping[str, Sequence[tuple[int, int]]]
-    accepted_at: Mapping[str, Sequence[int]]
-    retired_at: Mapping[str, Sequence[int]]
-
-
-@lru_cache(maxsize=4)
-def design(config: Config, engines: tuple[str, ...] = ENGINES) -> simulation.Design:
-    """Return engines of `config` in their harness.
-
-    Arguments:
-        config: the machine's parameters.
-        engines: those of `ENGINES` that are in it; a harness with one engine is built sooner.
-    """
-    text = _without_repetitions("\n".join(engine_verilog(config, f"{engine}_engine") for engine in engines))
-    defines = {
-        **{engine.upper(): "" for engine in engines},
-        "PARTITIONS": config.partitions,
-        "COLUMNS": config.columns,
-        "INSTRUCTION": ELEMENTWISE_BITS,
-        "PROGRAM_DEPTH": PROGRAM_DEPTH,
-        "SBUF_DEPTH": SBUF_BYTES // 4,
-        "PSUM_DEPTH": PSUM_BYTES // 4,
-        "COUNTERS": Counters.as_shape().size,
-        **layout_defines("ERROR", EngineError),
-    }
-    head = define_lines(defines)
-    modules = re.findall(r"^module (\w+)", text, re.MULTILINE)
-    return simulation.Design(
-        "elementwise",
-        f"{head}{_TEMPLATE.read_text()}\n{text}",
-        hier_blocks=tuple(name for name in modules if "_block_" in name),
-        kept=tuple(name for name in modules if name in ("vector_lane", "activation_lane")),
-        public=("done", "timeout", "stray", "cycles", *(f"{e}_{port}" for e in ENGINES for port in _PORTS)),
-        clock="clk",
-    )
+    stall: int = 0
+    seed: int = 1
+    events: bool = False
+    recover: bool = False
 
 
 _PORTS = ("accepted", "retired", "error", "counters")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElementwiseDevice:
+    """The vector and the scalar engine, or one of them.
+
+    Its outcome's parts are the engines by their names, with the counters of `COUNTERS`, the instructions that were
+    refused as errors, and, if they were noted, those that were not as events. The memories `sbuf` and `psum` are as
+    many bytes as were given; cycles count from the first instruction that is offered to the last one that is retired.
+
+    Arguments:
+        config: the machine's parameters.
+        engines: those of `ENGINES` that are there; a harness with one engine is built sooner.
+    """
+
+    config: Config
+    engines: tuple[str, ...] = ENGINES
+
+    label = "elementwise"
+    ports = ("timeout", "stray", "cycles", *(f"{engine}_{port}" for engine in ENGINES for port in _PORTS))
+
+    def design(self, *, waves: bool = False) -> simulation.Design:
+        """Return the engines in their harness."""
+        config = self.config
+        text = _without_repetitions("\n".join(engine_verilog(config, f"{engine}_engine") for engine in self.engines))
+        defines = {
+            **{engine.upper(): "" for engine in self.engines},
+            "PARTITIONS": config.partitions,
+            "COLUMNS": config.columns,
+            "INSTRUCTION": ELEMENTWISE_BITS,
+            "PROGRAM_DEPTH": PROGRAM_DEPTH,
+            "SBUF_DEPTH": SBUF_BYTES // 4,
+            "PSUM_DEPTH": PSUM_BYTES // 4,
+            "COUNTERS": Counters.as_shape().size,
+            **layout_defines("ERROR", EngineError),
+        }
+        return simulation.Design(
+            "elementwise",
+            assemble(defines, _TEMPLATE.read_text(), text),
+            hier_blocks=modules_of(text, r"\w*_block_"),
+            kept=modules_of(text, r"(vector|activation)_lane$"),
+            public=("done", *self.ports),
+            clock="clk",
+        )
+
+    def load(self, work: ElementwiseWork, directory: Path) -> tuple[list[str], int]:
+        """Write the engines' programs and the memories."""
+        _check_memories(work.sbuf, work.psum, self.config)
+        programs = _programs(work)
+        if max(map(len, programs.values())) > PROGRAM_DEPTH:
+            raise ValueError(
+                f"a program must have at most {PROGRAM_DEPTH} instructions an engine, not {len(work.program)}"
+            )
+        files = {engine: _program_lines(records) for engine, records in programs.items()}
+        files |= {"sbuf": memory_lines(work.sbuf, 4), "psum": memory_lines(work.psum, 4)}
+        limit = int(sum(_cycles(record.word) for record in work.program) * 256 / (256 - work.stall)) + 2000
+        plusargs = [f"+limit={limit}", f"+stall={work.stall}", f"+noise={work.seed}"]
+        plusargs += [f"+{name}={directory / name}" for name in ("sbuf_out", "psum_out")]
+        plusargs += [f"+events={directory / 'events'}"] if work.events or work.recover else []
+        plusargs += ["+recover=1"] if work.recover else []
+        return plusargs + write_lines(directory, files), limit + 100
+
+    def read(self, work: ElementwiseWork, directory: Path, state: Mapping[str, int]) -> Outcome:
+        """Return what became of the program; every instruction must have been retired, those from an error on
+        excepted, and no memory touched that is not there."""
+        if state["timeout"]:
+            raise SimulationFailed("an engine did not finish: it waits for something that does not come")
+        if state["stray"]:
+            raise SimulationFailed("an engine touched memory that the program does not have")
+        logs = _logs(directory / "events" if work.events or work.recover else None)
+        parts = {engine: _part(engine, number, state, logs[engine]) for number, engine in enumerate(ENGINES)}
+        _check_retired(parts, work, state)
+        return Outcome(
+            ending=max(part.ending for part in parts.values()),
+            cycles=state["cycles"],
+            parts=parts,
+            memories={
+                "sbuf": _read_memory(directory / "sbuf_out", self.config.partitions, "SBUF words"),
+                "psum": _read_memory(directory / "psum_out", self.config.columns, "PSUM words"),
+            },
+            seconds=state["seconds"],
+        )
+
+
+def _programs(work: ElementwiseWork) -> dict[str, list[EngineRecord]]:
+    return {engine: [record for record in work.program if record.engine == engine] for engine in ENGINES}
 
 
 def _without_repetitions(text: str) -> str:
@@ -131,79 +189,6 @@ def _without_repetitions(text: str) -> str:
         return "" if known else found[0]
 
     return re.sub(r"^module (\S+?) ?\(.*?^endmodule", once, text, flags=re.MULTILINE | re.DOTALL)
-
-
-def run_program(
-    built: simulation.Build,
-    program: Sequence[Record],
-    sbuf: np.ndarray,
-    psum: np.ndarray,
-    config: Config,
-    *,
-    stall: int = 0,
-    seed: int = 1,
-    events: bool = False,
-    recover: bool = False,
-    waves: Path | None = None,
-    waves_levels: int = 0,
-) -> Outcome:
-    """Run `program` on a build of `design(config)`.
-
-    Arguments:
-        built: the build.
-        program: records of either engine, in an order in which they could run one after the other.
-        sbuf, psum: the memories' first bytes, uint8 [partitions, bytes], a multiple of four of them; a program that
-            touches what lies behind them fails.
-        config: the machine's parameters.
-        stall: every stream and port pauses in so many of 256 cycles, at random.
-        seed: of the pauses.
-        events: whether to note when each instruction was taken and retired.
-        recover: whether an engine with an error is reset when it has come to rest, and goes on with its next
-            instruction; a waiting instruction does not count the refused ones.
-        waves: where to move the recorded waveform.
-        waves_levels: see `tb.sim.simulation.run`.
-
-    Raises:
-        SimulationFailed: if an engine does not finish in time, touches memory that is not there, or does not retire
-            what it accepted.
-    """
-    _check_memories(sbuf, psum, config)
-    programs = {engine: [record for record in program if record.engine == engine] for engine in ENGINES}
-    if max(map(len, programs.values())) > PROGRAM_DEPTH:
-        raise ValueError(f"a program must have at most {PROGRAM_DEPTH} instructions an engine, not {len(program)}")
-    files = {engine: _program_lines(records) for engine, records in programs.items()}
-    files |= {"sbuf": memory_lines(sbuf, 4), "psum": memory_lines(psum, 4)}
-    limit = int(sum(_work(record.word) for record in program) * 256 / (256 - stall)) + 2000
-    with simulation.run_directory("elementwise") as directory:
-        paths = {name: (directory / name).resolve() for name in ("sbuf_out", "psum_out", "events_out")}
-        plusargs = [f"+limit={limit}", f"+stall={stall}", f"+noise={seed}"]
-        plusargs += [f"+sbuf_out={paths['sbuf_out']}", f"+psum_out={paths['psum_out']}"]
-        plusargs += [f"+events={paths['events_out']}"] if events or recover else []
-        plusargs += ["+recover=1"] if recover else []
-        for name, text in files.items():
-            path = directory / f"{name}.hex"
-            path.write_text(text)
-            plusargs += [f"+{name}={path.resolve()}", f"+{name}_count={text.count(chr(10))}"]
-        ports = ("timeout", "stray", "cycles", *(f"{engine}_{port}" for engine in ENGINES for port in _PORTS))
-        state = run_harness(
-            built, directory, ports, plusargs=plusargs, limit=limit + 100, waves=waves, waves_levels=waves_levels
-        )
-        if state["timeout"]:
-            raise SimulationFailed("an engine did not finish: it waits for something that does not come")
-        if state["stray"]:
-            raise SimulationFailed("an engine touched memory that the program does not have")
-        outcome = Outcome(
-            sbuf=_read_memory(paths["sbuf_out"], config.partitions, "SBUF words"),
-            psum=_read_memory(paths["psum_out"], config.columns, "PSUM words"),
-            cycles=state["cycles"],
-            counters={engine: plain(Counters, state[f"{engine}_counters"]) for engine in ENGINES},
-            retired={engine: state[f"{engine}_retired"] for engine in ENGINES},
-            errors={engine: _error(state[f"{engine}_error"]) for engine in ENGINES},
-            seconds=state["seconds"],
-            **_read_events(paths["events_out"] if events or recover else None),
-        )
-        _check_retired(outcome, programs, state)
-    return outcome
 
 
 def _check_memories(sbuf: np.ndarray, psum: np.ndarray, config: Config) -> None:
@@ -219,7 +204,7 @@ def _check_memories(sbuf: np.ndarray, psum: np.ndarray, config: Config) -> None:
             )
 
 
-def _program_lines(records: Sequence[Record]) -> str:
+def _program_lines(records: Sequence[EngineRecord]) -> str:
     digits = -(-ELEMENTWISE_BITS // 4) + 16
     lines = (
         f"{(record.vector << 32 | record.scalar) << ELEMENTWISE_BITS | record.word:0{digits}x}\n" for record in records
@@ -227,7 +212,7 @@ def _program_lines(records: Sequence[Record]) -> str:
     return "".join(lines)
 
 
-def _work(word: int) -> int:
+def _cycles(word: int) -> int:
     """Return more cycles than an instruction can take, or than an engine needs to refuse it."""
     values = Elementwise.unpack(word)
     return SLOWEST * (min(prod(values[f"count{d}"] for d in range(DIMENSIONS)), 1 << 20) + 16)
@@ -238,32 +223,43 @@ def _read_memory(path: Path, partitions: int, what: str) -> np.ndarray:
     return np.ascontiguousarray(words.T.astype("<u4")).view(np.uint8)
 
 
-def _error(bits: int) -> tuple[int, int] | None:
-    error = EngineError.from_bits(bits)
-    return (error.cause, error.number) if error.valid else None
+def _logs(path: Path | None) -> dict[str, dict[str, list[list[str]]]]:
+    """Return the lines of each engine by their kind: a for accepted, r for retired, e for an error."""
+    logs = {engine: {"a": [], "r": [], "e": []} for engine in ENGINES}
+    for kind, engine, *fields in map(str.split, path.read_text().splitlines() if path else ()):
+        logs[engine][kind].append(fields)
+    return logs
 
 
-def _read_events(path: Path | None) -> dict[str, dict[str, list]]:
-    found = {name: {engine: [] for engine in ENGINES} for name in ("accepted_at", "retired_at", "refusals")}
-    for line in path.read_text().splitlines() if path else ():
-        kind, engine, cycle, *error = line.split()
-        if kind == "e":
-            found["refusals"][engine].append((int(error[0]), int(error[1])))
-        else:
-            found["accepted_at" if kind == "a" else "retired_at"][engine].append(int(cycle))
-    return found
+def _part(engine: str, queue: int, state: Mapping[str, int], log: Mapping[str, list[list[str]]]) -> Outcome:
+    """Return what became of an engine's program."""
+    error = EngineError.from_bits(state[f"{engine}_error"])
+    errors = [Refusal(int(cause), int(number)) for _, cause, number in log["e"]]
+    if not errors and error.valid:
+        errors = [Refusal(error.cause, error.number)]
+    retired = [int(cycle) for (cycle,) in log["r"]]
+    return Outcome(
+        ending=Ending.ERROR if error.valid else Ending.FINISHED,
+        cycles=state["cycles"],
+        errors=errors,
+        counters=plain(Counters, state[f"{engine}_counters"]),
+        events=[
+            Event(queue, number, int(cycle), end)
+            for number, ((cycle,), end) in enumerate(zip_longest(log["a"], retired[: len(log["a"])]))
+        ],
+    )
 
 
-def _check_retired(outcome: Outcome, programs: Mapping[str, Sequence[Record]], state: Mapping[str, int]) -> None:
+def _check_retired(parts: Mapping[str, Outcome], work: ElementwiseWork, state: Mapping[str, int]) -> None:
     """Raise SimulationFailed unless every instruction retired, those from an error on excepted."""
-    failed = [engine for engine in ENGINES if outcome.errors[engine]]
-    for engine in ENGINES:
-        retired = outcome.retired[engine]
+    failed = [engine for engine in ENGINES if parts[engine].ending == Ending.ERROR]
+    for engine, program in _programs(work).items():
+        retired = state[f"{engine}_retired"]
         if engine in failed:
-            expected = outcome.errors[engine][1]
+            expected = parts[engine].errors[-1].number
         elif failed:
             expected = state[f"{engine}_accepted"]
         else:
-            expected = len(programs[engine]) - len(outcome.refusals[engine])
+            expected = len(program) - len(parts[engine].errors)
         if retired != expected:
             raise SimulationFailed(f"the {engine} engine retired {retired} instructions, not {expected}")

@@ -1,47 +1,33 @@
-"""Runs traffic on the fabric of an instance, without cores; Python waits for one edge (see `tb/harness/fabric.v`)."""
+"""Traffic on the fabric of an instance, without cores (see `tb/harness/fabric.v`)."""
 
-import enum
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from neuroncore_rtl.hdl.link.counters import LinkCounters
 from neuroncore_rtl.hdl.link.fabric import Fabric
 from neuroncore_rtl.hdl.link.flit import flit_layout
 from neuroncore_rtl.hdl.link.wire import DISTURBANCE
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.link import CHANNELS
 from neuroncore_rtl.tb.harness.disturbance import Cut, disturbing
-from neuroncore_rtl.tb.harness.harness import run_harness
-from neuroncore_rtl.tb.harness.link_view import LINK_VIEW, Sample, link_defines, link_views, read_samples, sampling
+from neuroncore_rtl.tb.harness.link_view import LINK_VIEW, link_defines, link_views, sampling
+from neuroncore_rtl.tb.harness.outcome import Ending, Outcome, link_activity
+from neuroncore_rtl.tb.harness.verilog_text import assemble, modules_of
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import elaborated
-from neuroncore_rtl.tb.sim.layouts import define_lines, enum_defines, layout_defines, plain
+from neuroncore_rtl.tb.sim.layouts import enum_defines, layout_defines
 
-__all__ = ["Ending", "Outcome", "Traffic", "Way", "Wire", "Wrong", "design", "run_traffic"]
+__all__ = ["FabricDevice", "Traffic", "Way", "Wrong"]
 
 _TEMPLATE = Path(__file__).with_suffix(".v")
 
-_BLOCKS = re.compile(r"link_node_")
+_BLOCKS = r"link_node_"
 """Modules that Verilator builds once, apart. None of their inputs may depend on an output in the same cycle."""
 
 SCALE = 1 << 16
 """What the shares of load and stalls are counted in."""
-
-
-class Ending(enum.IntEnum):
-    """How a run ended."""
-
-    COMPLETE = 0
-    """As many flits have come as were made."""
-    STUCK = 1
-    """Nothing moves any more."""
-    LIMIT = 2
-    """The limit of cycles was reached."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +43,14 @@ class Traffic:
         errors: share of the frames of every wire that is disturbed.
         cut: a wire that dies.
         seed: of all that is random.
+        limit: cycles after which the run is given up.
+        patience: cycles without a flit that moves, after which it is; more than a link needs to be found dead.
+        sampled: whether the links are sampled in the course of the run.
     """
 
     flits: int
+    limit: int
+    patience: int
     pattern: int = 0
     partners: Sequence[int] = ()
     load: float = 1.0
@@ -67,6 +58,7 @@ class Traffic:
     errors: float = 0.0
     cut: Cut | None = None
     seed: int = 1
+    sampled: bool = False
 
 
 class Way(NamedTuple):
@@ -98,89 +90,105 @@ class Wrong(NamedTuple):
         )
 
 
-@dataclass(frozen=True)
-class Wire:
-    """What became of a wire and the end that sends on it.
-
-    Arguments:
-        disturbed: frames that were.
-        dead: the cycle in which that end gave its link up; None if it did not.
-        counters: of that end, by the names of `hdl.link.counters`.
-    """
-
-    disturbed: int
-    dead: int | None
-    counters: Mapping[str, int]
-
-
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What became of the traffic.
+class FabricDevice:
+    """The fabric of an instance, a source and a sink at each of its ports.
 
-    Arguments:
-        ending: how it ended.
-        cycles: until the last flit that moved.
-        sent, received: flits by their way.
-        wrong: how many flits were wrong in any respect.
-        examples: the first of them.
-        latency: mean cycles from the making of a flit to its taking.
-        longest: the most that it took.
-        wires: by number.
-        seconds: wall time from the first clock edge to the end.
-        samples: what the links had done in the course of the run; empty if it was not sampled.
-    """
-
-    ending: Ending
-    cycles: int
-    sent: Counter[Way]
-    received: Counter[Way]
-    wrong: int
-    examples: Sequence[Wrong]
-    latency: float
-    longest: int
-    wires: Sequence[Wire]
-    seconds: float
-    samples: Sequence[Sample] = ()
-
-
-@lru_cache(maxsize=4)
-def design(instance: Instance, *, waves: bool = False) -> simulation.Design:
-    """Return the fabric of an instance in its harness.
+    Its outcome counts `sent` and `received` flits by their `Way`, how many were `wrong` in any respect, and of their
+    cycles from making to taking the mean `latency` and the `longest`; its errors are the first wrong flits. It ends
+    finished if as many flits have come as were made; cycles count until the last flit that moved.
 
     Arguments:
         instance: the instance.
-        waves: whether there are signals that only a waveform needs.
     """
-    parameters = {name: value for name, value in asdict(instance).items() if name != "core"}
-    shape = f"{instance.topology}-{instance.chips}x{instance.link_bytes}"
-    text = elaborated("fabric", shape, lambda: Fabric(instance), parameters)
-    defines = {
-        "CORES": instance.cores,
-        "WIRES": instance.chips * instance.directions,
-        **layout_defines("FLIT", flit_layout(instance.link_bytes)),
-        **enum_defines("ENDING", Ending),
-        "WORDS": instance.link_bytes // 8,
-        "CONNECTIONS": _connections(instance),
-        **({"WAVES": ""} if waves else {}),
-        **link_defines(instance),
-        "LINK_VIEWS": link_views(
-            instance,
-            "fabric",
-            "link[{0}].counters",
-            disturbed="link[{0}].flip | link[{0}].drop | link[{0}].again | link[{0}].cut",
-            places=False,
-            waves=waves,
-        ),
-    }
-    head = define_lines(defines)
-    return simulation.Design(
-        "traffic",
-        "\n".join([head, _TEMPLATE.read_text(), LINK_VIEW.read_text(), text]),
-        hier_blocks=tuple(filter(_BLOCKS.match, re.findall(r"^module (\w+)", text, re.MULTILINE))),
-        kept=("endpoint",),
-        public=("done",),
-        clock="clk",
-    )
+
+    instance: Instance
+
+    label = "fabric"
+    ports = ()
+
+    def design(self, *, waves: bool = False) -> simulation.Design:
+        """Return the fabric in its harness."""
+        instance = self.instance
+        parameters = {name: value for name, value in asdict(instance).items() if name != "core"}
+        shape = f"{instance.topology}-{instance.chips}x{instance.link_bytes}"
+        text = elaborated("fabric", shape, lambda: Fabric(instance), parameters)
+        defines = {
+            "CORES": instance.cores,
+            "WIRES": instance.chips * instance.directions,
+            **layout_defines("FLIT", flit_layout(instance.link_bytes)),
+            **enum_defines("ENDING", Ending),
+            "WORDS": instance.link_bytes // 8,
+            "CONNECTIONS": _connections(instance),
+            **({"WAVES": ""} if waves else {}),
+            **link_defines(instance),
+            "LINK_VIEWS": link_views(
+                instance,
+                "fabric",
+                "link[{0}].counters",
+                disturbed="link[{0}].flip | link[{0}].drop | link[{0}].again | link[{0}].cut",
+                places=False,
+                waves=waves,
+            ),
+        }
+        return simulation.Design(
+            "traffic",
+            assemble(defines, _TEMPLATE.read_text(), LINK_VIEW.read_text(), text),
+            hier_blocks=modules_of(text, _BLOCKS),
+            kept=("endpoint",),
+            public=("done",),
+            clock="clk",
+        )
+
+    def load(self, work: Traffic, directory: Path) -> tuple[list[str], int]:
+        """Write the partners."""
+        partners = work.partners or [0] * CHANNELS * self.instance.cores
+        (directory / "partners").write_text("".join(f"{partner:x}\n" for partner in partners))
+        plusargs = {
+            "flits": work.flits,
+            "pattern": work.pattern,
+            "partners": directory / "partners",
+            "load": round(work.load * SCALE),
+            "stall": round(work.stall * SCALE),
+            "limit": work.limit,
+            "patience": work.patience,
+            "result": directory / "result",
+        }
+        words = [f"+{name}={value}" for name, value in plusargs.items()]
+        words += disturbing(work.errors, work.seed, work.cut)
+        return words + (sampling(directory / "samples") if work.sampled else []), work.limit + 1000
+
+    def read(self, work: Traffic, directory: Path, state: Mapping[str, float]) -> Outcome:
+        """Return what became of the traffic."""
+        lines: dict[str, list[list[str]]] = {kind: [] for kind in "xsrpwt"}
+        for kind, *fields in map(str.split, (directory / "result").read_text().splitlines()):
+            lines[kind].append(fields)
+        sent, received = Counter(), Counter()
+        for port, core, flits in (map(int, fields) for fields in lines["s"]):
+            sent[Way(port // CHANNELS, core, port % CHANNELS)] += flits
+        for port, core, flits in (map(int, fields) for fields in lines["r"]):
+            received[Way(core, port // CHANNELS, port % CHANNELS)] += flits
+        at_ports = [list(map(int, fields)) for fields in lines["p"]]
+        wires = [
+            [wire, str(int(int(dead) >= 0)), disturbed, counters, dead]
+            for wire, disturbed, dead, counters in lines["w"]
+        ]
+        ((cycles, ending),) = (map(int, fields) for fields in lines["t"])
+        taken = received.total()
+        return Outcome(
+            ending=Ending(ending),
+            cycles=cycles,
+            errors=sorted((Wrong(*map(int, fields)) for fields in lines["x"]), key=lambda wrong: wrong.cycle),
+            counters={
+                "sent": sent,
+                "received": received,
+                "wrong": sum(wrong for *_, wrong in at_ports),
+                "latency": sum(latencies for _, latencies, *_ in at_ports) / taken if taken else 0.0,
+                "longest": max(longest for _, _, longest, _ in at_ports),
+            },
+            links=link_activity(wires, directory / "samples" if work.sampled else None),
+            seconds=state["seconds"],
+        )
 
 
 def _connections(instance: Instance) -> str:
@@ -195,85 +203,3 @@ def _connections(instance: Instance) -> str:
         bits = ", ".join(f"link[{wire}].{fields[name]}" for name, _ in reversed(list(DISTURBANCE)))
         parts.append(f".disturbance__{wire}({{{bits}}}), .counters__{wire}(link[{wire}].counters),")
     return " ".join(parts)
-
-
-def run_traffic(
-    built: simulation.Build,
-    instance: Instance,
-    traffic: Traffic,
-    *,
-    limit: int,
-    patience: int,
-    extra: Sequence[str] = (),
-    sampled: bool = False,
-    waves: Path | None = None,
-    waves_levels: int = 0,
-) -> Outcome:
-    """Run traffic on a build of `design(instance)`.
-
-    Arguments:
-        built: the build.
-        instance: the instance.
-        traffic: what the sources and sinks do.
-        limit: cycles after which the run is given up.
-        patience: cycles without a flit that moves, after which it is; more than a link needs to be found dead.
-        extra: further arguments of the simulation.
-        sampled: whether the links are sampled in the course of the run.
-        waves: where to move the recorded waveform.
-        waves_levels: see `tb.sim.simulation.run`.
-    """
-    with simulation.run_directory("fabric") as directory:
-        names = ("partners.txt", "result.txt", "samples.txt")
-        partners, result, samples = (directory.resolve() / name for name in names)
-        ports = CHANNELS * instance.cores
-        partners.write_text("".join(f"{partner:x}\n" for partner in traffic.partners or [0] * ports))
-        plusargs = {
-            "flits": traffic.flits,
-            "pattern": traffic.pattern,
-            "partners": partners,
-            "load": round(traffic.load * SCALE),
-            "stall": round(traffic.stall * SCALE),
-            "limit": limit,
-            "patience": patience,
-            "result": result,
-        }
-        words = [f"+{name}={value}" for name, value in plusargs.items()]
-        words += disturbing(traffic.errors, traffic.seed, traffic.cut)
-        words += sampling(samples) if sampled else []
-        state = run_harness(
-            built, directory, plusargs=[*words, *extra], limit=limit + 1000, waves=waves, waves_levels=waves_levels
-        )
-        found = read_samples(samples.read_text()) if sampled else []
-        return _outcome(result.read_text(), state["seconds"], found)
-
-
-def _outcome(text: str, seconds: float, samples: Sequence[Sample]) -> Outcome:
-    """Return what a result file says."""
-    lines: dict[str, list[list[str]]] = {kind: [] for kind in "xsrpwt"}
-    for kind, *fields in map(str.split, text.splitlines()):
-        lines[kind].append(fields)
-    sent, received = Counter(), Counter()
-    for port, core, flits in (map(int, fields) for fields in lines["s"]):
-        sent[Way(port // CHANNELS, core, port % CHANNELS)] += flits
-    for port, core, flits in (map(int, fields) for fields in lines["r"]):
-        received[Way(core, port // CHANNELS, port % CHANNELS)] += flits
-    at_ports = [list(map(int, fields)) for fields in lines["p"]]
-    wires = {}
-    for wire, disturbed, dead, counters in lines["w"]:
-        named = plain(LinkCounters, int(counters, 16))
-        wires[int(wire)] = Wire(int(disturbed), None if int(dead) < 0 else int(dead), named)
-    ((cycles, ending),) = (map(int, fields) for fields in lines["t"])
-    taken = received.total()
-    return Outcome(
-        ending=Ending(ending),
-        cycles=cycles,
-        sent=sent,
-        received=received,
-        wrong=sum(wrong for *_, wrong in at_ports),
-        examples=sorted((Wrong(*map(int, fields)) for fields in lines["x"]), key=lambda wrong: wrong.cycle),
-        latency=sum(latencies for _, latencies, *_ in at_ports) / taken if taken else 0.0,
-        longest=max(longest for _, _, longest, _ in at_ports),
-        wires=[wires[number] for number in sorted(wires)],
-        seconds=seconds,
-        samples=samples,
-    )

@@ -289,7 +289,7 @@ module traffic (
             dumping <= !dumping && ((all_there && still >= REST && cut_wire < 0) || still >= patience || cycle == limit);
             if (dumping) begin
                 $fwrite(result, "t %0d %0d\n", last_flit,
-                        all_there ? `ENDING_COMPLETE : cycle >= limit ? `ENDING_LIMIT : `ENDING_STUCK);
+                        all_there ? `ENDING_FINISHED : cycle >= limit ? `ENDING_LIMIT : `ENDING_STUCK);
                 done <= 1;
             end
         end

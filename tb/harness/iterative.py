@@ -4,7 +4,8 @@ import numpy as np
 from amaranth import Module
 from amaranth.lib import data, wiring
 
-from neuroncore_rtl.tb.harness.player import Playable, play, player_design
+from neuroncore_rtl.tb.harness.player import Playable, PlayerDevice, PlayerWork
+from neuroncore_rtl.tb.harness.run import run
 
 __all__ = ["IterativeUnit", "play_pairs"]
 
@@ -35,14 +36,9 @@ def play_pairs(unit: wiring.Component, a: np.ndarray, b: np.ndarray, sim: str) -
     Raises:
         AssertionError: if there are more or fewer results than pairs, or if one has unknown bits.
     """
-    playable = IterativeUnit(unit)
-    results, unknown = play(
-        player_design(playable),
-        playable.layout,
-        {"a": a, "b": b},
-        sim=sim,
-        bubbles=True,
-        interval=playable.interval,
+    outcome = run(PlayerDevice(IterativeUnit(unit)), PlayerWork(fields={"a": a, "b": b}, bubbles=True), sim=sim)
+    results, unknown = outcome.memories["results"], outcome.memories["unknown"]
+    assert len(results) == len(a) and not len(unknown), (
+        f"{len(results)} results for {len(a)} pairs, {len(unknown)} unknown"
     )
-    assert len(results) == len(a) and not unknown, f"{len(results)} results for {len(a)} pairs, {len(unknown)} unknown"
     return results

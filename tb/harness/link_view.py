@@ -9,14 +9,14 @@ from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
 from neuroncore_rtl.hdl.link.counters import LinkCounters
 from neuroncore_rtl.hdl.link.end import window
 from neuroncore_rtl.hdl.link.flit import frame_layout
-from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_FIELDS
 from neuroncore_rtl.tb.harness.collective_faults import link_name
 from neuroncore_rtl.tb.sim.layouts import plain
 
 __all__ = [
-    "ENGINE_VIEW", "FIRST_WINDOW", "LINK_VIEW", "SAMPLES", "Sample", "engine_defines", "engine_views", "link_defines",
-    "link_views", "read_samples", "sampling",
+    "ENGINE_VIEW", "FIRST_WINDOW", "LINK_VIEW", "SAMPLES", "Sample", "engine_defines", "engine_views", "instance_label",
+    "link_defines", "link_views", "read_samples", "sampling",
 ]  # fmt: skip
 
 LINK_VIEW = Path(__file__).with_suffix(".v")
@@ -27,6 +27,12 @@ SAMPLES = 200
 
 FIRST_WINDOW = 16
 """Cycles from a sample to the next, in a short run."""
+
+
+def instance_label(instance: Instance) -> str:
+    """Return what tells an instance from others, in a file's name."""
+    shape = f"{instance.width}x{instance.chips // instance.width}" if instance.topology == Topology.TORUS else "ring"
+    return f"{instance.chips}-{shape}-{instance.link_bytes}x{instance.link_latency}"
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
-"""Runs a unit on any number of cases in bulk: files in, files out, Python waits for one edge.
+"""A unit on any number of cases in bulk.
 
 A *playable* unit is a component with the ports valid, word (all inputs in one word), result (32 bits) and result_valid;
 `tb/harness/player.v` streams a file of words through it, one per cycle, or as often as an iterative unit can start.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,14 +14,13 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl import verilog
-from neuroncore_rtl.tb.harness.harness import run_harness
+from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
+from neuroncore_rtl.tb.harness.verilog_text import assemble
 from neuroncore_rtl.tb.sim import simulation
-from neuroncore_rtl.tb.sim.report import progress
 
-__all__ = ["Playable", "pack", "play", "player_design"]
+__all__ = ["Playable", "PlayerDevice", "PlayerWork", "pack"]
 
-_TEMPLATE = Path(__file__).with_name("player.v")
-_NAME = "player"
+_TEMPLATE = Path(__file__).with_suffix(".v")
 
 _CHUNK = 1 << 18
 """Cases that are packed at a time; bounds the memory that this takes."""
@@ -87,59 +87,68 @@ def _as_lines(words: np.ndarray) -> bytes:
     return text.tobytes()
 
 
-def player_design(unit: Playable, mutate: Callable[[str], str] | None = None) -> simulation.Design:
-    """Return the design that plays cases through `unit`.
+@dataclass(frozen=True, kw_only=True)
+class PlayerWork:
+    """Cases for a unit.
+
+    Arguments:
+        fields: the cases, one array per field of the unit's word (see `pack`).
+        bubbles: whether to leave random idle cycles between the cases.
+    """
+
+    fields: Mapping[str, np.ndarray]
+    bubbles: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class PlayerDevice:
+    """A playable unit.
+
+    The memories of its outcome are the `results` in order, uint32, and of those the positions at which the simulator
+    wrote a word with `unknown` (x or z) bits, which read as 0. There may be more or fewer results than cases: who
+    compares must count.
 
     Arguments:
         unit: what to test.
         mutate: a function from the unit's Verilog to another, to see that a bench notices a broken unit.
     """
-    name = type(unit).__name__
-    text = verilog.convert(unit, name, None)
-    if mutate is not None:
-        text = mutate(text)
-    width = unit.layout.size
-    defines = f"`define UNIT {name}\n`define WIDTH {width}\n`define INTERVAL {unit.interval}\n"
-    verilog_text = f"{defines}{_TEMPLATE.read_text()}\n{text}"
-    return simulation.Design(_NAME, verilog_text, public=("done",), clock="clk")
 
+    unit: Playable
+    mutate: Callable[[str], str] | None = None
 
-def play(
-    design: simulation.Design,
-    layout: data.StructLayout,
-    fields: dict[str, np.ndarray],
-    *,
-    sim: str,
-    bubbles: bool = False,
-    interval: int = 1,
-) -> tuple[np.ndarray, list[int]]:
-    """Run cases through a design made by `player_design`.
+    label = "player"
+    ports = ()
 
-    Arguments:
-        design: the player with its unit.
-        layout: of the unit's word.
-        fields: the cases, one array per field of the layout (see `pack`).
-        sim: one of `tb.sim.simulation.SIMULATORS`.
-        bubbles: whether to leave random idle cycles between the cases.
-        interval: of the unit; bounds the time of the run.
+    def design(self, *, waves: bool = False) -> simulation.Design:
+        """Return the unit in its harness."""
+        name = type(self.unit).__name__
+        text = verilog.convert(self.unit, name, None)
+        if self.mutate is not None:
+            text = self.mutate(text)
+        defines = {"UNIT": name, "WIDTH": self.unit.layout.size, "INTERVAL": self.unit.interval}
+        text = assemble(defines, _TEMPLATE.read_text(), text)
+        return simulation.Design("player", text, public=("done",), clock="clk")
 
-    Returns:
-        The results in order, as uint32, and the list of positions at which the simulator wrote a word with unknown
-        (x or z) bits; those read as 0. There may be more or fewer results than cases: the caller must count.
-    """
-    built = simulation.build(design, sim)
-    with simulation.run_directory(_NAME) as directory:
-        cases, results = directory / "cases.hex", directory / "results.hex"
-        count = len(next(iter(fields.values())))
-        with cases.open("wb") as file:
+    def load(self, work: PlayerWork, directory: Path) -> tuple[list[str], int]:
+        """Write the cases."""
+        count = len(next(iter(work.fields.values())))
+        with (directory / "cases").open("wb") as file:
             for start in range(0, count, _CHUNK):
-                chunk = {name: values[start : start + _CHUNK] for name, values in fields.items()}
-                file.write(_as_lines(pack(layout, **chunk)))
-        plusargs = [f"+cases={cases.resolve()}", f"+results={results.resolve()}", *(["+bubbles"] if bubbles else [])]
-        with progress(f"{sim}: playing {count:,} cases"):
-            run_harness(built, directory, plusargs=plusargs, limit=(1 + interval) * count + 1000)
-        digits = _VALUES[np.frombuffer(results.read_bytes(), np.uint8).reshape(-1, 9)[:, :8]]
-    unknown = (digits > 15).any(axis=1)
-    digits[unknown] = 0
-    pairs = digits[:, 0::2] << 4 | digits[:, 1::2]
-    return np.ascontiguousarray(pairs).view(">u4").ravel().astype(np.uint32), np.flatnonzero(unknown).tolist()
+                chunk = {name: values[start : start + _CHUNK] for name, values in work.fields.items()}
+                file.write(_as_lines(pack(self.unit.layout, **chunk)))
+        plusargs = [f"+{name}={directory / name}" for name in ("cases", "results")]
+        return plusargs + ["+bubbles"] * work.bubbles, (1 + self.unit.interval) * count + 1000
+
+    def read(self, work: PlayerWork, directory: Path, state: Mapping[str, float]) -> Outcome:
+        """Return the results."""
+        digits = _VALUES[np.frombuffer((directory / "results").read_bytes(), np.uint8).reshape(-1, 9)[:, :8]]
+        unknown = (digits > 15).any(axis=1)
+        digits[unknown] = 0
+        pairs = digits[:, 0::2] << 4 | digits[:, 1::2]
+        results = np.ascontiguousarray(pairs).view(">u4").ravel().astype(np.uint32)
+        return Outcome(
+            ending=Ending.FINISHED,
+            cycles=0,
+            memories={"results": results, "unknown": np.flatnonzero(unknown)},
+            seconds=state["seconds"],
+        )

@@ -1,7 +1,7 @@
 // Runs a program on the controller's Cpu without the simulator ever waiting for Python: memory, timer, and a few
 // registers around it, and files for the trace and the console.
 //
-// Defined by tb/harness/riscv_run.py: `MEMORY_BASE, `MEMORY_BITS (of a word's number), and the addresses `TIMER_NOW and
+// Defined by tb/harness/riscv.py: `MEMORY_BASE, `MEMORY_BITS (of a word's number), and the addresses `TIMER_NOW and
 // `TIMER_COMPARE (64 bits each), `CONSOLE (written: a byte to print), `EXTERNAL (bit 0: the external interrupt).
 // Elsewhere every access is refused, and these registers take whole words alone, but for loads from the timer.
 //

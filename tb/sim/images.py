@@ -1,12 +1,13 @@
 """Memory images as the harnesses read and write them: a hexadecimal word of all partitions for each address."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 
-__all__ = ["memory_lines", "read_words"]
+__all__ = ["memory_lines", "read_words", "write_lines"]
 
 
 def memory_lines(memory: np.ndarray, width: int) -> str:
@@ -20,6 +21,16 @@ def memory_lines(memory: np.ndarray, width: int) -> str:
     # Partition 0 is the least significant, and so is its first byte: reversed, the words read as they are printed.
     words = padded.reshape(partitions, -1, width).transpose(1, 0, 2).reshape(-1, partitions * width)[:, ::-1]
     return "".join(word.tobytes().hex() + "\n" for word in words)
+
+
+def write_lines(directory: Path, files: Mapping[str, str]) -> list[str]:
+    """Write files of lines, and return the plusargs that name each and the number of its lines."""
+    plusargs = []
+    for name, text in files.items():
+        path = directory / f"{name}.hex"
+        path.write_text(text)
+        plusargs += [f"+{name}={path}", f"+{name}_count={text.count(chr(10))}"]
+    return plusargs
 
 
 def read_words(path: Path, partitions: int, what: str) -> np.ndarray:

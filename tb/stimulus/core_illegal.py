@@ -25,7 +25,7 @@ from neuroncore_rtl.spec.isa import (
 from neuroncore_rtl.spec.isa.fields import Layout
 from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 from neuroncore_rtl.tb.check.touches import touches_of
-from neuroncore_rtl.tb.harness.core import CoreFault
+from neuroncore_rtl.tb.harness.cores import CoreFault
 
 __all__ = ["Flipped", "Writable", "flipped_image"]
 

@@ -32,7 +32,7 @@ from neuroncore_rtl.spec.isa.elementwise import (
 )
 from neuroncore_rtl.spec.isa.instruction import Instruction
 from neuroncore_rtl.tb.check.execution import ElementwiseProgram, record_of
-from neuroncore_rtl.tb.harness.elementwise import Record
+from neuroncore_rtl.tb.harness.elementwise import EngineRecord
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.garble import garbled
 
@@ -106,7 +106,7 @@ def _extent(shape: tuple[int, ...], steps: np.ndarray, size: int) -> tuple[int, 
     return low, low + size * (1 + sum(max(span, 0) for span in spans))
 
 
-def _record(rng: np.random.Generator, entry: Entry, config: Config) -> Record:
+def _record(rng: np.random.Generator, entry: Entry, config: Config) -> EngineRecord:
     """Return an entry for the harness, with random bits where they mean nothing, not always overlapping."""
     values = entry.instruction.fields(config)
     values["overlap"] &= int(rng.random() < 0.7)

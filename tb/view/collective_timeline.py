@@ -6,8 +6,8 @@ from pathlib import Path
 
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa.collective import Collective
-from neuroncore_rtl.tb.harness.collective_run import Event
 from neuroncore_rtl.tb.harness.link_view import Sample
+from neuroncore_rtl.tb.harness.outcome import Event
 from neuroncore_rtl.tb.view.link_tracks import link_tracks
 from neuroncore_rtl.tb.view.trace_events import Slice, slice_tracks, write_trace
 
@@ -36,7 +36,9 @@ def write_collective_timeline(
     end = max([0, *(sample.cycle for sample in samples)])
     tracks = [f"core {core}" for core in range(instance.cores)]
     slices = [
-        _slice(event, lists[core][place], end) for core, found in enumerate(events) for place, event in enumerate(found)
+        _slice(core, event, lists[core][place], end)
+        for core, found in enumerate(events)
+        for place, event in enumerate(found)
     ]
     return write_trace(
         path,
@@ -52,9 +54,9 @@ def write_link_timeline(path: Path, instance: Instance, samples: Sequence[Sample
     return write_trace(path, link_tracks(LINKS, instance, samples, places=False))
 
 
-def _slice(event: Event, instruction: Collective | int, end: int) -> Slice:
+def _slice(core: int, event: Event, instruction: Collective | int, end: int) -> Slice:
     """Return the slice of an instruction that an engine took; an instruction that is none such has no details."""
-    args = {"taken": event.taken, "retired": event.retired}
+    args = {"taken": event.issued, "retired": event.retired}
     name = "illegal"
     try:
         one = Collective.decode(Collective.unpack(instruction)) if isinstance(instruction, int) else instruction
@@ -62,4 +64,4 @@ def _slice(event: Event, instruction: Collective | int, end: int) -> Slice:
         one = None
     if one is not None:
         name, args = one.summary, {**one.details, **args}
-    return Slice(event.core, event.taken, end if event.retired is None else event.retired, name, args)
+    return Slice(core, event.issued, end if event.retired is None else event.retired, name, args)

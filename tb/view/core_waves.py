@@ -1,5 +1,5 @@
 """What a waveform of the core shows first, in groups, as far as it is two levels below the harness of
-`tb/harness/core.v`.
+`tb/harness/cores.v`.
 
 Queues and HBM at a glance are open; every queue and engine has a group of its own, closed until somebody looks.
 """

@@ -1,5 +1,5 @@
-"""What a waveform of `tb/harness/instance.v` shows first, in groups: what every core and every link is at, and of one
-core what a waveform of the core alone shows, as far as it is recorded so deep."""
+"""What a waveform of all cores of an instance in `tb/harness/cores.v` shows first, in groups: what every core and every
+link is at, and of one core what a waveform of the core alone shows, as far as it is recorded so deep."""
 
 import re
 from collections.abc import Collection

@@ -6,8 +6,8 @@ from pathlib import Path
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import Record, queue_count, queue_name
-from neuroncore_rtl.tb.harness.core import Run
 from neuroncore_rtl.tb.harness.link_view import Sample
+from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.view.link_tracks import link_tracks
 from neuroncore_rtl.tb.view.trace_events import Slice, slice_tracks, write_trace
 
@@ -16,7 +16,7 @@ __all__ = ["write_instance_timeline", "write_timeline"]
 PROCESS = 1
 
 
-def write_timeline(path: Path, run: Run, config: Config, record_at: Callable[[int], Record]) -> Path:
+def write_timeline(path: Path, run: Outcome, config: Config, record_at: Callable[[int], Record]) -> Path:
     """Write the timeline of a run; return its path.
 
     Arguments:
@@ -31,7 +31,7 @@ def write_timeline(path: Path, run: Run, config: Config, record_at: Callable[[in
 def write_instance_timeline(
     path: Path,
     instance: Instance,
-    runs: Sequence[Run],
+    runs: Sequence[Outcome],
     records_at: Sequence[Callable[[int], Record]],
     samples: Sequence[Sample],
 ) -> Path:
@@ -53,13 +53,13 @@ def write_instance_timeline(
 
 
 def _core_tracks(
-    process: int, name: str, run: Run, config: Config, record_at: Callable[[int], Record]
+    process: int, name: str, run: Outcome, config: Config, record_at: Callable[[int], Record]
 ) -> Iterator[Mapping[str, object]]:
     tracks = [*(queue_name(queue, config) for queue in range(queue_count(config))), "tensor, loading"]
     return slice_tracks(process, name, tracks, _slices(run, len(tracks) - 1, record_at))
 
 
-def _slices(run: Run, loads: int, record_at: Callable[[int], Record]) -> Iterator[Slice]:
+def _slices(run: Outcome, loads: int, record_at: Callable[[int], Record]) -> Iterator[Slice]:
     """Yield a slice for each record, on its queue's track; those of LoadStationary overlap others, on their own."""
     for event in run.events:
         record = record_at(event.address)

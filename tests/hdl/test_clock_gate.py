@@ -12,22 +12,22 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.clock_gate import gated
 from neuroncore_rtl.hdl.hierarchy import to_verilog
-from neuroncore_rtl.tb.benches import instance_bench, program
+from neuroncore_rtl.tb.benches import images, program
 from neuroncore_rtl.tb.cli.registry import bench_named
-from neuroncore_rtl.tb.harness import core, instance_run
-from neuroncore_rtl.tb.harness.harness import run_harness
+from neuroncore_rtl.tb.harness.cores import CoreDevice
+from neuroncore_rtl.tb.harness.run import run_harness
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 
 
 def test_no_unit_of_a_core_loses_anything(monkeypatch):
-    monkeypatch.setattr(program, "design", partial(core.design, watches_gates=True))
+    monkeypatch.setattr(program, "CoreDevice", partial(CoreDevice, watches_gates=True))
     report = program.BENCH.run(program.BENCH.settings(["COUNT=6", "INSTRUCTIONS=50", "SEED=3"]))
     assert report.problems == []
 
 
 def test_no_collective_engine_loses_anything(monkeypatch):
-    monkeypatch.setattr(instance_bench, "design", partial(instance_run.design, watches_gates=True))
+    monkeypatch.setattr(images, "CoreDevice", partial(CoreDevice, watches_gates=True))
     bench = bench_named("allreduce")
     report = bench.run(bench.settings(["CHIPS=2", "TARGET=core"]))
     assert report.problems == []

@@ -11,7 +11,8 @@ from neuroncore_rtl.golden import arith
 from neuroncore_rtl.hdl.arith.add import Fp32Adder
 from neuroncore_rtl.hdl.arith.integer import IntoInt
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.tb.harness.player import Playable, play, player_design
+from neuroncore_rtl.tb.harness.player import Playable, PlayerDevice, PlayerWork
+from neuroncore_rtl.tb.harness.run import run as run_device
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 
 BULK = 100_000
@@ -58,10 +59,10 @@ def test_sum_is_that_of_golden(run, rng, latency):
 
 def test_sums_in_bulk_are_those_of_golden(rng):
     a, b = pairs(rng, BULK)
-    unit = AddUnit(2)
-    results, unknown = play(player_design(unit), unit.layout, {"a": a, "b": b}, sim="verilator", bubbles=True)
+    outcome = run_device(PlayerDevice(AddUnit(2)), PlayerWork(fields={"a": a, "b": b}, bubbles=True))
+    results, unknown = outcome.memories["results"], outcome.memories["unknown"]
     np.testing.assert_array_equal(results, sums(a, b))
-    assert len(results) == 3 * BULK and not unknown
+    assert len(results) == 3 * BULK and not len(unknown)
 
 
 @pytest.mark.parametrize(

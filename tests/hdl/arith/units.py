@@ -7,7 +7,8 @@ import numpy as np
 from amaranth import Module, Value
 from amaranth.lib import data
 
-from neuroncore_rtl.tb.harness.player import Playable, play, player_design
+from neuroncore_rtl.tb.harness.player import Playable, PlayerDevice, PlayerWork
+from neuroncore_rtl.tb.harness.run import run
 
 __all__ = ["PlayedUnit", "differences", "faulty_wire"]
 
@@ -39,9 +40,10 @@ def differences(
     unit: Playable, cases: dict[str, np.ndarray], expected: np.ndarray, sim: str, mutate: Callable | None = None
 ) -> np.ndarray:
     """Return the numbers of the cases whose result is not the expected one; fail if a result is missing or unknown."""
-    results, unknown = play(player_design(unit, mutate), unit.layout, cases, sim=sim, bubbles=True)
+    outcome = run(PlayerDevice(unit, mutate), PlayerWork(fields=cases, bubbles=True), sim=sim)
+    results = outcome.memories["results"]
     assert len(results) == len(expected) > 0
-    assert unknown == []
+    assert not len(outcome.memories["unknown"])
     return np.flatnonzero(results != expected)
 
 

@@ -15,7 +15,7 @@ from neuroncore_rtl.hdl.engine_error import DetailedError
 from neuroncore_rtl.hdl.hierarchy import to_verilog
 from neuroncore_rtl.hdl.link.flit import flit_layout
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, Collective
-from neuroncore_rtl.tb.harness.harness import run_harness
+from neuroncore_rtl.tb.harness.run import run_harness
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.layouts import define_lines, layout_defines, plain
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed

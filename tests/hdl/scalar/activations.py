@@ -1,7 +1,6 @@
 """What the tests of the activation lanes share: function units that can be played, and arguments worth trying."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -14,7 +13,8 @@ from neuroncore_rtl.hdl.scalar.number import decode
 from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, FunctionTables
 from neuroncore_rtl.spec.functions import FUNCTIONS, load
 from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, HIGH_EXPONENT, LOW_EXPONENT, control_address
-from neuroncore_rtl.tb.harness.player import Playable, play, player_design
+from neuroncore_rtl.tb.harness.player import Playable, PlayerDevice, PlayerWork
+from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 
 __all__ = ["ALPHAS", "PlayedFunction", "argument_cases", "border_arguments", "differences", "results"]
@@ -110,8 +110,8 @@ def results(function: np.ndarray, z: np.ndarray, alpha: np.ndarray) -> np.ndarra
 
 
 @cache
-def _design():
-    return player_design(PlayedFunction())
+def _device(mutate: Callable | None = None) -> PlayerDevice:
+    return PlayerDevice(PlayedFunction(), mutate)
 
 
 def differences(cases: dict[str, np.ndarray], expected: np.ndarray, sim: str, mutate: Callable | None = None):
@@ -123,10 +123,8 @@ def differences(cases: dict[str, np.ndarray], expected: np.ndarray, sim: str, mu
         sim: the simulator.
         mutate: a function from the Verilog to another.
     """
-    design = _design()
-    if mutate is not None:
-        design = replace(design, verilog=mutate(design.verilog))
-    found, unknown = play(design, PlayedFunction.LAYOUT, cases, sim=sim, bubbles=True)
+    memories = run(_device(mutate), PlayerWork(fields=cases, bubbles=True), sim=sim).memories
+    found = memories["results"]
     assert len(found) == len(expected) > 0
-    assert unknown == []
+    assert not len(memories["unknown"])
     return np.flatnonzero(found != expected)

@@ -2,7 +2,6 @@
 
 """Activation lanes against golden, step by step: scalars, functions, running sums, casts."""
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -16,7 +15,8 @@ from neuroncore_rtl.hdl.elementwise.step import Phase, Step
 from neuroncore_rtl.hdl.scalar.block import ActivationBlock
 from neuroncore_rtl.spec.formats import FORMATS, FP32
 from neuroncore_rtl.spec.functions import FUNCTIONS
-from neuroncore_rtl.tb.harness.player import Playable, play, player_design
+from neuroncore_rtl.tb.harness.player import Playable, PlayerDevice, PlayerWork
+from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from tests.hdl.arith.units import faulty_wire
 from tests.hdl.scalar.activations import ALPHAS
@@ -63,8 +63,8 @@ class PlayedLane(Playable):
 
 
 @cache
-def design():
-    return player_design(PlayedLane())
+def lane(mutate=None):
+    return PlayerDevice(PlayedLane(), mutate)
 
 
 class Program:
@@ -159,10 +159,9 @@ class Program:
 
 def played(program, sim, mutate=None):
     """What a lane makes of a program."""
-    chosen = design() if mutate is None else replace(design(), verilog=mutate(design().verilog))
-    words, unknown = play(chosen, PlayedLane.LAYOUT, program.cases(), sim=sim, bubbles=True)
-    assert all(program.words[step] is None for step in unknown)
-    return words
+    memories = run(lane(mutate), PlayerWork(fields=program.cases(), bubbles=True), sim=sim).memories
+    assert all(program.words[step] is None for step in memories["unknown"])
+    return memories["results"]
 
 
 @pytest.fixture

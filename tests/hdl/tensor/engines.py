@@ -1,7 +1,7 @@
 """What the tests of the engine share: programs written by hand, faults, and comparisons that say where they differ."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +11,11 @@ from neuroncore_rtl.golden.tensor import TensorEngine
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.spec.isa import MultiplyMoving, TensorInstruction
+from neuroncore_rtl.tb.harness.run import Device
 from neuroncore_rtl.tb.harness.tensor import Drain, Step, TensorProgram
 from neuroncore_rtl.tb.sim import simulation
 
-__all__ = ["assert_same_words", "faulty", "golden_words", "memory_of", "program_of"]
+__all__ = ["FaultyDevice", "assert_same_words", "faulty", "golden_words", "memory_of", "program_of"]
 
 
 def assert_same_words(words: np.ndarray, expected: np.ndarray) -> None:
@@ -51,17 +52,35 @@ def golden_words(config: Config, program: TensorProgram) -> np.ndarray:
     return np.concatenate([engine.psum[:, d.psum : d.psum + d.words].T for d in program.drains])
 
 
-def faulty(sound: simulation.Design, module: str, *, ports: dict[str, str], body: str = "") -> simulation.Design:
-    """Return a design in which every module whose name matches is put into a shell that breaks it.
+class FaultyDevice:
+    """A device with a change of its Verilog; otherwise it is as the sound one."""
+
+    def __init__(self, sound: Device, change: Callable[[str], str]):
+        self._sound, self._change = sound, change
+
+    def __getattr__(self, name: str):
+        return getattr(self._sound, name)
+
+    def design(self, *, waves: bool = False) -> simulation.Design:
+        """Return the changed device in its harness."""
+        design = self._sound.design(waves=waves)
+        return replace(design, verilog=self._change(design.verilog))
+
+
+def faulty(sound: Device, module: str, *, ports: dict[str, str], body: str = "") -> FaultyDevice:
+    """Return a device in which every module whose name matches is put into a shell that breaks it.
 
     Arguments:
-        sound: the design.
+        sound: the device.
         module: regular expression that matches the whole name.
         ports: what is connected to a port in the place of the shell's port of that name: of an input an expression, of
             an output a wire that `body` declares, or nothing.
         body: Verilog of the shell.
     """
-    text = sound.verilog
+    return FaultyDevice(sound, lambda text: _in_shells(text, module, ports, body))
+
+
+def _in_shells(text: str, module: str, ports: dict[str, str], body: str) -> str:
     modules = [
         m
         for m in re.finditer(r"^module (\\?)(\S+?) ?\((.*?)^endmodule", text, re.M | re.S)
@@ -80,4 +99,4 @@ def faulty(sound: simulation.Design, module: str, *, ports: dict[str, str], body
         shells.append(
             f"module {escape}{name} ({names});\n{heads}{body}\n    \\sound_{name} sound({connections});\nendmodule\n"
         )
-    return replace(sound, verilog=text + "\n" + "\n".join(shells))
+    return text + "\n" + "\n".join(shells)

@@ -5,8 +5,8 @@ import pytest
 
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.isa import TENSOR_BITS
-from neuroncore_rtl.tb.harness.tensor import design, run_program
-from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.harness.run import run as run_device
+from neuroncore_rtl.tb.harness.tensor import TensorDevice, TensorWork
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 from neuroncore_rtl.tb.stimulus.tensor_programs import random_program
 from tests.hdl.tensor.engines import faulty
@@ -74,12 +74,12 @@ def run(changed):
     """Return the words of PSUM that a broken engine delivers, and those that golden expects."""
     program, expected = random_program(np.random.default_rng(SEED), CONFIG, 30, longest=9)
     print(f"seed {SEED}, {expected.size} words")
-    return run_program(simulation.build(changed, "icarus"), program, CONFIG).words, expected
+    return run_device(changed, TensorWork(program=program), sim="icarus").memories["psum"], expected
 
 
 @pytest.mark.parametrize("fault", RESULTS)
 def test_wrong_results_are_noticed(fault):
-    words, expected = run(faulty(design(CONFIG), **RESULTS[fault]))
+    words, expected = run(faulty(TensorDevice(config=CONFIG), **RESULTS[fault]))
     differ = int((words != expected).sum())
     print(f"{differ} of {expected.size} words differ")
     assert words.shape == expected.shape
@@ -88,7 +88,7 @@ def test_wrong_results_are_noticed(fault):
 
 def test_sound_engine_in_a_shell_passes():
     """Else the faults above would prove nothing."""
-    words, expected = run(faulty(design(CONFIG), module=r"tile_\w+", ports={"swap": "swap"}))
+    words, expected = run(faulty(TensorDevice(config=CONFIG), module=r"tile_\w+", ports={"swap": "swap"}))
     assert expected.size > 0
     np.testing.assert_array_equal(words, expected)
 
@@ -97,4 +97,4 @@ def test_sound_engine_in_a_shell_passes():
 def test_missing_or_undefined_results_are_reported_and_nothing_hangs(fault):
     module, shell, message = REPORTED[fault]
     with pytest.raises(SimulationFailed, match=message):
-        run(faulty(design(CONFIG), module=module, **shell))
+        run(faulty(TensorDevice(config=CONFIG), module=module, **shell))

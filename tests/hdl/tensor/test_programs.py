@@ -10,8 +10,8 @@ from neuroncore_rtl.golden.tensor import matrix_product
 from neuroncore_rtl.spec.config import PRESETS, PSUM_WORDS, Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
-from neuroncore_rtl.tb.harness.tensor import design, run_program
-from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.harness.run import run
+from neuroncore_rtl.tb.harness.tensor import TensorDevice, TensorWork
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.tensor_programs import random_program
 from tests.hdl.tensor.engines import assert_same_words, golden_words, memory_of, program_of
@@ -47,16 +47,15 @@ MACHINES = [
 
 @pytest.mark.parametrize(("sim", "config"), MACHINES, indirect=["sim"])
 def test_random_programs_leave_in_psum_what_golden_does(sim, config):
-    built = simulation.build(design(config), sim)
     compared = 0
     for seed, stall in enumerate((0, 60, 200), start=1):
         program, expected = random_program(np.random.default_rng(seed), config, INSTRUCTIONS[sim], LONGEST[sim])
-        outcome = run_program(built, program, config, stall=stall, seed=seed)
+        outcome = run(TensorDevice(config=config), TensorWork(program=program, stall=stall, seed=seed), sim=sim)
         nans = int(((expected & 0x7FFFFFFF) > 0x7F800000).sum())
         written = int((expected != 0).sum())
         print(f"seed {seed}, stall {stall}: {written} of {expected.size} words are not zero, {nans} are NaN")
         print(outcome.counters)
-        assert_same_words(outcome.words, expected)
+        assert_same_words(outcome.memories["psum"], expected)
         # Else the program would show little: words that were written, are no NaN, and waited for each other.
         assert nans < written / 2
         assert written > expected.size / 4
@@ -73,8 +72,8 @@ TINY = PRESETS["tiny"]
 def run_tiny(instructions, stationary, moving, words, *, stall=0):
     """Run instructions on the tiny engine and return the PSUM words that were asked for, and those of golden."""
     program = program_of(instructions, stationary, moving, words)
-    outcome = run_program(simulation.build(design(TINY)), program, TINY, stall=stall)
-    return outcome.words, golden_words(TINY, program)
+    outcome = run(TensorDevice(config=TINY), TensorWork(program=program, stall=stall))
+    return outcome.memories["psum"], golden_words(TINY, program)
 
 
 @pytest.mark.parametrize("stall", (0, 200))

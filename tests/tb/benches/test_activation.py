@@ -13,14 +13,13 @@ from neuroncore_rtl.spec.isa import Opcode
 from neuroncore_rtl.tb.benches import activation as bench
 from neuroncore_rtl.tb.benches import instructions as random_bench
 from neuroncore_rtl.tb.benches.activation import BENCH, measure_errors
-from neuroncore_rtl.tb.check.execution import expected_memories
+from neuroncore_rtl.tb.check.execution import expected_memories, work_of
 from neuroncore_rtl.tb.check.references import errors
-from neuroncore_rtl.tb.harness.elementwise import design, run_program
-from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
 from tests.hdl.tensor.engines import faulty
-from tests.tb.benches.instructions import IMAGE, SHARED, SMALLEST, check, smallest
+from tests.tb.benches.instructions import BOTH, IMAGE, SHARED, SMALLEST, check, smallest
 
 ACTIVATE = (Opcode.ACTIVATE,)
 
@@ -29,35 +28,31 @@ EXACT_TO_4_ULP = ("exp", "ln", "sqrt", "rsqrt", "reciprocal")
 
 @pytest.fixture
 def shared(monkeypatch):
-    """Let the benches run on the design that all tests share."""
+    """Let the benches run on the device that all tests share."""
     for module in (bench, random_bench):
-        monkeypatch.setattr(module, "design", lambda config, engines: design(config))
-
-
-def build():
-    return simulation.build(design(SHARED))
+        monkeypatch.setattr(module, "ElementwiseDevice", lambda config, engines: BOTH)
 
 
 @pytest.mark.parametrize("fmt", FORMATS.values(), ids=lambda fmt: fmt.name)
 def test_every_format_is_golden(fmt):
     choices = Choices(opcodes=ACTIVATE, formats=(fmt,))
-    program, *_ = check(build(), SHARED, 60, choices, stall=0, seed=fmt.code)
+    program, *_ = check(BOTH, 60, choices, stall=0, seed=fmt.code)
     assert {instruction.a.format for instruction in program.instructions} == {fmt}
 
 
 @pytest.mark.parametrize(("stall", "seed"), ((0, 1), (60, 2), (200, 3)))
 def test_every_function_is_golden_under_stalls(stall, seed):
-    program, outcome, _ = check(build(), SHARED, 300, Choices(opcodes=ACTIVATE), stall=stall, seed=seed)
+    program, outcome, _ = check(BOTH, 300, Choices(opcodes=ACTIVATE), stall=stall, seed=seed)
     assert {i.function for i in program.instructions} == {function.code for function in FUNCTIONS.values()}
     continued = sum(instruction.sum_continue for instruction in program.instructions)
     stored = sum(instruction.sum_store for instruction in program.instructions)
     print(f"{continued} running sums go on, {stored} are stored")
     assert continued > 10 and stored > 10
-    assert outcome.counters["scalar"]["instructions"] == 300
+    assert outcome.parts["scalar"].counters["instructions"] == 300
 
 
 def test_programs_on_icarus_are_golden():
-    check(smallest(("scalar",)), SMALLEST, 25, Choices(opcodes=ACTIVATE), stall=60, seed=7, size=IMAGE)
+    check(smallest("scalar"), 25, Choices(opcodes=ACTIVATE), stall=60, seed=7, size=IMAGE, sim="icarus")
 
 
 def test_errors_of_the_functions_are_within_their_bounds(shared):
@@ -100,8 +95,8 @@ def test_wrong_bytes_are_noticed(fault):
     choices = Choices(opcodes=ACTIVATE)
     program = random_program(np.random.default_rng(3), SMALLEST, 15, choices, bytes_per_partition=IMAGE)
     expected = expected_memories(program.instructions, program.sbuf, program.psum, SMALLEST)
-    built = simulation.build(faulty(design(SMALLEST, ("scalar",)), "scalar_engine", **SHELLS[fault]), "icarus")
-    outcome = run_program(built, program.records, program.sbuf, program.psum, SMALLEST, stall=100, seed=3)
+    broken = faulty(smallest("scalar"), "scalar_engine", **SHELLS[fault])
+    outcome = run(broken, work_of(program, stall=100, seed=3), sim="icarus")
     differences = random_bench.Differences(program, outcome, expected, SMALLEST)
     print(f"{len(differences.places)} of {differences.compared} bytes differ")
     assert 0 < len(differences.places) < differences.compared

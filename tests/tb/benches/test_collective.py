@@ -4,7 +4,6 @@
 links that die, memory that is not there and engines that are broken are named."""
 
 from dataclasses import replace
-from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -17,12 +16,14 @@ from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import Cause, Rule
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
-from neuroncore_rtl.tb.benches.collective_execution import failures_of
 from neuroncore_rtl.tb.benches.collective_options import groups_of
-from neuroncore_rtl.tb.harness.collective_run import Ending, design, run_collectives
+from neuroncore_rtl.tb.benches.workloads import collective_events, span_of, workload_failures
+from neuroncore_rtl.tb.harness.collective import CollectiveDevice, CollectiveWork
 from neuroncore_rtl.tb.harness.disturbance import Cut
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.link_view import FIRST_WINDOW, SAMPLES
+from neuroncore_rtl.tb.harness.outcome import Ending
+from neuroncore_rtl.tb.harness.run import run as run_device
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.stimulus.collective_programs import Workload, random_workload, side_by_side
@@ -76,26 +77,31 @@ class FaultyHbm(Hbm):
         return [*super().plusargs(), f"+fault={self.fault}"]
 
 
-@cache
-def built(sim: str = "verilator") -> simulation.Build:
-    """Return the build of engines with all faults in them, of which a plusarg chooses one, or none."""
-    broken = faulty(design(INSTANCE, room=ROOM), "collective_engine", ports=SHELL, body=BODY)
-    return simulation.build(broken, sim)
+BROKEN = faulty(CollectiveDevice(instance=INSTANCE, room=ROOM), "collective_engine", ports=SHELL, body=BODY)
+"""Engines with all faults in them, of which a plusarg chooses one, or none."""
 
 
 def run(lists, memories, *, sim="verilator", fault=NONE, **options):
     behaviour = options.pop("behaviour", None) or FaultyHbm(latency=8)
     object.__setattr__(behaviour, "fault", fault)
-    return run_collectives(
-        built(sim), INSTANCE, lists, memories, behaviour=behaviour, patience=PATIENCE, limit=400_000, **options
-    )
+    given = {"behaviour": behaviour, "patience": PATIENCE, "limit": 400_000} | options
+    return run_device(BROKEN, CollectiveWork(lists=lists, memories=memories, **given), sim=sim)
+
+
+def failures_of(workload, outcome):
+    return list(workload_failures(INSTANCE, workload, outcome))
+
+
+def retired(outcome):
+    """Return how many collectives each core has retired."""
+    return [sum(event.retired is not None for event in own) for own in collective_events(INSTANCE, outcome)]
 
 
 def compare(workload, outcome) -> tuple[int, list[str]]:
     """Return how many bytes differ from golden's, and what else is wrong."""
     expected = workload.memories.copy()
     golden_run(workload.lists, {core: expected[core] for core in workload.lists}, INSTANCE.cores)
-    return int((expected != outcome.memories).sum()), failures_of(INSTANCE, workload, outcome)
+    return int((expected != outcome.memories["hbm"]).sum()), failures_of(workload, outcome)
 
 
 def check(workload, **options):
@@ -110,8 +116,8 @@ def test_each_kind_is_golden(kind):
     for count, dtype in ((1, CollectiveType.FP32), (199, CollectiveType.BF16)):
         workload = side_by_side(np.random.default_rng(kind), INSTANCE, kind, [ALL], count, dtype)
         outcome = check(workload)
-        assert outcome.retired == [len(workload.lists[core]) for core in range(4)]
-        changed = (outcome.memories != workload.memories).any(axis=1)
+        assert retired(outcome) == [len(workload.lists[core]) for core in range(4)]
+        changed = (outcome.memories["hbm"] != workload.memories).any(axis=1)
         assert changed.all() == (kind != CollectiveKind.BARRIER)
 
 
@@ -128,10 +134,10 @@ def test_the_timing_model_foretells_an_all_reduce(count):
     rng = np.random.default_rng(8)
     workload = side_by_side(rng, INSTANCE, CollectiveKind.ALL_REDUCE, [ALL], count, CollectiveType.FP32)
     outcome = check(workload, behaviour=FaultyHbm(latency=64))
-    begin = min(event.taken for listed in outcome.events for event in listed)
+    begin, end = span_of(INSTANCE, outcome)
     expected = cycles_of(Case(instance=INSTANCE, ranks=ALL.ranks, count=count))
-    print(f"{outcome.cycles - begin} cycles, foretold {expected}")
-    assert outcome.cycles - begin == pytest.approx(expected, rel=0.03)
+    print(f"{end - begin} cycles, foretold {expected}")
+    assert end - begin == pytest.approx(expected, rel=0.03)
 
 
 def test_random_collectives_are_golden():
@@ -147,8 +153,8 @@ def test_an_all_reduce_is_golden_on_each_simulator(sim):
 
 def test_disturbed_frames_harm_nothing():
     outcome = check(random_workload(np.random.default_rng(3), INSTANCE, 40, 4096), errors=0.01, seed=5)
-    assert sum(outcome.disturbed) > 100
-    assert sum(link["replays"] for link in outcome.links) > 20
+    assert sum(outcome.links.disturbed) > 100
+    assert sum(link["replays"] for link in outcome.links.counters) > 20
 
 
 def test_samples_of_the_links_end_with_what_is_counted_at_the_end():
@@ -156,17 +162,17 @@ def test_samples_of_the_links_end_with_what_is_counted_at_the_end():
         np.random.default_rng(6), INSTANCE, CollectiveKind.ALL_REDUCE, [ALL], 8000, CollectiveType.FP32
     )
     outcome = check(workload, errors=0.01, seed=6, sampled=True)
-    cycles = [sample.cycle for sample in outcome.samples]
+    cycles = [sample.cycle for sample in outcome.links.samples]
     assert SAMPLES * FIRST_WINDOW < outcome.cycles < cycles[-1]
     assert cycles[:-1] == list(range(2 * FIRST_WINDOW, cycles[-1], 2 * FIRST_WINDOW)) and len(cycles) <= SAMPLES
-    assert list(outcome.samples[-1].counters) == list(outcome.links)
-    for earlier, later in pairwise(outcome.samples):
+    assert list(outcome.links.samples[-1].counters) == list(outcome.links.counters)
+    for earlier, later in pairwise(outcome.links.samples):
         for before, after in zip(earlier.counters, later.counters, strict=True):
             assert all(0 <= after[name] - before[name] <= later.cycle - earlier.cycle for name in before)
     most = 2 * window(INSTANCE.link_latency)
-    places = [taken for sample in outcome.samples for taken in sample.places]
+    places = [taken for sample in outcome.links.samples for taken in sample.places]
     assert 0 < max(places) <= most and places[-1] == 0
-    assert run(workload.lists, workload.memories, errors=0.01, seed=6).samples == []
+    assert run(workload.lists, workload.memories, errors=0.01, seed=6).links.samples == []
 
 
 def misled(change, group=ALL):
@@ -175,7 +181,7 @@ def misled(change, group=ALL):
     lists = {core: [replace(one, rank=rank)] for rank, core in enumerate(group.cores)}
     lists[2] = [replace(lists[2][0], **change)]
     outcome = run(lists, np.zeros((4, 8192), np.uint8))
-    assert outcome.retired == [0] * 4
+    assert retired(outcome) == [0] * 4
     return outcome, lists
 
 
@@ -204,9 +210,9 @@ def test_ranks_that_never_meet_are_named():
     """Ranks in the opposite order have other neighbours, which are not told: everybody waits."""
     outcome, lists = misled({"group": Group(3, -1, 4), "rank": 1})
     assert outcome.ending == Ending.STUCK
-    workload = Workload(lists, {}, outcome.memories, [])
+    workload = Workload(lists, {}, outcome.memories["hbm"], [])
     assert [f"core {core} hangs in instruction 0, ALL_REDUCE" for core in range(4)] == [
-        failure for failure in failures_of(INSTANCE, workload, outcome) if "hangs" in failure
+        failure for failure in failures_of(workload, outcome) if "hangs" in failure
     ]
 
 
@@ -215,7 +221,7 @@ def test_an_illegal_instruction_is_refused():
     outcome = run(lists, np.zeros((4, 8192), np.uint8))
     assert outcome.ending == Ending.ERROR
     assert outcome.faults[0].cause == Rule.ALIGNMENT
-    assert outcome.retired[0] == 0
+    assert retired(outcome)[0] == 0
 
 
 def test_memory_that_does_not_exist_is_an_error():
@@ -235,7 +241,7 @@ def test_a_dead_link_is_named():
     )
     outcome = run(workload.lists, workload.memories, cut=Cut(wire=1, cycle=300))
     assert outcome.ending in (Ending.DEAD, Ending.ERROR)
-    failures = failures_of(INSTANCE, workload, outcome)
+    failures = failures_of(workload, outcome)
     assert "link chip 0 down -> chip 1 is dead" in failures
     assert any("hangs in instruction 0, ALL_REDUCE" in failure for failure in failures)
 
@@ -250,7 +256,7 @@ def test_a_broken_engine_is_noticed(fault):
         barriers = side_by_side(rng, INSTANCE, CollectiveKind.BARRIER, [ALL], 0, CollectiveType.FP32)
         delays = {core: [100 * core] for core in range(4)}
         outcome = run(barriers.lists, barriers.memories, fault=fault, delays=delays)
-        assert any("must wait in barrier 0" in failure for failure in failures_of(INSTANCE, barriers, outcome))
+        assert any("must wait in barrier 0" in failure for failure in failures_of(barriers, outcome))
         return
     outcome = run(workload.lists, workload.memories, fault=fault)
     mismatches, failures = compare(workload, outcome)

@@ -9,7 +9,7 @@ from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.tb.benches.program import BENCH
 from neuroncore_rtl.tb.check import core_batch
 from neuroncore_rtl.tb.check.core_batch import run_batch
-from neuroncore_rtl.tb.harness.core import design
+from neuroncore_rtl.tb.harness.cores import CoreDevice
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.doctor import require
@@ -64,8 +64,14 @@ def test_icarus_runs_an_image_alike():
     images = [Work(TINY, 0, np.random.default_rng(1)).finished()]
     runs = []
     for sim in simulation.SIMULATORS:
-        built = simulation.build(design(TINY), sim)
-        batch = run_batch(built, TINY, images, behaviour=Hbm(latency=100, size=1 << 20), limit=20_000, dump=False)
+        batch = run_batch(
+            CoreDevice(machine=TINY),
+            images,
+            sim=sim,
+            behaviour=Hbm(latency=100, size=1 << 20),
+            limit=20_000,
+            dump=False,
+        )
         assert not batch.failures, "\n".join(batch.failures)
         assert batch.mismatches == {"HBM": 0} and batch.runs[0].exit_code == 0
         runs += batch.runs

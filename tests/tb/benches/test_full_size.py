@@ -5,8 +5,7 @@
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.isa import Opcode
 from neuroncore_rtl.tb.cli.registry import bench_named
-from neuroncore_rtl.tb.harness.elementwise import design
-from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.harness.elementwise import ElementwiseDevice
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices
 from tests.tb.benches.instructions import check
 
@@ -14,10 +13,10 @@ FULL = PRESETS["full"]
 
 
 def test_every_operation_on_128_lanes():
-    built = simulation.build(design(FULL))
-    program, *_ = check(built, FULL, 90, Choices(related=0.5), stall=40, seed=128)
+    device = ElementwiseDevice(config=FULL)
+    program, *_ = check(device, 90, Choices(related=0.5), stall=40, seed=128)
     assert len({instruction.opcode for instruction in program.instructions}) >= len(Opcode) - 2
-    check(built, FULL, 6, Choices(opcodes=(Opcode.TRANSPOSE,)), stall=0, seed=129)
+    check(device, 6, Choices(opcodes=(Opcode.TRANSPOSE,)), stall=0, seed=129)
 
 
 def test_softmax_on_128_lanes():

@@ -13,14 +13,12 @@ from neuroncore_rtl.golden.arith import decode, round_fp32
 from neuroncore_rtl.golden.collective import orders, reduction
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.instance import Topology
-from neuroncore_rtl.tb.benches import collective_execution, gradient_conditions, gradient_sums, gradients
+from neuroncore_rtl.tb.benches import gradient_conditions, gradient_sums, gradients, workloads
 from neuroncore_rtl.tb.benches.gradient_conditions import GIVEN, conditions_of
 from neuroncore_rtl.tb.benches.gradients import BENCH, disagreements
 from neuroncore_rtl.tb.check.gradient_errors import errors_of
-from neuroncore_rtl.tb.harness.collective_run import design
 from neuroncore_rtl.tb.sim.settings import UsageError
-from tests.hdl.tensor.engines import faulty
-from tests.tb.benches.test_collective import BODY, INSTANCE, ROOM, SHELL, WRONG, FaultyHbm
+from tests.tb.benches.test_collective import BROKEN, INSTANCE, WRONG, FaultyHbm
 
 SETTINGS = BENCH.settings(["CHIPS=2"])
 
@@ -29,8 +27,7 @@ SETTINGS = BENCH.settings(["CHIPS=2"])
 def small(monkeypatch):
     """Have benches run on the small instance and the engines of `tests.tb.benches.test_collective`, and share their
     build."""
-    broken = faulty(design(INSTANCE, room=ROOM), "collective_engine", ports=SHELL, body=BODY)
-    monkeypatch.setattr(collective_execution, "design", lambda instance, **options: broken)
+    monkeypatch.setattr(workloads, "CollectiveDevice", lambda **options: BROKEN)
     monkeypatch.setattr(gradient_conditions, "instance_of", lambda settings: INSTANCE)
 
 

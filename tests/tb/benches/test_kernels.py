@@ -12,11 +12,13 @@ from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import FP16, FP32
 from neuroncore_rtl.spec.isa import Storage
 from neuroncore_rtl.tb.benches import workbench
-from neuroncore_rtl.tb.benches.core_bench import execute
+from neuroncore_rtl.tb.benches.core_bench import hbm_of
+from neuroncore_rtl.tb.benches.execution import execute
+from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.workbench import EngineWorkbench
 from neuroncore_rtl.tb.check.execution import expected_memories
 from neuroncore_rtl.tb.cli.registry import bench_named
-from neuroncore_rtl.tb.harness.elementwise import design
+from neuroncore_rtl.tb.harness.elementwise import ElementwiseDevice
 from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 from tests.hdl.tensor.engines import faulty
@@ -111,9 +113,12 @@ def test_attention_is_one_program_of_the_core():
     """Two products with a softmax between them: nothing leaves the machine before the result is in HBM."""
     image, out, expected = attention(np.random.default_rng(13), PRESETS["tiny"], queries=9, keys=13, width=6)
     settings = bench_named("softmax").settings(["STALL=40"])
-    done = execute(image, PRESETS["tiny"], settings, "attention")
+    done = execute(
+        ImageTask(machine=PRESETS["tiny"], images=[image], behaviour=hbm_of(settings)), settings, "attention"
+    )
+    (hbm,) = done.outcome.memories["hbm"]
     assert (done.mismatches, done.failures) == (0, ())
-    np.testing.assert_allclose(decode(out.elements(done.hbm), FP32), expected, atol=LAST_PLACE["bf16"] * 2)
+    np.testing.assert_allclose(decode(out.elements(hbm), FP32), expected, atol=LAST_PLACE["bf16"] * 2)
 
 
 def test_softmax_on_icarus(sim):
@@ -122,7 +127,11 @@ def test_softmax_on_icarus(sim):
 
 def broken_softmax(monkeypatch, **shell):
     """Run TEST=softmax on the smallest machine, its scalar engine in a shell that breaks it, and return its report."""
-    monkeypatch.setattr(workbench, "design", lambda config: faulty(design(config), "scalar_engine", **shell))
+    monkeypatch.setattr(
+        workbench,
+        "ElementwiseDevice",
+        lambda config: faulty(ElementwiseDevice(config=config), "scalar_engine", **shell),
+    )
     bench = bench_named("softmax")
     return bench.run(bench.settings(["ROWS=2", "COLUMNS=2", "M=2", "N=3", "SIM=icarus"]))
 

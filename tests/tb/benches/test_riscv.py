@@ -11,9 +11,9 @@ from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 from neuroncore_rtl.tb.benches.riscv import EXTERNAL_RATE, random_executable
 from neuroncore_rtl.tb.check.riscv_lockstep import compare
 from neuroncore_rtl.tb.cli.registry import bench_named
+from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES, CpuDevice, CpuWork
 from neuroncore_rtl.tb.harness.riscv_elf import Executable, read_executable
-from neuroncore_rtl.tb.harness.riscv_run import MEMORY_BYTES, cpu_design, run_cpu
-from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.sim.elaboration import CPU
 from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.stimulus.riscv_encoding import i_type, j_type, load_constant, r_type, s_type
@@ -22,44 +22,42 @@ from tests.hdl.tensor.engines import faulty
 from tests.kernels.control.programs import PROGRAMS, executable
 
 
-@cache
-def cpu(sim: str = "verilator"):
-    """The sound Cpu, built once."""
-    return simulation.build(cpu_design(), sim)
-
-
-def follow(built, program, **options):
+def follow(program, *, sim="verilator", **options):
     """Run a program; return what became of it and the comparison with the golden hart."""
-    outcome = run_cpu(built, program, trace=True, **options)
-    return outcome, compare(program, outcome.trace)
+    outcome = run(CpuDevice(), CpuWork(program=program, trace=True, **options), sim=sim)
+    return outcome, compare(program, outcome.events)
 
 
 @pytest.mark.parametrize(("seed", "stall"), ((1, 0), (2, 25), (3, 100), (4, 192)))
 def test_random_programs_agree_with_golden(seed, stall):
     program = random_executable(seed, 4000)
-    outcome, comparison = follow(cpu(), program, stall=stall, seed=seed, external=EXTERNAL_RATE, memory=True)
+    outcome, comparison = follow(program, stall=stall, seed=seed, external=EXTERNAL_RATE, memory=True)
     print(f"{comparison.compared} lines, {comparison.traps} traps, {comparison.interrupts} interrupts")
     assert comparison.mismatch is None
-    assert outcome.code == 1 and comparison.ended
-    assert outcome.memory == comparison.memory
+    assert outcome.exit_code == 1 and comparison.ended
+    assert outcome.memories["memory"].tobytes() == comparison.memory
     assert comparison.compared > 4000 and comparison.traps > 200 and comparison.interrupts > 3
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_own_programs_pass(name):
     """Their checks were written from the specification, not from golden, which follows all the same."""
-    outcome, comparison = follow(cpu(), executable(name), stall=120)
-    assert outcome.code == PROGRAMS[name]
+    outcome, comparison = follow(executable(name), stall=120)
+    assert outcome.exit_code == PROGRAMS[name]
     assert comparison.mismatch is None and comparison.ended
     assert outcome.console == ("hello 0 4294967295 00c0ffee\n" if name == "library" else "")
 
 
 def test_icarus_agrees():
-    outcome, comparison = follow(cpu("icarus"), executable("traps"), stall=60)
-    assert outcome.code == 0 and comparison.mismatch is None and comparison.ended
+    outcome, comparison = follow(executable("traps"), sim="icarus", stall=60)
+    assert outcome.exit_code == 0 and comparison.mismatch is None and comparison.ended
     program = random_executable(5, 150)
-    outcome, comparison = follow(cpu("icarus"), program, stall=30, external=EXTERNAL_RATE, memory=True)
-    assert outcome.code == 1 and comparison.mismatch is None and outcome.memory == comparison.memory
+    outcome, comparison = follow(program, sim="icarus", stall=30, external=EXTERNAL_RATE, memory=True)
+    assert (
+        outcome.exit_code == 1
+        and comparison.mismatch is None
+        and outcome.memories["memory"].tobytes() == comparison.memory
+    )
 
 
 def image(*words):
@@ -71,9 +69,9 @@ def test_one_instruction_a_cycle():
     body = [r_type(0x33, 1 + n % 5, 0, 1 + (n + 4) % 5, 6, 0) for n in range(500)]
     end = [*load_constant(7, TOHOST), i_type(0x13, 8, 0, 0, 1), s_type(0x23, 2, 7, 8, 0), j_type(0x6F, 0, 0)]
     zero = [i_type(0x13, n, 0, 0, 3) for n in range(1, 9)]
-    outcome, comparison = follow(cpu(), Executable(image(*zero, *body, *end), TOHOST))
-    assert comparison.mismatch is None and outcome.code == 1
-    assert outcome.cycles - outcome.instructions < 12
+    outcome, comparison = follow(Executable(image(*zero, *body, *end), TOHOST))
+    assert comparison.mismatch is None and outcome.exit_code == 1
+    assert outcome.cycles - outcome.counters["instructions"] < 12
 
 
 SPOILT_INPUTS = {
@@ -108,22 +106,24 @@ def broken_cpu():
             width, spoilt = SPOILT_OUTPUTS[name]
             ports[name] = f"sound_{name}"
             body += f"wire [{width - 1}:0] sound_{name}; assign {name} = fault == {number} ? {spoilt} : sound_{name};\n"
-    return simulation.build(faulty(cpu_design(), CPU, ports=ports, body=body))
+    return faulty(CpuDevice(), CPU, ports=ports, body=body)
+
+
+def run_broken(seed):
+    """Run a program on a Cpu with a fault."""
+    work = CpuWork(program=broken_program(), seed=seed, external=500, limit=200_000, trace=True)
+    return run(broken_cpu(), work)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_broken_cpu_is_noticed(fault):
-    outcome = run_cpu(
-        broken_cpu(), broken_program(), seed=1 + FAULTS.index(fault), external=500, limit=200_000, trace=True
-    )
-    comparison = compare(broken_program(), outcome.trace)
+    comparison = compare(broken_program(), run_broken(1 + FAULTS.index(fault)).events)
     print(comparison.mismatch)
     assert comparison.mismatch or not comparison.ended
 
 
 def test_the_shell_alone_breaks_nothing():
-    outcome = run_cpu(broken_cpu(), broken_program(), seed=0, external=500, limit=200_000, trace=True)
-    comparison = compare(broken_program(), outcome.trace)
+    comparison = compare(broken_program(), run_broken(0).events)
     assert comparison.mismatch is None and comparison.ended and comparison.interrupts > 0
 
 
@@ -136,10 +136,10 @@ def broken_program():
 def test_silent_cpu_fails_the_bench(monkeypatch):
     """A Cpu that never retires anything is reported as such, not as one without mismatches."""
     mute = faulty(
-        cpu_design(), CPU, ports={"trace_valid": "", "fetch__response": "1'b0"}, body="assign trace_valid = 0;"
+        CpuDevice(), CPU, ports={"trace_valid": "", "fetch__response": "1'b0"}, body="assign trace_valid = 0;"
     )
-    monkeypatch.setattr("neuroncore_rtl.tb.benches.riscv.cpu_design", lambda: mute)
-    monkeypatch.setattr("neuroncore_rtl.tb.harness.riscv_run.PATIENCE", 500)
+    monkeypatch.setattr("neuroncore_rtl.tb.benches.riscv.CpuDevice", lambda: mute)
+    monkeypatch.setattr("neuroncore_rtl.tb.harness.riscv.PATIENCE", 500)
     bench = bench_named("riscv")
     report = bench.run(bench.settings(["COUNT=5", "SIM=icarus"]))
     assert report.exit_status == 1

@@ -5,7 +5,6 @@ One build has all faults, and a plusarg chooses one of them; with none it must p
 
 import re
 from dataclasses import replace
-from functools import cache
 
 import pytest
 
@@ -24,7 +23,9 @@ from neuroncore_rtl.tb.benches.router import (
     partners_of,
 )
 from neuroncore_rtl.tb.harness.disturbance import Cut
-from neuroncore_rtl.tb.harness.fabric import Ending, Traffic, design, run_traffic
+from neuroncore_rtl.tb.harness.fabric import FabricDevice, Traffic
+from neuroncore_rtl.tb.harness.outcome import Ending
+from neuroncore_rtl.tb.harness.run import run as run_device
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.doctor import require
 from neuroncore_rtl.tb.sim.settings import UsageError
@@ -84,17 +85,18 @@ BODY = f"""
 """
 
 
-@cache
-def built(sim: str) -> simulation.Build:
-    """Return the build of a ring with all faults in it."""
-    return simulation.build(faulty(design(RING), r"link_node_[0-9_]+", ports=PORTS, body=BODY), sim)
+BROKEN = faulty(FabricDevice(instance=RING), r"link_node_[0-9_]+", ports=PORTS, body=BODY)
+"""A ring with all faults in it."""
 
 
 def run(sim: str, pattern: str, *, fault: int = NONE, **traffic):
     """Run traffic on the ring with a fault; return it, what became of it, and what is wrong with that."""
     partners = partners_of(RING, pattern)
-    given = Traffic(**{"flits": FLITS, "pattern": PATTERNS[pattern], "partners": partners} | traffic)
-    outcome = run_traffic(built(sim), RING, given, limit=LIMIT, patience=PATIENCE, extra=[f"+fault={fault}"])
+    given = Traffic(
+        **{"flits": FLITS, "limit": LIMIT, "patience": PATIENCE, "pattern": PATTERNS[pattern], "partners": partners}
+        | traffic
+    )
+    outcome = run_device(BROKEN, given, sim=sim, plusargs=[f"+fault={fault}"])
     failures = list(failures_of(RING, given, outcome))
     print("\n".join(failures))
     return given, outcome, failures
@@ -103,8 +105,8 @@ def run(sim: str, pattern: str, *, fault: int = NONE, **traffic):
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_every_pattern_passes_disturbed_and_stalled(pattern):
     given, outcome, failures = run("verilator", pattern, flits=400, errors=0.01, stall=0.4, load=0.5)
-    assert not failures and outcome.ending == Ending.COMPLETE and outcome.wrong == 0
-    assert outcome.received.total() == outcome.sent.total() == 12 * 400
+    assert not failures and outcome.ending == Ending.FINISHED and outcome.counters["wrong"] == 0
+    assert outcome.counters["received"].total() == outcome.counters["sent"].total() == 12 * 400
     for name in ("disturbed_frames", "retries", "crc_errors"):
         assert measures_of(RING, given, outcome)[name] > 0
 
@@ -112,7 +114,7 @@ def test_every_pattern_passes_disturbed_and_stalled(pattern):
 def test_simulators_agree_in_every_cycle():
     require("iverilog")
     outcomes = [run(sim, "uniform", flits=15, errors=0.01, stall=0.2)[1] for sim in simulation.SIMULATORS]
-    assert outcomes[0].ending == Ending.COMPLETE
+    assert outcomes[0].ending == Ending.FINISHED
     assert replace(outcomes[0], seconds=0) == replace(outcomes[1], seconds=0)
 
 
@@ -120,7 +122,7 @@ def test_latency_of_an_empty_fabric():
     *_, outcome, failures = run("verilator", "neighbour", flits=5, load=0.004)
     link = LinkEnd.SEND_LATENCY + RING.link_latency + LinkEnd.RECEIVE_LATENCY
     assert not failures
-    assert outcome.latency == outcome.longest == 1 + 2 * Router.LATENCY + link
+    assert outcome.counters["latency"] == outcome.counters["longest"] == 1 + 2 * Router.LATENCY + link
 
 
 @pytest.mark.parametrize(
@@ -145,8 +147,9 @@ def test_faults_are_noticed(fault, said):
 def test_a_way_that_is_not_golden_s_is_noticed():
     given, outcome, failures = run("verilator", "uniform")
     assert not failures
-    fewer = replace(outcome.wires[2], counters=outcome.wires[2].counters | {"flits": 5})
-    changed = replace(outcome, wires=[*outcome.wires[:2], fewer, *outcome.wires[3:]])
+    counters = list(outcome.links.counters)
+    counters[2] = counters[2] | {"flits": 5}
+    changed = replace(outcome, links=replace(outcome.links, counters=counters))
     assert re.fullmatch(r"link chip 1 up -> chip 2 must carry \d+ flits, not 5", *failures_of(RING, given, changed))
 
 
@@ -154,7 +157,11 @@ def test_a_way_that_is_not_golden_s_is_noticed():
 def test_a_cut_wire_is_noticed_by_name_and_in_time(wire):
     given, outcome, failures = run("verilator", "uniform", flits=2000, cut=Cut(wire, 500))
     names = ["chip 0 up -> chip 1", "chip 2 up -> chip 0", "chip 1 up -> chip 2"]
-    assert not failures and outcome.ending == Ending.STUCK and outcome.received.total() < outcome.sent.total()
+    assert (
+        not failures
+        and outcome.ending == Ending.STUCK
+        and outcome.counters["received"].total() < outcome.counters["sent"].total()
+    )
     assert measures_of(RING, given, outcome)["dead_links"] == f"link {names[[0, 1, 2, 0, 1, 2][wire]]}"
     assert LinkEnd.DEAD_CYCLES <= noticed_after(RING, given.cut, outcome) <= NOTICE
 

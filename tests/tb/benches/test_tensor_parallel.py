@@ -8,10 +8,10 @@ import pytest
 from neuroncore_rtl.golden.collective import reduction
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.isa.collective import CollectiveKind
-from neuroncore_rtl.tb.benches import instance_bench, tensor_parallel
+from neuroncore_rtl.tb.benches import images, tensor_parallel
 from neuroncore_rtl.tb.benches.tensor_parallel import BENCH, error_shares
 from neuroncore_rtl.tb.sim.settings import UsageError
-from tests.tb.benches.test_instance import broken_design
+from tests.tb.benches.test_instance import broken_cores
 
 SMALL = ["M=32", "K=32", "N=16", "STRIPS=4"]
 
@@ -19,7 +19,7 @@ SMALL = ["M=32", "K=32", "N=16", "STRIPS=4"]
 @pytest.fixture(autouse=True)
 def _same_build(monkeypatch):
     """The build of tests/tb/benches/test_instance.py."""
-    monkeypatch.setattr(instance_bench, "design", broken_design)
+    monkeypatch.setattr(images, "CoreDevice", lambda **options: broken_cores())
 
 
 @pytest.mark.parametrize("more", [[], ["ERRORS=0.005", "STALL=40", "STRIPS=1"], ["CORES=1", "DTYPE=fp32", "STRIPS=2"]])

@@ -9,15 +9,14 @@ from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Opcode
 from neuroncore_rtl.tb.benches import instructions as bench
 from neuroncore_rtl.tb.benches.vector import BENCH
-from neuroncore_rtl.tb.check.execution import expected_memories
+from neuroncore_rtl.tb.check.execution import expected_memories, work_of
 from neuroncore_rtl.tb.cli.registry import bench_named
-from neuroncore_rtl.tb.harness.elementwise import design, run_program
-from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
 from tests.hdl.tensor.engines import faulty
-from tests.tb.benches.instructions import IMAGE, SHARED, SMALLEST, both_engines, check, smallest
+from tests.tb.benches.instructions import BOTH, IMAGE, SHARED, SMALLEST, check, smallest
 
 VECTOR = tuple(sorted(VECTOR_OPCODES))
 
@@ -26,32 +25,32 @@ QUICK = Choices(opcodes=VECTOR, slow=False)
 
 @pytest.mark.parametrize("opcode", VECTOR, ids=lambda opcode: opcode.name.lower())
 def test_every_operation_is_golden(opcode):
-    program, *_ = check(both_engines(), SHARED, 40, Choices(opcodes=(opcode,)), stall=0, seed=int(opcode))
+    program, *_ = check(BOTH, 40, Choices(opcodes=(opcode,)), stall=0, seed=int(opcode))
     assert {instruction.opcode for instruction in program.instructions} == {opcode}
 
 
 @pytest.mark.parametrize("fmt", FORMATS.values(), ids=lambda fmt: fmt.name)
 def test_every_format_is_golden(fmt):
-    check(both_engines(), SHARED, 60, Choices(opcodes=VECTOR, formats=(fmt,)), stall=0, seed=100 + fmt.code)
+    check(BOTH, 60, Choices(opcodes=VECTOR, formats=(fmt,)), stall=0, seed=100 + fmt.code)
 
 
 @pytest.mark.parametrize(("stall", "seed"), ((0, 1), (60, 2), (128, 3), (220, 4)))
 def test_programs_of_both_engines_are_golden_under_stalls(stall, seed):
     """They share tensors, so that each waits for the other."""
-    program, outcome, _ = check(both_engines(), SHARED, 250, Choices(related=0.6), stall=stall, seed=seed)
+    program, outcome, _ = check(BOTH, 250, Choices(related=0.6), stall=stall, seed=seed)
     waits = sum(record.vector > 0 for record in program.records), sum(record.scalar > 0 for record in program.records)
     overlapping = sum(instruction.overlap for instruction in program.instructions)
     print(f"{waits} instructions wait for the vector and the scalar engine, {overlapping} overlap")
     assert min(waits) > 0
     assert 0 < overlapping < 250
-    counted = [outcome.counters[engine] for engine in ("vector", "scalar")]
+    counted = [outcome.parts[engine].counters for engine in ("vector", "scalar")]
     if stall:
         assert all(counters["wait_sbuf"] > 0 and counters["wait_write"] > 0 for counters in counted)
 
 
 def test_partitions_to_the_last_byte_are_reached():
     """With all of SBUF in use tensors lie at its end, too."""
-    program, *_ = check(both_engines(), SHARED, 200, Choices(related=0.8), stall=30, seed=11, size=192 * 1024)
+    program, *_ = check(BOTH, 200, Choices(related=0.8), stall=30, seed=11, size=192 * 1024)
     assert program.sbuf.shape == (4, 192 * 1024)
 
 
@@ -59,10 +58,8 @@ def test_stalls_change_the_cycles_and_no_bit():
     program = random_program(np.random.default_rng(21), SHARED, 60, Choices(), bytes_per_partition=1 << 14)
     results, cycles = set(), []
     for stall, seed in ((0, 1), (60, 1), (200, 1), (200, 2)):
-        outcome = run_program(
-            both_engines(), program.records, program.sbuf, program.psum, SHARED, stall=stall, seed=seed
-        )
-        results.add(outcome.sbuf.tobytes() + outcome.psum.tobytes())
+        outcome = run(BOTH, work_of(program, stall=stall, seed=seed))
+        results.add(b"".join(memory.tobytes() for memory in outcome.memories.values()))
         cycles.append(outcome.cycles)
     print(f"{cycles} cycles")
     assert len(results) == 1
@@ -70,17 +67,17 @@ def test_stalls_change_the_cycles_and_no_bit():
 
 
 def test_counters_count():
-    program, outcome, _ = check(both_engines(), SHARED, 40, Choices(opcodes=(Opcode.TENSOR_COPY,)), stall=0, seed=5)
-    counters = outcome.counters["vector"]
+    program, outcome, _ = check(BOTH, 40, Choices(opcodes=(Opcode.TENSOR_COPY,)), stall=0, seed=5)
+    counters = outcome.parts["vector"].counters
     assert counters["instructions"] == 40
     assert counters["elements"] == sum(int(np.prod(instruction.shape)) for instruction in program.instructions)
     assert counters["wait_sbuf"] == counters["wait_psum"] == 0
     assert counters["elements"] <= counters["busy"] <= outcome.cycles + 1
-    assert set(outcome.counters["scalar"].values()) == {0}
+    assert set(outcome.parts["scalar"].counters.values()) == {0}
 
 
 def test_programs_on_icarus_are_golden():
-    check(smallest(), SMALLEST, 40, Choices(opcodes=VECTOR), stall=60, seed=7, size=IMAGE)
+    check(smallest("vector"), 40, Choices(opcodes=VECTOR), stall=60, seed=7, size=IMAGE, sim="icarus")
 
 
 FAULTS = {
@@ -114,8 +111,8 @@ def _broken(shell, count=25, choices=QUICK):
     """Run a program on an engine in a shell that breaks it; return the bytes that differ from golden."""
     program = random_program(np.random.default_rng(3), SMALLEST, count, choices, bytes_per_partition=IMAGE)
     expected = expected_memories(program.instructions, program.sbuf, program.psum, SMALLEST)
-    built = simulation.build(faulty(design(SMALLEST, ("vector",)), "vector_engine", **shell), "icarus")
-    outcome = run_program(built, program.records, program.sbuf, program.psum, SMALLEST, stall=100, seed=3)
+    broken = faulty(smallest("vector"), "vector_engine", **shell)
+    outcome = run(broken, work_of(program, stall=100, seed=3), sim="icarus")
     return bench.Differences(program, outcome, expected, SMALLEST)
 
 
@@ -159,7 +156,7 @@ def test_waveform_shows_opcodes_and_phases_as_words(engine, monkeypatch, tmp_pat
 
 
 def test_bench_reports_what_it_compared(monkeypatch, capsys):
-    monkeypatch.setattr(bench, "design", lambda config, engines: bench_design(config))
+    monkeypatch.setattr(bench, "ElementwiseDevice", shared)
     report = BENCH.run(BENCH.settings(["COUNT=10", "OP=tensor_tensor", "DTYPE=bf16", "SEED=3", "N=6"]))
     assert report.problems == []
     assert report.exit_status == 0
@@ -169,9 +166,9 @@ def test_bench_reports_what_it_compared(monkeypatch, capsys):
     assert report.cycles >= report.ideal_cycles > 0
 
 
-def bench_design(config):
-    """Return the design that all tests share, in the place of one with the bench's engine alone."""
-    return design(config)
+def shared(config, engines):
+    """Return the device that all tests share, in the place of one with the bench's engine alone."""
+    return BOTH
 
 
 def test_bench_prints_what_differs_and_fails(monkeypatch, capsys):
@@ -182,7 +179,7 @@ def test_bench_prints_what_differs_and_fails(monkeypatch, capsys):
         memories[0][2, 3] ^= 1
         return memories
 
-    monkeypatch.setattr(bench, "design", lambda config, engines: bench_design(config))
+    monkeypatch.setattr(bench, "ElementwiseDevice", shared)
     monkeypatch.setattr(bench, "expected_memories", wrong)
     report = BENCH.run(BENCH.settings(["COUNT=3", "OP=iota"]))
     assert report.exit_status == 1

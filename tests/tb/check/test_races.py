@@ -33,7 +33,7 @@ from neuroncore_rtl.spec.isa import (
 )
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
 from neuroncore_rtl.tb.check.ordering import find_unordered
-from neuroncore_rtl.tb.check.races import Event, events_of, find_races
+from neuroncore_rtl.tb.check.races import Execution, events_of, find_races
 from neuroncore_rtl.tb.check.touches import touches_of
 from tests.oracles.copies import INDEX_ADDRESS, INDEX_LIMIT, SBUF_USED, random_copy
 from tests.oracles.instructions import random_instruction
@@ -189,7 +189,7 @@ def elementwise(source, target, **more):
 
 def event(queue, address, issued, retired, instruction):
     """Return the event of a record that was executed."""
-    return Event(queue, address, issued, retired, instruction, queue_name(queue, CONFIG))
+    return Execution(queue, address, issued, retired, instruction, queue_name(queue, CONFIG))
 
 
 def races(*runs):

@@ -36,9 +36,9 @@ from neuroncore_rtl.spec.isa import (
 from neuroncore_rtl.spec.isa.record import HEADER_BITS, RECORD_BYTES, SEMAPHORE_MAX
 from neuroncore_rtl.tb.check.core_batch import put_together, run_batch
 from neuroncore_rtl.tb.check.core_fault import explained
-from neuroncore_rtl.tb.harness.core import CoreFault, design, run_images
+from neuroncore_rtl.tb.harness.cores import CoreDevice, CoreFault, CoreWork
 from neuroncore_rtl.tb.harness.hbm import Hbm
-from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.harness.run import run as run_device
 from tests.tb.harness.core_images import (
     CATCH,
     DATA,
@@ -69,6 +69,8 @@ SEED = 20
 ZONE = 8 << 20
 """From here to `HBM_END` HBM answers with SLVERR, and behind it with DECERR."""
 HBM_END = 9 << 20
+
+DEVICE = CoreDevice(machine=CONFIG)
 
 BEHAVIOUR = Hbm(size=HBM_END, slverr=(ZONE, HBM_END), latency=12, stall=20, reorder=60, interleave=True, seed=SEED)
 
@@ -305,7 +307,7 @@ def test_every_error_names_its_record_and_the_core_recovers():
         images.append(case.image(next(slots)))
         faults[name] = case.fault(images[-1])
         images.append(next(slots).finished())
-    batch = run_batch(simulation.build(design(CONFIG)), CONFIG, images, behaviour=BEHAVIOUR, limit=LIMIT)
+    batch = run_batch(DEVICE, images, behaviour=BEHAVIOUR, limit=LIMIT)
     memory = put_together(images)
     wrong = list(batch.failures)
     for number, (name, case) in enumerate(CASES.items()):
@@ -331,7 +333,7 @@ def test_images_with_a_wrong_header_are_not_booted():
     images = [work.finished() for work in slots]
     for number, (word, value) in enumerate(HEADERS.items()):
         images[2 * number] = with_header(images[2 * number], word, value)
-    batch = run_batch(simulation.build(design(CONFIG)), CONFIG, images, behaviour=BEHAVIOUR, limit=LIMIT, dump=False)
+    batch = run_batch(DEVICE, images, behaviour=BEHAVIOUR, limit=LIMIT, dump=False)
     assert not batch.failures, "\n".join(batch.failures)
     details = [0 if word == 2 else word for word in HEADERS]
     for failed, recovered, detail in zip(batch.runs[::2], batch.runs[1::2], details, strict=True):
@@ -345,7 +347,7 @@ def test_images_with_a_wrong_header_are_not_booted():
 def test_traps_of_the_controller_are_golden_s():
     """Each access that must trap prints its cause and address."""
     images = [hand_image(CONFIG, 0, [], case=TRAPS)]
-    batch = run_batch(simulation.build(design(CONFIG)), CONFIG, images, dump=False)
+    batch = run_batch(DEVICE, images, dump=False)
     assert not batch.failures, "\n".join(batch.failures)
     assert batch.runs[0].exit_code == 0
     assert batch.runs[0].console.count("\n") == 31
@@ -353,8 +355,8 @@ def test_traps_of_the_controller_are_golden_s():
 
 def test_the_host_interrupts():
     image = hand_image(CONFIG, 0, [], case=HOST)
-    outcome = run_images(simulation.build(design(CONFIG)), CONFIG, image.memory(), host=6000, limit=LIMIT)
-    (run,) = outcome.runs
+    work = CoreWork(memories=image.memory()[None], host=6000, limit=LIMIT)
+    (run,) = run_device(DEVICE, work).parts.values()
     assert (run.exit_code, run.console, run.error) == (0, "host", None)
     assert run.cycles > 6000
     assert run.counters["controller"]["waiting"] > 1000
@@ -366,17 +368,16 @@ def test_a_memory_that_does_not_answer_is_reported():
     work, patient = works(rng, 2)
     image = hand_image(CONFIG, work.base, [(DMA1, [record(word_copy(0, 4))])], limit=1000)
     images = [image, hand_image(CONFIG, patient.base, [(DMA1, [record(word_copy(0, 4))])], limit=20_000)]
-    outcome = run_images(
-        simulation.build(design(CONFIG)),
-        CONFIG,
-        put_together(images),
-        [image.base for image in images],
+    work = CoreWork(
+        memories=put_together(images)[None],
+        boots=[image.base for image in images],
         behaviour=Hbm(latency=4000),
         limit=100_000,
     )
-    stuck, right = outcome.runs
+    outcome = run_device(DEVICE, work)
+    stuck, right = outcome.parts.values()
     assert stuck.error == CoreFault(DMA1, Cause.STUCK, image.blocks[0].address, 0)
     assert stuck.exit_code == 0x4000_0000 | Cause.STUCK
-    message = explained(stuck.error, outcome.hbm, CONFIG)
+    message = explained(stuck.error, outcome.memories["hbm"][0], CONFIG)
     assert message.startswith("dma1, record") and "dma_copy" in message and message.endswith("STUCK")
     assert (right.error, right.exit_code) == (None, 0)

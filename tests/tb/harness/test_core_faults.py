@@ -19,9 +19,8 @@ from neuroncore_rtl.kernels.program.image import build_image
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Cause
 from neuroncore_rtl.tb.check.core_batch import run_batch
-from neuroncore_rtl.tb.harness.core import design
+from neuroncore_rtl.tb.harness.cores import CoreDevice
 from neuroncore_rtl.tb.harness.hbm import Hbm
-from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.stimulus.core_programs import random_core_program
 from tests.hdl.tensor.engines import faulty
 from tests.tb.harness.core_images import RUN, VECTOR, WATCHDOG_LIMIT, cases
@@ -108,12 +107,12 @@ class FaultyHbm(Hbm):
 
 
 @cache
-def built():
-    """Return the build of the core with all faults in it."""
-    changed = design(CONFIG)
+def broken_core():
+    """Return the core with all faults in it."""
+    changed = CoreDevice(machine=CONFIG)
     for module, shell in SHELLS.items():
         changed = faulty(changed, module, ports=shell.ports, body=shell.text())
-    return simulation.build(changed)
+    return changed
 
 
 @cache
@@ -140,7 +139,7 @@ def run(fault, chosen, *, dump=False):
     """Run images on the core with a fault; return what differs, a sentence each."""
     print(f"seed {SEED}")
     behaviour = FaultyHbm(latency=16, stall=20, seed=SEED, fault=fault)
-    batch = run_batch(built(), CONFIG, chosen, behaviour=behaviour, limit=200_000, dump=dump)
+    batch = run_batch(broken_core(), chosen, behaviour=behaviour, limit=200_000, dump=dump)
     print("\n".join(batch.failures))
     return batch
 

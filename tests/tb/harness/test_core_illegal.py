@@ -11,9 +11,10 @@ from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.isa import Storage
 from neuroncore_rtl.tb.check.core_batch import dump_image, put_together
 from neuroncore_rtl.tb.check.core_fault import explained
-from neuroncore_rtl.tb.harness.core import design, run_images
+from neuroncore_rtl.tb.harness.cores import CoreDevice, CoreWork
 from neuroncore_rtl.tb.harness.hbm import Hbm
-from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.harness.outcome import Ending
+from neuroncore_rtl.tb.harness.run import run as run_device
 from neuroncore_rtl.tb.stimulus.core_illegal import Writable, flipped_image
 from neuroncore_rtl.tb.stimulus.core_programs import random_core_program
 from tests.tb.harness.core_images import RUN, WATCHDOG_LIMIT, cases
@@ -49,36 +50,36 @@ def test_whatever_records_say_the_core_ends_and_writes_only_what_they_name(count
     dump = dump_image(CONFIG, count * PLACE)
     images = [*(program.image for program in programs), dump.image]
     memory = put_together(images)
-    outcome = run_images(
-        simulation.build(design(CONFIG)),
-        CONFIG,
-        memory,
-        [image.base for image in images],
+    work = CoreWork(
+        memories=memory[None],
+        boots=[image.base for image in images],
         behaviour=Hbm(latency=20, stall=20, reorder=60, size=len(memory), seed=SEED),
         limit=300_000,
     )
+    outcome = run_device(CoreDevice(machine=CONFIG), work)
+    runs, (hbm,) = list(outcome.parts.values()), outcome.memories["hbm"]
     wrong, ends = [], []
-    for number, (program, run) in enumerate(zip(programs, outcome.runs, strict=False)):
+    for number, (program, run) in enumerate(zip(programs, runs, strict=False)):
         said = "no error" if run.error is None else explained(run.error, memory, CONFIG)
         ends.append("exit" if run.error is None else said.rpartition(": ")[2].split()[0])
         code = None if run.error is None else 0x4000_0000 | run.error.cause
-        if run.gave_up or run.exit_code != (code or 0):
+        if run.ending == Ending.LIMIT or run.exit_code != (code or 0):
             wrong.append(f"image {number} must end, but: {run}")
         if program.fault is not None and run.error != program.fault:
             wrong.append(f"image {number}: {explained(program.fault, memory, CONFIG)}, not {said}")
     print({end: ends.count(end) for end in sorted(set(ends))})
     assert not wrong, "\n".join(wrong)
-    assert len(outcome.runs) == count + 1 and outcome.runs[-1].exit_code == 0
+    assert len(runs) == count + 1 and runs[-1].exit_code == 0
     assert sum(program.fault is not None for program in programs) > count / 6
 
     writable = Writable(CONFIG, dump.image.base)
     for program in programs:
         for instruction in program.instructions:
             writable.add(instruction)
-    kept = outcome.hbm[: dump.image.base] == memory[: dump.image.base]
+    kept = hbm[: dump.image.base] == memory[: dump.image.base]
     assert (kept | writable.masks[Storage.HBM][0]).all()
     for storage in (Storage.SBUF, Storage.PSUM):
-        words = np.ascontiguousarray(dump.places[storage.name].elements(outcome.hbm)).view(np.uint8)
+        words = np.ascontiguousarray(dump.places[storage.name].elements(hbm)).view(np.uint8)
         mask = writable.masks[storage]
         outside = np.argwhere((words != 0) & ~mask)
         print(f"{storage.name}: {(~mask).sum():,} bytes that no record names")

@@ -10,7 +10,7 @@ import pytest
 
 from neuroncore_rtl.spec.isa.collective import CollectiveKind
 from neuroncore_rtl.tb.benches import router
-from neuroncore_rtl.tb.benches.allreduce import BENCH
+from neuroncore_rtl.tb.benches.collective import ALLREDUCE
 from neuroncore_rtl.tb.view.collective_waves import Does, Receiving, Sending
 from neuroncore_rtl.tb.view.waves import signals
 from tests.tb.view.test_waves import Waveform
@@ -37,7 +37,10 @@ def seen(request, tmp_path_factory):
     """The report of an all-reduce, and its waveform."""
     directory = tmp_path_factory.mktemp("seeing")
     report = run(
-        BENCH, "neuroncore_rtl.tb.benches.collective_execution", [f"BYTES={BYTES}", f"SIM={request.param}"], directory
+        ALLREDUCE,
+        "neuroncore_rtl.tb.benches.execution",
+        [f"BYTES={BYTES}", f"SIM={request.param}"],
+        directory,
     )
     return report, Waveform(directory / "allreduce.vcd", "collective")
 

@@ -7,8 +7,8 @@ import pytest
 
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
-from neuroncore_rtl.tb.harness.collective_run import Event
 from neuroncore_rtl.tb.harness.link_view import FIRST_WINDOW, SAMPLES, Sample, read_samples
+from neuroncore_rtl.tb.harness.outcome import Event
 from neuroncore_rtl.tb.view.collective_timeline import write_collective_timeline, write_link_timeline
 
 INSTANCE = Instance(chips=2, width=2, link_bytes=8)
@@ -23,7 +23,7 @@ LISTS = {
     ],
     3: [Collective(kind=CollectiveKind.ALL_REDUCE, group=Group(3, -1, 4), rank=0, count=3 << 18)],
 }
-EVENTS = [[], [Event(1, 5, 90), Event(1, 7, 120), Event(1, 130, None)], [], [Event(3, 6, 140)]]
+EVENTS = [[], [Event(0, 0, 5, 90), Event(0, 1, 7, 120), Event(0, 2, 130, None)], [], [Event(0, 0, 6, 140)]]
 
 
 def counters(flits, replays=0, stalled=0):

@@ -10,8 +10,8 @@ from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import DmaCopy, DmaTensor, LoadStationary, MultiplyMoving, Record, Storage, Update, Wait
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, Group
-from neuroncore_rtl.tb.harness.core import Event, Run
 from neuroncore_rtl.tb.harness.link_view import Sample
+from neuroncore_rtl.tb.harness.outcome import Ending, Event, Outcome
 from neuroncore_rtl.tb.view.timeline import write_instance_timeline, write_timeline
 
 CONFIG = PRESETS["tiny"]
@@ -46,7 +46,7 @@ EVENTS = (
 @pytest.fixture(scope="module")
 def timeline(tmp_path_factory):
     """Slices by the name of their track."""
-    run = Run(cycles=END, exit_code=0, gave_up=False, error=None, counters={}, events=EVENTS, console="")
+    run = Outcome(ending=Ending.FINISHED, cycles=END, events=EVENTS)
     path = write_timeline(tmp_path_factory.mktemp("timeline") / "run", run, CONFIG, RECORDS.__getitem__)
     assert path.name == "run.json"
     events = json.loads(path.read_text())["traceEvents"]
@@ -97,7 +97,7 @@ def test_an_instance_has_every_core_and_the_links(tmp_path):
         instruction=Collective(kind=CollectiveKind.ALL_REDUCE, group=Group(1, 2, 2), rank=0, count=1024, dst=4096)
     )
     runs = [
-        Run(cycles=END, exit_code=0, gave_up=False, error=None, counters={}, events=events, console="")
+        Outcome(ending=Ending.FINISHED, cycles=END, events=events)
         for events in (EVENTS[:2], [Event(queue, 0x500, 30, 80)], [], [Event(queue, 0x500, 40, 90)])
     ]
     counters = {"flits": 3, "stalled": 0, "replays": 0}

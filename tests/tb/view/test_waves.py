@@ -135,7 +135,7 @@ def recorded_core(request, tmp_path_factory):
     directory = tmp_path_factory.mktemp("core_waves")
     assignments = ["PRESET=tiny", "WAVES=1", f"SIM={request.param}", "M=4", "K=8", "N=4"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("neuroncore_rtl.tb.benches.core_bench.waveform", lambda test: directory / "core.vcd")
+        patch.setattr("neuroncore_rtl.tb.benches.execution.waveform", lambda test: directory / "core.vcd")
         report = BENCH.run(BENCH.settings(assignments))
     assert report.exit_status == 0
     return report, directory / "core.vcd"

@@ -1,9 +1,10 @@
-"""The ports of all cores of an instance, as text of the harness of `tb/harness/instance.v`: wires for what each puts
-out, what is tied to each, and what writes the doings of each to the files."""
+"""The ports of a core or of all cores of an instance, as text of the harness of `tb/harness/cores.v`: wires for what
+each puts out, what is tied to each, and what writes the doings of each to the files."""
 
 from neuroncore_rtl.hdl.core_ports import core_signature
 from neuroncore_rtl.hdl.verilog import module_ports
-from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
 __all__ = ["core_connections", "core_logs", "core_wires"]
 
@@ -16,35 +17,40 @@ _OUTPUTS = (
 _WAVES_ONLY = ("controller_retires", "controller_pc")
 
 
-def core_wires(instance: Instance) -> str:
+def _wire(name: str, core: int, cores: int) -> str:
+    return name if cores == 1 else f"{name}_{core}"
+
+
+def core_wires(config: Config, cores: int) -> str:
     """Return the declarations of what every core puts out."""
-    signature = core_signature(instance.core)
+    signature = core_signature(config)
     widths = {name: len(value) for name, _, value in module_ports(signature, signature.create())}
     return " ".join(
-        f"wire [{widths[name] - 1}:0] {name}_{core};" for core in range(instance.cores) for name in _OUTPUTS
+        f"wire [{widths[name] - 1}:0] {_wire(name, core, cores)};" for core in range(cores) for name in _OUTPUTS
     )
 
 
-def core_connections(instance: Instance) -> str:
-    """Return the connections of all cores' ports but those to HBM."""
+def core_connections(cores: int) -> str:
+    """Return the connections of all cores' ports but those to HBM; those of one alone have no prefix."""
     found = []
-    for core in range(instance.cores):
+    for core in range(cores):
         ports = {
             "start": f"start[{core}]",
-            "boot_address": f"boots[{core}][39:0]",
-            "host_interrupt": "1'b0",
+            "boot_address": f"boots[round * `CORES + {core}][{HBM_ADDRESS_BITS - 1}:0]",
+            "host_interrupt": "host_interrupt",
             "done": f"over[{core}]",
             "quiet": f"quiet[{core}]",
-            **{name: f"{name}_{core}" for name in _OUTPUTS},
+            **{name: _wire(name, core, cores) for name in _OUTPUTS},
         }
-        found += [f".cores__{core}__{name}({value})," for name, value in ports.items()]
+        prefix = "" if cores == 1 else f"cores__{core}__"
+        found += [f".{prefix}{name}({value})," for name, value in ports.items()]
     return " ".join(found)
 
 
-def core_logs(instance: Instance, waves: bool) -> str:
+def core_logs(cores: int, waves: bool) -> str:
     """Return what writes each core's doings to the files."""
     found = []
-    for core in range(instance.cores):
+    for core in range(cores):
         shown = [name for name in _OUTPUTS if waves or name not in _WAVES_ONLY]
         ports = {
             "clk": "clk",
@@ -54,8 +60,9 @@ def core_logs(instance: Instance, waves: bool) -> str:
             "ended": f"ended[{core}]",
             "over": f"over[{core}]",
             **({"quiet": f"quiet[{core}]"} if waves else {}),
-            **{name: f"{name}_{core}" for name in shown},
+            **{name: _wire(name, core, cores) for name in shown},
         }
         connections = ", ".join(f".{name}({value})" for name, value in ports.items())
-        found.append(f"assign failed[{core}] = error_{core}[0]; core_log log_{core} ({connections});")
+        failed = _wire("error", core, cores)
+        found.append(f"assign failed[{core}] = {failed}[`ERROR_VALID]; core_log log_{core} ({connections});")
     return " ".join(found)

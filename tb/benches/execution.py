@@ -1,0 +1,135 @@
+"""A task runs on a device and on golden, every byte of HBM is compared, and what else can be wrong is looked for: what
+the TESTs of the core, of its instances and of the collective engines share."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.tb.check.image_failures import LISTED
+from neuroncore_rtl.tb.check.link_table import link_summary, link_table
+from neuroncore_rtl.tb.harness.outcome import Outcome
+from neuroncore_rtl.tb.harness.run import Device, run
+from neuroncore_rtl.tb.sim.report import progress, shown
+from neuroncore_rtl.tb.sim.settings import Settings
+from neuroncore_rtl.tb.view.link_picture import draw_links
+from neuroncore_rtl.tb.view.waves import waveform, write_save_file
+
+__all__ = ["Executed", "Task", "execute"]
+
+
+class Task(Protocol):
+    """What is executed, and on what.
+
+    Attributes:
+        instance: whose links take part; None if there are none.
+        doing: what the device does, for whoever waits.
+        title: what the picture of the links is of.
+        core: the core whose insides a waveform shows; None: as of `levels`.
+        levels: of the hierarchy that a waveform has between the harness and what DEPTH counts from.
+    """
+
+    instance: Instance | None
+    doing: str
+    title: str
+    core: int | None
+    levels: int
+
+    def device(self, *, waves: bool) -> Device:
+        """Return what executes it; waves: with what a waveform needs."""
+
+    def work(self, seed: int, *, sampled: bool) -> object:
+        """Return what the device is told to do; seed: of what befalls it; sampled: whether the links are watched."""
+
+    def golden(self) -> tuple[Sequence[np.ndarray], object]:
+        """Return the HBM of each core, uint8 [bytes], after golden has executed it, and what else `failures` needs."""
+
+    def failures(self, outcome: Outcome, expected: object) -> Iterable[str]:
+        """Yield what is wrong with the outcome besides the contents of HBM, a sentence each."""
+
+    def cycles(self, outcome: Outcome) -> int:
+        """Return the cycles that it took."""
+
+    def write_timeline(self, path: Path, outcome: Outcome) -> Path:
+        """Write its timeline; return where it is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Executed:
+    """A task that ran on both.
+
+    Arguments:
+        outcome: what became of it on the RTL.
+        cycles: that it took.
+        compared, mismatches: bytes of all cores' HBM.
+        failures: what else is wrong, a sentence each.
+        files: what was recorded, by what it is.
+        links: what each link did, if there are any; see `tb.check.link_table.link_table`.
+        link_summary: the same in a few lines, for a report.
+    """
+
+    outcome: Outcome
+    cycles: int
+    compared: int
+    mismatches: int
+    failures: tuple[str, ...]
+    files: Mapping[str, str]
+    links: Mapping[str, Mapping[str, object]]
+    link_summary: Mapping[str, object]
+
+
+def execute(task: Task, settings: Settings, label: str, *, pictures: str | None = None) -> Executed:
+    """Run a task on its device and on golden, and compare all memories byte for byte; prints what differs.
+
+    Arguments:
+        task: the task.
+        settings: with the options SIM, WAVES, DEPTH and SEED.
+        label: names the waveform.
+        pictures: names the timeline and the picture of the links; if None, there are none.
+    """
+    waves = waveform(label) if settings.waves else None
+    with progress("golden"):
+        memories, expected = task.golden()
+    outcome = run(
+        task.device(waves=waves is not None),
+        task.work(settings.seed, sampled=pictures is not None),
+        sim=settings.sim,
+        waves=waves,
+        waves_levels=settings.depth and settings.depth + task.levels,
+        doing=task.doing,
+    )
+    cycles, links, summary = task.cycles(outcome), {}, {}
+    if task.instance is not None:
+        links = link_table(task.instance, outcome.links.counters, cycles, outcome.links.dead)
+        summary = link_summary(task.instance, links, sum(outcome.links.disturbed))
+    files = {}
+    if pictures is not None:
+        files["timeline"] = shown(task.write_timeline(SIM_BUILD / "timelines" / f"{pictures}.json", outcome))
+        if task.instance is not None:
+            plot = SIM_BUILD / "plots" / f"{pictures}.png"
+            files["picture"] = shown(draw_links(plot, task.instance, links, task.title, f"{cycles:,} cycles"))
+    if waves is not None:
+        files["waveform"] = shown(write_save_file(waves, task.core))
+    return Executed(
+        outcome=outcome,
+        cycles=cycles,
+        compared=outcome.memories["hbm"].size,
+        mismatches=_differences(outcome.memories["hbm"], memories),
+        failures=tuple(task.failures(outcome, expected)),
+        files=files,
+        links=links,
+        link_summary=summary,
+    )
+
+
+def _differences(found: np.ndarray, expected: Sequence[np.ndarray]) -> int:
+    """Return how many bytes of HBM differ, and print the first of them."""
+    differs = np.argwhere(found != np.stack(expected))
+    for core, address in differs[:LISTED]:
+        where = f"core {core}, HBM" if len(found) > 1 else "HBM"
+        print(f"{where} {address:#x}: RTL {found[core, address]:02x}, golden {expected[core][address]:02x}")
+    return len(differs)

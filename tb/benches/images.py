@@ -1,0 +1,171 @@
+"""Images as tasks: one on a core that is alone, or one on every core of an instance."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl.golden.core import Core, CoreOutcome, run_instance
+from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.link import MAX_CORES
+from neuroncore_rtl.tb.check.image_failures import image_failures
+from neuroncore_rtl.tb.harness.collective_faults import link_name
+from neuroncore_rtl.tb.harness.cores import ROOM_BYTES, CoreDevice, CoreWork
+from neuroncore_rtl.tb.harness.hbm import Hbm
+from neuroncore_rtl.tb.harness.outcome import Outcome
+from neuroncore_rtl.tb.sim.settings import Option, UsageError
+from neuroncore_rtl.tb.view.timeline import write_instance_timeline, write_timeline
+
+__all__ = ["CORE", "ImageTask", "memories_of"]
+
+PAGE = 4096
+"""The HBM of each core of an instance is so many bytes, or a multiple."""
+
+CHIP_LEVELS = 2
+"""Levels of the hierarchy between the harness and a core, more than where there is one core alone."""
+
+CORE = Option(
+    name="CORE",
+    type=int,
+    default=None,
+    help="core whose insides a waveform shows; for few chips, as every core is compiled for itself",
+    minimum=0,
+    maximum=MAX_CORES - 1,
+)
+
+
+def memories_of(images: Sequence[Image], data: np.ndarray | None = None) -> np.ndarray:
+    """Return what the HBM of each core of an instance holds before the start, uint8 [cores, bytes].
+
+    Arguments:
+        images: of each core.
+        data: uint8 [cores, bytes], what else is there from address 0 on.
+    """
+    size = max([0 if data is None else data.shape[1], *(image.base + len(image.data) for image in images)])
+    memories = np.zeros((len(images), -(-size // PAGE) * PAGE), np.uint8)
+    if data is not None:
+        memories[:, : data.shape[1]] = data
+    for image, memory in zip(images, memories, strict=True):
+        image.store(memory)
+    return memories
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageTask:
+    """An image on every core.
+
+    Arguments:
+        machine: the core's parameters, or those of the instance.
+        images: of each core.
+        data: of an instance uint8 [cores, bytes], what else is in HBM from address 0 on.
+        delays: of each core, the cycles that pass before it is started; none if not given.
+        behaviour: of HBM.
+        errors: share of the frames that are disturbed.
+        core: the core of an instance whose insides a waveform shows; None: none.
+        limit: cycles after which the run is given up.
+
+    Raises:
+        UsageError: if there is no such core.
+    """
+
+    machine: Config | Instance
+    images: Sequence[Image]
+    data: np.ndarray | None = None
+    delays: Sequence[int] | None = None
+    behaviour: Hbm = Hbm()
+    errors: float = 0.0
+    core: int | None = None
+    limit: int = 50_000_000
+
+    def __post_init__(self):
+        if self.core is not None and self.core >= len(self.images):
+            raise UsageError(f"CORE must be below the {len(self.images)} cores of the instance, not {self.core}")
+
+    @property
+    def instance(self) -> Instance | None:
+        """The instance; None if the core is alone."""
+        return self.machine if isinstance(self.machine, Instance) else None
+
+    @property
+    def config(self) -> Config:
+        """Parameters of every core."""
+        return self.machine.core if self.instance else self.machine
+
+    @property
+    def levels(self) -> int:
+        """Levels that a waveform has between the harness and what DEPTH counts from."""
+        return 0 if self.core is None else CHIP_LEVELS
+
+    @property
+    def doing(self) -> str:
+        """What the device does."""
+        records = sum(len(part) for image in self.images for part in image.records)
+        return f"running {records:,} records" + (f" on {len(self.images)} cores" if self.instance else "")
+
+    @property
+    def title(self) -> str:
+        """What the picture of the links is of."""
+        return f"images on {len(self.images)} cores"
+
+    @cached_property
+    def memories(self) -> np.ndarray:
+        """HBM of each core before the start, uint8 [cores, bytes]."""
+        return memories_of(self.images, self.data) if self.instance else self.images[0].memory()[None]
+
+    @cached_property
+    def boots(self) -> list[int]:
+        """Where each core's image is."""
+        return [image.base for image in self.images]
+
+    def device(self, *, waves: bool = False) -> CoreDevice:
+        """Return the cores; of an instance nobody watches the AXI ports, and there is as much room as is needed."""
+        if self.instance is None:
+            return CoreDevice(machine=self.machine)
+        room = max(ROOM_BYTES, 1 << (self.memories.size - 1).bit_length())
+        return CoreDevice(machine=self.machine, room=room, check_axi=False, inside=waves and self.core is not None)
+
+    def work(self, seed: int, *, sampled: bool = False) -> CoreWork:
+        """Return what the cores boot, and what befalls them."""
+        return CoreWork(
+            memories=self.memories,
+            boots=self.boots,
+            delays=self.delays,
+            behaviour=self.behaviour,
+            errors=self.errors,
+            seed=seed,
+            limit=self.limit,
+            sampled=sampled and self.instance is not None,
+        )
+
+    def golden(self) -> tuple[Sequence[np.ndarray], list[CoreOutcome]]:
+        """Return the HBM of each core after golden has executed its image, and what became of that."""
+        memories = self.memories.copy()
+        if self.instance is None:
+            return memories, [Core(self.machine, memories[0]).run(self.boots[0])]
+        return memories, run_instance(self.machine.core, memories, bases=self.boots)
+
+    def failures(self, outcome: Outcome, expected: Sequence[CoreOutcome]) -> Iterator[str]:
+        """Yield what is wrong with each core's run, and the links that are dead."""
+        if self.instance is not None:
+            yield from (f"{link_name(self.instance, wire)} is dead" for wire in outcome.links.dead)
+        for core, golden in enumerate(expected):
+            found = image_failures(outcome.parts[core], golden, self.memories[core], self.config)
+            yield from (f"core {core}: {failure}" if self.instance else failure for failure in found)
+            if golden.error is not None:
+                yield f"golden must report no error, but does: {golden.error}"
+
+    def cycles(self, outcome: Outcome) -> int:
+        """Return the cycles until the last program ended."""
+        return outcome.cycles
+
+    def write_timeline(self, path: Path, outcome: Outcome) -> Path:
+        """Write the timeline of all cores and of the links; return where it is."""
+        records_at = [lambda address, image=image: image.locate(address)[1] for image in self.images]
+        if self.instance is None:
+            return write_timeline(path, outcome.parts[0], self.machine, records_at[0])
+        runs = list(outcome.parts.values())
+        return write_instance_timeline(path, self.instance, runs, records_at, outcome.links.samples)

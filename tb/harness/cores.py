@@ -1,0 +1,331 @@
+"""Images on a core, or on all cores of an instance and its links (see `tb/harness/cores.v`)."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl.hdl.core_ports import axi_id_bits, core_counters
+from neuroncore_rtl.hdl.instance import LinkedCores
+from neuroncore_rtl.hdl.queue.errors import CoreError
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, cause_name, queue_count
+from neuroncore_rtl.tb.harness import disturbance, hbm
+from neuroncore_rtl.tb.harness.axi_ports import axi_connections, axi_defines, memories_verilog
+from neuroncore_rtl.tb.harness.core_ports import core_connections, core_logs, core_wires
+from neuroncore_rtl.tb.harness.hbm import Hbm
+from neuroncore_rtl.tb.harness.link_view import LINK_VIEW, instance_label, link_defines, link_views, sampling
+from neuroncore_rtl.tb.harness.outcome import Ending, Event, Outcome, link_activity
+from neuroncore_rtl.tb.harness.verilog_text import assemble, modules_of
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.elaboration import elaborated, engine_verilog
+from neuroncore_rtl.tb.sim.layouts import layout_defines, plain
+
+__all__ = ["ROOM_BYTES", "CoreDevice", "CoreFault", "CoreWork"]
+
+_TEMPLATE = Path(__file__).with_suffix(".v")
+
+ROOM_BYTES = 64 << 20
+"""HBM of all cores that the harness has room for, unless it is built for more."""
+
+ROUNDS = 256
+"""Images that a core alone can run one after the other."""
+
+PATIENCE = 8192
+"""Cycles of rest after which nothing will move any more."""
+
+_BLOCKS = r"(block|edge|psum|vector_block|activation_block|sbuf_block)_"
+"""Modules that Verilator builds once, apart, if there are several instances: a call across its border at every edge of
+the clock is what that costs, which a core of one block each runs half as fast again without."""
+
+_KEPT = r"tile_|vector_lane$|activation_lane$|(tensor|vector|scalar|dma|collective)_engine$|queue_|bank_384x64$"
+"""Modules whose instances stay apart: of SBUF's banks because a build is then three times as fast, and a run 9 %."""
+
+_LINKS = r"router_|link_end_|link_wire_|axi_checker$"
+"""Modules of the links whose instances stay apart; they are not built apart: Verilator takes every output of such a
+module to depend on every input, and a ring of them would look like a circle of logic."""
+
+
+@dataclass(frozen=True)
+class CoreFault:
+    """The core's error: queue, cause (a `spec.isa.Rule` or `Cause`), HBM address of the record, detail."""
+
+    queue: int
+    cause: int
+    address: int
+    detail: int
+
+    def __str__(self) -> str:
+        return f"queue {self.queue}: record {self.address:#x}: {cause_name(self.cause)}, detail {self.detail:#x}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoreWork:
+    """Images, and what befalls those who run them.
+
+    Arguments:
+        memories: uint8 [cores, bytes], what each core's HBM holds from address 0 on, with its images. They stay as they
+            are. Of an instance the bytes are a multiple of 4096, and what lies beyond them does not exist.
+        boots: of each core, its image's address; None: it is not started. Of a core alone the addresses of images that
+            run one after the other; it is reset between them.
+        delays: of each core, the cycles that pass before it is started; none if not given.
+        behaviour: of HBM; of an instance its `size` stays None, and addresses of its errors count core after core.
+        errors: share of the frames that are disturbed, of every wire.
+        cut: a wire that dies.
+        seed: of the disturbances.
+        limit: cycles after which an image is given up, and those after it are not run.
+        patience: cycles of rest after which a run is left in which some core's program cannot end.
+        host: cycle after each start in which the host interrupts the controllers; 0 for never.
+        sampled: whether the links are sampled in the course of the run.
+    """
+
+    memories: np.ndarray
+    boots: Sequence[int | None] = (0,)
+    delays: Sequence[int] | None = None
+    behaviour: Hbm = Hbm()
+    errors: float = 0.0
+    cut: disturbance.Cut | None = None
+    seed: int = 1
+    limit: int = 1_000_000
+    patience: int = PATIENCE
+    host: int = 0
+    sampled: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoreDevice:
+    """A core, or all cores of an instance.
+
+    Its outcome's parts are the images, of an instance one of each core; the counter `simulated` has all cycles, and the
+    memory `hbm` is uint8 [cores, bytes], as much as was given.
+
+    Arguments:
+        machine: parameters of the core that is alone, or of the instance.
+        room: bytes of HBM of all cores together.
+        check_axi: whether every AXI port is watched for what the protocol forbids.
+        watches_gates: whether every clock gate is watched, for a clock that stands still too early.
+        inside: whether a waveform of an instance shows what is in a core, which Verilator then compiles for each of
+            them.
+    """
+
+    machine: Config | Instance
+    room: int = ROOM_BYTES
+    check_axi: bool = True
+    inside: bool = False
+    watches_gates: bool = False
+
+    ports = ()
+
+    @property
+    def instance(self) -> Instance | None:
+        """The instance; None if the core is alone."""
+        return self.machine if isinstance(self.machine, Instance) else None
+
+    @property
+    def core(self) -> Config:
+        """Parameters of every core."""
+        return self.machine.core if self.instance else self.machine
+
+    @property
+    def cores(self) -> int:
+        """Cores that there are."""
+        return self.machine.cores if self.instance else 1
+
+    @property
+    def label(self) -> str:
+        """What names the directories of its runs."""
+        return "instance" if self.instance else "core"
+
+    def verilog(self, *, cached: bool = True) -> str:
+        """Return the Verilog of the core, or of all of them and what lies between them.
+
+        Arguments:
+            cached: whether a text from an earlier call will do; a benchmark of elaboration wants a new one.
+        """
+        if self.instance is None:
+            return engine_verilog(self.core, "core", cached=cached, watches_gates=self.watches_gates)
+        label = f"{instance_label(self.instance)}-{self.core.rows}x{self.core.columns}"
+        cores, parameters = partial(LinkedCores, self.instance), asdict(self.instance)
+        return elaborated("linked_cores", label, cores, parameters, cached=cached, watches_gates=self.watches_gates)
+
+    def design(self, *, waves: bool = False) -> simulation.Design:
+        """Return the cores in their harness."""
+        core, cores, text = self.core, self.cores, self.verilog()
+        prefixes = [f"cores__{number}__axi" if self.instance else "axi" for number in range(cores)]
+        ports = [f"{prefix}__{port}" for prefix in prefixes for port in range(core.hbm_ports)]
+        axi = (core.hbm_bytes, axi_id_bits(core))
+        defines = {
+            **({"CHECK_AXI": ""} if self.check_axi else {}),
+            **({"WAVES": ""} if waves else {}),
+            "TOP": "machines" if self.instance else "machine",
+            "SUBJECT": "linked_cores cores" if self.instance else "core core",
+            "CORES": cores,
+            "CORE_PORTS": core.hbm_ports,
+            "ROUNDS": 1 if self.instance else ROUNDS,
+            "BYTES": core.hbm_bytes,
+            "ID_BITS": axi_id_bits(core),
+            "DEPTH": self.room // core.hbm_bytes,
+            "QUEUES": queue_count(core),
+            "COUNTERS": core_counters(core).size,
+            **layout_defines("ERROR", CoreError),
+            "CORE_WIRES": core_wires(core, cores),
+            "CORE_CONNECTIONS": f"{core_connections(cores)} {axi_connections(ports, *axi)}",
+            "CORE_LOGS": core_logs(cores, waves),
+            **axi_defines(len(ports), *axi),
+            **(_link_defines(self.instance, waves) if self.instance else {}),
+        }
+        links = [disturbance.VERILOG.read_text(), LINK_VIEW.read_text()] if self.instance else []
+        whole = assemble(defines, _TEMPLATE.read_text(), *memories_verilog(self.check_axi), *links, text)
+        blocks, kept = _blocks_and_kept(whole if self.instance else text)
+        if self.instance:
+            kept += modules_of(whole, _LINKS)
+            blocks, kept = ((), (*blocks, *kept)) if self.inside and waves else (("core", *blocks), kept)
+        return simulation.Design(defines["TOP"], whole, hier_blocks=blocks, kept=kept, public=("done",), clock="clk")
+
+    def load(self, work: CoreWork, directory: Path) -> tuple[list[str], int]:
+        """Write the images' addresses and HBM."""
+        cores, room = self._check(work)
+        rounds = len(work.boots) // cores
+        # The first core of an instance starts a cycle after a core that is alone would.
+        delays = [0] if self.instance is None else [1 + delay for delay in work.delays or [0] * cores]
+        lines = [
+            (boot is not None) << (HBM_ADDRESS_BITS + 32) | delay << HBM_ADDRESS_BITS | (boot or 0)
+            for boot, delay in zip(work.boots, delays * rounds, strict=True)
+        ]
+        (directory / "boots").write_text("".join(f"{line:x}\n" for line in lines))
+        plusargs = [f"+{name}={directory / name}" for name in ("boots", "runs", "events")]
+        plusargs += [f"+rounds={rounds}", f"+room={room}", f"+limit={work.limit}", f"+patience={work.patience}"]
+        plusargs += [f"+host={work.host}", *disturbance.disturbing(work.errors, work.seed, work.cut)]
+        plusargs += sampling(directory / "samples") if work.sampled else []
+        plusargs += work.behaviour.plusargs() + ([f"+hbm_size={cores * room}"] if self.instance else [])
+        plusargs += hbm.write_memory(directory, work.memories.reshape(-1), self.core.hbm_bytes)
+        return plusargs, rounds * (work.limit + 1000)
+
+    def _check(self, work: CoreWork) -> tuple[int, int]:
+        """Return how many cores there are and how many bytes of HBM each has."""
+        cores, room = work.memories.shape
+        if self.instance:
+            if cores != self.cores or room % 4096:
+                raise ValueError(
+                    f"memories must be [{self.cores}, a multiple of 4096], not {list(work.memories.shape)}"
+                )
+            if len(work.boots) != cores:
+                raise ValueError(f"boots must be an address for each of {cores} cores, not {len(work.boots)}")
+            return cores, room
+        if cores != 1 or room > self.room:
+            raise ValueError(f"memories must be [1, at most {self.room:,}], not {list(work.memories.shape)}")
+        if not 1 <= len(work.boots) <= ROUNDS:
+            raise ValueError(f"boots must be 1 to {ROUNDS} addresses, not {len(work.boots)}")
+        return 1, self.room
+
+    def read(self, work: CoreWork, directory: Path, state: Mapping[str, float]) -> Outcome:
+        """Return what became of every image."""
+        found: dict[str, list[list[str]]] = {"core": [], "wire": [], "end": []}
+        for line in (directory / "runs").read_text().splitlines():
+            kind, *fields = line.split()
+            found[kind].append(fields)
+        lines = sorted(found["core"], key=lambda fields: int(fields[0]))  # and of a core alone by their rounds
+        logs = _logs((directory / "events").read_text(), self.cores)
+        parts = {
+            number: _part(fields[1:], self.core, *_read_events(log))
+            for number, (fields, log) in enumerate(zip(lines, logs, strict=True))
+        }
+        links = None
+        if self.instance:
+            links = link_activity(found["wire"], directory / "samples" if work.sampled else None)
+        started = [part for part, boot in zip(parts.values(), work.boots, strict=False) if boot is not None]
+        return Outcome(
+            ending=_ending(any(int(fields[1]) for fields in found["end"]), parts, started, links),
+            cycles=max(part.cycles for part in parts.values()),
+            counters={"simulated": sum(int(fields[0]) for fields in found["end"])},
+            parts=parts,
+            links=links,
+            memories={"hbm": hbm.read_memory(directory)[: work.memories.size].reshape(work.memories.shape)},
+            seconds=state["seconds"],
+        )
+
+
+def _link_defines(instance: Instance, waves: bool) -> dict[str, object]:
+    return {
+        "LINKS": "",
+        "WIRES": instance.chips * instance.directions,
+        **link_defines(instance),
+        "LINK_VIEWS": link_views(
+            instance,
+            "cores",
+            "link_counters[{0} * `LINK_COUNTERS +: `LINK_COUNTERS]",
+            node="chip_{chip}.node",
+            disturbed="flip[{0}] | drop[{0}] | repeated[{0}] | cut[{0}]",
+            waves=waves,
+        ),
+    }
+
+
+def _blocks_and_kept(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return which modules of a core Verilator builds apart, and of which it keeps the instances apart."""
+    instances = Counter(re.findall(r"^  (\w+) \S+ \(", text, re.MULTILINE))
+    apart = modules_of(text, _BLOCKS)
+    blocks = tuple(name for name in apart if instances[name] > 1)
+    return blocks, tuple(name for name in modules_of(text, f"{_BLOCKS}|{_KEPT}") if name not in blocks)
+
+
+def _ending(gave_up: bool, parts: Mapping[int, Outcome], started: Sequence[Outcome], links: object) -> Ending:
+    if gave_up:
+        return Ending.LIMIT
+    if any(part.errors for part in parts.values()):
+        return Ending.ERROR
+    if all(part.ending == Ending.FINISHED for part in started):
+        return Ending.FINISHED
+    return Ending.DEAD if links is not None and links.dead else Ending.STUCK
+
+
+def _logs(text: str, cores: int) -> list[list[list[str]]]:
+    """Return the lines of each core in each round, without the core's number."""
+    logs: list[list[list[str]]] = []
+    for kind, core, *fields in map(str.split, text.splitlines()):
+        if kind == "s":
+            logs += [[] for _ in range(cores)]
+        else:
+            logs[len(logs) - cores + int(core)].append([kind, *fields])
+    return logs
+
+
+def _read_events(lines: Iterable[Sequence[str]]) -> tuple[list[Event], str]:
+    """Return the records and the printed text of a run, from the fields of the lines that tell of it."""
+    issued, retired, console = [], {}, []
+    for kind, *fields in lines:
+        if kind == "c":
+            console.append(chr(int(fields[0])))
+        elif kind == "i":
+            issued.append((int(fields[0]), int(fields[1], 16), int(fields[2])))
+        else:
+            # A record may be executed more than once: the times of one address come in the order of its issues.
+            retired.setdefault(int(fields[1], 16), []).append(int(fields[2]))
+    found = []
+    for queue, address, cycle in issued:
+        ends = retired.get(address)
+        found.append(Event(queue, address, cycle, ends.pop(0) if ends else None))
+    return found, "".join(console)
+
+
+def _part(fields: Sequence[str], config: Config, events: Sequence[Event], console: str) -> Outcome:
+    """Return what became of an image, from the fields of the line that says so."""
+    cycles, over, exit_code, gave_up, cause, queue, address, detail, counters = fields
+    errors = (CoreFault(int(queue), int(cause), int(address, 16), int(detail, 16)),) if int(cause) else ()
+    ending = (
+        Ending.FINISHED if int(over) else Ending.LIMIT if int(gave_up) else Ending.ERROR if errors else Ending.STUCK
+    )
+    return Outcome(
+        ending=ending,
+        cycles=int(cycles),
+        exit_code=int(exit_code, 16) if int(over) else None,
+        errors=errors,
+        counters=plain(core_counters(config), int(counters, 16)),
+        events=events,
+        console=console,
+    )

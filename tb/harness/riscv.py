@@ -1,0 +1,134 @@
+"""Programs on the controller's Cpu (see `tb/harness/riscv.v`)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from neuroncore_rtl.spec.memory_map import CONSOLE, INTERRUPT_PENDING, LOCAL_BASE, TIMER_COMPARE, TIMER_NOW
+from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
+from neuroncore_rtl.tb.harness.riscv_elf import Executable
+from neuroncore_rtl.tb.harness.verilog_text import assemble
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.elaboration import cpu_verilog
+from neuroncore_rtl.tb.sim.images import read_words, write_lines
+from neuroncore_rtl.tb.sim.simulation import SimulationFailed
+
+__all__ = ["MEMORY_BYTES", "CpuDevice", "CpuWork", "TraceEntry"]
+
+_TEMPLATE = Path(__file__).with_suffix(".v")
+
+MEMORY_BYTES = 1 << 20
+"""Size of the memory, from LOCAL_BASE on."""
+
+PATIENCE = 100_000
+"""Cycles without an instruction after which a run is given up; nothing that a program waits for takes longer."""
+
+
+class TraceEntry(NamedTuple):
+    """What retired, trapped or was interrupted, as the Cpu says it.
+
+    Arguments:
+        pc, instruction: of the instruction; of an interrupt, the pc at which it came.
+        trap: 1 if it trapped or is an interrupt. cause: mcause then.
+        rd, value: the register that was written, 0 if none, and what was written to it.
+        time: lower half of the timer. external: whether the external interrupt was asked for.
+    """
+
+    pc: int
+    instruction: int
+    trap: int
+    cause: int
+    rd: int
+    value: int
+    time: int
+    external: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuWork:
+    """A program, and how the processor is disturbed.
+
+    Arguments:
+        program: with at most `MEMORY_BYTES` bytes.
+        limit: cycles after which it is given up.
+        stall: both buses refuse and delay in so many of 256 cycles, at random.
+        seed: of what is random.
+        external: an external interrupt comes in so many of 65,536 cycles, at random.
+        trace, memory: whether to return these.
+    """
+
+    program: Executable
+    limit: int = 10_000_000
+    stall: int = 0
+    seed: int = 1
+    external: int = 0
+    trace: bool = False
+    memory: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuDevice:
+    """The controller's processor. Its outcome's exit code is what the program wrote at its end, and the run is stuck if
+    nothing retired for `PATIENCE` cycles; cycles, and the counter `instructions`, are from reset to that write. If they
+    are asked for, events are a `TraceEntry` each, a few beyond the end among them, and `memory` is uint8 [bytes]."""
+
+    label = "riscv"
+    ports = ("ended", "code", "cycles", "instructions", "silent", "broken")
+
+    def design(self, *, waves: bool = False) -> simulation.Design:
+        """Return the processor in its harness."""
+        numbers = {
+            "MEMORY_BASE": LOCAL_BASE,
+            "TIMER_NOW": TIMER_NOW,
+            "TIMER_COMPARE": TIMER_COMPARE,
+            "CONSOLE": CONSOLE,
+            "EXTERNAL": INTERRUPT_PENDING,
+        }
+        defines = {name: f"32'h{number:08x}" for name, number in numbers.items()}
+        defines["MEMORY_BITS"] = (MEMORY_BYTES // 4).bit_length() - 1
+        text = assemble(defines, _TEMPLATE.read_text(), cpu_verilog())
+        return simulation.Design("riscv", text, public=("done", *self.ports), clock="clk")
+
+    def load(self, work: CpuWork, directory: Path) -> tuple[list[str], int]:
+        """Write the program."""
+        program = work.program
+        image = program.image.ljust(-(-len(program.image) // 4) * 4, b"\0")
+        lines = "".join(f"{int.from_bytes(image[i : i + 4], 'little'):08x}\n" for i in range(0, len(image), 4))
+        wanted = ("console", *(["trace"] if work.trace else []), *(["memory_out"] if work.memory else []))
+        plusargs = [*write_lines(directory, {"image": lines}), *(f"+{name}={directory / name}" for name in wanted)]
+        plusargs += [f"+tohost={program.tohost:x}", f"+fromhost={program.fromhost:x}", f"+limit={work.limit}"]
+        plusargs += [f"+patience={PATIENCE}", f"+stall={work.stall}", f"+noise={work.seed}"]
+        return [*plusargs, f"+external={work.external}"], work.limit + 1000
+
+    def read(self, work: CpuWork, directory: Path, state: Mapping[str, int]) -> Outcome:
+        """Return what became of the program, whose processor must have kept the rules of its buses."""
+        if state["broken"]:
+            raise SimulationFailed("the Cpu broke a rule of its buses")
+        ending = Ending.STUCK if state["silent"] >= PATIENCE else Ending.FINISHED if state["ended"] else Ending.LIMIT
+        memories = {}
+        if work.memory:
+            words = read_words(directory / "memory_out", 1, "memory words")
+            memories["memory"] = words.astype("<u4").view(np.uint8).ravel()
+        return Outcome(
+            ending=ending,
+            cycles=state["cycles"],
+            exit_code=state["code"] if state["ended"] else None,
+            console=(directory / "console").read_text(errors="replace"),
+            counters={"instructions": state["instructions"]},
+            events=_read_trace(directory / "trace") if work.trace else [],
+            memories=memories,
+            seconds=state["seconds"],
+        )
+
+
+def _read_trace(path: Path) -> list[TraceEntry]:
+    entries = []
+    for line in path.read_text().splitlines():
+        try:
+            entries.append(TraceEntry(*(int(field, 16) for field in line.split())))
+        except ValueError:
+            raise SimulationFailed(f"the trace has unknown bits: {line}") from None
+    return entries

@@ -1,0 +1,18 @@
+"""Verilog as text: the macros that a harness is written with, and the modules of its subject."""
+
+import re
+from collections.abc import Mapping
+
+from neuroncore_rtl.tb.sim.layouts import define_lines
+
+__all__ = ["assemble", "modules_of"]
+
+
+def assemble(defines: Mapping[str, object], *parts: str) -> str:
+    """Return the text of a harness: its macros, and what is written with them."""
+    return "\n".join([define_lines(defines), *parts])
+
+
+def modules_of(text: str, pattern: str) -> tuple[str, ...]:
+    """Return the names of the modules that a regular expression matches, from their beginning."""
+    return tuple(name for name in re.findall(r"^module (\w+)", text, re.MULTILINE) if re.match(pattern, name))
