@@ -83,9 +83,9 @@ def test_refusals():
     x, y = program.space.hbm("x", BF16, (4, 8)), program.space.hbm("y", BF16, (5, 8))
     with pytest.raises(ValueError, match=r"x: shape must be \[5, columns\], not \[4, 8\]"):
         streamed(program, softmax, [y], [x])
-    long = program.space.hbm("long", FP32, (4, 30_000))
+    wide, long = (program.space.hbm(name, FP32, (4, 30_000)) for name in ("wide", "long"))
     with pytest.raises(ValueError, match=r"long\[0:4\]: SBUF must end at \d+ bytes, not \d+"):
-        streamed(program, softmax, [long], [long])
+        streamed(program, softmax, [wide], [long])
 
 
 @pytest.mark.parametrize("config", (TINY, ODD), ids=("tiny", "odd"))
