@@ -3,6 +3,8 @@
 from amaranth import unsigned
 from amaranth.lib import data
 
+from neuroncore_rtl.spec.isa.cause import CAUSE_BITS, DETAIL_BITS
+
 __all__ = ["DetailedError", "EngineError"]
 
 
@@ -11,7 +13,7 @@ class EngineError(data.Struct):
     before it since reset."""
 
     valid: unsigned(1)
-    cause: unsigned(8)
+    cause: unsigned(CAUSE_BITS)
     number: unsigned(32)
 
 
@@ -23,6 +25,6 @@ class DetailedError(data.Struct):
     """
 
     valid: unsigned(1)
-    cause: unsigned(8)
+    cause: unsigned(CAUSE_BITS)
     number: unsigned(32)
-    detail: unsigned(32)
+    detail: unsigned(DETAIL_BITS)

@@ -1,5 +1,6 @@
 """Enumerations of `spec` as hardware has them: with a shape, so that ports are typed and waveforms show names."""
 
+import sys
 import types
 from collections.abc import Mapping
 
@@ -24,7 +25,10 @@ def typed_enum(name: str, members: type | Mapping[str, int], bits: int) -> type[
     if 0 not in values.values():
         values = {"NONE": 0} | values
 
+    module = sys._getframe(1).f_globals["__name__"]  # the caller's, as of a class that it writes
+
     def fill(namespace):
+        namespace["__module__"] = module
         for member, value in values.items():
             namespace[member] = value
 

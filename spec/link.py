@@ -1,8 +1,8 @@
 """NeuronLink: what crosses a link, and who is who.
 
 A flit is `link_bytes` of data with a header beside it; every flit is a packet of its own. On the wire a frame carries
-at most one flit, and always what the other end needs to know: how far this end has received, and the places that have
-become free. The widths here are those of the model: the published machine says nothing of its flits.
+at most one flit, and always what the other end needs to know: how far this end has received, and the credits that it
+has returned. The widths here are those of the model: the published machine says nothing of its flits.
 """
 
 import enum
@@ -59,7 +59,7 @@ FLIT_HEADER: Layout = (
 FLIT_HEADER_BITS = width_of(FLIT_HEADER)
 
 SEQUENCE_BITS = 8
-"""Bits of a flit's sequence number on a link, and of the counts of freed places."""
+"""Bits of a flit's sequence number on a link, and of the counts of credits."""
 
 CRC_BITS = 32
 CRC_POLYNOMIAL = 0x04C11DB7

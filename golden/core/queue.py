@@ -10,13 +10,10 @@ from neuroncore_rtl.golden.core.errors import CoreError, Errors
 from neuroncore_rtl.golden.core.network import Waiting
 from neuroncore_rtl.golden.core.semaphores import Semaphores
 from neuroncore_rtl.spec.isa import HEADER_BITS, HEADER_FIELDS, RECORD_BYTES, Cause, UpdateOp, engine_of_queue
-from neuroncore_rtl.spec.isa.engine import RECORDS_AHEAD
+from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS, RECORDS_AHEAD
 from neuroncore_rtl.spec.isa.fields import unpack
 
-__all__ = ["BLOCK_PLACES", "Queue"]
-
-BLOCK_PLACES = 4
-"""Blocks that a queue holds until it has fetched their last record; the doorbell waits for a place."""
+__all__ = ["Queue"]
 
 
 @dataclass
@@ -76,7 +73,7 @@ class Queue:
         for block in self._blocks:
             ahead -= len(block)
             held += ahead < 0
-        return BLOCK_PLACES - held
+        return QUEUE_BLOCKS - held
 
     @property
     def is_busy(self) -> bool:

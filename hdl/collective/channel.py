@@ -1,13 +1,13 @@
 """A channel: half of a collective engine, with its own port of HBM and of the router.
 
-    job -> Schedule -+-> loads ----> Loader -+-> to send ----------------+
-                     |                       +-> to reduce -+            |
-                     +-> receives -> Granter ---> ReceivePath -> forward +-> Sender -> flits
-                     |                    |   ^       |                  |
-                     +-> sends -----------|---|-------|------------------+
-                                          |   |       +-> Storer
-           flits -> buffer (DATA) --------|---+
-                 -> Sender (READY, GRANT) +-> flits (READY, GRANT)
+    job -> Schedule -+-> loads ----> Loader -+-> to send ----------------------+
+                     |                       +-> to reduce -------+            |
+                     +-> receives -> CreditManager ---> ReceivePath -> forward +-> Sender -> flits
+                     |                      |       ^       |                  |
+                     +-> sends -------------|-------|-------|------------------+
+                                            |       |       +-> Storer
+           flits -> buffer (DATA) ----------|-------+
+                 -> Sender (READY, GRANT)   +-> flits (READY, GRANT)
 
 Why a group never waits in a circle. What a channel does for an instruction is one list, in the order of the Schedule:
 for each step its load, its receive operation, and the send operation of what comes of that. The three queues are parts
@@ -41,7 +41,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.collective.counters import ChannelCounters
-from neuroncore_rtl.hdl.collective.granter import Granter
+from neuroncore_rtl.hdl.collective.credit_manager import CreditManager
 from neuroncore_rtl.hdl.collective.job import SEGMENT_ELEMENTS, Job
 from neuroncore_rtl.hdl.collective.loader import Loader
 from neuroncore_rtl.hdl.collective.peer import Peer
@@ -50,6 +50,7 @@ from neuroncore_rtl.hdl.collective.schedule import Schedule
 from neuroncore_rtl.hdl.collective.sender import Sender
 from neuroncore_rtl.hdl.collective.signature import Disagreement, difference
 from neuroncore_rtl.hdl.collective.storer import Storer
+from neuroncore_rtl.hdl.counting import count
 from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.link.flit import flit_layout, flit_stream
 from neuroncore_rtl.hdl.memory.axi import AxiPort, connect_channels
@@ -112,13 +113,13 @@ class Channel(wiring.Component):
         m.submodules.loader = loader = Loader(self.link_bytes, self.hbm_bytes)
         m.submodules.storer = storer = Storer(self.link_bytes, self.hbm_bytes)
         m.submodules.buffer = buffer = BufferedFifo(8 * self.link_bytes, window)
-        m.submodules.granter = granter = Granter(self.link_bytes, window)
+        m.submodules.credits = credits = CreditManager(self.link_bytes, window)
         m.submodules.path = path = ReceivePath(self.link_bytes)
         m.submodules.sender = sender = Sender(self.link_bytes, self.cores, window)
         wiring.connect(m, wiring.flipped(self.job), schedule.i)
         wiring.connect(m, schedule.loads, loader.ops)
-        wiring.connect(m, schedule.receives, granter.i)
-        wiring.connect(m, granter.o, path.ops)
+        wiring.connect(m, schedule.receives, credits.i)
+        wiring.connect(m, credits.o, path.ops)
         wiring.connect(m, buffer.o, path.net)
         wiring.connect(m, schedule.sends, sender.ops)
         wiring.connect(m, path.store_ops, storer.ops)
@@ -134,40 +135,41 @@ class Channel(wiring.Component):
             path.load.payload.eq(beat.data),
             path.load.valid.eq(loader.beats.valid & ~beat.to_send),
             loader.beats.ready.eq(Mux(beat.to_send, sender.load.ready, path.load.ready)),
-            granter.popped.eq(buffer.o.valid & buffer.o.ready),
+            credits.popped.eq(buffer.o.valid & buffer.o.ready),
             path.seed.eq(schedule.job.seed),
             path.stream.eq(schedule.job.stream),
             sender.own.eq(schedule.job.signature),
             self.axi_error.eq(loader.error | storer.error),
             sender.stop.eq(self.stop | self.axi_error),
             self.idle.eq(
-                ~(schedule.busy | self.o.valid) & loader.idle & storer.quiet & granter.idle & path.idle & sender.idle
+                ~(schedule.busy | self.o.valid) & loader.idle & storer.quiet & credits.idle & path.idle & sender.idle
             ),
-            self.active.eq(~self.idle | granter.grant | self.i.valid),
+            self.active.eq(~self.idle | credits.grant | self.i.valid),
         ]
         self._receive(m, schedule.job.signature, buffer, sender)
-        self._send(m, schedule.job.signature, granter, sender)
+        self._send(m, schedule.job.signature, credits, sender)
         m.d.comb += self.peer.valid.eq(1)
         with m.If(sender.wait_ready):
             m.d.comb += self.peer.core.eq(sender.ops.payload.peer)
         with m.Elif(sender.wait_credit):
             m.d.comb += self.peer.core.eq(sender.peer)
         with m.Elif(path.wait_net):
-            m.d.comb += self.peer.core.eq(granter.peer)
+            m.d.comb += self.peer.core.eq(credits.peer)
         with m.Else():
             m.d.comb += self.peer.valid.eq(0)
 
-        for name, counted in {
-            "sent": self.o.valid & self.o.ready & (self.o.payload.header.kind == FlitKind.DATA),
-            "received": buffer.i.valid & buffer.i.ready,
-            "wait_ready": sender.wait_ready,
-            "wait_credit": sender.wait_credit,
-            "wait_link": self.o.valid & ~self.o.ready,
-            "wait_net": path.wait_net,
-            "wait_load": path.wait_load | sender.wait_load,
-            "wait_store": path.store.valid & ~path.store.ready,
-        }.items():
-            m.d.sync += self.counters[name].eq(self.counters[name] + counted)
+        count(
+            m,
+            self.counters,
+            sent=self.o.valid & self.o.ready & (self.o.payload.header.kind == FlitKind.DATA),
+            received=buffer.i.valid & buffer.i.ready,
+            wait_ready=sender.wait_ready,
+            wait_credit=sender.wait_credit,
+            wait_link=self.o.valid & ~self.o.ready,
+            wait_net=path.wait_net,
+            wait_load=path.wait_load | sender.wait_load,
+            wait_store=path.store.valid & ~path.store.ready,
+        )
         return m
 
     def _receive(self, m: Module, signature, buffer, sender) -> None:
@@ -191,7 +193,7 @@ class Channel(wiring.Component):
         with m.If(kinds[FlitKind.REFUSE] & ~refused.valid):
             m.d.sync += [refused.valid.eq(1), refused.core.eq(header.source), refused.field.eq(field)]
 
-    def _send(self, m: Module, signature, granter, sender) -> None:
+    def _send(self, m: Module, signature, credits, sender) -> None:
         """Send what is to be told before data."""
         layout = flit_layout(self.link_bytes)
         flit, some, free, refused = Signal(layout), Signal(), Signal(), Signal()
@@ -206,11 +208,11 @@ class Channel(wiring.Component):
         with m.If(refuses):
             m.d.comb += [flit.header.kind.eq(FlitKind.REFUSE), flit.header.destination.eq(sender.peer)]
             m.d.sync += refused.eq(free)
-        with m.Elif(granter.ready | granter.grant):
+        with m.Elif(credits.ready | credits.grant):
             m.d.comb += [
-                flit.header.kind.eq(Mux(granter.ready, FlitKind.READY, FlitKind.GRANT)),
-                flit.header.destination.eq(granter.peer),
-                granter.told.eq(free),
+                flit.header.kind.eq(Mux(credits.ready, FlitKind.READY, FlitKind.GRANT)),
+                flit.header.destination.eq(credits.peer),
+                credits.told.eq(free),
             ]
         with m.Else():
             m.d.comb += [

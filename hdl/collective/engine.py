@@ -7,7 +7,7 @@ The two channels are alike and know nothing of each other: the first half of the
 the second half the other way, each through its own port of HBM and of the router.
 """
 
-from amaranth import C, Cat, Module, Signal
+from amaranth import C, Cat, Module, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -17,10 +17,12 @@ from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
 from neuroncore_rtl.hdl.collective.instruction import CollectiveInstruction
 from neuroncore_rtl.hdl.collective.peer import Peer
 from neuroncore_rtl.hdl.collective.signature import Disagreement
+from neuroncore_rtl.hdl.counting import count
 from neuroncore_rtl.hdl.engine_error import DetailedError
 from neuroncore_rtl.hdl.link.flit import flit_stream
 from neuroncore_rtl.hdl.memory.axi import AxiPort
 from neuroncore_rtl.spec.isa import Cause
+from neuroncore_rtl.spec.isa.cause import DETAIL_CORE_BITS
 from neuroncore_rtl.spec.link import CHANNELS, CORE_BITS, DIRECTIONS
 
 __all__ = ["CollectiveEngine"]
@@ -97,58 +99,70 @@ class CollectiveEngine(wiring.Component):
             self.instructions.ready.eq(checker.i.ready & ~self.error.valid),
         ]
 
-        # One job at a time. Where all units were idle in two cycles, nothing is between them.
         number = Signal(32)
-        active, begins, idle, was_idle, ends = (
-            Signal(name=n) for n in ("active", "begins", "idle", "was_idle", "ends")
-        )
-        refused, failed, disagrees, cut = (Signal(name=n) for n in ("refused", "failed", "disagrees", "cut"))
-        disagreement = Signal(Disagreement)
+        active, begins, ends = (Signal(name=n) for n in ("active", "begins", "ends"))
         m.d.comb += [
             begins.eq(checker.o.valid & ~active & ~self.error.valid),
-            # What was taken before an illegal instruction may fail yet.
-            refused.eq(checker.error.valid & ~active),
             checker.o.ready.eq(begins),
-            idle.eq(Cat(channel.idle for channel in channels).all()),
-            ends.eq(active & idle & was_idle & ~failed & ~disagrees & ~cut),
-            failed.eq(Cat(channel.axi_error for channel in channels).any()),
-            disagrees.eq(disagreement.valid),
-            cut.eq(active & self.dead.any()),
+            *(channel.job.valid.eq(begins) for channel in channels),
             self.busy.eq((self.instructions.valid | checker.busy | checker.error.valid | active) & ~self.error.valid),
-            self.active.eq(
-                self.busy
-                | Cat(channel.active for channel in channels).any()
-                | ((failed | disagrees) & ~self.error.valid)
-                | self.peer.valid
-                | self.retired
-            ),
-        ]
-        for channel in reversed(channels):
-            m.d.comb += channel.job.valid.eq(begins)
-            with m.If(channel.disagreement.valid):
-                m.d.comb += disagreement.eq(channel.disagreement)
-        m.d.sync += [
-            was_idle.eq(active & idle),
-            self.retired.eq(ends),
-            number.eq(number + ends),
-            self.counters.busy.eq(self.counters.busy + self.busy),
         ]
         with m.If(begins):
             m.d.sync += active.eq(1)
         with m.Elif(ends):
             m.d.sync += active.eq(0)
+        fails = self._judge(m, checker.error, channels, active, number)
+        self._retire(m, channels, active, fails, ends)
+        m.d.sync += number.eq(number + ends)
+        self._name_peer(m, channels, active)
+        m.d.comb += self.active.eq(
+            self.busy
+            | Cat(channel.active for channel in channels).any()
+            | (fails & ~self.error.valid)
+            | self.peer.valid
+            | self.retired
+        )
+        count(m, self.counters, busy=self.busy)
+        return m
+
+    def _retire(self, m: Module, channels: list[Channel], active: Signal, fails: Value, ends: Signal) -> None:
+        """End a job: where all units were idle in two cycles, nothing is between them."""
+        idle, was_idle = Signal(), Signal()
+        m.d.comb += [
+            idle.eq(Cat(channel.idle for channel in channels).all()),
+            ends.eq(active & idle & was_idle & ~fails),
+        ]
+        m.d.sync += [was_idle.eq(active & idle), self.retired.eq(ends)]
+
+    def _name_peer(self, m: Module, channels: list[Channel], active: Signal) -> None:
+        """Say whom the job under way waits for."""
         m.d.sync += self.peer.eq(0)
         for channel in reversed(channels):
             with m.If(channel.peer.valid & active & ~self.error.valid):
                 m.d.sync += self.peer.eq(channel.peer)
-        with m.If((refused | failed | disagrees | cut) & ~self.error.valid):
+
+    def _judge(self, m: Module, illegal, channels: list[Channel], active: Signal, number: Signal) -> Value:
+        """Report the first error; return whether the job under way has failed."""
+        refused, failed, cut, disagreement = Signal(), Signal(), Signal(), Signal(Disagreement)
+        m.d.comb += [
+            # What was taken before an illegal instruction may fail yet.
+            refused.eq(illegal.valid & ~active),
+            failed.eq(Cat(channel.axi_error for channel in channels).any()),
+            cut.eq(active & self.dead.any()),
+        ]
+        for channel in reversed(channels):
+            with m.If(channel.disagreement.valid):
+                m.d.comb += disagreement.eq(channel.disagreement)
+        gap = C(0, DETAIL_CORE_BITS - CORE_BITS)
+        fails = failed | disagreement.valid | cut
+        with m.If((refused | fails) & ~self.error.valid):
             m.d.sync += [self.error.valid.eq(1), self.error.number.eq(number), self.error.detail.eq(0)]
             with m.If(refused):
-                m.d.sync += self.error.cause.eq(checker.error.cause)
-            with m.Elif(disagrees):
+                m.d.sync += self.error.cause.eq(illegal.cause)
+            with m.Elif(disagreement.valid):
                 m.d.sync += [
                     self.error.cause.eq(Cause.DISAGREE),
-                    self.error.detail.eq(Cat(disagreement.core, C(0, 1), disagreement.field)),
+                    self.error.detail.eq(Cat(disagreement.core, gap, disagreement.field)),
                 ]
             with m.Elif(failed):
                 m.d.sync += self.error.cause.eq(Cause.AXI)
@@ -157,4 +171,4 @@ class CollectiveEngine(wiring.Component):
                 for direction in reversed(range(len(self.dead))):
                     with m.If(self.dead[direction]):
                         m.d.sync += self.error.detail.eq(direction)
-        return m
+        return fails

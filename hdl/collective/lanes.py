@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.arith.add import Fp32Adder
 from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.spec.isa.collective import ReduceOp
+from neuroncore_rtl.spec.isa.collective import COLLECTIVE_WIDTHS, ReduceOp
 
 __all__ = ["ReduceLane", "Reducer"]
 
@@ -34,7 +34,7 @@ class ReduceLane(wiring.Component):
 
     LATENCY = 1
 
-    op: In(2)
+    op: In(COLLECTIVE_WIDTHS["op"])
     integer: In(1)
     copy: In(1)
     a: In(32)
@@ -87,7 +87,16 @@ class Reducer(wiring.Component):
     def __init__(self, link_bytes: int):
         self.link_bytes = link_bytes
         beat = 8 * link_bytes
-        super().__init__({"op": In(2), "integer": In(1), "copy": In(1), "a": In(beat), "b": In(beat), "out": Out(beat)})
+        super().__init__(
+            {
+                "op": In(COLLECTIVE_WIDTHS["op"]),
+                "integer": In(1),
+                "copy": In(1),
+                "a": In(beat),
+                "b": In(beat),
+                "out": Out(beat),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

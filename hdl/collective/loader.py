@@ -1,6 +1,6 @@
 """Reads the segments that a channel sends or reduces from HBM, ahead of their use, as beats of the link.
 
-    ops -+-> AXI bursts -> words -> [regroup] -> lines -> [widen] -> beats
+    ops -+-> AXI bursts -> words -> [convert] -> lines -> [widen] -> beats
          +---> what is in them ----------+-----------------+
 
 A word is what HBM delivers in a cycle; a line, as many bytes of memory as a beat has. Nothing is asked for without room
@@ -12,7 +12,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, LoadOp, beats_of, load_beat_layout
-from neuroncore_rtl.hdl.collective.regroup import BYTES_BITS, Regroup, byte_beats
+from neuroncore_rtl.hdl.collective.width_converter import BYTES_BITS, WidthConverter, byte_beats
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS
 from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
@@ -121,25 +121,25 @@ class Loader(wiring.Component):
         ]
 
     def _deliver(self, m: Module, words, operations, sizes) -> None:
-        """Make beats of the words. Words are regrouped ahead of the operation whose beats are made."""
-        m.submodules.regroup = regroup = Regroup(self.hbm_bytes, self.link_bytes)
-        wiring.connect(m, words.o, regroup.i)
+        """Make beats of the words. Their width is converted ahead of the operation whose beats are made."""
+        m.submodules.converter = converter = WidthConverter(self.hbm_bytes, self.link_bytes)
+        wiring.connect(m, words.o, converter.i)
         bits, op = 8 * self.link_bytes, operations.o.payload
         bf16 = op.dtype == CollectiveType.BF16
-        line = regroup.o.payload.data
+        line = converter.o.payload.data
         makes, advance, last = (Signal(name=name) for name in ("makes", "advance", "last_beat"))
         index = Signal(ELEMENTS_BITS)
         above = Signal()  # the next beat is the upper half of a line that has gone
         upper = Signal(bits // 2, reset_less=True)
         beats = beats_of(m, "beats_of_op", op.elements, op.dtype, op.wide, self.link_bytes)
         m.d.comb += [
-            regroup.valid.eq(sizes.o.valid),
-            regroup.bytes.eq(sizes.o.payload),
-            sizes.o.ready.eq(regroup.o.valid & regroup.o.ready & regroup.o.payload.last),
+            converter.valid.eq(sizes.o.valid),
+            converter.bytes.eq(sizes.o.payload),
+            sizes.o.ready.eq(converter.o.valid & converter.o.ready & converter.o.payload.last),
             advance.eq(~self.beats.valid | self.beats.ready),
-            makes.eq(advance & operations.o.valid & (op.zero | above | regroup.o.valid)),
+            makes.eq(advance & operations.o.valid & (op.zero | above | converter.o.valid)),
             last.eq(index == beats - 1),
-            regroup.o.ready.eq(advance & operations.o.valid & ~op.zero & ~above),
+            converter.o.ready.eq(advance & operations.o.valid & ~op.zero & ~above),
             operations.o.ready.eq(makes & last),
         ]
         with m.If(makes):

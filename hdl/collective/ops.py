@@ -17,14 +17,14 @@ from amaranth import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data
 
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
-from neuroncore_rtl.spec.isa.collective import CollectiveType
+from neuroncore_rtl.spec.isa.collective import COLLECTIVE_WIDTHS, CollectiveType
 from neuroncore_rtl.spec.link import CORE_BITS
 
 __all__ = [
     "ELEMENTS_BITS", "LoadOp", "ReceiveOp", "SendOp", "StoreOp", "beats_of", "load_beat_layout",
 ]  # fmt: skip
 
-ELEMENTS_BITS = 30
+ELEMENTS_BITS = COLLECTIVE_WIDTHS["count"]
 """Of the number of elements of an operation: a whole block at most. No operation has none."""
 
 
@@ -41,7 +41,7 @@ class LoadOp(data.Struct):
     to_send: unsigned(1)
     zero: unsigned(1)
     wide: unsigned(1)
-    dtype: unsigned(2)
+    dtype: unsigned(COLLECTIVE_WIDTHS["dtype"])
     elements: unsigned(ELEMENTS_BITS)
     address: unsigned(HBM_ADDRESS_BITS)
 
@@ -67,8 +67,8 @@ class ReceiveOp(data.Struct):
     store: unsigned(1)
     forward: unsigned(1)
     final: unsigned(1)
-    op: unsigned(2)
-    dtype: unsigned(2)
+    op: unsigned(COLLECTIVE_WIDTHS["op"])
+    dtype: unsigned(COLLECTIVE_WIDTHS["dtype"])
     wide_in: unsigned(1)
     wide_out: unsigned(1)
     stochastic: unsigned(1)
@@ -89,7 +89,7 @@ class SendOp(data.Struct):
 
     load: unsigned(1)
     wide: unsigned(1)
-    dtype: unsigned(2)
+    dtype: unsigned(COLLECTIVE_WIDTHS["dtype"])
     elements: unsigned(ELEMENTS_BITS)
     new_peer: unsigned(1)
     peer: unsigned(CORE_BITS)
@@ -99,7 +99,7 @@ class StoreOp(data.Struct):
     """Adjacent elements that are written to HBM, from raw beats. dtype: a `CollectiveType`. address: of the first
     element, a multiple of 64."""
 
-    dtype: unsigned(2)
+    dtype: unsigned(COLLECTIVE_WIDTHS["dtype"])
     elements: unsigned(ELEMENTS_BITS)
     address: unsigned(HBM_ADDRESS_BITS)
 

@@ -16,7 +16,7 @@ from neuroncore_rtl.hdl.collective.lanes import Reducer
 from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, ReceiveOp, StoreOp, beats_of
 from neuroncore_rtl.hdl.collective.rounding import Rounding
 from neuroncore_rtl.hdl.fifo import BufferedFifo
-from neuroncore_rtl.spec.isa.collective import CollectiveType
+from neuroncore_rtl.spec.isa.collective import COLLECTIVE_WIDTHS, CollectiveType
 
 __all__ = ["ReceivePath"]
 
@@ -59,8 +59,8 @@ class ReceivePath(wiring.Component):
                 "ops": In(stream.Signature(ReceiveOp)),
                 "net": In(beat),
                 "load": In(beat),
-                "seed": In(32),
-                "stream": In(32),
+                "seed": In(COLLECTIVE_WIDTHS["seed"]),
+                "stream": In(COLLECTIVE_WIDTHS["stream"]),
                 "store_ops": Out(stream.Signature(StoreOp)),
                 "store": Out(beat),
                 "forward": Out(beat),
@@ -73,18 +73,27 @@ class ReceivePath(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        bits, lanes = 8 * self.link_bytes, self.link_bytes // 4
-        m.submodules.reducer = reducer = Reducer(self.link_bytes)
-        m.submodules.rounding = rounding = Rounding(self.link_bytes)
-        result = data.StructLayout({"beat": bits, "store": 1, "forward": 1})
+        m.submodules.reducer = Reducer(self.link_bytes)
+        m.submodules.rounding = Rounding(self.link_bytes)
+        result = data.StructLayout({"beat": 8 * self.link_bytes, "store": 1, "forward": 1})
         m.submodules.results = results = BufferedFifo(result, self.RESULTS)
+        self._now, self._active = Signal(ReceiveOp, reset_less=True), Signal()
+        self._steps, self._last = Signal(), Signal()
+        self._odd = Signal()  # the step has the upper half of a beat of BF16
+        self._reduces, self._bf16 = Signal(), Signal()
+        first = self._take_operations(m)
+        control = self._step(m, free := Signal(range(self.RESULTS + 1), init=self.RESULTS))
+        self._operate(m, control, first)
+        self._finish(m, *self._delay(m, control))
+        self._deliver(m, results)
+        m.d.sync += free.eq(free - (self._steps & control.emits) + results.o.ready)
+        m.d.comb += self.idle.eq(~self._active & (free == self.RESULTS))
+        return m
 
-        # The operation.
-        coming, now = self.ops.payload, Signal(ReceiveOp, reset_less=True)
-        active, takes, steps, last, ends = (Signal(name=n) for n in ("active", "takes", "steps", "last", "ends"))
-        left = Signal(ELEMENTS_BITS, reset_less=True)
-        first = Signal(32, reset_less=True)
-        odd = Signal()
+    def _take_operations(self, m: Module) -> Signal:
+        """Take the next operation with the last step of the one before; return the number of a step's first element."""
+        coming, active, takes, ends = self.ops.payload, self._active, Signal(), Signal()
+        left, first = Signal(ELEMENTS_BITS, reset_less=True), Signal(len(coming.first_element), reset_less=True)
         beats = beats_of(m, "beats", coming.elements, coming.dtype, coming.net & coming.load, self.link_bytes)
         m.d.comb += [
             self.store_ops.valid.eq(self.ops.valid & coming.store & (~active | ends)),
@@ -93,102 +102,101 @@ class ReceivePath(wiring.Component):
             self.store_ops.payload.address.eq(coming.store_address),
             self.ops.ready.eq((~active | ends) & (~coming.store | self.store_ops.ready)),
             takes.eq(self.ops.valid & self.ops.ready),
+            self._last.eq(left == 1),
+            ends.eq(self._steps & self._last),
         ]
         with m.If(takes):
-            m.d.sync += [active.eq(1), now.eq(coming), left.eq(beats), first.eq(coming.first_element)]
+            m.d.sync += [active.eq(1), self._now.eq(coming), left.eq(beats), first.eq(coming.first_element)]
         with m.Elif(ends):
             m.d.sync += active.eq(0)
+        with m.If(self._steps), m.If(~self._last):
+            m.d.sync += [left.eq(left - 1), first.eq(first + self.link_bytes // 4)]
+        return first
 
-        # A step.
-        reduces, bf16, expands, room = (Signal(name=n) for n in ("reduces", "bf16", "expands", "room"))
-        free = Signal(range(self.RESULTS + 1), init=self.RESULTS)
+    def _step(self, m: Module, free: Signal) -> Signal:
+        """Step when all that a step wants is there, and one of the `free` results for what comes of it."""
+        now, active, steps, odd, room = self._now, self._active, self._steps, self._odd, Signal()
         control = Signal(_CONTROL)
         m.d.comb += [
-            reduces.eq(now.net & now.load),
-            bf16.eq(now.dtype == CollectiveType.BF16),
-            expands.eq(reduces & bf16 & ~now.wide_in),
+            self._reduces.eq(now.net & now.load),
+            self._bf16.eq(now.dtype == CollectiveType.BF16),
             room.eq(free != 0),
             self.wait_net.eq(active & now.net & ~self.net.valid),
             self.wait_load.eq(active & ~self.wait_net & now.load & ~self.load.valid),
             self.wait_room.eq(active & ~self.wait_net & ~self.wait_load & ~room),
             steps.eq(active & ~self.wait_net & ~self.wait_load & room),
-            last.eq(left == 1),
-            ends.eq(steps & last),
-            self.net.ready.eq(steps & now.net & (~expands | odd | last)),
-            self.load.ready.eq(steps & now.load),
-            control.rounds.eq(reduces & bf16 & ~now.wide_out),
+            control.rounds.eq(self._reduces & self._bf16 & ~now.wide_out),
             control.odd.eq(odd),
-            control.emits.eq(~control.rounds | odd | last),
+            control.emits.eq(~control.rounds | odd | self._last),
             control.stochastic.eq(control.rounds & now.final & now.stochastic),
             control.store.eq(now.store),
             control.forward.eq(now.forward),
         ]
         with m.If(steps):
-            m.d.sync += odd.eq(~odd & ~last)
-            with m.If(~last):
-                m.d.sync += [left.eq(left - 1), first.eq(first + lanes)]
+            m.d.sync += odd.eq(~odd & ~self._last)
+        return control
 
-        # Operands; what no step needs stays, so that the lanes are at rest.
+    def _operate(self, m: Module, control: Signal, first: Signal) -> None:
+        """Give the lanes a step's operands; what no step needs stays, so that the lanes are at rest."""
+        reducer, rounding = m.submodules.reducer, m.submodules.rounding
+        now, steps, odd, bits = self._now, self._steps, self._odd, 8 * self.link_bytes
         a, b = (Signal(bits, name=name, reset_less=True) for name in "ab")
-        number = Signal(32, reset_less=True)
+        number, expands = Signal(len(first), reset_less=True), Signal()
         half = Mux(odd, self.net.payload[bits // 2 :], self.net.payload[: bits // 2])
+        m.d.comb += [
+            expands.eq(self._reduces & self._bf16 & ~now.wide_in),
+            self.net.ready.eq(steps & now.net & (~expands | odd | self._last)),
+            self.load.ready.eq(steps & now.load),
+            reducer.a.eq(a),
+            reducer.b.eq(b),
+            rounding.first.eq(number),
+            rounding.seed.eq(self.seed),
+            rounding.stream.eq(self.stream),
+        ]
         with m.If(steps):
             m.d.sync += [
                 a.eq(Mux(expands, _widened(half), Mux(now.net, self.net.payload, self.load.payload))),
                 reducer.op.eq(now.op),
                 reducer.integer.eq(now.dtype == CollectiveType.INT32),
-                reducer.copy.eq(~reduces),
+                reducer.copy.eq(~self._reduces),
             ]
-        with m.If(steps & reduces):
+        with m.If(steps & self._reduces):
             m.d.sync += b.eq(self.load.payload)
         with m.If(steps & control.stochastic):
             m.d.sync += number.eq(first)
-        m.d.comb += [reducer.a.eq(a), reducer.b.eq(b), rounding.first.eq(number)]
-        m.d.comb += [rounding.seed.eq(self.seed), rounding.stream.eq(self.stream)]
 
-        # Until the random words are there.
-        value, word = reducer.out, control
-        valid = Signal()
-        m.d.sync += valid.eq(steps)
-        for stage in range(rounding.RANDOM_LATENCY + 1):
-            late = Signal(_CONTROL, name=f"control{stage}", reset_less=True)
-            before = steps if stage == 0 else valid
-            with m.If(before):
-                m.d.sync += late.eq(word)
-            word = late
-            if stage == 0:
-                continue
+    def _delay(self, m: Module, control: Signal) -> tuple[Signal, Signal, Signal]:
+        """Return the lanes' results, whether there are some, and their control, when the random words are there."""
+        value, valid = m.submodules.reducer.out, self._steps
+        for stage in range(Rounding.RANDOM_LATENCY + 1):
             late_valid = Signal(name=f"valid{stage}")
+            late_control = Signal(_CONTROL, name=f"control{stage}", reset_less=True)
             m.d.sync += late_valid.eq(valid)
-            if stage > reducer.LATENCY:
-                late_value = Signal(bits, name=f"value{stage}", reset_less=True)
+            with m.If(valid):
+                m.d.sync += late_control.eq(control)
+            if stage > Reducer.LATENCY:
+                late_value = Signal.like(value, name=f"value{stage}", reset_less=True)
                 with m.If(valid):
                     m.d.sync += late_value.eq(value)
                 value = late_value
-            valid = late_valid
+            valid, control = late_valid, late_control
+        return value, valid, control
 
-        # Results.
+    def _finish(self, m: Module, value: Signal, valid: Signal, control: Signal) -> None:
+        """Round results that are to be rounded, and put two halves together."""
+        rounding, results, bits = m.submodules.rounding, m.submodules.results, 8 * self.link_bytes
         lower = Signal(bits // 2, reset_less=True)
+        rounded = Mux(control.odd, Cat(lower, rounding.out), Cat(rounding.out, Const(0, bits // 2)))
         m.d.comb += [
             rounding.value.eq(value),
-            rounding.stochastic.eq(word.stochastic),
-            results.i.payload.beat.eq(
-                Mux(
-                    word.rounds,
-                    Mux(word.odd, Cat(lower, rounding.out), Cat(rounding.out, Const(0, bits // 2))),
-                    value,
-                )
-            ),
-            results.i.valid.eq(valid & word.emits),
-            results.i.payload.store.eq(word.store),
-            results.i.payload.forward.eq(word.forward),
+            rounding.stochastic.eq(control.stochastic),
+            results.i.valid.eq(valid & control.emits),
+            results.i.payload.beat.eq(Mux(control.rounds, rounded, value)),
+            results.i.payload.store.eq(control.store),
+            results.i.payload.forward.eq(control.forward),
         ]
-        with m.If(valid & word.rounds & ~word.odd):
+        with m.If(valid & control.rounds & ~control.odd):
             m.d.sync += lower.eq(rounding.out)
-        self._deliver(m, results)
-        m.d.sync += free.eq(free - (steps & control.emits) + results.o.ready)
-        m.d.comb += self.idle.eq(~active & (free == self.RESULTS))
-        return m
 
     def _deliver(self, m: Module, results: BufferedFifo) -> None:
         """Offer the first result to whom it is for, until each has taken it."""

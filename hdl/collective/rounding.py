@@ -12,6 +12,7 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.arith.threefry import ROUNDS, Threefry2x32
 from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.spec.isa.collective import COLLECTIVE_WIDTHS
 
 __all__ = ["Rounding", "RoundingLane"]
 
@@ -33,8 +34,8 @@ class RoundingLane(wiring.Component):
     RANDOM_LATENCY = 4
 
     index: In(32)
-    seed: In(32)
-    stream: In(32)
+    seed: In(COLLECTIVE_WIDTHS["seed"])
+    stream: In(COLLECTIVE_WIDTHS["stream"])
     value: In(32)
     stochastic: In(1)
     out: Out(_BITS)
@@ -76,8 +77,8 @@ class Rounding(wiring.Component):
         super().__init__(
             {
                 "first": In(32),
-                "seed": In(32),
-                "stream": In(32),
+                "seed": In(COLLECTIVE_WIDTHS["seed"]),
+                "stream": In(COLLECTIVE_WIDTHS["stream"]),
                 "stochastic": In(1),
                 "value": In(8 * link_bytes),
                 "out": Out(4 * link_bytes),

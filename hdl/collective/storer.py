@@ -2,18 +2,18 @@
 
     ops ----> where, how much -+
                                +-> [burst, ...] -> AXI
-    beats --> [regroup] words -+
+    beats --> [convert] words -+
 
 A word is what HBM takes in a cycle. A burst's address is not given before all of its words are there: a port to HBM
 that others use does not wait for the network.
 """
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.collective.ops import StoreOp
-from neuroncore_rtl.hdl.collective.regroup import Regroup
+from neuroncore_rtl.hdl.collective.width_converter import WidthConverter
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS
 from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
@@ -60,75 +60,78 @@ class Storer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        size, place_bits = self.hbm_bytes, (self.hbm_bytes - 1).bit_length()
-        entry = data.StructLayout({"data": 8 * size, "strobes": size, "last": 1})
+        place_bits = (self.hbm_bytes - 1).bit_length()
+        entry = data.StructLayout({"data": 8 * self.hbm_bytes, "strobes": self.hbm_bytes, "last": 1})
         address = data.StructLayout({"word": HBM_ADDRESS_BITS - place_bits, "len": 8})
-        m.submodules.regroup = regroup = Regroup(self.link_bytes, size)
-        m.submodules.operations = operations = BufferedFifo(StoreOp, self.OPERATIONS)
         m.submodules.words = words = BufferedFifo(entry, self.WORDS)
         m.submodules.addresses = addresses = BufferedFifo(address, self.WORDS)
+        missing = Signal(range(self.BURSTS + 1))  # bursts that HBM has not answered
+        idle = self._collect(m, words.i, addresses.i, missing != self.BURSTS)
+        self._write(m, words.o, addresses.o, addresses.i.valid)
+        m.d.comb += [self.axi.b.ready.eq(1), self.quiet.eq(idle & (missing == 0))]
+        m.d.sync += [
+            missing.eq(missing + addresses.i.valid - self.axi.b.valid),
+            self.error.eq(self.error | (self.axi.b.valid & (self.axi.b.payload.resp != RESPONSE_OKAY))),
+        ]
+        return m
 
+    def _collect(self, m: Module, words, addresses, room: Value) -> Value:
+        """Queue the words of the operations, and the address of each burst with its last word; return whether there are
+        no operations. A burst ends with its operation, or before a multiple of its largest size."""
+        size, place_bits = self.hbm_bytes, (self.hbm_bytes - 1).bit_length()
+        m.submodules.operations = operations = BufferedFifo(StoreOp, self.OPERATIONS)
+        m.submodules.converter = converter = WidthConverter(self.link_bytes, size)
         wiring.connect(m, wiring.flipped(self.ops), operations.i)
-        wiring.connect(m, wiring.flipped(self.beats), regroup.i)
-
-        # Words, and where they go.
+        wiring.connect(m, wiring.flipped(self.beats), converter.i)
         op = operations.o.payload
         begun = Signal()  # an operation
         within = Signal()  # a burst
         next_word, word, first, start = (
             Signal(HBM_ADDRESS_BITS - place_bits, name=n) for n in ("next_word", "word", "first", "start")
         )
-        takes, ends, room, last = (Signal(name=name) for name in ("takes", "ends", "room", "last"))
-        tail = Signal(place_bits)
+        takes, ends, last = (Signal(name=name) for name in ("takes", "ends", "last"))
         m.d.comb += [
-            regroup.valid.eq(operations.o.valid),
-            regroup.bytes.eq(Mux(op.dtype == CollectiveType.BF16, op.elements << 1, op.elements << 2)),
-            regroup.o.ready.eq(words.i.ready & addresses.i.ready & room),
-            takes.eq(regroup.o.valid & regroup.o.ready),
-            last.eq(regroup.o.payload.last),
+            converter.valid.eq(operations.o.valid),
+            converter.bytes.eq(Mux(op.dtype == CollectiveType.BF16, op.elements << 1, op.elements << 2)),
+            converter.o.ready.eq(words.ready & addresses.ready & room),
+            takes.eq(converter.o.valid & converter.o.ready),
+            last.eq(converter.o.payload.last),
             operations.o.ready.eq(takes & last),
             word.eq(Mux(begun, next_word, op.address[place_bits:])),
             start.eq(Mux(within, first, word)),
             ends.eq(last | ((word & (BURST_BEATS - 1)) == BURST_BEATS - 1)),
-            tail.eq(regroup.bytes),
-            words.i.valid.eq(takes),
-            words.i.payload.data.eq(regroup.o.payload.data),
-            words.i.payload.strobes.eq(~(Const(-1, size) << tail)[:size] | (~last | (tail == 0)).replicate(size)),
-            words.i.payload.last.eq(ends),
-            addresses.i.valid.eq(takes & ends),
-            addresses.i.payload.word.eq(start),
-            addresses.i.payload.len.eq(word - start),
+            words.valid.eq(takes),
+            words.payload.data.eq(converter.o.payload.data),
+            words.payload.strobes.eq(self._strobes(m, converter.bytes, last)),
+            words.payload.last.eq(ends),
+            addresses.valid.eq(takes & ends),
+            addresses.payload.word.eq(start),
+            addresses.payload.len.eq(word - start),
         ]
         with m.If(takes):
             m.d.sync += [begun.eq(~last), within.eq(~ends), next_word.eq(word + 1), first.eq(start)]
+        return operations.level == 0
 
-        # Bursts.
-        word_out, address_out = words.o.payload, addresses.o.payload
-        complete = Signal(range(self.WORDS + 1))
-        sent = Signal()
-        m.d.comb += [
-            self.axi.aw.valid.eq(addresses.o.valid),
-            self.axi.aw.payload.addr.eq(Cat(Const(0, place_bits), address_out.word)),
-            self.axi.aw.payload.len.eq(address_out.len),
-            addresses.o.ready.eq(self.axi.aw.ready),
-            self.axi.w.valid.eq(words.o.valid & (complete != 0)),
-            self.axi.w.payload.data.eq(word_out.data),
-            self.axi.w.payload.strb.eq(word_out.strobes),
-            self.axi.w.payload.last.eq(word_out.last),
-            words.o.ready.eq(self.axi.w.valid & self.axi.w.ready),
-            sent.eq(words.o.ready & word_out.last),
-        ]
-        m.d.sync += complete.eq(complete + addresses.i.valid - sent)
+    def _strobes(self, m: Module, count: Value, last: Signal) -> Value:
+        """Return the bytes of a word that are written: all, or of an operation's last word those that it ends with."""
+        size = self.hbm_bytes
+        tail = Signal((size - 1).bit_length())
+        m.d.comb += tail.eq(count)
+        return ~(Const(-1, size) << tail)[:size] | (~last | (tail == 0)).replicate(size)
 
-        # Answers.
-        missing = Signal(range(self.BURSTS + 1))
+    def _write(self, m: Module, words, addresses, comes: Signal) -> None:
+        """Give HBM the bursts whose words are all there; one more is when its address `comes`."""
+        complete, sent = Signal(range(self.WORDS + 1)), Signal()
         m.d.comb += [
-            self.axi.b.ready.eq(1),
-            room.eq(missing != self.BURSTS),
-            self.quiet.eq((operations.level == 0) & (missing == 0)),
+            self.axi.aw.valid.eq(addresses.valid),
+            self.axi.aw.payload.addr.eq(Cat(Const(0, (self.hbm_bytes - 1).bit_length()), addresses.payload.word)),
+            self.axi.aw.payload.len.eq(addresses.payload.len),
+            addresses.ready.eq(self.axi.aw.ready),
+            self.axi.w.valid.eq(words.valid & (complete != 0)),
+            self.axi.w.payload.data.eq(words.payload.data),
+            self.axi.w.payload.strb.eq(words.payload.strobes),
+            self.axi.w.payload.last.eq(words.payload.last),
+            words.ready.eq(self.axi.w.valid & self.axi.w.ready),
+            sent.eq(words.ready & words.payload.last),
         ]
-        m.d.sync += [
-            missing.eq(missing + addresses.i.valid - self.axi.b.valid),
-            self.error.eq(self.error | (self.axi.b.valid & (self.axi.b.payload.resp != RESPONSE_OKAY))),
-        ]
-        return m
+        m.d.sync += complete.eq(complete + comes - sent)

@@ -1,9 +1,7 @@
 """The controller's processor: RV32IM in machine mode, in order, in three stages behind a prefetch queue."""
 
-from types import SimpleNamespace
-
 from amaranth import Cat, Const, Module, Mux, Signal
-from amaranth.lib import enum, wiring
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.controller.access import Access
@@ -11,49 +9,13 @@ from neuroncore_rtl.hdl.controller.alu import Alu
 from neuroncore_rtl.hdl.controller.bus import Bus
 from neuroncore_rtl.hdl.controller.csr import Cause, CsrFile
 from neuroncore_rtl.hdl.controller.fetch import Fetch
-from neuroncore_rtl.hdl.controller.instruction import AluOp, InstructionDecoder, Kind, OperandA, OperandB
+from neuroncore_rtl.hdl.controller.instruction import InstructionDecoder, Kind, OperandA, OperandB
 from neuroncore_rtl.hdl.controller.muldiv import Divider, Multiplier
 from neuroncore_rtl.hdl.controller.registers import Registers
+from neuroncore_rtl.hdl.controller.stages import EXECUTE, WRITE_BACK, End, Source, stage
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 
 __all__ = ["Cpu"]
-
-
-class _Source(enum.Enum, shape=2):
-    """Where a result is in the write-back stage."""
-
-    VALUE = 0
-    LOAD = 1
-    PRODUCT = 2
-
-
-_EXECUTE = {
-    **dict.fromkeys(("pc", "instruction", "a", "b", "base", "offset"), 32),
-    "rd": 5,
-    "kind": Kind,
-    "op": AluOp,
-    "interrupt": Cause,
-}
-"""Registers of the execute stage: an instruction, the ALU's operands, what adds up to an address or target, and which
-interrupt it is if kind says so."""
-
-_WRITE_BACK = {
-    **dict.fromkeys(("pc", "instruction", "value"), 32),
-    "rd": 5,
-    "source": _Source,
-    "cause": Cause,
-    **dict.fromkeys(("pending", "failed", "interrupt", "counted"), 1),
-}
-"""Registers of the write-back stage: value is the result, or mtval of the trap if it comes to one, cause its mcause;
-failed means that it does, and pending that a response is awaited, which may be an error. counted: by minstret."""
-
-
-def _stage(name: str, registers: dict, **wires) -> SimpleNamespace:
-    """Return the signals of a stage: valid, registers that mean nothing without it, and wires."""
-    signals = {"valid": Signal(name=f"{name}_valid")}
-    signals |= {field: Signal(shape, name=f"{name}_{field}", reset_less=True) for field, shape in registers.items()}
-    signals |= {field: Signal(shape, name=f"{name}_{field}") for field, shape in wires.items()}
-    return SimpleNamespace(**signals)
 
 
 class Cpu(wiring.Component):
@@ -124,8 +86,8 @@ class Cpu(wiring.Component):
             csr.time.eq(self.time),
         ]
 
-        x = _stage("x", _EXECUTE, leaves=1, address=32, result=32)
-        w = _stage("w", _WRITE_BACK, waits=1, ends=1, traps=1, result=32)
+        x = stage("x", EXECUTE, leaves=1, is_access=1, address=32, result=32)
+        w = stage("w", WRITE_BACK, waits=1, ends=1, traps=1, result=32)
         self._decode(m, x, w, fetch, csr)
         self._execute(m, x, w, fetch, csr, access, multiplier)
         self._write_back(m, w, csr, access, multiplier)
@@ -194,16 +156,52 @@ class Cpu(wiring.Component):
 
     def _execute(self, m: Module, x, w, fetch, csr, access, multiplier):
         """Compute, and pass the instruction on when it is ready and everything older ends well."""
-        m.submodules.alu = alu = Alu()
-        m.submodules.divider = divider = Divider()
-        funct3 = x.instruction[12:15]
-        clear, is_access, refuses = Signal(), Signal(), Signal()
+        clear, refuses = Signal(), Signal()
         m.d.comb += [
             x.address.eq(x.base + x.offset),
             clear.eq(~w.waits & ~w.traps),
-            is_access.eq((x.kind == Kind.LOAD) | (x.kind == Kind.STORE)),
             refuses.eq(access.misaligned & (x.address < LOCAL_BASE)),
-            access.valid.eq(x.valid & is_access & clear & ~refuses),
+            access.valid.eq(x.valid & x.is_access & clear & ~refuses),
+        ]
+        alu, divider = self._compute(m, x, csr, access, multiplier)
+        end = End.create()
+        m.d.comb += x.result.eq(alu.result)
+        with m.Switch(x.kind):
+            with m.Case(Kind.LOAD, Kind.STORE):
+                self._end_access(m, x, end, access, refuses)
+            with m.Case(Kind.BRANCH, Kind.JUMP):
+                m.d.comb += end.jumps.eq((x.kind == Kind.JUMP) | alu.holds)
+                end.trap(m, Cause.INSTRUCTION_MISALIGNED, Cat(Const(0, 1), x.address[1:]), end.jumps & x.address[1])
+            with m.Case(Kind.DIVIDE):
+                m.d.comb += [end.ready.eq(divider.done), x.result.eq(divider.out)]
+            with m.Case(Kind.CSR):
+                # Empty behind it, so that all that came before is counted.
+                m.d.comb += [end.ready.eq(~w.valid), x.result.eq(csr.read)]
+                end.trap(m, Cause.ILLEGAL, x.instruction, csr.illegal)
+            with m.Case(Kind.MRET):
+                m.d.comb += end.jumps.eq(1)
+            with m.Case(Kind.WFI):
+                m.d.comb += [end.ready.eq(csr.wake), self.waiting.eq(x.valid & clear & ~csr.wake)]
+            for kind, cause, value in (
+                (Kind.ILLEGAL, Cause.ILLEGAL, x.instruction),
+                (Kind.FETCH_FAULT, Cause.INSTRUCTION_ACCESS, x.pc),
+                (Kind.EBREAK, Cause.BREAKPOINT, x.pc),
+                (Kind.ECALL, Cause.ECALL, None),
+                (Kind.INTERRUPT, x.interrupt, None),
+            ):
+                with m.Case(kind):
+                    end.trap(m, cause, value)
+        m.d.comb += x.leaves.eq(x.valid & clear & end.ready)
+        self._redirect(m, x, w, end, fetch, csr)
+        self._pass_on(m, x, w, end, csr)
+
+    def _compute(self, m: Module, x, csr, access, multiplier):
+        """Give the units of the execute stage their operands; return the ALU and the divider."""
+        m.submodules.alu = alu = Alu()
+        m.submodules.divider = divider = Divider()
+        funct3 = x.instruction[12:15]
+        m.d.comb += [
+            x.is_access.eq((x.kind == Kind.LOAD) | (x.kind == Kind.STORE)),
             access.store.eq(x.kind == Kind.STORE),
             access.funct3.eq(funct3),
             access.address.eq(x.address),
@@ -231,53 +229,25 @@ class Cpu(wiring.Component):
             csr.commit.eq(x.leaves & (x.kind == Kind.CSR)),
             csr.leave.eq(x.leaves & (x.kind == Kind.MRET)),
         ]
+        return alu, divider
 
-        # How each kind ends: when, in a jump or not, in a trap or not.
-        ready, jumps, traps = Signal(init=1), Signal(), Signal()
-        cause, trap_value = Signal(Cause), Signal(32)
-        m.d.comb += x.result.eq(alu.result)
-        with m.Switch(x.kind):
-            with m.Case(Kind.LOAD, Kind.STORE):
-                m.d.comb += [
-                    ready.eq(access.done | refuses),
-                    traps.eq(access.refused | refuses),
-                    trap_value.eq(access.fault_address),
-                ]
-                with m.If(refuses):
-                    m.d.comb += cause.eq(Mux(access.store, Cause.STORE_MISALIGNED, Cause.LOAD_MISALIGNED))
-                with m.Else():
-                    m.d.comb += cause.eq(Mux(access.store, Cause.STORE_ACCESS, Cause.LOAD_ACCESS))
-            with m.Case(Kind.BRANCH, Kind.JUMP):
-                m.d.comb += [
-                    jumps.eq((x.kind == Kind.JUMP) | alu.holds),
-                    traps.eq(jumps & x.address[1]),
-                    cause.eq(Cause.INSTRUCTION_MISALIGNED),
-                    trap_value.eq(Cat(Const(0, 1), x.address[1:])),
-                ]
-            with m.Case(Kind.DIVIDE):
-                m.d.comb += [ready.eq(divider.done), x.result.eq(divider.out)]
-            with m.Case(Kind.CSR):
-                # Empty behind it, so that all that came before is counted.
-                m.d.comb += [ready.eq(~w.valid), x.result.eq(csr.read)]
-                m.d.comb += [traps.eq(csr.illegal), cause.eq(Cause.ILLEGAL), trap_value.eq(x.instruction)]
-            with m.Case(Kind.MRET):
-                m.d.comb += jumps.eq(1)
-            with m.Case(Kind.WFI):
-                m.d.comb += [ready.eq(csr.wake), self.waiting.eq(x.valid & clear & ~csr.wake)]
-            with m.Case(Kind.ILLEGAL):
-                m.d.comb += [traps.eq(1), cause.eq(Cause.ILLEGAL), trap_value.eq(x.instruction)]
-            with m.Case(Kind.FETCH_FAULT):
-                m.d.comb += [traps.eq(1), cause.eq(Cause.INSTRUCTION_ACCESS), trap_value.eq(x.pc)]
-            with m.Case(Kind.EBREAK):
-                m.d.comb += [traps.eq(1), cause.eq(Cause.BREAKPOINT), trap_value.eq(x.pc)]
-            with m.Case(Kind.ECALL):
-                m.d.comb += [traps.eq(1), cause.eq(Cause.ECALL)]
-            with m.Case(Kind.INTERRUPT):
-                m.d.comb += [traps.eq(1), cause.eq(x.interrupt)]
+    @staticmethod
+    def _end_access(m: Module, x, end: End, access, refuses: Signal):
+        """End a load or store when its last request is taken."""
         m.d.comb += [
-            x.leaves.eq(x.valid & clear & ready),
-            fetch.redirect.eq(w.traps | (x.leaves & jumps & ~traps)),
+            end.ready.eq(access.done | refuses),
+            end.traps.eq(access.refused | refuses),
+            end.trap_value.eq(access.fault_address),
         ]
+        with m.If(refuses):
+            m.d.comb += end.cause.eq(Mux(access.store, Cause.STORE_MISALIGNED, Cause.LOAD_MISALIGNED))
+        with m.Else():
+            m.d.comb += end.cause.eq(Mux(access.store, Cause.STORE_ACCESS, Cause.LOAD_ACCESS))
+
+    @staticmethod
+    def _redirect(m: Module, x, w, end: End, fetch, csr):
+        """Fetch from elsewhere after a trap or a jump."""
+        m.d.comb += fetch.redirect.eq(w.traps | (x.leaves & end.jumps & ~end.traps))
         with m.If(w.traps):
             m.d.comb += fetch.target.eq(csr.trap_target)
         with m.Elif(x.kind == Kind.MRET):
@@ -285,6 +255,9 @@ class Cpu(wiring.Component):
         with m.Else():
             m.d.comb += fetch.target.eq(Cat(Const(0, 2), x.address[2:]))
 
+    @staticmethod
+    def _pass_on(m: Module, x, w, end: End, csr):
+        """Pass an instruction that leaves on to the write-back stage."""
         with m.If(w.ends):
             m.d.sync += w.valid.eq(0)
         with m.If(x.leaves):
@@ -292,19 +265,19 @@ class Cpu(wiring.Component):
                 w.valid.eq(1),
                 w.pc.eq(x.pc),
                 w.instruction.eq(x.instruction),
-                w.pending.eq(is_access & ~traps),
-                w.failed.eq(traps),
+                w.pending.eq(x.is_access & ~end.traps),
+                w.failed.eq(end.traps),
                 w.interrupt.eq(x.kind == Kind.INTERRUPT),
-                w.cause.eq(cause),
+                w.cause.eq(end.cause),
                 w.counted.eq(csr.counted),
-                w.source.eq(_Source.VALUE),
+                w.source.eq(Source.VALUE),
                 w.rd.eq(x.rd),
-                w.value.eq(Mux(traps | is_access, trap_value, x.result)),
+                w.value.eq(Mux(end.traps | x.is_access, end.trap_value, x.result)),
             ]
             with m.If(x.kind == Kind.LOAD):
-                m.d.sync += w.source.eq(_Source.LOAD)
+                m.d.sync += w.source.eq(Source.LOAD)
             with m.Elif(x.kind == Kind.MULTIPLY):
-                m.d.sync += w.source.eq(_Source.PRODUCT)
+                m.d.sync += w.source.eq(Source.PRODUCT)
 
     def _write_back(self, m: Module, w, csr, access, multiplier):
         """Wait for a response; then the instruction has retired, or traps."""
@@ -327,9 +300,9 @@ class Cpu(wiring.Component):
             self.trace_value.eq(w.result),
         ]
         with m.Switch(w.source):
-            with m.Case(_Source.LOAD):
+            with m.Case(Source.LOAD):
                 m.d.comb += w.result.eq(access.loaded)
-            with m.Case(_Source.PRODUCT):
+            with m.Case(Source.PRODUCT):
                 m.d.comb += w.result.eq(multiplier.out)
             with m.Default():
                 m.d.comb += w.result.eq(w.value)

@@ -1,39 +1,12 @@
 """Control and status registers of machine mode, the counters, and where traps go (RISC-V privileged ISA 1.12)."""
 
-from enum import IntEnum
-
 from amaranth import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["HIGH", "Cause", "Csr", "CsrFile"]
+from neuroncore_rtl.spec.riscv import Csr
 
-
-class Csr(IntEnum):
-    """Numbers of the registers; of the counters the lower half is at the number, the upper `HIGH` above."""
-
-    MSTATUS = 0x300
-    MISA = 0x301
-    MIE = 0x304
-    MTVEC = 0x305
-    MSTATUSH = 0x310
-    MCOUNTINHIBIT = 0x320
-    MHPMEVENT3 = 0x323
-    MSCRATCH = 0x340
-    MEPC = 0x341
-    MCAUSE = 0x342
-    MTVAL = 0x343
-    MIP = 0x344
-    MCYCLE = 0xB00
-    MINSTRET = 0xB02
-    MHPMCOUNTER3 = 0xB03
-    CYCLE = 0xC00
-    TIME = 0xC01
-    INSTRET = 0xC02
-    MVENDORID = 0xF11
-    MARCHID = 0xF12
-    MIMPID = 0xF13
-    MHARTID = 0xF14
+__all__ = ["Cause", "CsrFile"]
 
 
 class Cause(enum.Enum, shape=unsigned(4)):
@@ -53,7 +26,7 @@ class Cause(enum.Enum, shape=unsigned(4)):
     EXTERNAL = 11
 
 
-HIGH = 0x80
+_HIGH = Csr.MCYCLEH - Csr.MCYCLE
 """From a counter's lower half to its upper one."""
 
 _MIE, _MPIE = 3, 7
@@ -69,7 +42,7 @@ _CONSTANTS = {
     Csr.MARCHID: 0,
     Csr.MIMPID: 0,
     Csr.MHARTID: 0,
-    **{base + event: 0 for base in (Csr.MHPMEVENT3, Csr.MHPMCOUNTER3, Csr.MHPMCOUNTER3 + HIGH) for event in _EVENTS},
+    **{base + event: 0 for base in (Csr.MHPMEVENT3, Csr.MHPMCOUNTER3, Csr.MHPMCOUNTER3 + _HIGH) for event in _EVENTS},
 }
 """What reads the same always, and ignores writes."""
 
@@ -200,7 +173,7 @@ class CsrFile(wiring.Component):
         """Count; return of each register, by number, how it reads and what a write of `value` does."""
         cycles, instructions = Signal(64), Signal(64)
         inhibit_cycles, inhibit_instructions = Signal(), Signal()
-        is_instructions = (self.number == Csr.MINSTRET) | (self.number == Csr.MINSTRET + HIGH)
+        is_instructions = (self.number == Csr.MINSTRET) | (self.number == Csr.MINSTRETH)
         m.d.comb += self.counted.eq(~inhibit_instructions & ~(writes & is_instructions))
         with m.If(~inhibit_cycles):
             m.d.sync += cycles.eq(cycles + 1)
@@ -212,14 +185,14 @@ class CsrFile(wiring.Component):
                 [inhibit_cycles.eq(value[0]), inhibit_instructions.eq(value[2])],
             ),
             Csr.CYCLE: (cycles[:32], []),
-            Csr.CYCLE + HIGH: (cycles[32:], []),
+            Csr.CYCLEH: (cycles[32:], []),
             Csr.TIME: (self.time[:32], []),
-            Csr.TIME + HIGH: (self.time[32:], []),
+            Csr.TIMEH: (self.time[32:], []),
             Csr.INSTRET: (instructions[:32], []),
-            Csr.INSTRET + HIGH: (instructions[32:], []),
+            Csr.INSTRETH: (instructions[32:], []),
         }
         # A write replaces the whole counter, so that it does not count as well.
         for number, counter in ((Csr.MCYCLE, cycles), (Csr.MINSTRET, instructions)):
             registers[number] = counter[:32], [counter.eq(Cat(value, counter[32:]))]
-            registers[number + HIGH] = counter[32:], [counter.eq(Cat(counter[:32], value))]
+            registers[number + _HIGH] = counter[32:], [counter.eq(Cat(counter[:32], value))]
         return registers

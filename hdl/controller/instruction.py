@@ -1,26 +1,13 @@
 """RV32IM with Zicsr and Zifencei: what an instruction is, and which operands it takes."""
 
-from amaranth import Cat, Const, Module, unsigned
+from amaranth import Cat, Const, Module, Value, unsigned
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["AluOp", "InstructionDecoder", "Kind", "Opcode", "OperandA", "OperandB"]
+from neuroncore_rtl.hdl.enumeration import typed_enum
+from neuroncore_rtl.spec.riscv import MULDIV, REGISTER_OPERATIONS, SHIFTS, Opcode, System
 
-
-class Opcode(enum.Enum, shape=unsigned(7)):
-    """Bits 0 to 6 of an instruction (RISC-V unprivileged ISA, table of major opcodes)."""
-
-    LOAD = 0x03
-    MISC_MEM = 0x0F
-    OP_IMM = 0x13
-    AUIPC = 0x17
-    STORE = 0x23
-    OP = 0x33
-    LUI = 0x37
-    BRANCH = 0x63
-    JALR = 0x67
-    JAL = 0x6F
-    SYSTEM = 0x73
+__all__ = ["AluOp", "InstructionDecoder", "Kind", "OperandA", "OperandB"]
 
 
 class Kind(enum.Enum, shape=unsigned(4)):
@@ -43,19 +30,16 @@ class Kind(enum.Enum, shape=unsigned(4)):
     FETCH_FAULT = 14
 
 
-class AluOp(enum.Enum, shape=unsigned(4)):
-    """funct3, and above it bit 5 of funct7."""
-
-    ADD = 0
-    SLL = 1
-    SLT = 2
-    SLTU = 3
-    XOR = 4
-    SRL = 5
-    OR = 6
-    AND = 7
-    SUB = 8
-    SRA = 13
+AluOp = typed_enum(
+    "AluOp",
+    {
+        name.upper(): funct7 >> 5 << 3 | funct3
+        for name, (funct7, funct3) in REGISTER_OPERATIONS.items()
+        if funct7 != MULDIV
+    },
+    4,
+)
+"""funct3, and above it bit 5 of funct7."""
 
 
 class OperandA(enum.Enum, shape=unsigned(2)):
@@ -75,10 +59,7 @@ class OperandB(enum.Enum, shape=unsigned(2)):
     FOUR = 2
 
 
-_SHIFTS = (0b001, 0b101)
-_MULDIV = 0b0000001
-"""funct7 of the M extension."""
-_ECALL, _EBREAK, _WFI, _MRET = 0x0000_0073, 0x0010_0073, 0x1050_0073, 0x3020_0073
+_SHIFTS = sorted({funct3 for _, funct3 in SHIFTS.values()})
 
 
 class InstructionDecoder(wiring.Component):
@@ -111,85 +92,103 @@ class InstructionDecoder(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         word = self.instruction
-        funct3, funct7 = word[12:15], word[25:32]
-        register_op = Cat(funct3, funct7[5])
-        is_shift = (funct3 == _SHIFTS[0]) | (funct3 == _SHIFTS[1])
-
-        def sign(count: int):
-            return word[31].replicate(count)
-
-        i_type = Cat(word[20:32], sign(20))
-        s_type = Cat(word[7:12], word[25:32], sign(20))
-        b_type = Cat(Const(0, 1), word[8:12], word[25:31], word[7], sign(20))
-        u_type = Cat(Const(0, 12), word[12:32])
-        j_type = Cat(Const(0, 1), word[21:31], word[20], word[12:20], sign(12))
-
+        funct3 = word[12:15]
+        i_type, s_type, b_type, u_type, j_type = _immediates(word)
         m.d.comb += [self.kind.eq(Kind.ILLEGAL), self.immediate.eq(i_type)]
         with m.Switch(word[:7]):
             with m.Case(Opcode.LUI):
-                m.d.comb += [self.kind.eq(Kind.ALU), self.a.eq(OperandA.ZERO), self.b.eq(OperandB.IMMEDIATE)]
-                m.d.comb += [self.immediate.eq(u_type), self.rd.eq(word[7:12])]
+                self._set(m, kind=Kind.ALU, a=OperandA.ZERO, b=OperandB.IMMEDIATE, immediate=u_type, rd=word[7:12])
             with m.Case(Opcode.AUIPC):
-                m.d.comb += [self.kind.eq(Kind.ALU), self.a.eq(OperandA.PC), self.b.eq(OperandB.IMMEDIATE)]
-                m.d.comb += [self.immediate.eq(u_type), self.rd.eq(word[7:12])]
+                self._set(m, kind=Kind.ALU, a=OperandA.PC, b=OperandB.IMMEDIATE, immediate=u_type, rd=word[7:12])
             with m.Case(Opcode.JAL):
-                m.d.comb += [self.kind.eq(Kind.JUMP), self.a.eq(OperandA.PC), self.b.eq(OperandB.FOUR)]
-                m.d.comb += [self.immediate.eq(j_type), self.rd.eq(word[7:12])]
+                self._set(m, kind=Kind.JUMP, a=OperandA.PC, b=OperandB.FOUR, immediate=j_type, rd=word[7:12])
             with m.Case(Opcode.JALR):
-                m.d.comb += [self.a.eq(OperandA.PC), self.b.eq(OperandB.FOUR)]
-                m.d.comb += [self.base_rs1.eq(1), self.reads_rs1.eq(1), self.rd.eq(word[7:12])]
+                self._set(m, a=OperandA.PC, b=OperandB.FOUR, base_rs1=1, reads_rs1=1, rd=word[7:12])
                 with m.If(funct3 == 0):
-                    m.d.comb += self.kind.eq(Kind.JUMP)
+                    self._set(m, kind=Kind.JUMP)
             with m.Case(Opcode.BRANCH):
-                m.d.comb += [self.immediate.eq(b_type), self.reads_rs1.eq(1), self.reads_rs2.eq(1)]
+                self._set(m, immediate=b_type, reads_rs1=1, reads_rs2=1)
                 with m.If(funct3[1:] != 0b01):
-                    m.d.comb += self.kind.eq(Kind.BRANCH)
+                    self._set(m, kind=Kind.BRANCH)
             with m.Case(Opcode.LOAD):
-                m.d.comb += [self.base_rs1.eq(1), self.reads_rs1.eq(1), self.rd.eq(word[7:12])]
+                self._set(m, base_rs1=1, reads_rs1=1, rd=word[7:12])
                 with m.If((funct3[:2] != 0b11) & (funct3 != 0b110)):
-                    m.d.comb += self.kind.eq(Kind.LOAD)
+                    self._set(m, kind=Kind.LOAD)
             with m.Case(Opcode.STORE):
-                m.d.comb += [self.immediate.eq(s_type), self.base_rs1.eq(1)]
-                m.d.comb += [self.reads_rs1.eq(1), self.reads_rs2.eq(1)]
+                self._set(m, immediate=s_type, base_rs1=1, reads_rs1=1, reads_rs2=1)
                 with m.If(funct3 <= 0b010):
-                    m.d.comb += self.kind.eq(Kind.STORE)
+                    self._set(m, kind=Kind.STORE)
             with m.Case(Opcode.OP_IMM):
-                m.d.comb += [self.b.eq(OperandB.IMMEDIATE), self.reads_rs1.eq(1), self.rd.eq(word[7:12])]
-                with m.If(~is_shift):
-                    m.d.comb += [self.kind.eq(Kind.ALU), self.op.eq(Cat(funct3, Const(0, 1)))]
-                with m.Elif((funct7 == 0) | (register_op == AluOp.SRA) & (funct7 == 0b0100000)):
-                    m.d.comb += [self.kind.eq(Kind.ALU), self.op.eq(register_op)]
+                self._decode_constant(m)
             with m.Case(Opcode.OP):
-                m.d.comb += [self.reads_rs1.eq(1), self.reads_rs2.eq(1), self.rd.eq(word[7:12])]
-                m.d.comb += self.op.eq(register_op)
-                with m.Switch(funct7):
-                    with m.Case(0b0000000):
-                        m.d.comb += self.kind.eq(Kind.ALU)
-                    with m.Case(0b0100000):
-                        with m.If((register_op == AluOp.SUB) | (register_op == AluOp.SRA)):
-                            m.d.comb += self.kind.eq(Kind.ALU)
-                    with m.Case(_MULDIV):
-                        with m.If(funct3[2]):
-                            m.d.comb += self.kind.eq(Kind.DIVIDE)
-                        with m.Else():
-                            m.d.comb += self.kind.eq(Kind.MULTIPLY)
+                self._decode_registers(m)
             with m.Case(Opcode.MISC_MEM):
                 with m.If(funct3 == 0):
-                    m.d.comb += self.kind.eq(Kind.ALU)
+                    self._set(m, kind=Kind.ALU)
                 with m.Elif(funct3 == 1):
-                    m.d.comb += [self.kind.eq(Kind.JUMP), self.immediate.eq(4)]
+                    self._set(m, kind=Kind.JUMP, immediate=4)
             with m.Case(Opcode.SYSTEM):
-                with m.If(funct3[:2].any()):
-                    m.d.comb += [self.kind.eq(Kind.CSR), self.rd.eq(word[7:12]), self.reads_rs1.eq(~funct3[2])]
-                    with m.If(funct3[2]):
-                        m.d.comb += self.a.eq(OperandA.ZIMM)
-                with m.Else(), m.Switch(word):
-                    for code, kind in (
-                        (_ECALL, Kind.ECALL),
-                        (_EBREAK, Kind.EBREAK),
-                        (_WFI, Kind.WFI),
-                        (_MRET, Kind.MRET),
-                    ):
-                        with m.Case(code):
-                            m.d.comb += self.kind.eq(kind)
+                self._decode_system(m)
         return m
+
+    def _set(self, m: Module, **outputs) -> None:
+        """Give outputs these values."""
+        m.d.comb += [getattr(self, name).eq(value) for name, value in outputs.items()]
+
+    def _decode_constant(self, m: Module) -> None:
+        """Decode an operation with a constant; of a shift, whose constant has five bits, funct7 belongs to it."""
+        word = self.instruction
+        funct3, funct7 = word[12:15], word[25:32]
+        register_op = Cat(funct3, funct7[5])
+        is_shift = (funct3 == _SHIFTS[0]) | (funct3 == _SHIFTS[1])
+        self._set(m, b=OperandB.IMMEDIATE, reads_rs1=1, rd=word[7:12])
+        with m.If(~is_shift):
+            self._set(m, kind=Kind.ALU, op=Cat(funct3, Const(0, 1)))
+        with m.Elif((funct7 == 0) | (register_op == AluOp.SRA) & (funct7 == 0b0100000)):
+            self._set(m, kind=Kind.ALU, op=register_op)
+
+    def _decode_registers(self, m: Module) -> None:
+        """Decode an operation of two registers."""
+        word = self.instruction
+        funct3, funct7 = word[12:15], word[25:32]
+        register_op = Cat(funct3, funct7[5])
+        self._set(m, reads_rs1=1, reads_rs2=1, rd=word[7:12], op=register_op)
+        with m.Switch(funct7):
+            with m.Case(0b0000000):
+                self._set(m, kind=Kind.ALU)
+            with m.Case(0b0100000):
+                with m.If((register_op == AluOp.SUB) | (register_op == AluOp.SRA)):
+                    self._set(m, kind=Kind.ALU)
+            with m.Case(MULDIV):
+                with m.If(funct3[2]):
+                    self._set(m, kind=Kind.DIVIDE)
+                with m.Else():
+                    self._set(m, kind=Kind.MULTIPLY)
+
+    def _decode_system(self, m: Module) -> None:
+        """Decode CSR instructions, and those without operands."""
+        word = self.instruction
+        funct3 = word[12:15]
+        with m.If(funct3[:2].any()):
+            self._set(m, kind=Kind.CSR, rd=word[7:12], reads_rs1=~funct3[2])
+            with m.If(funct3[2]):
+                self._set(m, a=OperandA.ZIMM)
+        with m.Else(), m.Switch(word):
+            for code in System:
+                with m.Case(code):
+                    self._set(m, kind=Kind[code.name])
+
+
+def _immediates(word: Value) -> tuple[Value, ...]:
+    """Return the constants of an instruction of types I, S, B, U and J, sign-extended."""
+
+    def sign(count: int) -> Value:
+        return word[31].replicate(count)
+
+    return (
+        Cat(word[20:32], sign(20)),
+        Cat(word[7:12], word[25:32], sign(20)),
+        Cat(Const(0, 1), word[8:12], word[25:31], word[7], sign(20)),
+        Cat(Const(0, 12), word[12:32]),
+        Cat(Const(0, 1), word[21:31], word[20], word[12:20], sign(12)),
+    )

@@ -11,7 +11,22 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, write_responses
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "CopyAnswers"]
+
+
+class CopyAnswers(wiring.Signature):
+    """What the answers mean for copies, seen from who wants to know.
+
+    Members:
+        close: a copy of at least one burst is over, the last of them complete now or before; only if `closable`.
+        retired: a pulse for each closed copy, in order, when its writes are answered.
+        quiet: every burst is answered. idle: and every copy is retired.
+        failed: an answer was an error; stays until reset. The copy is the first that has not retired.
+    """
+
+    def __init__(self):
+        members = dict.fromkeys(("closable", "retired", "quiet", "idle", "failed"), In(1))
+        super().__init__({"close": Out(1), **members})
 
 
 class Answers(wiring.Component):
@@ -20,10 +35,7 @@ class Answers(wiring.Component):
     Ports:
         burst: one is complete; only if `room`.
         b: AXI's channel of answers, which are always taken.
-        close: a copy of at least one burst is over, the last of them complete now or before; only if `closable`.
-        retired: a pulse for each closed copy, in order, when its writes are answered.
-        quiet: every burst is answered. idle: and every copy is retired.
-        failed: an answer was an error; stays until reset. The copy is the first that has not retired.
+        copies: :class:`CopyAnswers`.
     """
 
     BURSTS = 128
@@ -35,31 +47,26 @@ class Answers(wiring.Component):
     burst: In(1)
     room: Out(1)
     b: In(write_responses(1, always_ready=True))
-    close: In(1)
-    closable: Out(1)
-    retired: Out(1)
-    quiet: Out(1)
-    idle: Out(1)
-    failed: Out(1)
+    copies: In(CopyAnswers())
 
     def elaborate(self, platform):
         m = Module()
         begun, answered, missing = (Signal(range(2 * self.BURSTS), name=n) for n in ("begun", "answered", "missing"))
-        m.submodules.copies = copies = Fifo(begun.shape(), self.COPIES)
+        m.submodules.over = over = Fifo(begun.shape(), self.COPIES)
         m.d.comb += [
             missing.eq(begun - answered),
             self.room.eq(missing != self.BURSTS),
-            self.quiet.eq(missing == 0),
-            self.idle.eq(self.quiet & ~copies.o.valid),
-            self.closable.eq(copies.i.ready),
-            copies.i.valid.eq(self.close),
-            copies.i.payload.eq(begun + self.burst),
-            self.retired.eq(copies.o.valid & (answered == copies.o.payload) & ~self.failed),
-            copies.o.ready.eq(self.retired),
+            self.copies.quiet.eq(missing == 0),
+            self.copies.idle.eq(self.copies.quiet & ~over.o.valid),
+            self.copies.closable.eq(over.i.ready),
+            over.i.valid.eq(self.copies.close),
+            over.i.payload.eq(begun + self.burst),
+            self.copies.retired.eq(over.o.valid & (answered == over.o.payload) & ~self.copies.failed),
+            over.o.ready.eq(self.copies.retired),
         ]
         m.d.sync += [
             begun.eq(begun + self.burst),
             answered.eq(answered + self.b.valid),
-            self.failed.eq(self.failed | (self.b.valid & (self.b.payload.resp != RESPONSE_OKAY))),
+            self.copies.failed.eq(self.copies.failed | (self.b.valid & (self.b.payload.resp != RESPONSE_OKAY))),
         ]
         return m

@@ -85,7 +85,7 @@ class Checker(checker.Checker):
             extent.axis.eq(tensor["axis"]),
             extent.rows.eq(rows),
             extent.indexed.eq(indexed[name]),
-            side.memory.eq(tensor["storage"]),
+            side.storage.eq(tensor["storage"]),
             side.size.eq(size),
             side.address.eq(tensor["address"]),
             side.partition.eq(tensor["partition"][:PARTITION_BITS]),

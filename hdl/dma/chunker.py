@@ -4,8 +4,8 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.dma.instruction import Memory
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS, WORD_BYTES, Run, chunk_layout
+from neuroncore_rtl.hdl.memory.port import Storage
 
 __all__ = ["Chunker"]
 
@@ -36,11 +36,11 @@ class Chunker(wiring.Component):
         m = Module()
         run, chunk = Signal(Run, reset_less=True), self.o.payload
         room, last = Signal.like(chunk.bytes), Signal()
-        with m.Switch(run.memory):
+        with m.Switch(run.storage):
             for memory, grid in (
-                (Memory.SBUF, self.size),
-                (Memory.PSUM, WORD_BYTES),
-                (Memory.HBM, BURST_BEATS * self.size),
+                (Storage.SBUF, self.size),
+                (Storage.PSUM, WORD_BYTES),
+                (Storage.HBM, BURST_BEATS * self.size),
             ):
                 with m.Case(memory):
                     m.d.comb += room.eq(grid - run.address[: (grid - 1).bit_length()])
@@ -48,7 +48,7 @@ class Chunker(wiring.Component):
                 pass
         m.d.comb += [
             last.eq(run.bytes <= room),
-            chunk.memory.eq(run.memory),
+            chunk.storage.eq(run.storage),
             chunk.partition.eq(run.partition),
             chunk.address.eq(run.address),
             chunk.bytes.eq(Mux(last, run.bytes, room)),

@@ -1,35 +1,35 @@
 """The DMA engine: copies between HBM, SBUF and PSUM, any tensor to any other of as many elements.
 
-    instructions -> checker -+-> walker -> chunker -> reader -> caster -> ring
-                             |                                              |
-                             +-> walker -> chunker ----------------------> writer
-                             +-> row numbers -> both walkers
+    instructions -> checker -> sequencer -+-> addresses -> chunker -> reader -> caster -> ring
+                                          |                                                 |
+                                          +-> addresses -> chunker ----------------------> writer
+                                          +-> row numbers -> both addresses
 
 The two tensors are walked apart: the source's side makes a row of bytes, the destination's side takes it.
 """
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.counting import count
+from neuroncore_rtl.hdl.dma.address_generator import AddressGenerator
 from neuroncore_rtl.hdl.dma.answers import Answers
 from neuroncore_rtl.hdl.dma.caster import Caster
 from neuroncore_rtl.hdl.dma.checker import Checker
 from neuroncore_rtl.hdl.dma.chunker import Chunker
 from neuroncore_rtl.hdl.dma.counters import DmaCounters
-from neuroncore_rtl.hdl.dma.instruction import DmaInstruction, Memory
-from neuroncore_rtl.hdl.dma.job import Job
+from neuroncore_rtl.hdl.dma.instruction import DmaInstruction
 from neuroncore_rtl.hdl.dma.reader import Reader
 from neuroncore_rtl.hdl.dma.ring import ByteRing
 from neuroncore_rtl.hdl.dma.rows import RowReader
-from neuroncore_rtl.hdl.dma.walker import Walker
+from neuroncore_rtl.hdl.dma.sequencer import Sequencer
 from neuroncore_rtl.hdl.dma.writer import Writer
 from neuroncore_rtl.hdl.engine_error import DetailedError
 from neuroncore_rtl.hdl.memory.axi import AxiPort, connect_channels
 from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter
 from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import Cause
 
 __all__ = ["DmaEngine"]
 
@@ -84,123 +84,85 @@ class DmaEngine(wiring.Component):
         m = Module()
         size = self.config.hbm_bytes
         m.submodules.checker = checker = Checker(self.config)
+        m.submodules.sequencer = sequencer = Sequencer()
         m.submodules.rows = rows = RowReader(size)
-        m.submodules.src_walker = src_walker = Walker()
+        m.submodules.src_addresses = src_addresses = AddressGenerator()
         m.submodules.src_chunker = src_chunker = Chunker(size)
         m.submodules.reader = reader = Reader(size)
         m.submodules.caster = caster = Caster(size)
         m.submodules.ring = ring = ByteRing(size)
-        m.submodules.dst_walker = dst_walker = Walker()
+        m.submodules.dst_addresses = dst_addresses = AddressGenerator()
         m.submodules.dst_chunker = dst_chunker = Chunker(size)
         m.submodules.writer = writer = Writer(size)
         m.submodules.answers = answers = Answers()
-        m.submodules.line = line = LineReadArbiter(size, 2)
-        wiring.connect(m, src_walker.o, src_chunker.i)
+        wiring.connect(m, checker.o, sequencer.i)
+        wiring.connect(m, src_addresses.o, src_chunker.i)
         wiring.connect(m, src_chunker.o, reader.i)
         wiring.connect(m, reader.o, caster.i)
         wiring.connect(m, caster.o, ring.i)
-        wiring.connect(m, dst_walker.o, dst_chunker.i)
+        wiring.connect(m, dst_addresses.o, dst_chunker.i)
         wiring.connect(m, dst_chunker.o, writer.i)
-        wiring.connect(m, rows.src, src_walker.rows)
-        wiring.connect(m, rows.dst, dst_walker.rows)
+        wiring.connect(m, writer.ring, ring.o)
+        wiring.connect(m, rows.src, src_addresses.rows)
+        wiring.connect(m, rows.dst, dst_addresses.rows)
+        wiring.connect(m, sequencer.answers, answers.copies)
+        m.d.comb += [
+            checker.i.payload.eq(self.instructions.payload),
+            checker.i.valid.eq(self.instructions.valid & ~self.error.valid),
+            self.instructions.ready.eq(checker.i.ready & ~self.error.valid),
+            src_addresses.start.eq(sequencer.src),
+            dst_addresses.start.eq(sequencer.dst),
+            rows.load.eq(sequencer.src.valid & sequencer.src.indexed),
+            rows.rows.eq(checker.o.payload.rows),
+            reader.formats.eq(sequencer.formats),
+            sequencer.refused.eq(checker.error),
+            sequencer.src_busy.eq(src_addresses.busy | src_chunker.busy),
+            sequencer.dst_done.eq(~dst_addresses.busy & ~dst_chunker.busy & writer.free),
+            sequencer.writer_free.eq(writer.free),
+            sequencer.undelivered.eq(
+                reader.o.valid & reader.o.payload.bad & ~caster.busy & dst_chunker.busy & writer.hungry
+            ),
+            sequencer.row_failed.eq(rows.failed),
+            sequencer.row_number.eq(rows.number),
+            self.retired.eq(sequencer.retired),
+            self.error.eq(sequencer.error),
+        ]
+        work = Signal()
+        m.d.comb += [
+            work.eq(checker.busy | sequencer.src_busy | sequencer.busy | ~answers.copies.idle),
+            self.busy.eq((self.instructions.valid | checker.error.valid | work) & ~self.error.valid),
+            # What was asked for is taken after an error, too.
+            self.active.eq(self.busy | work | rows.busy | reader.busy | caster.busy | ~writer.free | self.retired),
+        ]
+        self._connect_memories(m, reader, rows, writer, answers)
+        self._count(m, reader, writer)
+        return m
+
+    def _connect_memories(self, m: Module, reader: Reader, rows: RowReader, writer: Writer, answers: Answers) -> None:
+        """Connect those who read and write to the memories."""
+        m.submodules.line = line = LineReadArbiter(self.config.hbm_bytes, 2)
+        wiring.connect(m, reader.line, line.requesters[0])
+        wiring.connect(m, rows.line, line.requesters[1])
+        wiring.connect(m, line.port, wiring.flipped(self.read))
         wiring.connect(m, writer.line, wiring.flipped(self.write))
-        for name in ("level", "take", "count", "offset", "data"):
-            towards, come = (writer, ring) if name in ("level", "data") else (ring, writer)
-            m.d.comb += getattr(towards, name).eq(getattr(come, name))
         connect_channels(m, reader.axi, self.axi, "ar", "r")
         connect_channels(m, writer.axi, self.axi, "aw", "w")
         wiring.connect(m, wiring.flipped(self.axi.b), answers.b)
         m.d.comb += [
             answers.burst.eq(writer.burst),
             writer.room.eq(answers.room),
-            writer.stop.eq(answers.failed),
-        ]
-        wiring.connect(m, reader.line, line.requesters[0])
-        wiring.connect(m, rows.line, line.requesters[1])
-        wiring.connect(m, line.port, wiring.flipped(self.read))
-
-        m.d.comb += [
-            checker.i.payload.eq(self.instructions.payload),
-            checker.i.valid.eq(self.instructions.valid & ~self.error.valid),
-            self.instructions.ready.eq(checker.i.ready & ~self.error.valid),
+            writer.stop.eq(answers.copies.failed),
         ]
 
-        # The source's side takes a job, and leaves it to the destination's side, which may still have the one before.
-        job, formats = checker.o.payload, Signal(reader.formats.shape(), reset_less=True)
-        waiting, active, number = Signal(), Signal(), Signal(32)
-        dst, writing = Signal(Job, reset_less=True), Signal(dst_walker.side.memory.shape(), reset_less=True)
-        apart, answered, begin = (Signal(name=name) for name in ("apart", "answered", "begin"))
-        m.d.comb += [
-            apart.eq(~job.rows.on & (Value.cast(job.src.memory) != Value.cast(writing))),
-            answered.eq(answers.idle | (job.src.memory != Memory.HBM)),
-            begin.eq(
-                checker.o.valid
-                & ~(src_walker.busy | src_chunker.busy | waiting | self.error.valid)
-                & (~active | apart)  # from what is being written
-                & answered
-            ),
-            checker.o.ready.eq(begin),
-            src_walker.load.eq(begin),
-            src_walker.side.eq(job.src),
-            src_walker.indexed.eq(job.rows.on),
-            rows.load.eq(src_walker.load & job.rows.on),
-            rows.rows.eq(job.rows),
-            reader.formats.eq(formats),
-        ]
-        with m.If(begin):
-            m.d.sync += [waiting.eq(1), dst.eq(job), formats.eq(job.formats)]
-
-        # The destination's side: a copy is over when its last beat has gone on; HBM may still have to answer.
-        over, written, ends, finished = (Signal(name=n) for n in ("over", "written", "ends", "finished"))
-        lacking, refused, stopped, failed = (Signal(name=name) for name in ("lacking", "refused", "stopped", "failed"))
-        indexed, to_hbm = Signal(), Signal()
-        m.d.comb += [
-            dst_walker.load.eq(waiting & (~active | ends) & ~self.error.valid),
-            dst_walker.side.eq(dst.dst),
-            dst_walker.indexed.eq(dst.rows.on),
-            to_hbm.eq(writing == Memory.HBM),
-            over.eq(active & ~dst_walker.busy & ~dst_chunker.busy & writer.free),
-            # The bytes that are wanted next are those that HBM answered with an error.
-            lacking.eq(reader.o.valid & reader.o.payload.bad & ~caster.busy & dst_chunker.busy & writer.hungry),
-            # What was taken before an illegal copy may fail yet.
-            refused.eq(checker.error.valid & ~(waiting | active) & answers.idle),
-            stopped.eq(over & indexed & rows.failed & answers.idle),
-            failed.eq(Mux(answers.failed, answers.quiet, active & lacking & answers.idle) & writer.free),
-            answers.close.eq(over & to_hbm & answers.closable & ~(indexed & rows.failed)),
-            written.eq(over & ~to_hbm & answers.idle & ~stopped),
-            ends.eq(answers.close | written),
-            finished.eq(answers.retired | written),
-        ]
-        with m.If(ends):
-            m.d.sync += active.eq(0)
-        with m.If(dst_walker.load):
-            m.d.sync += [waiting.eq(0), active.eq(1), writing.eq(dst.dst.memory), indexed.eq(dst.rows.on)]
-        m.d.sync += [number.eq(number + finished), self.retired.eq(finished)]
-        with m.If((refused | stopped | failed) & ~self.error.valid):
-            m.d.sync += [
-                active.eq(0),
-                self.error.valid.eq(1),
-                self.error.cause.eq(Mux(refused, checker.error.cause, Mux(stopped, Cause.INDEX, Cause.AXI))),
-                self.error.number.eq(number),
-                self.error.detail.eq(Mux(stopped, rows.number, 0)),
-            ]
-
-        work = Signal()
-        m.d.comb += [
-            work.eq(checker.busy | src_walker.busy | src_chunker.busy | waiting | active | ~answers.idle),
-            self.busy.eq((self.instructions.valid | checker.error.valid | work) & ~self.error.valid),
-            # What was asked for is taken after an error, too.
-            self.active.eq(self.busy | work | rows.busy | reader.busy | caster.busy | ~writer.free | self.retired),
-        ]
-        taken = reader.o.valid & reader.o.ready
-        for name, amount in {
-            "busy": self.busy,
-            "read_bytes": Mux(taken, reader.o.payload.bytes.count, 0),
-            "write_bytes": Mux(writer.take, writer.count, 0),
-            "wait_axi_read": reader.starved,
-            "wait_axi_write": (self.axi.aw.valid & ~self.axi.aw.ready) | (self.axi.w.valid & ~self.axi.w.ready),
-            "wait_line_read": self.read.valid & ~self.read.ready,
-            "wait_line_write": self.write.valid & ~self.write.ready,
-        }.items():
-            m.d.sync += self.counters[name].eq(self.counters[name] + amount)
-        return m
+    def _count(self, m: Module, reader: Reader, writer: Writer) -> None:
+        count(
+            m,
+            self.counters,
+            busy=self.busy,
+            read_bytes=Mux(reader.o.valid & reader.o.ready, reader.o.payload.bytes.count, 0),
+            write_bytes=Mux(writer.ring.take, writer.ring.count, 0),
+            wait_axi_read=reader.starved,
+            wait_axi_write=(self.axi.aw.valid & ~self.axi.aw.ready) | (self.axi.w.valid & ~self.axi.w.ready),
+            wait_line_read=self.read.valid & ~self.read.ready,
+            wait_line_write=self.write.valid & ~self.write.ready,
+        )

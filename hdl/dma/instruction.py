@@ -4,16 +4,13 @@ from amaranth import signed, unsigned
 from amaranth.lib import data
 
 from neuroncore_rtl.hdl.arith.formats import FormatCode
-from neuroncore_rtl.hdl.enumeration import typed_enum
+from neuroncore_rtl.hdl.memory.port import Storage
 from neuroncore_rtl.spec import isa
 
-__all__ = ["DmaInstruction", "Memory"]
+__all__ = ["DmaInstruction"]
 
 
-Memory = typed_enum("Memory", isa.Storage, 2)
-"""Codes of `spec.isa.Storage`, HBM included."""
-
-_TYPES = {"storage": Memory, "dtype": FormatCode}
+_TYPES = {"storage": Storage, "dtype": FormatCode}
 
 
 def _type(name: str, width: int):

@@ -1,6 +1,7 @@
 """What passes between the units of a DMA engine.
 
-    instruction -> Checker -> Job -> Walker -> Run -> Chunker -> Chunk -> Reader -> Piece -> Caster -> Bytes -> Writer
+    instruction -> Checker -> Job -> AddressGenerator -> Run -> Chunker -> Chunk
+    Chunk -> Reader -> Piece -> Caster -> Bytes -> Writer
 
 Either tensor of a copy is a row of bytes. A run is a part of it that lies at adjacent addresses; a chunk is a part of a
 run that one access or one burst moves; a piece is what one beat holds of it.
@@ -10,13 +11,13 @@ from amaranth import signed, unsigned
 from amaranth.lib import data
 
 from neuroncore_rtl.hdl.arith.formats import FormatCode
-from neuroncore_rtl.hdl.dma.instruction import Memory
-from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS, PARTITION_BITS
+from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS, PARTITION_BITS, Storage
 from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS
+from neuroncore_rtl.spec.isa.dma import DMA_WIDTHS
 
 __all__ = [
-    "BURST_BEATS", "WORD_BYTES", "Formats", "Job", "Row", "Rows", "Run", "Side", "bytes_layout", "chunk_layout",
-    "piece_layout",
+    "BURST_BEATS", "WORD_BYTES", "Formats", "Job", "Row", "Rows", "Run", "Side", "Start", "bytes_layout",
+    "chunk_layout", "piece_layout",
 ]  # fmt: skip
 
 BURST_BEATS = 16
@@ -30,19 +31,27 @@ WORD_BYTES = 4
 class Side(data.Struct):
     """One tensor of a copy, as a walk over runs.
 
-    memory: where it is. size: log2 of an element's bytes. address, partition: of the first element. axis: the dimension
-    that goes from partition to partition. bytes: of a run. last: of each dimension, the index of the last run; 0 where
-    the run covers the dimension. step: of each dimension, in elements or partitions.
+    storage: where it is. size: log2 of an element's bytes. address, partition: of the first element. axis: the
+    dimension that goes from partition to partition. bytes: of a run. last: of each dimension, the index of the last
+    run; 0 where the run covers the dimension. step: of each dimension, in elements or partitions.
     """
 
-    memory: Memory
+    storage: Storage
     size: unsigned(2)
     address: unsigned(HBM_ADDRESS_BITS)
     partition: unsigned(PARTITION_BITS)
-    axis: unsigned(3)
+    axis: unsigned(DMA_WIDTHS["src_axis"])
     bytes: unsigned(HBM_ADDRESS_BITS + 1)
-    last: data.ArrayLayout(unsigned(16), DMA_DIMENSIONS)
-    step: data.ArrayLayout(signed(32), DMA_DIMENSIONS)
+    last: data.ArrayLayout(unsigned(DMA_WIDTHS["count0"]), DMA_DIMENSIONS)
+    step: data.ArrayLayout(signed(DMA_WIDTHS["src_step0"]), DMA_DIMENSIONS)
+
+
+class Start(data.Struct):
+    """valid: a walk over the runs of `side` begins; indexed: by rows, each of which waits for its number."""
+
+    valid: unsigned(1)
+    side: Side
+    indexed: unsigned(1)
 
 
 class Formats(data.Struct):
@@ -64,9 +73,9 @@ class Rows(data.Struct):
     scatter: unsigned(1)
     address: unsigned(ADDRESS_BITS)
     partition: unsigned(PARTITION_BITS)
-    last: unsigned(16)
-    limit: unsigned(32)
-    step: signed(32)
+    last: unsigned(DMA_WIDTHS["count0"])
+    limit: unsigned(DMA_WIDTHS["index_limit"])
+    step: signed(DMA_WIDTHS["src_step0"])
     size: unsigned(2)
 
 
@@ -90,7 +99,7 @@ class Row(data.Struct):
 class Run(data.Struct):
     """Adjacent bytes: of HBM, or of one partition."""
 
-    memory: Memory
+    storage: Storage
     partition: unsigned(PARTITION_BITS)
     address: unsigned(HBM_ADDRESS_BITS)
     bytes: unsigned(HBM_ADDRESS_BITS + 1)
@@ -100,7 +109,7 @@ def chunk_layout(size: int) -> data.StructLayout:
     """Return the layout of a part of a run for beats of `size` bytes."""
     return data.StructLayout(
         {
-            "memory": Memory,
+            "storage": Storage,
             "partition": unsigned(PARTITION_BITS),
             "address": unsigned(HBM_ADDRESS_BITS),
             "bytes": range(BURST_BEATS * size + 1),

@@ -6,15 +6,15 @@
 Nothing is asked for without room in the buffer, so what comes is taken at once.
 """
 
-from amaranth import Cat, Const, Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.dma.instruction import Memory
+from neuroncore_rtl.hdl.dma.beats import aligned, next_beat
 from neuroncore_rtl.hdl.dma.job import Formats, chunk_layout, piece_layout
 from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
-from neuroncore_rtl.hdl.memory.port import LineRead
+from neuroncore_rtl.hdl.memory.port import LineRead, Storage
 
 __all__ = ["Reader"]
 
@@ -51,83 +51,81 @@ class Reader(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        size, chunk = self.size, self.i.payload
-        place_bits = (size - 1).bit_length()
-        held = data.StructLayout({"place": place_bits, "bytes": chunk.bytes.shape(), "formats": Formats})
-        beat = data.StructLayout({"data": 8 * size, "bad": 1})
+        place_bits = (self.size - 1).bit_length()
+        held = data.StructLayout({"place": place_bits, "bytes": self.i.payload.bytes.shape(), "formats": Formats})
+        beat = data.StructLayout({"data": 8 * self.size, "bad": 1})
+        self._flight = Signal(LineRead.LATENCY)  # a bit for each cycle that an access on chip is under way
         m.submodules.beats = beats = BufferedFifo(beat, self.BUFFER_BEATS)
         m.submodules.held = helds = BufferedFifo(held, self.BUFFER_BEATS)
+        gone = self._cut(m, beats.o, helds.o)
+        access, owed = self._request(m, helds.i, gone)
+        self._collect(m, beats.i, access)
+        m.d.comb += self.starved.eq((owed != 0) & ~beats.o.valid)
+        return m
 
-        # Requests. Beats of the two kinds keep their order, as one kind waits until those of the other have come.
-        place, wanted = chunk.address[:place_bits], Signal(range(self.BUFFER_BEATS + 1))
+    def _request(self, m: Module, held, gone: Signal) -> tuple[Signal, Signal]:
+        """Ask for a chunk, if there is room for its beats; return whether on chip, and the beats that HBM owes.
+
+        Beats of the two kinds keep their order, as one kind waits until those of the other have come.
+        """
+        chunk = self.i.payload
+        place = chunk.address[: (self.size - 1).bit_length()]
+        wanted = Signal(range(self.BUFFER_BEATS + 1))
         free = Signal(range(self.BUFFER_BEATS + 1), init=self.BUFFER_BEATS)
-        owed = Signal(range(self.BUFFER_BEATS + 1))  # of HBM
-        flight = Signal(LineRead.LATENCY)
-        from_hbm, room, burst, access, come, gone = (
-            Signal(name=name) for name in ("from_hbm", "room", "burst", "access", "come", "gone")
-        )
+        owed = Signal(range(self.BUFFER_BEATS + 1))
+        from_hbm, room, burst, access = (Signal(name=name) for name in ("from_hbm", "room", "burst", "access"))
         m.d.comb += [
-            from_hbm.eq(chunk.memory == Memory.HBM),
-            wanted.eq((place + chunk.bytes + (size - 1)) >> place_bits),
+            from_hbm.eq(chunk.storage == Storage.HBM),
+            wanted.eq((place + chunk.bytes + (self.size - 1)) >> len(place)),
             room.eq(free >= wanted),
             self.busy.eq(free != self.BUFFER_BEATS),
-            self.axi.ar.valid.eq(self.i.valid & from_hbm & room & ~flight.any()),
-            self.axi.ar.payload.addr.eq(_aligned(chunk.address, place_bits)),
+            self.axi.ar.valid.eq(self.i.valid & from_hbm & room & ~self._flight.any()),
+            self.axi.ar.payload.addr.eq(aligned(chunk.address, self.size)),
             self.axi.ar.payload.len.eq(wanted - 1),
             self.line.valid.eq(self.i.valid & ~from_hbm & room & (owed == 0)),
-            self.line.storage.eq(Value.cast(chunk.memory)[:1]),
+            self.line.storage.eq(Value.cast(chunk.storage)[:1]),
             self.line.partition.eq(chunk.partition),
-            self.line.address.eq(_aligned(chunk.address, place_bits)),
+            self.line.address.eq(aligned(chunk.address, self.size)),
             self.line.word.eq(place[2:]),
             burst.eq(self.axi.ar.valid & self.axi.ar.ready),
             access.eq(self.line.valid & self.line.ready),
             self.i.ready.eq(burst | access),
-            helds.i.valid.eq(self.i.ready),
-            helds.i.payload.place.eq(place),
-            helds.i.payload.bytes.eq(chunk.bytes),
-            helds.i.payload.formats.eq(self.formats),
+            held.valid.eq(self.i.ready),
+            held.payload.place.eq(place),
+            held.payload.bytes.eq(chunk.bytes),
+            held.payload.formats.eq(self.formats),
         ]
         m.d.sync += [
-            flight.eq(Cat(access, flight[:-1])),
             free.eq(free - Mux(self.i.ready, wanted, 0) + gone),
-            owed.eq(owed + Mux(burst, wanted, 0) - come),
+            owed.eq(owed + Mux(burst, wanted, 0) - self.axi.r.valid),
         ]
+        return access, owed
 
-        # Beats that come.
-        answer = self.axi.r.payload
+    def _collect(self, m: Module, beats, access: Signal) -> None:
+        """Take the beats as they come."""
+        flight, come, answer = self._flight, self.axi.r.valid, self.axi.r.payload
+        m.d.sync += flight.eq(Cat(access, flight[:-1]))
         m.d.comb += [
             self.axi.r.ready.eq(1),
-            come.eq(self.axi.r.valid),
-            beats.i.valid.eq(come | flight[-1]),
-            beats.i.payload.data.eq(Mux(come, answer.data, self.line.data)),
-            beats.i.payload.bad.eq(come & (answer.resp != RESPONSE_OKAY)),
-            self.starved.eq((owed != 0) & ~beats.o.valid),
+            beats.valid.eq(come | flight[-1]),
+            beats.payload.data.eq(Mux(come, answer.data, self.line.data)),
+            beats.payload.bad.eq(come & (answer.resp != RESPONSE_OKAY)),
         ]
 
-        # Pieces.
-        now, piece = helds.o.payload, self.o.payload
-        word = beats.o.payload
-        begun, left, remaining = Signal(), Signal.like(now.bytes, reset_less=True), Signal.like(now.bytes)
-        last, ends = Signal(), Signal(range(size + 1))
+    def _cut(self, m: Module, beats, held) -> Signal:
+        """Offer the pieces that the beats hold; return whether a beat goes on."""
+        now, beat, piece = held.payload, beats.payload, self.o.payload
+        gone = Signal()
+        offset, count, last = next_beat(m, self.size, now.place, now.bytes, gone)
         m.d.comb += [
-            self.o.valid.eq(beats.o.valid & helds.o.valid),
-            piece.bytes.data.eq(word.data),
-            piece.bytes.offset.eq(Mux(begun, 0, now.place)),
-            ends.eq(size - piece.bytes.offset),
-            remaining.eq(Mux(begun, left, now.bytes)),
-            last.eq(remaining <= ends),
-            piece.bytes.count.eq(Mux(last, remaining, ends)),
+            self.o.valid.eq(beats.valid & held.valid),
+            piece.bytes.data.eq(beat.data),
+            piece.bytes.offset.eq(offset),
+            piece.bytes.count.eq(count),
             piece.formats.eq(now.formats),
-            piece.bad.eq(word.bad),
+            piece.bad.eq(beat.bad),
             gone.eq(self.o.valid & self.o.ready),
-            beats.o.ready.eq(gone),
-            helds.o.ready.eq(gone & last),
+            beats.ready.eq(gone),
+            held.ready.eq(gone & last),
         ]
-        with m.If(gone):
-            m.d.sync += [begun.eq(~last), left.eq(remaining - piece.bytes.count)]
-        return m
-
-
-def _aligned(address: Value, bits: int) -> Value:
-    """Return an address with so many of its lowest bits cleared."""
-    return Cat(Const(0, bits), address[bits:])
+        return gone

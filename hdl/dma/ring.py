@@ -10,17 +10,16 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.dma.job import bytes_layout
 
-__all__ = ["ByteRing"]
+__all__ = ["ByteRing", "RingRead"]
 
 
-class ByteRing(wiring.Component):
-    """A beat comes and another leaves in every cycle.
+class RingRead(wiring.Signature):
+    """How bytes are taken from the ring, seen from who takes them.
 
     Arguments:
         size: bytes of a beat.
 
-    Ports:
-        i: bytes.
+    Members:
         level: how many there are to take.
         take, count, offset: take so many of them, at most `level`; the first one shall be at this place of the beat.
         data: the beat, in the same cycle; beside the bytes is anything.
@@ -30,12 +29,31 @@ class ByteRing(wiring.Component):
         self.size = size
         super().__init__(
             {
+                "level": In(range(2 * size + 1)),
+                "take": Out(1),
+                "count": Out(range(size + 1)),
+                "offset": Out(range(size)),
+                "data": In(8 * size),
+            }
+        )
+
+
+class ByteRing(wiring.Component):
+    """A beat comes and another leaves in every cycle.
+
+    Arguments:
+        size: bytes of a beat.
+
+    Ports:
+        i: bytes. o: :class:`RingRead`.
+    """
+
+    def __init__(self, size: int):
+        self.size = size
+        super().__init__(
+            {
                 "i": In(stream.Signature(bytes_layout(size))),
-                "level": Out(range(2 * size + 1)),
-                "take": In(1),
-                "count": In(range(size + 1)),
-                "offset": In(range(size)),
-                "data": Out(8 * size),
+                "o": In(RingRead(size)),
             }
         )
 
@@ -44,15 +62,15 @@ class ByteRing(wiring.Component):
         size = self.size
         halves = [Signal(8 * size, name=f"half{n}", reset_less=True) for n in range(2)]
         first, end = (Signal(range(2 * size), name=name) for name in ("first", "end"))
-        left, pushes = Signal.like(self.level), Signal()
+        left, pushes = Signal.like(self.o.level), Signal()
         m.d.comb += [
-            left.eq(self.level - Mux(self.take, self.count, 0)),
+            left.eq(self.o.level - Mux(self.o.take, self.o.count, 0)),
             self.i.ready.eq(left <= size),
             pushes.eq(self.i.valid & self.i.ready),
         ]
         m.d.sync += [
-            self.level.eq(left + Mux(pushes, self.i.payload.count, 0)),
-            first.eq(first + Mux(self.take, self.count, 0)),
+            self.o.level.eq(left + Mux(pushes, self.i.payload.count, 0)),
+            first.eq(first + Mux(self.o.take, self.o.count, 0)),
         ]
 
         # A whole beat is written behind the end, as there is room for one: what is too much is written over.
@@ -72,7 +90,7 @@ class ByteRing(wiring.Component):
         m.d.comb += [
             out_first.eq(self._of_first_half(first)),
             chosen.eq((halves[0] & out_first) | (halves[1] & ~out_first)),
-            self.data.eq(self._turn(chosen, self.offset - first)),
+            self.o.data.eq(self._turn(chosen, self.o.offset - first)),
         ]
         return m
 

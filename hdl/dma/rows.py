@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.dma.job import Row, Rows
 from neuroncore_rtl.hdl.fifo import BufferedFifo
-from neuroncore_rtl.hdl.memory.port import LineRead, Storage
+from neuroncore_rtl.hdl.memory.port import LineRead, OnChipStorage
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
 __all__ = ["RowReader"]
@@ -50,7 +50,8 @@ class RowReader(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        rows, left, partition = Signal(Rows, reset_less=True), Signal(17), Signal(len(self.line.partition))
+        rows, left = Signal(Rows, reset_less=True), Signal(len(self.rows.last) + 1)
+        partition = Signal.like(self.line.partition)
         queues = {}
         for name in ("src", "dst"):
             m.submodules[name] = queues[name] = BufferedFifo(Row, self.AHEAD)
@@ -63,7 +64,7 @@ class RowReader(wiring.Component):
         place_bits = (self.size - 1).bit_length()
         m.d.comb += [
             self.line.valid.eq((left != 0) & (free["src"] != 0) & (free["dst"] != 0)),
-            self.line.storage.eq(Storage.SBUF),
+            self.line.storage.eq(OnChipStorage.SBUF),
             self.line.partition.eq(partition),
             self.line.address.eq(Cat(Const(0, place_bits), rows.address[place_bits:])),
             access.eq(self.line.valid & self.line.ready),

@@ -11,11 +11,12 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.dma.instruction import Memory
+from neuroncore_rtl.hdl.dma.beats import aligned, next_beat
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS, chunk_layout
+from neuroncore_rtl.hdl.dma.ring import RingRead
 from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.memory.axi import AxiPort
-from neuroncore_rtl.hdl.memory.port import LineWrite
+from neuroncore_rtl.hdl.memory.port import LineWrite, Storage
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
 __all__ = ["Writer"]
@@ -29,7 +30,7 @@ class Writer(wiring.Component):
 
     Ports:
         i: chunks.
-        level, take, count, offset, data: see :class:`hdl.dma.ring.ByteRing`.
+        ring: :class:`hdl.dma.ring.RingRead`.
         axi: of HBM; its channels of reads and answers are idle. line: of the on-chip memories.
         hungry: the next beat lacks bytes. stop: no more of them are taken.
         free: no beat is here, or it goes to the memory or to its burst at the end of this cycle.
@@ -44,11 +45,7 @@ class Writer(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(chunk_layout(size))),
-                "level": In(range(2 * size + 1)),
-                "take": Out(1),
-                "count": Out(range(size + 1)),
-                "offset": Out(range(size)),
-                "data": In(8 * size),
+                "ring": Out(RingRead(size)),
                 "axi": Out(AxiPort(size, 1)),
                 "line": Out(LineWrite(size)),
                 "hungry": Out(1),
@@ -61,63 +58,67 @@ class Writer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        size, chunk = self.size, self.i.payload
-        place_bits = (size - 1).bit_length()
-
-        # Which bytes are next.
-        begun, left, remaining = Signal(), Signal.like(chunk.bytes, reset_less=True), Signal.like(chunk.bytes)
-        last, ends = Signal(), Signal(range(size + 1))
-        m.d.comb += [
-            self.offset.eq(Mux(begun, 0, chunk.address[:place_bits])),
-            ends.eq(size - self.offset),
-            remaining.eq(Mux(begun, left, chunk.bytes)),
-            last.eq(remaining <= ends),
-            self.count.eq(Mux(last, remaining, ends)),
-            self.hungry.eq(self.level < self.count),
-            self.take.eq(self.i.valid & ~self.hungry & self.free & ~self.stop),
-            self.i.ready.eq(self.take & last),
-        ]
-        with m.If(self.take):
-            m.d.sync += [begun.eq(~last), left.eq(remaining - self.count)]
-
-        # One beat.
-        beat = Signal(data.StructLayout({"data": 8 * size, "strobes": size, "last": 1}), reset_less=True)
-        now, valid, taken = Signal(chunk_layout(size), reset_less=True), Signal(), Signal()
-        to_hbm = Signal()
-        m.d.comb += [self.free.eq(~valid | taken), to_hbm.eq(now.memory == Memory.HBM)]
+        chunk = Signal(chunk_layout(self.size), reset_less=True)  # that `beat` belongs to
+        beat = Signal(self._beat_layout, reset_less=True)
+        valid, taken, to_hbm = Signal(), Signal(), Signal()
+        m.d.comb += [self.free.eq(~valid | taken), to_hbm.eq(chunk.storage == Storage.HBM)]
         with m.If(self.free):
-            m.d.sync += valid.eq(self.take)
-        with m.If(self.take):
+            m.d.sync += valid.eq(self.ring.take)
+        self._take(m, chunk, beat)
+        self._write_line(m, chunk, beat, valid & ~to_hbm)
+        pushes = self._write_burst(m, chunk, beat, valid & to_hbm)
+        m.d.comb += taken.eq(Mux(to_hbm, pushes, self.line.ready))
+        return m
+
+    @property
+    def _beat_layout(self) -> data.StructLayout:
+        return data.StructLayout({"data": 8 * self.size, "strobes": self.size, "last": 1})
+
+    def _take(self, m: Module, chunk, beat) -> None:
+        """Take the bytes of the next beat from the ring as soon as they are all there."""
+        offset, count, last = next_beat(m, self.size, self.i.payload.address, self.i.payload.bytes, self.ring.take)
+        m.d.comb += [
+            self.ring.offset.eq(offset),
+            self.ring.count.eq(count),
+            self.hungry.eq(self.ring.level < count),
+            self.ring.take.eq(self.i.valid & ~self.hungry & self.free & ~self.stop),
+            self.i.ready.eq(self.ring.take & last),
+        ]
+        with m.If(self.ring.take):
             m.d.sync += [
-                now.eq(chunk),
-                beat.data.eq(self.data),
-                beat.strobes.eq((~(Const(-1, size) << self.count)[:size] << self.offset)[:size]),
+                chunk.eq(self.i.payload),
+                beat.data.eq(self.ring.data),
+                beat.strobes.eq((~(Const(-1, self.size) << count)[: self.size] << offset)[: self.size]),
                 beat.last.eq(last),
             ]
+
+    def _write_line(self, m: Module, chunk, beat, valid: Value) -> None:
+        """Write a beat to an on-chip memory."""
         m.d.comb += [
-            self.line.valid.eq(valid & ~to_hbm),
-            self.line.storage.eq(Value.cast(now.memory)[:1]),
-            self.line.partition.eq(now.partition),
-            self.line.address.eq(Cat(Const(0, place_bits), now.address[place_bits:])),
+            self.line.valid.eq(valid),
+            self.line.storage.eq(Value.cast(chunk.storage)[:1]),
+            self.line.partition.eq(chunk.partition),
+            self.line.address.eq(aligned(chunk.address, self.size)),
             self.line.data.eq(beat.data),
             self.line.mask.eq(beat.strobes),
         ]
 
-        # Bursts.
+    def _write_burst(self, m: Module, chunk, beat, valid: Value) -> Signal:
+        """Add a beat to its burst, and give HBM the bursts that are complete; return whether the beat is added."""
+        place_bits = (self.size - 1).bit_length()
         address = data.StructLayout({"beat": HBM_ADDRESS_BITS - place_bits, "len": 8})
         m.submodules.beats = beats = BufferedFifo(beat.shape(), self.BEATS)
         m.submodules.addresses = addresses = BufferedFifo(address, self.BEATS)
         beat_out, address_out = beats.o.payload, addresses.o.payload
         complete, pushes, sent = Signal(range(self.BEATS + 1)), Signal(), Signal()
         m.d.comb += [
-            pushes.eq(valid & to_hbm & beats.i.ready & addresses.i.ready & self.room),
+            pushes.eq(valid & beats.i.ready & addresses.i.ready & self.room),
             self.burst.eq(pushes & beat.last),
-            taken.eq(Mux(to_hbm, pushes, self.line.ready)),
             beats.i.valid.eq(pushes),
             beats.i.payload.eq(beat),
             addresses.i.valid.eq(self.burst),
-            addresses.i.payload.beat.eq(now.address[place_bits:]),
-            addresses.i.payload.len.eq((now.address[:place_bits] + now.bytes - 1)[place_bits:]),
+            addresses.i.payload.beat.eq(chunk.address[place_bits:]),
+            addresses.i.payload.len.eq((chunk.address[:place_bits] + chunk.bytes - 1)[place_bits:]),
             self.axi.aw.valid.eq(addresses.o.valid),
             self.axi.aw.payload.addr.eq(Cat(Const(0, place_bits), address_out.beat)),
             self.axi.aw.payload.len.eq(address_out.len),
@@ -130,4 +131,4 @@ class Writer(wiring.Component):
             sent.eq(beats.o.ready & beat_out.last),
         ]
         m.d.sync += complete.eq(complete + self.burst - sent)
-        return m
+        return pushes

@@ -14,7 +14,7 @@ from neuroncore_rtl.hdl import checker
 from neuroncore_rtl.hdl.checker import lowest_rule
 from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction
 from neuroncore_rtl.hdl.elementwise.job import Job, opcode_in, pointer, used, work_out
-from neuroncore_rtl.hdl.memory.port import Storage
+from neuroncore_rtl.hdl.memory.port import OnChipStorage
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, INT32
@@ -112,8 +112,8 @@ class Checker(checker.Checker):
             Rule.SHAPE: self._shape(m, instruction),
             Rule.PARTITIONS: self._partitions(m, instruction, named),
             Rule.PORTS: used(instruction, "b")
-            & (instruction.a_storage == Storage.PSUM)
-            & (instruction.b_storage == Storage.PSUM),
+            & (instruction.a_storage == OnChipStorage.PSUM)
+            & (instruction.b_storage == OnChipStorage.PSUM),
             Rule.ALIGNMENT: _any(place.used & _misaligned(place) for place in named),
             Rule.RANGE: self._range(m, instruction, job, named, turn),
         }
@@ -144,7 +144,7 @@ class Checker(checker.Checker):
                 job[f"loads{number}"],
                 pointer(instruction, number).address,
                 pointer(instruction, number).quadrant,
-                Value.cast(Storage.SBUF),
+                Value.cast(OnChipStorage.SBUF),
                 pointer(instruction, number).dtype.as_value(),
                 job[f"size_s{number}"],
             )

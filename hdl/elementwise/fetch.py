@@ -8,7 +8,7 @@ from neuroncore_rtl.hdl.elementwise.job import INTERVAL_BITS
 from neuroncore_rtl.hdl.elementwise.place import to_lanes
 from neuroncore_rtl.hdl.elementwise.sequencer import Issue, Write
 from neuroncore_rtl.hdl.elementwise.step import Step
-from neuroncore_rtl.hdl.memory.port import ReadPort, Storage
+from neuroncore_rtl.hdl.memory.port import OnChipStorage, ReadPort
 from neuroncore_rtl.spec.config import Config
 
 __all__ = ["Fetch"]
@@ -67,7 +67,7 @@ class Fetch(wiring.Component):
         a_done, b_done, a_wanted, b_wanted, a_taken, b_taken = (
             Signal(name=name) for name in ("a_done", "b_done", "a_wanted", "b_wanted", "a_taken", "b_taken")
         )
-        a_psum, b_psum = issue.a.storage == Storage.PSUM, issue.b.storage == Storage.PSUM
+        a_psum, b_psum = issue.a.storage == OnChipStorage.PSUM, issue.b.storage == OnChipStorage.PSUM
         m.d.comb += [
             held_up.eq((issue.step.writes & ~self.room) | (issue.drain & ~self.drained)),
             may_read.eq(self.i.valid & ~(issue.drain & ~self.drained)),
@@ -115,7 +115,7 @@ class Fetch(wiring.Component):
             just_read = Signal(name=f"{name}_just_read", reset_less=True)
             chosen = Signal(32 * self.config.partitions, name=f"{name}_words")
             m.d.sync += [late_place.eq(place), just_read.eq(taken)]
-            with m.If(late_place.storage == Storage.PSUM):
+            with m.If(late_place.storage == OnChipStorage.PSUM):
                 m.d.comb += chosen.eq(Mux(just_read, *words["psum"]))
             with m.Else():
                 m.d.comb += chosen.eq(Mux(just_read, *words["sbuf"]))

@@ -5,7 +5,7 @@ from amaranth.lib import data
 
 from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.enumeration import typed_enum
-from neuroncore_rtl.hdl.memory.port import Storage
+from neuroncore_rtl.hdl.memory.port import OnChipStorage
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.isa.access import POINTER_FIELDS
 from neuroncore_rtl.spec.isa.alu import AluOp
@@ -26,7 +26,7 @@ _TYPES = {
     "op0": Op,
     "op1": Op,
     "dtype": FormatCode,
-    "storage": Storage,
+    "storage": OnChipStorage,
     "index_partition": signed(32),
 }
 

@@ -8,7 +8,7 @@ whole quadrants, and by whole bytes, where the neighbour's bytes that come along
 from amaranth import Module, Signal, Value, unsigned
 from amaranth.lib import data
 
-from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS, Storage
+from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS, OnChipStorage
 from neuroncore_rtl.spec.config import Config
 
 __all__ = ["Place", "from_lanes", "quadrants", "shifted", "to_lanes"]
@@ -19,7 +19,7 @@ class Place(data.Struct):
 
     address: unsigned(ADDRESS_BITS)
     quadrant: unsigned(2)
-    storage: Storage
+    storage: OnChipStorage
     size: unsigned(2)
 
 

@@ -8,7 +8,7 @@ from neuroncore_rtl.hdl.elementwise.job import INTERVAL_BITS, Job, pointer
 from neuroncore_rtl.hdl.elementwise.place import Place
 from neuroncore_rtl.hdl.elementwise.step import Phase, Step
 from neuroncore_rtl.hdl.elementwise.walker import Walker
-from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS, Storage
+from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS, OnChipStorage
 from neuroncore_rtl.spec.isa.access import DIMENSIONS
 from neuroncore_rtl.spec.isa.elementwise import VALUES8
 
@@ -247,7 +247,7 @@ class Sequencer(wiring.Component):
                         step.a_dtype.eq(scalar.dtype),
                         a.address.eq(scalar.address),
                         a.quadrant.eq(scalar.quadrant),
-                        a.storage.eq(Storage.SBUF),
+                        a.storage.eq(OnChipStorage.SBUF),
                         a.size.eq(job[f"size_s{which}"]),
                     ]
             with m.Case(Phase.LOAD_VALUE):

@@ -14,7 +14,7 @@ class LinkCounters(data.Struct):
     flits: taken from the router to be sent, each counted once. replays: times that this end went back and sent again
     from the first flit missing. crc_errors: frames that came with a wrong check. discarded: good flits that were not
     taken, as one before them was missing. idle: cycles whose frame carries no flit. stalled: cycles with a flit waiting
-    and none taken, for want of room here or at the other end.
+    and none taken, for want of credits or of room in the replay memory.
     """
 
     flits: unsigned(COUNTER_BITS)

@@ -20,8 +20,8 @@ __all__ = ["LinkEnd", "window"]
 
 
 def window(latency: int) -> int:
-    """Return the flits that are under way on a link at most, and the places of each input buffer: a power of two less
-    one, and enough for a flit in every cycle of a round trip.
+    """Return the flits that are under way on a link at most, and the credits for each input buffer: a power of two
+    less one, and enough for a flit in every cycle of a round trip.
 
     Arguments:
         latency: of the wire, cycles; at most 64 with numbers of 8 bits.
@@ -63,7 +63,7 @@ class LinkEnd(wiring.Component):
     """Cycles from a frame at `rx` to its flit at `o`."""
 
     ROUND_TRIP = 2 * SEND_LATENCY + 2 * RECEIVE_LATENCY
-    """Cycles from a flit at `i` until the place that it took, if it went on at once, can be taken again; besides twice
+    """Cycles from a flit at `i` until the credit that it took, if it went on at once, can be used again; besides twice
     the wire."""
 
     DEAD_CYCLES = 2048
@@ -101,7 +101,7 @@ class LinkEnd(wiring.Component):
             said.eq(sender.o),
             said.expected.eq(receiver.expected),
             said.retry.eq(receiver.retry),
-            said.freed.eq(receiver.freed),
+            said.credits_returned.eq(receiver.credits_returned),
             made.i.eq(said),
         ]
         m.d.sync += [self.tx.body.eq(said), self.tx.crc.eq(made.o)]

@@ -21,7 +21,7 @@ class FlitFifo(wiring.Component):
     Ports:
         write: a flit comes, `flit`.
         o: flits, in the same order.
-        freed: flits that have gone since reset, modulo 2 ** SEQUENCE_BITS.
+        credits_returned: flits that have gone since reset, modulo 2 ** SEQUENCE_BITS.
 
     Attributes:
         end: flits that have come, modulo the depth of the memory.
@@ -38,7 +38,7 @@ class FlitFifo(wiring.Component):
                 "write": In(1),
                 "flit": In(flit_layout(link_bytes)),
                 "o": Out(flit_stream(link_bytes)),
-                "freed": Out(SEQUENCE_BITS),
+                "credits_returned": Out(SEQUENCE_BITS),
             }
         )
 
@@ -48,15 +48,15 @@ class FlitFifo(wiring.Component):
         writer = memory.write_port()
         reader = memory.read_port(transparent_for=(writer,))
         end, following = self.end, Signal(SEQUENCE_BITS)
-        places = len(end)
+        index_bits = len(end)
         m.d.comb += [
             writer.en.eq(self.write),
             writer.addr.eq(end),
             writer.data.eq(self.flit),
-            self.o.valid.eq(self.freed[:places] != end),
+            self.o.valid.eq(self.credits_returned[:index_bits] != end),
             self.o.payload.eq(reader.data),
-            following.eq(self.freed + (self.o.valid & self.o.ready)),
-            reader.addr.eq(following[:places]),
+            following.eq(self.credits_returned + (self.o.valid & self.o.ready)),
+            reader.addr.eq(following[:index_bits]),
         ]
-        m.d.sync += [self.freed.eq(following), end.eq(end + self.write)]
+        m.d.sync += [self.credits_returned.eq(following), end.eq(end + self.write)]
         return m

@@ -36,7 +36,8 @@ def body_layout(link_bytes: int) -> data.StructLayout:
         answer: replays made so far by this end, for the other.
         expected: number of the flit that this end waits for: it has all before it.
         retry: replays asked for so far by this end.
-        freed: places that became free in this end's input buffer of each virtual channel, modulo 2 ** SEQUENCE_BITS.
+        credits_returned: by this end, one for each flit that has left its input buffer of a virtual channel, modulo
+            2 ** SEQUENCE_BITS.
     """
     return data.StructLayout(
         {
@@ -47,7 +48,7 @@ def body_layout(link_bytes: int) -> data.StructLayout:
             "answer": unsigned(RETRY_BITS),
             "expected": unsigned(SEQUENCE_BITS),
             "retry": unsigned(RETRY_BITS),
-            "freed": data.ArrayLayout(SEQUENCE_BITS, VIRTUAL_CHANNELS),
+            "credits_returned": data.ArrayLayout(SEQUENCE_BITS, VIRTUAL_CHANNELS),
         }
     )
 

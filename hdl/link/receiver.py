@@ -25,7 +25,7 @@ class Receiver(wiring.Component):
     Ports:
         heard: what came, if `good`.
         o: flits of each virtual channel.
-        expected, retry, freed: to be sent to the other end, as in :func:`~hdl.link.flit.body_layout`.
+        expected, retry, credits_returned: to be sent to the other end, as in :func:`~hdl.link.flit.body_layout`.
         discarded: a flit came, and was not taken.
 
     Attributes:
@@ -44,7 +44,7 @@ class Receiver(wiring.Component):
                 "o": Out(flit_stream(link_bytes)).array(VIRTUAL_CHANNELS),
                 "expected": Out(SEQUENCE_BITS),
                 "retry": Out(RETRY_BITS),
-                "freed": Out(data.ArrayLayout(SEQUENCE_BITS, VIRTUAL_CHANNELS)),
+                "credits_returned": Out(data.ArrayLayout(SEQUENCE_BITS, VIRTUAL_CHANNELS)),
                 "discarded": Out(1),
             }
         )
@@ -65,6 +65,6 @@ class Receiver(wiring.Component):
         for vc, fifo in enumerate(self.fifos):
             m.submodules[f"fifo{vc}"] = fifo
             m.d.comb += [fifo.write.eq(takes & (self.heard.vc == vc)), fifo.flit.eq(self.heard.flit)]
-            m.d.comb += self.freed[vc].eq(fifo.freed)
+            m.d.comb += self.credits_returned[vc].eq(fifo.credits_returned)
             wiring.connect(m, fifo.o, wiring.flipped(self.o[vc]))
         return m

@@ -1,8 +1,8 @@
 """The router of a chip: flits from its links and its cores to its links and its cores, a cycle for each of two steps.
 
-input -> Route -> two places -+-> RoundRobin of each output -> register -> output
-                              |
-other inputs -----------------+
+input -> Route -> skid buffer -+-> RoundRobin of each output -> register -> output
+                               |
+other inputs ------------------+
 """
 
 from amaranth import Cat, Module, Mux, Signal
@@ -27,9 +27,9 @@ __all__ = ["Router", "RouterInput", "RouterOutput"]
 
 
 class RouterInput(wiring.Component):
-    """Two places for the flits of an input, each with its output; takes and gives a flit every cycle.
+    """A skid buffer of an input: two flits, each with its output; takes and gives a flit every cycle.
 
-    `i.ready` depends on the places alone. Latency: a cycle.
+    `i.ready` comes from a register, so that no path leads from output to input. Latency: a cycle.
 
     Arguments:
         instance: the chips and how they are tied.
@@ -58,9 +58,9 @@ class RouterInput(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.route = route = Route(self.instance, self.side, self.vc)
-        place = data.StructLayout({"flit": flit_layout(self.instance.link_bytes), "outputs": len(self.requests)})
-        new = Signal(place)
-        head, spare = Signal(place, reset_less=True), Signal(place, reset_less=True)
+        entry = data.StructLayout({"flit": flit_layout(self.instance.link_bytes), "outputs": len(self.requests)})
+        new = Signal(entry)
+        head, spare = Signal(entry, reset_less=True), Signal(entry, reset_less=True)
         full, spare_full = Signal(), Signal()
 
         m.d.comb += [

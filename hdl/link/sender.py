@@ -14,17 +14,17 @@ __all__ = ["Sender"]
 class Sender(wiring.Component):
     """Takes a flit in every cycle; its frame is at `o` in the next.
 
-    A flit is taken if the other end has a place for it, of its virtual channel, and the replay memory has one, too. All
-    flits go through that memory. Going back to one of them is a change of the place where it is read.
+    A flit is taken if there is a credit for it, of its virtual channel, and room in the replay memory. All flits go
+    through that memory. Going back to one of them is a change of the place where it is read.
 
     Arguments:
         link_bytes: of a flit.
-        window: flits under way at most, and places of each of the other end's buffers; a power of two less one.
+        window: flits under way at most, and credits for each of the other end's buffers; a power of two less one.
 
     Ports:
         i: flits of each virtual channel; they take turns.
         heard: what came from the other end, if `good`.
-        o: a frame in every cycle, but for `expected`, `retry` and `freed`.
+        o: a frame in every cycle, but for `expected`, `retry` and `credits_returned`.
         accepted, replayed, stalled: a flit is taken; the first missing one is gone back to; a flit waits and none is
             taken.
         owed: the other end has not said that it has all flits. progress: it says that it has more of them.
@@ -32,15 +32,17 @@ class Sender(wiring.Component):
     Attributes:
         known, end: flits from number `known` on, below `end`, are kept; those before, the other end has.
         memory: the flits kept, each at its number modulo its depth.
-        taken, freed: flits taken of each virtual channel, and the other end's places of it known to be free again.
+        credits_consumed, credits_returned: of each virtual channel, by the flits taken, and by the other end as far as
+            known; both modulo 2 ** SEQUENCE_BITS.
     """
 
     def __init__(self, link_bytes: int, window: int):
         self.link_bytes = link_bytes
         self.window = window
         self.known, self.end = Signal(SEQUENCE_BITS), Signal(SEQUENCE_BITS)
-        self.taken, self.freed = (
-            [Signal(SEQUENCE_BITS, name=f"{name}{vc}") for vc in range(VIRTUAL_CHANNELS)] for name in ("taken", "freed")
+        self.credits_consumed, self.credits_returned = (
+            [Signal(SEQUENCE_BITS, name=f"credits_{what}{vc}") for vc in range(VIRTUAL_CHANNELS)]
+            for what in ("consumed", "returned")
         )
         kept = data.StructLayout({"flit": flit_layout(link_bytes), "vc": 1})
         self.memory = Memory(shape=kept, depth=window + 1, init=[])
@@ -63,8 +65,9 @@ class Sender(wiring.Component):
         m.submodules.memory = memory = self.memory
         writer = memory.write_port()
         reader = memory.read_port(transparent_for=(writer,))
-        places = self.window.bit_length()
-        known, end, taken, freed = self.known, self.end, self.taken, self.freed
+        index_bits = self.window.bit_length()
+        known, end = self.known, self.end
+        consumed, returned = self.credits_consumed, self.credits_returned
 
         # Where the memory is read: the number of the flit sent now, and of the one sent next.
         following = Signal(SEQUENCE_BITS)
@@ -74,36 +77,39 @@ class Sender(wiring.Component):
             self.o.valid.eq(self.o.sequence != end),
             self.replayed.eq(self.good & (self.heard.retry != self.o.answer)),
             following.eq(Mux(self.replayed, self.heard.expected, self.o.sequence + self.o.valid)),
-            reader.addr.eq(following[:places]),
+            reader.addr.eq(following[:index_bits]),
             self.owed.eq(known != end),
             self.progress.eq(self.good & (self.heard.expected != known)),
         ]
         m.d.sync += self.o.sequence.eq(following)
         with m.If(self.good):
             m.d.sync += [known.eq(self.heard.expected), self.o.answer.eq(self.heard.retry)]
-            m.d.sync += [count.eq(self.heard.freed[vc]) for vc, count in enumerate(freed)]
+            m.d.sync += [count.eq(self.heard.credits_returned[vc]) for vc, count in enumerate(returned)]
 
         # Which virtual channel a flit is taken of.
         room, last, choice = Signal(), Signal(), Signal()
         can = Signal(VIRTUAL_CHANNELS)
         offered = [flits.valid for flits in self.i]
         m.d.comb += [
-            room.eq((end - known)[:places] != self.window),
-            *(can[vc].eq(room & ((taken[vc] - freed[vc])[:places] != self.window)) for vc in range(VIRTUAL_CHANNELS)),
+            room.eq((end - known)[:index_bits] != self.window),
+            *(
+                can[vc].eq(room & ((consumed[vc] - returned[vc])[:index_bits] != self.window))
+                for vc in range(VIRTUAL_CHANNELS)
+            ),
             choice.eq(Mux(last, ~(offered[0] & can[0]), offered[1] & can[1])),
             self.i[0].ready.eq(can[0] & ~choice),
             self.i[1].ready.eq(can[1] & choice),
             self.accepted.eq(Mux(choice, offered[1] & can[1], offered[0] & can[0])),
             self.stalled.eq((offered[0] | offered[1]) & ~self.accepted),
             writer.en.eq(self.accepted),
-            writer.addr.eq(end[:places]),
+            writer.addr.eq(end[:index_bits]),
             writer.data.flit.eq(Mux(choice, self.i[1].payload, self.i[0].payload)),
             writer.data.vc.eq(choice),
         ]
         m.d.sync += end.eq(end + self.accepted)
         with m.If(self.accepted):
             m.d.sync += last.eq(choice)
-        for vc, count in enumerate(taken):
+        for vc, count in enumerate(consumed):
             with m.If(self.accepted & (choice == vc)):
                 m.d.sync += count.eq(count + 1)
         return m

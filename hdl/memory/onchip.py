@@ -12,7 +12,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.clock_gate import gated
-from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, PsumWritePort, ReadPort, Storage, WritePort
+from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, OnChipStorage, PsumWritePort, ReadPort, WritePort
 from neuroncore_rtl.hdl.memory.psum_port import PsumPort
 from neuroncore_rtl.hdl.memory.sbuf import Sbuf
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
@@ -98,11 +98,11 @@ class OnChipMemory(wiring.Component):
             _divide(m, line, sbuf.line_reads[number], psum.line_reads[number])
             storage = line.storage
             for cycle in range(LineRead.LATENCY):
-                later = Signal(Storage, name=f"storage{number}_{cycle}", reset_less=True)
+                later = Signal(OnChipStorage, name=f"storage{number}_{cycle}", reset_less=True)
                 m.d.sync += later.eq(storage)
                 storage = later
             read = [memory.line_reads[number].data for memory in (psum, sbuf)]
-            m.d.comb += line.data.eq(Mux(storage == Storage.PSUM, *read))
+            m.d.comb += line.data.eq(Mux(storage == OnChipStorage.PSUM, *read))
         # Counted here, as the clock of what is behind a gate may stand still.
         turn = Signal(range(max(2, self.config.hbm_ports)))
         m.d.sync += turn.eq(Mux(turn == self.config.hbm_ports - 1, 0, turn + 1))
@@ -130,7 +130,7 @@ class OnChipMemory(wiring.Component):
 
 def _divide(m: Module, port, sbuf, psum) -> None:
     """Give a port's requests to the memory that they name."""
-    at_psum = port.storage == Storage.PSUM
+    at_psum = port.storage == OnChipStorage.PSUM
     for name, member in port.signature.members.items():
         if member.flow == In and name not in ("valid", "ready"):
             m.d.comb += [getattr(memory, name).eq(getattr(port, name)) for memory in (sbuf, psum)]

@@ -14,6 +14,7 @@ __all__ = [
     "PARTITION_BITS",
     "LineRead",
     "LineWrite",
+    "OnChipStorage",
     "PsumWritePort",
     "ReadPort",
     "Storage",
@@ -27,8 +28,11 @@ PARTITION_BITS = 10
 """Number of a partition."""
 
 
-Storage = typed_enum("Storage", isa.Storage, 1)
-"""Codes of `spec.isa.Storage`, of the memories on the chip."""
+Storage = typed_enum("Storage", isa.Storage, 2)
+"""Where a tensor is; codes of `spec.isa.Storage`."""
+
+OnChipStorage = typed_enum("OnChipStorage", isa.Storage, 1)
+"""Those that are memories of the core."""
 
 
 class ReadPort(wiring.Signature):
@@ -79,7 +83,7 @@ class WritePort(wiring.Signature):
         super().__init__(
             {
                 "valid": Out(1),
-                "storage": Out(Storage),
+                "storage": Out(OnChipStorage),
                 "address": Out(ADDRESS_BITS),
                 "enable": Out(partitions),
                 "mask": Out(4),
@@ -127,7 +131,7 @@ class LineRead(wiring.Signature):
         super().__init__(
             {
                 "valid": Out(1),
-                "storage": Out(Storage),
+                "storage": Out(OnChipStorage),
                 "partition": Out(PARTITION_BITS),
                 "address": Out(ADDRESS_BITS),
                 "word": Out(4),
@@ -154,7 +158,7 @@ class LineWrite(wiring.Signature):
         super().__init__(
             {
                 "valid": Out(1),
-                "storage": Out(Storage),
+                "storage": Out(OnChipStorage),
                 "partition": Out(PARTITION_BITS),
                 "address": Out(ADDRESS_BITS),
                 "data": Out(8 * size),

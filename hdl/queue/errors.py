@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
+from neuroncore_rtl.spec.isa.cause import CAUSE_BITS, DETAIL_BITS
 
 __all__ = ["BootError", "CoreError", "Errors", "QueueError"]
 
@@ -14,9 +15,9 @@ class QueueError(data.Struct):
     """The first error of a queue; stays until reset. address: of the record in HBM."""
 
     valid: unsigned(1)
-    cause: unsigned(8)
+    cause: unsigned(CAUSE_BITS)
     address: unsigned(HBM_ADDRESS_BITS)
-    detail: unsigned(32)
+    detail: unsigned(DETAIL_BITS)
 
 
 class CoreError(data.Struct):
@@ -24,16 +25,16 @@ class CoreError(data.Struct):
 
     valid: unsigned(1)
     queue: unsigned(8)
-    cause: unsigned(8)
+    cause: unsigned(CAUSE_BITS)
     address: unsigned(HBM_ADDRESS_BITS)
-    detail: unsigned(32)
+    detail: unsigned(DETAIL_BITS)
 
 
 class BootError(data.Struct):
     """valid: the image's header is wrong, or cannot be read. detail: which of its words."""
 
     valid: unsigned(1)
-    detail: unsigned(32)
+    detail: unsigned(DETAIL_BITS)
 
 
 class Errors(wiring.Component):

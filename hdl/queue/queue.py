@@ -1,35 +1,25 @@
 """The queue of an engine: takes records from HBM in order, waits, issues, and updates semaphores when they finish."""
 
-from amaranth import Module, Mux, Signal, unsigned
+from amaranth import Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.engine_error import DetailedError
-from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.queue.errors import QueueError
 from neuroncore_rtl.hdl.queue.in_flight import Flight, InFlight
-from neuroncore_rtl.hdl.queue.record import Header, Record
+from neuroncore_rtl.hdl.queue.prefetcher import Block, Prefetcher
+from neuroncore_rtl.hdl.queue.record import Record
 from neuroncore_rtl.hdl.queue.semaphores import Update, Wait
 from neuroncore_rtl.spec import isa
-from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, QUEUE_COUNTERS, RECORD_BYTES, Engine
-from neuroncore_rtl.spec.isa.engine import COUNTER_BITS, LANES
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, QUEUE_COUNTERS, Engine
+from neuroncore_rtl.spec.isa.engine import COUNTER_BITS, LANES, QUEUE_BLOCKS
 from neuroncore_rtl.spec.isa.fields import width_of
 from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 
-__all__ = ["BLOCK_PLACES", "IN_FLIGHT", "Block", "Queue", "QueueCounters"]
-
-BLOCK_PLACES = 4
-"""Blocks that a queue holds, the one that it works on among them."""
+__all__ = ["IN_FLIGHT", "Queue", "QueueCounters"]
 
 IN_FLIGHT = 16
 """Records that an engine has taken and that have not yet updated their semaphores, at most."""
-
-
-class Block(data.Struct):
-    """A run of records. address: of the first, in HBM. count: how many; none is allowed, and does nothing."""
-
-    address: unsigned(HBM_ADDRESS_BITS)
-    count: unsigned(16)
 
 
 QueueCounters = data.StructLayout({name: COUNTER_BITS for name in QUEUE_COUNTERS})
@@ -84,7 +74,7 @@ class Queue(wiring.Component):
         super().__init__(
             {
                 "blocks": In(stream.Signature(Block)),
-                "places": Out(range(BLOCK_PLACES + 1)),
+                "places": Out(range(QUEUE_BLOCKS + 1)),
                 "request": Out(stream.Signature(HBM_ADDRESS_BITS)),
                 "record": In(stream.Signature(Record, always_ready=True)),
                 "wait": Out(data.ArrayLayout(Wait, 2)),
@@ -113,60 +103,33 @@ class Queue(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        self._head_valid, self._head_bad, self._cleared = Signal(), Signal(), Signal()
+        m.submodules.prefetcher = self._prefetcher = prefetcher = Prefetcher(self.body_bits, self.records)
+        self._bad, self._cleared = Signal(), Signal()  # the next record is not one of ours; it waits for nothing
         self._flying = Signal(range(IN_FLIGHT + 1))
-        head, coming, next_address = self._fetch(m)
+        wiring.connect(m, wiring.flipped(self.blocks), prefetcher.blocks)
+        wiring.connect(m, prefetcher.request, wiring.flipped(self.request))
+        wiring.connect(m, wiring.flipped(self.record), prefetcher.record)
+        m.d.comb += [
+            prefetcher.halt.eq(self.halt),
+            self.places.eq(prefetcher.places),
+            self.rung.eq(prefetcher.rung),
+            prefetcher.head.ready.eq(self.issued),
+            self.issued_address.eq(prefetcher.address),
+        ]
+        head = prefetcher.head.payload
         self._issue(m, head)
         lanes = self._fly(m, head)
         self._report(m, head, self._update(m, lanes))
-        self._observe(m, lanes, coming, next_address)
+        self._observe(m, lanes, prefetcher.coming, prefetcher.next_address)
         return m
-
-    def _fetch(self, m: Module):
-        """Ask for the records of the blocks; return the next record, whether there will be one, and its address."""
-        m.submodules.block_fifo = blocks = Fifo(Block, BLOCK_PLACES)
-        m.submodules.addresses = addresses = Fifo(HBM_ADDRESS_BITS, self.records)
-        layout = data.StructLayout({"header": Header, "body": self.body_bits, "error": 1})
-        m.submodules.record_fifo = records = Fifo(layout, self.records)
-        block = blocks.o.payload
-        fetched = Signal(16)  # records of the block that were asked for
-        rings, asked = Signal(), Signal()
-        m.d.comb += [
-            self.blocks.ready.eq(blocks.i.ready | self.halt),
-            rings.eq(self.blocks.valid & blocks.i.ready & ~self.halt & (self.blocks.payload.count != 0)),
-            blocks.i.valid.eq(rings),
-            blocks.i.payload.eq(self.blocks.payload),
-            self.places.eq(BLOCK_PLACES - blocks.level),
-            # The address waits for its record, so its place is the record's as well.
-            self.request.valid.eq(blocks.o.valid & addresses.i.ready),
-            self.request.payload.eq(block.address + (fetched << (RECORD_BYTES.bit_length() - 1))),
-            asked.eq(self.request.valid & self.request.ready),
-            blocks.o.ready.eq(asked & (fetched == block.count - 1)),
-            addresses.i.valid.eq(asked),
-            addresses.i.payload.eq(self.request.payload),
-            records.i.valid.eq(self.record.valid),
-            records.i.payload.header.eq(self.record.payload.header),
-            records.i.payload.body.eq(self.record.payload.body),
-            records.i.payload.error.eq(self.record.payload.error),
-            addresses.o.ready.eq(self.issued),
-            records.o.ready.eq(self.issued),
-            self._head_valid.eq(records.o.valid),
-            self.issued_address.eq(addresses.o.payload),
-        ]
-        with m.If(rings):
-            m.d.sync += self.rung.eq(self.rung + self.blocks.payload.count)
-        with m.If(asked):
-            m.d.sync += fetched.eq(Mux(blocks.o.ready, 0, fetched + 1))
-        next_address = Mux(addresses.o.valid, addresses.o.payload, self.request.payload)
-        return records.o.payload, blocks.o.valid | addresses.o.valid, next_address
 
     def _issue(self, m: Module, head):
         """Look at the semaphores once a cycle until both waits hold; then offer the instruction until it is taken."""
         header = head.header
         ready = Signal()
         m.d.comb += [
-            self._head_bad.eq(head.error | (header.engine != self.engine)),
-            ready.eq(self._head_valid & ~self._head_bad & ~self._cleared),
+            self._bad.eq(head.error | (header.engine != self.engine)),
+            ready.eq(self._prefetcher.head.valid & ~self._bad & ~self._cleared),
             self.waiting.eq(ready & ~self.wait_satisfied),
             self.issue.valid.eq(self._cleared),
             self.issue.payload.eq(head.body),
@@ -260,7 +223,7 @@ class Queue(wiring.Component):
                 report(isa.Cause.SEMAPHORE, updating, self.update.payload.semaphore)
             with m.Elif(self.engine_error.valid & (self.retired_count == self.engine_error.number)):
                 report(self.engine_error.cause, read.data, self.engine_error.detail)
-            with m.Elif(self._head_valid & self._head_bad & (self._flying == 0)):
+            with m.Elif(self._prefetcher.head.valid & self._bad & (self._flying == 0)):
                 with m.If(head.error):
                     report(isa.Cause.FETCH, self.issued_address, 0)
                 with m.Else():
@@ -289,7 +252,7 @@ class Queue(wiring.Component):
         counters = self.counters
         with m.If(self.waiting):
             m.d.sync += counters.wait_semaphore.eq(counters.wait_semaphore + 1)
-        with m.Elif(self._head_valid):
+        with m.Elif(self._prefetcher.head.valid):
             m.d.sync += counters.wait_engine.eq(counters.wait_engine + 1)
         with m.Elif(coming):
             m.d.sync += counters.wait_fetch.eq(counters.wait_fetch + 1)

@@ -11,12 +11,14 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.controller.bus import Bus
 from neuroncore_rtl.hdl.queue.errors import CoreError
-from neuroncore_rtl.hdl.queue.queue import BLOCK_PLACES, Block, QueueCounters
+from neuroncore_rtl.hdl.queue.prefetcher import Block
+from neuroncore_rtl.hdl.queue.queue import QueueCounters
 from neuroncore_rtl.hdl.queue.semaphores import SEMAPHORE_BITS, VALUE_BITS, SemaphoreAccess, UpdateOp
 from neuroncore_rtl.hdl.queue.subordinate import hold_request
 from neuroncore_rtl.spec import memory_map
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, QUEUE_COUNTERS, RECORD_BYTES, queue_count
+from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS
 from neuroncore_rtl.spec.link import CORE_BITS
 
 __all__ = ["Registers"]
@@ -83,7 +85,7 @@ class Registers(wiring.Component):
             {
                 "bus": In(Bus()),
                 "blocks": Out(stream.Signature(Block)).array(queues),
-                "places": In(range(BLOCK_PLACES + 1)).array(queues),
+                "places": In(range(QUEUE_BLOCKS + 1)).array(queues),
                 "retired_count": In(32).array(queues),
                 "rung": In(32).array(queues),
                 "counters": In(QueueCounters).array(queues),

@@ -12,17 +12,18 @@ from neuroncore_rtl.hdl.enumeration import typed_enum
 from neuroncore_rtl.hdl.round_robin import RoundRobin
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import SEMAPHORES
+from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
 
 __all__ = ["SEMAPHORE_BITS", "VALUE_BITS", "SemaphoreAccess", "Semaphores", "Shortage", "Update", "UpdateOp", "Wait"]
 
 SEMAPHORE_BITS = (SEMAPHORES - 1).bit_length()
 """Number of a semaphore."""
 
-VALUE_BITS = 16
+VALUE_BITS = SEMAPHORE_MAX.bit_length()
 """Value of a semaphore."""
 
 UpdateOp = typed_enum("UpdateOp", isa.UpdateOp, 2)
-"""Codes of `spec.isa.UpdateOp`."""
+"""What an update does to a semaphore; codes of `spec.isa.UpdateOp`."""
 
 
 class Wait(data.Struct):

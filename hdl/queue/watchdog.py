@@ -9,6 +9,7 @@ from neuroncore_rtl.hdl.queue.errors import CoreError
 from neuroncore_rtl.hdl.queue.semaphores import Shortage
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
+from neuroncore_rtl.spec.isa.cause import DETAIL_CORE_BITS
 
 __all__ = ["Watchdog"]
 
@@ -32,7 +33,7 @@ class Watchdog(wiring.Component):
             until reset.
     """
 
-    WAITS_FOR_CORE = 1 << 8
+    WAITS_FOR_CORE = 1 << DETAIL_CORE_BITS
     """In the detail of STUCK: the lower bits are a core."""
 
     def __init__(self, queues: int, collective: int | None = None):

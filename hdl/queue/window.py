@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.controller.bus import Bus
-from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, Storage
+from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, OnChipStorage
 from neuroncore_rtl.hdl.queue.subordinate import hold_request
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
@@ -73,8 +73,8 @@ class Window(wiring.Component):
         """Set partition and address of both ports; return whether there is such a place."""
         exists = Signal()
         for storage, window, pitch in (
-            (Storage.SBUF, SBUF_WINDOW, SBUF_PITCH_BITS),
-            (Storage.PSUM, PSUM_WINDOW, PSUM_PITCH_BITS),
+            (OnChipStorage.SBUF, SBUF_WINDOW, SBUF_PITCH_BITS),
+            (OnChipStorage.PSUM, PSUM_WINDOW, PSUM_PITCH_BITS),
         ):
             kind = isa.Storage(storage.value)
             partition, byte = request.address[pitch:_WINDOW_BITS], request.address[:pitch]

@@ -4,10 +4,19 @@ import enum
 
 from neuroncore_rtl.spec.isa.rule import Rule
 
-__all__ = ["FIRST_CAUSE", "Cause", "cause_name"]
+__all__ = ["CAUSE_BITS", "DETAIL_BITS", "DETAIL_CORE_BITS", "FIRST_CAUSE", "Cause", "cause_name"]
 
 FIRST_CAUSE = 32
 """Below this a cause is a `Rule`."""
+
+CAUSE_BITS = 8
+"""Bits of a cause of either kind; 0 is none."""
+
+DETAIL_BITS = 32
+"""Bits of what is said of it."""
+
+DETAIL_CORE_BITS = 8
+"""Bits of a core in the detail of DISAGREE and of STUCK."""
 
 
 class Cause(enum.IntEnum):

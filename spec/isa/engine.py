@@ -5,7 +5,7 @@ import enum
 from neuroncore_rtl.spec.config import Config
 
 __all__ = [
-    "COUNTER_BITS", "LANES", "QUEUES", "QUEUE_COUNTERS", "RECORDS_AHEAD", "Engine", "collective_queue",
+    "COUNTER_BITS", "LANES", "QUEUES", "QUEUE_BLOCKS", "QUEUE_COUNTERS", "RECORDS_AHEAD", "Engine", "collective_queue",
     "engine_of_queue", "queue_count", "queue_name", "queues_of",
 ]  # fmt: skip
 
@@ -35,6 +35,9 @@ may complete before the MultiplyMoving before it, so the tensor engine has two."
 RECORDS_AHEAD = {Engine.TENSOR: 4, Engine.VECTOR: 4, Engine.SCALAR: 4, Engine.DMA: 2, Engine.COLLECTIVE: 2}
 """Records that a queue fetches ahead, the one that waits or is issued among them; those of DMA take longer, and there
 are many of them."""
+
+QUEUE_BLOCKS = 4
+"""Blocks of records that a queue holds until it has fetched their last one; the doorbell waits for a place."""
 
 QUEUE_COUNTERS = ("records", "idle", "wait_fetch", "wait_semaphore", "wait_engine", "executing")
 """Counters of a queue, in this order: records retired, and cycles, of which every one counts once: the queue has

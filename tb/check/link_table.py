@@ -79,7 +79,7 @@ def link_summary(instance: Instance, table: Mapping[str, Mapping[str, object]], 
             "mean": f"{mean:.1%}",
             "busiest": f"{table[busiest]['utilisation']:.1%} ({busiest})",
         },
-        "stalled_for_places": "never"
+        "stalled_for_credits": "never"
         if not table[stalled]["stalled_cycles"]
         else f"{table[stalled]['stalled_cycles']:,} cycles at most ({stalled})",
         "disturbed_frames": disturbed,

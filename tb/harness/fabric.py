@@ -127,7 +127,7 @@ class FabricDevice:
                 "fabric",
                 "link[{0}].counters",
                 disturbed="link[{0}].flip | link[{0}].drop | link[{0}].again | link[{0}].cut",
-                places=False,
+                credits=False,
                 waves=waves,
             ),
         }

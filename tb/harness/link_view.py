@@ -41,12 +41,12 @@ class Sample:
 
     Arguments:
         cycle: the cycle.
-        places: by wire, places of the other end that are taken, as far as the end that sends on it knows.
+        credits_used: by wire, as far as the end that sends on it knows.
         counters: by wire, those of the end that sends on it, by the names of `hdl.link.counters`.
     """
 
     cycle: int
-    places: Sequence[int]
+    credits_used: Sequence[int]
     counters: Sequence[Mapping[str, int]]
 
 
@@ -69,8 +69,8 @@ def read_samples(text: str) -> list[Sample]:
     for cycle in cycles:
         if cycle % distance == 0 or cycle == cycles[-1]:
             wires = [lines[cycle][wire] for wire in sorted(lines[cycle])]
-            places = [int(first) + int(second) for first, second, _ in wires]
-            found.append(Sample(cycle, places, [plain(LinkCounters, int(counters, 16)) for *_, counters in wires]))
+            used = [int(first) + int(second) for first, second, _ in wires]
+            found.append(Sample(cycle, used, [plain(LinkCounters, int(counters, 16)) for *_, counters in wires]))
     return found
 
 
@@ -108,7 +108,7 @@ def link_views(
     *,
     node: str = "node_{chip}",
     disturbed: str = "",
-    places: bool = True,
+    credits: bool = True,
     waves: bool = False,
 ) -> str:
     """Return a view of each wire, which is called as its link.
@@ -119,7 +119,7 @@ def link_views(
         counters: those of a wire's sending end, with {} for its number.
         node: the path of a chip's node in the fabric.
         disturbed: whether something befalls its frame, likewise.
-        places: whether the ends of the links can be looked into.
+        credits: whether the ends of the links can be looked into.
         waves: whether a waveform is recorded.
     """
     parts = []
@@ -135,7 +135,9 @@ def link_views(
             "samples": "samples",
         }
         for vc in (0, 1):
-            ports[f"places{vc}"] = f"({sender}.taken{vc} - {sender}.freed{vc}) & 8'd`WINDOW" if places else "8'd0"
+            ports[f"credits_used{vc}"] = (
+                f"({sender}.credits_consumed{vc} - {sender}.credits_returned{vc}) & 8'd`WINDOW" if credits else "8'd0"
+            )
         if waves:
             ports |= {
                 "frame": f"{at}__tx__{direction}",

@@ -3,8 +3,8 @@
 // Plusargs:
 //   +window=N     cycles from a sample to the next at first; without it, none are taken. It doubles with every 200th
 //                 sample, so that a run of any length has fewer than 200 at the multiples of its last value
-//   +samples=FILE "CYCLE WIRE PLACES0 PLACES1 COUNTERS" of each wire in each sample and in the end: the other end's
-//                 places that are taken, of each virtual channel, as far as the sending end knows; its counters
+//   +samples=FILE "CYCLE WIRE USED0 USED1 COUNTERS" of each wire in each sample and in the end: the credits
+//                 that are used, of each virtual channel, as far as the sending end knows; its counters
 `timescale 1ns / 1ps
 
 module link_sampler (
@@ -48,8 +48,8 @@ module link_view (
     input wire                      sampling,
     input wire [31:0]               cycle,
     input wire [31:0]               samples,
-    input wire [7:0]                places0,
-    input wire [7:0]                places1,
+    input wire [7:0]                credits_used0,
+    input wire [7:0]                credits_used1,
 `ifdef WAVES
     input wire [`FRAME-1:0]         frame,
     input wire                      disturbed,
@@ -58,14 +58,14 @@ module link_view (
     input wire [`LINK_COUNTERS-1:0] counters
 );
     always @(posedge clk)
-        if (sampling) $fwrite(samples, "%0d %0d %0d %0d %h\n", cycle, wire_number, places0, places1, counters);
+        if (sampling) $fwrite(samples, "%0d %0d %0d %0d %h\n", cycle, wire_number, credits_used0, credits_used1, counters);
 
 `ifdef WAVES
     `FRAME_FIELDS
     `LINK_COUNTER_FIELDS
     wire [2:0] carries = valid ? {1'b0, kind} : 3'd4;
-    wire [7:0] credits0 = 8'd`WINDOW - places0;
-    wire [7:0] credits1 = 8'd`WINDOW - places1;
+    wire [7:0] credits0 = 8'd`WINDOW - credits_used0;
+    wire [7:0] credits1 = 8'd`WINDOW - credits_used1;
     // A counter's lowest bit turns over with what it counts, a cycle later.
     reg  stalled_before, replays_before;
     always @(posedge clk) begin

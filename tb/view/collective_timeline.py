@@ -44,14 +44,14 @@ def write_collective_timeline(
         path,
         [
             *slice_tracks(ENGINES, "collective engines", tracks, slices),
-            *link_tracks(LINKS, instance, samples, places=True),
+            *link_tracks(LINKS, instance, samples, credits=True),
         ],
     )
 
 
 def write_link_timeline(path: Path, instance: Instance, samples: Sequence[Sample]) -> Path:
     """Write the timeline of the links alone, whose ends cannot be looked into; return its path."""
-    return write_trace(path, link_tracks(LINKS, instance, samples, places=False))
+    return write_trace(path, link_tracks(LINKS, instance, samples, credits=False))
 
 
 def _slice(core: int, event: Event, instruction: Collective | int, end: int) -> Slice:

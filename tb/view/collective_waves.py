@@ -60,7 +60,7 @@ def collective_groups(known: Collection[str]) -> dict[str, list[Trace]]:
             Trace(f"{view}.does", f"core {view.rpartition('_')[2]}", Does)
             for view in _views(known, "collective", "engine_core")
         ],
-        **link_groups(known, "collective", places=True),
+        **link_groups(known, "collective", credits=True),
         **{
             f"engine of core {view.rpartition('_')[2]}": list(_engine(view))
             for view in _views(known, "collective", "engine_core")
@@ -93,7 +93,7 @@ def traffic_groups(known: Collection[str]) -> dict[str, list[Trace]]:
             Trace("complete", "all flits are made, by port"),
             Trace("dead", "end has given its link up, by wire"),
         ],
-        **link_groups(known, "traffic", places=False),
+        **link_groups(known, "traffic", credits=False),
     }
 
 
@@ -109,23 +109,23 @@ def _views(known: Collection[str], top: str, kind: str) -> list[str]:
     return sorted(found, key=lambda name: (found[name], order.index(ways[name])))
 
 
-def link_groups(known: Collection[str], top: str, *, places: bool) -> dict[str, list[Trace]]:
+def link_groups(known: Collection[str], top: str, *, credits: bool) -> dict[str, list[Trace]]:
     """Return a group of what all links carry, and one for each direction of each.
 
     Arguments:
         known: the signals.
         top: name of the harness.
-        places: whether the ends of the links can be looked into.
+        credits: whether the ends of the links can be looked into.
     """
     views = _views(known, top, "link_chip")
     names = {
         view: view.replace("_", " ").replace("plus ", "+").replace("minus ", "-") for view in views
     }  # as tb.harness.collective_faults.link_name calls them
     overview = [Trace(f"{view}.carries", names[view].removeprefix("link "), Carries) for view in views]
-    return {"links": overview, **{names[view]: list(_link(view, places=places)) for view in views}}
+    return {"links": overview, **{names[view]: list(_link(view, credits=credits)) for view in views}}
 
 
-def _link(view: str, *, places: bool) -> Iterator[Trace]:
+def _link(view: str, *, credits: bool) -> Iterator[Trace]:
     yield Trace(f"{view}.carries", "on the wire", Carries)
     yield Trace(f"{view}.valid", "flit on the wire", "bin")
     yield Trace(f"{view}.vc", "virtual channel", "dec")
@@ -133,9 +133,9 @@ def _link(view: str, *, places: bool) -> Iterator[Trace]:
     yield Trace(f"{view}.source", "from core", "dec")
     yield Trace(f"{view}.destination", "to core", "dec")
     yield Trace(f"{view}.channel", "channel", "dec")
-    if places:
-        yield Trace(f"{view}.credits0", "places left, virtual channel 0", "dec")
-        yield Trace(f"{view}.credits1", "places left, virtual channel 1", "dec")
+    if credits:
+        yield Trace(f"{view}.credits0", "credits left, virtual channel 0", "dec")
+        yield Trace(f"{view}.credits1", "credits left, virtual channel 1", "dec")
     yield Trace(f"{view}.stalls", "waits for a place", "bin")
     yield Trace(f"{view}.goes_back", "goes back and sends again", "bin")
     yield Trace(f"{view}.expected", "other direction: next number expected", "dec")
@@ -144,7 +144,7 @@ def _link(view: str, *, places: bool) -> Iterator[Trace]:
     yield Trace(f"{view}.dead", "dead", "bin")
     yield Trace(f"{view}.flits", "flits so far", "dec")
     yield Trace(f"{view}.replays", "retries so far", "dec")
-    yield Trace(f"{view}.stalled", "cycles without a place so far", "dec")
+    yield Trace(f"{view}.stalled", "cycles without a credit so far", "dec")
 
 
 def _engine(view: str) -> Iterator[Trace]:

@@ -9,7 +9,6 @@ from collections.abc import Collection
 
 from neuroncore_rtl.hdl.dma.counters import DmaCounters
 from neuroncore_rtl.hdl.memory.onchip import Conflicts
-from neuroncore_rtl.hdl.memory.port import Storage
 from neuroncore_rtl.hdl.queue.semaphores import UpdateOp
 from neuroncore_rtl.hdl.tensor.engine import Counters as TensorCounters
 from neuroncore_rtl.spec import isa
@@ -185,7 +184,7 @@ def _dma(name: str) -> list[Trace]:
 def _line(port: str, name: str) -> list[Trace]:
     return [
         *_handshake(port, name),
-        Trace(f"{port}storage", f"{name} storage", Storage),
+        Trace(f"{port}storage", f"{name} storage", isa.Storage),
         Trace(f"{port}partition", f"{name} partition", "dec"),
         Trace(f"{port}address", f"{name} address"),
     ]

@@ -39,7 +39,7 @@ def instance_groups(known: Collection[str], core: int | None = None) -> dict[str
             Trace("quiet", "quiet", "bin"),
         ],
         "cores": [trace for number in range(cores) for trace in _overview(number)],
-        **link_groups(known, TOP, places=True),
+        **link_groups(known, TOP, credits=True),
         **disturbance_group(),
         **({} if core is None else _inside(known, core)),
     }

@@ -12,18 +12,18 @@ __all__ = ["link_tracks"]
 
 
 def link_tracks(
-    first: int, instance: Instance, samples: Sequence[Sample], *, places: bool
+    first: int, instance: Instance, samples: Sequence[Sample], *, credits: bool
 ) -> Iterator[Mapping[str, object]]:
-    """Yield the curves of all wires. What is counted belongs to the window from a sample to the next, places to the
+    """Yield the curves of all wires. What is counted belongs to the window from a sample to the next, credits to the
     moment of the sample.
 
     Arguments:
         first: number of the first group of tracks; three others follow.
         instance: the instance.
         samples: of its links; the last is of the end.
-        places: whether they tell of places.
+        credits: whether they tell of credits.
     """
-    utilisation, stalled, taken_places, retries = range(first, first + 4)
+    utilisation, stalled, credits_used, retries = range(first, first + 4)
     names = [link_name(instance, wire).removeprefix("link ") for wire in range(instance.chips * instance.directions)]
     zero = dict.fromkeys(samples[0].counters[0], 0) if samples else {}
     begin = Sample(0, [0] * len(names), [zero] * len(names))
@@ -40,8 +40,8 @@ def link_tracks(
         return lambda a, b, wire: 100 * counted(a, b, wire, counter) / (b.cycle - a.cycle)
 
     yield from counter_track(utilisation, "links: utilisation, percent", curves(share("flits")))
-    yield from counter_track(stalled, "links: cycles stalled for want of a place, percent", curves(share("stalled")))
-    if places:
-        taken = {name: [(s.cycle, s.places[wire]) for s in [begin, *samples]] for wire, name in enumerate(names)}
-        yield from counter_track(taken_places, "links: places taken at the other end", taken)
+    yield from counter_track(stalled, "links: cycles stalled for want of a credit, percent", curves(share("stalled")))
+    if credits:
+        taken = {name: [(s.cycle, s.credits_used[wire]) for s in [begin, *samples]] for wire, name in enumerate(names)}
+        yield from counter_track(credits_used, "links: credits used", taken)
     yield from counter_track(retries, "links: retries", curves(lambda a, b, wire: counted(a, b, wire, "replays")))

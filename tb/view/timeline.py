@@ -49,7 +49,7 @@ def write_instance_timeline(
         for core, (run, record_at) in enumerate(zip(runs, records_at, strict=True))
         for event in _core_tracks(PROCESS + core, f"core {core}", run, instance.core, record_at)
     ]
-    return write_trace(path, [*events, *link_tracks(PROCESS + instance.cores, instance, samples, places=True)])
+    return write_trace(path, [*events, *link_tracks(PROCESS + instance.cores, instance, samples, credits=True)])
 
 
 def _core_tracks(

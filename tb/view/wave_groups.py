@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.elementwise import instruction as elementwise
 from neuroncore_rtl.hdl.elementwise.step import Phase
-from neuroncore_rtl.hdl.memory.port import Storage
+from neuroncore_rtl.hdl.memory.port import OnChipStorage
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.hdl.tensor.instruction import Opcode
 from neuroncore_rtl.spec import isa
@@ -139,7 +139,7 @@ def elementwise_groups(engine: str, parent: str = "") -> dict[str, list[Trace]]:
             Trace(f"{at}.result_valid", "from the lanes", "bin"),
             Trace(f"{at}.write__valid", "write", "bin"),
             Trace(f"{at}.write__ready", "ready", "bin"),
-            Trace(f"{at}.write__storage", "storage", Storage),
+            Trace(f"{at}.write__storage", "storage", OnChipStorage),
             Trace(f"{at}.write__address", "address"),
             Trace(f"{at}.write__enable", "partitions", "bin"),
             Trace(f"{at}.write__mask", "bytes", "bin"),

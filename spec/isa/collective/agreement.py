@@ -1,6 +1,6 @@
 """By what ranks find that they execute the same collective: what of it each tells the others."""
 
-from neuroncore_rtl.spec.isa.collective.kind import OTHER_SIDE, CollectiveKind
+from neuroncore_rtl.spec.isa.collective.kind import OTHER_SIDE, RANK_BITS, CollectiveKind
 from neuroncore_rtl.spec.isa.collective.layout import SIGNED
 from neuroncore_rtl.spec.isa.fields import Layout, pack, unpack, width_of
 
@@ -16,11 +16,11 @@ SIGNATURE_FIELDS: Layout = (
     ("narrow", 1),
     ("stochastic", 1),
     ("chunk", 5),
-    ("ranks", 6),
+    ("ranks", RANK_BITS),
     ("base", 7),
     ("stride", 7),
     ("count", 30),
-    ("root", 6),
+    ("root", RANK_BITS),
 )
 """What a READY or REFUSE flit carries: by it two ranks find that they disagree, and name the field by its place in this
 list. stride is two's complement. Bits of fields that mean nothing for the kind are 0."""

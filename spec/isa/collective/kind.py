@@ -3,8 +3,9 @@
 import enum
 
 __all__ = [
-    "BLOCKS_OF_DST", "BLOCKS_OF_SRC", "CHUNK_GRANULES", "GRANULE", "MAX_RANKS", "OTHER_SIDE", "REDUCTION_KINDS",
-    "ROOTED", "CollectiveKind", "CollectiveType", "ReduceOp", "best_chunk", "element_bytes", "uses_dst", "uses_src",
+    "BLOCKS_OF_DST", "BLOCKS_OF_SRC", "CHUNK_GRANULES", "GRANULE", "MAX_RANKS", "OTHER_SIDE", "RANK_BITS",
+    "REDUCTION_KINDS", "ROOTED", "CollectiveKind", "CollectiveType", "ReduceOp", "best_chunk", "element_bytes",
+    "uses_dst", "uses_src",
 ]  # fmt: skip
 
 GRANULE = 32
@@ -15,6 +16,9 @@ CHUNK_GRANULES = 32
 
 MAX_RANKS = 64
 """Ranks of a group, at most; at least 2."""
+
+RANK_BITS = (MAX_RANKS - 1).bit_length()
+"""Bits of a rank, and of the number of ranks less one."""
 
 
 class CollectiveKind(enum.IntEnum):

@@ -1,9 +1,10 @@
 """The bits of a collective."""
 
+from neuroncore_rtl.spec.isa.collective.kind import RANK_BITS
 from neuroncore_rtl.spec.isa.dma import HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa.fields import Layout, width_of
 
-__all__ = ["COLLECTIVE", "COLLECTIVE_BITS", "COLLECTIVE_FIELDS", "SIGNED"]
+__all__ = ["COLLECTIVE", "COLLECTIVE_BITS", "COLLECTIVE_FIELDS", "COLLECTIVE_WIDTHS", "SIGNED"]
 
 COLLECTIVE = 56
 """Opcode, apart from those of the other engines."""
@@ -16,11 +17,11 @@ COLLECTIVE_FIELDS: Layout = (
     ("narrow", 1),
     ("stochastic", 1),
     ("chunk", 5),
-    ("ranks", 6),
+    ("ranks", RANK_BITS),
     ("base", 7),
     ("stride", 7),
-    ("rank", 6),
-    ("root", 6),
+    ("rank", RANK_BITS),
+    ("root", RANK_BITS),
     ("count", 30),
     ("src_address", HBM_ADDRESS_BITS),
     ("dst_address", HBM_ADDRESS_BITS),
@@ -35,6 +36,9 @@ REDUCE_SCATTER); else to nearest even. Addresses and pitch are multiples of 64 b
 root: of BROADCAST; the other side, of SEND and RECEIVE."""
 
 COLLECTIVE_BITS = width_of(COLLECTIVE_FIELDS)
+
+COLLECTIVE_WIDTHS = dict(COLLECTIVE_FIELDS)
+"""Width of each field."""
 
 SIGNED = frozenset({"stride"})
 """Fields in two's complement."""

@@ -8,10 +8,18 @@ bits are copied.
 """
 
 from neuroncore_rtl.spec.isa.dma.instruction import DmaCopy, DmaIndex, DmaTensor
-from neuroncore_rtl.spec.isa.dma.layout import DMA_BITS, DMA_COPY, DMA_DIMENSIONS, DMA_FIELDS, HBM_ADDRESS_BITS, NO_AXIS
+from neuroncore_rtl.spec.isa.dma.layout import (
+    DMA_BITS,
+    DMA_COPY,
+    DMA_DIMENSIONS,
+    DMA_FIELDS,
+    DMA_WIDTHS,
+    HBM_ADDRESS_BITS,
+    NO_AXIS,
+)
 from neuroncore_rtl.spec.isa.dma.rules import dma_violation
 
 __all__ = [
-    "DMA_BITS", "DMA_COPY", "DMA_DIMENSIONS", "DMA_FIELDS", "HBM_ADDRESS_BITS", "NO_AXIS", "DmaCopy", "DmaIndex",
-    "DmaTensor", "dma_violation",
+    "DMA_BITS", "DMA_COPY", "DMA_DIMENSIONS", "DMA_FIELDS", "DMA_WIDTHS", "HBM_ADDRESS_BITS", "NO_AXIS", "DmaCopy",
+    "DmaIndex", "DmaTensor", "dma_violation",
 ]  # fmt: skip

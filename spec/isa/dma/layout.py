@@ -3,8 +3,8 @@
 from neuroncore_rtl.spec.isa.fields import Layout, width_of
 
 __all__ = [
-    "DMA_BITS", "DMA_COPY", "DMA_DIMENSIONS", "DMA_FIELDS", "DMA_TENSOR_FIELDS", "HBM_ADDRESS_BITS", "NO_AXIS",
-    "OUTERMOST", "SIGNED",
+    "DMA_BITS", "DMA_COPY", "DMA_DIMENSIONS", "DMA_FIELDS", "DMA_TENSOR_FIELDS", "DMA_WIDTHS", "HBM_ADDRESS_BITS",
+    "NO_AXIS", "OUTERMOST", "SIGNED",
 ]  # fmt: skip
 
 DMA_COPY = 48
@@ -42,6 +42,9 @@ DMA_FIELDS: Layout = (
 )
 """Name and width of each field, from the least significant bit up. Dimension 0 is the innermost; steps are two's
 complement, in elements, or in partitions in the dimension that is the axis."""
+
+DMA_WIDTHS = dict(DMA_FIELDS)
+"""Width of each field."""
 
 DMA_BITS = width_of(DMA_FIELDS)
 """Width of an instruction in bits."""

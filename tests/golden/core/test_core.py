@@ -8,7 +8,6 @@ import pytest
 
 from neuroncore_rtl.golden.core import Core, CoreError, Machine
 from neuroncore_rtl.golden.core.engines import Engines
-from neuroncore_rtl.golden.core.queue import BLOCK_PLACES
 from neuroncore_rtl.golden.scalar import activate
 from neuroncore_rtl.golden.tensor import matrix_product
 from neuroncore_rtl.kernels.control import Block, compile_program, run_arguments, run_program
@@ -37,7 +36,7 @@ from neuroncore_rtl.spec.isa import (
     Wait,
     engine_of_queue,
 )
-from neuroncore_rtl.spec.isa.engine import RECORDS_AHEAD
+from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS, RECORDS_AHEAD
 from neuroncore_rtl.spec.isa.fields import width_of
 from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC, LOCAL_BYTES
@@ -455,7 +454,7 @@ def test_a_doorbell_waits_for_a_place_and_after_an_error_does_not(hbm):
     put(hbm, RECORDS, [record(waits=[Wait(9, 1)])])
     outcome = case(hbm, DOORBELLS, [DMA0, RECORDS, 1]).run()
     assert outcome.error == CoreError(Cause.WATCHDOG, DMA0, RECORDS, 9 | 1 << 8)
-    assert outcome.exit_code == Cause.WATCHDOG << 8 | BLOCK_PLACES + RECORDS_AHEAD[Engine.DMA]
+    assert outcome.exit_code == Cause.WATCHDOG << 8 | QUEUE_BLOCKS + RECORDS_AHEAD[Engine.DMA]
 
 
 def test_places_are_those_of_blocks_not_yet_fetched(hbm):

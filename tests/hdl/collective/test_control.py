@@ -1,4 +1,4 @@
-"""Mailbox, sender and granter against plain Python, with pauses on every stream."""
+"""Mailbox, sender and credit manager against plain Python, with pauses on every stream."""
 
 import random
 from collections import deque
@@ -7,7 +7,7 @@ import pytest
 from amaranth import Value
 from amaranth.sim import Simulator
 
-from neuroncore_rtl.hdl.collective.granter import Granter
+from neuroncore_rtl.hdl.collective.credit_manager import CreditManager
 from neuroncore_rtl.hdl.collective.mailbox import Mailbox
 from neuroncore_rtl.hdl.collective.ops import ReceiveOp, SendOp
 from neuroncore_rtl.hdl.collective.sender import Sender
@@ -202,9 +202,9 @@ def test_sender_refuses_another_collective(rng):
 
 
 @pytest.mark.parametrize("slow", [0.0, 0.9])
-def test_granter(slow, rng):
+def test_credit_manager(slow, rng):
     """A model of the sender before: it sends only what was announced and granted, and never has to wait for ever."""
-    dut = Granter(LINK_BYTES, WINDOW)
+    dut = CreditManager(LINK_BYTES, WINDOW)
     ops, peer = [], None
     for _ in range(80):
         net = rng.random() < 0.8

@@ -5,7 +5,7 @@ import pytest
 from amaranth import Value
 from amaranth.sim import Simulator
 
-from neuroncore_rtl.hdl.collective import schedule as unit
+from neuroncore_rtl.hdl.collective import dispatcher, stepper
 from neuroncore_rtl.hdl.collective.ops import LoadOp, ReceiveOp, SendOp
 from neuroncore_rtl.hdl.collective.schedule import Schedule
 from neuroncore_rtl.spec.isa.collective import CollectiveKind
@@ -120,8 +120,11 @@ def test_a_step_takes_a_cycle(channel, rng):
     assert steps == 14 * 10 and cycles <= steps + 10 + 8
 
 
-@pytest.mark.parametrize(("name", "value"), [("_GRANULE_BITS", 4), ("CollectiveType", CollectiveKind)])
-def test_another_schedule_is_noticed(name, value, rng, monkeypatch):
+@pytest.mark.parametrize(
+    ("unit", "name", "value"),
+    [(stepper, "_GRANULE_BITS", 4), (dispatcher, "CollectiveType", CollectiveKind)],
+)
+def test_another_schedule_is_noticed(unit, name, value, rng, monkeypatch):
     jobs = jobs_of(rng, CollectiveKind, 4)
     if name == "CollectiveType":
         value = type("Other", (), {"BF16": 2})

@@ -58,7 +58,7 @@ class LinkModel(wiring.Component):
         m.d.comb += [
             answer.expected.eq(receiver.expected),
             answer.retry.eq(receiver.retry),
-            answer.freed.eq(receiver.freed),
+            answer.credits_returned.eq(receiver.credits_returned),
         ]
         self.frames = self._wire(m, 0, sender.o, receiver)
         self.answers = self._wire(m, 1, answer, sender)
@@ -194,14 +194,17 @@ class Contents(Numbers):
             come = Signal(SEQUENCE_BITS, name=f"come{vc}")
             m.d.sync += come.eq(come + fifo.write)
             flying = reduce(add, (on_its_way & (which == vc) for on_its_way, which in vcs))
-            freed = [sender.freed[vc], *(answer.freed[vc] for answer in self.answers)]
+            freed = [sender.credits_returned[vc], *(answer.credits_returned[vc] for answer in self.answers)]
             m.d.comb += [
                 Assert(come[:places] == fifo.end),
-                Assert(spread([*freed, come]) + flying == (sender.taken[vc] - sender.freed[vc])[:SEQUENCE_BITS]),
+                Assert(
+                    spread([*freed, come]) + flying
+                    == (sender.credits_consumed[vc] - sender.credits_returned[vc])[:SEQUENCE_BITS]
+                ),
                 Assert(spread([*freed, come]) + flying <= self.window),
             ]
             with m.If(fifo.write):
-                m.d.comb += Assert((come - fifo.freed)[:SEQUENCE_BITS] < self.window)
+                m.d.comb += Assert((come - fifo.credits_returned)[:SEQUENCE_BITS] < self.window)
 
 
 class FifoModel(wiring.Component):
@@ -226,7 +229,7 @@ class FifoModel(wiring.Component):
             fifo.write.eq(self.write),
             fifo.flit.eq(self.flit),
             fifo.o.ready.eq(self.ready),
-            level.eq(come - fifo.freed),
+            level.eq(come - fifo.credits_returned),
             kept.addr.eq(self.watched),
             Assume(~self.write | (level < self.window)),
             Assert(level <= self.window),
@@ -236,9 +239,9 @@ class FifoModel(wiring.Component):
         m.d.sync += come.eq(come + self.write)
         with m.If(self.write & (come[:places] == self.watched)):
             m.d.sync += written.eq(self.flit)
-        with m.If((self.watched - fifo.freed[:places])[:places] < level):
+        with m.If((self.watched - fifo.credits_returned[:places])[:places] < level):
             m.d.comb += Assert(kept.data.as_value() == written.as_value())
-        with m.If(fifo.o.valid & (fifo.freed[:places] == self.watched)):
+        with m.If(fifo.o.valid & (fifo.credits_returned[:places] == self.watched)):
             m.d.comb += Assert(fifo.o.payload.as_value() == written.as_value())
         return m
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from neuroncore_rtl.hdl.memory.bank_arbiter import LINE_PATIENCE
 from neuroncore_rtl.hdl.memory.onchip import Conflicts, OnChipMemory
-from neuroncore_rtl.hdl.memory.port import LineRead, ReadPort
-from neuroncore_rtl.hdl.memory.port import Storage as Memory
+from neuroncore_rtl.hdl.memory.port import LineRead, OnChipStorage, ReadPort
 from neuroncore_rtl.spec.config import LINE_BYTES, PSUM_BYTES, SBUF_BANKS, SBUF_BYTES, Config
 
 __all__ = ["Traffic"]
@@ -36,7 +35,7 @@ class Port:
     name: str
     rank: int
     signals: object
-    storages: tuple[Memory, ...]
+    storages: tuple[OnChipStorage, ...]
     partitions: int
     size: int
     request: dict | None = None
@@ -53,7 +52,7 @@ class Port:
 
 
 def ports_of(memory: OnChipMemory, config: Config) -> list[Port]:
-    sbuf, psum, both = (Memory.SBUF,), (Memory.PSUM,), (Memory.SBUF, Memory.PSUM)
+    sbuf, psum, both = (OnChipStorage.SBUF,), (OnChipStorage.PSUM,), (OnChipStorage.SBUF, OnChipStorage.PSUM)
     ports = [
         Port("read", "moving", 0, memory.moving, sbuf, config.rows, 4),
         Port("read", "stationary", 1, memory.stationary, sbuf, config.rows, 16),
@@ -80,10 +79,10 @@ class Traffic:
         self.memory = OnChipMemory(config)
         self.ports = ports_of(self.memory, config)
         self.contents = {
-            Memory.SBUF: np.zeros((config.partitions, SBUF_BYTES), np.uint8),
-            Memory.PSUM: np.zeros((config.columns, PSUM_BYTES), np.uint8),
+            OnChipStorage.SBUF: np.zeros((config.partitions, SBUF_BYTES), np.uint8),
+            OnChipStorage.PSUM: np.zeros((config.columns, PSUM_BYTES), np.uint8),
         }
-        self.psum = np.zeros_like(self.contents[Memory.PSUM])
+        self.psum = np.zeros_like(self.contents[OnChipStorage.PSUM])
         self.conflicts = dict.fromkeys(Conflicts.as_shape().members, 0)
         self.cycle = 0
         self.compared = 0
@@ -95,14 +94,14 @@ class Traffic:
         """Return a request; addresses are in the first and the last lines of each bank."""
         rng = self.rng
         storage = port.storages[-1 if rng.random() < 0.2 else 0]
-        size = 4 if storage == Memory.PSUM and not port.is_line else port.size
-        limit = PSUM_BYTES if storage == Memory.PSUM else SBUF_BYTES
+        size = 4 if storage == OnChipStorage.PSUM and not port.is_line else port.size
+        limit = PSUM_BYTES if storage == OnChipStorage.PSUM else SBUF_BYTES
         span = LINES * SBUF_BANKS * LINE_BYTES // 2
         place = int(rng.integers(2 * span // size)) * size
         place = place if place < span else limit - 2 * span + place
         if rng.random() < 0.9:  # most meet at one bank
             place -= place // LINE_BYTES % SBUF_BANKS * LINE_BYTES
-        count = self.config.columns if storage == Memory.PSUM else port.partitions
+        count = self.config.columns if storage == OnChipStorage.PSUM else port.partitions
         wanted = {"storage": storage, "address": place, "size": size, "count": count}
         if port.is_line:
             wanted["partition"] = int(rng.integers(count))
@@ -113,7 +112,7 @@ class Traffic:
             wanted["data"] = rng.integers(0, 256, (count, 4), np.uint8)
         if port.kind == "line_write":
             mask = rng.random(size) < 0.8
-            if storage == Memory.PSUM:
+            if storage == OnChipStorage.PSUM:
                 mask &= np.arange(size) // 4 == wanted["word"]
             wanted["mask"] = sum(1 << int(byte) for byte in np.flatnonzero(mask))
             wanted["data"] = rng.integers(0, 256, (1, size), np.uint8)
@@ -140,12 +139,12 @@ class Traffic:
     def judge(self, taken: dict[int, bool], psum_ready: tuple[bool, bool]) -> None:
         """Check that of those who meet the right one is served, and all that meet nobody."""
         for writes in (False, True):
-            for storage in Memory:
+            for storage in OnChipStorage:
                 asking = [p for p in self.ports if p.request and p.writes == writes and p.request["storage"] == storage]
-                if storage == Memory.PSUM and not psum_ready[writes]:
+                if storage == OnChipStorage.PSUM and not psum_ready[writes]:
                     assert not any(taken[id(p)] for p in asking)
                     continue
-                for bank in range(SBUF_BANKS) if storage == Memory.SBUF else (None,):
+                for bank in range(SBUF_BANKS) if storage == OnChipStorage.SBUF else (None,):
                     here = [
                         p for p in asking if bank is None or p.request["address"] // LINE_BYTES % SBUF_BANKS == bank
                     ]
@@ -178,7 +177,7 @@ class Traffic:
         expected, wanted = port.due.pop(cycle)
         bits = len(port.signals.data)
         seen = np.frombuffer(ctx.get(port.signals.data).to_bytes(bits // 8, "little"), np.uint8)
-        if port.is_line and wanted["storage"] == Memory.PSUM:
+        if port.is_line and wanted["storage"] == OnChipStorage.PSUM:
             word = slice(4 * wanted["word"], 4 * wanted["word"] + 4)
             expected, seen = expected[0, word], seen[word]
         np.testing.assert_array_equal(seen.reshape(expected.shape), expected, f"{port.name} in cycle {cycle}")
@@ -209,9 +208,9 @@ class Traffic:
                 elif port.request:
                     storage = port.request["storage"]
                     direction = "psum_write" if port.writes else "psum_read"
-                    self.conflicts[direction if storage == Memory.PSUM else port.name] += 1
+                    self.conflicts[direction if storage == OnChipStorage.PSUM else port.name] += 1
                     port.waited += 1
-                    if storage == Memory.SBUF and port.is_line:
+                    if storage == OnChipStorage.SBUF and port.is_line:
                         self.longest = max(self.longest, port.waited)
             await ctx.tick()
         self.cycle += cycles

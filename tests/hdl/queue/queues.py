@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from amaranth.sim import Simulator
 
-from neuroncore_rtl.hdl.queue.queue import BLOCK_PLACES, IN_FLIGHT
+from neuroncore_rtl.hdl.queue.queue import IN_FLIGHT
 from neuroncore_rtl.spec.isa import (
     HEADER_BITS,
     HEADER_FIELDS,
@@ -15,6 +15,7 @@ from neuroncore_rtl.spec.isa import (
     Engine,
     UpdateOp,
 )
+from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS
 from neuroncore_rtl.spec.isa.fields import pack, width_of
 from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 
@@ -124,7 +125,7 @@ class QueueModel:
     @property
     def room(self) -> int:
         """Blocks that can be rung."""
-        return BLOCK_PLACES - len(self.blocks)
+        return QUEUE_BLOCKS - len(self.blocks)
 
     @property
     def request(self) -> int | None:

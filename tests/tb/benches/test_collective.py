@@ -170,8 +170,8 @@ def test_samples_of_the_links_end_with_what_is_counted_at_the_end():
         for before, after in zip(earlier.counters, later.counters, strict=True):
             assert all(0 <= after[name] - before[name] <= later.cycle - earlier.cycle for name in before)
     most = 2 * window(INSTANCE.link_latency)
-    places = [taken for sample in outcome.links.samples for taken in sample.places]
-    assert 0 < max(places) <= most and places[-1] == 0
+    used = [credits for sample in outcome.links.samples for credits in sample.credits_used]
+    assert 0 < max(used) <= most and used[-1] == 0
     assert run(workload.lists, workload.memories, errors=0.01, seed=6).links.samples == []
 
 

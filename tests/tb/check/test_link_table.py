@@ -54,7 +54,7 @@ def test_the_summary_is_short_and_names_the_worst():
         "28 of 48: chip 11 -row -> chip 7 94, chip 11 +row -> chip 3 92, chip 11 -column -> chip 10 90, "
         "chip 11 +column -> chip 8 88, ..."
     )
-    assert summary["stalled_for_places"] == "never" and summary["disturbed_frames"] == 9
+    assert summary["stalled_for_credits"] == "never" and summary["disturbed_frames"] == 9
     assert summary["dead_links"] == "link chip 3 +column -> chip 0"
     assert dead_links(TORUS, []) == []
     assert "links_with_retries" not in link_summary(RING, link_table(RING, [counters()] * 6, 0), 0)

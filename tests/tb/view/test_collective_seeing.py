@@ -78,7 +78,7 @@ def check_curves(report) -> None:
     """Hold the timeline's curves against the report's table."""
     _, points = groups(report)
     busy, stalled = (
-        points[f"links: {what}, percent"] for what in ("utilisation", "cycles stalled for want of a place")
+        points[f"links: {what}, percent"] for what in ("utilisation", "cycles stalled for want of a credit")
     )
     for name, row in report.details["links"].items():
         assert area(busy[name]) / 100 == pytest.approx(row["flits"])
@@ -123,8 +123,8 @@ def test_the_timeline_says_what_the_report_says(seen):
     end = max(one["ts"] + one["dur"] for listed in slices.values() for one in listed)
     assert end - begin == report.cycles
     check_curves(report)
-    places = points["links: places taken at the other end"]
-    assert len(places) == 4 and max(value for curve in places.values() for _, value in curve) > 0
+    used = points["links: credits used"]
+    assert len(used) == 4 and max(value for curve in used.values() for _, value in curve) > 0
     assert sum(row["retries"] for row in report.details["links"].values()) == report.extra["retries"] > 0
 
 

@@ -37,7 +37,7 @@ def test_traffic_has_links_alone():
     groups = traffic_groups(known(INSTANCES[0], "traffic"))
     assert len([group for group in groups if group.startswith("link chip")]) == 22
     assert not [group for group in groups if "engine" in group]
-    assert not [trace for trace in groups["link chip 3 up"] if "places left" in trace.alias]
+    assert not [trace for trace in groups["link chip 3 up"] if "credits left" in trace.alias]
 
 
 def test_a_waveform_that_is_too_shallow_has_no_views():

@@ -89,14 +89,14 @@ def test_curves_are_those_of_the_windows(timeline):
     _, points = timeline
     assert points["links: utilisation, percent", "chip 0 up -> chip 1"] == [(0, 50), (100, 0), (200, 60), (250, 0)]
     assert points["links: utilisation, percent", "chip 0 down -> chip 1"] == [(0, 0)]
-    assert points["links: cycles stalled for want of a place, percent", "chip 1 up -> chip 0"] == [
+    assert points["links: cycles stalled for want of a credit, percent", "chip 1 up -> chip 0"] == [
         (0, 10),
         (100, 0),
         (200, 100),
         (250, 0),
     ]
     assert points["links: retries", "chip 1 up -> chip 0"] == [(0, 2), (100, 0), (200, 1), (250, 0)]
-    assert points["links: places taken at the other end", "chip 0 up -> chip 1"] == [
+    assert points["links: credits used", "chip 0 up -> chip 1"] == [
         (0, 0),
         (100, 3),
         (200, 30),
@@ -106,7 +106,7 @@ def test_curves_are_those_of_the_windows(timeline):
 
 def test_the_links_have_a_timeline_of_their_own(tmp_path):
     slices, points = tracks(write_link_timeline(tmp_path / "links.json", INSTANCE, SAMPLES_OF_LINKS))
-    assert not slices and not [group for group, _ in points if "places" in group]
+    assert not slices and not [group for group, _ in points if "credits used" in group]
     assert len({track for group, track in points if "utilisation" in group}) == 4
     assert tracks(write_link_timeline(tmp_path / "none.json", INSTANCE, [])) == ({}, {})
 
@@ -131,4 +131,4 @@ def test_a_run_of_any_length_has_samples_at_even_distances(end):
     assert cycles == [*range(distance, end, distance), end]
     assert len(cycles) <= SAMPLES
     assert end < SAMPLES * FIRST_WINDOW or len(cycles) >= SAMPLES // 2
-    assert all(sample.places == [1, 2] and sample.counters[1]["flits"] == sample.cycle for sample in samples)
+    assert all(sample.credits_used == [1, 2] and sample.counters[1]["flits"] == sample.cycle for sample in samples)

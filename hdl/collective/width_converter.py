@@ -4,13 +4,13 @@ from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["BYTES_BITS", "Regroup", "byte_beats"]
+__all__ = ["BYTES_BITS", "WidthConverter", "byte_beats"]
 
 BYTES_BITS = 32
 """Of the bytes of an operation."""
 
 
-class Regroup(wiring.Component):
+class WidthConverter(wiring.Component):
     """A beat of the larger size stands for several of the smaller one; one of the smaller size a cycle.
 
     Every operation begins a new beat on both sides.

@@ -1,4 +1,4 @@
-"""The granter: tells other cores when they may send, and that they may go on."""
+"""The credit manager of a receiver: tells other cores when they may send, and that they may go on."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -7,11 +7,13 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.collective.ops import ELEMENTS_BITS, ReceiveOp, beats_of
 from neuroncore_rtl.spec.link import CORE_BITS
 
-__all__ = ["Granter"]
+__all__ = ["CreditManager"]
 
 
-class Granter(wiring.Component):
+class CreditManager(wiring.Component):
     """Lets receive operations pass; before the first one of a new peer that peer is told that the buffer is free.
+
+    READY gives a sender credits for the whole buffer, GRANT for half of it; see :class:`hdl.collective.sender.Sender`.
 
     Arguments:
         link_bytes: of a beat. window: beats of the buffer.

@@ -1,0 +1,130 @@
+"""The sequencer of a DMA engine: begins copies at the source's side and at the destination's, and says how they end.
+
+The source's side takes a copy, and leaves it to the destination's side, which may still have the one before.
+"""
+
+from amaranth import Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from neuroncore_rtl.hdl.dma.answers import CopyAnswers
+from neuroncore_rtl.hdl.dma.job import Formats, Job, Start
+from neuroncore_rtl.hdl.engine_error import DetailedError, EngineError
+from neuroncore_rtl.hdl.memory.port import Storage
+from neuroncore_rtl.spec.isa import Cause
+
+__all__ = ["Sequencer"]
+
+
+class Sequencer(wiring.Component):
+    """One copy at either side. The source's begins when the one before it has been left to the destination's side, and
+    is in another memory than that is written to, or else when it is over.
+
+    Ports:
+        i: copies. refused: the one after them, which the checker refused.
+        src, dst: to the address generators. formats: of the copy that is read.
+        src_busy: runs or chunks of the source are left.
+        dst_done: none of the destination are, and the last beat has gone on; HBM may still have to answer.
+        writer_free: no beat waits to go on.
+        undelivered: the bytes that are wanted next are those that HBM answered with an error.
+        row_failed, row_number: see :class:`hdl.dma.rows.RowReader`.
+        answers: of HBM, to what was written.
+        retired, error: see :class:`hdl.dma.engine.DmaEngine`; both a cycle after what they report.
+        busy: a copy is at either side.
+    """
+
+    i: In(stream.Signature(Job))
+    refused: In(EngineError)
+    src: Out(Start)
+    dst: Out(Start)
+    formats: Out(Formats)
+    src_busy: In(1)
+    dst_done: In(1)
+    writer_free: In(1)
+    undelivered: In(1)
+    row_failed: In(1)
+    row_number: In(32)
+    answers: Out(CopyAnswers())
+    retired: Out(1)
+    error: Out(DetailedError)
+    busy: Out(1)
+
+    def elaborate(self, platform):
+        m = Module()
+        waiting, job = Signal(), Signal(Job, reset_less=True)  # read, and left to the destination's side
+        active, memory, indexed = Signal(), Signal(job.dst.storage.shape(), reset_less=True), Signal()  # being written
+        over, ends = Signal(), Signal()
+        formats = Signal(Formats, reset_less=True)
+        m.d.comb += [
+            over.eq(active & self.dst_done),
+            self.formats.eq(formats),
+            self.busy.eq(waiting | active),
+        ]
+        with m.If(self._begin_source(m, waiting, active, memory)):
+            m.d.sync += [waiting.eq(1), job.eq(self.i.payload), formats.eq(self.i.payload.formats)]
+        with m.If(ends):
+            m.d.sync += active.eq(0)
+        with m.If(self._begin_destination(m, job, waiting & (~active | ends))):
+            m.d.sync += [waiting.eq(0), active.eq(1), memory.eq(job.dst.storage), indexed.eq(job.rows.on)]
+
+        number = Signal(32)  # of copies that have retired
+        refused, failed = Signal(), Signal()
+        stopped = self._retire(m, over, memory, indexed, ends, number)
+        undelivered = active & self.undelivered & self.answers.idle
+        m.d.comb += [
+            # What was taken before an illegal copy may fail yet.
+            refused.eq(self.refused.valid & ~(waiting | active) & self.answers.idle),
+            failed.eq(Mux(self.answers.failed, self.answers.quiet, undelivered) & self.writer_free),
+        ]
+        with m.If((refused | stopped | failed) & ~self.error.valid):
+            m.d.sync += [
+                active.eq(0),
+                self.error.valid.eq(1),
+                self.error.cause.eq(Mux(refused, self.refused.cause, Mux(stopped, Cause.INDEX, Cause.AXI))),
+                self.error.number.eq(number),
+                self.error.detail.eq(Mux(stopped, self.row_number, 0)),
+            ]
+        return m
+
+    def _begin_source(self, m: Module, waiting: Signal, active: Signal, written: Signal) -> Signal:
+        """Let the source's side take a copy when it is ready to; return whether it does."""
+        job = self.i.payload
+        apart, answered, begins = Signal(), Signal(), Signal()
+        m.d.comb += [
+            apart.eq(~job.rows.on & (Value.cast(job.src.storage) != Value.cast(written))),
+            answered.eq(self.answers.idle | (job.src.storage != Storage.HBM)),
+            begins.eq(
+                self.i.valid
+                & ~(self.src_busy | waiting | self.error.valid)
+                & (~active | apart)  # from what is being written
+                & answered
+            ),
+            self.i.ready.eq(begins),
+            self.src.valid.eq(begins),
+            self.src.side.eq(job.src),
+            self.src.indexed.eq(job.rows.on),
+        ]
+        return begins
+
+    def _begin_destination(self, m: Module, job, ready: Value) -> Signal:
+        """Let the destination's side take a copy when it is ready to; return whether it does."""
+        m.d.comb += [
+            self.dst.valid.eq(ready & ~self.error.valid),
+            self.dst.side.eq(job.dst),
+            self.dst.indexed.eq(job.rows.on),
+        ]
+        return self.dst.valid
+
+    def _retire(self, m: Module, over: Signal, memory, indexed: Signal, ends: Signal, number: Signal) -> Signal:
+        """Retire copies, to HBM when it has answered; return whether one was stopped by a row number."""
+        to_hbm, written, finished, stopped = (Signal(name=n) for n in ("to_hbm", "written", "finished", "stopped"))
+        m.d.comb += [
+            to_hbm.eq(memory == Storage.HBM),
+            stopped.eq(over & indexed & self.row_failed & self.answers.idle),
+            self.answers.close.eq(over & to_hbm & self.answers.closable & ~(indexed & self.row_failed)),
+            written.eq(over & ~to_hbm & self.answers.idle & ~stopped),
+            ends.eq(self.answers.close | written),
+            finished.eq(self.answers.retired | written),
+        ]
+        m.d.sync += [number.eq(number + finished), self.retired.eq(finished)]
+        return stopped

@@ -1,0 +1,89 @@
+"""Fetches the records of a queue's blocks ahead of their turn."""
+
+from amaranth import Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from neuroncore_rtl.hdl.fifo import Fifo
+from neuroncore_rtl.hdl.queue.record import Header, Record
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, RECORD_BYTES
+from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS
+
+__all__ = ["Block", "Prefetcher"]
+
+
+class Block(data.Struct):
+    """A run of records. address: of the first, in HBM. count: how many; none is allowed, and does nothing."""
+
+    address: unsigned(HBM_ADDRESS_BITS)
+    count: unsigned(16)
+
+
+class Prefetcher(wiring.Component):
+    """Asks for a record a cycle, as long as there is room for what comes.
+
+    Arguments:
+        body_bits: of a record's body that are used. records: how many are fetched ahead, the next one among them.
+
+    Ports:
+        blocks: doorbell. places: blocks that it takes without waiting. halt: it takes and forgets all.
+        rung: records of all blocks taken, modulo 2 ** 32.
+        request: HBM address of a record; there is room for it. record: what came, in order.
+        head: the next record, of its body the bits that are used. address: where it is in HBM.
+        coming: there is a next record, even if it has not come. next_address: its address.
+    """
+
+    def __init__(self, body_bits: int, records: int):
+        self.body_bits = body_bits
+        self.records = records
+        super().__init__(
+            {
+                "blocks": In(stream.Signature(Block)),
+                "places": Out(range(QUEUE_BLOCKS + 1)),
+                "halt": In(1),
+                "rung": Out(32),
+                "request": Out(stream.Signature(HBM_ADDRESS_BITS)),
+                "record": In(stream.Signature(Record, always_ready=True)),
+                "head": Out(stream.Signature(data.StructLayout({"header": Header, "body": body_bits, "error": 1}))),
+                "address": Out(HBM_ADDRESS_BITS),
+                "coming": Out(1),
+                "next_address": Out(HBM_ADDRESS_BITS),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.block_fifo = blocks = Fifo(Block, QUEUE_BLOCKS)
+        m.submodules.addresses = addresses = Fifo(HBM_ADDRESS_BITS, self.records)
+        m.submodules.record_fifo = records = Fifo(self.head.payload.shape(), self.records)
+        block = blocks.o.payload
+        fetched = Signal(len(block.count))  # records of the block that were asked for
+        rings, asked = Signal(), Signal()
+        wiring.connect(m, records.o, wiring.flipped(self.head))
+        m.d.comb += [
+            self.blocks.ready.eq(blocks.i.ready | self.halt),
+            rings.eq(self.blocks.valid & blocks.i.ready & ~self.halt & (self.blocks.payload.count != 0)),
+            blocks.i.valid.eq(rings),
+            blocks.i.payload.eq(self.blocks.payload),
+            self.places.eq(QUEUE_BLOCKS - blocks.level),
+            # The address waits for its record, so its place is the record's as well.
+            self.request.valid.eq(blocks.o.valid & addresses.i.ready),
+            self.request.payload.eq(block.address + (fetched << (RECORD_BYTES.bit_length() - 1))),
+            asked.eq(self.request.valid & self.request.ready),
+            blocks.o.ready.eq(asked & (fetched == block.count - 1)),
+            addresses.i.valid.eq(asked),
+            addresses.i.payload.eq(self.request.payload),
+            addresses.o.ready.eq(self.head.ready),
+            records.i.valid.eq(self.record.valid),
+            records.i.payload.header.eq(self.record.payload.header),
+            records.i.payload.body.eq(self.record.payload.body),
+            records.i.payload.error.eq(self.record.payload.error),
+            self.address.eq(addresses.o.payload),
+            self.coming.eq(blocks.o.valid | addresses.o.valid),
+            self.next_address.eq(Mux(addresses.o.valid, addresses.o.payload, self.request.payload)),
+        ]
+        with m.If(rings):
+            m.d.sync += self.rung.eq(self.rung + self.blocks.payload.count)
+        with m.If(asked):
+            m.d.sync += fetched.eq(Mux(blocks.o.ready, 0, fetched + 1))
+        return m
