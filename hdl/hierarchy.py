@@ -9,7 +9,7 @@ place.
 
 from collections.abc import Callable
 
-from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal, Signal
+from amaranth.hdl import ClockSignal, Const, Instance, Module, ResetSignal, Signal, Value
 from amaranth.lib import wiring
 
 from neuroncore_rtl.hdl.verilog import convert, module_ports
@@ -53,11 +53,36 @@ def shared(
         platform.components[module] = build()
     signature = platform.components[module].signature
     ports = signature.create(path=(name,))
+    _flatten(ports)
     connections = {"i_clk": ClockSignal() if clock is None else clock, "i_rst": ResetSignal()}
     for port, member, value in module_ports(signature, ports):
         connections[f"{'i' if member.flow == wiring.In else 'o'}_{port}"] = value
     m.submodules[name] = Instance(module, **connections)
     return ports
+
+
+def _flatten(ports) -> None:
+    """Make vectors, as Verilog has them, of the ports of an instance, to be seen through their layouts.
+
+    Amaranth's own have a wire for each field besides, which the module shows itself.
+    """
+    if isinstance(ports, wiring.FlippedInterface):
+        ports = wiring.flipped(ports)
+    for name, member in ports.signature.members.items():
+        setattr(ports, name, _flat(member, getattr(ports, name)))
+
+
+def _flat(member: wiring.Member, port):
+    if isinstance(port, list):
+        return [_flat(member, each) for each in port]
+    if member.is_signature:
+        _flatten(port)
+        return port
+    signal = Value.cast(port)
+    if isinstance(signal, Const):
+        return port
+    vector = Signal(signal.shape(), init=signal.init, name=signal.name)
+    return vector if isinstance(port, Value) else port.shape()(vector)
 
 
 def lead_out(m: Module, signature: wiring.Signature, inner, outer) -> None:

@@ -4,9 +4,9 @@ from amaranth import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.elementwise.issue import Issue, Write
 from neuroncore_rtl.hdl.elementwise.job import INTERVAL_BITS
 from neuroncore_rtl.hdl.elementwise.place import to_lanes
-from neuroncore_rtl.hdl.elementwise.sequencer import Issue, Write
 from neuroncore_rtl.hdl.elementwise.step import Step
 from neuroncore_rtl.hdl.memory.port import OnChipStorage, ReadPort
 from neuroncore_rtl.spec.config import Config

@@ -1,43 +1,24 @@
 """The sequencer: a job becomes steps, each with the columns that it reads and the one that it writes."""
 
-from amaranth import Array, Cat, Module, Mux, Signal, unsigned
-from amaranth.lib import data, stream, wiring
+from types import SimpleNamespace
+
+from amaranth import Array, Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.elementwise.job import INTERVAL_BITS, Job, pointer
-from neuroncore_rtl.hdl.elementwise.place import Place
-from neuroncore_rtl.hdl.elementwise.step import Phase, Step
-from neuroncore_rtl.hdl.elementwise.walker import Walker
+from neuroncore_rtl.hdl.elementwise.address_generator import AddressGenerator
+from neuroncore_rtl.hdl.elementwise.indices import Indices
+from neuroncore_rtl.hdl.elementwise.issue import Issue
+from neuroncore_rtl.hdl.elementwise.job import Job, pointer
+from neuroncore_rtl.hdl.elementwise.step import OF_INSTRUCTION, Phase
 from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS, OnChipStorage
 from neuroncore_rtl.spec.isa.access import DIMENSIONS
 from neuroncore_rtl.spec.isa.elementwise import VALUES8
 
-__all__ = ["Issue", "Sequencer", "Write"]
+__all__ = ["Sequencer"]
 
 _ACCESS_STEP_BITS = 18
 """A step of 16 bits in elements of up to 4 bytes."""
-
-
-class Write(data.Struct):
-    """Where a step's result goes: to so many partitions from a place on. last: the instruction's last."""
-
-    place: Place
-    partitions: unsigned(11)
-    last: unsigned(1)
-
-
-class Issue(data.Struct):
-    """A step on its way to the memories. reads_a, reads_b: it has a column a, a column b. drain: it must wait until
-    everything before it is written. interval: least cycles until the next step."""
-
-    step: Step
-    reads_a: unsigned(1)
-    reads_b: unsigned(1)
-    a: Place
-    b: Place
-    write: Write
-    drain: unsigned(1)
-    interval: unsigned(INTERVAL_BITS)
 
 
 class Sequencer(wiring.Component):
@@ -57,29 +38,65 @@ class Sequencer(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        job = Signal(Job, reset_less=True)
-        phase, number = Signal(Phase), Signal.like(job.results)
-        fresh = Signal()  # no step of this job has gone
+        now = self._now()
+        job, phase = now.job, now.phase
         begun, after_slow = Signal(), Signal()  # there was a job before; it was slow
-        go, final, results_next, load = Signal(), Signal(), Signal(), Signal()
-        following = Signal(Phase)  # the phase after the last load
         m.d.comb += [
             self.busy.eq(self.o.valid),
-            go.eq(self.o.valid & self.o.ready),
-            self.i.ready.eq(~self.o.valid | (go & final)),
-            load.eq(self.i.valid & self.i.ready),
-            following.eq(Mux(job.values, Phase.LOAD_VALUE, Phase.ELEMENT)),
+            now.go.eq(self.o.valid & self.o.ready),
+            self.i.ready.eq(~self.o.valid | (now.go & now.final)),
+            now.load.eq(self.i.valid & self.i.ready),
         ]
-
-        first, last, end, dimension = self._count(m, job, load, go & (phase == Phase.ELEMENT))
-        last_result = Signal()
+        m.submodules.indices = indices = Indices()
         m.d.comb += [
-            last_result.eq(number == job.results - 1),
-            results_next.eq(end & (job.results != 0)),
-            final.eq(Mux(phase == Phase.RESULT, last_result, (phase == Phase.ELEMENT) & end & ~results_next)),
+            indices.load.eq(now.load),
+            indices.group.eq(job.group),
+            indices.advance.eq(now.go & (phase == Phase.ELEMENT)),
         ]
-        with m.If(go):
-            m.d.sync += [fresh.eq(0), number.eq(number + 1)]
+        for d in range(DIMENSIONS):
+            m.d.comb += [
+                indices.loaded[d].eq(self.i.payload.instruction[f"count{d}"]),
+                indices.counts[d].eq(job.instruction[f"count{d}"]),
+            ]
+        self._next(m, now, indices.end)
+        with m.If(now.load):
+            self._begin(m, now)
+            m.d.sync += [after_slow.eq(job.slow & begun), begun.eq(1)]
+
+        flowing, addresses = self._walk(m, now, indices)
+        self._issue(m, now, addresses)
+        self._by_phase(m, now, indices, flowing)
+        m.d.comb += self.o.payload.drain.eq(now.fresh & (~job.instruction.overlap | job.slow | after_slow))
+        return m
+
+    def _now(self) -> SimpleNamespace:
+        """What all of it looks at: job, phase, and number of the step in it, registers; fresh: no step of the job has
+        gone; go: a step goes; final: it is the job's last; last_result: of its results; load: a job comes."""
+        job = Signal(Job, reset_less=True)
+        return SimpleNamespace(
+            job=job,
+            phase=Signal(Phase, name="phase"),
+            number=Signal.like(job.results, name="number"),
+            fresh=Signal(name="fresh"),
+            go=Signal(name="go"),
+            final=Signal(name="final"),
+            last_result=Signal(name="last_result"),
+            load=Signal(name="load"),
+        )
+
+    def _next(self, m: Module, now, end: Value) -> None:
+        """Go from step to step, and from phase to phase."""
+        job, phase, number = now.job, now.phase, now.number
+        results_next = Signal()
+        following = Signal(Phase)  # the phase after the last load
+        m.d.comb += [
+            following.eq(Mux(job.values, Phase.LOAD_VALUE, Phase.ELEMENT)),
+            now.last_result.eq(number == job.results - 1),
+            results_next.eq(end & (job.results != 0)),
+            now.final.eq(Mux(phase == Phase.RESULT, now.last_result, (phase == Phase.ELEMENT) & end & ~results_next)),
+        ]
+        with m.If(now.go):
+            m.d.sync += [now.fresh.eq(0), number.eq(number + 1)]
             with m.Switch(phase):
                 with m.Case(Phase.LOAD_S0):
                     m.d.sync += [phase.eq(Mux(job.loads1, Phase.LOAD_S1, following)), number.eq(0)]
@@ -94,62 +111,25 @@ class Sequencer(wiring.Component):
                         m.d.sync += phase.eq(Phase.RESULT)
                 with m.Default():
                     pass
-            with m.If(final):
+            with m.If(now.final):
                 m.d.sync += self.o.valid.eq(0)
-        with m.If(load):
-            new = self.i.payload
-            m.d.sync += [
-                job.eq(new),
-                self.o.valid.eq(1),
-                fresh.eq(1),
-                after_slow.eq(job.slow & begun),
-                begun.eq(1),
-                number.eq(0),
-                phase.eq(Mux(new.values, Phase.LOAD_VALUE, Phase.ELEMENT)),
-            ]
-            with m.If(new.loads0 | new.loads1):
-                m.d.sync += phase.eq(Mux(new.loads0, Phase.LOAD_S0, Phase.LOAD_S1))
 
-        flowing, addresses = self._walk(m, job, phase, go, load, last, dimension)
-        self._issue(m, job, phase, number, first, last, last_result, flowing, addresses)
-        m.d.comb += [
-            self.o.payload.write.last.eq(final),
-            self.o.payload.drain.eq(fresh & (~job.instruction.overlap | job.slow | after_slow)),
+    def _begin(self, m: Module, now) -> None:
+        """Take a job."""
+        new, phase = self.i.payload, now.phase
+        m.d.sync += [
+            now.job.eq(new),
+            self.o.valid.eq(1),
+            now.fresh.eq(1),
+            now.number.eq(0),
+            phase.eq(Mux(new.values, Phase.LOAD_VALUE, Phase.ELEMENT)),
         ]
-        return m
+        with m.If(new.loads0 | new.loads1):
+            m.d.sync += phase.eq(Mux(new.loads0, Phase.LOAD_S0, Phase.LOAD_S1))
 
-    def _count(self, m, job, load, advance):
-        """Count the indices; return whether the element is the first and the last of its group, the last of all, and
-        the dimension along which the next one lies."""
-        left = [Signal(16, name=f"left{d}", reset_less=True) for d in range(DIMENSIONS)]
-        started = [Signal(name=f"started{d}", reset_less=True) for d in range(DIMENSIONS)]
-        at_end = Signal(DIMENSIONS)
-        end, first, last = Signal(), Signal(), Signal()
-        dimension = Signal(range(DIMENSIONS))
-        inside = [d < job.group for d in range(DIMENSIONS)]
-        m.d.comb += [
-            at_end.eq(Cat(rest == 0 for rest in left)),
-            end.eq(at_end.all()),
-            first.eq(~Cat(begun & within for begun, within in zip(started, inside, strict=True)).any()),
-            last.eq(Cat(at_end[d] | ~within for d, within in enumerate(inside)).all()),
-        ]
-        for d in reversed(range(DIMENSIONS)):
-            with m.If(~at_end[d]):
-                m.d.comb += dimension.eq(d)
-        for d in range(DIMENSIONS):
-            full = self.i.payload.instruction[f"count{d}"] - 1
-            again = job.instruction[f"count{d}"] - 1
-            with m.If(load):
-                m.d.sync += [left[d].eq(full), started[d].eq(0)]
-            with m.Elif(advance & (dimension == d)):
-                m.d.sync += [left[d].eq(left[d] - 1), started[d].eq(1)]
-            if d < DIMENSIONS - 1:
-                with m.Elif(advance & (dimension > d)):
-                    m.d.sync += [left[d].eq(again), started[d].eq(0)]
-        return first, last, end, dimension
-
-    def _walk(self, m, job, phase, go, load, last, dimension):
-        """Drive the walkers; return whether a delayed write has begun, and the address of each access."""
+    def _walk(self, m: Module, now, indices: Indices) -> tuple[Signal, dict[str, Value]]:
+        """Drive the address generators; return whether a delayed write has begun, and the address of each access."""
+        job, phase, go, load, dimension = now.job, now.phase, now.go, now.load, indices.dimension
         element, result, value = (Signal(name=name) for name in ("element", "result", "value"))
         m.d.comb += [
             element.eq(go & (phase == Phase.ELEMENT)),
@@ -162,13 +142,12 @@ class Sequencer(wiring.Component):
 
         # A delayed write follows the reads by one row of dimension 0, and leaves a row as they left the one before it.
         flowing, left_along, late_dimension = Signal(), Signal(range(DIMENSIONS)), Signal(range(DIMENSIONS))
-        m.d.comb += late_dimension.eq(Mux(last, left_along, 0))
+        m.d.comb += late_dimension.eq(Mux(indices.last, left_along, 0))
         with m.If(load):
             m.d.sync += flowing.eq(0)
-        with m.Elif(element & last):
+        with m.Elif(element & indices.last):
             m.d.sync += [flowing.eq(1), left_along.eq(dimension)]
 
-        addresses = {}
         moves = {
             "dst": (
                 Mux(job.delayed, element & flowing, taken & job.writes) | (result & ~job.at_b),
@@ -177,68 +156,68 @@ class Sequencer(wiring.Component):
             "a": (element, dimension),
             "b": ((element & job.reads_b) | value, Mux(value, 0, dimension)),
         }
-        for name, (advance, along) in moves.items():
-            m.submodules[name] = walker = Walker(ADDRESS_BITS, _ACCESS_STEP_BITS)
-            m.d.comb += [
-                walker.load.eq(load),
-                walker.start.eq(self.i.payload.instruction[f"{name}_address"]),
-                walker.advance.eq(advance),
-                walker.dimension.eq(along),
-            ]
-            for d in range(DIMENSIONS):
-                step = job.instruction[f"{name}_step{d}"]
-                m.d.comb += getattr(walker, f"step{d}").eq(
-                    Array(step << size for size in range(3))[job[f"size_{name}"]]
-                )
-            addresses[name] = walker.o
+        addresses = {name: self._address(m, now, name, *move) for name, move in moves.items()}
+        self._number(m, now, element, dimension)
+        return flowing, addresses
 
-        m.submodules.index = index = Walker(64, 32)
+    def _address(self, m: Module, now, name: str, advance: Value, dimension: Value) -> Value:
+        """Return the address of an access."""
+        m.submodules[name] = generator = AddressGenerator(ADDRESS_BITS, _ACCESS_STEP_BITS)
         m.d.comb += [
-            index.load.eq(load),
+            generator.load.eq(now.load),
+            generator.start.eq(self.i.payload.instruction[f"{name}_address"]),
+            generator.advance.eq(advance),
+            generator.dimension.eq(dimension),
+        ]
+        for d in range(DIMENSIONS):
+            step = now.job.instruction[f"{name}_step{d}"]
+            m.d.comb += generator.steps[d].eq(Array(step << size for size in range(3))[now.job[f"size_{name}"]])
+        return generator.o
+
+    def _number(self, m: Module, now, element: Value, dimension: Value) -> None:
+        """Number the elements: in their tensor, and in the instruction."""
+        m.submodules.index = index = AddressGenerator(64, 32)
+        position = Signal(16)
+        m.d.comb += [
+            index.load.eq(now.load),
             index.start.eq(self.i.payload.instruction.index),
             index.advance.eq(element),
             index.dimension.eq(dimension),
-            *(getattr(index, f"step{d}").eq(job.instruction[f"index_step{d}"]) for d in range(DIMENSIONS)),
+            *(index.steps[d].eq(now.job.instruction[f"index_step{d}"]) for d in range(DIMENSIONS)),
+            self.o.payload.step.index.eq(index.o),
+            self.o.payload.step.position.eq(position),
         ]
-        m.d.comb += self.o.payload.step.index.eq(index.o)
-        position = Signal(16)
-        m.d.comb += self.o.payload.step.position.eq(position)
-        with m.If(load):
+        with m.If(now.load):
             m.d.sync += position.eq(0)
         with m.Elif(element):
             m.d.sync += position.eq(position + 1)
-        return flowing, addresses
 
-    def _issue(self, m, job, phase, number, first, last, last_result, flowing, addresses):
-        """Put the step together."""
-        instruction, issue = job.instruction, self.o.payload
-        step, a, b, place = issue.step, issue.a, issue.b, issue.write.place
-        for name in (
-            "opcode", "partitions", "op0", "op1", "reverse0", "reverse1", "negate", "keep", "function", "alpha",
-            "sum_continue", "pointer0", "scalar0", "pointer1", "scalar1", "a_dtype", "b_dtype", "dst_dtype", "seed",
-            "stream", "index_partition",
-        ):  # fmt: skip
-            m.d.comb += step[name].eq(instruction[name])
+    def _issue(self, m: Module, now, addresses: dict[str, Value]) -> None:
+        """Put the step together, as far as it is the same in all phases."""
+        job, instruction, issue = now.job, now.job.instruction, self.o.payload
+        step = issue.step
+        m.d.comb += [step[name].eq(instruction[name]) for name in OF_INSTRUCTION]
         m.d.comb += [
-            step.phase.eq(phase),
-            step.number.eq(number),
+            step.phase.eq(now.phase),
+            step.number.eq(now.number),
             step.integer.eq(job.integer),
-            a.address.eq(addresses["a"]),
-            a.quadrant.eq(instruction.a_quadrant),
-            a.storage.eq(instruction.a_storage),
-            a.size.eq(job.size_a),
-            b.address.eq(addresses["b"]),
-            b.quadrant.eq(instruction.b_quadrant),
-            b.storage.eq(instruction.b_storage),
-            b.size.eq(job.size_b),
-            place.address.eq(addresses["dst"]),
-            place.quadrant.eq(instruction.dst_quadrant),
-            place.storage.eq(instruction.dst_storage),
-            place.size.eq(job.size_dst),
             issue.write.partitions.eq(instruction.partitions),
+            issue.write.last.eq(now.final),
             issue.interval.eq(job.interval),
         ]
-        with m.Switch(phase):
+        for name, place in {"a": issue.a, "b": issue.b, "dst": issue.write.place}.items():
+            m.d.comb += [
+                place.address.eq(addresses[name]),
+                place.quadrant.eq(instruction[f"{name}_quadrant"]),
+                place.storage.eq(instruction[f"{name}_storage"]),
+                place.size.eq(job[f"size_{name}"]),
+            ]
+
+    def _by_phase(self, m: Module, now, indices: Indices, flowing: Value) -> None:
+        """What differs from phase to phase."""
+        job, instruction, issue = now.job, now.job.instruction, self.o.payload
+        step, a = issue.step, issue.a
+        with m.Switch(now.phase):
             for which, case in enumerate((Phase.LOAD_S0, Phase.LOAD_S1)):
                 with m.Case(case):
                     scalar = pointer(instruction, which)
@@ -254,20 +233,16 @@ class Sequencer(wiring.Component):
                 m.d.comb += issue.reads_b.eq(1)
             with m.Case(Phase.ELEMENT):
                 m.d.comb += [
-                    step.first.eq(first),
-                    step.last.eq(last),
+                    step.first.eq(indices.first),
+                    step.last.eq(indices.last),
                     step.stochastic.eq(instruction.stochastic),
-                    step.writes.eq(Mux(job.delayed, flowing, job.writes & (last | ~job.reduces))),
+                    step.writes.eq(Mux(job.delayed, flowing, job.writes & (indices.last | ~job.reduces))),
                     issue.reads_a.eq(job.reads_a),
                     issue.reads_b.eq(job.reads_b),
                 ]
             with m.Case(Phase.RESULT):
-                m.d.comb += [
-                    step.first.eq(number == 0),
-                    step.last.eq(last_result),
-                    step.writes.eq(1),
-                ]
+                m.d.comb += [step.first.eq(now.number == 0), step.last.eq(now.last_result), step.writes.eq(1)]
                 with m.If(job.at_b):
-                    m.d.comb += [step.dst_dtype.eq(instruction.b_dtype), place.eq(b)]
+                    m.d.comb += [step.dst_dtype.eq(instruction.b_dtype), issue.write.place.eq(issue.b)]
             with m.Default():
                 pass

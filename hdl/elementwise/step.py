@@ -6,7 +6,7 @@ from amaranth.lib import data, enum
 from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
 
-__all__ = ["Phase", "Step"]
+__all__ = ["OF_INSTRUCTION", "Phase", "Step"]
 
 
 class Phase(enum.Enum, shape=unsigned(3)):
@@ -65,3 +65,11 @@ class Step(data.Struct):
     index: unsigned(64)
     index_partition: signed(32)
     writes: unsigned(1)
+
+
+OF_INSTRUCTION = (
+    "opcode", "partitions", "op0", "op1", "reverse0", "reverse1", "negate", "keep", "function", "alpha",
+    "sum_continue", "pointer0", "scalar0", "pointer1", "scalar1", "a_dtype", "b_dtype", "dst_dtype", "seed", "stream",
+    "index_partition",
+)  # fmt: skip
+"""Fields that a step has from its instruction."""

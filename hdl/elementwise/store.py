@@ -4,8 +4,8 @@ from amaranth import Const, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.elementwise.issue import Write
 from neuroncore_rtl.hdl.elementwise.place import from_lanes, quadrants, shifted
-from neuroncore_rtl.hdl.elementwise.sequencer import Write
 from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.memory.port import WritePort
 from neuroncore_rtl.spec.config import Config

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from amaranth import Cat, Module, Mux, Signal
-from amaranth.lib import wiring
+from amaranth import Module, Mux, Signal
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.add import Fp32Adder
@@ -31,16 +31,17 @@ def common_ports() -> dict:
     result of the sum that came `add_latency` cycles ago is written to these banks. store, mask: these bytes of a word
     from outside are. write_words: where banks are written. read_bank: the bank that is read for the outside.
     """
+    words = data.ArrayLayout(WORD_BITS, PSUM_BANKS)
     return {
         "reads": In(PSUM_BANKS),
-        "read_words": In(PSUM_BANKS * WORD_BITS),
+        "read_words": In(words),
         "accumulate": In(1),
         "old_bank": In(BANK_BITS),
         "update": In(PSUM_BANKS),
         "update_integer": In(1),
         "store": In(PSUM_BANKS),
         "mask": In(4),
-        "write_words": In(PSUM_BANKS * WORD_BITS),
+        "write_words": In(words),
         "read_bank": In(BANK_BITS),
     }
 
@@ -88,9 +89,9 @@ class PsumPartition(wiring.Component):
             update, store = self.update[number] & self.updates, self.store[number] & self.stores
             m.d.comb += [
                 bank.read.eq(self.reads[number]),
-                bank.read_line.eq(self.read_words.word_select(number, WORD_BITS)),
+                bank.read_line.eq(self.read_words[number]),
                 bank.write.eq(Mux(update, 0xF, Mux(store, self.mask, 0))),
-                bank.write_line.eq(self.write_words.word_select(number, WORD_BITS)),
+                bank.write_line.eq(self.write_words[number]),
                 bank.write_data.eq(Mux(update, new, self.store_data)),
             ]
             for select, word in ((self.old_bank, old), (self.read_bank, self.read_data)):
@@ -113,7 +114,7 @@ class PsumBlock(wiring.Component):
     def __init__(self, partitions: int, add_latency: int):
         self.partitions = partitions
         self.add_latency = add_latency
-        words = 32 * partitions
+        words = data.ArrayLayout(32, partitions)
         super().__init__(
             common_ports()
             | {
@@ -130,18 +131,16 @@ class PsumBlock(wiring.Component):
         # Registered here, so that a simulator sees no output that depends on an input of the same cycle.
         read_bank = Signal.like(self.read_bank, reset_less=True)
         m.d.sync += read_bank.eq(self.read_bank)
-        read = []
         for index in range(self.partitions):
             build = partial(PsumPartition, self.add_latency)
             partition = shared(m, f"partition{index}", f"partition_latency{self.add_latency}", build, platform)
             common = {name: getattr(self, name) for name in common_ports()} | {"read_bank": read_bank}
             m.d.comb += [getattr(partition, name).eq(value) for name, value in common.items()]
             m.d.comb += [
-                partition.sum.eq(self.sums.word_select(index, 32)),
+                partition.sum.eq(self.sums[index]),
                 partition.updates.eq(self.updates[index]),
                 partition.stores.eq(self.stores[index]),
-                partition.store_data.eq(self.store_data.word_select(index, 32)),
+                partition.store_data.eq(self.store_data[index]),
+                self.read_data[index].eq(partition.read_data),
             ]
-            read.append(partition.read_data)
-        m.d.comb += self.read_data.eq(Cat(*read))
         return m

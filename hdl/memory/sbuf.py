@@ -133,7 +133,7 @@ class Sbuf(wiring.Component):
             for index, block in enumerate(blocks):
                 m.d.comb += [
                     block.line_taken[number].eq(line.valid & line.ready & (block_of[number] == index)),
-                    block.line_select.word_select(number, len(select)).eq(select),
+                    block.line_select[number].eq(select),
                 ]
             late_block = Signal(range(max(2, len(blocks))), name=f"line_block{number}_0", reset_less=True)
             m.d.sync += late_block.eq(block_of[number])
@@ -141,7 +141,7 @@ class Sbuf(wiring.Component):
                 later = Signal.like(late_block, name=f"line_block{number}_{cycle}")
                 m.d.sync += later.eq(late_block)
                 late_block = later
-            m.d.comb += line.data.eq(Array(block.lines.word_select(number, 8 * size) for block in blocks)[late_block])
+            m.d.comb += line.data.eq(Array(block.lines[number] for block in blocks)[late_block])
 
     def _write(self, m: Module, blocks: list[SbufBlock]) -> None:
         config = self.config

@@ -3,7 +3,7 @@
 from functools import partial
 
 from amaranth import Cat, Module, Mux, Signal, Value
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.hierarchy import shared
@@ -66,25 +66,26 @@ class SbufBlock(wiring.Component):
         self.ports = ports
         self.size = size
         self.select_bits = BLOCK_BITS + BANK_BITS + (LINE_BYTES // size - 1).bit_length()
-        members = {"read": In(SBUF_BANKS), "read_line": In(SBUF_BANKS * LINE_BITS)}
+        lines = data.ArrayLayout(LINE_BITS, SBUF_BANKS)
+        members = {"read": In(SBUF_BANKS), "read_line": In(lines)}
         for name, words in READERS.items():
             members[f"{name}_select"] = In(range(SBUF_BANKS * WORDS // words))
-            members[name] = Out(32 * words * partitions)
+            members[name] = Out(data.ArrayLayout(32 * words, partitions))
         members |= {
             "line_taken": In(ports),
-            "line_select": In(ports * self.select_bits),
-            "lines": Out(8 * size * ports),
-            "write_line": In(SBUF_BANKS * LINE_BITS),
-            "write_bytes": In(SBUF_BANKS * LINE_BYTES),
+            "line_select": In(data.ArrayLayout(self.select_bits, ports)),
+            "lines": Out(data.ArrayLayout(8 * size, ports)),
+            "write_line": In(lines),
+            "write_bytes": In(data.ArrayLayout(LINE_BYTES, SBUF_BANKS)),
             "write_single": In(SBUF_BANKS),
             "write_scalar": In(SBUF_BANKS),
             "write_here": In(SBUF_BANKS),
-            "write_partition": In(SBUF_BANKS * BLOCK_BITS),
-            "write_port": In(SBUF_BANKS * port_bits(ports)),
-            "write_lines": In(8 * size * ports),
+            "write_partition": In(data.ArrayLayout(BLOCK_BITS, SBUF_BANKS)),
+            "write_port": In(data.ArrayLayout(port_bits(ports), SBUF_BANKS)),
+            "write_lines": In(data.ArrayLayout(8 * size, ports)),
         }
         for name in ("vector", "scalar"):
-            members |= {f"{name}_enable": In(partitions), f"{name}_words": In(32 * partitions)}
+            members |= {f"{name}_enable": In(partitions), f"{name}_words": In(data.ArrayLayout(32, partitions))}
         super().__init__(members)
 
     def elaborate(self, platform):
@@ -103,13 +104,10 @@ class SbufBlock(wiring.Component):
         places = LINE_BYTES // self.size
         for port in range(self.ports):
             line = Signal(8 * self.size, name=f"line{port}", reset_less=True)
-            m.d.comb += self.lines.word_select(port, 8 * self.size).eq(line)
+            m.d.comb += self.lines[port].eq(line)
             taken = Signal(name=f"taken{port}")
             select = Signal(self.select_bits, name=f"select{port}", reset_less=True)
-            m.d.sync += [
-                taken.eq(self.line_taken[port]),
-                select.eq(self.line_select.word_select(port, self.select_bits)),
-            ]
+            m.d.sync += [taken.eq(self.line_taken[port]), select.eq(self.line_select[port])]
             with m.If(taken), m.Switch(select):
                 for number in range(self.partitions * SBUF_BANKS * places):
                     read, place = divmod(number, places)
@@ -121,15 +119,15 @@ class SbufBlock(wiring.Component):
     def _bank(self, m: Module, bank: int, platform) -> list[Value]:
         """Add a bank, and return the line that it has read in each partition."""
         single = self.write_single[bank]
-        port = self.write_port.word_select(bank, port_bits(self.ports))
+        port = self.write_port[bank]
         line = Signal(8 * self.size, name=f"write_line{bank}")
-        m.d.comb += line.eq(self.write_lines[: len(line)])
+        m.d.comb += line.eq(self.write_lines[0])
         for number in range(1, self.ports):
             with m.If(port == number):
-                m.d.comb += line.eq(self.write_lines.word_select(number, len(line)))
+                m.d.comb += line.eq(self.write_lines[number])
         enable = Signal(self.partitions, name=f"enable{bank}")
         with m.If(single):
-            partition = self.write_partition.word_select(bank, BLOCK_BITS)
+            partition = self.write_partition[bank]
             m.d.comb += enable.eq(Cat(self.write_here[bank] & (partition == p) for p in range(self.partitions)))
         with m.Else():
             m.d.comb += enable.eq(Mux(self.write_scalar[bank], self.scalar_enable, self.vector_enable))
@@ -138,19 +136,13 @@ class SbufBlock(wiring.Component):
         for partition in range(self.partitions):
             build = partial(Bank, LINES, LINE_BYTES)
             memory = shared(m, f"bank{bank}_{partition}", f"bank_{LINES}x{LINE_BYTES}", build, platform)
-            word = Mux(
-                self.write_scalar[bank],
-                self.scalar_words.word_select(partition, 32),
-                self.vector_words.word_select(partition, 32),
-            )
+            word = Mux(self.write_scalar[bank], self.scalar_words[partition], self.vector_words[partition])
             m.d.comb += [
                 memory.read.eq(self.read[bank]),
-                memory.read_line.eq(self.read_line.word_select(bank, LINE_BITS)),
-                memory.write.eq(Mux(enable[partition], self.write_bytes.word_select(bank, LINE_BYTES), 0)),
-                memory.write_line.eq(self.write_line.word_select(bank, LINE_BITS)),
-                memory.write_data.eq(
-                    Mux(single, line.replicate(LINE_BYTES // self.size), word.replicate(WORDS)),
-                ),
+                memory.read_line.eq(self.read_line[bank]),
+                memory.write.eq(Mux(enable[partition], self.write_bytes[bank], 0)),
+                memory.write_line.eq(self.write_line[bank]),
+                memory.write_data.eq(Mux(single, line.replicate(LINE_BYTES // self.size), word.replicate(WORDS))),
             ]
             lines.append(memory.data)
         return lines

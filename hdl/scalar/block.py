@@ -18,8 +18,6 @@ __all__ = ["LANE_BITS", "ActivationBlock"]
 LANE_BITS = 11
 """Width of a number, or a count, of lanes."""
 
-_STEP = Step.as_shape().size
-
 
 class ActivationBlock(wiring.Component):
     """Lanes that take a step in the same cycle, one step per cycle.
@@ -27,26 +25,20 @@ class ActivationBlock(wiring.Component):
     Arguments:
         lanes: how many.
 
-    Ports, few and wide, as each costs time at the boundary of a block that is compiled apart, and without a layout, as
-    Verilog would get a wire for each field:
+    Ports, few and wide, as each costs time at the boundary of a block that is compiled apart:
         valid, step: a step (:class:`hdl.elementwise.step.Step`).
-        a: its elements, 32 bits a lane, the first lane lowest.
+        a: its elements, one a lane.
         first_lane: number of the first lane in the engine; constant.
-        words: the lanes' results, 32 bits each, `LATENCY` cycles later.
+        words: the lanes' results, `LATENCY` cycles later.
     """
 
     LATENCY = 1 + ActivationLane.LATENCY
 
     def __init__(self, lanes: int):
         self.lanes = lanes
+        words = data.ArrayLayout(32, lanes)
         super().__init__(
-            {
-                "valid": In(1),
-                "step": In(_STEP),
-                "a": In(32 * lanes),
-                "first_lane": In(LANE_BITS),
-                "words": Out(32 * lanes),
-            }
+            {"valid": In(1), "step": In(Step), "a": In(words), "first_lane": In(LANE_BITS), "words": Out(words)}
         )
 
     def elaborate(self, platform):
@@ -56,17 +48,34 @@ class ActivationBlock(wiring.Component):
         for lane, reader in zip(lanes, tables.readers, strict=True):
             wiring.connect(m, lane.tables, reader)
 
-        control = _Control(m, data.View(Step, self.step), self.valid)
-        entering = control.at(0)
-        a = Signal(32 * self.lanes, reset_less=True)
+        control = _Control(m, self.step, self.valid)
+        a = Signal.like(self.a, name="a_0", reset_less=True)
         m.d.sync += a.eq(self.a)
+        for name, value in self._common(m, control).items():
+            shared_by_all = Signal.like(value, name=f"all_{name}")
+            m.d.comb += shared_by_all.eq(value)
+            m.d.comb += [getattr(lane, name).eq(shared_by_all) for lane in lanes]
+        indices = self._indices(m, control)
+        adds = self._adds(m, control)
+        for i, lane in enumerate(lanes):
+            m.d.comb += [
+                lane.a.eq(a[i]),
+                lane.index.eq(indices[i]),
+                lane.adds.eq(adds[i]),
+                self.words[i].eq(lane.word),
+            ]
+        return m
+
+    def _common(self, m: Module, control) -> dict:
+        """Return what all lanes get, by port."""
+        entering = control.at(0)
+        random = control.at(ActivationLane.RANDOM_DELAY)
+        adding = control.at(ActivationLane.SUM_DELAY)
         alpha = decode(m, control.at(ActivationLane.ALPHA_DELAY - 1).alpha, "alpha")
         late_alpha = Signal.like(alpha, reset_less=True)
         m.d.sync += late_alpha.eq(alpha)
-        random = control.at(ActivationLane.RANDOM_DELAY)
-        adding = control.at(ActivationLane.SUM_DELAY)
         element = entering.valid & (entering.phase == Phase.ELEMENT)
-        common = {
+        return {
             "dtype": entering.a_dtype,
             "load0": entering.valid & (entering.phase == Phase.LOAD_S0),
             "load1": entering.valid & (entering.phase == Phase.LOAD_S1),
@@ -83,20 +92,6 @@ class ActivationBlock(wiring.Component):
             "dst_dtype": adding.dst_dtype,
             "stochastic": adding.stochastic,
         }
-        indices = self._indices(m, control)
-        adds = self._adds(m, control)
-        for name, value in common.items():
-            shared_by_all = Signal.like(Value.cast(value), name=f"all_{name}")
-            m.d.comb += shared_by_all.eq(value)
-            m.d.comb += [Value.cast(getattr(lane, name)).eq(shared_by_all) for lane in lanes]
-        for i, lane in enumerate(lanes):
-            m.d.comb += [
-                lane.a.eq(a.word_select(i, 32)),
-                lane.index.eq(indices[i]),
-                lane.adds.eq(adds[i]),
-            ]
-        m.d.comb += self.words.eq(Cat(lane.word for lane in lanes))
-        return m
 
     def _indices(self, m, control):
         """The number of each lane's element in its tensor, when random words are begun."""

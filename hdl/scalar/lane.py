@@ -1,6 +1,6 @@
 """An activation lane: function(a * scale + bias) of one element after the other, its running sum, and the cast."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -113,10 +113,8 @@ class ActivationLane(wiring.Component):
             # The adder's output register is the sum.
             adder.a.eq(Mux(empty | (self.adds & self.restart), 0, adder.out)),
             adder.b.eq(Mux(self.adds, unit.y, _NEGATIVE_ZERO)),
-            random.key[0].eq(self.seed),
-            random.key[1].eq(self.stream),
-            random.counter[0].eq(self.index[:32]),
-            random.counter[1].eq(self.index[32:]),
+            random.key.eq(Cat(self.seed, self.stream)),
+            random.counter.eq(self.index),
             rounder.value.eq(Mux(self.shows_sum, adder.out, unit.y)),
             rounder.format.eq(self.dst_dtype),
             rounder.stochastic.eq(self.stochastic),

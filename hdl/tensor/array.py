@@ -61,8 +61,7 @@ class Block(wiring.Component):
         tiles: tiles of the array's whole row.
         mac_latency: pipeline stages of a multiply-accumulate.
 
-    Ports, few and wide, as each costs time at the boundary of a block that is compiled apart, and without a layout, as
-    Verilog would get a wire for each field:
+    Ports, few and wide, as each costs time at the boundary of a block that is compiled apart:
         events, events_out: for each row what enters its first tile (:class:`RowEvents`) and what leaves its last.
         acc, out: partial sums at the top and at the bottom, FP32 for each column.
     """
@@ -72,31 +71,28 @@ class Block(wiring.Component):
         self.widths = widths
         self.tiles = tiles
         self.mac_latency = mac_latency
-        events = rows * RowEvents(tiles).size
-        sums = 32 * sum(widths)
+        events = data.ArrayLayout(RowEvents(tiles), rows)
+        sums = data.ArrayLayout(32, sum(widths))
         super().__init__({"events": In(events), "events_out": Out(events), "acc": In(sums), "out": Out(sums)})
 
     def elaborate(self, platform):
         m = Module()
-        layout = RowEvents(self.tiles)
-        sums = [self.acc.word_select(column, 32) for column in range(sum(self.widths))]
+        sums = [self.acc[column] for column in range(sum(self.widths))]
         for row in range(self.rows):
-            events = data.View(layout, self.events.word_select(row, layout.size))
-            events_out = data.View(layout, self.events_out.word_select(row, layout.size))
             left = None
             first = 0
             for index, width in enumerate(self.widths):
                 module = f"tile_{width}_of_{self.tiles}_latency{self.mac_latency}"
                 build = partial(Tile, width, self.tiles, self.mac_latency)
                 tile = shared(m, f"tile_{row}_{index}", module, build, platform)
-                pairs = _entering(tile, events) if left is None else _between(left, tile)
+                pairs = _entering(tile, self.events[row]) if left is None else _between(left, tile)
                 m.d.comb += [port.eq(value) for port, value in pairs]
                 columns = slice(first, first + width)
                 m.d.comb += [port.eq(value) for port, value in zip(tile.acc, sums[columns], strict=True)]
                 sums[columns] = tile.out
                 left = tile
                 first += width
-            m.d.comb += [value.eq(port) for port, value in _entering(left, events_out, "_out")]
+            m.d.comb += [value.eq(port) for port, value in _entering(left, self.events_out[row], "_out")]
         m.d.comb += self.out.eq(Cat(*sums))
         return m
 
@@ -119,7 +115,7 @@ class Array(wiring.Component):
         self.config = config
         super().__init__(
             {
-                "events": In(RowEvents(tile_count(config.columns)).size).array(config.rows),
+                "events": In(RowEvents(tile_count(config.columns))).array(config.rows),
                 "identity": In(1),
                 "sums": Out(32 * config.columns),
             }
@@ -153,7 +149,7 @@ class Array(wiring.Component):
                     block.events.eq(events),
                     block.acc.eq(Cat(*sums[columns])),
                 ]
-                sums[columns] = [block.out.word_select(column, 32) for column in range(sum(block_widths))]
+                sums[columns] = [block.out[column] for column in range(sum(block_widths))]
                 events = block.events_out
                 first = columns.stop
         m.d.comb += self.sums.eq(Cat(*sums))

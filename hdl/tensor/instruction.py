@@ -1,21 +1,19 @@
 """The tensor engine's instruction as the hardware sees it: the fields of `spec.isa`, with types."""
 
 from amaranth import unsigned
-from amaranth.lib import data, enum
+from amaranth.lib import data
 
 from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.enumeration import typed_enum
 from neuroncore_rtl.spec import isa
 
 __all__ = ["Opcode", "TensorInstruction"]
 
 
-class Opcode(enum.Enum, shape=unsigned(2)):
-    """Opcodes of `spec.isa`; waveforms show the names."""
+_OPCODES = {kind.name: kind.opcode for kind in (isa.LoadStationary, isa.MultiplyMoving)}
 
-    NONE = 0
-    LOAD_STATIONARY = isa.LOAD_STATIONARY
-    MULTIPLY_MOVING = isa.MULTIPLY_MOVING
-
+Opcode = typed_enum("Opcode", _OPCODES, dict(isa.TENSOR_FIELDS)["opcode"])
+"""Opcodes of `spec.isa`."""
 
 _TYPES = {"opcode": Opcode, "dtype": FormatCode}
 

@@ -4,11 +4,12 @@ Order is one comparison for both arithmetics: a float is read as an integer whos
 is negative, which puts -0 below +0 as maximum and minimum want it; comparisons make the two equal.
 """
 
-from amaranth import Cat, Module, Mux, Signal, unsigned
+from amaranth import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.add import Fp32Adder
+from neuroncore_rtl.hdl.arith.fp32 import Fp32
 from neuroncore_rtl.hdl.arith.multiply import Fp32Multiplier
 from neuroncore_rtl.hdl.elementwise.instruction import Op
 from neuroncore_rtl.spec.formats import FP32
@@ -57,10 +58,6 @@ class Alu(wiring.Component):
         m = Module()
         m.submodules.adder = adder = Fp32Adder(self.LATENCY)
         m.submodules.multiplier = multiplier = Fp32Multiplier(self.LATENCY)
-        source = Signal(_Source)
-        late_source = Signal(_Source, reset_less=True)
-        logic = Signal(32)
-        late_logic = Signal(32, reset_less=True)
         subtract = Signal()
         m.d.comb += [
             subtract.eq(self.op == Op.SUBTRACT),
@@ -69,6 +66,8 @@ class Alu(wiring.Component):
             multiplier.a.eq(self.a),
             multiplier.b.eq(self.b),
         ]
+        source, logic = self._logic(m, subtract)
+        late_source, late_logic = Signal(_Source, reset_less=True), Signal(32, reset_less=True)
         m.d.sync += [late_source.eq(source), late_logic.eq(logic)]
         with m.Switch(late_source):
             with m.Case(_Source.ADDER):
@@ -77,70 +76,75 @@ class Alu(wiring.Component):
                 m.d.comb += self.out.eq(multiplier.out)
             with m.Default():
                 m.d.comb += self.out.eq(late_logic)
+        return m
 
-        unordered = Signal()
-        a_zero = Signal()
-        b_zero = Signal()
-        m.d.comb += [
-            unordered.eq(~self.integer & ((self.a[:31] > FP32.infinity) | (self.b[:31] > FP32.infinity))),
-            a_zero.eq(~self.a[:31].any() & ~(self.integer & self.a[31])),
-            b_zero.eq(~self.b[:31].any() & ~(self.integer & self.b[31])),
-        ]
-        x, y, below = self._ordered(m)
-        equal = Signal()
-        less = Signal()
-        m.d.comb += [
-            equal.eq(((self.a == self.b) | (a_zero & b_zero)) & ~unordered),
-            less.eq(below & ~(a_zero & b_zero) & ~unordered),
-        ]
-
-        truth = Signal()
-        is_truth = Signal()
-        larger, smaller = Mux(below, y, x), Mux(below, x, y)
+    def _logic(self, m: Module, subtract: Value) -> tuple[Signal, Signal]:
+        """Return which unit has the result, and what the rest makes of the operands."""
+        a, b = self.a, self.b
+        source, logic = Signal(_Source), Signal(32)
+        words, truths = self._compare(m)
         far = Signal()
-        m.d.comb += far.eq(self.b[5:].any())
+        m.d.comb += far.eq(b[5:].any())
+        words |= {
+            Op.BITWISE_AND: a & b,
+            Op.BITWISE_OR: a | b,
+            Op.BITWISE_XOR: a ^ b,
+            Op.LOGICAL_SHIFT_LEFT: Mux(far, 0, (a << b[:5])[:32]),
+            Op.LOGICAL_SHIFT_RIGHT: Mux(far, 0, a >> b[:5]),
+        }
+        truth, is_truth = Signal(), Signal()
         with m.Switch(self.op):
-            for operation, value in {
-                Op.BYPASS: self.a,
-                Op.MAX: Mux(unordered, FP32.nan, larger),
-                Op.MIN: Mux(unordered, FP32.nan, smaller),
-                Op.ABSOLUTE_MAX: Mux(unordered, FP32.nan, larger),
-                Op.BITWISE_AND: self.a & self.b,
-                Op.BITWISE_OR: self.a | self.b,
-                Op.BITWISE_XOR: self.a ^ self.b,
-                Op.LOGICAL_SHIFT_LEFT: Mux(far, 0, (self.a << self.b[:5])[:32]),
-                Op.LOGICAL_SHIFT_RIGHT: Mux(far, 0, self.a >> self.b[:5]),
-            }.items():
+            for operation, value in words.items():
                 with m.Case(operation):
                     m.d.comb += logic.eq(value)
             with m.Case(Op.ADD, Op.SUBTRACT):
                 m.d.comb += [
                     source.eq(Mux(self.integer, _Source.LOGIC, _Source.ADDER)),
-                    logic.eq(Mux(subtract, self.a - self.b, self.a + self.b)),
+                    logic.eq(Mux(subtract, a - b, a + b)),
                 ]
             with m.Case(Op.MULTIPLY):
                 m.d.comb += [
                     source.eq(Mux(self.integer, _Source.LOGIC, _Source.MULTIPLIER)),
-                    logic.eq((self.a * self.b)[:32]),
+                    logic.eq((a * b)[:32]),
                 ]
-            for operation, value in {
-                Op.IS_EQUAL: equal,
-                Op.NOT_EQUAL: ~equal,
-                Op.IS_GT: ~(less | equal | unordered),
-                Op.IS_GE: ~(less | unordered),
-                Op.IS_LT: less,
-                Op.IS_LE: less | equal,
-                Op.LOGICAL_AND: ~a_zero & ~b_zero,
-                Op.LOGICAL_OR: ~a_zero | ~b_zero,
-                Op.LOGICAL_XOR: a_zero ^ b_zero,
-            }.items():
+            for operation, value in truths.items():
                 with m.Case(operation):
                     m.d.comb += [truth.eq(value), is_truth.eq(1)]
             with m.Default():
                 pass
         with m.If(is_truth):
             m.d.comb += logic.eq(Mux(truth, Mux(self.integer, 1, _ONE), 0))
-        return m
+        return source, logic
+
+    def _compare(self, m: Module) -> tuple[dict[Op, Value], dict[Op, Value]]:
+        """Return the words, and the truths, of the operations that compare."""
+        a, b = Fp32(self.a), Fp32(self.b)
+        unordered, a_zero, b_zero, equal, less = (
+            Signal(name=name) for name in ("unordered", "a_zero", "b_zero", "equal", "less")
+        )
+        x, y, below = self._ordered(m)
+        m.d.comb += [
+            unordered.eq(~self.integer & ((self.a[:31] > FP32.infinity) | (self.b[:31] > FP32.infinity))),
+            a_zero.eq(a.zero & ~(self.integer & a.sign)),
+            b_zero.eq(b.zero & ~(self.integer & b.sign)),
+            equal.eq(((self.a == self.b) | (a_zero & b_zero)) & ~unordered),
+            less.eq(below & ~(a_zero & b_zero) & ~unordered),
+        ]
+        larger = Mux(unordered, FP32.nan, Mux(below, y, x))
+        smaller = Mux(unordered, FP32.nan, Mux(below, x, y))
+        words = {Op.BYPASS: self.a, Op.MAX: larger, Op.MIN: smaller, Op.ABSOLUTE_MAX: larger}
+        truths = {
+            Op.IS_EQUAL: equal,
+            Op.NOT_EQUAL: ~equal,
+            Op.IS_GT: ~(less | equal | unordered),
+            Op.IS_GE: ~(less | unordered),
+            Op.IS_LT: less,
+            Op.IS_LE: less | equal,
+            Op.LOGICAL_AND: ~a_zero & ~b_zero,
+            Op.LOGICAL_OR: ~a_zero | ~b_zero,
+            Op.LOGICAL_XOR: a_zero ^ b_zero,
+        }
+        return words, truths
 
     def _ordered(self, m: Module):
         """Return the operands, or their magnitudes for ABSOLUTE_MAX, and whether the first is below the second."""

@@ -11,18 +11,8 @@ from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
 from neuroncore_rtl.hdl.elementwise.step import Phase, Step
 from neuroncore_rtl.hdl.hierarchy import shared
-from neuroncore_rtl.hdl.vector.control import (
-    Cast,
-    Chain,
-    Decoded,
-    Events,
-    Finish,
-    Source,
-    decode,
-    decode_entry,
-    slow_op0,
-    slow_op1,
-)
+from neuroncore_rtl.hdl.vector.control import Cast, Chain, Decoded, Events, Finish, Source
+from neuroncore_rtl.hdl.vector.decode import decode, decode_entry, slow_op0, slow_op1
 from neuroncore_rtl.hdl.vector.lane import VectorLane
 from neuroncore_rtl.hdl.vector.stats import SHARES
 from neuroncore_rtl.spec.formats import FP32
@@ -45,7 +35,7 @@ class VectorBlock(wiring.Component):
 
     Ports, few and wide, as each costs time at the boundary of a block that is compiled apart:
         valid, step: a step (:class:`Step`), its index that of the block's first lane.
-        a, b: words for each lane.
+        a, b: a word for each lane.
         moved: of a step of TRANSPOSE, a cycle later: for each lane its word of the transposed column, zero above the
             element.
         result_valid: the step that was taken `LATENCY` cycles before, or longer if it is slow, has a result.
@@ -59,15 +49,16 @@ class VectorBlock(wiring.Component):
 
     def __init__(self, lanes: int):
         self.lanes = lanes
+        words = data.ArrayLayout(32, lanes)
         super().__init__(
             {
                 "valid": In(1),
-                "step": In(Step.as_shape().size),
-                "a": In(32 * lanes),
-                "b": In(32 * lanes),
-                "moved": In(32 * lanes),
+                "step": In(Step),
+                "a": In(words),
+                "b": In(words),
+                "moved": In(words),
                 "result_valid": Out(1),
-                "word": Out(32 * lanes),
+                "word": Out(words),
                 "enable": Out(lanes),
             }
         )
@@ -75,47 +66,49 @@ class VectorBlock(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         valid = Signal()
-        word = Signal(Step.as_shape().size, reset_less=True)
-        a, b = (Signal(32 * self.lanes, name=name, reset_less=True) for name in ("a_0", "b_0"))
+        step = Signal(Step, reset_less=True)
+        a, b = (Signal.like(self.a, name=name, reset_less=True) for name in ("a_0", "b_0"))
         m.d.sync += valid.eq(self.valid)
         with m.If(self.valid):
-            m.d.sync += [word.eq(self.step), a.eq(self.a), b.eq(self.b)]
-        step = data.View(Step, word)
+            m.d.sync += [step.eq(self.step), a.eq(self.a), b.eq(self.b)]
 
-        entry = decode_entry(m, step)
-        index = self._index(m, valid, step)
-        word_of_set, next_of_set = Signal(range(3)), Signal(range(3))
-        m.d.comb += word_of_set.eq(Mux(step.first, 0, next_of_set))
-        with m.If(valid & (step.phase == Phase.ELEMENT)):
-            m.d.sync += next_of_set.eq(Mux(word_of_set == 2, 0, word_of_set + 1))
-        control, writes = self._stages(m, valid, step, word_of_set)
+        control, writes = self._stages(m, valid, step, self._word_of_set(m, valid, step))
         constant, share = self._constants(m, valid, step, control["operate"])
-        moves = Signal()
-        moved = Signal(32 * self.lanes, reset_less=True)
+        common = {
+            "valid": valid,
+            "entry": decode_entry(m, step),
+            "scalars": Cat(step.scalar0, step.scalar1),
+            "key": Cat(step.seed, step.stream),
+            "share": share,
+            **control,
+        }
+        index = self._index(m, valid, step)
+        moves, moved = Signal(), Signal.like(self.moved, reset_less=True)
         m.d.sync += moves.eq(step.opcode == Opcode.TRANSPOSE)
         with m.If(step.opcode == Opcode.TRANSPOSE):
             m.d.sync += moved.eq(self.moved)
 
-        words, enables = [], []
         for number in range(self.lanes):
             lane = shared(m, f"lane_{number}", "vector_lane", VectorLane, platform)
-            part = slice(32 * number, 32 * number + 32)
+            m.d.comb += [getattr(lane, name).eq(value) for name, value in common.items()]
             m.d.comb += [
-                lane.valid.eq(valid),
-                lane.entry.eq(entry),
-                lane.a.eq(a[part]),
-                lane.b.eq(b[part]),
-                lane.scalars.eq(Cat(step.scalar0, step.scalar1)),
+                lane.a.eq(a[number]),
+                lane.b.eq(b[number]),
                 lane.index.eq(index + step.index_partition * number),
-                lane.key.eq(Cat(step.seed, step.stream)),
-                lane.given.eq(Mux(moves, moved[part], constant)),
-                lane.share.eq(share),
-                *(getattr(lane, name).eq(value) for name, value in control.items()),
+                lane.given.eq(Mux(moves, moved[number], constant)),
+                self.word[number].eq(lane.word),
+                self.enable[number].eq(lane.enable),
             ]
-            words.append(lane.word)
-            enables.append(lane.enable)
-        m.d.comb += [self.result_valid.eq(writes), self.word.eq(Cat(*words)), self.enable.eq(Cat(*enables))]
+        m.d.comb += self.result_valid.eq(writes)
         return m
+
+    def _word_of_set(self, m: Module, valid, step) -> Signal:
+        """Return which of the three words of a set an element of BN_AGGR is."""
+        word_of_set, next_of_set = Signal(range(3)), Signal(range(3))
+        m.d.comb += word_of_set.eq(Mux(step.first, 0, next_of_set))
+        with m.If(valid & (step.phase == Phase.ELEMENT)):
+            m.d.sync += next_of_set.eq(Mux(word_of_set == 2, 0, word_of_set + 1))
+        return word_of_set
 
     def _index(self, m: Module, valid, step) -> Signal:
         """The index of lane 0: of a slow step some cycles later, and so longer."""

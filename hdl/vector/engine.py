@@ -13,7 +13,7 @@ from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
 from neuroncore_rtl.hdl.elementwise.step import Step
 from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.vector.block import VectorBlock
-from neuroncore_rtl.hdl.vector.control import slow_op0, slow_op1
+from neuroncore_rtl.hdl.vector.decode import slow_op0, slow_op1
 from neuroncore_rtl.hdl.vector.stats import Statistics
 from neuroncore_rtl.hdl.vector.transpose import Transposer
 from neuroncore_rtl.spec.config import Config

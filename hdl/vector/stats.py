@@ -6,6 +6,8 @@ elements take turns between the means of the even and the odd ones, so no one wa
 `SET_INTERVAL` cycles, uses the same units, and the lane's divider.
 """
 
+from types import SimpleNamespace
+
 from amaranth import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -84,112 +86,143 @@ class Statistics(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.distance = distance = Fp32Adder(1)
-        m.submodules.moved = moved = Fp32Fma(1)
-        m.submodules.rest = rest = Fp32Adder(1)
-        m.submodules.square = square = Fp32Fma(1)
+        units = SimpleNamespace(distance=Fp32Adder(1), moved=Fp32Fma(1), rest=Fp32Adder(1), square=Fp32Fma(1))
+        for name, unit in vars(units).items():
+            m.submodules[name] = unit
+        state = _State(m, self.sample, self._QUOTIENT)
+        self._distance(m, units, state)
+        self._mean(m, units, state)
+        self._rest(m, units, state)
+        self._squares(m, units, state)
+        self._sets(m, units, state)
+        self._read(m, state)
+        return m
 
-        samples = [self.sample]
-        for stage in range(1, 5):
-            late = Signal(Sample, name=f"sample_{stage}")
-            m.d.sync += late.eq(samples[-1])
-            samples.append(late)
-        means, m2s = ([Signal(32, name=f"{name}_{parity}") for parity in ("even", "odd")] for name in ("mean", "m2"))
-        n, total = Signal(32), Signal(32, reset_less=True)
-        empty, set_empty = Signal(), Signal()
-        x_1, x_2, d_1, d_2 = (Signal(32, name=name, reset_less=True) for name in ("x_1", "x_2", "d_1", "d_2"))
-        weighted, sum_m2 = Signal(32, reset_less=True), Signal(32, reset_less=True)
-        timeline = Signal(self._QUOTIENT + 2)
-        arrived, meant, squared = timeline[self._QUOTIENT - 1 :]
-        m.d.sync += timeline.eq(Cat(self.sample.m2, timeline))
-
-        # The distance to the mean, which may be on its way.
+    def _distance(self, m: Module, units, state) -> None:
+        """The distance to the mean, which may be on its way; of a count, the sum of counts."""
+        sample, samples, distance = self.sample, state.samples, units.distance
         mean_now, x_count = Signal(32), Signal(32)
-        with m.If(~self.sample.first):
-            m.d.comb += mean_now.eq(Array(means)[self.sample.odd])
-            with m.If(samples[2].update & (samples[2].odd == self.sample.odd)):
-                m.d.comb += mean_now.eq(moved.out)
+        with m.If(~sample.first):
+            m.d.comb += mean_now.eq(Array(state.means)[sample.odd])
+            with m.If(samples[2].update & (samples[2].odd == sample.odd)):
+                m.d.comb += mean_now.eq(units.moved.out)
         m.d.comb += [
-            x_count.eq(Mux(self.sample.first, 0, n)),
+            x_count.eq(Mux(sample.first, 0, state.n)),
             distance.a.eq(self.x),
-            distance.b.eq(Mux(self.sample.count, x_count, _negated(mean_now))),
+            distance.b.eq(Mux(sample.count, x_count, _negated(mean_now))),
         ]
-        with m.If(self.sample.update | self.sample.count):
-            m.d.sync += x_1.eq(self.x)
+        with m.If(sample.update | sample.count):
+            m.d.sync += state.x_1.eq(self.x)
         with m.If(samples[1].update):
-            m.d.sync += x_2.eq(x_1)
+            m.d.sync += state.x_2.eq(state.x_1)
         with m.If(samples[1].update | samples[1].mean):
-            m.d.sync += d_1.eq(distance.out)
+            m.d.sync += state.d_1.eq(distance.out)
         with m.If(samples[2].update):
-            m.d.sync += d_2.eq(d_1)
+            m.d.sync += state.d_2.eq(state.d_1)
 
-        # The new mean.
-        mean_1 = Mux(samples[1].first, 0, Array(means)[samples[1].odd])
+    def _mean(self, m: Module, units, state) -> None:
+        """The new mean."""
+        samples, means, moved = state.samples, state.means, units.moved
+        mean = Mux(samples[1].first, 0, Array(means)[samples[1].odd])
         m.d.comb += [
-            moved.a.eq(Mux(arrived, d_1, distance.out)),
-            moved.b.eq(Mux(arrived, self.quotient, self.share)),
-            moved.c.eq(Mux(arrived, means[0], mean_1)),
+            moved.a.eq(Mux(state.arrived, state.d_1, units.distance.out)),
+            moved.b.eq(Mux(state.arrived, self.quotient, self.share)),
+            moved.c.eq(Mux(state.arrived, means[0], mean)),
         ]
         with m.If(samples[2].update):
             m.d.sync += Array(means)[samples[2].odd].eq(moved.out)
-        with m.If(meant & ~set_empty):
+        with m.If(state.meant & ~state.set_empty):
             m.d.sync += means[0].eq(moved.out)
 
-        # The distance to the new mean.
+    def _rest(self, m: Module, units, state) -> None:
+        """The distance to the new mean; of the last word of a set, the sum of its squares and those before it."""
         m.d.comb += [
-            rest.a.eq(Mux(self.sample.m2, m2s[0], x_2)),
-            rest.b.eq(Mux(self.sample.m2, self.x, _negated(moved.out))),
+            units.rest.a.eq(Mux(self.sample.m2, state.m2s[0], state.x_2)),
+            units.rest.b.eq(Mux(self.sample.m2, self.x, _negated(units.moved.out))),
         ]
 
-        # The sum of squares.
-        m.d.comb += [square.a.eq(d_2), square.b.eq(rest.out), square.c.eq(Array(m2s)[samples[3].odd])]
+    def _squares(self, m: Module, units, state) -> None:
+        """The sum of squares; and what there is of the odd elements before the first of them."""
+        samples, m2s, square = state.samples, state.m2s, units.square
+
+        def multiply(a, b, c):
+            return [square.a.eq(a), square.b.eq(b), square.c.eq(c)]
+
+        m.d.comb += multiply(state.d_2, units.rest.out, Array(m2s)[samples[3].odd])
         with m.If(samples[3].first):
             m.d.comb += square.c.eq(0)
         with m.If(samples[1].mean):
-            m.d.comb += [square.a.eq(distance.out), square.b.eq(n), square.c.eq(_NEGATIVE_ZERO)]
-        with m.If(arrived):
-            m.d.comb += [square.a.eq(d_1), square.b.eq(self.quotient), square.c.eq(_NEGATIVE_ZERO)]
-        with m.If(meant):
-            m.d.comb += [square.a.eq(weighted), square.b.eq(square.out), square.c.eq(sum_m2)]
+            m.d.comb += multiply(units.distance.out, state.n, _NEGATIVE_ZERO)
+        with m.If(state.arrived):
+            m.d.comb += multiply(state.d_1, self.quotient, _NEGATIVE_ZERO)
+        with m.If(state.meant):
+            m.d.comb += multiply(state.weighted, square.out, state.sum_m2)
         with m.If(samples[4].update):
             m.d.sync += Array(m2s)[samples[4].odd].eq(square.out)
-        with m.If(squared & ~set_empty):
+        with m.If(state.squared & ~state.set_empty):
             m.d.sync += m2s[0].eq(square.out)
 
-        # What there is of the odd elements before the first of them.
         with m.If(samples[2].update & samples[2].first & ~samples[2].odd):
-            m.d.sync += means[1].eq(0)
+            m.d.sync += state.means[1].eq(0)
         with m.If(samples[4].update & samples[4].first & ~samples[4].odd):
             m.d.sync += m2s[1].eq(0)
 
-        # The sets.
-        with m.If(self.sample.count):
+    def _sets(self, m: Module, units, state) -> None:
+        """What is kept of a set until its quotient is there, and the divisions."""
+        sample, samples = self.sample, state.samples
+        empty, total = Signal(), Signal(32, reset_less=True)
+        with m.If(sample.count):
             m.d.sync += empty.eq(~self.x[:31].any())
-            with m.If(self.sample.first):
-                m.d.sync += [n.eq(0), means[0].eq(0), m2s[0].eq(0)]
+            with m.If(sample.first):
+                m.d.sync += [state.n.eq(0), state.means[0].eq(0), state.m2s[0].eq(0)]
         with m.If(samples[1].count):
-            m.d.sync += total.eq(distance.out)
+            m.d.sync += total.eq(units.distance.out)
         with m.If(samples[2].mean):
-            m.d.sync += weighted.eq(square.out)
-        with m.If(self.sample.m2):
-            m.d.sync += set_empty.eq(empty)
+            m.d.sync += state.weighted.eq(units.square.out)
+        with m.If(sample.m2):
+            m.d.sync += state.set_empty.eq(empty)
         with m.If(samples[1].m2):
-            m.d.sync += sum_m2.eq(rest.out)
-        with m.If(arrived & ~set_empty):
-            m.d.sync += n.eq(total)
+            m.d.sync += state.sum_m2.eq(units.rest.out)
+        with m.If(state.arrived & ~state.set_empty):
+            m.d.sync += state.n.eq(total)
         m.d.comb += [
-            self.divide.eq(samples[1].count | self.sample.variance),
-            self.numerator.eq(Mux(self.sample.variance, m2s[0], x_1)),
-            self.denominator.eq(Mux(self.sample.variance, n, distance.out)),
+            self.divide.eq(samples[1].count | sample.variance),
+            self.numerator.eq(Mux(sample.variance, state.m2s[0], state.x_1)),
+            self.denominator.eq(Mux(sample.variance, state.n, units.distance.out)),
         ]
 
+    def _read(self, m: Module, state) -> None:
+        means, m2s = state.means, state.m2s
         with m.Switch(self.number):
             for number, word in {1: means[0], 2: m2s[0], 4: means[1], 5: m2s[1]}.items():
                 with m.Case(number):
                     m.d.comb += self.out.eq(word)
             with m.Default():
                 pass
-        return m
+
+
+class _State:
+    """The registers. samples: those of now and of up to four cycles ago. means, m2s: of the even, or all, elements, and
+    of the odd ones. n: elements. x_1, x_2, d_1, d_2: an element and its distance so many stages on. arrived, meant,
+    squared: a set's quotient is there; its mean, its sum of squares is. weighted, sum_m2, set_empty: of a set."""
+
+    def __init__(self, m: Module, sample, quotient: int):
+        self.samples = [sample]
+        for stage in range(1, 5):
+            late = Signal(Sample, name=f"sample_{stage}")
+            m.d.sync += late.eq(self.samples[-1])
+            self.samples.append(late)
+        self.means = [Signal(32, name=f"mean_{parity}") for parity in ("even", "odd")]
+        self.m2s = [Signal(32, name=f"m2_{parity}") for parity in ("even", "odd")]
+        self.n = Signal(32)
+        self.x_1, self.x_2, self.d_1, self.d_2 = (
+            Signal(32, name=name, reset_less=True) for name in ("x_1", "x_2", "d_1", "d_2")
+        )
+        self.weighted, self.sum_m2 = (Signal(32, name=name, reset_less=True) for name in ("weighted", "sum_m2"))
+        self.set_empty = Signal()
+        timeline = Signal(quotient + 2)
+        m.d.sync += timeline.eq(Cat(sample.m2, timeline))
+        self.arrived, self.meant, self.squared = timeline[quotient - 1 :]
 
 
 def _negated(word):

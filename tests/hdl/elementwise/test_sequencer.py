@@ -9,11 +9,12 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
+from neuroncore_rtl.hdl.elementwise.address_generator import AddressGenerator
 from neuroncore_rtl.hdl.elementwise.checker import Checker
 from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction, Op, Opcode
-from neuroncore_rtl.hdl.elementwise.sequencer import Issue, Sequencer
+from neuroncore_rtl.hdl.elementwise.issue import Issue
+from neuroncore_rtl.hdl.elementwise.sequencer import Sequencer
 from neuroncore_rtl.hdl.elementwise.step import Phase
-from neuroncore_rtl.hdl.elementwise.walker import Walker
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32
@@ -200,27 +201,27 @@ def test_walks_are_affine(rng):
     """Every order of moves gives the sum of indices times steps."""
     counts = (3, 2, 4, 2)
     steps = rng.integers(-40, 41, 4).tolist()
-    walker = Walker(10, 8)
+    generator = AddressGenerator(10, 8)
     got = []
 
     async def bench(ctx):
         for d, step in enumerate(steps):
-            ctx.set(getattr(walker, f"step{d}"), step)
-        ctx.set(walker.load, 1)
-        ctx.set(walker.start, 500)
+            ctx.set(generator.steps[d], step)
+        ctx.set(generator.load, 1)
+        ctx.set(generator.start, 500)
         await ctx.tick()
-        ctx.set(walker.load, 0)
+        ctx.set(generator.load, 0)
         places = [index[::-1] for index in np.ndindex(*counts[::-1])]
         for here, there in zip(places, [*places[1:], None], strict=True):
-            got.append((here, ctx.get(walker.o)))
+            got.append((here, ctx.get(generator.o)))
             if there is not None:
-                ctx.set(walker.advance, 0)
+                ctx.set(generator.advance, 0)
                 await ctx.tick()
-                ctx.set(walker.advance, 1)
-                ctx.set(walker.dimension, max(d for d in range(4) if here[d] != there[d]))
+                ctx.set(generator.advance, 1)
+                ctx.set(generator.dimension, max(d for d in range(4) if here[d] != there[d]))
                 await ctx.tick()
 
-    simulate(walker, bench)
+    simulate(generator, bench)
     assert len(got) == np.prod(counts)
     for place, value in got:
         assert value == (500 + int(np.dot(place, steps))) % 1024

@@ -48,15 +48,15 @@ class PlayedLane(Playable):
     def elaborate(self, platform):
         m = Module()
         m.submodules.block = block = ActivationBlock(LANES)
-        step = data.View(Step, block.step)
+        step = block.step
         m.d.comb += [step[name].eq(self.word[name]) for name in FIELDS]
         m.d.comb += [
             step.index[:32].eq(self.word.index_low),
             step.index[32:].eq(self.word.index_high),
             block.valid.eq(self.valid),
             block.first_lane.eq(FIRST),
-            *(block.a.word_select(i, 32).eq(self.word.a ^ (i ^ OBSERVED)) for i in range(LANES)),
-            self.result.eq(block.words.word_select(OBSERVED, 32)),
+            *(block.a[i].eq(self.word.a ^ (i ^ OBSERVED)) for i in range(LANES)),
+            self.result.eq(block.words[OBSERVED]),
         ]
         self.delay_valid(m)
         return m

@@ -15,7 +15,7 @@ from neuroncore_rtl.golden.vector.position import dropped
 from neuroncore_rtl.golden.vector.reduction import negative, reduce_words, scan
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.power import Fp32Power
-from neuroncore_rtl.hdl.elementwise.step import Phase, Step
+from neuroncore_rtl.hdl.elementwise.step import Phase
 from neuroncore_rtl.hdl.vector.block import VectorBlock
 from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, INT32, Format
 from neuroncore_rtl.spec.isa import AluOp, Index, Opcode
@@ -68,8 +68,7 @@ def played(cases, rng, *, hurry=0):
             await ctx.tick()
             cycle += 1
             if ctx.get(unit.result_valid):
-                word, enable = ctx.get(unit.word), ctx.get(unit.enable)
-                words = [word >> 32 * lane & 0xFFFFFFFF for lane in range(LANES)]
+                words, enable = [ctx.get(unit.word[lane]) for lane in range(LANES)], ctx.get(unit.enable)
                 found.append((cycle - issued[len(found)] if len(found) < len(issued) else None, words, enable))
 
         for case in cases:
@@ -79,15 +78,15 @@ def played(cases, rng, *, hurry=0):
                     await pass_cycle()
             for number, step in enumerate(case.steps):
                 ctx.set(unit.valid, 1)
-                ctx.set(unit.step, Step.const(step).as_bits())
-                ctx.set(unit.a, int(case.a[number, 0]) | int(case.a[number, 1]) << 32)
-                ctx.set(unit.b, int(case.b[number, 0]) | int(case.b[number, 1]) << 32)
+                ctx.set(unit.step, step)
+                ctx.set(unit.a, case.a[number].tolist())
+                ctx.set(unit.b, case.b[number].tolist())
                 if step.get("writes"):
                     issued.append(cycle)
                 await pass_cycle()
                 ctx.set(unit.valid, 0)
-                ctx.set(unit.step, int(rng.integers(1 << 62)))
-                ctx.set(unit.a, int(rng.integers(1 << 62)))
+                ctx.set(unit.step.as_value(), int(rng.integers(1 << 62)))
+                ctx.set(unit.a.as_value(), int(rng.integers(1 << 62)))
                 for _ in range(case.interval - 1 - hurry * (case.interval > 1) + int(rng.choice([0, 0, 1, 4]))):
                     await pass_cycle()
             if alone:

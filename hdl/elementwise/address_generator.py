@@ -1,4 +1,4 @@
-"""A walk through the elements of an access: an affine function of up to four indices, without a multiplier."""
+"""An address generator: an affine function of up to four indices, element after element, without a multiplier."""
 
 from amaranth import Array, Module, Mux, Signal, signed
 from amaranth.lib import wiring
@@ -6,10 +6,10 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.spec.isa.access import DIMENSIONS
 
-__all__ = ["Walker"]
+__all__ = ["AddressGenerator"]
 
 
-class Walker(wiring.Component):
+class AddressGenerator(wiring.Component):
     """Knows, for each dimension, the value where the current row of the dimensions below it starts.
 
     A move along a dimension starts from there, and starts the rows of the dimensions below anew.
@@ -19,9 +19,9 @@ class Walker(wiring.Component):
         step_width: bits of a step, two's complement.
 
     Ports:
-        load, start: begin a walk.
+        load, start: begin with the first element.
         advance, dimension: go to the next index of this dimension, the lower ones back to 0. One move per cycle.
-        step0..step3: of each dimension, in units of the value.
+        steps: of each dimension, in units of the value.
         o: the value.
     """
 
@@ -34,7 +34,7 @@ class Walker(wiring.Component):
                 "start": In(width),
                 "advance": In(1),
                 "dimension": In(range(DIMENSIONS)),
-                **{f"step{d}": In(signed(step_width)) for d in range(DIMENSIONS)},
+                "steps": In(signed(step_width)).array(DIMENSIONS),
                 "o": Out(width),
             }
         )
@@ -42,10 +42,9 @@ class Walker(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         rows = [Signal(self.width, name=f"row{d}", reset_less=True) for d in range(DIMENSIONS)]
-        steps = [getattr(self, f"step{d}") for d in range(DIMENSIONS)]
         value = Signal(self.width)
         m.d.comb += [
-            value.eq(Array(rows)[self.dimension] + Array(steps)[self.dimension]),
+            value.eq(Array(rows)[self.dimension] + Array(self.steps)[self.dimension]),
             self.o.eq(rows[0]),
         ]
         for d, row in enumerate(rows):

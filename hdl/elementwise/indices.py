@@ -1,0 +1,58 @@
+"""The indices of an instruction's elements: four nested loops, counted down, a step a cycle."""
+
+from amaranth import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from neuroncore_rtl.spec.isa.access import DIMENSIONS
+
+__all__ = ["Indices"]
+
+
+class Indices(wiring.Component):
+    """Counts through a shape in row-major order.
+
+    Ports:
+        load: begin with the first element of the shape `loaded`.
+        loaded: elements of each dimension. counts: the same from the next cycle on, as long as there are elements.
+        group: innermost dimensions of a group of elements.
+        advance: go to the next element.
+        first, last: whether the element is the first, the last of its group.
+        end: whether it is the last of all.
+        dimension: the one along which the next element lies.
+    """
+
+    load: In(1)
+    loaded: In(16).array(DIMENSIONS)
+    counts: In(16).array(DIMENSIONS)
+    group: In(3)
+    advance: In(1)
+    first: Out(1)
+    last: Out(1)
+    end: Out(1)
+    dimension: Out(range(DIMENSIONS))
+
+    def elaborate(self, platform):
+        m = Module()
+        left = [Signal(16, name=f"left{d}", reset_less=True) for d in range(DIMENSIONS)]
+        started = [Signal(name=f"started{d}", reset_less=True) for d in range(DIMENSIONS)]
+        at_end = Signal(DIMENSIONS)
+        inside = [d < self.group for d in range(DIMENSIONS)]
+        m.d.comb += [
+            at_end.eq(Cat(rest == 0 for rest in left)),
+            self.end.eq(at_end.all()),
+            self.first.eq(~Cat(begun & within for begun, within in zip(started, inside, strict=True)).any()),
+            self.last.eq(Cat(at_end[d] | ~within for d, within in enumerate(inside)).all()),
+        ]
+        for d in reversed(range(DIMENSIONS)):
+            with m.If(~at_end[d]):
+                m.d.comb += self.dimension.eq(d)
+        for d in range(DIMENSIONS):
+            with m.If(self.load):
+                m.d.sync += [left[d].eq(self.loaded[d] - 1), started[d].eq(0)]
+            with m.Elif(self.advance & (self.dimension == d)):
+                m.d.sync += [left[d].eq(left[d] - 1), started[d].eq(1)]
+            if d < DIMENSIONS - 1:
+                with m.Elif(self.advance & (self.dimension > d)):
+                    m.d.sync += [left[d].eq(self.counts[d] - 1), started[d].eq(0)]
+        return m

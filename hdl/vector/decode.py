@@ -1,0 +1,245 @@
+"""A step of the vector engine becomes the control of its lanes, once for all lanes of a block."""
+
+from amaranth import Module, Mux, Signal, Value
+
+from neuroncore_rtl.hdl.arith.formats import FormatCode
+from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
+from neuroncore_rtl.hdl.elementwise.step import Phase
+from neuroncore_rtl.hdl.vector.control import Decoded, Entry, First, Other, Second, Source
+from neuroncore_rtl.spec.isa import VECTOR_OPCODES
+from neuroncore_rtl.spec.isa.alu import COMPARISONS, AluOp
+from neuroncore_rtl.spec.isa.elementwise import uses
+
+__all__ = ["decode", "decode_entry", "slow_op0", "slow_op1"]
+
+_SLOW = (Op.DIVIDE, Op.POWER)
+
+_SIGNS = {
+    AluOp.IS_EQUAL: 0b010,
+    AluOp.NOT_EQUAL: 0b101,
+    AluOp.IS_GT: 0b100,
+    AluOp.IS_GE: 0b110,
+    AluOp.IS_LT: 0b001,
+    AluOp.IS_LE: 0b011,
+}
+
+
+def _uses(opcode, name: str) -> Value:
+    users = (o for o in VECTOR_OPCODES if name in uses({"opcode": o}))
+    return opcode.as_value().matches(*sorted(map(int, users)))
+
+
+def _is_slow(op) -> Value:
+    return op.as_value().matches(*(slow.value for slow in _SLOW))
+
+
+def slow_op0(fields) -> Value:
+    """Return whether an instruction's or a step's first operation takes one of the slow units."""
+    return (_uses(fields.opcode, "op0") & _is_slow(fields.op0)) | (fields.opcode == Opcode.RECIPROCAL)
+
+
+def slow_op1(fields) -> Value:
+    """Return whether an instruction's or a step's second operation takes one of the slow units."""
+    return _uses(fields.opcode, "op1") & _is_slow(fields.op1)
+
+
+def decode_entry(m: Module, step) -> Signal:
+    """Return a combinational signal with the :class:`Entry` of a step."""
+    entry = Signal(Entry)
+    of_a = Signal()
+    m.d.comb += [
+        entry.iota.eq(step.opcode == Opcode.IOTA),
+        entry.a_dtype.eq(Mux(entry.iota, FormatCode.INT32, step.a_dtype)),
+        entry.b_dtype.eq(step.b_dtype),
+        # A predicate and a probability are FP32, whatever the arithmetic of the others.
+        of_a.eq(
+            ((step.opcode == Opcode.SELECT) & (step.phase == Phase.ELEMENT))
+            | ((step.opcode == Opcode.DROPOUT) & (step.phase == Phase.LOAD_S0))
+        ),
+        entry.a_integer.eq(step.integer & ~of_a),
+        entry.b_integer.eq(step.integer),
+        entry.load0.eq(step.phase == Phase.LOAD_S0),
+        entry.load1.eq(step.phase == Phase.LOAD_S1),
+        entry.immediate0.eq(~step.pointer0),
+        entry.immediate1.eq(~step.pointer1),
+    ]
+    return entry
+
+
+def decode(m: Module, step, word_of_set: Value) -> Signal:
+    """Return a combinational signal with the :class:`Decoded` of a step.
+
+    Arguments:
+        m: the module.
+        step: :class:`hdl.elementwise.step.Step`.
+        word_of_set: which of the three words of a set BN_AGGR is at.
+    """
+    decoder = _Decoder(m, step)
+    m.d.comb += decoder.common()
+    decoder.slow_operations()
+    with m.Switch(step.opcode):
+        with m.Case(Opcode.MEMSET):
+            m.d.comb += decoder.operate.first.eq(First.S0)
+        with m.Case(Opcode.TENSOR_TENSOR):
+            m.d.comb += decoder.operate.other.eq(Other.B)
+        with m.Case(Opcode.TENSOR_SCALAR):
+            m.d.comb += decoder.chained(Second.S1)
+        with m.Case(Opcode.SCALAR_TENSOR_TENSOR):
+            m.d.comb += decoder.chained(Second.B)
+        with m.Case(Opcode.TENSOR_SCALAR_REDUCE):
+            decoder.scalar_reduce()
+        with m.Case(Opcode.TENSOR_REDUCE):
+            m.d.comb += decoder.reduce()
+        with m.Case(Opcode.TENSOR_TENSOR_SCAN):
+            m.d.comb += decoder.scan()
+        with m.Case(Opcode.BN_STATS):
+            m.d.comb += decoder.statistics()
+        with m.Case(Opcode.BN_AGGR):
+            m.d.comb += decoder.aggregate(word_of_set)
+        with m.Case(Opcode.RECIPROCAL):
+            m.d.comb += [decoder.operate.first.eq(First.GIVEN), decoder.operate.other.eq(Other.A)]
+        with m.Case(Opcode.SELECT):
+            m.d.comb += [decoder.operate.first.eq(First.SELECTED), decoder.operate.keep.eq(step.keep)]
+        with m.Case(Opcode.AFFINE_SELECT):
+            decoder.affine_select()
+        with m.Case(Opcode.TRANSPOSE):
+            m.d.comb += decoder.transpose()
+        with m.Case(Opcode.MAX8):
+            m.d.comb += [decoder.events.probe.insert.eq(decoder.element), decoder.operate.first.eq(First.LARGEST)]
+        with m.Case(Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8):
+            decoder.search()
+        with m.Case(Opcode.DROPOUT):
+            m.d.comb += decoder.dropout()
+        with m.Default():
+            pass
+    return decoder.decoded
+
+
+class _Decoder:
+    """What the opcodes ask for, one method each, as statements or, where there are conditions, in the module."""
+
+    def __init__(self, m: Module, step):
+        self._m = m
+        self._step = step
+        self.decoded = Signal(Decoded)
+        self.operate, self.events = self.decoded.operate, self.decoded.events
+        self._chain, self._finish, self._cast = self.decoded.chain, self.decoded.finish, self.decoded.cast
+        self.element, self._result = Signal(name="element"), Signal(name="result")
+
+    def common(self):
+        step = self._step
+        return [
+            self.element.eq(step.phase == Phase.ELEMENT),
+            self._result.eq(step.phase == Phase.RESULT),
+            self.operate.integer.eq(step.integer),
+            self.operate.number.eq(step.number),
+            self.operate.position.eq(step.position),
+            self._chain.integer.eq(step.integer),
+            self._finish.integer.eq(step.integer),
+            self._cast.dtype.eq(step.dst_dtype),
+            self._cast.integer.eq(step.integer),
+            self._cast.stochastic.eq(step.stochastic),
+        ]
+
+    def slow_operations(self) -> None:
+        m, step, chain = self._m, self._step, self._chain
+        with m.If(slow_op0(step)):
+            # A RESULT step waits with the elements, so as not to overtake them.
+            m.d.comb += [
+                chain.slow.eq(1),
+                chain.power.eq((step.opcode != Opcode.RECIPROCAL) & (step.op0 == Op.POWER)),
+                self.events.divide.eq(self.element & ~chain.power),
+                self.events.power.eq(self.element & chain.power),
+            ]
+        with m.Elif(_uses(step.opcode, "op0")):
+            m.d.comb += self.operate.op.eq(step.op0)
+        with m.If(slow_op1(step)):
+            m.d.comb += [self._finish.slow.eq(1), self._finish.power.eq(step.op1 == Op.POWER)]
+
+    def chained(self, second: Second):
+        """op1(op0(first, other), second), each may be reversed."""
+        step, chain = self._step, self._chain
+        return [
+            self.operate.reverse.eq(step.reverse0),
+            self.operate.second.eq(second),
+            chain.op.eq(Mux(self._finish.slow, Op.BYPASS, step.op1)),
+            chain.a.eq(Mux(step.reverse1, Source.SECOND, Source.RESULT)),
+            chain.b.eq(Mux(step.reverse1, Source.RESULT, Source.SECOND)),
+        ]
+
+    def _reduction(self, op):
+        """The running result becomes op(running, op0(first, other))."""
+        first, chain = self._step.first, self._chain
+        return [
+            chain.op.eq(Mux(first, Op.BYPASS, op)),
+            chain.a.eq(Mux(first, Source.RESULT, Source.RUNNING)),
+            chain.b.eq(Source.RESULT),
+        ]
+
+    def scalar_reduce(self) -> None:
+        m = self._m
+        m.d.comb += self.operate.reverse.eq(self._step.reverse0)
+        with m.If(self.element):
+            m.d.comb += [self._reduction(self._step.op1), self._finish.reduced.eq(1)]
+        with m.Else():
+            m.d.comb += self._chain.a.eq(Source.RUNNING)
+
+    def reduce(self):
+        step = self._step
+        return [self.operate.op.eq(Op.BYPASS), self._reduction(step.op0), self._finish.negate.eq(step.negate)]
+
+    def scan(self):
+        other = Mux(self._step.first, Other.S0, Other.RUNNING)
+        return [self.operate.other.eq(other), self.chained(Second.B)]
+
+    def statistics(self):
+        step, sample, finish = self._step, self.events.sample, self._finish
+        return [
+            sample.update.eq(self.element),
+            sample.odd.eq(step.position[0]),
+            sample.first.eq(self.element & (step.position < 2)),
+            self.operate.first.eq(First.GIVEN),
+            finish.statistics.eq((step.number != 0) & (step.number != 3)),
+            finish.number.eq(step.number),
+        ]
+
+    def aggregate(self, word_of_set: Value):
+        step, sample, finish = self._step, self.events.sample, self._finish
+        return [
+            sample.count.eq(self.element & (word_of_set == 0)),
+            sample.mean.eq(self.element & (word_of_set == 1)),
+            sample.m2.eq(self.element & (word_of_set == 2)),
+            sample.first.eq(self.element & step.first),
+            sample.variance.eq(self._result & (step.number == 1)),
+            self._chain.slow.eq(sample.variance),
+            finish.statistics.eq(step.number == 0),
+            finish.number.eq(1),
+        ]
+
+    def affine_select(self) -> None:
+        m = self._m
+        m.d.comb += [self.operate.op.eq(Op.BYPASS), self.operate.first.eq(First.AFFINE)]
+        with m.Switch(self._step.op0):
+            for op in COMPARISONS:
+                with m.Case(Op(op.value)):
+                    m.d.comb += self.operate.signs.eq(_SIGNS[op])
+            with m.Default():
+                pass
+
+    def transpose(self):
+        cast = self._cast
+        return [self.operate.first.eq(First.GIVEN), cast.dtype.eq(FormatCode.INT32), cast.integer.eq(1)]
+
+    def search(self) -> None:
+        m, probe = self._m, self.events.probe
+        m.d.comb += [
+            probe.load.eq(self._step.phase == Phase.LOAD_VALUE),
+            probe.match.eq(self.element),
+            self.operate.search_b.eq(probe.load),
+            self.operate.first.eq(First.REPLACED),
+        ]
+        with m.If(self._step.opcode == Opcode.FIND_INDEX8):
+            m.d.comb += [self.operate.first.eq(First.FOUND), self._cast.integer.eq(1)]
+
+    def dropout(self):
+        return [self.operate.second.eq(Second.S0), self._chain.pass_second.eq(1), self._cast.dropout.eq(1)]
