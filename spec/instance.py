@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.link import CORES_PER_CHIP, MAX_CORES
 
-__all__ = ["INSTANCES", "Instance", "Topology", "instance_named", "link_bytes_of"]
+__all__ = ["INSTANCES", "Instance", "Topology", "link_bytes_of"]
 
 
 class Topology(enum.StrEnum):
@@ -98,15 +98,3 @@ INSTANCES: dict[str, Instance] = {
     "inf2": Instance(chips=12, link_bytes=64, core=PRESETS["full"]),
 }
 """Named instances: the chips of a trn1.32xlarge, whose 4 x 4 torus is TOPOLOGY=torus, and of an inf2.48xlarge."""
-
-
-def instance_named(name: str) -> Instance:
-    """Return the instance called `name`.
-
-    Raises:
-        ValueError: if there is none; the message lists those that exist.
-    """
-    try:
-        return INSTANCES[name]
-    except KeyError:
-        raise ValueError(f"INSTANCE must be one of {', '.join(INSTANCES)}, not {name!r}") from None

@@ -1,7 +1,8 @@
-"""What all tests share: the two simulators, of which Icarus is optional."""
+"""What all tests share: the two simulators, of which Icarus is optional, random draws, and names of parameters."""
 
 import os
 
+import numpy as np
 import pytest
 
 from neuroncore_rtl.tb.sim.doctor import TOOLS, MissingTool, require
@@ -14,6 +15,19 @@ def sim(request) -> str:
     if request.param == "icarus":
         require("iverilog")
     return request.param
+
+
+@pytest.fixture
+def rng(request) -> np.random.Generator:
+    """Draws from the seed SEED of the test's module, which is printed beside a failure."""
+    print(f"seed {request.module.SEED}")
+    return np.random.default_rng(request.module.SEED)
+
+
+def pytest_make_parametrize_id(val) -> str | None:
+    """Call a parameter that has a name, such as a format or an enumeration's member, by it."""
+    name = getattr(val, "name", None)
+    return name if isinstance(name, str) else None
 
 
 @pytest.hookimpl(wrapper=True)

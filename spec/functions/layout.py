@@ -5,7 +5,7 @@ import enum
 __all__ = [
     "COEFFICIENT_FIELDS", "COEFFICIENT_GUARD", "CONTROL_FIELDS", "COORDINATE_BITS", "EXP2_FIELDS", "EXP2_INDEX_BITS",
     "FACTOR_BITS", "HIGH_EXPONENT", "LN2", "LOCAL_BITS", "LOW_EXPONENT", "POINT", "QUADRANT_BITS", "REDUCED_BITS",
-    "ROW_BITS", "SUM_CUT", "SUM_POINT", "TWO_OVER_PI", "WINDOW_BITS", "WINDOW_POINT", "Coordinate", "Factor", "Scale",
+    "ROW_BITS", "SUM_CUT", "SUM_POINT", "TWO_OVER_PI", "WINDOW_BITS", "Coordinate", "Factor", "Scale",
     "Source", "Special", "control_address", "special_address", "window",
 ]  # fmt: skip
 
@@ -50,9 +50,6 @@ EXP2_FIELDS = {"c0": 34, "c1": 29, "c2": 20}
 
 WINDOW_BITS = 80
 """Bits of the window of 2 / pi that an exponent of z chooses."""
-
-WINDOW_POINT = 78
-"""Fraction bits of significand * window; the two bits above are the quadrant."""
 
 QUADRANT_BITS = 2
 

@@ -4,10 +4,7 @@ import enum
 
 from neuroncore_rtl.spec.isa.rule import Rule
 
-__all__ = ["CAUSE_BITS", "DETAIL_BITS", "DETAIL_CORE_BITS", "FIRST_CAUSE", "Cause", "cause_name"]
-
-FIRST_CAUSE = 32
-"""Below this a cause is a `Rule`."""
+__all__ = ["CAUSE_BITS", "DETAIL_BITS", "DETAIL_CORE_BITS", "Cause", "cause_name"]
 
 CAUSE_BITS = 8
 """Bits of a cause of either kind; 0 is none."""
@@ -20,7 +17,7 @@ DETAIL_CORE_BITS = 8
 
 
 class Cause(enum.IntEnum):
-    """What went wrong that is not a broken rule; `detail` is what ERROR_DETAIL holds."""
+    """What went wrong that is not a broken rule, as those below 32 are; `detail` is what ERROR_DETAIL holds."""
 
     ENGINE = 32
     """A record is for another engine than the queue's. detail: the record's engine."""

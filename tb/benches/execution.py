@@ -3,7 +3,6 @@ the TESTs of the core, of its instances and of the collective engines share."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +16,7 @@ from neuroncore_rtl.tb.harness.run import Device, run
 from neuroncore_rtl.tb.sim.report import progress, shown
 from neuroncore_rtl.tb.sim.settings import Settings
 from neuroncore_rtl.tb.view.link_picture import draw_links
+from neuroncore_rtl.tb.view.timeline import TrackGroup, write_timeline
 from neuroncore_rtl.tb.view.waves import waveform, write_save_file
 
 __all__ = ["Executed", "Task", "execute"]
@@ -54,8 +54,8 @@ class Task(Protocol):
     def cycles(self, outcome: Outcome) -> int:
         """Return the cycles that it took."""
 
-    def write_timeline(self, path: Path, outcome: Outcome) -> Path:
-        """Write its timeline; return where it is."""
+    def tracks(self, outcome: Outcome) -> Iterable[TrackGroup]:
+        """Return what its timeline shows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +108,8 @@ def execute(task: Task, settings: Settings, label: str, *, pictures: str | None 
         summary = link_summary(task.instance, links, sum(outcome.links.disturbed))
     files = {}
     if pictures is not None:
-        files["timeline"] = shown(task.write_timeline(SIM_BUILD / "timelines" / f"{pictures}.json", outcome))
+        timeline = write_timeline(SIM_BUILD / "timelines" / f"{pictures}.json", task.tracks(outcome))
+        files["timeline"] = shown(timeline)
         if task.instance is not None:
             plot = SIM_BUILD / "plots" / f"{pictures}.png"
             files["picture"] = shown(draw_links(plot, task.instance, links, task.title, f"{cycles:,} cycles"))

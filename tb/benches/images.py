@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -18,7 +17,8 @@ from neuroncore_rtl.tb.harness.cores import ROOM_BYTES, CoreDevice, CoreWork
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim.settings import Option, UsageError
-from neuroncore_rtl.tb.view.timeline import write_instance_timeline, write_timeline
+from neuroncore_rtl.tb.view.timeline import TrackGroup
+from neuroncore_rtl.tb.view.tracks import core_tracks, link_tracks
 
 __all__ = ["CORE", "ImageTask", "memories_of"]
 
@@ -162,10 +162,12 @@ class ImageTask:
         """Return the cycles until the last program ended."""
         return outcome.cycles
 
-    def write_timeline(self, path: Path, outcome: Outcome) -> Path:
-        """Write the timeline of all cores and of the links; return where it is."""
-        records_at = [lambda address, image=image: image.locate(address)[1] for image in self.images]
-        if self.instance is None:
-            return write_timeline(path, outcome.parts[0], self.machine, records_at[0])
-        runs = list(outcome.parts.values())
-        return write_instance_timeline(path, self.instance, runs, records_at, outcome.links.samples)
+    def tracks(self, outcome: Outcome) -> Iterator[TrackGroup]:
+        """Yield the tracks of all cores and of the links."""
+        for core, image in enumerate(self.images):
+            name = f"core {core}" if self.instance else "core"
+            yield core_tracks(
+                name, outcome.parts[core], self.config, lambda address, image=image: image.locate(address)[1]
+            )
+        if self.instance:
+            yield from link_tracks(self.instance, outcome.links.samples)

@@ -21,8 +21,9 @@ from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
 from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.sim.report import Report, shown
 from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, UsageError
-from neuroncore_rtl.tb.view.collective_timeline import write_link_timeline
 from neuroncore_rtl.tb.view.link_picture import draw_links
+from neuroncore_rtl.tb.view.timeline import write_timeline
+from neuroncore_rtl.tb.view.tracks import link_tracks
 from neuroncore_rtl.tb.view.waves import waveform, write_save_file
 
 __all__ = [
@@ -199,7 +200,8 @@ def _run(settings: Settings) -> Report:
     carried = _carried(instance, outcome.counters["sent"])
     links = links_of(instance, outcome)
     label = f"{settings.pattern}-{instance.chips}-{settings.topology}-{settings.sim}"
-    timeline = write_link_timeline(SIM_BUILD / "timelines" / f"router-{label}.json", instance, outcome.links.samples)
+    tracks = link_tracks(instance, outcome.links.samples, credits=False)
+    timeline = write_timeline(SIM_BUILD / "timelines" / f"router-{label}.json", tracks)
     said = f"{arrived:,} flits in {outcome.cycles:,} cycles"
     what = f"{settings.pattern.replace('_', '-')} traffic"
     picture = draw_links(SIM_BUILD / "plots" / f"router-{label}.png", instance, links, what, said)

@@ -4,7 +4,6 @@ of its cores, which get them as images."""
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -26,7 +25,8 @@ from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.outcome import Ending, Event, Outcome
 from neuroncore_rtl.tb.sim.settings import Option, Settings
 from neuroncore_rtl.tb.stimulus.collective_programs import Workload
-from neuroncore_rtl.tb.view.collective_timeline import write_collective_timeline
+from neuroncore_rtl.tb.view.timeline import TrackGroup
+from neuroncore_rtl.tb.view.tracks import engine_tracks, link_tracks
 
 __all__ = [
     "TARGET_OPTIONS", "collective_events", "collective_images", "span_of", "target_label", "workload_failures",
@@ -212,10 +212,10 @@ class EngineTask:
         begin, end = span_of(self.instance, outcome)
         return end - begin
 
-    def write_timeline(self, path: Path, outcome: Outcome) -> Path:
-        """Write the timeline of all engines and of the links; return where it is."""
-        events = collective_events(self.instance, outcome)
-        return write_collective_timeline(path, self.instance, self.workload.lists, events, outcome.links.samples)
+    def tracks(self, outcome: Outcome) -> list[TrackGroup]:
+        """Return the tracks of all engines and of the links."""
+        samples, events = outcome.links.samples, collective_events(self.instance, outcome)
+        return [engine_tracks(self.workload.lists, events, samples[-1].cycle), *link_tracks(self.instance, samples)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The activation functions by mpmath, with which TEST=activation measures how far the hardware is from them."""
+"""How far results of the activation functions are from mpmath's, which TEST=activation reports."""
 
 import math
 
@@ -6,65 +6,12 @@ import mpmath
 import numpy as np
 from mpmath import mp, mpf
 
-__all__ = ["Errors", "errors", "exact"]
+from neuroncore_rtl.tb.check.oracles.functions import DIGITS, exact
 
-DIGITS = 50
-"""Decimal digits of the references; the far tails of a difference lose most of them."""
-
-
-def _logistic(z, alpha):
-    return 1 / (1 + mp.exp(-z))
-
-
-def _cube(z):
-    return mp.sqrt(8 / mp.pi) * (z + mpf("0.044715") * z**3)
-
-
-def _dgelu_tanh(z, alpha):
-    slope = mp.sqrt(8 / mp.pi) * (1 + 3 * mpf("0.044715") * z * z)
-    return _logistic(_cube(z), 0) + z * slope * _logistic(_cube(z), 0) * _logistic(-_cube(z), 0)
-
-
-_FUNCTIONS = {
-    "identity": lambda z, alpha: z,
-    "square": lambda z, alpha: z * z,
-    "abs": lambda z, alpha: abs(z),
-    "sign": lambda z, alpha: mp.sign(z),
-    "relu": lambda z, alpha: max(z, mpf(0)),
-    "leaky_relu": lambda z, alpha: z if z > 0 else alpha * z,
-    "exp": lambda z, alpha: mp.exp(z),
-    "ln": lambda z, alpha: mp.log(z),
-    "sqrt": lambda z, alpha: mp.sqrt(z),
-    "rsqrt": lambda z, alpha: 1 / mp.sqrt(z),
-    "reciprocal": lambda z, alpha: 1 / z,
-    "tanh": lambda z, alpha: mp.tanh(z),
-    "sigmoid": _logistic,
-    "erf": lambda z, alpha: mp.erf(z),
-    "gelu": lambda z, alpha: z * mp.ncdf(z),
-    "gelu_tanh": lambda z, alpha: z * _logistic(_cube(z), 0),
-    "silu": lambda z, alpha: z * _logistic(z, 0),
-    "softplus": lambda z, alpha: max(z, mpf(0)) + mp.log1p(mp.exp(-abs(z))),
-    "sin": lambda z, alpha: mp.sin(z),
-    "cos": lambda z, alpha: mp.cos(z),
-    "dtanh": lambda z, alpha: mp.sech(z) ** 2,
-    "dsigmoid": lambda z, alpha: _logistic(z, 0) * _logistic(-z, 0),
-    "derf": lambda z, alpha: 2 / mp.sqrt(mp.pi) * mp.exp(-z * z),
-    "dgelu": lambda z, alpha: mp.ncdf(z) + z * mp.npdf(z),
-    "dgelu_tanh": _dgelu_tanh,
-    "dsilu": lambda z, alpha: _logistic(z, 0) * (1 + z * _logistic(-z, 0)),
-    "dsoftplus": _logistic,
-    "drelu": lambda z, alpha: mpf(z > 0),
-    "dleaky_relu": lambda z, alpha: mpf(1) if z > 0 else alpha,
-}
+__all__ = ["Errors", "errors"]
 
 _POSITIVE = frozenset({"ln", "sqrt", "rsqrt"})
 """Functions that are defined for positive arguments only."""
-
-
-def exact(name: str, z: float, alpha: float) -> mpmath.mpf:
-    """Return f(z) to `DIGITS` digits, for a finite z in the function's domain that is not zero."""
-    with mp.workdps(DIGITS):
-        return +_FUNCTIONS[name](mpf(z), mpf(alpha))
 
 
 class Errors:

@@ -10,8 +10,8 @@ from neuroncore_rtl.golden.arith import decode, operand, round_fp32, storage_dty
 from neuroncore_rtl.spec.formats import FP32, Format
 
 __all__ = [
-    "add_cases", "mac_cases", "ordinary_codes", "random_codes", "random_fp32", "round_cases", "special_codes",
-    "special_fp32",
+    "add_cases", "fp32_bits", "mac_cases", "ordinary_codes", "random_codes", "random_fp32", "round_cases",
+    "special_codes", "special_fp32",
 ]  # fmt: skip
 
 SIGNS = np.array([0, 1 << 31], np.uint32)
@@ -114,17 +114,17 @@ def round_cases(rng: np.random.Generator, fmt: Format, mode: str, n: int) -> tup
     with np.errstate(all="ignore"):
         representable = decode(random_codes(rng, fmt, n), fmt)
         half = np.ldexp(0.5, _last_place(representable, fmt))
-        tie = _fp32(representable + half * rng.choice([-1, 1], n))
+        tie = fp32_bits(representable + half * rng.choice([-1, 1], n))
         if fmt.is_float:
             low, high = fmt.min_exponent - fmt.mantissa_bits - 36, fmt.max_exponent + 2
         else:
             low, high = -36, fmt.bits + 1
         exponent = np.clip(rng.integers(low, high + 1, n), -149, 127)
-        in_range = _fp32(np.ldexp(rng.integers(1 << 23, 1 << 24, n) * rng.choice([-1.0, 1.0], n), exponent - 23))
-        border = _fp32(np.ldexp(rng.integers(1 << 23, 1 << 24, n) * 1.0, _border(rng, fmt, n) - 23))
+        in_range = fp32_bits(np.ldexp(rng.integers(1 << 23, 1 << 24, n) * rng.choice([-1.0, 1.0], n), exponent - 23))
+        border = fp32_bits(np.ldexp(rng.integers(1 << 23, 1 << 24, n) * 1.0, _border(rng, fmt, n) - 23))
     kinds = [
         random_fp32(rng, n),
-        _fp32(representable),
+        fp32_bits(representable),
         tie,
         tie + rng.choice([-1, 1], n).astype(np.uint32),
         in_range,
@@ -151,16 +151,16 @@ def _addends(rng: np.random.Generator, value: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         lowest = np.ldexp((significand & -significand).astype(np.float64), exponent - 24)
         full = rng.integers(1 << 23, 1 << 24, n) * rng.choice([-1.0, 1.0], n)
-        cancelling = _fp32(-value)
+        cancelling = fp32_bits(-value)
         noise = rng.integers(0, 1 << 24, n) >> rng.integers(0, 24, n)
         kinds = [
             random_fp32(rng, n),
             cancelling + rng.choice([-2, -1, 0, 0, 0, 1, 2], n).astype(np.uint32),
             cancelling ^ noise.astype(np.uint32),
-            _fp32(full * 2 * lowest),  # the value's lowest bit is half a place of the sum: a tie
-            _fp32(full * np.ldexp(1.0, exponent - 24 + rng.integers(-30, 31, n))),
-            _with_exponent(_fp32(full), rng.integers(0, 3, n)),
-            _with_exponent(_fp32(full), rng.integers(253, 255, n)),
+            fp32_bits(full * 2 * lowest),  # the value's lowest bit is half a place of the sum: a tie
+            fp32_bits(full * np.ldexp(1.0, exponent - 24 + rng.integers(-30, 31, n))),
+            _with_exponent(fp32_bits(full), rng.integers(0, 3, n)),
+            _with_exponent(fp32_bits(full), rng.integers(253, 255, n)),
             rng.choice(SIGNS, n),
         ]
     return np.choose(_kind(rng, n, 20, 15, 10, 15, 25, 5, 5, 5), kinds)
@@ -171,7 +171,7 @@ def _kind(rng: np.random.Generator, n: int, *weights: int) -> np.ndarray:
     return rng.choice(np.repeat(np.arange(len(weights)), weights), n)
 
 
-def _fp32(value) -> np.ndarray:
+def fp32_bits(value) -> np.ndarray:
     """Return the FP32 patterns of float64 values."""
     return np.asarray(value, np.float64).astype(np.float32).view(np.uint32)
 

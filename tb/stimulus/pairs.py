@@ -4,7 +4,7 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.tb.stimulus import operands
+from neuroncore_rtl.tb.stimulus.operands import SIGNS, fp32_bits, random_fp32, special_fp32
 
 __all__ = ["divide_cases", "power_cases", "special_pairs"]
 
@@ -15,7 +15,7 @@ _BORDERS = np.array([2.0**-150, 1.5 * 2.0**-149, 2.0**-126 - 2.0**-150, 2.0**-12
 
 def special_pairs() -> tuple[np.ndarray, np.ndarray]:
     """Return every pair of special FP32 patterns."""
-    special = operands.special_fp32()
+    special = special_fp32()
     return np.repeat(special, len(special)), np.tile(special, len(special))
 
 
@@ -25,7 +25,7 @@ def divide_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarr
     Anything by anything; quotients anywhere in the range of FP32, at its borders, and beyond them; exact quotients;
     ties between subnormals; quotients as near to a tie or to a representable number as a division gets.
     """
-    a, b = operands.random_fp32(rng, n), operands.random_fp32(rng, n)
+    a, b = random_fp32(rng, n), random_fp32(rng, n)
     significands = rng.integers(1 << 23, 1 << 24, (2, n))
     exponent = np.choose(rng.integers(0, 2, n), [rng.integers(-152, 130, n), rng.choice([-150, -127, -126, 127], n)])
     near = rng.integers(-40, 41, n)
@@ -37,17 +37,17 @@ def divide_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarr
         short = rng.integers(1, 1 << 12, (2, n))
         exact = np.ldexp(short[0] * short[1] * 1.0, near), short[1] * 1.0
         small = rng.integers(1, 1 << 24, n) * 2.0**-149, np.ldexp(1.0, rng.integers(-24, 24, n))
-        midpoint = _fp32(decode(b, FP32) * (significands[0] * 2 + 1) * 2.0**-24)
+        midpoint = fp32_bits(decode(b, FP32) * (significands[0] * 2 + 1) * 2.0**-24)
         border = rng.choice(_BORDERS, n)
         # Small quotients from large divisors, large ones from small ones.
         factor = np.ldexp(significands[1] * 1.0, np.where(border < 1, 1, -1) * rng.integers(0, 100, n) - 23)
-        edge = _fp32(border * factor) + rng.choice([-1, 0, 1], n).astype(np.uint32), _fp32(factor)
+        edge = fp32_bits(border * factor) + rng.choice([-1, 0, 1], n).astype(np.uint32), fp32_bits(factor)
     kinds = [
         (a, b),
-        (_fp32(dividend) | rng.choice(operands.SIGNS, n), _fp32(divisor)),
-        tuple(map(_fp32, exact)),
-        (_fp32(exact[0]) + rng.choice([-1, 1], n).astype(np.uint32), _fp32(exact[1])),
-        tuple(map(_fp32, small)),
+        (fp32_bits(dividend) | rng.choice(SIGNS, n), fp32_bits(divisor)),
+        tuple(map(fp32_bits, exact)),
+        (fp32_bits(exact[0]) + rng.choice([-1, 1], n).astype(np.uint32), fp32_bits(exact[1])),
+        tuple(map(fp32_bits, small)),
         (midpoint, b),
         edge,
     ]
@@ -62,18 +62,18 @@ def power_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarra
     size, those next to 1 included; small integers and halves as exponents, with bases of both signs; results that are
     exact.
     """
-    a, b = operands.random_fp32(rng, n), operands.random_fp32(rng, n)
+    a, b = random_fp32(rng, n), random_fp32(rng, n)
     anywhere = rng.integers(1, FP32.infinity, n, np.uint32)
     close = (_ONE + rng.integers(-(1 << 23), 1 << 23, n) // (1 << rng.integers(0, 24, n))).astype(np.uint32)
     base = np.where(rng.random(n) < 0.5, anywhere, np.where(close == _ONE, _ONE + 1, close))
     binade = np.where(rng.random(n) < 0.6, rng.uniform(-152, 130, n), rng.choice([-150.0, -149.0, -126.0, 128.0], n))
     with np.errstate(all="ignore"):
         logarithm = np.log2(decode(base, FP32))
-        aimed = _fp32(binade / logarithm) + rng.integers(-2, 3, n).astype(np.uint32)
-        few = _fp32(rng.integers(-24, 25, n) * 0.5)
-        integers = _fp32(rng.integers(1, 20, n) * 1.0), _fp32(rng.integers(-8, 9, n) * 1.0)
-        powers_of_two = _fp32(np.ldexp(1.0, rng.integers(-149, 128, n))), _fp32(rng.integers(-40, 41, n) * 0.25)
-    signs = rng.choice(operands.SIGNS, n)
+        aimed = fp32_bits(binade / logarithm) + rng.integers(-2, 3, n).astype(np.uint32)
+        few = fp32_bits(rng.integers(-24, 25, n) * 0.5)
+        integers = fp32_bits(rng.integers(1, 20, n) * 1.0), fp32_bits(rng.integers(-8, 9, n) * 1.0)
+        powers_of_two = fp32_bits(np.ldexp(1.0, rng.integers(-149, 128, n))), fp32_bits(rng.integers(-40, 41, n) * 0.25)
+    signs = rng.choice(SIGNS, n)
     kinds = [
         (a, b),
         (base, aimed),
@@ -81,12 +81,7 @@ def power_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarra
         (close | signs, few),
         (integers[0] | signs, integers[1]),
         powers_of_two,
-        (a, _fp32(rng.choice([-0.5, 0.5, -1.0, 1.0, 2.0], n))),
+        (a, fp32_bits(rng.choice([-0.5, 0.5, -1.0, 1.0, 2.0], n))),
     ]
     kind = rng.choice(np.repeat(np.arange(len(kinds)), (15, 50, 8, 7, 5, 5, 10)), n)
     return np.choose(kind, [pair[0] for pair in kinds]), np.choose(kind, [pair[1] for pair in kinds])
-
-
-def _fp32(value) -> np.ndarray:
-    """Return the FP32 patterns of float64 values."""
-    return np.asarray(value, np.float64).astype(np.float32).view(np.uint32)

@@ -4,11 +4,11 @@ core's engine and for each direction of each link, as far as the views of `tb/ha
 
 import enum
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, ReduceOp
 from neuroncore_rtl.spec.link import FlitKind
-from neuroncore_rtl.tb.view.wave_groups import Trace
+from neuroncore_rtl.tb.view.wave_groups import Trace, traces
 
 __all__ = ["OPEN", "collective_groups", "disturbance_group", "link_groups", "traffic_groups"]
 
@@ -47,22 +47,18 @@ class Receiving(enum.IntEnum):
 def collective_groups(known: Collection[str]) -> dict[str, list[Trace]]:
     """Return the groups for the instance that a waveform with these signals of `tb/harness/collective.v` is of."""
     return {
-        "run": [
-            Trace("cycle", "cycle", "dec"),
-            Trace("still", "cycles without a movement", "dec"),
-            Trace("offered", "instruction offered, by core"),
-            Trace("taken", "taken"),
-            Trace("retired", "retired"),
-            Trace("at_end", "list at its end"),
-            Trace("error", "engine has failed"),
-        ],
+        "run": traces("""
+            cycle dec | still dec cycles without a movement
+            offered hex instruction offered, by core | taken hex | retired hex
+            at_end hex list at its end | error hex engine has failed
+        """),
         "engines": [
             Trace(f"{view}.does", f"core {view.rpartition('_')[2]}", Does)
             for view in _views(known, "collective", "engine_core")
         ],
         **link_groups(known, "collective", credits=True),
         **{
-            f"engine of core {view.rpartition('_')[2]}": list(_engine(view))
+            f"engine of core {view.rpartition('_')[2]}": traces(_ENGINE, view, *_ENGINE_WORDS)
             for view in _views(known, "collective", "engine_core")
         },
         **disturbance_group(),
@@ -73,26 +69,20 @@ def collective_groups(known: Collection[str]) -> dict[str, list[Trace]]:
 def disturbance_group() -> dict[str, list[Trace]]:
     """Return the group of what befalls the wires."""
     return {
-        "disturbances, by wire": [
-            Trace("flip", "bit turned"),
-            Trace("drop", "frame lost"),
-            Trace("repeated", "frame repeated"),
-            Trace("cut", "cut"),
-            Trace("dead", "end has given its link up"),
-        ]
+        "disturbances, by wire": traces("""
+            flip hex bit turned | drop hex frame lost | repeated hex frame repeated | cut hex
+            dead hex end has given its link up
+        """)
     }
 
 
 def traffic_groups(known: Collection[str]) -> dict[str, list[Trace]]:
     """Return the groups for the instance that a waveform with these signals of `tb/harness/fabric.v` is of."""
     return {
-        "run": [
-            Trace("cycle", "cycle", "dec"),
-            Trace("still", "cycles without a flit that moves", "dec"),
-            Trace("moves", "a flit moves, by port"),
-            Trace("complete", "all flits are made, by port"),
-            Trace("dead", "end has given its link up, by wire"),
-        ],
+        "run": traces("""
+            cycle dec | still dec cycles without a flit that moves | moves hex a flit moves, by port
+            complete hex all flits are made, by port | dead hex end has given its link up, by wire
+        """),
         **link_groups(known, "traffic", credits=False),
     }
 
@@ -117,49 +107,39 @@ def link_groups(known: Collection[str], top: str, *, credits: bool) -> dict[str,
         top: name of the harness.
         credits: whether the ends of the links can be looked into.
     """
-    views = _views(known, top, "link_chip")
-    names = {
-        view: view.replace("_", " ").replace("plus ", "+").replace("minus ", "-") for view in views
-    }  # as tb.harness.collective_faults.link_name calls them
-    overview = [Trace(f"{view}.carries", names[view].removeprefix("link "), Carries) for view in views]
-    return {"links": overview, **{names[view]: list(_link(view, credits=credits)) for view in views}}
+    views = {  # by the name that tb.harness.collective_faults.link_name gives the link
+        view.replace("_", " ").replace("plus ", "+").replace("minus ", "-"): view
+        for view in _views(known, top, "link_chip")
+    }
+    overview = [Trace(f"{view}.carries", name.removeprefix("link "), Carries) for name, view in views.items()]
+    table = _LINK.format(credits=_CREDITS if credits else "")
+    return {"links": overview, **{name: traces(table, view, Carries) for name, view in views.items()}}
 
 
-def _link(view: str, *, credits: bool) -> Iterator[Trace]:
-    yield Trace(f"{view}.carries", "on the wire", Carries)
-    yield Trace(f"{view}.valid", "flit on the wire", "bin")
-    yield Trace(f"{view}.vc", "virtual channel", "dec")
-    yield Trace(f"{view}.number", "sequence number", "dec")
-    yield Trace(f"{view}.source", "from core", "dec")
-    yield Trace(f"{view}.destination", "to core", "dec")
-    yield Trace(f"{view}.channel", "channel", "dec")
-    if credits:
-        yield Trace(f"{view}.credits0", "credits left, virtual channel 0", "dec")
-        yield Trace(f"{view}.credits1", "credits left, virtual channel 1", "dec")
-    yield Trace(f"{view}.stalls", "waits for a place", "bin")
-    yield Trace(f"{view}.goes_back", "goes back and sends again", "bin")
-    yield Trace(f"{view}.expected", "other direction: next number expected", "dec")
-    yield Trace(f"{view}.retry", "other direction: replays asked for", "dec")
-    yield Trace(f"{view}.disturbed", "frame is disturbed", "bin")
-    yield Trace(f"{view}.dead", "dead", "bin")
-    yield Trace(f"{view}.flits", "flits so far", "dec")
-    yield Trace(f"{view}.replays", "retries so far", "dec")
-    yield Trace(f"{view}.stalled", "cycles without a credit so far", "dec")
+_ENGINE_WORDS = (Does, CollectiveType, ReduceOp, Sending, Receiving)
 
+_LINK = """
+    carries Carries on the wire | valid bin flit on the wire | vc dec virtual channel
+    number dec sequence number | source dec from core | destination dec to core | channel dec
+    {credits}
+    stalls bin waits for a credit | goes_back bin goes back and sends again
+    expected dec other direction: next number expected
+    retry dec other direction: replays asked for | disturbed bin frame is disturbed | dead bin
+    flits dec flits so far | replays dec retries so far | stalled dec cycles without a credit so far
+"""
 
-def _engine(view: str) -> Iterator[Trace]:
-    yield Trace(f"{view}.active", "has an instruction", "bin")
-    yield Trace(f"{view}.number", "its number", "dec")
-    yield Trace(f"{view}.does", "kind", Does)
-    yield Trace(f"{view}.dtype", "type", CollectiveType)
-    yield Trace(f"{view}.op", "operation", ReduceOp)
-    yield Trace(f"{view}.count", "elements of a block", "dec")
-    yield Trace(f"{view}.rank", "rank", "dec")
-    yield Trace(f"{view}.ranks", "last rank", "dec")
-    yield Trace(f"{view}.base", "core of rank 0", "dec")
-    yield Trace(f"{view}.stride", "cores to the next rank", "signed")
-    for channel in (0, 1):
-        yield Trace(f"{view}.sending{channel}", f"channel {channel} sends", Sending)
-        yield Trace(f"{view}.receiving{channel}", f"channel {channel} receives", Receiving)
-        yield Trace(f"{view}.sent{channel}", f"channel {channel}: flits sent", "dec")
-        yield Trace(f"{view}.received{channel}", f"channel {channel}: flits received", "dec")
+_CREDITS = "credits0 dec credits left, virtual channel 0 | credits1 dec credits left, virtual channel 1"
+
+_ENGINE = """
+    active bin has an instruction | number dec its number | does Does kind
+    dtype CollectiveType type | op ReduceOp operation | count dec elements of a block | rank dec
+    ranks dec last rank | base dec core of rank 0 | stride signed cores to the next rank
+""" + "".join(
+    f"""
+    sending{channel} Sending channel {channel} sends
+    receiving{channel} Receiving channel {channel} receives
+    sent{channel} dec channel {channel}: flits sent
+    received{channel} dec channel {channel}: flits received
+    """
+    for channel in (0, 1)
+)

@@ -9,13 +9,14 @@ from collections.abc import Collection
 
 from neuroncore_rtl.hdl.dma.counters import DmaCounters
 from neuroncore_rtl.hdl.memory.onchip import Conflicts
+from neuroncore_rtl.hdl.memory.port import OnChipStorage
 from neuroncore_rtl.hdl.queue.semaphores import UpdateOp
 from neuroncore_rtl.hdl.tensor.engine import Counters as TensorCounters
 from neuroncore_rtl.spec import isa
-from neuroncore_rtl.spec.config import LOAD_COLUMNS
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS
 from neuroncore_rtl.spec.isa.engine import LANES, QUEUES
-from neuroncore_rtl.tb.view.wave_groups import AT_ROW0, CAUSE, Trace, elementwise_groups, tensor_fields
+from neuroncore_rtl.tb.view.engine_waves import AT_ROW0, ROW0_WEIGHTS, elementwise_groups, tensor_fields
+from neuroncore_rtl.tb.view.wave_groups import ERROR, Trace, counters, traces
 
 __all__ = ["OPEN", "core_groups"]
 
@@ -33,19 +34,12 @@ def core_groups(known: Collection[str]) -> dict[str, list[Trace]]:
         *(["collective"] if queues > len(QUEUES) + len(dma) else []),
     ]
     return {
-        "run": [
-            Trace("cycle", "cycle", "dec"),
-            Trace("over", "program has ended", "bin"),
-            Trace("quiet", "quiet", "bin"),
-            Trace("core.errors.error.valid", "error", "bin"),
-            Trace("core.controller.run", "controller runs", "bin"),
-            Trace("controller_pc", "controller's pc"),
-        ],
+        "run": traces(_RUN),
         "queues": [trace for queue, name in enumerate(names) for trace in _overview(queue, name)],
-        "HBM ports": _hbm(),
-        "controller": _controller(),
-        "semaphores": _semaphores(),
-        "errors": _errors(),
+        "HBM ports": traces(_HBM),
+        "controller": traces(_CONTROLLER),
+        "semaphores": traces(_SEMAPHORES, "core.semaphores", UpdateOp),
+        "errors": traces(_ERRORS, "core"),
         **{f"queue {name}": _queue(queue) for queue, name in enumerate(names)},
         **_tensor(),
         **elementwise_groups("vector", "core."),
@@ -53,8 +47,45 @@ def core_groups(known: Collection[str]) -> dict[str, list[Trace]]:
         **{name: _dma(name) for name in dma},
         "memories: reads": _memories(ports, "reads"),
         "memories: writes": _memories(ports, "writes"),
-        "memories: conflicts": _counters("core.memory.conflicts", Conflicts.as_shape().members),
+        "memories: conflicts": counters("core.memory.conflicts", Conflicts.as_shape().members),
     }
+
+
+_RUN = """
+    cycle dec | over bin program has ended | quiet bin | core.errors.error.valid bin error
+    core.controller.run bin controller runs | controller_pc hex controller's pc
+"""
+
+_HBM = """
+    ar handshake AR | arid hex AR id | araddr hex AR addr | arlen hex AR len
+    r handshake R | rid hex R id | rlast bin R last
+    aw handshake AW | awid hex AW id | awaddr hex AW addr | awlen hex AW len
+    w handshake W | wlast bin W last
+    b handshake B | bid hex B id
+"""
+"""The AXI signals of all ports, a bit or a part of each word for a port."""
+
+_CONTROLLER = """
+    controller_retires bin instruction retires | controller_pc hex its pc
+    core.controller.waiting bin in a wfi | core.controller.external_interrupt bin
+    core.controller.peripheral__ handshake bus | core.controller.peripheral__write bin
+    core.controller.peripheral__address hex | core.controller.peripheral__data hex written
+    core.controller.peripheral__response bin | core.controller.peripheral__result hex
+    core.controller.peripheral__error bin bus error
+"""
+
+_SEMAPHORES = """
+    ready bin cleared | satisfied bin waits satisfied, by queue | updated bin update
+    taken bin by queue, controller highest | update.op UpdateOp operation | update.semaphore dec
+    update.value dec by | result dec new value | watch_reached bin watched value reached
+"""
+
+_ERRORS = """
+    errors.error.valid bin error | errors.error.queue dec | errors.error.cause Cause
+    errors.error.address hex record | errors.error.detail hex | errors.boot.valid bin of boot
+    errors.watchdog.valid bin of the watchdog | progress bin something moves
+    registers.watchdog_limit dec
+"""
 
 
 def _count(known: Collection[str], what: str) -> int:
@@ -62,132 +93,93 @@ def _count(known: Collection[str], what: str) -> int:
     return len([name for name in known if re.fullmatch(rf"machine\.core\.{what}", name)])
 
 
-def _counters(signal: str, names: Collection[str]) -> list[Trace]:
-    return [Trace(f"{signal}.{name}", name.replace("_", " "), "dec") for name in names]
-
-
-def _handshake(port: str, name: str) -> list[Trace]:
-    return [Trace(f"{port}valid", f"{name} valid", "bin"), Trace(f"{port}ready", f"{name} ready", "bin")]
-
-
-def _controller() -> list[Trace]:
-    bus = "core.controller.peripheral__"
-    return [
-        Trace("controller_retires", "instruction retires", "bin"),
-        Trace("controller_pc", "its pc"),
-        Trace("core.controller.waiting", "in a wfi", "bin"),
-        Trace("core.controller.external_interrupt", "external interrupt", "bin"),
-        *_handshake(bus, "bus"),
-        Trace(f"{bus}write", "write", "bin"),
-        Trace(f"{bus}address", "address"),
-        Trace(f"{bus}data", "written"),
-        Trace(f"{bus}response", "response", "bin"),
-        Trace(f"{bus}result", "result"),
-        Trace(f"{bus}error", "bus error", "bin"),
-    ]
-
-
 def _overview(queue: int, name: str) -> list[Trace]:
-    return [
-        Trace(f"core.queue{queue}.waiting", f"{name}: waits for semaphore", "bin"),
-        Trace(f"core.queue{queue}.issued", f"{name}: issues", "bin"),
-        Trace(f"core.{name}.busy", f"{name}: engine busy", "bin"),
-    ]
+    return traces(f"""
+        core.queue{queue}.waiting bin {name}: waits for semaphore
+        core.queue{queue}.issued bin {name}: issues | core.{name}.busy bin {name}: engine busy
+    """)
 
 
 def _queue(queue: int) -> list[Trace]:
     at = f"core.queue{queue}"
     lanes = LANES[QUEUES[queue]] if queue < len(QUEUES) else 1
-    return [
-        *_handshake(f"{at}.blocks__", "block"),
-        Trace(f"{at}.places", "places for blocks", "dec"),
-        *_handshake(f"{at}.request__", "fetch"),
-        Trace(f"{at}.record__valid", "record comes", "bin"),
-        Trace(f"{at}.waiting", "waits for a semaphore", "bin"),
-        *(
-            Trace(f"{at}.wait[{number}].{name}", f"wait {number}: {name}", "bin" if name == "on" else "dec")
-            for number in (0, 1)
-            for name in ("on", "semaphore", "value")
-        ),
-        *_handshake(f"{at}.issue__", "issue"),
-        Trace(f"{at}.issued_address", "its record"),
-        Trace(f"{at}.busy", "has work", "bin"),
-        Trace(f"{at}.completions", "engine has finished", "bin"),
-        *(Trace(f"{at}.retired_address__{lane}", f"lane {lane}: record") for lane in range(lanes)),
-        *_handshake(f"{at}.update__", "update"),
-        Trace(f"{at}.update__payload.op", "operation", UpdateOp),
-        Trace(f"{at}.update__payload.semaphore", "semaphore", "dec"),
-        Trace(f"{at}.update__payload.value", "value", "dec"),
-        Trace(f"{at}.halt", "halt", "bin"),
-        Trace(f"{at}.error.valid", "error", "bin"),
-        Trace(f"{at}.error.cause", "cause", CAUSE),
-        *_counters(f"{at}.counters", QUEUE_COUNTERS),
+    waits = [
+        f"wait[{number}].{name} {form} wait {number}: {name}"
+        for number in (0, 1)
+        for name, form in (("on", "bin"), ("semaphore", "dec"), ("value", "dec"))
     ]
+    records = [f"retired_address__{lane} hex lane {lane}: record" for lane in range(lanes)]
+    table = """
+        blocks__ handshake block | places dec places for blocks | request__ handshake fetch
+        record__valid bin record comes | waiting bin waits for a semaphore
+        {waits}
+        issue__ handshake issue | issued_address hex its record | busy bin has work
+        completions bin engine has finished
+        {records}
+        update__ handshake update | update__payload.op UpdateOp operation
+        update__payload.semaphore dec | update__payload.value dec | halt bin
+    """.format(waits="\n".join(waits), records="\n".join(records))
+    return [*traces(table + ERROR, at, UpdateOp), *counters(f"{at}.counters", QUEUE_COUNTERS)]
 
 
 def _tensor() -> dict[str, list[Trace]]:
     at = "core.tensor"
+    stationary = f"""
+        stationary__ handshake SBUF | stationary__address hex | step_valid bin load step
+        load{AT_ROW0} bin row 0: load | distance_at_row0 dec row 0: distance
+        {ROW0_WEIGHTS}
+    """
+    moving = f"""
+        wait_weights bin wait for weights | wait_operand bin wait for operand
+        wait_psum bin wait for psum | moving__ handshake SBUF | moving__address hex
+        column_valid bin | swap{AT_ROW0} bin row 0: swap | edge0__moving_out__0 hex row 0: operand
+        sum0 hex sum of column 0 (FP32)
+    """
+    retired = "loaded bin load retired | retired bin multiplication retired"
     return {
         "tensor: commands": [
-            *_handshake(f"{at}.instructions__", "instruction"),
-            *tensor_fields(at, "opcode", "dtype", "half", "k", "m", "n", "address", "stride", "psum", "accumulate"),
-            Trace(f"{at}.loaded", "load retired", "bin"),
-            Trace(f"{at}.retired", "multiplication retired", "bin"),
-            Trace(f"{at}.error.valid", "error", "bin"),
-            Trace(f"{at}.error.cause", "cause", CAUSE),
+            *traces("instructions__ handshake instruction", at),
+            *tensor_fields(at),
+            *traces(retired + ERROR, at),
         ],
-        "tensor: stationary": [
-            *_handshake(f"{at}.stationary__", "SBUF"),
-            Trace(f"{at}.stationary__address", "address"),
-            Trace(f"{at}.step_valid", "load step", "bin"),
-            Trace(f"{at}.load{AT_ROW0}", "row 0: load", "bin"),
-            Trace(f"{at}.distance_at_row0", "row 0: distance", "dec"),
-            *(Trace(f"{at}.edge0__weights_out__0__{n}", f"row 0: weight {n}") for n in range(LOAD_COLUMNS)),
-        ],
-        "tensor: moving": [
-            *(Trace(f"{at}.wait_{what}", f"wait for {what}", "bin") for what in ("weights", "operand", "psum")),
-            *_handshake(f"{at}.moving__", "SBUF"),
-            Trace(f"{at}.moving__address", "address"),
-            Trace(f"{at}.column_valid", "column valid", "bin"),
-            Trace(f"{at}.swap{AT_ROW0}", "row 0: swap", "bin"),
-            Trace(f"{at}.edge0__moving_out__0", "row 0: operand"),
-            Trace(f"{at}.sum0", "sum of column 0 (FP32)"),
-        ],
-        "tensor: counters": _counters(f"{at}.counters", TensorCounters.as_shape().members),
+        "tensor: stationary": traces(stationary, at),
+        "tensor: moving": traces(moving, at),
+        "tensor: counters": counters(f"{at}.counters", TensorCounters.as_shape().members),
     }
+
+
+_COPY = "\n".join(
+    [
+        "instructions__ handshake instruction",
+        *(f"instructions__payload.count{n} dec count {n}" for n in range(isa.DMA_DIMENSIONS)),
+        *(
+            f"instructions__payload.{side}_{field} {form}"
+            for side in ("src", "dst")
+            for field, form in (("storage", "Storage"), ("address", "hex"), ("partition", "dec"), ("axis", "dec"))
+        ),
+        "busy bin",
+        *(f"axi__{channel} handshake {channel.upper()}" for channel in ("ar", "r", "aw", "w", "b")),
+        "axi__araddr hex AR address | axi__awaddr hex AW address",
+    ]
+)
 
 
 def _dma(name: str) -> list[Trace]:
     at = f"core.{name}"
-    fields = [
-        (f"{side}_{field}", isa.Storage if field == "storage" else "hex" if field == "address" else "dec")
-        for side in ("src", "dst")
-        for field in ("storage", "address", "partition", "axis")
-    ]
-    channels = [f"{at}.axi__{channel}" for channel in ("ar", "r", "aw", "w", "b")]
     return [
-        *_handshake(f"{at}.instructions__", "instruction"),
-        *(Trace(f"{at}.instructions__payload.count{n}", f"count {n}", "dec") for n in range(isa.DMA_DIMENSIONS)),
-        *(Trace(f"{at}.instructions__payload.{field}", field.replace("_", " "), form) for field, form in fields),
-        Trace(f"{at}.busy", "busy", "bin"),
-        *(trace for channel in channels for trace in _handshake(channel, channel.partition("axi__")[2].upper())),
-        Trace(f"{at}.axi__araddr", "AR address"),
-        Trace(f"{at}.axi__awaddr", "AW address"),
+        *traces(_COPY, at, isa.Storage),
         *(trace for side in ("read", "write") for trace in _line(f"{at}.{side}__", side)),
-        Trace(f"{at}.retired", "copy retired", "bin"),
-        Trace(f"{at}.error.valid", "error", "bin"),
-        Trace(f"{at}.error.cause", "cause", CAUSE),
-        *_counters(f"{at}.counters", DmaCounters.as_shape().members),
+        *traces("retired bin copy retired" + ERROR, at),
+        *counters(f"{at}.counters", DmaCounters.as_shape().members),
     ]
 
 
 def _line(port: str, name: str) -> list[Trace]:
-    return [
-        *_handshake(port, name),
-        Trace(f"{port}storage", f"{name} storage", isa.Storage),
-        Trace(f"{port}partition", f"{name} partition", "dec"),
-        Trace(f"{port}address", f"{name} address"),
-    ]
+    table = f"""
+        {port} handshake {name} | {port}storage OnChipStorage {name} storage
+        {port}partition dec {name} partition | {port}address hex {name} address
+    """
+    return traces(table, "", OnChipStorage)
 
 
 def _memories(ports: int, direction: str) -> list[Trace]:
@@ -196,59 +188,8 @@ def _memories(ports: int, direction: str) -> list[Trace]:
         "reads": ("moving", "stationary", "vector_sbuf", "scalar_sbuf", "vector_psum", "scalar_psum"),
         "writes": ("vector_write", "scalar_write"),
     }
-    found = []
-    for name in lockstep[direction]:
-        at = f"core.memory.{name}__"
-        found += [*_handshake(at, name.replace("_", " ")), Trace(f"{at}address", "address")]
-    for port in range(ports):
-        found += _line(f"core.memory.line_{direction}__{port}__", f"line {port}")
-    return found
-
-
-def _hbm() -> list[Trace]:
-    """Return the AXI signals of all ports, a bit or a part of each word for a port."""
-    names = {
-        "ar": ("id", "addr", "len"),
-        "r": ("id", "last"),
-        "aw": ("id", "addr", "len"),
-        "w": ("last",),
-        "b": ("id",),
-    }
-    return [
-        trace
-        for channel, fields in names.items()
-        for trace in (
-            *_handshake(channel, channel.upper()),
-            *(Trace(f"{channel}{f}", f"{channel.upper()} {f}", "bin" if f == "last" else "hex") for f in fields),
-        )
-    ]
-
-
-def _semaphores() -> list[Trace]:
-    at = "core.semaphores"
-    return [
-        Trace(f"{at}.ready", "cleared", "bin"),
-        Trace(f"{at}.satisfied", "waits satisfied, by queue", "bin"),
-        Trace(f"{at}.updated", "update", "bin"),
-        Trace(f"{at}.taken", "by queue, controller highest", "bin"),
-        Trace(f"{at}.update.op", "operation", UpdateOp),
-        Trace(f"{at}.update.semaphore", "semaphore", "dec"),
-        Trace(f"{at}.update.value", "by", "dec"),
-        Trace(f"{at}.result", "new value", "dec"),
-        Trace(f"{at}.watch_reached", "watched value reached", "bin"),
-    ]
-
-
-def _errors() -> list[Trace]:
-    at = "core.errors"
-    return [
-        Trace(f"{at}.error.valid", "error", "bin"),
-        Trace(f"{at}.error.queue", "queue", "dec"),
-        Trace(f"{at}.error.cause", "cause", CAUSE),
-        Trace(f"{at}.error.address", "record"),
-        Trace(f"{at}.error.detail", "detail"),
-        Trace(f"{at}.boot.valid", "of boot", "bin"),
-        Trace(f"{at}.watchdog.valid", "of the watchdog", "bin"),
-        Trace("core.progress", "something moves", "bin"),
-        Trace("core.registers.watchdog_limit", "watchdog limit", "dec"),
-    ]
+    table = "".join(
+        f"{name}__ handshake {name.replace('_', ' ')}\n{name}__address hex\n" for name in lockstep[direction]
+    )
+    lines = (_line(f"core.memory.line_{direction}__{port}__", f"line {port}") for port in range(ports))
+    return [*traces(table, "core.memory"), *(trace for line in lines for trace in line)]

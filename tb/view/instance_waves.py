@@ -8,7 +8,7 @@ from dataclasses import replace
 from neuroncore_rtl.spec.link import CORES_PER_CHIP
 from neuroncore_rtl.tb.view.collective_waves import disturbance_group, link_groups
 from neuroncore_rtl.tb.view.core_waves import core_groups
-from neuroncore_rtl.tb.view.wave_groups import Trace
+from neuroncore_rtl.tb.view.wave_groups import Trace, traces
 
 __all__ = ["OPEN", "TOP", "instance_groups"]
 
@@ -30,14 +30,7 @@ def instance_groups(known: Collection[str], core: int | None = None) -> dict[str
     """
     cores = len([name for name in known if re.fullmatch(rf"{TOP}\.log_\d+\.clk", name)])
     return {
-        "run": [
-            Trace("cycle", "cycle", "dec"),
-            Trace("still", "cycles of rest", "dec"),
-            Trace("start", "starts, by core", "bin"),
-            Trace("over", "program has ended", "bin"),
-            Trace("failed", "error", "bin"),
-            Trace("quiet", "quiet", "bin"),
-        ],
+        "run": traces(_RUN),
         "cores": [trace for number in range(cores) for trace in _overview(number)],
         **link_groups(known, TOP, credits=True),
         **disturbance_group(),
@@ -45,13 +38,18 @@ def instance_groups(known: Collection[str], core: int | None = None) -> dict[str
     }
 
 
+_RUN = """
+    cycle dec | still dec cycles of rest | start bin starts, by core | over bin program has ended
+    failed bin error | quiet bin
+"""
+
+
 def _overview(number: int) -> list[Trace]:
-    at = f"log_{number}"
-    return [
-        Trace(f"{at}.issued", f"core {number}: issues, by queue", "bin"),
-        Trace(f"{at}.retired", f"core {number}: retires, by queue", "bin"),
-        Trace(f"{at}.controller_pc", f"core {number}: controller's pc"),
-    ]
+    table = f"""
+        issued bin core {number}: issues, by queue | retired bin core {number}: retires, by queue
+        controller_pc hex core {number}: controller's pc
+    """
+    return traces(table, f"log_{number}")
 
 
 def _inside(known: Collection[str], core: int) -> dict[str, list[Trace]]:
@@ -60,10 +58,10 @@ def _inside(known: Collection[str], core: int) -> dict[str, list[Trace]]:
     at = f"cores.chip_{chip}.core{number}"
     own = f"{TOP}.{at}."
     groups = core_groups([f"machine.core.{name.removeprefix(own)}" for name in known if name.startswith(own)])
-    ports = [trace for channel in _AXI for trace in _handshake(at, channel)]
+    ports = traces("\n".join(f"axi__0__{channel} handshake {channel.upper()}" for channel in _AXI), at)
     return {
-        f"core {core}: {name}": ports if name == "HBM ports" else [_moved(trace, at, core) for trace in traces]
-        for name, traces in groups.items()
+        f"core {core}: {name}": ports if name == "HBM ports" else [_moved(trace, at, core) for trace in lines]
+        for name, lines in groups.items()
     }
 
 
@@ -72,7 +70,3 @@ def _moved(trace: Trace, at: str, core: int) -> Trace:
     if trace.signal.startswith("core."):
         return replace(trace, signal=at + trace.signal.removeprefix("core"))
     return trace if trace.signal == "cycle" else replace(trace, signal=f"log_{core}.{trace.signal}")
-
-
-def _handshake(at: str, channel: str) -> list[Trace]:
-    return [Trace(f"{at}.axi__0__{channel}{name}", f"{channel.upper()} {name}", "bin") for name in ("valid", "ready")]

@@ -7,7 +7,6 @@ import numpy as np
 
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.link import CORES_PER_CHIP
-from neuroncore_rtl.tb.harness.collective_faults import link_name
 from neuroncore_rtl.tb.view.link_geometry import (
     CHIP_RADIUS,
     Arrow,
@@ -65,7 +64,7 @@ def draw_links(
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
-    centres, arrows = chip_places(instance), link_arrows(instance)
+    centres, arrows, rows = chip_places(instance), link_arrows(instance), list(table.values())
     corners = np.concatenate(
         [centres - CHIP_RADIUS, centres + CHIP_RADIUS, *(arrow.points for arrow in arrows.values())]
     )
@@ -81,7 +80,7 @@ def draw_links(
     loads = ScalarMappable(Normalize(0, 100), LinearSegmentedColormap.from_list("loads", LOADS))
     detailed = instance.topology == Topology.RING and instance.chips <= DETAILED
     for wire, arrow in arrows.items():
-        _draw_arrow(axes, arrow, table[link_name(instance, wire).removeprefix("link ")], loads, detailed=detailed)
+        _draw_arrow(axes, arrow, rows[wire], loads, detailed=detailed)
     for chip, centre in enumerate(centres):
         _draw_chip(axes, chip, centre, scale)
 

@@ -1,79 +1,83 @@
-"""The timeline of a run on the core, for https://ui.perfetto.dev: a track for each queue, a slice for each record."""
+"""Timelines for https://ui.perfetto.dev: groups of tracks, each with slices or with a curve.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+The format is the JSON of Chrome's trace viewer ("Trace Event Format"), which Perfetto opens. A microsecond there is a
+cycle here.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.instance import Instance
-from neuroncore_rtl.spec.isa import Record, queue_count, queue_name
-from neuroncore_rtl.tb.harness.link_view import Sample
-from neuroncore_rtl.tb.harness.outcome import Outcome
-from neuroncore_rtl.tb.view.link_tracks import link_tracks
-from neuroncore_rtl.tb.view.trace_events import Slice, slice_tracks, write_trace
-
-__all__ = ["write_instance_timeline", "write_timeline"]
-
-PROCESS = 1
+__all__ = ["Slice", "TrackGroup", "write_timeline"]
 
 
-def write_timeline(path: Path, run: Outcome, config: Config, record_at: Callable[[int], Record]) -> Path:
-    """Write the timeline of a run; return its path.
+@dataclass(frozen=True)
+class Slice:
+    """Something that lasted on a track of slices.
+
+    Arguments:
+        track: the track's number.
+        begin, end: cycles.
+        name: on the slice.
+        args: what is told of it where it is selected.
+    """
+
+    track: int
+    begin: int
+    end: int
+    name: str
+    args: Mapping[str, object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrackGroup:
+    """Tracks that are shown together.
+
+    On a track slices come one after the other: one that begins before the one before it has ended counts from there.
+
+    Arguments:
+        name: of the group.
+        tracks: names of the tracks of slices, by number.
+        slices: those of a track in the order of their beginnings.
+        curves: by the track's name, (cycle, value from there on), in order; repetitions are left out.
+    """
+
+    name: str
+    tracks: Sequence[str] = ()
+    slices: Iterable[Slice] = ()
+    curves: Mapping[str, Sequence[tuple[int, float]]] = field(default_factory=dict)
+
+
+def write_timeline(path: Path, groups: Iterable[TrackGroup]) -> Path:
+    """Write the timeline of any device, its groups from top to bottom; return its path.
 
     Arguments:
         path: the file, which gets a suffix of .json if it has none.
-        run: what was recorded.
-        config: the machine's parameters.
-        record_at: finds the record of an HBM address.
+        groups: of tracks.
     """
-    return write_trace(path, _core_tracks(PROCESS, "core", run, config, record_at))
+    path = path if path.suffix else path.with_suffix(".json")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    events = [event for process, group in enumerate(groups, 1) for event in _events(process, group)]
+    path.write_text(json.dumps({"displayTimeUnit": "ns", "traceEvents": events}))
+    return path
 
 
-def write_instance_timeline(
-    path: Path,
-    instance: Instance,
-    runs: Sequence[Outcome],
-    records_at: Sequence[Callable[[int], Record]],
-    samples: Sequence[Sample],
-) -> Path:
-    """Write the timeline of all cores of an instance and of its links; return its path.
-
-    Arguments:
-        path: the file.
-        instance: the instance.
-        runs: of each core, what was recorded.
-        records_at: of each core, what finds the record of an address of its HBM.
-        samples: of the links; the last is of the end.
-    """
-    events = [
-        event
-        for core, (run, record_at) in enumerate(zip(runs, records_at, strict=True))
-        for event in _core_tracks(PROCESS + core, f"core {core}", run, instance.core, record_at)
-    ]
-    return write_trace(path, [*events, *link_tracks(PROCESS + instance.cores, instance, samples, credits=True)])
-
-
-def _core_tracks(
-    process: int, name: str, run: Outcome, config: Config, record_at: Callable[[int], Record]
-) -> Iterator[Mapping[str, object]]:
-    tracks = [*(queue_name(queue, config) for queue in range(queue_count(config))), "tensor, loading"]
-    return slice_tracks(process, name, tracks, _slices(run, len(tracks) - 1, record_at))
-
-
-def _slices(run: Outcome, loads: int, record_at: Callable[[int], Record]) -> Iterator[Slice]:
-    """Yield a slice for each record, on its queue's track; those of LoadStationary overlap others, on their own."""
-    for event in run.events:
-        record = record_at(event.address)
-        yield Slice(
-            track=loads if record.instruction.lane else event.queue,
-            begin=event.issued,
-            end=run.cycles if event.retired is None else event.retired,
-            name=record.instruction.summary,
-            args={
-                **record.instruction.details,
-                "record": f"{event.address:#x}",
-                "issued": event.issued,
-                "retired": event.retired,
-                "waits": [f"semaphore {wait.semaphore} >= {wait.value}" for wait in record.waits],
-                "updates": [f"semaphore {u.semaphore} {u.op.name.lower()} {u.value}" for u in record.updates],
-            },
-        )
+def _events(process: int, group: TrackGroup) -> Iterator[Mapping[str, object]]:
+    """Yield the events of a group; a process stands for it, a thread for a track, of which 0 would be the idle one."""
+    yield {"ph": "M", "pid": process, "name": "process_name", "args": {"name": group.name}}
+    yield {"ph": "M", "pid": process, "name": "process_sort_index", "args": {"sort_index": process}}
+    for thread, title in enumerate(group.tracks, 1):
+        yield {"ph": "M", "pid": process, "tid": thread, "name": "thread_name", "args": {"name": title}}
+    free: dict[int, int] = {}
+    for one in group.slices:
+        begin = max(one.begin, free.get(one.track, 0))
+        free[one.track] = max(begin, one.end)
+        at = {"ph": "X", "pid": process, "tid": one.track + 1, "ts": begin, "dur": max(one.end - begin, 0)}
+        yield at | {"name": one.name, "args": dict(one.args)}
+    for track, points in group.curves.items():
+        shown = None
+        for cycle, value in points:
+            if value != shown:
+                yield {"ph": "C", "pid": process, "ts": cycle, "name": track, "args": {"value": value}}
+            shown = value

@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from vcd.gtkw import GTKWSave, make_translation_filter
@@ -18,8 +19,8 @@ from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.tb.sim.doctor import MissingTool, require
 from neuroncore_rtl.tb.sim.report import terminal
 from neuroncore_rtl.tb.sim.settings import Bench, UsageError
-from neuroncore_rtl.tb.view import collective_waves, core_waves, instance_waves
-from neuroncore_rtl.tb.view.wave_groups import ELEMENTWISE_GROUPS, RISCV_GROUPS, TENSOR_GROUPS, Trace
+from neuroncore_rtl.tb.view import collective_waves, core_waves, engine_waves, instance_waves
+from neuroncore_rtl.tb.view.wave_groups import Trace
 
 __all__ = ["latest", "open_waves", "signals", "waveform", "write_save_file"]
 
@@ -35,24 +36,30 @@ MARGIN = 80
 FRAME = 200
 """GTKWave's zoom is the negative logarithm, to base 2, of the time that so many pixels stand for."""
 
-_GROUPS: dict[str, Callable[[Collection[str], int | None], Mapping[str, list[Trace]]]] = {
-    "tensor": lambda known, core: TENSOR_GROUPS,
-    "elementwise": lambda known, core: ELEMENTWISE_GROUPS,
-    "riscv": lambda known, core: RISCV_GROUPS,
-    "machine": lambda known, core: core_waves.core_groups(known),
-    "collective": lambda known, core: collective_waves.collective_groups(known),
-    "traffic": lambda known, core: collective_waves.traffic_groups(known),
-    instance_waves.TOP: instance_waves.instance_groups,
-}
-"""What is shown, by harness; of the core and of an instance it depends on which signals there are."""
 
-_OPEN = {
-    "machine": core_waves.OPEN,
-    "collective": collective_waves.OPEN,
-    "traffic": collective_waves.OPEN,
-    instance_waves.TOP: instance_waves.OPEN,
+@dataclass(frozen=True)
+class _Display:
+    """What is shown of a harness.
+
+    Arguments:
+        groups: returns the groups for a waveform's signals and, of an instance, the core whose insides are shown.
+        open: groups that are open at first; None: all.
+    """
+
+    groups: Callable[[Collection[str], int | None], Mapping[str, list[Trace]]]
+    open: Collection[str] | None = None
+
+
+_HARNESSES = {
+    "tensor": _Display(lambda known, core: engine_waves.TENSOR_GROUPS),
+    "elementwise": _Display(lambda known, core: engine_waves.ELEMENTWISE_GROUPS),
+    "riscv": _Display(lambda known, core: engine_waves.RISCV_GROUPS),
+    "machine": _Display(lambda known, core: core_waves.core_groups(known), core_waves.OPEN),
+    "collective": _Display(lambda known, core: collective_waves.collective_groups(known), collective_waves.OPEN),
+    "traffic": _Display(lambda known, core: collective_waves.traffic_groups(known), collective_waves.OPEN),
+    instance_waves.TOP: _Display(instance_waves.instance_groups, instance_waves.OPEN),
 }
-"""Groups that are open at first, where not all of them are."""
+"""What is shown, by harness."""
 
 
 def waveform(test: str, root: Path = SIM_BUILD) -> Path:
@@ -98,10 +105,10 @@ def write_save_file(vcd: Path, core: int | None = None) -> Path:
         core: of an instance, the core whose insides are shown.
     """
     known = signals(vcd)
-    top = next(top for top in _GROUPS if f"{top}.clk" in known)
+    top, display = next((top, display) for top, display in _HARNESSES.items() if f"{top}.clk" in known)
     groups = {
         group: [trace for trace in traces if f"{top}.{trace.signal}" in known]
-        for group, traces in _GROUPS[top](known, core).items()
+        for group, traces in display.groups(known, core).items()
     }
     words = _words(vcd.parent, (trace.format for traces in groups.values() for trace in traces))
     path = vcd.with_suffix(".gtkw")
@@ -118,7 +125,7 @@ def write_save_file(vcd: Path, core: int | None = None) -> Path:
         save.trace(known[f"{top}.rst"], "rst", datafmt="bin")
         for group, traces in groups.items():
             if traces:
-                with save.group(group, closed=top in _OPEN and group not in _OPEN[top]):
+                with save.group(group, closed=display.open is not None and group not in display.open):
                     for trace in traces:
                         save.trace(
                             known[f"{top}.{trace.signal}"],
@@ -135,7 +142,7 @@ def _words(directory: Path, formats: Iterable[object]) -> dict[type, str]:
     paths = {}
     for enum in {format: None for format in formats if isinstance(format, type)}:
         # Enumerations of different engines have the same name.
-        path = directory / f"{enum.__module__.partition('.')[2]}.{enum.__name__}.words"
+        path = directory / f"{enum.__module__.split('.', 2)[2]}.{enum.__name__}.words"
         width = max(entry.value for entry in enum).bit_length()
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
         unfinished.write_text(make_translation_filter([(e.value, e.name) for e in enum], datafmt="hex", size=width))

@@ -3,7 +3,7 @@
 import pytest
 
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.spec.instance import INSTANCES, Instance, Topology, instance_named, link_bytes_of
+from neuroncore_rtl.spec.instance import INSTANCES, Instance, Topology, link_bytes_of
 from neuroncore_rtl.tb.benches.collective_options import instance_of
 from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.sim.settings import UsageError
@@ -14,13 +14,8 @@ def test_presets_are_the_published_instances():
         "trn1": (16, 32, 64),
         "inf2": (12, 24, 64),
     }
-    assert instance_named("trn1").with_overrides(topology=Topology.TORUS).directions == 4
-    assert instance_named("inf2").directions == 2
-
-
-def test_unknown_name_lists_those_that_exist():
-    with pytest.raises(ValueError, match="^INSTANCE must be one of trn1, inf2, not 'trn2'$"):
-        instance_named("trn2")
+    assert INSTANCES["trn1"].with_overrides(topology=Topology.TORUS).directions == 4
+    assert INSTANCES["inf2"].directions == 2
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,6 @@ _MPMATH = {
     "abs": abs,
     "sign": mp.sign,
     "relu": lambda z: max(z, mpf(0)),
-    "leaky_relu": lambda z: z if z > 0 else mpf(float(_SLOPE)) * z,
     "exp": mp.exp,
     "ln": mp.log,
     "sqrt": mp.sqrt,
@@ -119,11 +118,17 @@ _MPMATH = {
     "dsilu": lambda z: _logistic(z) * (1 + z * _logistic(-z)),
     "dsoftplus": _logistic,
     "drelu": lambda z: mpf(1 if z > 0 else 0),
-    "dleaky_relu": lambda z: mpf(1) if z > 0 else mpf(float(_SLOPE)),
+}
+
+_LEAKY = {
+    "leaky_relu": lambda z, alpha: z if z > 0 else alpha * z,
+    "dleaky_relu": lambda z, alpha: mpf(1) if z > 0 else alpha,
 }
 
 
-def exact(name: str, z: float) -> mpmath.mpf:
-    """Return f(z) to `DIGITS` digits, for a finite z in the function's domain."""
+def exact(name: str, z: float, alpha: float = float(_SLOPE)) -> mpmath.mpf:
+    """Return f(z) to `DIGITS` digits, for a finite z in the function's domain; alpha: slope of the leaky functions."""
     with mp.workdps(DIGITS):
+        if name in _LEAKY:
+            return _LEAKY[name](mpf(float(z)), mpf(alpha))
         return _MPMATH[name](mpf(float(z)))

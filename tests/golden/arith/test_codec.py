@@ -30,18 +30,14 @@ def every_code(fmt: Format) -> np.ndarray:
     return np.arange(0, 1 << fmt.bits, step).astype(storage_dtype(fmt))
 
 
-def by_name(fmt: Format) -> str:
-    return fmt.name
-
-
-@pytest.mark.parametrize("fmt", ML_DTYPES, ids=by_name)
+@pytest.mark.parametrize("fmt", ML_DTYPES)
 def test_every_code_decodes_as_ml_dtypes_says(fmt: FloatFormat):
     codes = every_code(fmt)
     assert len(codes) == 1 << fmt.bits
     assert_same_bits(decode(codes, fmt), ml_dtypes_decode(codes, fmt), codes)
 
 
-@pytest.mark.parametrize("fmt", GFLOAT, ids=by_name)
+@pytest.mark.parametrize("fmt", GFLOAT)
 def test_every_code_decodes_as_gfloat_says(fmt: FloatFormat):
     codes = every_code(fmt)
     assert len(codes) == 1 << (fmt.bits - fmt.padding_bits)
@@ -54,7 +50,7 @@ def test_every_fp16_code_decodes_as_softfloat_says():
     assert_same_bits(decode(codes, FP16), theirs, codes)
 
 
-@pytest.mark.parametrize("fmt", [INT8, INT16], ids=by_name)
+@pytest.mark.parametrize("fmt", [INT8, INT16])
 def test_every_integer_code_is_twos_complement(fmt):
     codes = every_code(fmt)
     assert_same_bits(decode(codes, fmt), codes.view(f"int{fmt.bits}").astype(np.float64), codes)
@@ -76,7 +72,7 @@ def test_tf32_ignores_its_padding_bits_save_to_tell_nan_from_infinity():
     assert np.isposinf(decode(np.uint32(0x7F800000), TF32))
 
 
-@pytest.mark.parametrize("fmt", [f for f in FORMATS.values() if f.is_float], ids=by_name)
+@pytest.mark.parametrize("fmt", [f for f in FORMATS.values() if f.is_float])
 def test_canonical_replaces_every_nan_and_nothing_else(fmt: FloatFormat):
     codes = every_code(fmt) if fmt.bits <= 16 else random_fp32(np.random.default_rng(SEED), 100_000)
     is_nan = np.isnan(decode(codes, fmt))
@@ -92,7 +88,7 @@ def significand_bits(value: np.ndarray) -> int:
     return 24 - int(trailing[np.unique(scaled) > 0].min())
 
 
-@pytest.mark.parametrize("fmt", MAC_FORMATS, ids=by_name)
+@pytest.mark.parametrize("fmt", MAC_FORMATS)
 def test_operands_of_single_pass_formats_are_their_values_in_12_bits(fmt: Format):
     codes = every_code(fmt)
     value = operand(codes, fmt)

@@ -19,12 +19,6 @@ def bits(function, *words):
     return function(*(np.asarray(word, np.uint32).view(np.float32) for word in words)).view(np.uint32)
 
 
-@pytest.fixture
-def rng():
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
 def test_multiplication_agrees_with_softfloat(rng):
     cases = multiply_cases(rng, COUNT)
     assert_same_bits(bits(multiply_fp32, *cases), canonical(softfloat.multiply(*cases)), *cases)
@@ -35,13 +29,13 @@ def test_products_of_special_values_agree_with_softfloat():
     assert_same_bits(bits(multiply_fp32, *cases), canonical(softfloat.multiply(*cases)), *cases)
 
 
-@pytest.mark.parametrize("function", WAYS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", WAYS)
 def test_multiply_add_agrees_with_softfloat(rng, function):
     cases = fma_cases(rng, COUNT)
     assert_same_bits(bits(function, *cases), canonical(softfloat.mul_add(*cases)), *cases)
 
 
-@pytest.mark.parametrize("function", WAYS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", WAYS)
 def test_multiply_add_of_special_values_agrees_with_softfloat(function):
     some = special_fp32()[::2]
     cases = [words.ravel() for words in np.meshgrid(some, some, some)]
@@ -64,7 +58,7 @@ def test_without_the_processors_instruction_the_exact_way_is_taken(rng, monkeypa
     assert_same_bits(bits(multiply_add_fp32, *cases), canonical(softfloat.mul_add(*cases)), *cases)
 
 
-@pytest.mark.parametrize("function", WAYS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", WAYS)
 @pytest.mark.parametrize(
     "a, b, c, expected",
     [
@@ -83,7 +77,7 @@ def test_special_values(function, a, b, c, expected):
     assert int(bits(function, a, b, c)) == expected
 
 
-@pytest.mark.parametrize("function", WAYS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", WAYS)
 def test_shapes_broadcast(function):
     a, b, c = np.ones((4, 1), np.float32), np.ones(3, np.float32), np.ones((2, 1, 1), np.float32)
     assert function(a, b, c).shape == (2, 4, 3)

@@ -36,13 +36,6 @@ K, T = CollectiveKind, CollectiveType
 REDUCTIONS = (K.ALL_REDUCE, K.REDUCE_SCATTER)
 
 
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
 def aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
@@ -132,8 +125,8 @@ def test_every_kind_is_the_loop_over_elements(rng, kind, ranks):
     assert (changed > 0) == (kind != K.BARRIER)
 
 
-@pytest.mark.parametrize("dtype", T, ids=lambda dtype: dtype.name)
-@pytest.mark.parametrize("op", ReduceOp, ids=lambda op: op.name)
+@pytest.mark.parametrize("dtype", T)
+@pytest.mark.parametrize("op", ReduceOp)
 @pytest.mark.parametrize("narrow, stochastic", [(False, False), (True, False), (False, True), (True, True)])
 def test_every_reduction(rng, dtype, op, narrow, stochastic):
     if dtype != T.BF16 and (narrow or stochastic):

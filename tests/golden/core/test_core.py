@@ -55,13 +55,6 @@ HELLO, WINDOWS, TIMER, SEMAPHORE, HOST, POLL, DOORBELLS, REFUSED, RESCUE = range
 
 
 @pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
-@pytest.fixture
 def hbm():
     return np.zeros(HBM_BYTES, np.uint8)
 

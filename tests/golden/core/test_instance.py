@@ -51,13 +51,6 @@ LATE, ASLEEP, NUMBER = range(3)
 K = CollectiveKind
 
 
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
 def image_of(program):
     return build_image(program, control=compile_program([IMPATIENT]))
 

@@ -17,13 +17,6 @@ CONFIG = Config(rows=8, columns=8)
 SIZES = 512, 256
 
 
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
 def elements(access, shape):
     """Return the byte address of each element, in row-major order."""
     size = access.format.bits // 8

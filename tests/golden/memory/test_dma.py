@@ -20,13 +20,6 @@ HBM_BYTES = 1 << 14
 COPIES = 300
 
 
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
 def memories(rng):
     """Return HBM, SBUF and PSUM with random bytes."""
     sbuf = np.zeros((CONFIG.partitions, SBUF_USED), np.uint8)
@@ -96,7 +89,7 @@ def cast(codes, source, target):
     return sbuf[3, : len(codes) * target.bits // 8].view(storage_dtype(target))
 
 
-@pytest.mark.parametrize("fmt", ML_DTYPES, ids=lambda fmt: fmt.name)
+@pytest.mark.parametrize("fmt", ML_DTYPES)
 def test_fp32_is_cast_as_by_ml_dtypes(fmt, rng):
     words = random_codes(rng, FP32, 4096)
     is_nan = np.isnan(words.view(np.float32))

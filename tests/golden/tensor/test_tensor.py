@@ -24,15 +24,8 @@ from neuroncore_rtl.tb.stimulus.operands import random_codes, special_codes, spe
 SEED = 2718
 NAN, NEGATIVE_ZERO = 0x7FC00000, 0x80000000
 FLOATS = [fmt for fmt in MATMUL_FORMATS if fmt.is_float]
-EVERY_FORMAT = pytest.mark.parametrize("fmt", MATMUL_FORMATS, ids=lambda fmt: fmt.name)
-EVERY_FLOAT = pytest.mark.parametrize("fmt", FLOATS, ids=lambda fmt: fmt.name)
-
-
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
+EVERY_FORMAT = pytest.mark.parametrize("fmt", MATMUL_FORMATS)
+EVERY_FLOAT = pytest.mark.parametrize("fmt", FLOATS)
 
 
 def codes(rng, fmt, shape, special=0.002):

@@ -44,13 +44,6 @@ SIZES = 1024, 512
 PER_OPCODE = 60
 
 
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
 def floats(words):
     return np.asarray(words, np.uint32).view(np.float32)
 
@@ -62,7 +55,7 @@ def words(values):
 # The interpreter
 
 
-@pytest.mark.parametrize("opcode", sorted(VECTOR_OPCODES), ids=lambda opcode: opcode.name)
+@pytest.mark.parametrize("opcode", sorted(VECTOR_OPCODES))
 def test_instruction_is_the_oracle(opcode):
     seed = SEED + opcode
     print(f"seed {seed}")
@@ -121,7 +114,7 @@ def test_refusals():
 # Casts
 
 
-@pytest.mark.parametrize("fmt", FORMATS.values(), ids=lambda fmt: fmt.name)
+@pytest.mark.parametrize("fmt", FORMATS.values())
 def test_cast_between_formats_is_that_of_the_libraries(fmt, rng):
     compared = 0
     for source in set(FORMATS.values()) - {TF32}:  # numpy has no such type; its codes are FP32's
@@ -171,7 +164,7 @@ def test_store_in_pieces_is_store_at_once(rng):
 
 
 @pytest.mark.parametrize("integer", (False, True))
-@pytest.mark.parametrize("op", sorted(REDUCTIONS), ids=lambda op: op.name)
+@pytest.mark.parametrize("op", sorted(REDUCTIONS))
 def test_reduction_is_one_operation_after_the_other(op, integer, rng):
     if op in BITWISE and not integer:
         return
@@ -244,7 +237,7 @@ def test_statistics_of_constants_and_of_one_element():
 # Searches
 
 
-@pytest.mark.parametrize("fmt", (FP32, INT32), ids=lambda fmt: fmt.name)
+@pytest.mark.parametrize("fmt", (FP32, INT32))
 def test_largest_eight_are_those_of_a_sort(fmt, rng):
     x = load(random_codes(rng, fmt, 200 * 64), fmt, fmt is INT32).reshape(200, 64)
     ours = max8(x, fmt is INT32)

@@ -33,13 +33,6 @@ APART = 1 << 12
 K = CollectiveKind
 
 
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
 def near(rng, kind):
     """Return what every rank executes, at src and dst that are near each other on one of them, and that one's place."""
     count = int(rng.integers(1, 40))

@@ -20,13 +20,6 @@ TINY = preset_named("tiny")
 ODD = Config(rows=5, columns=6, dma_engines=3, hbm_ports=2)
 
 
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
 def build(rng, config, m, k, n, fmt, result=None, finish=None):
     """Return the program of a random product, its image, where its result goes and what that is."""
     a, b = random_matrix(rng, fmt, m, k), random_matrix(rng, fmt, k, n)
@@ -45,7 +38,7 @@ def run(rng, config, image, c):
     return c.elements(outcome.hbm)
 
 
-@pytest.mark.parametrize("fmt", MATMUL_FORMATS, ids=lambda fmt: fmt.name)
+@pytest.mark.parametrize("fmt", MATMUL_FORMATS)
 def test_every_format(rng, fmt):
     _, image, c, expected = build(rng, TINY, 18, 23, 75, fmt)
     assert np.array_equal(run(rng, TINY, image, c), expected)

@@ -23,13 +23,6 @@ TINY = preset_named("tiny")
 ODD = Config(rows=5, columns=6, dma_engines=1, hbm_ports=1)
 
 
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
 def run(rng, image):
     """Return HBM after golden has run an image, queues in random order; nothing may be left to chance."""
     outcome = Core(image.config, image.memory(), rng).run(image.base)

@@ -20,13 +20,6 @@ SEED = 6765
 TINY = PRESETS["tiny"]
 
 
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
 def operands(rng, m, k, n):
     x, w = (rng.standard_normal(shape).astype(ml_dtypes.bfloat16) for shape in ((m, k), (k, n)))
     return x.view(np.uint16), w.view(np.uint16)

@@ -21,13 +21,6 @@ WIDE = Config(rows=6, columns=20, dma_engines=3, hbm_ports=2)
 TALL = Config(rows=32, columns=12)
 
 
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
 @cache
 def classifier_of(config, batch):
     """Return the program for a batch."""

@@ -28,13 +28,6 @@ CONFIG = Config(rows=8, columns=8)
 ADD, SUBTRACT, MULTIPLY, MAX = AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY, AluOp.MAX
 
 
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
 class Machine:
     """Both engines and their memories, with room for tensors."""
 
@@ -415,7 +408,7 @@ def test_footprints_are_those_of_every_byte(rng):
     assert 50 < meets < 400
 
 
-@pytest.mark.parametrize("fmt", (INT8, BF16, FP32), ids=lambda fmt: fmt.name)
+@pytest.mark.parametrize("fmt", (INT8, BF16, FP32))
 def test_interleaved_tensors_do_not_meet(fmt):
     t = Tensor(name="t", format=fmt, address=16, partitions=8, shape=(12,))
     for n in (2, 3, 4):

@@ -39,13 +39,6 @@ CONFIGS = (
 )
 
 
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
 # The bytes that instructions touch, element by element
 
 

@@ -152,7 +152,7 @@ def rules_broken(values):
     return [rule for rule, judge in JUDGES if next(judge(values, CONFIG), None)]
 
 
-@pytest.mark.parametrize(("rule", "refused", "message"), REFUSED, ids=lambda value: getattr(value, "name", None))
+@pytest.mark.parametrize(("rule", "refused", "message"), REFUSED)
 def test_rule_is_broken_alone_and_named(rule, refused, message):
     values = refused.fields(CONFIG)
     assert rules_broken(values) == [rule]

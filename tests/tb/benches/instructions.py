@@ -8,8 +8,9 @@ from neuroncore_rtl.tb.check.execution import expected_memories, work_of
 from neuroncore_rtl.tb.harness.elementwise import ElementwiseDevice
 from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
+from tests.hdl.tensor.engines import faulty
 
-__all__ = ["BOTH", "IMAGE", "SHARED", "SMALLEST", "check", "smallest"]
+__all__ = ["BOTH", "IMAGE", "SHARED", "SMALLEST", "broken", "check", "smallest"]
 
 SHARED = PRESETS["tiny"]
 """The machine of the one build for Verilator; a test of its own machine costs half a minute."""
@@ -28,6 +29,17 @@ BOTH = ElementwiseDevice(config=SHARED)
 def smallest(*engines: str) -> ElementwiseDevice:
     """Return engines of `SMALLEST`, for Icarus."""
     return ElementwiseDevice(config=SMALLEST, engines=engines)
+
+
+def broken(engine: str, shell: dict, choices: Choices, count: int) -> Differences:
+    """Run a random program on the vector or the scalar engine in a shell that breaks it; return what differs."""
+    program = random_program(np.random.default_rng(3), SMALLEST, count, choices, bytes_per_partition=IMAGE)
+    expected = expected_memories(program.instructions, program.sbuf, program.psum, SMALLEST)
+    device = faulty(smallest(engine), f"{engine}_engine", **shell)
+    outcome = run(device, work_of(program, stall=100, seed=3), sim="icarus")
+    differences = Differences(program, outcome, expected, SMALLEST)
+    print(f"{len(differences.places)} of {differences.compared} bytes differ", *differences.lines()[:1])
+    return differences
 
 
 def check(

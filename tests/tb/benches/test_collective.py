@@ -20,7 +20,6 @@ from neuroncore_rtl.tb.benches.collective_options import groups_of
 from neuroncore_rtl.tb.benches.workloads import collective_events, span_of, workload_failures
 from neuroncore_rtl.tb.harness.collective import CollectiveDevice, CollectiveWork
 from neuroncore_rtl.tb.harness.disturbance import Cut
-from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.link_view import FIRST_WINDOW, SAMPLES
 from neuroncore_rtl.tb.harness.outcome import Ending
 from neuroncore_rtl.tb.harness.run import run as run_device
@@ -28,6 +27,7 @@ from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.stimulus.collective_programs import Workload, random_workload, side_by_side
 from tests.hdl.tensor.engines import faulty
+from tests.tb.harness.faulty_hbm import FaultyHbm
 
 INSTANCE = Instance(chips=2, width=2, link_bytes=8, link_latency=1, core=PRESETS["tiny"].with_overrides(hbm_bytes=8))
 ROOM = 1 << 20
@@ -68,22 +68,12 @@ BODY = f"""
 """
 
 
-class FaultyHbm(Hbm):
-    """HBM's behaviour, and which fault the engines have."""
-
-    fault = NONE
-
-    def plusargs(self):
-        return [*super().plusargs(), f"+fault={self.fault}"]
-
-
 BROKEN = faulty(CollectiveDevice(instance=INSTANCE, room=ROOM), "collective_engine", ports=SHELL, body=BODY)
 """Engines with all faults in them, of which a plusarg chooses one, or none."""
 
 
 def run(lists, memories, *, sim="verilator", fault=NONE, **options):
-    behaviour = options.pop("behaviour", None) or FaultyHbm(latency=8)
-    object.__setattr__(behaviour, "fault", fault)
+    behaviour = replace(options.pop("behaviour", FaultyHbm(latency=8)), fault=fault)
     given = {"behaviour": behaviour, "patience": PATIENCE, "limit": 400_000} | options
     return run_device(BROKEN, CollectiveWork(lists=lists, memories=memories, **given), sim=sim)
 

@@ -2,11 +2,8 @@
 
 import re
 
-import pytest
-
 from neuroncore_rtl.tb.benches import digits
 from neuroncore_rtl.tb.benches.digits import BENCH
-from neuroncore_rtl.tb.sim.settings import UsageError
 
 PASSED = ["IMAGES=20", "BATCH=12", "PRESET=tiny", "CONFIDENCE=90"]
 """The network is less sure than that of one of the second batch's images, and of none of the first one's."""
@@ -39,9 +36,3 @@ def test_products_on_the_engine_alone(capsys):
     assert report.problems == []
     assert (report.compared, report.mismatches) == (20 * (48 + 10), 0)
     assert report.extra["accuracy"] == "95.00%"
-
-
-@pytest.mark.parametrize("assignment", ("IMAGES=361", "BATCH=0", "CONFIDENCE=101", "TARGET=gpu"))
-def test_what_the_bench_cannot_do_is_refused(assignment):
-    with pytest.raises(UsageError, match=f"{assignment.partition('=')[0]} must be"):
-        BENCH.settings([assignment])

@@ -18,7 +18,8 @@ from neuroncore_rtl.tb.benches.gradient_conditions import GIVEN, conditions_of
 from neuroncore_rtl.tb.benches.gradients import BENCH, disagreements
 from neuroncore_rtl.tb.check.gradient_errors import errors_of
 from neuroncore_rtl.tb.sim.settings import UsageError
-from tests.tb.benches.test_collective import BROKEN, INSTANCE, WRONG, FaultyHbm
+from tests.tb.benches.test_collective import BROKEN, INSTANCE, WRONG
+from tests.tb.harness.faulty_hbm import FaultyHbm
 
 SETTINGS = BENCH.settings(["CHIPS=2"])
 
@@ -57,8 +58,7 @@ def test_gradients_are_golden_s_under_all_conditions(small, cores):
 
 def test_a_wrong_engine_is_noticed(small, monkeypatch):
     """By the last bit of one sum, which BF16 does not have."""
-    wrong = FaultyHbm(latency=8)
-    object.__setattr__(wrong, "fault", WRONG)
+    wrong = FaultyHbm(latency=8, fault=WRONG)
     only(monkeypatch, broken={"behaviour": wrong})
     report = BENCH.run(SETTINGS)
     assert report.exit_status == 1

@@ -25,12 +25,12 @@ from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.harness.collective_faults import link_name
 from neuroncore_rtl.tb.harness.cores import CoreDevice, CoreWork
 from neuroncore_rtl.tb.harness.disturbance import Cut
-from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.outcome import Ending
 from neuroncore_rtl.tb.harness.run import run as run_device
 from neuroncore_rtl.tb.stimulus.collective_programs import random_workload, side_by_side
 from tests.hdl.tensor.engines import faulty
 from tests.tb.harness.core_images import RUN, cases
+from tests.tb.harness.faulty_hbm import FaultyHbm
 
 CHIPS = ["CHIPS=2", "TARGET=core"]
 SETTINGS = bench_named("allreduce").settings(CHIPS)
@@ -62,15 +62,6 @@ BODY = f"""
 """
 
 
-class FaultyHbm(Hbm):
-    """HBM's behaviour, and which fault the engines have."""
-
-    fault = NONE
-
-    def plusargs(self):
-        return [*super().plusargs(), f"+fault={self.fault}"]
-
-
 @cache
 def broken_cores():
     """Return cores whose collective engines have all faults, of which a plusarg chooses one, or none; what they do on
@@ -78,18 +69,18 @@ def broken_cores():
     return faulty(CoreDevice(machine=INSTANCE), "collective_engine", ports=SHELL, body=BODY)
 
 
-def run_task(task, *, fault=NONE, **options):
+def run_task(task, **options):
     """Run a task; return what became of it, golden's outcomes, what is wrong, and how many bytes are not golden's."""
-    object.__setattr__(task.behaviour, "fault", fault)
     memories, expected = task.golden()
     outcome = run_device(broken_cores(), replace(task.work(1), limit=100_000, **options))
     mismatches = int((outcome.memories["hbm"] != memories).sum())
     return outcome, expected, list(task.failures(outcome, expected)), mismatches
 
 
-def run(images, *, data=None, **options):
+def run(images, *, data=None, fault=NONE, **options):
     """Run an image on every core; return as `run_task`."""
-    return run_task(ImageTask(machine=INSTANCE, images=images, data=data, behaviour=FaultyHbm(latency=8)), **options)
+    behaviour = FaultyHbm(latency=8, fault=fault)
+    return run_task(ImageTask(machine=INSTANCE, images=images, data=data, behaviour=behaviour), **options)
 
 
 def check(workload, *, behaviour=None, **options):
@@ -145,8 +136,7 @@ def test_a_test_runs_on_whole_cores(name, more, monkeypatch):
 
 
 def test_a_test_notices_a_broken_engine(monkeypatch):
-    wrong = FaultyHbm(latency=8)
-    object.__setattr__(wrong, "fault", WRONG)
+    wrong = FaultyHbm(latency=8, fault=WRONG)
     monkeypatch.setattr(images, "CoreDevice", lambda **options: broken_cores())
     monkeypatch.setattr(collective, "Hbm", lambda **options: wrong)
     report = bench_named("allreduce").run(bench_named("allreduce").settings([*CHIPS, "BYTES=2048", "DTYPE=int32"]))

@@ -9,14 +9,12 @@ from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Opcode
 from neuroncore_rtl.tb.benches import instructions as bench
 from neuroncore_rtl.tb.benches.vector import BENCH
-from neuroncore_rtl.tb.check.execution import expected_memories, work_of
+from neuroncore_rtl.tb.check.execution import work_of
 from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.harness.run import run
-from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
-from tests.hdl.tensor.engines import faulty
-from tests.tb.benches.instructions import BOTH, IMAGE, SHARED, SMALLEST, check, smallest
+from tests.tb.benches.instructions import BOTH, IMAGE, SHARED, broken, check, smallest
 
 VECTOR = tuple(sorted(VECTOR_OPCODES))
 
@@ -29,7 +27,7 @@ def test_every_operation_is_golden(opcode):
     assert {instruction.opcode for instruction in program.instructions} == {opcode}
 
 
-@pytest.mark.parametrize("fmt", FORMATS.values(), ids=lambda fmt: fmt.name)
+@pytest.mark.parametrize("fmt", FORMATS.values())
 def test_every_format_is_golden(fmt):
     check(BOTH, 60, Choices(opcodes=VECTOR, formats=(fmt,)), stall=0, seed=100 + fmt.code)
 
@@ -107,24 +105,14 @@ SILENT = {
 """Faults after which nothing comes, or no end, and what is said of them."""
 
 
-def _broken(shell, count=25, choices=QUICK):
-    """Run a program on an engine in a shell that breaks it; return the bytes that differ from golden."""
-    program = random_program(np.random.default_rng(3), SMALLEST, count, choices, bytes_per_partition=IMAGE)
-    expected = expected_memories(program.instructions, program.sbuf, program.psum, SMALLEST)
-    broken = faulty(smallest("vector"), "vector_engine", **shell)
-    outcome = run(broken, work_of(program, stall=100, seed=3), sim="icarus")
-    return bench.Differences(program, outcome, expected, SMALLEST)
-
-
 def test_sound_engine_in_a_shell_passes():
     """Else the faults below would prove nothing."""
-    assert not _broken({"ports": {"busy": "busy"}}).places
+    assert not broken("vector", {"ports": {"busy": "busy"}}, QUICK, 25).places
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_wrong_bytes_are_noticed(fault):
-    differences = _broken(FAULTS[fault])
-    print(f"{len(differences.places)} of {differences.compared} bytes differ, the first: {differences.lines()[0]}")
+    differences = broken("vector", FAULTS[fault], QUICK, 25)
     assert 0 < len(differences.places) < differences.compared
 
 
@@ -132,7 +120,7 @@ def test_wrong_bytes_are_noticed(fault):
 def test_silent_engine_is_reported_and_nothing_hangs(fault):
     shell, message = SILENT[fault]
     with pytest.raises(SimulationFailed, match=message):
-        _broken(shell, 3, Choices(opcodes=(Opcode.TENSOR_COPY,), elements=4))
+        broken("vector", shell, Choices(opcodes=(Opcode.TENSOR_COPY,), elements=4), 3)
 
 
 # The bench
@@ -185,9 +173,3 @@ def test_bench_prints_what_differs_and_fails(monkeypatch, capsys):
     assert report.exit_status == 1
     assert report.mismatches == 1
     assert "SBUF partition 2 byte 3: word " in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("assignment", ("N=0", "OP=add", "DTYPE=fp64", "COUNT=0", "STALL=241"))
-def test_what_the_bench_cannot_do_is_refused(assignment):
-    with pytest.raises(UsageError, match=f"{assignment.partition('=')[0]} must be"):
-        BENCH.settings([assignment])

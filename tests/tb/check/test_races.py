@@ -45,13 +45,6 @@ SIZES = 1024, 512
 TENSOR, VECTOR, SCALAR, DMA0, DMA1, DMA2 = range(6)
 
 
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
 # What an instruction touches
 
 

@@ -20,10 +20,10 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Cause
 from neuroncore_rtl.tb.check.core_batch import run_batch
 from neuroncore_rtl.tb.harness.cores import CoreDevice
-from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.stimulus.core_programs import random_core_program
 from tests.hdl.tensor.engines import faulty
 from tests.tb.harness.core_images import RUN, VECTOR, WATCHDOG_LIMIT, cases
+from tests.tb.harness.faulty_hbm import FaultyHbm
 
 CONFIG = Config(rows=2, columns=3, dma_engines=3, hbm_ports=2, hbm_bytes=8)
 SEED = 11
@@ -94,16 +94,6 @@ SHELLS = {
     "queue_scalar": Shell({"wait_satisfied": f"wait_satisfied | (fault == {HASTY})"}),
 }
 """What is around modules."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FaultyHbm(Hbm):
-    """HBM's behaviour, and which fault the core has."""
-
-    fault: int
-
-    def plusargs(self):
-        return [*super().plusargs(), f"+fault={self.fault}"]
 
 
 @cache

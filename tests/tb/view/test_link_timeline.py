@@ -9,7 +9,8 @@ from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
 from neuroncore_rtl.tb.harness.link_view import FIRST_WINDOW, SAMPLES, Sample, read_samples
 from neuroncore_rtl.tb.harness.outcome import Event
-from neuroncore_rtl.tb.view.collective_timeline import write_collective_timeline, write_link_timeline
+from neuroncore_rtl.tb.view.timeline import write_timeline
+from neuroncore_rtl.tb.view.tracks import engine_tracks, link_tracks
 
 INSTANCE = Instance(chips=2, width=2, link_bytes=8)
 
@@ -54,7 +55,8 @@ def tracks(path):
 @pytest.fixture(scope="module")
 def timeline(tmp_path_factory):
     directory = tmp_path_factory.mktemp("timeline")
-    path = write_collective_timeline(directory / "run", INSTANCE, LISTS, EVENTS, SAMPLES_OF_LINKS)
+    groups = [engine_tracks(LISTS, EVENTS, 250), *link_tracks(INSTANCE, SAMPLES_OF_LINKS)]
+    path = write_timeline(directory / "run", groups)
     assert path == directory / "run.json"
     return tracks(path)
 
@@ -105,10 +107,12 @@ def test_curves_are_those_of_the_windows(timeline):
 
 
 def test_the_links_have_a_timeline_of_their_own(tmp_path):
-    slices, points = tracks(write_link_timeline(tmp_path / "links.json", INSTANCE, SAMPLES_OF_LINKS))
+    slices, points = tracks(
+        write_timeline(tmp_path / "links.json", link_tracks(INSTANCE, SAMPLES_OF_LINKS, credits=False))
+    )
     assert not slices and not [group for group, _ in points if "credits used" in group]
     assert len({track for group, track in points if "utilisation" in group}) == 4
-    assert tracks(write_link_timeline(tmp_path / "none.json", INSTANCE, [])) == ({}, {})
+    assert tracks(write_timeline(tmp_path / "none.json", link_tracks(INSTANCE, [], credits=False))) == ({}, {})
 
 
 def written(end: int) -> str:

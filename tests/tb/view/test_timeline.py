@@ -12,7 +12,8 @@ from neuroncore_rtl.spec.isa import DmaCopy, DmaTensor, LoadStationary, Multiply
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, Group
 from neuroncore_rtl.tb.harness.link_view import Sample
 from neuroncore_rtl.tb.harness.outcome import Ending, Event, Outcome
-from neuroncore_rtl.tb.view.timeline import write_instance_timeline, write_timeline
+from neuroncore_rtl.tb.view.timeline import write_timeline
+from neuroncore_rtl.tb.view.tracks import core_tracks, link_tracks
 
 CONFIG = PRESETS["tiny"]
 
@@ -47,7 +48,9 @@ EVENTS = (
 def timeline(tmp_path_factory):
     """Slices by the name of their track."""
     run = Outcome(ending=Ending.FINISHED, cycles=END, events=EVENTS)
-    path = write_timeline(tmp_path_factory.mktemp("timeline") / "run", run, CONFIG, RECORDS.__getitem__)
+    path = write_timeline(
+        tmp_path_factory.mktemp("timeline") / "run", [core_tracks("core", run, CONFIG, RECORDS.__getitem__)]
+    )
     assert path.name == "run.json"
     events = json.loads(path.read_text())["traceEvents"]
     names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
@@ -103,7 +106,8 @@ def test_an_instance_has_every_core_and_the_links(tmp_path):
     counters = {"flits": 3, "stalled": 0, "replays": 0}
     samples = [Sample(16, [0] * 4, [counters] * 4), Sample(32, [1] * 4, [counters] * 4)]
     find = [RECORDS.__getitem__, {0x500: sums}.__getitem__] * 2
-    path = write_instance_timeline(tmp_path / "run", instance, runs, find, samples)
+    cores = [core_tracks(f"core {core}", run, instance.core, find[core]) for core, run in enumerate(runs)]
+    path = write_timeline(tmp_path / "run", [*cores, *link_tracks(instance, samples)])
     events = json.loads(path.read_text())["traceEvents"]
     processes = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
     names = [processes[number] for number in sorted(processes)]

@@ -20,7 +20,7 @@ from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.sim.simulation import SIMULATORS
 from neuroncore_rtl.tb.view import waves as waves_module
 from neuroncore_rtl.tb.view.core_waves import OPEN, core_groups
-from neuroncore_rtl.tb.view.wave_groups import TENSOR_GROUPS
+from neuroncore_rtl.tb.view.engine_waves import TENSOR_GROUPS
 from neuroncore_rtl.tb.view.waves import latest, open_waves, signals, write_save_file
 
 SIZES = {"M": 7, "K": 9, "N": 11}
@@ -92,7 +92,7 @@ def test_signals_agree_with_counters(recorded):
     config = preset_named("tiny")
     ideal = ideal_cycles(SIZES["M"], SIZES["K"], SIZES["N"], format_named("bf16"), config)
     assert ideal / cycles == report.utilisation
-    assert wave.last("macs") == counters["macs"] == SIZES["M"] * SIZES["K"] * SIZES["N"]
+    assert wave.last("engine.counters.macs") == counters["macs"] == SIZES["M"] * SIZES["K"] * SIZES["N"]
 
 
 def test_save_file_names_signals_of_the_waveform(recorded):
@@ -119,7 +119,7 @@ def words(vcd: Path) -> dict[str, list[str]]:
 def test_enumerations_are_words(recorded):
     _, vcd = recorded
     found = words(vcd)
-    assert set(found) == {"tensor.instruction.Opcode", "arith.formats.FormatCode", "wave_groups.Cause"}
+    assert set(found) == {"tensor.instruction.Opcode", "arith.formats.FormatCode", "view.wave_groups.Cause"}
     assert found["tensor.instruction.Opcode"] == ["0", "NONE", "1", "LOAD_STATIONARY", "2", "MULTIPLY_MOVING"]
     assert {"BF16", "INT8"} < set(found["arith.formats.FormatCode"])
 
@@ -158,7 +158,7 @@ def test_save_file_of_the_core_names_signals_of_the_waveform(recorded_core):
     found = words(vcd)
     assert {"tensor.instruction.Opcode", "elementwise.instruction.Opcode", "queue.semaphores.UpdateOp"} < set(found)
     assert found["isa.access.Storage"] == ["0", "SBUF", "1", "PSUM", "2", "HBM"]
-    assert found["wave_groups.Cause"][-2:] == [f"{max(Cause):x}", max(Cause).name]
+    assert found["view.wave_groups.Cause"][-2:] == [f"{max(Cause):x}", max(Cause).name]
 
 
 def test_signals_of_the_core_agree_with_counters(recorded_core):
