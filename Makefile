@@ -16,7 +16,7 @@ NAMES = $(filter-out $(OURS),$(foreach word,$(MAKEOVERRIDES),$(if $(findstring =
 VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 
 .DEFAULT_GOAL := help
-.PHONY: help sim waves verilog test lint format bench doctor lock clean
+.PHONY: help sim waves verilog test lint format bench figures doctor lock clean
 # One recipe at a time, whatever -j says: what is parallel inside knows its own limits.
 .NOTPARALLEL:
 
@@ -44,6 +44,9 @@ format: $(READY) ## lay the code out and sort imports
 
 bench: $(READY) ## measure build times, speed, utilisation and area
 	@$(TB) bench $(VARIABLES)
+
+figures: $(READY) ## run the commands that the documents show, and write into them what they print: make figures [ONLY=mac]
+	@$(TB) figures $(VARIABLES)
 
 doctor: $(READY) ## what is installed, what is missing, and the command that installs it
 	@$(TB) doctor

@@ -1,7 +1,7 @@
 """The tensor engine's checker.
 
-The rules are those of `spec.isa.tensor_violation`. Judging takes no cycle more
-than the queues behind it would: the only product, the extent of a moving operand, is formed as an instruction comes in.
+The rules are those of `spec.isa.tensor.rules`. Judging takes no cycle more than the queues behind it would: the only
+product, the extent of a moving operand, is formed as an instruction comes in.
 """
 
 from amaranth import Module, Mux, Signal, Value, unsigned

@@ -53,6 +53,12 @@ def _measure(settings: Settings) -> int:
     return main(settings)
 
 
+def _document(settings: Settings) -> int:
+    from neuroncore_rtl.tb.cli.figures import main
+
+    return main(settings)
+
+
 COMMANDS = (
     Bench(
         name="verilog",
@@ -81,6 +87,22 @@ COMMANDS = (
             ),
         ),
         run=_measure,
+    ),
+    Bench(
+        name="figures",
+        summary="Run the commands whose output the documents show, and write it and all single figures into them.",
+        options=(
+            Option(name="ONLY", type=str, default=None, help="only commands that have this in them"),
+            Option(
+                name="RUN",
+                type=int,
+                default=1,
+                help="0 runs nothing and takes single figures from the records that there are",
+                minimum=0,
+                maximum=1,
+            ),
+        ),
+        run=_document,
     ),
 )
 """Commands that take variables but simulate no TEST."""

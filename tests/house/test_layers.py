@@ -128,8 +128,8 @@ def test_one_name_is_taken_outside():
 
 
 def test_the_rule_sees_every_form_of_import():
-    source = "import golden.arith as a\ndef f():\n    from tb.bench import X\nfrom . import hdl\n"
-    assert imports(source) == {"golden.arith", "tb.bench.X"}
+    source = "import golden.arith as a\ndef f():\n    from tb.benches import X\nfrom . import hdl\n"
+    assert imports(source) == {"golden.arith", "tb.benches.X"}
 
 
 def test_hardware_does_not_postpone_annotations():

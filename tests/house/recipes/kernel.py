@@ -1,0 +1,20 @@
+"""Of the worked kernel: its TEST is found by its name, and golden's result is close to that in float64."""
+
+import numpy as np
+
+from neuroncore_rtl.golden.arith import decode
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.tb.benches.workbench import EngineWorkbench
+from neuroncore_rtl.tb.check.execution import expected_memories
+from neuroncore_rtl.tb.cli.registry import bench_named
+
+config = PRESETS["tiny"]
+test = bench_named("l2norm")
+bench = EngineWorkbench(config)
+settings = test.settings(["M=10", "N=24", "DTYPE=fp32"])
+y, reference = test.build(bench, settings, np.random.default_rng(1))["y"]
+instructions = [entry.instruction for entry in bench.program.entries]
+sbuf, _ = expected_memories(instructions, *bench.memories(), config)
+codes = np.ascontiguousarray(y.read(sbuf))
+np.testing.assert_allclose(decode(codes, y.format), reference, rtol=1e-6)
+assert np.abs(reference).max() > 0.1

@@ -1,0 +1,202 @@
+"""Documents and docstrings say what is: the paths, modules and commands that they name exist, and figures agree."""
+
+import ast
+import importlib
+import inspect
+import re
+import tokenize
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from neuroncore_rtl.tb.cli.figures import Block, blocks, documents, figures
+from neuroncore_rtl.tb.cli.overview import targets
+from neuroncore_rtl.tb.cli.registry import COMMANDS, bench_named
+from neuroncore_rtl.tb.sim.settings import Settings, UsageError
+from tests.house import picture
+from tests.house.test_layers import BELOW, PACKAGE, ROOT
+
+FOLDERS = "|".join((*BELOW, "tests", "docs"))
+PATH = re.compile(rf"(?<![\w/.-])((?:{FOLDERS})/[\w./*-]*[\w*/])")
+MODULE = re.compile(rf"(?<![\w/.])(?:{PACKAGE}\.)?((?:{FOLDERS})(?:\.\w+)+)")
+LINK = re.compile(r"\]\(([^)#:]+?)(?:#[\w-]+)?\)")
+COMMAND = re.compile(r"`(make [a-z][^`\n]*)`")
+RECORD = re.compile(r"^record: sim_build/results/(.+)\.json$", re.MULTILINE)
+
+ELSEWHERE = {
+    "tests/kat_vectors": "of the repository of Random123",
+    "golden/RTL": "a ratio, in the tables of make bench",
+}
+"""What looks like a path of this repository and is none."""
+
+HISTORY = "CHANGELOG.md"
+"""Names what was, too."""
+
+PAGES = [path for path in documents() if path.name != HISTORY]
+
+
+def by_name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def sources() -> list[Path]:
+    suffixes = (".py", ".v", ".c", ".h", ".S", ".cpp", ".sh")
+    files = [path for folder in (*BELOW, "tests") for path in (ROOT / folder).rglob("*") if path.suffix in suffixes]
+    return [*files, ROOT / "__init__.py", ROOT / "Makefile", ROOT / "pyproject.toml", *(ROOT / ".ci").iterdir()]
+
+
+def prose(path: Path) -> Iterator[str]:
+    """Yield the comments and the strings of more than a word of a Python file; of any other all of it."""
+    if path.suffix != ".py":
+        yield path.read_text()
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.search(r"\s", node.value):
+            yield node.value
+    with path.open("rb") as file:
+        yield from (token.string for token in tokenize.tokenize(file.readline) if token.type == tokenize.COMMENT)
+
+
+def missing_paths(text: str) -> list[str]:
+    """Return the paths in a text that lead nowhere."""
+    named = [path for path in PATH.findall(text) if path not in ELSEWHERE]
+    return [path for path in named if not (any(ROOT.glob(path)) if "*" in path else (ROOT / path).exists())]
+
+
+def missing_modules(text: str) -> list[str]:
+    """Return the dotted names in a text that are neither modules nor something in one."""
+    found = [name for name in MODULE.findall(text) if name.rpartition(".")[2] not in ("py", "md", "v", "h", "c")]
+    return [name for name in found if not exists(name.split("."))]
+
+
+def exists(parts: list[str]) -> bool:
+    """Return whether a folder, a module, or what one defines has this name."""
+    place = ROOT
+    for depth, part in enumerate(parts):
+        if (place / part).is_dir():
+            place = place / part
+            continue
+        module = place / f"{part}.py"
+        rest = parts[depth + 1 :] if module.is_file() else parts[depth:]
+        package = ".".join(module.relative_to(ROOT).with_suffix("").parts if module.is_file() else parts[:depth])
+        return not rest or defined(package, rest)
+    return True
+
+
+def defined(package: str, names: list[str]) -> bool:
+    if package.startswith("tests"):
+        return True
+    here = importlib.import_module(f"{PACKAGE}.{package}")
+    for name in names:
+        # What an instance or a component has is seen by its class's annotations at best: stop at classes.
+        if inspect.isclass(here):
+            return True
+        if not hasattr(here, name):
+            return False
+        here = getattr(here, name)
+    return True
+
+
+def test_paths_and_modules_that_are_named_exist():
+    files = [path for path in (*PAGES, *sources()) if path != Path(__file__).resolve()]
+    assert len(files) > 400
+    texts = [(by_name(path), text) for path in files for text in prose(path)]
+    missing = [(name, what) for name, text in texts for what in (*missing_paths(text), *missing_modules(text))]
+    assert missing == []
+
+
+def test_the_search_finds_what_is_missing():
+    assert missing_paths("see hdl/gone.py, `hdl/core.py`, tests/*/nothing.py and docs/core.md.") == [
+        "hdl/gone.py",
+        "tests/*/nothing.py",
+    ]
+    assert missing_modules("tb.sim.report.Report, `tb.simulation.run`, spec.isa.Engine.TENSOR, spec.isa.Gone") == [
+        "tb.simulation.run",
+        "spec.isa.Gone",
+    ]
+
+
+def test_picture_of_the_house_is_up_to_date():
+    assert picture.PICTURE.read_text() == picture.picture(), "python -m tests.house.picture draws it anew"
+
+
+@pytest.mark.parametrize("path", [*PAGES, ROOT / HISTORY], ids=by_name)
+def test_links_lead_somewhere(path):
+    found = [target for target in LINK.findall(path.read_text()) if not target.startswith("http")]
+    assert [target for target in found if not (path.parent / target).exists()] == []
+
+
+def test_imports_in_examples_work():
+    for path in PAGES:
+        for name in re.findall(r"^from ([\w.]+) import", path.read_text(), re.MULTILINE):
+            importlib.import_module(name)
+
+
+def settings(words: tuple[str, ...]) -> Settings | None:
+    """Return the settings of a command of make's; None if it takes none.
+
+    Raises:
+        UsageError: if there is no such target, TEST or variable, or a value is not valid.
+    """
+    target, *rest = words
+    if target not in dict(targets()):
+        raise UsageError(f"make has no target {target!r}")
+    if target in ("sim", "waves"):
+        name, *rest = rest
+        return bench_named(name.removeprefix("TEST=")).settings(rest)
+    for command in COMMANDS:
+        if command.name == target:
+            return command.settings(rest)
+    return None
+
+
+@pytest.mark.parametrize("path", documents(), ids=by_name)
+def test_commands_of_blocks_exist(path):
+    for block in blocks(path.read_text()):
+        settings(block.words)
+        assert block.text.startswith(f"```\n$ make {' '.join(block.words)}\n"), "make figures writes the block"
+        assert block.text.endswith("\n```\n")
+
+
+@pytest.mark.parametrize("path", PAGES, ids=by_name)
+def test_commands_in_text_exist(path):
+    """Lists and places to fill in (`TEST=a|b`, `ELF=path`, `...`) aside."""
+    for line in COMMAND.findall(path.read_text()):
+        _, *words = line.split()
+        plain = [word for word in words if not re.search(r"\.\.\.|\||path|file|ARGS|<|\"", word)]
+        if plain[0] not in ("sim", "waves") or any(word.startswith("TEST=") for word in plain):
+            settings(tuple(plain))
+
+
+def test_a_wrong_command_is_noticed():
+    for words in (("simulate",), ("sim", "TEST=gone"), ("sim", "TEST=mac", "M=3"), ("bench", "PART=gone")):
+        with pytest.raises(UsageError):
+            settings(words)
+
+
+def test_single_figures_are_those_of_a_block():
+    """Of a record that exactly one block wrote, and with a value that is to be read there."""
+    written: dict[str, list[Block]] = defaultdict(list)
+    for path in documents():
+        for block in blocks(path.read_text()):
+            for record in RECORD.findall(block.text):
+                written[record].append(block)
+    single = [figure for path in documents() for figure in figures(path.read_text())]
+    assert single
+    for figure in single:
+        assert len(written[figure.record]) == 1, f"{figure.record} is the record of no block, or of two"
+        assert figure.text in written[figure.record][0].text, figure
+
+
+def test_a_figure_has_one_value():
+    values = defaultdict(set)
+    for path in documents():
+        for figure in figures(path.read_text()):
+            values[figure.record, figure.key, figure.format].add(figure.text)
+    assert {place: found for place, found in values.items() if len(found) > 1} == {}
+
+
+def test_readme_fits_two_screens():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120

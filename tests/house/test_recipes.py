@@ -1,0 +1,56 @@
+"""The recipes of CONTRIBUTING.md, each followed once: a copy of the tree, the worked patch on it, and a check of it.
+
+`tests/house/recipes/` has for each recipe what it changes, and what then must hold. A patch that no longer fits says
+that its recipe has changed: follow it again, and store `git diff -U2`.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.house.test_layers import BELOW, PACKAGE, ROOT
+
+RECIPES = ROOT / "tests" / "house" / "recipes"
+
+MOST_FILES = {"format": 8, "instruction": 8, "kernel": 3}
+"""Files that a recipe may touch."""
+
+
+def copied(folder: Path) -> Path:
+    """Return a copy of the package in a folder."""
+    target = folder / PACKAGE
+    for name in (*BELOW, "tests", "docs"):
+        shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__", "*.png"))
+    for name in ("__init__.py", "pyproject.toml"):
+        shutil.copy(ROOT / name, target / name)
+    return target
+
+
+def run(command: list, folder: Path) -> subprocess.CompletedProcess:
+    environment = {**os.environ, "PYTHONPATH": str(folder.parent), "GIT_CEILING_DIRECTORIES": str(folder.parent)}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+@pytest.mark.parametrize("recipe", MOST_FILES)
+def test_recipe_works(recipe, tmp_path):
+    patch = RECIPES / f"{recipe}.patch"
+    assert len(re.findall(r"^diff --git", patch.read_text(), re.MULTILINE)) <= MOST_FILES[recipe]
+    tree = copied(tmp_path)
+    check = [sys.executable, "-m", f"tests.house.recipes.{recipe}"]
+    before = run(check, tree)
+    assert before.returncode != 0 and re.search(r"Error: .*(FP8E2M5|squared_difference|l2norm)", before.stderr)
+    applied = run(["git", "apply", "--verbose", str(patch)], tree)
+    assert applied.returncode == 0, applied.stderr
+    assert applied.stderr.count("Applied patch") == len(re.findall(r"^diff --git", patch.read_text(), re.MULTILINE))
+    after = run(check, tree)
+    assert after.returncode == 0, after.stderr
+    page = tree / "docs" / "isa.md"
+    text = page.read_text()
+    assert run([sys.executable, "-m", f"{PACKAGE}.kernels.text.reference"], tree).returncode == 0
+    assert page.read_text() == text, "the reference is part of a patch that changes it"
