@@ -1,12 +1,34 @@
 """What all tests share: the two simulators, of which Icarus is optional, random draws, and names of parameters."""
 
 import os
+import random
 
 import numpy as np
 import pytest
 
 from neuroncore_rtl.tb.sim.doctor import TOOLS, MissingTool, require
 from neuroncore_rtl.tb.sim.simulation import SIMULATORS
+
+_SEED = 20260401
+"""Of a module without a `SEED` of its own; the same in each run."""
+
+
+def _seed_of(request) -> int:
+    seed = getattr(request.module, "SEED", _SEED)
+    print(f"seed {seed}")
+    return seed
+
+
+@pytest.fixture
+def rng(request) -> np.random.Generator:
+    """Random numbers, the same for every test of a module: its `SEED` is printed."""
+    return np.random.default_rng(_seed_of(request))
+
+
+@pytest.fixture
+def dice(request) -> random.Random:
+    """As `rng`, for choices among Python's objects and for words of more than 64 bits."""
+    return random.Random(_seed_of(request))
 
 
 @pytest.fixture(params=SIMULATORS)
@@ -15,13 +37,6 @@ def sim(request) -> str:
     if request.param == "icarus":
         require("iverilog")
     return request.param
-
-
-@pytest.fixture
-def rng(request) -> np.random.Generator:
-    """Draws from the seed SEED of the test's module, which is printed beside a failure."""
-    print(f"seed {request.module.SEED}")
-    return np.random.default_rng(request.module.SEED)
 
 
 def pytest_make_parametrize_id(val) -> str | None:

@@ -62,7 +62,9 @@ def round_fp32(m: Module, significand: Value, field: Value, sign: Value, inf: Va
     """
     tail = len(significand) - FP32.precision
     last, half, rest = significand[tail], significand[tail - 1], significand[: tail - 1].any()
-    rounded, overflow, word = Signal(33), Signal(), Signal(32)
+    rounded = Signal(33)
+    overflow = Signal()
+    word = Signal(32)
     m.d.comb += [
         rounded.eq(Cat(significand[tail:-1], field) + (half & (rest | last))),
         overflow.eq(inf | (rounded[FP32.mantissa_bits :] >= (1 << FP32.exponent_bits) - 1)),

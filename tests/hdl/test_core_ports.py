@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 from amaranth.hdl import Module, Signal
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.chip import Chip
 from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
@@ -21,6 +20,7 @@ from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa import Engine, collective_queue, queue_count
 from neuroncore_rtl.spec.isa.engine import RECORDS_AHEAD
 from neuroncore_rtl.spec.link import CHANNELS
+from tests.hdl.simulation import simulate
 
 ALONE = PRESETS["tiny"]
 ONE_OF_4 = ALONE.with_overrides(cores=4)
@@ -98,6 +98,4 @@ def test_a_flit_either_way_is_progress():
         assert (ctx.get(collective.core), ctx.get(registers.core_number), ctx.get(collective.dead)) == (3, 3, 0b0110)
         assert (ctx.get(watchdog.peer.core), ctx.get(watchdog.peer_address)) == (2, 0x1280)
 
-    sim = Simulator(m)
-    sim.add_testbench(bench)
-    sim.run()
+    simulate(m, bench)

@@ -4,23 +4,14 @@ import random
 
 import pytest
 from amaranth.lib import data
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.fifo import BufferedFifo, BypassFifo, Fifo
+from tests.hdl.simulation import offer, simulate, take
 
 ENTRY = data.StructLayout({"low": 4, "high": 12})
 DEPTH = 4
 
 KINDS = pytest.mark.parametrize(("kind", "latency"), [(BypassFifo, 0), (Fifo, 1), (BufferedFifo, 2)])
-
-
-def simulate(dut, bench, *others) -> None:
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
-    for other in others:
-        sim.add_testbench(other, background=True)
-    sim.add_testbench(bench)
-    sim.run()
 
 
 @KINDS
@@ -47,27 +38,14 @@ def test_everything_comes_in_order(kind, latency, stall):
     dut, count, pace = kind(16, DEPTH), 200, random.Random(1)
 
     async def write(ctx):
-        for number in range(count):
-            while stall and pace.random() < stall:
-                await ctx.tick()
-            ctx.set(dut.i.valid, 1)
-            ctx.set(dut.i.payload, number)
-            await ctx.tick().until(dut.i.ready)
-            ctx.set(dut.i.valid, 0)
+        await offer(ctx, dut.i, range(count), stall=stall, pace=pace)
 
     async def read(ctx):
-        found, cycles = [], 0
-        while len(found) < count:
-            ready = pace.random() >= stall
-            ctx.set(dut.o.ready, ready)
-            *_, valid, payload = await ctx.tick().sample(dut.o.valid, dut.o.payload)
-            found += [payload] if valid and ready else []
-            cycles += 1
-            assert cycles < 10 * count
-        assert found == list(range(count))
-        assert stall or cycles == count + latency
+        taken = await take(ctx, dut.o, count, stall=stall, pace=pace, limit=10 * count)
+        assert [number for _, number in taken] == list(range(count))
+        assert stall or taken[-1][0] + 1 == count + latency
 
-    simulate(dut, read, write)
+    simulate(dut, read, background=[write])
 
 
 @KINDS

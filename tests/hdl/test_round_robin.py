@@ -3,9 +3,9 @@
 import random
 
 import pytest
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.round_robin import RoundRobin
+from tests.hdl.simulation import simulate
 
 
 def grants(count: int, asked: list[tuple[int, bool]]) -> list[int]:
@@ -20,10 +20,7 @@ def grants(count: int, asked: list[tuple[int, bool]]) -> list[int]:
             *_, grant = await ctx.tick().sample(dut.grant)
             found.append(grant)
 
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
-    sim.add_testbench(bench)
-    sim.run()
+    simulate(dut, bench)
     return found
 
 

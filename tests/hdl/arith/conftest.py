@@ -1,26 +1,9 @@
 """One way to run a feed-forward unit: a case enters each cycle, its result is read `latency` cycles later."""
 
-import numpy as np
 import pytest
-from amaranth import Elaboratable, Module, Signal, Value
-from amaranth.sim import Simulator
+from amaranth import Value
 
-SEED = 20260401
-"""Of every random test here; the same in each run."""
-
-
-class _Clocked(Elaboratable):
-    """Gives a combinational unit a clock, so that one runner serves all."""
-
-    def __init__(self, unit):
-        self.unit = unit
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.unit = self.unit
-        tick = Signal()
-        m.d.sync += tick.eq(~tick)
-        return m
+from tests.hdl.simulation import simulate
 
 
 def _run(unit, cases, output="out"):
@@ -40,10 +23,7 @@ def _run(unit, cases, output="out"):
             if unit.latency and cycle + 1 >= unit.latency:
                 results.append(ctx.get(out))
 
-    simulator = Simulator(_Clocked(unit))
-    simulator.add_clock(1e-9)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(unit, bench)
     return results[: len(cases)]
 
 
@@ -54,7 +34,12 @@ def run():
 
 
 @pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
+def vectors(tmp_path):
+    """Write a vector file and return its path."""
+
+    def write(text):
+        path = tmp_path / "vectors.txt"
+        path.write_text(text)
+        return path
+
+    return write

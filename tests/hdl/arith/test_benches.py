@@ -125,18 +125,6 @@ def test_ties_away_from_zero_fail(monkeypatch, capsys):
     assert re.search(r"^bf16 rne [0-9a-f]{8}: RTL [0-9a-f]{4}, golden [0-9a-f]{4}$", capsys.readouterr().out, re.M)
 
 
-@pytest.fixture
-def vectors(tmp_path):
-    """Write a vector file and return its path."""
-
-    def write(text):
-        path = tmp_path / "vectors.txt"
-        path.write_text(text)
-        return path
-
-    return write
-
-
 def run_bench(bench, path, **values):
     return bench.run(bench.settings(VECTORS=path, SIM="icarus", **values))
 

@@ -8,18 +8,6 @@ from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, INT8, MAC_FORMATS, 
 from neuroncore_rtl.tb.stimulus.vectors import VectorError, read_mac, read_round
 
 
-@pytest.fixture
-def vectors(tmp_path):
-    """Write a vector file and return its path."""
-
-    def write(text):
-        path = tmp_path / "vectors.txt"
-        path.write_text(text)
-        return path
-
-    return write
-
-
 def test_mac_lines(vectors):
     cases = read_mac(
         vectors(

@@ -17,8 +17,9 @@ from neuroncore_rtl.hdl.link.flit import flit_layout
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, Collective
 from neuroncore_rtl.tb.harness.run import run_harness
 from neuroncore_rtl.tb.sim import simulation
-from neuroncore_rtl.tb.sim.layouts import define_lines, layout_defines, plain
+from neuroncore_rtl.tb.sim.layouts import layout_defines, plain
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
+from tests.hdl.harness.machines import hex_lines, hex_words, machine_design, read_lines, write_files
 
 __all__ = ["HBM_BYTES", "Error", "Outcome", "built", "run_collectives"]
 
@@ -68,21 +69,9 @@ def built(cores: int, link_bytes: int, hbm_bytes: int, sim: str = "verilator") -
         "LINES": HBM_BYTES // hbm_bytes,
         "DEPTH": _DEPTH,
     }
-    head = define_lines(defines)
-    # The harness is written for brevity: its widths are Verilog's.
-    head += (
-        "/* verilator lint_off WIDTHEXPAND */\n/* verilator lint_off WIDTHTRUNC */\n/* verilator lint_off BLKSEQ */\n"
-    )
-    tail = "/* verilator lint_on WIDTHEXPAND */\n/* verilator lint_on WIDTHTRUNC */\n/* verilator lint_on BLKSEQ */\n"
-    harness = Path(__file__).with_suffix(".v").read_text()
     engine = to_verilog("collective_engine", CollectiveEngine(link_bytes, hbm_bytes, cores))
-    design = simulation.Design(
-        "machine",
-        f"{head}{harness}{tail}{engine}",
-        hier_blocks=("collective_engine",),
-        public=("done", *_PORTS),
-        clock="clk",
-    )
+    harness = Path(__file__).with_suffix(".v")
+    design = machine_design(harness, defines, engine, hier_blocks=("collective_engine",), public=("done", *_PORTS))
     return simulation.build(design, sim)
 
 
@@ -115,29 +104,21 @@ def run_collectives(
     build = built(cores, link_bytes, hbm_bytes, sim)
     with simulation.run_directory("collective") as directory:
         plusargs = [f"+limit={limit}", f"+stall={stall}", f"+noise={seed}", f"+latency={latency}", f"+delay={delay}"]
-        digits = -(-COLLECTIVE_BITS // 4)
         lists = [[i if isinstance(i, int) else i.encode() for i in programs.get(core, ())] for core in range(cores)]
         assert max(map(len, lists)) < _DEPTH
         files = {
-            "program": "".join(
-                f"{word:0{digits}x}\n" for words in lists for word in words + [0] * (_DEPTH - len(words))
-            ),
-            "counts": "".join(f"{len(words):x}\n" for words in lists),
-            "hbm": "".join(line.tobytes().hex() + "\n" for line in memories.reshape(-1, hbm_bytes)[:, ::-1]),
+            "program": hex_words([n for words in lists for n in words + [0] * (_DEPTH - len(words))], COLLECTIVE_BITS),
+            "counts": hex_words(list(map(len, lists)), 32),
+            "hbm": hex_lines(memories, hbm_bytes),
         }
-        for name, text in files.items():
-            path = directory / f"{name}.hex"
-            path.write_text(text)
-            plusargs.append(f"+{name}={path.resolve()}")
+        plusargs += write_files(directory, files)
         out, events = (directory / "hbm.out").resolve(), (directory / "events").resolve()
         plusargs += [f"+hbm_out={out}", f"+events={events}", f"+dead={dead[0]}", f"+death={dead[1]}"]
         state = run_harness(build, directory, _PORTS, plusargs=plusargs, limit=limit + 100)
         if state["timeout"] and not hangs:
             raise SimulationFailed(f"the engines did not finish: {events.read_text().splitlines()[-20:]}")
         if state["stray"]:
-            raise SimulationFailed(f"an engine broke the rules of a port (machine.v: stray <= {state['stray']})")
-        text = "".join(line for line in out.read_text().splitlines() if not line.startswith(("//", "@")))
-        found = np.frombuffer(bytes.fromhex(text), np.uint8).reshape(-1, hbm_bytes)[:, ::-1].reshape(cores, -1)
+            raise SimulationFailed(f"an engine broke the rules of a port (harness: stray <= {state['stray']})")
         errors, retired, last = [], [[] for _ in range(cores)], 0
         for line in events.read_text().splitlines():
             kind, core, cycle, *rest = line.split()
@@ -149,7 +130,7 @@ def run_collectives(
                 errors.append(Error(int(core), number, cause, detail))
         peers = plain(data.ArrayLayout(Peer, cores), state["peers"])
         return Outcome(
-            memories=found,
+            memories=read_lines(out, cores, hbm_bytes),
             errors=errors,
             retired=retired,
             counters=plain(data.ArrayLayout(CollectiveCounters, cores), state["counters"]),

@@ -1,5 +1,5 @@
-// Collective engines, each with a memory of its own, on a network that does nothing but delay: flits of a source keep
-// their order, those of different sources meet in any. The simulator never waits for Python.
+// Collective engines, each with a memory of its own behind ../harness/axi_responder.v, on a network that does nothing but
+// delay: flits of a source keep their order, those of different sources meet in any. The simulator never waits for Python.
 //
 // Defined by machine.py: `CORES, `LINK (bytes of a flit), `SIZE (of a beat of HBM), `INSTRUCTION (bits), `LINES (of a
 // core's memory), `DEPTH (of a core's program).
@@ -27,18 +27,15 @@ module machine (
     reg [BITS-1:0]         hbm [0:`CORES*`LINES-1];
     reg [63:0]             cycles = 0;
     reg [8*1024-1:0]       path;
-    integer                limit, stall, latency, delay, seed, patience, dead, death, events, i, k, n;
+    integer                limit, delay, patience, dead, death, events, i, k, n;
 
     initial begin
         done = 0;
         timeout = 0;
         stray = 0;
         if (!$value$plusargs("limit=%d", limit)) $fatal(1, "+limit is missing");
-        if (!$value$plusargs("stall=%d", stall)) stall = 0;
-        if (!$value$plusargs("latency=%d", latency)) latency = 50;
         if (!$value$plusargs("delay=%d", delay)) delay = 10;
         if (!$value$plusargs("patience=%d", patience)) patience = 3000;
-        if (!$value$plusargs("noise=%d", seed)) seed = 1;
         if (!$value$plusargs("dead=%d", dead)) dead = 0;
         if (!$value$plusargs("death=%d", death)) death = 0;
         if ($value$plusargs("program=%s", path)) $readmemh(path, program_);
@@ -109,7 +106,7 @@ module machine (
                 .axi__``n``__wvalid(ports[2*c+n].wvalid), .axi__``n``__wready(ports[2*c+n].wready), \
                 .axi__``n``__wdata(ports[2*c+n].wdata), .axi__``n``__wstrb(ports[2*c+n].wstrb), \
                 .axi__``n``__wlast(ports[2*c+n].wlast), .axi__``n``__bvalid(ports[2*c+n].bvalid), \
-                .axi__``n``__bready(), .axi__``n``__bid(1'b0), .axi__``n``__bresp(ports[2*c+n].bresp), \
+                .axi__``n``__bready(ports[2*c+n].bready), .axi__``n``__bid(1'b0), .axi__``n``__bresp(ports[2*c+n].bresp), \
                 .axi__``n``__rvalid(ports[2*c+n].rvalid), .axi__``n``__rready(ports[2*c+n].rready), \
                 .axi__``n``__rid(1'b0), .axi__``n``__rdata(ports[2*c+n].rdata), \
                 .axi__``n``__rresp(ports[2*c+n].rresp), .axi__``n``__rlast(ports[2*c+n].rlast)
@@ -124,9 +121,8 @@ module machine (
                     retirements <= retirements + 1;
                     $fwrite(events, "r %0d %0d\n", c, cycles);
                     if (error[`ERROR_VALID]) stray <= 1;
-                    if (ports[2*c].aw_in != ports[2*c].aw_done || ports[2*c].awvalid || ports[2*c].bvalid
-                        || ports[2*c+1].aw_in != ports[2*c+1].aw_done || ports[2*c+1].awvalid || ports[2*c+1].bvalid)
-                        stray <= 9;  // before HBM has answered
+                    if (ports[2*c].writing || ports[2*c].awvalid || ports[2*c+1].writing || ports[2*c+1].awvalid)
+                        stray <= 6;  // before HBM has answered
                 end
                 if (error[`ERROR_VALID] && !rst && !noted) begin
                     noted <= 1;
@@ -139,94 +135,39 @@ module machine (
 
         // A port of HBM; addresses beyond the core's memory are answered with an error.
         for (p = 0; p < PORTS; p = p + 1) begin : ports
-            reg  [63:0]      noise = 64'h9e3779b97f4a7c15 * (p + 1), mixed0, mixed1;
-            wire [7:0]       pause;
-            wire             arvalid, awvalid, wvalid, wlast, rready;
-            wire [39:0]      araddr, awaddr;
+            wire [7:0]       pause, axi_stray;
+            wire             arvalid, arready, awvalid, awready, wvalid, wready, wlast, rvalid, rready, rlast;
+            wire             bvalid, bready, write, reading, writing;
+            wire [39:0]      araddr, awaddr, read_address, write_address;
             wire [7:0]       arlen, awlen;
-            wire [BITS-1:0]  wdata;
+            wire [BITS-1:0]  wdata, rdata;
             wire [`SIZE-1:0] wstrb;
-            reg              rvalid = 0, bvalid = 0, rlast;
-            reg  [1:0]       rresp, bresp;
-            reg  [BITS-1:0]  rdata;
-            reg  [39:0]      ar_address [0:PENDING-1], aw_address [0:PENDING-1];
-            reg  [7:0]       ar_len [0:PENDING-1], aw_len [0:PENDING-1];
-            reg  [63:0]      ar_due [0:PENDING-1], b_due [0:PENDING-1];
-            reg              b_bad [0:PENDING-1];
-            reg  [31:0]      ar_in = 0, ar_out = 0, aw_in = 0, aw_out = 0, aw_done = 0;
-            reg  [7:0]       r_beat = 0, w_beat = 0;
-            reg              w_bad = 0;
-            wire             arready = !pause[0] && ar_in - ar_out < PENDING;
-            wire             awready = !pause[1] && aw_in - aw_done < PENDING;
-            wire             wready = !pause[2] && aw_in != aw_out;
-            wire [39:0]      r_line = (ar_address[ar_out[5:0]] >> PLACE) + r_beat;
-            wire [39:0]      w_line = (aw_address[aw_out[5:0]] >> PLACE) + w_beat;
-            wire             r_turn = ar_in != ar_out && cycles >= ar_due[ar_out[5:0]] && !pause[3];
-            wire             b_turn = aw_out != aw_done && cycles >= b_due[aw_done[5:0]] && !pause[4];
+            wire [1:0]       rresp, bresp;
+            wire [39:0]      r_line = read_address >> PLACE, w_line = write_address >> PLACE;
             wire [31:0]      base = (p / 2) * `LINES;
-            wire             r_bad = r_line >= `LINES, w_beyond = w_line >= `LINES;
+            pauses #(.SALT(p)) pausing (.clk(clk), .pause(pause), .noise());
+            axi_responder #(.BYTES(`SIZE), .PENDING(PENDING)) responder (
+                .clk(clk), .rst(rst), .pause(pause[4:0]),
+                .arvalid(arvalid), .arready(arready), .araddr(araddr), .arlen(arlen),
+                .awvalid(awvalid), .awready(awready), .awaddr(awaddr), .awlen(awlen),
+                .wvalid(wvalid), .wready(wready), .wdata(wdata), .wstrb(wstrb), .wlast(wlast),
+                .bvalid(bvalid), .bready(bready), .bresp(bresp),
+                .rvalid(rvalid), .rready(rready), .rdata(rdata), .rresp(rresp), .rlast(rlast),
+                .read_address(read_address), .read_bad(r_line >= `LINES),
+                .read_data(r_line >= `LINES ? {BITS{1'b1}} : hbm[base+r_line]),
+                .write(write), .write_address(write_address), .write_bad(w_line >= `LINES),
+                .reading(reading), .writing(writing), .stray(axi_stray)
+            );
             assign o_ready[p] = !pause[5] && o_in[p] - o_out[p] < PENDING;
-            for (c = 0; c < 8; c = c + 1) begin : pauses
-                assign pause[c] = {24'b0, noise[8*c+:8]} < stall;
-            end
-            always @* begin
-                mixed0 = noise ^ (noise << 13);
-                mixed1 = mixed0 ^ (mixed0 >> 7);
-            end
-            reg [BITS-1:0] w_before;
-            reg [47:0]     ar_before, aw_before;
-            reg [`FLIT-1:0] o_before;
-            reg [3:0]      waited = 0;
+            // What was offered and not taken stays.
+            reg  [`FLIT-1:0] o_before;
+            reg              o_waited = 0;
             always @(posedge clk) begin
-                noise <= cycles < 2 ? noise + {seed, seed} * (cycles + 1) : mixed1 ^ (mixed1 << 17);
-                if (!rvalid || rready) begin
-                    rvalid <= r_turn;
-                    rdata <= r_bad ? {BITS{1'b1}} : hbm[base+r_line];
-                    rresp <= r_bad ? 2 : 0;
-                    rlast <= r_beat == ar_len[ar_out[5:0]];
-                    if (r_turn) begin
-                        r_beat <= r_beat == ar_len[ar_out[5:0]] ? 0 : r_beat + 1;
-                        if (r_beat == ar_len[ar_out[5:0]]) ar_out <= ar_out + 1;
-                    end
-                end
-                if (arvalid && arready && !rst) begin
-                    ar_address[ar_in[5:0]] <= araddr;
-                    ar_len[ar_in[5:0]] <= arlen;
-                    ar_due[ar_in[5:0]] <= cycles + latency - 1;
-                    ar_in <= ar_in + 1;
-                end
-                if (awvalid && awready && !rst) begin
-                    aw_address[aw_in[5:0]] <= awaddr;
-                    aw_len[aw_in[5:0]] <= awlen;
-                    aw_in <= aw_in + 1;
-                end
-                if (wvalid && wready && !rst) begin
-                    if (!w_beyond) hbm[base+w_line] <= merged(hbm[base+w_line], wdata, wstrb);
-                    w_beat <= wlast ? 0 : w_beat + 1;
-                    w_bad <= !wlast && (w_bad || w_beyond);
-                    if (wlast != (w_beat == aw_len[aw_out[5:0]]) || wstrb == 0) stray <= 3;
-                    if (wlast) begin
-                        b_bad[aw_out[5:0]] <= w_bad || w_beyond;
-                        b_due[aw_out[5:0]] <= cycles + latency;
-                        aw_out <= aw_out + 1;
-                    end
-                end
-                bvalid <= b_turn;
-                bresp <= b_bad[aw_done[5:0]] ? 2 : 0;
-                if (b_turn) aw_done <= aw_done + 1;
-                if (arvalid && !rst && (araddr ^ (araddr + (arlen << PLACE))) >= 4096) stray <= 4;
-                if (awvalid && !rst && (awaddr ^ (awaddr + (awlen << PLACE))) >= 4096) stray <= 5;
-                // What was offered and not taken stays.
-                waited <= rst ? 0 : {o_valid[p] && !o_ready[p], wvalid && !wready, awvalid && !awready,
-                                     arvalid && !arready};
-                w_before <= wdata;
-                ar_before <= {araddr, arlen};
-                aw_before <= {awaddr, awlen};
+                if (write) hbm[base+w_line] <= merged(hbm[base+w_line], wdata, wstrb);
+                if (axi_stray != 0) stray <= axi_stray;
+                o_waited <= !rst && o_valid[p] && !o_ready[p];
                 o_before <= o_flit[p];
-                if ((waited[0] && (!arvalid || ar_before != {araddr, arlen}))
-                    || (waited[1] && (!awvalid || aw_before != {awaddr, awlen}))
-                    || (waited[2] && (!wvalid || w_before != wdata))
-                    || (waited[3] && (!o_valid[p] || o_before != o_flit[p]))) stray <= 6;
+                if (o_waited && (!o_valid[p] || o_before != o_flit[p])) stray <= 3;
             end
         end
     endgenerate
@@ -245,14 +186,14 @@ module machine (
     always @(posedge clk) begin
         turn <= turn + 1;
         busy_port = i_valid & ~i_ready;
-        if (busy_port != 0) stray <= 7;  // an engine takes what comes, at once
+        if (busy_port != 0) stray <= 4;  // an engine takes what comes, at once
         i_valid <= busy_port;
         for (i = 0; i < PORTS; i = i + 1) begin
             source = (i + turn) % PORTS;
             if (o_in[source] != o_out[source] && cycles >= o_due[source*PENDING+o_out[source]%PENDING]) begin
                 flit = o_queue[source*PENDING+o_out[source]%PENDING];
                 target = {flit[`FLIT_HEADER_DESTINATION], flit[`FLIT_HEADER_CHANNEL]};
-                if (target >= PORTS || flit[`FLIT_HEADER_SOURCE] != source / 2) stray <= 8;
+                if (target >= PORTS || flit[`FLIT_HEADER_SOURCE] != source / 2) stray <= 5;
                 else if (!busy_port[target]) begin
                     busy_port[target] = 1;
                     i_valid[target] <= 1;

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from amaranth import Value
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.spec.isa.collective import CollectiveType
+from tests.hdl.simulation import simulate
 
 __all__ = ["SIZES", "Played", "beats_of_bytes", "bytes_of_beats", "play", "serve_writes"]
 
@@ -101,12 +101,7 @@ def play(
         for name, count in outputs.items():
             assert len(played.payloads[name]) == count, f"{name}: {len(played.payloads[name])} instead of {count}"
 
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
-    for other in others:
-        sim.add_testbench(other, background=True)
-    sim.add_testbench(bench)
-    sim.run()
+    simulate(dut, bench, background=others)
     return played
 
 

@@ -2,10 +2,8 @@
 
 from collections import Counter
 
-import numpy as np
 import pytest
 from amaranth import ResetInserter, Signal, Value
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.collective import checker as unit
 from neuroncore_rtl.hdl.collective.checker import Checker
@@ -22,15 +20,9 @@ from neuroncore_rtl.spec.isa.collective import (
 )
 from neuroncore_rtl.spec.isa.fields import pack
 from tests.hdl.collective.jobs import core_of, job_values, random_collective
+from tests.hdl.simulation import simulate
 
 SEED = 577
-
-
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
 
 
 def judge(cores, pairs):
@@ -60,10 +52,7 @@ def judge(cores, pairs):
             await ctx.tick()
             ctx.set(reset, 0)
 
-    simulator = Simulator(ResetInserter(reset)(dut))
-    simulator.add_clock(1e-9)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(ResetInserter(reset)(dut), bench)
     return jobs
 
 

@@ -1,11 +1,9 @@
 """Mailbox, sender and credit manager against plain Python, with pauses on every stream."""
 
-import random
 from collections import deque
 
 import pytest
 from amaranth import Value
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.collective.credit_manager import CreditManager
 from neuroncore_rtl.hdl.collective.mailbox import Mailbox
@@ -20,25 +18,11 @@ from neuroncore_rtl.spec.isa.collective import (
     CollectiveKind,
     CollectiveType,
 )
+from tests.hdl.simulation import simulate
 
 SEED = 496
 
 LINK_BYTES, WINDOW, CORES = 8, 16, 9
-
-
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return random.Random(SEED)
-
-
-def simulate(dut, *benches):
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-9)
-    for bench in benches:
-        simulator.add_testbench(bench)
-    simulator.run()
 
 
 def beats_of(elements, dtype, wide):
@@ -46,23 +30,23 @@ def beats_of(elements, dtype, wide):
     return -(-elements * size // LINK_BYTES)
 
 
-def test_mailbox(rng):
+def test_mailbox(dice):
     dut = Mailbox(CORES)
 
     async def bench(ctx):
         box, looked, hits = {}, None, 0
         for _ in range(3000):
             free = [core for core in range(CORES) if core not in box]
-            put = bool(free) and rng.random() < 0.3
-            source, said = rng.choice(free or [0]), rng.getrandbits(SIGNATURE_BITS)
-            core = looked if looked is not None and rng.random() < 0.7 else rng.randrange(CORES)
+            put = bool(free) and dice.random() < 0.3
+            source, said = dice.choice(free or [0]), dice.getrandbits(SIGNATURE_BITS)
+            core = looked if looked is not None and dice.random() < 0.7 else dice.randrange(CORES)
             take = False
             if core == looked:
                 assert ctx.get(dut.there) == (core in box)
                 if core in box:
                     assert ctx.get(dut.found) == box[core]
                     hits += 1
-                    take = rng.random() < 0.5 and not (put and source == core)
+                    take = dice.random() < 0.5 and not (put and source == core)
             ctx.set(dut.put, put)
             ctx.set(dut.source, source)
             ctx.set(dut.announced, said)
@@ -164,32 +148,32 @@ def with_kind(word, kind):
 
 @pytest.mark.parametrize("stall", [0.0, 0.5])
 @pytest.mark.parametrize("kind", [CollectiveKind.ALL_REDUCE, CollectiveKind.SEND, CollectiveKind.RECEIVE])
-def test_sender(kind, stall, rng):
+def test_sender(kind, stall, dice):
     dut = Sender(LINK_BYTES, CORES, WINDOW)
-    ops = random_sends(rng, 60)
-    own = with_kind(rng.getrandbits(SIGNATURE_BITS), kind)
+    ops = random_sends(dice, 60)
+    own = with_kind(dice.getrandbits(SIGNATURE_BITS), kind)
     said = with_kind(own, OTHER_SIDE.get(kind, kind))
-    bench, sent, wanted, most = sending(rng, dut, ops, stall, own, [said] * sum(op["new_peer"] for op in ops))
+    bench, sent, wanted, most = sending(dice, dut, ops, stall, own, [said] * sum(op["new_peer"] for op in ops))
     simulate(dut, bench)
     assert sent == wanted
     assert most[0] == WINDOW  # all of the room is used, and no more
 
 
-def test_sender_refuses_another_collective(rng):
+def test_sender_refuses_another_collective(dice):
     for place, (name, width) in enumerate(SIGNATURE_FIELDS):
-        ops = random_sends(rng, 30)
-        kind = rng.choice([kind for kind in CollectiveKind if name in SIGNATURE_USES[kind]])
+        ops = random_sends(dice, 30)
+        kind = dice.choice([kind for kind in CollectiveKind if name in SIGNATURE_USES[kind]])
         partner = OTHER_SIDE.get(kind, kind)
-        own = with_kind(rng.getrandbits(SIGNATURE_BITS), kind)
-        other = with_kind(own, partner) ^ 1 << SIGNATURE_OFFSETS[name] + rng.randrange(width)
+        own = with_kind(dice.getrandbits(SIGNATURE_BITS), kind)
+        other = with_kind(own, partner) ^ 1 << SIGNATURE_OFFSETS[name] + dice.randrange(width)
         for later, bits in SIGNATURE_FIELDS[place + 1 :]:
             if later in SIGNATURE_USES[kind]:
-                other ^= rng.getrandbits(bits) << SIGNATURE_OFFSETS[later]
+                other ^= dice.getrandbits(bits) << SIGNATURE_OFFSETS[later]
         dut = Sender(LINK_BYTES, CORES, WINDOW)
         greetings = [number for number, op in enumerate(ops) if op["new_peer"]]
-        bad = rng.randrange(len(greetings))
+        bad = dice.randrange(len(greetings))
         announcements = [other if n == bad else with_kind(own, partner) for n in range(len(greetings))]
-        bench, sent, wanted, _ = sending(rng, dut, ops, 0.2, own, announcements)
+        bench, sent, wanted, _ = sending(dice, dut, ops, 0.2, own, announcements)
 
         async def verdict(ctx, bench=bench, dut=dut, op=ops[greetings[bad]], place=place):
             await bench(ctx)
@@ -202,16 +186,16 @@ def test_sender_refuses_another_collective(rng):
 
 
 @pytest.mark.parametrize("slow", [0.0, 0.9])
-def test_credit_manager(slow, rng):
+def test_credit_manager(slow, dice):
     """A model of the sender before: it sends only what was announced and granted, and never has to wait for ever."""
     dut = CreditManager(LINK_BYTES, WINDOW)
     ops, peer = [], None
     for _ in range(80):
-        net = rng.random() < 0.8
-        new = net and (peer is None or rng.random() < 0.2)
-        peer = rng.randrange(CORES) if new else peer
-        values = {"net": int(net), "load": int(not net), "dtype": rng.randrange(3), "wide_in": rng.getrandbits(1)}
-        ops.append(values | {"elements": rng.randrange(1, 60), "new_peer": int(new), "peer": peer or 0})
+        net = dice.random() < 0.8
+        new = net and (peer is None or dice.random() < 0.2)
+        peer = dice.randrange(CORES) if new else peer
+        values = {"net": int(net), "load": int(not net), "dtype": dice.randrange(3), "wide_in": dice.getrandbits(1)}
+        ops.append(values | {"elements": dice.randrange(1, 60), "new_peer": int(new), "peer": peer or 0})
     passed = []
 
     async def bench(ctx):
@@ -228,11 +212,11 @@ def test_credit_manager(slow, rng):
             ctx.set(dut.i.valid, bool(waiting))
             if waiting:
                 ctx.set(Value.cast(dut.i.payload), ReceiveOp.as_shape().const(waiting[0]).as_value().value)
-            ready = left <= 1 and rng.random() < 0.7
+            ready = left <= 1 and dice.random() < 0.7
             ctx.set(dut.o.ready, ready)
-            popped = bool(left and room["buffer"] and rng.random() < 0.9)
+            popped = bool(left and room["buffer"] and dice.random() < 0.9)
             ctx.set(dut.popped, popped)
-            tells = rng.random() >= slow and (ctx.get(dut.ready) or ctx.get(dut.grant))
+            tells = dice.random() >= slow and (ctx.get(dut.ready) or ctx.get(dut.grant))
             ctx.set(dut.told, tells)
             idle += 1
             if tells:
@@ -258,7 +242,7 @@ def test_credit_manager(slow, rng):
                 passed.append(op)
                 assert not op["net"] or op["peer"] == ctx.get(dut.peer)
                 left += beats_of(op["elements"], op["dtype"], op["wide_in"]) * op["net"]
-            if announced is not None and need[0][1] and room["may"] and rng.random() < 0.9:
+            if announced is not None and need[0][1] and room["may"] and dice.random() < 0.9:
                 room["may"] -= 1
                 room["buffer"] += 1
                 need[0][1] -= 1

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from amaranth import Cat
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.golden.arith import round_fp32, round_stochastic
 from neuroncore_rtl.golden.vector import alu
@@ -15,6 +14,7 @@ from neuroncore_rtl.spec.isa.alu import AluOp
 from neuroncore_rtl.spec.isa.collective import CollectiveType, ReduceOp
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
 from tests.hdl.collective.streams import SIZES, beats_of_bytes, bytes_of_beats, play
+from tests.hdl.simulation import simulate
 
 SEED = 20260611
 DRAW = {"seed": 0x1234_5678, "stream": 0x9ABC_DEF0}
@@ -226,8 +226,5 @@ def test_waits_say_what_is_missing():
         await ctx.tick().repeat(20)
         found.append([ctx.get(getattr(dut, name)) for name in names])
 
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
-    sim.add_testbench(watch)
-    sim.run()
+    simulate(dut, watch)
     assert found == [[0, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0]]

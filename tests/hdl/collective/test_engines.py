@@ -16,13 +16,6 @@ CORES, LINK_BYTES, HBM_BEAT = 5, 8, 16
 K = CollectiveKind
 
 
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
 def execute(programs, memories, **options):
     return run_collectives(programs, memories, link_bytes=LINK_BYTES, hbm_bytes=HBM_BEAT, **options)
 

@@ -3,24 +3,17 @@
 import numpy as np
 import pytest
 from amaranth import Value
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.collective import dispatcher, stepper
 from neuroncore_rtl.hdl.collective.ops import LoadOp, ReceiveOp, SendOp
 from neuroncore_rtl.hdl.collective.schedule import Schedule
 from neuroncore_rtl.spec.isa.collective import CollectiveKind
 from tests.hdl.collective.jobs import job_bits, operations, random_collective
+from tests.hdl.simulation import simulate
 
 SEED = 1618
 
 SHAPES = {"loads": LoadOp, "receives": ReceiveOp, "sends": SendOp}
-
-
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
 
 
 def load_tuple(op):
@@ -69,10 +62,7 @@ def schedules(channel, jobs, stall=0.0):
                 assert cycles < 100_000
             found.append((lists, cycles))
 
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-9)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(dut, bench)
     return found
 
 

@@ -5,11 +5,10 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from amaranth.sim import Simulator
-
 from neuroncore_rtl.hdl.controller.cpu import Cpu
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE, LOCAL_BYTES, REGISTERS
 from tests.hdl.controller.assembler import assemble
+from tests.hdl.simulation import simulate
 
 __all__ = ["DEVICE", "END", "LINES", "Entry", "Run", "run"]
 
@@ -140,8 +139,5 @@ def run(program: str, *, stall: float = 0, seed: int = 0, limit: int = 20_000) -
             await ctx.tick()
         raise AssertionError(f"the program did not end in {limit} cycles")
 
-    simulator = Simulator(cpu)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(cpu, bench)
     return result

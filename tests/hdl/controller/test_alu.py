@@ -3,10 +3,10 @@
 import random
 
 import pytest
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.controller.alu import Alu
 from neuroncore_rtl.hdl.controller.instruction import AluOp
+from tests.hdl.simulation import simulate
 
 WORD = 0xFFFF_FFFF
 SPECIAL = (0, 1, 2, 31, 32, 33, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, WORD)
@@ -40,41 +40,27 @@ CONDITIONS = {
 }
 
 
-def simulate(alu, bench) -> None:
-    simulator = Simulator(alu)
-    simulator.add_testbench(bench)
-    simulator.run()
-
-
 def cases():
     rng = random.Random(1)
     pairs = [(a, b) for a in SPECIAL for b in SPECIAL]
     return pairs + [(rng.getrandbits(32), rng.getrandbits(32)) for _ in range(100)]
 
 
-@pytest.mark.parametrize("op", AluOp)
-def test_result(op):
+@pytest.mark.parametrize(
+    ("control", "code", "output", "expected"),
+    [
+        *(("op", op, "result", EXPECTED[op]) for op in AluOp),
+        *(("condition", code, "holds", holds) for code, holds in CONDITIONS.items()),
+    ],
+)
+def test_alu_is_that_of_python(control, code, output, expected):
     alu = Alu()
 
     async def bench(ctx):
-        ctx.set(alu.op, op)
+        ctx.set(getattr(alu, control), code)
         for a, b in cases():
             ctx.set(alu.a, a)
             ctx.set(alu.b, b)
-            assert ctx.get(alu.result) == EXPECTED[op](a, b) & WORD, (hex(a), hex(b))
-
-    simulate(alu, bench)
-
-
-@pytest.mark.parametrize("condition", CONDITIONS)
-def test_condition(condition):
-    alu = Alu()
-
-    async def bench(ctx):
-        ctx.set(alu.condition, condition)
-        for a, b in cases():
-            ctx.set(alu.a, a)
-            ctx.set(alu.b, b)
-            assert ctx.get(alu.holds) == CONDITIONS[condition](a, b), (hex(a), hex(b))
+            assert ctx.get(getattr(alu, output)) == expected(a, b) & WORD, (hex(a), hex(b))
 
     simulate(alu, bench)

@@ -1,10 +1,9 @@
 """The controller whole: loaded, run, interrupted by its timer, and heard on its bus."""
 
-from amaranth.sim import Simulator
-
 from neuroncore_rtl.hdl.controller.controller import Controller
 from neuroncore_rtl.spec.memory_map import EXIT, LOCAL_BASE, LOCAL_BYTES, REGISTERS, TIMER_COMPARE, TIMER_NOW
 from tests.hdl.controller.assembler import assemble
+from tests.hdl.simulation import simulate
 
 REPLY = 0x1234_5678
 
@@ -44,10 +43,7 @@ def control(program: str, limit: int = 2000) -> tuple[dict[int, int], list[tuple
             await ctx.tick()
         raise AssertionError(f"the program did not end in {limit} cycles")
 
-    simulator = Simulator(unit)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(unit, bench)
     return registers, written
 
 

@@ -1,98 +1,91 @@
-"""The decoder against the list of RV32IM's encodings."""
+"""The decoder of the controller's bus: whose a request is, one at a time, and an error where nobody is."""
 
-import random
+import pytest
 
-from amaranth.sim import Simulator
+from neuroncore_rtl.hdl.controller.decoder import REGION_BITS, Decoder
+from tests.hdl.simulation import simulate
 
-from neuroncore_rtl.hdl.controller.instruction import InstructionDecoder, Kind, OperandA, OperandB
-from tests.hdl.controller.assembler import assemble
-
-ENCODINGS = (  # mask, match, kind
-    (0x7F, 0x37, Kind.ALU), (0x7F, 0x17, Kind.ALU), (0x7F, 0x6F, Kind.JUMP), (0x707F, 0x67, Kind.JUMP),
-    *((0x707F, funct3 << 12 | 0x63, Kind.BRANCH) for funct3 in (0, 1, 4, 5, 6, 7)),
-    *((0x707F, funct3 << 12 | 0x03, Kind.LOAD) for funct3 in (0, 1, 2, 4, 5)),
-    *((0x707F, funct3 << 12 | 0x23, Kind.STORE) for funct3 in (0, 1, 2)),
-    *((0x707F, funct3 << 12 | 0x13, Kind.ALU) for funct3 in (0, 2, 3, 4, 6, 7)),
-    *((0xFE00707F, code, Kind.ALU) for code in (0x1013, 0x5013, 0x40005013)),
-    *((0xFE00707F, funct3 << 12 | 0x33, Kind.ALU) for funct3 in range(8)),
-    (0xFE00707F, 0x40000033, Kind.ALU), (0xFE00707F, 0x40005033, Kind.ALU),
-    *((0xFE00707F, 0x02000033 | funct3 << 12, Kind.MULTIPLY) for funct3 in range(4)),
-    *((0xFE00707F, 0x02000033 | funct3 << 12, Kind.DIVIDE) for funct3 in range(4, 8)),
-    (0x707F, 0x0F, Kind.ALU), (0x707F, 0x100F, Kind.JUMP),
-    *((0x707F, funct3 << 12 | 0x73, Kind.CSR) for funct3 in (1, 2, 3, 5, 6, 7)),
-    (0xFFFFFFFF, 0x73, Kind.ECALL), (0xFFFFFFFF, 0x100073, Kind.EBREAK),
-    (0xFFFFFFFF, 0x30200073, Kind.MRET), (0xFFFFFFFF, 0x10500073, Kind.WFI),
-)  # fmt: skip
+SEED = 4004
+REGIONS = ((4,), (1, 2))
+NOBODY = 0xF
 
 
-def words() -> list[int]:
-    """Words at random, each encoding with random fields, and each of those with one bit changed."""
-    rng = random.Random(4)
-    found = [rng.getrandbits(32) for _ in range(500)]
-    for mask, match, _ in ENCODINGS:
-        for _ in range(4):
-            word = rng.getrandbits(32) & ~mask | match
-            found += [word, *(word ^ 1 << bit for bit in range(32))]
-    return found
+def address_of(region: int, offset: int = 0) -> int:
+    return region << 32 - REGION_BITS | offset
 
 
-def decoded(instructions, *names):
-    """Return ports of the decoder for each of some instructions."""
-    decoder, results = InstructionDecoder(), []
+def owner_of(region: int) -> int | None:
+    return next((number for number, regions in enumerate(REGIONS) if region in regions), None)
+
+
+@pytest.mark.parametrize("ready_share", [1.0, 0.5])
+def test_every_request_goes_to_its_owner_and_its_answer_back(ready_share, rng):
+    """At random, with answers from the next cycle on; a request waits until the one before it is answered."""
+    dut = Decoder(REGIONS)
+    asked, answered = [], []
 
     async def bench(ctx):
-        for word in instructions:
-            ctx.set(decoder.instruction, word)
-            results.append(tuple(ctx.get(getattr(decoder, name)) for name in names))
+        waiting = None  # owner, cycles until it answers, result, error
+        request = None
+        for _ in range(3000):
+            if request is None and rng.random() < 0.8:
+                request = {
+                    "address": address_of(int(rng.choice((1, 2, 4, 0, 8, NOBODY))), 4 * int(rng.integers(1 << 20)))
+                }
+                request |= {
+                    "write": int(rng.integers(2)),
+                    "mask": int(rng.integers(16)),
+                    "data": int(rng.integers(1 << 32)),
+                }
+                for name, value in request.items():
+                    ctx.set(getattr(dut.bus, name), value)
+            ctx.set(dut.bus.valid, request is not None)
+            answers = waiting is not None and waiting[1] == 0
+            for number, peripheral in enumerate(dut.peripherals):
+                mine = answers and waiting[0] == number
+                ctx.set(peripheral.response, mine)
+                ctx.set(peripheral.result, waiting[2] if mine else int(rng.integers(1 << 32)))
+                ctx.set(peripheral.error, waiting[3] if mine else int(rng.integers(2)))
+                ctx.set(peripheral.ready, rng.random() < ready_share)
+            assert ctx.get(dut.bus.response) == answers
+            if answers:
+                assert ctx.get(dut.bus.error) == waiting[3]
+                assert waiting[0] is None or ctx.get(dut.bus.result) == waiting[2]
+                answered.append(waiting)
+            free = waiting is None or answers
+            owner = owner_of(request["address"] >> 32 - REGION_BITS) if request else None
+            for number, peripheral in enumerate(dut.peripherals):
+                offered = bool(request and free and owner == number)
+                assert ctx.get(peripheral.valid) == offered
+                if offered:
+                    assert {name: ctx.get(getattr(peripheral, name)) for name in request} == request
+            taken = request is not None and ctx.get(dut.bus.ready)
+            if request is not None:
+                assert taken == (free and (owner is None or ctx.get(dut.peripherals[owner].ready)))
+            await ctx.tick()
+            waiting = None if free else (waiting[0], waiting[1] - 1, *waiting[2:])
+            if taken:
+                asked.append(owner)
+                late, result = (0, 0) if owner is None else (int(rng.integers(4)), int(rng.integers(1 << 32)))
+                waiting = owner, late, result, 1 if owner is None else int(rng.integers(2))
+                request = None
 
-    simulator = Simulator(decoder)
-    simulator.add_testbench(bench)
-    simulator.run()
-    return results
+    simulate(dut, bench)
+    assert len(asked) - len(answered) in (0, 1) and len(asked) > 500
+    assert set(asked) == {None, 0, 1}
 
 
-def test_kind_of_every_encoding_and_of_what_is_none():
-    found = words()
-    for word, (kind,) in zip(found, decoded(found, "kind"), strict=True):
-        kinds = [name for mask, match, name in ENCODINGS if word & mask == match] or [Kind.ILLEGAL]
-        assert [kind] == kinds, hex(word)
+def test_a_region_of_nobody_answers_with_an_error_each_cycle():
+    dut = Decoder(REGIONS)
 
+    async def bench(ctx):
+        ctx.set(dut.bus.valid, 1)
+        ctx.set(dut.bus.address, address_of(NOBODY))
+        for cycle in range(5):
+            assert ctx.get(dut.bus.ready) and ctx.get(dut.bus.response) == ctx.get(dut.bus.error) == (cycle > 0)
+            await ctx.tick()
+        ctx.set(dut.bus.valid, 0)
+        await ctx.tick()
+        assert not ctx.get(dut.bus.response)
 
-def test_immediates():
-    program = """
-        addi x1, x2, -2048
-        addi x1, x2, 2047
-        sw x1, -2048(x2)
-        sw x1, 2047(x2)
-        beq x1, x2, 0x7FFFF010
-        beq x1, x2, 0x80001012
-        lui x1, 0xFEDCB
-        jal x1, 0x7FF0001C
-        jal x1, 0x8010001E
-        fence.i
-        csrrwi x1, mscratch, 31
-    """
-    expected = (-2048, 2047, -2048, 2047, -4096, 4096 - 2, 0xFEDCB000, -0x100000, 0xFFFFE, 4)
-    results = decoded(assemble(program), "immediate")
-    assert [value for (value,) in results[:-1]] == [value & 0xFFFF_FFFF for value in expected]
-
-
-def test_registers_and_operands():
-    expected = {
-        "add x3, x4, x5": (3, 1, 1, OperandA.RS1, OperandB.RS2, 0),
-        "addi x3, x4, 5": (3, 1, 0, OperandA.RS1, OperandB.IMMEDIATE, 0),
-        "lw x3, 5(x4)": (3, 1, 0, OperandA.RS1, OperandB.RS2, 1),
-        "sw x3, 5(x4)": (0, 1, 1, OperandA.RS1, OperandB.RS2, 1),
-        "beq x3, x4, 0x80000008": (0, 1, 1, OperandA.RS1, OperandB.RS2, 0),
-        "jal x3, 0x80000008": (3, 0, 0, OperandA.PC, OperandB.FOUR, 0),
-        "jalr x3, 8(x4)": (3, 1, 0, OperandA.PC, OperandB.FOUR, 1),
-        "lui x3, 8": (3, 0, 0, OperandA.ZERO, OperandB.IMMEDIATE, 0),
-        "auipc x3, 8": (3, 0, 0, OperandA.PC, OperandB.IMMEDIATE, 0),
-        "csrrw x3, mscratch, x4": (3, 1, 0, OperandA.RS1, OperandB.RS2, 0),
-        "csrrwi x3, mscratch, 4": (3, 0, 0, OperandA.ZIMM, OperandB.RS2, 0),
-        "fence": (0, 0, 0, OperandA.RS1, OperandB.RS2, 0),
-        "fence.i": (0, 0, 0, OperandA.RS1, OperandB.RS2, 0),
-        "mret": (0, 0, 0, OperandA.RS1, OperandB.RS2, 0),
-    }
-    instructions = [assemble(text)[0] for text in expected]
-    assert decoded(instructions, "rd", "reads_rs1", "reads_rs2", "a", "b", "base_rs1") == list(expected.values())
+    simulate(dut, bench)

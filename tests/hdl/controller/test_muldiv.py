@@ -5,7 +5,7 @@ import random
 import pytest
 
 from neuroncore_rtl.hdl.controller.muldiv import Divider, Multiplier
-from tests.hdl.vector.units import simulate
+from tests.hdl.simulation import simulate
 
 WORD = 0xFFFF_FFFF
 SPECIAL = (0, 1, 2, 0xFFFF, 0x1_0000, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, WORD - 1, WORD)

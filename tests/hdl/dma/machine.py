@@ -15,8 +15,9 @@ from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.isa import DMA_BITS, Storage
 from neuroncore_rtl.tb.harness.run import run_harness
 from neuroncore_rtl.tb.sim import simulation
-from neuroncore_rtl.tb.sim.layouts import define_lines, layout_defines, plain
+from neuroncore_rtl.tb.sim.layouts import layout_defines, plain
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
+from tests.hdl.harness.machines import hex_lines, hex_words, machine_design, read_lines, write_files
 
 __all__ = ["COUNTERS", "HBM_BYTES", "Error", "Memories", "Outcome", "built", "run_copies"]
 
@@ -26,6 +27,8 @@ HBM_BYTES = 1 << 18
 COUNTERS = tuple(DmaCounters.as_shape().members)
 
 _PROGRAM_DEPTH = 4096
+
+_PORTS = ("timeout", "stray", "counters")
 
 Memories = dict[Storage, np.ndarray]
 """uint8 [partitions, bytes]; HBM has one partition."""
@@ -66,18 +69,9 @@ def built(config: Config, sim: str = "verilator") -> simulation.Build:
         "HBM_LINES": HBM_BYTES // config.hbm_bytes,
         "PROGRAM_DEPTH": _PROGRAM_DEPTH,
     }
-    head = define_lines(defines)
-    # The harness is written for brevity: its widths are Verilog's.
-    head += "/* verilator lint_off WIDTHEXPAND */\n/* verilator lint_off WIDTHTRUNC */\n"
-    tail = "/* verilator lint_on WIDTHEXPAND */\n/* verilator lint_on WIDTHTRUNC */\n"
-    harness = Path(__file__).with_suffix(".v").read_text()
-    design = simulation.Design(
-        "machine",
-        f"{head}{harness}{tail}{to_verilog('dma_engine', DmaEngine(config))}",
-        public=("done", "timeout", "stray", "counters"),
-        clock="clk",
-    )
-    return simulation.build(design, sim)
+    engine = to_verilog("dma_engine", DmaEngine(config))
+    harness = Path(__file__).with_suffix(".v")
+    return simulation.build(machine_design(harness, defines, engine, public=("done", *_PORTS)), sim)
 
 
 def run_copies(
@@ -108,34 +102,20 @@ def run_copies(
     with simulation.run_directory("dma") as directory:
         plusargs = [f"+limit={limit}", f"+stall={stall}", f"+noise={seed}", f"+latency={latency}", f"+base={base}"]
         plusargs += [f"+bad_low={bad[0]}", f"+bad_high={bad[1]}", f"+program_count={len(words)}"]
-        digits = -(-DMA_BITS // 4)
-        files = {"program": "".join(f"{word:0{digits}x}\n" for word in words)}
-        files |= {storage.name.lower(): _lines(memories[storage], config.hbm_bytes) for storage in Storage}
-        for name, text in files.items():
-            path = directory / f"{name}.hex"
-            path.write_text(text)
-            plusargs.append(f"+{name}={path.resolve()}")
+        files = {"program": hex_words(words, DMA_BITS)}
+        files |= {storage.name.lower(): hex_lines(memories[storage], config.hbm_bytes) for storage in Storage}
+        plusargs += write_files(directory, files)
         out = {storage: (directory / f"{storage.name}.out").resolve() for storage in Storage}
         plusargs += [f"+{storage.name.lower()}_out={path}" for storage, path in out.items()]
         events = (directory / "events").resolve()
         plusargs.append(f"+events={events}")
-        state = run_harness(build, directory, ("timeout", "stray", "counters"), plusargs=plusargs, limit=limit + 100)
+        state = run_harness(build, directory, _PORTS, plusargs=plusargs, limit=limit + 100)
         if state["timeout"]:
             raise SimulationFailed("the engine did not finish: it waits for something that does not come")
         if state["stray"]:
-            raise SimulationFailed(f"the engine broke the rules of a port (machine.v: stray <= {state['stray']})")
-        found = {storage: _read(path, len(memories[storage]), config.hbm_bytes) for storage, path in out.items()}
+            raise SimulationFailed(f"the engine broke the rules of a port (harness: stray <= {state['stray']})")
+        found = {storage: read_lines(path, len(memories[storage]), config.hbm_bytes) for storage, path in out.items()}
         return Outcome(memories=found, counters=plain(DmaCounters, state["counters"]), **_events(events))
-
-
-def _lines(memory: np.ndarray, size: int) -> str:
-    """Return memory, a partition after the other, as hexadecimal words of a beat."""
-    return "".join(line.tobytes().hex() + "\n" for line in memory.reshape(-1, size)[:, ::-1])
-
-
-def _read(path: Path, partitions: int, size: int) -> np.ndarray:
-    text = "".join(line for line in path.read_text().splitlines() if not line.startswith(("//", "@")))
-    return np.frombuffer(bytes.fromhex(text), np.uint8).reshape(-1, size)[:, ::-1].reshape(partitions, -1)
 
 
 def _events(path: Path) -> dict[str, list]:

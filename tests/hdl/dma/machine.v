@@ -1,5 +1,5 @@
-// A DMA engine between a model of the on-chip memories' line ports and one of HBM, without the simulator ever waiting for
-// Python.
+// A DMA engine between a model of the on-chip memories' line ports and one of HBM (../harness/axi_responder.v), without
+// the simulator ever waiting for Python.
 //
 // Defined by machine.py: `SIZE (bytes of a beat), `INSTRUCTION (bits), `PARTITIONS, `COLUMNS, `SBUF_LINES and
 // `PSUM_LINES (of a partition), `HBM_LINES, `PROGRAM_DEPTH.
@@ -18,7 +18,6 @@ module machine (
 );
     localparam BITS = 8 * `SIZE;
     localparam PLACE = $clog2(`SIZE);
-    localparam PENDING = 256;
 
     reg [`INSTRUCTION-1:0] program_ [0:`PROGRAM_DEPTH-1];
     reg [BITS-1:0]         sbuf [0:`PARTITIONS*`SBUF_LINES-1];
@@ -27,7 +26,7 @@ module machine (
     reg [63:0]             cycles;
     reg [8*1024-1:0]       path;
     reg [39:0]             base, bad_low, bad_high;
-    integer                count, limit, stall, latency, seed, events, i;
+    integer                count, limit, events, i;
 
     initial begin
         done = 0;
@@ -46,26 +45,11 @@ module machine (
         if (!$value$plusargs("base=%d", base)) base = 0;
         if (!$value$plusargs("bad_low=%d", bad_low)) bad_low = 0;
         if (!$value$plusargs("bad_high=%d", bad_high)) bad_high = 0;
-        if (!$value$plusargs("latency=%d", latency)) latency = 50;
-        if (!$value$plusargs("stall=%d", stall)) stall = 0;
-        if (!$value$plusargs("noise=%d", seed)) seed = 1;
-        noise = {32'h9e3779b1 * seed, 32'h85ebca77 + seed};
     end
 
-    // A pause for each handshake: a byte of a 64-bit xorshift.
-    reg [63:0] noise, shifted0, shifted1;
-    always @* begin
-        shifted0 = noise ^ (noise << 13);
-        shifted1 = shifted0 ^ (shifted0 >> 7);
-    end
-    always @(posedge clk) noise <= shifted1 ^ (shifted1 << 17);
-    wire [7:0] pause;
-    genvar g;
-    generate
-        for (g = 0; g < 8; g = g + 1) begin : pauses
-            assign pause[g] = {24'b0, noise[8*g+:8]} < stall;
-        end
-    endgenerate
+    wire [7:0]  pause;
+    wire [63:0] noise;
+    pauses pausing (.clk(clk), .pause(pause), .noise(noise));
 
     // The engine, and the program that it is given.
     reg  [3:0]  starting = 4'hf;
@@ -86,13 +70,11 @@ module machine (
     wire                 arvalid, awvalid, wvalid, wlast, rready, bready;
     wire [39:0]          araddr, awaddr;
     wire [7:0]           arlen, awlen;
-    reg                  rvalid = 0, bvalid = 0, rlast;
-    reg  [1:0]           rresp, bresp;
-    reg  [BITS-1:0]      rdata, read_first, read_second;
+    wire                 arready, awready, wready, rvalid, bvalid, rlast;
+    wire [1:0]           rresp, bresp;
+    wire [BITS-1:0]      rdata;
+    reg  [BITS-1:0]      read_first, read_second;
     wire                 read_ready = !pause[1], write_ready = !pause[2];
-    wire                 arready = !pause[3] && ar_in - ar_out < PENDING;
-    wire                 awready = !pause[4] && aw_in - aw_done < PENDING;
-    wire                 wready = !pause[5] && aw_in != aw_out;
 
     dma_engine engine (
         .clk(clk), .rst(rst),
@@ -133,7 +115,7 @@ module machine (
                 first <= first + error[`ERROR_NUMBER] + 1;
                 retirements <= first + error[`ERROR_NUMBER] + 1;
                 starting <= 4'hf;
-                if (ar_in != ar_out || rvalid || aw_in != aw_done || bvalid) stray <= 2;
+                if (reading || writing) stray <= 2;
             end
         end
         if (!done && !rst && !busy && !error[`ERROR_VALID] && retirements == count && cycles > 20) finish();
@@ -191,97 +173,42 @@ module machine (
         end
     end
 
-    // HBM: addresses with the time when they are answered at the earliest.
-    reg [39:0] ar_address [0:PENDING-1], aw_address [0:PENDING-1];
-    reg [7:0]  ar_len [0:PENDING-1], aw_len [0:PENDING-1];
-    reg [63:0] ar_due [0:PENDING-1], b_due [0:PENDING-1];
-    reg        b_bad [0:PENDING-1];
-    reg [31:0] ar_in = 0, ar_out = 0, aw_in = 0, aw_out = 0, aw_done = 0;
-    reg [7:0]  r_beat = 0, w_beat = 0;
-    reg        w_bad = 0;
-
-    wire [39:0] r_address = ar_address[ar_out[7:0]] + {25'b0, r_beat, {PLACE{1'b0}}} * 1;
-    wire [39:0] w_address = aw_address[aw_out[7:0]] + {25'b0, w_beat, {PLACE{1'b0}}} * 1;
     function beyond(input [39:0] address);
         beyond = address < base || address - base >= `HBM_LINES * `SIZE || (address >= bad_low && address < bad_high);
     endfunction
-    wire        r_turn = ar_in != ar_out && cycles >= ar_due[ar_out[7:0]] && !pause[6];
-    wire        b_turn = aw_out != aw_done && cycles >= b_due[aw_done[7:0]] && !pause[7];
-    wire [31:0] r_line = (r_address - base) >> PLACE;
-    wire [31:0] w_line = (w_address - base) >> PLACE;
-
+    wire [39:0] r_address, w_address;
+    wire        hbm_write, reading, writing;
+    wire [7:0]  axi_stray;
+    wire [31:0] r_line = (r_address - base) >> PLACE, w_line = (w_address - base) >> PLACE;
+    axi_responder #(.BYTES(`SIZE), .PENDING(256)) responder (
+        .clk(clk), .rst(rst), .pause(pause[7:3]),
+        .arvalid(arvalid), .arready(arready), .araddr(araddr), .arlen(arlen),
+        .awvalid(awvalid), .awready(awready), .awaddr(awaddr), .awlen(awlen),
+        .wvalid(wvalid), .wready(wready), .wdata(wdata), .wstrb(wstrb), .wlast(wlast),
+        .bvalid(bvalid), .bready(bready), .bresp(bresp),
+        .rvalid(rvalid), .rready(rready), .rdata(rdata), .rresp(rresp), .rlast(rlast),
+        .read_address(r_address), .read_data(beyond(r_address) ? noises : hbm[r_line]), .read_bad(beyond(r_address)),
+        .write(hbm_write), .write_address(w_address), .write_bad(beyond(w_address)),
+        .reading(reading), .writing(writing), .stray(axi_stray)
+    );
     always @(posedge clk) begin
-        if (!rvalid || rready) begin
-            rvalid <= r_turn;
-            rdata <= beyond(r_address) ? noises : hbm[r_line];
-            rresp <= beyond(r_address) ? 2 : 0;
-            rlast <= r_beat == ar_len[ar_out[7:0]];
-            if (r_turn) begin
-                r_beat <= r_beat + 1;
-                if (r_beat == ar_len[ar_out[7:0]]) begin
-                    r_beat <= 0;
-                    ar_out <= ar_out + 1;
-                end
-            end
-        end
-        if (arvalid && arready && !rst) begin
-            ar_address[ar_in[7:0]] <= araddr;
-            ar_len[ar_in[7:0]] <= arlen;
-            ar_due[ar_in[7:0]] <= cycles + latency - 1;
-            ar_in <= ar_in + 1;
-        end
-        if (awvalid && awready && !rst) begin
-            aw_address[aw_in[7:0]] <= awaddr;
-            aw_len[aw_in[7:0]] <= awlen;
-            aw_in <= aw_in + 1;
-        end
-        if (wvalid && wready && !rst) begin
-            if (!beyond(w_address)) hbm[w_line] <= merged(hbm[w_line], wdata, wstrb);
-            w_beat <= wlast ? 0 : w_beat + 1;
-            w_bad <= !wlast && (w_bad || beyond(w_address));
-            if (wlast != (w_beat == aw_len[aw_out[7:0]]) || wstrb == 0) stray <= 8;
-            if (wlast) begin
-                b_bad[aw_out[7:0]] <= w_bad || beyond(w_address);
-                b_due[aw_out[7:0]] <= cycles + latency;
-                aw_out <= aw_out + 1;
-            end
-        end
-        if (!bvalid || bready) begin
-            bvalid <= b_turn;
-            bresp <= b_bad[aw_done[7:0]] ? 2 : 0;
-            if (b_turn) aw_done <= aw_done + 1;
-        end
-        // No burst crosses a page or starts beside a beat; room was there for what was asked for.
-        if (arvalid && !rst && ((araddr ^ (araddr + ({32'b0, arlen} << PLACE))) >= 4096 || araddr[PLACE-1:0] != 0))
-            stray <= 9;
-        if (awvalid && !rst && ((awaddr ^ (awaddr + ({32'b0, awlen} << PLACE))) >= 4096 || awaddr[PLACE-1:0] != 0))
-            stray <= 10;
-        if (rvalid && !rready) stray <= 11;
+        if (hbm_write) hbm[w_line] <= merged(hbm[w_line], wdata, wstrb);
+        if (axi_stray != 0) stray <= axi_stray;
+        if (rvalid && !rready) stray <= 8;  // there was no room for what was asked for
     end
 
     // What was offered and not taken stays.
-    localparam OFFERS = 5;
-    wire [OFFERS-1:0] waits = {wvalid && !wready, awvalid && !awready, arvalid && !arready,
-                               write_valid && !write_ready, read_valid && !read_ready};
-    wire [OFFERS-1:0] valids = {wvalid, awvalid, arvalid, write_valid, read_valid};
-    wire [BITS+`SIZE:0]    w_offer = {wlast, wstrb, wdata};
     wire [BITS+`SIZE+28:0] write_offer = {write_storage, write_partition, write_address, write_mask, write_data};
     wire [32:0]            read_offer = {read_storage, read_partition, read_address, read_word};
-    reg [OFFERS-1:0]       waited = 0;
-    reg [BITS+`SIZE:0]     w_before;
-    reg [47:0]             ar_before, aw_before;
-    reg [BITS+`SIZE+28:0]  write_before;
-    reg [32:0]             read_before;
+    reg                    read_waited = 0, write_waited = 0;
+    reg  [BITS+`SIZE+28:0] write_before;
+    reg  [32:0]            read_before;
     always @(posedge clk) begin
-        waited <= rst ? 0 : waits;
-        w_before <= w_offer;
-        aw_before <= {awaddr, awlen};
-        ar_before <= {araddr, arlen};
+        read_waited <= !rst && read_valid && !read_ready;
+        write_waited <= !rst && write_valid && !write_ready;
         write_before <= write_offer;
         read_before <= read_offer;
-        if (!rst && ((waited & ~valids) != 0 || (waited[4] && w_before != w_offer)
-                     || (waited[3] && aw_before != {awaddr, awlen}) || (waited[2] && ar_before != {araddr, arlen})
-                     || (waited[1] && write_before != write_offer) || (waited[0] && read_before != read_offer)))
-            stray <= 12;
+        if (!rst && ((read_waited && (!read_valid || read_before != read_offer))
+                     || (write_waited && (!write_valid || write_before != write_offer)))) stray <= 9;
     end
 endmodule

@@ -2,10 +2,8 @@
 
 from collections import Counter
 
-import numpy as np
 import pytest
 from amaranth import ResetInserter, Signal, Value
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.dma import checker as unit
 from neuroncore_rtl.hdl.dma.checker import Checker
@@ -15,6 +13,7 @@ from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
 from neuroncore_rtl.spec.isa.dma import HBM_ADDRESS_BITS, NO_AXIS, DmaCopy, dma_violation
 from neuroncore_rtl.spec.isa.fields import pack
 from tests.hdl.dma.copies import random_copy
+from tests.hdl.simulation import simulate
 
 SEED = 2718
 
@@ -23,13 +22,6 @@ CONFIGS = {"4x4": Config(rows=4, columns=4), "6x4": Config(rows=6, columns=4), "
 RULES = {
     Rule.OPCODE, Rule.FORMAT, Rule.SHAPE, Rule.PARTITIONS, Rule.ALIGNMENT, Rule.RANGE, Rule.STORAGE,
 }  # fmt: skip
-
-
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
 
 
 def judge(config, words):
@@ -58,10 +50,7 @@ def judge(config, words):
             ctx.set(reset, refused)
             await ctx.tick()
 
-    simulator = Simulator(ResetInserter(reset)(dut))
-    simulator.add_clock(1e-9)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(ResetInserter(reset)(dut), bench)
     assert len(causes) == len(words)
     return causes
 
@@ -121,10 +110,7 @@ def test_one_every_interval(rng):
                 await ctx.tick()
                 cycles.append(ctx.get(dut.o.valid))
 
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-9)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(dut, bench)
     assert cycles == ([0] * Checker.INTERVAL + ([1] + [0] * (Checker.INTERVAL - 1)) * (len(words) - 1))
 
 

@@ -4,10 +4,8 @@
 
 from collections import Counter
 
-import numpy as np
 import pytest
-from amaranth import Const, Module, ResetInserter, Signal, Value
-from amaranth.sim import Simulator
+from amaranth import Const, ResetInserter, Signal, Value
 
 from neuroncore_rtl.hdl.elementwise import checker as unit
 from neuroncore_rtl.hdl.elementwise.checker import Checker
@@ -15,6 +13,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Rule, elementwise
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, Elementwise, elementwise_violation, is_integer
 from tests.hdl.elementwise.instructions import legal_fields, near_word, random_word
+from tests.hdl.simulation import simulate
 
 SEED = 1993
 
@@ -24,13 +23,6 @@ CONFIGS = {
     "4x8": Config(rows=4, columns=8),
     "8x4": Config(rows=8, columns=4),
 }
-
-
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
 
 
 def checker(config, opcodes):
@@ -67,12 +59,7 @@ def judge(dut, words):
                 await ctx.tick()
             assert len(verdicts) == number + 1
 
-    m = Module()
-    m.submodules.dut = ResetInserter(reset)(dut)
-    simulator = Simulator(m)
-    simulator.add_clock(1e-9)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(ResetInserter(reset)(dut), bench)
     return verdicts
 
 
@@ -176,10 +163,7 @@ def test_an_error_stops_what_follows_and_names_the_instruction(rng):
         )
         assert not ctx.get(dut.busy)
 
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-9)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(dut, bench)
     assert taken == [Checker.INTERVAL * n for n in range(5)]
     assert passed == [(cycle + Checker.LATENCY, word) for cycle, word in zip(taken, words[:4], strict=False)]
 
@@ -205,8 +189,5 @@ def test_a_verdict_waits_for_the_job_before(rng):
             if len(passed) == len(words):
                 break
 
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-9)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(dut, bench)
     assert passed == words

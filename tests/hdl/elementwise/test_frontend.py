@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from amaranth import Mux, Value
 from amaranth.lib import data
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.elementwise import fetch, store
 from neuroncore_rtl.hdl.elementwise.checker import Checker
@@ -28,6 +27,7 @@ from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Rule
 from neuroncore_rtl.spec.isa.elementwise import Elementwise, uses
 from tests.hdl.elementwise.instructions import legal_fields
 from tests.hdl.elementwise.steps import steps_of
+from tests.hdl.simulation import simulate
 
 SEED = 2024
 
@@ -41,13 +41,6 @@ HALVES = (0, BYTES // 2), (BYTES // 2, BYTES)
 SLOW, SLOW_LATENCY, INTERVAL = isa.Opcode.RECIPROCAL, 9, 3
 
 _BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
-
-
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
 
 
 def frontend(config, latency):
@@ -133,10 +126,7 @@ class Bench:
         self.seen = Seen()
 
     def run(self):
-        simulator = Simulator(self.dut)
-        simulator.add_clock(1e-9)
-        simulator.add_testbench(self._bench)
-        simulator.run()
+        simulate(self.dut, self._bench)
         return self.seen
 
     async def _bench(self, ctx):

@@ -7,7 +7,6 @@ import pytest
 from amaranth import Module, Mux, Shape, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.elementwise.address_generator import AddressGenerator
 from neuroncore_rtl.hdl.elementwise.checker import Checker
@@ -22,6 +21,7 @@ from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, AluOp
 from neuroncore_rtl.spec.isa.elementwise import Elementwise, is_integer
 from tests.hdl.elementwise.instructions import legal_fields
 from tests.hdl.elementwise.steps import steps_of
+from tests.hdl.simulation import simulate
 
 SEED = 2011
 
@@ -31,20 +31,6 @@ PASSED_ON = (
     "opcode", "op0", "op1", "reverse0", "reverse1", "negate", "keep", "function", "alpha", "sum_continue", "pointer0",
     "scalar0", "pointer1", "scalar1", "b_dtype", "seed", "stream", "index_partition",
 )  # fmt: skip
-
-
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
-def simulate(unit, bench):
-    simulator = Simulator(unit)
-    simulator.add_clock(1e-9)
-    simulator.add_testbench(bench)
-    simulator.run()
 
 
 def slow(instruction):

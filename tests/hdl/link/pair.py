@@ -5,12 +5,12 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from amaranth.hdl import Module
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.link.end import LinkEnd
 from neuroncore_rtl.hdl.link.flit import frame_layout
 from neuroncore_rtl.hdl.link.wire import Wire
 from neuroncore_rtl.spec.link import FLIT_HEADER_BITS, VIRTUAL_CHANNELS
+from tests.hdl.simulation import simulate
 
 ENDS = (0, 1)
 PATHS = [(end, vc) for end in ENDS for vc in range(VIRTUAL_CHANNELS)]
@@ -117,10 +117,7 @@ def run_pair(
         result["cycles"] = cycle + 1
         result["counters"] = [{name: ctx.get(end.counters[name]) for name in COUNTERS} for end in pair.ends]
 
-    simulator = Simulator(pair.module)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(pair.module, bench)
     return Outcome(
         cycles=result["cycles"],
         sent=sent,

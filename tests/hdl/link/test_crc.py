@@ -4,10 +4,10 @@ import random
 import zlib
 
 import pytest
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.link.crc import Crc32, crc_of_zeros
 from neuroncore_rtl.hdl.link.flit import body_layout
+from tests.hdl.simulation import simulate
 
 
 def expected(word, width):
@@ -22,9 +22,7 @@ def check(width, words, wanted=None):
             ctx.set(dut.i, word)
             assert ctx.get(dut.o) == (expected(word, width) if wanted is None else wanted), f"{word:#x}"
 
-    simulator = Simulator(dut)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(dut, bench)
 
 
 @pytest.mark.parametrize("width", [1, 7, 8, 9, 31, 32, 33, *(body_layout(size).size for size in (8, 16, 32, 64))])

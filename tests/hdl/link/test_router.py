@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.golden.link import route
 from neuroncore_rtl.hdl.link.flit import flit_layout
@@ -13,6 +12,7 @@ from neuroncore_rtl.hdl.link.route import Route, link_output, local_output, reac
 from neuroncore_rtl.hdl.link.router import Router, RouterOutput
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.link import CHANNELS, CORES_PER_CHIP
+from tests.hdl.simulation import simulate
 
 BYTES = 8
 LAYOUT = flit_layout(BYTES)
@@ -59,9 +59,7 @@ def test_routes_are_those_of_golden(instance):
                 assert ctx.get(dut.outputs) == 1 << output, (dut.side, dut.vc, chip, destination, channel)
 
         assert set(expected.values()) <= set(reachable(instance, side, vc))
-        sim = Simulator(dut)
-        sim.add_testbench(bench)
-        sim.run()
+        simulate(dut, bench)
 
 
 def ports(dut: Router, way: str) -> list:
@@ -127,10 +125,7 @@ def play(
                 elif valid[port]:
                     held[port] = payloads[port]
 
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
-    sim.add_testbench(bench)
-    sim.run()
+    simulate(dut, bench)
     assert not any(waiting.values()), "flits were never taken"
     return left
 
@@ -221,10 +216,7 @@ def test_turns_go_round_and_cores_have_their_share(asking):
         for _ in range(480):
             turns.append((await ctx.tick().sample(dut.taken))[-1])
 
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
-    sim.add_testbench(bench)
-    sim.run()
+    simulate(dut, bench)
     shares = Counter(turn.bit_length() - 1 for turn in turns)
     passing, own = [[port for port in group if asking >> port & 1] for group in (range(3), range(3, 7))]
     for group, share in ((passing, 1 - 1 / RouterOutput.SHARE if own else 1), (own, 1 / RouterOutput.SHARE)):

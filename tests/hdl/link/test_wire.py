@@ -3,10 +3,10 @@
 import random
 
 import pytest
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.link.flit import frame_layout
 from neuroncore_rtl.hdl.link.wire import FLIP_BITS, Wire
+from tests.hdl.simulation import simulate
 
 
 @pytest.mark.parametrize("latency", [1, 2, 5])
@@ -31,7 +31,4 @@ def test_delivery(latency):
                 assert ctx.get(dut.o.as_value()) == wanted ^ turned
             await ctx.tick()
 
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(dut, bench)

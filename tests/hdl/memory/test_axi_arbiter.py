@@ -5,20 +5,11 @@ import random
 from functools import partial
 
 import pytest
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.memory.axi_arbiter import AxiArbiter
+from tests.hdl.simulation import put, simulate
 
 SIZE = 8
-
-
-def simulate(dut: AxiArbiter, bench, *others) -> None:
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
-    for other in others:
-        sim.add_testbench(other, background=True)
-    sim.add_testbench(bench)
-    sim.run()
 
 
 @pytest.mark.parametrize("channel", ["ar", "aw"])
@@ -58,11 +49,7 @@ def test_beats_follow_the_order_of_the_addresses(stall):
     async def ask(ctx, number):
         manager = dut.managers[number]
         for place, length in enumerate(lengths[number]):
-            ctx.set(manager.aw.valid, 1)
-            ctx.set(manager.aw.payload.len, length)
-            ctx.set(manager.aw.payload.addr, place * 4096)
-            await ctx.tick().until(manager.aw.ready)
-            ctx.set(manager.aw.valid, 0)
+            await put(ctx, manager.aw, {"len": length, "addr": place * 4096})
 
     async def write(ctx, number):
         manager, pace = dut.managers[number], random.Random(number)
@@ -70,12 +57,8 @@ def test_beats_follow_the_order_of_the_addresses(stall):
             for beat in range(length + 1):
                 while stall and pace.random() < number / 4:
                     await ctx.tick()
-                ctx.set(manager.w.valid, 1)
-                ctx.set(manager.w.payload.data, number << 32 | place << 16 | beat)
-                ctx.set(manager.w.payload.strb, beat + 1)
-                ctx.set(manager.w.payload.last, beat == length)
-                await ctx.tick().until(manager.w.ready)
-                ctx.set(manager.w.valid, 0)
+                payload = {"data": number << 32 | place << 16 | beat, "strb": beat + 1, "last": beat == length}
+                await put(ctx, manager.w, payload)
 
     async def bench(ctx):
         port, pace = dut.port, random.Random(stall)
@@ -104,7 +87,7 @@ def test_beats_follow_the_order_of_the_addresses(stall):
             assert cycles <= total + 4  # a beat a cycle
 
     tasks = [partial(task, number=number) for task in (ask, write) for number in range(count)]
-    simulate(dut, bench, *tasks)
+    simulate(dut, bench, background=tasks)
 
 
 def test_responses_go_to_whom_they_belong():

@@ -4,10 +4,9 @@
 
 import numpy as np
 import pytest
-from amaranth import Module, Signal
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter, LineWriteArbiter
+from tests.hdl.simulation import simulate
 
 SEED = 3
 CYCLES = 600
@@ -51,14 +50,7 @@ def run(arbiter, share, busy):
                     longest = max(longest, waited[number])
             await ctx.tick()
 
-    m = Module()
-    m.submodules.arbiter = arbiter
-    clocked = Signal()
-    m.d.sync += clocked.eq(~clocked)
-    simulator = Simulator(m)
-    simulator.add_clock(1e-9)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(arbiter, bench)
     return given, taken, longest
 
 
@@ -83,9 +75,4 @@ def test_data_reach_every_reader():
         ctx.set(arbiter.port.data, 0x0123456789ABCDEF)
         assert [ctx.get(arbiter.requesters[number].data) for number in range(3)] == [0x0123456789ABCDEF] * 3
 
-    m = Module()
-    m.submodules.arbiter = arbiter
-    simulator = Simulator(m)
-    simulator.add_clock(1e-9)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(arbiter, bench)

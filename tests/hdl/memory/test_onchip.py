@@ -3,12 +3,11 @@
 """The on-chip memories: everyone reads what was written, in time, and who waits does so for a reason."""
 
 import pytest
-from amaranth import Module
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.memory.bank_arbiter import LINE_PATIENCE
 from neuroncore_rtl.spec.config import Config
 from tests.hdl.memory.traffic import Traffic
+from tests.hdl.simulation import simulate
 
 CONFIGS = (
     Config(rows=3, columns=5, hbm_ports=2, dma_engines=2, hbm_bytes=8),
@@ -23,17 +22,12 @@ CYCLES = 250
 def run(config: Config, seed: int) -> Traffic:
     """Run random traffic, at first with pauses and then without."""
     traffic = Traffic(config, seed)
-    m = Module()
-    m.submodules.memory = traffic.memory
-    simulator = Simulator(m)
-    simulator.add_clock(1e-9)
 
     async def bench(ctx):
         await traffic.bench(ctx, CYCLES, busy=0.4)
         await traffic.bench(ctx, CYCLES, busy=1.0)
 
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(traffic.memory, bench)
     return traffic
 
 

@@ -3,27 +3,13 @@
 import numpy as np
 import pytest
 from amaranth import Value
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.golden.arith import add_fp32
 from neuroncore_rtl.hdl.memory.psum import Psum, PsumWrite
 from neuroncore_rtl.spec.config import PSUM_WORDS
+from tests.hdl.simulation import simulate
 
 SEED = 1977
-
-
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
-def simulate(psum, bench):
-    simulator = Simulator(psum)
-    simulator.add_clock(1e-9)
-    simulator.add_testbench(bench)
-    simulator.run()
 
 
 def random_cases(rng, spacing, count):

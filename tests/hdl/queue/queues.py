@@ -3,8 +3,6 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-from amaranth.sim import Simulator
-
 from neuroncore_rtl.hdl.queue.queue import IN_FLIGHT
 from neuroncore_rtl.spec.isa import (
     HEADER_BITS,
@@ -19,16 +17,7 @@ from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS
 from neuroncore_rtl.spec.isa.fields import pack, width_of
 from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 
-__all__ = ["Item", "QueueModel", "holds", "random_bits", "simulate"]
-
-
-def simulate(dut, *benches):
-    """Run testbenches on a design to their end."""
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-9)
-    for bench in benches:
-        simulator.add_testbench(bench)
-    simulator.run()
+__all__ = ["Item", "QueueModel", "holds", "random_bits"]
 
 
 def random_bits(rng, bits: int) -> int:

@@ -5,13 +5,13 @@ import struct
 from functools import partial
 
 import pytest
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.queue.boot import Boot
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import RECORD_BYTES
 from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC, LOCAL_BYTES
 from tests.hdl.memory.axi_memory import serve_reads
+from tests.hdl.simulation import simulate
 
 BASE = 0x1280
 """Of the image: not at the start of a page."""
@@ -56,11 +56,7 @@ def boot(config: Config, words: list[int], program: bytes, place: int, start: in
                     return
         raise AssertionError("boot does not end")
 
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
-    sim.add_testbench(partial(serve_reads, axi=dut.axi, memory=bytes(content), **memory), background=True)
-    sim.add_testbench(bench)
-    sim.run()
+    simulate(dut, bench, background=[partial(serve_reads, axi=dut.axi, memory=bytes(content), **memory)])
     return loaded, state
 
 
@@ -135,10 +131,6 @@ def test_a_word_per_cycle(size, program_bytes):
             loaded += valid
             cycles += 1
 
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
-    sim.add_testbench(partial(serve_reads, axi=dut.axi, memory=content, latency=20), background=True)
-    sim.add_testbench(bench)
-    sim.run()
+    simulate(dut, bench, background=[partial(serve_reads, axi=dut.axi, memory=content, latency=20)])
     assert loaded == program_bytes // 4
     assert cycles < program_bytes // 4 + 2 * 20 + 30

@@ -4,7 +4,7 @@
 
 from neuroncore_rtl.hdl.queue.errors import Errors
 from neuroncore_rtl.spec.isa import Cause, Rule
-from tests.hdl.queue.queues import simulate
+from tests.hdl.simulation import simulate
 
 BOOT = {"valid": 1, "detail": 5}
 QUEUE1 = {"valid": 1, "cause": int(Rule.RANGE), "address": 1 << 39 | 128, "detail": 9}

@@ -5,12 +5,12 @@ from functools import partial
 
 import pytest
 from amaranth import Cat
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.queue.fetch import Fetcher
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import RECORD_BITS, RECORD_BYTES, queue_count
 from tests.hdl.memory.axi_memory import serve_reads
+from tests.hdl.simulation import offer, simulate
 
 MEMORY = random.Random(1).randbytes(1 << 14)
 SEED = 7
@@ -31,15 +31,8 @@ def fetch(size: int, wanted: list[list[int]], *, pause: float = 0, **memory) -> 
     delivered = []
 
     async def queue(ctx, number):
-        rng = random.Random(f"{SEED} {number}")
-        request = dut.requests[number]
-        for address in wanted[number]:
-            while rng.random() < pause:
-                await ctx.tick()
-            ctx.set(request.payload, address)
-            ctx.set(request.valid, 1)
-            await ctx.tick().until(request.ready)
-            ctx.set(request.valid, 0)
+        pace = random.Random(f"{SEED} {number}")
+        await offer(ctx, dut.requests[number], wanted[number], stall=pause, pace=pace)
 
     async def collect(ctx):
         count = sum(map(len, wanted))
@@ -57,13 +50,9 @@ def fetch(size: int, wanted: list[list[int]], *, pause: float = 0, **memory) -> 
             *_, more = await ctx.tick().sample(valids)
             assert not more
 
-    sim = Simulator(dut)
-    sim.add_clock(1e-6)
-    for number in range(len(wanted)):
-        sim.add_testbench(partial(queue, number=number), background=True)
-    sim.add_testbench(partial(serve_reads, axi=dut.axi, memory=MEMORY, **memory), background=True)
-    sim.add_testbench(collect)
-    sim.run()
+    queues = [partial(queue, number=number) for number in range(len(wanted))]
+    reads = partial(serve_reads, axi=dut.axi, memory=MEMORY, **memory)
+    simulate(dut, collect, background=[*queues, reads])
     return delivered
 
 

@@ -4,14 +4,14 @@
 
 from collections import deque
 
-import numpy as np
 import pytest
 
 from neuroncore_rtl.hdl.queue.queue import IN_FLIGHT, Queue
 from neuroncore_rtl.hdl.queue.record import Record
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine, UpdateOp
 from neuroncore_rtl.spec.isa.record import HEADER_BITS
-from tests.hdl.queue.queues import Item, QueueModel, holds, random_bits, simulate
+from tests.hdl.queue.queues import Item, QueueModel, holds, random_bits
+from tests.hdl.simulation import simulate
 
 SEED = 1977
 
@@ -21,13 +21,6 @@ QUEUES = {
     "dma": (Engine.DMA, 1, 2),
     "collective": (Engine.COLLECTIVE, 1, 2),
 }
-
-
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
 
 
 def random_item(rng, engine, address, serial):

@@ -2,7 +2,6 @@
 
 """Every register of the map: what it reads, what writing does, and what is refused."""
 
-import numpy as np
 import pytest
 from amaranth import Module
 from amaranth.lib import wiring
@@ -13,7 +12,7 @@ from neuroncore_rtl.spec import memory_map as at
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, queue_count
 from tests.hdl.queue.bus import Asker
-from tests.hdl.queue.queues import simulate
+from tests.hdl.simulation import simulate
 
 SEED = 1961
 
@@ -32,13 +31,6 @@ WIDTHS = {at.INTERRUPT_ENABLE: 3, at.WATCH_SEMAPHORE: 8, at.WATCH_VALUE: 16, at.
 
 CHANGES = (at.SEMAPHORES, at.SEMAPHORE_ADD, at.SEMAPHORE_SUBTRACT)
 """Where a semaphore is set or changed by writing."""
-
-
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
 
 
 def queue_register(queue, offset):

@@ -2,15 +2,13 @@
 
 """The semaphores against a list of numbers: every wait in every cycle, every update, every refusal, and whose turn."""
 
-import numpy as np
-import pytest
 from amaranth import Module, ResetInserter, Signal
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.spec.config import SEMAPHORES
 from neuroncore_rtl.spec.isa import UpdateOp
 from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
+from tests.hdl.simulation import simulate
 
 SEED = 1965
 
@@ -18,20 +16,6 @@ QUEUES = 3
 
 USED = (0, 1, 77, 255)
 """Few semaphores, so that waits and updates meet."""
-
-
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
-def simulate(dut, bench):
-    simulator = Simulator(dut)
-    simulator.add_clock(1e-9)
-    simulator.add_testbench(bench)
-    simulator.run()
 
 
 async def sweep(ctx, dut):

@@ -2,13 +2,13 @@
 
 """Queues, semaphores, watchdog and errors together: programs, pace, and every cause of error."""
 
-import numpy as np
 import pytest
 
 from neuroncore_rtl.hdl.queue.queue import Queue
 from neuroncore_rtl.spec.isa import Cause, Engine, Rule, UpdateOp
-from tests.hdl.queue.queues import Item, simulate
+from tests.hdl.queue.queues import Item
 from tests.hdl.queue.system import Player, System
+from tests.hdl.simulation import simulate
 
 SEED = 1981
 
@@ -16,13 +16,6 @@ TENSOR, VECTOR, DMA, COLLECTIVE = range(4)
 ENGINES = (Engine.TENSOR, Engine.VECTOR, Engine.DMA, Engine.COLLECTIVE)
 
 ADD, SUBTRACT, SET, NONE = UpdateOp.ADD, UpdateOp.SUBTRACT, UpdateOp.SET, UpdateOp.NONE
-
-
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
 
 
 def item(queue, *, waits=(), updates=(), body=2, **others):

@@ -6,7 +6,7 @@ import pytest
 
 from neuroncore_rtl.hdl.queue.watchdog import Watchdog
 from neuroncore_rtl.spec.isa import Cause
-from tests.hdl.queue.queues import simulate
+from tests.hdl.simulation import simulate
 
 DETAIL = 0x12_3456_07
 

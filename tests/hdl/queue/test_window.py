@@ -2,7 +2,6 @@
 
 """Words through the windows against memories that are arrays, with stalls; and what does not exist."""
 
-import numpy as np
 import pytest
 
 from neuroncore_rtl.hdl.memory.port import LineRead
@@ -10,7 +9,7 @@ from neuroncore_rtl.hdl.queue.window import Window
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.memory_map import PSUM_PITCH_BITS, PSUM_WINDOW, SBUF_PITCH_BITS, SBUF_WINDOW
 from tests.hdl.queue.bus import Asker
-from tests.hdl.queue.queues import simulate
+from tests.hdl.simulation import simulate
 
 SEED = 1989
 
@@ -19,13 +18,6 @@ CONFIGS = {
     "8 bytes, fewer columns": Config(rows=6, columns=3, hbm_bytes=8),
     "64 bytes, the largest": Config(rows=1024, columns=1024, hbm_bytes=64),
 }
-
-
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
 
 
 class Memories:

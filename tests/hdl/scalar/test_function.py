@@ -20,12 +20,6 @@ COUNT = {"verilator": 8_000, "icarus": 150}
 NAMES = list(FUNCTIONS)
 
 
-@pytest.fixture
-def rng():
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
 def described(cases, expected, number):
     function, z, alpha = (int(cases[name][number]) for name in ("function", "z", "alpha"))
     return f"{NAMES[function]} z {z:08x} alpha {alpha:08x}: golden {expected[number]:08x}"

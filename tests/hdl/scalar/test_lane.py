@@ -164,12 +164,6 @@ def played(program, sim, mutate=None):
     return memories["results"]
 
 
-@pytest.fixture
-def rng():
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
 def test_every_step_is_that_of_golden(rng, sim):
     program = Program(rng, INSTRUCTIONS[sim])
     results = [step for step in program.steps if step["phase"] == Phase.RESULT.value]

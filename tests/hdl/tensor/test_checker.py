@@ -6,8 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from amaranth import Module, ResetInserter, Signal, Value
-from amaranth.sim import Simulator
+from amaranth import ResetInserter, Signal, Value
 
 from neuroncore_rtl.hdl.tensor.checker import Checker
 from neuroncore_rtl.spec.config import SBUF_BYTES, Config
@@ -16,6 +15,7 @@ from neuroncore_rtl.spec.isa import TENSOR_FIELDS, LoadStationary, MultiplyMovin
 from neuroncore_rtl.spec.isa.fields import pack
 from neuroncore_rtl.spec.isa.rule import Rule
 from neuroncore_rtl.spec.isa.tensor import TensorInstruction, tensor_violation
+from tests.hdl.simulation import simulate
 
 SEED = 5
 CONFIG = Config(rows=6, columns=9)
@@ -62,7 +62,7 @@ def words(rng, count):
 
 def run(sequences, share=1.0, seed=SEED):
     """Return what a checker, reset before each sequence, passes on, its error, and the cycles with nothing to pass."""
-    checker = Checker(CONFIG)
+    checker, reset = Checker(CONFIG), Signal()
     rng = np.random.default_rng(seed)
     results = []
 
@@ -90,13 +90,7 @@ def run(sequences, share=1.0, seed=SEED):
             await ctx.tick()
             ctx.set(reset, 0)
 
-    m = Module()
-    reset = Signal()
-    m.submodules.checker = ResetInserter(reset)(checker)
-    simulator = Simulator(m)
-    simulator.add_clock(1e-9)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(ResetInserter(reset)(checker), bench)
     return results
 
 
@@ -113,9 +107,7 @@ def expected(sequence):
     return len(sequence), None
 
 
-def test_every_word_breaks_the_rule_that_the_specification_names():
-    rng = np.random.default_rng(SEED)
-    print(f"seed {SEED}")
+def test_every_word_breaks_the_rule_that_the_specification_names(rng):
     setups = [(), *((load.encode(),) for load in LOADS)]
     sequences = [(*setups[rng.integers(len(setups))], word) for word in words(rng, 1500)]
     causes = Counter()

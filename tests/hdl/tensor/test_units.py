@@ -4,8 +4,7 @@
 
 import numpy as np
 import pytest
-from amaranth import Module, Signal, Value
-from amaranth.sim import Simulator
+from amaranth import Value
 
 from neuroncore_rtl.golden.arith import fma_fp32
 from neuroncore_rtl.hdl.arith.operand import OPERAND_BIAS, SIGNIFICAND_BITS, Operand
@@ -17,27 +16,9 @@ from neuroncore_rtl.hdl.tensor.tile import RowEvents
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP32, INT8
 from neuroncore_rtl.spec.isa import Context, LoadStationary, MultiplyMoving
+from tests.hdl.simulation import simulate
 
 SEED = 1977
-
-
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return np.random.default_rng(SEED)
-
-
-def simulate(unit, bench):
-    """Run `bench`, an asynchronous function of the simulator's context, on a unit with a clock."""
-    m = Module()
-    m.submodules.unit = unit
-    tick = Signal()
-    m.d.sync += tick.eq(~tick)
-    simulator = Simulator(m)
-    simulator.add_clock(1e-9)
-    simulator.add_testbench(bench)
-    simulator.run()
 
 
 # Delay lines

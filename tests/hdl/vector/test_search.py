@@ -10,7 +10,8 @@ from neuroncore_rtl.golden.vector.search import find_index8, match_replace8, max
 from neuroncore_rtl.hdl.vector.search import Search
 from neuroncore_rtl.spec.isa.elementwise import SEARCH_ELEMENTS, VALUES8
 from neuroncore_rtl.tb.stimulus import operands as stimulus
-from tests.hdl.vector.units import random_words, simulate
+from tests.hdl.simulation import simulate
+from tests.hdl.vector.units import random_words
 
 SEED = 20260404
 FEWEST = SEARCH_ELEMENTS[0]
@@ -67,25 +68,20 @@ def searched(sequences, rng, integer):
 
 
 @pytest.mark.parametrize("integer", [False, True], ids=["fp32", "int32"])
-def test_largest_are_those_of_golden(integer):
-    print(f"seed {SEED}")
-    rng = np.random.default_rng(SEED)
+def test_largest_are_those_of_golden(integer, rng):
     sequences = sequences_of(rng, integer)
     expected = np.array([max8(words, integer) for words in sequences])
     assert searched(sequences, rng, integer).tolist() == expected.tolist()
 
 
-def test_order_of_the_other_arithmetic_is_noticed():
-    rng = np.random.default_rng(SEED)
+def test_order_of_the_other_arithmetic_is_noticed(rng):
     sequences = sequences_of(rng, False)
     expected = np.array([max8(words, True) for words in sequences])
     assert (searched(sequences, rng, False) != expected).any()
 
 
 @pytest.mark.parametrize("integer", [False, True], ids=["fp32", "int32"])
-def test_values_are_found_where_golden_finds_them(integer):
-    print(f"seed {SEED}")
-    rng = np.random.default_rng(SEED)
+def test_values_are_found_where_golden_finds_them(integer, rng):
     unit = Search()
     cases = [(words, values_of(rng, words)) for words in sequences_of(rng, integer)]
     found, hits = [], []

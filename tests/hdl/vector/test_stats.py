@@ -12,7 +12,8 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.golden.vector.statistics import bn_aggr, bn_stats
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.vector.stats import SHARES, Sample, Statistics
-from tests.hdl.vector.units import random_words, simulate
+from tests.hdl.simulation import simulate
+from tests.hdl.vector.units import random_words
 
 SEED = 20260403
 
@@ -93,16 +94,13 @@ def stats_sequences(rng):
     return [random_words(rng, length, special=0.02 * (number % 3)) for number, length in enumerate(lengths)]
 
 
-def test_stats_are_those_of_golden():
-    print(f"seed {SEED}")
-    rng = np.random.default_rng(SEED)
+def test_stats_are_those_of_golden(rng):
     sequences = stats_sequences(rng)
     expected = np.array([bn_stats(words)[[1, 2, 4, 5]] for words in sequences])
     assert (measured_stats(sequences, rng) == expected).all(axis=1).tolist() == [True] * len(sequences)
 
 
-def test_wrong_shares_are_noticed():
-    rng = np.random.default_rng(SEED)
+def test_wrong_shares_are_noticed(rng):
     sequences = [random_words(rng, 40, special=0)]
     wrong = measured_stats(sequences, rng, lambda k: SHARES[k] + (k > 2))
     assert (wrong != bn_stats(sequences[0])[[1, 2, 4, 5]]).any()
@@ -145,9 +143,7 @@ def aggregate_sequences(rng):
     return [*sequences, empty]
 
 
-def test_aggregates_are_those_of_golden():
-    print(f"seed {SEED}")
-    rng = np.random.default_rng(SEED)
+def test_aggregates_are_those_of_golden(rng):
     sequences = aggregate_sequences(rng)
     expected = np.array([bn_aggr(words) for words in sequences])
     assert measured_aggregates(sequences, rng).tolist() == expected.tolist()
@@ -157,8 +153,7 @@ def test_a_set_costs_no_more_than_is_published():
     assert 3 * Statistics.SET_INTERVAL <= 13
 
 
-def test_sets_that_come_too_fast_are_noticed():
-    rng = np.random.default_rng(SEED)
+def test_sets_that_come_too_fast_are_noticed(rng):
     sequences = aggregate_sequences(rng)
     expected = np.array([bn_aggr(words) for words in sequences])
     assert (measured_aggregates(sequences, rng, 2) != expected).any()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.hdl.vector.transpose import Transposer
-from tests.hdl.vector.units import simulate
+from tests.hdl.simulation import simulate
 
 SEED = 20260405
 
@@ -36,15 +36,12 @@ def transposed(size, blocks, rng, width=2, late_first=0):
 
 @pytest.mark.parametrize("size", [1, 2, 4, 5, 32])
 @pytest.mark.parametrize("width", [0, 1, 2])
-def test_columns_leave_as_rows(size, width):
-    print(f"seed {SEED}")
-    rng = np.random.default_rng(SEED)
+def test_columns_leave_as_rows(size, width, rng):
     blocks = rng.integers(0, 1 << 32, (4, size, size), np.uint32)
     expected = blocks.transpose(0, 2, 1) & np.uint32((1 << (8 << width)) - 1)
     assert transposed(size, blocks, rng, width).tolist() == expected.tolist()
 
 
-def test_a_block_that_starts_elsewhere_is_noticed():
-    rng = np.random.default_rng(SEED)
+def test_a_block_that_starts_elsewhere_is_noticed(rng):
     blocks = rng.integers(0, 1 << 32, (4, 4, 4), np.uint32)
     assert (transposed(4, blocks, rng, late_first=1) != blocks.transpose(0, 2, 1)).any()

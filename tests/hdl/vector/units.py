@@ -1,27 +1,11 @@
 """What the tests of the lanes' units share: Amaranth's simulator, and words to feed them with."""
 
-from collections.abc import Callable
-
 import numpy as np
-from amaranth import Module, Signal
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.golden.arith import canonical
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 
-__all__ = ["random_words", "simulate"]
-
-
-def simulate(unit, bench: Callable) -> None:
-    """Run `bench`, an asynchronous function of the simulator's context, on a unit with a clock."""
-    m = Module()
-    m.submodules.unit = unit
-    tick = Signal()
-    m.d.sync += tick.eq(~tick)
-    simulator = Simulator(m)
-    simulator.add_clock(1e-9)
-    simulator.add_testbench(bench)
-    simulator.run()
+__all__ = ["random_words"]
 
 
 def random_words(rng: np.random.Generator, count: int, special: float = 0.2) -> np.ndarray:

@@ -1,6 +1,5 @@
 """Collectives as words: fields come back, signatures say what matters, every rule can be broken, chunks balance."""
 
-import random
 import re
 from dataclasses import replace
 
@@ -43,13 +42,6 @@ PLAIN = Collective(
 """Legal as any kind, on core 10."""
 
 
-@pytest.fixture
-def rng():
-    """A generator with a printed seed."""
-    print(f"seed {SEED}")
-    return random.Random(SEED)
-
-
 def random_fields(rng) -> dict[str, int]:
     """Return any value in every field, the opcode's but for it and what has only codes of something."""
     values = {name: rng.getrandbits(width) for name, width in COLLECTIVE_FIELDS}
@@ -57,9 +49,9 @@ def random_fields(rng) -> dict[str, int]:
     return values | {name: rng.randrange(3) for name in ("op", "dtype")}
 
 
-def test_words_and_fields_are_each_other_s_inverse(rng):
+def test_words_and_fields_are_each_other_s_inverse(dice):
     for _ in range(500):
-        values = random_fields(rng)
+        values = random_fields(dice)
         instruction = Collective.decode(values)
         assert instruction.fields() == values
         word = instruction.encode()
@@ -157,9 +149,9 @@ def test_all_rules_are_among_the_broken_ones():
     assert {rule for rule, _, _ in REFUSED} == COLLECTIVE_RULES
 
 
-def test_the_lowest_rule_wins(rng):
+def test_the_lowest_rule_wins(dice):
     for _ in range(200):
-        (one, first, _), (other, second, _) = rng.sample(REFUSED, 2)
+        (one, first, _), (other, second, _) = dice.sample(REFUSED, 2)
         if not first.keys() & second.keys() and not {"kind", "opcode"} & (first.keys() | second.keys()):
             rule, _ = collective_violation(PLAIN.fields() | first | second, 10, CORES)
             assert rule == min(one, other)
@@ -198,15 +190,15 @@ def test_the_ends_of_everything_are_legal():
         assert collective_violation(replace(most, **change).fields(), 1, MAX_CORES) is not None
 
 
-def test_signatures_of_the_same_work_are_the_same(rng):
+def test_signatures_of_the_same_work_are_the_same(dice):
     own = {"rank", "root", "src_address", "dst_address", "pitch", "seed", "stream"}
     for _ in range(300):
-        values = random_fields(rng)
+        values = random_fields(dice)
         shown = signature(values)
         assert shown < 1 << SIGNATURE_BITS
         uses = SIGNATURE_USES[K(values["kind"])]
         assert signature_fields(shown) == {name: values[name] for name, _ in SIGNATURE_FIELDS if name in uses}
-        other = random_fields(rng)
+        other = random_fields(dice)
         unused = {name for name, _ in SIGNATURE_FIELDS} - uses
         assert signature(values | {name: other[name] for name in own - uses | unused}) == shown
 
@@ -228,7 +220,7 @@ def test_two_sides_of_a_transfer_go_together_and_two_of_the_same_do_not():
 
 
 @pytest.mark.parametrize("name, width", SIGNATURE_FIELDS)
-def test_the_lowest_difference_is_named(name, width, rng):
+def test_the_lowest_difference_is_named(name, width, dice):
     kinds = [kind for kind in K if name in SIGNATURE_USES[kind] and kind not in OTHER_SIDE]
     for kind in kinds:
         one = signature(PLAIN.fields() | {"kind": int(kind)})
@@ -237,7 +229,7 @@ def test_the_lowest_difference_is_named(name, width, rng):
         place = [field for field, _ in SIGNATURE_FIELDS].index(name)
         for above, bits in SIGNATURE_FIELDS[place + 1 :]:
             if above in SIGNATURE_USES[kind]:
-                other ^= rng.getrandbits(bits) << SIGNATURE_OFFSETS[above]
+                other ^= dice.getrandbits(bits) << SIGNATURE_OFFSETS[above]
         assert disagreement(one, other) == disagreement(other, one) == name
 
 
