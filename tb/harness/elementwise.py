@@ -19,7 +19,7 @@ from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.isa.access import DIMENSIONS
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_BITS, Elementwise
 from neuroncore_rtl.tb.harness.outcome import Ending, Event, Outcome
-from neuroncore_rtl.tb.harness.verilog_text import assemble, modules_of
+from neuroncore_rtl.tb.harness.verilog_text import XORSHIFT, assemble, modules_of
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import engine_verilog
 from neuroncore_rtl.tb.sim.images import memory_lines, read_words, write_lines
@@ -129,7 +129,7 @@ class ElementwiseDevice:
         }
         return simulation.Design(
             "elementwise",
-            assemble(defines, _TEMPLATE.read_text(), text),
+            assemble(defines, XORSHIFT.read_text(), _TEMPLATE.read_text(), text),
             hier_blocks=modules_of(text, r"\w*_block_"),
             kept=modules_of(text, r"(vector|activation)_lane$"),
             public=("done", *self.ports),

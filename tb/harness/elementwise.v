@@ -121,14 +121,6 @@ module elementwise (
     wire rst = reset[0];
     always @(posedge clk) reset <= reset >> 1;
 
-    function [31:0] xorshift(input [31:0] x);
-        reg [31:0] y;
-        begin
-            y = x ^ (x << 13);
-            y = y ^ (y >> 17);
-            xorshift = y ^ (y << 5);
-        end
-    endfunction
     always @(posedge clk) if (stall != 0) begin
         noise_vector <= xorshift(noise_vector);
         noise_scalar <= xorshift(noise_scalar);

@@ -10,7 +10,7 @@ import numpy as np
 from neuroncore_rtl.spec.memory_map import CONSOLE, INTERRUPT_PENDING, LOCAL_BASE, TIMER_COMPARE, TIMER_NOW
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
 from neuroncore_rtl.tb.harness.riscv_elf import Executable
-from neuroncore_rtl.tb.harness.verilog_text import assemble
+from neuroncore_rtl.tb.harness.verilog_text import XORSHIFT, assemble
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import cpu_verilog
 from neuroncore_rtl.tb.sim.images import read_words, write_lines
@@ -89,7 +89,7 @@ class CpuDevice:
         }
         defines = {name: f"32'h{number:08x}" for name, number in numbers.items()}
         defines["MEMORY_BITS"] = (MEMORY_BYTES // 4).bit_length() - 1
-        text = assemble(defines, _TEMPLATE.read_text(), cpu_verilog())
+        text = assemble(defines, XORSHIFT.read_text(), _TEMPLATE.read_text(), cpu_verilog())
         return simulation.Design("riscv", text, public=("done", *self.ports), clock="clk")
 
     def load(self, work: CpuWork, directory: Path) -> tuple[list[str], int]:

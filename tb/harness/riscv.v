@@ -107,14 +107,6 @@ module riscv (
     wire rst = reset[0];
     always @(posedge clk) reset <= reset >> 1;
 
-    function [31:0] xorshift(input [31:0] x);
-        reg [31:0] y;
-        begin
-            y = x ^ (x << 13);
-            y = y ^ (y >> 17);
-            xorshift = y ^ (y << 5);
-        end
-    endfunction
     wire [3:0] pause;
     genvar stream;
     generate

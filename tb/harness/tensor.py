@@ -12,7 +12,7 @@ from neuroncore_rtl.spec.config import SBUF_BYTES, Config
 from neuroncore_rtl.spec.isa import TENSOR_BITS, Context, TensorInstruction
 from neuroncore_rtl.spec.isa.rule import Rule
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
-from neuroncore_rtl.tb.harness.verilog_text import assemble, modules_of
+from neuroncore_rtl.tb.harness.verilog_text import XORSHIFT, assemble, modules_of
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import engine_verilog
 from neuroncore_rtl.tb.sim.images import memory_lines, read_words, write_lines
@@ -108,7 +108,7 @@ class TensorDevice:
         }
         return simulation.Design(
             "tensor",
-            assemble(defines, _TEMPLATE.read_text(), text),
+            assemble(defines, XORSHIFT.read_text(), _TEMPLATE.read_text(), text),
             hier_blocks=modules_of(text, r"(block|edge|psum)_"),
             kept=modules_of(text, "tile_"),
             public=("done", *self.ports),

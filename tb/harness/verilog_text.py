@@ -2,10 +2,14 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from neuroncore_rtl.tb.sim.layouts import define_lines
 
-__all__ = ["assemble", "modules_of"]
+__all__ = ["XORSHIFT", "assemble", "modules_of"]
+
+XORSHIFT = Path(__file__).with_name("xorshift.v")
+"""A function that harnesses draw their pauses with; it stands before their module."""
 
 
 def assemble(defines: Mapping[str, object], *parts: str) -> str:
