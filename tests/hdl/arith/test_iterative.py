@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden import arith
-from neuroncore_rtl.hdl.arith import divide
+from neuroncore_rtl.hdl.arith import divide, power
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.pack import pack_fp32
 from neuroncore_rtl.hdl.arith.power import Fp32Power
@@ -60,13 +60,13 @@ def test_divider_that_forgets_the_remainder_is_seen(rng, monkeypatch):
 
 def test_wrong_word_of_a_table_is_seen(rng, monkeypatch):
     """By the results that use its row, and by no others."""
-    table = Fp32Power._table
+    table = power._table
 
-    def with_a_wrong_word(self, m, words, row, name):
+    def with_a_wrong_word(m, words, row, name):
         wrong = 37 if words is LOGARITHM else None
-        return table(self, m, [word ^ (number == wrong) << 24 for number, word in enumerate(words)], row, name)
+        return table(m, [word ^ (number == wrong) << 24 for number, word in enumerate(words)], row, name)
 
-    monkeypatch.setattr(Fp32Power, "_table", with_a_wrong_word)
+    monkeypatch.setattr(power, "_table", with_a_wrong_word)
     a, b = power_cases(rng, FEW)
     wrong = play_pairs(Fp32Power(), a, b, "icarus") != UNITS["power"].results(a, b)
     normal = (a & 0x7F800000) != 0
