@@ -3,12 +3,9 @@
 from collections import Counter
 
 import pytest
-from amaranth import ResetInserter, Signal, Value
 
 from neuroncore_rtl.hdl.collective import checker as unit
 from neuroncore_rtl.hdl.collective.checker import Checker
-from neuroncore_rtl.hdl.collective.job import Job
-from neuroncore_rtl.spec.isa import Rule
 from neuroncore_rtl.spec.isa.collective import (
     COLLECTIVE_BITS,
     COLLECTIVE_FIELDS,
@@ -20,40 +17,14 @@ from neuroncore_rtl.spec.isa.collective import (
 )
 from neuroncore_rtl.spec.isa.fields import pack
 from tests.hdl.collective.jobs import core_of, job_values, random_collective
-from tests.hdl.simulation import simulate
+from tests.hdl.verdicts import judge
 
 SEED = 577
 
 
-def judge(cores, pairs):
-    """Return of each pair of a core and a word its job, or the rule that it breaks."""
-    dut, reset = Checker(cores), Signal()
-    jobs = []
-
-    async def bench(ctx):
-        for core, word in pairs:
-            ctx.set(dut.core, core)
-            ctx.set(Value.cast(dut.i.payload), word)
-            ctx.set(dut.i.valid, 1)
-            ctx.set(dut.o.ready, 0)
-            assert ctx.get(dut.i.ready) and not ctx.get(dut.busy)
-            for _ in range(Checker.LATENCY):
-                assert not ctx.get(dut.o.valid) and not ctx.get(dut.error.valid)
-                await ctx.tick()
-                ctx.set(dut.i.valid, 0)
-            refused = ctx.get(dut.error.valid)
-            assert ctx.get(dut.o.valid) != refused
-            if refused:
-                jobs.append(Rule(ctx.get(dut.error.cause)))
-            else:
-                jobs.append(Job.as_shape().from_bits(ctx.get(Value.cast(dut.o.payload))))
-            ctx.set(dut.o.ready, 1)
-            ctx.set(reset, refused)
-            await ctx.tick()
-            ctx.set(reset, 0)
-
-    simulate(ResetInserter(reset)(dut), bench)
-    return jobs
+def verdicts_of(cores, pairs):
+    """Return of each pair of a core and a word the cause of its refusal, 0 if it is legal, and its job."""
+    return judge(Checker(cores), [word for _, word in pairs], [{"core": core} for core, _ in pairs])
 
 
 def cause(core, word, cores):
@@ -111,8 +82,8 @@ def wrong(rng, cores, count):
     wanted = [cause(core, word, cores) for core, word in pairs]
     faults = [
         (found, want, core, Collective.unpack(word))
-        for found, want, (core, word) in zip(judge(cores, pairs), wanted, pairs, strict=True)
-        if (found if isinstance(found, Rule) else 0) != want
+        for (found, _), want, (core, word) in zip(verdicts_of(cores, pairs), wanted, pairs, strict=True)
+        if found != want
     ]
     return faults, wanted
 
@@ -135,7 +106,7 @@ def test_jobs(rng):
     """Every field that means something, of all kinds."""
     collectives = [random_collective(rng, kind=kind) for kind in CollectiveKind for _ in range(20)]
     pairs = [(core_of(values, values["rank"]), word_of(values)) for values in collectives]
-    for values, (_, word), job in zip(collectives, pairs, judge(128, pairs), strict=True):
+    for values, (_, word), (_, job) in zip(collectives, pairs, verdicts_of(128, pairs), strict=True):
         want = job_values(values) | {"signature": signature(Collective.unpack(word))}
         want |= {name: values[name] for name in ("seed", "stream")}
         found = {name: getattr(job, name) for name in want}

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from amaranth import ResetInserter, Signal, Value
+from amaranth import Value
 
 from neuroncore_rtl.hdl.dma import checker as unit
 from neuroncore_rtl.hdl.dma.checker import Checker
@@ -14,6 +14,7 @@ from neuroncore_rtl.spec.isa.dma import HBM_ADDRESS_BITS, NO_AXIS, DmaCopy, dma_
 from neuroncore_rtl.spec.isa.fields import pack
 from tests.hdl.dma.copies import random_copy
 from tests.hdl.simulation import simulate
+from tests.hdl.verdicts import judge
 
 SEED = 2718
 
@@ -24,35 +25,9 @@ RULES = {
 }  # fmt: skip
 
 
-def judge(config, words):
+def causes_of(config, words):
     """Return the cause of each word, 0 of a legal one."""
-    dut, reset = Checker(config), Signal()
-    causes = []
-
-    async def bench(ctx):
-        ctx.set(dut.o.ready, 1)
-        legal = 0
-        for word in words:
-            ctx.set(Value.cast(dut.i.payload), word)
-            ctx.set(dut.i.valid, 1)
-            ctx.set(reset, 0)
-            assert ctx.get(dut.i.ready)
-            await ctx.tick()
-            ctx.set(dut.i.valid, 0)
-            for _ in range(Checker.LATENCY - 1):
-                assert ctx.get(dut.busy) and not ctx.get(dut.o.valid) and not ctx.get(dut.error.valid)
-                await ctx.tick()
-            refused = ctx.get(dut.error.valid)
-            assert ctx.get(dut.o.valid) != refused and ctx.get(dut.i.ready) != refused
-            causes.append(ctx.get(dut.error.cause))
-            assert not refused or ctx.get(dut.error.number) == legal
-            legal = 0 if refused else legal + 1
-            ctx.set(reset, refused)
-            await ctx.tick()
-
-    simulate(ResetInserter(reset)(dut), bench)
-    assert len(causes) == len(words)
-    return causes
+    return [cause for cause, _ in judge(Checker(config), words)]
 
 
 def cause(word, config):
@@ -125,7 +100,7 @@ def random_words(rng, config, legal, near, wild):
 def test_verdicts_are_those_of_the_specification(shape, rng):
     config = CONFIGS[shape]
     words = random_words(rng, config, 60, 500, 40)
-    causes = judge(config, words)
+    causes = causes_of(config, words)
     wanted = [cause(word, config) for word in words]
     wrong = [
         f"{got}, not {want}, of {DmaCopy.unpack(word)}"
@@ -141,4 +116,4 @@ def test_a_checker_with_another_rule_is_noticed(name, value, rng, monkeypatch):
     config = CONFIGS["4x4"]
     words = random_words(rng, config, 30, 100, 0)
     monkeypatch.setattr(unit, name, value)
-    assert judge(config, words) != [cause(word, config) for word in words]
+    assert causes_of(config, words) != [cause(word, config) for word in words]

@@ -5,7 +5,7 @@
 from collections import Counter
 
 import pytest
-from amaranth import Const, ResetInserter, Signal, Value
+from amaranth import Const, Value
 
 from neuroncore_rtl.hdl.elementwise import checker as unit
 from neuroncore_rtl.hdl.elementwise.checker import Checker
@@ -14,6 +14,7 @@ from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Rule, elemen
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, Elementwise, elementwise_violation, is_integer
 from tests.hdl.elementwise.instructions import legal_fields, near_word, random_word
 from tests.hdl.simulation import simulate
+from tests.hdl.verdicts import judge
 
 SEED = 1993
 
@@ -29,37 +30,12 @@ def checker(config, opcodes):
     return Checker(config, opcodes, lambda instruction: Const(0), lambda instruction: Const(1))
 
 
-def judge(dut, words):
-    """Return the verdict on each word: None and `integer`, or the cause; the checker is reset after an error."""
-    reset = Signal()
+def verdicts_of(dut, words):
+    """Return the verdict on each word: None and `integer`, or the cause."""
     verdicts = []
-
-    async def bench(ctx):
-        ctx.set(dut.o.ready, 1)
-        for number, word in enumerate(words):
-            ctx.set(Value.cast(dut.i.payload), word)
-            ctx.set(dut.i.valid, 1)
-            assert ctx.get(dut.i.ready)
-            await ctx.tick()
-            ctx.set(dut.i.valid, 0)
-            for _ in range(Checker.LATENCY - 1):
-                assert not ctx.get(dut.o.valid) and not ctx.get(dut.error.valid)
-                await ctx.tick()
-            error = ctx.get(dut.error)
-            assert ctx.get(dut.o.valid) != error.valid
-            if error.valid:
-                verdicts.append((error.cause, None))
-                assert not ctx.get(dut.i.ready)
-                ctx.set(reset, 1)
-                await ctx.tick()
-                ctx.set(reset, 0)
-            else:
-                assert ctx.get(Value.cast(dut.o.payload.instruction)) == word
-                verdicts.append((None, ctx.get(dut.o.payload.integer)))
-                await ctx.tick()
-            assert len(verdicts) == number + 1
-
-    simulate(ResetInserter(reset)(dut), bench)
+    for word, (cause, job) in zip(words, judge(dut, words), strict=True):
+        assert cause or job.instruction.as_bits() == word
+        verdicts.append((cause, None) if cause else (None, job.integer))
     return verdicts
 
 
@@ -71,7 +47,7 @@ def expected(config, opcodes, word):
 
 def compare(config, opcodes, words):
     """Judge words and compare; return how often each verdict came."""
-    verdicts = judge(checker(config, opcodes), words)
+    verdicts = verdicts_of(checker(config, opcodes), words)
     wanted = [expected(config, opcodes, word) for word in words]
     wrong = [
         f"{verdict}, not {want}, of {Elementwise.unpack(word)}"
@@ -135,7 +111,7 @@ def test_a_checker_with_another_rule_is_noticed(name, value, rng, monkeypatch):
     wanted = {word: expected(config, opcodes, word) for word in words}
     monkeypatch.setattr(elementwise, name, value)
     monkeypatch.setattr(unit, "elementwise", elementwise)
-    verdicts = judge(checker(config, opcodes), words)
+    verdicts = verdicts_of(checker(config, opcodes), words)
     assert any(verdict != wanted[word] for word, verdict in zip(words, verdicts, strict=True))
 
 
