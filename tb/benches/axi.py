@@ -7,7 +7,6 @@ tb/harness/axi_tests.py.
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from amaranth import Cat, Instance, Module, Signal
 from amaranth.hdl import ClockSignal, ResetSignal
@@ -23,7 +22,7 @@ from neuroncore_rtl.tb.sim import simulation
 
 __all__ = ["BENCH_BYTES", "CHECKER_VERILOG", "HbmBench", "RamBench", "design", "run"]
 
-CHECKER_VERILOG = Path(__file__).with_name("axi_checker.v")
+CHECKER_VERILOG = HBM_VERILOG.with_name("axi_checker.v")
 
 BENCH_BYTES = 1 << 16
 """Size of the memory of `HbmBench`."""
