@@ -1,7 +1,7 @@
 """Verilog that other tools read without a warning, and that means the same in each of them.
 
 Amaranth and Yosys write legal but sloppy Verilog, and what they can be told does not change that. So the text is
-rewritten, by patterns that hold for the pinned versions (`tests/hdl/test_verilog.py` has all of them):
+rewritten, by patterns that hold for the pinned versions (`tests/hdl/test_verilog.py`):
 
 - Operands get the width of the operation that they are in. No pass of Yosys does that: `wreduce` narrows them.
 - Case statements get a default. `write_verilog` has no option for it.
