@@ -194,7 +194,7 @@ def test_bench_prints_elements_that_differ_and_fails(monkeypatch, capsys):
         words[2, 3] ^= 1
         return words
 
-    monkeypatch.setattr(bench.golden, "matmul", wrong)
+    monkeypatch.setattr(bench.golden, "matrix_product", wrong)
     report = BENCH.run(BENCH.settings(["M=5", "K=6", "N=7", "PRESET=tiny", "TARGET=engine"]))
     assert report.exit_status == 1
     assert (report.compared, report.mismatches) == (35, 1)
@@ -224,7 +224,7 @@ def test_core_bench_sees_a_wrong_product(monkeypatch, capsys):
         words[2, 3] ^= 1
         return words
 
-    monkeypatch.setattr(bench.golden, "matmul", wrong)
+    monkeypatch.setattr(bench.golden, "matrix_product", wrong)
     report = BENCH.run(BENCH.settings(["M=5", "K=6", "N=7", "PRESET=tiny", "TARGET=core"]))
     assert (report.exit_status, report.mismatches) == (1, 1)
     assert "C[2, 3]: RTL " in capsys.readouterr().out

@@ -2,10 +2,10 @@
 
 """Every instruction takes the cycles that the formulas of `tb.check.costs` say, and the manual has their table."""
 
-from pathlib import Path
 
 import pytest
 
+from neuroncore_rtl import ROOT
 from neuroncore_rtl.hdl.elementwise.checker import Checker
 from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES
 from neuroncore_rtl.tb.benches import timing as bench
@@ -16,7 +16,7 @@ from tests.tb.benches.instructions import SHARED
 BUBBLE = 0
 """Cycles between the last step of an instruction and the first of an independent one, for all that are not slow."""
 
-MANUAL = Path(__file__).resolve().parents[2] / "docs" / "vector_engine.md"
+MANUAL = ROOT / "docs" / "vector_engine.md"
 
 
 @pytest.fixture(scope="module")
