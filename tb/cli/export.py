@@ -1,3 +1,5 @@
+# amaranth: UnusedElaboratable=no
+
 """`make verilog`: the core, and each engine alone, as Verilog for other tools, with a file list and a description."""
 
 import importlib.metadata

@@ -2,7 +2,6 @@
 
 """Every instruction takes the cycles that the formulas of `tb.check.costs` say, and the manual has their table."""
 
-
 import pytest
 
 from neuroncore_rtl import ROOT

@@ -181,7 +181,7 @@ def test_no_process_outlives_an_interrupted_command(tmp_path):
     program = tmp_path / "interrupted.py"
     program.write_text(
         "import os, signal, threading\n"
-        "from tb.sim.icarus import IcarusRunner\n"
+        "from neuroncore_rtl.tb.sim.icarus import IcarusRunner\n"
         "runner = object.__new__(IcarusRunner)\n"
         "runner.env, runner.log_file = dict(os.environ), 'log'\n"
         "signal.signal(signal.SIGTERM, lambda number, frame: exit(7))\n"
