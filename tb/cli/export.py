@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from amaranth.hdl import Shape
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
@@ -25,6 +24,7 @@ from neuroncore_rtl.hdl.queue.errors import CoreError
 from neuroncore_rtl.hdl.queue.queue import Queue
 from neuroncore_rtl.hdl.tensor.array import row_skew
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
+from neuroncore_rtl.hdl.verilog import module_ports
 from neuroncore_rtl.spec import memory_map
 from neuroncore_rtl.spec.config import (
     LINE_BYTES,
@@ -72,11 +72,11 @@ def ports(unit: wiring.Component) -> list[dict[str, object]]:
     """Return name, direction and width in bits of every port that a unit has in Verilog."""
     return [{"name": name, "direction": "input", "width": 1} for name in ("clk", "rst")] + [
         {
-            "name": "__".join(map(str, path)),
+            "name": name,
             "direction": "input" if member.flow == In else "output",
-            "width": Shape.cast(member.shape).width,
+            "width": len(value),
         }
-        for path, member, _ in unit.signature.flatten(unit)
+        for name, member, value in module_ports(unit.signature, unit)
     ]
 
 

@@ -57,7 +57,7 @@ def core_logs(cores: int, waves: bool) -> str:
             "rst": "rst || closing || done",
             "number": f"32'd{core}",
             **{name: name for name in ("cycle", "finished", "given_up", "runs", "events")},
-            "ended": f"ended[{core}]",
+            "ended": f"over_before[{core}] ? ended[{core}] : cycle - 1",
             "over": f"over[{core}]",
             **({"quiet": f"quiet[{core}]"} if waves else {}),
             **{name: _wire(name, core, cores) for name in shown},
