@@ -38,17 +38,8 @@ def _config(size: int) -> Config:
 
 def _warm_start(size: int) -> float:
     """Measure a second run of a small product from the command line, in seconds."""
-    command = [
-        sys.executable,
-        "-m",
-        "neuroncore_rtl.tb",
-        "sim",
-        "matmul",
-        "PRESET=full",
-        f"ROWS={size}",
-        f"COLUMNS={size}",
-    ]
-    command += ["M=4", "K=4", "N=4"]
+    variables = (f"ROWS={size}", f"COLUMNS={size}", "M=4", "K=4", "N=4")
+    command = [sys.executable, "-m", "neuroncore_rtl.tb", "sim", "matmul", "TARGET=engine", "PRESET=full", *variables]
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
     started = time.perf_counter()
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
