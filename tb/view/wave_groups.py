@@ -9,6 +9,9 @@ from neuroncore_rtl.spec import isa
 
 __all__ = ["CAUSE", "ERROR", "Trace", "counters", "traces"]
 
+_FORMATS = ("hex", "dec", "signed", "bin")
+"""GTKWave's formats of a line's values, those that tables use."""
+
 CAUSE = enum.IntEnum("Cause", {cause.name: cause.value for kind in (isa.Rule, isa.Cause) for cause in kind})
 """Causes of error, those that are broken rules among them."""
 
@@ -41,17 +44,22 @@ def traces(table: str, at: str = "", *words: type[enum.Enum]) -> list[Trace]:
         table: the lines.
         at: the path that signals are relative to; "" for the harness.
         words: the enumerations besides `CAUSE`.
+
+    Raises:
+        ValueError: if a line's format is none of these.
     """
-    enums = {"Cause": CAUSE} | {one.__name__: one for one in words}
+    formats = {form: form for form in _FORMATS} | {one.__name__: one for one in (CAUSE, *words)}
     found = []
     for line in filter(None, map(str.strip, re.split(r"[\n|]", table))):
         signal, form, *alias = line.split(maxsplit=2)
         signal = f"{at}.{signal}" if at else signal
         if form == "handshake":
             found += [Trace(signal + end, " ".join([*alias, end]), "bin") for end in ("valid", "ready")]
+        elif form not in formats:
+            raise ValueError(f"the format of {signal} must be one of {', '.join(formats)}, handshake, not {form!r}")
         else:
             name = alias[0] if alias else signal.rpartition(".")[2].rpartition("__")[2].replace("_", " ")
-            found.append(Trace(signal, name, enums.get(form, form)))
+            found.append(Trace(signal, name, formats[form]))
     return found
 
 

@@ -18,7 +18,10 @@ def name(instance):
     return f"{instance.topology}-{instance.chips}-{instance.width}"
 
 
-@pytest.mark.parametrize("instance", SHAPES, ids=name)
+of_each_shape = pytest.mark.parametrize("instance", SHAPES, ids=name)
+
+
+@of_each_shape
 def test_every_wire_has_an_arrow_between_its_chips(instance):
     centres, arrows = chip_places(instance), link_arrows(instance)
     assert sorted(arrows) == list(range(instance.chips * instance.directions))
@@ -31,7 +34,7 @@ def test_every_wire_has_an_arrow_between_its_chips(instance):
         assert np.linalg.norm(arrow.side) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("instance", SHAPES, ids=name)
+@of_each_shape
 def test_arrows_do_not_lie_on_each_other(instance):
     places = [point_at(arrow.points, arrow.mark) for arrow in link_arrows(instance).values()]
     apart = np.linalg.norm(np.array(places)[:, None] - places, axis=2) + 9 * np.eye(len(places))
@@ -40,16 +43,13 @@ def test_arrows_do_not_lie_on_each_other(instance):
 
 @pytest.mark.parametrize("instance", [SHAPES[2], SHAPES[-2]], ids=name)
 def test_a_picture_is_written(instance, tmp_path):
-    wires = instance.chips * instance.directions
-    rows = [
-        {"flits": 10 * wire, "replays": wire % 3, "crc_errors": 0, "discarded": 0, "idle": 0, "stalled": 0}
-        for wire in range(wires)
-    ]
-    table = link_table(instance, rows, 10 * wires, dead=[1])
-    path = draw_links(tmp_path / "plots" / "links.png", instance, table, "title", "what it is")
     from matplotlib import image
 
-    pixels = image.imread(path)
+    counters = dict.fromkeys(("crc_errors", "discarded", "idle", "stalled"), 0)
+    wires = instance.chips * instance.directions
+    rows = [{"flits": 10 * wire, "replays": wire % 3} | counters for wire in range(wires)]
+    table = link_table(instance, rows, 10 * wires, dead=[1])
+    pixels = image.imread(draw_links(tmp_path / "plots" / "links.png", instance, table, "title", "what it is"))
     assert min(pixels.shape[:2]) > 400
     dead = np.abs(pixels[..., :3] - np.array([0xD3, 0x26, 0x3C]) / 255).max(axis=2) < 0.02
     assert dead.any()

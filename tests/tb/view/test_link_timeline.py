@@ -1,8 +1,5 @@
 """The timeline of collectives: a slice for each instruction, and curves of the links that add up to their counters."""
 
-import json
-from collections import defaultdict
-
 import pytest
 
 from neuroncore_rtl.spec.instance import Instance
@@ -11,6 +8,7 @@ from neuroncore_rtl.tb.harness.link_view import FIRST_WINDOW, SAMPLES, Sample, r
 from neuroncore_rtl.tb.harness.outcome import Event
 from neuroncore_rtl.tb.view.timeline import write_timeline
 from neuroncore_rtl.tb.view.tracks import engine_tracks, link_tracks
+from tests.tb.view.recordings import Timeline
 
 INSTANCE = Instance(chips=2, width=2, link_bytes=8)
 
@@ -37,19 +35,7 @@ SAMPLES_OF_LINKS = [
     Sample(250, [0, 0, 0, 0], [counters(80), counters(0), counters(150, 3, 60), counters(2)]),
 ]
 
-
-def tracks(path):
-    """Return the slices and the points of the curves by the names of their group and track."""
-    events = json.loads(path.read_text())["traceEvents"]
-    groups = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
-    threads = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
-    slices, points = defaultdict(list), defaultdict(list)
-    for event in events:
-        if event["ph"] == "X":
-            slices[threads[event["pid"], event["tid"]]].append(event)
-        elif event["ph"] == "C":
-            points[groups[event["pid"]], event["name"]].append((event["ts"], event["args"]["value"]))
-    return slices, points
+UTILISATION = "links: utilisation, percent"
 
 
 @pytest.fixture(scope="module")
@@ -58,61 +44,59 @@ def timeline(tmp_path_factory):
     groups = [engine_tracks(LISTS, EVENTS, 250), *link_tracks(INSTANCE, SAMPLES_OF_LINKS)]
     path = write_timeline(directory / "run", groups)
     assert path == directory / "run.json"
-    return tracks(path)
+    return Timeline(path)
 
 
-def test_slices_follow_each_other_on_the_core_s_track(timeline):
-    slices, _ = timeline
-    assert set(slices) == {"core 1", "core 3"}
-    assert [(one["ts"], one["dur"]) for one in slices["core 1"]] == [(5, 85), (90, 30), (130, 120)]
-    assert [(one["args"]["taken"], one["args"]["retired"]) for one in slices["core 1"]] == [
-        (5, 90),
-        (7, 120),
-        (130, None),
-    ]
+@pytest.fixture
+def engines(timeline):
+    """The slices of cores 1 and 3."""
+    assert set(timeline.slices) == {("collective engines", f"core {core}") for core in (1, 3)}
+    return timeline.slices.values()
 
 
-def test_slices_say_what_they_are(timeline):
-    gather, barrier, illegal = timeline[0]["core 1"]
-    (reduce,) = timeline[0]["core 3"]
-    assert [one["name"] for one in (gather, barrier, illegal, reduce)] == [
-        "all_gather bf16 2 KiB",
-        "barrier",
-        "illegal",
-        "all_reduce fp32 3 MiB",
-    ]
+def test_slices_follow_each_other_on_the_core_s_track(engines):
+    one, _ = engines
+    assert [(part["ts"], part["dur"]) for part in one] == [(5, 85), (90, 30), (130, 120)]
+    assert [(part["args"]["taken"], part["args"]["retired"]) for part in one] == [(5, 90), (7, 120), (130, None)]
+
+
+def test_slices_say_what_they_are(engines):
+    (gather, barrier, illegal), (reduce,) = engines
+    names = [one["name"] for one in (gather, barrier, illegal, reduce)]
+    assert names == ["all_gather bf16 2 KiB", "barrier", "illegal", "all_reduce fp32 3 MiB"]
     assert gather["args"] | {"type": "bf16", "bytes": 2048, "blocks": 2, "rank": 1} == gather["args"]
     assert gather["args"]["group"] == "2 cores from 3 to 1, every 2"
     assert reduce["args"]["group"] == "4 cores from 3 to 0"
     assert reduce["args"]["op"] == "sum" and "op" not in gather["args"] and "type" not in barrier["args"]
 
 
-def test_curves_are_those_of_the_windows(timeline):
-    _, points = timeline
-    assert points["links: utilisation, percent", "chip 0 up -> chip 1"] == [(0, 50), (100, 0), (200, 60), (250, 0)]
-    assert points["links: utilisation, percent", "chip 0 down -> chip 1"] == [(0, 0)]
-    assert points["links: cycles stalled for want of a credit, percent", "chip 1 up -> chip 0"] == [
-        (0, 10),
-        (100, 0),
-        (200, 100),
-        (250, 0),
-    ]
-    assert points["links: retries", "chip 1 up -> chip 0"] == [(0, 2), (100, 0), (200, 1), (250, 0)]
-    assert points["links: credits used", "chip 0 up -> chip 1"] == [
-        (0, 0),
-        (100, 3),
-        (200, 30),
-        (250, 0),
-    ]
+@pytest.mark.parametrize(
+    "group, link, points",
+    [
+        (UTILISATION, "chip 0 up -> chip 1", [(0, 50), (100, 0), (200, 60), (250, 0)]),
+        (UTILISATION, "chip 0 down -> chip 1", [(0, 0)]),
+        (
+            "links: cycles stalled for want of a credit, percent",
+            "chip 1 up -> chip 0",
+            [(0, 10), (100, 0), (200, 100), (250, 0)],
+        ),
+        ("links: retries", "chip 1 up -> chip 0", [(0, 2), (100, 0), (200, 1), (250, 0)]),
+        ("links: credits used", "chip 0 up -> chip 1", [(0, 0), (100, 3), (200, 30), (250, 0)]),
+    ],
+)
+def test_curves_are_those_of_the_windows(timeline, group, link, points):
+    assert timeline.curves[group][link] == points
 
 
 def test_the_links_have_a_timeline_of_their_own(tmp_path):
-    slices, points = tracks(
-        write_timeline(tmp_path / "links.json", link_tracks(INSTANCE, SAMPLES_OF_LINKS, credits=False))
-    )
-    assert not slices and not [group for group, _ in points if "credits used" in group]
-    assert len({track for group, track in points if "utilisation" in group}) == 4
-    assert tracks(write_timeline(tmp_path / "none.json", link_tracks(INSTANCE, [], credits=False))) == ({}, {})
+    def written(samples):
+        return Timeline(write_timeline(tmp_path / "links.json", link_tracks(INSTANCE, samples, credits=False)))
+
+    links = written(SAMPLES_OF_LINKS)
+    assert not links.slices and "links: credits used" not in links.groups
+    assert len(links.curves[UTILISATION]) == 4
+    empty = written([])
+    assert not empty.slices and not empty.curves
 
 
 def written(end: int) -> str:

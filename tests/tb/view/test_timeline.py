@@ -1,6 +1,5 @@
 """The timeline of a run: every record is there, with its cycles, and on a track slices come one after the other."""
 
-import json
 from itertools import pairwise
 
 import pytest
@@ -14,6 +13,7 @@ from neuroncore_rtl.tb.harness.link_view import Sample
 from neuroncore_rtl.tb.harness.outcome import Ending, Event, Outcome
 from neuroncore_rtl.tb.view.timeline import write_timeline
 from neuroncore_rtl.tb.view.tracks import core_tracks, link_tracks
+from tests.tb.view.recordings import Timeline
 
 CONFIG = PRESETS["tiny"]
 
@@ -22,15 +22,12 @@ END = 900
 
 LOAD = Record(instruction=LoadStationary(format=BF16, k=4, m=4, address=0), waits=(Wait(3, 1),), updates=(Update(1),))
 MULTIPLY = Record(instruction=MultiplyMoving(format=BF16, k=4, n=8, m=4, address=0, stride=2, psum=0))
-COPY = Record(
-    instruction=DmaCopy(
-        shape=(64,),
-        src=DmaTensor(format=BF16, address=0, storage=Storage.HBM, steps=(1,)),
-        dst=DmaTensor(format=BF16, address=0, storage=Storage.SBUF, steps=(1,)),
-    )
-)
+HBM, SBUF = (DmaTensor(format=BF16, address=0, storage=storage, steps=(1,)) for storage in (Storage.HBM, Storage.SBUF))
+COPY = Record(instruction=DmaCopy(shape=(64,), src=HBM, dst=SBUF))
+ALL_REDUCE = Collective(kind=CollectiveKind.ALL_REDUCE, group=Group(1, 2, 2), rank=0, count=1024, dst=4096)
+SUM = Record(instruction=ALL_REDUCE)
 
-RECORDS = {0x100: LOAD, 0x180: MULTIPLY, 0x200: LOAD, 0x280: MULTIPLY, 0x400: COPY, 0x480: COPY}
+RECORDS = {0x100: LOAD, 0x180: MULTIPLY, 0x200: LOAD, 0x280: MULTIPLY, 0x400: COPY, 0x480: COPY, 0x500: SUM}
 
 EVENTS = (
     Event(3, 0x400, 10, 90),
@@ -44,23 +41,19 @@ EVENTS = (
 )
 
 
+def tracks_of(name, events, config=CONFIG):
+    run = Outcome(ending=Ending.FINISHED, cycles=END, events=events)
+    return core_tracks(name, run, config, RECORDS.__getitem__)
+
+
 @pytest.fixture(scope="module")
 def timeline(tmp_path_factory):
     """Slices by the name of their track."""
-    run = Outcome(ending=Ending.FINISHED, cycles=END, events=EVENTS)
-    path = write_timeline(
-        tmp_path_factory.mktemp("timeline") / "run", [core_tracks("core", run, CONFIG, RECORDS.__getitem__)]
-    )
+    path = write_timeline(tmp_path_factory.mktemp("timeline") / "run", [tracks_of("core", EVENTS)])
     assert path.name == "run.json"
-    events = json.loads(path.read_text())["traceEvents"]
-    names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
-    assert list(names.values()) == ["tensor", "vector", "scalar", "dma0", "dma1", "tensor, loading"]
-    assert 0 not in names
-    tracks = {name: [] for name in names.values()}
-    for event in events:
-        if event["ph"] == "X":
-            tracks[names[event["tid"]]].append(event)
-    return tracks
+    written = Timeline(path)
+    assert written.tracks == {"core": ["tensor", "vector", "scalar", "dma0", "dma1", "tensor, loading"]}
+    return {track: slices for (_, track), slices in written.slices.items()}
 
 
 def spans(slices) -> list[tuple[int, int]]:
@@ -86,37 +79,22 @@ def test_slices_say_what_they_are(timeline):
     assert [event["name"] for event in timeline["tensor"]] == ["multiply_moving"] * 2
     assert {event["name"] for event in timeline["dma0"]} == {"dma hbm to sbuf"}
     load = timeline["tensor, loading"][0]
-    assert load["name"] == "load_stationary"
-    assert load["args"]["record"] == "0x100"
-    assert load["args"]["waits"] == ["semaphore 3 >= 1"]
-    assert load["args"]["updates"] == ["semaphore 1 add 1"]
+    told = {"record": "0x100", "waits": ["semaphore 3 >= 1"], "updates": ["semaphore 1 add 1"]}
+    assert load["name"] == "load_stationary" and load["args"] | told == load["args"]
 
 
 def test_an_instance_has_every_core_and_the_links(tmp_path):
-    """A process for each core, in order; its collectives say with whom they are; the curves of the links follow."""
+    """A group for each core, in order; its collectives say with whom they are; the curves of the links follow."""
     instance = Instance(chips=2, width=2, link_bytes=8, core=CONFIG)
-    queue = 5
-    sums = Record(
-        instruction=Collective(kind=CollectiveKind.ALL_REDUCE, group=Group(1, 2, 2), rank=0, count=1024, dst=4096)
-    )
-    runs = [
-        Outcome(ending=Ending.FINISHED, cycles=END, events=events)
-        for events in (EVENTS[:2], [Event(queue, 0x500, 30, 80)], [], [Event(queue, 0x500, 40, 90)])
-    ]
+    events = (EVENTS[:2], [Event(5, 0x500, 30, 80)], [], [Event(5, 0x500, 40, 90)])
+    cores = [tracks_of(f"core {core}", own, instance.core) for core, own in enumerate(events)]
     counters = {"flits": 3, "stalled": 0, "replays": 0}
     samples = [Sample(16, [0] * 4, [counters] * 4), Sample(32, [1] * 4, [counters] * 4)]
-    find = [RECORDS.__getitem__, {0x500: sums}.__getitem__] * 2
-    cores = [core_tracks(f"core {core}", run, instance.core, find[core]) for core, run in enumerate(runs)]
-    path = write_timeline(tmp_path / "run", [*cores, *link_tracks(instance, samples)])
-    events = json.loads(path.read_text())["traceEvents"]
-    processes = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
-    names = [processes[number] for number in sorted(processes)]
-    assert names[:4] == [f"core {core}" for core in range(4)]
-    assert len(names) == 8 and all(name.startswith("links: ") for name in names[4:])
-    slices = [event for event in events if event["ph"] == "X"]
-    assert [processes[event["pid"]] for event in slices] == ["core 0", "core 0", "core 1", "core 3"]
-    collective = slices[2]
-    assert (collective["name"], collective["ts"], collective["dur"]) == ("all_reduce fp32 4 KiB", 30, 50)
+    written = Timeline(write_timeline(tmp_path / "run", [*cores, *link_tracks(instance, samples)]))
+    assert written.groups[:4] == [f"core {core}" for core in range(4)]
+    assert len(written.groups) == 8 and all(name.startswith("links: ") for name in written.groups[4:])
+    found = {place: len(slices) for place, slices in written.slices.items()}
+    assert found == {("core 0", "dma0"): 2, ("core 1", "collective"): 1, ("core 3", "collective"): 1}
+    (collective,) = written.slices["core 1", "collective"]
+    assert (collective["name"], *spans([collective])) == ("all_reduce fp32 4 KiB", (30, 80))
     assert collective["args"]["group"] == "2 cores from 1 to 3, every 2" and collective["args"]["issued"] == 30
-    tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name" and e["pid"] == 2}
-    assert tracks[collective["tid"]] == "collective"
