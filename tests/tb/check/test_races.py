@@ -1,6 +1,7 @@
 """The finder of races: what instructions touch, against their execution; and which pairs of a run or a program race."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,26 +12,10 @@ from neuroncore_rtl.golden.memory.dma import dma_copy
 from neuroncore_rtl.golden.scalar import ScalarEngine
 from neuroncore_rtl.golden.tensor import TensorEngine
 from neuroncore_rtl.golden.vector import VectorEngine
+from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import PSUM_BYTES, Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32, MATMUL_FORMATS
-from neuroncore_rtl.spec.isa import (
-    RECORD_BYTES,
-    SCALAR_OPCODES,
-    Access,
-    DmaCopy,
-    DmaIndex,
-    DmaTensor,
-    Elementwise,
-    LoadStationary,
-    MultiplyMoving,
-    Opcode,
-    Record,
-    Storage,
-    Update,
-    UpdateOp,
-    Wait,
-    queue_name,
-)
+from neuroncore_rtl.spec.isa import DmaCopy, DmaTensor, Elementwise, MultiplyMoving, Record, Storage, Wait
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
 from neuroncore_rtl.tb.check.ordering import find_unordered
 from neuroncore_rtl.tb.check.races import Execution, events_of, find_races
@@ -59,12 +44,16 @@ def random_memories(rng):
     return {Storage.HBM: hbm, Storage.SBUF: sbuf, Storage.PSUM: psum}
 
 
-def mask_of(touches, memories):
-    """Return which bytes of memories touches name."""
-    masks = {storage: np.zeros(memory.shape, bool) for storage, memory in memories.items()}
-    for touch in touches:
+def copies_of(memories):
+    return {place: memory.copy() for place, memory in memories.items()}
+
+
+def masks_of(instruction, memories):
+    """Return which bytes of memories an instruction reads, and which it writes, by `touches_of`."""
+    masks = [{storage: np.zeros(memory.shape, bool) for storage, memory in memories.items()} for _ in range(2)]
+    for touch in touches_of(instruction, CONFIG):
         for start in touch.starts:
-            masks[touch.storage][touch.partitions, start : start + touch.length] = True
+            masks[touch.writes][touch.storage][touch.partitions, start : start + touch.length] = True
     return masks
 
 
@@ -74,12 +63,12 @@ def execute(instruction, memories):
     if isinstance(instruction, DmaCopy):
         dma_copy(instruction, hbm, sbuf, psum)
     elif isinstance(instruction, Elementwise):
-        engine = ScalarEngine if instruction.opcode in SCALAR_OPCODES else VectorEngine
+        engine = ScalarEngine if instruction.opcode in isa.SCALAR_OPCODES else VectorEngine
         engine(CONFIG).execute(instruction, sbuf, psum)
     else:
         engine = TensorEngine(CONFIG)
         engine.psum[:] = psum.view(np.uint32)
-        weights = LoadStationary(format=instruction.format, k=8, m=8, address=0)
+        weights = isa.LoadStationary(format=instruction.format, k=8, m=8, address=0)
         engine.execute(weights, np.ones((8, 64), np.uint8), None)
         engine.execute(instruction, None, sbuf)
         psum[:] = engine.psum.view(np.uint8)
@@ -90,33 +79,25 @@ def random_of_any_engine(rng):
     if kind < 2:
         return random_copy(rng, CONFIG, HBM_BYTES)
     if kind < 4:
-        instruction = random_instruction(rng, Opcode(int(rng.choice(list(Opcode)))), CONFIG, SIZES)
+        instruction = random_instruction(rng, isa.Opcode(int(rng.choice(list(isa.Opcode)))), CONFIG, SIZES)
         return replace(instruction, function=0)  # others are slow to compile, and touch the same
     fmt = MATMUL_FORMATS[rng.integers(len(MATMUL_FORMATS))]
     size = fmt.bits // 8
     k, m, n = (int(x) for x in rng.integers(1, 9, size=3))
-    return MultiplyMoving(
-        format=fmt,
-        k=k,
-        m=m,
-        n=n,
-        address=size * int(rng.integers(20)),
-        stride=size * int(rng.integers(5)),
-        psum=int(rng.integers(100)),
-        accumulate=bool(rng.integers(2)),
-    )
+    places = {"address": size * int(rng.integers(20)), "stride": size * int(rng.integers(5))}
+    psum, accumulate = int(rng.integers(100)), bool(rng.integers(2))
+    return MultiplyMoving(format=fmt, k=k, m=m, n=n, psum=psum, accumulate=accumulate, **places)
 
 
 def test_touches_are_what_execution_reads_and_writes(rng):
-    written = kinds = 0
+    written, kinds = 0, set()
     for _ in range(200):
         instruction = random_of_any_engine(rng)
-        touches = touches_of(instruction, CONFIG)
         before, other = random_memories(rng), random_memories(rng)
-        reads, writes = (mask_of([t for t in touches if t.writes == w], before) for w in (False, True))
+        reads, writes = masks_of(instruction, before)
         for storage, mask in reads.items():
             other[storage][mask] = before[storage][mask]
-        after, other_after = ({s: m.copy() for s, m in memories.items()} for memories in (before, other))
+        after, other_after = copies_of(before), copies_of(other)
         for memories in (after, other_after):
             execute(instruction, memories)
         partly = getattr(instruction, "keep", False) or getattr(instruction, "scatter", None) is not None
@@ -125,42 +106,36 @@ def test_touches_are_what_execution_reads_and_writes(rng):
             # What it writes depends on nothing but what it reads, not even on what was there.
             assert partly or np.array_equal(after[storage][mask], other_after[storage][mask]), instruction
             written += mask.sum()
-        kinds |= 1 << [DmaCopy, Elementwise, MultiplyMoving].index(type(instruction))
-    assert written > 1000 and kinds == 0b111
+        kinds.add(type(instruction))
+    assert written > 1000 and kinds == {DmaCopy, Elementwise, MultiplyMoving}
 
 
 @pytest.mark.parametrize("kind", [kind for kind in CollectiveKind if kind != CollectiveKind.RECEIVE])
 def test_a_collective_reads_and_writes_its_blocks(rng, kind):
     """What changes in a rank's HBM is in its dst, and depends on nothing but every rank's src."""
-    group = Group(0, 1, 3)
-    common = {"group": group, "count": 37, "dtype": CollectiveType.BF16, "pitch": 128}
+    common = {"group": Group(0, 1, 3), "count": 37, "dtype": CollectiveType.BF16, "pitch": 128}
     ranks = [
         Collective(kind=kind, rank=rank, src=64 * rank, dst=1024 - 64 * rank, root=1, **common) for rank in range(3)
     ]
     if kind == CollectiveKind.SEND:
         ranks = [replace(ranks[0], root=1), replace(ranks[1], kind=CollectiveKind.RECEIVE, root=0)]
-    masks = []
-    memories = {rank: rng.integers(256, size=2048).astype(np.uint8) for rank in range(len(ranks))}
-    before, other = ({rank: memory.copy() for rank, memory in memories.items()} for _ in range(2))
+    before = {rank: rng.integers(256, size=2048).astype(np.uint8) for rank in range(len(ranks))}
+    other, written = copies_of(before), []
     for rank, one in enumerate(ranks):
-        touches = touches_of(one, CONFIG)
-        reads, writes = (
-            mask_of([t for t in touches if t.writes == w], {Storage.HBM: memories[rank][np.newaxis]})[Storage.HBM][0]
-            for w in (False, True)
-        )
+        reads, writes = (mask[Storage.HBM][0] for mask in masks_of(one, {Storage.HBM: before[rank][np.newaxis]}))
         other[rank][~reads] = rng.integers(256, size=(~reads).sum())
-        masks.append(writes)
-    changed = {rank: memory.copy() for rank, memory in other.items()}
-    for state in (memories, changed):
+        written.append(writes)
+    after, other_after = copies_of(before), copies_of(other)
+    for state in (after, other_after):
         golden_collectives({rank: [one] for rank, one in enumerate(ranks)}, state, 3)
-    for rank, writes in enumerate(masks):
-        assert not np.any((memories[rank] != before[rank]) & ~writes)
-        assert np.array_equal(memories[rank][writes], changed[rank][writes])
-    assert any(map(np.any, masks)) == (kind != CollectiveKind.BARRIER)
+    for rank, writes in enumerate(written):
+        assert not np.any((after[rank] != before[rank]) & ~writes)
+        assert np.array_equal(after[rank][writes], other_after[rank][writes])
+    assert any(map(np.any, written)) == (kind != CollectiveKind.BARRIER)
 
 
 def test_a_load_reads_its_columns():
-    (touch,) = touches_of(LoadStationary(format=BF16, k=5, m=3, address=64), CONFIG)
+    (touch,) = touches_of(isa.LoadStationary(format=BF16, k=5, m=3, address=64), CONFIG)
     assert (touch.writes, touch.storage, touch.partitions, touch.length) == (False, Storage.SBUF, range(5), 6)
     assert touch.starts.tolist() == [64]
 
@@ -176,13 +151,13 @@ def copy(source, target, count=4, step=1, storage=Storage.HBM):
 
 
 def elementwise(source, target, **more):
-    a, dst = (Access(format=FP32, address=address) for address in (source, target))
-    return Elementwise(**{"opcode": Opcode.TENSOR_COPY, "partitions": 8, "shape": (4,), "dst": dst, "a": a, **more})
+    a, dst = (isa.Access(format=FP32, address=address) for address in (source, target))
+    return Elementwise(**{"opcode": isa.Opcode.TENSOR_COPY, "partitions": 8, "shape": (4,), "dst": dst, "a": a, **more})
 
 
 def event(queue, address, issued, retired, instruction):
     """Return the event of a record that was executed."""
-    return Execution(queue, address, issued, retired, instruction, queue_name(queue, CONFIG))
+    return Execution(queue, address, issued, retired, instruction, isa.queue_name(queue, CONFIG))
 
 
 def races(*runs):
@@ -218,13 +193,12 @@ def test_elements_between_those_of_another_do_not_race():
 
 
 def test_partitions_are_told_apart():
-    def column(partition, step, count):
-        src = DmaTensor(format=INT32, storage=Storage.HBM, address=0, steps=(1,))
-        tensor = {"format": INT32, "storage": Storage.SBUF, "address": 0, "partition": partition}
-        return DmaCopy(shape=(count,), src=src, dst=DmaTensor(**tensor, steps=(step,), axis=0))
+    def column(partition, step):
+        one = copy(0, 0, step=step, storage=Storage.SBUF)
+        return replace(one, dst=replace(one.dst, partition=partition, axis=0))
 
-    assert not races((DMA0, column(0, 2, 4), 0, 9), (DMA1, column(7, -2, 4), 0, 9))
-    assert races((DMA0, column(0, 2, 4), 0, 9), (DMA1, column(6, -2, 4), 0, 9))
+    assert not races((DMA0, column(0, 2), 0, 9), (DMA1, column(7, -2), 0, 9))
+    assert races((DMA0, column(0, 2), 0, 9), (DMA1, column(6, -2), 0, 9))
 
 
 def test_a_queue_races_with_itself_only_with_overlap():
@@ -240,11 +214,11 @@ def test_a_queue_races_with_itself_only_with_overlap():
 
 
 def test_the_tensor_engine_races():
-    multiply = MultiplyMoving(format=BF16, k=8, m=8, n=4, address=0, stride=2, psum=512)
-    psum = Access(format=FP32, address=2048 + 12, storage=Storage.PSUM)
-    assert races((TENSOR, multiply, 0, 9), (VECTOR, elementwise(0, 64, a=psum), 5, 15))
-    assert races((TENSOR, multiply, 0, 9), (DMA0, copy(0, 4, count=1, storage=Storage.SBUF), 5, 15))
-    assert not races((TENSOR, multiply, 0, 9), (DMA0, copy(0, 8, count=1, storage=Storage.SBUF), 5, 15))
+    multiply = TENSOR, MultiplyMoving(format=BF16, k=8, m=8, n=4, address=0, stride=2, psum=512), 0, 9
+    psum = isa.Access(format=FP32, address=2048 + 12, storage=Storage.PSUM)
+    assert races(multiply, (VECTOR, elementwise(0, 64, a=psum), 5, 15))
+    assert races(multiply, (DMA0, copy(0, 4, count=1, storage=Storage.SBUF), 5, 15))
+    assert not races(multiply, (DMA0, copy(0, 8, count=1, storage=Storage.SBUF), 5, 15))
 
 
 def test_a_scatter_may_write_any_row():
@@ -252,7 +226,7 @@ def test_a_scatter_may_write_any_row():
         shape=(2, 4),
         src=DmaTensor(format=INT32, storage=Storage.SBUF, address=0, steps=(1, 1), axis=0),
         dst=DmaTensor(format=INT32, storage=Storage.HBM, address=0, steps=(8, 1)),
-        scatter=DmaIndex(address=64, limit=10),
+        scatter=isa.DmaIndex(address=64, limit=10),
     )
     assert races((DMA0, scatter, 0, 9), (DMA1, copy(9 * 32 + 12, 0x1000, count=1), 0, 9))
     assert not races((DMA0, scatter, 0, 9), (DMA1, copy(9 * 32 + 16, 0x1000, count=1), 0, 9))
@@ -270,11 +244,8 @@ def test_a_race_says_who_and_where():
 
 
 def test_races_of_random_runs_are_those_of_byte_masks(rng):
-    memories = {
-        Storage.HBM: np.zeros((1, HBM_BYTES)),
-        Storage.SBUF: np.zeros((8, 2048)),
-        Storage.PSUM: np.zeros((8, 2048)),
-    }
+    shapes = {Storage.HBM: (1, HBM_BYTES), Storage.SBUF: (8, 2048), Storage.PSUM: (8, 2048)}
+    memories = {storage: np.zeros(shape) for storage, shape in shapes.items()}
     found = 0
     for _ in range(5):
         runs, masks = [], []
@@ -284,16 +255,14 @@ def test_races_of_random_runs_are_those_of_byte_masks(rng):
                 continue
             issued = int(rng.integers(200))
             runs.append((len(runs), instruction, issued, issued + int(rng.integers(1, 40))))
-            touches = touches_of(instruction, CONFIG)
-            masks.append([mask_of([t for t in touches if t.writes == w], memories) for w in (False, True)])
+            masks.append(masks_of(instruction, memories))
         expected = set()
-        for a, b in np.ndindex(20, 20):
+        for a, b in combinations(range(20), 2):
+            (reads, writes), (other_reads, other_writes) = masks[a], masks[b]
+            pairs = [(writes, other_writes), (writes, other_reads), (reads, other_writes)]
             at_once = runs[a][2] < runs[b][3] and runs[b][2] < runs[a][3]
-            if a < b and at_once:
-                (reads, writes), (other_reads, other_writes) = masks[a], masks[b]
-                pairs = [(writes, other_writes), (writes, other_reads), (reads, other_writes)]
-                if any(np.any(x[s] & y[s]) for x, y in pairs for s in Storage):
-                    expected.add((a, b))
+            if at_once and any(np.any(x[s] & y[s]) for x, y in pairs for s in Storage):
+                expected.add((a, b))
         assert {tuple(sorted(pair)) for pair in races(*runs)} == expected
         found += len(expected)
     assert found > 10
@@ -319,16 +288,9 @@ def word_copies(rng, length):
             users[word][queue] = counts[queue], before[1] or word == target
         waits = tuple(Wait(other, count) for other, count in awaited.items())
         instruction = copy(4 * source, 4 * target, count=1)
-        record = Record(instruction=instruction, waits=waits, updates=(Update(queue),))
+        record = Record(instruction=instruction, waits=waits, updates=(isa.Update(queue),))
         program.append((queue, 128 * len(program), record))
     return program
-
-
-def without_wait(program, place, number):
-    queue, address, record = program[place]
-    waits = record.waits[:number] + record.waits[number + 1 :]
-    changed = Record(instruction=record.instruction, waits=waits, updates=record.updates)
-    return [*program[:place], (queue, address, changed), *program[place + 1 :]]
 
 
 def test_a_program_that_waits_for_all_is_in_order(rng):
@@ -339,21 +301,23 @@ def test_a_program_that_waits_for_all_is_in_order(rng):
 def test_without_a_needed_wait_it_is_not(rng):
     program = word_copies(rng, 60)
     outcomes = []
-    for place, (_, _, record) in enumerate(program):
+    for place, (queue, address, record) in enumerate(program):
         for number in range(len(record.waits)):
-            found = find_unordered(without_wait(program, place, number), CONFIG)
+            hasty = replace(record, waits=record.waits[:number] + record.waits[number + 1 :])
+            changed = [*program[:place], (queue, address, hasty), *program[place + 1 :]]
+            found = find_unordered(changed, CONFIG)
             outcomes.append(bool(found))
-            assert all(race.second.address >= 128 * place for race in found)
+            assert all(race.second.address >= address for race in found)
     assert outcomes.count(True) > 10
     assert outcomes.count(False) > 0  # of waits that others imply
 
 
-def ordered(producers, wait, updates=None):
+def ordered(producers, wait, *updates):
     """Return whether a copy that waits is certainly after the first of other queues' copies."""
-    program = [
-        (queue, 128 * n, Record(instruction=copy(4 * n, 64 * (n + 1), count=1), updates=updates or (Update(1),)))
-        for n, queue in enumerate(producers)
-    ]
+    program = []
+    for n, queue in enumerate(producers):
+        writer = Record(instruction=copy(4 * n, 64 * (n + 1), count=1), updates=updates or (isa.Update(1),))
+        program.append((queue, 128 * n, writer))
     reader = Record(instruction=copy(64, 1024, count=1), waits=(wait,))
     return not find_unordered([*program, (DMA2, 1024, reader)], CONFIG)
 
@@ -366,13 +330,13 @@ def test_a_wait_is_certain_of_what_others_cannot_add():
     assert ordered([DMA0, DMA1], Wait(1, 2))
     assert ordered([DMA0, DMA1, DMA1], Wait(1, 3))
     assert not ordered([DMA0, DMA1, DMA1], Wait(1, 2))
-    assert not ordered([DMA0], Wait(1, 1), (Update(1), Update(1, 1, UpdateOp.SET)))
+    assert not ordered([DMA0], Wait(1, 1), isa.Update(1), isa.Update(1, 1, isa.UpdateOp.SET))
 
 
 def test_lanes_of_the_tensor_queue_complete_apart():
-    load = LoadStationary(format=BF16, k=8, m=8, address=0)
+    load = isa.LoadStationary(format=BF16, k=8, m=8, address=0)
     multiply = MultiplyMoving(format=BF16, k=8, m=8, n=8, address=64, stride=2, psum=0)
-    multiplies, loads = (Record(instruction=i, updates=(Update(n),)) for n, i in enumerate((multiply, load)))
+    multiplies, loads = (Record(instruction=i, updates=(isa.Update(n),)) for n, i in enumerate((multiply, load)))
 
     def is_ordered(semaphore, address):
         writer = copy(0, address, count=1, storage=Storage.SBUF)
@@ -408,8 +372,6 @@ def test_a_trace_of_the_golden_core_is_judged(rng):
     assert not find_races(events, CONFIG)
     at_once = [event(e.queue, e.address, 0, 1, e.instruction) for e in events]
     assert find_races(at_once, CONFIG)
-    executed = [
-        (queue, address, Record.decode(hbm[address : address + RECORD_BYTES].tobytes(), CONFIG))
-        for queue, address in machine.trace
-    ]
+    records = (hbm[address : address + isa.RECORD_BYTES].tobytes() for _, address in machine.trace)
+    executed = [(*at, Record.decode(data, CONFIG)) for at, data in zip(machine.trace, records, strict=True)]
     assert not find_unordered(executed, CONFIG)

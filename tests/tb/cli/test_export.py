@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -39,15 +40,8 @@ def exported(tmp_path_factory) -> Path:
 
 def run(*command: str, cwd: Path, **environment: str) -> str:
     """Run a program that must end with status 0, and return everything that it printed."""
-    finished = subprocess.run(
-        command,
-        cwd=cwd,
-        env={**os.environ, **environment},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    finished = subprocess.run(command, cwd=cwd, env=os.environ | environment, **pipes)
     assert finished.returncode == 0, finished.stdout
     return finished.stdout
 
@@ -99,70 +93,58 @@ def test_text_names_no_place(exported, engine):
     assert str(ROOT) not in (exported / f"{engine}.v").read_text()
 
 
+def described(exported: Path, engine: str) -> tuple[dict, dict[str, tuple[str, int]]]:
+    """Return the description of a module and, from it, direction and width of each port, which the Verilog has."""
+    record = json.loads((exported / f"{engine}.json").read_text())
+    text = (exported / f"{engine}.v").read_text()
+    header = re.search(rf"^module {engine}\((.*?)\);", text, re.MULTILINE | re.DOTALL)[1]
+    ports = {port["name"]: (port["direction"], port["width"]) for port in record["ports"]}
+    assert sorted(port["name"] for port in record["ports"]) == sorted(ports) == sorted(re.findall(r"\w+", header))
+    return record, ports
+
+
+def bits_of(record: dict) -> int:
+    """Return the bits of the fields of an engine's instruction."""
+    return sum(field["width"] for field in record["instruction"]["fields"])
+
+
 @pytest.mark.parametrize("engine", ("vector_engine", "scalar_engine"))
 def test_description_of_an_elementwise_engine_says_what_the_verilog_says(exported, engine):
-    text = (exported / f"{engine}.v").read_text()
-    record = json.loads((exported / f"{engine}.json").read_text())
-    header = re.search(rf"^module {engine}\((.*?)\);", text, re.MULTILINE | re.DOTALL)[1]
-    assert sorted(port["name"] for port in record["ports"]) == sorted(re.findall(r"\w+", header))
-    ports = {port["name"]: (port["direction"], port["width"]) for port in record["ports"]}
-    rows, columns = record["parameters"]["rows"], record["parameters"]["columns"]
+    record, ports = described(exported, engine)
+    lanes = max(record["parameters"]["rows"], record["parameters"]["columns"])
     assert ports["instructions__payload"] == ("input", ELEMENTWISE_BITS)
-    assert ports["sbuf__data"] == ("input", 32 * max(rows, columns))
-    assert ports["psum__data"] == ("input", 32 * columns)
-    assert ports["write__data"] == ("output", 32 * max(rows, columns))
-    assert sum(field["width"] for field in record["instruction"]["fields"]) == ELEMENTWISE_BITS
+    assert ports["sbuf__data"] == ("input", 32 * lanes)
+    assert ports["psum__data"] == ("input", 32 * record["parameters"]["columns"])
+    assert ports["write__data"] == ("output", 32 * lanes)
+    assert bits_of(record) == ELEMENTWISE_BITS
     assert min(record["latency"].values()) >= 1
 
 
 def test_description_says_what_the_verilog_says(exported):
-    text = (exported / "tensor_engine.v").read_text()
-    record = json.loads((exported / "tensor_engine.json").read_text())
+    record, ports = described(exported, "tensor_engine")
     assert len(record["modules"]) == len(set(record["modules"])) > 5
-    header = re.search(r"^module tensor_engine\((.*?)\);", text, re.MULTILINE | re.DOTALL)[1]
-    assert sorted(port["name"] for port in record["ports"]) == sorted(re.findall(r"\w+", header))
     rows, columns = record["parameters"]["rows"], record["parameters"]["columns"]
-    ports = {port["name"]: (port["direction"], port["width"]) for port in record["ports"]}
-    assert ports == {
-        "clk": ("input", 1),
-        "rst": ("input", 1),
-        "instructions__payload": ("input", TENSOR_BITS),
-        "instructions__valid": ("input", 1),
-        "instructions__ready": ("output", 1),
-        "stationary__valid": ("output", 1),
-        "stationary__address": ("output", 18),
-        "stationary__ready": ("input", 1),
-        "stationary__data": ("input", 128 * rows),
-        "moving__valid": ("output", 1),
-        "moving__address": ("output", 18),
-        "moving__ready": ("input", 1),
-        "moving__data": ("input", 32 * rows),
-        "psum__valid": ("input", 1),
-        "psum__address": ("input", 18),
-        "psum__ready": ("output", 1),
-        "psum__data": ("output", 32 * columns),
-        "psum_write__valid": ("input", 1),
-        "psum_write__address": ("input", 18),
-        "psum_write__enable": ("input", columns),
-        "psum_write__mask": ("input", 4),
-        "psum_write__data": ("input", 32 * columns),
-        "psum_write__ready": ("output", 1),
-        "retired": ("output", 1),
-        "loaded": ("output", 1),
-        "error": ("output", 41),
-        "busy": ("output", 1),
-        "active": ("output", 1),
-        "counters": ("output", 7 * 48),
+    expected = {
+        "input": f"""
+            clk 1 rst 1 instructions__payload {TENSOR_BITS} instructions__valid 1
+            stationary__ready 1 stationary__data {128 * rows} moving__ready 1 moving__data {32 * rows}
+            psum__valid 1 psum__address 18 psum_write__valid 1 psum_write__address 18
+            psum_write__enable {columns} psum_write__mask 4 psum_write__data {32 * columns}
+        """,
+        "output": f"""
+            instructions__ready 1 stationary__valid 1 stationary__address 18 moving__valid 1 moving__address 18
+            psum__ready 1 psum__data {32 * columns} psum_write__ready 1
+            retired 1 loaded 1 error 41 busy 1 active 1 counters {7 * 48}
+        """,
     }
-    assert sum(field["width"] for field in record["instruction"]["fields"]) == TENSOR_BITS
+    for direction, table in expected.items():
+        found = {name: str(width) for name, (way, width) in ports.items() if way == direction}
+        assert found == dict(re.findall(r"(\w+) (\d+)", table))
+    assert bits_of(record) == TENSOR_BITS
 
 
 def test_description_of_the_core_says_what_the_verilog_says(exported):
-    text = (exported / "core.v").read_text()
-    record = json.loads((exported / "core.json").read_text())
-    header = re.search(r"^module core\((.*?)\);", text, re.MULTILINE | re.DOTALL)[1]
-    assert sorted(port["name"] for port in record["ports"]) == sorted(re.findall(r"\w+", header))
-    ports = {port["name"]: (port["direction"], port["width"]) for port in record["ports"]}
+    record, ports = described(exported, "core")
     queues = 3 + CORE_CONFIG.dma_engines
     assert ports["start"] == ("input", 1)
     assert ports["boot_address"] == ("input", 40)
@@ -177,11 +159,9 @@ def test_description_of_the_core_says_what_the_verilog_says(exported):
     assert 1 << axi["not_carried"]["size"] == CORE_CONFIG.hbm_bytes
 
     for name in ("error", "counters"):
-        end = 0
-        for place in record[name]:
-            assert place["offset"] == end
-            end += place["width"]
-        assert ports[name] == ("output", end)
+        ends = list(accumulate((place["width"] for place in record[name]), initial=0))
+        assert [place["offset"] for place in record[name]] == ends[:-1]
+        assert ports[name] == ("output", ends[-1])
     counters = [place["name"] for place in record["counters"]]
     assert len(counters) == len(set(counters))
     assert {"queues[4].wait_semaphore", "tensor.columns", "dma[1].read_bytes", "conflicts.moving"} <= set(counters)
@@ -207,9 +187,8 @@ def test_description_of_a_core_of_an_instance_has_its_collective_engine():
 
 def test_latencies_follow_the_parameters():
     text = "module tensor_engine(clk);\nendmodule\n"
-    short, long = (
-        description("tensor_engine", Config(rows=4, columns=4, mac_latency=n), text)["latency"] for n in (1, 3)
-    )
+    configs = (Config(rows=4, columns=4, mac_latency=latency) for latency in (1, 3))
+    short, long = (description("tensor_engine", config, text)["latency"] for config in configs)
     assert (short["row_skew"], long["row_skew"]) == (1, 3)
     assert long["column_to_sum"] - short["column_to_sum"] == 4 * 2
 

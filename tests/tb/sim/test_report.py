@@ -3,6 +3,7 @@
 import io
 import json
 
+import pytest
 from rich.console import Console
 
 from neuroncore_rtl.tb.sim.report import Report
@@ -19,27 +20,20 @@ def shown(what: Report) -> str:
     return output.getvalue()
 
 
-def test_bit_exact_run_passes():
-    assert report().bit_exact
-    assert report().exit_status == 0
-    assert "PASSED" in shown(report())
-
-
-def test_run_that_compared_nothing_fails():
-    assert not report(compared=0).bit_exact
-    assert report(compared=0).exit_status == 1
-    assert "FAILED: nothing was compared" in shown(report(compared=0))
-
-
-def test_mismatch_fails():
-    assert not report(mismatches=1).bit_exact
-    assert report(mismatches=1).exit_status == 1
-
-
-def test_other_failure_fails():
-    failed = report(failures=("accuracy 0.2 is below 0.95",))
-    assert failed.exit_status == 1
-    assert "FAILED: accuracy 0.2 is below 0.95" in shown(failed)
+@pytest.mark.parametrize(
+    "changes, verdict",
+    [
+        ({}, "PASSED"),
+        ({"compared": 0}, "FAILED: nothing was compared"),
+        ({"mismatches": 1}, "FAILED: 1 of 9 results differ from the golden model"),
+        ({"failures": ("accuracy 0.2 is below 0.95",)}, "FAILED: accuracy 0.2 is below 0.95"),
+    ],
+)
+def test_verdict(changes, verdict):
+    judged = report(**changes)
+    assert judged.bit_exact == (changes.keys().isdisjoint(("compared", "mismatches")))
+    assert judged.exit_status == (verdict != "PASSED")
+    assert verdict in shown(judged)
 
 
 def test_utilisation_is_ideal_over_actual_cycles():
@@ -52,9 +46,7 @@ def test_record_replaces_the_former_one_whole(tmp_path):
     path = report(extra={"accuracy": 0.97}).write(tmp_path)
     assert [file.name for file in tmp_path.iterdir()] == ["t-l.json"]
     record = json.loads(path.read_text())
-    assert record["settings"] == {"M": 3, "N": None}
-    assert record["accuracy"] == 0.97
-    assert record["problems"] == []
+    assert (record["settings"], record["accuracy"], record["problems"]) == ({"M": 3, "N": None}, 0.97, [])
 
 
 def test_details_are_in_the_record_alone():

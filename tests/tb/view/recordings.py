@@ -48,13 +48,8 @@ class Waveform:
 
 
 class SaveFile:
-    """A save file of GTKWave.
-
-    Attributes:
-        shown: the signals, by the names that the waveform gives them.
-        groups: their names, from top to bottom.
-        words: those of each enumeration that the file refers to, by its name in hdl/.
-    """
+    """A save file of GTKWave: the signals `shown`, by the names that the waveform gives them, names of the `groups`,
+    and the `words` of each enumeration that it refers to, by the enumeration's name in hdl/."""
 
     def __init__(self, path: Path):
         lines = path.read_text().splitlines()
@@ -68,14 +63,8 @@ class SaveFile:
 
 
 class Timeline:
-    """A timeline.
-
-    Attributes:
-        groups: their names, from top to bottom.
-        tracks: of slices, by group.
-        slices: events by (group, track), of those that have any.
-        curves: by group and then by track, (cycle, value from there on).
-    """
+    """A timeline: the names of its `groups`, from top to bottom; `tracks` of slices by group, `slices` by group and
+    track, where there are any; `curves` by group and then by track, each of (cycle, value from there on)."""
 
     def __init__(self, path: Path):
         events = json.loads(path.read_text())["traceEvents"]
