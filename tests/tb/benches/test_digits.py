@@ -3,16 +3,13 @@
 import re
 
 from neuroncore_rtl.tb.benches import digits
-from neuroncore_rtl.tb.benches.digits import BENCH
-
-PASSED = ["IMAGES=20", "BATCH=12", "PRESET=tiny", "CONFIDENCE=90"]
-"""The network is less sure than that of one of the second batch's images, and of none of the first one's."""
+from tests.tb.reports import passed, report_of
 
 
 def test_digits_are_read_and_a_batch_with_doubts_is_computed_again(capsys):
-    report = BENCH.run(BENCH.settings(PASSED))
-    assert report.problems == [] and report.exit_status == 0
-    assert report.compared > 400_000 and report.mismatches == 0
+    """The network is less sure than CONFIDENCE of one of the second batch's images, and of none of the first one's."""
+    report = passed("digits", "IMAGES=20 BATCH=12 PRESET=tiny CONFIDENCE=90")
+    assert report.compared > 400_000
     assert report.extra["accuracy"] == report.extra["accuracy_of_numpy_FP32"] == "95.00%"
     said = [re.sub("^[0-9,]+ cycles; ", "", report.extra[f"batch_{number}"]) for number in (0, 1)]
     assert said[0] == "bf16: unsure of 0 of 12 images"
@@ -21,7 +18,7 @@ def test_digits_are_read_and_a_batch_with_doubts_is_computed_again(capsys):
 
 def test_bench_fails_where_results_are_not_the_network_s(monkeypatch, capsys):
     monkeypatch.setattr(digits.digits, "load", lambda load=digits.digits.load: spoilt(load()))
-    report = BENCH.run(BENCH.settings(["IMAGES=20", "BATCH=20", "PRESET=tiny", "CONFIDENCE=0"]))
+    report = report_of("digits", "IMAGES=20 BATCH=20 PRESET=tiny CONFIDENCE=0")
     assert report.exit_status == 1 and report.mismatches == 0
     assert len(report.problems) == 1 and re.match("accuracy must be at least 95%, not", report.problems[0])
 
@@ -32,7 +29,6 @@ def spoilt(layers):
 
 
 def test_products_on_the_engine_alone(capsys):
-    report = BENCH.run(BENCH.settings(["IMAGES=20", "PRESET=tiny", "TARGET=engine"]))
-    assert report.problems == []
-    assert (report.compared, report.mismatches) == (20 * (48 + 10), 0)
+    report = passed("digits", "IMAGES=20 PRESET=tiny TARGET=engine")
+    assert report.compared == 20 * (48 + 10)
     assert report.extra["accuracy"] == "95.00%"

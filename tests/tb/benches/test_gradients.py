@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """Gradients of shards, added by the engines: sound ones give golden's bits under all conditions, and what is wrong with
 an engine, with golden or with a gradient is noticed, each by a check of its own."""
 
@@ -17,50 +15,43 @@ from neuroncore_rtl.tb.benches import gradient_conditions, gradient_sums, gradie
 from neuroncore_rtl.tb.benches.gradient_conditions import GIVEN, conditions_of
 from neuroncore_rtl.tb.benches.gradients import BENCH, disagreements
 from neuroncore_rtl.tb.check.gradient_errors import errors_of
-from neuroncore_rtl.tb.sim.settings import UsageError
-from tests.tb.benches.test_collective import BROKEN, INSTANCE, WRONG
+from tests.tb.benches.broken_engines import ENGINES, Fault, broken_engines
 from tests.tb.harness.faulty_hbm import FaultyHbm
-
-SETTINGS = BENCH.settings(["CHIPS=2"])
+from tests.tb.reports import passed, report_of
 
 
 @pytest.fixture
 def small(monkeypatch):
-    """Have benches run on the small instance and the engines of `tests.tb.benches.test_collective`, and share their
-    build."""
-    monkeypatch.setattr(workloads, "CollectiveDevice", lambda **options: BROKEN)
-    monkeypatch.setattr(gradient_conditions, "instance_of", lambda settings: INSTANCE)
+    """Have benches run on the small instance of `tests.tb.benches.broken_engines`."""
+    monkeypatch.setattr(workloads, "CollectiveDevice", lambda **options: broken_engines())
+    monkeypatch.setattr(gradient_conditions, "instance_of", lambda settings: ENGINES)
 
 
 def only(monkeypatch, **others):
     """Have benches run as given, and under other conditions that are made by changing that."""
-    given = conditions_of(SETTINGS)[GIVEN]
+    given = conditions_of(BENCH.settings(["CHIPS=2"]))[GIVEN]
     chosen = {GIVEN: given, **{name: replace(given, **change) for name, change in others.items()}}
     monkeypatch.setattr(gradients, "conditions_of", lambda settings: chosen)
 
 
 @pytest.mark.parametrize("cores", [1, 2])
 def test_gradients_are_golden_s_under_all_conditions(small, cores):
-    report = BENCH.run(BENCH.settings(["CHIPS=2", f"CORES={cores}"]))
-    assert report.problems == [] and report.mismatches == 0
-    conditions = {GIVEN, "stalled", "late and disturbed", "reversed"} | (
-        {"on half of the chips"} if cores == 1 else set()
-    )
+    report = passed("gradients", f"CHIPS=2 CORES={cores}")
+    conditions = {GIVEN, "stalled", "late and disturbed", "reversed", *["on half of the chips"] * (cores == 1)}
     for name in ("FP32", "BF16"):
         assert report.extra[f"{name} same bits"] == {"on every rank": "yes", "under all conditions": "yes"}
         cycles = report.extra[f"{name} cycles"]
         assert set(cycles) == conditions
         assert len(set(cycles.values())) > 2
-    assert report.compared == len(conditions) * INSTANCE.cores * (32_768 + 16_384)
+    assert report.compared == len(conditions) * ENGINES.cores * (32_768 + 16_384)
     assert report.extra["disturbed_frames"] > 10
     assert 0.5 < report.utilisation < 1
 
 
 def test_a_wrong_engine_is_noticed(small, monkeypatch):
     """By the last bit of one sum, which BF16 does not have."""
-    wrong = FaultyHbm(latency=8, fault=WRONG)
-    only(monkeypatch, broken={"behaviour": wrong})
-    report = BENCH.run(SETTINGS)
+    only(monkeypatch, broken={"behaviour": FaultyHbm(latency=8, fault=Fault.WRONG)})
+    report = report_of("gradients", "CHIPS=2")
     assert report.exit_status == 1
     assert report.problems[:2] == [
         "FP32, broken: 4 bytes of HBM are not golden's",
@@ -73,7 +64,7 @@ def test_a_wrong_golden_is_noticed(small, monkeypatch):
     """It adds in the opposite order."""
     only(monkeypatch)
     monkeypatch.setattr(reduction, "orders", lambda last, ranks: orders(last, ranks)[::-1])
-    report = BENCH.run(SETTINGS)
+    report = report_of("gradients", "CHIPS=2")
     assert report.mismatches > 100
     assert re.fullmatch(rf"FP32, {GIVEN}: \d+ bytes of HBM are not golden's", report.problems[0])
     assert report.extra["FP32 same bits"] == {"on every rank": "yes", "under all conditions": "yes"}
@@ -84,7 +75,7 @@ def test_a_wrong_gradient_is_noticed(small, monkeypatch):
     only(monkeypatch)
     sound = gradient_sums.encode
     monkeypatch.setattr(gradient_sums, "encode", lambda values, fmt: sound(values[[0, 0, 2, 3]], fmt))
-    report = BENCH.run(SETTINGS)
+    report = report_of("gradients", "CHIPS=2")
     assert report.mismatches == 0 and report.exit_status == 1
     assert len(report.problems) == 3
     assert all("times as far from float64's as rounding allows" in problem for problem in report.problems)
@@ -135,7 +126,3 @@ def test_conditions():
     assert found["on a torus"].instance.topology == Topology.TORUS
     assert found["stalled"].behaviour.stall > 0 and found["stalled"].behaviour.latency != 64
     assert conditions_of(BENCH.settings(["CHIPS=3"]))["reversed"].group.cores == (5, 4, 3, 2, 1, 0)
-    with pytest.raises(UsageError, match="CHIPS times CORES must be at most 64 ranks, not 66"):
-        conditions_of(BENCH.settings(["CHIPS=33"]))
-    with pytest.raises(UsageError, match="torus"):
-        conditions_of(BENCH.settings(["CHIPS=3", "BOTH=1"]))

@@ -1,11 +1,7 @@
-# amaranth: UnusedElaboratable=no
-
 """Images on all cores of an instance: collectives by their records are golden's, whatever befalls the wires and
 whenever a core starts; cores that disagree or never come and dead links are named, and broken machines noticed."""
 
-import json
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
@@ -16,57 +12,28 @@ from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.kernels.program.image import build_image
 from neuroncore_rtl.spec.isa import Cause, collective_queue
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
-from neuroncore_rtl.tb.benches import collective, images
-from neuroncore_rtl.tb.benches.collective_options import instance_of
+from neuroncore_rtl.tb.benches import collective
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.workloads import collective_events, workload_task
 from neuroncore_rtl.tb.check.core_fault import explained
-from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.harness.collective_faults import link_name
 from neuroncore_rtl.tb.harness.cores import CoreDevice, CoreWork
 from neuroncore_rtl.tb.harness.disturbance import Cut
 from neuroncore_rtl.tb.harness.outcome import Ending
 from neuroncore_rtl.tb.harness.run import run as run_device
 from neuroncore_rtl.tb.stimulus.collective_programs import random_workload, side_by_side
-from tests.hdl.tensor.engines import faulty
+from tests.tb.benches.broken_engines import CORES as INSTANCE
+from tests.tb.benches.broken_engines import SETTINGS, WORDS, Fault, broken_cores
 from tests.tb.harness.core_images import RUN, cases
 from tests.tb.harness.faulty_hbm import FaultyHbm
+from tests.tb.reports import passed, report_of
+from tests.tb.view.recordings import Timeline
 
-CHIPS = ["CHIPS=2", "TARGET=core"]
-SETTINGS = bench_named("allreduce").settings(CHIPS)
-INSTANCE = instance_of(SETTINGS)
 CONFIG = INSTANCE.core
 BASE = 1 << 14
 ALL = Group(0, 1, 4)
 WATCHDOG = 3000
 """Cycles, more than a link takes to be found dead."""
-
-NONE, WRONG, SILENT = range(3)
-
-SHELL = {
-    "o__0__payload": "flit",
-    "instructions__valid": f"instructions__valid & (fault != {SILENT} || core != 1)",
-    "instructions__ready": "accepts",
-}
-
-BODY = f"""
-    reg [3:0] fault;
-    reg [15:0] seen;
-    initial if (!$value$plusargs("fault=%d", fault)) fault = 0;
-    wire accepts;
-    wire [80:0] flit;
-    wire data = o__0__valid && o__0__ready && flit[16:15] == 2'd0;
-    assign o__0__payload = flit ^ {{63'd0, fault == {WRONG} && core == 1 && flit[16:15] == 2'd0 && seen == 3, 17'd0}};
-    assign instructions__ready = accepts & (fault != {SILENT} || core != 1);
-    always @(posedge clk) if (rst) seen <= 0; else if (data) seen <= seen + 16'd1;
-"""
-
-
-@cache
-def broken_cores():
-    """Return cores whose collective engines have all faults, of which a plusarg chooses one, or none; what they do on
-    their AXI ports is watched."""
-    return faulty(CoreDevice(machine=INSTANCE), "collective_engine", ports=SHELL, body=BODY)
 
 
 def run_task(task, **options):
@@ -77,7 +44,7 @@ def run_task(task, **options):
     return outcome, expected, list(task.failures(outcome, expected)), mismatches
 
 
-def run(images, *, data=None, fault=NONE, **options):
+def run(images, *, data=None, fault=Fault.NONE, **options):
     """Run an image on every core; return as `run_task`."""
     behaviour = FaultyHbm(latency=8, fault=fault)
     return run_task(ImageTask(machine=INSTANCE, images=images, data=data, behaviour=behaviour), **options)
@@ -107,11 +74,8 @@ def test_each_kind_is_golden(kind):
 def test_random_collectives_are_golden(seed, errors):
     workload = random_workload(np.random.default_rng(seed), INSTANCE, 150, 2048)
     outcome = check(workload, errors=errors, behaviour=FaultyHbm(latency=20, stall=60 * (seed == 2), seed=seed))
-    assert (
-        (sum(outcome.links.disturbed) > 100)
-        == (sum(link["replays"] for link in outcome.links.counters) > 20)
-        == (errors > 0)
-    )
+    disturbed, replays = sum(outcome.links.disturbed), sum(link["replays"] for link in outcome.links.counters)
+    assert (disturbed > 100) == (replays > 20) == (errors > 0)
 
 
 def test_a_barrier_waits_for_the_core_that_starts_last():
@@ -122,24 +86,18 @@ def test_a_barrier_waits_for_the_core_that_starts_last():
     assert min(event.retired for event in events) > events[1].issued > 500 + events[0].issued
 
 
-@pytest.mark.parametrize("name, more", [("allreduce", ["BYTES=2048"]), ("collectives", ["COUNT=10", "BYTES=4096"])])
-def test_a_test_runs_on_whole_cores(name, more, monkeypatch):
+@pytest.mark.parametrize("name, words", [("allreduce", "BYTES=2048"), ("collectives", "COUNT=10 BYTES=4096")])
+def test_a_test_runs_on_whole_cores(name, words, shared_cores):
     """The same TEST as on engines alone; its timeline has the records of every core and the links."""
-    monkeypatch.setattr(images, "CoreDevice", lambda **options: broken_cores())
-    report = bench_named(name).run(bench_named(name).settings([*CHIPS, *more]))
-    assert report.problems == [] and report.compared > 0
-    events = json.loads((ROOT / report.extra["timeline"]).read_text())["traceEvents"]
-    names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
-    assert list(names.values())[:4] == [f"core {core}" for core in range(4)] and len(names) == 8
-    busy = {event["pid"] for event in events if event["ph"] == "X"}
-    assert len(busy) == 4
+    timeline = Timeline(ROOT / passed(name, f"{WORDS} {words}").extra["timeline"])
+    cores = [f"core {core}" for core in range(4)]
+    assert timeline.groups[:4] == cores and len(timeline.groups) == 8
+    assert {group for group, _ in timeline.slices} == set(cores)
 
 
-def test_a_test_notices_a_broken_engine(monkeypatch):
-    wrong = FaultyHbm(latency=8, fault=WRONG)
-    monkeypatch.setattr(images, "CoreDevice", lambda **options: broken_cores())
-    monkeypatch.setattr(collective, "Hbm", lambda **options: wrong)
-    report = bench_named("allreduce").run(bench_named("allreduce").settings([*CHIPS, "BYTES=2048", "DTYPE=int32"]))
+def test_a_test_notices_a_broken_engine(shared_cores, monkeypatch):
+    monkeypatch.setattr(collective, "Hbm", lambda **options: FaultyHbm(latency=8, fault=Fault.WRONG))
+    report = report_of("allreduce", f"{WORDS} BYTES=2048 DTYPE=int32")
     assert 0 < report.mismatches <= 64 and report.exit_status == 1
 
 
@@ -163,16 +121,16 @@ def watched(lists):
     ]
 
 
-def faults(outcome):
-    return [one.error and (one.error.queue, one.error.cause, one.error.detail) for one in outcome.parts.values()]
+def faults(runs):
+    """Return the error of each core, on the RTL or on golden, as its queue, cause and detail."""
+    return [one.error and (one.error.queue, one.error.cause, one.error.detail) for one in runs]
 
 
-def golden_faults(expected):
-    return [one.error and (one.error.queue, one.error.cause, one.error.detail) for one in expected]
+STUCK = collective_queue(CONFIG), Cause.STUCK
+"""Queue and cause of a core that waits in vain."""
 
-
-def stuck(other):
-    return collective_queue(CONFIG), Cause.STUCK, 1 << 8 | other
+AWAITED = 1 << 8
+"""Detail of it, with the number of the core that it waits for."""
 
 
 @pytest.mark.parametrize(
@@ -191,36 +149,31 @@ def test_cores_that_disagree_name_each_other(field, change):
     lists[2] = [replace(lists[2][0], **change)]
     images = watched(lists)
     outcome, expected, *_ = run(images)
-    assert faults(outcome) == golden_faults(expected)
-    said = [explained(outcome.parts[core].error, images[core].memory(), CONFIG) for core in (1, 2)]
-    assert all(f"DISAGREE (with core {other} in {field})" in text for other, text in zip((2, 1), said, strict=True))
-    assert [one.exit_code for one in outcome.parts.values()] == [
-        0,
-        0x40000000 | Cause.DISAGREE,
-        0x40000000 | Cause.DISAGREE,
-        0,
-    ]
+    runs = list(outcome.parts.values())
+    assert faults(runs) == faults(expected)
+    for core, other in ((1, 2), (2, 1)):
+        said = explained(runs[core].error, images[core].memory(), CONFIG)
+        assert f"DISAGREE (with core {other} in {field})" in said
+    assert [one.exit_code for one in runs] == [0, *[0x40000000 | Cause.DISAGREE] * 2, 0]
 
 
 def test_a_core_that_never_comes_is_named():
-    group = Group(0, 3, 2)
-    images = watched({0: [all_reduce(0, group)]})
+    images = watched({0: [all_reduce(0, Group(0, 3, 2))]})
     outcome, expected, *_ = run(images)
-    assert faults(outcome) == golden_faults(expected) == [stuck(3), None, None, None]
-    assert "STUCK (it waits for core 3)" in explained(outcome.parts[0].error, images[0].memory(), CONFIG)
+    runs = list(outcome.parts.values())
+    assert faults(runs) == faults(expected) == [(*STUCK, AWAITED | 3), None, None, None]
+    assert "STUCK (it waits for core 3)" in explained(runs[0].error, images[0].memory(), CONFIG)
     # No better if it is not even started.
     outcome, _, failures, _ = run(images, boots=[BASE, BASE, BASE, None])
-    assert faults(outcome) == [stuck(3), None, None, None] and outcome.ending != Ending.LIMIT
+    assert faults(outcome.parts.values()) == faults(runs) and outcome.ending != Ending.LIMIT
     assert "core 3: the program must exit with 0, not None" in failures
 
 
 def test_a_core_that_waits_for_those_that_wait_is_stuck():
-    images = watched({core: [all_reduce(core)] for core in (0, 1, 3)})
-    outcome, expected, *_ = run(images)
-    assert [fault and fault[:2] for fault in faults(outcome)] == [
-        fault and fault[:2] for fault in golden_faults(expected)
-    ]
-    assert outcome.parts[1].error.detail == 1 << 8 | 2
+    outcome, expected, *_ = run(watched({core: [all_reduce(core)] for core in (0, 1, 3)}))
+    found, golden = ([fault and fault[:2] for fault in faults(runs)] for runs in (outcome.parts.values(), expected))
+    assert found == golden
+    assert outcome.parts[1].error.detail == AWAITED | 2
 
 
 def test_a_dead_link_is_an_error_of_the_cores_at_it():
@@ -230,33 +183,40 @@ def test_a_dead_link_is_an_error_of_the_cores_at_it():
     assert wire in outcome.links.dead and link_name(INSTANCE, wire) == "link chip 0 down -> chip 1"
     errors = [one.error for one in outcome.parts.values()]
     assert {error.cause for error in errors} <= {Cause.LINK, Cause.STUCK}
-    assert {error.detail for error in errors if error.cause == Cause.LINK} <= {0, 1}
-    assert any(error.cause == Cause.LINK for error in errors)
+    details = {error.detail for error in errors if error.cause == Cause.LINK}
+    assert details and details <= {0, 1}
     assert any("the core's error must be none, not" in failure for failure in failures)
 
 
-@pytest.mark.parametrize("fault", [WRONG, SILENT])
+def random_data(seed):
+    return np.random.default_rng(seed).integers(0, 256, (4, BASE), np.uint8)
+
+
+@pytest.mark.parametrize("fault", [Fault.WRONG, Fault.SILENT])
 def test_a_broken_engine_is_noticed(fault):
     """A bit that is wrong on the way may be rounded away from FP32, but not from a sum of integers."""
     images = watched({core: [all_reduce(core, dtype=CollectiveType.INT32)] for core in range(4)})
-    data = np.random.default_rng(1).integers(0, 256, (4, BASE), np.uint8)
-    _, _, failures, mismatches = run(images, data=data, fault=fault)
+    _, _, failures, mismatches = run(images, data=random_data(1), fault=fault)
     assert mismatches > 0
-    assert (failures == []) == (fault == WRONG)
+    assert (failures == []) == (fault == Fault.WRONG)
 
 
 def test_cores_that_do_nothing_fail():
     images = watched({core: [all_reduce(core)] for core in range(4)})
-    data = np.random.default_rng(2).integers(0, 256, (4, BASE), np.uint8)
-    outcome, _, failures, mismatches = run(images, data=data, boots=[None] * 4)
+    outcome, _, failures, mismatches = run(images, data=random_data(2), boots=[None] * 4)
     assert mismatches > 0 and not any(one.events for one in outcome.parts.values())
-    assert [f"core {core}: the program must exit with 0, not None" in failures for core in range(4)] == [True] * 4
+    assert {f"core {core}: the program must exit with 0, not None" for core in range(4)} < set(failures)
     assert "core 0: as many records must be executed as on golden, 1, not 0" in failures
 
 
-def test_images_must_be_as_many_as_cores(tmp_path):
-    device = CoreDevice(machine=INSTANCE)
-    with pytest.raises(ValueError, match=r"memories must be \[4, a multiple of 4096\], not \[4, 100\]"):
-        device.load(CoreWork(memories=np.zeros((4, 100), np.uint8), boots=[0] * 4), tmp_path)
-    with pytest.raises(ValueError, match="boots must be an address for each of 4 cores, not 3"):
-        device.load(CoreWork(memories=np.zeros((4, 4096), np.uint8), boots=[0] * 3), tmp_path)
+@pytest.mark.parametrize(
+    "size, boots, message",
+    [
+        (100, [0] * 4, r"memories must be \[4, a multiple of 4096\], not \[4, 100\]"),
+        (4096, [0] * 3, "boots must be an address for each of 4 cores, not 3"),
+    ],
+)
+def test_images_must_be_as_many_as_cores(size, boots, message, tmp_path):
+    work = CoreWork(memories=np.zeros((4, size), np.uint8), boots=boots)
+    with pytest.raises(ValueError, match=message):
+        CoreDevice(machine=INSTANCE).load(work, tmp_path)

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """TEST=tensor_parallel on four tiny cores: bit for bit golden's, whatever befalls the links; a wrong sum is noticed."""
 
 import numpy as np
@@ -8,29 +6,21 @@ import pytest
 from neuroncore_rtl.golden.collective import reduction
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.isa.collective import CollectiveKind
-from neuroncore_rtl.tb.benches import images, tensor_parallel
+from neuroncore_rtl.tb.benches import tensor_parallel
 from neuroncore_rtl.tb.benches.tensor_parallel import BENCH, error_shares
-from neuroncore_rtl.tb.sim.settings import UsageError
-from tests.tb.benches.test_instance import broken_cores
+from tests.tb.reports import passed, report_of
 
-SMALL = ["M=32", "K=32", "N=16", "STRIPS=4"]
-
-
-@pytest.fixture(autouse=True)
-def _same_build(monkeypatch):
-    """The build of tests/tb/benches/test_instance.py."""
-    monkeypatch.setattr(images, "CoreDevice", lambda **options: broken_cores())
+SMALL = "M=32 K=32 N=16 STRIPS=4"
 
 
-@pytest.mark.parametrize("more", [[], ["ERRORS=0.005", "STALL=40", "STRIPS=1"], ["CORES=1", "DTYPE=fp32", "STRIPS=2"]])
-def test_a_layer_is_golden(more):
-    report = BENCH.run(BENCH.settings([*SMALL, *more]))
-    assert report.problems == [] and report.bit_exact
+@pytest.mark.parametrize("more", ["", "ERRORS=0.005 STALL=40 STRIPS=1", "CORES=1 DTYPE=fp32 STRIPS=2"])
+def test_a_layer_is_golden(shared_cores, more):
+    report = passed("tensor_parallel", f"{SMALL} {more}")
     assert report.cycles > report.extra["cycles_without_all_reduce"] > report.ideal_cycles
     assert report.extra["link_flits"] > 0
 
 
-def test_a_sum_in_another_order_is_noticed(monkeypatch):
+def test_a_sum_in_another_order_is_noticed(shared_cores, monkeypatch):
     """The equation is not golden's image: a wrong one differs from both."""
     orders = reduction.orders
     whole = tensor_parallel.expected_result
@@ -41,7 +31,7 @@ def test_a_sum_in_another_order_is_noticed(monkeypatch):
             return whole(*arguments)
 
     monkeypatch.setattr(tensor_parallel, "expected_result", wrong)
-    report = BENCH.run(BENCH.settings(SMALL))
+    report = report_of("tensor_parallel", SMALL)
     assert 0 < report.mismatches and not report.bit_exact
 
 
@@ -55,13 +45,8 @@ def test_errors_are_of_what_rounding_allows():
     assert error_shares(exact.view(np.uint32), x, w, BF16, 2)[1] > 1
 
 
-def test_strips_that_cannot_be_are_refused():
-    with pytest.raises(UsageError, match="strips must be between 1 and 8"):
-        BENCH.run(BENCH.settings([*SMALL, "STRIPS=9"]))
-
-
 def test_the_roofline_names_what_binds():
-    settings = BENCH.settings(SMALL)
+    settings = BENCH.settings(SMALL.split())
     instance = tensor_parallel.instance_of(tensor_parallel.Settings({**settings.values, "TARGET": "core"}))
     (group,) = tensor_parallel.groups_of(instance, 2, 1, 1)
     assert tensor_parallel.ring_bound(instance, CollectiveKind.ALL_REDUCE, group, 2048, 2048) == 192
