@@ -42,28 +42,9 @@ def broken(engine: str, shell: dict, choices: Choices, count: int) -> Difference
     return differences
 
 
-def check(
-    device: ElementwiseDevice,
-    count: int,
-    choices: Choices,
-    *,
-    stall: int,
-    seed: int,
-    size: int = 1 << 15,
-    sim: str = "verilator",
-):
-    """Run a random program, and compare every byte with golden.
-
-    Arguments:
-        device: the engines.
-        count, choices, seed: of `random_program`.
-        stall: of `ElementwiseWork`.
-        size: bytes of a partition that the program uses.
-        sim: the simulator.
-
-    Returns:
-        The program, its outcome, and the bytes that it changed.
-    """
+def check(device: ElementwiseDevice, count: int, choices: Choices, *, stall, seed, size=1 << 15, sim="verilator"):
+    """Run a random program that uses so many bytes of a partition, and compare every byte with golden; return the
+    program, its outcome, and how many bytes it changed."""
     print(f"seed {seed}, {count} instructions, stall {stall}")
     config = device.config
     program = random_program(np.random.default_rng(seed), config, count, choices, bytes_per_partition=size)

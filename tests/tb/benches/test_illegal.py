@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """What an engine must refuse: it names the rule and the instruction, touches no memory, and comes to rest."""
 
 from dataclasses import replace
@@ -18,7 +16,7 @@ from neuroncore_rtl.tb.stimulus.illegal import illegal_word, random_word
 from tests.hdl.tensor.engines import faulty
 from tests.tb.benches.instructions import BOTH, IMAGE, SHARED, SMALLEST, smallest
 
-OPCODES = {"vector": VECTOR_OPCODES, "scalar": SCALAR_OPCODES}
+OPCODES = {"vector": tuple(sorted(VECTOR_OPCODES)), "scalar": tuple(sorted(SCALAR_OPCODES))}
 
 BREAKABLE = {
     "vector": ELEMENTWISE_RULES,
@@ -29,46 +27,48 @@ BREAKABLE = {
 
 def without_sums(program):
     """Return the program with all running sums starting anew, as a reset may clear them."""
-    records = []
-    for record in program.records:
-        values = Elementwise.unpack(record.word) | {"sum_continue": 0}
-        records.append(replace(record, word=Elementwise.pack(values)))
+    words = [Elementwise.pack(Elementwise.unpack(record.word) | {"sum_continue": 0}) for record in program.records]
+    records = [replace(record, word=word) for record, word in zip(program.records, words, strict=True)]
     instructions = [replace(instruction, sum_continue=False) for instruction in program.instructions]
     return replace(program, records=records, instructions=instructions)
 
 
-def interspersed(rng, config, program, each):
-    """Return the records with illegal ones among them, and what each engine must say of those, in order.
+def illegal(rng, config, engine, rule, program):
+    """Return an instruction of an engine that breaks a rule, else like those of a program."""
+    legal = [record.word for record in program.records if record.engine == engine]
+    word = illegal_word(rng, config, OPCODES[engine], rule, legal)
+    assert word is not None, f"no instruction of the {engine} engine breaks {rule.name}"
+    return EngineRecord(engine=engine, word=word)
 
-    Arguments:
-        rng: decides everything.
-        config: the machine's parameters.
-        program: legal instructions.
-        each: how many illegal instructions break a rule of an engine.
-    """
-    illegal = []
-    for engine, opcodes in OPCODES.items():
-        legal = [record.word for record in program.records if record.engine == engine]
-        for rule in sorted(BREAKABLE[engine]):
-            words = [illegal_word(rng, config, opcodes, rule, legal) for _ in range(each)]
-            assert None not in words, f"no instruction of the {engine} engine breaks {rule.name}"
-            illegal += [EngineRecord(engine=engine, word=word) for word in words]
-        for _ in range(each):
-            word = random_word(rng)
-            assert elementwise_violation(Elementwise.unpack(word), config, opcodes) is not None
-            illegal.append(EngineRecord(engine=engine, word=word))
+
+def violation(record, config):
+    return elementwise_violation(Elementwise.unpack(record.word), config, OPCODES[record.engine])
+
+
+def interspersed(rng, config, program, each):
+    """Return a program's records with so many illegal ones of every rule among them, and what each engine must say of
+    those, in order."""
+    among = []
+    for engine, rules in BREAKABLE.items():
+        among += [illegal(rng, config, engine, rule, program) for rule in sorted(rules) for _ in range(each)]
+        among += [EngineRecord(engine=engine, word=random_word(rng)) for _ in range(each)]
     records = list(program.records)
-    for record in illegal:
+    for record in among:
+        assert violation(record, config) is not None
         records.insert(int(rng.integers(len(records) + 1)), record)
     refusals, since = {engine: [] for engine in ENGINES}, dict.fromkeys(ENGINES, 0)
     for record in records:
-        broken = elementwise_violation(Elementwise.unpack(record.word), config, OPCODES[record.engine])
-        if broken is None:
-            since[record.engine] += 1
-        else:
+        if (broken := violation(record, config)) is not None:
             refusals[record.engine].append((int(broken[0]), since[record.engine]))
-            since[record.engine] = 0
+        since[record.engine] = since[record.engine] + 1 if broken is None else 0
     return records, refusals
+
+
+def compare(outcome, program, instructions, config):
+    """Compare the memories with those after these instructions of a program."""
+    expected = expected_memories(instructions, program.sbuf, program.psum, config)
+    for name, memory in zip(("sbuf", "psum"), expected, strict=True):
+        np.testing.assert_array_equal(outcome.memories[name], memory)
 
 
 @pytest.mark.parametrize(("stall", "seed"), ((0, 1), (100, 2)))
@@ -83,9 +83,7 @@ def test_every_rule_is_enforced_and_nothing_else_is_touched(stall, seed):
         print(f"{engine}: {len(refusals[engine])} instructions refused")
         assert outcome.parts[engine].errors == refusals[engine]
         assert {cause for cause, _ in refusals[engine]} == BREAKABLE[engine]
-    sbuf, psum = expected_memories(program.instructions, program.sbuf, program.psum, SHARED)
-    np.testing.assert_array_equal(outcome.memories["sbuf"], sbuf)
-    np.testing.assert_array_equal(outcome.memories["psum"], psum)
+    compare(outcome, program, program.instructions, SHARED)
     assert sum(len(part.retired) for part in outcome.parts.values()) == len(program.instructions)
 
 
@@ -93,46 +91,40 @@ def test_every_rule_is_enforced_and_nothing_else_is_touched(stall, seed):
 def test_engine_stops_at_the_first_error(engine):
     """What comes behind it on the same engine stays undone, what came before is finished."""
     rng = np.random.default_rng(4)
-    choices = Choices(opcodes=tuple(sorted(OPCODES[engine])))
-    program = random_program(rng, SHARED, 40, choices, bytes_per_partition=1 << 14)
+    program = random_program(rng, SHARED, 40, Choices(opcodes=OPCODES[engine]), bytes_per_partition=1 << 14)
     records = list(program.records)
-    word = illegal_word(rng, SHARED, OPCODES[engine], Rule.RANGE, [record.word for record in records])
-    records.insert(17, EngineRecord(engine=engine, word=word))
+    records.insert(17, illegal(rng, SHARED, engine, Rule.RANGE, program))
     outcome = run(BOTH, work_of(replace(program, records=records), stall=40, seed=1, events=True))
     assert outcome.faults == {engine: (Rule.RANGE, 17)}
     assert len(outcome.parts[engine].retired) == 17
-    sbuf, psum = expected_memories(program.instructions[:17], program.sbuf, program.psum, SHARED)
-    np.testing.assert_array_equal(outcome.memories["sbuf"], sbuf)
-    np.testing.assert_array_equal(outcome.memories["psum"], psum)
+    compare(outcome, program, program.instructions[:17], SHARED)
 
 
-def _stopped(device):
+def refused_on_icarus(**shell):
+    """Run a small program with three illegal instructions, on an engine in a shell that breaks it if one is given; all
+    else must be done. Return what is refused."""
+    device = faulty(smallest("vector"), "vector_engine", **shell) if shell else smallest("vector")
     rng = np.random.default_rng(5)
-    choices = Choices(opcodes=tuple(sorted(VECTOR_OPCODES)), slow=False)
+    choices = Choices(opcodes=OPCODES["vector"], slow=False)
     program = random_program(rng, SMALLEST, 6, choices, bytes_per_partition=IMAGE)
     records = list(program.records)
     for rule in (Rule.ALIGNMENT, Rule.PARTITIONS, Rule.FORMAT):
-        word = illegal_word(rng, SMALLEST, VECTOR_OPCODES, rule, [record.word for record in program.records])
-        records.insert(3, EngineRecord(engine="vector", word=word))
+        records.insert(3, illegal(rng, SMALLEST, "vector", rule, program))
     outcome = run(device, work_of(replace(program, records=records), recover=True), sim="icarus")
-    expected = expected_memories(program.instructions, program.sbuf, program.psum, SMALLEST)
-    same = all((got == wanted).all() for got, wanted in zip(outcome.memories.values(), expected, strict=True))
-    return same, outcome.parts["vector"].errors
+    compare(outcome, program, program.instructions, SMALLEST)
+    return outcome.parts["vector"].errors
 
 
 REFUSALS = [(Rule.FORMAT, 3), (Rule.PARTITIONS, 0), (Rule.ALIGNMENT, 0)]
 
 
 def test_icarus_refuses_alike():
-    assert _stopped(smallest("vector")) == (True, REFUSALS)
+    assert refused_on_icarus() == REFUSALS
 
 
 def test_wrong_cause_and_missing_error_are_noticed():
     """Else nothing above would prove that the error port is looked at."""
-    sound = smallest("vector")
     body = "wire [40:0] found; assign error = {found[40:9], found[8:1] + 8'd1, found[0]};"
-    shell = {"ports": {"error": "found"}, "body": body}
-    assert _stopped(faulty(sound, "vector_engine", **shell))[1] != REFUSALS
-    shell = {"ports": {"error": ""}, "body": "assign error = 0;"}
+    assert refused_on_icarus(ports={"error": "found"}, body=body) != REFUSALS
     with pytest.raises(SimulationFailed, match="did not finish"):
-        _stopped(faulty(sound, "vector_engine", **shell))
+        refused_on_icarus(ports={"error": ""}, body="assign error = 0;")
