@@ -8,6 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from neuroncore_rtl.golden.memory.dma import dma_copy
 from neuroncore_rtl.hdl.dma.engine import DmaEngine
 from neuroncore_rtl.hdl.memory.axi import MAX_BEATS
 from neuroncore_rtl.hdl.queue.boot import Boot
@@ -17,7 +18,6 @@ from neuroncore_rtl.spec.formats import INT8
 from neuroncore_rtl.spec.isa import RECORD_BYTES, DmaCopy, DmaTensor, Storage, queue_count
 from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC
 from neuroncore_rtl.tb.benches import axi
-from neuroncore_rtl.tb.benches.axi import BENCH_BYTES, HbmBench, RamBench
 from neuroncore_rtl.tb.harness.hbm import Hbm, read_memory, write_memory
 from neuroncore_rtl.tb.sim import simulation
 
@@ -33,15 +33,25 @@ HOSTILE = {
 
 @cache
 def bench(sim: str, size: int, ports: int, each: int) -> tuple[simulation.Build, dict]:
-    """Return a build of `HbmBench` and what its tests must know of it."""
-    built = simulation.build(axi.design(HbmBench(size, ports, each)), sim)
-    return built, {"managers": ports * each, "beat": size, "size": BENCH_BYTES, "max_beats": MAX_BEATS}
+    """Return a build of `axi.HbmBench` and what its tests must know of it."""
+    built = simulation.build(axi.design(axi.HbmBench(size, ports, each)), sim)
+    return built, {"managers": ports * each, "beat": size, "size": axi.BENCH_BYTES, "max_beats": MAX_BEATS}
 
 
-def exercise(sim: str, size: int, ports: int, each: int, mood: dict, tmp_path, rounds: int) -> None:
-    """Let managers write and read, and compare the memory in the end with what they wrote."""
-    built, known = bench(sim, size, ports, each)
-    content = np.random.default_rng(SEED).integers(0, 256, BENCH_BYTES, np.uint8)
+@pytest.mark.parametrize(
+    ("sim", "shape", "mood", "rounds"),
+    [
+        ("verilator", (16, 2, 2), PATIENT, 3),
+        ("verilator", (16, 2, 2), HOSTILE, 3),
+        ("icarus", (16, 2, 2), HOSTILE, 1),
+        ("icarus", (8, 1, 3), HOSTILE, 1),
+        ("icarus", (64, 1, 1), HOSTILE, 1),
+    ],
+)
+def test_managers_read_what_they_wrote(sim, shape, mood, rounds, tmp_path):
+    built, known = bench(sim, *shape)
+    size = known["beat"]
+    content = np.random.default_rng(SEED).integers(0, 256, axi.BENCH_BYTES, np.uint8)
     plusargs = [*mood["hbm"].plusargs(), *write_memory(tmp_path, content, size)]
     (tmp_path / "content").write_bytes(content)
     settings = known | {"part": 9000 // size * size, "places": 12, "rounds": rounds, "pause": mood["pause"]}
@@ -50,25 +60,12 @@ def exercise(sim: str, size: int, ports: int, each: int, mood: dict, tmp_path, r
     assert (read_memory(tmp_path) == np.fromfile(tmp_path / "expected", np.uint8)).all()
 
 
-def test_managers_read_what_they_wrote(tmp_path):
-    exercise("verilator", 16, 2, 2, PATIENT, tmp_path, rounds=3)
-
-
-def test_hostile_memory(sim, tmp_path):
-    exercise(sim, 16, 2, 2, HOSTILE, tmp_path, rounds=3 if sim == "verilator" else 1)
-
-
-@pytest.mark.parametrize(("size", "ports", "each"), [(8, 1, 3), (64, 1, 1)])
-def test_other_shapes(size, ports, each, tmp_path):
-    exercise("icarus", size, ports, each, HOSTILE, tmp_path, rounds=1)
-
-
 def test_errors_are_answered(sim):
     """In ranges that were asked for, and beyond the size."""
     built, known = bench(sim, 16, 2, 2)
-    end = BENCH_BYTES // 2
+    end = axi.BENCH_BYTES // 2
     for hbm, decerr in (
-        (Hbm(latency=5, slverr=(0x1040, 0x1080), size=end), (end, BENCH_BYTES)),
+        (Hbm(latency=5, slverr=(0x1040, 0x1080), size=end), (end, axi.BENCH_BYTES)),
         (Hbm(latency=5, slverr=(0x1040, 0x1080), decerr=(0x2010, 0x2020), stall=100), (0x2010, 0x2020)),
     ):
         axi.run(built, "errors_are_answered", hbm.plusargs(), **known, slverr=hbm.slverr, decerr=decerr, pause=0)
@@ -92,8 +89,7 @@ def test_latency(latency, tmp_path):
     events = timing(tmp_path, Hbm(latency=latency), bursts=8, length=16)
     assert events["r"][0] - events["ar"][0] == latency + 1
     assert (events["b"] - events["w"][15::16] == latency + 1).all()
-    assert (np.diff(events["r"]) == 1).all()
-    assert (np.diff(events["w"]) == 1).all()
+    assert all((np.diff(events[channel]) == 1).all() for channel in "rw")
 
 
 def test_gap(tmp_path):
@@ -128,12 +124,9 @@ def random_copy(rng: random.Random, memory: np.ndarray, src: int, dst: int, size
         DmaTensor(format=INT8, address=address, storage=Storage.HBM, steps=tuple(own))
         for address, own in zip(addresses, steps, strict=True)
     ]
-    views = [
-        np.lib.stride_tricks.as_strided(memory[address:], shape, own)
-        for address, own in zip(addresses, steps, strict=True)
-    ]
-    views[1][...] = views[0].copy()
-    return DmaCopy(shape=tuple(shape), src=tensors[0], dst=tensors[1])
+    copy = DmaCopy(shape=tuple(shape), src=tensors[0], dst=tensors[1])
+    dma_copy(copy, memory, None, None)
+    return copy
 
 
 UNITS = Config(rows=4, columns=4, dma_engines=2, hbm_bytes=16)
@@ -143,7 +136,7 @@ UNITS = Config(rows=4, columns=4, dma_engines=2, hbm_bytes=16)
 def units_bench() -> simulation.Build:
     """Return a build of what uses HBM in a machine of the configuration `UNITS`."""
     engines = {f"dma{number}": DmaEngine(UNITS) for number in range(UNITS.dma_engines)}
-    bench = RamBench(UNITS.hbm_bytes, {"boot": Boot(UNITS), "fetcher": Fetcher(UNITS), **engines})
+    bench = axi.RamBench(UNITS.hbm_bytes, {"boot": Boot(UNITS), "fetcher": Fetcher(UNITS), **engines})
     return simulation.build(axi.design(bench), "icarus")
 
 
@@ -164,17 +157,9 @@ def test_units_use_a_ram(pause, tmp_path):
         for engine in range(2)
     ]
     files = {name: str((tmp_path / name).resolve()) for name in ("content", "found", "after")}
-    axi.run(
-        units_bench(),
-        "units_use_a_ram",
-        requests=requests,
-        copies=[[copy.encode() for copy in of_engine] for of_engine in copies],
-        boot=0,
-        size=size,
-        pause=pause,
-        seed=SEED,
-        **files,
-    )
+    encoded = [[copy.encode() for copy in of_engine] for of_engine in copies]
+    settings = {"requests": requests, "copies": encoded, "boot": 0, "size": size, "pause": pause, "seed": SEED}
+    axi.run(units_bench(), "units_use_a_ram", **settings, **files)
     found = json.loads((tmp_path / "found").read_text())
     assert {int(number): word for number, word in found["loaded"].items()} == loaded
     assert [[int(record, 16) for record in of_queue] for of_queue in found["records"]] == records

@@ -1,27 +1,23 @@
-# amaranth: UnusedElaboratable=no
-
 """Random programs of all engines on the core: whatever HBM does, every byte is golden's, and nothing races."""
 
 import numpy as np
 import pytest
 
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.tb.benches.program import BENCH
 from neuroncore_rtl.tb.check import core_batch
-from neuroncore_rtl.tb.check.core_batch import run_batch
 from neuroncore_rtl.tb.harness.cores import CoreDevice
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.doctor import require
 from tests.tb.harness.core_images import Work
+from tests.tb.reports import passed, report_of
 
 TINY = PRESETS["tiny"]
 
 
 def test_random_programs_are_golden():
-    report = BENCH.run(BENCH.settings(["COUNT=6", "INSTRUCTIONS=50", "SEED=6"]))
+    report = passed("program", "COUNT=6 INSTRUCTIONS=50 SEED=6")
     print(report.as_json())
-    assert report.problems == []
     assert report.extra["races"] == 0
     assert report.extra["kinds_of_instruction"] >= 20
     assert min(report.extra["instructions"].values()) >= 20
@@ -29,18 +25,17 @@ def test_random_programs_are_golden():
 
 
 @pytest.mark.slow
-def test_a_thousand_random_programs_are_golden():
-    report = BENCH.run(BENCH.settings(["COUNT=1000", "SEED=1000"]))
-    print(report.as_json())
-    assert report.problems == []
-
-
-@pytest.mark.slow
-def test_random_programs_on_other_shapes_are_golden():
-    """More columns than rows and the reverse, several ports to HBM, wide and narrow ones."""
-    for sizes in ("ROWS=8 COLUMNS=4 HBM_BYTES=64 DMA_ENGINES=5 HBM_PORTS=3", "ROWS=5 COLUMNS=16 HBM_BYTES=8"):
-        report = BENCH.run(BENCH.settings(["COUNT=32", *sizes.split()]))
-        assert report.problems == []
+@pytest.mark.parametrize(
+    "words",
+    [
+        "COUNT=1000 SEED=1000",
+        # More columns than rows and the reverse, several ports to HBM, wide and narrow ones.
+        "COUNT=32 ROWS=8 COLUMNS=4 HBM_BYTES=64 DMA_ENGINES=5 HBM_PORTS=3",
+        "COUNT=32 ROWS=5 COLUMNS=16 HBM_BYTES=8",
+    ],
+)
+def test_many_random_programs_are_golden(words):
+    print(passed("program", words).as_json())
 
 
 def test_a_byte_that_differs_fails_the_bench(monkeypatch):
@@ -53,7 +48,7 @@ def test_a_byte_that_differs_fails_the_bench(monkeypatch):
 
     execute = core_batch.execute_on_golden
     monkeypatch.setattr(core_batch, "execute_on_golden", disturbed)
-    report = BENCH.run(BENCH.settings(["COUNT=1", "INSTRUCTIONS=2"]))
+    report = report_of("program", "COUNT=1 INSTRUCTIONS=2")
     assert report.mismatches == 1 and report.exit_status == 1
     assert any("PSUM partition" in failure for failure in report.failures)
 
@@ -62,16 +57,10 @@ def test_icarus_runs_an_image_alike():
     """All engines, in the other simulator, which would see what is undefined, and in which no clock is gated."""
     require("iverilog")
     images = [Work(TINY, 0, np.random.default_rng(1)).finished()]
+    options = {"behaviour": Hbm(latency=100, size=1 << 20), "limit": 20_000, "dump": False}
     runs = []
     for sim in simulation.SIMULATORS:
-        batch = run_batch(
-            CoreDevice(machine=TINY),
-            images,
-            sim=sim,
-            behaviour=Hbm(latency=100, size=1 << 20),
-            limit=20_000,
-            dump=False,
-        )
+        batch = core_batch.run_batch(CoreDevice(machine=TINY), images, sim=sim, **options)
         assert not batch.failures, "\n".join(batch.failures)
         assert batch.mismatches == {"HBM": 0} and batch.runs[0].exit_code == 0
         runs += batch.runs

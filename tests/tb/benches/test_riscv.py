@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The controller's processor: every instruction beside the golden hart, in random programs and in our own."""
 
 import struct
@@ -10,7 +8,6 @@ import pytest
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 from neuroncore_rtl.tb.benches.riscv import EXTERNAL_RATE, random_executable
 from neuroncore_rtl.tb.check.riscv_lockstep import compare
-from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES, CpuDevice, CpuWork
 from neuroncore_rtl.tb.harness.riscv_elf import Executable, read_executable
 from neuroncore_rtl.tb.harness.run import run
@@ -20,44 +17,37 @@ from neuroncore_rtl.tb.stimulus.riscv_encoding import i_type, j_type, load_const
 from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST
 from tests.hdl.tensor.engines import faulty
 from tests.kernels.control.programs import PROGRAMS, executable
+from tests.tb.reports import passed, report_of
 
 
-def follow(program, *, sim="verilator", **options):
-    """Run a program; return what became of it and the comparison with the golden hart."""
+def follow(program, *, code, sim="verilator", **options):
+    """Run a program that ends with a code, as on the golden hart; return what became of it and the comparison."""
     outcome = run(CpuDevice(), CpuWork(program=program, trace=True, **options), sim=sim)
-    return outcome, compare(program, outcome.events)
+    comparison = compare(program, outcome.events)
+    assert comparison.mismatch is None and comparison.ended
+    assert outcome.exit_code == code
+    assert "memory" not in options or outcome.memories["memory"].tobytes() == comparison.memory
+    return outcome, comparison
 
 
 @pytest.mark.parametrize(("seed", "stall"), ((1, 0), (2, 25), (3, 100), (4, 192)))
 def test_random_programs_agree_with_golden(seed, stall):
     program = random_executable(seed, 4000)
-    outcome, comparison = follow(program, stall=stall, seed=seed, external=EXTERNAL_RATE, memory=True)
+    _, comparison = follow(program, code=1, stall=stall, seed=seed, external=EXTERNAL_RATE, memory=True)
     print(f"{comparison.compared} lines, {comparison.traps} traps, {comparison.interrupts} interrupts")
-    assert comparison.mismatch is None
-    assert outcome.exit_code == 1 and comparison.ended
-    assert outcome.memories["memory"].tobytes() == comparison.memory
     assert comparison.compared > 4000 and comparison.traps > 200 and comparison.interrupts > 3
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_own_programs_pass(name):
     """Their checks were written from the specification, not from golden, which follows all the same."""
-    outcome, comparison = follow(executable(name), stall=120)
-    assert outcome.exit_code == PROGRAMS[name]
-    assert comparison.mismatch is None and comparison.ended
+    outcome, _ = follow(executable(name), code=PROGRAMS[name], stall=120)
     assert outcome.console == ("hello 0 4294967295 00c0ffee\n" if name == "library" else "")
 
 
 def test_icarus_agrees():
-    outcome, comparison = follow(executable("traps"), sim="icarus", stall=60)
-    assert outcome.exit_code == 0 and comparison.mismatch is None and comparison.ended
-    program = random_executable(5, 150)
-    outcome, comparison = follow(program, sim="icarus", stall=30, external=EXTERNAL_RATE, memory=True)
-    assert (
-        outcome.exit_code == 1
-        and comparison.mismatch is None
-        and outcome.memories["memory"].tobytes() == comparison.memory
-    )
+    follow(executable("traps"), code=0, sim="icarus", stall=60)
+    follow(random_executable(5, 150), code=1, sim="icarus", stall=30, external=EXTERNAL_RATE, memory=True)
 
 
 def image(*words):
@@ -69,8 +59,7 @@ def test_one_instruction_a_cycle():
     body = [r_type(0x33, 1 + n % 5, 0, 1 + (n + 4) % 5, 6, 0) for n in range(500)]
     end = [*load_constant(7, TOHOST), i_type(0x13, 8, 0, 0, 1), s_type(0x23, 2, 7, 8, 0), j_type(0x6F, 0, 0)]
     zero = [i_type(0x13, n, 0, 0, 3) for n in range(1, 9)]
-    outcome, comparison = follow(Executable(image(*zero, *body, *end), TOHOST))
-    assert comparison.mismatch is None and outcome.exit_code == 1
+    outcome, _ = follow(Executable(image(*zero, *body, *end), TOHOST), code=1)
     assert outcome.cycles - outcome.counters["instructions"] < 12
 
 
@@ -91,7 +80,7 @@ SPOILT_OUTPUTS = {
 }
 """What one puts out, and how many bits of it."""
 
-FAULTS = (*SPOILT_INPUTS, *SPOILT_OUTPUTS)
+FAULTS = (None, *SPOILT_INPUTS, *SPOILT_OUTPUTS)
 
 
 @cache
@@ -99,32 +88,14 @@ def broken_cpu():
     """A Cpu in a shell that spoils the port which the seed of the noise numbers, from 1 on; 0 spoils none."""
     body = 'integer fault; initial if (!$value$plusargs("noise=%d", fault)) fault = 0;\n'
     ports = {}
-    for number, name in enumerate(FAULTS, 1):
+    for number, name in enumerate(FAULTS):
         if name in SPOILT_INPUTS:
             ports[name.strip()] = f"fault == {number} ? {SPOILT_INPUTS[name]} : {name}"
-        else:
+        elif name:
             width, spoilt = SPOILT_OUTPUTS[name]
             ports[name] = f"sound_{name}"
             body += f"wire [{width - 1}:0] sound_{name}; assign {name} = fault == {number} ? {spoilt} : sound_{name};\n"
     return faulty(CpuDevice(), CPU, ports=ports, body=body)
-
-
-def run_broken(seed):
-    """Run a program on a Cpu with a fault."""
-    work = CpuWork(program=broken_program(), seed=seed, external=500, limit=200_000, trace=True)
-    return run(broken_cpu(), work)
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_broken_cpu_is_noticed(fault):
-    comparison = compare(broken_program(), run_broken(1 + FAULTS.index(fault)).events)
-    print(comparison.mismatch)
-    assert comparison.mismatch or not comparison.ended
-
-
-def test_the_shell_alone_breaks_nothing():
-    comparison = compare(broken_program(), run_broken(0).events)
-    assert comparison.mismatch is None and comparison.ended and comparison.interrupts > 0
 
 
 @cache
@@ -133,53 +104,53 @@ def broken_program():
     return random_executable(6, 2000)
 
 
+@pytest.mark.parametrize("fault", FAULTS)
+def test_broken_cpu_is_noticed(fault):
+    """The shell alone breaks nothing."""
+    work = CpuWork(program=broken_program(), seed=FAULTS.index(fault), external=500, limit=200_000, trace=True)
+    comparison = compare(broken_program(), run(broken_cpu(), work).events)
+    print(comparison.mismatch)
+    assert (comparison.mismatch is None and comparison.ended) == (fault is None)
+    assert fault or comparison.interrupts > 0
+
+
 def test_silent_cpu_fails_the_bench(monkeypatch):
     """A Cpu that never retires anything is reported as such, not as one without mismatches."""
-    mute = faulty(
-        CpuDevice(), CPU, ports={"trace_valid": "", "fetch__response": "1'b0"}, body="assign trace_valid = 0;"
-    )
-    monkeypatch.setattr("neuroncore_rtl.tb.benches.riscv.CpuDevice", lambda: mute)
+    mute = {"trace_valid": "", "fetch__response": "1'b0"}
+    device = faulty(CpuDevice(), CPU, ports=mute, body="assign trace_valid = 0;")
+    monkeypatch.setattr("neuroncore_rtl.tb.benches.riscv.CpuDevice", lambda: device)
     monkeypatch.setattr("neuroncore_rtl.tb.harness.riscv.PATIENCE", 500)
-    bench = bench_named("riscv")
-    report = bench.run(bench.settings(["COUNT=5", "SIM=icarus"]))
+    report = report_of("riscv", "COUNT=5 SIM=icarus")
     assert report.exit_status == 1
     assert report.problems[0].startswith("no instruction retired for")
 
 
-@pytest.mark.parametrize(
-    ("options", "verdict"),
-    [
-        ([], None),
-        (["LOCKSTEP=0", "STALL=40"], None),
-        (["LIMIT=100"], "the program did not end within 100 cycles"),
-    ],
-)
-def test_bench_runs_random_programs(options, verdict):
-    bench = bench_named("riscv")
-    report = bench.run(bench.settings(["COUNT=200", *options]))
-    assert report.exit_status == (0 if verdict is None else 1)
-    assert report.problems == ([] if verdict is None else [verdict])
-    assert verdict or report.cycles > report.extra["instructions"] > 400
+@pytest.mark.parametrize("options", ["", "LOCKSTEP=0 STALL=40"])
+def test_bench_runs_random_programs(options):
+    report = passed("riscv", f"COUNT=200 {options}")
+    assert report.cycles > report.extra["instructions"] > 400
+
+
+def test_bench_fails_where_a_program_does_not_end():
+    report = report_of("riscv", "COUNT=200 LIMIT=100")
+    assert (report.exit_status, report.problems) == (1, ["the program did not end within 100 cycles"])
 
 
 def elf(*, machine=243, bits=32, kind=2, entry=LOCAL_BASE, symbol="tohost", code=1, address=LOCAL_BASE):
     """Return the bytes of an ELF file: a program that writes `code` to the word `tohost`."""
+    ident = b"\x7fELF" + bytes([bits // 32, 1, 1]) + bytes(9)
+    if bits == 64:
+        return ident + struct.pack("<HHIQQQIHHHHHH", kind, machine, 1, entry, 0, 0, 0, 64, 0, 0, 64, 0, 0)
     words = [*load_constant(5, TOHOST), *load_constant(6, code), s_type(0x23, 2, 5, 6, 0), j_type(0x6F, 0, 0)]
     text = image(*words)
     strings = b"\0.symtab\0.strtab\0" + symbol.encode() + b"\0"
-    symbols = struct.pack("<IIIBBH", 0, 0, 0, 0, 0, 0) + struct.pack("<IIIBBH", 17, TOHOST, 8, 0x10, 0, 0xFFF1)
-    wide = bits == 64
-    start = 52 + 32
-    text_at, symbols_at = start, start + len(text)
+    symbols = bytes(16) + struct.pack("<IIIBBH", 17, TOHOST, 8, 0x10, 0, 0xFFF1)
+    text_at, symbols_at = 52 + 32, 52 + 32 + len(text)
     strings_at = symbols_at + len(symbols)
     sections_at = -(-(strings_at + len(strings)) // 4) * 4
-    ident = b"\x7fELF" + bytes([2 if wide else 1, 1, 1]) + bytes(9)
-    if wide:
-        return ident + struct.pack("<HHIQQQIHHHHHH", kind, machine, 1, entry, 0, 0, 0, 64, 0, 0, 64, 0, 0)
     header = ident + struct.pack("<HHIIIIIHHHHHH", kind, machine, 1, entry, 52, sections_at, 0, 52, 32, 1, 40, 3, 2)
     segment = struct.pack("<IIIIIIII", 1, text_at, address, address, len(text), len(text), 7, 4)
-    sections = struct.pack("<10I", *[0] * 10)
-    sections += struct.pack("<10I", 1, 2, 0, 0, symbols_at, len(symbols), 2, 1, 4, 16)
+    sections = bytes(40) + struct.pack("<10I", 1, 2, 0, 0, symbols_at, len(symbols), 2, 1, 4, 16)
     sections += struct.pack("<10I", 9, 3, 0, 0, strings_at, len(strings), 0, 0, 1, 0)
     return (header + segment + text + symbols + strings).ljust(sections_at, b"\0") + sections
 
@@ -194,8 +165,7 @@ def elf(*, machine=243, bits=32, kind=2, entry=LOCAL_BASE, symbol="tohost", code
 def test_bench_says_what_an_elf_file_reports(tmp_path, code, problem):
     path = tmp_path / "program.elf"
     path.write_bytes(elf(code=code))
-    bench = bench_named("riscv")
-    report = bench.run(bench.settings([f"ELF={path}"]))
+    report = report_of("riscv", f"ELF={path}")
     assert report.problems == [problem]
     assert report.compared > 5 and report.mismatches == 0
 
