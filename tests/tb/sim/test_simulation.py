@@ -34,15 +34,21 @@ def root(tmp_path_factory, worker_id):
     return (base if worker_id == "master" else base.parent) / "sim_build"
 
 
-def check(built, root, expected=5):
+def counter(sim="verilator", *, root, text=COUNTER):
+    """Build the counter, or a change of it."""
+    return build(Design("counter", text), sim, root=root)
+
+
+def check(built, root, expected=5, testcase="counts", **options):
+    """Run a test of the counter's bench."""
     with run_directory("counter", root) as directory:
-        return run(built, BENCH, testcase="counts", run_dir=directory, env={"EXPECTED": str(expected)})
+        return run(built, BENCH, testcase=testcase, run_dir=directory, env={"EXPECTED": str(expected)}, **options)
 
 
 def test_second_build_invokes_no_compiler(sim, root, monkeypatch):
-    first = build(Design("counter", COUNTER), sim, root=root)
+    first = counter(sim, root=root)
     monkeypatch.setattr(simulation, "_compile", lambda *arguments: pytest.fail("compiled again"))
-    second = build(Design("counter", COUNTER), sim, root=root)
+    second = counter(sim, root=root)
     assert second.directory == first.directory
     assert not second.fresh
     assert [result.name for result in check(second, root)] == ["counts"]
@@ -65,74 +71,61 @@ def test_hierarchical_build_counts_and_records_waves(sim, root):
         assert "$enddefinitions" in (directory / "waves.vcd").read_text()
 
 
-def test_failing_cocotb_test_raises_with_its_message(sim, root):
-    built = build(Design("counter", COUNTER), sim, root=root)
-    with pytest.raises(SimulationFailed, match=r"(?s)1 of 1 tests failed.*counts.*assert 5 == 6"):
-        check(built, root, expected=6)
-
-
-def test_failed_run_keeps_its_directory(root, tmp_path):
-    built = build(Design("counter", COUNTER), root=root)
-    with pytest.raises(SimulationFailed):
-        check(built, tmp_path, expected=6)
+@pytest.mark.parametrize(
+    "testcase, options, message",
+    [
+        ("counts", {"expected": 6}, r"(?s)1 of 1 tests failed.*counts.*assert 5 == 6"),
+        ("hangs", {"timeout_ns": 500}, r"(?s)1 of 1 tests failed.*hangs"),
+        ("no_such_test", {}, None),
+    ],
+)
+def test_failed_run_raises_its_message_and_keeps_its_directory(sim, root, tmp_path, testcase, options, message):
+    """A simulation that hangs ends in simulated time."""
+    with pytest.raises(SimulationFailed, match=message):
+        check(counter(sim, root=root), tmp_path, testcase=testcase, **options)
     (kept,) = (tmp_path / "runs").iterdir()
     assert (kept / "simulation.log").is_file()
 
 
 def test_passed_run_leaves_no_directory(root, tmp_path):
-    check(build(Design("counter", COUNTER), root=root), tmp_path)
+    check(counter(root=root), tmp_path)
     assert list((tmp_path / "runs").iterdir()) == []
-
-
-def test_hanging_simulation_ends_in_simulated_time(sim, root):
-    built = build(Design("counter", COUNTER), sim, root=root)
-    with (
-        pytest.raises(SimulationFailed, match=r"(?s)1 of 1 tests failed.*hangs"),
-        run_directory("counter", root) as directory,
-    ):
-        run(built, BENCH, testcase="hangs", run_dir=directory, timeout_ns=500)
-
-
-def test_run_of_no_test_fails(root):
-    built = build(Design("counter", COUNTER), root=root)
-    with pytest.raises(SimulationFailed), run_directory("counter", root) as directory:
-        run(built, BENCH, testcase="no_such_test", run_dir=directory)
 
 
 def test_environment_of_an_outer_make_does_not_reach_inside(root, monkeypatch):
     monkeypatch.setenv("MAKEFLAGS", " -- OPT_FAST=-no-such-flag EXPECTED=6")
     monkeypatch.setenv("EXPECTED", "6")
     monkeypatch.setenv("WAVES", "1")
-    built = build(Design("counter", f"{COUNTER}\n// built below make\n"), root=root)
+    built = counter(root=root, text=f"{COUNTER}\n// built below make\n")
     assert not built.waves
-    check(built, root, expected=5)
+    check(built, root)
 
 
 def test_refused_design_shows_the_tools_message(sim, root):
     with pytest.raises(BuildFailed, match=r"(?s)cannot build counter.*counter\.v.*error"):
-        build(Design("counter", COUNTER.replace("endmodule", "endmodul")), sim, root=root)
+        counter(sim, root=root, text=COUNTER.replace("endmodule", "endmodul"))
 
 
 def test_lint_warning_ends_the_build(root):
     latch = COUNTER.replace("assign never = 1'b0;", "reg l; always @* if (rst) l = 1'b1; assign never = l;")
     with pytest.raises(BuildFailed, match="LATCH"):
-        build(Design("counter", latch), root=root)
+        counter(root=root, text=latch)
 
 
 def test_run_time_library_is_compiled_once(tmp_path):
-    build(Design("counter", COUNTER), root=tmp_path)
+    counter(root=tmp_path)
     compiled = {file: file.stat().st_mtime_ns for file in tmp_path.glob("verilator/runtime-*/*")}
     assert any(file.suffix == ".o" for file in compiled)
-    built = build(Design("counter", f"{COUNTER}\n// another\n"), root=tmp_path)
+    built = counter(root=tmp_path, text=f"{COUNTER}\n// another\n")
     assert built.fresh
     assert compiled == {file: file.stat().st_mtime_ns for file in tmp_path.glob("verilator/runtime-*/*")}
     check(built, tmp_path)
 
 
 def test_simultaneous_builds_end_in_one(sim, root):
-    design = Design("counter", f"{COUNTER}\n// asked for twice\n")
+    text = f"{COUNTER}\n// asked for twice\n"
     program = (
-        "import sys; from pathlib import Path; from tb.sim.simulation import Design, build\n"
+        "import sys; from pathlib import Path; from neuroncore_rtl.tb.sim.simulation import Design, build\n"
         "built = build(Design('counter', sys.stdin.read()), sys.argv[1], root=Path(sys.argv[2]))\n"
         "print(built.fresh, built.directory)"
     )
@@ -140,17 +133,17 @@ def test_simultaneous_builds_end_in_one(sim, root):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
     with subprocess.Popen(command, **pipes) as one, subprocess.Popen(command, **pipes) as other:
         for builder in (one, other):
-            builder.stdin.write(design.verilog)
+            builder.stdin.write(text)
             builder.stdin.close()
         printed = sorted(builder.stdout.read().split() for builder in (one, other))
     assert one.returncode == other.returncode == 0
     assert [fresh for fresh, _ in printed] == ["False", "True"]
     assert printed[0][1] == printed[1][1]
-    check(build(design, sim, root=root), root)
+    check(counter(sim, root=root, text=text), root)
 
 
 def test_interrupted_build_leaves_nothing_that_counts(root, monkeypatch):
-    design = Design("counter", f"{COUNTER}\n// interrupted\n")
+    text = f"{COUNTER}\n// interrupted\n"
 
     def interrupt(*arguments, **keywords):
         raise KeyboardInterrupt
@@ -159,22 +152,22 @@ def test_interrupted_build_leaves_nothing_that_counts(root, monkeypatch):
         patch.setattr(simulation.IcarusRunner, "_execute", interrupt)
         patch.setattr(simulation.VerilatorRunner, "_execute", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            build(design, root=root)
-    built = build(design, root=root)
+            counter(root=root, text=text)
+    built = counter(root=root, text=text)
     assert built.fresh
     check(built, root)
 
 
-def test_unknown_simulator_is_refused():
+def test_unknown_simulator_is_refused(root):
     with pytest.raises(ValueError, match="SIM must be one of verilator, icarus, not 'questa'"):
-        build(Design("counter", COUNTER), "questa")
+        counter("questa", root=root)
 
 
 @pytest.mark.parametrize("simulator, packages", [("verilator", r"perl make g\+\+"), ("icarus", "iverilog")])
 def test_missing_tools_are_named(simulator, packages, root, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingTool, match=f" is missing .*install (it|them): apt install {packages}$"):
-        build(Design("counter", COUNTER), simulator, root=root)
+        counter(simulator, root=root)
 
 
 def test_no_process_outlives_an_interrupted_command(tmp_path):
