@@ -6,6 +6,7 @@ from functools import cache
 
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType
 from neuroncore_rtl.tb.benches.collective_options import instance_of
 from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.harness.collective import CollectiveDevice
@@ -13,7 +14,7 @@ from neuroncore_rtl.tb.harness.cores import CoreDevice
 from neuroncore_rtl.tb.harness.run import Device
 from tests.hdl.tensor.engines import FaultyDevice, faulty
 
-__all__ = ["CORES", "ENGINES", "SETTINGS", "WORDS", "Fault", "broken_cores", "broken_engines"]
+__all__ = ["CORES", "DISAGREEMENTS", "ENGINES", "SETTINGS", "WORDS", "Fault", "broken_cores", "broken_engines"]
 
 Fault = enum.IntEnum("Fault", "NONE WRONG HASTY SILENT STRAY LOST", start=0)
 """All retire too early or write whole words; core 1 turns a bit of a flit, takes nothing or loses a flit."""
@@ -25,6 +26,14 @@ WORDS = "CHIPS=2 TARGET=core"
 SETTINGS = bench_named("allreduce").settings(WORDS.split())
 CORES = instance_of(SETTINGS)
 """That of whole cores, as these variables describe it."""
+
+DISAGREEMENTS = {
+    "count": {"count": 99},
+    "dtype": {"dtype": CollectiveType.INT32},
+    "op": {"op": 1},
+    "kind": {"kind": CollectiveKind.BROADCAST},
+}
+"""What one rank of an all-reduce of 100 FP32 has otherwise than the others, by the field that errors name."""
 
 
 @cache

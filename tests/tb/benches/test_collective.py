@@ -21,8 +21,8 @@ from neuroncore_rtl.tb.harness.outcome import Ending
 from neuroncore_rtl.tb.harness.run import run as run_device
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.stimulus.collective_programs import Workload, random_workload, side_by_side
+from tests.tb.benches.broken_engines import DISAGREEMENTS, Fault, broken_engines
 from tests.tb.benches.broken_engines import ENGINES as INSTANCE
-from tests.tb.benches.broken_engines import Fault, broken_engines
 from tests.tb.harness.faulty_hbm import FaultyHbm
 
 ALL = Group(0, 1, 4)
@@ -141,10 +141,7 @@ def apart(change, group=ALL):
 @pytest.mark.parametrize(
     ("field", "change", "group"),
     [
-        ("count", {"count": 99}, ALL),
-        ("dtype", {"dtype": CollectiveType.INT32}, ALL),
-        ("op", {"op": 1}, ALL),
-        ("kind", {"kind": CollectiveKind.BROADCAST}, ALL),
+        *((field, change, ALL) for field, change in DISAGREEMENTS.items()),
         ("chunk", {"chunk": 1}, ALL),
         ("ranks", {"group": Group(0, 1, 3)}, ALL),
         ("base", {"group": Group(1, 1, 3), "rank": 1}, Group(0, 1, 3)),
