@@ -4,6 +4,7 @@
 """
 
 from itertools import pairwise
+from textwrap import wrap
 from xml.sax.saxutils import escape
 
 from tests.house.test_layers import GRAPH, ROOMS, ROOT
@@ -63,15 +64,6 @@ def arrows() -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
     return folders, {(a, b) for a, b in rooms if a in ROOMS and b in ROOMS}
 
 
-def wrapped(words: list[str], width: int) -> list[str]:
-    """Return words in lines of at most `width` characters."""
-    lines = [""]
-    for word in words:
-        longer = f"{lines[-1]}   {word}" if lines[-1] else word
-        lines = [*lines[:-1], longer] if len(longer) <= width else [*lines, word]
-    return lines
-
-
 def text(x: float, y: float, words: str, style: str = "") -> str:
     attribute = f' class="{style}"' if style else ""
     return f'<text x="{x:g}" y="{y:g}"{attribute}>{escape(words)}</text>'
@@ -84,7 +76,7 @@ def box(folder: str, x: float, y: float, width: float, height: float) -> str:
 
 def floor(folder: str, x: float, y: float, width: float, height: float) -> list[str]:
     """Draw a folder with its name, what it is for, and its rooms."""
-    lines = wrapped(rooms_of(folder), int(width / 7.2))
+    lines = wrap("   ".join(rooms_of(folder)), int(width / 7.2))
     return [
         box(folder, x, y, width, height),
         text(x + 12, y + 24, f"{folder}/", "name"),

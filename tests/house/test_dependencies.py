@@ -8,9 +8,7 @@ import sys
 import tomllib
 
 from neuroncore_rtl.tb.sim.doctor import TOOLS
-from tests.house.test_layers import BELOW, PACKAGE, ROOT, imports
-
-ROOMS = (*BELOW, "tests")
+from tests.house.test_layers import BELOW, PACKAGE, ROOT, imports, modules_in
 
 NEEDED = [tool.package for tool in TOOLS.values() if tool.required and tool.package]
 
@@ -31,7 +29,7 @@ def declared() -> set[str]:
 
 def test_every_package_that_is_imported_is_declared():
     providers = importlib.metadata.packages_distributions()
-    files = [file for room in ROOMS for file in (ROOT / room).rglob("*.py")]
+    files = modules_in(*BELOW, "tests")
     found = {module.partition(".")[0] for file in files for module in imports(file.read_text())}
     foreign = found - {PACKAGE, "tests"} - sys.stdlib_module_names
     assert len(foreign) > 10

@@ -1,8 +1,8 @@
 """Documents and docstrings say what is: the paths, modules and commands that they name exist, and figures agree."""
 
 import ast
-import importlib
 import inspect
+import pkgutil
 import re
 import tokenize
 from collections import defaultdict
@@ -68,35 +68,23 @@ def missing_paths(text: str) -> list[str]:
 def missing_modules(text: str) -> list[str]:
     """Return the dotted names in a text that are neither modules nor something in one."""
     found = [name for name in MODULE.findall(text) if name.rpartition(".")[2] not in ("py", "md", "v", "h", "c")]
-    return [name for name in found if not exists(name.split("."))]
+    return [name for name in found if not name.startswith("tests") and not exists(name)]
 
 
-def exists(parts: list[str]) -> bool:
-    """Return whether a folder, a module, or what one defines has this name."""
-    place = ROOT
-    for depth, part in enumerate(parts):
-        if (place / part).is_dir():
-            place = place / part
-            continue
-        module = place / f"{part}.py"
-        rest = parts[depth + 1 :] if module.is_file() else parts[depth:]
-        package = ".".join(module.relative_to(ROOT).with_suffix("").parts if module.is_file() else parts[:depth])
-        return not rest or defined(package, rest)
-    return True
+def exists(name: str) -> bool:
+    """Return whether a module, or what one defines, has this name.
 
-
-def defined(package: str, names: list[str]) -> bool:
-    if package.startswith("tests"):
-        return True
-    here = importlib.import_module(f"{PACKAGE}.{package}")
-    for name in names:
-        # What an instance or a component has is seen by its class's annotations at best: stop at classes.
-        if inspect.isclass(here):
-            return True
-        if not hasattr(here, name):
-            return False
-        here = getattr(here, name)
-    return True
+    What an instance or a component has is seen by its class's annotations at best: whatever is said of a class is true.
+    """
+    known = name
+    while known:
+        try:
+            found = pkgutil.resolve_name(f"{PACKAGE}.{known}")
+        except (ImportError, AttributeError):
+            known = known.rpartition(".")[0]
+        else:
+            return known == name or inspect.isclass(found)
+    return False
 
 
 def test_paths_and_modules_that_are_named_exist():
@@ -131,7 +119,7 @@ def test_links_lead_somewhere(path):
 def test_imports_in_examples_work():
     for path in PAGES:
         for name in re.findall(r"^from ([\w.]+) import", path.read_text(), re.MULTILINE):
-            importlib.import_module(name)
+            pkgutil.resolve_name(name)
 
 
 def settings(words: tuple[str, ...]) -> Settings | None:

@@ -47,10 +47,15 @@ def imports(source: str) -> set[str]:
     return found
 
 
+def modules_in(*folders: str) -> list[Path]:
+    """Return the Python files of folders, and of those in them."""
+    return [file for folder in folders for file in (ROOT / folder).rglob("*.py")]
+
+
 def graph() -> dict[str, set[str]]:
     """Return for every module of the package those modules of it that it imports, by their names below the package."""
-    files = [file for folder in BELOW for file in (ROOT / folder).rglob("*.py")]
-    modules = {".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file for file in files}
+    names = {file: ".".join(file.relative_to(ROOT).with_suffix("").parts) for file in modules_in(*BELOW)}
+    modules = {name.removesuffix(".__init__"): file for file, name in names.items()}
     return {
         name: {module for i in imports(file.read_text()) if (module := resolved(i, modules)) and module != name}
         for name, file in modules.items()
@@ -88,9 +93,8 @@ def is_roof(module: str) -> bool:
 
 def test_rooms_of_the_testbench_import_downwards():
     rooms = {f"tb.{room}": height for height, room in enumerate(ROOMS)}
-    heights = {
-        name: rooms[".".join(name.split(".")[:2])] for name in GRAPH if name.count(".") >= 2 and name[:3] == "tb."
-    }
+    inside = [name for name in GRAPH if name.count(".") >= 2 and name.startswith("tb.")]
+    heights = {name: rooms[".".join(name.split(".")[:2])] for name in inside}
     assert set(heights.values()) == set(range(len(ROOMS)))
     assert [(a, b) for a in heights for b in GRAPH[a] if b in heights and heights[b] > heights[a]] == []
 
@@ -109,20 +113,14 @@ def test_no_modules_import_each_other():
 
 @pytest.mark.parametrize("folder", STRANGERS)
 def test_folder_does_without_libraries(folder):
-    files = [
-        file
-        for file in (ROOT / folder).rglob("*.py")
-        if str(file.parent.relative_to(ROOT)) not in TOOLS and not file.name.startswith("train")
-    ]
-    found = {
-        (file.name, i) for file in files for i in imports(file.read_text()) if i.split(".")[0] in STRANGERS[folder]
-    }
-    assert found == set()
+    files = [file for file in modules_in(folder) if str(file.parent.relative_to(ROOT)) not in TOOLS]
+    found = {(file.name, i) for file in files if not file.name.startswith("train") for i in imports(file.read_text())}
+    assert {(name, i) for name, i in found if i.split(".")[0] in STRANGERS[folder]} == set()
 
 
 def test_one_name_is_taken_outside():
     """Nothing is imported under the bare name of a folder, which could be anybody's."""
-    files = [file for folder in (*BELOW, "tests") for file in (ROOT / folder).rglob("*.py")]
+    files = modules_in(*BELOW, "tests")
     bare = {(file.name, i) for file in files for i in imports(file.read_text()) if i.split(".")[0] in BELOW}
     assert bare == set()
 
@@ -134,12 +132,12 @@ def test_the_rule_sees_every_form_of_import():
 
 def test_hardware_does_not_postpone_annotations():
     # `from __future__ import annotations` turns the port declarations of an Amaranth component into strings.
-    for file in (ROOT / "hdl").rglob("*.py"):
+    for file in modules_in("hdl"):
         assert "from __future__ import annotations" not in file.read_text(), file
 
 
 def test_package_lists_every_folder():
     """`packages` in pyproject.toml is complete, so that a wheel holds all modules."""
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    folders = {file.parent.relative_to(ROOT) for folder in BELOW for file in (ROOT / folder).rglob("*.py")}
+    folders = {file.parent.relative_to(ROOT) for file in modules_in(*BELOW)}
     assert sorted(listed) == sorted([PACKAGE, *(".".join([PACKAGE, *folder.parts]) for folder in folders)])

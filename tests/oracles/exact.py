@@ -8,7 +8,7 @@ from neuroncore_rtl.spec.formats import Format
 __all__ = ["round_exactly"]
 
 
-def round_exactly(value: float, fmt: Format, random: int | None = None) -> float:
+def round_exactly(value: float | Fraction, fmt: Format, random: int | None = None) -> float:
     """Return `value` rounded to `fmt`, to nearest even or, with a random word, stochastically; integers saturate."""
     if math.isnan(value):
         return math.nan if fmt.is_float else 0.0

@@ -24,17 +24,10 @@ ML_DTYPES = {
 
 def _ieee_like(name: str, exponent_bits: int, mantissa_bits: int) -> gfloat.FormatInfo:
     return gfloat.FormatInfo(
-        name,
-        1 + exponent_bits + mantissa_bits,
-        mantissa_bits + 1,
-        bias=2 ** (exponent_bits - 1) - 1,
-        is_signed=True,
-        domain=gfloat.Domain.Extended,
-        has_nz=True,
-        num_high_nans=2**mantissa_bits - 1,
-        has_subnormals=True,
+        name, 1 + exponent_bits + mantissa_bits, mantissa_bits + 1, bias=2 ** (exponent_bits - 1) - 1, is_signed=True,
+        domain=gfloat.Domain.Extended, has_nz=True, num_high_nans=2**mantissa_bits - 1, has_subnormals=True,
         is_twos_complement=False,
-    )
+    )  # fmt: skip
 
 
 GFLOAT = {

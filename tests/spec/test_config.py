@@ -21,20 +21,17 @@ def test_beyond_every_range_is_refused(name, ends):
             PRESETS["tiny"].with_overrides(**{name: value})
 
 
-@pytest.mark.parametrize("value", [4.0, "4", True])
-def test_anything_but_an_integer_is_refused(value):
-    with pytest.raises(TypeError, match="^rows must be an integer, not "):
-        Config(rows=value, columns=4)
-
-
-def test_a_beat_is_a_power_of_two():
-    with pytest.raises(ValueError, match="^hbm_bytes must be a power of two, not 24$"):
-        PRESETS["tiny"].with_overrides(hbm_bytes=24)
-
-
-def test_every_port_has_a_dma_engine():
-    with pytest.raises(ValueError, match=r"^hbm_ports must be at most dma_engines \(2\), not 3$"):
-        PRESETS["tiny"].with_overrides(hbm_ports=3)
+@pytest.mark.parametrize(
+    "name, value, error, message",
+    [
+        *(("rows", value, TypeError, "^rows must be an integer, not ") for value in (4.0, "4", True)),
+        ("hbm_bytes", 24, ValueError, "^hbm_bytes must be a power of two, not 24$"),
+        ("hbm_ports", 3, ValueError, r"^hbm_ports must be at most dma_engines \(2\), not 3$"),
+    ],
+)
+def test_what_cannot_be_built_is_refused(name, value, error, message):
+    with pytest.raises(error, match=message):
+        PRESETS["tiny"].with_overrides(**{name: value})
 
 
 def test_overrides_that_are_none_change_nothing():

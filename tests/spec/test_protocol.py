@@ -7,38 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
-from neuroncore_rtl.spec.isa import (
-    INSTRUCTIONS,
-    MNEMONICS,
-    Access,
-    AluOp,
-    Context,
-    DmaCopy,
-    DmaIndex,
-    DmaTensor,
-    Elementwise,
-    Engine,
-    Index,
-    Instruction,
-    LoadStationary,
-    MultiplyMoving,
-    Opcode,
-    Pointer,
-    Record,
-    Region,
-    Rule,
-    Storage,
-    decode_instruction,
-)
+from neuroncore_rtl.spec.isa import INSTRUCTIONS, MNEMONICS, Access, AluOp, DmaCopy, Elementwise, Engine, Opcode
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, Group
 from neuroncore_rtl.spec.isa.engine import LANES
 from neuroncore_rtl.spec.isa.fields import width_of
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = PRESETS["tiny"].with_overrides(cores=4)
-CONTEXT = Context(CONFIG, core=2, loaded=(4, False))
+CONTEXT = isa.Context(CONFIG, core=2, loaded=(4, False))
 
 PLACES_ALLOWED = 10
 """Where code outside spec/ may ask of what kind an instruction or an engine is. The oracle of touched bytes, which
@@ -48,28 +27,21 @@ shares nothing with the instructions' own account, is half of them."""
 def elementwise(opcode: Opcode) -> Elementwise:
     """Return an instruction that is legal for most opcodes."""
     fmt = INT32 if opcode in (Opcode.FIND_INDEX8, Opcode.IOTA) else FP32
-    tensor = Access(format=FP32, address=0, steps=(0, 4, 1))
+    op0 = AluOp.IS_GT if opcode == Opcode.AFFINE_SELECT else AluOp.MAX
     return Elementwise(
-        opcode=opcode,
-        partitions=4,
-        shape=(1, 3, 4),
-        dst=Access(format=fmt, address=1024, steps=(0, 4, 1)),
-        a=tensor,
-        b=Access(format=FP32, address=512, steps=(0, 0, 1)),
-        op0=AluOp.IS_GT if opcode == Opcode.AFFINE_SELECT else AluOp.MAX,
-        op1=AluOp.ADD,
-        s0=Pointer(format=FP32, address=256),
-        axes=1,
-        index=Index(base=3, steps=(0, 1, 2)),
-    )
+        opcode=opcode, partitions=4, shape=(1, 3, 4), op0=op0, op1=AluOp.ADD, axes=1,
+        dst=Access(format=fmt, address=1024, steps=(0, 4, 1)), a=Access(format=FP32, address=0, steps=(0, 4, 1)),
+        b=Access(format=FP32, address=512, steps=(0, 0, 1)), s0=isa.Pointer(format=FP32, address=256),
+        index=isa.Index(base=3, steps=(0, 1, 2)),
+    )  # fmt: skip
 
 
-TABLE = DmaTensor(format=BF16, address=1 << 20, storage=Storage.HBM, steps=(64, 0, 1))
-NEAR = DmaTensor(format=FP32, address=64, storage=Storage.SBUF, steps=(1, 0, 1), axis=0)
-EXAMPLES: list[Instruction] = [
-    LoadStationary(format=FP32, half=1, k=3, m=4, address=32),
-    MultiplyMoving(format=BF16, k=4, m=3, n=5, address=2, stride=6, psum=512, accumulate=True),
-    DmaCopy(shape=(3, 1, 5), src=TABLE, dst=NEAR, gather=DmaIndex(address=4, limit=9)),
+TABLE = isa.DmaTensor(format=BF16, address=1 << 20, storage=isa.Storage.HBM, steps=(64, 0, 1))
+NEAR = isa.DmaTensor(format=FP32, address=64, storage=isa.Storage.SBUF, steps=(1, 0, 1), axis=0)
+EXAMPLES: list[isa.Instruction] = [
+    isa.LoadStationary(format=FP32, half=1, k=3, m=4, address=32),
+    isa.MultiplyMoving(format=BF16, k=4, m=3, n=5, address=2, stride=6, psum=512, accumulate=True),
+    DmaCopy(shape=(3, 1, 5), src=TABLE, dst=NEAR, gather=isa.DmaIndex(address=4, limit=9)),
     DmaCopy(shape=(1, 3, 5), src=TABLE, dst=NEAR),
     *map(elementwise, Opcode),
     *(
@@ -79,7 +51,7 @@ EXAMPLES: list[Instruction] = [
 ]
 
 
-def label(instruction: Instruction) -> str:
+def label(instruction: isa.Instruction) -> str:
     return instruction.name.lower()
 
 
@@ -91,12 +63,15 @@ def test_every_engine_and_every_name_has_an_instruction():
 
 
 @pytest.mark.parametrize("kind", sorted(set(MNEMONICS.values()), key=lambda kind: kind.__name__))
-def test_every_type_has_all_parts(kind):
+def test_every_type_has_all_parts_and_any_word_as_fields(kind, dice):
     assert not inspect.isabstract(kind) and kind.__doc__ and inspect.getmodule(kind).__doc__
     names = [name for name, _ in kind.layout]
     assert len(set(names)) == len(names) and kind.signed <= set(names)
     for name in ("reads", "writes", "violation", "unused", "decode", "fields"):
-        assert any(name in vars(base) for base in kind.__mro__ if base is not Instruction), name
+        assert any(name in vars(base) for base in kind.__mro__ if base is not isa.Instruction), name
+    for _ in range(500):
+        word = dice.getrandbits(width_of(kind.layout))
+        assert kind.pack(kind.unpack(word)) == word
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=label)
@@ -107,8 +82,8 @@ def test_every_instruction_keeps_the_protocol(example):
     assert example.overlap in (None, False, True) and example.in_turn in (False, True)
     regions = [*example.reads, *example.writes]
     assert regions or label(example) == "barrier"
-    assert all(isinstance(region, Region) and region.span[0] < region.span[1] for region in regions)
-    assert isinstance(example.after(CONTEXT), Context)
+    assert all(isinstance(region, isa.Region) and region.span[0] < region.span[1] for region in regions)
+    assert isinstance(example.after(CONTEXT), isa.Context)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=label)
@@ -116,7 +91,7 @@ def test_bits_and_fields_and_instructions_are_each_other_s_inverse(example):
     values, word = example.fields(CONFIG), example.encode(CONFIG)
     assert 0 <= word < 1 << width_of(example.layout)
     assert type(example).unpack(word) == values and type(example).pack(values) == word
-    full = decode_instruction(example.engine, word | 1 << width_of(example.layout), CONFIG)
+    full = isa.decode_instruction(example.engine, word | 1 << width_of(example.layout), CONFIG)
     assert (full.reads, full.writes) == (example.reads, example.writes)
     unused = full.unused(values)
     assert {name: full.fields(CONFIG)[name] for name in values if name not in unused} == {
@@ -125,8 +100,8 @@ def test_bits_and_fields_and_instructions_are_each_other_s_inverse(example):
     short = full.shortened()
     assert short.encode(CONFIG) == full.encode(CONFIG)
     assert (short.reads, short.writes) == (example.reads, example.writes)
-    data = Record(instruction=example).encode(CONFIG)
-    assert Record.decode(data, CONFIG).instruction == full
+    data = isa.Record(instruction=example).encode(CONFIG)
+    assert isa.Record.decode(data, CONFIG).instruction == full
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=label)
@@ -146,7 +121,7 @@ def test_rules_judge_only_what_means_something(example):
         assert example.violation(example.engine, changed, CONTEXT) == verdict
         assert example.unused(changed) == unused or verdict is not None
     opcode = 0 if example.engine == Engine.TENSOR else 63
-    assert example.violation(example.engine, values | {"opcode": opcode}, CONTEXT)[0] is Rule.OPCODE
+    assert example.violation(example.engine, values | {"opcode": opcode}, CONTEXT)[0] is isa.Rule.OPCODE
 
 
 def test_most_examples_are_legal():
@@ -156,7 +131,7 @@ def test_most_examples_are_legal():
 
 def test_codes_of_no_engine_are_refused():
     with pytest.raises(ValueError, match=r"engine must be one of TENSOR \(1\), .*, not 7"):
-        decode_instruction(7, 0, CONFIG)
+        isa.decode_instruction(7, 0, CONFIG)
 
 
 # Dispatch

@@ -1,6 +1,7 @@
 """The golden hart against the specification: programs that check themselves, and equations written here once more."""
 
 import random
+from itertools import product
 
 import numpy as np
 import pytest
@@ -70,6 +71,12 @@ def execute(word, *, x=(), memory=b"", pc=LOCAL_BASE):
     return hart, hart.step()
 
 
+def pairs(seed, bits=32):
+    """Return all pairs of special words, and random ones whose second is of so many bits."""
+    rng = random.Random(seed)
+    return [*product(SPECIAL, SPECIAL), *((rng.getrandbits(32), rng.getrandbits(bits)) for _ in range(50))]
+
+
 def as_signed(a):
     return int(np.uint32(a).view(np.int32))
 
@@ -96,9 +103,7 @@ OPERATIONS = {
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda key: key[0])
 def test_arithmetic(operation):
     _, funct3, funct7 = operation
-    rng = random.Random(1)
-    cases = [(a, b) for a in SPECIAL for b in SPECIAL] + [(rng.getrandbits(32), rng.getrandbits(32)) for _ in range(50)]
-    for a, b in cases:
+    for a, b in pairs(seed=1):
         hart, line = execute(r_type(0x33, 3, funct3, 1, 2, funct7), x=(a, b))
         expected = int(OPERATIONS[operation](a, b)) % 2**32
         assert (line.rd, line.value, hart.x[3]) == (3, expected, expected), (a, b)
@@ -107,9 +112,7 @@ def test_arithmetic(operation):
 @pytest.mark.parametrize("unsigned", (False, True))
 def test_division_truncates_and_has_no_traps(unsigned):
     """The quotient times the divisor plus the remainder is the dividend; the two exceptions are the specification's."""
-    rng = random.Random(2)
-    cases = [(a, b) for a in SPECIAL for b in SPECIAL] + [(rng.getrandbits(32), rng.getrandbits(12)) for _ in range(50)]
-    for a, b in cases:
+    for a, b in pairs(seed=2, bits=12):
         _, quotient = execute(r_type(0x33, 3, 5 if unsigned else 4, 1, 2, 1), x=(a, b))
         _, remainder = execute(r_type(0x33, 3, 7 if unsigned else 6, 1, 2, 1), x=(a, b))
         q, r = (value if unsigned else as_signed(value) for value in (quotient.value, remainder.value))

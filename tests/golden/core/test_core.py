@@ -11,38 +11,20 @@ from neuroncore_rtl.golden.core.engines import Engines
 from neuroncore_rtl.golden.scalar import activate
 from neuroncore_rtl.golden.tensor import matrix_product
 from neuroncore_rtl.kernels.control import Block, compile_program, run_arguments, run_program
+from neuroncore_rtl.kernels.program.image import build_image
+from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.spec.functions import FUNCTIONS
-from neuroncore_rtl.spec.isa import (
-    RECORD_BYTES,
-    SCALAR_OPCODES,
-    VECTOR_OPCODES,
-    Access,
-    Cause,
-    DmaCopy,
-    DmaIndex,
-    DmaTensor,
-    Elementwise,
-    Engine,
-    LoadStationary,
-    MultiplyMoving,
-    Opcode,
-    Record,
-    Rule,
-    Storage,
-    Update,
-    UpdateOp,
-    Wait,
-    engine_of_queue,
-)
+from neuroncore_rtl.spec.isa import Access, Cause, DmaCopy, Engine, Opcode, Rule, Storage, Update, UpdateOp, Wait
 from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS, RECORDS_AHEAD
 from neuroncore_rtl.spec.isa.fields import width_of
 from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
-from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC, LOCAL_BYTES
+from neuroncore_rtl.spec.memory_map import LOCAL_BYTES
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.operands import ordinary_codes
-from tests.oracles.copies import random_copy
+from tests.oracles.copies import random_copy, word_copy
 from tests.oracles.instructions import random_instruction
 
 SEED = 6022
@@ -60,17 +42,11 @@ def hbm():
 
 
 def tensor(fmt, storage, address, steps, **more):
-    return DmaTensor(format=fmt, storage=storage, address=address, steps=steps, **more)
-
-
-def word_copy(source, target):
-    """Return a copy of one word within HBM."""
-    sides = (tensor(INT32, Storage.HBM, address, (1,)) for address in (source, target))
-    return DmaCopy(shape=(1,), **dict(zip(("src", "dst"), sides, strict=True)))
+    return isa.DmaTensor(format=fmt, storage=storage, address=address, steps=steps, **more)
 
 
 def record(instruction=None, waits=(), updates=()):
-    return Record(instruction=instruction or word_copy(0x8000, 0x8004), waits=tuple(waits), updates=tuple(updates))
+    return isa.Record(instruction=instruction or word_copy(0x8000, 0x8004), waits=tuple(waits), updates=tuple(updates))
 
 
 def put(hbm, address, records):
@@ -79,20 +55,24 @@ def put(hbm, address, records):
     hbm[address : address + len(data)] = np.frombuffer(data, np.uint8)
 
 
-def machine(hbm, programs, order=None):
-    """Return a machine whose queues have begun their programs: a list of records each."""
-    made = Machine(CONFIG, hbm, order)
+def at(queue, number=0):
+    """Return where a record of a queue's program is."""
+    return RECORDS + 0x2000 * queue + isa.RECORD_BYTES * number
+
+
+def machine(hbm, programs, order=None, config=CONFIG):
+    """Return a machine whose queues have gone through their programs, a list of records each, as far as they can."""
+    made = Machine(config, hbm, order)
     for queue, records in programs.items():
-        address = RECORDS + 0x2000 * queue
-        put(hbm, address, records)
-        made.queues[queue].start(address, len(records))
+        put(hbm, at(queue), records)
+        made.queues[queue].start(at(queue), len(records))
+    made.run()
     return made
 
 
 def error_of(hbm, programs):
     """Return the error that programs end with."""
     made = machine(hbm, programs)
-    made.run()
     if made.is_waiting:
         made.report_deadlock()
     return made.errors.first
@@ -107,22 +87,19 @@ def test_records_wait_for_both_semaphores(hbm):
         DMA1: [record(updates=[Update(1)]), record(updates=[Update(1), Update(2)])],
     }
     made = machine(hbm, programs)
-    assert made.run() and not made.is_waiting
+    assert not made.is_waiting
     assert [queue for queue, _ in made.trace] == [DMA1, DMA1, DMA0]
 
 
 def test_updates_set_add_and_subtract_in_order(hbm):
     set_, subtract = (Update(5, value, op) for value, op in ((9, UpdateOp.SET), (2, UpdateOp.SUBTRACT)))
     made = machine(hbm, {DMA0: [record(updates=[set_, subtract]), record(updates=[Update(5, 4), Update(6, 65535)])]})
-    made.run()
     assert (made.semaphores.values[5], made.semaphores.values[6]) == (11, 65535)
 
 
 def test_trace_names_the_records(hbm):
     made = machine(hbm, {DMA0: [record()] * 3})
-    made.run()
-    first = RECORDS + 0x2000 * DMA0
-    assert made.trace == [(DMA0, first + RECORD_BYTES * n) for n in range(3)]
+    assert made.trace == [(DMA0, at(DMA0, n)) for n in range(3)]
     assert made.queues[DMA0].retired == made.queues[DMA0].rung == 3
 
 
@@ -151,11 +128,7 @@ def shuffled(programs, words, order):
     """Return the words that programs leave."""
     hbm = np.zeros(HBM_BYTES, np.uint8)
     hbm[0x8000:0x8020].view(np.uint32)[:] = words
-    made = Machine(CONFIG.with_overrides(dma_engines=3), hbm, order)
-    for queue, records in programs.items():
-        put(hbm, RECORDS + 0x2000 * queue, records)
-        made.queues[queue].start(RECORDS + 0x2000 * queue, len(records))
-    made.run()
+    made = machine(hbm, programs, order, CONFIG.with_overrides(dma_engines=3))
     assert not made.is_waiting
     return hbm[0x8000:0x8020].view(np.uint32)
 
@@ -185,20 +158,16 @@ def encoded(instruction, engine, **fields):
     return bytes([data[0] & ~7 | engine]) + data[1:]
 
 
-def at(queue, number=0):
-    return RECORDS + 0x2000 * queue + RECORD_BYTES * number
-
-
 def test_a_record_for_another_engine(hbm):
     never = encoded(word_copy(0, 4), Engine.VECTOR, waits=[Wait(9, 1)])
     assert error_of(hbm, {DMA0: [record(), never]}) == CoreError(Cause.ENGINE, DMA0, at(DMA0, 1), Engine.VECTOR)
-    assert error_of(hbm, {TENSOR: [bytes(RECORD_BYTES)]}) == CoreError(Cause.ENGINE, TENSOR, at(TENSOR), 0)
+    assert error_of(hbm, {TENSOR: [bytes(isa.RECORD_BYTES)]}) == CoreError(Cause.ENGINE, TENSOR, at(TENSOR), 0)
 
 
 def test_a_record_beyond_hbm(hbm):
     made = Machine(CONFIG, hbm)
-    put(hbm, HBM_BYTES - RECORD_BYTES, [record()])
-    made.queues[DMA1].start(HBM_BYTES - RECORD_BYTES, 2)
+    put(hbm, HBM_BYTES - isa.RECORD_BYTES, [record()])
+    made.queues[DMA1].start(HBM_BYTES - isa.RECORD_BYTES, 2)
     made.run()
     assert made.errors.first == CoreError(Cause.FETCH, DMA1, HBM_BYTES, 0)
     assert made.queues[DMA1].retired == 1
@@ -208,7 +177,6 @@ def test_a_record_beyond_hbm(hbm):
 def test_a_semaphore_that_would_leave_its_range(hbm, update):
     records = [record(updates=[Update(4, 1)]), record(updates=[update, Update(8, 7)]), record(updates=[Update(8, 1)])]
     made = machine(hbm, {DMA0: records})
-    made.run()
     assert made.errors.first == CoreError(Cause.SEMAPHORE, DMA0, at(DMA0, 1), update.semaphore)
     assert made.semaphores.values[3:5] == [0, 1] and made.semaphores.values[8] == 7
 
@@ -224,21 +192,24 @@ def test_the_watchdog_names_the_lowest_queue(hbm):
 
 
 def elementwise(opcode, **more):
-    sides = {
-        "dst": Access(format=FP32, address=64),
-        "a": Access(format=FP32, address=0),
-    }
-    return Elementwise(**{"opcode": opcode, "partitions": 4, "shape": (4,), **sides, **more})
+    sides = {"dst": Access(format=FP32, address=64), "a": Access(format=FP32, address=0)}
+    return isa.Elementwise(**{"opcode": opcode, "partitions": 4, "shape": (4,), **sides, **more})
 
 
-MULTIPLY = MultiplyMoving(format=BF16, k=4, m=4, n=4, address=64, stride=2, psum=0)
-LOAD = LoadStationary(format=BF16, k=4, m=4, address=0)
+def tile(fmt, storage, address):
+    """Return 4 x 4 elements, a row in each partition, or one behind the other in HBM."""
+    rows = {"steps": (4, 1)} if storage == Storage.HBM else {"steps": (1, 1), "axis": 0}
+    return tensor(fmt, storage, address, **rows)
+
+
+MULTIPLY = isa.MultiplyMoving(format=BF16, k=4, m=4, n=4, address=64, stride=2, psum=0)
+LOAD = isa.LoadStationary(format=BF16, k=4, m=4, address=0)
 
 
 @pytest.mark.parametrize(
     "queue, legal, broken, rule",
     [
-        (TENSOR, [LOAD], LoadStationary(format=BF16, k=4, m=5, address=2), Rule.SHAPE),
+        (TENSOR, [LOAD], isa.LoadStationary(format=BF16, k=4, m=5, address=2), Rule.SHAPE),
         (TENSOR, [], MULTIPLY, Rule.STATE),
         (VECTOR, [elementwise(Opcode.TENSOR_COPY)], elementwise(Opcode.ACTIVATE), Rule.OPCODE),
         (SCALAR, [elementwise(Opcode.ACTIVATE)], elementwise(Opcode.ACTIVATE, partitions=5), Rule.PARTITIONS),
@@ -246,9 +217,8 @@ LOAD = LoadStationary(format=BF16, k=4, m=4, address=0)
     ],
 )
 def test_an_illegal_instruction_stops_its_queue(hbm, queue, legal, broken, rule):
-    broken = encoded(broken, engine_of_queue(queue, CONFIG), updates=[Update(1)])
+    broken = encoded(broken, isa.engine_of_queue(queue, CONFIG), updates=[Update(1)])
     made = machine(hbm, {queue: [*map(record, legal), broken, broken]})
-    made.run()
     assert made.errors.first == CoreError(rule, queue, at(queue, len(legal)), 0)
     assert made.queues[queue].retired == len(legal)
     assert made.semaphores.values[1] == 0
@@ -256,14 +226,12 @@ def test_an_illegal_instruction_stops_its_queue(hbm, queue, legal, broken, rule)
 
 def test_hbm_ends_and_so_do_tables(hbm):
     assert error_of(hbm, {DMA0: [record(word_copy(HBM_BYTES, 0))]}) == CoreError(Cause.AXI, DMA0, at(DMA0), 0)
-    gather = DmaCopy(
-        shape=(4, 4),
-        src=tensor(INT32, Storage.HBM, 0, (4, 1)),
-        dst=tensor(INT32, Storage.SBUF, 64, (1, 1), axis=0),
-        gather=DmaIndex(address=0, limit=3),
-    )
-    made = machine(hbm, {DMA1: [record(gather)]})
+    table, rows = tile(INT32, Storage.HBM, 0), tile(INT32, Storage.SBUF, 64)
+    gather = DmaCopy(shape=(4, 4), src=table, dst=rows, gather=isa.DmaIndex(address=0, limit=3))
+    made = Machine(CONFIG, hbm)
     made.engines.sbuf[2, 0] = 3
+    put(hbm, at(DMA1), [record(gather)])
+    made.queues[DMA1].start(at(DMA1), 1)
     made.run()
     assert made.errors.first == CoreError(Cause.INDEX, DMA1, at(DMA1), 3)
 
@@ -273,7 +241,7 @@ def test_whatever_a_record_says_is_executed_or_refused(hbm, rng):
     outcomes = []
     while len(outcomes) < 300:
         engine = Engine(int(rng.integers(1, 5)))
-        opcodes = {Engine.VECTOR: VECTOR_OPCODES, Engine.SCALAR: SCALAR_OPCODES}
+        opcodes = {Engine.VECTOR: isa.VECTOR_OPCODES, Engine.SCALAR: isa.SCALAR_OPCODES}
         if engine == Engine.TENSOR:
             body = int(rng.choice([LOAD.encode(), MULTIPLY.encode()]))
         elif engine == Engine.DMA:
@@ -300,20 +268,15 @@ def test_errors_are_named():
 
 
 def image(hbm, program, arguments):
-    """Write an image to address 0 of HBM."""
-    data = program.image(arguments)
-    header = [IMAGE_MAGIC, len(data), RECORD_BYTES, CONFIG.rows, CONFIG.columns, CONFIG.dma_engines, CONFIG.cores, 0]
-    for address, part in ((0, np.array(header, "<u4").tobytes()), (RECORD_BYTES, data)):
-        hbm[address : address + len(part)] = np.frombuffer(part, np.uint8)
+    """Write an image with a control program, and no records, to address 0 of HBM."""
+    build_image(Program(CONFIG), control=program, arguments=lambda _: arguments).store(hbm)
 
 
 def stock(hbm, programs):
     """Return the outcome of programs, a list of records for each queue, that the stock program starts."""
-    blocks = []
     for queue, records in programs.items():
         put(hbm, at(queue), records)
-        blocks.append(Block(queue, at(queue), len(records)))
-    image(hbm, run_program(), run_arguments(blocks))
+    image(hbm, run_program(), run_arguments([Block(queue, at(queue), len(part)) for queue, part in programs.items()]))
     return Core(CONFIG, hbm).run()
 
 
@@ -326,66 +289,32 @@ def case(hbm, number, block=()):
 def test_all_engines_together(hbm, rng):
     a, b = (ordinary_codes(rng, BF16, 16).reshape(4, 4) for _ in range(2))
     hbm[0x8000:0x8020], hbm[0x8040:0x8060] = (np.ascontiguousarray(x).view(np.uint8).reshape(-1) for x in (a.T, b))
-    rows = {"steps": (1, 1), "axis": 0}
     into = [
-        record(
-            DmaCopy(
-                shape=(4, 4),
-                src=tensor(BF16, Storage.HBM, 0x8000 + 64 * n, (4, 1)),
-                dst=tensor(BF16, Storage.SBUF, 64 * n, **rows),
-            ),
-            updates=[Update(0)],
-        )
-        for n in range(2)
+        DmaCopy(shape=(4, 4), src=tile(BF16, Storage.HBM, 0x8000 + at), dst=tile(BF16, Storage.SBUF, at))
+        for at in (0, 64)
     ]
+    out = DmaCopy(shape=(4, 4), src=tile(FP32, Storage.SBUF, 192), dst=tile(FP32, Storage.HBM, 0x9000))
+    sums, product, activation = (
+        Access(format=FP32, address=address, storage=storage)
+        for address, storage in ((0, Storage.PSUM), (128, Storage.SBUF), (192, Storage.SBUF))
+    )
+    copied = elementwise(Opcode.TENSOR_COPY, a=sums, dst=product)
+    activated = elementwise(Opcode.ACTIVATE, a=product, dst=activation, s0=0x3F80_0000)
     programs = {
-        DMA1: into[1:],
-        DMA0: [
-            into[0],
-            record(
-                DmaCopy(
-                    shape=(4, 4),
-                    src=tensor(FP32, Storage.SBUF, 192, **rows),
-                    dst=tensor(FP32, Storage.HBM, 0x9000, (4, 1)),
-                ),
-                waits=[Wait(3, 1)],
-            ),
-        ],
+        DMA1: [record(into[1], updates=[Update(0)])],
+        DMA0: [record(into[0], updates=[Update(0)]), record(out, waits=[Wait(3, 1)])],
         TENSOR: [record(LOAD, waits=[Wait(0, 2)]), record(MULTIPLY, updates=[Update(1)])],
-        VECTOR: [
-            record(
-                elementwise(
-                    Opcode.TENSOR_COPY,
-                    a=Access(format=FP32, address=0, storage=Storage.PSUM),
-                    dst=Access(format=FP32, address=128),
-                ),
-                waits=[Wait(1, 1)],
-                updates=[Update(2)],
-            )
-        ],
-        SCALAR: [
-            record(
-                elementwise(
-                    Opcode.ACTIVATE,
-                    a=Access(format=FP32, address=128),
-                    dst=Access(format=FP32, address=192),
-                    s0=0x3F80_0000,
-                ),
-                waits=[Wait(2, 1)],
-                updates=[Update(3)],
-            )
-        ],
+        VECTOR: [record(copied, waits=[Wait(1, 1)], updates=[Update(2)])],
+        SCALAR: [record(activated, waits=[Wait(2, 1)], updates=[Update(3)])],
     }
     outcome = stock(hbm, programs)
     assert (outcome.exit_code, outcome.error) == (0, None)
-    product = matrix_product(a, b, BF16, CONFIG.rows)
-    assert_same_bits(outcome.psum.view(np.uint32)[:, :4], product)
-    assert_same_bits(outcome.sbuf[:, 192:208].view(np.uint32), outcome.hbm[0x9000:0x9040].view(np.uint32).reshape(4, 4))
-    first = next(iter(FUNCTIONS))
-    assert_same_bits(
-        outcome.hbm[0x9000:0x9040].view(np.uint32).reshape(4, 4),
-        activate(first, product.view(np.float32), np.float32(0)).view(np.uint32),
-    )
+    expected = matrix_product(a, b, BF16, CONFIG.rows)
+    found = outcome.hbm[0x9000:0x9040].view(np.uint32).reshape(4, 4)
+    assert_same_bits(outcome.psum.view(np.uint32)[:, :4], expected)
+    assert_same_bits(outcome.sbuf[:, 192:208].view(np.uint32), found)
+    result = activate(next(iter(FUNCTIONS)), expected.view(np.float32), np.float32(0))
+    assert_same_bits(found, result.view(np.uint32))
     assert len(outcome.records) == 7
 
 
@@ -402,9 +331,20 @@ def test_the_stock_program_reports_a_deadlock(hbm):
     assert outcome.records == [(DMA1, at(DMA1))]
 
 
-def test_console_and_exit_code(hbm):
-    outcome = case(hbm, HELLO).run()
-    assert (outcome.exit_code, outcome.console) == (42, b"hello, 1234")
+ENDS = {
+    "prints": (HELLO, [], [], 42, b"hello, 1234"),
+    "a semaphore wakes": (SEMAPHORE, [DMA1, RECORDS, 2], [record(updates=[Update(7)])] * 2, 2 << 8 | 1 << 2, b""),
+    "a refused access traps": (REFUSED, [], [], 0x8000_0000 | 7, b""),
+    "in time for the watchdog": (RESCUE, [DMA0, RECORDS, 1], [record(waits=[Wait(9, 1)])], 0, b""),
+}
+"""Cases with what they are told, the records that they start, their exit codes and what they print."""
+
+
+@pytest.mark.parametrize("number, block, records, exit_code, console", ENDS.values(), ids=ENDS)
+def test_exit_code_and_console(hbm, number, block, records, exit_code, console):
+    put(hbm, RECORDS, records)
+    outcome = case(hbm, number, block).run()
+    assert (outcome.exit_code, outcome.console) == (exit_code, console)
 
 
 def test_windows_show_the_memories(hbm):
@@ -420,11 +360,6 @@ def test_the_timer_wakes(hbm):
     late = core.run().exit_code
     assert late < 20
     assert core.hart.csr.instret < 1000 < core.hart.csr.cycle
-
-
-def test_a_semaphore_wakes(hbm):
-    put(hbm, RECORDS, [record(updates=[Update(7)]), record(updates=[Update(7)])])
-    assert case(hbm, SEMAPHORE, [DMA1, RECORDS, 2]).run().exit_code == 2 << 8 | 1 << 2
 
 
 def test_only_the_host_wakes(hbm):
@@ -458,15 +393,6 @@ def test_places_are_those_of_blocks_not_yet_fetched(hbm):
         queue.start(RECORDS, count)
         places.append(queue.places)
     assert places == [4, 4, 3, 3, 2, 1]
-
-
-def test_a_refused_access_traps(hbm):
-    assert case(hbm, REFUSED).run().exit_code == 0x8000_0000 | 7
-
-
-def test_the_controller_can_be_in_time(hbm):
-    put(hbm, RECORDS, [record(waits=[Wait(9, 1)])])
-    assert case(hbm, RESCUE, [DMA0, RECORDS, 1]).run().exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -14,66 +14,59 @@ from neuroncore_rtl.kernels.control import compile_program
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.kernels.program.image import build_image
 from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.instance import Instance
-from neuroncore_rtl.spec.isa import (
-    RECORD_BYTES,
-    Cause,
-    DmaCopy,
-    DmaTensor,
-    Engine,
-    Record,
-    Rule,
-    Storage,
-    Update,
-    collective_queue,
-)
-from neuroncore_rtl.spec.isa.collective import (
-    COLLECTIVE_BITS,
-    SIGNATURE_FIELDS,
-    Collective,
-    CollectiveKind,
-    CollectiveType,
-    Group,
-)
+from neuroncore_rtl.spec.isa import Cause, Engine, Record, Rule, Update
+from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, SIGNATURE_FIELDS, Collective, CollectiveType, Group
+from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.tb.stimulus.collective_programs import random_workload
+from tests.oracles.copies import word_copy
 
 SEED = 5040
 INSTANCE = Instance(chips=2, core=PRESETS["tiny"])
 CONFIG = INSTANCE.core
-QUEUE = collective_queue(CONFIG)
+QUEUE = isa.collective_queue(CONFIG)
 BASE = 1 << 15
 ALL = Group(0, 1, 4)
 CASES = Path(__file__).with_name("instance_cases.c")
 IMPATIENT = Path(__file__).with_name("impatient.c")
 LATE, ASLEEP, NUMBER = range(3)
-K = CollectiveKind
 
 
-def image_of(program):
-    return build_image(program, control=compile_program([IMPATIENT]))
+def run(programs, contents=None, changed=None, order=None):
+    """Return the outcomes of programs, one for each core, and their images.
 
-
-def put_together(images, contents=None):
-    """Return the memories of cores: an image each, and what lies below it."""
+    Arguments:
+        programs: each a program, or the collectives of one that has nothing else.
+        contents: uint8 [cores, bytes], what lies below the images; None: zeros.
+        changed: by their cores, collectives that are in memory in place of the program's first record.
+    """
+    control = compile_program([IMPATIENT])
+    programs = [p if isinstance(p, Program) else collectives_program(CONFIG, p, BASE) for p in programs]
+    images = [build_image(program, control=control) for program in programs]
     memories = np.zeros((len(images), max(image.base + len(image.data) for image in images)), np.uint8)
     if contents is not None:
         memories[:, : contents.shape[1]] = contents
-    for image, memory in zip(images, memories, strict=True):
+    for core, (image, memory) in enumerate(zip(images, memories, strict=True)):
         image.store(memory)
-    return memories
+        if core in (changed or {}):
+            record = Record(instruction=changed[core]).encode(CONFIG)
+            memory[first_of(image) : first_of(image) + isa.RECORD_BYTES] = np.frombuffer(record, np.uint8)
+    return run_instance(CONFIG, memories, bases=[BASE] * CONFIG.cores, order=order), images
 
 
-def run(lists, contents=None, order=None, base=BASE):
-    """Return the outcomes of lists of collectives, and the memories."""
-    images = [image_of(collectives_program(CONFIG, lists.get(core, []), base)) for core in range(CONFIG.cores)]
-    memories = put_together(images, contents)
-    return run_instance(CONFIG, memories, bases=[base] * CONFIG.cores, order=order), memories
+def first_of(image):
+    return image.blocks[0].address
 
 
 def all_reduce(rank, group=ALL, **more):
     return Collective(**{"kind": K.ALL_REDUCE, "group": group, "rank": rank, "count": 100, "dst": 4096, **more})
+
+
+def together():
+    """Return a list for each core, in which all of them add."""
+    return [[all_reduce(core)] for core in range(4)]
 
 
 def errors(outcomes):
@@ -89,14 +82,13 @@ def test_lists_of_collectives_do_what_they_do_without_cores(rng):
         workload = random_workload(rng, INSTANCE, 12, 1 << 12)
         expected = workload.memories.copy()
         run_lists(workload.lists, dict(enumerate(expected)), CONFIG.cores)
-        base = workload.memories.shape[1]
+        lists = [workload.lists.get(core, []) for core in range(CONFIG.cores)]
         for order in (None, rng):
-            outcomes, memories = run(workload.lists, workload.memories, order, base)
+            outcomes, _ = run(lists, workload.memories, order=order)
             assert [(outcome.exit_code, outcome.error) for outcome in outcomes] == [(0, None)] * CONFIG.cores
-            assert np.array_equal(memories[:, :base], expected) and (expected != workload.memories).any()
-            assert [len(outcome.records) for outcome in outcomes] == [
-                len(workload.lists.get(core, [])) for core in range(CONFIG.cores)
-            ]
+            found = np.stack([outcome.hbm[: expected.shape[1]] for outcome in outcomes])
+            assert np.array_equal(found, expected) and (expected != workload.memories).any()
+            assert [len(outcome.records) for outcome in outcomes] == [len(some) for some in lists]
 
 
 # Control programs of one's own
@@ -144,14 +136,8 @@ def test_cores_know_their_numbers():
 
 
 def test_a_rule_stops_one_and_the_others_wait():
-    lists = {core: [all_reduce(core)] for core in range(4)}
-    images = [image_of(collectives_program(CONFIG, lists[core], BASE)) for core in range(4)]
-    memories = put_together(images)
-    place = images[1].blocks[0].address
-    wrong = Record(instruction=all_reduce(2)).encode(CONFIG)  # another core's
-    memories[1, place : place + RECORD_BYTES] = np.frombuffer(wrong, np.uint8)
-    outcomes = run_instance(CONFIG, memories, bases=[BASE] * 4)
-    assert outcomes[1].error == CoreError(Rule.STATE, QUEUE, place, 0)
+    outcomes, images = run(together(), changed={1: all_reduce(2)})  # another core's
+    assert outcomes[1].error == CoreError(Rule.STATE, QUEUE, first_of(images[1]), 0)
     assert errors(outcomes) == [stuck(1), (Rule.STATE, 0), stuck(1), stuck(1)]
     assert outcomes[0].exit_code == 0x4000_0000 | Cause.STUCK
 
@@ -166,9 +152,7 @@ def test_a_rule_stops_one_and_the_others_wait():
     ],
 )
 def test_neighbours_that_disagree_name_each_other(field, change):
-    lists = {core: [all_reduce(core)] for core in range(4)}
-    lists[2] = [replace(lists[2][0], **change)]
-    outcomes, _ = run(lists)
+    outcomes, _ = run([*together()[:2], [replace(all_reduce(2), **change)], *together()[3:]])
     place = [name for name, _ in SIGNATURE_FIELDS].index(field) + 1 << 8
     found = errors(outcomes)
     assert found[1] == (Cause.DISAGREE, place | 2)
@@ -180,56 +164,40 @@ def test_neighbours_that_disagree_name_each_other(field, change):
 
 
 def test_ranks_in_the_opposite_order_never_hear_of_each_other():
-    lists = {core: [all_reduce(core)] for core in range(4)}
-    lists[2] = [all_reduce(1, Group(3, -1, 4))]
-    outcomes, _ = run(lists)
+    outcomes, _ = run([*together()[:2], [all_reduce(1, Group(3, -1, 4))], *together()[3:]])
     assert {cause for cause, _ in errors(outcomes)} == {Cause.STUCK}
 
 
 @pytest.mark.parametrize("kind", [K.SEND, K.RECEIVE])
 def test_two_who_both_send_or_both_receive(kind):
-    lists = {core: [all_reduce(core, kind=kind, root=1 - core)] for core in (0, 1)}
-    outcomes, _ = run(lists)
+    outcomes, _ = run([[all_reduce(core, kind=kind, root=1 - core)] for core in (0, 1)] + [[], []])
     assert errors(outcomes) == [(Cause.DISAGREE, 1 << 8 | 1), (Cause.DISAGREE, 1 << 8), None, None]
 
 
 def test_who_waits_for_one_that_waits_for_another():
     """Core 0 would send to core 1, which would send to core 2, which is not there."""
-    lists = {core: [all_reduce(core, kind=K.SEND, root=core + 1)] for core in (0, 1)}
-    outcomes, _ = run(lists)
+    outcomes, _ = run([[all_reduce(core, kind=K.SEND, root=core + 1)] for core in (0, 1)] + [[], []])
     assert errors(outcomes) == [stuck(1), stuck(2), None, None]
 
 
 def test_memory_ends():
-    lists = {core: [all_reduce(core)] for core in range(4)}
-    images = [image_of(collectives_program(CONFIG, lists[core], BASE)) for core in range(4)]
-    memories = put_together(images)
-    end = memories.shape[1]
-    for core, address in ((1, end - 384), (2, end - 448)):  # for 400 bytes
-        place = images[core].blocks[0].address
-        record = Record(instruction=all_reduce(core, src=address)).encode(CONFIG)
-        memories[core, place : place + RECORD_BYTES] = np.frombuffer(record, np.uint8)
-    outcomes = run_instance(CONFIG, memories, bases=[BASE] * 4)
+    end = len(run(together())[0][0].hbm)
+    places = {1: end - 384, 2: end - 448}  # for 400 bytes
+    outcomes, _ = run(together(), changed={core: all_reduce(core, src=src) for core, src in places.items()})
     assert errors(outcomes) == [stuck(1), (Cause.AXI, 0), stuck(1), stuck(1)]
-
-
-def word_copy(source, target):
-    sides = (DmaTensor(format=INT32, storage=Storage.HBM, address=a, steps=(1,)) for a in (source, target))
-    return DmaCopy(shape=(1,), **dict(zip(("src", "dst"), sides, strict=True)))
 
 
 def test_a_stuck_collective_is_named_before_who_waits_for_it():
     """Core 3's first copy reaches beyond HBM, so that it never comes; the others' copies wait for their collectives."""
-    images = []
+    programs = []
     for core in range(4):
         program = Program(CONFIG, BASE, core=core)
         program.append(word_copy(1 << 30 if core == 3 else 8192, 0), queue=3)
         program.append(all_reduce(core))
         program.append(word_copy(4096, 8192), queue=3)
-        images.append(image_of(program))
         assert [len(entry.waits) for entry in program.entries] == [0, 1, 1]
-    memories = put_together(images)
-    outcomes = run_instance(CONFIG, memories, bases=[BASE] * 4)
+        programs.append(program)
+    outcomes, images = run(programs)
     assert errors(outcomes) == [stuck(3)] * 3 + [(Cause.AXI, 0)]
     assert [(outcome.error.queue, outcome.error.address) for outcome in outcomes[:3]] == [
         (QUEUE, images[core].blocks[1].address) for core in range(3)
@@ -237,7 +205,7 @@ def test_a_stuck_collective_is_named_before_who_waits_for_it():
 
 
 def test_a_core_that_never_comes_is_named():
-    outcomes, _ = run({core: [all_reduce(core)] for core in range(3)})
+    outcomes, _ = run([*together()[:3], []])
     assert errors(outcomes) == [stuck(3)] * 3 + [None]
     assert [outcome.exit_code for outcome in outcomes] == [0x4000_0000 | Cause.STUCK] * 3 + [0]
 
@@ -245,25 +213,6 @@ def test_a_core_that_never_comes_is_named():
 def test_a_core_of_an_instance_that_runs_alone_waits_for_ever():
     image = build_image(collectives_program(CONFIG, [all_reduce(0)], BASE))
     assert Core(CONFIG, image.memory()).run(BASE).error.detail == 1 << 8 | 1
-
-
-def test_waits_and_updates_of_collectives(rng):
-    """A copy makes what is summed, and another one takes the sum away, on every core, whatever the order."""
-    values = rng.integers(-(1 << 30), 1 << 30, 4).astype(np.int32)
-    for order in (None, rng, rng):
-        images = []
-        for core in range(4):
-            program = Program(CONFIG, BASE, core=core)
-            program.append(word_copy(64, 128), queue=3)
-            program.append(all_reduce(core, count=1, dtype=CollectiveType.INT32, src=128, dst=192))
-            program.append(word_copy(192, 256), queue=4)
-            assert [len(entry.waits) for entry in program.entries] == [0, 1, 1]
-            images.append(image_of(program))
-        memories = put_together(images)
-        memories[:, 64:68] = values.view(np.uint8).reshape(4, 4)
-        outcomes = run_instance(CONFIG, memories, bases=[BASE] * 4, order=order)
-        assert errors(outcomes) == [None] * 4
-        assert (np.ascontiguousarray(memories[:, 256:260]).view(np.int32) == values.sum(dtype=np.int32)).all()
 
 
 def test_memories_are_those_of_all_cores():

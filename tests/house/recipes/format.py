@@ -1,13 +1,13 @@
 """Of the worked number format: golden decodes and rounds as gfloat does, the hardware widens and rounds as golden."""
 
 import numpy as np
-from amaranth.sim import Simulator
 
 from neuroncore_rtl.golden.arith import canonical, decode, round_fp32, widen
 from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.hdl.arith.widen import Widen
 from neuroncore_rtl.spec.formats import FP8E2M5, MATMUL_FORMATS
 from neuroncore_rtl.tb.stimulus.operands import random_fp32
+from tests.hdl.simulation import simulate
 from tests.oracles.libraries import gfloat_decode, gfloat_round
 
 CODES = np.arange(256, dtype=np.uint8)
@@ -26,11 +26,7 @@ def simulated(unit, **inputs: np.ndarray) -> list[tuple[int, ...]]:
                 await ctx.tick()
             found.append(ctx.get(unit.word if unit.latency else unit.fp32))
 
-    simulator = Simulator(unit)
-    if unit.latency:
-        simulator.add_clock(1e-6)
-    simulator.add_testbench(bench)
-    simulator.run()
+    simulate(unit, bench)
     return found
 
 

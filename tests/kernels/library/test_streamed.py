@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.golden.core import Core
 from neuroncore_rtl.kernels.library.softmax import softmax
 from neuroncore_rtl.kernels.library.streamed import TILES, streamed
 from neuroncore_rtl.kernels.program.image import build_image
@@ -17,6 +16,7 @@ from neuroncore_rtl.tb.benches.kernels import BENCHES
 from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, encode, error_figures
 from neuroncore_rtl.tb.check.ordering import find_unordered
 from tests.kernels.library.attention import attention
+from tests.kernels.running import finished
 
 SEED = 31
 TINY = preset_named("tiny")
@@ -25,8 +25,7 @@ ODD = Config(rows=5, columns=6, dma_engines=1, hbm_ports=1)
 
 def run(rng, image):
     """Return HBM after golden has run an image, queues in random order; nothing may be left to chance."""
-    outcome = Core(image.config, image.memory(), rng).run(image.base)
-    assert (outcome.exit_code, outcome.error) == (0, None)
+    outcome = finished(image, rng)
     assert find_unordered([(q, a, image.locate(a)[1]) for q, a in outcome.records], image.config) == []
     return outcome.hbm
 

@@ -1,11 +1,12 @@
 """The linear layer on several cores: partial products and their sums bit for bit, the same in every order."""
 
+from itertools import pairwise
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.collective import reduce_blocks
-from neuroncore_rtl.golden.core import run_instance
 from neuroncore_rtl.golden.tensor import matrix_product
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.kernels.library.tensor_parallel import row_strips, tensor_parallel_programs
@@ -15,6 +16,7 @@ from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import DmaCopy, Storage
 from neuroncore_rtl.spec.isa.collective import Collective, Group
+from tests.kernels.running import finished_instance
 
 SEED = 6765
 TINY = PRESETS["tiny"]
@@ -30,8 +32,7 @@ def run(config, shards, group, order=None):
     images = [build_image(collectives_program(config, [], 0))] * config.cores
     for core, shard in zip(group.cores, shards, strict=True):
         images[core] = shard.image
-    outcomes = run_instance(config, [image.memory() for image in images], order=order)
-    assert [(outcome.exit_code, outcome.error) for outcome in outcomes] == [(0, None)] * config.cores
+    outcomes = finished_instance(config, images, order)
     memories = [outcomes[core].hbm for core in group.cores]
     return (
         np.stack([getattr(shard, name).elements(hbm) for shard, hbm in zip(shards, memories, strict=True)])
@@ -56,8 +57,7 @@ def test_sums_of_partial_products(rng, cores, group, m, k, n, strips):
     config = TINY.with_overrides(cores=cores)
     x, w = operands(rng, m, k, n)
     shards = tensor_parallel_programs(config, group, x, w, strips=strips)
-    bounds = [k * rank // group.ranks for rank in range(group.ranks + 1)]
-    parts = [slice(first, end) for first, end in zip(bounds, bounds[1:], strict=False)]
+    parts = [slice(*ends) for ends in pairwise(k * rank // group.ranks for rank in range(group.ranks + 1))]
     expected = np.stack([matrix_product(x[:, part], w[part], BF16, config.rows) for part in parts])
     y, partial = run(config, shards, group)
     assert np.array_equal(partial, expected)
@@ -88,9 +88,9 @@ def test_a_collective_waits_for_its_strip_s_stores_and_for_nothing_else(rng, pre
     x, w = operands(rng, m, 2 * config.rows, n)
     (shard, _) = tensor_parallel_programs(config, Group(0, 1, 2), x, w, strips=4)
     entries = shard.program.entries
-    strips = iter(row_strips(m, n, 4, config.columns))
-    for one in collectives(shard):
-        rows = next(strips)
+    copies = {e.position: e.instruction for e in entries if isinstance(e.instruction, DmaCopy) and not is_barrier(e)}
+    stores = {position: copy.dst.address for position, copy in copies.items() if copy.dst.storage == Storage.HBM}
+    for one, rows in zip(collectives(shard), row_strips(m, n, 4, config.columns), strict=True):
         assert one.instruction.src == shard.partial[rows].address and one.instruction.dst == shard.y[rows].address
         awaited, pending = set(), list(one.waits)
         while pending:  # what must have completed, by lanes, through barriers
@@ -98,20 +98,11 @@ def test_a_collective_waits_for_its_strip_s_stores_and_for_nothing_else(rng, pre
             done = [entry for entry in entries if entry.lane == lane and entry.number < count]
             awaited |= {entry.position for entry in done}
             pending += [wait for entry in done[-1:] if is_barrier(entry) for wait in entry.waits]
-        stores = {
-            entry.position: entry.instruction.dst.address
-            for entry in entries
-            if isinstance(entry.instruction, DmaCopy) and entry.instruction.dst.storage == Storage.HBM
-        }
         place = range(one.instruction.src, one.instruction.src + 4 * one.instruction.count)
         own = {position for position, address in stores.items() if address in place}
         assert own and own <= awaited
-        # No load of a later strip is among what it waits for.
-        loads = {
-            entry.position for entry in entries if isinstance(entry.instruction, DmaCopy) and not is_barrier(entry)
-        } - set(stores)
-        assert not loads & awaited
-    assert next(strips, None) is None
+        # No load, of a later strip or of this one, is among what it waits for.
+        assert awaited.isdisjoint(copies.keys() - stores.keys())
 
 
 def is_barrier(entry):

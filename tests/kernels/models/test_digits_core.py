@@ -5,7 +5,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.core import Core
 from neuroncore_rtl.kernels.models.digits import Layer, classify, held_out, load
 from neuroncore_rtl.kernels.models.digits.network import PASSES, Classifier
 from neuroncore_rtl.spec.config import Config, preset_named
@@ -13,6 +12,7 @@ from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.tb.benches.digits import TARGET_DIFFERENCE, results, sizes_of
 from neuroncore_rtl.tb.benches.workbench import encode
 from neuroncore_rtl.tb.check.ordering import find_unordered
+from tests.kernels.running import finished
 
 SEED = 64
 LAYERS = load()
@@ -22,17 +22,16 @@ TALL = Config(rows=32, columns=12)
 
 
 @cache
-def classifier_of(config, batch):
+def classifier_of(config, batch, sizes):
     """Return the program for a batch."""
-    return Classifier(config, batch, sizes_of(LAYERS))
+    return Classifier(config, batch, sizes)
 
 
-def run(config, images, threshold, rng=None):
+def run(config, images, threshold, rng=None, layers=LAYERS):
     """Return the digits and probabilities, what was printed, the image and the outcome of a batch."""
-    classifier = classifier_of(config, len(images))
-    image = classifier.image(LAYERS, images, encode, threshold)
-    outcome = Core(config, image.memory(), rng).run(image.base)
-    assert (outcome.exit_code, outcome.error) == (0, None)
+    classifier = classifier_of(config, len(images), sizes_of(layers))
+    image = classifier.image(layers, images, encode, threshold)
+    outcome = finished(image, rng)
     return *results(classifier, outcome.hbm), outcome.console.decode(), image, outcome
 
 
@@ -101,8 +100,6 @@ def test_other_networks(rng):
     layers = [Layer(rng.normal(size=shape).astype(np.float32) / 4, rng.normal(size=shape[1]).astype(np.float32))
               for shape in ((11, 33), (33, 8))]  # fmt: skip
     images = rng.random((13, 11), np.float32)
-    classifier = Classifier(WIDE, 13, sizes_of(layers))
-    image = classifier.image(layers, images, encode, 1.5)
-    digits, probabilities = results(classifier, Core(WIDE, image.memory()).run(image.base).hbm)
+    digits, probabilities, *_ = run(WIDE, images, 1.5, layers=layers)
     np.testing.assert_allclose(probabilities, classify(layers, images), rtol=0, atol=TARGET_DIFFERENCE[FP32])
     assert np.array_equal(digits, probabilities.argmax(axis=1))

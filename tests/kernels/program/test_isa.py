@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.arith import decode, round_fp32
-from neuroncore_rtl.golden.memory import footprint, gather, scatter
-from neuroncore_rtl.golden.scalar import ScalarEngine, activate
-from neuroncore_rtl.golden.vector import VectorEngine, dropped
+from neuroncore_rtl.golden.arith import decode
+from neuroncore_rtl.golden.memory import gather, scatter
+from neuroncore_rtl.golden.scalar import activate
+from neuroncore_rtl.golden.vector import dropped
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.footprint import overlap as meet
@@ -17,11 +17,12 @@ from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, FP32, INT8, INT16, INT32
-from neuroncore_rtl.spec.isa import Access, AluOp, Context, Elementwise, Index, Opcode, Pointer, Storage, queue_name
-from neuroncore_rtl.spec.isa.elementwise import counts_of, uses
-from neuroncore_rtl.tb.check.execution import record_of
+from neuroncore_rtl.spec.isa import AluOp, Context, Elementwise, Index, Opcode, Storage
+from neuroncore_rtl.tb.benches.workbench import encode
+from neuroncore_rtl.tb.check.execution import expected_memories, record_of
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
-from tests.oracles.instructions import random_instruction, random_memories
+from tests.oracles.instructions import random_instruction
+from tests.oracles.touched import touched
 
 SEED = 5772
 CONFIG = Config(rows=8, columns=8)
@@ -29,23 +30,18 @@ ADD, SUBTRACT, MULTIPLY, MAX = AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY, AluOp.
 
 
 class Machine:
-    """Both engines and their memories, with room for tensors."""
+    """The memories of both engines, with room for tensors."""
 
     def __init__(self):
         self.space = Allocator(CONFIG)
         self.memories = {Storage.SBUF: np.zeros((8, 4096), np.uint8), Storage.PSUM: np.zeros((8, 1024), np.uint8)}
-        self.engines = {"vector": VectorEngine(CONFIG), "scalar": ScalarEngine(CONFIG)}
 
     def tensor(self, values, fmt=FP32, name="x", storage=Storage.SBUF):
         """Return a new tensor that holds values [8, ...]: integers as they are, others as floats."""
         values = np.asarray(values)
         place = self.space.sbuf if storage == Storage.SBUF else self.space.psum
         tensor = place(name, fmt, values.shape[1:], len(values))
-        if fmt.is_float:
-            codes = round_fp32(values.astype(np.float32).view(np.uint32), fmt)
-        else:
-            codes = values.astype(f"int{fmt.bits}").view(f"uint{fmt.bits}")
-        scatter(self.memories[storage], tensor.access(), codes)
+        scatter(self.memories[storage], tensor.access(), encode(values, fmt))
         return tensor
 
     def values(self, tensor):
@@ -54,9 +50,14 @@ class Machine:
 
     def run(self, *program):
         built = Program(CONFIG)
-        for instruction in program:
-            entry = built.append(instruction)
-            self.engines[queue_name(entry.queue, CONFIG)].execute(entry.instruction, *self.memories.values())
+        instructions = [built.append(instruction).instruction for instruction in program]
+        after = expected_memories(instructions, *self.memories.values(), CONFIG)
+        self.memories = dict(zip(self.memories, after, strict=True))
+
+    def expect(self, tensor, values, *program):
+        """Run instructions, which must leave these values in a tensor."""
+        self.run(*program)
+        assert np.array_equal(self.values(tensor), values), program[-1].name
 
 
 @pytest.fixture
@@ -138,10 +139,8 @@ def test_places_are_aligned_apart_and_given_back():
 
 def test_copies_and_constants(machine):
     a, out = machine.tensor(x(3, 4)), machine.tensor(x(3, 4) * 0, BF16)
-    machine.run(isa.tensor_copy(out, a))
-    assert np.array_equal(machine.values(out), x(3, 4))
-    machine.run(isa.tensor_copy(out[..., ::-1], a[:, :1]))
-    assert np.array_equal(machine.values(out), np.broadcast_to(x(3, 4)[:, :1, ::-1], (8, 3, 4)))
+    machine.expect(out, x(3, 4), isa.tensor_copy(out, a))
+    machine.expect(out, np.broadcast_to(x(3, 4)[:, :1, ::-1], (8, 3, 4)), isa.tensor_copy(out[..., ::-1], a[:, :1]))
     machine.run(isa.memset(out[4:8], -2.5))
     assert (machine.values(out)[4:] == -2.5).all() and (machine.values(out)[:4] != -2.5).all()
 
@@ -159,8 +158,7 @@ def test_arithmetic(machine):
         (isa.select(out, machine.tensor(a > 0, INT8), ta, 7.0), np.where(a > 0, a, 7)),
         (isa.affine_select(out, ta, Index(base=-1, steps=(0, 1)), AluOp.IS_GT, 0.0), np.where(np.arange(4) > 1, a, 0)),
     ):
-        machine.run(instruction)
-        assert np.array_equal(machine.values(out), expected), instruction.opcode.name
+        machine.expect(out, expected, instruction)
     before = machine.values(out)
     machine.run(isa.tensor_copy_predicated(out, machine.tensor(a > 2), tb.broadcast_to(3, 4)))
     assert np.array_equal(machine.values(out), np.where(a > 2, b[:, None], before))
@@ -169,10 +167,8 @@ def test_arithmetic(machine):
 def test_integers_stay_integers(machine):
     a = np.arange(8 * 4).reshape(8, 4) - 2**24 - 1
     ta, out, floats = machine.tensor(a, INT32), machine.tensor(a * 0, INT32), machine.tensor(a * 0)
-    machine.run(isa.tensor_scalar(out, ta, -3, MULTIPLY, 0xFFFF, AluOp.BITWISE_AND))
-    assert np.array_equal(machine.values(out), (a * -3) & 0xFFFF)
-    machine.run(isa.tensor_scalar(floats, ta, -3, MULTIPLY))
-    assert np.array_equal(machine.values(floats), np.float32(a) * np.float32(-3))
+    machine.expect(out, (a * -3) & 0xFFFF, isa.tensor_scalar(out, ta, -3, MULTIPLY, 0xFFFF, AluOp.BITWISE_AND))
+    machine.expect(floats, np.float32(a) * np.float32(-3), isa.tensor_scalar(floats, ta, -3, MULTIPLY))
     assert isa.memset(out, 5).s0 == 5 and isa.memset(floats, 5).s0 == 0x40A00000
     # A float among the scalars in memory makes it FP32 arithmetic.
     assert isa.tensor_scalar(out, ta, machine.tensor(x(1)), ADD, 1, MULTIPLY).s1 == 0x3F800000
@@ -181,22 +177,18 @@ def test_integers_stay_integers(machine):
 def test_reductions_and_scans(machine):
     a = x(3, 4)
     ta, out, total = machine.tensor(a), machine.tensor(a * 0), machine.tensor(x(3) * 0)
-    machine.run(isa.tensor_reduce(total, ta, MAX))
-    assert np.array_equal(machine.values(total), a.max(2))
-    machine.run(isa.tensor_reduce(total.reshape(3, 1), ta, ADD, negate=True))
-    assert np.array_equal(machine.values(total), -a.sum(2))
-    machine.run(isa.tensor_reduce(total[:, :1].reshape(), ta, ADD, axes=2))
-    assert np.array_equal(machine.values(total)[:, 0], a.sum((1, 2)))
-    machine.run(isa.tensor_scalar_reduce(out, ta, 2.0, MULTIPLY, total[:, 1], ADD))
-    assert np.array_equal(machine.values(out), 2 * a)
+    machine.expect(total, a.max(2), isa.tensor_reduce(total, ta, MAX))
+    machine.expect(total, -a.sum(2), isa.tensor_reduce(total.reshape(3, 1), ta, ADD, negate=True))
+    machine.expect(total[:, 0], a.sum((1, 2)), isa.tensor_reduce(total[:, :1].reshape(), ta, ADD, axes=2))
+    machine.expect(out, 2 * a, isa.tensor_scalar_reduce(out, ta, 2.0, MULTIPLY, total[:, 1], ADD))
     assert np.array_equal(machine.values(total)[:, 1], 2 * a.sum((1, 2)))
     flat = ta.reshape(12)
-    machine.run(isa.tensor_tensor_scan(out.reshape(12), flat, flat, 1.0, MAX, ADD))
     r, expected = np.ones(8), []
     for column in a.reshape(8, 12).T:
         r = np.maximum(column, r) + column
         expected.append(r)
-    assert np.array_equal(machine.values(out.reshape(12)), np.transpose(expected))
+    scan = isa.tensor_tensor_scan(out.reshape(12), flat, flat, 1.0, MAX, ADD)
+    machine.expect(out.reshape(12), np.transpose(expected), scan)
 
 
 def test_statistics(machine):
@@ -222,13 +214,11 @@ def test_searches(machine):
 
 def test_places_and_random_words(machine):
     numbers = machine.tensor(x(3, 4) * 0, INT32)
-    machine.run(isa.iota(numbers, row_major((3, 4), base=5)))
-    assert np.array_equal(machine.values(numbers), 5 + np.arange(96).reshape(8, 3, 4))
+    machine.expect(numbers, 5 + np.arange(96).reshape(8, 3, 4), isa.iota(numbers, row_major((3, 4), base=5)))
     machine.run(isa.iota(numbers[:, 1:3, ::2], row_major((2, 2), partition=100)))
     assert machine.values(numbers)[2].tolist() == [[29, 30, 31, 32], [200, 34, 201, 36], [202, 38, 203, 40]]
     a, out = machine.tensor(x(2, 8), FP16), machine.tensor(x(2, 8) * 0, FP16)
-    machine.run(isa.transpose(out, a))
-    assert np.array_equal(machine.values(out), x(2, 8).transpose(2, 1, 0))
+    machine.expect(out, x(2, 8).transpose(2, 1, 0), isa.transpose(out, a))
     machine.run(isa.dropout(out, a, 0.5, Draw(seed=3)))
     gone = machine.values(out) == 0
     assert 0.3 < gone.mean() < 0.7
@@ -251,8 +241,8 @@ def test_stochastic_rounding_does_not_depend_on_the_tiling(machine):
     assert not np.array_equal(machine.values(whole), machine.values(parts))
     # Of a reduction it is the result that has a number, whatever was reduced.
     draw = Draw(seed=1, stream=2, index=row_major((4, 6)))
-    machine.run(isa.tensor_reduce(sums, a.reshape(4, 6, 1).broadcast_to(4, 6, 3), MAX, stochastic=draw))
-    assert np.array_equal(machine.values(whole), machine.values(sums))
+    thrice = a.reshape(4, 6, 1).broadcast_to(4, 6, 3)
+    machine.expect(sums, machine.values(whole), isa.tensor_reduce(sums, thrice, MAX, stochastic=draw))
 
 
 def test_activations_and_their_sums(machine):
@@ -265,8 +255,7 @@ def test_activations_and_their_sums(machine):
     assert np.allclose(first[:, 0], expected.sum((1, 2)), rtol=1e-5)
     machine.run(isa.activation(out, ta, "relu"), isa.activation(out, ta, "relu", sum_continue=True, sum_into=total))
     assert np.array_equal(machine.values(total)[:, 0], 2 * np.maximum(a, 0).sum((1, 2)))
-    machine.run(isa.activation(out, ta, "leaky_relu", alpha=0.25))
-    assert np.array_equal(machine.values(out), np.where(a > 0, a, a / 4))
+    machine.expect(out, np.where(a > 0, a, a / 4), isa.activation(out, ta, "leaky_relu", alpha=0.25))
 
 
 def test_refusals_of_instructions(machine):
@@ -316,9 +305,8 @@ def test_writing_over_a_source(machine):
         Program(CONFIG).append(instruction)
     for instruction in refused:
         instruction.check(Context(CONFIG))
-        with pytest.raises(
-            ValueError, match=r": (dst|b) must be apart from (dst|a|b), or for dst the same element for"
-        ):
+        apart = r": (dst|b) must be apart from (dst|a|b), or for dst the same element for"
+        with pytest.raises(ValueError, match=apart):
             Program(CONFIG).append(instruction)
     with pytest.raises(ValueError, match="rule PARTITIONS"):
         Program(CONFIG).append(dataclasses.replace(legal[0], partitions=9))
@@ -354,29 +342,6 @@ def test_what_waits_for_what(machine):
     assert len(built.entries) == len(program)
 
 
-def touched(instruction):
-    """Return the (storage, partition, byte) that an instruction reads, and those that it writes."""
-    values = instruction.fields(CONFIG)
-    used = uses(values)
-
-    def cells(access, counts):
-        shape = tuple(reversed(counts[: len(access.steps)])) if isinstance(access, Access) else ()
-        storage = getattr(access, "storage", Storage.SBUF)
-        rows = range(access.partition, access.partition + instruction.partitions)
-        return {(storage, row, byte) for row in rows for byte in footprint(access, shape).tolist()}
-
-    reads, writes = set(), cells(instruction.dst, counts_of(values, "dst"))
-    for name in ("a", "b"):
-        if name in used:
-            reads |= cells(getattr(instruction, name), counts_of(values, name))
-    for name in ("s0", "s1"):
-        if name in used and isinstance(getattr(instruction, name), Pointer):
-            reads |= cells(getattr(instruction, name), ())
-    if "result" in used:
-        writes |= cells(instruction.b, counts_of(values, "b"))
-    return reads, writes
-
-
 def random_program(rng, length, sizes):
     """Return random instructions on little memory with their records; none writes over its own sources."""
     program = Program(CONFIG)
@@ -394,7 +359,7 @@ def test_footprints_are_those_of_every_byte(rng):
     for _ in range(150):
         opcode = list(Opcode)[rng.integers(len(Opcode))]
         first, second = (random_instruction(rng, opcode, CONFIG, (160, 80), most=12) for _ in range(2))
-        theirs = [touched(instruction) for instruction in (first, second)]
+        theirs = [touched(instruction, CONFIG) for instruction in (first, second)]
         for mine, other, cells, others in (
             (first.reads, second.writes, theirs[0][0], theirs[1][1]),
             (first.writes, second.writes, theirs[0][1], theirs[1][1]),
@@ -426,7 +391,7 @@ def test_waits_are_those_of_every_byte(rng):
         settled, awaited = dict.fromkeys(history, 0), dict.fromkeys(history, 0)
         done = {engine: [] for engine in history}  # of the other engine, when an instruction has retired
         for instruction, record in entries:
-            reads, writes = touched(instruction)
+            reads, writes = touched(instruction, CONFIG)
             own, other = record.engine, {"vector": "scalar", "scalar": "vector"}[record.engine]
             before = awaited[own]
             for number, (r, w) in enumerate(history[other]):
@@ -447,46 +412,6 @@ def test_waits_are_those_of_every_byte(rng):
     print(counted)
     assert 24 < counted["overlap"] < 216
     assert counted["waits"] > 24
-
-
-def test_any_order_that_the_waits_allow_gives_the_same_memory(rng):
-    orders = 0
-    for _ in range(5):
-        entries = random_program(rng, 30, (1200, 600))
-        memories = random_memories(rng, CONFIG, (1200, 600), entries[0][0])
-        expected = run([memory.copy() for memory in memories], entries)
-        for _ in range(4):
-            order = shuffled(rng, entries)
-            orders += order != entries
-            for ours, theirs in zip(run([memory.copy() for memory in memories], order), expected, strict=True):
-                assert np.array_equal(ours, theirs)
-    print(f"{orders} other orders")
-    assert orders > 10
-
-
-def run(memories, entries):
-    engines = {"vector": VectorEngine(CONFIG), "scalar": ScalarEngine(CONFIG)}
-    for instruction, record in entries:
-        engines[record.engine].execute(instruction, *memories)
-    return memories
-
-
-def shuffled(rng, entries):
-    """Return the entries as two engines might take them, one or the other at random wherever both may."""
-    queues = {engine: [entry for entry in entries if entry[1].engine == engine] for engine in ("vector", "scalar")}
-    done, order = {"vector": 0, "scalar": 0}, []
-    while len(order) < len(entries):
-        ready = [
-            engine
-            for engine, queue in queues.items()
-            if done[engine] < len(queue)
-            and queue[done[engine]][1].vector <= done["vector"]
-            and queue[done[engine]][1].scalar <= done["scalar"]
-        ]
-        engine = ready[rng.integers(len(ready))]
-        order.append(queues[engine][done[engine]])
-        done[engine] += 1
-    return order
 
 
 def test_formats_follow_the_tensors(machine):

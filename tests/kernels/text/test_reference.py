@@ -1,17 +1,7 @@
 """The reference page is that of the sources, and says everything."""
 
 from neuroncore_rtl.kernels.text.reference import PAGE, page
-from neuroncore_rtl.spec import memory_map
-from neuroncore_rtl.spec.isa import (
-    DMA_FIELDS,
-    ELEMENTWISE_FIELDS,
-    HEADER_FIELDS,
-    TENSOR_FIELDS,
-    AluOp,
-    Cause,
-    Opcode,
-    Rule,
-)
+from neuroncore_rtl.spec import isa, memory_map
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_FIELDS, CollectiveKind, CollectiveType, ReduceOp
 
 
@@ -21,9 +11,9 @@ def test_the_page_is_up_to_date():
 
 def test_the_page_names_everything():
     text = page()
-    layouts = HEADER_FIELDS, TENSOR_FIELDS, ELEMENTWISE_FIELDS, DMA_FIELDS, COLLECTIVE_FIELDS
+    layouts = isa.HEADER_FIELDS, isa.TENSOR_FIELDS, isa.ELEMENTWISE_FIELDS, isa.DMA_FIELDS, COLLECTIVE_FIELDS
     names = [name for layout in layouts for name, _ in layout]
-    kinds = Opcode, AluOp, Rule, Cause, CollectiveKind, CollectiveType, ReduceOp
+    kinds = isa.Opcode, isa.AluOp, isa.Rule, isa.Cause, CollectiveKind, CollectiveType, ReduceOp
     names += [member.name for kind in kinds for member in kind]
     names += memory_map.__all__
     assert [name for name in names if f"`{name}`" not in text] == []

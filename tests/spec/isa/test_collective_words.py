@@ -7,34 +7,15 @@ import pytest
 
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Context, Rule
-from neuroncore_rtl.spec.isa.collective import (
-    CHUNK_GRANULES,
-    COLLECTIVE_BITS,
-    COLLECTIVE_FIELDS,
-    COLLECTIVE_RULES,
-    GRANULE,
-    MAX_RANKS,
-    OTHER_SIDE,
-    SIGNATURE_BITS,
-    SIGNATURE_FIELDS,
-    SIGNATURE_OFFSETS,
-    SIGNATURE_USES,
-    Collective,
-    CollectiveKind,
-    CollectiveType,
-    Group,
-    best_chunk,
-    collective_violation,
-    disagreement,
-    signature,
-    signature_fields,
-)
+from neuroncore_rtl.spec.isa import collective as words
+from neuroncore_rtl.spec.isa.collective import SIGNATURE_FIELDS, SIGNATURE_OFFSETS, SIGNATURE_USES, Collective, Group
+from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
+from neuroncore_rtl.spec.isa.collective import CollectiveType as T
 from neuroncore_rtl.spec.link import MAX_CORES
 
 SEED = 1618
 CORES = 32
 CONTEXT = Context(Config(rows=4, columns=4, cores=CORES), core=10)
-K, T = CollectiveKind, CollectiveType
 
 PLAIN = Collective(
     kind=K.ALL_REDUCE, group=Group(4, 3, 8), rank=2, count=100, dtype=T.BF16, src=64, dst=1 << 20, pitch=256, root=1
@@ -42,9 +23,13 @@ PLAIN = Collective(
 """Legal as any kind, on core 10."""
 
 
+def violation(values, core=10, cores=CORES):
+    return words.collective_violation(values, core, cores)
+
+
 def random_fields(rng) -> dict[str, int]:
     """Return any value in every field, the opcode's but for it and what has only codes of something."""
-    values = {name: rng.getrandbits(width) for name, width in COLLECTIVE_FIELDS}
+    values = {name: rng.getrandbits(width) for name, width in words.COLLECTIVE_FIELDS}
     values |= {"opcode": Collective.opcode, "stride": rng.randrange(-64, 64)}
     return values | {name: rng.randrange(3) for name in ("op", "dtype")}
 
@@ -55,7 +40,7 @@ def test_words_and_fields_are_each_other_s_inverse(dice):
         instruction = Collective.decode(values)
         assert instruction.fields() == values
         word = instruction.encode()
-        assert 0 <= word < 1 << COLLECTIVE_BITS
+        assert 0 <= word < 1 << words.COLLECTIVE_BITS
         assert Collective.unpack(word) == values
         assert Collective.decode(Collective.unpack(word)) == instruction
 
@@ -66,7 +51,7 @@ def test_fields_lie_where_the_layout_says():
     assert word >> 15 & 0x1F == 4  # chunk, less one
     assert word >> 20 & 0x3F == 7  # ranks, less one
     assert word >> 33 & 0x7F == 128 - 3  # stride, two's complement
-    assert COLLECTIVE_BITS == 258 and SIGNATURE_BITS == 64
+    assert words.COLLECTIVE_BITS == 258 and words.SIGNATURE_BITS == 64
 
 
 @pytest.mark.parametrize(
@@ -137,7 +122,7 @@ REFUSED = [
 @pytest.mark.parametrize("rule, change, message", REFUSED)
 def test_every_rule_can_be_broken_alone(rule, change, message):
     values = PLAIN.fields() | change
-    broken = collective_violation(values, 10, CORES)
+    broken = violation(values)
     assert broken is not None and broken[0] == rule
     assert re.search(message, broken[1]), broken[1]
     if set(change) <= {"count"} or values["op"] < 3 and values["dtype"] < 3 and values["kind"] < 8 and rule != 1:
@@ -146,29 +131,28 @@ def test_every_rule_can_be_broken_alone(rule, change, message):
 
 
 def test_all_rules_are_among_the_broken_ones():
-    assert {rule for rule, _, _ in REFUSED} == COLLECTIVE_RULES
+    assert {rule for rule, _, _ in REFUSED} == words.COLLECTIVE_RULES
 
 
 def test_the_lowest_rule_wins(dice):
     for _ in range(200):
         (one, first, _), (other, second, _) = dice.sample(REFUSED, 2)
         if not first.keys() & second.keys() and not {"kind", "opcode"} & (first.keys() | second.keys()):
-            rule, _ = collective_violation(PLAIN.fields() | first | second, 10, CORES)
+            rule, _ = violation(PLAIN.fields() | first | second)
             assert rule == min(one, other)
 
 
+_NO_SUM = {"op": 3, "narrow": 1, "stochastic": 1}
 IGNORED = {
     K.ALL_REDUCE: {"pitch": 1, "root": 63},
     K.REDUCE_SCATTER: {"root": 63},
-    K.ALL_GATHER: {"op": 3, "narrow": 1, "stochastic": 1, "root": 63, "dtype": 0},
-    K.BROADCAST: {"op": 3, "narrow": 1, "stochastic": 1, "pitch": 1, "src_address": 1, "dtype": 2},
-    K.ALL_TO_ALL: {"op": 3, "narrow": 1, "stochastic": 1, "root": 63, "dtype": 2},
-    K.SEND: {"op": 3, "narrow": 1, "stochastic": 1, "pitch": 1, "dst_address": 1, "dtype": 2},
-    K.RECEIVE: {"op": 3, "narrow": 1, "stochastic": 1, "pitch": 1, "src_address": (1 << 40) - 1, "dtype": 0},
-    K.BARRIER: {
-        **{"op": 3, "dtype": 3, "narrow": 1, "stochastic": 1, "count": 0, "root": 63, "pitch": 1},
-        **{"src_address": 1, "dst_address": (1 << 40) - 1},
-    },
+    K.ALL_GATHER: _NO_SUM | {"root": 63, "dtype": 0},
+    K.BROADCAST: _NO_SUM | {"pitch": 1, "src_address": 1, "dtype": 2},
+    K.ALL_TO_ALL: _NO_SUM | {"root": 63, "dtype": 2},
+    K.SEND: _NO_SUM | {"pitch": 1, "dst_address": 1, "dtype": 2},
+    K.RECEIVE: _NO_SUM | {"pitch": 1, "src_address": (1 << 40) - 1, "dtype": 0},
+    K.BARRIER: _NO_SUM
+    | {"dtype": 3, "count": 0, "root": 63, "pitch": 1, "src_address": 1, "dst_address": (1 << 40) - 1},
 }
 """What a kind does not look at, with values that are wrong for others."""
 
@@ -176,31 +160,31 @@ IGNORED = {
 @pytest.mark.parametrize("kind", K, ids=lambda kind: kind.name.lower())
 def test_fields_that_mean_nothing_are_never_wrong(kind):
     values = PLAIN.fields() | {"kind": int(kind)} | {"pitch": 512}
-    assert collective_violation(values, 10, CORES) is None
-    assert collective_violation(values | IGNORED[kind], 10, CORES) is None
+    assert violation(values) is None
+    assert violation(values | IGNORED[kind]) is None
 
 
 def test_the_ends_of_everything_are_legal():
     most = Collective(
-        kind=K.ALL_TO_ALL, group=Group(MAX_CORES - 1, -2, MAX_RANKS), rank=63, count=(1 << 30) - 16, dtype=T.FP32,
-        pitch=(1 << 32) - 64, src=(1 << 40) - MAX_RANKS * ((1 << 32) - 64), dst=0,
+        kind=K.ALL_TO_ALL, group=Group(MAX_CORES - 1, -2, words.MAX_RANKS), rank=63, count=(1 << 30) - 16, dtype=T.FP32,
+        pitch=(1 << 32) - 64, src=(1 << 40) - words.MAX_RANKS * ((1 << 32) - 64), dst=0,
     )  # fmt: skip
     most.check(Context(replace(CONTEXT.config, cores=MAX_CORES), core=1))
     for change in ({"src": most.src + 64}, {"count": most.count + 1}, {"group": Group(126, -2, 65)}):
-        assert collective_violation(replace(most, **change).fields(), 1, MAX_CORES) is not None
+        assert violation(replace(most, **change).fields(), 1, MAX_CORES) is not None
 
 
 def test_signatures_of_the_same_work_are_the_same(dice):
     own = {"rank", "root", "src_address", "dst_address", "pitch", "seed", "stream"}
     for _ in range(300):
         values = random_fields(dice)
-        shown = signature(values)
-        assert shown < 1 << SIGNATURE_BITS
+        shown = words.signature(values)
+        assert shown < 1 << words.SIGNATURE_BITS
         uses = SIGNATURE_USES[K(values["kind"])]
-        assert signature_fields(shown) == {name: values[name] for name, _ in SIGNATURE_FIELDS if name in uses}
+        assert words.signature_fields(shown) == {name: values[name] for name, _ in SIGNATURE_FIELDS if name in uses}
         other = random_fields(dice)
         unused = {name for name, _ in SIGNATURE_FIELDS} - uses
-        assert signature(values | {name: other[name] for name in own - uses | unused}) == shown
+        assert words.signature(values | {name: other[name] for name in own - uses | unused}) == shown
 
 
 def test_fields_of_a_signature_do_not_share_bits():
@@ -209,39 +193,39 @@ def test_fields_of_a_signature_do_not_share_bits():
         for name, width in SIGNATURE_FIELDS:
             if name in SIGNATURE_USES[kind]:
                 bits = (1 << width) - 1 << SIGNATURE_OFFSETS[name]
-                assert not taken & bits and bits < 1 << SIGNATURE_BITS
+                assert not taken & bits and bits < 1 << words.SIGNATURE_BITS
                 taken |= bits
 
 
 def test_two_sides_of_a_transfer_go_together_and_two_of_the_same_do_not():
-    send, receive = (signature(PLAIN.fields() | {"kind": int(kind)}) for kind in (K.SEND, K.RECEIVE))
-    assert disagreement(send, receive) is None and disagreement(receive, send) is None
-    assert disagreement(send, send) == disagreement(receive, receive) == "kind"
+    send, receive = (words.signature(PLAIN.fields() | {"kind": int(kind)}) for kind in (K.SEND, K.RECEIVE))
+    assert words.disagreement(send, receive) is None and words.disagreement(receive, send) is None
+    assert words.disagreement(send, send) == words.disagreement(receive, receive) == "kind"
 
 
 @pytest.mark.parametrize("name, width", SIGNATURE_FIELDS)
 def test_the_lowest_difference_is_named(name, width, dice):
-    kinds = [kind for kind in K if name in SIGNATURE_USES[kind] and kind not in OTHER_SIDE]
+    kinds = [kind for kind in K if name in SIGNATURE_USES[kind] and kind not in words.OTHER_SIDE]
     for kind in kinds:
-        one = signature(PLAIN.fields() | {"kind": int(kind)})
-        assert disagreement(one, one) is None
+        one = words.signature(PLAIN.fields() | {"kind": int(kind)})
+        assert words.disagreement(one, one) is None
         other = one ^ 1 << SIGNATURE_OFFSETS[name] + width - 1
         place = [field for field, _ in SIGNATURE_FIELDS].index(name)
         for above, bits in SIGNATURE_FIELDS[place + 1 :]:
             if above in SIGNATURE_USES[kind]:
                 other ^= dice.getrandbits(bits) << SIGNATURE_OFFSETS[above]
-        assert disagreement(one, other) == disagreement(other, one) == name
+        assert words.disagreement(one, other) == words.disagreement(other, one) == name
 
 
 def test_best_chunk_needs_no_more_rounds_and_leaves_little_empty():
     for count in (1, 32, 33, 1000, 32 * 64 * 32, 32 * 64 * 32 + 1, 1 << 20, 12_345_678):
         for ranks in (2, 3, 16, 64):
             for kind, segments in ((K.ALL_REDUCE, ranks), (K.REDUCE_SCATTER, 1)):
-                chunk = best_chunk(count, ranks, kind)
-                part = (-(-count // GRANULE) + 1) // 2
+                chunk = words.best_chunk(count, ranks, kind)
+                part = (-(-count // words.GRANULE) + 1) // 2
                 rounds = -(-part // (segments * chunk))
-                assert 1 <= chunk <= CHUNK_GRANULES
-                assert rounds == -(-part // (segments * CHUNK_GRANULES))
+                assert 1 <= chunk <= words.CHUNK_GRANULES
+                assert rounds == -(-part // (segments * words.CHUNK_GRANULES))
                 assert rounds * segments * chunk - part < rounds * segments
                 assert chunk == 1 or -(-part // (segments * (chunk - 1))) > rounds
-    assert best_chunk(1 << 24, 32) == 32 and best_chunk(32 * 2 * 2 * 33, 2) == 17
+    assert words.best_chunk(1 << 24, 32) == 32 and words.best_chunk(32 * 2 * 2 * 33, 2) == 17

@@ -1,0 +1,35 @@
+"""The bytes that an instruction reads and writes, one by one, by the testbench's own account of them."""
+
+from itertools import product
+
+import numpy as np
+
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
+from neuroncore_rtl.spec.isa import Instruction, LoadStationary, MultiplyMoving, Storage
+from neuroncore_rtl.tb.check.touches import Touch, touches_of
+
+__all__ = ["touched"]
+
+Cells = set[tuple[Storage, int, int]]
+
+
+def touched(instruction: Instruction, config: Config) -> tuple[Cells, Cells]:
+    """Return the (storage, partition, byte) that a legal instruction reads, and those that it writes.
+
+    Programs take a load to read whole groups of columns, and an accumulation, which only the tensor engine itself could
+    disturb, to read nothing of PSUM.
+    """
+    touches = touches_of(instruction, config)
+    if isinstance(instruction, MultiplyMoving):
+        touches = [touch for touch in touches if touch.writes or touch.storage == Storage.SBUF]
+    cells = tuple(set().union(*(_cells(t) for t in touches if t.writes == writes)) for writes in (False, True))
+    if isinstance(instruction, LoadStationary):
+        octets = -(-instruction.m // LOAD_COLUMNS) * LOAD_COLUMNS * instruction.format.bits // 8
+        first = instruction.address
+        cells[0].update(product([Storage.SBUF], range(instruction.k), range(first, first + octets)))
+    return cells
+
+
+def _cells(touch: Touch) -> Cells:
+    octets = (touch.starts[:, np.newaxis] + np.arange(touch.length)).ravel().tolist()
+    return set(product([touch.storage], touch.partitions, octets))
