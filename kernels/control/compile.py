@@ -94,7 +94,9 @@ def compile_program(
     elf = OUTPUT / f"{sources[0].stem}-{_key(sources, runtime, script, flags)}.elf"
     if not elf.is_file():
         _compile(sources, runtime, script, flags, elf)
-    return _read(elf)
+    linked = read_elf(elf)
+    room = linked.symbols["image_arguments"] - LOCAL_BASE
+    return ControlProgram(linked.image[:room].ljust(room, b"\0"), linked.symbols)
 
 
 def _key(sources: Sequence[Path], runtime: Sequence[Path], script: Path, flags: Sequence[str]) -> str:
@@ -122,20 +124,9 @@ def _compile(sources: Sequence[Path], runtime: Sequence[Path], script: Path, fla
         # Caches of its own, so that nothing else is written. The linker finds memory_map.ld where it runs.
         caches = {f"ZIG_{kind}_CACHE_DIR": str(OUTPUT / "zig") for kind in ("GLOBAL", "LOCAL")}
         finished = subprocess.run(
-            command,
-            cwd=scratch,
-            env=os.environ | caches,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
+            command, cwd=scratch, env=os.environ | caches, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         if finished.returncode:
             names = ", ".join(source.name for source in sources)
             raise CompilationFailed(f"{names} cannot be compiled:\n{finished.stdout.strip()}")
         unfinished.replace(elf)
-
-
-def _read(path: Path) -> ControlProgram:
-    elf = read_elf(path)
-    room = elf.symbols["image_arguments"] - LOCAL_BASE
-    return ControlProgram(elf.image[:room].ljust(room, b"\0"), elf.symbols)

@@ -3,12 +3,7 @@
 from dataclasses import dataclass
 from math import sqrt
 
-from neuroncore_rtl.kernels.program.instructions import (
-    activation,
-    scalar_tensor_tensor,
-    tensor_scalar,
-    tensor_tensor,
-)
+from neuroncore_rtl.kernels.program.instructions import activation, scalar_tensor_tensor, tensor_scalar, tensor_tensor
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.rows import Rows, scratch
 from neuroncore_rtl.spec.isa import AluOp

@@ -94,13 +94,7 @@ class _Kernel:
     """One product as it is appended."""
 
     def __init__(
-        self,
-        program: Program,
-        c: HbmTensor,
-        a: HbmTensor,
-        b: HbmTensor,
-        finish: Finish | None,
-        strips: Sequence[slice],
+        self, program: Program, c: HbmTensor, a: HbmTensor, b: HbmTensor, finish: Finish | None, strips: Sequence[slice]
     ):
         self.program, self.config = program, program.config
         self.c, self.a, self.b = c, a, b

@@ -7,12 +7,7 @@ however the tensor is cut into tiles.
 
 from dataclasses import dataclass
 
-from neuroncore_rtl.kernels.program.instructions import (
-    scalar_tensor_tensor,
-    tensor_reduce,
-    tensor_scalar,
-    tensor_tensor,
-)
+from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.program.operands import Draw
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.rows import Rows
@@ -41,7 +36,7 @@ def accumulate(program: Program, history: Rows, columns: int, addend: float, see
         for tile in history.tiles:
             before, after = (tile[:, at * columns : (at + 1) * columns] for at in (step - 1, step))
             draw = _draw(seed, step, first, columns)
-            program.append(tensor_scalar(after, before, addend, AluOp.ADD, stochastic=draw))
+            program.append(isa.tensor_scalar(after, before, addend, AluOp.ADD, stochastic=draw))
             first += tile.partitions
 
 
@@ -81,12 +76,12 @@ def descend(program: Program, history: Rows, problem: Problem, seed: int | None)
                 lanes = slice(tile.partitions)
                 x, y, p, r, g = (t[lanes] for t in (problem.inputs, problem.targets, products, residues, gradient))
                 before, after = (tile[:, at * features : (at + 1) * features] for at in (step - 1, step))
-                program.append(tensor_tensor(p, x, before, AluOp.MULTIPLY))
-                program.append(tensor_reduce(r, p, AluOp.ADD))
-                program.append(tensor_tensor(r, r, y, AluOp.SUBTRACT))
-                program.append(tensor_tensor(p, x, r.reshape(samples, 1), AluOp.MULTIPLY))
-                program.append(tensor_reduce(g, p.permute(1, 0), AluOp.ADD))
+                program.append(isa.tensor_tensor(p, x, before, AluOp.MULTIPLY))
+                program.append(isa.tensor_reduce(r, p, AluOp.ADD))
+                program.append(isa.tensor_tensor(r, r, y, AluOp.SUBTRACT))
+                program.append(isa.tensor_tensor(p, x, r.reshape(samples, 1), AluOp.MULTIPLY))
+                program.append(isa.tensor_reduce(g, p.permute(1, 0), AluOp.ADD))
                 scale, draw = -problem.rate / samples, _draw(seed, step, first, features)
-                update = scalar_tensor_tensor(after, g, scale, AluOp.MULTIPLY, before, AluOp.ADD, stochastic=draw)
+                update = isa.scalar_tensor_tensor(after, g, scale, AluOp.MULTIPLY, before, AluOp.ADD, stochastic=draw)
                 program.append(update)
                 first += tile.partitions

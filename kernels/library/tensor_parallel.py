@@ -6,6 +6,7 @@ collective of a strip waits for that strip's stores alone, so that it runs on th
 next ones. The last strip's is what is left when the array is done.
 """
 
+from itertools import pairwise
 from math import gcd, lcm
 from typing import NamedTuple
 
@@ -58,7 +59,7 @@ def row_strips(m: int, n: int, strips: int, columns: int) -> list[slice]:
     if not 1 <= strips <= units:
         raise ValueError(f"strips must be between 1 and {units}, of {step} rows or more, not {strips!r}")
     bounds = [min(m, step * (number * units // strips)) for number in range(strips + 1)]
-    return [slice(first, end) for first, end in zip(bounds, bounds[1:], strict=False)]
+    return [slice(first, end) for first, end in pairwise(bounds)]
 
 
 def tensor_parallel_programs(
@@ -89,49 +90,35 @@ def tensor_parallel_programs(
     config = machine.core if isinstance(machine, Instance) else machine
     if x.ndim != 2 or w.ndim != 2 or x.shape[1] != w.shape[0]:
         raise ValueError(f"x and w must be [M, K] and [K, N], not {x.shape!r} and {w.shape!r}")
-    depth = w.shape[0]
+    (m, depth), n = x.shape, w.shape[1]
     if depth < group.ranks:
         raise ValueError(f"K must be at least the {group.ranks} ranks, not {depth}")
     bounds = [rank * depth // group.ranks for rank in range(group.ranks + 1)]
-    parts = [slice(first, end) for first, end in zip(bounds, bounds[1:], strict=False)]
-    cuts = row_strips(x.shape[0], w.shape[1], strips, config.columns)
-    return [
-        _shard(config, group, rank, x[:, part], w[part], fmt, cuts, reduce, base) for rank, part in enumerate(parts)
-    ]
+    cuts = row_strips(m, n, strips, config.columns)
 
+    def shard(rank: int, part: slice) -> Shard:
+        program = Program(config, base, core=group.cores[rank])
+        space, k = program.space, part.stop - part.start
+        partial, y = space.hbm("partial", FP32, (m, n)), space.hbm("y", FP32, (m, n))
+        left, right = space.hbm("x", fmt, (k, m)), space.hbm("w", fmt, (k, n))
 
-def _shard(
-    config: Config,
-    group: Group,
-    rank: int,
-    x: np.ndarray,
-    w: np.ndarray,
-    fmt: Format,
-    strips: list[slice],
-    reduce: bool,
-    base: int,
-) -> Shard:
-    m, n = len(x), w.shape[1]
-    program = Program(config, base, core=group.cores[rank])
-    space = program.space
-    partial, y = space.hbm("partial", FP32, (m, n)), space.hbm("y", FP32, (m, n))
-    left, right = space.hbm("x", fmt, (w.shape[0], m)), space.hbm("w", fmt, w.shape)
-
-    def all_reduce(rows: slice) -> None:
-        count = (rows.stop - rows.start) * n
-        program.append(
-            Collective(
-                kind=CollectiveKind.ALL_REDUCE,
-                group=group,
-                rank=rank,
-                count=count,
-                dtype=CollectiveType.FP32,
-                src=partial[rows].address,
-                dst=y[rows].address,
-                chunk=best_chunk(count, group.ranks),
+        def all_reduce(rows: slice) -> None:
+            count = (rows.stop - rows.start) * n
+            program.append(
+                Collective(
+                    kind=CollectiveKind.ALL_REDUCE,
+                    group=group,
+                    rank=rank,
+                    count=count,
+                    dtype=CollectiveType.FP32,
+                    src=partial[rows].address,
+                    dst=y[rows].address,
+                    chunk=best_chunk(count, group.ranks),
+                )
             )
-        )
 
-    matmul(program, partial, left, right, strips=strips, stored=all_reduce if reduce else None)
-    image = build_image(program, [(left, x.T), (right, w)])
-    return Shard(image, y if reduce else partial, partial, program)
+        matmul(program, partial, left, right, strips=cuts, stored=all_reduce if reduce else None)
+        image = build_image(program, [(left, x[:, part].T), (right, w[part])])
+        return Shard(image, y if reduce else partial, partial, program)
+
+    return [shard(rank, slice(*ends)) for rank, ends in enumerate(pairwise(bounds))]

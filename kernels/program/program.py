@@ -21,6 +21,7 @@ has retired. It may leave out any of them: no record waits for one of another se
 """
 
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 
 from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.copies import dma_copy
@@ -28,20 +29,10 @@ from neuroncore_rtl.kernels.program.entries import Entry, records_of
 from neuroncore_rtl.kernels.program.footprint import check_apart
 from neuroncore_rtl.kernels.program.order import Order
 from neuroncore_rtl.kernels.program.tensor import Tensor
+from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import SBUF_BYTES, SEMAPHORES, Config
 from neuroncore_rtl.spec.formats import INT32
-from neuroncore_rtl.spec.isa import (
-    Context,
-    Engine,
-    Instruction,
-    Record,
-    collective_queue,
-    queue_count,
-    queue_name,
-    queues_of,
-)
 from neuroncore_rtl.spec.isa.engine import QUEUES
-from neuroncore_rtl.spec.isa.record import RECORD_BYTES
 
 __all__ = ["HEADER_BYTES", "Program"]
 
@@ -79,9 +70,9 @@ class Program:
     def __post_init__(self):
         if not 0 <= self.core < self.config.cores:
             raise ValueError(f"core must be between 0 and {self.config.cores - 1}, not {self.core!r}")
-        if self.base < 0 or self.base % RECORD_BYTES:
-            raise ValueError(f"base must be a multiple of {RECORD_BYTES}, not {self.base!r}")
-        queues = queue_count(self.config)
+        if self.base < 0 or self.base % isa.RECORD_BYTES:
+            raise ValueError(f"base must be a multiple of {isa.RECORD_BYTES}, not {self.base!r}")
+        queues = isa.queue_count(self.config)
         lanes = min(self.config.partitions, self.config.dma_engines)
         words = -(-self.config.dma_engines // lanes)
         end = SBUF_BYTES - 4 * words
@@ -89,8 +80,8 @@ class Program:
         self._order = Order(lanes=queues + 1, queues=queues)
         self._last: list[Entry | None] = [None] * queues
         self._section = 0
-        self._turn = 0
-        self._context = Context(self.config, core=self.core)
+        self._turns = cycle(self.dma_queues)
+        self._context = isa.Context(self.config, core=self.core)
         # For barriers each DMA engine has a word of its own at the end of SBUF.
         self._words = Tensor(name="barriers", format=INT32, address=end, partitions=lanes, shape=(words,))
         self._positions: list[list[int]] = [[] for _ in range(queues + 1)]
@@ -98,7 +89,7 @@ class Program:
     @property
     def dma_queues(self) -> range:
         """The queues of the DMA engines."""
-        return queues_of(Engine.DMA, self.config)
+        return isa.queues_of(isa.Engine.DMA, self.config)
 
     @property
     def load_queues(self) -> range:
@@ -110,7 +101,7 @@ class Program:
         """The DMA queues by which kernels store, so that no load is behind a store that waits: the others, if any."""
         return self.dma_queues[len(self.load_queues) :] or self.dma_queues
 
-    def append(self, instruction: Instruction, queue: int | None = None) -> Entry:
+    def append(self, instruction: isa.Instruction, queue: int | None = None) -> Entry:
         """Append an instruction, whose own `overlap` does not matter; return its entry.
 
         Arguments:
@@ -129,8 +120,7 @@ class Program:
         # The engine keeps the order of its own instructions; the two lanes of the tensor queue have no memory in common
         # that either writes.
         ordered = (MULTIPLIES, LOADS) if queue == 0 else (lane,)
-        waits = self._order.conflicts(queue, instruction, ordered)
-        waits = self._fit(queue, waits)
+        waits = self._fit(queue, self._order.conflicts(queue, instruction, ordered))
         if instruction.overlap is not None:
             # What it waits for elsewhere may itself have waited for what it reads.
             for other, count in waits.items():
@@ -148,7 +138,7 @@ class Program:
         # Weights stay, but not if the section that loads them is left out.
         self._context = replace(self._context, loaded=None)
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[isa.Record]:
         """Return the record of every entry, in program order.
 
         Raises:
@@ -156,20 +146,13 @@ class Program:
         """
         return records_of(self.entries, self.semaphores)
 
-    def _queue(self, instruction: Instruction, queue: int | None) -> int:
-        queues = queues_of(instruction.engine, self.config)
-        if queue is None and len(queues) > 1:
-            return self._next_dma_queue()
+    def _queue(self, instruction: isa.Instruction, queue: int | None) -> int:
+        queues = isa.queues_of(instruction.engine, self.config)
         if queue is None:
-            return queues[0]
+            return next(self._turns) if len(queues) > 1 else queues[0]
         if queue not in queues:
-            names = ", ".join(queue_name(q, self.config) for q in queues)
+            names = ", ".join(isa.queue_name(q, self.config) for q in queues)
             raise ValueError(f"queue must be that of {names}, not {queue!r}")
-        return queue
-
-    def _next_dma_queue(self) -> int:
-        queue = self.dma_queues[self._turn]
-        self._turn = (self._turn + 1) % len(self.dma_queues)
         return queue
 
     def _fit(self, queue: int, waits: dict[int, int]) -> dict[int, int]:
@@ -177,11 +160,11 @@ class Program:
         before = self._last[queue]
         while len(waits) > MOST_WAITS and before is not None and len(before.waits) < MOST_WAITS:
             # No record may wait for one that comes after it in the program, or queues could wait for each other.
-            early = [lane for lane, count in waits.items() if self._position(lane, count) < before.position]
+            early = [lane for lane, count in waits.items() if self._positions[lane][count - 1] < before.position]
             if not early:
                 break
             self._wait(queue, before.waits, early[0], waits.pop(early[0]))
-        while len(waits) > MOST_WAITS and queue == collective_queue(self.config):
+        while len(waits) > MOST_WAITS and queue == isa.collective_queue(self.config):
             waits = self._join(waits)
         while len(waits) > MOST_WAITS:
             barrier = self._barrier(queue, dict(list(waits.items())[:MOST_WAITS]))
@@ -203,13 +186,12 @@ class Program:
     def _barrier(self, queue: int, waits: dict[int, int]) -> Entry:
         """Append a record that waits for two others, to `queue` if that is a DMA engine's."""
         if queue not in self.dma_queues:
-            queue = self._next_dma_queue()
+            queue = next(self._turns)
         place, lane = divmod(queue - len(QUEUES), self._words.partitions)
         word = self._words[lane : lane + 1, place]
-        copy = dma_copy(word, word)
-        return self._add(copy, queue, queue + 1, waits)
+        return self._add(dma_copy(word, word), queue, queue + 1, waits)
 
-    def _add(self, instruction: Instruction, queue: int, lane: int, waits: dict[int, int]) -> Entry:
+    def _add(self, instruction: isa.Instruction, queue: int, lane: int, waits: dict[int, int]) -> Entry:
         needed: list[tuple[int, int]] = []
         for other, count in waits.items():
             self._wait(queue, needed, other, count)
@@ -233,6 +215,3 @@ class Program:
     def _wait(self, queue: int, waits: list[tuple[int, int]], lane: int, count: int) -> None:
         waits.append((lane, count))
         self._order.wait(queue, lane, count)
-
-    def _position(self, lane: int, count: int) -> int:
-        return self._positions[lane][count - 1]

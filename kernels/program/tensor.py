@@ -130,11 +130,7 @@ class Tensor(_Strided):
     def access(self) -> Access:
         """Return how an instruction names it."""
         return Access(
-            format=self.format,
-            address=self.address,
-            partition=self.partition,
-            storage=self.storage,
-            steps=self.steps,
+            format=self.format, address=self.address, partition=self.partition, storage=self.storage, steps=self.steps
         )
 
     def pointer(self) -> Pointer:

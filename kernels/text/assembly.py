@@ -18,51 +18,36 @@ import re
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
 
+from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import Format, format_named
 from neuroncore_rtl.spec.functions import FUNCTIONS
-from neuroncore_rtl.spec.isa import (
-    MNEMONICS,
-    Access,
-    AluOp,
-    DmaIndex,
-    DmaTensor,
-    Index,
-    Instruction,
-    Pointer,
-    Record,
-    Storage,
-    Update,
-    UpdateOp,
-    Wait,
-    queue_name,
-)
 from neuroncore_rtl.spec.isa.collective import CollectiveType, Group, ReduceOp
 
 __all__ = ["assemble", "disassemble", "parse_record", "record_text"]
 
 _FUNCTIONS = {function.code: function.name for function in FUNCTIONS.values()}
-_SIGNS = {UpdateOp.ADD: "+", UpdateOp.SUBTRACT: "-", UpdateOp.SET: "="}
+_SIGNS = {isa.UpdateOp.ADD: "+", isa.UpdateOp.SUBTRACT: "-", isa.UpdateOp.SET: "="}
 _UPDATES = {sign: op for op, sign in _SIGNS.items()}
 _HEXADECIMAL = frozenset({"address", "alpha", "seed", "stream", "s0", "s1", "src", "dst", "pitch"})
 
 
-def disassemble(blocks: Iterable[tuple[int, Iterable[Record]]], config: Config) -> str:
+def disassemble(blocks: Iterable[tuple[int, Iterable[isa.Record]]], config: Config) -> str:
     """Return the text of records of queues, given by their numbers."""
     lines = []
     for queue, records in blocks:
-        lines.append(f"queue {queue_name(queue, config)}")
+        lines.append(f"queue {isa.queue_name(queue, config)}")
         lines += [f"    {record_text(record)}" for record in records]
     return "".join(f"{line}\n" for line in lines)
 
 
-def assemble(text: str) -> list[tuple[str, list[Record]]]:
+def assemble(text: str) -> list[tuple[str, list[isa.Record]]]:
     """Return the records of a text, behind the names of their queues.
 
     Raises:
         ValueError: with the number of the line that is wrong.
     """
-    blocks: list[tuple[str, list[Record]]] = []
+    blocks: list[tuple[str, list[isa.Record]]] = []
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].split()
         if not words:
@@ -79,7 +64,7 @@ def assemble(text: str) -> list[tuple[str, list[Record]]]:
     return blocks
 
 
-def record_text(record: Record) -> str:
+def record_text(record: isa.Record) -> str:
     """Return a record's line."""
     parts = [_instruction_text(record.instruction)]
     if record.waits:
@@ -90,7 +75,7 @@ def record_text(record: Record) -> str:
     return " | ".join(parts)
 
 
-def parse_record(line: str) -> Record:
+def parse_record(line: str) -> isa.Record:
     """Return the record of a line.
 
     Raises:
@@ -105,17 +90,17 @@ def parse_record(line: str) -> Record:
     waits = [_matched(r"s(\d+)>=(\d+)", word, "a wait must be like s3>=4") for word in found["wait"]]
     rule = "a signal must be like s7+1, s7-1 or s7=1"
     updates = [_matched(r"s(\d+)([-+=])(\d+)", word, rule) for word in found["signal"]]
-    return Record(
+    return isa.Record(
         instruction=_instruction(text.split()),
-        waits=tuple(Wait(int(semaphore), int(value)) for semaphore, value in waits),
-        updates=tuple(Update(int(semaphore), int(value), _UPDATES[sign]) for semaphore, sign, value in updates),
+        waits=tuple(isa.Wait(int(semaphore), int(value)) for semaphore, value in waits),
+        updates=tuple(isa.Update(int(semaphore), int(value), _UPDATES[sign]) for semaphore, sign, value in updates),
     )
 
 
 # From instructions to text
 
 
-def _instruction_text(instruction: Instruction) -> str:
+def _instruction_text(instruction: isa.Instruction) -> str:
     words = [instruction.name.lower()]
     for field in fields(instruction):
         value = getattr(instruction, field.name)
@@ -125,7 +110,7 @@ def _instruction_text(instruction: Instruction) -> str:
     return " ".join(words)
 
 
-def _naming(kind: type[Instruction]) -> str | None:
+def _naming(kind: type[isa.Instruction]) -> str | None:
     """Return the field of instructions of a type that is their name, where it is not the type that is."""
     return kind.named_by and kind.named_by[0]
 
@@ -138,20 +123,20 @@ def _value_text(name: str, value) -> str:
             return value.name
         case _ if name == "function":
             return _FUNCTIONS.get(value, str(value))
-        case AluOp() | ReduceOp() | CollectiveType():
+        case isa.AluOp() | ReduceOp() | CollectiveType():
             return value.name.lower()
         case Group():
             return f"{value.base}{value.stride:+}x{value.ranks}"
-        case Pointer():
+        case isa.Pointer():
             return f"[{value.partition},{value.address:#x}].{value.format.name}"
-        case Access() | DmaTensor():
+        case isa.Access() | isa.DmaTensor():
             axis = getattr(value, "axis", None)
             steps = ",".join(f"{'p' * (d == axis)}{step}" for d, step in enumerate(value.steps))
-            partition = "" if value.storage == Storage.HBM and value.partition == 0 else f"{value.partition},"
+            partition = "" if value.storage == isa.Storage.HBM and value.partition == 0 else f"{value.partition},"
             return f"{value.storage.name.lower()}[{partition}{value.address:#x}].{value.format.name}({steps})"
-        case DmaIndex():
+        case isa.DmaIndex():
             return f"[{value.partition},{value.address:#x}]<{value.limit}"
-        case Index():
+        case isa.Index():
             return f"{value.base}+{value.partition}({','.join(map(str, value.steps))})"
     return hex(value) if name in _HEXADECIMAL else str(int(value))
 
@@ -159,11 +144,11 @@ def _value_text(name: str, value) -> str:
 # From text to instructions
 
 
-def _instruction(words: list[str]) -> Instruction:
+def _instruction(words: list[str]) -> isa.Instruction:
     name, *settings = words or [""]
-    if name not in MNEMONICS:
-        raise ValueError(f"an instruction must be one of {', '.join(MNEMONICS)}, not {name!r}")
-    kind = MNEMONICS[name]
+    if name not in isa.MNEMONICS:
+        raise ValueError(f"an instruction must be one of {', '.join(isa.MNEMONICS)}, not {name!r}")
+    kind = isa.MNEMONICS[name]
     known = {field.name: field for field in fields(kind) if field.name != _naming(kind)}
     values = {kind.named_by[0]: kind.named_by[1][name.upper()]} if kind.named_by else {}
     for setting in settings:
@@ -202,21 +187,21 @@ def _group(key: str, text: str) -> Group:
     return Group(int(base), int(stride), int(ranks))
 
 
-def _rows(key: str, text: str) -> DmaIndex:
+def _rows(key: str, text: str) -> isa.DmaIndex:
     partition, address, limit = _matched(r"\[(\d+),(\w+)\]<(\d+)", text, f"{key} must be like [0,0x100]<64")
-    return DmaIndex(address=_integer(address), partition=int(partition), limit=int(limit))
+    return isa.DmaIndex(address=_integer(address), partition=int(partition), limit=int(limit))
 
 
-def _index(key: str, text: str) -> Index:
+def _index(key: str, text: str) -> isa.Index:
     base, partition, steps = _matched(r"(-?\d+)\+(-?\d+)\((.*)\)", text, f"{key} must be like 0+16(4,1)")
-    return Index(base=int(base), partition=int(partition), steps=_steps(steps))
+    return isa.Index(base=int(base), partition=int(partition), steps=_steps(steps))
 
 
-def _scalar(key: str, text: str) -> int | Pointer:
+def _scalar(key: str, text: str) -> int | isa.Pointer:
     if not text.startswith("["):
         return _integer(text)
     partition, address, fmt = _matched(r"\[(\d+),(\w+)\]\.(\w+)", text, f"{key} must be like [0,0x100].fp32")
-    return Pointer(format=format_named(fmt), address=_integer(address), partition=int(partition))
+    return isa.Pointer(format=format_named(fmt), address=_integer(address), partition=int(partition))
 
 
 def _place(text: str) -> dict:
@@ -227,21 +212,17 @@ def _place(text: str) -> dict:
         "format": format_named(fmt),
         "address": _integer(address),
         "partition": int(partition or 0),
-        "storage": Storage[storage.upper()],
+        "storage": isa.Storage[storage.upper()],
         "steps": _steps(steps.replace("p", "")),
     }
 
 
-def _access(key: str, text: str) -> Access:
-    return Access(**_place(text))
-
-
-def _dma_tensor(key: str, text: str) -> DmaTensor:
+def _dma_tensor(key: str, text: str) -> isa.DmaTensor:
     place = _place(text)
     axes = [d for d, step in enumerate(text.partition("(")[2].split(",")) if step.startswith("p")]
     if len(axes) > 1:
         raise ValueError(f"one dimension at most must go along the partitions, not as in {text!r}")
-    return DmaTensor(**place, axis=axes[0] if axes else None)
+    return isa.DmaTensor(**place, axis=axes[0] if axes else None)
 
 
 def _steps(text: str) -> tuple[int, ...]:
@@ -265,11 +246,11 @@ def _matched(pattern: str, text: str, rule: str) -> tuple[str, ...]:
 _PARSERS = (
     ((tuple[int, ...],), lambda key, text: tuple(_integer(count) for count in text.split("x"))),
     ((Format,), lambda key, text: format_named(text)),
-    ((Access, Access | None), _access),
-    ((DmaTensor,), _dma_tensor),
-    ((DmaIndex | None,), _rows),
-    ((Index,), _index),
-    ((int | Pointer,), _scalar),
+    ((isa.Access, isa.Access | None), lambda key, text: isa.Access(**_place(text))),
+    ((isa.DmaTensor,), _dma_tensor),
+    ((isa.DmaIndex | None,), _rows),
+    ((isa.Index,), _index),
+    ((int | isa.Pointer,), _scalar),
     ((Group,), _group),
 )
 """What reads the values of fields of some types; codes are read by their names, everything else is a number."""

@@ -7,62 +7,15 @@ import ast
 import enum
 import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from types import ModuleType
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.kernels.text import assembly
-from neuroncore_rtl.spec import memory_map
+from neuroncore_rtl.spec import isa, memory_map
 from neuroncore_rtl.spec.formats import FORMATS, MATMUL_FORMATS
 from neuroncore_rtl.spec.functions import FUNCTIONS
-from neuroncore_rtl.spec.isa import (
-    DMA_COPY,
-    DMA_FIELDS,
-    ELEMENTWISE_FIELDS,
-    HEADER_BITS,
-    HEADER_FIELDS,
-    LOAD_STATIONARY,
-    MULTIPLY_MOVING,
-    POINTER_FIELDS,
-    QUEUE_COUNTERS,
-    SCALAR_OPCODES,
-    TENSOR_FIELDS,
-    Access,
-    AluOp,
-    Cause,
-    DmaCopy,
-    DmaIndex,
-    DmaTensor,
-    Elementwise,
-    Engine,
-    Index,
-    LoadStationary,
-    MultiplyMoving,
-    Opcode,
-    Pointer,
-    Rule,
-    Storage,
-    UpdateOp,
-    collective,
-    dma,
-    elementwise,
-    engine,
-    record,
-)
-from neuroncore_rtl.spec.isa.collective import (
-    CHUNK_GRANULES,
-    COLLECTIVE,
-    COLLECTIVE_FIELDS,
-    GRANULE,
-    MAX_RANKS,
-    SIGNATURE_FIELDS,
-    SIGNATURE_OFFSETS,
-    Collective,
-    CollectiveKind,
-    CollectiveType,
-    Group,
-    ReduceOp,
-)
+from neuroncore_rtl.spec.isa import collective, dma, elementwise, engine, record
 from neuroncore_rtl.spec.isa.fields import Layout
 
 __all__ = ["PAGE", "main", "page"]
@@ -77,45 +30,45 @@ def main() -> None:
 
 def page() -> str:
     """Return the page."""
+    counters = [(str(number), f"`{name}`") for number, name in enumerate(isa.QUEUE_COUNTERS)]
+    sizes = f"`GRANULE` is {collective.GRANULE} elements, `CHUNK_GRANULES` {collective.CHUNK_GRANULES}"
+    sizes += f", `MAX_RANKS` {collective.MAX_RANKS}; `opcode` is {collective.COLLECTIVE}."
     sections = (
         *(
             "# Instruction set",
             "Made from `spec/` by `python -m neuroncore_rtl.kernels.text.reference`; the words are the source's.",
         ),
-        *("## Records", _prose(record), "The header:", _layout(HEADER_FIELDS), _documented(record)["HEADER_FIELDS"]),
-        *("The instruction follows at bit " + str(HEADER_BITS) + " of the record. Engines:", _codes(Engine)),
-        *("What an update does:", _codes(UpdateOp)),
-        *("Counters of every queue:", _documented(engine)["QUEUE_COUNTERS"], _numbered(QUEUE_COUNTERS)),
+        *("## Records", _prose(record)),
+        *("The header:", _layout(isa.HEADER_FIELDS), _documented(record)["HEADER_FIELDS"]),
+        *("The instruction follows at bit " + str(isa.HEADER_BITS) + " of the record. Engines:", _codes(isa.Engine)),
+        *("What an update does:", _codes(isa.UpdateOp)),
+        *("Counters of every queue:", _documented(engine)["QUEUE_COUNTERS"], _table(("number", "name"), counters)),
         *("## Formats", _formats()),
-        *("## Tensor engine", _layout(TENSOR_FIELDS)),
-        *_described(f"LOAD_STATIONARY = {LOAD_STATIONARY}", LoadStationary),
-        *_described(f"MULTIPLY_MOVING = {MULTIPLY_MOVING}", MultiplyMoving),
-        *("## Vector and scalar engine", _prose(elementwise), _layout(ELEMENTWISE_FIELDS), _prose(Elementwise)),
-        *("A tensor (`dst_`, `a_`, `b_`):", _prose(Access), "Storages:", _codes(Storage)),
-        *("A scalar in memory, in `scalar0` or `scalar1`:", _layout(POINTER_FIELDS), _prose(Pointer)),
-        *("The number of an element:", _prose(Index)),
-        *("### Opcodes", _prose(Opcode), _opcodes()),
-        *("### Operations", _prose(AluOp), _codes(AluOp)),
+        *("## Tensor engine", _layout(isa.TENSOR_FIELDS)),
+        *(f"### LOAD_STATIONARY = {isa.LOAD_STATIONARY}", _prose(isa.LoadStationary)),
+        *(f"### MULTIPLY_MOVING = {isa.MULTIPLY_MOVING}", _prose(isa.MultiplyMoving)),
+        *("## Vector and scalar engine", _prose(elementwise), _layout(isa.ELEMENTWISE_FIELDS), _prose(isa.Elementwise)),
+        *("A tensor (`dst_`, `a_`, `b_`):", _prose(isa.Access), "Storages:", _codes(isa.Storage)),
+        *("A scalar in memory, in `scalar0` or `scalar1`:", _layout(isa.POINTER_FIELDS), _prose(isa.Pointer)),
+        *("The number of an element:", _prose(isa.Index)),
+        *("### Opcodes", _prose(isa.Opcode), _opcodes()),
+        *("### Operations", *_coded(isa.AluOp)),
         *("### Functions", _functions()),
-        *("## DMA engines", _prose(dma), f"`opcode` is {DMA_COPY}.", _layout(DMA_FIELDS)),
-        *(_prose(DmaCopy), "A tensor:", _prose(DmaTensor), "Row numbers:", _prose(DmaIndex)),
-        *("## Collective engine", _prose(collective), _collective_constants(), _layout(COLLECTIVE_FIELDS)),
-        *(_documented(collective.layout)["COLLECTIVE_FIELDS"], _prose(Collective), "A group:", _prose(Group)),
-        *("### Kinds", _prose(CollectiveKind), _codes(CollectiveKind)),
-        *("### Reductions and types", _prose(ReduceOp), _codes(ReduceOp), _prose(CollectiveType)),
-        *(_codes(CollectiveType), "### What ranks must agree on", _layout(SIGNATURE_FIELDS, SIGNATURE_OFFSETS)),
+        *("## DMA engines", _prose(dma), f"`opcode` is {isa.DMA_COPY}.", _layout(isa.DMA_FIELDS)),
+        *(_prose(isa.DmaCopy), "A tensor:", _prose(isa.DmaTensor), "Row numbers:", _prose(isa.DmaIndex)),
+        *("## Collective engine", _prose(collective), sizes, _layout(collective.COLLECTIVE_FIELDS)),
+        *(_documented(collective.layout)["COLLECTIVE_FIELDS"], _prose(collective.Collective)),
+        *("A group:", _prose(collective.Group)),
+        *("### Kinds", *_coded(collective.CollectiveKind)),
+        *("### Reductions and types", *_coded(collective.ReduceOp), *_coded(collective.CollectiveType)),
+        *("### What ranks must agree on", _layout(collective.SIGNATURE_FIELDS, collective.SIGNATURE_OFFSETS)),
         _documented(collective.agreement)["SIGNATURE_FIELDS"],
         *("### What the rules judge", _prose(collective.rules)),
         *("## Assembly", _prose(assembly)),
-        *("## Errors", "### Rules", _prose(Rule), _codes(Rule), "### Other causes", _prose(Cause), _codes(Cause)),
+        *("## Errors", "### Rules", *_coded(isa.Rule), "### Other causes", *_coded(isa.Cause)),
         *("## Memory map", _prose(memory_map), _memory_map()),
     )
     return "\n\n".join(section.strip() for section in sections if section) + "\n"
-
-
-def _collective_constants() -> str:
-    sizes = f"`GRANULE` is {GRANULE} elements, `CHUNK_GRANULES` {CHUNK_GRANULES}, `MAX_RANKS` {MAX_RANKS}"
-    return f"{sizes}; `opcode` is {COLLECTIVE}."
 
 
 def _layout(layout: Layout, offsets: Mapping[str, int] | None = None) -> str:
@@ -136,15 +89,16 @@ def _codes(kind: type[enum.IntEnum]) -> str:
     return _table(("code", "name", "meaning"), rows)
 
 
-def _numbered(names: Iterable[str]) -> str:
-    return _table(("number", "name"), [(str(number), f"`{name}`") for number, name in enumerate(names)])
+def _coded(kind: type[enum.IntEnum]) -> tuple[str, str]:
+    """Return what an enumeration is, and its members."""
+    return _prose(kind), _codes(kind)
 
 
 def _opcodes() -> str:
-    words = _documented(Opcode)
+    words = _documented(isa.Opcode)
     rows = [
-        (str(int(code)), f"`{code.name}`", "scalar" if code in SCALAR_OPCODES else "vector", words[code.name])
-        for code in Opcode
+        (str(int(code)), f"`{code.name}`", "scalar" if code in isa.SCALAR_OPCODES else "vector", words[code.name])
+        for code in isa.Opcode
     ]
     return _table(("code", "name", "engine", "meaning"), rows)
 
@@ -174,11 +128,6 @@ def _memory_map() -> str:
         ("name", "value", "meaning"),
         [(f"`{name}`", f"`{getattr(memory_map, name):#x}`", words.get(name, "")) for name in constants],
     )
-
-
-def _described(title: str, kind: type) -> Iterator[str]:
-    yield f"### {title}"
-    yield _prose(kind)
 
 
 def _prose(documented: type | ModuleType) -> str:

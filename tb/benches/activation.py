@@ -4,17 +4,20 @@ from dataclasses import replace
 
 import numpy as np
 
+from neuroncore_rtl.kernels.program.instructions import activation
+from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec.config import PSUM_BYTES, Config
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.functions import FUNCTIONS, Function
-from neuroncore_rtl.spec.isa import Access, Elementwise, Opcode
+from neuroncore_rtl.spec.isa import Opcode
 from neuroncore_rtl.tb.benches.instructions import instruction_options, run_instructions
+from neuroncore_rtl.tb.benches.options import choice
 from neuroncore_rtl.tb.check.execution import expected_memories
 from neuroncore_rtl.tb.check.references import Errors, errors
 from neuroncore_rtl.tb.harness.elementwise import ElementwiseDevice, ElementwiseWork, EngineRecord
 from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.sim.report import Report
-from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings
+from neuroncore_rtl.tb.sim.settings import Bench, Settings
 
 __all__ = ["BENCH", "measure_errors"]
 
@@ -52,24 +55,13 @@ def measure_errors(
     lanes = config.partitions
     elements = -(-samples // lanes)
     z = _arguments(np.random.default_rng(seed), lanes, elements)
-    alpha = np.float32(ALPHA)
-    size = 4 * elements
-    sbuf = np.zeros((lanes, size * (1 + len(functions))), np.uint8)
-    sbuf[:, :size] = z.astype("<f4").view(np.uint8)
-    instructions = []
-    for number, function in enumerate(functions):
-        one = Elementwise(
-            opcode=Opcode.ACTIVATE,
-            partitions=lanes,
-            shape=(elements,),
-            dst=Access(format=FP32, address=size * (1 + number)),
-            a=Access(format=FP32, address=0),
-            s0=int(np.float32(1).view(np.uint32)),
-            function=function.code,
-            alpha=int(alpha.view(np.uint32)),
-            overlap=True,
-        )
-        instructions.append(one)
+    tensors = Tensor(name="z, results", format=FP32, address=0, partitions=lanes, shape=(1 + len(functions), elements))
+    sbuf = np.zeros((lanes, 4 * tensors.size), np.uint8)
+    sbuf[:, : 4 * elements] = z.astype("<f4").view(np.uint8)
+    instructions = [
+        replace(activation(tensors[:, number], tensors[:, 0], function.name, alpha=ALPHA), overlap=True)
+        for number, function in enumerate(functions, 1)
+    ]
     records = [EngineRecord(engine="scalar", word=one.encode(config)) for one in instructions]
     psum = np.zeros((config.columns, PSUM_BYTES), np.uint8)
     outcome = run(
@@ -80,19 +72,18 @@ def measure_errors(
     )
     expected, _ = expected_memories(instructions, sbuf, psum, config)
     words, wanted = (
-        memory.view("<u4").reshape(lanes, 1 + len(functions), elements)
-        for memory in (outcome.memories["sbuf"], expected)
+        memory.view("<u4").reshape(lanes, *tensors.shape)[:, 1:] for memory in (outcome.memories["sbuf"], expected)
     )
-    results = dict(zip((function.name for function in functions), words.swapaxes(0, 1)[1:], strict=True))
     found = {
-        name: errors(name, z, np.ascontiguousarray(word).view("<f4"), float(alpha)) for name, word in results.items()
+        function.name: errors(function.name, z, np.ascontiguousarray(words[:, n]).view("<f4"), float(np.float32(ALPHA)))
+        for n, function in enumerate(functions)
     }
-    return found, z.size * len(functions), int((words[:, 1:] != wanted[:, 1:]).sum())
+    return found, words.size, int((words != wanted).sum())
 
 
 def _run(settings: Settings) -> Report:
     functions = list(FUNCTIONS.values()) if settings.func == "all" else [FUNCTIONS[settings.func]]
-    codes = [function.code for function in functions]
+    codes = tuple(function.code for function in functions)
     report, *_ = run_instructions("activation", settings.func, settings, [Opcode.ACTIVATE], functions=codes)
     found, compared, differ = measure_errors(functions, settings.config, sim=settings.sim, seed=settings.seed)
     return replace(
@@ -106,8 +97,6 @@ def _run(settings: Settings) -> Report:
 BENCH = Bench(
     name="activation",
     summary="random activations of one function or all, every byte against golden; errors against mpmath",
-    options=instruction_options(
-        Option(name="FUNC", type=str, default="all", help="function", choices=("all", *FUNCTIONS))
-    ),
+    options=instruction_options(choice("FUNC", "all", "function", ("all", *FUNCTIONS))),
     run=_run,
 )

@@ -10,14 +10,14 @@ import numpy as np
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, Group, ReduceOp, element_bytes
 from neuroncore_rtl.spec.link import CHANNELS
-from neuroncore_rtl.tb.benches.collective_options import ERRORS, INSTANCE_OPTIONS, groups_of, instance_of, share_of
-from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS
+from neuroncore_rtl.tb.benches.collective_options import collective_options, groups_of, instance_of, share_of
 from neuroncore_rtl.tb.benches.execution import execute
-from neuroncore_rtl.tb.benches.workloads import TARGET_OPTIONS, span_of, target_label, workload_task
+from neuroncore_rtl.tb.benches.options import choice, integer, switch
+from neuroncore_rtl.tb.benches.workloads import span_of, target_label, workload_task
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim.report import Report
-from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, UsageError
+from neuroncore_rtl.tb.sim.settings import Bench, Settings, UsageError
 from neuroncore_rtl.tb.stimulus.collective_programs import blocks_of, side_by_side
 
 __all__ = ["ALLREDUCE", "BENCHES", "ring_bound"]
@@ -103,9 +103,7 @@ def _run(name: str, kind: CollectiveKind, settings: Settings) -> Report:
         test=name,
         label=label,
         settings=dict(values),
-        compared=done.compared,
-        mismatches=done.mismatches,
-        cycles=done.cycles,
+        **done.measured,
         ideal_cycles=bound,
         extra={
             "ranks": ranks,
@@ -118,7 +116,6 @@ def _run(name: str, kind: CollectiveKind, settings: Settings) -> Report:
             "simulated": f"{end / done.outcome.seconds:,.0f} cycles a second",
             **done.files,
         },
-        failures=done.failures,
         details={"links": done.links},
     )
 
@@ -133,25 +130,20 @@ def waits_of(outcome: Outcome, cores: Sequence[int], cycles: int) -> dict[str, s
     return {name.removeprefix("wait_"): f"{total / cycles / len(channels):.1%}" for name, total in totals.items()}
 
 
-_BYTES = Option(
-    name="BYTES",
-    type=int,
-    default=65536,
-    help="bytes of the longer of a rank's src and dst, as far as they are whole elements of each block",
-    minimum=2,
-    maximum=1 << 26,
-)
-_DTYPE = Option(name="DTYPE", type=str, default="fp32", help="format of the elements", choices=tuple(_DTYPES))
-_REDUCTION = (
-    Option(name="OP", type=str, default="sum", help="how two elements become one", choices=tuple(_OPS)),
-    Option(
-        name="ROUND",
-        type=str,
-        default="rne",
-        help="last rounding of bf16: to nearest even, or stochastic",
-        choices=("rne", "sr"),
+_DATA = (
+    integer(
+        "BYTES",
+        65536,
+        "bytes of the longer of a rank's src and dst, as far as they are whole elements of each block",
+        2,
+        1 << 26,
     ),
-    Option(name="NARROW", type=int, default=0, help="1: partial results travel as bf16", minimum=0, maximum=1),
+    choice("DTYPE", "fp32", "format of the elements", _DTYPES),
+)
+_REDUCTION = (
+    choice("OP", "sum", "how two elements become one", _OPS),
+    choice("ROUND", "rne", "last rounding of bf16: to nearest even, or stochastic", ("rne", "sr")),
+    switch("NARROW", 0, "1: partial results travel as bf16"),
 )
 
 
@@ -163,35 +155,13 @@ def _bench(name: str, kind: CollectiveKind, summary: str) -> Bench:
         kind: what every group does.
         summary: what it checks.
     """
-    reduction = kind in (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER)
-    data = () if kind == CollectiveKind.BARRIER else (_BYTES, _DTYPE)
-    return Bench(
-        name=name,
-        summary=summary,
-        options=(
-            *INSTANCE_OPTIONS,
-            *TARGET_OPTIONS,
-            Option(name="CORES", type=int, default=2, help="of each chip that take part", minimum=1, maximum=2),
-            Option(name="GROUPS", type=int, default=1, help="groups side by side", minimum=1, maximum=64),
-            Option(
-                name="STRIDE",
-                type=int,
-                default=1,
-                help="cores that take part from a rank to the next; so many groups are woven together",
-                minimum=1,
-                maximum=63,
-            ),
-            *data,
-            *(_REDUCTION if reduction else ()),
-            ERRORS,
-            SEED,
-            *(option for option in HBM_OPTIONS if option.name != "BANDWIDTH"),
-            SIM,
-            WAVES,
-            DEPTH,
-        ),
-        run=lambda settings: _run(name, kind, settings),
+    options = collective_options(
+        integer("GROUPS", 1, "groups side by side", 1, 64),
+        integer("STRIDE", 1, "cores that take part from a rank to the next; so many groups are woven together", 1, 63),
+        *(() if kind == CollectiveKind.BARRIER else _DATA),
+        *(_REDUCTION if kind in (CollectiveKind.ALL_REDUCE, CollectiveKind.REDUCE_SCATTER) else ()),
     )
+    return Bench(name=name, summary=summary, options=options, run=lambda settings: _run(name, kind, settings))
 
 
 BENCHES = tuple(

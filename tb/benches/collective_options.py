@@ -4,9 +4,13 @@ from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.instance import INSTANCES, Instance, Topology, link_bytes_of
 from neuroncore_rtl.spec.isa.collective import MAX_RANKS, Group
 from neuroncore_rtl.spec.link import CORES_PER_CHIP, MAX_CORES
-from neuroncore_rtl.tb.sim.settings import Option, Settings, UsageError
+from neuroncore_rtl.tb.benches.options import LATENCY, RECORDED, STALL, choice, integer
+from neuroncore_rtl.tb.sim.settings import SEED, Option, Settings, UsageError
 
-__all__ = ["ERRORS", "INSTANCE_OPTIONS", "groups_of", "instance_of", "share_of"]
+__all__ = [
+    "CORE", "CORES", "ERRORS", "INSTANCE_OPTIONS", "TARGET_OPTIONS", "collective_options", "groups_of", "instance_of",
+    "share_of",
+]  # fmt: skip
 
 _CHIPS = MAX_CORES // CORES_PER_CHIP
 """Chips of an instance at most."""
@@ -17,55 +21,54 @@ CHIPS = 4
 LINK_BYTES = 16
 """Of a flit between engines without cores around them."""
 
-ERRORS = Option(
-    name="ERRORS",
-    type=str,
-    default="0",
-    help="share of the frames of every wire that is disturbed, from 0 to 0.01: a bit turned, lost, repeated",
+ERRORS = choice(
+    "ERRORS", "0", "share of the frames of every wire that is disturbed, from 0 to 0.01: a bit turned, lost, repeated"
 )
 
 INSTANCE_OPTIONS = (
-    Option(
-        name="INSTANCE",
-        type=str,
-        default=None,
-        help="a named instance: its chips, and its links if there are no whole cores at them",
-        choices=tuple(INSTANCES),
+    choice(
+        "INSTANCE", None, "a named instance: its chips, and its links if there are no whole cores at them", INSTANCES
     ),
-    Option(
-        name="CHIPS",
-        type=int,
-        default=None,
-        help=f"chips of two cores, instead of {CHIPS} or those of INSTANCE",
-        minimum=2,
-        maximum=MAX_CORES // CORES_PER_CHIP,
+    integer("CHIPS", None, f"chips of two cores, instead of {CHIPS} or those of INSTANCE", 2, _CHIPS),
+    choice("TOPOLOGY", Topology.RING.value, "how the chips are tied", (topology.value for topology in Topology)),
+    integer("WIDTH", None, "chips in a row of a torus, instead of as square a one as can be", 2, _CHIPS // 2),
+    integer(
+        "LINK_BYTES",
+        None,
+        "bytes of a flit: 8, 16, 32 or 64, instead of 16, INSTANCE's, or what goes with the preset of whole cores",
+        8,
+        64,
     ),
-    Option(
-        name="TOPOLOGY",
-        type=str,
-        default=Topology.RING.value,
-        help="how the chips are tied",
-        choices=tuple(t.value for t in Topology),
-    ),
-    Option(
-        name="WIDTH",
-        type=int,
-        default=None,
-        help="chips in a row of a torus, instead of as square a one as can be",
-        minimum=2,
-        maximum=_CHIPS // 2,
-    ),
-    Option(
-        name="LINK_BYTES",
-        type=int,
-        default=None,
-        help="bytes of a flit: 8, 16, 32 or 64, instead of 16, INSTANCE's, or what goes with the preset of whole cores",
-        minimum=8,
-        maximum=64,
-    ),
-    Option(name="LINK_LATENCY", type=int, default=2, help="cycles of a link's wire", minimum=1, maximum=64),
+    integer("LINK_LATENCY", 2, "cycles of a link's wire", 1, 64),
 )
 """Which instance."""
+
+CORES = integer("CORES", 2, "of each chip that take part", 1, 2)
+
+CORE = integer(
+    "CORE",
+    None,
+    "core whose insides a waveform shows; for few chips, as every core is compiled for itself",
+    0,
+    MAX_CORES - 1,
+)
+
+TARGET_OPTIONS = (
+    choice(
+        "TARGET",
+        "engine",
+        "the collective engines alone, or whole cores, which get the collectives as images",
+        ("engine", "core"),
+    ),
+    choice("PRESET", "tiny", "named configuration of whole cores", PRESETS),
+    CORE,
+)
+"""What the collectives run on."""
+
+
+def collective_options(*own: Option) -> tuple[Option, ...]:
+    """Return the variables of a TEST of one collective after the other; own: what others have not."""
+    return (*INSTANCE_OPTIONS, *TARGET_OPTIONS, CORES, *own, ERRORS, SEED, LATENCY, STALL, *RECORDED)
 
 
 def instance_of(settings: Settings) -> Instance:

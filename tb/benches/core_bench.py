@@ -6,48 +6,20 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, queue_count, queue_name
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.outcome import Outcome
-from neuroncore_rtl.tb.sim.settings import Option, Settings
+from neuroncore_rtl.tb.sim.settings import Settings
 
-__all__ = ["HBM_OPTIONS", "STALL", "hbm_of", "roofline", "summary", "target_option"]
-
-STALL = Option(
-    name="STALL",
-    type=int,
-    default=0,
-    help="every stream and memory port that the harness drives pauses in so many of 256 cycles, at random",
-    minimum=0,
-    maximum=240,
-)
-
-HBM_OPTIONS = (
-    Option(name="LATENCY", type=int, default=64, help="cycles from an HBM address to its data", minimum=1, maximum=200),
-    Option(
-        name="BANDWIDTH",
-        type=int,
-        default=0,
-        help="bytes per cycle that HBM moves at most, 0 for what its ports carry",
-        minimum=0,
-        maximum=1024,
-    ),
-    STALL,
-)
-"""How HBM behaves. Twice 200 cycles of beats is what its model holds."""
-
-
-def target_option(default: str, engine: str) -> Option:
-    """Return the option that chooses between the core and `engine` alone."""
-    return Option(
-        name="TARGET",
-        type=str,
-        default=default,
-        help=f"the whole core, or {engine} alone, where HBM plays no part",
-        choices=("core", "engine"),
-    )
+__all__ = ["hbm_of", "hbm_width", "roofline", "summary"]
 
 
 def hbm_of(settings: Settings) -> Hbm:
     """Return the HBM that the options ask for, and SEED."""
     return Hbm(latency=settings.latency, rate=256 * settings.bandwidth, stall=settings.stall, seed=settings.seed)
+
+
+def hbm_width(config: Config, bandwidth: int) -> int:
+    """Return the bytes a cycle that HBM moves at most; bandwidth: the limit, 0 for what its ports carry."""
+    width = config.hbm_ports * config.hbm_bytes
+    return min(width, bandwidth) if bandwidth else width
 
 
 def _shares(queue: Mapping[str, int], cycles: int) -> dict[str, float]:
@@ -67,8 +39,7 @@ def roofline(engine: str, ideal: int, moved: int, config: Config, bandwidth: int
         config: the machine's parameters.
         bandwidth: bytes a cycle that HBM moves at most; 0 for what its ports carry.
     """
-    width = config.hbm_ports * config.hbm_bytes
-    width = min(width, bandwidth) if bandwidth else width
+    width = hbm_width(config, bandwidth)
     cycles = -(-moved // width)
     bound = engine if ideal >= cycles else "HBM"
     return f"{bound}: {engine} {ideal:,} cycles, HBM {cycles:,} for {moved:,} bytes at {width} a cycle"

@@ -5,6 +5,7 @@ there; the controller decides whether a batch is computed a second time, with FP
 TARGET=engine has every matrix product done by the tensor engine alone, and numpy between them.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict
 from functools import cache
@@ -18,15 +19,16 @@ from neuroncore_rtl.kernels.models.digits.network import PASSES, Classifier
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
-from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, hbm_of, target_option
+from neuroncore_rtl.tb.benches.core_bench import hbm_of
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
-from neuroncore_rtl.tb.benches.matmul import ideal_cycles, multiply
+from neuroncore_rtl.tb.benches.matmul import ideal_cycles, multiply_recorded
+from neuroncore_rtl.tb.benches.options import core_options, integer
 from neuroncore_rtl.tb.benches.workbench import encode
 from neuroncore_rtl.tb.harness.outcome import Outcome
-from neuroncore_rtl.tb.sim.report import Report, shown
-from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, configuration_options
-from neuroncore_rtl.tb.view.waves import waveform, write_save_file
+from neuroncore_rtl.tb.sim.report import Report
+from neuroncore_rtl.tb.sim.settings import Bench, Settings
+from neuroncore_rtl.tb.view.waves import waveform
 
 __all__ = ["BENCH", "TARGET_ACCURACY", "TARGET_DIFFERENCE", "results", "sizes_of"]
 
@@ -49,15 +51,34 @@ def results(classifier: Classifier, hbm: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _run(settings: Settings) -> Report:
-    return {"core": _run_core, "engine": _run_engine}[settings.target](settings)
-
-
-def _run_core(settings: Settings) -> Report:
     config, layers = settings.config, digits.load()
     images, labels = (part[: settings.images] for part in digits.held_out())
     label = f"{settings.preset}-{config.rows}x{config.columns}-{settings.sim}"
+    on_target = {"core": _on_core, "engine": _on_engine}[settings.target]
+    predicted, measured, notes, failures = on_target(settings, layers, images, label)
+    accuracy, reference = (
+        float((found == labels).mean()) for found in (predicted, digits.classify(layers, images).argmax(axis=1))
+    )
+    if accuracy < TARGET_ACCURACY:
+        failures.append(f"accuracy must be at least {TARGET_ACCURACY:.0%}, not {accuracy:.2%}")
+    accuracies = {"accuracy": f"{accuracy:.2%}", "accuracy_of_numpy_FP32": f"{reference:.2%}"}
+    return Report(
+        test="digits",
+        label=f"core-{label}" if settings.target == "core" else label,
+        settings=dict(settings.values),
+        extra={"images": len(images), **accuracies, "config": asdict(config), **notes},
+        failures=tuple(failures),
+        **measured,
+    )
+
+
+Found = tuple[np.ndarray, Counter, dict[str, str], list[str]]
+"""The digits that were found, integer [images]; counted fields of the report; lines for it; what is wrong."""
+
+
+def _on_core(settings: Settings, layers: list[Layer], images: np.ndarray, label: str) -> Found:
+    config, measured = settings.config, Counter()
     classifier_of = cache(lambda batch: Classifier(config, batch, sizes_of(layers)))
-    compared = mismatches = cycles = ideal = 0
     failures, predicted, notes = [], [], {}
     for number, first in enumerate(range(0, len(images), settings.batch)):
         part = images[first : first + settings.batch]
@@ -73,24 +94,11 @@ def _run_core(settings: Settings) -> Report:
         wrong = done.failures or tuple(_disagreements(*found, settings, layers, part, passes, run.console))
         failures += [f"batch {number}: {failure}" for failure in wrong]
         predicted.append(found[0])
-        compared += done.compared
-        mismatches += done.mismatches
-        cycles += done.cycles
-        ideal += sum(_ideal_cycles(layers, len(part), fmt, config) for fmt in passes)
+        ideal = sum(_ideal_cycles(layers, len(part), fmt, config) for fmt in passes)
+        measured.update(compared=done.compared, mismatches=done.mismatches, cycles=done.cycles, ideal_cycles=ideal)
         notes[f"batch_{number}"] = f"{done.cycles:,} cycles; {'; '.join(run.console.splitlines())}"
         notes |= {f"batch_{number}_{what}": path for what, path in done.files.items()}
-    accuracy = float((np.concatenate(predicted) == labels).mean())
-    return Report(
-        test="digits",
-        label=f"core-{label}",
-        settings=dict(settings.values),
-        compared=compared,
-        mismatches=mismatches,
-        cycles=cycles,
-        ideal_cycles=ideal,
-        extra={**_accuracies(accuracy, layers, images, labels), "config": asdict(config), **notes},
-        failures=(*failures, *_too_low(accuracy)),
-    )
+    return np.concatenate(predicted), measured, notes, failures
 
 
 def _passes(image: Image, run: Outcome) -> list[Format]:
@@ -128,62 +136,21 @@ def _ideal_cycles(layers: list[Layer], images: int, fmt: Format, config: Config)
     return sum(ideal_cycles(images, *layer.weight.shape, fmt, config) for layer in layers)
 
 
-def _accuracies(accuracy: float, layers: list[Layer], images: np.ndarray, labels: np.ndarray) -> dict[str, object]:
-    reference = float((digits.classify(layers, images).argmax(axis=1) == labels).mean())
-    return {
-        "images": len(images),
-        "accuracy": f"{accuracy:.2%}",
-        "accuracy_of_numpy_FP32": f"{reference:.2%}",
-    }
-
-
-def _too_low(accuracy: float) -> list[str]:
-    found = f"accuracy must be at least {TARGET_ACCURACY:.0%}, not {accuracy:.2%}"
-    return [found] if accuracy < TARGET_ACCURACY else []
-
-
-def _run_engine(settings: Settings) -> Report:
+def _on_engine(settings: Settings, layers: list[Layer], images: np.ndarray, label: str) -> Found:
     config = settings.config
-    layers = digits.load()
-    images, labels = (part[: settings.images] for part in digits.held_out())
-    waves = waveform("digits") if settings.waves else None
-    compared = mismatches = cycles = 0
-    values = images
+    values, notes = images, {}
+    measured = Counter(ideal_cycles=_ideal_cycles(layers, len(images), BF16, config))
     for number, layer in enumerate(layers):
         a, b = encode(values, BF16), encode(layer.weight, BF16)
-        product, counters = multiply(
-            a,
-            b,
-            BF16,
-            config,
-            sim=settings.sim,
-            stall=settings.stall,
-            seed=settings.seed,
-            waves=None if number else waves,
-            waves_levels=settings.depth,
-        )
-        mismatches += int((product != golden.matrix_product(a, b, BF16, config.rows)).sum())
-        compared += product.size
-        cycles += counters["cycles"]
+        waves = None if number else waveform("digits")
+        product, counters, recorded = multiply_recorded(a, b, BF16, settings, waves)
+        wrong = int((product != golden.matrix_product(a, b, BF16, config.rows)).sum())
+        measured.update(compared=product.size, mismatches=wrong, cycles=counters["cycles"])
+        notes |= recorded
         values = product.view(np.float32) + layer.bias
         if number + 1 < len(layers):
             values = digits.gelu(values)
-    accuracy = float((values.argmax(axis=1) == labels).mean())
-    return Report(
-        test="digits",
-        label=f"{settings.preset}-{config.rows}x{config.columns}-{settings.sim}",
-        settings=dict(settings.values),
-        compared=compared,
-        mismatches=mismatches,
-        cycles=cycles,
-        ideal_cycles=_ideal_cycles(layers, len(images), BF16, config),
-        extra={
-            **_accuracies(accuracy, layers, images, labels),
-            "config": asdict(config),
-            **({"waveform": shown(write_save_file(waves))} if waves else {}),
-        },
-        failures=tuple(_too_low(accuracy)),
-    )
+    return values.argmax(axis=1), measured, notes, []
 
 
 BENCH = Bench(
@@ -191,25 +158,16 @@ BENCH = Bench(
     summary="held-out handwritten digits classified by a trained network, from HBM to HBM on the core, or with its "
     "products on the tensor engine alone",
     options=(
-        Option(name="IMAGES", type=int, default=360, help="held-out images to classify", minimum=20, maximum=360),
-        Option(
-            name="BATCH", type=int, default=120, help="images that the core computes at once", minimum=1, maximum=360
+        integer("IMAGES", 360, "held-out images to classify", 20, 360),
+        integer("BATCH", 120, "images that the core computes at once", 1, 360),
+        integer(
+            "CONFIDENCE",
+            50,
+            "the core computes a batch again in FP32 if an image's digit is less probable than so many percent",
+            0,
+            100,
         ),
-        Option(
-            name="CONFIDENCE",
-            type=int,
-            default=50,
-            help="the core computes a batch again in FP32 if an image's digit is less probable than so many percent",
-            minimum=0,
-            maximum=100,
-        ),
-        target_option("core", "the tensor engine"),
-        *configuration_options("small"),
-        SEED,
-        *HBM_OPTIONS,
-        SIM,
-        WAVES,
-        DEPTH,
+        *core_options("core", "the tensor engine", "small"),
     ),
     run=_run,
 )

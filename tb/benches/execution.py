@@ -3,6 +3,7 @@ the TESTs of the core, of its instances and of the collective engines share."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -19,7 +20,7 @@ from neuroncore_rtl.tb.view.link_picture import draw_links
 from neuroncore_rtl.tb.view.timeline import TrackGroup, write_timeline
 from neuroncore_rtl.tb.view.waves import waveform, write_save_file
 
-__all__ = ["Executed", "Task", "execute"]
+__all__ = ["Executed", "Task", "execute", "run_recorded"]
 
 
 class Task(Protocol):
@@ -81,6 +82,11 @@ class Executed:
     links: Mapping[str, Mapping[str, object]]
     link_summary: Mapping[str, object]
 
+    @property
+    def measured(self) -> dict[str, object]:
+        """The fields of a report that are of the run alone."""
+        return {name: getattr(self, name) for name in ("compared", "mismatches", "cycles", "failures")}
+
 
 def execute(task: Task, settings: Settings, label: str, *, pictures: str | None = None) -> Executed:
     """Run a task on its device and on golden, and compare all memories byte for byte; prints what differs.
@@ -91,16 +97,11 @@ def execute(task: Task, settings: Settings, label: str, *, pictures: str | None 
         label: names the waveform.
         pictures: names the timeline and the picture of the links; if None, there are none.
     """
-    waves = waveform(label) if settings.waves else None
     with progress("golden"):
         memories, expected = task.golden()
-    outcome = run(
-        task.device(waves=waves is not None),
-        task.work(settings.seed, sampled=pictures is not None),
-        sim=settings.sim,
-        waves=waves,
-        waves_levels=settings.depth and settings.depth + task.levels,
-        doing=task.doing,
+    device, work = task.device(waves=bool(settings.waves)), task.work(settings.seed, sampled=pictures is not None)
+    outcome, recorded = run_recorded(
+        device, work, settings, waveform(label), task.doing, core=task.core, levels=task.levels
     )
     cycles, links, summary = task.cycles(outcome), {}, {}
     if task.instance is not None:
@@ -113,18 +114,45 @@ def execute(task: Task, settings: Settings, label: str, *, pictures: str | None 
         if task.instance is not None:
             plot = SIM_BUILD / "plots" / f"{pictures}.png"
             files["picture"] = shown(draw_links(plot, task.instance, links, task.title, f"{cycles:,} cycles"))
-    if waves is not None:
-        files["waveform"] = shown(write_save_file(waves, task.core))
     return Executed(
         outcome=outcome,
         cycles=cycles,
         compared=outcome.memories["hbm"].size,
         mismatches=_differences(outcome.memories["hbm"], memories),
         failures=tuple(task.failures(outcome, expected)),
-        files=files,
+        files=files | recorded,
         links=links,
         link_summary=summary,
     )
+
+
+def run_recorded(
+    device: Device,
+    work: object,
+    settings: Settings,
+    waves: Path,
+    doing: str,
+    *,
+    core: int | None = None,
+    levels: int = 0,
+) -> tuple[Outcome, dict[str, str]]:
+    """Run a device; return what became of it, and for a report the waveform, if WAVES asks for one.
+
+    Arguments:
+        device, work, doing: see `tb.harness.run.run`.
+        settings: with the options `RECORDED`.
+        waves: where the waveform is recorded.
+        core, levels: see `Task`.
+    """
+    outcome = run(
+        device,
+        work,
+        sim=settings.sim,
+        waves=waves if settings.waves else None,
+        waves_levels=settings.depth and settings.depth + levels,
+        doing=doing,
+    )
+    return outcome, {"waveform": shown(write_save_file(waves, core))} if settings.waves else {}
 
 
 def _differences(found: np.ndarray, expected: Sequence[np.ndarray]) -> int:

@@ -15,14 +15,14 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from neuroncore_rtl.kernels.models.digits.gradients import shard_gradients
-from neuroncore_rtl.tb.benches.collective_options import ERRORS, INSTANCE_OPTIONS
-from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS
+from neuroncore_rtl.tb.benches.collective_options import collective_options
 from neuroncore_rtl.tb.benches.gradient_conditions import GIVEN, conditions_of
 from neuroncore_rtl.tb.benches.gradient_sums import DTYPES, Added, add
-from neuroncore_rtl.tb.benches.workloads import TARGET_OPTIONS, target_label
+from neuroncore_rtl.tb.benches.options import switch
+from neuroncore_rtl.tb.benches.workloads import target_label
 from neuroncore_rtl.tb.check.gradient_errors import Errors
 from neuroncore_rtl.tb.sim.report import Report, progress
-from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings
+from neuroncore_rtl.tb.sim.settings import Bench, Settings
 
 __all__ = ["BENCH", "disagreements"]
 
@@ -109,24 +109,8 @@ BENCH = Bench(
     name="gradients",
     summary="gradients of a network that learns to read handwritten digits, of a shard on each core, added by the "
     "hardware: the same bits on every rank, wherever it sits and whatever delays it",
-    options=(
-        *INSTANCE_OPTIONS,
-        *TARGET_OPTIONS,
-        Option(name="CORES", type=int, default=2, help="of each chip that take part", minimum=1, maximum=2),
-        Option(
-            name="BOTH",
-            type=int,
-            default=0,
-            help="1 adds the gradients on the other topology, too, which takes a build of its own",
-            minimum=0,
-            maximum=1,
-        ),
-        ERRORS,
-        SEED,
-        *(option for option in HBM_OPTIONS if option.name != "BANDWIDTH"),
-        SIM,
-        WAVES,
-        DEPTH,
+    options=collective_options(
+        switch("BOTH", 0, "1 adds the gradients on the other topology, too, which takes a build of its own")
     ),
     run=_run,
 )

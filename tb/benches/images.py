@@ -10,48 +10,22 @@ from neuroncore_rtl.golden.core import Core, CoreOutcome, run_instance
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.instance import Instance
-from neuroncore_rtl.spec.link import MAX_CORES
 from neuroncore_rtl.tb.check.image_failures import image_failures
 from neuroncore_rtl.tb.harness.collective_faults import link_name
 from neuroncore_rtl.tb.harness.cores import ROOM_BYTES, CoreDevice, CoreWork
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.outcome import Outcome
-from neuroncore_rtl.tb.sim.settings import Option, UsageError
+from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.view.timeline import TrackGroup
 from neuroncore_rtl.tb.view.tracks import core_tracks, link_tracks
 
-__all__ = ["CORE", "ImageTask", "memories_of"]
+__all__ = ["ImageTask"]
 
 PAGE = 4096
 """The HBM of each core of an instance is so many bytes, or a multiple."""
 
 CHIP_LEVELS = 2
 """Levels of the hierarchy between the harness and a core, more than where there is one core alone."""
-
-CORE = Option(
-    name="CORE",
-    type=int,
-    default=None,
-    help="core whose insides a waveform shows; for few chips, as every core is compiled for itself",
-    minimum=0,
-    maximum=MAX_CORES - 1,
-)
-
-
-def memories_of(images: Sequence[Image], data: np.ndarray | None = None) -> np.ndarray:
-    """Return what the HBM of each core of an instance holds before the start, uint8 [cores, bytes].
-
-    Arguments:
-        images: of each core.
-        data: uint8 [cores, bytes], what else is there from address 0 on.
-    """
-    size = max([0 if data is None else data.shape[1], *(image.base + len(image.data) for image in images)])
-    memories = np.zeros((len(images), -(-size // PAGE) * PAGE), np.uint8)
-    if data is not None:
-        memories[:, : data.shape[1]] = data
-    for image, memory in zip(images, memories, strict=True):
-        image.store(memory)
-    return memories
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +88,14 @@ class ImageTask:
     @cached_property
     def memories(self) -> np.ndarray:
         """HBM of each core before the start, uint8 [cores, bytes]."""
-        return memories_of(self.images, self.data) if self.instance else self.images[0].memory()[None]
+        if not self.instance:
+            return self.images[0].memory()[None]
+        data = np.zeros((len(self.images), 0), np.uint8) if self.data is None else self.data
+        size = max([data.shape[1], *(image.base + len(image.data) for image in self.images)])
+        memories = np.pad(data, ((0, 0), (0, -(-size // PAGE) * PAGE - data.shape[1])))
+        for image, memory in zip(self.images, memories, strict=True):
+            image.store(memory)
+        return memories
 
     @cached_property
     def boots(self) -> list[int]:

@@ -3,23 +3,23 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 import numpy as np
 
 from neuroncore_rtl.spec.formats import FORMATS, format_named
 from neuroncore_rtl.spec.isa import Opcode, Storage
+from neuroncore_rtl.tb.benches.execution import run_recorded
+from neuroncore_rtl.tb.benches.options import RECORDED, choice, integer
 from neuroncore_rtl.tb.check.costs import step_cycles
 from neuroncore_rtl.tb.check.execution import ElementwiseProgram, expected_memories, work_of
 from neuroncore_rtl.tb.harness.elementwise import ElementwiseDevice
 from neuroncore_rtl.tb.harness.outcome import Outcome
-from neuroncore_rtl.tb.harness.run import run
-from neuroncore_rtl.tb.sim.report import Report, progress, shown
-from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Option, Settings, configuration_options
+from neuroncore_rtl.tb.sim.report import Report, progress
+from neuroncore_rtl.tb.sim.settings import SEED, Option, Settings, configuration_options
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
-from neuroncore_rtl.tb.view.waves import waveform, write_save_file
+from neuroncore_rtl.tb.view.waves import waveform
 
-__all__ = ["SHOWN", "Differences", "instruction_options", "run_instructions"]
+__all__ = ["SHOWN", "Differences", "compare_program", "instruction_options", "run_instructions"]
 
 SHOWN = 5
 """Instructions with wrong results that are printed; the rest is counted."""
@@ -29,28 +29,13 @@ def instruction_options(first: Option) -> tuple[Option, ...]:
     """Return the options of a bench of random instructions, after the one that chooses them."""
     return (
         first,
-        Option(
-            name="DTYPE",
-            type=str,
-            default=None,
-            help="the only number format of the tensors, instead of all mixed",
-            choices=tuple(FORMATS),
-        ),
+        choice("DTYPE", None, "the only number format of the tensors, instead of all mixed", FORMATS),
         *configuration_options("tiny"),
         SEED,
-        Option(name="N", type=int, default=None, help="elements a lane; random if not given", minimum=1, maximum=4096),
-        Option(name="COUNT", type=int, default=200, help="instructions", minimum=1, maximum=4000),
-        Option(
-            name="STALL",
-            type=int,
-            default=0,
-            help="every stream and memory port pauses in so many of 256 cycles, at random",
-            minimum=0,
-            maximum=240,
-        ),
-        SIM,
-        WAVES,
-        DEPTH,
+        integer("N", None, "elements a lane; random if not given", 1, 4096),
+        integer("COUNT", 200, "instructions", 1, 4000),
+        integer("STALL", 0, "every stream and memory port pauses in so many of 256 cycles, at random", 0, 240),
+        *RECORDED,
     )
 
 
@@ -104,13 +89,33 @@ class Differences:
         return f"{storage.name} partition {partition} byte {byte}: word {words[0]}, golden {words[1]}; {who}"
 
 
+def compare_program(
+    program: ElementwiseProgram, device: ElementwiseDevice, settings: Settings, test: str
+) -> tuple[Outcome, Differences, dict[str, str]]:
+    """Run a program on a device and on golden; print what differs.
+
+    Arguments:
+        program: what both run.
+        device: the engines.
+        settings: with the machine's options, `RECORDED`, SEED and STALL.
+        test: names the waveform.
+
+    Returns:
+        What became of it, the differences, and for a report the waveform, if WAVES asks for one.
+    """
+    count = f"{len(program.instructions):,} instructions"
+    with progress(f"golden: {count}"):
+        expected = expected_memories(program.instructions, program.sbuf, program.psum, settings.config)
+    work = work_of(program, stall=settings.stall, seed=settings.seed)
+    outcome, recorded = run_recorded(device, work, settings, waveform(test), f"running {count}")
+    differences = Differences(program, outcome, expected, settings.config)
+    for line in differences.lines():
+        print(line)
+    return outcome, differences, recorded
+
+
 def run_instructions(
-    test: str,
-    label: str,
-    settings: Settings,
-    opcodes: Sequence[Opcode],
-    *,
-    functions: Sequence[int] | None = None,
+    test: str, label: str, settings: Settings, opcodes: Sequence[Opcode], **drawn: object
 ) -> tuple[Report, ElementwiseProgram, Outcome]:
     """Run COUNT random instructions and compare; prints what differs.
 
@@ -118,30 +123,15 @@ def run_instructions(
         test, label: of the report.
         settings: of a bench with `instruction_options`.
         opcodes: what to draw from, all of one engine.
-        functions: codes of ACTIVATE's functions to draw from; None: all.
+        drawn: what else is said of `tb.stimulus.elementwise_programs.Choices`.
     """
     config = settings.config
     engine = "scalar" if Opcode.ACTIVATE in opcodes else "vector"
     formats = tuple(FORMATS.values()) if settings.dtype is None else (format_named(settings.dtype),)
-    choices = Choices(opcodes=tuple(opcodes), formats=formats, elements=settings.n)
-    if functions is not None:
-        choices = Choices(**{**vars(choices), "functions": tuple(functions)})
-    rng = np.random.default_rng(settings.seed)
-    program = random_program(rng, config, settings.count, choices)
-    with progress("golden"):
-        expected = expected_memories(program.instructions, program.sbuf, program.psum, config)
-    waves: Path | None = waveform(test) if settings.waves else None
-    outcome = run(
-        ElementwiseDevice(config=config, engines=(engine,)),
-        work_of(program, stall=settings.stall, seed=settings.seed),
-        sim=settings.sim,
-        waves=waves,
-        waves_levels=settings.depth,
-        doing=f"running {settings.count:,} instructions",
-    )
-    differences = Differences(program, outcome, expected, config)
-    for line in differences.lines():
-        print(line)
+    choices = Choices(opcodes=tuple(opcodes), formats=formats, elements=settings.n, **drawn)
+    program = random_program(np.random.default_rng(settings.seed), config, settings.count, choices)
+    device = ElementwiseDevice(config=config, engines=(engine,))
+    outcome, differences, recorded = compare_program(program, device, settings, test)
     refused = outcome.parts[engine].error
     report = Report(
         test=test,
@@ -156,7 +146,7 @@ def run_instructions(
             "instructions": dict(sorted(Counter(i.opcode.name.lower() for i in program.instructions).items())),
             "config": asdict(config),
             "counters": dict(outcome.parts[engine].counters),
-            **({"waveform": shown(write_save_file(waves))} if waves else {}),
+            **recorded,
         },
         failures=(f"instruction {refused.number} was refused, rule {refused.cause}",) if refused else (),
     )

@@ -18,20 +18,10 @@ from neuroncore_rtl.kernels.library.rmsnorm import rmsnorm
 from neuroncore_rtl.kernels.library.softmax import softmax
 from neuroncore_rtl.kernels.library.topk import rounded_up, topk
 from neuroncore_rtl.spec.formats import INT32, format_named
-from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, target_option
+from neuroncore_rtl.tb.benches.options import choice, core_options, integer
 from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, EngineWorkbench, References, Workbench, refusals
 from neuroncore_rtl.tb.sim.report import Report
-from neuroncore_rtl.tb.sim.settings import (
-    DEPTH,
-    SEED,
-    SIM,
-    WAVES,
-    Bench,
-    Option,
-    Settings,
-    configuration_options,
-    dtype_option,
-)
+from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings, dtype_option
 
 __all__ = ["BENCHES"]
 
@@ -40,8 +30,8 @@ EPSILON = 1e-5
 FLOATS = ("fp32", "tf32", "bf16", "fp16")
 """Formats that kernels are run with."""
 
-ROWS = Option(name="M", type=int, default=40, help="rows of the matrix, a partition each", minimum=1, maximum=65536)
-COLUMNS = Option(name="N", type=int, default=96, help="columns of the matrix", minimum=1, maximum=65535)
+ROWS = integer("M", 40, "rows of the matrix, a partition each", 1, 65536)
+COLUMNS = integer("N", 96, "columns of the matrix", 1, 65535)
 
 
 def _softmax(bench: Workbench, settings: Settings, rng: np.random.Generator) -> References:
@@ -136,59 +126,42 @@ class KernelBench(Bench):
     build: Build
 
 
-def _bench(
-    name: str,
-    build: Build,
-    summary: str,
-    *options: Option,
-) -> KernelBench:
-
+def _bench(name: str, build: Build, what: str, *options: Option, exact: str = "float64") -> KernelBench:
     def run(settings: Settings) -> Report:
         bench = {"core": CoreWorkbench, "engine": EngineWorkbench}[settings.target](settings.config)
         with refusals():
             references = build(bench, settings, np.random.default_rng(settings.seed))
         return bench.run(name, settings, references)
 
-    target = target_option("engine", "the vector and the scalar engine")
-    common = (target, *configuration_options("tiny"), SEED, *HBM_OPTIONS, SIM, WAVES, DEPTH)
+    common = core_options("engine", "the vector and the scalar engine", "tiny")
     options = (ROWS, COLUMNS, dtype_option(FLOATS), *options, *common)
+    summary = f"{what}, bit for bit and against {exact}"
     return KernelBench(name=name, summary=summary, options=options, run=run, build=build)
 
 
 BENCHES = (
-    _bench(
-        "softmax",
-        _softmax,
-        "softmax of the rows of a matrix, any shape, both engines, bit for bit and against float64",
-    ),
-    _bench(
-        "layernorm",
-        _layernorm,
-        "layer normalisation of the rows of a matrix, any shape, bit for bit and against float64",
-    ),
-    _bench(
-        "rmsnorm",
-        _rmsnorm,
-        "root-mean-square normalisation of the rows of a matrix, bit for bit and against float64",
-    ),
+    _bench("softmax", _softmax, "softmax of the rows of a matrix, any shape, both engines"),
+    _bench("layernorm", _layernorm, "layer normalisation of the rows of a matrix, any shape"),
+    _bench("rmsnorm", _rmsnorm, "root-mean-square normalisation of the rows of a matrix"),
     _bench(
         "gelu",
         _gelu,
-        "the Gaussian error linear unit and its gradient, both forms, bit for bit and against float64",
-        Option(name="FUNC", type=str, default="gelu", help="which form", choices=("gelu", "gelu_tanh")),
+        "the Gaussian error linear unit and its gradient, both forms",
+        choice("FUNC", "gelu", "which form", ("gelu", "gelu_tanh")),
     ),
     _bench(
         "adamw",
         _adamw,
-        "steps of AdamW with stochastic or nearest rounding of the parameters, bit for bit and against float64",
-        Option(name="STEPS", type=int, default=3, help="steps of the optimiser", minimum=1, maximum=100),
-        Option(name="ROUND", type=str, default="sr", help="rounding of the parameters", choices=("rne", "sr")),
+        "steps of AdamW with stochastic or nearest rounding of the parameters",
+        integer("STEPS", 3, "steps of the optimiser", 1, 100),
+        choice("ROUND", "sr", "rounding of the parameters", ("rne", "sr")),
     ),
     _bench(
         "topk",
         _topk,
-        "the largest K elements of each row and their places, bit for bit and against a sort",
-        Option(name="K", type=int, default=16, help="elements to find, rounded up to 8", minimum=1, maximum=16384),
+        "the largest K elements of each row and their places",
+        integer("K", 16, "elements to find, rounded up to 8", 1, 16384),
+        exact="a sort",
     ),
 )
-"""The TESTs, a row each: name, what it computes, summary, and options beside those that all have."""
+"""The TESTs, a row each: name, what it computes, the same in words, and options beside those that all have."""

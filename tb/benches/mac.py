@@ -13,18 +13,12 @@ from neuroncore_rtl.hdl.arith.mac import Mac
 from neuroncore_rtl.hdl.arith.operand import Operand
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import FORMATS, MAC_FORMATS, Format
-from neuroncore_rtl.tb.check.comparison import (
-    Cases,
-    Comparison,
-    case_count,
-    chosen_formats,
-    interleave,
-    options,
-    refuse_beside_vectors,
-)
+from neuroncore_rtl.tb.benches.options import integer
+from neuroncore_rtl.tb.check import comparison
+from neuroncore_rtl.tb.check.comparison import Cases, Comparison
 from neuroncore_rtl.tb.harness.player import Playable
 from neuroncore_rtl.tb.sim.report import Report
-from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings
+from neuroncore_rtl.tb.sim.settings import Bench, Settings
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.vectors import MAC_LAYOUT, read_mac
 
@@ -77,7 +71,7 @@ def random_cases(seed: int, formats: tuple[Format, ...], count: int) -> Cases:
         x, w, acc = stimulus.mac_cases(rng, fmt, share)
         operands = {"x": x.astype(np.uint32), "w": w.astype(np.uint32), "acc": acc.astype(np.uint32)}
         parts.append(Cases.generated(np.full(share, fmt.code, np.uint8), operands))
-    return interleave(rng, parts)
+    return comparison.interleave(rng, parts)
 
 
 def compare(cases: Cases, mac_latency: int, file: Path | None = None) -> Comparison:
@@ -101,31 +95,29 @@ def compare(cases: Cases, mac_latency: int, file: Path | None = None) -> Compari
 def _run(settings: Settings) -> Report:
     used = {"MAC_LATENCY": settings.mac_latency, "SIM": settings.sim}
     if settings.vectors is not None:
-        refuse_beside_vectors(settings, "DTYPE", "COUNT")
-        comparison = compare(read_mac(settings.vectors), settings.mac_latency, settings.vectors)
+        comparison.refuse_beside_vectors(settings, "DTYPE", "COUNT")
+        played = compare(read_mac(settings.vectors), settings.mac_latency, settings.vectors)
         used = {"VECTORS": str(settings.vectors), **used}
         label = f"vectors-{settings.vectors.stem}-{settings.sim}"
     else:
-        count = case_count(settings)
-        formats = chosen_formats(settings, MAC_FORMATS)
-        comparison = compare(random_cases(settings.seed, formats, count), settings.mac_latency)
+        count = comparison.case_count(settings)
+        formats = comparison.chosen_formats(settings, MAC_FORMATS)
+        played = compare(random_cases(settings.seed, formats, count), settings.mac_latency)
         used = {"DTYPE": settings.dtype, "SEED": settings.seed, "COUNT": count, **used}
         label = f"random-{settings.dtype or 'all'}-{settings.sim}"
-    return comparison.run("mac", label, used, settings.sim)
+    return played.run("mac", label, used, settings.sim)
 
 
-_LATENCY = Option(
-    name="MAC_LATENCY",
-    type=int,
-    default=PRESETS["full"].mac_latency,
-    help="pipeline stages of the multiply-accumulate",
-    minimum=Config.RANGES["mac_latency"][0],
-    maximum=Config.RANGES["mac_latency"][1],
+_LATENCY = integer(
+    "MAC_LATENCY",
+    PRESETS["full"].mac_latency,
+    "pipeline stages of the multiply-accumulate",
+    *Config.RANGES["mac_latency"],
 )
 
 BENCH = Bench(
     name="mac",
     summary="edge decoders and multiply-accumulate against golden, on random cases or a vector file",
-    options=options(MAC_FORMATS, MAC_LAYOUT, _LATENCY),
+    options=comparison.options(MAC_FORMATS, MAC_LAYOUT, _LATENCY),
     run=_run,
 )

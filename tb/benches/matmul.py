@@ -16,28 +16,19 @@ from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32, MATMUL_FORMATS, Format, format_named
-from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, hbm_of, roofline, summary, target_option
+from neuroncore_rtl.tb.benches.core_bench import hbm_of, roofline, summary
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
+from neuroncore_rtl.tb.benches.options import core_options, integer
 from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.harness.tensor import COUNTERS, TensorDevice, TensorWork
 from neuroncore_rtl.tb.sim.report import Report, progress, shown
-from neuroncore_rtl.tb.sim.settings import (
-    DEPTH,
-    SEED,
-    SIM,
-    WAVES,
-    Bench,
-    Option,
-    Settings,
-    configuration_options,
-    dtype_option,
-)
+from neuroncore_rtl.tb.sim.settings import Bench, Settings, dtype_option
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.tensor_tiling import tiled_products
 from neuroncore_rtl.tb.view.waves import waveform, write_save_file
 
-__all__ = ["BENCH", "ideal_cycles", "multiply", "product_image", "random_matrix"]
+__all__ = ["BENCH", "ideal_cycles", "multiply", "multiply_recorded", "product_image", "random_matrix"]
 
 
 def ideal_cycles(m: int, k: int, n: int, fmt: Format, config: Config) -> int:
@@ -108,46 +99,77 @@ def product_image(a: np.ndarray, b: np.ndarray, fmt: Format, config: Config) -> 
     return build_image(program, [(left, a.T), (right, b)]), product
 
 
+def multiply_recorded(
+    a: np.ndarray, b: np.ndarray, fmt: Format, settings: Settings, waves: Path | None
+) -> tuple[np.ndarray, dict[str, int], dict[str, str]]:
+    """Return what `multiply` does, and for a report the waveform, if WAVES asks for one.
+
+    Arguments:
+        a, b, fmt: see `multiply`.
+        settings: with the options of `core_options`.
+        waves: where the waveform is recorded; None: nowhere.
+    """
+    waves = waves if settings.waves else None
+    result, counters = multiply(
+        a,
+        b,
+        fmt,
+        settings.config,
+        sim=settings.sim,
+        stall=settings.stall,
+        seed=settings.seed,
+        waves=waves,
+        waves_levels=settings.depth,
+    )
+    return result, counters, {"waveform": shown(write_save_file(waves))} if waves else {}
+
+
 def _run(settings: Settings) -> Report:
-    config = settings.config
-    fmt = format_named(settings.dtype)
+    config, fmt = settings.config, format_named(settings.dtype)
     m, k, n = settings.m, settings.k, settings.n
     rng = np.random.default_rng(settings.seed)
     a, b = random_matrix(rng, fmt, m, k), random_matrix(rng, fmt, k, n)
     label = f"{settings.preset}-{config.rows}x{config.columns}-{fmt.name}-{m}x{k}x{n}-{settings.sim}"
-    return {"core": _run_core, "engine": _run_engine}[settings.target](settings, a, b, fmt, label)
-
-
-def _run_core(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, label: str) -> Report:
-    config = settings.config
-    (m, k), n = a.shape, b.shape[1]
-    image, product = product_image(a, b, fmt, config)
-    task = ImageTask(machine=config, images=[image], behaviour=hbm_of(settings))
-    done = execute(task, settings, f"core-matmul-{label}", pictures=f"matmul-{label}")
-    (hbm,) = done.outcome.memories["hbm"]
+    on_target = {"core": _on_core, "engine": _on_engine}[settings.target]
+    result, extra, measured = on_target(settings, a, b, fmt, label)
     # The image on golden is one truth, the product as an equation another: it knows nothing of tiles and copies.
     with progress("golden product"):
         expected = golden.matrix_product(a, b, fmt, config.rows)
-    wrong = _count_differences(np.ascontiguousarray(product.elements(hbm)).view(np.uint32), expected)
-    ideal = ideal_cycles(m, k, n, fmt, config)
-    moved = (m * k + k * n) * fmt.bits // 8 + 4 * m * n
+    measured["compared"] += expected.size
+    measured["mismatches"] += _count_differences(result, expected)
     return Report(
         test="matmul",
-        label=f"core-{label}",
         settings=dict(settings.values),
-        compared=done.compared + expected.size,
-        mismatches=done.mismatches + wrong,
-        cycles=done.cycles,
-        ideal_cycles=ideal,
-        extra={
-            "shape": f"[{m}, {k}] x [{k}, {n}] {fmt.name} on {config.rows} x {config.columns}",
-            "roofline": roofline("array", ideal, moved, config, settings.bandwidth),
-            "config": asdict(config),
-            **summary(done.outcome.parts[0], config),
-            **done.files,
-        },
-        failures=done.failures,
+        ideal_cycles=ideal_cycles(m, k, n, fmt, config),
+        extra={"shape": f"[{m}, {k}] x [{k}, {n}] {fmt.name} on {config.rows} x {config.columns}", **extra},
+        **measured,
     )
+
+
+Product = tuple[np.ndarray, dict[str, object], dict[str, object]]
+"""A product, uint32 of shape [M, N], what the report says of it, and the report's other fields by name."""
+
+
+def _on_core(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, label: str) -> Product:
+    config = settings.config
+    image, product = product_image(a, b, fmt, config)
+    task = ImageTask(machine=config, images=[image], behaviour=hbm_of(settings))
+    done = execute(task, settings, f"core-matmul-{label}", pictures=f"matmul-{label}")
+    ideal, moved = ideal_cycles(*a.shape, b.shape[1], fmt, config), (a.size + b.size) * fmt.bits // 8 + 4 * product.size
+    extra = {
+        "roofline": roofline("array", ideal, moved, config, settings.bandwidth),
+        "config": asdict(config),
+        **summary(done.outcome.parts[0], config),
+        **done.files,
+    }
+    result = np.ascontiguousarray(product.elements(done.outcome.memories["hbm"][0])).view(np.uint32)
+    return result, extra, {**done.measured, "label": f"core-{label}"}
+
+
+def _on_engine(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, label: str) -> Product:
+    result, counters, recorded = multiply_recorded(a, b, fmt, settings, waveform("matmul"))
+    extra = {"config": asdict(settings.config), "counters": counters, **recorded}
+    return result, extra, {"label": label, "compared": 0, "mismatches": 0, "cycles": counters["cycles"]}
 
 
 def _count_differences(result: np.ndarray, expected: np.ndarray) -> int:
@@ -158,59 +180,15 @@ def _count_differences(result: np.ndarray, expected: np.ndarray) -> int:
     return len(differs)
 
 
-def _run_engine(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, label: str) -> Report:
-    config = settings.config
-    (m, k), n = a.shape, b.shape[1]
-    waves = waveform("matmul") if settings.waves else None
-    result, counters = multiply(
-        a,
-        b,
-        fmt,
-        config,
-        sim=settings.sim,
-        stall=settings.stall,
-        seed=settings.seed,
-        waves=waves,
-        waves_levels=settings.depth,
-    )
-    with progress("golden"):
-        expected = golden.matrix_product(a, b, fmt, config.rows)
-    return Report(
-        test="matmul",
-        label=label,
-        settings=dict(settings.values),
-        compared=result.size,
-        mismatches=_count_differences(result, expected),
-        cycles=counters["cycles"],
-        ideal_cycles=ideal_cycles(m, k, n, fmt, config),
-        extra={
-            "shape": f"[{m}, {k}] x [{k}, {n}] {fmt.name} on {config.rows} x {config.columns}",
-            "config": asdict(config),
-            "counters": counters,
-            **({"waveform": shown(write_save_file(waves))} if waves else {}),
-        },
-    )
-
-
-def _size(name: str, default: int, what: str) -> Option:
-    return Option(name=name, type=int, default=default, help=what, minimum=1, maximum=1 << 20)
-
-
 BENCH = Bench(
     name="matmul",
     summary="matrix product of any shape, from HBM to HBM on the core or on the tensor engine alone, against golden",
     options=(
-        _size("M", 64, "rows of A and C"),
-        _size("K", 64, "columns of A, rows of B"),
-        _size("N", 64, "columns of B and C"),
+        integer("M", 64, "rows of A and C", 1, 1 << 20),
+        integer("K", 64, "columns of A, rows of B", 1, 1 << 20),
+        integer("N", 64, "columns of B and C", 1, 1 << 20),
         dtype_option(fmt.name for fmt in MATMUL_FORMATS),
-        target_option("core", "the tensor engine"),
-        *configuration_options("small"),
-        SEED,
-        *HBM_OPTIONS,
-        SIM,
-        WAVES,
-        DEPTH,
+        *core_options("core", "the tensor engine", "small"),
     ),
     run=_run,
 )

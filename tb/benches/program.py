@@ -5,19 +5,19 @@ answers out of order are drawn at random.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 
 import numpy as np
 
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Opcode
-from neuroncore_rtl.tb.check.core_batch import Batch, run_batch
+from neuroncore_rtl.tb.benches.options import integer
+from neuroncore_rtl.tb.check.core_batch import run_batch
 from neuroncore_rtl.tb.harness.cores import CoreDevice
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.sim.report import Report, progress
-from neuroncore_rtl.tb.sim.settings import SEED, SIM, Bench, Option, Settings, configuration_options
+from neuroncore_rtl.tb.sim.settings import SEED, SIM, Bench, Settings, configuration_options
 from neuroncore_rtl.tb.stimulus.core_programs import CoreChoices, garbled_image, random_core_program
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices
 
@@ -62,66 +62,48 @@ def random_images(rng: np.random.Generator, config: Config, count: int, instruct
     return images
 
 
-@dataclass
-class _Totals:
-    """What was run, summed up."""
-
-    programs: int = 0
-    cycles: int = 0
-    compared: Counter = field(default_factory=Counter)
-    mismatches: int = 0
-    instructions: Counter = field(default_factory=Counter)
-    opcodes: set = field(default_factory=set)
-    waits: int = 0
-    races: int = 0
-    failures: list[str] = field(default_factory=list)
-
-    def add(self, images: Sequence[Image], batch: Batch) -> None:
-        """Add what became of a batch."""
-        self.programs += len(images)
-        self.cycles += sum(run.cycles for run in batch.runs)
-        self.compared.update(batch.compared)
-        self.mismatches += sum(batch.mismatches.values())
-        self.races += sum(map(len, batch.races))
-        for image in images:
-            for record in (record for part in image.records for record in part):
-                instruction = record.instruction
-                self.instructions[instruction.engine.name.lower()] += 1
-                self.opcodes.add(instruction.name)
-                self.waits += len(record.waits)
-
-
 def _run(settings: Settings) -> Report:
     config = settings.config
     device = CoreDevice(machine=config)
-    totals = _Totals()
+    totals, compared, engines, kinds = Counter(), Counter(), Counter(), set()
+    mismatches, failures = 0, []
     for first in range(0, settings.count, BATCH):
         rng = np.random.default_rng((settings.seed, first))
         with progress(f"programs from {first}: making them"):
             images = random_images(rng, config, min(BATCH, settings.count - first), settings.instructions)
         behaviour = random_behaviour(rng)
         batch = run_batch(device, images, sim=settings.sim, behaviour=behaviour)
-        totals.add(images, batch)
-        totals.failures += [f"programs from {first}: {failure}" for failure in batch.failures]
+        records = [record for image in images for part in image.records for record in part]
+        totals.update(
+            programs=len(images),
+            core_cycles=sum(run.cycles for run in batch.runs),
+            waits_for_semaphores=sum(len(record.waits) for record in records),
+            races=sum(map(len, batch.races)),
+        )
+        compared.update(batch.compared)
+        engines.update(record.instruction.engine.name.lower() for record in records)
+        kinds.update(record.instruction.name for record in records)
+        mismatches += sum(batch.mismatches.values())
+        failures += [f"programs from {first}: {failure}" for failure in batch.failures]
         if batch.failures:
-            totals.failures.append(f"programs from {first}: HBM was {behaviour}")
+            failures.append(f"programs from {first}: HBM was {behaviour}")
     return Report(
         test="program",
         label=f"{settings.preset}-{config.rows}x{config.columns}-{settings.sim}",
         settings=dict(settings.values),
-        compared=sum(totals.compared.values()),
-        mismatches=totals.mismatches,
+        compared=compared.total(),
+        mismatches=mismatches,
         extra={
-            "programs": totals.programs,
-            "core_cycles": totals.cycles,
-            "bytes_compared": dict(totals.compared),
-            "instructions": dict(totals.instructions),
-            "kinds_of_instruction": len(totals.opcodes),
-            "waits_for_semaphores": totals.waits,
-            "races": totals.races,
+            "programs": totals["programs"],
+            "core_cycles": totals["core_cycles"],
+            "bytes_compared": dict(compared),
+            "instructions": dict(engines),
+            "kinds_of_instruction": len(kinds),
+            "waits_for_semaphores": totals["waits_for_semaphores"],
+            "races": totals["races"],
             "config": asdict(config),
         },
-        failures=tuple(totals.failures),
+        failures=tuple(failures),
     )
 
 
@@ -129,8 +111,8 @@ BENCH = Bench(
     name="program",
     summary="random programs of all engines on the whole core, every byte of HBM, SBUF and PSUM against golden",
     options=(
-        Option(name="COUNT", type=int, default=32, help="programs", minimum=1, maximum=100_000),
-        Option(name="INSTRUCTIONS", type=int, default=60, help="instructions of each program", minimum=1, maximum=1000),
+        integer("COUNT", 32, "programs", 1, 100_000),
+        integer("INSTRUCTIONS", 60, "instructions of each program", 1, 1000),
         *configuration_options("tiny"),
         SEED,
         SIM,

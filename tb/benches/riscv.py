@@ -8,15 +8,16 @@ from pathlib import Path
 import numpy as np
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.tb.benches.execution import run_recorded
+from neuroncore_rtl.tb.benches.options import RECORDED, integer, switch
 from neuroncore_rtl.tb.check.riscv_lockstep import Comparison, compare
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
 from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES, PATIENCE, CpuDevice, CpuWork
 from neuroncore_rtl.tb.harness.riscv_elf import Executable, read_executable
-from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.sim.report import Report, progress, shown
-from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings
+from neuroncore_rtl.tb.sim.settings import SEED, Bench, Option, Settings
 from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_program
-from neuroncore_rtl.tb.view.waves import waveform, write_save_file
+from neuroncore_rtl.tb.view.waves import waveform
 
 __all__ = ["BENCH", "EXTERNAL_RATE", "random_executable"]
 
@@ -78,7 +79,6 @@ def _run(settings: Settings) -> Report:
     count = settings.count or DEFAULT_COUNT[settings.sim]
     program = random_executable(settings.seed, count) if random else read_executable(settings.elf, MEMORY_BYTES)
     name = f"random-{count}-seed{settings.seed}" if random else settings.elf.name
-    waves = waveform("riscv") if settings.waves else None
     work = CpuWork(
         program=program,
         limit=settings.limit,
@@ -88,16 +88,13 @@ def _run(settings: Settings) -> Report:
         trace=bool(settings.lockstep or settings.trace),
         memory=random,
     )
-    outcome = run(
-        CpuDevice(), work, sim=settings.sim, waves=waves, waves_levels=settings.depth, doing=f"running {name}"
-    )
+    outcome, recorded = run_recorded(CpuDevice(), work, settings, waveform("riscv"), f"running {name}")
     failures = _verdict(outcome, settings.limit)
     if failures and program.compressed:
         failures.append(
             f"{name} may have compressed instructions, which the processor does not know: use -march=rv32im"
         )
-    lockstep = {}
-    compared, mismatches = 1, 0
+    compared, mismatches, lockstep = 1, 0, {}
     if settings.lockstep:
         comparison, problems = _followed(program, outcome, memory=random)
         failures += problems
@@ -119,11 +116,13 @@ def _run(settings: Settings) -> Report:
             "simulated_cycles_per_second": int(outcome.cycles / outcome.seconds),
             **({"console": outcome.console.rstrip("\n")} if outcome.console else {}),
             **({"trace": shown(_write_trace(outcome))} if settings.trace else {}),
-            **({"waveform": shown(write_save_file(waves))} if waves else {}),
+            **recorded,
         },
         failures=tuple(failures),
     )
 
+
+_COUNTS = ", ".join(f"{count:,} with SIM={sim}" for sim, count in DEFAULT_COUNT.items())
 
 BENCH = Bench(
     name="riscv",
@@ -135,44 +134,15 @@ BENCH = Bench(
             default=None,
             help="program with the symbol tohost, to which it writes 1 if it passes; a random program if not given",
         ),
-        Option(
-            name="COUNT",
-            type=int,
-            default=None,
-            help="parts of the random program, of one to nine instructions; default "
-            + ", ".join(f"{count:,} with SIM={sim}" for sim, count in DEFAULT_COUNT.items()),
-            minimum=1,
-            maximum=50_000,
+        integer(
+            "COUNT", None, f"parts of the random program, of one to nine instructions; default {_COUNTS}", 1, 50_000
         ),
         SEED,
-        Option(
-            name="STALL",
-            type=int,
-            default=0,
-            help="both buses refuse and delay in so many of 256 cycles, at random",
-            minimum=0,
-            maximum=192,
-        ),
-        Option(
-            name="LIMIT",
-            type=int,
-            default=10_000_000,
-            help="cycles after which the program is given up",
-            minimum=1,
-            maximum=10**12,
-        ),
-        Option(
-            name="LOCKSTEP",
-            type=int,
-            default=1,
-            help="0 leaves out the comparison with the golden hart, for long programs",
-            minimum=0,
-            maximum=1,
-        ),
-        Option(name="TRACE", type=int, default=0, help="1 keeps what retired, a line each", minimum=0, maximum=1),
-        SIM,
-        WAVES,
-        DEPTH,
+        integer("STALL", 0, "both buses refuse and delay in so many of 256 cycles, at random", 0, 192),
+        integer("LIMIT", 10_000_000, "cycles after which the program is given up", 1, 10**12),
+        switch("LOCKSTEP", 1, "0 leaves out the comparison with the golden hart, for long programs"),
+        switch("TRACE", 0, "1 keeps what retired, a line each"),
+        *RECORDED,
     ),
     run=_run,
 )

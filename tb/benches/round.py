@@ -10,18 +10,12 @@ from neuroncore_rtl.golden import arith
 from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.spec.formats import FORMATS, Format
-from neuroncore_rtl.tb.check.comparison import (
-    Cases,
-    Comparison,
-    case_count,
-    chosen_formats,
-    interleave,
-    options,
-    refuse_beside_vectors,
-)
+from neuroncore_rtl.tb.benches.options import choice, integer
+from neuroncore_rtl.tb.check import comparison
+from neuroncore_rtl.tb.check.comparison import Cases, Comparison
 from neuroncore_rtl.tb.harness.player import Playable
 from neuroncore_rtl.tb.sim.report import Report
-from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings
+from neuroncore_rtl.tb.sim.settings import Bench, Settings
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.vectors import ROUND_LAYOUT, read_round
 
@@ -79,7 +73,7 @@ def random_cases(seed: int, formats: tuple[Format, ...], modes: tuple[str, ...],
             "random": np.zeros(share, np.uint32) if random is None else random.astype(np.uint32),
         }
         parts.append(Cases.generated(np.full(share, fmt.code, np.uint8), operands))
-    return interleave(rng, parts)
+    return comparison.interleave(rng, parts)
 
 
 def compare(cases: Cases, latency: int, file: Path | None = None) -> Comparison:
@@ -109,33 +103,26 @@ def compare(cases: Cases, latency: int, file: Path | None = None) -> Comparison:
 def _run(settings: Settings) -> Report:
     used = {"LATENCY": settings.latency, "SIM": settings.sim}
     if settings.vectors is not None:
-        refuse_beside_vectors(settings, "DTYPE", "COUNT")
-        comparison = compare(read_round(settings.vectors), settings.latency, settings.vectors)
+        comparison.refuse_beside_vectors(settings, "DTYPE", "COUNT")
+        played = compare(read_round(settings.vectors), settings.latency, settings.vectors)
         used = {"VECTORS": str(settings.vectors), **used}
         label = f"vectors-{settings.vectors.stem}-{settings.sim}"
     else:
-        count = case_count(settings)
-        formats = chosen_formats(settings, FORMATS.values())
+        count = comparison.case_count(settings)
+        formats = comparison.chosen_formats(settings, FORMATS.values())
         modes = MODES if settings.round == _BOTH else (settings.round,)
-        comparison = compare(random_cases(settings.seed, formats, modes, count), settings.latency)
+        played = compare(random_cases(settings.seed, formats, modes, count), settings.latency)
         used = {"DTYPE": settings.dtype, "ROUND": settings.round, "SEED": settings.seed, "COUNT": count, **used}
         label = f"random-{settings.dtype or 'all'}-{settings.round}-{settings.sim}"
-    return comparison.run("round", label, used, settings.sim)
+    return played.run("round", label, used, settings.sim)
 
 
-_ROUND = Option(name="ROUND", type=str, default=_BOTH, help="rounding of the random cases", choices=(*MODES, _BOTH))
-_LATENCY = Option(
-    name="LATENCY",
-    type=int,
-    default=2,
-    help="pipeline stages of the rounding unit",
-    minimum=min(Fp32Rounder.CUTS),
-    maximum=max(Fp32Rounder.CUTS),
-)
+_ROUND = choice("ROUND", _BOTH, "rounding of the random cases", (*MODES, _BOTH))
+_LATENCY = integer("LATENCY", 2, "pipeline stages of the rounding unit", min(Fp32Rounder.CUTS), max(Fp32Rounder.CUTS))
 
 BENCH = Bench(
     name="round",
     summary="FP32 to every format, to nearest even and stochastic, against golden, on random cases or a vector file",
-    options=options(FORMATS.values(), ROUND_LAYOUT, _ROUND, _LATENCY),
+    options=comparison.options(FORMATS.values(), ROUND_LAYOUT, _ROUND, _LATENCY),
     run=_run,
 )

@@ -13,18 +13,19 @@ from neuroncore_rtl.hdl.link.end import LinkEnd
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.link import CHANNELS, CORES_PER_CHIP
 from neuroncore_rtl.tb.benches.collective_options import ERRORS, INSTANCE_OPTIONS, instance_of, share_of
+from neuroncore_rtl.tb.benches.execution import run_recorded
+from neuroncore_rtl.tb.benches.options import RECORDED, choice, integer
 from neuroncore_rtl.tb.check.link_table import dead_links, link_of, link_summary, link_table, opposite
 from neuroncore_rtl.tb.harness.collective_faults import link_name
 from neuroncore_rtl.tb.harness.disturbance import Cut
 from neuroncore_rtl.tb.harness.fabric import FabricDevice, Traffic, Way
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
-from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.sim.report import Report, shown
-from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, UsageError
+from neuroncore_rtl.tb.sim.settings import SEED, Bench, Settings, UsageError
 from neuroncore_rtl.tb.view.link_picture import draw_links
 from neuroncore_rtl.tb.view.timeline import write_timeline
 from neuroncore_rtl.tb.view.tracks import link_tracks
-from neuroncore_rtl.tb.view.waves import waveform, write_save_file
+from neuroncore_rtl.tb.view.waves import waveform
 
 __all__ = [
     "BENCH", "NOTICE", "PATIENCE", "PATTERNS", "failures_of", "measures_of", "noticed_after", "partners_of",
@@ -127,21 +128,15 @@ def _shortfalls(outcome: Outcome, *, may_miss: bool) -> Iterator[str]:
 def _deaths(instance: Instance, traffic: Traffic, outcome: Outcome) -> Iterator[str]:
     """Yield what is wrong with the links that were given up: sound ones that were, a cut one that was not in time."""
     cut = None if traffic.cut is None else link_of(instance, traffic.cut.wire)
-    for link in _dead(instance, outcome):
+    for link in dead_links(instance, outcome.links.dead):
         if link != cut:
             yield f"{link_name(instance, link)} is dead"
     if traffic.cut is not None:
-        noticed = noticed_after(instance, traffic.cut, outcome)
+        noticed, name = noticed_after(instance, traffic.cut, outcome), link_name(instance, traffic.cut.wire)
         if noticed is None:
-            yield f"{link_name(instance, traffic.cut.wire)} was cut, and the end that listens to it has not noticed"
+            yield f"{name} was cut, and the end that listens to it has not noticed"
         elif not 0 <= noticed <= NOTICE:
-            name = link_name(instance, traffic.cut.wire)
             yield f"{name} must be given up {NOTICE:,} cycles after the cut at most, not {noticed:,}"
-
-
-def _dead(instance: Instance, outcome: Outcome) -> list[int]:
-    """Return the links that one of their ends has given up."""
-    return dead_links(instance, outcome.links.dead)
 
 
 def noticed_after(instance: Instance, cut: Cut, outcome: Outcome) -> int | None:
@@ -161,7 +156,7 @@ def _carried(instance: Instance, sent: Mapping[Way, int]) -> Counter[int]:
 
 def links_of(instance: Instance, outcome: Outcome) -> dict[str, dict[str, object]]:
     """Return what each link did; see `tb.check.link_table.link_table`."""
-    return link_table(instance, outcome.links.counters, outcome.cycles, _dead(instance, outcome))
+    return link_table(instance, outcome.links.counters, outcome.cycles, outcome.links.dead)
 
 
 def measures_of(instance: Instance, traffic: Traffic, outcome: Outcome) -> dict[str, object]:
@@ -187,15 +182,8 @@ def _run(settings: Settings) -> Report:
     instance = instance_of(settings)
     traffic = traffic_of(instance, settings)
     flits = traffic.flits * CHANNELS * instance.cores
-    waves = waveform("router") if settings.waves else None
-    outcome = run(
-        FabricDevice(instance=instance),
-        traffic,
-        sim=settings.sim,
-        waves=waves,
-        waves_levels=settings.depth,
-        doing=f"{flits:,} flits",
-    )
+    device = FabricDevice(instance=instance)
+    outcome, recorded = run_recorded(device, traffic, settings, waveform("router"), f"{flits:,} flits")
     arrived = outcome.counters["received"].total()
     carried = _carried(instance, outcome.counters["sent"])
     links = links_of(instance, outcome)
@@ -218,7 +206,7 @@ def _run(settings: Settings) -> Report:
             "simulated": f"{outcome.cycles / outcome.seconds:,.0f} cycles a second",
             "timeline": shown(timeline),
             "picture": shown(picture),
-            **({"waveform": shown(write_save_file(waves))} if waves else {}),
+            **recorded,
         },
         failures=tuple(failures_of(instance, traffic, outcome)),
         details={"links": links},
@@ -230,36 +218,14 @@ BENCH = Bench(
     summary="traffic over routers and links alone: every flit arrives once, in order and unchanged",
     options=(
         *INSTANCE_OPTIONS,
-        Option(name="PATTERN", type=str, default="uniform", help="where flits go", choices=tuple(PATTERNS)),
-        Option(name="FLITS", type=int, default=100_000, help="of all sources", minimum=1, maximum=1 << 29),
-        Option(
-            name="LOAD",
-            type=int,
-            default=100,
-            help="percent of the cycles in which an idle source makes a flit",
-            minimum=1,
-            maximum=100,
-        ),
-        Option(
-            name="STALL",
-            type=int,
-            default=0,
-            help="percent of the cycles in which a sink takes nothing",
-            minimum=0,
-            maximum=90,
-        ),
+        choice("PATTERN", "uniform", "where flits go", PATTERNS),
+        integer("FLITS", 100_000, "of all sources", 1, 1 << 29),
+        integer("LOAD", 100, "percent of the cycles in which an idle source makes a flit", 1, 100),
+        integer("STALL", 0, "percent of the cycles in which a sink takes nothing", 0, 90),
         ERRORS,
-        Option(
-            name="CUT",
-            type=int,
-            default=None,
-            help="wire that is cut, which must be reported: directions * chip + direction",
-            minimum=0,
-        ),
+        integer("CUT", None, "wire that is cut, which must be reported: directions * chip + direction", 0),
         SEED,
-        SIM,
-        WAVES,
-        DEPTH,
+        *RECORDED,
     ),
     run=_run,
 )

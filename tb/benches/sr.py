@@ -14,10 +14,10 @@ from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.golden.arith import decode, round_stochastic
 from neuroncore_rtl.kernels.library.stochastic import Problem, accumulate, descend
 from neuroncore_rtl.spec.formats import BF16, FP16
-from neuroncore_rtl.tb.benches.core_bench import STALL
+from neuroncore_rtl.tb.benches.options import RECORDED, STALL, integer
 from neuroncore_rtl.tb.benches.workbench import EngineWorkbench, refusals
 from neuroncore_rtl.tb.sim.report import Report, shown
-from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, configuration_options
+from neuroncore_rtl.tb.sim.settings import SEED, Bench, Settings, configuration_options
 
 __all__ = ["BENCH"]
 
@@ -26,8 +26,8 @@ ADDITIONS, START, ADDEND = 2048, 1024.0, 0.5
 
 SAMPLES, FEATURES, RATE = 16, 4, 1 / 32
 
-_M = Option(name="M", type=int, default=16, help="independent runs, a partition each", minimum=1, maximum=1024)
-_STEPS = Option(name="STEPS", type=int, default=400, help="steps of gradient descent", minimum=1, maximum=2000)
+_M = integer("M", 16, "independent runs, a partition each", 1, 1024)
+_STEPS = integer("STEPS", 400, "steps of gradient descent", 1, 2000)
 
 
 def _run(settings: Settings) -> Report:
@@ -35,22 +35,19 @@ def _run(settings: Settings) -> Report:
     rng = np.random.default_rng(seed)
     bench = EngineWorkbench(config)
     inputs, weights = rng.normal(0, 1, (SAMPLES, FEATURES)), rng.uniform(1, 2, FEATURES)
-    sums, fitted = {}, {}
+    seeds, sums, fitted = {"rne": None, "sr": seed}, {}, {}
     with refusals():
-        for name, rounding in (("rne", None), ("sr", seed)):
-            # To nearest even all runs are the same, so one will do.
-            values = np.full((runs if rounding is not None else 1, ADDITIONS + 1), START)
-            sums[name], _ = bench.place(f"sums {name}", values, FP16)
-            values = np.zeros((runs if rounding is not None else 1, (steps + 1) * FEATURES))
-            fitted[name], _ = bench.place(f"weights {name}", values, BF16)
+        # To nearest even all runs are the same, so one will do.
+        for name, rows in (("rne", 1), ("sr", runs)):
+            sums[name], _ = bench.place(f"sums {name}", np.full((rows, ADDITIONS + 1), START), FP16)
+            fitted[name], _ = bench.place(f"weights {name}", np.zeros((rows, (steps + 1) * FEATURES)), BF16)
         samples, exact_inputs = bench.share("inputs", inputs.ravel(), runs)
         targets, exact_targets = bench.share("targets", inputs @ weights, runs)
         problem = Problem(samples.tiles[0].reshape(SAMPLES, FEATURES), targets.tiles[0], RATE)
-        for name, rounding in (("rne", None), ("sr", seed)):
+        for name, rounding in seeds.items():
             accumulate(bench.program, sums[name], 1, ADDEND, rounding)
-        for name, rounding in (("rne", None), ("sr", seed)):
+        for name, rounding in seeds.items():
             descend(bench.program, fitted[name], problem, rounding)
-
     report = bench.run("sr", settings, {})
     sums = {name: decode(rows.read(bench.sbuf), FP16) for name, rows in sums.items()}
     fitted = {n: decode(rows.read(bench.sbuf), BF16).reshape(-1, steps + 1, FEATURES) for n, rows in fitted.items()}
@@ -124,6 +121,6 @@ def _plot(sums: dict[str, np.ndarray], losses: dict[str, np.ndarray]) -> Path:
 BENCH = Bench(
     name="sr",
     summary="what stochastic rounding is for: a long FP16 sum and BF16 gradient descent, with a plot",
-    options=(_M, _STEPS, *configuration_options("tiny"), SEED, STALL, SIM, WAVES, DEPTH),
+    options=(_M, _STEPS, *configuration_options("tiny"), SEED, STALL, *RECORDED),
     run=_run,
 )

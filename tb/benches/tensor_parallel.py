@@ -22,16 +22,17 @@ from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format, form
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import collective_queue
 from neuroncore_rtl.spec.isa.collective import CollectiveKind, Group
+from neuroncore_rtl.tb.benches import collective_options as variables
 from neuroncore_rtl.tb.benches.collective import ring_bound
-from neuroncore_rtl.tb.benches.collective_options import ERRORS, INSTANCE_OPTIONS, groups_of, instance_of, share_of
-from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS
+from neuroncore_rtl.tb.benches.core_bench import hbm_width
 from neuroncore_rtl.tb.benches.execution import Executed, execute
-from neuroncore_rtl.tb.benches.images import CORE, ImageTask
+from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.matmul import ideal_cycles
+from neuroncore_rtl.tb.benches.options import HBM_OPTIONS, choice, integer
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim.report import Report, progress
-from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Option, Settings, UsageError, dtype_option
+from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Settings, UsageError, dtype_option
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 
 __all__ = ["BENCH", "error_shares", "expected_result"]
@@ -96,8 +97,9 @@ def _images(
 
 def _run(settings: Settings) -> Report:
     core = preset_named(settings.preset)
-    instance, errors = instance_of(Settings({**settings.values, "TARGET": "core"})), share_of(settings)
-    (group,) = groups_of(instance, settings.cores, 1, 1)
+    instance = variables.instance_of(Settings({**settings.values, "TARGET": "core"}))
+    errors = variables.share_of(settings)
+    (group,) = variables.groups_of(instance, settings.cores, 1, 1)
     fmt = format_named(settings.dtype)
     m, k, n = settings.m, settings.k, settings.n
     rng = np.random.default_rng(settings.seed)
@@ -179,23 +181,16 @@ def _stored(instance: Instance, outcome: Outcome) -> int:
 
 def _roofline(instance: Instance, group: Group, m: int, k: int, n: int, fmt: Format, bandwidth: int) -> str:
     """Say how many cycles a core's array, its HBM and the links need, if what must be moved is moved once."""
-    core = instance.core
-    array = -(-ideal_cycles(m, k, n, fmt, core) // group.ranks)
+    array = -(-ideal_cycles(m, k, n, fmt, instance.core) // group.ranks)
     product = 4 * m * n
     moved = (m * k + k * n) * fmt.bits // 8 // group.ranks + 3 * product  # stored; read and written by the all-reduce
-    width = core.hbm_ports * core.hbm_bytes
-    width = min(width, bandwidth) if bandwidth else width
     needed = {
         "array": array,
-        "HBM": -(-moved // width),
+        "HBM": -(-moved // hbm_width(instance.core, bandwidth)),
         "links": ring_bound(instance, CollectiveKind.ALL_REDUCE, group, product, product),
     }
     bound = max(needed, key=needed.__getitem__)
     return f"{bound}: " + ", ".join(f"{name} {cycles:,}" for name, cycles in needed.items()) + " cycles"
-
-
-def _size(name: str, default: int, what: str) -> Option:
-    return Option(name=name, type=int, default=default, help=what, minimum=1, maximum=1 << 16)
 
 
 BENCH = Bench(
@@ -203,21 +198,21 @@ BENCH = Bench(
     summary="a linear layer whose weights are divided among whole cores, the sum of their products on the links while "
     "the arrays work, against golden",
     options=(
-        *(option for option in INSTANCE_OPTIONS if option.name not in ("INSTANCE", "CHIPS")),
-        Option(name="CHIPS", type=int, default=2, help="chips of two cores", minimum=2, maximum=64),
-        Option(name="CORES", type=int, default=2, help="of each chip that take part", minimum=1, maximum=2),
-        Option(name="PRESET", type=str, default="tiny", help="named configuration of a core", choices=tuple(PRESETS)),
-        _size("M", 64, "rows of X and Y"),
-        _size("K", 128, "columns of X, rows of W, shared out among the cores"),
-        _size("N", 64, "columns of W and Y"),
-        Option(name="STRIPS", type=int, default=4, help="of Y, each with an all-reduce", minimum=1, maximum=4096),
+        *(option for option in variables.INSTANCE_OPTIONS if option.name not in ("INSTANCE", "CHIPS")),
+        integer("CHIPS", 2, "chips of two cores", 2, 64),
+        variables.CORES,
+        choice("PRESET", "tiny", "named configuration of a core", PRESETS),
+        integer("M", 64, "rows of X and Y", 1, 1 << 16),
+        integer("K", 128, "columns of X, rows of W, shared out among the cores", 1, 1 << 16),
+        integer("N", 64, "columns of W and Y", 1, 1 << 16),
+        integer("STRIPS", 4, "of Y, each with an all-reduce", 1, 4096),
         dtype_option(_FORMATS),
-        ERRORS,
+        variables.ERRORS,
         SEED,
         *HBM_OPTIONS,
         SIM,
         WAVES,
-        CORE,
+        variables.CORE,
         DEPTH,
     ),
     run=_run,

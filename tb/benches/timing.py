@@ -145,10 +145,7 @@ def _run(settings: Settings) -> Report:
         settings=dict(settings.values),
         compared=compared,
         mismatches=mismatches,
-        extra={
-            "measurements": len(measurements),
-            "formulas": {case.name: formula(case, config) for case in CASES},
-        },
+        extra={"measurements": len(measurements), "formulas": {case.name: formula(case, config) for case in CASES}},
         failures=(f"not as the formulas of tb/check/costs.py say: {', '.join(wrong)}",) if wrong else (),
     )
 

@@ -2,8 +2,9 @@
 
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES
 from neuroncore_rtl.tb.benches.instructions import instruction_options, run_instructions
+from neuroncore_rtl.tb.benches.options import choice
 from neuroncore_rtl.tb.sim.report import Report
-from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings
+from neuroncore_rtl.tb.sim.settings import Bench, Settings
 
 __all__ = ["BENCH"]
 
@@ -18,8 +19,6 @@ def _run(settings: Settings) -> Report:
 BENCH = Bench(
     name="vector",
     summary="random instructions of the vector engine, of one operation or all, every byte of memory against golden",
-    options=instruction_options(
-        Option(name="OP", type=str, default="all", help="operation", choices=("all", *_BY_NAME))
-    ),
+    options=instruction_options(choice("OP", "all", "operation", ("all", *_BY_NAME))),
     run=_run,
 )

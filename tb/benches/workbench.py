@@ -24,14 +24,12 @@ from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, Storage, queue_name
 from neuroncore_rtl.tb.benches.core_bench import hbm_of, roofline, summary
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
-from neuroncore_rtl.tb.benches.instructions import Differences
+from neuroncore_rtl.tb.benches.instructions import compare_program
 from neuroncore_rtl.tb.check.costs import step_cycles
-from neuroncore_rtl.tb.check.execution import ElementwiseProgram, expected_memories, record_of, work_of
+from neuroncore_rtl.tb.check.execution import ElementwiseProgram, record_of
 from neuroncore_rtl.tb.harness.elementwise import ENGINES, PROGRAM_DEPTH, ElementwiseDevice
-from neuroncore_rtl.tb.harness.run import run
-from neuroncore_rtl.tb.sim.report import Report, progress, shown
+from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.sim.settings import Settings, UsageError
-from neuroncore_rtl.tb.view.waves import waveform, write_save_file
 
 __all__ = ["CoreWorkbench", "EngineWorkbench", "References", "Workbench", "encode", "refusals"]
 
@@ -86,14 +84,8 @@ class Workbench(ABC):
         """Append a kernel; for its arguments see :func:`kernels.library.streamed.streamed`."""
 
     @abstractmethod
-    def run(self, test: str, settings: Settings, references: References) -> Report:
-        """Simulate the program and compare.
-
-        Arguments:
-            test: name of the TEST.
-            settings: with its variables.
-            references: what the results are compared with besides golden.
-        """
+    def _simulate(self, test: str, settings: Settings) -> tuple[np.ndarray, dict[str, object], dict[str, object]]:
+        """Simulate and compare with golden; return the memory, lines for the report, and its other fields by name."""
 
     def place(self, name: str, values: np.ndarray, fmt: Format = FP32) -> tuple[Matrix, np.ndarray]:
         """Put numbers [rows, columns] into memory; return where they are, and as float64 what they are in `fmt`."""
@@ -116,16 +108,15 @@ class Workbench(ABC):
                 cycles[queue_name(entry.queue, self.config)] += step_cycles(entry.instruction, self.config)
         return cycles
 
-    def _report(
-        self,
-        test: str,
-        settings: Settings,
-        references: References,
-        memory: np.ndarray,
-        extra: Mapping[str, object],
-        **measured: object,
-    ) -> Report:
-        """Return the report: `extra` between the configuration and the errors of the results, read from `memory`."""
+    def run(self, test: str, settings: Settings, references: References) -> Report:
+        """Simulate the program and compare.
+
+        Arguments:
+            test: name of the TEST.
+            settings: with its variables.
+            references: what the results are compared with besides golden.
+        """
+        memory, extra, measured = self._simulate(test, settings)
         errors = {}
         for name, (matrix, reference) in references.items():
             codes = matrix.read(memory) if isinstance(matrix, Rows) else matrix.elements(memory)
@@ -160,8 +151,7 @@ class CoreWorkbench(Workbench):
         """Append a kernel from HBM to HBM."""
         streamed(self.program, kernel, results, operands, shared)
 
-    def run(self, test: str, settings: Settings, references: References) -> Report:
-        """Simulate the image on the core and compare HBM."""
+    def _simulate(self, test: str, settings: Settings) -> tuple[np.ndarray, dict[str, object], dict[str, object]]:
         label = f"core-{self._label(settings)}"
         with refusals():
             image = build_image(self.program, self.contents)
@@ -169,19 +159,9 @@ class CoreWorkbench(Workbench):
         done = execute(task, settings, f"core-{test}-{label}", pictures=f"{test}-{label}")
         ideal = self._ideal_cycles()
         slowest = max(ideal, key=ideal.get)
-        extra = {"roofline": roofline(slowest, ideal[slowest], self._moved(), self.config, settings.bandwidth)}
-        return self._report(
-            test,
-            settings,
-            references,
-            done.outcome.memories["hbm"][0],
-            {**extra, **summary(done.outcome.parts[0], self.config), **done.files},
-            label=label,
-            compared=done.compared,
-            mismatches=done.mismatches,
-            cycles=done.cycles,
-            failures=done.failures,
-        )
+        bound = {"roofline": roofline(slowest, ideal[slowest], self._moved(), self.config, settings.bandwidth)}
+        extra = {**bound, **summary(done.outcome.parts[0], self.config), **done.files}
+        return done.outcome.memories["hbm"][0], extra, {"label": label, **done.measured}
 
     def _moved(self) -> int:
         """Return the bytes that the program reads from HBM and writes to it."""
@@ -219,9 +199,8 @@ class EngineWorkbench(Workbench):
             rows.write(sbuf, codes)
         return sbuf, np.zeros((self.config.columns, sizes[1]), np.uint8)
 
-    def run(self, test: str, settings: Settings, references: References) -> Report:
-        """Simulate the program on the two engines and compare SBUF and PSUM."""
-        config, waves = self.config, waveform(test) if settings.waves else None
+    def _simulate(self, test: str, settings: Settings) -> tuple[np.ndarray, dict[str, object], dict[str, object]]:
+        config = self.config
         records = [record_of(entry, config) for entry in self.program.entries]
         for engine in ENGINES:
             count = sum(record.engine == engine for record in records)
@@ -233,42 +212,23 @@ class EngineWorkbench(Workbench):
         sbuf, psum = self.memories()
         instructions = [entry.instruction for entry in self.program.entries]
         program = ElementwiseProgram(instructions=instructions, records=records, sbuf=sbuf, psum=psum)
-        with progress(f"golden: {len(records):,} instructions"):
-            expected = expected_memories(instructions, sbuf, psum, config)
-        outcome = run(
-            ElementwiseDevice(config=config),
-            work_of(program, stall=settings.stall, seed=settings.seed),
-            sim=settings.sim,
-            waves=waves,
-            waves_levels=settings.depth,
-            doing=f"running {len(records):,} instructions",
-        )
-        differences = Differences(program, outcome, expected, config)
-        for line in differences.lines():
-            print(line)
+        outcome, differences, recorded = compare_program(program, ElementwiseDevice(config=config), settings, test)
         self.sbuf = outcome.memories["sbuf"]
         extra = {
-            **{
-                name: {engine: outcome.parts[engine].counters[name] for engine in ENGINES}
-                for name in ("instructions", "busy", "elements")
-            },
-            **({"waveform": shown(write_save_file(waves))} if waves else {}),
+            name: {engine: outcome.parts[engine].counters[name] for engine in ENGINES}
+            for name in ("instructions", "busy", "elements")
         }
-        return self._report(
-            test,
-            settings,
-            references,
-            self.sbuf,
-            extra,
-            label=self._label(settings),
-            compared=differences.compared,
-            mismatches=len(differences.places),
-            cycles=outcome.cycles,
-            failures=tuple(
+        measured = {
+            "label": self._label(settings),
+            "compared": differences.compared,
+            "mismatches": len(differences.places),
+            "cycles": outcome.cycles,
+            "failures": tuple(
                 f"the {engine} engine refused instruction {error.number}, rule {error.cause}"
                 for engine, error in outcome.faults.items()
             ),
-        )
+        }
+        return self.sbuf, extra | recorded, measured
 
 
 def error_figures(values: np.ndarray, reference: np.ndarray) -> dict[str, str]:

@@ -10,46 +10,24 @@ import numpy as np
 from neuroncore_rtl.golden.collective import run as golden_run
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.kernels.program.image import Image, build_image
-from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import collective_queue
 from neuroncore_rtl.spec.isa.collective import CollectiveKind
 from neuroncore_rtl.spec.link import CHANNELS
 from neuroncore_rtl.tb.benches.execution import Task
-from neuroncore_rtl.tb.benches.images import CORE, PAGE, ImageTask
+from neuroncore_rtl.tb.benches.images import PAGE, ImageTask
 from neuroncore_rtl.tb.check.image_failures import LISTED
 from neuroncore_rtl.tb.harness.collective import CollectiveDevice, CollectiveWork
 from neuroncore_rtl.tb.harness.collective_faults import CollectiveFault, link_name
 from neuroncore_rtl.tb.harness.cores import ROOM_BYTES
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.outcome import Ending, Event, Outcome
-from neuroncore_rtl.tb.sim.settings import Option, Settings
+from neuroncore_rtl.tb.sim.settings import Settings
 from neuroncore_rtl.tb.stimulus.collective_programs import Workload
 from neuroncore_rtl.tb.view.timeline import TrackGroup
 from neuroncore_rtl.tb.view.tracks import engine_tracks, link_tracks
 
-__all__ = [
-    "TARGET_OPTIONS", "collective_events", "collective_images", "span_of", "target_label", "workload_failures",
-    "workload_task",
-]  # fmt: skip
-
-TARGET_OPTIONS = (
-    Option(
-        name="TARGET",
-        type=str,
-        default="engine",
-        help="the collective engines alone, or whole cores, which get the collectives as images",
-        choices=("engine", "core"),
-    ),
-    Option(
-        name="PRESET",
-        type=str,
-        default="tiny",
-        help="named configuration of whole cores",
-        choices=tuple(PRESETS),
-    ),
-    CORE,
-)
+__all__ = ["collective_events", "collective_images", "span_of", "target_label", "workload_failures", "workload_task"]
 
 
 def target_label(settings: Settings) -> str:

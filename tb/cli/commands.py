@@ -51,7 +51,7 @@ class _Tests(click.Group):
         return list(bench.tests())
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command:
-        return _command(bench.bench_named(name), lambda found, settings: _simulate(found, settings))
+        return _command(bench.bench_named(name), _simulate)
 
 
 def _command(command: Bench, run) -> click.Command:

@@ -15,9 +15,7 @@ from amaranth.lib.wiring import In
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.hdl.core import axi_id_bits, core_counters
-from neuroncore_rtl.hdl.elementwise.fetch import Fetch
-from neuroncore_rtl.hdl.elementwise.frontend import Frontend
-from neuroncore_rtl.hdl.elementwise.store import Store
+from neuroncore_rtl.hdl.elementwise import fetch, frontend, store
 from neuroncore_rtl.hdl.memory.axi import MAX_BEATS, PAGE_BYTES
 from neuroncore_rtl.hdl.memory.port import LineRead, ReadPort
 from neuroncore_rtl.hdl.queue.errors import CoreError
@@ -25,18 +23,9 @@ from neuroncore_rtl.hdl.queue.queue import Queue
 from neuroncore_rtl.hdl.tensor.array import row_skew
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.hdl.verilog import module_ports
+from neuroncore_rtl.spec import config as machine
 from neuroncore_rtl.spec import memory_map
-from neuroncore_rtl.spec.config import (
-    LINE_BYTES,
-    LOAD_COLUMNS,
-    PRESETS,
-    PSUM_BANKS,
-    PSUM_WORDS,
-    SBUF_BANKS,
-    SBUF_BYTES,
-    SEMAPHORES,
-    Config,
-)
+from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa import ELEMENTWISE_FIELDS, HBM_ADDRESS_BITS, TENSOR_FIELDS, engine_of_queue, queue_count
 from neuroncore_rtl.spec.isa.fields import Layout
 from neuroncore_rtl.spec.isa.record import HEADER_FIELDS, RECORD_BYTES
@@ -71,11 +60,7 @@ def directory_name(config: Config) -> str:
 def ports(unit: wiring.Component) -> list[dict[str, object]]:
     """Return name, direction and width in bits of every port that a unit has in Verilog."""
     return [{"name": name, "direction": "input", "width": 1} for name in ("clk", "rst")] + [
-        {
-            "name": name,
-            "direction": "input" if member.flow == In else "output",
-            "width": len(value),
-        }
+        {"name": name, "direction": "input" if member.flow == In else "output", "width": len(value)}
         for name, member, value in module_ports(unit.signature, unit)
     ]
 
@@ -85,6 +70,7 @@ def description(engine: str, config: Config, text: str) -> dict[str, object]:
 
     Latencies are in cycles, widths in bits; the first field of an instruction is in its least significant bits.
     """
+    layout = TENSOR_FIELDS if engine == TENSOR else ELEMENTWISE_FIELDS
     return {
         "top": engine,
         "parameters": asdict(config) | _constants(engine),
@@ -96,7 +82,7 @@ def description(engine: str, config: Config, text: str) -> dict[str, object]:
             "reset_kind": "synchronous",
         },
         "ports": ports(ENGINES[engine](config)),
-        **(_core(config) if engine == CORE else _instruction(engine)),
+        **(_core(config) if engine == CORE else {"instruction": _fields(layout)}),
         "latency": _latency(engine, config),
         "modules": re.findall(r"^module (\S+) *\(", text, re.MULTILINE),
         "files": [f"{engine}.v"],
@@ -106,21 +92,17 @@ def description(engine: str, config: Config, text: str) -> dict[str, object]:
 
 def _constants(engine: str) -> dict[str, int]:
     """Return what is the same for every configuration."""
-    constants = {"psum_banks": PSUM_BANKS, "psum_words_per_bank": PSUM_WORDS}
+    constants = {"psum_banks": machine.PSUM_BANKS, "psum_words_per_bank": machine.PSUM_WORDS}
     if engine in (TENSOR, CORE):
-        constants |= {"load_columns": LOAD_COLUMNS}
+        constants |= {"load_columns": machine.LOAD_COLUMNS}
     if engine == CORE:
         constants |= {
-            "sbuf_bytes_per_partition": SBUF_BYTES,
-            "sbuf_banks": SBUF_BANKS,
-            "sbuf_line_bytes": LINE_BYTES,
-            "semaphores": SEMAPHORES,
+            "sbuf_bytes_per_partition": machine.SBUF_BYTES,
+            "sbuf_banks": machine.SBUF_BANKS,
+            "sbuf_line_bytes": machine.LINE_BYTES,
+            "semaphores": machine.SEMAPHORES,
         }
     return constants
-
-
-def _instruction(engine: str) -> dict[str, object]:
-    return {"instruction": _fields(TENSOR_FIELDS if engine == TENSOR else ELEMENTWISE_FIELDS)}
 
 
 def _fields(layout: Layout) -> dict[str, object]:
@@ -170,18 +152,14 @@ def _places(layout: data.Layout, path: str = "", offset: int = 0) -> Iterator[di
 
 def _latency(engine: str, config: Config) -> dict[str, int]:
     if engine == CORE:
-        return {
-            "update_to_issue": Queue.WAIT_LATENCY,
-            "engine_read": ReadPort.LATENCY,
-            "line_read": LineRead.LATENCY,
-        }
+        return {"update_to_issue": Queue.WAIT_LATENCY, "engine_read": ReadPort.LATENCY, "line_read": LineRead.LATENCY}
     if engine != TENSOR:
         lanes = ENGINES[engine].LATENCY
         return {
-            "instruction_to_read": Frontend.LATENCY,
-            "read_to_lanes": Fetch.LATENCY,
+            "instruction_to_read": frontend.Frontend.LATENCY,
+            "read_to_lanes": fetch.Fetch.LATENCY,
             "lanes": lanes,
-            "lanes_to_write": Store.LATENCY,
+            "lanes_to_write": store.Store.LATENCY,
         }
     return {
         "column_to_row0": TensorEngine.INPUT_LATENCY,

@@ -6,10 +6,9 @@ import re
 import click
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.tb.cli import registry as bench
 from neuroncore_rtl.tb.sim.report import terminal
-from neuroncore_rtl.tb.sim.settings import Bench
 
 __all__ = ["overview", "show", "targets"]
 
@@ -30,23 +29,22 @@ def overview(width: int) -> str:
     """Return the overview in lines of at most `width` characters."""
     formatter = click.HelpFormatter(width=width)
     tests = bench.tests().values()
+    commands = [(f"make sim TEST={test.name}", test) for test in tests]
+    commands += [(f"make {command.name}", command) for command in bench.COMMANDS]
     sections = {
         "targets": [(f"make {name}", text) for name, text in targets()],
         "TEST=, for make sim": [(test.name, test.summary) for test in tests],
-        **{f"variables of make sim TEST={test.name}": _variables(test) for test in tests},
-        **{f"variables of make {command.name}": _variables(command) for command in bench.COMMANDS},
-        "PRESET=, named configurations": [(name, _parameters(config)) for name, config in PRESETS.items()],
+        **{
+            f"variables of {line}": [(f"{option.name}=", option.describe()) for option in command.options]
+            for line, command in commands
+        },
+        "PRESET=, named configurations": [
+            (name, ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in dataclasses.asdict(config).items()))
+            for name, config in PRESETS.items()
+        ],
     }
     for heading, rows in sections.items():
         if rows:
             with formatter.section(heading):
                 formatter.write_dl(rows)
     return formatter.getvalue().lstrip("\n")
-
-
-def _variables(command: Bench) -> list[tuple[str, str]]:
-    return [(f"{option.name}=", option.describe()) for option in command.options]
-
-
-def _parameters(config: Config) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in dataclasses.asdict(config).items())

@@ -3,7 +3,8 @@
 import importlib
 from functools import cache
 
-from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings, UsageError, configuration_options
+from neuroncore_rtl.tb.benches.options import choice, integer, switch
+from neuroncore_rtl.tb.sim.settings import Bench, Settings, UsageError, configuration_options
 
 __all__ = ["COMMANDS", "MODULES", "TABLES", "bench_named", "tests"]
 
@@ -70,20 +71,9 @@ COMMANDS = (
         name="bench",
         summary="Measure build times, simulated cycles per second, utilisation and area, and print the tables.",
         options=(
-            Option(
-                name="PART",
-                type=str,
-                default="all",
-                help="what to measure",
-                choices=("all", "tensor", "elementwise", "core", "link", "area"),
-            ),
-            Option(
-                name="SIZE",
-                type=int,
-                default=None,
-                help="rows and columns of the only array to measure, instead of 8, 16, 32, 64 and 128",
-                minimum=2,
-                maximum=128,
+            choice("PART", "all", "what to measure", ("all", "tensor", "elementwise", "core", "link", "area")),
+            integer(
+                "SIZE", None, "rows and columns of the only array to measure, instead of 8, 16, 32, 64 and 128", 2, 128
             ),
         ),
         run=_measure,
@@ -92,15 +82,8 @@ COMMANDS = (
         name="figures",
         summary="Run the commands whose output the documents show, and write it and all single figures into them.",
         options=(
-            Option(name="ONLY", type=str, default=None, help="only commands that have this in them"),
-            Option(
-                name="RUN",
-                type=int,
-                default=1,
-                help="0 runs nothing and takes single figures from the records that there are",
-                minimum=0,
-                maximum=1,
-            ),
+            choice("ONLY", None, "only commands that have this in them"),
+            switch("RUN", 1, "0 runs nothing and takes single figures from the records that there are"),
         ),
         run=_document,
     ),

@@ -7,15 +7,7 @@ import numpy as np
 
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.link import CORES_PER_CHIP
-from neuroncore_rtl.tb.view.link_geometry import (
-    CHIP_RADIUS,
-    Arrow,
-    chip_places,
-    head_of,
-    link_arrows,
-    outline_of,
-    point_at,
-)
+from neuroncore_rtl.tb.view import link_geometry as geometry
 
 __all__ = ["draw_links", "shape_of"]
 
@@ -64,9 +56,9 @@ def draw_links(
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize
 
-    centres, arrows, rows = chip_places(instance), link_arrows(instance), list(table.values())
+    centres, arrows, rows = geometry.chip_places(instance), geometry.link_arrows(instance), list(table.values())
     corners = np.concatenate(
-        [centres - CHIP_RADIUS, centres + CHIP_RADIUS, *(arrow.points for arrow in arrows.values())]
+        [centres - geometry.CHIP_RADIUS, centres + geometry.CHIP_RADIUS, *(arrow.points for arrow in arrows.values())]
     )
     low, high = corners.min(axis=0) - 0.12, corners.max(axis=0) + 0.12
     scale = float(np.clip(14 / (high - low).max(), 0.62, 1.55))  # inches of a distance of neighbours
@@ -100,34 +92,34 @@ def draw_links(
     return path
 
 
-def _draw_arrow(axes, arrow: Arrow, row: Mapping[str, object], loads, *, detailed: bool) -> None:
+def _draw_arrow(axes, arrow: geometry.Arrow, row: Mapping[str, object], loads, *, detailed: bool) -> None:
     """Draw what a wire did; `detailed` with its load in words."""
     from matplotlib.patches import Polygon
 
     load = 100 * row["utilisation"]
     if row["dead"]:
-        shaft, head = head_of(arrow.points, THIN)
+        shaft, head = geometry.head_of(arrow.points, THIN)
         axes.plot(*shaft.T, color=ALARM, lw=1.6, ls=(0, (3, 2)), zorder=5)
         axes.add_patch(Polygon(head, fc=ALARM, ec="none", zorder=5))
     else:
         thickness = THIN + (THICK - THIN) * min(load, 100) / 100
-        outline = outline_of(*head_of(arrow.points, thickness), thickness)
+        outline = geometry.outline_of(*geometry.head_of(arrow.points, thickness), thickness)
         order = (3 if arrow.long else 4) + load / 1000
         axes.add_patch(Polygon(outline, fc=loads.to_rgba(load), ec="white", lw=0.9, zorder=order))
         if detailed:
             words = {"color": FAINT, "fontsize": 8, "ha": "center", "va": "center", "zorder": 6}
-            axes.text(*(point_at(arrow.points, 0.5) + 0.17 * arrow.side), f"{load:.0f}%", **words)
+            axes.text(*(geometry.point_at(arrow.points, 0.5) + 0.17 * arrow.side), f"{load:.0f}%", **words)
     if row["retries"]:
         box = {"boxstyle": "round,pad=0.22", "fc": ALARM, "ec": "white", "lw": 0.7}
         words = {"color": "white", "fontsize": 6.5, "ha": "center", "va": "center", "zorder": 7, "bbox": box}
-        axes.text(*point_at(arrow.points, arrow.mark), f"{row['retries']:,}", **words)
+        axes.text(*geometry.point_at(arrow.points, arrow.mark), f"{row['retries']:,}", **words)
 
 
 def _draw_chip(axes, chip: int, centre: np.ndarray, scale: float) -> None:
     """Draw a chip, with its number and its cores' in it."""
     from matplotlib.patches import Circle
 
-    axes.add_patch(Circle(centre, CHIP_RADIUS, fc=CHIP, ec=INK, lw=1.3, zorder=8))
+    axes.add_patch(Circle(centre, geometry.CHIP_RADIUS, fc=CHIP, ec=INK, lw=1.3, zorder=8))
     words = {"ha": "center", "va": "center", "zorder": 9}
     axes.text(*(centre + (0, 0.035)), str(chip), color=INK, fontsize=7.2 * scale, weight="bold", **words)
     first = chip * CORES_PER_CHIP
