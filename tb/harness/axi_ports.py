@@ -21,17 +21,18 @@ def _widths(hbm_bytes: int, id_bits: int) -> dict[str, int]:
     }
 
 
-def axi_connections(ports: Sequence[str], hbm_bytes: int, id_bits: int) -> str:
+def axi_connections(ports: Sequence[str], hbm_bytes: int, id_bits: int, first: int = 0) -> str:
     """Return the connections of AXI ports to slices of the vectors `awvalid`, `awaddr` and so on, first one lowest.
 
     Arguments:
         ports: what the names of each port's signals begin with, in the subject.
         hbm_bytes: of a beat.
         id_bits: of an ID.
+        first: the number of the first port in the vectors.
     """
     return " ".join(
         f".{port}__{name}({name}[{width * number} +: {width}]),"
-        for number, port in enumerate(ports)
+        for number, port in enumerate(ports, first)
         for name, width in _widths(hbm_bytes, id_bits).items()
     )
 

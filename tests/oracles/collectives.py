@@ -10,14 +10,23 @@ import ml_dtypes
 import numpy as np
 
 from neuroncore_rtl.golden.arith import random_words
-from neuroncore_rtl.spec.isa.collective import BLOCKS_OF_DST, BLOCKS_OF_SRC, GRANULE, Collective, Group, ReduceOp
+from neuroncore_rtl.spec.isa.collective import (
+    BLOCKS_OF_DST,
+    BLOCKS_OF_SRC,
+    GRANULE,
+    REDUCTION_KINDS,
+    Collective,
+    Group,
+    ReduceOp,
+)
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.isa.collective import CollectiveType as T
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.collective_programs import FORMATS
 
 __all__ = [
-    "STORAGE", "blocks_of", "on_every_rank", "random_codes_of", "random_group", "ranks_in_order", "reduced", "results",
+    "STORAGE", "blocks_of", "on_every_rank", "random_codes_of", "random_collective", "random_group", "ranks_in_order",
+    "reduced", "results",
 ]  # fmt: skip
 
 STORAGE = {T.FP32: np.float32, T.BF16: ml_dtypes.bfloat16, T.INT32: np.int32}
@@ -98,9 +107,44 @@ def results(blocks: list[list[np.ndarray]], instructions: list[Collective]) -> l
 
 def random_group(rng, cores: int, ranks: int) -> Group:
     """Return a group of so many ranks among cores, at any stride of either sign."""
-    stride = int(rng.integers(1, (cores - 1) // (ranks - 1) + 1))
+    stride = int(rng.integers(1, min((cores - 1) // (ranks - 1), 63) + 1))
     base = int(rng.integers(0, cores - (ranks - 1) * stride))
     return Group(base, stride, ranks) if rng.random() < 0.5 else Group(base + (ranks - 1) * stride, -stride, ranks)
+
+
+def random_collective(rng, *, cores=128, kind=None, ranks=None, count=None, chunk=None, most=1 << 20) -> Collective:
+    """Return a legal collective of a rank at random.
+
+    Arguments:
+        cores: of the instance. kind, ranks, count: at random if not given. chunk: granules, likewise.
+        most: elements, if count is not given.
+    """
+    kind = K(int(rng.integers(8))) if kind is None else kind
+    n = min(ranks or int(rng.choice((2, 2, 3, 4, 5, 8, 13, 64))), cores)
+    dtype, reduces = T(int(rng.integers(3))), kind in REDUCTION_KINDS
+    bf16 = dtype == T.BF16 and reduces
+    chunk = chunk or int(rng.choice((1, 1, 2, 3, 5, 7, 32)))
+    segment = GRANULE * chunk
+    counts = (1, 31, 32, 33, 64, segment, segment + 1, n * segment, 2 * n * segment - 5, 2 * n * segment + 32)
+    count = count or min(int(rng.choice((*counts, rng.integers(1, min(most, 5000))))), most)
+    rank, root = (int(v) for v in rng.permutation(n)[:2])
+    return Collective(
+        kind=kind,
+        group=random_group(rng, cores, n),
+        rank=rank,
+        root=rank if kind == K.BROADCAST and rng.random() < 0.3 else root,
+        count=count,
+        dtype=dtype,
+        src=64 * int(rng.integers(1 << 20)),
+        dst=64 * int(rng.integers(1 << 20)),
+        pitch=64 * (-(-4 * count // 64) + int(rng.integers(4))),
+        op=ReduceOp(int(rng.integers(3))) if reduces else ReduceOp.SUM,
+        chunk=chunk,
+        narrow=bool(bf16 and rng.random() < 0.4),
+        stochastic=bool(bf16 and rng.random() < 0.4),
+        seed=int(rng.integers(1 << 32)),
+        stream=int(rng.integers(1 << 32)),
+    )
 
 
 def on_every_rank(instruction: Collective) -> list[Collective]:

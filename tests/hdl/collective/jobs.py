@@ -1,232 +1,161 @@
-"""Random collectives, and the jobs and operations that they mean, in plain Python."""
+"""The jobs and operations that collectives mean, in plain Python."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from neuroncore_rtl.hdl.collective.job import Job
-from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType
+from neuroncore_rtl.spec.isa import collective as isa
+from neuroncore_rtl.spec.isa.collective import Collective
 
-K = CollectiveKind
+__all__ = ["Lists", "job_bits", "job_values", "operations"]
+
+K, T = isa.CollectiveKind, isa.CollectiveType
 
 
-def core_of(values, rank):
-    return values["base"] + rank * values["stride"]
-
-
-def job_values(values):
-    """Return the fields of the job of a legal instruction, but for its signature."""
-    kind, barrier = values["kind"], values["kind"] == K.BARRIER
-    n, rank = values["ranks"], values["rank"]
-    chunk = 32 * (values["chunk"] + 1)
-    unit = chunk if kind in (K.ALL_REDUCE, K.BARRIER) else values["pitch"]
+def job_values(one: Collective) -> dict[str, int]:
+    """Return the fields of the job of a legal instruction, but for what makes it another draw or announcement."""
+    barrier, cores = one.kind == K.BARRIER, one.group.cores
+    chunk = isa.GRANULE * one.chunk
+    unit = chunk if one.kind in (K.ALL_REDUCE, K.BARRIER) else one.pitch
+    same = ("kind", "op", "narrow", "stochastic", "rank", "root", "src", "dst")
     return {
-        "kind": kind,
-        "op": values["op"],
-        "dtype": values["dtype"] * (not barrier),
-        "narrow": values["narrow"],
-        "stochastic": values["stochastic"],
-        "last_rank": n - 1,
-        "rank": rank,
-        "root": values["root"],
-        "count": 1 if barrier else values["count"],
+        **{name: int(getattr(one, name)) for name in same},
+        "dtype": one.dtype * (not barrier),
+        "last_rank": len(cores) - 1,
+        "count": 1 if barrier else one.count,
         "chunk": chunk,
-        "src": values["src_address"],
-        "dst": values["dst_address"],
-        "stride": values["stride"] % 128,
-        "core": core_of(values, rank),
-        "first_core": values["base"],
-        "last_core": core_of(values, n - 1),
-        "root_core": core_of(values, values["root"]),
+        "stride": one.group.stride % 128,
+        "core": one.core,
+        "first_core": cores[0],
+        "last_core": cores[-1],
+        "root_core": cores[one.root],
         "unit": unit,
-        "own": rank * unit,
-        "top": (n - 1) * unit,
-        "seed": 0,
-        "stream": 0,
-        "signature": 0,
+        "own": one.rank * unit,
+        "top": (len(cores) - 1) * unit,
     }
 
 
-def job_bits(values):
-    return Job.as_shape().const(job_values(values)).as_value().value
+def job_bits(one: Collective) -> int:
+    return Job.const(job_values(one)).as_bits()
 
 
 @dataclass
 class Lists:
-    """The operations of a rank's channel, as tuples of what matters."""
+    """The operations of a rank's channel: of each the fields that mean something."""
 
-    loads: list
-    receives: list
-    sends: list
+    loads: list[dict[str, int]] = field(default_factory=list)
+    receives: list[dict[str, int]] = field(default_factory=list)
+    sends: list[dict[str, int]] = field(default_factory=list)
 
 
-def operations(values, channel):
+def operations(one: Collective, channel: int) -> Lists:
     """Return the lists that a rank executes on a channel, from the description in `spec.isa.collective`."""
-    kind, n, r = values["kind"], values["ranks"], values["rank"]
-    barrier = kind == K.BARRIER
-    d = 1 if channel == 0 else -1
-    bf16 = values["dtype"] == CollectiveType.BF16 and not barrier
-    size = 2 if bf16 else 4
-    dtype = 0 if barrier else values["dtype"]
-    wide_partials = bf16 and not values["narrow"]
-    count = 1 if barrier else values["count"]
-    pitch, src, dst = values["pitch"], values["src_address"], values["dst_address"]
-    granules = -(-count // 32)
-    half = -(-granules // 2) * 32
-    start, end = ((0, min(half, count)), (min(half, count), count))[channel]
-    chunk = 32 * (values["chunk"] + 1)
-    lists = Lists([], [], [])
-    greeted = {"to": None, "from": None}
+    kind, n, r = one.kind, one.group.ranks, one.rank
+    barrier, d = kind == K.BARRIER, 1 - 2 * channel
+    dtype, count = (T.FP32, 1) if barrier else (one.dtype, one.count)
+    bf16 = dtype == T.BF16
+    size, chunk = 2 if bf16 else 4, isa.GRANULE * one.chunk
+    half = min(-(-count // (2 * isa.GRANULE)) * isa.GRANULE, count)
+    start, end = ((0, half), (half, count))[channel]
+    lists, greeted = Lists(), {}
 
     def core(rank):
-        return core_of(values, rank % n)
+        return one.group.cores[rank % n]
 
-    def load(block, first, elements, to_send=False, wide=False, zero=barrier):
-        address = src + block * pitch + first * size
-        lists.loads.append((to_send, zero, wide, dtype, elements, address))
+    succ, pred, root = core(r + d), core(r - d), core(one.root)
 
-    def send(peer, elements, *, load, wide=False, always=False):
-        new = always or greeted["to"] is None
-        greeted["to"] = peer
-        lists.sends.append((load, wide, dtype, elements, new, peer))
+    def is_new(way, peer):
+        before, greeted[way] = greeted.get(way), peer
+        return before != peer
+
+    def load(block, first, elements, **flags):
+        address = one.src + block * one.pitch + first * size
+        common = {"dtype": dtype, "elements": elements, "address": address}
+        lists.loads.append({"to_send": False, "zero": barrier, "wide": False} | flags | common)
+
+    def send(peer, elements, *, load=False, wide=False):
+        peers = {"new_peer": is_new("to", peer), "peer": peer}
+        lists.sends.append({"load": load, "wide": wide, "dtype": dtype, "elements": elements} | peers)
+
+    def give(peer, block, first, elements, *, wide=False, zero=barrier):
+        load(block, first, elements, to_send=True, wide=wide, zero=zero)
+        send(peer, elements, load=True, wide=wide)
 
     def receive(peer, block, first, elements, **flags):
-        net = peer is not None
-        new = net and (flags.pop("always", False) or greeted["from"] is None)
-        greeted["from"] = peer if net else greeted["from"]
-        flags = {f: bool(flags.get(f)) for f in ("load", "store", "forward", "final", "wide_in", "wide_out", "sr")}
-        store = flags.pop("store") and not barrier
-        address = dst + block * pitch + first * size if store else None
-        lists.receives.append(
-            (net, *flags.values(), store, barrier, values["op"], dtype, elements, address, first, new, peer)
-        )
+        names = ("load", "store", "forward", "final", "wide_in", "wide_out", "stochastic")
+        op = dict.fromkeys(names, False) | flags | {"net": peer is not None, "zero": barrier, "op": one.op}
+        op |= {"dtype": dtype, "elements": elements, "first_element": first, "new_peer": False}
+        op["store"] = op["store"] and not barrier
+        if op["store"]:
+            op["store_address"] = one.dst + block * one.pitch + first * size
+        if op["net"]:
+            op |= {"new_peer": is_new("from", peer), "peer": peer}
+        lists.receives.append(op)
 
-    def token(*, sends, peer):
-        if sends:
-            load(0, start, 1, to_send=True, zero=True)
-            send(peer, 1, load=True)
-        else:
-            receive(peer, 0, start, 1)
+    def pass_on(block, first, elements, *, on):
+        receive(pred, block, first, elements, store=True, forward=on)
+        if on:
+            send(succ, elements)
 
-    succ, pred, root = core(r + d), core(r - d), core(values["root"])
+    def copy(source, target, first, elements):
+        load(source, first, elements)
+        receive(None, target, first, elements, load=True, store=True)
+
+    def reduce(block, first, elements, *, final, on):
+        wide_in = bf16 and not one.narrow
+        wide_out = wide_in and not final
+        load(block, first, elements, wide=bf16)
+        receive(
+            pred, 0, first, elements, load=True, store=final, forward=on, final=final,
+            wide_in=wide_in, wide_out=wide_out, stochastic=final and one.stochastic,
+        )  # fmt: skip
+        if on:
+            send(succ, elements, wide=wide_out)
+
+    segments = [(first, min(chunk, end - first)) for first in range(start, end, chunk)]
     if kind in (K.ALL_REDUCE, K.REDUCE_SCATTER, K.BARRIER):
         scatter = kind == K.REDUCE_SCATTER
-        base = start
-        while base < end:
-
-            def segment(s, base=base):
-                first = base if scatter else base + s % n * chunk
-                return (s % n if scatter else 0), first, min(chunk, end - first)
-
-            block, first, elements = segment(r - d)
-            if elements > 0:
-                load(block, first, elements, to_send=True, wide=wide_partials)
-                send(succ, elements, load=True, wide=wide_partials)
-            for j in range(n - 1):
-                block, first, elements = segment(r - d * (j + 2))
-                final = j == n - 2
-                if elements > 0:
-                    load(block, first, elements, wide=bf16)
-                    receive(
-                        pred, 0, first, elements, load=True, store=final, forward=not (final and scatter), final=final,
-                        wide_in=wide_partials, wide_out=wide_partials and not final,
-                        sr=final and values["stochastic"],
-                    )  # fmt: skip
-                    if not (final and scatter):
-                        send(succ, elements, load=False, wide=wide_partials and not final)
-            for j in range(0 if scatter else n - 1):
-                _, first, elements = segment(r - d * (j + 1))
-                if elements > 0:
-                    receive(pred, 0, first, elements, store=True, forward=j < n - 2)
-                    if j < n - 2:
-                        send(succ, elements, load=False)
-            base += chunk if scatter else n * chunk
+        for base in range(start, end, chunk if scatter else n * chunk):
+            for step in range(1, n + 1 if scatter else 2 * n):
+                turn = (r - d * step) % n
+                block, first = (turn, base) if scatter else (0, base + turn * chunk)
+                elements = min(chunk, end - first)
+                if elements <= 0:
+                    continue
+                if step == 1:
+                    give(succ, block, first, elements, wide=bf16 and not one.narrow)
+                elif step <= n:
+                    reduce(block, first, elements, final=step == n, on=step < n or not scatter)
+                else:
+                    pass_on(0, first, elements, on=step < 2 * n - 1)
     elif kind == K.ALL_GATHER:
-        for base in range(start, end, chunk):
-            elements = min(chunk, end - base)
-            load(0, base, elements, to_send=True)
-            send(succ, elements, load=True)
-            load(0, base, elements)
-            receive(None, r, base, elements, load=True, store=True)
-            for j in range(n - 1):
-                receive(pred, (r - d * (j + 1)) % n, base, elements, store=True, forward=j < n - 2)
-                if j < n - 2:
-                    send(succ, elements, load=False)
+        for first, elements in segments:
+            give(succ, 0, first, elements)
+            copy(0, r, first, elements)
+            for step in range(1, n):
+                pass_on((r - d * step) % n, first, elements, on=step < n - 1)
     elif kind == K.BROADCAST:
-        position = (r - values["root"]) * d % n
-        if position in (0, n - 1) and start < end:
-            token(sends=position > 0, peer=succ if position else pred)
-        for base in range(start, end, chunk):
-            elements = min(chunk, end - base)
+        position = (r - one.root) * d % n
+        if segments and position == 0:
+            receive(pred, 0, start, 1)
+        if segments and position == n - 1:
+            give(succ, 0, start, 1, zero=True)
+        for first, elements in segments:
             if position == 0:
-                load(0, base, elements, to_send=True)
-                send(succ, elements, load=True)
-                load(0, base, elements)
-                receive(None, 0, base, elements, load=True, store=True)
+                give(succ, 0, first, elements)
+                copy(0, 0, first, elements)
             else:
-                receive(pred, 0, base, elements, store=True, forward=position < n - 1)
-                if position < n - 1:
-                    send(succ, elements, load=False)
+                pass_on(0, first, elements, on=position < n - 1)
     elif kind == K.ALL_TO_ALL:
-        for k in range(1, (n // 2 if channel == 0 else (n - 1) // 2) + 1):
-            load((r + d * k) % n, 0, count, to_send=True)
-            send(core(r + d * k), count, load=True, always=True)
-            receive(core(r - d * k), (r - d * k) % n, 0, count, store=True, always=True)
+        for step in range(1, (n - channel) // 2 + 1):
+            to, of = r + d * step, r - d * step
+            give(core(to), to % n, 0, count)
+            receive(core(of), of % n, 0, count, store=True)
         if channel == 1:
-            load(r, 0, count)
-            receive(None, r, 0, count, load=True, store=True)
+            copy(r, r, 0, count)
     elif kind == K.SEND and start < end:
-        token(sends=False, peer=root)
-        load(0, start, end - start, to_send=True)
-        send(root, end - start, load=True)
+        receive(root, 0, start, 1)
+        give(root, 0, start, end - start)
     elif kind == K.RECEIVE and start < end:
-        token(sends=True, peer=root)
+        give(root, 0, start, 1, zero=True)
         receive(root, 0, start, end - start, store=True)
     return lists
-
-
-def random_group(rng, cores, ranks):
-    """Return base and stride of a group of so many ranks within the cores."""
-    most = min(63, (cores - 1) // (ranks - 1))
-    stride = int(rng.integers(1, most + 1)) * int(rng.choice((-1, 1)))
-    span = stride * (ranks - 1)
-    return int(rng.integers(max(0, -span), cores - max(0, span))), stride
-
-
-def random_collective(rng, *, cores=128, kind=None, ranks=None, count=None, chunk=None):
-    """Return the fields of a legal collective, of a rank at random; `ranks` is their number, not less one."""
-    kind = CollectiveKind(int(rng.integers(8))) if kind is None else kind
-    n = ranks or int(rng.choice((2, 2, 3, 4, 5, 8, 13, 64)))
-    n = min(n, cores)
-    base, stride = random_group(rng, cores, n)
-    dtype = int(rng.integers(3))
-    bf16 = dtype == CollectiveType.BF16 and kind in (K.ALL_REDUCE, K.REDUCE_SCATTER)
-    chunk = int(rng.choice((0, 0, 1, 2, 6, 31))) if chunk is None else chunk
-    if count is None:
-        segment = 32 * (chunk + 1)
-        count = int(
-            rng.choice(
-                (1, 31, 32, 33, segment, segment + 1, n * segment, 2 * n * segment + 32, int(rng.integers(1, 5000)))
-            )
-        )
-    rank, root = (int(v) for v in rng.permutation(n)[:2])
-    if kind == K.BROADCAST and rng.random() < 0.3:
-        root = rank
-    return {
-        "opcode": 56,
-        "kind": int(kind),
-        "op": int(rng.integers(3)) if kind in (K.ALL_REDUCE, K.REDUCE_SCATTER) else 0,
-        "dtype": dtype,
-        "narrow": int(bf16 and rng.random() < 0.4),
-        "stochastic": int(bf16 and rng.random() < 0.4),
-        "chunk": chunk,
-        "ranks": n,
-        "base": base,
-        "stride": stride,
-        "rank": rank,
-        "root": root,
-        "count": count,
-        "src_address": 64 * int(rng.integers(1 << 20)),
-        "dst_address": 64 * int(rng.integers(1 << 20)),
-        "pitch": 64 * (-(-4 * count // 64) + int(rng.integers(4))),
-        "seed": int(rng.integers(1 << 32)),
-        "stream": int(rng.integers(1 << 32)),
-    }

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,30 +15,25 @@ from neuroncore_rtl.hdl.engine_error import DetailedError
 from neuroncore_rtl.hdl.hierarchy import to_verilog
 from neuroncore_rtl.hdl.link.flit import flit_layout
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, Collective
+from neuroncore_rtl.tb.harness import hbm
+from neuroncore_rtl.tb.harness.axi_ports import axi_connections, axi_defines, memories_verilog
+from neuroncore_rtl.tb.harness.collective_faults import CollectiveFault
 from neuroncore_rtl.tb.harness.run import run_harness
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.layouts import layout_defines, plain
-from neuroncore_rtl.tb.sim.simulation import SimulationFailed
-from tests.hdl.harness.machines import hex_lines, hex_words, machine_design, read_lines, write_files
+from tests.hdl.harness.machines import hex_words, machine_design, write_files
 
-__all__ = ["HBM_BYTES", "Error", "Outcome", "built", "run_collectives"]
+__all__ = ["CORES", "HBM_BYTES", "LINK_BYTES", "Outcome", "run_collectives"]
+
+CORES, LINK_BYTES, HBM_BEAT = 5, 8, 16
 
 HBM_BYTES = 1 << 17
 """Bytes of a core's HBM; what lies beyond answers with an error."""
 
 _DEPTH = 256
 
-_PORTS = ("timeout", "stray", "counters", "peers")
-
-
-@dataclass(frozen=True)
-class Error:
-    """What the engine of a core said: the number of the instruction, the cause and its detail."""
-
-    core: int
-    number: int
-    cause: int
-    detail: int
+_PORTS = {"errors": DetailedError, "peers": Peer, "counters": CollectiveCounters}
+"""What each core's engine says in the end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,93 +42,99 @@ class Outcome:
     each core waits for at the end, if it does."""
 
     memories: np.ndarray
-    errors: Sequence[Error]
+    errors: Sequence[CollectiveFault]
     retired: Sequence[Sequence[int]]
     counters: Sequence[dict[str, int | dict[str, int]]]
     peers: Sequence[int | None]
-    cycles: int
 
 
-@lru_cache(maxsize=4)
-def built(cores: int, link_bytes: int, hbm_bytes: int, sim: str = "verilator") -> simulation.Build:
+def _engine(core: int) -> str:
+    """Return the instance of a core's engine."""
+    links = [
+        f".{way}__{channel}__{name}({way}_{signal}[{2 * core + channel}]),"
+        for way in "io"
+        for channel in range(2)
+        for name, signal in (("payload", "flit"), ("valid", "valid"), ("ready", "ready"))
+    ]
+    axi = axi_connections(("axi__0", "axi__1"), HBM_BEAT, 1, first=2 * core)
+    return (
+        f"collective_engine engine_{core} (.clk(clk), .rst(rst), .core({core}), {' '.join(links)} {axi} .active(),"
+        f" .instructions__payload(program_[{core} * `DEPTH + next[{core}]]), .instructions__valid(offered[{core}]),"
+        f" .instructions__ready(accepts[{core}]), .retired(retired[{core}]), .busy(busy[{core}]),"
+        f" .dead({core} == 0 && cycles >= death ? dead[3:0] : 4'd0), .error(errors[`ERROR * {core} +: `ERROR]),"
+        f" .peer(peers[`PEER * {core} +: `PEER]), .counters(counters[`COUNTERS * {core} +: `COUNTERS]));"
+    )
+
+
+@cache
+def built() -> simulation.Build:
     """Return engines in their harness."""
     defines = {
-        "CORES": cores,
-        "LINK": link_bytes,
-        "SIZE": hbm_bytes,
+        "CHECK_AXI": "",
+        "CORES": CORES,
+        "SIZE": HBM_BEAT,
+        "ROOM": HBM_BYTES,
         "INSTRUCTION": COLLECTIVE_BITS,
+        "DEPTH": _DEPTH,
         "COUNTERS": CollectiveCounters.as_shape().size,
         "PEER": Peer.as_shape().size,
         **layout_defines("ERROR", DetailedError),
-        **layout_defines("FLIT", flit_layout(link_bytes)),
-        "LINES": HBM_BYTES // hbm_bytes,
-        "DEPTH": _DEPTH,
+        **layout_defines("FLIT", flit_layout(LINK_BYTES)),
+        **axi_defines(2 * CORES, HBM_BEAT, 1),
+        "ENGINES": " ".join(map(_engine, range(CORES))),
     }
-    engine = to_verilog("collective_engine", CollectiveEngine(link_bytes, hbm_bytes, cores))
+    engine = to_verilog("collective_engine", CollectiveEngine(LINK_BYTES, HBM_BEAT, CORES))
+    text = "\n".join([*memories_verilog(True), engine])
     harness = Path(__file__).with_suffix(".v")
-    design = machine_design(harness, defines, engine, hier_blocks=("collective_engine",), public=("done", *_PORTS))
-    return simulation.build(design, sim)
+    design = machine_design(harness, defines, text, hier_blocks=("collective_engine",), public=("done", *_PORTS))
+    return simulation.build(design)
 
 
 def run_collectives(
-    programs: Mapping[int, Sequence[Collective | int]],
+    programs: Mapping[int, Sequence[Collective]],
     memories: np.ndarray,
     *,
-    link_bytes: int = 16,
-    hbm_bytes: int = 16,
     latency: int = 40,
     delay: int = 10,
     stall: int = 0,
-    seed: int = 1,
     limit: int = 300_000,
-    hangs: bool = False,
     dead: tuple[int, int] = (0, 0),
-    sim: str = "verilator",
 ) -> Outcome:
     """Run the lists of all cores.
 
     Arguments:
-        programs: of each core, instructions or their words, legal or not.
+        programs: of each core, instructions, legal or not.
         memories: uint8 [cores, HBM_BYTES], at the beginning.
         latency: of HBM. delay: of the network, in cycles.
-        stall: every handshake pauses in so many of 256 cycles, at random. seed: of the pauses.
-        limit: cycles after which the run is given up. hangs: that it has to be is no failure.
+        stall: every handshake pauses in so many of 256 cycles, at random.
+        limit: cycles after which the run is given up.
         dead: the links of core 0's chip that die, a bit each, and when.
     """
-    cores = len(memories)
-    build = built(cores, link_bytes, hbm_bytes, sim)
+    lists = [[one.encode() for one in programs.get(core, ())] for core in range(CORES)]
+    assert max(map(len, lists)) < _DEPTH
+    build = built()
     with simulation.run_directory("collective") as directory:
-        plusargs = [f"+limit={limit}", f"+stall={stall}", f"+noise={seed}", f"+latency={latency}", f"+delay={delay}"]
-        lists = [[i if isinstance(i, int) else i.encode() for i in programs.get(core, ())] for core in range(cores)]
-        assert max(map(len, lists)) < _DEPTH
         files = {
             "program": hex_words([n for words in lists for n in words + [0] * (_DEPTH - len(words))], COLLECTIVE_BITS),
             "counts": hex_words(list(map(len, lists)), 32),
-            "hbm": hex_lines(memories, hbm_bytes),
         }
-        plusargs += write_files(directory, files)
-        out, events = (directory / "hbm.out").resolve(), (directory / "events").resolve()
-        plusargs += [f"+hbm_out={out}", f"+events={events}", f"+dead={dead[0]}", f"+death={dead[1]}"]
-        state = run_harness(build, directory, _PORTS, plusargs=plusargs, limit=limit + 100)
-        if state["timeout"] and not hangs:
-            raise SimulationFailed(f"the engines did not finish: {events.read_text().splitlines()[-20:]}")
-        if state["stray"]:
-            raise SimulationFailed(f"an engine broke the rules of a port (harness: stray <= {state['stray']})")
-        errors, retired, last = [], [[] for _ in range(cores)], 0
-        for line in events.read_text().splitlines():
-            kind, core, cycle, *rest = line.split()
-            last = int(cycle)
-            if kind == "r":
-                retired[int(core)].append(int(cycle))
-            elif kind == "e":
-                cause, number, detail = map(int, rest)
-                errors.append(Error(int(core), number, cause, detail))
-        peers = plain(data.ArrayLayout(Peer, cores), state["peers"])
+        plusargs = [f"+limit={limit}", f"+stall={stall}", f"+delay={delay}", f"+dead={dead[0]}", f"+death={dead[1]}"]
+        plusargs += [*write_files(directory, files), *hbm.Hbm(latency=latency, stall=stall).plusargs()]
+        plusargs += hbm.write_memory(directory, memories.reshape(-1), HBM_BEAT)
+        events = (directory / "events").resolve()
+        state = run_harness(build, directory, _PORTS, plusargs=[*plusargs, f"+events={events}"], limit=limit + 100)
+        said = {name: plain(data.ArrayLayout(shape, CORES), state[name]) for name, shape in _PORTS.items()}
+        retired = [[] for _ in range(CORES)]
+        for core, cycle in (map(int, line.split()) for line in events.read_text().splitlines()):
+            retired[core].append(cycle)
         return Outcome(
-            memories=read_lines(out, cores, hbm_bytes),
-            errors=errors,
+            memories=hbm.read_memory(directory).reshape(memories.shape),
+            errors=[
+                CollectiveFault(core, error["cause"], error["number"], error["detail"])
+                for core, error in enumerate(said["errors"])
+                if error["valid"]
+            ],
             retired=retired,
-            counters=plain(data.ArrayLayout(CollectiveCounters, cores), state["counters"]),
-            peers=[peer["core"] if peer["valid"] else None for peer in peers],
-            cycles=last,
+            counters=said["counters"],
+            peers=[peer["core"] if peer["valid"] else None for peer in said["peers"]],
         )

@@ -3,31 +3,24 @@
 from collections import deque
 
 import pytest
-from amaranth import Value
 
 from neuroncore_rtl.hdl.collective.credit_manager import CreditManager
 from neuroncore_rtl.hdl.collective.mailbox import Mailbox
 from neuroncore_rtl.hdl.collective.ops import ReceiveOp, SendOp
 from neuroncore_rtl.hdl.collective.sender import Sender
-from neuroncore_rtl.spec.isa.collective import (
-    OTHER_SIDE,
-    SIGNATURE_BITS,
-    SIGNATURE_FIELDS,
-    SIGNATURE_OFFSETS,
-    SIGNATURE_USES,
-    CollectiveKind,
-    CollectiveType,
-)
+from neuroncore_rtl.spec.isa import collective as isa
+from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from tests.hdl.simulation import simulate
+from tests.hdl.streams import play
 
 SEED = 496
 
 LINK_BYTES, WINDOW, CORES = 8, 16, 9
 
 
-def beats_of(elements, dtype, wide):
-    size = 2 if dtype == CollectiveType.BF16 and not wide else 4
-    return -(-elements * size // LINK_BYTES)
+def beats_of(op, wide):
+    size = 2 if op["dtype"] == isa.CollectiveType.BF16 and not op[wide] else 4
+    return -(-op["elements"] * size // LINK_BYTES)
 
 
 def test_mailbox(dice):
@@ -38,7 +31,7 @@ def test_mailbox(dice):
         for _ in range(3000):
             free = [core for core in range(CORES) if core not in box]
             put = bool(free) and dice.random() < 0.3
-            source, said = dice.choice(free or [0]), dice.getrandbits(SIGNATURE_BITS)
+            source, said = dice.choice(free or [0]), dice.getrandbits(isa.SIGNATURE_BITS)
             core = looked if looked is not None and dice.random() < 0.7 else dice.randrange(CORES)
             take = False
             if core == looked:
@@ -47,11 +40,9 @@ def test_mailbox(dice):
                     assert ctx.get(dut.found) == box[core]
                     hits += 1
                     take = dice.random() < 0.5 and not (put and source == core)
-            ctx.set(dut.put, put)
-            ctx.set(dut.source, source)
-            ctx.set(dut.announced, said)
-            ctx.set(dut.core, core)
-            ctx.set(dut.take, take)
+            given = {"put": put, "source": source, "announced": said, "core": core, "take": take}
+            for name, value in given.items():
+                ctx.set(getattr(dut, name), value)
             await ctx.tick()
             if take:
                 del box[core]
@@ -63,83 +54,79 @@ def test_mailbox(dice):
     simulate(dut, bench)
 
 
-def random_sends(rng, count):
+def random_ops(dice, count, new_peer, draw):
+    """Return the fields of operations; those of the network may be for another peer than the one before.
+
+    Arguments:
+        new_peer: how likely they are. draw: makes the fields, but for the peer and the format.
+    """
     ops, peer = [], None
     for _ in range(count):
-        new = peer is None or rng.random() < 0.25
-        peer = rng.randrange(CORES) if new else peer
-        values = {"load": rng.getrandbits(1), "wide": rng.getrandbits(1), "dtype": rng.randrange(3)}
-        values |= {"elements": rng.choice((1, 2, 5, rng.randrange(1, 80))), "new_peer": int(new), "peer": peer}
-        ops.append(values)
+        op = draw()
+        new = bool(op.get("net", 1)) and (peer is None or dice.random() < new_peer)
+        peer = dice.randrange(CORES) if new else peer
+        ops.append(op | {"dtype": dice.randrange(3), "new_peer": int(new), "peer": peer or 0})
     return ops
 
 
-def sending(rng, dut, ops, stall, own, announcements):
-    """Return a bench that lets `dut` send; what it sends, and should, with whom that is for; and the most on its way.
+def random_sends(dice, count):
+    def draw():
+        elements = dice.choice((1, 2, 5, dice.randrange(1, 80)))
+        return {"load": dice.getrandbits(1), "wide": dice.getrandbits(1), "elements": elements}
+
+    return random_ops(dice, count, 0.25, draw)
+
+
+def send(dice, ops, stall, own, announcements, **options):
+    """Let a sender send; return what it sends and what it should, each with whom that is for, the most that was on its
+    way, and what it says of a disagreement in the end.
 
     Arguments:
-        announcements: what the new peers of `ops` announce, in order.
+        own: what it announces. announcements: what the new peers of `ops` announce, in order.
+        options: of `play`.
     """
-    sent, source = [], {"load": deque(), "forward": deque()}
-    for number, op in enumerate(ops):
-        for beat in range(beats_of(op["elements"], op["dtype"], op["wide"])):
-            source["load" if op["load"] else "forward"].append(number << 20 | beat)
-    wanted = [(op["peer"], number << 20 | b) for number, op in enumerate(ops)
-              for b in range(beats_of(op["elements"], op["dtype"], op["wide"]))]  # fmt: skip
-    most, box, said = [0], set(), list(announcements)
+    dut = Sender(LINK_BYTES, CORES, WINDOW)
+    beats = [(op, number << 20 | beat) for number, op in enumerate(ops) for beat in range(beats_of(op, "wide"))]
+    inputs = {
+        "ops": [SendOp.const(op).as_bits() for op in ops],
+        "load": [beat for op, beat in beats if op["load"]],
+        "forward": [beat for op, beat in beats if not op["load"]],
+    }
+    most = [0]
 
-    async def bench(ctx):
-        owed = deque(op["peer"] for op in ops if op["new_peer"])  # announcements that have not come
-        waiting, queue = list(ops), {name: deque(beats) for name, beats in source.items()}
-        offered = dict.fromkeys(("ops", "load", "forward"), False)
-        outstanding, consumed, current, idle = 0, 0, None, 0
-        ctx.set(dut.own, own)
-        while idle < 200 + 50 * (stall > 0):
-            for name, items in (("ops", waiting), ("load", queue["load"]), ("forward", queue["forward"])):
-                offered[name] = bool(items) and (offered[name] or rng.random() >= stall)
-                ctx.set(getattr(dut, name).valid, offered[name])
-                if offered[name]:
-                    port = getattr(dut, name)
-                    payload = SendOp.as_shape().const(items[0]).as_value() if name == "ops" else items[0]
-                    ctx.set(Value.cast(port.payload), payload.value if name == "ops" else payload)
-            ready = rng.random() >= stall
-            ctx.set(dut.o.ready, ready)
+    async def partners(ctx):
+        owed = deque(zip((op["peer"] for op in ops if op["new_peer"]), announcements, strict=True))
+        outstanding, consumed, current, box = 0, 0, None, set()
+        while True:
             # One announcement of a core waits at most; another core's grants mean nothing.
-            put = bool(owed) and rng.random() < 0.2 and owed[0] not in box
-            grant = not put and outstanding and consumed >= WINDOW // 2 and rng.random() < 0.5
-            stray = not put and not grant and current is not None and rng.random() < 0.2
+            put = bool(owed) and dice.random() < 0.2 and owed[0][0] not in box
+            grant = not put and outstanding and consumed >= WINDOW // 2 and dice.random() < 0.5
+            stray = not put and not grant and current is not None and dice.random() < 0.2
             ctx.set(dut.put, put)
             ctx.set(dut.granted, bool(grant or stray))
-            ctx.set(dut.source, owed[0] if put else current if grant else ((current or 0) + 1) % CORES)
-            ctx.set(dut.announced, said[-len(owed)] if owed else 0)
+            ctx.set(dut.source, owed[0][0] if put else current if grant else ((current or 0) + 1) % CORES)
+            ctx.set(dut.announced, owed[0][1] if owed else 0)
+            taken, moved = dut.ops.valid & dut.ops.ready, dut.o.valid & dut.o.ready
+            *_, taken, op, moved = await ctx.tick().sample(taken, dut.ops.payload, moved)
             if put:
-                box.add(owed.popleft())
+                box.add(owed.popleft()[0])
             if grant:
-                consumed -= WINDOW // 2
-                outstanding -= WINDOW // 2
-            fired = [name for name in offered if offered[name] and ctx.get(getattr(dut, name).ready)]
-            moved = ctx.get(dut.o.valid) and ready
-            idle = 0 if moved or fired else idle + 1
-            if "ops" in fired:
-                op = waiting.pop(0)
-                if op["new_peer"]:
-                    box.discard(op["peer"])
-                    outstanding = consumed = 0
-                    current = op["peer"]
-            if moved:
-                sent.append((ctx.get(dut.peer), ctx.get(dut.o.payload)))
-                outstanding += 1
-                most[0] = max(most[0], outstanding)
-            if consumed < outstanding and rng.random() < 0.3:
-                consumed += 1
-            for name in ("load", "forward"):
-                if name in fired:
-                    queue[name].popleft()
-            for name in fired:
-                offered[name] = False
-            await ctx.tick()
+                consumed, outstanding = consumed - WINDOW // 2, outstanding - WINDOW // 2
+            if taken and op.new_peer:
+                current, outstanding, consumed = op.peer, 0, 0
+                box.discard(current)
+            outstanding += moved
+            most[0] = max(most[0], outstanding)
+            consumed += consumed < outstanding and dice.random() < 0.3
 
-    return bench, sent, wanted, most
+    watch = [dut.peer, dut.refuses, dut.disagreement.valid, dut.disagreement.core, dut.disagreement.field]
+    played = play(
+        dut, inputs, {"o": len(beats)}, constants={"own": own}, stall=stall, seed=dice.getrandbits(32),
+        others=[partners], watch=watch, **options,
+    )  # fmt: skip
+    peers = [played.watched[cycle][0] for cycle in played.cycles["o"]]
+    sent = list(zip(peers, played.payloads["o"], strict=True))
+    return sent, [(op["peer"], beat) for op, beat in beats], most[0], played.watched[-1]
 
 
 def with_kind(word, kind):
@@ -147,107 +134,83 @@ def with_kind(word, kind):
 
 
 @pytest.mark.parametrize("stall", [0.0, 0.5])
-@pytest.mark.parametrize("kind", [CollectiveKind.ALL_REDUCE, CollectiveKind.SEND, CollectiveKind.RECEIVE])
+@pytest.mark.parametrize("kind", [K.ALL_REDUCE, K.SEND, K.RECEIVE])
 def test_sender(kind, stall, dice):
-    dut = Sender(LINK_BYTES, CORES, WINDOW)
     ops = random_sends(dice, 60)
-    own = with_kind(dice.getrandbits(SIGNATURE_BITS), kind)
-    said = with_kind(own, OTHER_SIDE.get(kind, kind))
-    bench, sent, wanted, most = sending(dice, dut, ops, stall, own, [said] * sum(op["new_peer"] for op in ops))
-    simulate(dut, bench)
+    own = with_kind(dice.getrandbits(isa.SIGNATURE_BITS), kind)
+    said = with_kind(own, isa.OTHER_SIDE.get(kind, kind))
+    sent, wanted, most, _ = send(dice, ops, stall, own, [said] * sum(op["new_peer"] for op in ops))
     assert sent == wanted
-    assert most[0] == WINDOW  # all of the room is used, and no more
+    assert most == WINDOW  # all of the room is used, and no more
 
 
-def test_sender_refuses_another_collective(dice):
-    for place, (name, width) in enumerate(SIGNATURE_FIELDS):
-        ops = random_sends(dice, 30)
-        kind = dice.choice([kind for kind in CollectiveKind if name in SIGNATURE_USES[kind]])
-        partner = OTHER_SIDE.get(kind, kind)
-        own = with_kind(dice.getrandbits(SIGNATURE_BITS), kind)
-        other = with_kind(own, partner) ^ 1 << SIGNATURE_OFFSETS[name] + dice.randrange(width)
-        for later, bits in SIGNATURE_FIELDS[place + 1 :]:
-            if later in SIGNATURE_USES[kind]:
-                other ^= dice.getrandbits(bits) << SIGNATURE_OFFSETS[later]
-        dut = Sender(LINK_BYTES, CORES, WINDOW)
-        greetings = [number for number, op in enumerate(ops) if op["new_peer"]]
-        bad = dice.randrange(len(greetings))
-        announcements = [other if n == bad else with_kind(own, partner) for n in range(len(greetings))]
-        bench, sent, wanted, _ = sending(dice, dut, ops, 0.2, own, announcements)
-
-        async def verdict(ctx, bench=bench, dut=dut, op=ops[greetings[bad]], place=place):
-            await bench(ctx)
-            found = ctx.get(dut.disagreement)
-            assert (found.valid, found.core, found.field) == (1, op["peer"], place + 1)
-            assert ctx.get(dut.refuses) and ctx.get(dut.peer) == op["peer"]
-
-        simulate(dut, verdict)
-        assert sent == wanted[: sum(beats_of(o["elements"], o["dtype"], o["wide"]) for o in ops[: greetings[bad]])]
+@pytest.mark.parametrize("place", range(len(isa.SIGNATURE_FIELDS)), ids=[name for name, _ in isa.SIGNATURE_FIELDS])
+def test_sender_refuses_another_collective(place, dice):
+    name, width = isa.SIGNATURE_FIELDS[place]
+    dice.seed(f"{SEED} {name}")
+    ops = random_sends(dice, 30)
+    kind = dice.choice([kind for kind in K if name in isa.SIGNATURE_USES[kind]])
+    own = with_kind(dice.getrandbits(isa.SIGNATURE_BITS), kind)
+    said = with_kind(own, isa.OTHER_SIDE.get(kind, kind))
+    other = said ^ 1 << isa.SIGNATURE_OFFSETS[name] + dice.randrange(width)
+    for later, bits in isa.SIGNATURE_FIELDS[place + 1 :]:
+        if later in isa.SIGNATURE_USES[kind]:
+            other ^= dice.getrandbits(bits) << isa.SIGNATURE_OFFSETS[later]
+    greetings = [number for number, op in enumerate(ops) if op["new_peer"]]
+    bad = dice.choice(greetings)
+    announcements = [other if number == bad else said for number in greetings]
+    sent, wanted, _, state = send(dice, ops, 0.2, own, announcements, cycles=3000)
+    assert state == (ops[bad]["peer"], 1, 1, ops[bad]["peer"], place + 1)
+    assert sent == wanted[: sum(beats_of(op, "wide") for op in ops[:bad])]
 
 
 @pytest.mark.parametrize("slow", [0.0, 0.9])
 def test_credit_manager(slow, dice):
     """A model of the sender before: it sends only what was announced and granted, and never has to wait for ever."""
     dut = CreditManager(LINK_BYTES, WINDOW)
-    ops, peer = [], None
-    for _ in range(80):
-        net = dice.random() < 0.8
-        new = net and (peer is None or dice.random() < 0.2)
-        peer = dice.randrange(CORES) if new else peer
-        values = {"net": int(net), "load": int(not net), "dtype": dice.randrange(3), "wide_in": dice.getrandbits(1)}
-        ops.append(values | {"elements": dice.randrange(1, 60), "new_peer": int(new), "peer": peer or 0})
-    passed = []
 
-    async def bench(ctx):
-        waiting = list(ops)
-        room = {"may": 0, "buffer": 0}
-        announced, left, idle = None, 0, 0
+    def draw():
+        net = int(dice.random() < 0.8)
+        return {"net": net, "load": 1 - net, "wide_in": dice.getrandbits(1), "elements": dice.randrange(1, 60)}
+
+    ops = random_ops(dice, 80, 0.2, draw)
+    left = [0]  # beats of what has passed that are still in the buffer, or to come
+
+    async def neighbours(ctx):
+        room, buffer, announced = 0, 0, None
         need = deque()  # each peer in turn, and the beats that it has still to send
-        for op in ops:
-            if op["net"]:
-                if op["new_peer"]:
-                    need.append([op["peer"], 0])
-                need[-1][1] += beats_of(op["elements"], op["dtype"], op["wide_in"])
-        while idle < 300:
-            ctx.set(dut.i.valid, bool(waiting))
-            if waiting:
-                ctx.set(Value.cast(dut.i.payload), ReceiveOp.as_shape().const(waiting[0]).as_value().value)
-            ready = left <= 1 and dice.random() < 0.7
-            ctx.set(dut.o.ready, ready)
-            popped = bool(left and room["buffer"] and dice.random() < 0.9)
+        for op in filter(lambda op: op["net"], ops):
+            if op["new_peer"]:
+                need.append([op["peer"], 0])
+            need[-1][1] += beats_of(op, "wide_in")
+        passing = iter(ops)
+        while True:
+            popped = bool(left[0] and buffer and dice.random() < 0.9)
+            told = dice.random() >= slow and (ctx.get(dut.ready) or ctx.get(dut.grant))
             ctx.set(dut.popped, popped)
-            tells = dice.random() >= slow and (ctx.get(dut.ready) or ctx.get(dut.grant))
-            ctx.set(dut.told, tells)
-            idle += 1
-            if tells:
-                idle = 0
-                if ctx.get(dut.ready):
-                    assert room["buffer"] == 0 and (announced is None or need[0][1] == 0)
-                    if announced is not None:
-                        need.popleft()
-                    announced = ctx.get(dut.peer)
-                    assert announced == need[0][0]
-                    room["may"] = WINDOW
-                else:
-                    assert ctx.get(dut.peer) == announced
-                    room["may"] += WINDOW // 2
-                assert room["may"] + room["buffer"] <= WINDOW
-            if popped:
-                idle = 0
-                room["buffer"] -= 1
-                left -= 1
-            if waiting and ready and ctx.get(dut.o.valid):
-                idle = 0
-                op = waiting.pop(0)
-                passed.append(op)
-                assert not op["net"] or op["peer"] == ctx.get(dut.peer)
-                left += beats_of(op["elements"], op["dtype"], op["wide_in"]) * op["net"]
-            if announced is not None and need[0][1] and room["may"] and dice.random() < 0.9:
-                room["may"] -= 1
-                room["buffer"] += 1
-                need[0][1] -= 1
-            await ctx.tick()
-        assert not waiting and left == 0 and ctx.get(dut.idle)
+            ctx.set(dut.told, told)
+            *_, ready, peer, passes = await ctx.tick().sample(dut.ready, dut.peer, dut.o.valid & dut.o.ready)
+            if told and ready:
+                assert buffer == 0 and (announced is None or need[0][1] == 0)
+                if announced is not None:
+                    need.popleft()
+                announced, room = peer, WINDOW
+                assert announced == need[0][0]
+            elif told:
+                assert peer == announced
+                room += WINDOW // 2
+            assert room + buffer <= WINDOW
+            buffer, left[0] = buffer - popped, left[0] - popped
+            if passes:
+                op = next(passing)
+                assert not op["net"] or op["peer"] == peer
+                left[0] += beats_of(op, "wide_in") * op["net"]
+            if announced is not None and need[0][1] and room and dice.random() < 0.9:
+                room, buffer, need[0][1] = room - 1, buffer + 1, need[0][1] - 1
 
-    simulate(dut, bench)
-    assert passed == ops
+    words = [ReceiveOp.const(op).as_bits() for op in ops]
+    played = play(
+        dut, {"i": words}, {"o": len(ops)}, stall={"i": 0.0, "o": 0.3}, hold={"o": lambda cycle: left[0] > 1},
+        others=[neighbours], finished="idle",
+    )  # fmt: skip
+    assert played.payloads["o"] == words

@@ -25,7 +25,6 @@ COUNT = {"verilator": 10_000, "icarus": 200}
 
 OPERATION = {ReduceOp.SUM: AluOp.ADD, ReduceOp.MAX: AluOp.MAX, ReduceOp.MIN: AluOp.MIN}
 REDUCE_PORTS = ("op", "integer", "copy", "a", "b")
-ROUND_PORTS = ("index", "seed", "stream", "value", "stochastic")
 
 
 class PlayedReduceLane(ReduceLane):
@@ -88,51 +87,43 @@ def roundings(count: int):
     turn = value & 0xFFFF0000 | np.clip(turn, 0, 0xFFFF).astype(np.uint32)
     value = np.where(rng.random(count) < 0.3, turn, value).astype(np.uint32)
     expected = np.where(stochastic == 1, round_stochastic(value, BF16, seed, stream, index), round_fp32(value, BF16))
-    columns = (index, np.full(count, seed), np.full(count, stream), value, stochastic)
-    return dict(zip(ROUND_PORTS, (c.astype(np.uint32) for c in columns), strict=True)), expected.astype(np.uint32)
+    fields = {"index": index, "seed": np.full(count, seed), "stream": np.full(count, stream), "value": value}
+    fields = {name: values.astype(np.uint32) for name, values in (fields | {"stochastic": stochastic}).items()}
+    return fields, expected.astype(np.uint32)
 
 
-def test_reductions_are_those_of_golden(sim):
-    cases, expected = reductions(COUNT[sim])
-    wrong = differences(PlayedUnit(PlayedReduceLane(), REDUCE_PORTS), cases, expected, sim)
-    print(f"{len(expected)} reductions on {sim}")
-    assert [{name: hex(cases[name][n]) for name in REDUCE_PORTS} for n in wrong[:5]] == []
+def wrong(lane, fields, expected, sim, mutate=None):
+    """Return the numbers of the cases in which a lane's result is another one."""
+    return differences(PlayedUnit(lane(), tuple(fields)), fields, expected, sim, mutate)
 
 
-@pytest.mark.parametrize(
-    ("wire", "expression", "operations"),
-    [
-        pytest.param("unordered", "1'h0", {ReduceOp.MAX, ReduceOp.MIN}, id="NaN taken for a number"),
-        pytest.param("below", "a_key < b_key", {ReduceOp.MAX, ReduceOp.MIN}, id="negative taken for large"),
-        pytest.param("sums", "1'h0", {ReduceOp.SUM}, id="floats added as integers"),
-    ],
-)
-def test_a_broken_lane_is_noticed(wire, expression, operations):
-    cases, expected = reductions(60)
-    unit = PlayedUnit(PlayedReduceLane(), REDUCE_PORTS)
-    wrong = differences(unit, cases, expected, "icarus", faulty_wire(wire, expression))
-    assert operations == set(cases["op"][wrong].tolist())
+LANES = [(PlayedReduceLane, reductions, 1), (PlayedRoundingLane, roundings, 5)]
 
 
-def test_roundings_are_those_of_golden(sim):
-    cases, expected = roundings(5 * COUNT[sim])
-    wrong = differences(PlayedUnit(PlayedRoundingLane(), ROUND_PORTS), cases, expected, sim)
-    print(f"{len(expected)} roundings on {sim}")
-    assert [{name: hex(cases[name][n]) for name in ROUND_PORTS} for n in wrong[:5]] == []
+@pytest.mark.parametrize(("lane", "cases", "factor"), LANES)
+def test_results_are_those_of_golden(lane, cases, factor, sim):
+    fields, expected = cases(factor * COUNT[sim])
+    found = wrong(lane, fields, expected, sim)
+    print(f"{len(expected)} {cases.__name__} on {sim}")
+    assert [{name: hex(values[n]) for name, values in fields.items()} for n in found[:5]] == []
 
 
-@pytest.mark.parametrize(
-    ("wire", "expression", "mode"),
-    [
-        pytest.param("addend", "stochastic ? {} : 16'h8000", 0, id="ties away from zero"),
-        pytest.param("addend", "stochastic ? 16'h0000 : {}", 1, id="cut"),
-    ],
-)
-def test_a_broken_rounding_is_noticed(wire, expression, mode):
-    cases, expected = roundings(1000)
-    unit = PlayedUnit(PlayedRoundingLane(), ROUND_PORTS)
-    wrong = differences(unit, cases, expected, "icarus", faulty_wire(wire, expression))
-    assert set(cases["stochastic"][wrong].tolist()) == {mode}
+FAULTS = {
+    "NaN taken for a number": ("unordered", "1'h0", "op", {ReduceOp.MAX, ReduceOp.MIN}),
+    "negative taken for large": ("below", "a_key < b_key", "op", {ReduceOp.MAX, ReduceOp.MIN}),
+    "floats added as integers": ("sums", "1'h0", "op", {ReduceOp.SUM}),
+    "ties away from zero": ("addend", "stochastic ? {} : 16'h8000", "stochastic", {0}),
+    "cut": ("addend", "stochastic ? 16'h0000 : {}", "stochastic", {1}),
+}
+"""A wire, what it is instead, and the field by whose value the wrong cases are known."""
+
+
+@pytest.mark.parametrize(("wire", "expression", "field", "values"), FAULTS.values(), ids=FAULTS)
+def test_a_broken_lane_is_noticed(wire, expression, field, values):
+    lane, cases, _ = LANES[field == "stochastic"]
+    fields, expected = cases(1000 if field == "stochastic" else 60)
+    found = wrong(lane, fields, expected, "icarus", faulty_wire(wire, expression))
+    assert set(fields[field][found].tolist()) == values
 
 
 ONE, TWO, NAN, INF, NEGATIVE = 0x3F800000, 0x40000000, FP32.nan, 0x7F800000, 1 << 31
@@ -154,5 +145,5 @@ KNOWN = [
 def test_known_reductions(sim):
     cases = [(ReduceOp[op], integer, 0, a, b) for op, a, b, *_ in KNOWN for integer in (0, 1)]
     fields = dict(zip(REDUCE_PORTS, np.array(cases, np.uint32).T, strict=True))
-    expected = np.array([result for *_, fp32, int32 in KNOWN for result in (fp32, int32)], np.uint32)
-    assert differences(PlayedUnit(PlayedReduceLane(), REDUCE_PORTS), fields, expected, sim).tolist() == []
+    expected = np.array([results for *_, fp32, int32 in KNOWN for results in (fp32, int32)], np.uint32)
+    assert wrong(PlayedReduceLane, fields, expected, sim).tolist() == []

@@ -1,5 +1,7 @@
 """The receive path: copies and reductions in every format, in random order, with stalls; its rate; faults are seen."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 from amaranth import Cat
@@ -9,12 +11,15 @@ from neuroncore_rtl.golden.vector import alu
 from neuroncore_rtl.hdl.collective import receiver
 from neuroncore_rtl.hdl.collective.ops import ReceiveOp, StoreOp
 from neuroncore_rtl.hdl.collective.receiver import ReceivePath
-from neuroncore_rtl.spec.formats import BF16
+from neuroncore_rtl.spec import formats
 from neuroncore_rtl.spec.isa.alu import AluOp
-from neuroncore_rtl.spec.isa.collective import CollectiveType, ReduceOp
+from neuroncore_rtl.spec.isa.collective import CollectiveType, ReduceOp, element_bytes
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
-from tests.hdl.collective.streams import SIZES, beats_of_bytes, bytes_of_beats, play
-from tests.hdl.simulation import simulate
+from tests.hdl.collective.beats import beats_of_bytes, bytes_of_beats
+from tests.hdl.simulation import put, simulate
+from tests.hdl.streams import play
+
+FP32, BF16, INT32 = CollectiveType
 
 SEED = 20260611
 DRAW = {"seed": 0x1234_5678, "stream": 0x9ABC_DEF0}
@@ -38,41 +43,36 @@ class Traffic:
 
     def add(self, elements: int, dtype: CollectiveType, **fields) -> None:
         """Add an operation; `fields` are those of a `ReceiveOp`."""
-        rng, bf16 = self.rng, dtype == CollectiveType.BF16
-        fields = {"store": 1, **fields}
+        rng, bf16 = self.rng, dtype == BF16
         first, address = int(rng.integers(1 << 32)), 64 * int(rng.integers(1 << 34))
-        op = fields | {
-            "dtype": dtype, "elements": elements, "first_element": first, "store_address": address,
-        }  # fmt: skip
-        self.ops.append(ReceiveOp.const(op).as_bits())
-        if fields["store"]:
-            stored = {"dtype": dtype, "elements": elements, "address": address}
-            self.store_ops.append(StoreOp.const(stored).as_bits())
-        a, b = (words[:elements].astype(np.uint32) for words in alu_cases(rng, max(elements, 2)))
-        net, load = fields.get("net"), fields.get("load")
-        if not (net and load):
-            content = a.astype(f"<u{SIZES[dtype]}").tobytes()
-            (self.net if net else self.load).extend(beats_of_bytes(content, self.link_bytes, rng))
-        else:
-            if bf16:
-                a = a if fields.get("wide_in") else a & np.uint32(0xFFFF0000)
-                b &= np.uint32(0xFFFF0000)
-            raw = a.astype("<u4") if not bf16 or fields.get("wide_in") else (a >> 16).astype("<u2")
+        common = {"dtype": dtype, "elements": elements}
+        op = {"net": 0, "load": 0, "store": 1, "wide_in": 0} | fields | common
+        self.ops.append(ReceiveOp.const(op | {"first_element": first, "store_address": address}).as_bits())
+        if op["store"]:
+            self.store_ops.append(StoreOp.const(common | {"address": address}).as_bits())
+        a, b = (words[:elements].astype("<u4") for words in alu_cases(rng, max(elements, 2)))
+        if op["net"] and op["load"]:
+            wide, upper = op["wide_in"] or not bf16, np.uint32(0xFFFF0000 if bf16 else 0xFFFFFFFF)
+            a, b = a if wide else a & upper, b & upper
+            raw = a if wide else (a >> 16).astype("<u2")
             self.net += beats_of_bytes(raw.tobytes(), self.link_bytes, rng)
-            self.load += beats_of_bytes(b.astype("<u4").tobytes(), self.link_bytes, rng)
-            content = self._reduced(a, b, first, dtype, fields).tobytes()
+            self.load += beats_of_bytes(b.tobytes(), self.link_bytes, rng)
+            content = self._reduced(a, b, first, dtype, op).tobytes()
+        else:
+            content = a.astype(f"<u{element_bytes(dtype)}").tobytes()
+            (self.net if op["net"] else self.load).extend(beats_of_bytes(content, self.link_bytes, rng))
         for sink, results in self.results.items():
-            if fields.get(sink):
+            if op.get(sink):
                 results.append(content)
 
     def _reduced(self, a, b, first: int, dtype: CollectiveType, fields) -> np.ndarray:
-        words = alu(OPERATION[fields.get("op", ReduceOp.SUM)], a, b, dtype == CollectiveType.INT32)
-        if dtype != CollectiveType.BF16 or fields.get("wide_out"):
+        words = alu(OPERATION[fields.get("op", ReduceOp.SUM)], a, b, dtype == INT32)
+        if dtype != BF16 or fields.get("wide_out"):
             return words.astype("<u4")
         if fields.get("final") and fields.get("stochastic"):
             index = (first + np.arange(len(words))) & 0xFFFFFFFF
-            return round_stochastic(words, BF16, DRAW["seed"], DRAW["stream"], index).astype("<u2")
-        return round_fp32(words, BF16).astype("<u2")
+            return round_stochastic(words, formats.BF16, DRAW["seed"], DRAW["stream"], index).astype("<u2")
+        return round_fp32(words, formats.BF16).astype("<u2")
 
     def add_random(self, elements: int) -> None:
         """Add an operation of any kind."""
@@ -84,47 +84,37 @@ class Traffic:
         fields |= {"net": int(kind != 0), "load": int(kind != 1)}
         if kind >= 2:
             fields |= {"final": int(rng.integers(2)), "stochastic": int(rng.integers(2))}
-            if dtype == CollectiveType.BF16:
+            if dtype == BF16:
                 fields["wide_in"] = int(rng.integers(2))
                 fields["wide_out"] = int(fields["wide_in"] and not fields["store"] and rng.integers(2))
         self.add(elements, dtype, **fields)
 
-    def beats(self, sink: str) -> int:
-        """Return how many beats go to a sink."""
-        return sum(-(-len(content) // self.link_bytes) for content in self.results[sink])
-
     def play(self, **options):
         """Play it on a receive path; return what passed."""
         inputs = {"ops": self.ops, "net": self.net, "load": self.load}
-        outputs = {"store_ops": len(self.store_ops), "store": self.beats("store"), "forward": self.beats("forward")}
-        return play(
-            ReceivePath(self.link_bytes), inputs, outputs, constants=DRAW, finished="idle", seed=SEED, **options
-        )
+        outputs = {"store_ops": len(self.store_ops)}
+        for sink, results in self.results.items():
+            outputs[sink] = sum(-(-len(content) // self.link_bytes) for content in results)
+        dut = ReceivePath(self.link_bytes)
+        return play(dut, inputs, outputs, constants=DRAW, finished="idle", seed=SEED, **options)
 
     def wrong(self, played) -> list[str]:
         """Return what is not as it should be."""
         found = [] if played.payloads["store_ops"] == self.store_ops else ["store_ops"]
         for sink, results in self.results.items():
-            beats, place = played.payloads[sink], 0
+            beats = iter(played.payloads[sink])
             for number, content in enumerate(results):
-                count = -(-len(content) // self.link_bytes)
-                if bytes_of_beats(beats[place : place + count], self.link_bytes)[: len(content)] != content:
+                come = bytes_of_beats(islice(beats, -(-len(content) // self.link_bytes)), self.link_bytes)
+                if come[: len(content)] != content:
                     found.append(f"{sink} {number}")
-                place += count
         return found
-
-
-def elements_of_every_residue(link_bytes: int, rng) -> list[int]:
-    """Return numbers of elements that end a beat at every place, short and longer, in random order."""
-    most = link_bytes // 2
-    return [int(n) for n in rng.permutation([most * rounds + n for rounds in (0, 1, 2, 3) for n in range(1, most + 1)])]
 
 
 @pytest.mark.parametrize(("link_bytes", "stall"), [(8, 0), (8, 0.4), (16, 0.4), (64, 0.3)])
 def test_random_operations(link_bytes, stall):
-    traffic = Traffic(link_bytes, SEED + link_bytes)
-    sizes = elements_of_every_residue(link_bytes, traffic.rng)
-    for elements in sizes * max(1, 128 // len(sizes)):
+    """Numbers of elements that end a beat at every place, short and longer, in random order."""
+    traffic, most = Traffic(link_bytes, SEED + link_bytes), link_bytes // 2
+    for elements in [int(n) for n in traffic.rng.permutation(np.arange(1, 4 * most + 1))] * max(1, 32 // most):
         traffic.add_random(elements)
     played = traffic.play(stall=stall)
     assert traffic.wrong(played) == []
@@ -136,24 +126,17 @@ def test_results_that_nobody_takes_are_kept(held):
     traffic = Traffic(16)
     for dtype, fields, _ in RATES.values():
         traffic.add(100, dtype, **fields | {"store": int(not fields.get("wide_out"))})
-    assert traffic.wrong(traffic.play(hold={held: 200})) == []
+    assert traffic.wrong(traffic.play(hold={held: lambda cycle: cycle < 200})) == []
 
 
+REDUCES = {"net": 1, "load": 1, "forward": 1}
 RATES = {
-    "fp32": (CollectiveType.FP32, {"net": 1, "load": 1, "forward": 1}, 4),
-    "int32 max": (CollectiveType.INT32, {"net": 1, "load": 1, "op": ReduceOp.MAX}, 4),
-    "wide, partial": (
-        CollectiveType.BF16,
-        {"net": 1, "load": 1, "wide_in": 1, "wide_out": 1, "store": 0, "forward": 1},
-        4,
-    ),
-    "wide, final": (
-        CollectiveType.BF16,
-        {"net": 1, "load": 1, "wide_in": 1, "final": 1, "stochastic": 1, "forward": 1},
-        4,
-    ),
-    "narrow": (CollectiveType.BF16, {"net": 1, "load": 1, "store": 0, "forward": 1}, 4),
-    "copy": (CollectiveType.BF16, {"net": 1, "forward": 1}, 2),
+    "fp32": (FP32, REDUCES, 4),
+    "int32 max": (INT32, REDUCES | {"op": ReduceOp.MAX}, 4),
+    "wide, partial": (BF16, REDUCES | {"wide_in": 1, "wide_out": 1, "store": 0}, 4),
+    "wide, final": (BF16, REDUCES | {"wide_in": 1, "final": 1, "stochastic": 1}, 4),
+    "narrow": (BF16, REDUCES | {"store": 0}, 4),
+    "copy": (BF16, {"net": 1, "forward": 1}, 2),
 }
 """Format, fields, bytes of an element where a step takes it."""
 
@@ -169,11 +152,9 @@ def test_a_step_a_cycle_across_operations(name, steps):
         traffic.add(steps * link_bytes // size, dtype, **fields)
     played = traffic.play()
     assert traffic.wrong(played) == []
-    source = "load" if fields.get("load") else "net"
-    cycles = played.cycles[source]
+    cycles = played.cycles["load" if fields.get("load") else "net"]
     assert cycles == list(range(cycles[0], cycles[0] + steps * count))
-    sink = "forward" if fields.get("forward") else "store"
-    assert played.cycles[sink][-1] == cycles[-1] + ReceivePath.LATENCY
+    assert played.cycles["forward"][-1] == cycles[-1] + ReceivePath.LATENCY
 
 
 def test_kinds_alternate_without_a_gap():
@@ -193,8 +174,7 @@ def test_a_wrong_half_is_noticed(monkeypatch):
     traffic = Traffic(8)
     for dtype, fields, _ in RATES.values():
         traffic.add(11, dtype, **fields)
-    forwarded = [name for name, (_, fields, _) in RATES.items() if fields.get("forward")]
-    assert traffic.wrong(traffic.play()) == [f"forward {forwarded.index('narrow')}"]
+    assert traffic.wrong(traffic.play()) == [f"forward {list(RATES).index('narrow')}"]
 
 
 def test_too_little_room_is_noticed(monkeypatch):
@@ -205,26 +185,23 @@ def test_too_little_room_is_noticed(monkeypatch):
 
 def test_waits_say_what_is_missing():
     traffic = Traffic(8)
-    traffic.add(2, CollectiveType.FP32, net=1, load=1)
+    traffic.add(2, FP32, net=1, load=1)
     dut = ReceivePath(8)
-    found = []
 
     async def watch(ctx):
-        names = ("wait_net", "wait_load", "wait_room", "idle")
+        def assert_waits(*expected):
+            assert tuple(map(ctx.get, (dut.wait_net, dut.wait_load, dut.wait_room, dut.idle))) == expected
+
         await ctx.tick().repeat(3)
-        found.append([ctx.get(getattr(dut, name)) for name in names])
-        ctx.set(dut.ops.payload, ReceiveOp.from_bits(traffic.ops[0]))
-        ctx.set(dut.ops.valid, 1)
+        assert_waits(0, 0, 0, 1)
         ctx.set(dut.store_ops.ready, 1)
-        await ctx.tick()
-        ctx.set(dut.ops.valid, 0)
-        found.append([ctx.get(getattr(dut, name)) for name in names])
+        await put(ctx, dut.ops, ReceiveOp.from_bits(traffic.ops[0]))
+        assert_waits(1, 0, 0, 0)
         ctx.set(dut.net.valid, 1)
         await ctx.delay(1e-8)
-        found.append([ctx.get(getattr(dut, name)) for name in names])
+        assert_waits(0, 1, 0, 0)
         ctx.set(dut.load.valid, 1)
         await ctx.tick().repeat(20)
-        found.append([ctx.get(getattr(dut, name)) for name in names])
+        assert_waits(0, 0, 0, 0)
 
     simulate(dut, watch)
-    assert found == [[0, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0]]

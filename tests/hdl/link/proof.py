@@ -167,40 +167,31 @@ class Contents(Numbers):
             for vc in range(VIRTUAL_CHANNELS):
                 with m.If(sender.i[vc].valid & sender.i[vc].ready):
                     m.d.sync += [written.flit.eq(sender.i[vc].payload), written.vc.eq(vc)]
-        kept = sender.memory.read_port(domain="comb")
-        m.d.comb += kept.addr.eq(slot)
         with m.If(under_way(slot)):
-            m.d.comb += Assert(kept.data.as_value() == written.as_value())
+            m.d.comb += Assert(kept_at(m, sender, slot).as_value() == written.as_value())
 
         # What is under way, by what the sender keeps; and so what is taken.
         for frame in self.frames:
-            kept = sender.memory.read_port(domain="comb")
-            m.d.comb += kept.addr.eq(frame.sequence[:places])
+            kept = kept_at(m, sender, frame.sequence[:places])
             with m.If(frame.valid & (frame.answer == receiver.retry) & under_way(frame.sequence)):
-                m.d.comb += [Assert(frame.flit == kept.data.flit), Assert(frame.vc == kept.data.vc)]
+                m.d.comb += [Assert(frame.flit == kept.flit), Assert(frame.vc == kept.vc)]
         with m.If(receiver.takes & (receiver.expected[:places] == slot)):
-            m.d.comb += [
-                Assert(receiver.heard.flit.as_value() == written.flit.as_value()),
-                Assert(receiver.heard.vc == written.vc),
-            ]
+            heard = receiver.heard
+            m.d.comb += Assert(heard.flit.as_value() == written.flit.as_value())
+            m.d.comb += Assert(heard.vc == written.vc)
 
         # Credits: what the sender believes taken is free again and not yet heard of, in the buffer, or under way.
-        vcs = []
-        for place in range(self.window + 1):
-            kept = sender.memory.read_port(domain="comb")
-            m.d.comb += kept.addr.eq(place)
-            vcs.append((under_way(Const(place, places)), kept.data.vc))
+        numbers = range(self.window + 1)
+        vcs = [(under_way(Const(place, places)), kept_at(m, sender, place).vc) for place in numbers]
         for vc, fifo in enumerate(receiver.fifos):
             come = Signal(SEQUENCE_BITS, name=f"come{vc}")
             m.d.sync += come.eq(come + fifo.write)
             flying = reduce(add, (on_its_way & (which == vc) for on_its_way, which in vcs))
             freed = [sender.credits_returned[vc], *(answer.credits_returned[vc] for answer in self.answers)]
+            used = (sender.credits_consumed[vc] - sender.credits_returned[vc])[:SEQUENCE_BITS]
             m.d.comb += [
                 Assert(come[:places] == fifo.end),
-                Assert(
-                    spread([*freed, come]) + flying
-                    == (sender.credits_consumed[vc] - sender.credits_returned[vc])[:SEQUENCE_BITS]
-                ),
+                Assert(spread([*freed, come]) + flying == used),
                 Assert(spread([*freed, come]) + flying <= self.window),
             ]
             with m.If(fifo.write):
@@ -223,14 +214,12 @@ class FifoModel(wiring.Component):
         stay(m, self.watched)
         come, level = Signal(SEQUENCE_BITS), Signal(SEQUENCE_BITS)
         written = Signal(flit_layout(LINK_BYTES))
-        kept = fifo.memory.read_port(domain="comb")
         places = self.window.bit_length()
         m.d.comb += [
             fifo.write.eq(self.write),
             fifo.flit.eq(self.flit),
             fifo.o.ready.eq(self.ready),
             level.eq(come - fifo.credits_returned),
-            kept.addr.eq(self.watched),
             Assume(~self.write | (level < self.window)),
             Assert(level <= self.window),
             Assert(come[:places] == fifo.end),
@@ -240,10 +229,17 @@ class FifoModel(wiring.Component):
         with m.If(self.write & (come[:places] == self.watched)):
             m.d.sync += written.eq(self.flit)
         with m.If((self.watched - fifo.credits_returned[:places])[:places] < level):
-            m.d.comb += Assert(kept.data.as_value() == written.as_value())
+            m.d.comb += Assert(kept_at(m, fifo, self.watched).as_value() == written.as_value())
         with m.If(fifo.o.valid & (fifo.credits_returned[:places] == self.watched)):
             m.d.comb += Assert(fifo.o.payload.as_value() == written.as_value())
         return m
+
+
+def kept_at(m, unit, place):
+    """Return what the memory of a unit holds at a place."""
+    port = unit.memory.read_port(domain="comb")
+    m.d.comb += port.addr.eq(place)
+    return port.data
 
 
 def stay(m, constant):

@@ -1,14 +1,18 @@
 """A link between two routers: every flit once, in order, at full rate, whatever the wire does to frames."""
 
+from itertools import pairwise
+
 import pytest
 
 from neuroncore_rtl.hdl.link.end import LinkEnd, window
-from tests.hdl.link.pair import ENDS, PATHS, Pair, run_pair
+from tests.hdl.link.pair import ENDS, PATHS, run_pair
 
 
-def assert_delivered(outcome, flits):
+def delivered(**options):
+    """Return the outcome of a run in which every flit comes once and in order."""
+    outcome = run_pair(**options)
     assert outcome.received == outcome.sent
-    assert {path: len(sent) for path, sent in outcome.sent.items()} == {path: flits.get(path, 0) for path in PATHS}
+    return outcome
 
 
 @pytest.mark.parametrize(
@@ -17,25 +21,20 @@ def assert_delivered(outcome, flits):
 )
 def test_every_flit_once_in_order(errors, offer, drain):
     """Under bit errors, drops and repeats in equal parts, with stalls on either side."""
-    flits = dict.fromkeys(PATHS, 250)
-    seed = int(errors * 1000)
-    outcome = run_pair(flits=flits, seed=seed, offer=offer, drain=drain, errors=errors, limit=8000, extra=3)
-    assert_delivered(outcome, flits)
-    counters = outcome.counters
-    assert [end["flits"] for end in counters] == [500, 500]
+    outcome = delivered(flits=250, seed=int(errors * 1000), offer=offer, drain=drain, errors=errors)
+    assert [end["flits"] for end in outcome.counters] == [500, 500]
     assert outcome.dead_at == [None, None]
+    assert sum(end["crc_errors"] for end in outcome.counters) == outcome.events["flip"]
+    replays = sum(end["replays"] for end in outcome.counters)
     if errors >= 0.01:
-        assert all(outcome.events.values())
-    assert sum(end["crc_errors"] for end in counters) == outcome.events["flip"]
-    replays = sum(end["replays"] for end in counters)
-    assert replays if errors >= 0.01 else replays <= sum(outcome.events.values())
+        assert replays and len(outcome.events) == 3
+    else:
+        assert replays <= outcome.events.total()
 
 
 @pytest.mark.parametrize("latency", [1, 4, 13, 64])
 def test_errors_at_other_latencies(latency):
-    flits = dict.fromkeys(PATHS, 250)
-    outcome = run_pair(latency=latency, flits=flits, seed=latency, offer=0.9, drain=0.9, errors=0.03, limit=8000)
-    assert_delivered(outcome, flits)
+    delivered(latency=latency, flits=250, seed=latency, offer=0.9, drain=0.9, errors=0.03)
 
 
 @pytest.mark.parametrize("latency", [1, 3, 4, 27])
@@ -44,28 +43,25 @@ def test_one_flit_a_cycle(latency, vcs):
     """Both ways at once, without a gap, by one virtual channel or both; and the latency."""
     through = LinkEnd.SEND_LATENCY + latency + LinkEnd.RECEIVE_LATENCY
     flits = {(end, vc): 160 // len(vcs) for end in ENDS for vc in vcs}
-    outcome = run_pair(link_bytes=1, latency=latency, flits=flits, limit=600)
-    assert_delivered(outcome, flits)
+    outcome = delivered(link_bytes=1, latency=latency, flits=flits)
     for end in ENDS:
-        taken = sorted(cycle for vc in vcs for cycle in outcome.taken_at[end, vc])
-        assert taken == list(range(160))
-    for path, cycles in outcome.taken_at.items():
-        assert outcome.offered_at[path] == [cycle + through for cycle in cycles]
-    assert outcome.cycles == 160 + through
+        assert sorted(cycle for vc in vcs for cycle in outcome.sent_at[end, vc]) == list(range(160))
+    for path, cycles in outcome.sent_at.items():
+        assert outcome.received_at[path] == [cycle + through for cycle in cycles]
 
 
 def test_turns():
     """Neither virtual channel waits for more than one flit of the other."""
-    outcome = run_pair(link_bytes=1, flits=dict.fromkeys(PATHS, 100), limit=400)
-    for path in PATHS:
-        assert all(b - a == 2 for a, b in zip(outcome.taken_at[path], outcome.taken_at[path][1:], strict=False))
+    outcome = delivered(link_bytes=1, flits=100)
+    for cycles in outcome.sent_at.values():
+        assert all(later - earlier == 2 for earlier, later in pairwise(cycles))
 
 
 @pytest.mark.parametrize("full", [0, 1])
 def test_a_full_virtual_channel_leaves_the_other_free(full):
     """Its sink takes nothing: `window` flits of it are taken, and all of the other's."""
     drain = {path: float(path[1] != full) for path in PATHS}
-    outcome = run_pair(link_bytes=1, flits=dict.fromkeys(PATHS, 200), drain=drain, limit=500)
+    outcome = run_pair(link_bytes=1, flits=200, drain=drain, cycles=500)
     for end, vc in PATHS:
         assert len(outcome.sent[end, vc]) == (window(2) if vc == full else 200)
         assert outcome.received[end, vc] == ([] if vc == full else outcome.sent[end, vc])
@@ -75,27 +71,22 @@ def test_a_full_virtual_channel_leaves_the_other_free(full):
 def test_many_flits_wrap_every_number():
     """More than 2 ** 8 of them per channel, and more replays than 2 ** 4, with counts that wrap at different times."""
     flits = {(0, 0): 1100, (0, 1): 300, (1, 0): 5, (1, 1): 0}
-    outcome = run_pair(link_bytes=1, flits=flits, seed=3, errors=0.05, limit=6000)
-    assert_delivered(outcome, flits)
-    assert outcome.counters[0]["replays"] > 32
+    assert delivered(link_bytes=1, flits=flits, seed=3, errors=0.05).counters[0]["replays"] > 32
 
 
 def test_idle_link_is_not_dead():
-    pair = Pair(1, 1)
-    outcome = run_pair(pair=pair, flits={}, limit=LinkEnd.DEAD_CYCLES + 300, extra=LinkEnd.DEAD_CYCLES + 200)
+    cycles = LinkEnd.DEAD_CYCLES + 300
+    outcome = run_pair(link_bytes=1, latency=1, cycles=cycles)
     assert outcome.dead_at == [None, None]
-    assert outcome.counters[0] == {
-        "flits": 0, "replays": 0, "crc_errors": 0, "discarded": 0, "idle": outcome.cycles, "stalled": 0,
-    }  # fmt: skip
+    assert outcome.counters[0] == dict.fromkeys(outcome.counters[0], 0) | {"idle": cycles}
 
 
 @pytest.mark.parametrize("busy", [False, True])
 def test_cut_link_is_dead(busy):
     """The end that hears nothing reports it in time, and the other one if flits of it are under way."""
     cut_at, slack = 100, 12
-    flits = {(0, 0): 4000} if busy else {}
     limit = cut_at + LinkEnd.DEAD_CYCLES + slack
-    outcome = run_pair(link_bytes=1, flits=flits, limit=limit, extra=limit, cut=(0, cut_at))
+    outcome = run_pair(link_bytes=1, flits={(0, 0): 4000 * busy}, cycles=limit, cut=(0, cut_at))
     assert (outcome.dead_at[0] is not None) == busy
     for cycle in filter(None, outcome.dead_at):
         assert cut_at + LinkEnd.DEAD_CYCLES - slack <= cycle <= limit

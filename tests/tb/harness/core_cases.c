@@ -1,27 +1,12 @@
 // What the tests of the core have the controller do: image_arguments[0] says which of these; [1] is the watchdog's
-// limit, and then come the arguments of kernels/control/run.c.
+// limit, and then come the sections that kernels/control/run.c would get.
 
 #include "core.h"
 
-typedef struct {
-    uint32_t queue, low, high, count;
-} block_t;
-
-static void ring_all(void) {
-    const block_t *block = (const block_t *)&image_arguments[3];
-    for (uint32_t i = 0; i < image_arguments[2]; i++)
-        queue_start(block[i].queue, (uint64_t)block[i].high << 32 | block[i].low, block[i].count);
-}
-
-// Waits until everything is done or there is an error.
 static uint32_t run(void) {
-    const block_t *block = (const block_t *)&image_arguments[3];
-    ring_all();
-    for (uint32_t i = 0; i < image_arguments[2]; i++)
-        while (!queue_idle(block[i].queue))
-            if (error_cause()) return 0x40000000u | error_cause();
-    uint32_t cause = error_cause();
-    return cause ? 0x40000000u | cause : 0;
+    const uint32_t *section = &image_arguments[2];
+    while (*section) section = run_section(section);
+    return 0;
 }
 
 static void print(const char *name, uint32_t number) {
@@ -35,7 +20,9 @@ static uint32_t catch_error(void) {
     REGISTER(INTERRUPT_ENABLE) = INTERRUPT_ERROR;
     interrupts_select(MIE_EXTERNAL);
     interrupts_enable();
-    ring_all();
+    const uint32_t *block = &image_arguments[3];
+    for (uint32_t i = 0; i < image_arguments[2]; i++, block += 4)
+        queue_start(block[0], (uint64_t)block[2] << 32 | block[1], block[3]);
     for (;;) wait_for_interrupt();
 }
 

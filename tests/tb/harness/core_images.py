@@ -1,35 +1,22 @@
 """Images written by hand: a little work for every engine, and records of any kind among it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from neuroncore_rtl.kernels.control import Block, ControlProgram, compile_program, run_arguments
-from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.kernels.program.image import Image, build_image
+from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.spec.isa import (
-    RECORD_BYTES,
-    Access,
-    DmaCopy,
-    DmaTensor,
-    Elementwise,
-    Engine,
-    LoadStationary,
-    MultiplyMoving,
-    Opcode,
-    Record,
-    Storage,
-    Update,
-    Wait,
-)
+from neuroncore_rtl.spec.isa import RECORD_BYTES, DmaCopy, DmaTensor, Opcode, Record, Storage, Update, Wait
 from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC
+from neuroncore_rtl.tb.stimulus.core_programs import random_core_program
 
 __all__ = [
     "CATCH", "DATA", "DMA0", "DMA1", "DONE", "FAILED", "HOST", "NEVER", "PARTITIONS", "RESULT", "RUN", "SCALAR", "SLOT",
-    "TENSOR", "TRAPS", "VECTOR", "WATCHDOG_LIMIT", "Work", "cases", "encoded", "hand_image", "hbm_place", "place",
+    "TENSOR", "TRAPS", "VECTOR", "WATCHDOG_LIMIT", "Work", "cases", "hand_image", "hbm_place", "place", "random_image",
     "word_copy",
 ]  # fmt: skip
 
@@ -60,10 +47,15 @@ def cases() -> ControlProgram:
     return compile_program([CASES])
 
 
-def encoded(record: Record | bytes, config: Config, engine: Engine | None = None) -> bytes:
-    """Return a record's bytes; of another engine's record if one is given."""
-    data = record if isinstance(record, bytes) else record.encode(config)
-    return data if engine is None else bytes([data[0] & ~7 | engine]) + data[1:]
+def random_image(rng: np.random.Generator, config: Config, instructions: int, base: int) -> Image:
+    """Return the image of a random program that the control program of these tests starts."""
+    random = random_core_program(rng, config, instructions, base=base)
+    return build_image(
+        random.program,
+        random.contents,
+        control=cases(),
+        arguments=lambda blocks: [RUN, WATCHDOG_LIMIT, *run_arguments(blocks)],
+    )
 
 
 def hand_image(
@@ -92,7 +84,7 @@ def hand_image(
     for queue, records in queues:
         blocks.append(Block(queue, base + place, len(records)))
         for record in records:
-            data[place : place + RECORD_BYTES] = encoded(record, config)
+            data[place : place + RECORD_BYTES] = record if isinstance(record, bytes) else record.encode(config)
             place += RECORD_BYTES
     control = cases()
     text = control.image([case, limit, *run_arguments([*blocks, *blocks_elsewhere])])
@@ -100,13 +92,9 @@ def hand_image(
     assert place + len(text) <= SLOT
     for start, part in [(0, np.array(header, "<u4").tobytes()), (place, text), *contents.items()]:
         data[start : start + len(part)] = part
+    listed = tuple(tuple(records) for _, records in queues)
     return Image(
-        config=config,
-        base=base,
-        data=bytes(data),
-        blocks=tuple(blocks),
-        records=tuple(tuple(records) for _, records in queues),
-        control=control.symbols,
+        config=config, base=base, data=bytes(data), blocks=tuple(blocks), records=listed, control=control.symbols
     )
 
 
@@ -115,9 +103,9 @@ def hbm_place(address: int, steps: tuple[int, ...] = (4, 1), fmt=FP32) -> DmaTen
     return DmaTensor(format=fmt, storage=Storage.HBM, address=address, steps=steps)
 
 
-def place(address: int, storage: Storage = Storage.SBUF, fmt=FP32) -> DmaTensor:
-    """Return rows of FP32 words, one in each partition."""
-    return DmaTensor(format=fmt, storage=storage, address=address, steps=(1, 1), axis=0)
+def place(address: int, fmt=FP32) -> DmaTensor:
+    """Return rows of words in SBUF, one in each partition."""
+    return DmaTensor(format=fmt, storage=Storage.SBUF, address=address, steps=(1, 1), axis=0)
 
 
 def word_copy(source: int, target: int) -> DmaCopy:
@@ -125,7 +113,6 @@ def word_copy(source: int, target: int) -> DmaCopy:
     return DmaCopy(shape=(1,), src=hbm_place(source, (1,)), dst=hbm_place(target, (1,)))
 
 
-@dataclass
 class Work:
     """A few records of every engine, each of which uses the result of the one before; what may come behind them.
 
@@ -139,61 +126,47 @@ class Work:
         contents: bytes by their place in the slot.
     """
 
-    config: Config
-    base: int
-    rng: np.random.Generator
-    queues: list[list[Record | bytes]] = field(init=False)
-    contents: dict[int, bytes] = field(init=False)
-
-    def __post_init__(self):
-        values = self.rng.normal(size=(PARTITIONS, 4)).astype(np.float32)
+    def __init__(self, config: Config, base: int, rng: np.random.Generator):
+        self.config, self.base = config, base
+        values = rng.normal(size=(PARTITIONS, 4)).astype(np.float32)
         self.contents = {DATA: values.tobytes(), DATA + 0x80: np.arange(8, dtype="<u4").tobytes()}
-        self.queues = [[] for _ in range(3 + self.config.dma_engines)]
-        shape = (PARTITIONS, 4)
-        tile = {"format": BF16, "k": PARTITIONS, "m": 4}
+        self.queues: list[list[Record | bytes]] = [[] for _ in range(3 + config.dma_engines)]
+        shape, tile = (PARTITIONS, 4), {"format": BF16, "k": PARTITIONS, "m": 4}
         steps = [
-            (DMA0, DmaCopy(shape=shape, src=hbm_place(self.base + DATA), dst=place(0, fmt=BF16))),
-            (TENSOR, LoadStationary(**tile, address=0)),
-            (TENSOR, MultiplyMoving(**tile, n=4, address=0, stride=2, psum=0)),
-            (VECTOR, self.elementwise(Opcode.TENSOR_COPY, a=(0, Storage.PSUM), dst=0x40)),
-            (SCALAR, self.elementwise(Opcode.ACTIVATE, a=(0x40, Storage.SBUF), dst=0x80)),
-            (DMA1, DmaCopy(shape=shape, src=place(0x80), dst=hbm_place(self.base + RESULT))),
+            (DMA0, DmaCopy(shape=shape, src=hbm_place(base + DATA), dst=place(0, fmt=BF16))),
+            (TENSOR, isa.LoadStationary(**tile, address=0)),
+            (TENSOR, isa.MultiplyMoving(**tile, n=4, address=0, stride=2, psum=0)),
+            (VECTOR, self.elementwise(Opcode.TENSOR_COPY, 0, 0x40, Storage.PSUM)),
+            (SCALAR, self.elementwise(Opcode.ACTIVATE, 0x40, 0x80)),
+            (DMA1, DmaCopy(shape=shape, src=place(0x80), dst=hbm_place(base + RESULT))),
         ]
         for number, (queue, instruction) in enumerate(steps):
             waits = (Wait(number - 1, 1),) if number else ()
             self.queues[queue].append(Record(instruction=instruction, waits=waits, updates=(Update(number),)))
 
-    def elementwise(self, opcode: Opcode, a: tuple[int, Storage], dst: int) -> Elementwise:
+    def elementwise(self, opcode: Opcode, address: int, dst: int, storage: Storage = Storage.SBUF) -> isa.Elementwise:
         """Return an instruction on 4 words of each partition."""
-        address, storage = a
+        a, out = isa.Access(format=FP32, address=address, storage=storage), isa.Access(format=FP32, address=dst)
         scale = {"s0": 0x3F80_0000} if opcode == Opcode.ACTIVATE else {}
-        return Elementwise(
-            opcode=opcode,
-            partitions=PARTITIONS,
-            shape=(4,),
-            a=Access(format=FP32, address=address, storage=storage),
-            dst=Access(format=FP32, address=dst),
-            **scale,
-        )
+        return isa.Elementwise(opcode=opcode, partitions=PARTITIONS, shape=(4,), a=a, dst=out, **scale)
 
-    def last(self, queue: int):
-        """Return an instruction of a queue, unlike those of the work, that leaves something."""
+    def last(self, queue: int, elsewhere: bool = False):
+        """Return an instruction of a queue, unlike those of the work, that leaves something; in one of two places."""
         match queue:
             case 0:
-                return MultiplyMoving(format=BF16, k=PARTITIONS, m=4, n=4, address=0, stride=2, psum=512)
+                psum = 512 + 512 * elsewhere
+                return isa.MultiplyMoving(format=BF16, k=PARTITIONS, m=4, n=4, address=0, stride=2, psum=psum)
             case 1:
-                return self.elementwise(Opcode.TENSOR_COPY, (0x40, Storage.SBUF), 0xC0)
+                return self.elementwise(Opcode.TENSOR_COPY, 0x40, 0xC0 + 0x200 * elsewhere)
             case 2:
-                return self.elementwise(Opcode.ACTIVATE, (0x40, Storage.SBUF), 0x100)
-        return word_copy(self.base + DATA, self.base + RESULT + 0x80 + 4 * queue)
+                return self.elementwise(Opcode.ACTIVATE, 0x40, 0x100 + 0x200 * elsewhere)
+        return word_copy(self.base + DATA, self.base + RESULT + 0x80 + 4 * queue + 0x40 * elsewhere)
 
     def finished(self) -> Image:
         """Return the image of the work, with one more record for each queue."""
-        queues = [
-            [*records, Record(instruction=self.last(queue), waits=(Wait(DONE, 1),))]
-            for queue, records in enumerate(self.queues)
-        ]
-        return hand_image(self.config, self.base, list(enumerate(queues)), self.contents)
+        after = [Record(instruction=self.last(queue), waits=(Wait(DONE, 1),)) for queue in range(len(self.queues))]
+        queues = [(queue, [*records, after[queue]]) for queue, records in enumerate(self.queues)]
+        return hand_image(self.config, self.base, queues, self.contents)
 
     def broken(self, queue: int, *records: Record | bytes, gated: bool = True, held: bool = False, **options) -> Image:
         """Return the image of the work with records behind it on a queue, the last of which must fail.
@@ -212,15 +185,5 @@ class Work:
         for other, part in enumerate(queues):
             waits = (Wait(FAILED, 1),) if held or other != queue else ()
             if gated or other == queue:
-                part.append(Record(instruction=_elsewhere(self.last(other)), waits=waits))
+                part.append(Record(instruction=self.last(other, elsewhere=True), waits=waits))
         return hand_image(self.config, self.base, list(enumerate(queues)), self.contents, **options)
-
-
-def _elsewhere(instruction):
-    """Return the instruction with another place for its result."""
-    match instruction:
-        case MultiplyMoving():
-            return replace(instruction, psum=instruction.psum + 512)
-        case Elementwise():
-            return replace(instruction, dst=replace(instruction.dst, address=instruction.dst.address + 0x200))
-    return replace(instruction, dst=replace(instruction.dst, address=instruction.dst.address + 0x40))

@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
@@ -71,25 +72,19 @@ def _bits(value: int | str, width: int) -> str:
     return value * width if isinstance(value, str) else f"{value:0{width}b}"
 
 
-def aw(**more):
-    return {"awvalid": 1, "awready": 1, **more}
-
-
-def ar(**more):
-    return {"arvalid": 1, "arready": 1, **more}
+def taken(channel: str, **more) -> dict[str, int | str]:
+    return {f"{channel}valid": 1, f"{channel}ready": 1, **more}
 
 
 def w(last=0, **more):
-    return {"wvalid": 1, "wready": 1, "wstrb": 0xFF, "wlast": last, **more}
+    return taken("w", wstrb=0xFF, wlast=last) | more
 
 
 def r(last=0, **more):
-    return {"rvalid": 1, "rready": 1, "rlast": last, **more}
+    return taken("r", rlast=last, **more)
 
 
-def b(**more):
-    return {"bvalid": 1, "bready": 1, **more}
-
+aw, ar, b = (partial(taken, channel) for channel in ("aw", "ar", "b"))
 
 LEGAL = {
     "write": [aw(awlen=1, awaddr=8), w(), w(1), b()],
@@ -140,14 +135,13 @@ VIOLATIONS = {
 }
 
 
-@pytest.mark.parametrize("name", LEGAL)
-def test_legal(player, name):
-    assert player(LEGAL[name]).splitlines() == ["end: idle 1"]
+@pytest.mark.parametrize("cycles", LEGAL.values(), ids=LEGAL)
+def test_legal(player, cycles):
+    assert player(cycles).splitlines() == ["end: idle 1"]
 
 
-@pytest.mark.parametrize("name", VIOLATIONS)
-def test_violation_is_named(player, name):
-    cycles, rule = VIOLATIONS[name]
+@pytest.mark.parametrize(("cycles", "rule"), VIOLATIONS.values(), ids=VIOLATIONS)
+def test_violation_is_named(player, cycles, rule):
     assert f": {rule}\n" in player(cycles)
 
 

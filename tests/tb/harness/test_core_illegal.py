@@ -5,8 +5,6 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.kernels.control import run_arguments
-from neuroncore_rtl.kernels.program.image import build_image
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.isa import Storage
 from neuroncore_rtl.tb.check.core_batch import dump_image, put_together
@@ -16,8 +14,7 @@ from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.outcome import Ending
 from neuroncore_rtl.tb.harness.run import run as run_device
 from neuroncore_rtl.tb.stimulus.core_illegal import Writable, flipped_image
-from neuroncore_rtl.tb.stimulus.core_programs import random_core_program
-from tests.tb.harness.core_images import RUN, WATCHDOG_LIMIT, cases
+from tests.tb.harness.core_images import random_image
 
 CONFIG = PRESETS["tiny"]
 SEED = 60
@@ -28,25 +25,17 @@ PLACE = 0x20000
 
 def flipped(rng, count):
     """Return images, of which three in four have one changed record, and the others several."""
-    found = []
     for number in range(count):
-        program = random_core_program(rng, CONFIG, 12, base=number * PLACE)
-        image = build_image(
-            program.program,
-            program.contents,
-            control=cases(),
-            arguments=lambda blocks: [RUN, WATCHDOG_LIMIT, *run_arguments(blocks)],
-        )
+        image = random_image(rng, CONFIG, 12, number * PLACE)
         assert len(image.data) <= PLACE
-        found.append(flipped_image(rng, image, 1 if number % 4 else 4))
-    return found
+        yield flipped_image(rng, image, 1 if number % 4 else 4)
 
 
 @pytest.mark.parametrize("count", (12, pytest.param(160, marks=pytest.mark.slow)))
 def test_whatever_records_say_the_core_ends_and_writes_only_what_they_name(count):
     print(f"seed {SEED}")
     rng = np.random.default_rng(SEED + count)
-    programs = flipped(rng, count)
+    programs = list(flipped(rng, count))
     dump = dump_image(CONFIG, count * PLACE)
     images = [*(program.image for program in programs), dump.image]
     memory = put_together(images)
