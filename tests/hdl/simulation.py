@@ -1,12 +1,14 @@
 """Amaranth's simulator, and both ends of a stream, for the tests of single units."""
 
+import functools
+import inspect
 import random
 from collections.abc import Callable, Iterable
 
 from amaranth import ClockDomain, Module, Value
 from amaranth.sim import Simulator
 
-__all__ = ["offer", "put", "simulate", "take"]
+__all__ = ["drive", "offer", "put", "simulate", "simulated", "take"]
 
 _PERIOD = 1e-6
 
@@ -31,10 +33,37 @@ def simulate(dut, *testbenches: Callable, background: Iterable[Callable] = ()) -
     simulator.run()
 
 
+def simulated(make: Callable) -> Callable:
+    """Make a test of a testbench, which takes the simulator's context and a unit, and a test's arguments behind them.
+
+    Arguments:
+        make: returns the unit; it may take arguments of the test, by their names.
+    """
+
+    def decorate(testbench):
+        _, place, *parameters = inspect.signature(testbench).parameters.values()
+
+        @functools.wraps(testbench)
+        def test(**arguments):
+            needed = inspect.signature(make).parameters
+            unit = make(**{name: value for name, value in arguments.items() if name in needed})
+            simulate(unit, functools.partial(testbench, **{place.name: unit}, **arguments))
+
+        test.__signature__ = inspect.Signature(parameters)
+        return test
+
+    return decorate
+
+
+def drive(ctx, unit, **values) -> None:
+    """Set ports of a unit, or members of an interface, by their names."""
+    for name, value in values.items():
+        ctx.set(getattr(unit, name), value)
+
+
 async def put(ctx, stream, payload) -> None:
     """Offer a payload to a stream until it is taken."""
-    ctx.set(stream.payload, payload)
-    ctx.set(stream.valid, 1)
+    drive(ctx, stream, payload=payload, valid=1)
     await ctx.tick().until(stream.ready)
     ctx.set(stream.valid, 0)
 

@@ -7,18 +7,17 @@ from typing import NamedTuple
 
 from neuroncore_rtl.hdl.controller.cpu import Cpu
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE, LOCAL_BYTES, REGISTERS
-from tests.hdl.controller.assembler import assemble
-from tests.hdl.simulation import simulate
+from tests.hdl.controller.assembler import assemble, framed
+from tests.hdl.simulation import drive, simulate
 
-__all__ = ["DEVICE", "END", "LINES", "Entry", "Run", "run"]
+__all__ = ["DEVICE", "LINES", "Entry", "Run", "run"]
 
 DEVICE = REGISTERS
 """Words outside the local memory that can be read and written."""
-DEVICE_BYTES = 0x100
 LINES = REGISTERS + 0x200
 """Written: bit 0 is the timer interrupt, bit 1 the external one, from as many cycles later on as bits 8 to 31 say."""
-END = REGISTERS + 0x204
-"""Written: the program ends."""
+_END = REGISTERS + 0x204
+_WORDS = (range(LOCAL_BASE, LOCAL_BASE + LOCAL_BYTES, 4), range(DEVICE, DEVICE + 0x100, 4))
 
 
 class Entry(NamedTuple):
@@ -52,10 +51,7 @@ class _Memory:
     """The memory's side of one bus: at most four requests wait for their responses."""
 
     def __init__(self, bus, access, stall: float, rng: random.Random):
-        self.bus = bus
-        self.access = access
-        self.stall = stall
-        self.rng = rng
+        self.bus, self.access, self.stall, self.rng = bus, access, stall, rng
         self.answers = deque()
         self.ready = False
         self.kept = None
@@ -66,10 +62,7 @@ class _Memory:
         response = bool(self.answers) and not held
         result, error = self.answers.popleft() if response else (self.rng.getrandbits(32), self.rng.getrandbits(1))
         self.ready = len(self.answers) < 4 and self.rng.random() >= self.stall
-        ctx.set(self.bus.response, response)
-        ctx.set(self.bus.result, result)
-        ctx.set(self.bus.error, error)
-        ctx.set(self.bus.ready, self.ready)
+        drive(ctx, self.bus, response=response, result=result, error=error, ready=self.ready)
 
     def observe(self, ctx) -> None:
         """In a cycle: take the request that is there."""
@@ -83,32 +76,31 @@ class _Memory:
 
 
 def run(program: str, *, stall: float = 0, seed: int = 0, limit: int = 20_000) -> Run:
-    """Assemble a program and run it until it writes END.
+    """Assemble a program and run it to its end.
 
     Arguments:
-        program: its text.
+        program: its text; it is :func:`framed`.
         stall: how likely either bus refuses a request, and how likely it holds back a response, in a cycle.
         seed: of the stalls.
         limit: cycles that are more than enough.
     """
     cpu, rng, result = Cpu(), random.Random(seed), Run()
     memory = result.memory
-    memory |= {LOCAL_BASE + 4 * place: word for place, word in enumerate(assemble(program))}
+    memory |= {LOCAL_BASE + 4 * place: word for place, word in enumerate(assemble(framed(program, _END)))}
     lines, ended, cycle = {}, False, 0
 
     def access(address: int, write: int, mask: int, data: int) -> tuple[int, int]:
         nonlocal ended
         if write and address == LINES:
             lines[cycle + 1 + (data >> 8)] = data & 3
-        elif write and address == END:
+        elif write and address == _END:
             ended = True
-        elif LOCAL_BASE <= address < LOCAL_BASE + LOCAL_BYTES or DEVICE <= address < DEVICE + DEVICE_BYTES:
+        elif any(address in words for words in _WORDS):
             word = memory.get(address, 0)
-            if write:
-                bits = sum(0xFF << 8 * byte for byte in range(4) if mask >> byte & 1)
-                memory[address] = word & ~bits | data & bits
-                return rng.getrandbits(32), 0
-            return word, 0
+            if not write:
+                return word, 0
+            bits = sum(0xFF << 8 * byte for byte in range(4) if mask >> byte & 1)
+            memory[address] = word & ~bits | data & bits
         else:
             return rng.getrandbits(32), 1
         return rng.getrandbits(32), 0
@@ -118,8 +110,7 @@ def run(program: str, *, stall: float = 0, seed: int = 0, limit: int = 20_000) -
         sides = (_Memory(cpu.fetch, access, stall, rng), _Memory(cpu.data, access, stall, rng))
         for cycle in range(limit):
             if cycle in lines:
-                ctx.set(cpu.timer_interrupt, lines[cycle] & 1)
-                ctx.set(cpu.external_interrupt, lines[cycle] >> 1)
+                drive(ctx, cpu, timer_interrupt=lines[cycle] & 1, external_interrupt=lines[cycle] >> 1)
             ctx.set(cpu.time, 0x5_0000_0000 + cycle)
             for side in sides:
                 side.drive(ctx)

@@ -3,7 +3,7 @@
 import pytest
 
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
-from tests.hdl.controller.machine import END, run
+from tests.hdl.controller.machine import run
 
 PLACE = LOCAL_BASE + 0x1000
 BEFORE = bytes(range(0x71, 0x91, 2))
@@ -11,26 +11,18 @@ BEFORE = bytes(range(0x71, 0x91, 2))
 OFFSETS = range(8)
 
 
-def fill(count: int) -> str:
-    """Stores of BEFORE, over and over, into `count` bytes."""
+def accessed(instructions: list[str], count: int, **options):
+    """Run loads or stores at x30, where BEFORE is, over and over, in `count` bytes."""
     words = [int.from_bytes(BEFORE[place : place + 4], "little") for place in range(0, len(BEFORE), 4)]
-    stores = [f"sw x{20 + place // 4 % 4}, {place}(x30);" for place in range(0, count, 4)]
-    return "".join([f"li x{20 + place}, {word};" for place, word in enumerate(words)] + stores)
+    fill = [f"li x30, {PLACE}"] + [f"li x{20 + place}, {word}" for place, word in enumerate(words)]
+    fill += [f"sw x{20 + place // 4 % 4}, {place}(x30)" for place in range(0, count, 4)]
+    return run("\n".join(fill + instructions), **options)
 
 
 @pytest.mark.parametrize("stall", [0, 0.5])
 @pytest.mark.parametrize("load, size", [("lb", 1), ("lbu", 1), ("lh", 2), ("lhu", 2), ("lw", 4)])
 def test_load(load, size, stall):
-    result = run(
-        f"""
-        li x30, {PLACE}
-        {fill(len(BEFORE))}
-        {"".join(f"{load} x{2 + offset}, {offset}(x30);" for offset in OFFSETS)}
-        li x31, {END}
-        sw x0, 0(x31)
-        """.replace(";", "\n"),
-        stall=stall,
-    )
+    result = accessed([f"{load} x{2 + offset}, {offset}(x30)" for offset in OFFSETS], len(BEFORE), stall=stall)
     signed = not load.endswith("u")
     expected = [int.from_bytes(BEFORE[offset : offset + size], "little", signed=signed) for offset in OFFSETS]
     assert result.registers[2:10] == [value & 0xFFFF_FFFF for value in expected]
@@ -40,16 +32,8 @@ def test_load(load, size, stall):
 def test_store(store, size):
     """Each offset in 16 bytes of its own, which hold BEFORE."""
     value = 0xD4C3_B2A1
-    result = run(
-        f"""
-        li x30, {PLACE}
-        li x2, {value}
-        {fill(16 * len(OFFSETS))}
-        {"".join(f"{store} x2, {16 * offset + offset}(x30);" for offset in OFFSETS)}
-        li x31, {END}
-        sw x0, 0(x31)
-        """.replace(";", "\n")
-    )
+    stores = [f"{store} x2, {16 * offset + offset}(x30)" for offset in OFFSETS]
+    result = accessed([f"li x2, {value}", *stores], 16 * len(OFFSETS))
     for offset in OFFSETS:
         expected = bytearray(BEFORE)
         expected[offset : offset + size] = value.to_bytes(4, "little")[:size]

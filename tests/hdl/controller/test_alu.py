@@ -6,7 +6,7 @@ import pytest
 
 from neuroncore_rtl.hdl.controller.alu import Alu
 from neuroncore_rtl.hdl.controller.instruction import AluOp
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import drive, simulated
 
 WORD = 0xFFFF_FFFF
 SPECIAL = (0, 1, 2, 31, 32, 33, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, WORD)
@@ -53,14 +53,9 @@ def cases():
         *(("condition", code, "holds", holds) for code, holds in CONDITIONS.items()),
     ],
 )
-def test_alu_is_that_of_python(control, code, output, expected):
-    alu = Alu()
-
-    async def bench(ctx):
-        ctx.set(getattr(alu, control), code)
-        for a, b in cases():
-            ctx.set(alu.a, a)
-            ctx.set(alu.b, b)
-            assert ctx.get(getattr(alu, output)) == expected(a, b) & WORD, (hex(a), hex(b))
-
-    simulate(alu, bench)
+@simulated(Alu)
+async def test_alu_is_that_of_python(ctx, alu, control, code, output, expected):
+    ctx.set(getattr(alu, control), code)
+    for a, b in cases():
+        drive(ctx, alu, a=a, b=b)
+        assert ctx.get(getattr(alu, output)) == expected(a, b) & WORD, (hex(a), hex(b))

@@ -3,7 +3,7 @@
 import pytest
 
 from neuroncore_rtl.hdl.controller.decoder import REGION_BITS, Decoder
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import drive, simulated
 
 SEED = 4004
 REGIONS = ((4,), (1, 2))
@@ -19,73 +19,58 @@ def owner_of(region: int) -> int | None:
 
 
 @pytest.mark.parametrize("ready_share", [1.0, 0.5])
-def test_every_request_goes_to_its_owner_and_its_answer_back(ready_share, rng):
+@simulated(lambda: Decoder(REGIONS))
+async def test_every_request_goes_to_its_owner_and_its_answer_back(ctx, dut, ready_share, rng):
     """At random, with answers from the next cycle on; a request waits until the one before it is answered."""
-    dut = Decoder(REGIONS)
     asked, answered = [], []
-
-    async def bench(ctx):
-        waiting = None  # owner, cycles until it answers, result, error
-        request = None
-        for _ in range(3000):
-            if request is None and rng.random() < 0.8:
-                request = {
-                    "address": address_of(int(rng.choice((1, 2, 4, 0, 8, NOBODY))), 4 * int(rng.integers(1 << 20)))
-                }
-                request |= {
-                    "write": int(rng.integers(2)),
-                    "mask": int(rng.integers(16)),
-                    "data": int(rng.integers(1 << 32)),
-                }
-                for name, value in request.items():
-                    ctx.set(getattr(dut.bus, name), value)
-            ctx.set(dut.bus.valid, request is not None)
-            answers = waiting is not None and waiting[1] == 0
-            for number, peripheral in enumerate(dut.peripherals):
-                mine = answers and waiting[0] == number
-                ctx.set(peripheral.response, mine)
-                ctx.set(peripheral.result, waiting[2] if mine else int(rng.integers(1 << 32)))
-                ctx.set(peripheral.error, waiting[3] if mine else int(rng.integers(2)))
-                ctx.set(peripheral.ready, rng.random() < ready_share)
-            assert ctx.get(dut.bus.response) == answers
-            if answers:
-                assert ctx.get(dut.bus.error) == waiting[3]
-                assert waiting[0] is None or ctx.get(dut.bus.result) == waiting[2]
-                answered.append(waiting)
-            free = waiting is None or answers
-            owner = owner_of(request["address"] >> 32 - REGION_BITS) if request else None
-            for number, peripheral in enumerate(dut.peripherals):
-                offered = bool(request and free and owner == number)
-                assert ctx.get(peripheral.valid) == offered
-                if offered:
-                    assert {name: ctx.get(getattr(peripheral, name)) for name in request} == request
-            taken = request is not None and ctx.get(dut.bus.ready)
-            if request is not None:
-                assert taken == (free and (owner is None or ctx.get(dut.peripherals[owner].ready)))
-            await ctx.tick()
-            waiting = None if free else (waiting[0], waiting[1] - 1, *waiting[2:])
-            if taken:
-                asked.append(owner)
-                late, result = (0, 0) if owner is None else (int(rng.integers(4)), int(rng.integers(1 << 32)))
-                waiting = owner, late, result, 1 if owner is None else int(rng.integers(2))
-                request = None
-
-    simulate(dut, bench)
+    waiting = None  # owner, cycles until it answers, result, error
+    request = None
+    for _ in range(3000):
+        if request is None and rng.random() < 0.8:
+            region = int(rng.choice((1, 2, 4, 0, 8, NOBODY)))
+            request = {"address": address_of(region, 4 * int(rng.integers(1 << 20)))}
+            fields = (("write", 2), ("mask", 16), ("data", 1 << 32))
+            request |= {name: int(rng.integers(end)) for name, end in fields}
+            drive(ctx, dut.bus, **request)
+        ctx.set(dut.bus.valid, request is not None)
+        answers = waiting is not None and waiting[1] == 0
+        for number, peripheral in enumerate(dut.peripherals):
+            mine = answers and waiting[0] == number
+            result, error = waiting[2:] if mine else (int(rng.integers(1 << 32)), int(rng.integers(2)))
+            ready = rng.random() < ready_share
+            drive(ctx, peripheral, response=mine, result=result, error=error, ready=ready)
+        assert ctx.get(dut.bus.response) == answers
+        if answers:
+            assert ctx.get(dut.bus.error) == waiting[3]
+            assert waiting[0] is None or ctx.get(dut.bus.result) == waiting[2]
+            answered.append(waiting)
+        free = waiting is None or answers
+        owner = owner_of(request["address"] >> 32 - REGION_BITS) if request else None
+        for number, peripheral in enumerate(dut.peripherals):
+            offered = bool(request and free and owner == number)
+            assert ctx.get(peripheral.valid) == offered
+            if offered:
+                assert {name: ctx.get(getattr(peripheral, name)) for name in request} == request
+        taken = request is not None and ctx.get(dut.bus.ready)
+        if request is not None:
+            assert taken == (free and (owner is None or ctx.get(dut.peripherals[owner].ready)))
+        await ctx.tick()
+        waiting = None if free else (waiting[0], waiting[1] - 1, *waiting[2:])
+        if taken:
+            asked.append(owner)
+            late, result = (0, 0) if owner is None else (int(rng.integers(4)), int(rng.integers(1 << 32)))
+            waiting = owner, late, result, 1 if owner is None else int(rng.integers(2))
+            request = None
     assert len(asked) - len(answered) in (0, 1) and len(asked) > 500
     assert set(asked) == {None, 0, 1}
 
 
-def test_a_region_of_nobody_answers_with_an_error_each_cycle():
-    dut = Decoder(REGIONS)
-
-    async def bench(ctx):
-        ctx.set(dut.bus.valid, 1)
-        ctx.set(dut.bus.address, address_of(NOBODY))
-        for cycle in range(5):
-            assert ctx.get(dut.bus.ready) and ctx.get(dut.bus.response) == ctx.get(dut.bus.error) == (cycle > 0)
-            await ctx.tick()
-        ctx.set(dut.bus.valid, 0)
+@simulated(lambda: Decoder(REGIONS))
+async def test_a_region_of_nobody_answers_with_an_error_each_cycle(ctx, dut):
+    drive(ctx, dut.bus, valid=1, address=address_of(NOBODY))
+    for cycle in range(5):
+        assert ctx.get(dut.bus.ready) and ctx.get(dut.bus.response) == ctx.get(dut.bus.error) == (cycle > 0)
         await ctx.tick()
-        assert not ctx.get(dut.bus.response)
-
-    simulate(dut, bench)
+    ctx.set(dut.bus.valid, 0)
+    await ctx.tick()
+    assert not ctx.get(dut.bus.response)

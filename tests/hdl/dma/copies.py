@@ -1,20 +1,27 @@
-"""Random copies, and what they do: element by element, as the specification says it."""
+"""Random copies, and what they do as golden says it."""
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
-from neuroncore_rtl.golden.elementwise.words import load, store
+from neuroncore_rtl.golden.memory.dma import DmaFault, dma_copy
 from neuroncore_rtl.spec.config import SBUF_BYTES, Config
-from neuroncore_rtl.spec.formats import FORMATS, Format
-from neuroncore_rtl.spec.isa import Cause, DmaCopy, DmaIndex, DmaTensor, Storage
+from neuroncore_rtl.spec.formats import FORMATS, INT8, Format
+from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex, DmaTensor, Storage
 from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
 from neuroncore_rtl.spec.isa.dma import DMA_DIMENSIONS, HBM_ADDRESS_BITS, dma_violation
 from tests.hdl.dma.machine import HBM_BYTES, Error, Memories
+from tests.oracles.copies import places
 
-__all__ = ["cast", "execute", "legal_copy", "random_copy", "random_memories", "run"]
+__all__ = ["differing", "execute", "legal_copy", "random_copy", "random_memories", "tensor"]
 
 _FORMATS = tuple(FORMATS.values())
+
+
+def tensor(storage: Storage, address: int = 0, steps: tuple[int, ...] = (1,), fmt: Format = INT8, axis=None):
+    """Return one side of a copy: adjacent bytes, if nothing else is said."""
+    return DmaTensor(format=fmt, address=address, storage=storage, steps=steps, axis=axis)
 
 
 def random_memories(rng: np.random.Generator, config: Config) -> Memories:
@@ -24,62 +31,25 @@ def random_memories(rng: np.random.Generator, config: Config) -> Memories:
     return {storage: rng.integers(0, 256, shape, np.uint8) for storage, shape in shapes.items()}
 
 
-def run(words, memories: Memories, config: Config, base: int = 0) -> list[Error]:
-    """Execute instruction words on the memories; return the errors. HBM's first byte has the address `base`."""
+def differing(memories: Memories, others: Memories) -> int:
+    """Return how many memories differ."""
+    return sum(not np.array_equal(memories[storage], others[storage]) for storage in Storage)
+
+
+def execute(copies: list[DmaCopy], memories: Memories, base: int = 0) -> list[Error]:
+    """Execute legal copies on the memories; return the errors. HBM's first byte has the address `base`."""
     errors = []
-    for number, word in enumerate(words):
-        broken = dma_violation(DmaCopy.unpack(word), config)
-        if broken is not None:
-            errors.append(Error(number, int(broken[0]), 0))
-            continue
-        wrong = execute(DmaCopy.decode(DmaCopy.unpack(word)), memories, base)
-        if wrong is not None:
-            errors.append(Error(number, int(Cause.INDEX), wrong))
+    for number, copy in enumerate(copies):
+        sides = {
+            name: replace(side, address=side.address - base * (side.storage == Storage.HBM))
+            for name, side in (("src", copy.src), ("dst", copy.dst))
+        }
+        hbm, sbuf, psum = (memories[storage] for storage in (Storage.HBM, Storage.SBUF, Storage.PSUM))
+        try:
+            dma_copy(replace(copy, **sides), hbm[0], sbuf, psum)
+        except DmaFault as fault:
+            errors.append(Error(number, int(fault.cause), fault.detail))
     return errors
-
-
-def execute(copy: DmaCopy, memories: Memories, base: int = 0) -> int | None:
-    """Execute a legal copy; return the row number that stops it."""
-    index, rows, wrong = copy.gather or copy.scatter, None, None
-    if index:
-        words = memories[Storage.SBUF][index.partition :, index.address : index.address + 4]
-        rows = np.ascontiguousarray(words[: copy.shape[0]]).view("<u4")[:, 0].astype(np.int64)
-        beyond = np.flatnonzero(rows >= index.limit)
-        if beyond.size:
-            wrong = int(rows[beyond[0]])
-            rows = rows[: beyond[0]]
-    shape = copy.shape if rows is None else (len(rows), *copy.shape[1:])
-    if prod(shape):
-        sources = _places(copy.src, shape, rows if copy.gather else None, base)
-        targets = _places(copy.dst, shape, rows if copy.scatter else None, base)
-        elements = memories[copy.src.storage][sources]
-        memories[copy.dst.storage][targets] = cast(elements, copy.src.format, copy.dst.format)
-    return wrong
-
-
-def _places(tensor: DmaTensor, shape: tuple[int, ...], rows, base: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return partition and address of every byte, [elements, bytes of an element]."""
-    size = tensor.format.bits // 8
-    partition = np.full(shape, tensor.partition, np.int64)
-    address = np.full(shape, tensor.address - (base if tensor.storage == Storage.HBM else 0), np.int64)
-    for d, step in enumerate(tensor.steps):
-        along = np.arange(shape[d]) if d or rows is None else rows
-        along = along.reshape([-1 if i == d else 1 for i in range(len(shape))]) * step
-        if d == tensor.axis:
-            partition += along
-        else:
-            address += along * size
-    return partition.reshape(-1, 1), address.reshape(-1, 1) + np.arange(size)
-
-
-def cast(elements: np.ndarray, src: Format, dst: Format) -> np.ndarray:
-    """Return elements, uint8 [elements, bytes of one], in another format."""
-    if src == dst:
-        return elements
-    codes = np.ascontiguousarray(elements).view(f"<u{elements.shape[1]}")[:, 0]
-    integer = not (src.is_float or dst.is_float)
-    results = store(load(codes, src, integer), dst, integer)
-    return np.ascontiguousarray(results).view(np.uint8).reshape(len(codes), -1)
 
 
 def legal_copy(
@@ -98,13 +68,11 @@ def legal_copy(
             rows = rng.integers(0, index.limit, copy.shape[0]).astype("<u4")
             if rng.random() < 0.2:
                 rows[rng.integers(len(rows))] = index.limit + rng.integers(0, 3)
-            if rng.random() < 0.5:  # else they may be what they are
-                memories[Storage.SBUF][
-                    index.partition : index.partition + len(rows), index.address : index.address + 4
-                ] = rows.view(np.uint8).reshape(-1, 4)
-            else:
+            if rng.random() >= 0.5:
                 continue
-        if _apart(copy, memories, base):
+            lanes, columns = (slice(at, at + n) for at, n in ((index.partition, len(rows)), (index.address, 4)))
+            memories[Storage.SBUF][lanes, columns] = rows.view(np.uint8).reshape(-1, 4)
+        if _is_apart(copy):
             return copy
 
 
@@ -114,32 +82,26 @@ def random_copy(rng: np.random.Generator, config: Config, base: int, elements: i
     shape = [int(rng.choice((1, 2, 3, 4, 7, 16, elements))) for _ in range(rank)]
     while prod(shape) > elements:
         shape[rng.integers(rank)] = int(rng.integers(1, 5))
-    src, dst = rng.choice(_FORMATS, 2)
+    formats = rng.choice(_FORMATS, 2)
     if rng.random() < 0.5:
-        dst = src
-    storages = rng.choice(list(Storage), 2, p=(0.4, 0.2, 0.4))
-    places = []
+        formats[1] = formats[0]
+    storages = [Storage(storage) for storage in rng.choice(list(Storage), 2, p=(0.4, 0.2, 0.4))]
     kind = rng.random()
-    gather = kind < 0.1 and storages[0] == Storage.HBM
-    scatter = not gather and kind < 0.2 and storages[1] == Storage.HBM
-    rows = 5
-    if gather or scatter:
+    gathers = kind < 0.1 and storages[0] == Storage.HBM
+    indexed = (gathers, not gathers and kind < 0.2 and storages[1] == Storage.HBM)
+    limit = 5
+    if any(indexed):
         shape[0] = min(shape[0], config.partitions)
-    for number, (fmt, storage) in enumerate(((src, storages[0]), (dst, storages[1]))):
-        indexed = (gather, scatter)[number]
-        places.append(_random_tensor(rng, config, fmt, Storage(storage), shape, base, rows if indexed else None))
-    index = None
-    if gather or scatter:
+    src, dst = (
+        _random_tensor(rng, config, fmt, storage, shape, base, limit if by_rows else None)
+        for fmt, storage, by_rows in zip(formats, storages, indexed, strict=True)
+    )
+    index = {}
+    if any(indexed):
         partition = int(rng.integers(config.partitions - shape[0] + 1))
         address = 4 * int(rng.integers(SBUF_BYTES // 4))
-        index = DmaIndex(address=address, partition=partition, limit=rows)
-    return DmaCopy(
-        shape=tuple(shape),
-        src=places[0],
-        dst=places[1],
-        gather=index if gather else None,
-        scatter=index if scatter else None,
-    )
+        index["gather" if gathers else "scatter"] = DmaIndex(address=address, partition=partition, limit=limit)
+    return DmaCopy(shape=tuple(shape), src=src, dst=dst, **index)
 
 
 def _random_tensor(
@@ -154,21 +116,20 @@ def _random_tensor(
         able = [d for d in range(rank) if shape[d] <= limit]
         if able and rng.random() < 0.7:
             axis = int(rng.choice(able))
+    counts = [rows or shape[0], *shape[1:]]
     steps, dense = [0] * rank, 1
+    low = high = 0
     for d in reversed(range(rank)):
         if d == axis:
             steps[d] = int(rng.choice((1, 1, -1, 0, 2)))
             span = (shape[d] - 1) * steps[d]
-            low, high = max(0, -span), limit - max(0, span)
-            partition = int(rng.integers(low, high)) if low < high else partition
+            first, end = max(0, -span), limit - max(0, span)
+            partition = int(rng.integers(first, end)) if first < end else partition
             continue
         steps[d] = int(rng.choice((dense, dense, dense, -dense, dense + int(rng.integers(1, 40)), 0, 2, -3)))
-        dense = max(abs(steps[d]), 1) * (rows if rows and d == 0 else shape[d])
-    low = high = 0
-    for d in range(rank):
-        if d != axis:
-            span = ((rows if rows and d == 0 else shape[d]) - 1) * steps[d] * size
-            low, high = low + min(span, 0), high + max(span, 0)
+        dense = max(abs(steps[d]), 1) * counts[d]
+        span = (counts[d] - 1) * steps[d] * size
+        low, high = low + min(span, 0), high + max(span, 0)
     first, end = (base, base + HBM_BYTES) if storage == Storage.HBM else (0, storage_bytes(storage))
     first, end = first - low, end - high - size
     if end < first:
@@ -179,20 +140,16 @@ def _random_tensor(
     return DmaTensor(format=fmt, address=address, storage=storage, steps=tuple(steps), partition=partition, axis=axis)
 
 
-def _apart(copy: DmaCopy, memories: Memories, base: int) -> bool:
+def _is_apart(copy: DmaCopy) -> bool:
     """Return whether a copy writes nothing that it reads, row numbers included."""
     index = copy.gather or copy.scatter
-    rows = np.arange(index.limit) if index else None
-    shape = (index.limit, *copy.shape[1:]) if index else copy.shape
 
     def touched(tensor: DmaTensor, indexed) -> set:
-        its = (shape, rows) if indexed else (copy.shape, None)
-        partitions, addresses = np.broadcast_arrays(*_places(tensor, *its, base))
-        return set(zip(partitions.flat, addresses.flat, strict=True))
+        shape = (index.limit, *copy.shape[1:]) if indexed else copy.shape
+        return {byte for element in places(tensor, shape) for byte in element}
 
-    written = touched(copy.dst, copy.scatter)
-    if index and copy.dst.storage == Storage.SBUF:
-        numbers = {(index.partition + r, index.address + b) for r in range(copy.shape[0]) for b in range(4)}
-        if written & numbers:
-            return False
-    return copy.src.storage != copy.dst.storage or not written & touched(copy.src, copy.gather)
+    read = touched(copy.src, copy.gather)
+    if index:
+        numbers = ((index.partition + row, index.address + byte) for row in range(copy.shape[0]) for byte in range(4))
+        read |= {(Storage.SBUF, *place) for place in numbers}
+    return read.isdisjoint(touched(copy.dst, copy.scatter))

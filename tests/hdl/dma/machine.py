@@ -12,7 +12,7 @@ from neuroncore_rtl.hdl.dma.engine import DmaEngine
 from neuroncore_rtl.hdl.engine_error import DetailedError
 from neuroncore_rtl.hdl.hierarchy import to_verilog
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
-from neuroncore_rtl.spec.isa import DMA_BITS, Storage
+from neuroncore_rtl.spec.isa import DMA_BITS, DmaCopy, Storage
 from neuroncore_rtl.tb.harness.run import run_harness
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.layouts import layout_defines, plain
@@ -76,7 +76,7 @@ def built(config: Config, sim: str = "verilator") -> simulation.Build:
 
 def run_copies(
     config: Config,
-    words: Sequence[int],
+    copies: Sequence[DmaCopy],
     memories: Memories,
     *,
     base: int = 0,
@@ -86,11 +86,11 @@ def run_copies(
     seed: int = 1,
     sim: str = "verilator",
 ) -> Outcome:
-    """Run instructions, legal or not, one after the other; behind one that fails the engine is reset.
+    """Run copies, legal or not, one after the other; behind one that fails the engine is reset.
 
     Arguments:
         config: the machine's parameters.
-        words: the instructions.
+        copies: the program.
         memories: whole, at the beginning.
         base: address of HBM's first byte; beyond `HBM_BYTES` of them it answers with an error.
         bad: first and last address, less one, of others that it answers so.
@@ -101,8 +101,8 @@ def run_copies(
     limit = 200_000
     with simulation.run_directory("dma") as directory:
         plusargs = [f"+limit={limit}", f"+stall={stall}", f"+noise={seed}", f"+latency={latency}", f"+base={base}"]
-        plusargs += [f"+bad_low={bad[0]}", f"+bad_high={bad[1]}", f"+program_count={len(words)}"]
-        files = {"program": hex_words(words, DMA_BITS)}
+        plusargs += [f"+bad_low={bad[0]}", f"+bad_high={bad[1]}", f"+program_count={len(copies)}"]
+        files = {"program": hex_words([copy.encode() for copy in copies], DMA_BITS)}
         files |= {storage.name.lower(): hex_lines(memories[storage], config.hbm_bytes) for storage in Storage}
         plusargs += write_files(directory, files)
         out = {storage: (directory / f"{storage.name}.out").resolve() for storage in Storage}
@@ -119,14 +119,13 @@ def run_copies(
 
 
 def _events(path: Path) -> dict[str, list]:
-    found = {"taken": [], "retired": [], "errors": []}
-    first = 0
+    taken, retired, errors, first = [], [], [], 0
     for line in path.read_text().splitlines():
         kind, cycle, *error = line.split()
         if kind == "e":
             cause, number, detail = map(int, error)
-            found["errors"].append(Error(first + number, cause, detail))
+            errors.append(Error(first + number, cause, detail))
             first += number + 1
         else:
-            found["taken" if kind == "a" else "retired"].append(int(cycle))
-    return found
+            (taken if kind == "a" else retired).append(int(cycle))
+    return {"taken": taken, "retired": retired, "errors": errors}

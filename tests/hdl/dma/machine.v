@@ -11,33 +11,29 @@
 // +stall: every handshake pauses in so many of 256 cycles; +noise: seed; +limit: cycles after which a run is given up.
 module machine (
     input  wire         clk,
-    output reg          done,
-    output reg          timeout,
-    output reg  [7:0]   stray,
+    output reg          done = 0,
+    output reg          timeout = 0,
+    output reg  [7:0]   stray = 0,
     output wire [`COUNTERS-1:0] counters
 );
     localparam BITS = 8 * `SIZE;
     localparam PLACE = $clog2(`SIZE);
+    localparam PSUM = `PARTITIONS * `SBUF_LINES;
 
     reg [`INSTRUCTION-1:0] program_ [0:`PROGRAM_DEPTH-1];
-    reg [BITS-1:0]         sbuf [0:`PARTITIONS*`SBUF_LINES-1];
-    reg [BITS-1:0]         psum [0:`COLUMNS*`PSUM_LINES-1];
+    reg [BITS-1:0]         chip [0:PSUM+`COLUMNS*`PSUM_LINES-1];  // SBUF, and behind it PSUM
     reg [BITS-1:0]         hbm [0:`HBM_LINES-1];
-    reg [63:0]             cycles;
+    reg [63:0]             cycles = 0;
     reg [8*1024-1:0]       path;
     reg [39:0]             base, bad_low, bad_high;
     integer                count, limit, events, i;
 
     initial begin
-        done = 0;
-        timeout = 0;
-        stray = 0;
-        cycles = 0;
         if (!$value$plusargs("limit=%d", limit)) $fatal(1, "+limit is missing");
         if (!$value$plusargs("program_count=%d", count)) $fatal(1, "+program_count is missing");
         if ($value$plusargs("program=%s", path)) $readmemh(path, program_, 0, count - 1);
-        if ($value$plusargs("sbuf=%s", path)) $readmemh(path, sbuf);
-        if ($value$plusargs("psum=%s", path)) $readmemh(path, psum);
+        if ($value$plusargs("sbuf=%s", path)) $readmemh(path, chip, 0, PSUM - 1);
+        if ($value$plusargs("psum=%s", path)) $readmemh(path, chip, PSUM);
         if ($value$plusargs("hbm=%s", path)) $readmemh(path, hbm);
         events = 0;
         if ($value$plusargs("events=%s", path)) events = $fopen(path, "w");
@@ -61,12 +57,12 @@ module machine (
     wire        offered = !pause[0] && next < count && !rst;
     assign taken = offered && ready;
 
-    wire                 read_valid, write_valid, read_storage, write_storage;
-    wire [9:0]           read_partition, write_partition;
-    wire [17:0]          read_address, write_address;
-    wire [3:0]           read_word;
-    wire [BITS-1:0]      write_data, wdata;
-    wire [`SIZE-1:0]     write_mask, wstrb;
+    wire                 read__valid, write__valid, read__storage, write__storage;
+    wire [9:0]           read__partition, write__partition;
+    wire [17:0]          read__address, write__address;
+    wire [3:0]           read__word;
+    wire [BITS-1:0]      write__data, wdata;
+    wire [`SIZE-1:0]     write__mask, wstrb;
     wire                 arvalid, awvalid, wvalid, wlast, rready, bready;
     wire [39:0]          araddr, awaddr;
     wire [7:0]           arlen, awlen;
@@ -74,23 +70,16 @@ module machine (
     wire [1:0]           rresp, bresp;
     wire [BITS-1:0]      rdata;
     reg  [BITS-1:0]      read_first, read_second;
-    wire                 read_ready = !pause[1], write_ready = !pause[2];
+    wire                 read__ready = !pause[1], write__ready = !pause[2];
 
     dma_engine engine (
-        .clk(clk), .rst(rst),
         .instructions__payload(program_[next]), .instructions__valid(offered), .instructions__ready(ready),
-        .read__valid(read_valid), .read__storage(read_storage), .read__partition(read_partition),
-        .read__address(read_address), .read__word(read_word), .read__ready(read_ready), .read__data(read_second),
-        .write__valid(write_valid), .write__storage(write_storage), .write__partition(write_partition),
-        .write__address(write_address), .write__data(write_data), .write__mask(write_mask),
-        .write__ready(write_ready),
         .axi__arvalid(arvalid), .axi__arready(arready), .axi__arid(), .axi__araddr(araddr), .axi__arlen(arlen),
         .axi__awvalid(awvalid), .axi__awready(awready), .axi__awid(), .axi__awaddr(awaddr), .axi__awlen(awlen),
         .axi__wvalid(wvalid), .axi__wready(wready), .axi__wdata(wdata), .axi__wstrb(wstrb), .axi__wlast(wlast),
         .axi__bvalid(bvalid), .axi__bready(bready), .axi__bid(1'b0), .axi__bresp(bresp),
         .axi__rvalid(rvalid), .axi__rready(rready), .axi__rid(1'b0), .axi__rdata(rdata), .axi__rresp(rresp),
-        .axi__rlast(rlast),
-        .retired(retired), .error(error), .busy(busy), .active(), .counters(counters)
+        .axi__rlast(rlast), .read__data(read_second), .active(), .*
     );
 
     always @(posedge clk) begin
@@ -127,8 +116,8 @@ module machine (
 
     task finish;
         begin
-            if ($value$plusargs("sbuf_out=%s", path)) $writememh(path, sbuf);
-            if ($value$plusargs("psum_out=%s", path)) $writememh(path, psum);
+            if ($value$plusargs("sbuf_out=%s", path)) $writememh(path, chip, 0, PSUM - 1);
+            if ($value$plusargs("psum_out=%s", path)) $writememh(path, chip, PSUM);
             if ($value$plusargs("hbm_out=%s", path)) $writememh(path, hbm);
             $fclose(events);
             done <= 1;
@@ -139,37 +128,36 @@ module machine (
         for (i = 0; i < `SIZE; i = i + 1) merged[8*i+:8] = mask[i] ? new_[8*i+:8] : old[8*i+:8];
     endfunction
 
+    function [31:0] line(input storage, input [9:0] partition, input [17:0] address);
+        line = (storage ? PSUM + partition * `PSUM_LINES : partition * `SBUF_LINES) + (address >> PLACE);
+    endfunction
+
+    function [7:0] words(input [`SIZE-1:0] mask);
+        begin
+            words = 0;
+            for (i = 0; i < `SIZE; i = i + 4) words = words + {7'd0, |mask[i+:4]};
+        end
+    endfunction
+
     // The line ports. Data that nobody asked for is noise, and so is what lies beside a word of PSUM.
     wire [BITS-1:0] noises = {(BITS / 64){noise}};
-    wire [31:0]     read_line = read_storage ? read_partition * `PSUM_LINES + (read_address >> PLACE)
-                                             : read_partition * `SBUF_LINES + (read_address >> PLACE);
-    wire [31:0]     write_line = write_storage ? write_partition * `PSUM_LINES + (write_address >> PLACE)
-                                               : write_partition * `SBUF_LINES + (write_address >> PLACE);
-    wire [`SIZE-1:0] read_bytes = {{(`SIZE - 4){1'b0}}, 4'hf} << (4 * read_word);
-    wire [`SIZE-1:0] write_word = write_mask & -write_mask;
-    wire [`SIZE-1:0] lowest = {{(`SIZE - 1){1'b0}}, 1'b1};
-    reg  [`SIZE-1:0] word_bytes;
-    always @* begin
-        word_bytes = 0;
-        for (i = 0; i < `SIZE; i = i + 4)
-            if (|((write_word >> i) & (lowest | lowest << 1 | lowest << 2 | lowest << 3)))
-                word_bytes = {{(`SIZE - 4){1'b0}}, 4'hf} << i;
-    end
+    wire [31:0]     read_line = line(read__storage, read__partition, read__address);
+    wire [31:0]     write_line = line(write__storage, write__partition, write__address);
+    wire [`SIZE-1:0] read_word_mask = {{(`SIZE - 4){1'b0}}, 4'hf} << (4 * read__word);
+    wire [`SIZE-1:0] read_mask = read__storage ? read_word_mask : {`SIZE{1'b1}};
     always @(posedge clk) begin
         read_second <= read_first;
         read_first <= noises;
-        if (read_valid && read_ready) begin
-            if (read_storage) read_first <= merged(noises, psum[read_line], read_bytes);
-            else read_first <= sbuf[read_line];
-            if (read_address[PLACE-1:0] != 0) stray <= 3;
-            if (read_partition >= (read_storage ? `COLUMNS : `PARTITIONS)) stray <= 4;
+        if (read__valid && read__ready) begin
+            read_first <= merged(noises, chip[read_line], read_mask);
+            if (read__address[PLACE-1:0] != 0) stray <= 3;
+            if (read__partition >= (read__storage ? `COLUMNS : `PARTITIONS)) stray <= 4;
         end
-        if (write_valid && write_ready && !rst) begin
-            if (write_storage) psum[write_line] <= merged(psum[write_line], write_data, write_mask);
-            else sbuf[write_line] <= merged(sbuf[write_line], write_data, write_mask);
-            if (write_address[PLACE-1:0] != 0 || write_mask == 0) stray <= 5;
-            if (write_storage && (write_mask & ~word_bytes) != 0) stray <= 6;
-            if (write_partition >= (write_storage ? `COLUMNS : `PARTITIONS)) stray <= 7;
+        if (write__valid && write__ready && !rst) begin
+            chip[write_line] <= merged(chip[write_line], write__data, write__mask);
+            if (write__address[PLACE-1:0] != 0 || write__mask == 0) stray <= 5;
+            if (write__storage && words(write__mask) > 1) stray <= 6;
+            if (write__partition >= (write__storage ? `COLUMNS : `PARTITIONS)) stray <= 7;
         end
     end
 
@@ -181,15 +169,9 @@ module machine (
     wire [7:0]  axi_stray;
     wire [31:0] r_line = (r_address - base) >> PLACE, w_line = (w_address - base) >> PLACE;
     axi_responder #(.BYTES(`SIZE), .PENDING(256)) responder (
-        .clk(clk), .rst(rst), .pause(pause[7:3]),
-        .arvalid(arvalid), .arready(arready), .araddr(araddr), .arlen(arlen),
-        .awvalid(awvalid), .awready(awready), .awaddr(awaddr), .awlen(awlen),
-        .wvalid(wvalid), .wready(wready), .wdata(wdata), .wstrb(wstrb), .wlast(wlast),
-        .bvalid(bvalid), .bready(bready), .bresp(bresp),
-        .rvalid(rvalid), .rready(rready), .rdata(rdata), .rresp(rresp), .rlast(rlast),
+        .pause(pause[7:3]), .stray(axi_stray),
         .read_address(r_address), .read_data(beyond(r_address) ? noises : hbm[r_line]), .read_bad(beyond(r_address)),
-        .write(hbm_write), .write_address(w_address), .write_bad(beyond(w_address)),
-        .reading(reading), .writing(writing), .stray(axi_stray)
+        .write(hbm_write), .write_address(w_address), .write_bad(beyond(w_address)), .*
     );
     always @(posedge clk) begin
         if (hbm_write) hbm[w_line] <= merged(hbm[w_line], wdata, wstrb);
@@ -197,18 +179,10 @@ module machine (
         if (rvalid && !rready) stray <= 8;  // there was no room for what was asked for
     end
 
-    // What was offered and not taken stays.
-    wire [BITS+`SIZE+28:0] write_offer = {write_storage, write_partition, write_address, write_mask, write_data};
-    wire [32:0]            read_offer = {read_storage, read_partition, read_address, read_word};
-    reg                    read_waited = 0, write_waited = 0;
-    reg  [BITS+`SIZE+28:0] write_before;
-    reg  [32:0]            read_before;
-    always @(posedge clk) begin
-        read_waited <= !rst && read_valid && !read_ready;
-        write_waited <= !rst && write_valid && !write_ready;
-        write_before <= write_offer;
-        read_before <= read_offer;
-        if (!rst && ((read_waited && (!read_valid || read_before != read_offer))
-                     || (write_waited && (!write_valid || write_before != write_offer)))) stray <= 9;
-    end
+    wire [1:0] changes;
+    offer #(33) reads (clk, rst, read__valid, read__ready,
+        {read__storage, read__partition, read__address, read__word}, changes[0]);
+    offer #(BITS + `SIZE + 29) writes (clk, rst, write__valid, write__ready,
+        {write__storage, write__partition, write__address, write__mask, write__data}, changes[1]);
+    always @(posedge clk) if (changes != 0) stray <= 9;
 endmodule

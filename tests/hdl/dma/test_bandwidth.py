@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.spec.formats import BF16, FP32, INT8
-from neuroncore_rtl.spec.isa import DmaCopy, DmaTensor, Storage
-from tests.hdl.dma.copies import random_memories
+from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.spec.isa import DmaCopy, Storage
+from tests.hdl.dma.copies import random_memories, tensor
 from tests.hdl.dma.machine import run_copies
 
 CONFIGS = {16: replace(PRESETS["tiny"], rows=8), 64: replace(PRESETS["tiny"], rows=8, hbm_bytes=64)}
@@ -20,14 +20,10 @@ REPEATS = (1, 1, 2)
 """Lengths of a copy, in units: the last two follow the same, so that they differ in a unit alone."""
 
 
-def tensor(storage, steps=(1,), fmt=INT8, address=0, axis=None):
-    return DmaTensor(format=fmt, address=address, storage=storage, steps=steps, axis=axis)
-
-
 def measure(config, copies):
     """Return, for each copy, the cycles from the one before it to it."""
     memories = random_memories(np.random.default_rng(1), config)
-    outcome = run_copies(config, [copy.encode() for copy in copies], memories, latency=50)
+    outcome = run_copies(config, copies, memories, latency=50)
     assert len(outcome.retired) == len(copies)
     return np.diff([outcome.taken[0], *outcome.retired])
 
@@ -42,7 +38,7 @@ def test_adjacent_bytes_move_at_the_speed_of_the_port(size):
     """Between any two places, at 95 % of a beat a cycle, once a copy is under way."""
     length = 400 * size
     pairs = [
-        (tensor(src, address=first), tensor(dst, address=second + (1 << 17 if src == dst else 0)))
+        (tensor(src, first), tensor(dst, second + (1 << 17 if src == dst else 0)))
         for src, dst in ((HBM, SBUF), (SBUF, HBM), (HBM, HBM), (SBUF, SBUF))
         for first, second in ((0, 0), (3, 0), (0, size - 1), (7, 2))
     ]
@@ -56,8 +52,8 @@ def test_adjacent_bytes_move_at_the_speed_of_the_port(size):
 @pytest.mark.parametrize("size", CONFIGS)
 def test_rows_of_partitions_follow_each_other_without_a_gap(size):
     """Loads and stores of 512 bytes a partition, one copy after the other, at 95 % of a beat a cycle."""
-    inside = tensor(SBUF, (1, 1), axis=0)
-    rows = [tensor(HBM, (step, 1)) for step in (512, 1024)]
+    inside = tensor(SBUF, 0, (1, 1), axis=0)
+    rows = [tensor(HBM, 0, (step, 1)) for step in (512, 1024)]
     copies = [DmaCopy(shape=(8, 512), src=row, dst=inside) for row in rows for _ in range(4)]
     copies += [DmaCopy(shape=(8, 512), src=inside, dst=row) for row in rows for _ in range(4)]
     cycles = measure(CONFIGS[size], copies)
@@ -71,10 +67,10 @@ def test_elements_a_cycle():
     cases = {
         "cast down": (4, (count,), tensor(HBM, fmt=FP32), tensor(SBUF, fmt=BF16)),
         "cast up": (4, (count,), tensor(SBUF, fmt=BF16), tensor(HBM, fmt=FP32)),
-        "stride read": (1, (count,), tensor(HBM, (9,), BF16), tensor(SBUF, fmt=BF16)),
-        "stride written": (1, (count,), tensor(SBUF, fmt=BF16), tensor(HBM, (9,), BF16)),
-        "backwards": (1, (count,), tensor(SBUF, (-1,), BF16, address=0x4000), tensor(SBUF, fmt=BF16)),
-        "transpose": (1, (count, 4), tensor(HBM, (4, 1), BF16), tensor(SBUF, (1, 1), BF16, axis=1)),
+        "stride read": (1, (count,), tensor(HBM, 0, (9,), BF16), tensor(SBUF, fmt=BF16)),
+        "stride written": (1, (count,), tensor(SBUF, fmt=BF16), tensor(HBM, 0, (9,), BF16)),
+        "backwards": (1, (count,), tensor(SBUF, 0x4000, (-1,), BF16), tensor(SBUF, fmt=BF16)),
+        "transpose": (1, (count, 4), tensor(HBM, 0, (4, 1), BF16), tensor(SBUF, 0, (1, 1), BF16, axis=1)),
         "from PSUM": (1, (count,), tensor(PSUM, fmt=FP32), tensor(SBUF, fmt=FP32)),
         "to PSUM": (1, (count,), tensor(SBUF, fmt=FP32), tensor(PSUM, fmt=FP32)),
     }

@@ -1,61 +1,57 @@
 """The checker names the rule that `spec.isa.dma` names, of copies that are legal, nearly legal, or noise."""
 
-from collections import Counter
-
 import pytest
 from amaranth import Value
 
 from neuroncore_rtl.hdl.dma import checker as unit
 from neuroncore_rtl.hdl.dma.checker import Checker
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import DMA_BITS, DMA_DIMENSIONS, DMA_FIELDS, Rule, Storage
+from neuroncore_rtl.spec.formats import format_of
+from neuroncore_rtl.spec.isa import DMA_BITS, DMA_COPY, DMA_DIMENSIONS, DMA_FIELDS, HBM_ADDRESS_BITS, Rule, Storage
 from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
-from neuroncore_rtl.spec.isa.dma import HBM_ADDRESS_BITS, NO_AXIS, DmaCopy, dma_violation
+from neuroncore_rtl.spec.isa.dma import NO_AXIS, DmaCopy, dma_violation
 from neuroncore_rtl.spec.isa.fields import pack
 from tests.hdl.dma.copies import random_copy
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import simulated
 from tests.hdl.verdicts import judge
 
 SEED = 2718
 
 CONFIGS = {"4x4": Config(rows=4, columns=4), "6x4": Config(rows=6, columns=4), "8x16": Config(rows=8, columns=16)}
 
-RULES = {
-    Rule.OPCODE, Rule.FORMAT, Rule.SHAPE, Rule.PARTITIONS, Rule.ALIGNMENT, Rule.RANGE, Rule.STORAGE,
-}  # fmt: skip
+RULES = (Rule.OPCODE, Rule.FORMAT, Rule.SHAPE, Rule.PARTITIONS, Rule.ALIGNMENT, Rule.RANGE, Rule.STORAGE)
 
 
-def causes_of(config, words):
-    """Return the cause of each word, 0 of a legal one."""
-    return [cause for cause, _ in judge(Checker(config), words)]
+def verdicts(config, words):
+    """Return of each word the checker's cause, 0 of a legal one, and that of the specification."""
+    broken = [dma_violation(DmaCopy.unpack(word), config) for word in words]
+    return [cause for cause, _ in judge(Checker(config), words)], [int(rule[0]) if rule else 0 for rule in broken]
 
 
-def cause(word, config):
-    broken = dma_violation(DmaCopy.unpack(word), config)
-    return int(broken[0]) if broken else 0
+def random_words(rng, config, legal, near, wild):
+    words = [random_copy(rng, config, 0, 300).encode() for _ in range(legal)]
+    words += [near_word(rng, config) for _ in range(near)]
+    noise = [int.from_bytes(rng.bytes(-(-DMA_BITS // 8)), "little") % (1 << DMA_BITS) for _ in range(wild)]
+    return words + [word >> 6 << 6 | DMA_COPY if rng.random() < 0.9 else word for word in noise]
 
 
 def near_word(rng, config):
     """Return a copy that stands at a border of what is legal, or that a field or two make illegal."""
     values = random_copy(rng, config, 0, 300).fields()
     name = str(rng.choice(("src", "dst")))
-    tensor = {f: values[f"{name}_{f}"] for f in ("storage", "address", "axis", "partition")}
-    storage, axis = Storage(tensor["storage"]), tensor["axis"]
+    storage, axis = Storage(values[f"{name}_storage"]), values[f"{name}_axis"]
+    size = format_of(values[f"{name}_dtype"]).bits // 8
     spans = {d: (values[f"count{d}"] - 1) * values[f"{name}_step{d}"] for d in range(DMA_DIMENSIONS)}
-    bits = {0: 4, 1: 4, 2: 2, 3: 2, 4: 1, 5: 1, 6: 1, 7: 1, 8: 2, 9: 4}
-    size = bits[values[f"{name}_dtype"]]
-    low = sum(min(span, 0) for d, span in spans.items() if d != axis)
-    high = sum(max(span, 0) for d, span in spans.items() if d != axis) + 1
+    across = spans.pop(axis, 0)
+    low, high = (sum(pick(span, 0) for span in spans.values()) for pick in (min, max))
     limit = 1 << HBM_ADDRESS_BITS if storage == Storage.HBM else storage_bytes(storage)
     kind = rng.integers(6)
-    if kind == 0:
-        values[f"{name}_address"] = -low * size + int(rng.integers(-1, 2)) * int(rng.choice((1, size)))
-    elif kind == 1:
-        values[f"{name}_address"] = limit - high * size + int(rng.integers(-1, 2)) * int(rng.choice((1, size)))
+    if kind < 2:
+        border = limit - (high + 1) * size if kind else -low * size
+        values[f"{name}_address"] = border + int(rng.integers(-1, 2)) * int(rng.choice((1, size)))
     elif kind == 2 and storage != Storage.HBM:
-        span = spans.get(axis, 0)
-        end = storage_partitions(storage, config) - 1 - max(span, 0)
-        values[f"{name}_partition"] = int(rng.choice((-min(span, 0), end))) + int(rng.integers(-1, 2))
+        end = storage_partitions(storage, config) - 1 - max(across, 0)
+        values[f"{name}_partition"] = int(rng.choice((-min(across, 0), end))) + int(rng.integers(-1, 2))
     elif kind == 3 and (values["gather"] or values["scatter"]):
         values["index_partition"] = config.partitions - values["count4"] + int(rng.integers(-1, 2))
         values["index_address"] = int(rng.choice((0, 1, 2, 192 * 1024 - 4, 192 * 1024 - 3, 192 * 1024, 64)))
@@ -69,51 +65,39 @@ def near_word(rng, config):
     return pack(DMA_FIELDS, {name: values[name] % (1 << width) for name, width in DMA_FIELDS})
 
 
-def test_one_every_interval(rng):
+@simulated(lambda: Checker(CONFIGS["4x4"]))
+async def test_one_every_interval(ctx, dut, rng):
     config = CONFIGS["4x4"]
-    dut = Checker(config)
-    words = [word for word in random_words(rng, config, 20, 0, 0) if not cause(word, config)]
+    words = random_words(rng, config, 20, 0, 0)
+    words = [word for word in words if dma_violation(DmaCopy.unpack(word), config) is None]
     cycles = []
-
-    async def bench(ctx):
-        ctx.set(dut.o.ready, 1)
-        ctx.set(dut.i.valid, 1)
-        for word in words:
-            ctx.set(Value.cast(dut.i.payload), word)
-            assert ctx.get(dut.i.ready)
-            for _ in range(Checker.INTERVAL):
-                await ctx.tick()
-                cycles.append(ctx.get(dut.o.valid))
-
-    simulate(dut, bench)
+    ctx.set(dut.o.ready, 1)
+    ctx.set(dut.i.valid, 1)
+    for word in words:
+        ctx.set(Value.cast(dut.i.payload), word)
+        assert ctx.get(dut.i.ready)
+        for _ in range(Checker.INTERVAL):
+            await ctx.tick()
+            cycles.append(ctx.get(dut.o.valid))
     assert cycles == ([0] * Checker.INTERVAL + ([1] + [0] * (Checker.INTERVAL - 1)) * (len(words) - 1))
-
-
-def random_words(rng, config, legal, near, wild):
-    words = [random_copy(rng, config, 0, 300).encode() for _ in range(legal)]
-    words += [near_word(rng, config) for _ in range(near)]
-    noise = [int.from_bytes(rng.bytes(-(-DMA_BITS // 8)), "little") % (1 << DMA_BITS) for _ in range(wild)]
-    return words + [word >> 6 << 6 | 48 if rng.random() < 0.9 else word for word in noise]
 
 
 @pytest.mark.parametrize("shape", CONFIGS)
 def test_verdicts_are_those_of_the_specification(shape, rng):
-    config = CONFIGS[shape]
-    words = random_words(rng, config, 60, 500, 40)
-    causes = causes_of(config, words)
-    wanted = [cause(word, config) for word in words]
+    words = random_words(rng, CONFIGS[shape], 60, 500, 40)
+    causes, wanted = verdicts(CONFIGS[shape], words)
     wrong = [
         f"{got}, not {want}, of {DmaCopy.unpack(word)}"
         for word, got, want in zip(words, causes, wanted, strict=True)
         if got != want
     ]
     assert not wrong, f"{len(wrong)} of {len(words)} verdicts are wrong, the first: {wrong[0]}"
-    assert set(Counter(wanted)) == {0, *map(int, RULES)}
+    assert set(wanted) == {0, *RULES}
 
 
 @pytest.mark.parametrize(("name", "value"), [("SBUF_BYTES", 64), ("NO_AXIS", 6), ("DMA_COPY", 47)])
 def test_a_checker_with_another_rule_is_noticed(name, value, rng, monkeypatch):
-    config = CONFIGS["4x4"]
-    words = random_words(rng, config, 30, 100, 0)
+    words = random_words(rng, CONFIGS["4x4"], 30, 100, 0)
     monkeypatch.setattr(unit, name, value)
-    assert causes_of(config, words) != [cause(word, config) for word in words]
+    causes, wanted = verdicts(CONFIGS["4x4"], words)
+    assert causes != wanted

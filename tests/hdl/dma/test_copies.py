@@ -6,12 +6,11 @@ from itertools import product
 import numpy as np
 import pytest
 
+from neuroncore_rtl.golden.memory import dma as golden
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.spec.formats import INT8, INT32
-from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex, DmaTensor, Storage
-from neuroncore_rtl.spec.isa.dma import HBM_ADDRESS_BITS
-from tests.hdl.dma import copies
-from tests.hdl.dma.copies import legal_copy, random_memories, run
+from neuroncore_rtl.spec.formats import INT32
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, DmaCopy, DmaIndex, Storage
+from tests.hdl.dma.copies import differing, execute, legal_copy, random_memories, tensor
 from tests.hdl.dma.machine import HBM_BYTES, run_copies
 
 CONFIG = replace(PRESETS["tiny"], rows=8)
@@ -23,17 +22,12 @@ def compare(config, seed, number, *, base=0, **options):
     print(f"seed {seed}")
     rng = np.random.default_rng(seed)
     memories = random_memories(rng, config)
-    words = [legal_copy(rng, config, memories, base).encode() for _ in range(number)]
-    outcome = run_copies(config, words, memories, base=base, seed=seed, **options)
-    errors = run(words, memories, config, base)
+    copies = [legal_copy(rng, config, memories, base) for _ in range(number)]
+    outcome = run_copies(config, copies, memories, base=base, seed=seed, **options)
+    errors = execute(copies, memories, base)
     assert outcome.errors == errors
     assert len(outcome.retired) == number - len(errors)
     return differing(outcome.memories, memories)
-
-
-def differing(memories, others):
-    """Return how many memories differ."""
-    return sum(not np.array_equal(memories[storage], others[storage]) for storage in Storage)
 
 
 @pytest.mark.parametrize(("seed", "stall", "latency"), [(11, 0, 50), (12, 60, 10), (13, 180, 2)])
@@ -57,35 +51,28 @@ def test_no_simulator_finds_unknown_bits(sim, seed=16):
 def test_copies_see_those_before_them(stall):
     """From place to place through every three memories; what was read may be overwritten."""
 
-    def tensor(storage, address):
-        return DmaTensor(format=INT8, address=address, storage=storage, steps=(1,))
-
     rng = np.random.default_rng(17)
     memories = random_memories(rng, CONFIG)
     program = []
-    for first, second, third in product(Storage, repeat=3):
-        begin, middle, end = (tensor(s, 0x1000 * n + 3 * n) for n, s in enumerate((first, second, third)))
+    for storages in product(Storage, repeat=3):
+        begin, middle, end = (tensor(s, 0x1000 * n + 3 * n) for n, s in enumerate(storages))
         program += [DmaCopy(shape=(100,), src=a, dst=b) for a, b in ((begin, middle), (middle, end), (end, begin))]
     numbers = rng.integers(0, 8, 8).astype("<u4")
     memories[Storage.HBM][0, 0x4000:0x4020] = numbers.view(np.uint8)
-    words_in = DmaTensor(format=INT32, address=0x4000, storage=Storage.HBM, steps=(1,))
-    words_out = DmaTensor(format=INT32, address=0x80, storage=Storage.SBUF, steps=(1,), axis=0)
-    rows = DmaTensor(format=INT32, address=0, storage=Storage.HBM, steps=(9, 1))
-    inside = DmaTensor(format=INT32, address=0x200, storage=Storage.SBUF, steps=(1, 1), axis=0)
+    words_in, words_out = tensor(Storage.HBM, 0x4000, fmt=INT32), tensor(Storage.SBUF, 0x80, fmt=INT32, axis=0)
+    rows, inside = tensor(Storage.HBM, 0, (9, 1), INT32), tensor(Storage.SBUF, 0x200, (1, 1), INT32, axis=0)
     program += [
         DmaCopy(shape=(8,), src=words_in, dst=words_out),
         DmaCopy(shape=(8, 9), src=rows, dst=inside, gather=DmaIndex(address=0x80, limit=8)),
         DmaCopy(shape=(8,), src=replace(words_in, address=0), dst=words_out),
     ]
-    words = [copy.encode() for copy in program]
-    outcome = run_copies(CONFIG, words, memories, stall=stall)
-    assert not outcome.errors
-    run(words, memories, CONFIG)
+    outcome = run_copies(CONFIG, program, memories, stall=stall)
+    assert outcome.errors == execute(program, memories) == []
     assert differing(outcome.memories, memories) == 0
 
 
 def test_another_result_is_noticed(monkeypatch):
-    """The reference loses the lowest bit of every byte that is cast."""
-    cast = copies.cast
-    monkeypatch.setattr(copies, "cast", lambda elements, src, dst: cast(elements, src, dst) & 0xFE)
+    """The reference loses the lowest bit of every element that is cast."""
+    store = golden.store
+    monkeypatch.setattr(golden, "store", lambda *arguments: store(*arguments) >> 1 << 1)
     assert compare(CONFIG, 11, 100)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import INT8, INT32
-from neuroncore_rtl.spec.isa import Cause, DmaCopy, DmaIndex, DmaTensor, Rule, Storage
-from tests.hdl.dma.copies import execute, random_memories
+from neuroncore_rtl.spec.formats import INT32
+from neuroncore_rtl.spec.isa import Cause, DmaCopy, DmaIndex, Rule, Storage
+from tests.hdl.dma.copies import differing, execute, random_memories, tensor
 from tests.hdl.dma.machine import HBM_BYTES, Error, run_copies
 
 CONFIG = Config(rows=8, columns=4)
@@ -23,23 +23,27 @@ def memories():
 
 def copy(count, src, src_address, dst, dst_address):
     """Return a copy of adjacent bytes."""
-    return DmaCopy(
-        shape=(count,),
-        src=DmaTensor(format=INT8, address=src_address, storage=src, steps=(1,)),
-        dst=DmaTensor(format=INT8, address=dst_address, storage=dst, steps=(1,)),
-    )
+    return DmaCopy(shape=(count,), src=tensor(src, src_address), dst=tensor(dst, dst_address))
 
 
-def words(copies):
-    return [one.encode() for one in copies]
+def run(memories, copies, fails, *, but=(), **options):
+    """Run copies one of which fails; return what the memories are then.
 
-
-def as_given(outcome, memories, storage, but=()):
-    """Return whether a memory is what it was, but for ranges of addresses in its first partition."""
-    same = outcome.memories[storage] == memories[storage]
-    for low, high in but:
-        same[0, low:high] = True
-    return same.all()
+    Arguments:
+        memories: in the end, those that the copies which do not fail leave by themselves.
+        fails: number of the one that fails, and its cause.
+        but: the first address, and how many, in the first partition of its target, that may be anything.
+    """
+    number, cause = fails
+    outcome = run_copies(CONFIG, copies, memories, **options)
+    assert outcome.errors == [Error(number, cause, 0)]
+    assert len(outcome.retired) == len(copies) - 1
+    execute([*copies[:number], *copies[number + 1 :]], memories)
+    same = {storage: outcome.memories[storage] == memories[storage] for storage in Storage}
+    if but:
+        same[copies[number].dst.storage][0, but[0] : but[0] + but[1]] = True
+    assert all(equal.all() for equal in same.values())
+    return outcome.memories
 
 
 @pytest.mark.parametrize("stall", [0, 100])
@@ -50,14 +54,9 @@ def test_a_beat_that_hbm_does_not_deliver(memories, stall):
         copy(1000, Storage.HBM, BAD[0] - 403, Storage.SBUF, 0x1000),
         copy(300, Storage.HBM, 0x300, Storage.SBUF, 0x805),
     ]
-    outcome = run_copies(CONFIG, words(copies), memories, bad=BAD, stall=stall)
-    assert outcome.errors == [Error(1, Cause.AXI, 0)]
-    assert len(outcome.retired) == 2
-    for whole in (copies[0], copies[2]):
-        execute(whole, memories)
-    written, wanted = outcome.memories[Storage.SBUF][0], memories[Storage.HBM][0, BAD[0] - 403 :]
-    assert np.array_equal(written[0x1000 : 0x1000 + 400], wanted[:400])
-    assert as_given(outcome, memories, Storage.SBUF, [(0x1000, 0x1000 + 403)])
+    found = run(memories, copies, (1, Cause.AXI), but=(0x1000, 403), bad=BAD, stall=stall)
+    written, wanted = found[Storage.SBUF][0, 0x1000:], memories[Storage.HBM][0, BAD[0] - 403 :]
+    assert np.array_equal(written[:400], wanted[:400])
 
 
 @pytest.mark.parametrize("stall", [0, 100])
@@ -69,20 +68,12 @@ def test_a_beat_that_hbm_does_not_take(memories, stall):
         copy(40, Storage.SBUF, 0x2000, Storage.PSUM, 0x1),
         copy(200, Storage.SBUF, 0x2800, Storage.HBM, 0x2000),
     ]
-    outcome = run_copies(CONFIG, words(copies), memories, bad=BAD, stall=stall)
-    assert outcome.errors == [Error(1, Cause.AXI, 0)]
-    assert len(outcome.retired) == 3
-    for whole in (copies[0], *copies[2:]):
-        execute(whole, memories)
-    low = BAD[0] - 100
-    assert as_given(outcome, memories, Storage.HBM, [(low, low + 4000)])
-    assert as_given(outcome, memories, Storage.SBUF) and as_given(outcome, memories, Storage.PSUM)
+    run(memories, copies, (1, Cause.AXI), but=(BAD[0] - 100, 4000), bad=BAD, stall=stall)
 
 
 def test_hbm_to_hbm_beyond_its_end(memories):
-    outcome = run_copies(CONFIG, words([copy(100, Storage.HBM, HBM_BYTES - 50, Storage.HBM, 0x3001)]), memories)
-    assert outcome.errors == [Error(0, Cause.AXI, 0)]
-    assert as_given(outcome, memories, Storage.HBM, [(0x3001, 0x3001 + 50)])
+    copies = [copy(100, Storage.HBM, HBM_BYTES - 50, Storage.HBM, 0x3001)]
+    run(memories, copies, (0, Cause.AXI), but=(0x3001, 50))
 
 
 def test_an_illegal_copy_is_refused_in_its_turn(memories):
@@ -92,11 +83,7 @@ def test_an_illegal_copy_is_refused_in_its_turn(memories):
         copy(100, Storage.HBM, 0, Storage.SBUF, 192 * 1024 - 99),
         copy(100, Storage.HBM, 0x10, Storage.SBUF, 0),
     ]
-    outcome = run_copies(CONFIG, words(copies), memories, stall=30)
-    assert outcome.errors == [Error(1, Rule.RANGE, 0)]
-    for whole in (copies[0], copies[2]):
-        execute(whole, memories)
-    assert all(as_given(outcome, memories, storage) for storage in Storage)
+    run(memories, copies, (1, Rule.RANGE), stall=30)
 
 
 def test_a_row_number_beyond_its_limit(memories):
@@ -108,17 +95,14 @@ def test_a_row_number_beyond_its_limit(memories):
         address = 0x40 + 4 * place
         memories[Storage.SBUF][:, address : address + 4] = numbers.view(np.uint8).reshape(8, 4)
         index = DmaIndex(address=address, limit=10)
-        row = dict(format=INT32, steps=(24, 1))
-        in_hbm = DmaTensor(**row, address=0x1004 + 0x1000 * place, storage=Storage.HBM)
-        on_chip = DmaTensor(**row, address=0x2010 + 0x1000 * place, storage=Storage.SBUF)
+        in_hbm = tensor(Storage.HBM, 0x1004 + 0x1000 * place, (24, 1), INT32)
+        on_chip = tensor(Storage.SBUF, 0x2010 + 0x1000 * place, (24, 1), INT32)
         copies += [
             copy(500, Storage.SBUF, 0x100, Storage.HBM, 0x6003 + 0x200 * place),
             DmaCopy(shape=(8, 23), src=in_hbm, dst=on_chip, gather=index),
             DmaCopy(shape=(8, 23), src=on_chip, dst=in_hbm, scatter=index),
         ]
-    outcome = run_copies(CONFIG, words(copies), memories, stall=20)
-    wanted = [Error(number, Cause.INDEX, 10 + number // 3) for number in range(9) if number % 3]
-    assert outcome.errors == wanted
-    for one in copies:
-        execute(one, memories)
-    assert all(as_given(outcome, memories, storage) for storage in Storage)
+    outcome = run_copies(CONFIG, copies, memories, stall=20)
+    assert outcome.errors == execute(copies, memories)
+    assert outcome.errors == [Error(number, Cause.INDEX, 10 + number // 3) for number in range(9) if number % 3]
+    assert differing(outcome.memories, memories) == 0

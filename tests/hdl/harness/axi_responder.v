@@ -1,4 +1,4 @@
-// What the harnesses of engines share: pauses at random, and who answers at an AXI port.
+// What the harnesses of engines share: pauses at random, a look at offers, and who answers at an AXI port.
 
 // A pause for each of eight handshakes, a byte of a 64-bit xorshift each: +stall of 256 cycles. +noise: seed.
 module pauses #(parameter SALT = 0) (
@@ -26,6 +26,21 @@ module pauses #(parameter SALT = 0) (
     endgenerate
 endmodule
 
+// Finds an offer that changes before it is taken.
+module offer #(parameter WIDTH = 1) (
+    input  wire             clk, rst, valid, ready,
+    input  wire [WIDTH-1:0] payload,
+    output wire             changes
+);
+    reg             waited = 0;
+    reg [WIDTH-1:0] last;
+    assign changes = !rst && waited && (!valid || payload != last);
+    always @(posedge clk) begin
+        waited <= !rst && valid && !ready;
+        last <= payload;
+    end
+endmodule
+
 // Answers bursts in order, +latency cycles later. The memory, and which addresses are bad, is the machine's affair.
 module axi_responder #(
     parameter BYTES = 64,   // of a beat
@@ -39,7 +54,9 @@ module axi_responder #(
     input  wire [8*BYTES-1:0] wdata,
     input  wire [BYTES-1:0]   wstrb,
     output wire               arready, awready, wready,
-    output reg                bvalid, rvalid, rlast,
+    output reg                bvalid = 0,
+    output reg                rvalid = 0,
+    output reg                rlast,
     output reg  [1:0]         bresp, rresp,
     output reg  [8*BYTES-1:0] rdata,
     output wire [39:0]        read_address, write_address,  // of the beat that is answered, or written, next
@@ -47,7 +64,7 @@ module axi_responder #(
     input  wire               read_bad, write_bad,
     output wire               write,                        // wdata and wstrb go there now
     output wire               reading, writing,             // bursts are unanswered
-    output reg  [7:0]         stray                         // the rule of the port that was broken
+    output reg  [7:0]         stray = 0                     // the rule of the port that was broken
 );
     localparam PLACE = $clog2(BYTES);
     localparam INDEX = $clog2(PENDING);
@@ -61,12 +78,7 @@ module axi_responder #(
     reg        w_bad = 0;
     reg [63:0] now = 0;
     integer    latency;
-    initial begin
-        if (!$value$plusargs("latency=%d", latency)) latency = 50;
-        bvalid = 0;
-        rvalid = 0;
-        stray = 0;
-    end
+    initial if (!$value$plusargs("latency=%d", latency)) latency = 50;
 
     wire [INDEX-1:0] ar_first = ar_out[INDEX-1:0], aw_first = aw_out[INDEX-1:0], b_first = aw_done[INDEX-1:0];
     wire             r_turn = ar_in != ar_out && now >= ar_due[ar_first] && !pause[3];
@@ -126,17 +138,9 @@ module axi_responder #(
             stray <= 103;
     end
 
-    // What was offered and not taken stays.
-    reg [2:0]       waited = 0;
-    reg [9*BYTES:0] w_before;
-    reg [47:0]      ar_before, aw_before;
-    always @(posedge clk) begin
-        waited <= rst ? 0 : {wvalid && !wready, awvalid && !awready, arvalid && !arready};
-        w_before <= {wlast, wstrb, wdata};
-        aw_before <= {awaddr, awlen};
-        ar_before <= {araddr, arlen};
-        if (!rst && ((waited[0] && (!arvalid || ar_before != {araddr, arlen}))
-                     || (waited[1] && (!awvalid || aw_before != {awaddr, awlen}))
-                     || (waited[2] && (!wvalid || w_before != {wlast, wstrb, wdata})))) stray <= 104;
-    end
+    wire [2:0] changes;
+    offer #(48) ar (clk, rst, arvalid, arready, {araddr, arlen}, changes[0]);
+    offer #(48) aw (clk, rst, awvalid, awready, {awaddr, awlen}, changes[1]);
+    offer #(9 * BYTES + 1) w (clk, rst, wvalid, wready, {wlast, wstrb, wdata}, changes[2]);
+    always @(posedge clk) if (changes != 0) stray <= 104;
 endmodule

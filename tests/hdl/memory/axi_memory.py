@@ -26,14 +26,13 @@ async def serve_reads(ctx, axi, memory: bytes, *, latency: int = 1, stall: float
     while True:
         ready = rng.random() >= stall
         if offered is None and beats and beats[0][0] <= cycle and rng.random() >= stall:
-            offered = beats.popleft()[1:]
+            _, address, last = beats.popleft()
+            data = int.from_bytes(memory[address : address + size], "little")
+            offered = {"data": data, "resp": RESPONSE_SLVERR if address in errors else 0, "last": last}
         ctx.set(axi.ar.ready, ready)
         ctx.set(axi.r.valid, offered is not None)
         if offered is not None:
-            address, last = offered
-            ctx.set(axi.r.payload.data, int.from_bytes(memory[address : address + size], "little"))
-            ctx.set(axi.r.payload.resp, RESPONSE_SLVERR if address in errors else 0)
-            ctx.set(axi.r.payload.last, last)
+            ctx.set(axi.r.payload, offered)
         *_, valid, asks, r_ready = await ctx.tick().sample(axi.ar.valid, axi.ar.payload, axi.r.ready)
         address, length = asks.addr, asks.len
         assert taken or (valid, address, length) == asked, "AR changes before it is taken"

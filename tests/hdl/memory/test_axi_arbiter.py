@@ -7,35 +7,24 @@ from functools import partial
 import pytest
 
 from neuroncore_rtl.hdl.memory.axi_arbiter import AxiArbiter
-from tests.hdl.simulation import put, simulate
+from tests.hdl.simulation import drive, put, simulate, simulated
 
 SIZE = 8
 
 
 @pytest.mark.parametrize("channel", ["ar", "aw"])
 @pytest.mark.parametrize("count", [1, 3, 5])
-def test_addresses_are_taken_in_turn_one_a_cycle(channel, count):
-    dut = AxiArbiter(SIZE, count)
-
-    async def bench(ctx):
-        ctx.set(dut.port.ar.ready, 1)
-        ctx.set(dut.port.aw.ready, 1)
-        for number, manager in enumerate(dut.managers):
-            asked = getattr(manager, channel)
-            ctx.set(asked.valid, 1)
-            ctx.set(asked.payload.addr, 4096 * number)
-            ctx.set(asked.payload.len, number)
-        found = []
-        await ctx.tick()
-        for _ in range(dut.WRITES):
-            given = getattr(dut.port, channel)
-            *_, valid, address = await ctx.tick().sample(given.valid, given.payload)
-            assert valid
-            assert (address.addr, address.len) == (4096 * address.id, address.id)
-            found.append(address.id)
-        assert found == [n % count for n in range(dut.WRITES)]
-
-    simulate(dut, bench)
+@simulated(lambda count: AxiArbiter(SIZE, count))
+async def test_addresses_are_taken_in_turn_one_a_cycle(ctx, dut, channel, count):
+    given = getattr(dut.port, channel)
+    ctx.set(given.ready, 1)
+    for number, manager in enumerate(dut.managers):
+        drive(ctx, getattr(manager, channel), valid=1, payload={"addr": 4096 * number, "len": number})
+    await ctx.tick()
+    for turn in range(dut.WRITES):
+        *_, valid, address = await ctx.tick().sample(given.valid, given.payload)
+        number = turn % count
+        assert (valid, address.id, address.addr, address.len) == (1, number, 4096 * number, number)
 
 
 @pytest.mark.parametrize("stall", [0, 0.5])
@@ -62,19 +51,16 @@ def test_beats_follow_the_order_of_the_addresses(stall):
 
     async def bench(ctx):
         port, pace = dut.port, random.Random(stall)
-        addresses, beats = [], []
+        addresses, beats, cycles = [], [], 0
         total = sum(length + 1 for each in lengths.values() for length in each)
-        cycles = 0
         while len(beats) < total or len(addresses) < count * bursts:
-            ready = [pace.random() >= stall for _ in range(2)]
-            ctx.set(port.aw.ready, ready[0])
-            ctx.set(port.w.ready, ready[1])
-            *_, asked, address, written, beat = await ctx.tick().sample(
-                port.aw.valid, port.aw.payload, port.w.valid, port.w.payload
-            )
-            if asked and ready[0]:
+            for channel in (port.aw, port.w):
+                ctx.set(channel.ready, pace.random() >= stall)
+            taken = (port.aw.valid & port.aw.ready, port.w.valid & port.w.ready)
+            *_, asked, written, address, beat = await ctx.tick().sample(*taken, port.aw.payload, port.w.payload)
+            if asked:
                 addresses.append((address.id, address.addr // 4096, address.len))
-            if written and ready[1]:
+            if written:
                 beats.append((beat.data, beat.strb, beat.last))
             cycles += 1
             assert cycles < 50 * total
@@ -90,33 +76,25 @@ def test_beats_follow_the_order_of_the_addresses(stall):
     simulate(dut, bench, background=tasks)
 
 
-def test_responses_go_to_whom_they_belong():
-    count = 3
-    dut = AxiArbiter(SIZE, count)
-
-    async def bench(ctx):
-        rng = random.Random(1)
-        for _ in range(100):
-            number, other, ready = rng.randrange(count), rng.randrange(count), rng.randrange(1 << count)
-            data, response, last = rng.randrange(1 << 64), rng.randrange(4), rng.randrange(2)
-            ctx.set(dut.port.r.valid, 1)
-            ctx.set(dut.port.r.payload, {"id": number, "data": data, "resp": response, "last": last})
-            ctx.set(dut.port.b.valid, 1)
-            ctx.set(dut.port.b.payload, {"id": other, "resp": response})
-            for place, manager in enumerate(dut.managers):
-                ctx.set(manager.r.ready, ready >> place & 1)
-                ctx.set(manager.b.ready, ready >> place & 1)
-            await ctx.delay(1e-7)
-            assert [ctx.get(manager.r.valid) for manager in dut.managers] == [n == number for n in range(count)]
-            assert [ctx.get(manager.b.valid) for manager in dut.managers] == [n == other for n in range(count)]
-            beat = ctx.get(dut.managers[number].r.payload)
-            assert (beat.data, beat.resp, beat.last) == (data, response, last)
-            assert ctx.get(dut.managers[other].b.payload.resp) == response
-            assert ctx.get(dut.port.r.ready) == ready >> number & 1
-            assert ctx.get(dut.port.b.ready) == ready >> other & 1
-            await ctx.tick()
-
-    simulate(dut, bench)
+@simulated(lambda: AxiArbiter(SIZE, 3))
+async def test_responses_go_to_whom_they_belong(ctx, dut):
+    rng, count = random.Random(1), len(dut.managers)
+    for _ in range(100):
+        ready = [rng.randrange(2) for _ in range(count)]
+        for channel in ("r", "b"):
+            whose = rng.randrange(count)
+            payload = {"resp": rng.randrange(4)}
+            if channel == "r":
+                payload |= {"data": rng.randrange(1 << 64), "last": rng.randrange(2)}
+            drive(ctx, getattr(dut.port, channel), valid=1, payload={"id": whose, **payload})
+            managers = [getattr(manager, channel) for manager in dut.managers]
+            for manager, is_ready in zip(managers, ready, strict=True):
+                ctx.set(manager.ready, is_ready)
+            assert [ctx.get(manager.valid) for manager in managers] == [n == whose for n in range(count)]
+            found = ctx.get(managers[whose].payload)
+            assert {name: found[name] for name in payload} == payload
+            assert ctx.get(getattr(dut.port, channel).ready) == ready[whose]
+        await ctx.tick()
 
 
 def test_id_bits():

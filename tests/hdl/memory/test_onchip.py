@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The on-chip memories: everyone reads what was written, in time, and who waits does so for a reason."""
 
 import pytest
@@ -19,21 +17,15 @@ CONFIGS = (
 CYCLES = 250
 
 
-def run(config: Config, seed: int) -> Traffic:
-    """Run random traffic, at first with pauses and then without."""
-    traffic = Traffic(config, seed)
-
-    async def bench(ctx):
-        await traffic.bench(ctx, CYCLES, busy=0.4)
-        await traffic.bench(ctx, CYCLES, busy=1.0)
-
-    simulate(traffic.memory, bench)
-    return traffic
-
-
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda c: f"{c.rows}x{c.columns}-{c.hbm_ports}x{c.hbm_bytes}")
 def test_everyone_reads_what_was_written_and_waits_only_behind_others(config):
-    traffic = run(config, 7)
+    traffic = Traffic(config, 7)
+
+    async def bench(ctx):
+        for busy in (0.4, 1.0):
+            await traffic.bench(ctx, CYCLES, busy)
+
+    simulate(traffic.memory, bench)
     print(f"{traffic.compared} reads compared, stalls {traffic.counted}, longest wait {traffic.longest}")
     assert traffic.compared > 2 * CYCLES
     assert traffic.counted == traffic.conflicts

@@ -1,5 +1,7 @@
 """PSUM's storage: sums that are added or overwrite, the least spacing between them, and everyone else's way to it."""
 
+from collections import namedtuple
+
 import numpy as np
 import pytest
 from amaranth import Value
@@ -7,55 +9,59 @@ from amaranth import Value
 from neuroncore_rtl.golden.arith import add_fp32
 from neuroncore_rtl.hdl.memory.psum import Psum, PsumWrite
 from neuroncore_rtl.spec.config import PSUM_WORDS
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import drive, simulate, simulated
 
 SEED = 1977
 
+WORDS = (0, 1, 511, 512, 4095)
+"""Addresses of words in use; in a test of sums the first two hold integers."""
 
-def random_cases(rng, spacing, count):
-    """Return (cycle, address, accumulate, integer, sum) of updates, every word used again after `spacing` cycles."""
-    cases, free_at, cycle = [], {}, 0
-    while len(cases) < count:
-        address = int(rng.choice([0, 1, 511, 512, 4095]))
+Update = namedtuple("Update", "cycle address accumulate integer bits")
+"""What comes in a cycle, and the bits that are added, or overwrite, if it does not accumulate."""
+
+
+def bits_of(value: float) -> int:
+    return int(np.float32(value).view(np.uint32))
+
+
+def random_updates(rng, spacing, count):
+    """Return updates, every word used again after `spacing` cycles."""
+    updates, free_at, cycle = [], {}, 0
+    while len(updates) < count:
+        address = int(rng.choice(WORDS))
         if free_at.get(address, 0) <= cycle and rng.random() < 0.8:
-            # A word stays FP32 or INT32.
-            integer = address < 2
-            value = (
-                float(rng.integers(-(1 << 24), 1 << 24))
-                if integer
-                else float(rng.standard_normal() * 2.0 ** rng.integers(-3, 4))
-            )
-            bits = int(np.float32(value).view(np.uint32))
-            cases.append((cycle, address, int(rng.random() < 0.7), int(integer), bits))
+            integer = address < 2  # a word stays FP32 or INT32
+            value = rng.integers(-(1 << 24), 1 << 24) if integer else rng.standard_normal() * 2.0 ** rng.integers(-3, 4)
+            updates.append(Update(cycle, address, int(rng.random() < 0.7), int(integer), bits_of(value)))
             free_at[address] = cycle + spacing
         cycle += 1
-    return cases
+    return updates
 
 
-def run(add_latency, cases):
+def run(add_latency, updates):
     """Return what updates left, by their cycle, read at the first cycle in which it can be; without the reads that had
     to give way, which happens exactly where an update reads the same bank."""
     psum = Psum(1, add_latency)
-    by_cycle = {case[0]: case for case in cases}
-    last = cases[-1][0] + psum.spacing + 2
+    by_cycle = {update.cycle: update for update in updates}
     left = {}
 
     async def bench(ctx):
         taken = False
-        for cycle in range(last + 1):
-            case, before = by_cycle.get(cycle), by_cycle.get(cycle - 1)
-            ctx.set(psum.valid, case is not None)
-            if case is not None:
-                write = {"address": case[1], "accumulate": case[2], "integer": case[3], "partitions": 1}
-                ctx.set(Value.cast(psum.write), PsumWrite.const(write).as_bits())
-            ctx.set(psum.sums, before[4] if before else 0xDEADBEEF)
+        for cycle in range(updates[-1].cycle + psum.spacing + 3):
+            update, before = by_cycle.get(cycle), by_cycle.get(cycle - 1)
+            ctx.set(psum.valid, update is not None)
+            if update:
+                write = {name: getattr(update, name) for name in ("address", "accumulate", "integer")}
+                ctx.set(Value.cast(psum.write), PsumWrite.const(write | {"partitions": 1}).as_bits())
+            ctx.set(psum.sums, before.bits if before else 0xDEADBEEF)
             if taken:
                 left[cycle - 1 - psum.spacing] = ctx.get(psum.reads.data)
             readable = by_cycle.get(cycle - psum.spacing)
             ctx.set(psum.reads.valid, readable is not None)
-            if readable is not None:
-                ctx.set(psum.reads.address, 4 * readable[1])
-                meets = case is not None and case[2] and case[1] // PSUM_WORDS == readable[1] // PSUM_WORDS
+            if readable:
+                ctx.set(psum.reads.address, 4 * readable.address)
+                bank = readable.address // PSUM_WORDS
+                meets = update is not None and update.accumulate and update.address // PSUM_WORDS == bank
                 assert ctx.get(psum.reads.ready) == (not meets)
             taken = readable is not None and bool(ctx.get(psum.reads.ready))
             await ctx.tick()
@@ -64,32 +70,29 @@ def run(add_latency, cases):
     return left
 
 
-def expected_of(cases):
+def expected_of(updates):
     memory, expected = {}, {}
-    for cycle, address, accumulate, integer, bits in cases:
+    for cycle, address, accumulate, integer, bits in updates:
         value = np.array([bits], np.uint32).view(np.float32)
         old = np.array([memory.get(address, 0)], np.uint32)
         if integer:
             word = value.astype(np.int64) + (old.view(np.int32) if accumulate else 0)
         else:
-            word = add_fp32(old.view(np.float32), value).view(np.uint32) if accumulate else value.view(np.uint32)
-        memory[address] = int(word[0]) & 0xFFFFFFFF
-        expected[cycle] = memory[address]
+            word = (add_fp32(old.view(np.float32), value) if accumulate else value).view(np.uint32)
+        expected[cycle] = memory[address] = int(word[0]) & 0xFFFFFFFF
     return expected
 
 
 @pytest.mark.parametrize("add_latency", (1, 2, 3, 4))
 def test_sums_are_added_and_overwrite_with_the_least_spacing(add_latency, rng):
     spacing = Psum.spacing_of(add_latency)
-    cases = random_cases(rng, spacing, 200)
-    tight = sum(
-        any(other[1] == case[1] and other[0] == case[0] - spacing for other in cases[max(0, i - spacing) : i])
-        for i, case in enumerate(cases)
-    )
-    print(f"{len(cases)} updates, {tight} of them exactly {spacing} cycles behind the one before on their word")
+    updates = random_updates(rng, spacing, 200)
+    used = {(update.cycle, update.address) for update in updates}
+    tight = sum((cycle - spacing, address) in used for cycle, address in used)
+    print(f"{len(updates)} updates, {tight} of them exactly {spacing} cycles behind the one before on their word")
     assert tight > 10
-    left, expected = run(add_latency, cases), expected_of(cases)
-    assert len(cases) / 2 < len(left) < len(cases)
+    left, expected = run(add_latency, updates), expected_of(updates)
+    assert len(updates) / 2 < len(left) < len(updates)
     assert left == {cycle: expected[cycle] for cycle in left}
 
 
@@ -97,55 +100,46 @@ def test_sums_are_added_and_overwrite_with_the_least_spacing(add_latency, rng):
 def test_the_spacing_is_needed(add_latency):
     """One cycle less, and an update is lost: the hazard rule is not longer than it must be."""
     spacing = Psum.spacing_of(add_latency) - 1
-    one = int(np.float32(1).view(np.uint32))
-    cases = [(0, 7, 0, 0, one), (spacing, 7, 1, 0, one), (4 * spacing, 7, 1, 0, one)]
-    assert expected_of(cases)[4 * spacing] == int(np.float32(3).view(np.uint32))
-    assert run(add_latency, cases)[4 * spacing] == int(np.float32(2).view(np.uint32))
+    updates = [Update(place * spacing, 7, int(place > 0), 0, bits_of(1)) for place in (0, 1, 4)]
+    assert expected_of(updates)[4 * spacing] == bits_of(3)
+    assert run(add_latency, updates)[4 * spacing] == bits_of(2)
 
 
-def test_words_are_written_from_outside_byte_by_byte_beside_the_sums(rng):
+@simulated(lambda: Psum(3, 1))
+async def test_words_are_written_from_outside_byte_by_byte_beside_the_sums(ctx, psum, rng):
     """Random writes of bytes, which give way exactly where a sum is written to the same bank; then all is read back."""
-    psum, count, columns = Psum(3, 1), 300, 3
+    count, columns = 300, 3
     writes_sum = psum.spacing - 1  # cycles from `valid` to the write
     memory = np.zeros((columns, 4096, 4), np.uint8)
-    words = [0, 1, 511, 512, 4095]
-    updates = {cycle: int(rng.choice(words)) for cycle in range(count) if rng.random() < 0.5}
+    updates = {cycle: int(rng.choice(WORDS)) for cycle in range(count) if rng.random() < 0.5}
     stalled = 0
-
-    async def bench(ctx):
-        nonlocal stalled
-        for cycle in range(count + psum.spacing):
-            ctx.set(psum.valid, cycle in updates)
-            write = {"address": updates.get(cycle, 0), "partitions": 2}
-            ctx.set(Value.cast(psum.write), PsumWrite.const(write).as_bits())
-            ctx.set(psum.sums, sum((cycle + (column << 8)) << 32 * column for column in range(columns)))
-            address, enable, mask = int(rng.choice(words)), int(rng.integers(8)), int(rng.integers(16))
-            octets = rng.integers(0, 256, (columns, 4), np.uint8)
-            ctx.set(psum.writes.valid, 1)
-            ctx.set(psum.writes.address, 4 * address)
-            ctx.set(psum.writes.enable, enable)
-            ctx.set(psum.writes.mask, mask)
-            ctx.set(psum.writes.data, int.from_bytes(octets.tobytes(), "little"))
-            updated = updates.get(cycle - writes_sum)
-            meets = updated is not None and updated // PSUM_WORDS == address // PSUM_WORDS
-            assert ctx.get(psum.writes.ready) == (not meets)
-            stalled += meets
-            if not meets:
-                chosen = np.array([[enable >> c & mask >> b & 1 for b in range(4)] for c in range(columns)], bool)
-                memory[:, address] = np.where(chosen, octets, memory[:, address])
-            if updated is not None:
-                for column in range(2):
-                    word = cycle - writes_sum + 1 + (column << 8)
-                    memory[column, updated] = np.frombuffer(word.to_bytes(4, "little"), np.uint8)
-            await ctx.tick()
-        ctx.set(psum.writes.valid, 0)
-        ctx.set(psum.reads.valid, 1)
-        for address in words:
-            ctx.set(psum.reads.address, 4 * address)
-            await ctx.tick()
-            seen = ctx.get(psum.reads.data).to_bytes(4 * columns, "little")
-            assert seen == memory[:, address].tobytes()
-
-    simulate(psum, bench)
+    for cycle in range(count + psum.spacing):
+        ctx.set(psum.valid, cycle in updates)
+        write = {"address": updates.get(cycle, 0), "partitions": 2}
+        ctx.set(Value.cast(psum.write), PsumWrite.const(write).as_bits())
+        ctx.set(psum.sums, sum((cycle + (column << 8)) << 32 * column for column in range(columns)))
+        address, enable, mask = int(rng.choice(WORDS)), int(rng.integers(8)), int(rng.integers(16))
+        octets = rng.integers(0, 256, (columns, 4), np.uint8)
+        data = int.from_bytes(octets.tobytes(), "little")
+        drive(ctx, psum.writes, valid=1, address=4 * address, enable=enable, mask=mask, data=data)
+        updated = updates.get(cycle - writes_sum)
+        meets = updated is not None and updated // PSUM_WORDS == address // PSUM_WORDS
+        assert ctx.get(psum.writes.ready) == (not meets)
+        stalled += meets
+        if not meets:
+            chosen = np.array([[enable >> c & mask >> b & 1 for b in range(4)] for c in range(columns)], bool)
+            memory[:, address] = np.where(chosen, octets, memory[:, address])
+        if updated is not None:
+            for column in range(2):
+                word = cycle - writes_sum + 1 + (column << 8)
+                memory[column, updated] = np.frombuffer(word.to_bytes(4, "little"), np.uint8)
+        await ctx.tick()
+    ctx.set(psum.writes.valid, 0)
+    ctx.set(psum.reads.valid, 1)
+    for address in WORDS:
+        ctx.set(psum.reads.address, 4 * address)
+        await ctx.tick()
+        seen = ctx.get(psum.reads.data).to_bytes(4 * columns, "little")
+        assert seen == memory[:, address].tobytes()
     print(f"{count} writes, {stalled} of them had to wait")
     assert count / 10 < stalled < count / 2

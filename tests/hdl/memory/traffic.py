@@ -1,7 +1,6 @@
-# amaranth: UnusedElaboratable=no
-
 """Random traffic on every port of the on-chip memories, and a model of what each must see."""
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +9,7 @@ from neuroncore_rtl.hdl.memory.bank_arbiter import LINE_PATIENCE
 from neuroncore_rtl.hdl.memory.onchip import Conflicts, OnChipMemory
 from neuroncore_rtl.hdl.memory.port import LineRead, OnChipStorage, ReadPort
 from neuroncore_rtl.spec.config import LINE_BYTES, PSUM_BYTES, SBUF_BANKS, SBUF_BYTES, Config
+from tests.hdl.simulation import drive
 
 __all__ = ["Traffic"]
 
@@ -84,78 +84,55 @@ class Traffic:
         }
         self.psum = np.zeros_like(self.contents[OnChipStorage.PSUM])
         self.conflicts = dict.fromkeys(Conflicts.as_shape().members, 0)
-        self.cycle = 0
-        self.compared = 0
-        self.longest = 0
-        self.urgent = 0
-        self.psum_due = 0
+        self.cycle = self.psum_due = 0
+        self.compared = self.longest = self.urgent = 0
 
     def request(self, port: Port) -> dict:
         """Return a request; addresses are in the first and the last lines of each bank."""
         rng = self.rng
         storage = port.storages[-1 if rng.random() < 0.2 else 0]
-        size = 4 if storage == OnChipStorage.PSUM and not port.is_line else port.size
-        limit = PSUM_BYTES if storage == OnChipStorage.PSUM else SBUF_BYTES
+        on_psum = storage == OnChipStorage.PSUM
+        size = 4 if on_psum and not port.is_line else port.size
         span = LINES * SBUF_BANKS * LINE_BYTES // 2
         place = int(rng.integers(2 * span // size)) * size
-        place = place if place < span else limit - 2 * span + place
+        place = place if place < span else (PSUM_BYTES if on_psum else SBUF_BYTES) - 2 * span + place
         if rng.random() < 0.9:  # most meet at one bank
             place -= place // LINE_BYTES % SBUF_BANKS * LINE_BYTES
-        count = self.config.columns if storage == OnChipStorage.PSUM else port.partitions
+        count = self.config.columns if on_psum else port.partitions
         wanted = {"storage": storage, "address": place, "size": size, "count": count}
         if port.is_line:
-            wanted["partition"] = int(rng.integers(count))
-            wanted["word"] = int(rng.integers(size // 4))
+            wanted |= {"partition": int(rng.integers(count)), "word": int(rng.integers(size // 4))}
         if port.kind == "write":
-            wanted["enable"] = int(rng.integers(1 << count))
-            wanted["mask"] = int(rng.integers(16))
-            wanted["data"] = rng.integers(0, 256, (count, 4), np.uint8)
+            wanted |= {"enable": int(rng.integers(1 << count)), "mask": int(rng.integers(16))}
+            wanted["bytes"] = rng.integers(0, 256, (count, 4), np.uint8)
         if port.kind == "line_write":
             mask = rng.random(size) < 0.8
-            if storage == OnChipStorage.PSUM:
+            if on_psum:
                 mask &= np.arange(size) // 4 == wanted["word"]
             wanted["mask"] = sum(1 << int(byte) for byte in np.flatnonzero(mask))
-            wanted["data"] = rng.integers(0, 256, (1, size), np.uint8)
-        return wanted
-
-    def offer(self, ctx, port: Port) -> None:
-        signals, wanted = port.signals, port.request
-        ctx.set(signals.valid, wanted is not None)
-        if wanted is None:
-            return
-        ctx.set(signals.address, wanted["address"])
-        if len(port.storages) > 1:
-            ctx.set(signals.storage, wanted["storage"])
-        if port.is_line:
-            ctx.set(signals.partition, wanted["partition"])
-        if port.kind == "line_read":
-            ctx.set(signals.word, wanted["word"])
-        for name in ("enable", "mask"):
-            if name in wanted:
-                ctx.set(getattr(signals, name), wanted[name])
+            wanted["bytes"] = rng.integers(0, 256, (1, size), np.uint8)
         if port.writes:
-            ctx.set(signals.data, int.from_bytes(wanted["data"].tobytes(), "little"))
+            wanted["data"] = int.from_bytes(wanted["bytes"].tobytes(), "little")
+        return wanted
 
     def judge(self, taken: dict[int, bool], psum_ready: tuple[bool, bool]) -> None:
         """Check that of those who meet the right one is served, and all that meet nobody."""
-        for writes in (False, True):
-            for storage in OnChipStorage:
-                asking = [p for p in self.ports if p.request and p.writes == writes and p.request["storage"] == storage]
-                if storage == OnChipStorage.PSUM and not psum_ready[writes]:
-                    assert not any(taken[id(p)] for p in asking)
-                    continue
-                for bank in range(SBUF_BANKS) if storage == OnChipStorage.SBUF else (None,):
-                    here = [
-                        p for p in asking if bank is None or p.request["address"] // LINE_BYTES % SBUF_BANKS == bank
-                    ]
-                    served = [p for p in here if taken[id(p)]]
-                    assert len(served) == (1 if here else 0)
-                    if not here:
-                        continue
-                    patient = [p for p in here if p.is_line and p.waited >= LINE_PATIENCE]
-                    self.urgent += bool(patient) and any(not p.is_line for p in here)
-                    expected = patient or [p for p in here if p.rank == min(q.rank for q in here)]
-                    assert served[0] in expected
+        meeting = defaultdict(list)
+        for port in self.ports:
+            if port.request:
+                storage, address = port.request["storage"], port.request["address"]
+                bank = address // LINE_BYTES % SBUF_BANKS if storage == OnChipStorage.SBUF else None
+                meeting[port.writes, storage, bank].append(port)
+        for (writes, storage, _), here in meeting.items():
+            served = [p for p in here if taken[id(p)]]
+            if storage == OnChipStorage.PSUM and not psum_ready[writes]:
+                assert not served
+                continue
+            assert len(served) == 1
+            patient = [p for p in here if p.is_line and p.waited >= LINE_PATIENCE]
+            self.urgent += bool(patient) and any(not p.is_line for p in here)
+            first = min(p.rank for p in here)
+            assert served[0] in (patient or [p for p in here if p.rank == first])
 
     def execute(self, cycle: int, port: Port) -> None:
         """Do what a taken request does: note what is to be read and when, or write."""
@@ -166,10 +143,10 @@ class Traffic:
             latency = LineRead.LATENCY if port.is_line else ReadPort.LATENCY
             port.due[cycle + latency] = contents[where, address : address + size].copy(), wanted
             return
-        words = contents[where, address : address + wanted["data"].shape[1]]
+        words = contents[where, address : address + wanted["bytes"].shape[1]]
         mask = np.array([wanted["mask"] >> byte & 1 for byte in range(words.shape[1])], bool)
         rows = np.array([port.is_line or wanted["enable"] >> row & 1 for row in range(len(words))], bool)
-        words[:] = np.where(mask & rows[:, None], wanted["data"], words)
+        words[:] = np.where(mask & rows[:, None], wanted["bytes"], words)
 
     def check(self, ctx, cycle: int, port: Port) -> None:
         if cycle not in port.due:
@@ -190,11 +167,11 @@ class Traffic:
             for port in self.ports:
                 if port.request is None and rng.random() < busy:
                     port.request = self.request(port)
-                self.offer(ctx, port)
+                values = {name: value for name, value in (port.request or {}).items() if hasattr(port.signals, name)}
+                drive(ctx, port.signals, valid=port.request is not None, **values)
             psum_ready = bool(rng.random() < 0.8), bool(rng.random() < 0.8)
-            ctx.set(memory.psum.ready, psum_ready[0])
+            drive(ctx, memory.psum, ready=psum_ready[0], data=self.psum_due)
             ctx.set(memory.psum_write.ready, psum_ready[1])
-            ctx.set(memory.psum.data, self.psum_due)
             for port in self.ports:
                 if not port.writes:
                     self.check(ctx, cycle, port)
@@ -206,11 +183,10 @@ class Traffic:
                     self.execute(cycle, port)
                     port.request, port.waited = None, 0
                 elif port.request:
-                    storage = port.request["storage"]
-                    direction = "psum_write" if port.writes else "psum_read"
-                    self.conflicts[direction if storage == OnChipStorage.PSUM else port.name] += 1
+                    on_psum = port.request["storage"] == OnChipStorage.PSUM
+                    self.conflicts[("psum_write" if port.writes else "psum_read") if on_psum else port.name] += 1
                     port.waited += 1
-                    if storage == OnChipStorage.SBUF and port.is_line:
+                    if port.is_line and not on_psum:
                         self.longest = max(self.longest, port.waited)
             await ctx.tick()
         self.cycle += cycles

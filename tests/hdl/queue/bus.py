@@ -1,5 +1,7 @@
 """The controller's end of its bus, in tests."""
 
+from tests.hdl.simulation import drive
+
 __all__ = ["Asker"]
 
 
@@ -15,7 +17,7 @@ class Asker:
         self.cycles = 0
         """From the request that was taken to the response, of the last access."""
 
-    async def access(self, address, data=None, mask=0xF, each=None):
+    async def access(self, address, data=None, mask=0xF, each=lambda: None):
         """Write data, or read if it is None; return the word that was read, "error", or None after a write.
 
         Arguments:
@@ -24,25 +26,13 @@ class Asker:
         """
         ctx, bus = self.ctx, self.bus
         request = {"address": address, "write": data is not None, "mask": mask, "data": data or 0}
-        for name, value in request.items():
-            ctx.set(getattr(bus, name), value)
-        ctx.set(bus.valid, 1)
+        drive(ctx, bus, valid=1, **request)
         assert ctx.get(bus.ready), "a request was not taken though all before it were answered"
         await ctx.tick()
-        ctx.set(bus.valid, 0)
-        for name in request:
-            ctx.set(getattr(bus, name), 0)  # the subordinate has kept what it needs
-        self.cycles = 1
-        while True:
-            if each:
-                each()
-            if ctx.get(bus.response):
-                break
-            await ctx.tick()
-            self.cycles += 1
-            assert self.cycles < 1000, f"no answer from {address:#x}"
-        error, result = ctx.get(bus.error), ctx.get(bus.result)
-        await ctx.tick()
-        if error:
-            return "error"
-        return result if data is None else None
+        drive(ctx, bus, valid=0, **dict.fromkeys(request, 0))  # the subordinate has kept what it needs
+        for self.cycles in range(1, 1000):
+            each()
+            *_, response, error, result = await ctx.tick().sample(bus.response, bus.error, bus.result)
+            if response:
+                return "error" if error else result if data is None else None
+        raise AssertionError(f"no answer from {address:#x}")

@@ -4,15 +4,8 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from neuroncore_rtl.hdl.queue.queue import IN_FLIGHT
-from neuroncore_rtl.spec.isa import (
-    HEADER_BITS,
-    HEADER_FIELDS,
-    LOAD_STATIONARY,
-    QUEUE_COUNTERS,
-    RECORD_BYTES,
-    Engine,
-    UpdateOp,
-)
+from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec.isa import RECORD_BYTES, Engine, UpdateOp
 from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS
 from neuroncore_rtl.spec.isa.fields import pack, width_of
 from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
@@ -39,16 +32,16 @@ class Item:
     @property
     def bits(self) -> int:
         """The whole record."""
-        values = {name: 0 for name, _ in HEADER_FIELDS} | {"engine": self.engine}
+        values = {name: 0 for name, _ in isa.HEADER_FIELDS} | {"engine": self.engine}
         for n, (semaphore, value) in enumerate(self.waits):
             values |= {f"wait{n}": 1, f"wait{n}_semaphore": semaphore, f"wait{n}_value": value}
         for n, (op, semaphore, value) in enumerate(self.updates):
             values |= {f"update{n}": int(op), f"update{n}_semaphore": semaphore, f"update{n}_value": value}
-        return pack(HEADER_FIELDS, values, "record") | self.body << HEADER_BITS
+        return pack(isa.HEADER_FIELDS, values, "record") | self.body << isa.HEADER_BITS
 
     def lane(self, lanes: int) -> int:
         """The lane of the queue in which it finishes."""
-        return int(lanes > 1 and self.body & 3 == LOAD_STATIONARY)
+        return int(lanes > 1 and self.body & 3 == isa.LOAD_STATIONARY)
 
 
 def holds(item: Item, values) -> bool:
@@ -58,32 +51,27 @@ def holds(item: Item, values) -> bool:
 
 @dataclass
 class Lane:
-    """Records that the engine works on, how many it has finished, and what is left to update of the oldest."""
+    """Records that the engine works on, what is left to update of each, and how many it has finished."""
 
     records: deque = field(default_factory=deque)
-    finished: int = 0
     left: deque = field(default_factory=deque)
+    finished: int = 0
 
     @property
     def offers(self):
         """The update that is to be made next, if any."""
-        return self.left[0] if self.finished and self.left else None
+        return self.left[0][0] if self.finished and self.left[0] else None
 
     def start(self, item: Item):
         """Take a record."""
         self.records.append(item)
-        if len(self.records) == 1:
-            self._next()
+        self.left.append(deque(update for update in item.updates if update[0] != UpdateOp.NONE))
 
     def leave(self):
         """Forget the oldest."""
         self.records.popleft()
+        self.left.popleft()
         self.finished -= 1
-        if self.records:
-            self._next()
-
-    def _next(self):
-        self.left = deque(update for update in self.records[0].updates if update[0] != UpdateOp.NONE)
 
 
 class QueueModel:
@@ -103,7 +91,7 @@ class QueueModel:
         self.next = 0  # of the first block, the record to ask for
         self.cleared = False
         self.rung = 0
-        self.counters = dict.fromkeys(QUEUE_COUNTERS, 0)
+        self.counters = dict.fromkeys(isa.QUEUE_COUNTERS, 0)
         self.body_bits = width_of(INSTRUCTIONS[engine].layout)
 
     @property
@@ -138,27 +126,19 @@ class QueueModel:
 
     def oldest(self) -> int:
         """Return the address of the oldest record that has not left, as the watchdog is told it."""
-        for lane in self.lanes:
-            if lane.records:
-                return lane.records[0].address
-        if self.asked:
-            return self.asked[0]
-        return self.blocks[0][0] + RECORD_BYTES * self.next
+        addresses = [lane.records[0].address for lane in self.lanes if lane.records] + list(self.asked)
+        return addresses[0] if addresses else self.blocks[0][0] + RECORD_BYTES * self.next
 
     def step(self, values, *, rings=None, asked=False, came=None, issued=False, finished=(), updated=None, halt=False):
         """Move on by a cycle in which: a block was rung; the request was taken; a record came; the instruction was
         taken; these lanes were told to have finished; the update of this lane was taken."""
         self.counters[self.state(values)] += 1
         clears = self.here and not self.cleared and holds(self.here[0], values) and self.flying < IN_FLIGHT and not halt
-        leaving = [
-            number
-            for number, lane in enumerate(self.lanes)
-            if lane.finished and (not lane.left or (number == updated and len(lane.left) == 1))
-        ]
         if updated is not None:
-            self.lanes[updated].left.popleft()
-        for number in leaving:
-            self.lanes[number].leave()
+            self.lanes[updated].left[0].popleft()
+        leaving = [lane for lane in self.lanes if lane.finished and not lane.left[0]]
+        for lane in leaving:
+            lane.leave()
         self.counters["records"] += len(leaving)
         for number in finished:
             self.lanes[number].finished += 1

@@ -13,8 +13,12 @@ from neuroncore_rtl.hdl.queue.record import Record
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.hdl.queue.watchdog import Watchdog
 from neuroncore_rtl.spec.isa import RECORD_BITS, RECORD_BYTES, Engine
+from tests.hdl.simulation import drive
 
-__all__ = ["Player", "System"]
+__all__ = ["ENGINES", "Player", "System"]
+
+ENGINES = (Engine.TENSOR, Engine.VECTOR, Engine.DMA, Engine.COLLECTIVE)
+"""Of the queues, by their numbers."""
 
 
 class System(wiring.Component):
@@ -32,18 +36,16 @@ class System(wiring.Component):
 
     def __init__(self, *, collective: bool = False):
         super().__init__()
-        self.queues = [Queue(Engine.TENSOR, lanes=2), Queue(Engine.VECTOR), Queue(Engine.DMA, records=2)]
-        if collective:
-            self.queues.append(Queue(Engine.COLLECTIVE, records=2))
+        shapes = ({"lanes": 2}, {}, {"records": 2}, {"records": 2})[: 3 + collective]
+        self.queues = [Queue(engine, **shape) for engine, shape in zip(ENGINES, shapes, strict=False)]
         self.semaphores = Semaphores(len(self.queues))
         self.watchdog = Watchdog(len(self.queues), len(self.queues) - 1 if collective else None)
         self.errors = Errors(len(self.queues))
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.semaphores = semaphores = self.semaphores
-        m.submodules.watchdog = watchdog = self.watchdog
-        m.submodules.errors = errors = self.errors
+        semaphores, watchdog, errors = self.semaphores, self.watchdog, self.errors
+        m.submodules += [semaphores, watchdog, errors]
         for number, queue in enumerate(self.queues):
             m.submodules[f"queue{number}"] = queue
             wiring.connect(m, queue.update, semaphores.updates[number])
@@ -74,24 +76,26 @@ class Player:
 
     Arguments:
         rng, ctx, system: generator, simulator, what is played to.
-        programs: the records of each queue; their addresses are set.
+        programs: the records of each queue that has any; their addresses are set.
         pace: probability that something happens in a cycle.
+        fetches, finishes: of player, queue and record: HBM delivers it, an engine finishes it at all.
     """
 
-    def __init__(self, rng, ctx, system, programs, pace=1.0):
+    def __init__(
+        self, rng, ctx, system, programs, *, pace=1.0, fetches=lambda *which: True, finishes=lambda *which: True
+    ):
         self.rng, self.ctx, self.system, self.pace = rng, ctx, system, pace
-        self.programs = programs
+        self.fetches, self.finishes = fetches, finishes
         self.memory = {}
-        self.blocks = []
-        for number, items in enumerate(programs):
+        self.blocks = [deque() for _ in system.queues]
+        for number, items in programs.items():
             base = (number + 1) << 20
             for n, item in enumerate(items):
                 item.address = base + n * RECORD_BYTES
                 self.memory[item.address] = item
-            self.blocks.append(deque([(base, len(items))] if items else []))
-        self.fetching = [deque() for _ in programs]
+            self.blocks[number].append((base, len(items)))
+        self.fetching = [deque() for _ in system.queues]
         self.working = [[deque() for _ in range(queue.lanes)] for queue in system.queues]
-        self.fetches = self.finishes = lambda queue, item: True  # what HBM and the engines answer at all
         self.time = 0
         self.issued = []  # (cycle, queue, record)
         self.finished = []
@@ -110,11 +114,11 @@ class Player:
         ctx = self.ctx
         for number, queue in enumerate(self.system.queues):
             if self.blocks[number] and not ctx.get(queue.blocks.valid):
-                ctx.set(queue.blocks.valid, 1)
-                ctx.set(queue.blocks.payload, dict(zip(("address", "count"), self.blocks[number][0], strict=True)))
+                address, count = self.blocks[number][0]
+                drive(ctx, queue.blocks, valid=1, payload={"address": address, "count": count})
             ctx.set(queue.request.ready, self.may())
             waiting = self.fetching[number]
-            came = waiting and self.fetches(number, waiting[0]) and self.may()
+            came = waiting and self.fetches(self, number, waiting[0]) and self.may()
             item = waiting.popleft() if came else None
             ctx.set(queue.record.valid, item is not None)
             if item:
@@ -122,7 +126,7 @@ class Player:
             ctx.set(queue.issue.ready, self.may())
             done = 0
             for lane, works in enumerate(self.working[number]):
-                if works and self.finishes(number, works[0]) and self.may():
+                if works and self.finishes(self, number, works[0]) and self.may():
                     done |= 1 << lane
                     self.finished.append((self.time, number, works.popleft()))
             ctx.set(queue.completions, done)
@@ -154,8 +158,7 @@ class Player:
             self.ctx.set(queue.completions, 0)
         access, found = self.system.semaphores.access, []
         for semaphore in semaphores:
-            self.ctx.set(access.update, {"op": 0, "semaphore": semaphore, "value": 0})
-            self.ctx.set(access.valid, 1)
+            drive(self.ctx, access, update={"op": 0, "semaphore": semaphore, "value": 0}, valid=1)
             while not self.ctx.get(access.ready):
                 assert not self.quiet(), "nobody else asks"
                 await self.ctx.tick()

@@ -1,43 +1,33 @@
-# amaranth: UnusedElaboratable=no
-
 """The first error stays, and the order of those that come together."""
+
+import pytest
 
 from neuroncore_rtl.hdl.queue.errors import Errors
 from neuroncore_rtl.spec.isa import Cause, Rule
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import simulated
 
-BOOT = {"valid": 1, "detail": 5}
-QUEUE1 = {"valid": 1, "cause": int(Rule.RANGE), "address": 1 << 39 | 128, "detail": 9}
-QUEUE2 = {"valid": 1, "cause": int(Cause.INDEX), "address": 256, "detail": 0xFFFFFFFF}
-WATCHDOG = {"valid": 1, "queue": 2, "cause": int(Cause.STUCK), "address": 384, "detail": 0}
+REPORTS = (
+    ({"detail": 5}, {"queue": 0, "cause": Cause.BOOT, "address": 0}),
+    ({"cause": int(Rule.RANGE), "address": 1 << 39 | 128, "detail": 9}, {"queue": 1}),
+    ({"cause": int(Cause.INDEX), "address": 256, "detail": 0xFFFFFFFF}, {"queue": 2}),
+    ({"queue": 2, "cause": int(Cause.STUCK), "address": 384, "detail": 0}, {}),
+)
+"""Of boot, queues 1 and 2, and the watchdog: what each says, and what the error says besides."""
 
 
-def test_of_errors_in_a_cycle_the_order_is_boot_queues_watchdog():
-    reports = {
-        "boot": (BOOT, {"queue": 0, "cause": Cause.BOOT, "address": 0, "detail": 5}),
-        "queue1": (QUEUE1, QUEUE1 | {"queue": 1}),
-        "queue2": (QUEUE2, QUEUE2 | {"queue": 2}),
-        "watchdog": (WATCHDOG, WATCHDOG),
-    }
-    for first in range(len(reports)):
-        dut = Errors(3)
-        ports = [dut.boot, dut.queue_errors[1], dut.queue_errors[2], dut.watchdog]
-        names = list(reports)
-
-        async def bench(ctx, dut=dut, ports=ports, names=names, first=first):
-            await ctx.tick().repeat(3)
-            assert not ctx.get(dut.halt) and ctx.get(dut.error.as_value()) == 0
-            for port, name in list(zip(ports, names, strict=True))[first:]:
-                ctx.set(port, reports[name][0])
-            for cycle in range(6):
-                await ctx.tick()
-                error = ctx.get(dut.error)
-                wanted = reports[names[first]][1]
-                assert ctx.get(dut.halt) and error.valid
-                assert {name: error[name] for name in ("queue", "cause", "address", "detail")} == {
-                    name: int(wanted[name]) for name in ("queue", "cause", "address", "detail")
-                }, cycle
-                ctx.set(ports[0], BOOT)  # comes too late unless it was there
-                ctx.set(ports[first], dict.fromkeys(reports[names[first]][0], 0))
-
-        simulate(dut, bench)
+@pytest.mark.parametrize("first", range(len(REPORTS)))
+@simulated(lambda: Errors(3))
+async def test_of_errors_in_a_cycle_the_order_is_boot_queues_watchdog(ctx, dut, first):
+    ports = [dut.boot, dut.queue_errors[1], dut.queue_errors[2], dut.watchdog]
+    said = [{"valid": 1} | report for report, _ in REPORTS]
+    wanted = said[first] | REPORTS[first][1]
+    await ctx.tick().repeat(3)
+    assert not ctx.get(dut.halt) and ctx.get(dut.error.as_value()) == 0
+    for port, report in zip(ports[first:], said[first:], strict=True):
+        ctx.set(port, report)
+    for cycle in range(6):
+        await ctx.tick()
+        error = ctx.get(dut.error)
+        assert ctx.get(dut.halt) and {name: error[name] for name in wanted} == wanted, cycle
+        ctx.set(ports[0], said[0])  # comes too late unless it was there
+        ctx.set(ports[first], dict.fromkeys(said[first], 0))

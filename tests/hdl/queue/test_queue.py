@@ -11,7 +11,7 @@ from neuroncore_rtl.hdl.queue.record import Record
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine, UpdateOp
 from neuroncore_rtl.spec.isa.record import HEADER_BITS
 from tests.hdl.queue.queues import Item, QueueModel, holds, random_bits
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import drive, simulated
 
 SEED = 1977
 
@@ -54,16 +54,13 @@ class Driver:
         pace: probabilities of what may happen in a cycle; those that are missing are 1.
     """
 
-    def __init__(self, rng, ctx, dut, model, memory, pace=None):
-        self.rng, self.ctx, self.dut, self.model, self.memory = rng, ctx, dut, model, memory
-        self.pace = pace or {}
+    def __init__(self, rng, ctx, dut, model, memory, pace):
+        self.rng, self.ctx, self.dut, self.model, self.memory, self.pace = rng, ctx, dut, model, memory, pace
         self.values = [0] * 256
         self.blocks = deque()
         self.fetching = deque()
         self.offered = None  # an update that was not taken
-        self.issued, self.retired, self.updates = [], [], []
-        self.completions = None  # what the engine does, if not by chance
-        self.refuse = lambda update: False
+        self.issued, self.updates = [], []
 
     def may(self, what):
         return int(self.rng.random() < self.pace.get(what, 1))
@@ -72,8 +69,8 @@ class Driver:
         """Set the queue's inputs; return what comes, and which lanes finish."""
         ctx, dut = self.ctx, self.dut
         if self.blocks and not ctx.get(dut.blocks.valid):
-            ctx.set(dut.blocks.valid, self.may("ring"))
-            ctx.set(dut.blocks.payload, dict(zip(("address", "count"), self.blocks[0], strict=True)))
+            address, count = self.blocks[0]
+            drive(ctx, dut.blocks, valid=self.may("ring"), payload={"address": address, "count": count})
         ctx.set(dut.request.ready, self.may("ask"))
         came = self.memory[self.fetching.popleft()] if self.fetching and self.may("fetch") else None
         ctx.set(dut.record.valid, came is not None)
@@ -98,18 +95,15 @@ class Driver:
         """Compare the queue's outputs with the model's; return the lane whose update is on offer, if any."""
         ctx, dut, model = self.ctx, self.dut, self.model
         head = model.here[0] if model.here else None
-        assert ctx.get(dut.places) == model.room
-        assert ctx.get(dut.blocks.ready) == (model.room > 0)
+        assert ctx.get(dut.places) == model.room and ctx.get(dut.blocks.ready) == (model.room > 0)
         assert ctx.get(dut.request.valid) == (model.request is not None)
-        if model.request is not None:
-            assert ctx.get(dut.request.payload) == model.request
+        assert model.request is None or ctx.get(dut.request.payload) == model.request
         assert ctx.get(dut.issue.valid) == model.cleared
         if model.cleared:
             assert ctx.get(dut.issue.payload) == head.body % (1 << model.body_bits)
             assert ctx.get(dut.issued_address) == head.address
         waiting = bool(head and not model.cleared and not holds(head, self.values))
-        assert ctx.get(dut.waiting) == waiting
-        assert ctx.get(dut.busy) == model.busy
+        assert ctx.get(dut.waiting) == waiting and ctx.get(dut.busy) == model.busy
         if model.busy:
             assert ctx.get(dut.address) == (head.address if waiting else model.oldest())
             if model.engine == Engine.COLLECTIVE:
@@ -166,34 +160,28 @@ PACES = {
 
 @pytest.mark.parametrize("pace", PACES)
 @pytest.mark.parametrize("kind", QUEUES)
-def test_every_port_in_every_cycle_is_that_of_the_model(kind, pace, rng):
+@simulated(lambda kind: Queue(*QUEUES[kind]))
+async def test_every_port_in_every_cycle_is_that_of_the_model(ctx, dut, kind, pace, rng):
     engine, lanes, places = QUEUES[kind]
-    dut = Queue(engine, lanes, places)
     blocks, memory = random_blocks(rng, engine, 20)
     model = QueueModel(engine, lanes, places)
     most = 0
-
-    async def bench(ctx):
-        nonlocal most
-        driver = Driver(rng, ctx, dut, model, memory, PACES[pace])
-        driver.blocks.extend(blocks)
-        for _ in range(6000):
-            await driver.cycle()
-            most = max(most, model.flying)
-            if not driver.blocks and not model.busy:
-                break
+    driver = Driver(rng, ctx, dut, model, memory, PACES[pace])
+    driver.blocks.extend(blocks)
+    for _ in range(6000):
         await driver.cycle()
-        assert not model.busy
-        addresses = [address + n * RECORD_BYTES for address, count in blocks for n in range(count)]
-        assert driver.issued == addresses and len(addresses) > 50
-        wanted = [
-            [u for a in addresses if memory[a].lane(lanes) == lane for u in memory[a].updates if u[0] != UpdateOp.NONE]
-            for lane in range(lanes)
-        ]
-        assert [[u for n, u in driver.updates if n == lane] for lane in range(lanes)] == wanted
-        assert model.counters["records"] == len(addresses)
-
-    simulate(dut, bench)
+        most = max(most, model.flying)
+        if not driver.blocks and not model.busy:
+            break
+    await driver.cycle()
+    assert not model.busy
+    addresses = [address + n * RECORD_BYTES for address, count in blocks for n in range(count)]
+    assert driver.issued == addresses and len(addresses) > 50
+    for lane in range(lanes):
+        items = [memory[address] for address in addresses if memory[address].lane(lanes) == lane]
+        wanted = [update for item in items for update in item.updates if update[0] != UpdateOp.NONE]
+        assert [update for number, update in driver.updates if number == lane] == wanted
+    assert model.counters["records"] == len(addresses)
     assert most == IN_FLIGHT or pace != "slow engine"
 
 

@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """The semaphores against a list of numbers: every wait in every cycle, every update, every refusal, and whose turn."""
 
 from amaranth import Module, ResetInserter, Signal
@@ -8,7 +6,7 @@ from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.spec.config import SEMAPHORES
 from neuroncore_rtl.spec.isa import UpdateOp
 from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import drive, simulate, simulated
 
 SEED = 1965
 
@@ -25,29 +23,23 @@ async def sweep(ctx, dut):
 
 def changed(has, update):
     """Return the value after an update, None if it is refused."""
-    value = {
-        UpdateOp.NONE: has,
-        UpdateOp.SET: update["value"],
-        UpdateOp.ADD: has + update["value"],
-        UpdateOp.SUBTRACT: has - update["value"],
-    }[update["op"]]
-    return value if 0 <= value <= SEMAPHORE_MAX else None
+    op, value = update["op"], update["value"]
+    new = {UpdateOp.NONE: has, UpdateOp.SET: value, UpdateOp.ADD: has + value, UpdateOp.SUBTRACT: has - value}[op]
+    return new if 0 <= new <= SEMAPHORE_MAX else None
+
+
+def some(rng, values, **first):
+    """Return a wait or an update: a semaphore and one of some values behind its first field."""
+    return first | {"semaphore": int(rng.choice(USED)), "value": int(rng.choice(values))}
 
 
 def some_update(rng):
-    return {
-        "op": UpdateOp(int(rng.choice(4, p=(0.05, 0.15, 0.4, 0.4)))),
-        "semaphore": int(rng.choice(USED)),
-        "value": int(rng.choice((0, 1, 2, 300, SEMAPHORE_MAX - 2, SEMAPHORE_MAX))),
-    }
+    op = UpdateOp(int(rng.choice(4, p=(0.05, 0.15, 0.4, 0.4))))
+    return some(rng, (0, 1, 2, 300, SEMAPHORE_MAX - 2, SEMAPHORE_MAX), op=op)
 
 
 def some_wait(rng):
-    return {
-        "on": int(rng.random() < 0.8),
-        "semaphore": int(rng.choice(USED)),
-        "value": int(rng.choice((0, 1, 2, 300, SEMAPHORE_MAX))),
-    }
+    return some(rng, (0, 1, 2, 300, SEMAPHORE_MAX), on=int(rng.random() < 0.8))
 
 
 def shortage(values, waits):
@@ -59,83 +51,71 @@ def shortage(values, waits):
     return None
 
 
-def test_every_wait_and_update_is_that_of_the_model(rng):
-    dut = Semaphores(QUEUES)
+@simulated(lambda: Semaphores(QUEUES))
+async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, rng):
     values = [0] * SEMAPHORES
     seen = {"refused": 0, "satisfied": 0, "short": 0, "taken": [0] * (QUEUES + 1)}
+    await sweep(ctx, dut)
+    pending = [None] * (QUEUES + 1)
+    ports = [(u.valid, u.payload, u.ready) for u in dut.updates]
+    ports.append((dut.access.valid, dut.access.update, dut.access.ready))
+    reached = None
+    for _ in range(1500):
+        for number, (valid, payload, _) in enumerate(ports):
+            if pending[number] is None and rng.random() < 0.6:
+                pending[number] = some_update(rng)
+            ctx.set(valid, pending[number] is not None)
+            if pending[number]:
+                ctx.set(payload, pending[number])
+        waits = [[some_wait(rng), some_wait(rng)] for _ in range(QUEUES)]
+        watch = some_wait(rng)
+        for queue, pair in enumerate(waits):
+            ctx.set(dut.waits[queue], pair)
+        drive(ctx, dut, watch_semaphore=watch["semaphore"], watch_value=watch["value"])
 
-    async def bench(ctx):
-        await sweep(ctx, dut)
-        pending = [None] * (QUEUES + 1)
-        ports = [(u.valid, u.payload, u.ready) for u in dut.updates]
-        ports.append((dut.access.valid, dut.access.update, dut.access.ready))
-        reached = None
-        for _ in range(1500):
-            for number, (valid, payload, _) in enumerate(ports):
-                if pending[number] is None and rng.random() < 0.6:
-                    pending[number] = some_update(rng)
-                ctx.set(valid, pending[number] is not None)
-                if pending[number]:
-                    ctx.set(payload, pending[number])
-            waits = [[some_wait(rng), some_wait(rng)] for _ in range(QUEUES)]
-            watch = some_wait(rng)
-            for queue, pair in enumerate(waits):
-                ctx.set(dut.waits[queue], pair)
-            ctx.set(dut.watch_semaphore, watch["semaphore"])
-            ctx.set(dut.watch_value, watch["value"])
+        for queue, pair in enumerate(waits):
+            short = shortage(values, pair)
+            assert (ctx.get(dut.satisfied) >> queue & 1) == (short is None)
+            assert short is None or ctx.get(dut.shortages[queue].as_value()) == short
+            seen["satisfied" if short is None else "short"] += 1
+        if reached is not None:
+            assert ctx.get(dut.watch_reached) == reached
+        reached = values[watch["semaphore"]] >= watch["value"]
 
-            for queue, pair in enumerate(waits):
-                short = shortage(values, pair)
-                assert (ctx.get(dut.satisfied) >> queue & 1) == (short is None)
-                if short is not None:
-                    assert ctx.get(dut.shortages[queue].as_value()) == short
-                    seen["short"] += 1
-                else:
-                    seen["satisfied"] += 1
-            if reached is not None:
-                assert ctx.get(dut.watch_reached) == reached
-            reached = values[watch["semaphore"]] >= watch["value"]
-
-            taken = [number for number, (_, _, ready) in enumerate(ports) if ctx.get(ready) and pending[number]]
-            assert len(taken) == any(pending)
-            refused = ctx.get(dut.refused) | ctx.get(dut.access.ready & dut.access.refused) << QUEUES
-            wanted = 0
-            for number in taken:
-                update = pending[number]
-                after = changed(values[update["semaphore"]], update)
-                if number == QUEUES:
-                    assert ctx.get(dut.access.has) == values[update["semaphore"]]
-                if after is None:
-                    wanted = 1 << number
-                    seen["refused"] += 1
-                else:
-                    values[update["semaphore"]] = after
-                assert ctx.get(dut.updated) == (update["op"] != UpdateOp.NONE)
-                pending[number] = None
-                seen["taken"][number] += 1
-            assert refused == wanted
-            await ctx.tick()
-
-    simulate(dut, bench)
+        taken = [number for number, (_, _, ready) in enumerate(ports) if ctx.get(ready) and pending[number]]
+        assert len(taken) == any(pending)
+        refused = ctx.get(dut.refused) | ctx.get(dut.access.ready & dut.access.refused) << QUEUES
+        wanted = 0
+        for number in taken:
+            update = pending[number]
+            after = changed(values[update["semaphore"]], update)
+            if number == QUEUES:
+                assert ctx.get(dut.access.has) == values[update["semaphore"]]
+            if after is None:
+                wanted = 1 << number
+                seen["refused"] += 1
+            else:
+                values[update["semaphore"]] = after
+            assert ctx.get(dut.updated) == (update["op"] != UpdateOp.NONE)
+            pending[number] = None
+            seen["taken"][number] += 1
+        assert refused == wanted
+        await ctx.tick()
     assert seen["refused"] > 60 and seen["satisfied"] > 500 and seen["short"] > 500 and min(seen["taken"]) > 200
 
 
-def test_askers_take_turns():
+@simulated(lambda: Semaphores(QUEUES))
+async def test_askers_take_turns(ctx, dut):
     """With everybody asking all the time, each is served every QUEUES + 1 cycles."""
-    dut = Semaphores(QUEUES)
     order = []
-
-    async def bench(ctx):
-        await sweep(ctx, dut)
-        for update in dut.updates:
-            ctx.set(update.valid, 1)
-        ctx.set(dut.access.valid, 1)
-        for _ in range(12):
-            readies = [ctx.get(update.ready) for update in dut.updates] + [ctx.get(dut.access.ready)]
-            order.append(readies.index(1))
-            await ctx.tick()
-
-    simulate(dut, bench)
+    await sweep(ctx, dut)
+    for update in dut.updates:
+        ctx.set(update.valid, 1)
+    ctx.set(dut.access.valid, 1)
+    for _ in range(12):
+        readies = [ctx.get(update.ready) for update in dut.updates] + [ctx.get(dut.access.ready)]
+        order.append(readies.index(1))
+        await ctx.tick()
     assert order == [0, 1, 2, 3] * 3
 
 

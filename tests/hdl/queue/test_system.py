@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """Queues, semaphores, watchdog and errors together: programs, pace, and every cause of error."""
 
 import pytest
@@ -7,13 +5,12 @@ import pytest
 from neuroncore_rtl.hdl.queue.queue import Queue
 from neuroncore_rtl.spec.isa import Cause, Engine, Rule, UpdateOp
 from tests.hdl.queue.queues import Item
-from tests.hdl.queue.system import Player, System
-from tests.hdl.simulation import simulate
+from tests.hdl.queue.system import ENGINES, Player, System
+from tests.hdl.simulation import drive, simulate
 
 SEED = 1981
 
-TENSOR, VECTOR, DMA, COLLECTIVE = range(4)
-ENGINES = (Engine.TENSOR, Engine.VECTOR, Engine.DMA, Engine.COLLECTIVE)
+TENSOR, VECTOR, DMA, COLLECTIVE = range(len(ENGINES))
 
 ADD, SUBTRACT, SET, NONE = UpdateOp.ADD, UpdateOp.SUBTRACT, UpdateOp.SET, UpdateOp.NONE
 
@@ -23,19 +20,27 @@ def item(queue, *, waits=(), updates=(), body=2, **others):
     return Item(int(ENGINES[queue]), body, tuple(waits), tuple(updates), **others)
 
 
-def play(rng, programs, cycles, *, pace=1.0, prepare=None, each=None):
-    """Play programs for so many cycles, or until `each` returns true; return the player."""
-    system = System(collective=len(programs) > COLLECTIVE)
+def play(rng, programs, cycles, *, until=lambda player: False, fault=None, ports=None, **options):
+    """Play programs, by queue, for so many cycles, or until `until` returns true; return the player.
+
+    Arguments:
+        fault: queue, number, cause, detail: what an engine reports as soon as it was issued the record of that number.
+        ports: of the system, and how they are set.
+        options: of the player.
+    """
+    system = System(collective=COLLECTIVE in programs)
     players = []
 
     async def bench(ctx):
-        player = Player(rng, ctx, system, programs, pace)
+        player = Player(rng, ctx, system, programs, **options)
         players.append(player)
-        if prepare:
-            prepare(player)
+        drive(ctx, system, **ports or {})
         await player.sweep()
         for _ in range(cycles):
-            if each and each(player):
+            if fault and len(player.issued) > fault[1]:
+                report = dict(zip(("number", "cause", "detail"), map(int, fault[1:]), strict=True))
+                ctx.set(system.queues[fault[0]].engine_error, {"valid": 1, **report})
+            if until(player):
                 break
             await player.cycle()
         player.left = await player.values(range(8))
@@ -44,16 +49,34 @@ def play(rng, programs, cycles, *, pace=1.0, prepare=None, each=None):
     return players[0]
 
 
-def error_of(player):
-    """Return queue, cause, address, detail of the error."""
-    _, error = player.error
-    return error.queue, error.cause, error.address, error.detail
+def play_to_error(rng, programs, queue, place, cause, detail=0, **options):
+    """Play until 30 cycles after the error, which names a record by its place in a program; return the player.
+
+    Nothing is issued once the error is known.
+    """
+    player = play(rng, programs, 3000, until=lambda p: p.error is not None and p.time > p.error[0] + 30, **options)
+    assert player.error is not None
+    time, error = player.error
+    found = error.queue, error.cause, error.address, error.detail
+    assert found == (queue, cause, programs[queue][place].address, detail)
+    assert all(issued <= time + 1 for issued, _, _ in player.issued)
+    return player
+
+
+def only(records):
+    """Return a rule for a player: these records are delivered or finished, and no others."""
+    return lambda player, queue, item: item in records
+
+
+def only_once_failed(free):
+    """Return a rule: records of the other queues are finished when there is an error, and not before."""
+    return lambda player, queue, item: queue == free or player.error is not None
 
 
 def ordered_program(rng, count):
     """Return programs in which records wait for adds of earlier ones, so that they end; and what is left of semaphores
     0 to 7. Semaphores 0 to 5 only grow, and are waited for; 6 and 7 are set and subtracted in one queue each."""
-    programs, values = ([], [], []), [0] * 8
+    programs, values = {queue: [] for queue in range(3)}, [0] * 8
     for _ in range(count):
         queue = int(rng.integers(3))
         waits = []
@@ -78,10 +101,9 @@ def ordered_program(rng, count):
 @pytest.mark.parametrize("pace", [1.0, 0.4])
 def test_programs_end_in_order_with_the_right_semaphores(pace, rng):
     programs, values = ordered_program(rng, 150)
-    total = sum(map(len, programs))
-    player = play(rng, programs, 4000, pace=pace, each=lambda player: player.time > 20 and player.quiet())
-    assert player.error is None and len(player.finished) == total and player.left == values
-    assert [[i for _, q, i in player.issued if q == queue] for queue in range(3)] == list(programs)
+    player = play(rng, programs, 4000, pace=pace, until=lambda player: player.time > 20 and player.quiet())
+    assert player.error is None and len(player.finished) == 150 and player.left == values
+    assert {queue: [i for _, q, i in player.issued if q == queue] for queue in range(3)} == programs
     done, events = [0] * 8, [(t, 0, i) for t, _, i in player.finished] + [(t, 1, i) for t, _, i in player.issued]
     for _, is_issue, record in sorted(events, key=lambda event: event[:2]):
         if is_issue:
@@ -93,61 +115,49 @@ def test_programs_end_in_order_with_the_right_semaphores(pace, rng):
 
 def test_pace_of_waits_and_of_records_that_wait_for_nothing(rng):
     """From an update that is taken to the instruction: WAIT_LATENCY cycles; a completion takes one more."""
-    programs = [[], [item(VECTOR, updates=[(ADD, 1, 1)])], [item(DMA, waits=[(1, 1)])]]
-    programs[TENSOR] = [item(TENSOR, waits=[(1, 1)])] + [item(TENSOR) for _ in range(8)]
+    programs = {
+        TENSOR: [item(TENSOR, waits=[(1, 1)])] + [item(TENSOR) for _ in range(8)],
+        VECTOR: [item(VECTOR, updates=[(ADD, 1, 1)])],
+        DMA: [item(DMA, waits=[(1, 1)])],
+    }
     player = play(rng, programs, 60)
     (finished,) = (t for t, q, _ in player.finished if q == VECTOR)
-    taken = finished + 1
-    starts = [t for t, q, _ in player.issued if q == TENSOR]
-    assert [t for t, q, _ in player.issued if q == DMA] == [taken + Queue.WAIT_LATENCY]
-    assert starts == [taken + Queue.WAIT_LATENCY + 2 * n for n in range(9)]
-
-
-def run_to_error(rng, programs, **options):
-    """Play until 30 cycles after the error; check that nothing was issued once it was known; return the player."""
-    player = play(rng, programs, 3000, each=lambda p: p.error is not None and p.time > p.error[0] + 30, **options)
-    assert player.error is not None
-    late = [time for time, _, _ in player.issued if time > player.error[0] + 1]
-    assert not late
-    return player
+    start = finished + 1 + Queue.WAIT_LATENCY
+    assert [t for t, q, _ in player.issued if q == DMA] == [start]
+    assert [t for t, q, _ in player.issued if q == TENSOR] == [start + 2 * n for n in range(9)]
 
 
 @pytest.mark.parametrize("pace", [1.0, 0.3])
 def test_a_record_for_another_engine(pace, rng):
-    programs = [[], [item(VECTOR) for _ in range(20)], []]
-    programs[VECTOR][7] = Item(int(Engine.DMA), 0, waits=((3, 1),))  # its waits do not matter
-    player = run_to_error(rng, programs, pace=pace)
-    assert error_of(player) == (VECTOR, Cause.ENGINE, programs[VECTOR][7].address, Engine.DMA)
-    assert [i for _, _, i in player.finished] == programs[VECTOR][:7]
+    program = [item(VECTOR) for _ in range(20)]
+    program[7] = Item(int(Engine.DMA), 0, waits=((3, 1),))  # its waits do not matter
+    player = play_to_error(rng, {VECTOR: program}, VECTOR, 7, Cause.ENGINE, Engine.DMA, pace=pace)
+    assert [i for _, _, i in player.finished] == program[:7]
     assert player.finished[-1][0] < player.error[0]
 
 
 def test_a_record_of_zeros(rng):
-    player = run_to_error(rng, [[Item(0, 0)], [], []])
-    assert error_of(player) == (TENSOR, Cause.ENGINE, player.programs[TENSOR][0].address, 0)
+    play_to_error(rng, {TENSOR: [Item(0, 0)]}, TENSOR, 0, Cause.ENGINE)
 
 
 def test_a_record_that_cannot_be_fetched(rng):
-    programs = [[], [], [item(DMA) for _ in range(9)]]
-    programs[DMA][5].error = True
-    player = run_to_error(rng, programs)
-    assert error_of(player) == (DMA, Cause.FETCH, programs[DMA][5].address, 0)
-    assert [i for _, _, i in player.issued] == programs[DMA][:5]
+    program = [item(DMA, error=n == 5) for n in range(9)]
+    player = play_to_error(rng, {DMA: program}, DMA, 5, Cause.FETCH)
+    assert [i for _, _, i in player.issued] == program[:5]
 
 
 @pytest.mark.parametrize(("op", "value"), [(SUBTRACT, 8), (ADD, 65529)])
 @pytest.mark.parametrize("lane", [0, 1])
 def test_an_update_beyond_the_range(op, value, lane, rng):
     """It is left out; the one behind it, and those of records in flight, are done."""
-    programs = [[item(TENSOR, body=2 - lane) for _ in range(6)], [item(VECTOR, updates=[(ADD, 2, 5)])], []]
+    programs = {
+        TENSOR: [item(TENSOR, body=2 - lane) for _ in range(6)],
+        VECTOR: [item(VECTOR, updates=[(ADD, 2, 5)])],
+    }
     programs[TENSOR][0].updates = ((SET, 4, 7), (NONE, 0, 0))
     programs[TENSOR][3].updates = ((op, 4, value), (ADD, 1, 1))
 
-    def prepare(player):
-        player.finishes = lambda queue, item: queue == TENSOR or player.error is not None
-
-    player = run_to_error(rng, programs, prepare=prepare)
-    assert error_of(player) == (TENSOR, Cause.SEMAPHORE, programs[TENSOR][3].address, 4)
+    player = play_to_error(rng, programs, TENSOR, 3, Cause.SEMAPHORE, 4, finishes=only_once_failed(free=TENSOR))
     assert player.left == [0, 1, 5, 0, 7, 0, 0, 0]
 
 
@@ -155,62 +165,44 @@ def test_an_update_beyond_the_range(op, value, lane, rng):
 @pytest.mark.parametrize("queue", [TENSOR, DMA])
 def test_an_engine_error_names_the_record_by_its_number(queue, bad, rng):
     """The engine stops at an instruction early, and says so while those before it are still at work."""
-    programs = [[], [], []]
-    programs[queue] = [item(queue, body=1 + int(rng.integers(2)), updates=[(ADD, 0, 1)]) for _ in range(48)]
+    program = [item(queue, body=1 + int(rng.integers(2)), updates=[(ADD, 0, 1)]) for _ in range(48)]
 
-    def prepare(player):
-        player.finishes = lambda queue, item: item in programs[queue][:bad] and rng.random() < 0.3
+    def finishes(player, queue, item):
+        return item in program[:bad] and rng.random() < 0.3
 
-    def report(player):
-        if len(player.issued) > bad:
-            fault = {"valid": 1, "cause": int(Rule.RANGE), "number": bad, "detail": 77}
-            player.ctx.set(player.system.queues[queue].engine_error, fault)
-        return player.error is not None
-
-    player = play(rng, programs, 1500, prepare=prepare, each=report)
-    assert error_of(player) == (queue, Rule.RANGE, programs[queue][bad].address, 77)
+    fault = queue, bad, Rule.RANGE, 77
+    player = play_to_error(rng, {queue: program}, queue, bad, Rule.RANGE, 77, finishes=finishes, fault=fault)
     assert len(player.finished) == bad and player.left[0] == bad
 
 
 def test_errors_of_a_queue_come_in_the_order_of_its_program(rng):
     """An update is refused while a broken record waits at the head, and the engine has refused one in between."""
-    programs = [[], [item(VECTOR) for _ in range(6)], []]
-    programs[VECTOR][1].updates = ((SUBTRACT, 0, 1),)
-    programs[VECTOR][4].error = True
+    program = [item(VECTOR, error=n == 4, updates=[(SUBTRACT, 0, 1)] if n == 1 else ()) for n in range(6)]
 
-    def prepare(player):
-        player.finishes = lambda queue, item: player.time > 60 and item in programs[VECTOR][:3]
+    def finishes(player, queue, item):
+        return player.time > 60 and item in program[:3]
 
-    def report(player):
-        if len(player.issued) == 4:
-            fault = {"valid": 1, "cause": int(Rule.SHAPE), "number": 3, "detail": 0}
-            player.ctx.set(player.system.queues[VECTOR].engine_error, fault)
-        return player.time == 100
-
-    player = play(rng, programs, 200, prepare=prepare, each=report)
-    assert error_of(player) == (VECTOR, Cause.SEMAPHORE, programs[VECTOR][1].address, 0)
+    fault = VECTOR, 3, Rule.SHAPE, 0
+    player = play_to_error(rng, {VECTOR: program}, VECTOR, 1, Cause.SEMAPHORE, finishes=finishes, fault=fault)
     assert player.error[0] > 60
 
 
 def test_an_error_halts_the_other_queues(rng):
     """Records in flight finish and update; a doorbell is taken, and forgotten."""
-    programs = [[item(TENSOR, updates=[(ADD, 1, 1)]) for _ in range(100)], [item(VECTOR), item(VECTOR)], []]
-    programs[VECTOR][1].error = True
-
+    programs = {
+        TENSOR: [item(TENSOR, updates=[(ADD, 1, 1)]) for _ in range(100)],
+        VECTOR: [item(VECTOR), item(VECTOR, error=True)],
+    }
     rung = []
 
-    def prepare(player):
-        player.finishes = lambda queue, item: queue == VECTOR or player.error is not None
-
-    def each(player):
-        if player.error is None:
-            return False
-        if not rung:
-            player.blocks[TENSOR].extend([(0, 65535)] * 9)
-        rung.append(player.ctx.get(player.system.queues[TENSOR].rung))
+    def until(player):
+        if player.error is not None:
+            if not rung:
+                player.blocks[TENSOR].extend([(0, 65535)] * 9)
+            rung.append(player.ctx.get(player.system.queues[TENSOR].rung))
         return len(rung) == 40
 
-    player = play(rng, programs, 500, prepare=prepare, each=each)
+    player = play(rng, programs, 500, until=until, finishes=only_once_failed(free=VECTOR))
     count = sum(q == TENSOR for _, q, _ in player.issued)
     assert 0 < count < 100 and player.left[1] == count == sum(q == TENSOR for _, q, _ in player.finished)
     assert not player.blocks[TENSOR] and set(rung) == {100}
@@ -218,104 +210,64 @@ def test_an_error_halts_the_other_queues(rng):
 
 
 LIMIT = 40
-
-
-def watched(player):
-    player.ctx.set(player.system.limit, LIMIT)
+WATCHED = {"limit": LIMIT}
 
 
 def test_the_watchdog_names_the_lowest_queue_that_waits(rng):
-    programs = [
-        [item(TENSOR, updates=[(SET, 3, 0x1234)]), item(TENSOR)],
-        [item(VECTOR), item(VECTOR, waits=[(3, 0x1000), (3, 0x8765)])],
-        [item(DMA, waits=[(3, 0xFFFF)])],
-    ]
+    programs = {
+        TENSOR: [item(TENSOR, updates=[(SET, 3, 0x1234)]), item(TENSOR)],
+        VECTOR: [item(VECTOR), item(VECTOR, waits=[(3, 0x1000), (3, 0x8765)])],
+        DMA: [item(DMA, waits=[(3, 0xFFFF)])],
+    }
 
-    def prepare(player):
-        watched(player)
-        player.finishes = lambda queue, item: item is not programs[TENSOR][1]  # this one is busy, but does not wait
-
-    player = run_to_error(rng, programs, prepare=prepare)
-    assert error_of(player) == (VECTOR, Cause.WATCHDOG, programs[VECTOR][1].address, 3 | 0x8765 << 8 | 0x34 << 24)
+    finishes = only([programs[TENSOR][0], programs[VECTOR][0]])  # the tensor's second is busy, but does not wait
+    detail = 3 | 0x8765 << 8 | 0x34 << 24
+    play_to_error(rng, programs, VECTOR, 1, Cause.WATCHDOG, detail, finishes=finishes, ports=WATCHED)
 
 
 def test_a_first_wait_is_named_before_a_second(rng):
-    player = run_to_error(rng, [[], [], [item(DMA, waits=[(5, 2), (6, 1)])]], prepare=watched)
-    assert error_of(player) == (DMA, Cause.WATCHDOG, player.programs[DMA][0].address, 5 | 2 << 8)
+    programs = {DMA: [item(DMA, waits=[(5, 2), (6, 1)])]}
+    play_to_error(rng, programs, DMA, 0, Cause.WATCHDOG, 5 | 2 << 8, ports=WATCHED)
 
 
 @pytest.mark.parametrize("lane", [0, 1])
 def test_the_watchdog_names_a_record_that_does_not_finish(lane, rng):
-    programs = [[item(TENSOR, body=2 - lane) for _ in range(4)], [item(VECTOR)], []]
-
-    def prepare(player):
-        watched(player)
-        player.finishes = lambda queue, item: item in programs[TENSOR][:2]
-
-    player = run_to_error(rng, programs, prepare=prepare)
-    assert error_of(player) == (TENSOR, Cause.STUCK, programs[TENSOR][2].address, 0)
+    programs = {TENSOR: [item(TENSOR, body=2 - lane) for _ in range(4)], VECTOR: [item(VECTOR)]}
+    finishes = only(programs[TENSOR][:2])
+    player = play_to_error(rng, programs, TENSOR, 2, Cause.STUCK, finishes=finishes, ports=WATCHED)
     last = max(player.issued[-1][0], player.finished[-1][0])
     assert player.error[0] == last + LIMIT + 3  # the quiet cycles; watchdog and latch take one each
 
 
 def test_the_watchdog_names_a_record_that_does_not_come(rng):
-    programs = [[], [], [item(DMA) for _ in range(4)]]
-
-    def prepare(player):
-        watched(player)
-        player.fetches = lambda queue, item: item is programs[DMA][0]
-
-    player = run_to_error(rng, programs, prepare=prepare)
-    assert error_of(player) == (DMA, Cause.STUCK, programs[DMA][1].address, 0)
+    program = [item(DMA) for _ in range(4)]
+    play_to_error(rng, {DMA: program}, DMA, 1, Cause.STUCK, fetches=only(program[:1]), ports=WATCHED)
 
 
 @pytest.mark.parametrize("peer", [None, 5])
 def test_the_watchdog_names_the_collective_that_waits_for_another_core(peer, rng):
     """Not the one behind it, which waits for a semaphore, nor the vector engine's record, which waits for that one;
     unless nobody is waited for."""
-    programs = [[], [item(VECTOR, waits=[(6, 1)])], []]
-    programs.append([item(COLLECTIVE), item(COLLECTIVE), item(COLLECTIVE, waits=[(5, 1)], updates=[(ADD, 6, 1)])])
-
-    def prepare(player):
-        watched(player)
-        player.ctx.set(player.system.peer, {"valid": peer is not None, "core": peer or 0})
-        player.finishes = lambda queue, item: item is programs[COLLECTIVE][0]
-
-    player = run_to_error(rng, programs, prepare=prepare)
+    last = item(COLLECTIVE, waits=[(5, 1)], updates=[(ADD, 6, 1)])
+    programs = {VECTOR: [item(VECTOR, waits=[(6, 1)])], COLLECTIVE: [item(COLLECTIVE), item(COLLECTIVE), last]}
+    wanted = (VECTOR, 0, Cause.WATCHDOG, 6 | 1 << 8) if peer is None else (COLLECTIVE, 1, Cause.STUCK, 1 << 8 | peer)
+    ports = {**WATCHED, "peer": {"valid": peer is not None, "core": peer or 0}}
+    player = play_to_error(rng, programs, *wanted, finishes=only(programs[COLLECTIVE][:1]), ports=ports)
     assert player.ctx.get(player.system.queues[COLLECTIVE].waiting)
-    if peer is None:
-        assert error_of(player) == (VECTOR, Cause.WATCHDOG, programs[VECTOR][0].address, 6 | 1 << 8)
-    else:
-        assert error_of(player) == (COLLECTIVE, Cause.STUCK, programs[COLLECTIVE][1].address, 1 << 8 | peer)
 
 
 def test_a_collective_that_fails_says_why(rng):
     """As every engine does; the detail of a disagreement has more than its lowest bits."""
-    programs = [[], [], [], [item(COLLECTIVE) for _ in range(4)]]
-
-    def prepare(player):
-        player.finishes = lambda queue, item: item is programs[COLLECTIVE][0]
-
-    def report(player):
-        if len(player.finished) == 1:
-            fault = {"valid": 1, "cause": int(Cause.DISAGREE), "number": 1, "detail": 3 << 8 | 2}
-            player.ctx.set(player.system.queues[COLLECTIVE].engine_error, fault)
-        return player.error is not None
-
-    player = play(rng, programs, 200, prepare=prepare, each=report)
-    assert error_of(player) == (COLLECTIVE, Cause.DISAGREE, programs[COLLECTIVE][1].address, 3 << 8 | 2)
+    program = [item(COLLECTIVE) for _ in range(4)]
+    fault = COLLECTIVE, 1, Cause.DISAGREE, 3 << 8 | 2
+    play_to_error(rng, {COLLECTIVE: program}, *fault, finishes=only(program[:1]), fault=fault)
 
 
 def test_the_watchdog_is_silent_while_something_moves_or_nothing_is_to_be_done(rng):
-    programs = [[], [item(VECTOR)], []]
-
-    def prepare(player):
-        watched(player)
-        player.finishes = lambda queue, item: player.time > 10 * LIMIT
-
-    def each(player):
+    def until(player):
         player.ctx.set(player.system.activity, player.time % LIMIT == 0)
         return False
 
-    player = play(rng, programs, 20 * LIMIT, prepare=prepare, each=each)
+    late = {"finishes": lambda player, queue, item: player.time > 10 * LIMIT}
+    player = play(rng, {VECTOR: [item(VECTOR)]}, 20 * LIMIT, until=until, ports=WATCHED, **late)
     assert player.error is None and len(player.finished) == 1

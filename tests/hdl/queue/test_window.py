@@ -1,5 +1,3 @@
-# amaranth: UnusedElaboratable=no
-
 """Words through the windows against memories that are arrays, with stalls; and what does not exist."""
 
 import pytest
@@ -9,7 +7,8 @@ from neuroncore_rtl.hdl.queue.window import Window
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.memory_map import PSUM_PITCH_BITS, PSUM_WINDOW, SBUF_PITCH_BITS, SBUF_WINDOW
 from tests.hdl.queue.bus import Asker
-from tests.hdl.simulation import simulate
+from tests.hdl.queue.queues import random_bits
+from tests.hdl.simulation import simulated
 
 SEED = 1989
 
@@ -31,23 +30,21 @@ class Memories:
     def step(self):
         """Play a cycle: what is on the ports counts if this cycle takes it."""
         ctx, read, write = self.ctx, self.dut.read, self.dut.write
-        take_read, take_write = (int(self.rng.random() < 0.5) for _ in range(2))
-        ctx.set(read.ready, take_read)
-        ctx.set(write.ready, take_write)
+        for port in (read, write):
+            ctx.set(port.ready, self.rng.random() < 0.5)
+        noise = random_bits(self.rng, 8 * self.size)
         line = self.arriving.pop(0)
-        ctx.set(read.data, int.from_bytes(self.rng.bytes(self.size), "little") if line is None else line)
+        ctx.set(read.data, noise if line is None else line)
         self.arriving.append(None)
-        if ctx.get(read.valid) and take_read:
-            place = self.place(read)
-            wanted = ctx.get(read.word)
-            garbage = int.from_bytes(self.rng.bytes(self.size), "little") & ~(0xFFFF_FFFF << 32 * wanted)
-            word = self.words.get((*place[:2], place[2] + 4 * wanted), 0)
-            self.arriving[-1] = garbage | word << 32 * wanted
-        if ctx.get(write.valid) and take_write:
+        if ctx.get(read.valid & read.ready):
+            storage, partition, address = self.place(read)
+            n = ctx.get(read.word)
+            word = self.words.get((storage, partition, address + 4 * n), 0)
+            self.arriving[-1] = noise & ~(0xFFFF_FFFF << 32 * n) | word << 32 * n
+        if ctx.get(write.valid & write.ready):
             storage, partition, address = self.place(write)
             mask, data = ctx.get(write.mask), ctx.get(write.data)
-            assert [mask >> 4 * n & 0xF for n in range(self.size // 4)].count(0xF) == 1 and mask.bit_count() == 4
-            n = next(n for n in range(self.size // 4) if mask >> 4 * n & 1)
+            (n,) = (n for n in range(self.size // 4) if mask == 0xF << 4 * n)
             self.words[storage, partition, address + 4 * n] = data >> 32 * n & 0xFFFF_FFFF
 
     def place(self, port):
@@ -57,58 +54,49 @@ class Memories:
 
 
 @pytest.mark.parametrize("shape", CONFIGS)
-def test_words_and_what_does_not_exist(shape, rng):
+@simulated(lambda shape: Window(CONFIGS[shape]))
+async def test_words_and_what_does_not_exist(ctx, dut, shape, rng):
     config = CONFIGS[shape]
-    dut = Window(config)
     kinds = (
         (0, SBUF_WINDOW, SBUF_PITCH_BITS, config.partitions, SBUF_BYTES),
         (1, PSUM_WINDOW, PSUM_PITCH_BITS, config.columns, PSUM_BYTES),
     )
     model, refused, checked = {}, 0, 0
-
-    async def bench(ctx):
-        nonlocal refused, checked
-        memories = Memories(rng, ctx, dut, config.hbm_bytes)
-        asker = Asker(ctx, dut.bus)
-        for _ in range(600):
-            storage, window, pitch, partitions, size = kinds[int(rng.integers(2))]
-            limit = (1 << 28 - pitch) - 1
-            partition = int(rng.choice((0, 1, partitions - 1, min(partitions, limit), limit)))
-            byte = int(rng.choice((0, 4, 60, 64, size - 4, min(size, (1 << pitch) - 4), (1 << pitch) - 4)))
-            mask = int(rng.choice((0b1111, 0b0011, 0b1000), p=(0.9, 0.05, 0.05)))
-            exists = partition < partitions and byte < size and mask == 0xF
-            data = int(rng.integers(1 << 32)) if rng.random() < 0.5 else None
-            asked = window + (partition << pitch) + byte
-            answer = await asker.access(asked, data, mask, each=memories.step)
-            if not exists:
-                assert answer == "error" and asker.cycles == 1
-                refused += 1
-            elif data is not None:
-                assert answer is None
-                model[storage, partition, byte] = data
-            else:
-                assert answer == model.get((storage, partition, byte), 0)
-                checked += 1
-            assert memories.words == model
-        for elsewhere in (0, SBUF_WINDOW - 4, PSUM_WINDOW + (1 << 28), 0x4000_0000, 0x9000_0000):
-            assert await asker.access(elsewhere, each=memories.step) == "error"
-
-    simulate(dut, bench)
+    memories = Memories(rng, ctx, dut, config.hbm_bytes)
+    asker = Asker(ctx, dut.bus)
+    for _ in range(600):
+        storage, window, pitch, partitions, size = kinds[int(rng.integers(2))]
+        limit = (1 << 28 - pitch) - 1
+        partition = int(rng.choice((0, 1, partitions - 1, min(partitions, limit), limit)))
+        byte = int(rng.choice((0, 4, 60, 64, size - 4, min(size, (1 << pitch) - 4), (1 << pitch) - 4)))
+        mask = int(rng.choice((0b1111, 0b0011, 0b1000), p=(0.9, 0.05, 0.05)))
+        exists = partition < partitions and byte < size and mask == 0xF
+        data = int(rng.integers(1 << 32)) if rng.random() < 0.5 else None
+        asked = window + (partition << pitch) + byte
+        answer = await asker.access(asked, data, mask, each=memories.step)
+        if not exists:
+            assert answer == "error" and asker.cycles == 1
+            refused += 1
+        elif data is not None:
+            assert answer is None
+            model[storage, partition, byte] = data
+        else:
+            assert answer == model.get((storage, partition, byte), 0)
+            checked += 1
+        assert memories.words == model
+    for elsewhere in (0, SBUF_WINDOW - 4, PSUM_WINDOW + (1 << 28), 0x4000_0000, 0x9000_0000):
+        assert await asker.access(elsewhere, each=memories.step) == "error"
     assert refused > 50 and checked > 50
 
 
-def test_an_access_that_does_not_stall_is_answered_in_time():
+@simulated(lambda: Window(CONFIGS["tiny"]))
+async def test_an_access_that_does_not_stall_is_answered_in_time(ctx, dut):
     """A write in the cycle after it was taken, a read LineRead.LATENCY later."""
-    dut = Window(CONFIGS["tiny"])
-
-    async def bench(ctx):
-        ctx.set(dut.read.ready, 1)
-        ctx.set(dut.write.ready, 1)
-        asker = Asker(ctx, dut.bus)
-        for _ in range(3):
-            await asker.access(SBUF_WINDOW, 1)
-            assert asker.cycles == 1
-            await asker.access(PSUM_WINDOW)
-            assert asker.cycles == 1 + LineRead.LATENCY
-
-    simulate(dut, bench)
+    for port in (dut.read, dut.write):
+        ctx.set(port.ready, 1)
+    asker = Asker(ctx, dut.bus)
+    for _ in range(3):
+        await asker.access(SBUF_WINDOW, 1)
+        assert asker.cycles == 1
+        await asker.access(PSUM_WINDOW)
+        assert asker.cycles == 1 + LineRead.LATENCY

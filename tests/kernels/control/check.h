@@ -1,4 +1,4 @@
-// Checks for test programs: the exit code is the line of the first that fails, or 0.
+// Checks for test programs: the exit code is the line of the first that fails, or 0. For the one source of a program.
 
 #pragma once
 
@@ -9,8 +9,15 @@
         if (!(condition)) exit(__LINE__); \
     } while (0)
 
-// The last trap, and how many there were.
-extern volatile uint32_t trap_count, trap_cause, trap_pc, trap_value;
+// The last trap, and how many there were; a trap handler says so.
+volatile uint32_t trap_count, trap_cause, trap_pc, trap_value;
+
+static inline void note_trap(uint32_t cause, uint32_t pc, uint32_t value) {
+    trap_count++;
+    trap_cause = cause;
+    trap_pc = pc;
+    trap_value = value;
+}
 
 #define EXPECT_TRAP(cause, pc, value)       \
     do {                                    \

@@ -3,16 +3,12 @@
 
 #include "check.h"
 
-volatile uint32_t trap_count, trap_cause, trap_pc, trap_value;
 static volatile uint32_t order[4];
 
 // Answers the interrupt and notes it; an exception is skipped.
 uint32_t trap_handler(uint32_t cause, uint32_t pc, uint32_t value) {
     if (trap_count < 4) order[trap_count] = cause;
-    trap_count++;
-    trap_cause = cause;
-    trap_pc = pc;
-    trap_value = value;
+    note_trap(cause, pc, value);
     if (cause == CAUSE_TIMER) timer_set(~0ull);
     if (cause == CAUSE_EXTERNAL) REGISTER(INTERRUPT_PENDING) = 0;
     return cause >> 31 ? pc : pc + 4;

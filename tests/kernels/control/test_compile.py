@@ -1,5 +1,6 @@
 """Compiling control programs, and the stock program, run by the golden hart with queues that this file plays."""
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,57 +9,42 @@ import pytest
 from neuroncore_rtl.golden.controller import AccessFault, Hart, LocalMemory
 from neuroncore_rtl.kernels.control import Block, CompilationFailed, compile_program, run_arguments, run_program
 from neuroncore_rtl.kernels.control.compile import memory_map_header
-from neuroncore_rtl.spec.memory_map import (
-    ERROR_CAUSE,
-    EXIT,
-    LOCAL_BASE,
-    LOCAL_BYTES,
-    QUEUE_COUNT,
-    QUEUE_HIGH,
-    QUEUE_LOW,
-    QUEUE_PLACES,
-    QUEUE_RETIRED,
-    QUEUE_START,
-    QUEUE_STRIDE,
-    QUEUES,
-)
+from neuroncore_rtl.spec import memory_map as at
 
 
 class Queues:
     """The registers that the stock program uses: queues retire a record with every read; an error comes on demand."""
 
     def __init__(self, error_after=None):
-        self.rung, self.unfinished = [], []
-        self.count, self.retired, self.address = {}, {}, {}
+        self.rung, self.unfinished, self.address = [], [], {}
+        self.count, self.retired = Counter(), Counter()
         self.reads, self.error_after = 0, error_after
         self.code = None
 
     def load(self, address, size):
         self.reads += 1
         stuck = self.error_after is not None and self.reads > self.error_after
-        if address == ERROR_CAUSE:
+        if address == at.ERROR_CAUSE:
             return 36 if stuck else 0
-        queue, offset = divmod(address - QUEUES, QUEUE_STRIDE)
-        if not stuck and self.retired.get(queue, 0) < self.count.get(queue, 0):
-            self.retired[queue] = self.retired.get(queue, 0) + 1
-        waiting = self.count.get(queue, 0) - self.retired.get(queue, 0)
-        return {
-            QUEUE_PLACES: 0 if stuck or waiting > 5 else 1,
-            QUEUE_RETIRED: self.retired.get(queue, 0),
-            QUEUE_COUNT: self.count.get(queue, 0),
-        }[offset]
+        queue, offset = divmod(address - at.QUEUES, at.QUEUE_STRIDE)
+        if not stuck and self.retired[queue] < self.count[queue]:
+            self.retired[queue] += 1
+        waiting = self.count[queue] - self.retired[queue]
+        places = 0 if stuck or waiting > 5 else 1
+        reads = {at.QUEUE_PLACES: places, at.QUEUE_RETIRED: self.retired[queue], at.QUEUE_COUNT: self.count[queue]}
+        return reads[offset]
 
     def store(self, address, size, value):
-        if address == EXIT:
+        if address == at.EXIT:
             self.code = value
             return
-        queue, offset = divmod(address - QUEUES, QUEUE_STRIDE)
-        if offset == QUEUE_START:
-            self.unfinished.append(sum(self.count.values()) - sum(self.retired.values()))
-            low, high = self.address[queue, QUEUE_LOW], self.address[queue, QUEUE_HIGH]
+        queue, offset = divmod(address - at.QUEUES, at.QUEUE_STRIDE)
+        if offset == at.QUEUE_START:
+            self.unfinished.append(self.count.total() - self.retired.total())
+            low, high = self.address[queue, at.QUEUE_LOW], self.address[queue, at.QUEUE_HIGH]
             self.rung.append(Block(queue, high << 32 | low, value))
-            self.count[queue] = self.count.get(queue, 0) + value
-        elif offset in (QUEUE_LOW, QUEUE_HIGH):
+            self.count[queue] += value
+        elif offset in (at.QUEUE_LOW, at.QUEUE_HIGH):
             self.address[queue, offset] = value
         else:
             raise AccessFault
@@ -79,8 +65,7 @@ BLOCKS = [Block(0, 0x12_3456_7880, 7), Block(3, 0x80, 65_535 % 100), Block(0, 0x
 
 def test_stock_program_rings_in_order_and_waits_for_all():
     queues = run_stock(BLOCKS)
-    assert queues.code == 0
-    assert queues.rung == BLOCKS
+    assert queues.code == 0 and queues.rung == BLOCKS
     assert queues.retired == queues.count == {0: 16, 3: 35, 2: 1}
 
 
@@ -115,10 +100,10 @@ def test_layout(tmp_path):
     """
     program = compiled(tmp_path, text)
     symbols = program.symbols
-    assert symbols["_start"] == LOCAL_BASE
-    assert symbols["image_arguments"] == LOCAL_BASE + len(program.bytes) and len(program.bytes) % 16 == 0
+    assert symbols["_start"] == at.LOCAL_BASE
+    assert symbols["image_arguments"] == at.LOCAL_BASE + len(program.bytes) and len(program.bytes) % 16 == 0
     assert symbols["bss_start"] <= symbols["variable"] < symbols["bss_end"] < symbols["stack_top"]
-    assert symbols["stack_top"] == LOCAL_BASE + LOCAL_BYTES
+    assert symbols["stack_top"] == at.LOCAL_BASE + at.LOCAL_BYTES
     assert program.image([1, 0xFFFF_FFFF])[-8:] == bytes([1, 0, 0, 0, 255, 255, 255, 255])
     with pytest.raises(ValueError, match="program and arguments must have at most 36864 bytes"):
         program.image([0] * 0x2400)

@@ -2,15 +2,11 @@
 
 #include "check.h"
 
-volatile uint32_t trap_count, trap_cause, trap_pc, trap_value;
 static volatile uint32_t resume;
 
 // Goes on behind what trapped, or where `resume` says if it is not 0.
 uint32_t trap_handler(uint32_t cause, uint32_t pc, uint32_t value) {
-    trap_count++;
-    trap_cause = cause;
-    trap_pc = pc;
-    trap_value = value;
+    note_trap(cause, pc, value);
     uint32_t next = resume ? resume : pc + 4;
     resume = 0;
     return next;
@@ -23,35 +19,19 @@ uint32_t trap_handler(uint32_t cause, uint32_t pc, uint32_t value) {
                      : "r"((uint32_t)(a))                                       \
                      : "memory", "ra")
 
-#define LOADS(instruction, address, cause)                  \
-    do {                                                    \
-        uint32_t kept_ = 0x1234, at_;                       \
-        TRY(instruction " %0, 0(%2)", address, kept_, at_); \
-        EXPECT_TRAP(cause, at_, address);                   \
-        CHECK(kept_ == 0x1234);                             \
+// What an instruction on `a` and `b` does is to trap, and nothing else; `value` may have `at_`, its address.
+#define TRAPS(instruction, a, b, cause, value)  \
+    do {                                        \
+        uint32_t kept_ = b, at_;                \
+        TRY(instruction, a, kept_, at_);        \
+        EXPECT_TRAP(cause, at_, value);         \
+        CHECK(kept_ == b);                      \
     } while (0)
 
-#define STORES(instruction, address, value, cause)          \
-    do {                                                    \
-        uint32_t data_ = 0xa1b2c3d4, at_;                   \
-        TRY(instruction " %0, 0(%2)", address, data_, at_); \
-        EXPECT_TRAP(cause, at_, value);                     \
-    } while (0)
-
-#define ILLEGAL(word)                                   \
-    do {                                                \
-        uint32_t kept_ = 0, at_;                        \
-        TRY(".word " #word, 0, kept_, at_);             \
-        EXPECT_TRAP(2, at_, word);                      \
-    } while (0)
-
-#define ILLEGAL_CSR(instruction)                        \
-    do {                                                \
-        uint32_t kept_ = 77, at_;                       \
-        TRY(instruction, 1, kept_, at_);                \
-        EXPECT_TRAP(2, at_, *(uint32_t *)at_);          \
-        CHECK(kept_ == 77);                             \
-    } while (0)
+#define LOADS(instruction, address, cause) TRAPS(instruction " %0, 0(%2)", address, 0x1234, cause, address)
+#define STORES(instruction, address, value, cause) TRAPS(instruction " %0, 0(%2)", address, 0xa1b2c3d4, cause, value)
+#define ILLEGAL(word) TRAPS(".word " #word, 0, 0, 2, word)
+#define ILLEGAL_CSR(instruction) TRAPS(instruction, 1, 77, 2, *(uint32_t *)at_)
 
 static void exceptions(void) {
     uint32_t at, x = 0;
@@ -137,10 +117,11 @@ static void jumps(void) {
     CHECK(trap_count == 0);
 
     // Where there is no memory, the fetch traps, not the jump.
-    __asm__ volatile("la %0, 1f\nsw %0, 0(%1)\njr %2\n1:" : "=&r"(x) : "r"(&resume), "r"(0x00000100) : "memory");
-    EXPECT_TRAP(1, 0x100, 0x100);
-    __asm__ volatile("la %0, 1f\nsw %0, 0(%1)\njr %2\n1:" : "=&r"(x) : "r"(&resume), "r"(MEMORY_END) : "memory");
-    EXPECT_TRAP(1, MEMORY_END, MEMORY_END);
+    static const uint32_t nowhere[] = {0x00000100, MEMORY_END};
+    for (int i = 0; i < 2; i++) {
+        __asm__ volatile("la %0, 1f\nsw %0, 0(%1)\njr %2\n1:" : "=&r"(x) : "r"(&resume), "r"(nowhere[i]) : "memory");
+        EXPECT_TRAP(1, nowhere[i], nowhere[i]);
+    }
     // The words behind the last one are fetched ahead, and mean nothing.
     volatile uint32_t *last = (volatile uint32_t *)(MEMORY_END - 4);
     *last = 0x00008067;  // ret
@@ -148,26 +129,26 @@ static void jumps(void) {
     CHECK(trap_count == 0);
 }
 
+#define KEEPS(name, written, read) \
+    do {                           \
+        csr_write(name, written);  \
+        CHECK(csr_read(name) == read); \
+    } while (0)
+
 static void registers(void) {
     CHECK(csr_read(misa) == (1u << 30 | 1u << 12 | 1u << 8));
     CHECK((csr_read(mstatus) & 0x1800) == 0x1800);
-    csr_write(mstatus, 0xffffffff & ~8u);
-    CHECK(csr_read(mstatus) == 0x1880);
-    csr_write(mie, 0xffffffff);
-    CHECK(csr_read(mie) == 0x880);
+    KEEPS(mstatus, 0xffffffff & ~8u, 0x1880);
+    KEEPS(mie, 0xffffffff, 0x880);
     csr_write(mie, 0);
-    csr_write(mip, 0xffffffff);
-    CHECK(csr_read(mip) == 0);
-    csr_write(mepc, 0xffffffff);
-    CHECK(csr_read(mepc) == 0xfffffffc);
-    csr_write(mscratch, 0xdeadbeef);
-    CHECK(csr_read(mscratch) == 0xdeadbeef);
+    KEEPS(mip, 0xffffffff, 0);
+    KEEPS(mepc, 0xffffffff, 0xfffffffc);
+    KEEPS(mscratch, 0xdeadbeef, 0xdeadbeef);
     uint32_t handler = csr_read(mtvec);
-    csr_write(mtvec, 0xffffffff);
-    CHECK(csr_read(mtvec) == 0xfffffffd);
+    KEEPS(mtvec, 0xffffffff, 0xfffffffd);
     csr_write(mtvec, handler);
-    csr_write(mhpmcounter3, 5);
-    CHECK(csr_read(mhpmcounter3) == 0 && csr_read(mhpmevent31) == 0);
+    KEEPS(mhpmcounter3, 5, 0);
+    CHECK(csr_read(mhpmevent31) == 0);
     CHECK(csr_read(mhartid) == 0 && csr_read(mimpid) == 0);
 
     // A trap keeps MIE in MPIE, and mret brings it back.
