@@ -48,7 +48,10 @@ WAKE = r"""  // Wakes blocks whose inputs never change, once all of them wait: h
 _CLEARED = re.compile(r"^  initial begin\n((?:    (\w+)\[\d+\] = (\d+)'(?:h0+|d0);\n)+)  end$", re.MULTILINE)
 """The initial contents of a memory, all zeros."""
 
-_BYTE_WRITE = re.compile(r"    if \((\w+)\[(\d+)\]\)\n      (\w+)\[(\w+)\](\[\d+:\d+\]) <= (\w+)\[\d+:\d+\];\n")
+_BYTE_WRITE = re.compile(
+    r"    if \((?P<enable>\w+)\[(?P<bit>\d+)\]\)\n"
+    r"      (?P<memory>\w+)\[(?P<address>\w+)\]\[(?P<high>\d+):(?P<low>\d+)\] <= (?P<data>\w+)\[(?P=high):(?P=low)\];\n"
+)
 _BYTE_WRITES = re.compile(rf"^  always @\(posedge clk\) begin\n((?:{_BYTE_WRITE.pattern}){{2,}})  end$", re.MULTILINE)
 """A memory's write port with an enable for each byte: enable, its bit, memory, address, bits, data."""
 
@@ -160,10 +163,22 @@ def _clear(initial: re.Match) -> str:
 
 
 def _write(port: re.Match) -> str:
-    """Return the one assignment of a write port whose bytes have enables: those that are not written stay."""
+    """Return the one assignment of a write port whose bytes have enables: those that are not written stay.
+
+    A port whose enables are not bits of one signal, or whose bytes are not the whole word, is left as it is.
+    """
+    writes = list(_BYTE_WRITE.finditer(port[1]))
+    enable, memory, address = writes[0].group("enable", "memory", "address")
+    lows = [int(write["low"]) for write in writes]
+    ends = [int(write["high"]) + 1 for write in writes]
+    module = port.string[port.string.rfind("\nmodule ", 0, port.start()) : port.start()]
+    alike = all(write.group("enable", "memory", "address") == (enable, memory, address) for write in writes)
+    if not alike or lows != [0, *ends[:-1]] or f"  reg [{ends[-1] - 1}:0] {memory} [" not in module:
+        return port[0]
     bits = []
-    for enable, bit, memory, address, place, data in _BYTE_WRITE.findall(port[1]):
-        bits.insert(0, f"{enable}[{bit}] ? {data}{place} : {memory}[{address}]{place}")
+    for write in reversed(writes):
+        place = f"[{write['high']}:{write['low']}]"
+        bits.append(f"{enable}[{write['bit']}] ? {write['data']}{place} : {memory}[{address}]{place}")
     word = ",\n      ".join(bits)
     return f"  always @(posedge clk) begin\n    if (|{enable})\n      {memory}[{address}] <= {{ {word} }};\n  end"
 

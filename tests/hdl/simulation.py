@@ -3,14 +3,18 @@
 import functools
 import inspect
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from amaranth import ClockDomain, Module, Value
 from amaranth.sim import Simulator
 
-__all__ = ["drive", "offer", "put", "simulate", "simulated", "take"]
+__all__ = ["Flow", "drive", "flow", "offer", "put", "simulate", "simulated", "take"]
 
 _PERIOD = 1e-6
+
+_PATIENCE = 1_000_000
+"""Cycles after which a unit that should be done never will be."""
 
 
 def simulate(dut, *testbenches: Callable, background: Iterable[Callable] = ()) -> None:
@@ -99,3 +103,42 @@ async def take(
                 ctx.set(stream.ready, 0)
                 return taken
     raise AssertionError(f"{len(taken)} of {count} payloads came in {limit} cycles")
+
+
+class Flow(NamedTuple):
+    """The cycles in which a unit took words, in which it showed something, and what left it, each with its cycle."""
+
+    taken: list[int]
+    shown: list[int]
+    passed: list[tuple]
+
+
+async def flow(
+    ctx, unit, words: Sequence[int], *, stall: float = 0.0, pace: random.Random | None = None, quiet: int = 12
+) -> Flow:
+    """Give words to a unit's stream `i` and take what comes at its `o`, until it has done nothing for some cycles.
+
+    Arguments:
+        unit: it has an output `busy` besides.
+        words: each is offered until it is taken.
+        stall, pace: in this share of the cycles, chosen by `pace`, nothing is taken; what waits must then stay.
+        quiet: cycles at the end in which the unit is not busy and nothing moves.
+    """
+    seen, waiting, still = Flow([], [], []), None, 0
+    for cycle in range(_PATIENCE):
+        left = len(seen.taken) < len(words)
+        ctx.set(unit.i.valid, left)
+        ctx.set(Value.cast(unit.i.payload), words[len(seen.taken)] if left else 0)
+        ready = not stall or pace.random() >= stall
+        ctx.set(unit.o.ready, ready)
+        outputs = unit.i.ready, unit.o.valid, unit.o.payload, Value.cast(unit.o.payload), unit.busy
+        *_, room, valid, payload, bits, busy = await ctx.tick().sample(*outputs)
+        assert waiting is None or (valid and bits == waiting), f"a payload changes before it is taken in cycle {cycle}"
+        waiting = bits if valid and not ready else None
+        seen.taken.extend([cycle] * (left and room))
+        seen.shown.extend([cycle] * valid)
+        seen.passed.extend([(cycle, payload)] * (valid and ready))
+        still = 0 if busy or valid or (left and room) else still + 1
+        if still == quiet:
+            return seen
+    raise AssertionError(f"{len(words)} words are not done with in {_PATIENCE} cycles")

@@ -20,17 +20,16 @@ from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 
 
-def test_no_unit_of_a_core_loses_anything(monkeypatch):
-    monkeypatch.setattr(program, "CoreDevice", partial(CoreDevice, watches_gates=True))
-    report = program.BENCH.run(program.BENCH.settings(["COUNT=6", "INSTRUCTIONS=50", "SEED=3"]))
-    assert report.problems == []
-
-
-def test_no_collective_engine_loses_anything(monkeypatch):
-    monkeypatch.setattr(images, "CoreDevice", partial(CoreDevice, watches_gates=True))
-    bench = bench_named("allreduce")
-    report = bench.run(bench.settings(["CHIPS=2", "TARGET=core"]))
-    assert report.problems == []
+@pytest.mark.parametrize(
+    ("module", "bench", "settings"),
+    [
+        pytest.param(program, program.BENCH, ["COUNT=6", "INSTRUCTIONS=50", "SEED=3"], id="core"),
+        pytest.param(images, bench_named("allreduce"), ["CHIPS=2", "TARGET=core"], id="collective engines"),
+    ],
+)
+def test_no_unit_loses_anything(module, bench, settings, monkeypatch):
+    monkeypatch.setattr(module, "CoreDevice", partial(CoreDevice, watches_gates=True))
+    assert bench.run(bench.settings(settings)).problems == []
 
 
 CYCLES = 3

@@ -4,7 +4,8 @@
 
 import re
 
-from amaranth import Module
+import pytest
+from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -29,6 +30,18 @@ class Unit(wiring.Component):
         return m
 
 
+def with_memory(width, granularity=None, *, enable, data=lambda unit: unit.a):
+    """Return what fills a module with a memory: reads at a, writes at b of what the functions of the unit give."""
+
+    def fill(m, unit):
+        m.submodules.memory = memory = Memory(shape=width, depth=256, init=[])
+        read, write = memory.read_port(), memory.write_port(granularity=granularity)
+        m.d.comb += [read.addr.eq(unit.a), unit.o.eq(read.data), write.addr.eq(unit.b), write.data.eq(data(unit))]
+        m.d.comb += write.en.eq(enable(unit))
+
+    return fill
+
+
 def text_of(fill) -> str:
     return to_verilog("unit", Unit(fill))
 
@@ -39,15 +52,52 @@ def statements(text: str) -> str:
 
 
 def test_a_memory_is_cleared_in_one_loop():
-    def fill(m, unit):
-        m.submodules.memory = memory = Memory(shape=32, depth=16, init=[])
-        read, write = memory.read_port(), memory.write_port()
-        m.d.comb += [read.addr.eq(unit.a), unit.o.eq(read.data), write.addr.eq(unit.b), write.data.eq(unit.a)]
-        m.d.comb += write.en.eq(1)
-
-    text = text_of(fill)
+    text = text_of(with_memory(32, enable=lambda unit: 1))
     assert len(re.findall(r"initial for \(.*\) \w+\[.*\] = 32'h0;", text)) == 1
     assert not re.search(r"^ *\w+\[\d+\] = 32'", text, re.MULTILINE)
+
+
+def test_bytes_of_a_memory_are_written_in_one_assignment():
+    text = statements(text_of(with_memory(8, granularity=2, enable=lambda unit: unit.b[:4])))
+    bits = [f"b[{bit}] ? a[{2 * bit + 1}:{2 * bit}] : memory[b][{2 * bit + 1}:{2 * bit}]" for bit in (3, 2, 1, 0)]
+    assert f"always @(posedge clk) begin if (|b) memory[b] <= {{ {', '.join(bits)} }}; end" in text
+    assert "<= a[" not in text
+
+
+@pytest.mark.parametrize(
+    ("enable", "data", "writes"),
+    [
+        pytest.param(
+            lambda unit: Cat(unit.a[0], unit.b[1], unit.a[2], unit.b[3]),
+            lambda unit: unit.a,
+            "if (a[0]) {}[1:0] <= a[1:0]; if (b[1]) {}[3:2] <= a[3:2]; "
+            "if (a[2]) {}[5:4] <= a[5:4]; if (b[3]) {}[7:6] <= a[7:6];",
+            id="enables of two signals",
+        ),
+        pytest.param(
+            lambda unit: Cat(unit.b[0], 0, unit.b[2:4]),
+            lambda unit: unit.a,
+            "if (b[0]) {}[1:0] <= a[1:0]; if (b[2]) {}[5:4] <= a[5:4]; if (b[3]) {}[7:6] <= a[7:6];",
+            id="a part that is never written",
+        ),
+        pytest.param(
+            lambda unit: Cat(unit.b[:3], 0),
+            lambda unit: unit.a,
+            "if (b[0]) {}[1:0] <= a[1:0]; if (b[1]) {}[3:2] <= a[3:2]; if (b[2]) {}[5:4] <= a[5:4];",
+            id="a last part that is never written",
+        ),
+        pytest.param(
+            lambda unit: unit.b[:4],
+            lambda unit: Cat(unit.a[4:], unit.a[:4]),
+            "if (b[0]) {}[1:0] <= a[5:4]; if (b[1]) {}[3:2] <= a[7:6]; "
+            "if (b[2]) {}[5:4] <= a[1:0]; if (b[3]) {}[7:6] <= a[3:2];",
+            id="data in another order",
+        ),
+    ],
+)
+def test_bytes_that_do_not_make_up_the_word_of_one_port_stay_apart(enable, data, writes):
+    text = statements(text_of(with_memory(8, granularity=2, enable=enable, data=data)))
+    assert f"begin {writes.replace('{}', 'memory[b]')} end" in text
 
 
 def test_contents_of_a_memory_stay():
@@ -86,3 +136,33 @@ def test_nothing_is_said_of_how_the_text_came_to_be():
         m.d.sync += unit.o.eq(unit.a + unit.b)
 
     assert "(*" not in text_of(fill)
+
+
+def one_block(m, unit, s):
+    with m.If(unit.b[0]):
+        m.d.comb += s.eq(unit.a)
+
+
+def two_blocks(m, unit, s):
+    """The second is a single statement, which Yosys forgets."""
+    m.d.comb += s[:4].eq(unit.a[4:])
+    one_block(m, unit, s[4:])
+
+
+def no_block(m, unit, s):
+    m.d.comb += s.eq(unit.a)
+
+
+@pytest.mark.parametrize(("drive", "blocks"), [(one_block, 1), (two_blocks, 2), (no_block, 0)])
+def test_combinational_blocks_are_woken(drive, blocks):
+    """By one register, whose name says nothing of Yosys; a module without such blocks has none."""
+
+    def fill(m, unit):
+        s = Signal(8)
+        drive(m, unit, s)
+        m.d.comb += unit.o.eq(s)
+
+    text = statements(text_of(fill))
+    assert text.count("always @*") == text.count(r"always @* begin if (\$wake ) begin end ") == blocks
+    assert text.count(r"reg \$wake ;") == text.count(r"initial \$wake <= 1'h0;") == (blocks > 0)
+    assert "$auto$" not in text

@@ -1,95 +1,111 @@
-"""Decoding: every code of every 8- and 16-bit format and of TF32 against libraries, and the halves of FP32."""
+"""Codes to values and to FP32: every code of the narrow formats against libraries, the halves of FP32, saturation."""
 
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.arith import canonical, decode, operand, storage_dtype
-from neuroncore_rtl.spec.formats import (
-    BF16,
-    FORMATS,
-    FP16,
-    FP32,
-    INT8,
-    INT16,
-    INT32,
-    MAC_FORMATS,
-    TF32,
-    FloatFormat,
-    Format,
-)
+from neuroncore_rtl.golden.arith import canonical, decode, integers, operand, saturate, storage_dtype, widen
+from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, FP32, INT8, INT16, INT32, MAC_FORMATS, TF32
 from neuroncore_rtl.tb.check.oracles import softfloat
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.operands import random_fp32, special_fp32
+from tests.oracles.known import SATURATED, WIDENED, assert_known
 from tests.oracles.libraries import GFLOAT, ML_DTYPES, fp32_values, gfloat_decode, ml_dtypes_decode
+from tests.oracles.words import every_code
 
 SEED = 11
 
 
-def every_code(fmt: Format) -> np.ndarray:
-    step = 1 << getattr(fmt, "padding_bits", 0)
-    return np.arange(0, 1 << fmt.bits, step).astype(storage_dtype(fmt))
+def fp32_codes(rng, count):
+    return np.concatenate([special_fp32(), random_fp32(rng, count)])
+
+
+def assert_values(codes, fmt, values):
+    """Compare what codes stand for, and what they widen to, with float64 values."""
+    assert_same_bits(decode(codes, fmt), values, codes)
+    with np.errstate(invalid="ignore"):  # a signalling NaN is a NaN
+        fp32 = canonical(values.astype(np.float32).view(np.uint32))
+    assert_same_bits(widen(codes, fmt), fp32, codes)
 
 
 @pytest.mark.parametrize("fmt", ML_DTYPES)
-def test_every_code_decodes_as_ml_dtypes_says(fmt: FloatFormat):
+def test_every_code_is_what_ml_dtypes_says(fmt):
     codes = every_code(fmt)
     assert len(codes) == 1 << fmt.bits
-    assert_same_bits(decode(codes, fmt), ml_dtypes_decode(codes, fmt), codes)
+    assert_values(codes, fmt, ml_dtypes_decode(codes, fmt))
 
 
 @pytest.mark.parametrize("fmt", GFLOAT)
-def test_every_code_decodes_as_gfloat_says(fmt: FloatFormat):
+def test_every_code_is_what_gfloat_says(fmt):
     codes = every_code(fmt)
     assert len(codes) == 1 << (fmt.bits - fmt.padding_bits)
-    assert_same_bits(decode(codes, fmt), gfloat_decode(codes, fmt), codes)
+    assert_values(codes, fmt, gfloat_decode(codes, fmt))
 
 
-def test_every_fp16_code_decodes_as_softfloat_says():
+def test_every_fp16_code_is_what_softfloat_says():
     codes = every_code(FP16)
-    theirs = canonical(softfloat.f16_to_f32(codes)).view(np.float32)
-    assert_same_bits(decode(codes, FP16), theirs, codes)
+    assert_values(codes, FP16, fp32_values(canonical(softfloat.f16_to_f32(codes))))
 
 
 @pytest.mark.parametrize("fmt", [INT8, INT16])
 def test_every_integer_code_is_twos_complement(fmt):
     codes = every_code(fmt)
-    assert_same_bits(decode(codes, fmt), codes.view(f"int{fmt.bits}").astype(np.float64), codes)
+    values = [code - (code >> (fmt.bits - 1) << fmt.bits) for code in codes.tolist()]
+    assert integers(codes, fmt).tolist() == values
+    assert_values(codes, fmt, np.array(values, np.float64))
 
 
-def test_int32_is_twos_complement():
-    codes = np.array([0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF], np.uint32)
-    assert_same_bits(decode(codes, INT32), np.array([0, 1, 2**31 - 1, -(2**31), -1], np.float64), codes)
+def test_int32_rounds_to_nearest_even(rng):
+    """On the way to FP32; float64 holds every INT32, so that the oracle's cast is the only rounding."""
+    borders = [0, 1, -1, 2**24 + 1, 2**24 + 3, -(2**24) - 1, 2**31 - 1, -(2**31), 2**31 - 64, 2**31 - 65]
+    values = np.concatenate([borders, rng.integers(-(1 << 31), 1 << 31, 50_000) >> rng.integers(0, 32, 50_000)])
+    codes = values.astype(np.int32).view(np.uint32)
+    assert_same_bits(integers(codes, INT32), values, codes)
+    assert_values(codes, INT32, values.astype(np.float64))
 
 
-def test_fp32_decodes_as_the_processor_does():
-    codes = np.concatenate([special_fp32(), random_fp32(np.random.default_rng(SEED), 100_000)])
-    assert_same_bits(decode(codes, FP32), fp32_values(codes), codes)
+def test_fp32_is_what_the_processor_says(rng):
+    codes = fp32_codes(rng, 100_000)
+    assert_values(codes, FP32, fp32_values(codes))
 
 
 def test_tf32_ignores_its_padding_bits_save_to_tell_nan_from_infinity():
-    assert_same_bits(decode(np.uint32([0x3F800000 | 0x1FFF, 0x00001FFF]), TF32), np.array([1.0, 0.0]))
-    assert np.isnan(decode(np.uint32(0x7F800001), TF32))
-    assert np.isposinf(decode(np.uint32(0x7F800000), TF32))
+    codes = np.uint32([0x3F801FFF, 0x00001FFF, 0x80001FFF, 0x7F800000, 0x7F800001, 0xFF801FFF])
+    assert_values(codes, TF32, np.array([1.0, 0.0, -0.0, np.inf, np.nan, np.nan]))
 
 
 @pytest.mark.parametrize("fmt", [f for f in FORMATS.values() if f.is_float])
-def test_canonical_replaces_every_nan_and_nothing_else(fmt: FloatFormat):
-    codes = every_code(fmt) if fmt.bits <= 16 else random_fp32(np.random.default_rng(SEED), 100_000)
+def test_canonical_replaces_every_nan_and_nothing_else(fmt, rng):
+    codes = every_code(fmt) if fmt.bits <= 16 else random_fp32(rng, 100_000)
     is_nan = np.isnan(decode(codes, fmt))
     assert is_nan.any()
     assert_same_bits(canonical(codes, fmt), np.where(is_nan, fmt.nan, codes), codes)
 
 
+@pytest.mark.parametrize("fmt", (INT8, INT16, INT32))
+def test_saturation_is_that_of_python(rng, fmt):
+    borders = np.add.outer([-1, 0, 1], [fmt.min, 0, fmt.max]).ravel()
+    values = np.concatenate([borders, rng.integers(-(1 << 31), 1 << 31, 5_000) >> rng.integers(0, 32, 5_000)])
+    values = values[(values >= INT32.min) & (values <= INT32.max)]
+    codes = saturate(values.astype(np.int32), fmt)
+    assert codes.dtype == storage_dtype(fmt)
+    assert codes.tolist() == [min(max(value, fmt.min), fmt.max) % (1 << fmt.bits) for value in values.tolist()]
+
+
+def test_known_results():
+    storage = [(np.uint32(word).astype(storage_dtype(fmt)), fmt) for fmt, word, _ in WIDENED.values()]
+    assert_known(WIDENED, [int(widen(*code)) for code in storage])
+    assert_known(SATURATED, [int(saturate(np.int32(value), fmt)) for fmt, value, _ in SATURATED.values()])
+
+
 def significand_bits(value: np.ndarray) -> int:
     """Return the most significand bits that any finite value needs."""
-    value = value[np.isfinite(value)]
-    scaled = np.ldexp(np.frexp(np.abs(value).astype(np.float64))[0], 24).astype(np.int64)
-    trailing = np.array([0 if s == 0 else int(s & -s).bit_length() - 1 for s in np.unique(scaled)])
-    return 24 - int(trailing[np.unique(scaled) > 0].min())
+    value = value[np.isfinite(value) & (value != 0)]
+    scaled = np.unique(np.ldexp(np.frexp(np.abs(value).astype(np.float64))[0], 24).astype(np.int64))
+    return 24 - int(np.log2((scaled & -scaled).min()))
 
 
 @pytest.mark.parametrize("fmt", MAC_FORMATS)
-def test_operands_of_single_pass_formats_are_their_values_in_12_bits(fmt: Format):
+def test_operands_of_single_pass_formats_are_their_values_in_12_bits(fmt):
     codes = every_code(fmt)
     value = operand(codes, fmt)
     assert value.dtype == np.float32
@@ -97,8 +113,8 @@ def test_operands_of_single_pass_formats_are_their_values_in_12_bits(fmt: Format
     assert significand_bits(value) <= 12
 
 
-def test_fp32_halves_have_12_bits_and_add_up_to_the_value():
-    codes = np.concatenate([special_fp32(), random_fp32(np.random.default_rng(SEED), 200_000)])
+def test_fp32_halves_have_12_bits_and_add_up_to_the_value(rng):
+    codes = fp32_codes(rng, 200_000)
     value = fp32_values(codes)
     finite = np.isfinite(value)
     hi, lo = operand(codes, FP32, "hi"), operand(codes, FP32, "lo")
@@ -118,19 +134,25 @@ def test_fp32_specials_travel_in_the_high_half_only():
     assert_same_bits(operand(codes, FP32, "lo"), np.float32([0.0, -0.0, 0.0, 0.0, -0.0]), codes)
 
 
-def test_scalars_and_shapes_pass_through():
-    assert decode(np.uint16(0x3F80), BF16) == 1.0
-    assert operand(np.full((2, 3, 1), 0x3F80, np.uint16), BF16).shape == (2, 3, 1)
+@pytest.mark.parametrize("fmt", FORMATS.values())
+def test_scalars_and_shapes_pass_through(fmt):
+    codes = np.zeros((2, 3, 1), storage_dtype(fmt))
+    for function in (decode, widen) if fmt not in MAC_FORMATS else (decode, widen, operand):
+        assert function(codes, fmt).shape == (2, 3, 1)
+        assert function(codes[0, 0, 0], fmt) == 0
+    assert widen(codes, fmt).dtype == np.uint32
 
 
 @pytest.mark.parametrize(
-    "fmt, half, message",
+    ("function", "arguments", "message"),
     [
-        (FP32, None, "half must be 'hi' or 'lo' for fp32, not None"),
-        (BF16, "hi", "half must be None for bf16, not 'hi'"),
-        (INT16, None, "format must be fp32 or one of .*, not 'int16'"),
+        (operand, (FP32, None), "half must be 'hi' or 'lo' for fp32, not None"),
+        (operand, (BF16, "hi"), "half must be None for bf16, not 'hi'"),
+        (operand, (INT16, None), "format must be fp32 or one of .*, not 'int16'"),
+        (integers, (BF16,), "format must be an integer format, not 'bf16'"),
+        (saturate, (BF16,), "format must be an integer format, not 'bf16'"),
     ],
 )
-def test_operand_wrong(fmt, half, message):
+def test_format_or_half_wrong(function, arguments, message):
     with pytest.raises(ValueError, match=message):
-        operand(np.uint32(0), fmt, half)
+        function(np.uint32(0), *arguments)

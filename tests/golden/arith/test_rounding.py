@@ -1,128 +1,117 @@
-"""Rounding to nearest even against ml_dtypes, gfloat, SoftFloat, numpy's rint, and rational numbers."""
+"""Rounding, to nearest even and stochastically, against ml_dtypes, gfloat, numpy's rint, and rational numbers."""
 
 import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import canonical, decode, round_fp32
-from neuroncore_rtl.spec.formats import (
-    BF16,
-    FORMATS,
-    FP8E3M4,
-    FP8E4M3,
-    FP8E5M2,
-    FP16,
-    FP32,
-    INT8,
-    INT16,
-    INT32,
-    TF32,
-)
+from neuroncore_rtl.spec.formats import BF16, FORMATS, FP32, INT8, INT16, INT32
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
-from neuroncore_rtl.tb.stimulus.campaign import OPERATIONS
 from neuroncore_rtl.tb.stimulus.operands import random_fp32, round_cases, special_fp32
 from tests.oracles.exact import round_exactly
+from tests.oracles.known import ROUNDED, assert_known
 from tests.oracles.libraries import GFLOAT, ML_DTYPES, fp32_values, gfloat_round, ml_dtypes_round
+from tests.oracles.words import words
 
 SEED = 12
+INTEGERS = (INT8, INT16, INT32)
+FLOATS = [f for f in FORMATS.values() if f.is_float]
+MODES = pytest.mark.parametrize(("mode", "random"), [("rne", None), ("sr", np.uint32(0xFFFFFFFF))])
 TAILS = (0, 1, 0x0FFF, 0x1000, 0x1001, 0x2FFF, 0x3000, 0x3001, 0x7FFF, 0x8000, 0x8001, 0xFFFF)
 """Low halves of an FP32 pattern that stand at, just below and just above the ties of a 7- or 10-bit mantissa."""
 
 
-def fp32(*values: float) -> np.ndarray:
-    return np.float32(values).view(np.uint32)
-
-
 @pytest.mark.parametrize("fmt", ML_DTYPES)
-def test_every_high_half_with_tie_tails_rounds_as_ml_dtypes_does(fmt):
+def test_every_high_half_with_tie_tails_and_random_cases_round_as_ml_dtypes_does(fmt, rng):
     value = (np.arange(1 << 16, dtype=np.uint32)[:, np.newaxis] << 16 | np.uint32(TAILS)).ravel()
     assert len(value) == 12 << 16
+    value = np.concatenate([value, round_cases(rng, fmt, "rne", 200_000)[0]])
     assert_same_bits(round_fp32(value, fmt), canonical(ml_dtypes_round(value, fmt), fmt), value)
 
 
-@pytest.mark.parametrize("fmt", ML_DTYPES)
-def test_random_cases_round_as_ml_dtypes_does(fmt):
-    value, _ = round_cases(np.random.default_rng(SEED), fmt, "rne", 200_000)
-    assert_same_bits(round_fp32(value, fmt), canonical(ml_dtypes_round(value, fmt), fmt), value)
-
-
+@pytest.mark.parametrize("mode", ["rne", "sr"])
 @pytest.mark.parametrize("fmt", GFLOAT)
-def test_random_cases_round_as_gfloat_does(fmt):
-    value, _ = round_cases(np.random.default_rng(SEED), fmt, "rne", 100_000)
-    assert_same_bits(decode(round_fp32(value, fmt), fmt), gfloat_round(value, fmt), value)
+def test_random_cases_round_as_gfloat_does(fmt, mode, rng):
+    value, random = round_cases(rng, fmt, mode, 200_000)
+    ours = decode(round_fp32(value, fmt, mode, random), fmt)
+    assert_same_bits(ours, gfloat_round(value, fmt, random), value)
 
 
-@pytest.mark.parametrize("name", [name for name in OPERATIONS if name.startswith("fp32 to")])
-def test_conversions_agree_with_softfloat(name):
-    cases, ours, theirs = OPERATIONS[name](np.random.default_rng(SEED), 50_000)
-    assert_same_bits(ours, theirs, *cases)
-
-
-@pytest.mark.parametrize("fmt", [INT8, INT16, INT32])
-def test_integers_are_rint_then_clip(fmt):
-    value, _ = round_cases(np.random.default_rng(SEED), fmt, "rne", 200_000)
+@pytest.mark.parametrize("fmt", INTEGERS)
+def test_integers_are_rint_then_clip(fmt, rng):
+    value, _ = round_cases(rng, fmt, "rne", 200_000)
     numbers = fp32_values(value)
     theirs = np.clip(np.rint(np.nan_to_num(numbers, nan=0.0)), fmt.min, fmt.max).astype(f"int{fmt.bits}")
     assert_same_bits(round_fp32(value, fmt), theirs.view(f"uint{fmt.bits}"), value)
 
 
+@pytest.mark.parametrize("mode", ["rne", "sr"])
 @pytest.mark.parametrize("fmt", FORMATS.values())
-def test_random_cases_round_as_rational_numbers_do(fmt):
-    value, _ = round_cases(np.random.default_rng(SEED), fmt, "rne", 3_000)
-    theirs = [round_exactly(float(x), fmt) for x in fp32_values(value)]
-    assert_same_bits(decode(round_fp32(value, fmt), fmt), np.array(theirs), value)
+def test_random_cases_round_as_rational_numbers_do(fmt, mode, rng):
+    value, random = round_cases(rng, fmt, mode, 5_000)
+    draws = [None] * len(value) if random is None else random.tolist()
+    theirs = [round_exactly(float(x), fmt, draw) for x, draw in zip(fp32_values(value), draws, strict=True)]
+    assert_same_bits(decode(round_fp32(value, fmt, mode, random), fmt), np.array(theirs), value)
 
 
-def test_fp32_to_fp32_changes_nothing_but_nan():
-    value = np.concatenate([special_fp32(), random_fp32(np.random.default_rng(SEED), 100_000)])
+def test_fp32_to_fp32_changes_nothing_but_nan(rng):
+    value = np.concatenate([special_fp32(), random_fp32(rng, 100_000)])
     random = np.full_like(value, 0xFFFFFFFF)
     assert_same_bits(round_fp32(value, FP32), canonical(value), value)
     assert_same_bits(round_fp32(value, FP32, "sr", random), canonical(value), value)
 
 
-@pytest.mark.parametrize("mode", ["rne", "sr"])
-@pytest.mark.parametrize("fmt", [f for f in FORMATS.values() if f.is_float])
-def test_specials_of_float_targets(fmt, mode):
-    value = np.concatenate([fp32(np.inf, -np.inf, 0.0, -0.0), np.uint32([0x7F800001, 0xFFC00000])])
+@MODES
+@pytest.mark.parametrize("fmt", FLOATS)
+def test_specials_of_float_targets(fmt, mode, random):
+    value = np.concatenate([words([np.inf, -np.inf, 0.0, -0.0]), np.uint32([0x7F800001, 0xFFC00000])])
     sign = 1 << (fmt.bits - 1)
     expected = [fmt.infinity, sign | fmt.infinity, 0, sign, fmt.nan, fmt.nan]
-    random = np.uint32(0xFFFFFFFF) if mode == "sr" else None
     assert round_fp32(value, fmt, mode, random).tolist() == expected
 
 
-@pytest.mark.parametrize("fmt", [f for f in FORMATS.values() if f.is_float and f != FP32])
+@pytest.mark.parametrize("fmt", GFLOAT)
 def test_overflow_is_decided_after_rounding(fmt):
     last_place = 2.0 ** (fmt.max_exponent - fmt.mantissa_bits)
     tie = fmt.max + last_place / 2
     below = np.nextafter(np.float32(tie), np.float32(0))
     largest, infinity, sign = fmt.infinity - (1 << fmt.padding_bits), fmt.infinity, 1 << (fmt.bits - 1)
-    value = fp32(fmt.max, below, tie, -below, -tie)
+    value = words([fmt.max, below, tie, -below, -tie])
     assert round_fp32(value, fmt).tolist() == [largest, largest, infinity, sign | largest, sign | infinity]
     # Half a place above the maximum, stochastic rounding overflows for the upper half of the random words.
-    assert round_fp32(fp32(tie, tie), fmt, "sr", np.uint32([0x7FFFFFFF, 0x80000000])).tolist() == [largest, infinity]
+    assert round_fp32(words([tie, tie]), fmt, "sr", np.uint32([0x7FFFFFFF, 0x80000000])).tolist() == [
+        largest,
+        infinity,
+    ]
 
 
-@pytest.mark.parametrize("fmt", [FP16, FP8E4M3, FP8E5M2, FP8E3M4])
+@pytest.mark.parametrize("fmt", [f for f in GFLOAT if f.exponent_bits < 8])
 def test_underflow_keeps_the_sign(fmt):
     tiny = 2.0 ** (fmt.min_exponent - fmt.mantissa_bits - 1)
     sign = 1 << (fmt.bits - 1)
-    value = fp32(tiny, -tiny, 1.5 * tiny, -1.5 * tiny, 1e-40, -1e-40)
+    value = words([tiny, -tiny, 1.5 * tiny, -1.5 * tiny, 1e-40, -1e-40])
     assert round_fp32(value, fmt).tolist() == [0, sign, 1, sign | 1, 0, sign]
 
 
-def test_rounding_up_steps_from_the_largest_subnormal_to_the_smallest_normal():
-    for fmt in (BF16, FP16, TF32, FP8E4M3, FP8E5M2, FP8E3M4):
-        smallest = 2.0**fmt.min_exponent
-        value = fp32(smallest * (1 - 2.0 ** -(fmt.mantissa_bits + 2)))
-        assert round_fp32(value, fmt).tolist() == [1 << (fmt.mantissa_bits + fmt.padding_bits)]
+@pytest.mark.parametrize("fmt", GFLOAT)
+def test_rounding_up_steps_from_the_largest_subnormal_to_the_smallest_normal(fmt):
+    value = words([2.0**fmt.min_exponent * (1 - 2.0 ** -(fmt.mantissa_bits + 2))])
+    assert round_fp32(value, fmt).tolist() == [1 << (fmt.mantissa_bits + fmt.padding_bits)]
 
 
-@pytest.mark.parametrize("mode", ["rne", "sr"])
-@pytest.mark.parametrize("fmt", [INT8, INT16, INT32])
-def test_specials_of_integer_targets_saturate(fmt, mode):
-    value = fp32(np.inf, -np.inf, np.nan, -0.0, 3e38, -3e38, float(fmt.min))
+@MODES
+@pytest.mark.parametrize("fmt", INTEGERS)
+def test_specials_of_integer_targets_saturate(fmt, mode, random):
+    value = words([np.inf, -np.inf, np.nan, -0.0, 3e38, -3e38, float(fmt.min)])
     least = fmt.min & ((1 << fmt.bits) - 1)
-    random = np.uint32(0xFFFFFFFF) if mode == "sr" else None
     assert round_fp32(value, fmt, mode, random).tolist() == [fmt.max, least, 0, 0, fmt.max, least, least]
+
+
+def test_known_results():
+    found = [
+        round_fp32(np.uint32(value), fmt, "rne" if random is None else "sr", random)
+        for fmt, value, random, _ in ROUNDED.values()
+    ]
+    assert_known(ROUNDED, map(int, found))
 
 
 def test_scalars_and_shapes_pass_through():
@@ -130,10 +119,14 @@ def test_scalars_and_shapes_pass_through():
     assert round_fp32(np.zeros((2, 1), np.uint32), BF16, "sr", np.zeros(3, np.uint32)).shape == (2, 3)
 
 
-def test_round_fp32_wrong():
-    with pytest.raises(ValueError, match="mode must be one of rne, sr, not 'up'"):
-        round_fp32(np.uint32(0), BF16, "up")
-    with pytest.raises(ValueError, match="random must be given for sr, not None"):
-        round_fp32(np.uint32(0), BF16, "sr")
-    with pytest.raises(ValueError, match="random must be None for rne, not 1"):
-        round_fp32(np.uint32(0), BF16, "rne", 1)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("up",), "mode must be one of rne, sr, not 'up'"),
+        (("sr",), "random must be given for sr, not None"),
+        (("rne", 1), "random must be None for rne, not 1"),
+    ],
+)
+def test_mode_or_random_wrong(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        round_fp32(np.uint32(0), BF16, *arguments)

@@ -4,26 +4,12 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import random_words, threefry2x32
-
-KNOWN_ANSWERS = """
-    13 00000000 00000000 00000000 00000000 9d1c5ec6 8bd50731
-    13 ffffffff ffffffff ffffffff ffffffff fd36d048 2d17272c
-    13 243f6a88 85a308d3 13198a2e 03707344 ba3e4725 f27d669e
-    20 00000000 00000000 00000000 00000000 6b200159 99ba4efe
-    20 ffffffff ffffffff ffffffff ffffffff 1cb996fc bb002be7
-    20 243f6a88 85a308d3 13198a2e 03707344 c4923a9c 483df7a0
-    32 00000000 00000000 00000000 00000000 cee3d47e a23dfd5c
-    32 ffffffff ffffffff ffffffff ffffffff 6e2fe0d0 b1b76f82
-    32 243f6a88 85a308d3 13198a2e 03707344 e2827716 c3c05cdf
-"""
-"""Rounds, counter, key, result: the threefry2x32 lines of tests/kat_vectors in Random123 (DEShawResearch/random123)."""
+from tests.oracles.known import RANDOM123
 
 
-@pytest.mark.parametrize("line", KNOWN_ANSWERS.split("\n")[1:-1])
-def test_known_answers_of_random123(line):
-    rounds, *words = line.split()
-    c0, c1, k0, k1, *expected = (int(word, 16) for word in words)
-    assert [int(word) for word in threefry2x32((k0, k1), (c0, c1), int(rounds))] == expected
+@pytest.mark.parametrize(("rounds", "counter", "key", "result"), RANDOM123)
+def test_known_answers_of_random123(rounds, counter, key, result):
+    assert threefry2x32(key, counter, rounds) == result
 
 
 def test_arrays_are_mixed_element_by_element():

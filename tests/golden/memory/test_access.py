@@ -52,15 +52,14 @@ def test_reads_and_writes_are_those_of_a_loop(rng):
 
         codes = random_codes(rng, access.format, lanes * len(addresses)).reshape(lanes, *shape)
         for where in (None, rng.random(codes.shape) < 0.5):
-            ours, theirs = memory.copy(), memory.copy()
-            scatter(ours, access, codes, where)
+            theirs = memory.copy()
+            scatter(memory, access, codes, where)
             kept = np.ones(codes.shape, bool) if where is None else where
-            for lane in range(lanes):
-                row = theirs[access.partition + lane]
+            for lane, row in enumerate(theirs[access.partition : access.partition + lanes]):
                 for at, code, keep in zip(addresses, codes[lane].flat, kept[lane].flat, strict=True):
                     if keep:
                         row[at : at + size] = np.frombuffer(int(code).to_bytes(size, "little"), np.uint8)
-            assert np.array_equal(ours, theirs), (access, lanes, shape)
+            assert np.array_equal(memory, theirs), (access, lanes, shape)
     print(f"{repeated} accesses with an element more than once")
     assert repeated > 30
 

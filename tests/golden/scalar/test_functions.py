@@ -10,29 +10,13 @@ from neuroncore_rtl.bench import activation as bench
 from neuroncore_rtl.golden.arith import round_fp32
 from neuroncore_rtl.golden.scalar import activate
 from neuroncore_rtl.spec.formats import BF16
-from neuroncore_rtl.spec.functions import FUNCTIONS, function_named, generate, load
-from neuroncore_rtl.spec.functions.layout import (
-    COEFFICIENT_FIELDS,
-    CONTROL_FIELDS,
-    EXP2_INDEX_BITS,
-    HIGH_EXPONENT,
-    LOCAL_BITS,
-    SUM_POINT,
-    Factor,
-    control_address,
-)
-from neuroncore_rtl.tb.check.oracles.accuracy import (
-    CROSSINGS,
-    bf16_values,
-    borders,
-    dense,
-    errors,
-    last_place,
-    wrong_way,
-)
+from neuroncore_rtl.spec.functions import FUNCTIONS, function_named, generate, layout, load
+from neuroncore_rtl.tb.check.oracles import accuracy
+from neuroncore_rtl.tb.check.oracles.accuracy import CROSSINGS, bf16_values, borders, dense, last_place
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.check.oracles.functions import ALPHA, exact, reference
 from tests.oracles.datapath import datapath
+from tests.oracles.words import words
 
 SEED = 7
 
@@ -45,16 +29,13 @@ INCREASING = ("identity", "relu", "exp", "ln", "sqrt", "tanh", "sigmoid", "erf",
 every_function = pytest.mark.parametrize("name", FUNCTIONS)
 
 
-def fp32(*values: float) -> np.ndarray:
-    return np.float32(values)
-
-
 def in_domain(name: str, z: np.ndarray) -> np.ndarray:
     return z[z > 0] if name in POSITIVE else z[z != 0]
 
 
-def bits(y) -> np.ndarray:
-    return np.asarray(y, np.float32).view(np.uint32)
+def bar(name: str) -> float:
+    """Return the largest error that a function may have, in last places of FP32."""
+    return 0.6 if name in FINE else 1.7
 
 
 # The definition
@@ -62,20 +43,19 @@ def bits(y) -> np.ndarray:
 
 @every_function
 @pytest.mark.parametrize("alpha", [ALPHA, -3e-42])
-def test_results_are_those_of_the_definition_bit_for_bit(name, alpha):
-    rng = np.random.default_rng(SEED)
+def test_results_are_those_of_the_definition_bit_for_bit(name, alpha, rng):
     z = np.concatenate([dense(name, rng, 300), rng.choice(borders(name), 100)])
     word = int(np.float32(alpha).view(np.uint32))
-    theirs = np.array([datapath(FUNCTIONS[name], int(x), word) for x in bits(z)], np.uint32)
-    assert_same_bits(bits(activate(name, z, alpha)), theirs, bits(z))
+    theirs = np.array([datapath(FUNCTIONS[name], int(x), word) for x in words(z)], np.uint32)
+    assert_same_bits(words(activate(name, z, alpha)), theirs, words(z))
 
 
 # The oracle
 
 
 @every_function
-def test_float64_forms_agree_with_mpmath(name):
-    z = np.random.default_rng(SEED).permutation(dense(name, np.random.default_rng(SEED), 300))[:60]
+def test_float64_forms_agree_with_mpmath(name, rng):
+    z = rng.permutation(dense(name, rng, 300))[:60]
     theirs = np.array([float(exact(name, x)) for x in z])
     ours = reference(name, z)
     with np.errstate(invalid="ignore"):
@@ -95,7 +75,7 @@ def test_errors_stay_below_the_bar_on_random_values_and_borders(name):
     z = bench.sample(name)
     assert len(z) > 100_000
     found = bench.measure(name, z)
-    assert found.ulp <= (0.6 if name in FINE else 1.7)
+    assert found.ulp <= bar(name)
     assert name in FINE or found.relative <= 2.0**-22
     assert found.subnormal_ulp is None or found.subnormal_ulp <= 1
     assert (found.absolute is not None) == (name in CROSSINGS)
@@ -103,21 +83,16 @@ def test_errors_stay_below_the_bar_on_random_values_and_borders(name):
 
 
 @every_function
-def test_every_bf16_value_is_within_one_bf16_last_place(name):
+def test_every_bf16_value_is_within_the_bar_and_one_bf16_last_place(name):
     z = in_domain(name, bf16_values())
     assert len(z) > 32_000
-    y = round_fp32(bits(activate(name, z, ALPHA)), BF16).astype(np.uint16).view(ml_dtypes.bfloat16).astype(np.float64)
+    assert bench.measure(name, z).ulp <= bar(name)
+    y = round_fp32(words(activate(name, z, ALPHA)), BF16).astype(np.uint16).view(ml_dtypes.bfloat16).astype(np.float64)
     exactly = reference(name, z)
     with np.errstate(all="ignore"):
         overflow = np.isinf(y) & (np.abs(exactly) >= float(ml_dtypes.finfo(ml_dtypes.bfloat16).max))
         place = last_place(exactly) * 2.0**16
         assert np.all((np.abs(y - exactly) <= place) | overflow & (np.sign(y) == np.sign(exactly)))
-
-
-@every_function
-def test_every_bf16_value_meets_the_fp32_bar(name):
-    z = in_domain(name, bf16_values())
-    assert bench.measure(name, z).ulp <= (0.6 if name in FINE else 1.7)
 
 
 @pytest.mark.slow
@@ -126,9 +101,10 @@ def test_every_bf16_value_against_mpmath(name):
     z = in_domain(name, bf16_values())
     z = z[np.abs(z) < 2.0**40] if name not in ("sin", "cos") else z
     y = activate(name, z, ALPHA)
+    low, high = CROSSINGS.get(name, (0, 0))
     for x, ours in zip(z, y, strict=True):
         theirs = exact(name, x)
-        if CROSSINGS.get(name, (0, 0))[0] < x < CROSSINGS.get(name, (0, 0))[1]:
+        if low < x < high:
             assert abs(float(ours) - theirs) < 2.0**-26
         elif np.isinf(ours):
             assert abs(theirs) > float(np.finfo(np.float32).max)
@@ -153,11 +129,11 @@ def test_every_bf16_value_against_mpmath(name):
     ],
 )  # fmt: skip
 def test_exact_points(name, z, y):
-    assert_same_bits(activate(name, fp32(z)), fp32(y), fp32(z))
+    assert_same_bits(activate(name, np.float32([z])), np.float32([y]), np.float32([z]))
 
 
-def test_roots_of_squares_are_exact():
-    roots = np.random.default_rng(SEED).integers(1, 1 << 12, 10_000).astype(np.float32)
+def test_roots_of_squares_are_exact(rng):
+    roots = rng.integers(1, 1 << 12, 10_000).astype(np.float32)
     assert_same_bits(activate("sqrt", roots * roots), roots, roots)
 
 
@@ -171,8 +147,8 @@ def test_powers_of_two_are_exact(name):
 
 @pytest.mark.parametrize("name", ["identity", "square", "abs", "sign", "relu", "leaky_relu", "drelu", "dleaky_relu"])
 @pytest.mark.parametrize("alpha", [ALPHA, 0.0, -2.5, 1e-42, 3e38])
-def test_functions_of_one_product_round_once(name, alpha):
-    z = np.concatenate([dense(name, np.random.default_rng(SEED), 30_000), bf16_values()])
+def test_functions_of_one_product_round_once(name, alpha, rng):
+    z = np.concatenate([dense(name, rng, 30_000), bf16_values()])
     slope, wide = np.float64(np.float32(alpha)), z.astype(np.float64)
     forms = {
         "leaky_relu": np.where(np.signbit(z), slope * wide, wide), "dleaky_relu": np.where(z > 0, 1.0, slope)
@@ -184,16 +160,10 @@ def test_functions_of_one_product_round_once(name, alpha):
     assert_same_bits(activate(name, z, alpha)[kept], theirs[kept], z[kept])
 
 
-@pytest.mark.parametrize("name", ODD)
-def test_odd_functions_are_odd(name):
-    z = np.abs(dense(name, np.random.default_rng(SEED), 50_000))
-    assert_same_bits(activate(name, -z), -activate(name, z), z)
-
-
-@pytest.mark.parametrize("name", EVEN)
-def test_even_functions_are_even(name):
-    z = np.abs(dense(name, np.random.default_rng(SEED), 50_000))
-    assert_same_bits(activate(name, -z), activate(name, z), z)
+@pytest.mark.parametrize(("name", "sign"), [(name, -1) for name in ODD] + [(name, 1) for name in EVEN])
+def test_odd_and_even_functions_are(name, sign, rng):
+    z = np.abs(dense(name, rng, 50_000))
+    assert_same_bits(activate(name, -z), sign * activate(name, z), z)
 
 
 # Special values
@@ -202,13 +172,13 @@ def test_even_functions_are_even(name):
 @every_function
 def test_nan_gives_the_canonical_nan(name):
     z = np.uint32([0x7F800001, 0x7FC00000, 0xFFC00000, 0xFFFFFFFF]).view(np.float32)
-    assert bits(activate(name, z, ALPHA)).tolist() == [0x7FC00000] * 4
+    assert words(activate(name, z, ALPHA)).tolist() == [0x7FC00000] * 4
 
 
 @pytest.mark.parametrize("name", POSITIVE)
 def test_negative_arguments_outside_the_domain_give_nan(name):
-    z = fp32(-(2.0**-149), -1, -2, -3e38, -np.inf)
-    assert bits(activate(name, z)).tolist() == [0x7FC00000] * 5
+    z = np.float32([-(2.0**-149), -1, -2, -3e38, -np.inf])
+    assert words(activate(name, z)).tolist() == [0x7FC00000] * 5
 
 
 @pytest.mark.parametrize(
@@ -228,14 +198,14 @@ def test_negative_arguments_outside_the_domain_give_nan(name):
     ],
 )  # fmt: skip
 def test_zeros_and_infinities(name, theirs):
-    z = fp32(0.0, -0.0, np.inf, -np.inf)
-    assert_same_bits(activate(name, z, ALPHA), fp32(*theirs), z)
+    z = np.float32([0.0, -0.0, np.inf, -np.inf])
+    assert_same_bits(activate(name, z, ALPHA), np.float32(theirs), z)
 
 
 @pytest.mark.parametrize("alpha", [np.inf, -np.inf, np.nan, 0.0, -0.0])
 @pytest.mark.parametrize("name", ["leaky_relu", "dleaky_relu"])
 def test_special_slopes_multiply_as_ieee_754_says(name, alpha):
-    z = fp32(-1.5, -0.0, -np.inf, 0.0, 2.0, np.inf, np.nan, -(2.0**-149))
+    z = np.float32([-1.5, -0.0, -np.inf, 0.0, 2.0, np.inf, np.nan, -(2.0**-149)])
     with np.errstate(invalid="ignore"):
         if name == "leaky_relu":
             theirs = np.where(np.signbit(z), np.float32(alpha) * z, z)
@@ -247,8 +217,8 @@ def test_special_slopes_multiply_as_ieee_754_says(name, alpha):
 @every_function
 def test_results_next_to_zero_and_infinity_continue_to_the_special_ones(name):
     tiny, huge = np.float32(2.0**-149), np.finfo(np.float32).max
-    z = fp32(tiny, -tiny, huge, -huge)
-    at_limit = activate(name, fp32(0.0, -0.0, np.inf, -np.inf), ALPHA)
+    z = np.float32([tiny, -tiny, huge, -huge])
+    at_limit = activate(name, np.float32([0.0, -0.0, np.inf, -np.inf]), ALPHA)
     y = activate(name, z, ALPHA)
     kept = np.ones(4, bool)
     if name in ("sin", "cos"):
@@ -268,14 +238,11 @@ def test_results_next_to_zero_and_infinity_continue_to_the_special_ones(name):
 
 @every_function
 def test_no_sampled_step_goes_against_the_function(name):
-    def evaluate(z):
-        return activate(name, z, ALPHA)
-
     z = np.concatenate([bench.sample(name), borders(name, 4)])
     if name == "gelu_tanh":
         # One step of one last place, next to the minimum.
         z = z[(z < -0.7524) | (z > -0.7523)]
-    wrong, steps = wrong_way(name, z, evaluate)
+    wrong, steps = accuracy.wrong_way(name, z, lambda z: activate(name, z, ALPHA))
     assert wrong == 0
     assert steps > 10_000
 
@@ -294,22 +261,25 @@ def test_tables_are_what_the_script_makes(capsys):
     assert "is what the script makes" in capsys.readouterr().out
 
 
-def used_segments(name: str) -> set[int]:
+def rows(first: int = 0, end: int | None = None):
+    """Yield the fields of rows of the control table, and the numbers of the segments that each uses."""
+    for row in load().control[first:end]:
+        field = dict(zip(layout.CONTROL_FIELDS, row, strict=True))
+        yield field, range(field["base"], field["base"] + (1 << field["bits"])) if any(row) else ()
+
+
+def used_segments(name: str) -> list[int]:
     code = FUNCTIONS[name].code
-    used = set()
-    for row in load().control[control_address(code, 0, 0) : control_address(code + 1, 0, 0)]:
-        field = dict(zip(CONTROL_FIELDS, row, strict=True))
-        if any(row):
-            used |= set(range(field["base"], field["base"] + (1 << field["bits"])))
-    return used
+    ends = (layout.control_address(code + more, 0, 0) for more in (0, 1))
+    return sorted({segment for _, segments in rows(*ends) for segment in segments})
 
 
 def test_every_segment_is_used():
-    assert set().union(*map(used_segments, FUNCTIONS)) == set(range(len(load().segments)))
+    assert {segment for name in FUNCTIONS for segment in used_segments(name)} == set(range(len(load().segments)))
 
 
 def test_segments_stay_within_the_polynomial_s_width():
-    t = np.linspace(0, (1 << LOCAL_BITS) - 1, 129).astype(np.int64)
+    t = np.linspace(0, (1 << layout.LOCAL_BITS) - 1, 129).astype(np.int64)
     c0, c1, c2, c3, _ = np.array(load().segments, np.int64).T[..., np.newaxis]
     q2 = c2 + (t * c3 >> 24)
     q1 = c1 + (t * q2 >> 24)
@@ -319,33 +289,25 @@ def test_segments_stay_within_the_polynomial_s_width():
     assert np.abs(p).max() < 1 << 34
 
 
-def test_logarithms_of_results_have_the_exponents_that_their_alignment_needs():
-    for row in load().control:
-        field = dict(zip(CONTROL_FIELDS, row, strict=True))
-        if field["exp2"]:
-            run = load().segments[field["base"] : field["base"] + (1 << field["bits"])]
-            assert max(segment[-1] for segment in run) + HIGH_EXPONENT <= SUM_POINT - EXP2_INDEX_BITS - LOCAL_BITS
-
-
-def test_all_segments_of_the_logarithm_have_the_exponent_that_its_addend_needs():
-    for row in load().control:
-        field = dict(zip(CONTROL_FIELDS, row, strict=True))
-        if field["factor"] == Factor.LOG:
-            run = load().segments[field["base"] : field["base"] + (1 << field["bits"])]
-            assert {segment[-1] for segment in run} == {0}
+def test_segments_have_the_exponents_that_the_alignment_of_logarithms_needs():
+    most = layout.SUM_POINT - layout.EXP2_INDEX_BITS - layout.LOCAL_BITS - layout.HIGH_EXPONENT
+    for field, segments in rows():
+        exponents = {load().segments[segment][-1] for segment in segments}
+        assert not field["exp2"] or max(exponents) <= most, "of a logarithm of a result"
+        assert field["factor"] != layout.Factor.LOG or exponents == {0}, "of what the exponent is added to"
 
 
 @pytest.mark.parametrize("field", ["c0", "c1", "c2"])
 @pytest.mark.parametrize("name", ["tanh", "sigmoid", "reciprocal", "ln", "sin", "gelu"])
 def test_one_flipped_coefficient_bit_is_seen(name, field):
     z = bench.sample(name)
-    place = sorted(used_segments(name))[len(used_segments(name)) // 2]
-    column = list(COEFFICIENT_FIELDS).index(field)
+    used = used_segments(name)
     segments = [list(segment) for segment in load().segments]
-    segments[place][column] ^= 1 << COEFFICIENT_FIELDS[field] - 8
+    column = list(layout.COEFFICIENT_FIELDS).index(field)
+    segments[used[len(used) // 2]][column] ^= 1 << layout.COEFFICIENT_FIELDS[field] - 8
     broken = replace(load(), segments=tuple(map(tuple, segments)))
     with np.errstate(all="ignore"):
-        assert errors(name, z, activate(name, z, ALPHA, broken)).max() > 2
+        assert accuracy.errors(name, z, activate(name, z, ALPHA, broken)).max() > 2
 
 
 def test_shapes_and_names():

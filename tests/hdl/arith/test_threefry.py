@@ -7,13 +7,8 @@ import pytest
 
 from neuroncore_rtl.golden import arith
 from neuroncore_rtl.hdl.arith.threefry import ROUNDS, Threefry2x32
-
-KNOWN_ANSWERS = [
-    # key, counter, result; word 0 first. Random123, tests/kat_vectors, "threefry2x32 20".
-    ((0x00000000, 0x00000000), (0x00000000, 0x00000000), (0x6B200159, 0x99BA4EFE)),
-    ((0xFFFFFFFF, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (0x1CB996FC, 0xBB002BE7)),
-    ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),
-]
+from tests.hdl.arith.units import run
+from tests.oracles.known import RANDOM123
 
 
 def pair(words):
@@ -22,14 +17,15 @@ def pair(words):
 
 
 @pytest.mark.parametrize("rounds_per_stage", range(1, ROUNDS + 1))
-def test_known_answers(run, rounds_per_stage):
+def test_known_answers(rounds_per_stage):
     unit = Threefry2x32(rounds_per_stage)
-    cases = [{"key": pair(key), "counter": pair(counter)} for key, counter, _ in KNOWN_ANSWERS]
-    assert run(unit, cases) == [pair(result) for _, _, result in KNOWN_ANSWERS]
+    known = [words for rounds, *words in RANDOM123 if rounds == ROUNDS]
+    cases = [{"key": pair(key), "counter": pair(counter)} for counter, key, _ in known]
+    assert run(unit, cases) == [pair(result) for *_, result in known]
     assert unit.latency == -(-ROUNDS // rounds_per_stage)
 
 
-def test_random_words_are_those_of_golden(run, rng):
+def test_random_words_are_those_of_golden(rng):
     words = rng.integers(0, 1 << 32, (4, 200), np.uint32)
     cases = [{"key": pair((k0, k1)), "counter": pair((c0, c1))} for k0, k1, c0, c1 in words.T]
     expected = arith.threefry2x32((words[0], words[1]), (words[2], words[3]))

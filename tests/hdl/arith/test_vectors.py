@@ -48,50 +48,45 @@ MULTIPLIED = f"FORMAT must be one of {', '.join(fmt.name for fmt in MAC_FORMATS)
 ROUNDED = f"FORMAT must be one of {', '.join(list(FORMATS)[1:])}"
 
 
+MAC_LINES = [
+    ("fp32 0 0 0", f"{MULTIPLIED}, not 'fp32'"),
+    ("BF16 0 0 0", f"{MULTIPLIED}, not 'BF16'"),
+    ("bf16 0 0", "a case must be FORMAT X W ACC [EXPECTED], not 3 fields"),
+    ("bf16 0 0 0 0 0", "a case must be FORMAT X W ACC [EXPECTED], not 6 fields"),
+    ("bf16 0 zz 0", "W must be a hexadecimal number, not 'zz'"),
+    ("bf16 -1 0 0", "X must be a hexadecimal number, not '-1'"),
+    ("bf16 1_0 0 0", "X must be a hexadecimal number, not '1_0'"),
+    ("bf16 0 0 0x", "ACC must be a hexadecimal number, not '0x'"),
+    ("bf16 10000 0 0", "X must fit the 16 bits of bf16, not '10000'"),
+    ("int8 0 100 0", "W must fit the 8 bits of int8, not '100'"),
+    ("bf16 0 0 100000000", "ACC must fit the 32 bits of fp32, not '100000000'"),
+    ("bf16 0 0 0 100000000", "EXPECTED must fit the 32 bits of fp32, not '100000000'"),
+    ("tf32 3f800001 0 0", "X must have its low 13 bits zero (tf32), not '3f800001'"),
+]
+
+ROUND_LINES = [
+    ("fp32 rne 0", ROUNDED),
+    ("bf16", "the rounding mode must be rne or sr, not ''"),
+    ("bf16 rtz 0", "the rounding mode must be rne or sr, not 'rtz'"),
+    ("bf16 rne", "a case must be FORMAT rne VALUE [EXPECTED], not 2 fields"),
+    ("bf16 rne 0 0 0", "a case must be FORMAT rne VALUE [EXPECTED], not 5 fields"),
+    ("bf16 sr 0", "a case must be FORMAT sr VALUE RANDOM [EXPECTED], not 3 fields"),
+    ("bf16 sr 0 0 0 0", "a case must be FORMAT sr VALUE RANDOM [EXPECTED], not 6 fields"),
+    ("bf16 sr 100000000 0", "VALUE must fit the 32 bits of fp32"),
+    ("bf16 sr 0 100000000", "RANDOM must fit the 32 bits of fp32"),
+    ("int8 rne 0 ffffff80", "EXPECTED must fit the 8 bits of int8"),
+    ("tf32 rne 0 1", "EXPECTED must have its low 13 bits zero (tf32)"),
+]
+
+
 @pytest.mark.parametrize(
-    ("line", "rule"),
-    [
-        ("fp32 0 0 0", f"{MULTIPLIED}, not 'fp32'"),
-        ("BF16 0 0 0", f"{MULTIPLIED}, not 'BF16'"),
-        ("bf16 0 0", "a case must be FORMAT X W ACC [EXPECTED], not 3 fields"),
-        ("bf16 0 0 0 0 0", "a case must be FORMAT X W ACC [EXPECTED], not 6 fields"),
-        ("bf16 0 zz 0", "W must be a hexadecimal number, not 'zz'"),
-        ("bf16 -1 0 0", "X must be a hexadecimal number, not '-1'"),
-        ("bf16 1_0 0 0", "X must be a hexadecimal number, not '1_0'"),
-        ("bf16 0 0 0x", "ACC must be a hexadecimal number, not '0x'"),
-        ("bf16 10000 0 0", "X must fit the 16 bits of bf16, not '10000'"),
-        ("int8 0 100 0", "W must fit the 8 bits of int8, not '100'"),
-        ("bf16 0 0 100000000", "ACC must fit the 32 bits of fp32, not '100000000'"),
-        ("bf16 0 0 0 100000000", "EXPECTED must fit the 32 bits of fp32, not '100000000'"),
-        ("tf32 3f800001 0 0", "X must have its low 13 bits zero (tf32), not '3f800001'"),
-    ],
+    ("read", "legal", "line", "rule"),
+    [(read_mac, "bf16 0 0 0", *row) for row in MAC_LINES] + [(read_round, "bf16 rne 0", *row) for row in ROUND_LINES],
 )
-def test_mac_line_wrong(vectors, line, rule):
-    path = vectors(f"bf16 0 0 0\n# comment\n{line}\n")
+def test_line_wrong(vectors, read, legal, line, rule):
+    path = vectors(f"{legal}\n# comment\n{line}\n")
     with pytest.raises(VectorError, match=re.escape(f"{path}:3: {rule}")):
-        read_mac(path)
-
-
-@pytest.mark.parametrize(
-    ("line", "rule"),
-    [
-        ("fp32 rne 0", ROUNDED),
-        ("bf16", "the rounding mode must be rne or sr, not ''"),
-        ("bf16 rtz 0", "the rounding mode must be rne or sr, not 'rtz'"),
-        ("bf16 rne", "a case must be FORMAT rne VALUE [EXPECTED], not 2 fields"),
-        ("bf16 rne 0 0 0", "a case must be FORMAT rne VALUE [EXPECTED], not 5 fields"),
-        ("bf16 sr 0", "a case must be FORMAT sr VALUE RANDOM [EXPECTED], not 3 fields"),
-        ("bf16 sr 0 0 0 0", "a case must be FORMAT sr VALUE RANDOM [EXPECTED], not 6 fields"),
-        ("bf16 sr 100000000 0", "VALUE must fit the 32 bits of fp32"),
-        ("bf16 sr 0 100000000", "RANDOM must fit the 32 bits of fp32"),
-        ("int8 rne 0 ffffff80", "EXPECTED must fit the 8 bits of int8"),
-        ("tf32 rne 0 1", "EXPECTED must have its low 13 bits zero (tf32)"),
-    ],
-)
-def test_round_line_wrong(vectors, line, rule):
-    path = vectors(f"{line}\n")
-    with pytest.raises(VectorError, match=re.escape(f"{path}:1: {rule}")):
-        read_round(path)
+        read(path)
 
 
 @pytest.mark.parametrize("read", (read_mac, read_round))

@@ -1,16 +1,61 @@
-"""What the tests of feed-forward units share: any unit made playable, and a comparison in bulk."""
+"""What the tests of feed-forward units share: any unit made playable, and comparisons, of some cases and in bulk."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
 import numpy as np
 from amaranth import Module, Value
 from amaranth.lib import data
 
 from neuroncore_rtl.tb.harness.player import Playable, PlayerDevice, PlayerWork
-from neuroncore_rtl.tb.harness.run import run
+from neuroncore_rtl.tb.harness.run import run as run_device
+from tests.hdl.simulation import simulate
 
-__all__ = ["PlayedUnit", "differences", "faulty_wire"]
+__all__ = ["PlayedUnit", "assert_same", "differences", "faulty_wire", "play", "run", "shuffled"]
+
+
+def run(unit, cases: Sequence[Mapping[str, int]] | Mapping[str, np.ndarray], output: str = "out") -> list[int]:
+    """Return the output of every case in Amaranth's simulator, in order; one enters each cycle.
+
+    Arguments:
+        unit: its result comes `unit.latency` cycles later.
+        cases: each maps the same ports to integers; or an array for each port.
+        output: the port that is read.
+    """
+    if isinstance(cases, Mapping):
+        cases = [dict(zip(cases, words, strict=True)) for words in zip(*cases.values(), strict=True)]
+    assert cases, "a test must compare something"
+    ports = {name: Value.cast(getattr(unit, name)) for name in cases[0]}
+    out = Value.cast(getattr(unit, output))
+    results = []
+
+    async def bench(ctx):
+        for cycle in range(len(cases) + unit.latency):
+            for name, value in cases[min(cycle, len(cases) - 1)].items():
+                ctx.set(ports[name], int(value))
+            if unit.latency == 0:
+                results.append(ctx.get(out))
+            await ctx.tick()
+            if unit.latency and cycle + 1 >= unit.latency:
+                results.append(ctx.get(out))
+
+    simulate(unit, bench)
+    return results[: len(cases)]
+
+
+def shuffled(rng: np.random.Generator, parts: Sequence[tuple], names: Sequence[str]) -> tuple[dict, np.ndarray]:
+    """Return cases in random order, one uint32 array for each name, and what is expected of them.
+
+    Arguments:
+        rng: decides on the order.
+        parts: tuples of an array, or a number for all cases of the part, for each name, and one of expected words.
+        names: of what the cases have.
+    """
+    columns = zip(*(np.broadcast_arrays(*part) for part in parts), strict=True)
+    *fields, expected = (np.concatenate(column).astype(np.uint32) for column in columns)
+    order = rng.permutation(len(expected))
+    return {name: field[order] for name, field in zip(names, fields, strict=True)}, expected[order]
 
 
 class PlayedUnit(Playable):
@@ -36,27 +81,45 @@ class PlayedUnit(Playable):
         return m
 
 
+@cache
+def _device(unit: Playable, mutate: Callable | None) -> PlayerDevice:
+    return PlayerDevice(unit, mutate)
+
+
+def play(
+    unit: Playable, cases: Mapping[str, np.ndarray], sim: str, mutate: Callable | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the results of a unit, uint32, and the numbers of those with unknown bits; `mutate` changes its Verilog.
+
+    A unit that is played again is not converted again.
+    """
+    memories = run_device(_device(unit, mutate), PlayerWork(fields=cases, bubbles=True), sim=sim).memories
+    return memories["results"], memories["unknown"]
+
+
 def differences(
-    unit: Playable, cases: dict[str, np.ndarray], expected: np.ndarray, sim: str, mutate: Callable | None = None
+    unit: Playable, cases: Mapping[str, np.ndarray], expected: np.ndarray, sim: str, mutate: Callable | None = None
 ) -> np.ndarray:
     """Return the numbers of the cases whose result is not the expected one; fail if a result is missing or unknown."""
-    outcome = run(PlayerDevice(unit, mutate), PlayerWork(fields=cases, bubbles=True), sim=sim)
-    results = outcome.memories["results"]
+    results, unknown = play(unit, cases, sim, mutate)
     assert len(results) == len(expected) > 0
-    assert not len(outcome.memories["unknown"])
+    assert not len(unknown)
     return np.flatnonzero(results != expected)
+
+
+def assert_same(unit: Playable, cases: Mapping[str, np.ndarray], expected: np.ndarray, sim: str) -> None:
+    """Fail with the first case whose result is not the expected one."""
+    wrong = differences(unit, cases, expected, sim)
+    first = {name: f"{column[number]:x}" for number in wrong[:1] for name, column in cases.items()}
+    assert not wrong.size, f"{wrong.size} of {len(expected)} differ, the first: {first}, not {expected[wrong[0]]:x}"
 
 
 def faulty_wire(name: str, expression: str) -> Callable[[str], str]:
     """Return a mutation that assigns `expression` to the one wire `name`; in it {} is what the wire should be."""
 
     def mutate(text: str) -> str:
-        changed, count = re.subn(
-            rf"^( +assign {name} = )(.*);$",
-            lambda match: f"{match[1]}{expression.format(match[2])};",
-            text,
-            flags=re.MULTILINE,
-        )
+        wire = re.compile(rf"^( +assign {name} = )(.*);$", re.MULTILINE)
+        changed, count = wire.subn(lambda match: f"{match[1]}{expression.format(match[2])};", text)
         assert count == 1, f"{count} wires are called {name}"
         return changed
 

@@ -2,43 +2,36 @@
 
 import numpy as np
 
+from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS
-from neuroncore_rtl.spec.isa import (
-    DIMENSIONS,
-    ELEMENTWISE_BITS,
-    ELEMENTWISE_FIELDS,
-    POINTER_FIELDS,
-    AluOp,
-    Opcode,
-    Storage,
-)
+from neuroncore_rtl.spec.isa import POINTER_FIELDS, Opcode, Rule, Storage, elementwise
 from neuroncore_rtl.spec.isa.access import storage_bytes
-from neuroncore_rtl.spec.isa.elementwise import (
-    FUNCTION_COUNT,
-    VALUES8,
-    Elementwise,
-    counts_of,
-    elementwise_violation,
-    extent,
-    transpose_block,
-    uses,
-)
+from neuroncore_rtl.spec.isa.elementwise import Elementwise, elementwise_violation
 from neuroncore_rtl.spec.isa.fields import pack, unpack
-from neuroncore_rtl.spec.isa.rule import Rule
 
-__all__ = ["legal_fields", "near_word", "random_word"]
+__all__ = ["CONFIGS", "OPCODES", "copy", "legal_fields", "near_word", "random_word"]
+
+OPCODES = isa.VECTOR_OPCODES | isa.SCALAR_OPCODES
+
+CONFIGS = {f"{r}x{c}": Config(rows=r, columns=c) for r, c in ((4, 4), (6, 4), (4, 8), (8, 4))}
 
 ACCESSES = ("dst", "a", "b")
-
-_CODES = [f.code for f in FORMATS.values()]
 
 _BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
 
 
+def copy(count: int, opcode: Opcode = Opcode.TENSOR_COPY, **changes: int) -> dict[str, int]:
+    """Return the fields of an instruction on `count` FP32 words, in SBUF, of 4 lanes, from address 0 to 1024."""
+    fields = {"opcode": opcode, "partitions": 4, "overlap": 1, "count0": count, "dst_address": 1024}
+    fields |= dict.fromkeys(("count1", "count2", "count3", "dst_step0", "a_step0", "b_step0"), 1)
+    return Elementwise.unpack(0) | fields | changes
+
+
 def random_word(rng: np.random.Generator, opcodes) -> int:
     """Return random bits, mostly with an opcode of `opcodes`."""
-    word = int.from_bytes(rng.bytes(ELEMENTWISE_BITS // 8 + 1), "little") & ((1 << ELEMENTWISE_BITS) - 1)
+    bits = isa.ELEMENTWISE_BITS
+    word = int.from_bytes(rng.bytes(bits // 8 + 1), "little") & ((1 << bits) - 1)
     return word if rng.random() < 0.1 else word & ~63 | int(rng.choice(sorted(opcodes)))
 
 
@@ -57,7 +50,7 @@ def legal_fields(
     """
     values = Elementwise.unpack(random_word(rng, opcodes)) | {"opcode": int(rng.choice(sorted(opcodes)))}
     integers = [f.code for f in FORMATS.values() if not f.is_float]
-    codes = integers if rng.random() < 0.4 else _CODES
+    codes = integers if rng.random() < 0.4 else list(_BYTES)
     for name in ACCESSES:
         values[f"{name}_dtype"] = int(rng.choice(codes))
     for number in (0, 1):
@@ -72,16 +65,16 @@ def legal_fields(
             if broken is None or broken[0] > rule:
                 break
             _redraw(rng, config, values, rule, elements, windows)
-    assert elementwise_violation(values, config, opcodes) is None, elementwise_violation(values, config, opcodes)
+    assert broken is None, broken
     return values
 
 
 def near_word(rng: np.random.Generator, config: Config, opcodes) -> int:
     """Return a legal instruction's word with one field changed: by one, in one bit, or altogether."""
     word = Elementwise.pack(legal_fields(rng, config, opcodes))
-    chosen = rng.integers(len(ELEMENTWISE_FIELDS))
-    width = ELEMENTWISE_FIELDS[chosen][1]
-    offset = sum(width for _, width in ELEMENTWISE_FIELDS[:chosen])
+    chosen = rng.integers(len(isa.ELEMENTWISE_FIELDS))
+    width = isa.ELEMENTWISE_FIELDS[chosen][1]
+    offset = sum(width for _, width in isa.ELEMENTWISE_FIELDS[:chosen])
     mask = (1 << width) - 1
     old = word >> offset & mask
     changes = (old + 1, old - 1, old ^ 1 << int(rng.integers(width)), int.from_bytes(rng.bytes(8), "little"), 0)
@@ -99,28 +92,26 @@ def _redraw(rng, config: Config, values: dict[str, int], rule: Rule, elements: i
     """Draw again what a rule is about."""
     opcode = values["opcode"]
     if rule in (Rule.OPERATION, Rule.ARITHMETIC):
-        values["op0"], values["op1"] = (int(code) for code in rng.choice(list(AluOp), 2))
-        values["function"] = int(rng.integers(FUNCTION_COUNT))
+        values["op0"], values["op1"] = (int(code) for code in rng.choice(list(isa.AluOp), 2))
+        values["function"] = int(rng.integers(elementwise.FUNCTION_COUNT))
     elif rule == Rule.DESTINATION:
-        values["dst_dtype"] = values["a_dtype"] if opcode == Opcode.TRANSPOSE else int(rng.choice(_CODES))
+        values["dst_dtype"] = values["a_dtype"] if opcode == Opcode.TRANSPOSE else int(rng.choice(list(_BYTES)))
     elif rule == Rule.ROUNDING:
         values["stochastic"] = 0
     elif rule == Rule.SHAPE:
-        values["axes"] = int(rng.integers(1, DIMENSIONS + 1))
-        for d in range(DIMENSIONS):
+        values["axes"] = int(rng.integers(1, isa.DIMENSIONS + 1))
+        for d in range(isa.DIMENSIONS):
             values[f"count{d}"] = int(rng.integers(1, (elements or 64) + 1)) if rng.random() < 0.5 else 1
         if opcode == Opcode.TRANSPOSE:
-            values["count0"] = transpose_block(config)
+            values["count0"] = elementwise.transpose_block(config)
         if opcode in (Opcode.MAX8, Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8):
-            values["count1"] = VALUES8
+            values["count1"] = elementwise.VALUES8
     elif rule == Rule.PARTITIONS:
-        block = transpose_block(config)
+        block = elementwise.transpose_block(config)
         values["partitions"] = block if opcode == Opcode.TRANSPOSE else int(rng.integers(1, config.partitions + 1))
         for name in ACCESSES:
-            values[f"{name}_quadrant"], values[f"{name}_storage"] = (
-                int(rng.choice([0, 0, 1, 2, 3])),
-                int(rng.integers(2)),
-            )
+            values[f"{name}_quadrant"] = int(rng.choice([0, 0, 1, 2, 3]))
+            values[f"{name}_storage"] = int(rng.integers(2))
         for number in (0, 1):
             _point(values, number, quadrant=int(rng.choice([0, 0, 1, 2, 3])))
     elif rule == Rule.PORTS:
@@ -142,18 +133,18 @@ def _redraw(rng, config: Config, values: dict[str, int], rule: Rule, elements: i
 def _window(values: dict[str, int], name: str, windows: dict | None) -> tuple[int, int]:
     if windows is None:
         return 0, storage_bytes(values.get(f"{name}_storage", Storage.SBUF))
-    return windows["result" if name == "dst" or (name == "b" and "result" in uses(values)) else "source"]
+    return windows["result" if name == "dst" or (name == "b" and "result" in elementwise.uses(values)) else "source"]
 
 
 def _fit(rng, values: dict[str, int], name: str, window: tuple[int, int]) -> None:
     """Give an access steps that stay inside a window, and often touch its border."""
     size = _BYTES[values[f"{name}_dtype"]]
     limit = window[1] - window[0]
-    for d, count in enumerate(counts_of(values, name)):
-        most = min((1 << 15) - 1, limit // size // DIMENSIONS // max(count, 1))
+    for d, count in enumerate(elementwise.counts_of(values, name)):
+        most = min((1 << 15) - 1, limit // size // isa.DIMENSIONS // max(count, 1))
         values[f"{name}_step{d}"] = int(rng.integers(-most, most + 1)) if rng.random() < 0.8 else 0
     values[f"{name}_address"] = 0
-    low, high = extent(values, name)
+    low, high = elementwise.extent(values, name)
     room = (limit - (high - low)) // size
     place = rng.choice([0, room, int(rng.integers(room + 1))])
     values[f"{name}_address"] = window[0] + int(place) * size - low

@@ -15,23 +15,20 @@ from amaranth.lib import data
 
 from neuroncore_rtl.hdl.elementwise import fetch, store
 from neuroncore_rtl.hdl.elementwise.checker import Checker
-from neuroncore_rtl.hdl.elementwise.fetch import Fetch
 from neuroncore_rtl.hdl.elementwise.frontend import Counters, Frontend
 from neuroncore_rtl.hdl.elementwise.instruction import Opcode
 from neuroncore_rtl.hdl.elementwise.step import Phase
-from neuroncore_rtl.hdl.elementwise.store import Store
 from neuroncore_rtl.spec import isa
-from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS
-from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Rule
+from neuroncore_rtl.spec.isa import Rule
 from neuroncore_rtl.spec.isa.elementwise import Elementwise, uses
-from tests.hdl.elementwise.instructions import legal_fields
+from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
 from tests.hdl.elementwise.steps import steps_of
 from tests.hdl.simulation import simulate
 
 SEED = 2024
 
-OPCODES = VECTOR_OPCODES | SCALAR_OPCODES
+TINY = CONFIGS["4x4"]
 
 BYTES = 2048
 """Bytes of a partition that the tests use: two halves, of which an instruction reads one and writes the other."""
@@ -39,19 +36,9 @@ BYTES = 2048
 HALVES = (0, BYTES // 2), (BYTES // 2, BYTES)
 
 SLOW, SLOW_LATENCY, INTERVAL = isa.Opcode.RECIPROCAL, 9, 3
+"""The opcode of which no other may be in the lanes, its additional latency, and cycles between the steps of a scan."""
 
 _BYTES = {f.code: f.bits // 8 for f in FORMATS.values()}
-
-
-def frontend(config, latency):
-    """A front end for every opcode: RECIPROCAL is slow, the steps of a scan are three cycles apart."""
-    return Frontend(
-        config,
-        OPCODES,
-        latency=latency,
-        slow=lambda instruction: instruction.opcode == Opcode(SLOW.value),
-        interval=lambda instruction: Mux(instruction.opcode == Opcode.TENSOR_TENSOR_SCAN, INTERVAL, 1),
-    )
 
 
 def memories(rng, config):
@@ -105,7 +92,7 @@ class Seen:
 
 
 class Bench:
-    """Memories and lanes around a front end.
+    """Memories and lanes around a front end for every opcode, of which SLOW is slow, and the steps of a scan wait.
 
     Arguments:
         config: the machine's parameters.
@@ -122,7 +109,13 @@ class Bench:
     def __init__(self, config, words, stored, rng, stall=0.0, latency=3):
         self.config, self.words, self.stored = config, words, stored
         self.rng, self.stall, self.latency = rng, stall, latency
-        self.dut = frontend(config, latency)
+        self.dut = Frontend(
+            config,
+            OPCODES,
+            latency=latency,
+            slow=lambda instruction: instruction.opcode == Opcode(SLOW.value),
+            interval=lambda instruction: Mux(instruction.opcode == Opcode.TENSOR_TENSOR_SCAN, INTERVAL, 1),
+        )
         self.seen = Seen()
 
     def run(self):
@@ -151,8 +144,8 @@ class Bench:
             if ctx.get(dut.retired):
                 seen.retired.append(cycle)
             seen.busy += ctx.get(dut.busy)
-            stuck = ctx.get(dut.error.valid) and len(seen.taken) < len(self.words)
-            idle = 0 if ctx.get(dut.busy) or (len(seen.taken) < len(self.words) and not stuck) else idle + 1
+            waits = len(seen.taken) < len(self.words) and not ctx.get(dut.error.valid)
+            idle = 0 if ctx.get(dut.busy) or waits else idle + 1
             assert cycle < self.PATIENCE, "the front end does not finish"
             cycle += 1
             await ctx.tick()
@@ -185,12 +178,8 @@ class Bench:
         if not ctx.get(dut.lanes_valid):
             return
         self.seen.steps.append(cycle)
-        step = {
-            name: ctx.get(getattr(dut.lanes_step, name).as_value())
-            if name in ("phase", "opcode", "a_dtype", "b_dtype", "dst_dtype")
-            else ctx.get(getattr(dut.lanes_step, name))
-            for name in ("phase", "opcode", "number", "position", "writes", "a_dtype", "b_dtype", "dst_dtype")
-        }
+        names = ("phase", "opcode", "number", "position", "writes", "a_dtype", "b_dtype", "dst_dtype")
+        step = {name: ctx.get(Value.cast(getattr(dut.lanes_step, name))) for name in names}
         slow = step["opcode"] == SLOW
         assert all(other_slow == slow for _, _, other_slow in lanes), "slow and other results are in flight together"
         if not step["writes"]:
@@ -221,10 +210,8 @@ class Bench:
 
     def _write(self, ctx, held, cycle):
         port = self.dut.write
-        valid, ready, enable, mask, address, words = (
-            ctx.get(x) for x in (port.valid, port.ready, port.enable, port.mask, port.address, port.data)
-        )
-        storage = ctx.get(port.storage.as_value())
+        names = ("valid", "ready", "storage", "enable", "mask", "address", "data")
+        valid, ready, storage, enable, mask, address, words = (ctx.get(Value.cast(getattr(port, x))) for x in names)
         self._stays(held, "write", (storage, address, enable, mask, words) if valid else None, ready)
         if not valid & ready:
             return
@@ -237,30 +224,35 @@ class Bench:
                     rows[partition, address + byte] = words >> 32 * partition + 8 * byte & 0xFF
 
 
-def program(rng, config, opcodes, count):
+def program(rng, config, count):
     """Legal instructions; one that overlaps reads what nothing writes that may still be under way."""
     instructions, direction = [], 0
     for _ in range(count):
         turns = rng.random() < 0.3
         direction ^= turns
         windows = {"source": HALVES[direction], "result": HALVES[1 - direction]}
-        values = legal_fields(rng, config, opcodes, elements=4, windows=windows)
+        values = legal_fields(rng, config, OPCODES, elements=4, windows=windows)
         instructions.append(values | {"overlap": 0 if turns else int(rng.random() < 0.7)})
     return instructions
 
 
-def assert_program_runs(config, instructions, rng, **options):
-    """Run, and compare memory and the number of everything with the definition; return what was seen."""
+def assert_runs(config, instructions, rng, legal=None, **options):
+    """Run instructions, and compare memory with what the definition makes of the first `legal` ones, by default all."""
     stored = memories(rng, config)
     expected = [rows.copy() for rows in stored]
-    bench = Bench(config, [Elementwise.pack(values) for values in instructions], stored, rng, **options)
-    seen = bench.run()
-    steps = [steps_of(values, config) for values in instructions]
-    for values in instructions:
+    seen = Bench(config, [Elementwise.pack(values) for values in instructions], stored, rng, **options).run()
+    for values in instructions[:legal]:
         execute(values, config, expected)
     for name, got, want in zip(("SBUF", "PSUM"), stored, expected, strict=True):
         wrong = np.argwhere(got != want)
         assert not len(wrong), f"{len(wrong)} bytes of {name} differ, the first at [partition, byte] {wrong[0]}"
+    return seen
+
+
+def assert_program_runs(config, instructions, rng, **options):
+    """Run legal instructions, and compare memory and the number of everything; return what was seen."""
+    seen = assert_runs(config, instructions, rng, **options)
+    steps = [steps_of(values, config) for values in instructions]
     assert len(seen.taken) == len(seen.retired) == len(instructions) > 0
     assert len(seen.steps) == sum(map(len, steps))
     writes = [sum(step.write is not None for step in each) for each in steps]
@@ -274,49 +266,31 @@ def assert_program_runs(config, instructions, rng, **options):
     return seen
 
 
-CONFIGS = {
-    "4x4": Config(rows=4, columns=4),
-    "6x4": Config(rows=6, columns=4),
-    "4x8": Config(rows=4, columns=8),
-    "8x4": Config(rows=8, columns=4),
-}
-
-
 @pytest.mark.parametrize("stall", [0.0, 0.4])
 @pytest.mark.parametrize("shape", CONFIGS)
 def test_programs_leave_what_the_definition_says(shape, stall, rng):
     config = CONFIGS[shape]
-    seen = assert_program_runs(config, program(rng, config, OPCODES, 50), rng, stall=stall)
+    seen = assert_program_runs(config, program(rng, config, 50), rng, stall=stall)
     assert (seen.counters["wait_sbuf"] > 0) == (seen.counters["wait_psum"] > 0) == (stall > 0)
     assert seen.counters["wait_write"] > 0
 
 
 def test_long_lanes_and_stalled_writes_keep_all_results(rng):
-    config = CONFIGS["4x4"]
-    assert_program_runs(config, program(rng, config, OPCODES, 50), rng, stall=0.7, latency=11)
-
-
-def copy(count, opcode=isa.Opcode.TENSOR_COPY, **changes):
-    """The fields of an instruction on FP32 words of the first half, 4 lanes, to the second."""
-    config = CONFIGS["4x4"]
-    values = {name: 0 for name in legal_fields(np.random.default_rng(0), config, {isa.Opcode.TENSOR_COPY})}
-    places = {"dst_address": BYTES // 2, "dst_step0": 1, "a_step0": 1, "b_step0": 1}
-    counts = {"count0": count, "count1": 1, "count2": 1, "count3": 1}
-    return values | places | counts | {"opcode": opcode, "partitions": 4, "overlap": 1} | changes
+    assert_program_runs(TINY, program(rng, TINY, 50), rng, stall=0.7, latency=11)
 
 
 def test_latency_is_that_of_the_units(rng):
-    seen = assert_program_runs(CONFIGS["4x4"], [copy(4)], rng, latency=5)
+    seen = assert_program_runs(TINY, [copy(4)], rng, latency=5)
     first = seen.taken[0] + Frontend.LATENCY
     assert Frontend.LATENCY == Checker.LATENCY + 1
     assert seen.requests == [first + n for n in range(4)]
-    assert seen.steps == [cycle + Fetch.LATENCY for cycle in seen.requests]
-    assert seen.writes == [cycle + 5 + Store.LATENCY for cycle in seen.steps]
+    assert seen.steps == [cycle + fetch.Fetch.LATENCY for cycle in seen.requests]
+    assert seen.writes == [cycle + 5 + store.Store.LATENCY for cycle in seen.steps]
 
 
 @pytest.mark.parametrize("latency", [1, 2, 12])
 def test_instructions_that_overlap_leave_no_bubble(latency, rng):
-    seen = assert_program_runs(CONFIGS["4x4"], [copy(n) for n in (5, 4, 30, 6, 4)], rng, latency=latency)
+    seen = assert_program_runs(TINY, [copy(n) for n in (5, 4, 30, 6, 4)], rng, latency=latency)
     assert set(np.diff(seen.steps)) == set(np.diff(seen.writes)) == {1}
     assert seen.counters["wait_write"] == 0
 
@@ -324,61 +298,42 @@ def test_instructions_that_overlap_leave_no_bubble(latency, rng):
 def test_an_instruction_that_does_not_overlap_waits_for_the_writes_before_it(rng):
     """And reads them."""
     second = copy(4, a_address=BYTES // 2, dst_address=0, overlap=0)
-    seen = assert_program_runs(CONFIGS["4x4"], [copy(4), second], rng, latency=5)
+    seen = assert_program_runs(TINY, [copy(4), second], rng, latency=5)
     assert seen.requests[4] == seen.writes[3] + 1
     assert seen.counters["wait_write"] == seen.requests[4] - seen.requests[3] - 1
 
 
-@pytest.mark.parametrize(
-    ("storage", "apart"),
-    [
-        ({"a_storage": 0, "b_storage": 0}, 2),
-        ({"a_storage": 1, "b_storage": 0}, 1),
-        ({"a_storage": 0, "b_storage": 1}, 1),
-    ],
-)
-def test_two_sources_cost_two_cycles_from_one_memory(storage, apart, rng):
-    values = copy(12, isa.Opcode.TENSOR_TENSOR, b_address=512, **storage)
-    seen = assert_program_runs(CONFIGS["4x4"], [values, values], rng)
+@pytest.mark.parametrize(("a", "b", "apart"), [(0, 0, 2), (1, 0, 1), (0, 1, 1)])
+def test_two_sources_cost_two_cycles_from_one_memory(a, b, apart, rng):
+    values = copy(12, isa.Opcode.TENSOR_TENSOR, b_address=512, a_storage=a, b_storage=b)
+    seen = assert_program_runs(TINY, [values, values], rng)
     assert set(np.diff(seen.steps)) == {apart}
 
 
 def test_an_interval_is_kept(rng):
     values = copy(12, isa.Opcode.TENSOR_TENSOR_SCAN, b_address=512)
-    seen = assert_program_runs(CONFIGS["4x4"], [values], rng)
+    seen = assert_program_runs(TINY, [values], rng)
     assert set(np.diff(seen.steps)) == {INTERVAL}
-    seen = assert_program_runs(CONFIGS["4x4"], [values], rng, stall=0.3)
+    seen = assert_program_runs(TINY, [values], rng, stall=0.3)
     assert min(np.diff(seen.steps)) == INTERVAL
 
 
 def test_an_illegal_instruction_is_a_clean_stop(rng):
     """What is before it finishes, what is behind it never starts, and the front end falls silent."""
-    config = CONFIGS["4x4"]
     legal = [copy(20), copy(3)]
-    wrong = copy(4, dst_address=1)
-    stored = memories(rng, config)
-    expected = [rows.copy() for rows in stored]
-    for values in legal:
-        execute(values, config, expected)
-    seen = Bench(config, [Elementwise.pack(v) for v in (*legal, wrong, *legal)], stored, rng, stall=0.3).run()
+    seen = assert_runs(TINY, [*legal, copy(4, dst_address=1), *legal], rng, legal=2, stall=0.3)
     assert seen.error == (1, Rule.ALIGNMENT, 2)
     assert len(seen.taken) == 3 and len(seen.retired) == 2
-    assert all(np.array_equal(got, want) for got, want in zip(stored, expected, strict=True))
-
-
-def straight(m, name, config, place, words):
-    return words
 
 
 @pytest.mark.parametrize(("module", "function"), [(fetch, "to_lanes"), (store, "from_lanes")])
 def test_a_front_end_that_moves_nothing_to_its_place_is_noticed(module, function, rng, monkeypatch):
-    config = CONFIGS["4x4"]
-    monkeypatch.setattr(module, function, straight)
+    monkeypatch.setattr(module, function, lambda m, name, config, place, words: words)
     with pytest.raises(AssertionError, match="bytes of (SBUF|PSUM) differ"):
-        assert_program_runs(config, program(rng, config, OPCODES, 5), rng)
+        assert_program_runs(TINY, program(rng, TINY, 5), rng)
 
 
 def test_a_silent_front_end_is_noticed(rng, monkeypatch):
     monkeypatch.setattr(Bench, "PATIENCE", 200)
     with pytest.raises(AssertionError, match="does not finish"):
-        assert_program_runs(CONFIGS["4x4"], [copy(4)], rng, stall=1.0)
+        assert_program_runs(TINY, [copy(4)], rng, stall=1.0)

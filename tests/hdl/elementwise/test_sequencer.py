@@ -2,9 +2,11 @@
 
 """Walks and steps against their definitions, and their pace."""
 
+import random
+
 import numpy as np
 import pytest
-from amaranth import Module, Mux, Shape, Value
+from amaranth import Module, Mux, Shape
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -15,17 +17,12 @@ from neuroncore_rtl.hdl.elementwise.issue import Issue
 from neuroncore_rtl.hdl.elementwise.sequencer import Sequencer
 from neuroncore_rtl.hdl.elementwise.step import Phase
 from neuroncore_rtl.spec import isa
-from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, AluOp
 from neuroncore_rtl.spec.isa.elementwise import Elementwise, is_integer
-from tests.hdl.elementwise.instructions import legal_fields
+from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
 from tests.hdl.elementwise.steps import steps_of
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import flow, simulate
 
 SEED = 2011
-
-OPCODES = VECTOR_OPCODES | SCALAR_OPCODES
 
 PASSED_ON = (
     "opcode", "op0", "op1", "reverse0", "reverse1", "negate", "keep", "function", "alpha", "sum_continue", "pointer0",
@@ -44,16 +41,17 @@ def interval(instruction):
 class Front(wiring.Component):
     """The checker with a sequencer behind it."""
 
-    def __init__(self, config, opcodes=OPCODES):
+    i: In(stream.Signature(ElementwiseInstruction))
+    o: Out(stream.Signature(Issue))
+    busy: Out(1)
+
+    def __init__(self, config):
         self.config = config
-        self.opcodes = opcodes
-        super().__init__(
-            {"i": In(stream.Signature(ElementwiseInstruction)), "o": Out(stream.Signature(Issue)), "busy": Out(1)}
-        )
+        super().__init__()
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.checker = checker = Checker(self.config, self.opcodes, slow, interval)
+        m.submodules.checker = checker = Checker(self.config, OPCODES, slow, interval)
         m.submodules.sequencer = sequencer = Sequencer()
         wiring.connect(m, wiring.flipped(self.i), checker.i)
         wiring.connect(m, checker.o, sequencer.i)
@@ -62,27 +60,16 @@ class Front(wiring.Component):
         return m
 
 
-def issues_of(config, words, *, ready=lambda cycle: 1):
-    """Return the steps of instruction words, and the cycles in which they came."""
-    dut = Front(config)
-    seen, cycles = [], []
+def issues_of(config, instructions, **stalls):
+    """Return the steps of instructions, given by their fields, and the cycles in which they came."""
+    dut, words = Front(config), [Elementwise.pack(values) for values in instructions]
+    passed = []
 
     async def bench(ctx):
-        sent = cycle = idle = 0
-        while idle < 10:
-            ctx.set(dut.i.valid, sent < len(words))
-            ctx.set(Value.cast(dut.i.payload), words[min(sent, len(words) - 1)])
-            ctx.set(dut.o.ready, ready(cycle))
-            sent += ctx.get(dut.i.valid) & ctx.get(dut.i.ready)
-            if ctx.get(dut.o.valid) & ctx.get(dut.o.ready):
-                seen.append(ctx.get(Value.cast(dut.o.payload)))
-                cycles.append(cycle)
-            idle = 0 if ctx.get(dut.busy) or sent < len(words) else idle + 1
-            cycle += 1
-            await ctx.tick()
+        passed.extend((await flow(ctx, dut, words, **stalls)).passed)
 
     simulate(dut, bench)
-    return [numbers(Issue.as_shape(), word) for word in seen], cycles
+    return [numbers(Issue.as_shape(), issue.as_bits()) for _, issue in passed], [cycle for cycle, _ in passed]
 
 
 def numbers(layout, word):
@@ -110,7 +97,7 @@ def assert_steps(config, instructions, issues):
     """Compare the steps of instructions, given by their fields, with the definition."""
     expected = [(values, step) for values in instructions for step in steps_of(values, config)]
     assert len(issues) == len(expected) > 0
-    before = None
+    is_slow = False
     for number, ((values, want), issue) in enumerate(zip(expected, issues, strict=True)):
         step = issue["step"]
         what = f"step {number}: {values}"
@@ -131,55 +118,34 @@ def assert_steps(config, instructions, issues):
         assert issue["write"]["last"] == want.final, what
         assert issue["write"]["partitions"] == values["partitions"], what
         assert issue["interval"] == (2 if values["opcode"] == isa.Opcode.TENSOR_TENSOR_SCAN else 1), what
-        is_slow = values["opcode"] == isa.Opcode.RECIPROCAL
-        starts = number == 0 or expected[number - 1][0] is not values
-        if starts:
-            after_slow, before = before, is_slow
-            assert issue["drain"] == bool(not values["overlap"] or is_slow or after_slow), what
-        else:
-            assert not issue["drain"], what
+        first = number == 0 or expected[number - 1][0] is not values
+        if first:
+            after_slow, is_slow = is_slow, values["opcode"] == isa.Opcode.RECIPROCAL
+        assert issue["drain"] == (first and (not values["overlap"] or is_slow or after_slow)), what
 
 
-@pytest.mark.parametrize("partitions", [4, 6])
-def test_steps_are_those_of_the_definition(partitions, rng):
-    config = Config(rows=partitions, columns=4)
+@pytest.mark.parametrize("shape", ["4x4", "6x4"])
+def test_steps_are_those_of_the_definition(shape, rng):
+    config = CONFIGS[shape]
     instructions = [legal_fields(rng, config, {opcode}, elements=5) for opcode in OPCODES for _ in range(3)]
     rng.shuffle(instructions)
-    issues, _ = issues_of(
-        config, [Elementwise.pack(values) for values in instructions], ready=lambda _: rng.random() < 0.9
-    )
+    issues, _ = issues_of(config, instructions, stall=0.1, pace=random.Random(SEED))
     assert_steps(config, instructions, issues)
 
 
-def copy(count, **changes):
-    """The fields of a TENSOR_COPY of FP32 in SBUF."""
-    steps = {f"{name}_step0": 1 for name in ("dst", "a", "b")}
-    counts = {"count0": count, "count1": 1, "count2": 1, "count3": 1}
-    words = legal_fields(np.random.default_rng(0), Config(rows=4, columns=4), {isa.Opcode.TENSOR_COPY})
-    return (
-        {name: 0 for name in words}
-        | steps
-        | counts
-        | {"opcode": isa.Opcode.TENSOR_COPY, "partitions": 4, "dst_dtype": FP32.code, "overlap": 1}
-        | changes
-    )
-
-
 def test_steps_of_instructions_follow_each_other_without_a_bubble():
-    config = Config(rows=4, columns=4)
-    _, cycles = issues_of(config, [Elementwise.pack(copy(count)) for count in (4, 7, 4, 5)])
+    _, cycles = issues_of(CONFIGS["4x4"], [copy(count) for count in (4, 7, 4, 5)])
     first = Checker.LATENCY + Sequencer.LATENCY
     assert cycles == list(range(first, first + 20))
 
 
 def test_short_instructions_take_the_interval_of_the_checker():
-    config = Config(rows=4, columns=4)
-    _, cycles = issues_of(config, [Elementwise.pack(copy(1)) for _ in range(5)])
+    _, cycles = issues_of(CONFIGS["4x4"], [copy(1)] * 5)
     assert np.diff(cycles).tolist() == [Checker.INTERVAL] * 4
 
 
 def test_typed_codes_are_those_of_the_specification():
-    assert {op.name: op.value for op in Op} == {op.name: op.value for op in AluOp}
+    assert {op.name: op.value for op in Op} == {op.name: op.value for op in isa.AluOp}
     assert {op.name: op.value for op in Opcode} == {"NONE": 0} | {op.name: op.value for op in isa.Opcode}
 
 
@@ -213,15 +179,20 @@ def test_walks_are_affine(rng):
         assert value == (500 + int(np.dot(place, steps))) % 1024
 
 
-@pytest.mark.parametrize("fault", ["late walk", "index", "reduce"])
-def test_a_broken_step_is_noticed(fault, rng, monkeypatch):
+@pytest.mark.parametrize(
+    ("opcode", "changed"),
+    [
+        pytest.param(isa.Opcode.TRANSPOSE, "dst_step1", id="late walk"),
+        pytest.param(isa.Opcode.IOTA, "index_step0", id="index"),
+        pytest.param(isa.Opcode.TENSOR_REDUCE, "axes", id="reduce"),
+    ],
+)
+def test_a_broken_step_is_noticed(opcode, changed, rng):
     """The comparison above fails for a sequencer that takes a wrong turn."""
-    config = Config(rows=4, columns=4)
-    opcode = {"late walk": isa.Opcode.TRANSPOSE, "index": isa.Opcode.IOTA, "reduce": isa.Opcode.TENSOR_REDUCE}[fault]
+    config = CONFIGS["4x4"]
     instructions = [legal_fields(rng, config, {opcode}, elements=5) for _ in range(6)]
-    issues, _ = issues_of(config, [Elementwise.pack(values) for values in instructions])
+    issues, _ = issues_of(config, instructions)
     assert_steps(config, instructions, issues)
-    changed = {"late walk": "dst_step1", "index": "index_step0", "reduce": "axes"}[fault]
     for values in instructions:
         values[changed] = values[changed] % 4 + 1
     with pytest.raises(AssertionError):

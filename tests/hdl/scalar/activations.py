@@ -1,7 +1,8 @@
+# amaranth: UnusedElaboratable=no
+
 """What the tests of the activation lanes share: function units that can be played, and arguments worth trying."""
 
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Iterable
 
 import numpy as np
 from amaranth import Module, Signal
@@ -13,11 +14,10 @@ from neuroncore_rtl.hdl.scalar.number import decode
 from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, FunctionTables
 from neuroncore_rtl.spec.functions import FUNCTIONS, load
 from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, HIGH_EXPONENT, LOW_EXPONENT, control_address
-from neuroncore_rtl.tb.harness.player import Playable, PlayerDevice, PlayerWork
-from neuroncore_rtl.tb.harness.run import run
+from neuroncore_rtl.tb.harness.player import Playable
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 
-__all__ = ["ALPHAS", "PlayedFunction", "argument_cases", "border_arguments", "differences", "results"]
+__all__ = ["ALPHAS", "UNIT", "argument_cases", "border_arguments", "cases_of", "results"]
 
 ALPHAS = np.array(
     [
@@ -32,10 +32,8 @@ ALPHAS = np.array(
 class PlayedFunction(Playable):
     """:class:`FunctionUnit` with its inputs in one word: function, z, and alpha as an FP32 word."""
 
-    LAYOUT = data.StructLayout({"function": FUNCTION_BITS, "z": 32, "alpha": 32})
-
     def __init__(self):
-        super().__init__(self.LAYOUT, FunctionUnit.LATENCY)
+        super().__init__(data.StructLayout({"function": FUNCTION_BITS, "z": 32, "alpha": 32}), FunctionUnit.LATENCY)
 
     def elaborate(self, platform):
         m = Module()
@@ -57,6 +55,9 @@ class PlayedFunction(Playable):
         return m
 
 
+UNIT = PlayedFunction()
+
+
 def border_arguments(name: str) -> np.ndarray:
     """Return FP32 words of both signs around every border between two segments of a function."""
     places = {field: place for place, field in enumerate(CONTROL_FIELDS)}
@@ -74,57 +75,39 @@ def border_arguments(name: str) -> np.ndarray:
     return (np.concatenate(borders)[:, np.newaxis] + np.arange(-2, 3).astype(np.uint32)).ravel()
 
 
-def argument_cases(rng: np.random.Generator, names: Iterable[str], count: int) -> dict[str, np.ndarray]:
-    """Return cases of :class:`PlayedFunction` in random order.
+def cases_of(parts: Iterable[tuple]) -> dict[str, np.ndarray]:
+    """Return cases of the unit: each part is a function's name, its arguments and its parameters, as FP32 words."""
+    columns = zip(*(np.broadcast_arrays(FUNCTIONS[name].code, *words) for name, *words in parts), strict=True)
+    function, z, alpha = (np.concatenate(column).astype(np.uint32) for column in columns)
+    return {"function": function, "z": z, "alpha": alpha}
+
+
+def argument_cases(rng: np.random.Generator, count: int) -> dict[str, np.ndarray]:
+    """Return cases of every function in random order: special arguments, segment borders, then random ones.
 
     Arguments:
         rng: the generator.
-        names: of functions.
-        count: of arguments of each function: special ones, segment borders, then random ones.
+        count: of arguments of each function.
     """
     parts = []
-    for name in names:
+    for name in FUNCTIONS:
         special = stimulus.special_fp32()
         borders = rng.permutation(border_arguments(name))[: count // 3]
         ordinary = rng.standard_normal(count) * np.exp2(rng.uniform(-8, 8, count))
         anything = stimulus.random_fp32(rng, count)
-        mixed = np.where(rng.random(count) < 0.6, ordinary.astype(np.float32).view(np.uint32), anything)
+        mixed = np.where(rng.random(count) < 0.6, stimulus.fp32_bits(ordinary), anything)
         z = np.concatenate([special, borders, mixed])[: max(count, len(special))]
-        parts.append((np.full(len(z), FUNCTIONS[name].code, np.uint32), z, rng.choice(ALPHAS, len(z))))
-    function, z, alpha = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = rng.permutation(len(z))
-    return {"function": function[order], "z": z[order], "alpha": alpha[order]}
+        parts.append((name, z, rng.choice(ALPHAS, len(z))))
+    cases = cases_of(parts)
+    order = rng.permutation(len(cases["z"]))
+    return {name: column[order] for name, column in cases.items()}
 
 
 def results(function: np.ndarray, z: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     """Return what golden makes of cases, as FP32 words."""
     expected = np.zeros(len(z), np.uint32)
-    names = list(FUNCTIONS)
-    for code in np.unique(function):
-        chosen_alphas = ALPHAS if FUNCTIONS[names[code]].has_alpha else [None]
-        for word in chosen_alphas:
-            chosen = (function == code) & (True if word is None else alpha == word)
-            value = np.float32(0) if word is None else word.view(np.float32)
-            expected[chosen] = activate(names[code], z[chosen].view(np.float32), value).view(np.uint32)
+    for name, described in FUNCTIONS.items():
+        for word in np.unique(alpha) if described.has_alpha else alpha[:1]:
+            chosen = (function == described.code) & ((alpha == word) | (not described.has_alpha))
+            expected[chosen] = activate(name, z[chosen].view(np.float32), word.view(np.float32)).view(np.uint32)
     return expected
-
-
-@cache
-def _device(mutate: Callable | None = None) -> PlayerDevice:
-    return PlayerDevice(PlayedFunction(), mutate)
-
-
-def differences(cases: dict[str, np.ndarray], expected: np.ndarray, sim: str, mutate: Callable | None = None):
-    """Return the numbers of the cases whose result is not the expected one; fail if a result is missing or unknown.
-
-    Arguments:
-        cases: fields of :class:`PlayedFunction`.
-        expected: FP32 words.
-        sim: the simulator.
-        mutate: a function from the Verilog to another.
-    """
-    memories = run(_device(mutate), PlayerWork(fields=cases, bubbles=True), sim=sim).memories
-    found = memories["results"]
-    assert len(found) == len(expected) > 0
-    assert not len(memories["unknown"])
-    return np.flatnonzero(found != expected)

@@ -10,53 +10,32 @@ import pytest
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.functions import FUNCTIONS, load
 from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, control_address
-from tests.hdl.arith.units import faulty_wire
-from tests.hdl.scalar.activations import ALPHAS, argument_cases, border_arguments, differences, results
+from tests.hdl.arith.units import assert_same, differences, faulty_wire
+from tests.hdl.scalar.activations import ALPHAS, UNIT, argument_cases, border_arguments, cases_of, results
 
 SEED = 20260403
 COUNT = {"verilator": 8_000, "icarus": 150}
 """Arguments of each function."""
 
-NAMES = list(FUNCTIONS)
-
-
-def described(cases, expected, number):
-    function, z, alpha = (int(cases[name][number]) for name in ("function", "z", "alpha"))
-    return f"{NAMES[function]} z {z:08x} alpha {alpha:08x}: golden {expected[number]:08x}"
-
 
 def test_every_function_is_that_of_golden(rng, sim):
-    cases = argument_cases(rng, NAMES, COUNT[sim])
+    cases = argument_cases(rng, COUNT[sim])
     expected = results(**cases)
     assert (np.bincount(cases["function"]) >= COUNT[sim]).all()
     finite = expected & 0x7F800000 != 0x7F800000
     subnormal = (expected & 0x7F800000 == 0) & (expected << 1 != 0)
     assert finite.mean() > 0.6 and subnormal.sum() > 10 and (expected == FP32.nan).any()
-    wrong = differences(cases, expected, sim)
-    assert wrong.size == 0, f"{wrong.size} differ, first {described(cases, expected, wrong[0])}"
+    assert_same(UNIT, cases, expected, sim)
 
 
-def test_every_bf16_argument(rng):
-    z = np.arange(1 << 16, dtype=np.uint32) << 16
-    names = ("exp", "gelu_tanh", "sin", "rsqrt")
-    cases = {
-        "function": np.repeat([FUNCTIONS[name].code for name in names], len(z)).astype(np.uint32),
-        "z": np.tile(z, len(names)),
-        "alpha": np.zeros(len(z) * len(names), np.uint32),
-    }
-    expected = results(**cases)
-    wrong = differences(cases, expected, "verilator")
-    assert wrong.size == 0, f"{wrong.size} differ, first {described(cases, expected, wrong[0])}"
-
-
-def test_borders_of_segments():
-    parts = [(FUNCTIONS[name].code, border_arguments(name)) for name in NAMES]
-    z = np.concatenate([border for _, border in parts])
-    function = np.concatenate([np.full(len(border), code, np.uint32) for code, border in parts])
-    cases = {"function": function, "z": z, "alpha": ALPHAS[np.arange(len(z)) % len(ALPHAS)]}
-    expected = results(**cases)
-    wrong = differences(cases, expected, "verilator")
-    assert wrong.size == 0, f"{wrong.size} differ, first {described(cases, expected, wrong[0])}"
+def test_every_bf16_argument_and_every_border_of_segments():
+    bf16 = np.arange(1 << 16, dtype=np.uint32) << 16
+    parts = [(name, bf16, 0) for name in ("exp", "gelu_tanh", "sin", "rsqrt")]
+    for name in FUNCTIONS:
+        z = border_arguments(name)
+        parts.append((name, z, np.resize(ALPHAS, len(z))))
+    cases = cases_of(parts)
+    assert_same(UNIT, cases, results(**cases), "verilator")
 
 
 @pytest.mark.parametrize(
@@ -68,30 +47,25 @@ def test_borders_of_segments():
     ],
 )
 def test_broken_wire_is_noticed(rng, wire, expression):
-    cases = argument_cases(rng, NAMES, 100)
-    mutate = faulty_wire(wire, expression)
-    wrong = differences(cases, results(**cases), "icarus", mutate)
+    cases = argument_cases(rng, 100)
+    wrong = differences(UNIT, cases, results(**cases), "icarus", faulty_wire(wire, expression))
     assert 0 < wrong.size < len(cases["z"])
 
 
 @pytest.mark.parametrize(("memory", "bit"), [("c0_exponent", 12), ("c3_c2", 45)])
-def test_broken_table_bit_is_noticed(rng, memory, bit):
+def test_broken_table_bit_is_noticed(memory, bit):
     control = dict(zip(CONTROL_FIELDS, load().control[control_address(FUNCTIONS["sigmoid"].code, 0, 4)], strict=True))
 
     def mutate(text):
         """Another bit in the first segment of the sigmoid between 1 and 2."""
-        row = rf"(^ +{memory}\[{control['base']}\] = \d+'h)([0-9a-f]+);$"
-        changed, count = re.subn(
-            row, lambda match: f"{match[1]}{int(match[2], 16) ^ 1 << bit:x};", text, flags=re.MULTILINE
-        )
+        row = re.compile(rf"(^ +{memory}\[{control['base']}\] = \d+'h)([0-9a-f]+);$", re.MULTILINE)
+        changed, count = row.subn(lambda match: f"{match[1]}{int(match[2], 16) ^ 1 << bit:x};", text)
         assert count == 1
         return changed
 
-    code = FUNCTIONS["sigmoid"].code
     z = np.linspace(1, 2, 300, endpoint=False, dtype=np.float32).view(np.uint32)
-    cases = {"function": np.full(300, code, np.uint32), "z": z, "alpha": np.zeros(300, np.uint32)}
-    expected = results(**cases)
-    wrong = differences(cases, expected, "icarus", mutate)
+    cases = cases_of([("sigmoid", z, 0)])
+    wrong = differences(UNIT, cases, results(**cases), "icarus", mutate)
     assert 0 < wrong.size <= -(-300 // (1 << control["bits"])) + 1
 
 
@@ -124,8 +98,6 @@ KNOWN = {
 
 
 def test_known_results():
-    names, z, alpha, y = zip(*KNOWN.values(), strict=True)
-    cases = {"function": [FUNCTIONS[name].code for name in names], "z": z, "alpha": alpha}
-    cases = {field: np.array(values, np.uint32) for field, values in cases.items()}
-    wrong = differences(cases, np.array(y, np.uint32), "verilator")
+    cases = cases_of((name, [z], [alpha]) for name, z, alpha, _ in KNOWN.values())
+    wrong = differences(UNIT, cases, np.array([y for *_, y in KNOWN.values()], np.uint32), "verilator")
     assert wrong.size == 0, [list(KNOWN)[case] for case in wrong]

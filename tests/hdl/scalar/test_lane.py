@@ -2,8 +2,6 @@
 
 """Activation lanes against golden, step by step: scalars, functions, running sums, casts."""
 
-from functools import cache
-
 import numpy as np
 import pytest
 from amaranth import Module
@@ -15,10 +13,9 @@ from neuroncore_rtl.hdl.elementwise.step import Phase, Step
 from neuroncore_rtl.hdl.scalar.block import ActivationBlock
 from neuroncore_rtl.spec.formats import FORMATS, FP32
 from neuroncore_rtl.spec.functions import FUNCTIONS
-from neuroncore_rtl.tb.harness.player import Playable, PlayerDevice, PlayerWork
-from neuroncore_rtl.tb.harness.run import run
+from neuroncore_rtl.tb.harness.player import Playable
 from neuroncore_rtl.tb.stimulus import operands as stimulus
-from tests.hdl.arith.units import faulty_wire
+from tests.hdl.arith.units import faulty_wire, play
 from tests.hdl.scalar.activations import ALPHAS
 
 SEED = 20260404
@@ -62,9 +59,7 @@ class PlayedLane(Playable):
         return m
 
 
-@cache
-def lane(mutate=None):
-    return PlayerDevice(PlayedLane(), mutate)
+UNIT = PlayedLane()
 
 
 class Program:
@@ -86,18 +81,13 @@ class Program:
         for _ in range(count):
             self._instruction()
 
-    def cases(self):
-        """Return the steps as :class:`PlayedLane` takes them."""
-        columns = {name: [step[name] for step in self.steps] for name in (*FIELDS, "a", "index")}
-        index = np.array(columns.pop("index"), np.uint64)
-        arrays = {name: np.array(values, np.uint32) for name, values in columns.items()}
-        low, high = index & np.uint64(0xFFFFFFFF), index >> np.uint64(32)
-        return arrays | {"index_low": low.astype(np.uint32), "index_high": high.astype(np.uint32)}
-
-    def wrong(self, words):
-        """Return the numbers of the steps that should have put out something else."""
-        assert len(words) == len(self.words)
-        return [step for step, word in enumerate(self.words) if word is not None and word != words[step]]
+    def wrong(self, sim, mutate=None):
+        """Return the numbers of the steps for which a lane puts out something else."""
+        cases = {name: np.array([step[name] for step in self.steps], np.uint32) for name, _ in PlayedLane.LAYOUT}
+        results, unknown = play(UNIT, cases, sim, mutate)
+        assert len(results) == len(self.words)
+        assert all(self.words[step] is None for step in unknown)
+        return [step for step, word in enumerate(self.words) if word is not None and word != results[step]]
 
     def _instruction(self):
         rng = self.rng
@@ -109,9 +99,9 @@ class Program:
         common = {
             "function": FUNCTIONS[name].code, "alpha": int(rng.choice(ALPHAS)), "sum_continue": int(rng.integers(2)),
             "stochastic": 0, "first": 0, "pointer0": int(loads[0]), "pointer1": int(loads[1]), "scalar0": scalars[0],
-            "scalar1": scalars[1], "seed": word, "stream": word ^ 1, "index": index, "index_partition": word,
-            "partitions": int(rng.choice([LANE, LANE + 1, 1024])), "a_dtype": a_format.code,
-            "dst_dtype": dst_format.code, "a": word,
+            "scalar1": scalars[1], "seed": word, "stream": word ^ 1, "index_partition": word, "index_high": index >> 32,
+            "index_low": index % (1 << 32), "partitions": int(rng.choice([LANE, LANE + 1, 1024])), "a": word,
+            "a_dtype": a_format.code, "dst_dtype": dst_format.code,
         }  # fmt: skip
         for number, phase in enumerate((Phase.LOAD_S0, Phase.LOAD_S1)):
             if loads[number]:
@@ -129,19 +119,10 @@ class Program:
                     self._sum = np.float32(0)
                 self._sum = add_fp32(self._sum, y.view(np.float32))
             number = (index + LANE * (word - (word >> 31 << 32))) % (1 << 64)
-            if stochastic:
-                result = round_fp32(y, dst_format, "sr", random_words(word, word ^ 1, np.uint64(number)))
-            else:
-                result = round_fp32(y, dst_format)
-            self._step(
-                common,
-                result,
-                phase=Phase.ELEMENT.value,
-                first=int(place == 0),
-                stochastic=stochastic,
-                index=index,
-                a=a,
-            )
+            random = random_words(word, word ^ 1, np.uint64(number)) if stochastic else None
+            result = round_fp32(y, dst_format, "sr" if stochastic else "rne", random)
+            fields = {"first": int(place == 0), "stochastic": stochastic, "index_high": index >> 32, "a": a}
+            self._step(common, result, phase=Phase.ELEMENT.value, **fields)
             index += 1 << 40
         result = round_fp32(self._sum.view(np.uint32), result_format)
         self._step(common, result, phase=Phase.RESULT.value, first=1, dst_dtype=result_format.code)
@@ -157,18 +138,11 @@ class Program:
         return code, (code | int(self.rng.integers(0, 1 << 32)) << fmt.bits) & 0xFFFFFFFF
 
 
-def played(program, sim, mutate=None):
-    """What a lane makes of a program."""
-    memories = run(lane(mutate), PlayerWork(fields=program.cases(), bubbles=True), sim=sim).memories
-    assert all(program.words[step] is None for step in memories["unknown"])
-    return memories["results"]
-
-
 def test_every_step_is_that_of_golden(rng, sim):
     program = Program(rng, INSTRUCTIONS[sim])
     results = [step for step in program.steps if step["phase"] == Phase.RESULT.value]
     assert len(results) == INSTRUCTIONS[sim] and len({step["function"] for step in program.steps}) > 25
-    wrong = program.wrong(played(program, sim))
+    wrong = program.wrong(sim)
     assert not wrong, f"{len(wrong)} of {len(program.words)} differ, first {program.steps[wrong[0]]}"
 
 
@@ -182,5 +156,5 @@ def test_every_step_is_that_of_golden(rng, sim):
 )
 def test_broken_lane_is_noticed(rng, wire, expression):
     program = Program(rng, 60)
-    wrong = program.wrong(played(program, "icarus", faulty_wire(wire, expression)))
+    wrong = program.wrong("icarus", faulty_wire(wire, expression))
     assert 0 < len(wrong) < len(program.words)

@@ -2,11 +2,11 @@
 
 """The checker: it finds in every word of bits the rule that the specification does, and stops there."""
 
+import random
 from collections import Counter
 
-import numpy as np
 import pytest
-from amaranth import ResetInserter, Signal, Value
+from amaranth import ResetInserter, Signal
 
 from neuroncore_rtl.hdl.tensor.checker import Checker
 from neuroncore_rtl.spec.config import SBUF_BYTES, Config
@@ -15,7 +15,7 @@ from neuroncore_rtl.spec.isa import TENSOR_FIELDS, LoadStationary, MultiplyMovin
 from neuroncore_rtl.spec.isa.fields import pack
 from neuroncore_rtl.spec.isa.rule import Rule
 from neuroncore_rtl.spec.isa.tensor import TensorInstruction, tensor_violation
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import flow, simulate
 
 SEED = 5
 CONFIG = Config(rows=6, columns=9)
@@ -60,38 +60,26 @@ def words(rng, count):
         yield pack(TENSOR_FIELDS, values, "tensor")
 
 
-def run(sequences, share=1.0, seed=SEED):
-    """Return what a checker, reset before each sequence, passes on, its error, and the cycles with nothing to pass."""
+def run(sequences, **stalls):
+    """Return of each sequence how it flows through a checker that is reset before it, and the error."""
     checker, reset = Checker(CONFIG), Signal()
-    rng = np.random.default_rng(seed)
     results = []
 
     async def bench(ctx):
         for sequence in sequences:
-            passed, waiting, idle = [], list(sequence), 0
-            for _ in range(100 * len(sequence)):
-                ready = bool(rng.random() < share)
-                ctx.set(checker.i.valid, bool(waiting))
-                ctx.set(Value.cast(checker.i.payload), waiting[0] if waiting else 0)
-                ctx.set(checker.o.ready, ready)
-                if ctx.get(checker.o.valid) and ready:
-                    passed.append(ctx.get(Value.cast(checker.o.payload)))
-                idle += not ctx.get(checker.o.valid)
-                if waiting and ctx.get(checker.i.ready):
-                    waiting.pop(0)
-                await ctx.tick()
-                if not ctx.get(checker.busy) and (not waiting or ctx.get(checker.error.valid)):
-                    break
-            error = checker.error
-            found = (ctx.get(error.cause), ctx.get(error.number)) if ctx.get(error.valid) else None
-            results.append((passed, found, idle))
-            ctx.set(checker.i.valid, 0)
+            seen = await flow(ctx, checker, sequence, quiet=2, **stalls)
+            error = ctx.get(checker.error)
+            results.append((seen, (error.cause, error.number) if error.valid else None))
             ctx.set(reset, 1)
             await ctx.tick()
             ctx.set(reset, 0)
 
     simulate(ResetInserter(reset)(checker), bench)
     return results
+
+
+def words_of(seen):
+    return [instruction.as_bits() for _, instruction in seen.passed]
 
 
 def expected(sequence):
@@ -111,23 +99,23 @@ def test_every_word_breaks_the_rule_that_the_specification_names(rng):
     setups = [(), *((load.encode(),) for load in LOADS)]
     sequences = [(*setups[rng.integers(len(setups))], word) for word in words(rng, 1500)]
     causes = Counter()
-    for sequence, (passed, error, _) in zip(sequences, run(sequences), strict=True):
+    for sequence, (seen, error) in zip(sequences, run(sequences), strict=True):
         count, broken = expected(sequence)
         assert error == broken, TensorInstruction.unpack(sequence[-1])
-        assert passed == list(sequence[:count])
+        assert words_of(seen) == list(sequence[:count])
         causes[Rule(broken[0]) if broken else None] += 1
     print(causes)
     assert set(causes) == RULES | {None}
     assert min(causes.values()) > 10
 
 
-@pytest.mark.parametrize("share", (1.0, 0.4))
-def test_an_instruction_passes_each_cycle_and_an_error_ends_it(share):
+@pytest.mark.parametrize("stall", (0.0, 0.6))
+def test_an_instruction_passes_each_cycle_and_an_error_ends_it(stall):
     legal = [instruction.encode() for instruction in (LOADS[0], MOVES[0], MOVES[0], LOADS[2], MOVES[2])] * 4
     illegal = pack(TENSOR_FIELDS, TensorInstruction.unpack(legal[0]) | {"k": 0}, "tensor")
-    sequence = [*legal, illegal, *legal]
-    ((passed, error, idle),) = run([sequence], share)
-    assert passed == legal
+    [(seen, error)] = run([[*legal, illegal, *legal]], stall=stall, pace=random.Random(SEED))
+    assert words_of(seen) == legal
     assert error == (Rule.PARTITIONS, len(legal))
-    # Nothing is there in the first cycle and in that of the error alone.
-    assert idle == 1 + 1
+    # Nothing is there in the first cycle, and then something in each until the last one passes.
+    assert seen.shown == list(range(1, seen.passed[-1][0] + 1))
+    assert seen.taken == [0, *(cycle for cycle, _ in seen.passed)]

@@ -16,7 +16,7 @@ from neuroncore_rtl.hdl.tensor.tile import RowEvents
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP32, INT8
 from neuroncore_rtl.spec.isa import Context, LoadStationary, MultiplyMoving
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import offer, simulate
 
 SEED = 1977
 
@@ -47,8 +47,6 @@ def test_delay_line_wrong():
 
 # The array
 
-ABSENT = Operand.const({"inf": 1, "nan": 1}).as_bits()
-
 
 def random_operands(rng, shape):
     """Return operand words, their float32 values and whether they are present; products cancel and tie often."""
@@ -64,19 +62,12 @@ def random_operands(rng, shape):
     return bits, np.where(sign == 1, -magnitude, magnitude).astype(np.float32), kind != 1
 
 
-ARRAYS = [
-    Config(rows=2, columns=2, mac_latency=1),
-    Config(rows=3, columns=5, mac_latency=3),
-    Config(rows=4, columns=8, mac_latency=2),
-    Config(rows=2, columns=10, mac_latency=5),
-]
-
-
-@pytest.mark.parametrize("config", ARRAYS, ids=lambda c: f"{c.rows}x{c.columns}-mac{c.mac_latency}")
-def test_array_multiplies_with_the_weights_of_the_last_swap_however_loads_fall(config, rng):
+@pytest.mark.parametrize(("rows", "columns", "mac_latency"), [(2, 2, 1), (3, 5, 3), (4, 8, 2), (2, 10, 5)])
+def test_array_multiplies_with_the_weights_of_the_last_swap_however_loads_fall(rows, columns, mac_latency, rng):
     """Swaps and load steps at random, in the same cycle and one behind the other: each column sum is the chain of
     multiply-adds with what was loaded before the latest swap, the swap of its own column included."""
-    cycles, rows, columns, tiles = 250, config.rows, config.columns, tile_count(config.columns)
+    config = Config(rows=rows, columns=columns, mac_latency=mac_latency)
+    cycles, tiles = 250, tile_count(columns)
     x_bits, x, x_present = random_operands(rng, (cycles, rows))
     w_bits, w, w_present = random_operands(rng, (cycles, rows, LOAD_COLUMNS))
     swap, load, identity = (rng.random(cycles) < share for share in (0.3, 0.6, 0.2))
@@ -104,15 +95,9 @@ def test_array_multiplies_with_the_weights_of_the_last_swap_however_loads_fall(c
     seen = np.zeros((cycles, columns), np.uint32)
 
     def event(cycle, row):
-        weights = [int(word) for word in w_bits[cycle, row]]
-        fields = {"moving": int(x_bits[cycle, row]), "swap": int(swap[cycle]), "load": int(load[cycle])}
-        fields |= {"distance": int(distance[cycle])}
-        bits = 0
-        for name, value in fields.items():
-            bits |= value << layout[name].offset
-        for index, word in enumerate(weights):
-            bits |= word << layout["weights"].offset + index * Operand.as_shape().size
-        return bits
+        moving, *weights = (Operand.from_bits(int(bits)) for bits in (x_bits[cycle, row], *w_bits[cycle, row]))
+        fields = {"swap": int(swap[cycle]), "load": int(load[cycle]), "distance": int(distance[cycle])}
+        return layout.const({"moving": moving, "weights": weights, **fields}).as_bits()
 
     async def bench(ctx):
         latency = rows * config.mac_latency
@@ -149,48 +134,39 @@ def run_sequencer(unit, go, instructions, share, rng):
     taken = []
     cycles = 0
 
-    async def bench(ctx):
+    async def memory(ctx):
         nonlocal cycles
-        ctx.set(go, 1)
-        for word in instructions:
-            ctx.set(Value.cast(unit.i.payload), word)
-            ctx.set(unit.i.valid, 1)
-            finished, waiting = False, None
-            while not finished:
-                ready = bool(rng.random() < share)
-                ctx.set(unit.memory.ready, ready)
-                request = (ctx.get(unit.memory.valid), ctx.get(unit.memory.address))
-                if waiting is not None:
-                    assert request == waiting, "a request must stay until it is taken"
-                waiting = request if request[0] and not ready else None
-                if request[0] and ready:
-                    taken.append(request[1])
-                finished = bool(ctx.get(unit.i.ready))
-                cycles += 1
-                await ctx.tick()
-        ctx.set(unit.i.valid, 0)
+        waiting = None
+        while True:
+            ready = bool(rng.random() < share)
+            ctx.set(unit.memory.ready, ready)
+            *_, valid, address = await ctx.tick().sample(unit.memory.valid, unit.memory.address)
+            assert waiting is None or (valid and address == waiting), "a request must stay until it is taken"
+            waiting = address if valid and not ready else None
+            taken.extend([address] * (valid and ready))
+            cycles += 1
 
-    simulate(unit, bench)
+    async def bench(ctx):
+        ctx.set(go, 1)
+        layout = unit.i.payload.shape()
+        await offer(ctx, unit.i, [layout.from_bits(instruction.encode()) for instruction in instructions])
+
+    simulate(unit, bench, background=[memory])
     return taken, cycles
 
 
 @pytest.mark.parametrize("share", (1.0, 0.7, 0.1))
 def test_mover_asks_for_every_word_once_in_order_however_the_memory_stalls(share, rng):
     config = Config(rows=2, columns=4)
+    operands = (BF16, 5, 6, 2), (FP32, 4, 8, 12), (FP8E4M3, 7, 3, 1), (INT8, 1, 9, 0), (BF16, 3, 2, 65534)
     moves = [
         MultiplyMoving(format=fmt, k=1, m=4, n=n, address=address, stride=stride, psum=0)
-        for fmt, n, address, stride in (
-            (BF16, 5, 6, 2),
-            (FP32, 4, 8, 12),
-            (FP8E4M3, 7, 3, 1),
-            (INT8, 1, 9, 0),
-            (BF16, 3, 2, 65534),
-        )
+        for fmt, n, address, stride in operands
     ]
     for move in moves:
         move.check(Context(config, loaded=(4, True)))
     mover = Mover(config)
-    taken, cycles = run_sequencer(mover, mover.weights_loaded, [m.encode() for m in moves], share, rng)
+    taken, cycles = run_sequencer(mover, mover.weights_loaded, moves, share, rng)
     words = [[(m.address + i * m.stride) % (1 << 18) & ~3 for i in range(m.n)] for m in moves]
     # Adjacent elements in one word are read once, but what belongs to another instruction is read again.
     expected = [word for of in words for i, word in enumerate(of) if i == 0 or word != of[i - 1]]
@@ -211,7 +187,7 @@ def test_loader_asks_for_every_step_once_in_order_however_the_memory_stalls(shar
     for load in loads:
         load.check(Context(config))
     loader = Loader(config)
-    taken, cycles = run_sequencer(loader, loader.start_allowed, [load.encode() for load in loads], share, rng)
+    taken, cycles = run_sequencer(loader, loader.start_allowed, loads, share, rng)
     steps = [(load, step) for load in loads for step in range(-(-load.m // LOAD_COLUMNS))]
     expected = [(load.address + step * LOAD_COLUMNS * load.format.bits // 8) & ~15 for load, step in steps]
     print(f"{len(taken)} steps in {cycles} cycles")

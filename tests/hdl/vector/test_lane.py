@@ -57,83 +57,62 @@ def played(cases, rng, *, hurry=0):
         hurry: cycles by which intervals are cut short.
     """
     unit = VectorBlock(LANES)
-    results = []
+    found, results = [], []
 
     async def bench(ctx):
         cycle = 0
         issued: list[int] = []
-        found: list = []
 
-        async def pass_cycle():
+        async def wait(cycles):
             nonlocal cycle
-            await ctx.tick()
-            cycle += 1
-            if ctx.get(unit.result_valid):
-                words, enable = [ctx.get(unit.word[lane]) for lane in range(LANES)], ctx.get(unit.enable)
-                found.append((cycle - issued[len(found)] if len(found) < len(issued) else None, words, enable))
+            for _ in range(cycles):
+                await ctx.tick()
+                cycle += 1
+                if ctx.get(unit.result_valid):
+                    words, enable = [ctx.get(unit.word[lane]) for lane in range(LANES)], ctx.get(unit.enable)
+                    found.append((cycle - issued[len(found)] if len(found) < len(issued) else None, words, enable))
 
         for case in cases:
             alone = case.latency > 0 or hurry
-            if alone:
-                for _ in range(VectorBlock.LATENCY + 2):
-                    await pass_cycle()
-            for number, step in enumerate(case.steps):
+            await wait((VectorBlock.LATENCY + 2) * alone)
+            for step, a, b in zip(case.steps, case.a.tolist(), case.b.tolist(), strict=True):
                 ctx.set(unit.valid, 1)
                 ctx.set(unit.step, step)
-                ctx.set(unit.a, case.a[number].tolist())
-                ctx.set(unit.b, case.b[number].tolist())
+                ctx.set(unit.a, a)
+                ctx.set(unit.b, b)
                 if step.get("writes"):
                     issued.append(cycle)
-                await pass_cycle()
+                await wait(1)
                 ctx.set(unit.valid, 0)
                 ctx.set(unit.step.as_value(), int(rng.integers(1 << 62)))
                 ctx.set(unit.a.as_value(), int(rng.integers(1 << 62)))
-                for _ in range(case.interval - 1 - hurry * (case.interval > 1) + int(rng.choice([0, 0, 1, 4]))):
-                    await pass_cycle()
-            if alone:
-                for _ in range(VectorBlock.LATENCY + case.latency + 2):
-                    await pass_cycle()
-        for _ in range(VectorBlock.LATENCY + 2):
-            await pass_cycle()
-        for case in cases:
-            results.append(found[: len(case.expected)])
-            del found[: len(case.expected)]
-        assert not found
+                await wait(case.interval - 1 - hurry * (case.interval > 1) + int(rng.choice([0, 0, 1, 4])))
+            await wait((VectorBlock.LATENCY + case.latency + 2) * alone)
+        await wait(VectorBlock.LATENCY + 2)
 
     simulate(unit, bench)
+    for case in cases:
+        results.append(found[: len(case.expected)])
+        del found[: len(case.expected)]
+    assert not found
     return results
 
 
 def elements(opcode, count=ELEMENTS, dst=FP32, sources=FP32, integer=False, writes=None, **fields):
     """Return ELEMENT steps; `writes` tells which write, by default all."""
-    steps = []
-    for position in range(count):
-        steps.append(
-            {
-                "phase": Phase.ELEMENT,
-                "opcode": opcode.value,
-                "first": position == 0,
-                "last": position == count - 1,
-                "position": position,
-                "integer": integer,
-                "a_dtype": sources.code,
-                "b_dtype": sources.code,
-                "dst_dtype": dst.code,
-                "scalar0": int(SCALARS[0]),
-                "scalar1": int(SCALARS[1]),
-                "seed": KEY[0],
-                "stream": KEY[1],
-                "index": (INDEX.base + position * INDEX.steps[0]) % (1 << 64),
-                "index_partition": INDEX.partition,
-                "writes": 1 if writes is None else int(position in writes),
-            }
-            | fields
-        )
-    return steps
-
-
-def result_step(like, dst, number=0):
-    return like | {"phase": Phase.RESULT, "dst_dtype": dst.code, "number": number, "writes": 1, "stochastic": 0}
+    common = {
+        "phase": Phase.ELEMENT, "opcode": opcode.value, "integer": integer, "a_dtype": sources.code,
+        "b_dtype": sources.code, "dst_dtype": dst.code, "scalar0": int(SCALARS[0]), "scalar1": int(SCALARS[1]),
+        "seed": KEY[0], "stream": KEY[1], "index_partition": INDEX.partition,
+    }  # fmt: skip
+    return [
+        common
+        | {"position": position, "first": position == 0, "last": position == count - 1}
+        | {"index": (INDEX.base + position * INDEX.steps[0]) % (1 << 64)}
+        | {"writes": 1 if writes is None else int(position in writes)}
+        | fields
+        for position in range(count)
+    ]
 
 
 def operands(rng, count=ELEMENTS):
@@ -157,66 +136,68 @@ def cost(*operations):
     return latency, units[-1].INTERVAL + sum(unit.LATENCY for unit in units[:-1])
 
 
+def case(name, opcode, words, a, b, cost=(0, 1), dst=FP32, stochastic=0, integer=False, enable=None, **fields):
+    """Return a case of one instruction, of which golden makes words before they are rounded."""
+    steps = elements(opcode, dst=dst, stochastic=stochastic, integer=integer, **fields)
+    return Case(steps, rounded(words, dst, stochastic, integer), a, b, *cost, enable=enable, name=name)
+
+
+def reduction(name, words, a, b, cost=(0, 1), dst=FP32, **fields):
+    """Return a case of TENSOR_SCALAR_REDUCE, whose sums come in FP32 behind what golden makes of the elements."""
+    steps = elements(Opcode.TENSOR_SCALAR_REDUCE, dst=dst, op1=AluOp.ADD.value, **fields)
+    steps.append(steps[-1] | {"phase": Phase.RESULT, "dst_dtype": FP32.code, "number": 0, "writes": 1, "stochastic": 0})
+    total = reduce_words(AluOp.ADD, np.ascontiguousarray(words.T))
+    expected = np.concatenate([rounded(words, dst), canonical(total)[np.newaxis]])
+    return Case(steps, expected, np.concatenate([a, a[:1]]), np.concatenate([b, b[:1]]), *cost, name=name)
+
+
 def ordinary_cases(rng):
     op = {"op0": AluOp.SUBTRACT.value, "op1": AluOp.MULTIPLY.value}
     a, b = operands(rng)
     s0, s1 = SCALARS
-    copied = elements(Opcode.TENSOR_COPY, dst=BF16, stochastic=1)
-    yield Case(copied, rounded(a, BF16, True), a, b, name="copy, stochastic")
-    steps = elements(Opcode.TENSOR_SCALAR, dst=FP16, reverse0=1, reverse1=1, **op)
+    yield case("copy, stochastic", Opcode.TENSOR_COPY, a, a, b, dst=BF16, stochastic=1)
     words = chain(a, s0, s1, AluOp.SUBTRACT, AluOp.MULTIPLY, True, True)
-    yield Case(steps, rounded(words, FP16), a, b, name="tensor_scalar, reversed")
-    steps = elements(Opcode.SCALAR_TENSOR_TENSOR, **op)
-    yield Case(steps, rounded(chain(a, s0, b, AluOp.SUBTRACT, AluOp.MULTIPLY)), a, b, name="scalar_tensor_tensor")
-    integers = rng.integers(0, 1 << 32, (2, ELEMENTS, LANES), np.uint32)
-    steps = elements(Opcode.TENSOR_TENSOR, dst=INT8, sources=INT32, integer=True, op0=AluOp.MULTIPLY.value)
-    small = integers % np.uint32(40)
-    words = rounded(alu(AluOp.MULTIPLY, *small, True), INT8, integer=True)
-    yield Case(steps, words, *small, name="tensor_tensor in INT32")
+    yield case("tensor_scalar, reversed", Opcode.TENSOR_SCALAR, words, a, b, dst=FP16, reverse0=1, reverse1=1, **op)
+    words = chain(a, s0, b, AluOp.SUBTRACT, AluOp.MULTIPLY)
+    yield case("scalar_tensor_tensor", Opcode.SCALAR_TENSOR_TENSOR, words, a, b, **op)
+    small = rng.integers(0, 1 << 32, (2, ELEMENTS, LANES), np.uint32) % np.uint32(40)
+    words = alu(AluOp.MULTIPLY, *small, True)
+    options = {"dst": INT8, "sources": INT32, "integer": True, "op0": AluOp.MULTIPLY.value}
+    yield case("tensor_tensor in INT32", Opcode.TENSOR_TENSOR, words, *small, **options)
 
     # Scalars that are loaded, right behind an instruction with others.
     loads = [elements(Opcode.TENSOR_SCALAR, 1)[0] | {"phase": phase, "writes": 0, "pointer0": 1, "pointer1": 1}
              for phase in (Phase.LOAD_S0, Phase.LOAD_S1)]  # fmt: skip
     steps = elements(Opcode.TENSOR_SCALAR, pointer0=1, pointer1=1, **op)
     words = chain(a, b[:1], b[1:2], AluOp.SUBTRACT, AluOp.MULTIPLY)
-    yield Case(
-        [*loads, *steps], rounded(words), np.concatenate([b[:2], a]), np.concatenate([b[:2], b]), name="pointers"
-    )
+    longer = np.concatenate([b[:2], a]), np.concatenate([b[:2], b])
+    yield Case([*loads, *steps], rounded(words), *longer, name="pointers")
 
-    steps = elements(Opcode.TENSOR_SCALAR_REDUCE, dst=BF16, op0=AluOp.MULTIPLY.value, op1=AluOp.ADD.value)
-    steps.append(result_step(steps[-1], FP32))
-    words = alu(AluOp.MULTIPLY, a, s0)
-    total = reduce_words(AluOp.ADD, np.ascontiguousarray(words.T))
-    expected = np.concatenate([rounded(words, BF16), canonical(total)[np.newaxis]])
-    longer = np.concatenate([a, a[:1]]), np.concatenate([b, b[:1]])
-    yield Case(steps, expected, *longer, name="tensor_scalar_reduce")
+    yield reduction("tensor_scalar_reduce", alu(AluOp.MULTIPLY, a, s0), a, b, dst=BF16, op0=AluOp.MULTIPLY.value)
     steps = elements(Opcode.TENSOR_REDUCE, op0=AluOp.MAX.value, negate=1, writes={ELEMENTS - 1})
     words = negative(reduce_words(AluOp.MAX, np.ascontiguousarray(a.T)), False)
     yield Case(steps, rounded(words[np.newaxis]), a, b, name="tensor_reduce")
 
-    steps = elements(Opcode.TENSOR_TENSOR_SCAN, op0=AluOp.MULTIPLY.value, op1=AluOp.ADD.value, reverse0=1)
-    start = np.full(LANES, s0)
-    words = scan(np.ascontiguousarray(a.T), np.ascontiguousarray(b.T), start, AluOp.MULTIPLY, AluOp.ADD, True, False)
-    yield Case(steps, rounded(words.T), a, b, interval=2, name="scan")
+    a_rows, b_rows, start = np.ascontiguousarray(a.T), np.ascontiguousarray(b.T), np.full(LANES, s0)
+    words = scan(a_rows, b_rows, start, AluOp.MULTIPLY, AluOp.ADD, True, False).T
+    options = {"cost": (0, 2), "op0": AluOp.MULTIPLY.value, "op1": AluOp.ADD.value, "reverse0": 1}
+    yield case("scan", Opcode.TENSOR_TENSOR_SCAN, words, a, b, **options)
 
-    steps = elements(Opcode.SELECT, keep=1)
     predicate = a * (rng.random(a.shape) < 0.5).astype(np.uint32)
     chosen = predicate << np.uint32(1) != 0
     enable = (chosen * (1 << np.arange(LANES))).sum(1)
-    yield Case(steps, rounded(np.where(chosen, b, s0)), predicate, b, enable=enable, name="select")
+    yield case("select", Opcode.SELECT, np.where(chosen, b, s0), predicate, b, enable=enable, keep=1)
 
     for p in (0.0, 0.3, 0.5, 1.0, 2.0**-40, np.nan):
         word = np.float32(p).view(np.uint32)
-        steps = elements(Opcode.DROPOUT, scalar0=int(word))
         gone = dropped(element_words(*KEY, numbers())[1], word)
-        yield Case(steps, rounded(np.where(gone, np.uint32(0), a)), a, b, name=f"dropout {p}")
+        yield case(f"dropout {p}", Opcode.DROPOUT, np.where(gone, np.uint32(0), a), a, b, scalar0=int(word))
 
 
 def slow_cases(rng):
     a, b = operands(rng)
-    latency, interval = cost(AluOp.DIVIDE)
-    steps = elements(Opcode.RECIPROCAL, dst=BF16, stochastic=1)
-    yield Case(steps, rounded(reciprocal(a), BF16, True), a, b, latency, interval, name="reciprocal, stochastic")
+    quotient = cost(AluOp.DIVIDE)
+    yield case("reciprocal, stochastic", Opcode.RECIPROCAL, reciprocal(a), a, b, quotient, BF16, 1)
     for op0, op1 in (
         (AluOp.POWER, AluOp.ADD),
         (AluOp.ADD, AluOp.DIVIDE),
@@ -224,19 +205,12 @@ def slow_cases(rng):
         (AluOp.POWER, AluOp.DIVIDE),
         (AluOp.MULTIPLY, AluOp.POWER),
     ):
-        latency, interval = cost(*(op for op in (op0, op1) if op in (AluOp.DIVIDE, AluOp.POWER)))
-        steps = elements(Opcode.SCALAR_TENSOR_TENSOR, dst=FP16, op0=op0.value, op1=op1.value, reverse1=1, stochastic=1)
         words = chain(a, SCALARS[0], b, op0, op1, False, True)
-        name = f"{op0.name}, {op1.name}"
-        yield Case(steps, rounded(words, FP16, True), a, b, latency, interval, name=name)
-    latency, interval = cost(AluOp.DIVIDE)
-    steps = elements(Opcode.TENSOR_SCALAR_REDUCE, op0=AluOp.DIVIDE.value, op1=AluOp.ADD.value, reverse0=1)
-    steps.append(result_step(steps[-1], FP32))
+        slow = cost(*(op for op in (op0, op1) if op in (AluOp.DIVIDE, AluOp.POWER)))
+        options = {"op0": op0.value, "op1": op1.value, "reverse1": 1}
+        yield case(f"{op0.name}, {op1.name}", Opcode.SCALAR_TENSOR_TENSOR, words, a, b, slow, FP16, 1, **options)
     words = alu(AluOp.DIVIDE, SCALARS[0], a)
-    total = reduce_words(AluOp.ADD, np.ascontiguousarray(words.T))
-    expected = np.concatenate([rounded(words), canonical(total)[np.newaxis]])
-    longer = np.concatenate([a, a[:1]]), np.concatenate([b, b[:1]])
-    yield Case(steps, expected, *longer, latency, interval, name="reduce quotients")
+    yield reduction("reduce quotients", words, a, b, quotient, op0=AluOp.DIVIDE.value, reverse0=1)
 
 
 def wrong_cases(cases, results):

@@ -11,10 +11,11 @@ from neuroncore_rtl.hdl.vector.search import Search
 from neuroncore_rtl.spec.isa.elementwise import SEARCH_ELEMENTS, VALUES8
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from tests.hdl.simulation import simulate
-from tests.hdl.vector.units import random_words
+from tests.hdl.vector.units import pause, random_words
 
 SEED = 20260404
 FEWEST = SEARCH_ELEMENTS[0]
+ARITHMETIC = pytest.mark.parametrize("integer", [False, True], ids=["fp32", "int32"])
 
 
 def sequences_of(rng, integer):
@@ -22,11 +23,9 @@ def sequences_of(rng, integer):
     few = np.array([0, 1 << 31, 0x7FC00000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 1], np.uint32)
     sequences = []
     for length in (FEWEST, FEWEST + 1, 20, 20, 60, 200):
-        everything = rng.integers(0, 1 << 32, length, np.uint32) if integer else random_words(rng, length)
-        sequences.append(
-            np.where(rng.random(length) < rng.choice([0.0, 0.5, 1.0]), rng.choice(few, length), everything)
-        )
-    return [words.astype(np.uint32) for words in sequences]
+        words = rng.integers(0, 1 << 32, length, np.uint32) if integer else random_words(rng, length)
+        sequences.append(np.where(rng.random(length) < rng.choice([0.0, 0.5, 1.0]), rng.choice(few, length), words))
+    return sequences
 
 
 def values_of(rng, words):
@@ -43,10 +42,19 @@ async def step(ctx, rng, unit, word, position, **probe):
     hit = ctx.get(unit.hit)
     await ctx.tick()
     ctx.set(unit.probe, {})
-    for _ in range(rng.choice([0, 0, 0, 1, 3])):
+    for _ in range(pause(rng)):
         ctx.set(unit.word, int(rng.integers(1 << 32)))
         await ctx.tick()
     return hit
+
+
+def eight(ctx, unit, output):
+    """Return what an output says of each number."""
+    words = []
+    for number in range(VALUES8):
+        ctx.set(unit.number, number)
+        words.append(ctx.get(output))
+    return words
 
 
 def searched(sequences, rng, integer):
@@ -59,28 +67,24 @@ def searched(sequences, rng, integer):
         for words in sequences:
             for position, word in enumerate(words):
                 await step(ctx, rng, unit, word, position, insert=1)
-            for number in range(VALUES8):
-                ctx.set(unit.number, number)
-                results.append(ctx.get(unit.largest))
+            results.append(eight(ctx, unit, unit.largest))
 
     simulate(unit, bench)
-    return np.array(results, np.uint32).reshape(-1, VALUES8)
+    return results
 
 
-@pytest.mark.parametrize("integer", [False, True], ids=["fp32", "int32"])
+@ARITHMETIC
 def test_largest_are_those_of_golden(integer, rng):
     sequences = sequences_of(rng, integer)
-    expected = np.array([max8(words, integer) for words in sequences])
-    assert searched(sequences, rng, integer).tolist() == expected.tolist()
+    assert searched(sequences, rng, integer) == [max8(words, integer).tolist() for words in sequences]
 
 
 def test_order_of_the_other_arithmetic_is_noticed(rng):
     sequences = sequences_of(rng, False)
-    expected = np.array([max8(words, True) for words in sequences])
-    assert (searched(sequences, rng, False) != expected).any()
+    assert searched(sequences, rng, False) != [max8(words, True).tolist() for words in sequences]
 
 
-@pytest.mark.parametrize("integer", [False, True], ids=["fp32", "int32"])
+@ARITHMETIC
 def test_values_are_found_where_golden_finds_them(integer, rng):
     unit = Search()
     cases = [(words, values_of(rng, words)) for words in sequences_of(rng, integer)]
@@ -93,13 +97,11 @@ def test_values_are_found_where_golden_finds_them(integer, rng):
                 ctx.set(unit.number, number)
                 await step(ctx, rng, unit, value, 0, load=1)
             hits.append([await step(ctx, rng, unit, w, position, match=1) for position, w in enumerate(words)])
-            for number in range(VALUES8):
-                ctx.set(unit.number, number)
-                found.append(ctx.get(unit.found))
+            found.append(eight(ctx, unit, unit.found))
 
     simulate(unit, bench)
     expected = np.array([find_index8(words, values, integer) for words, values in cases])
-    assert np.array(found, np.uint32).view(np.int32).reshape(-1, VALUES8).tolist() == expected.tolist()
+    assert np.array(found, np.uint32).view(np.int32).tolist() == expected.tolist()
     assert (expected >= 0).any() and (expected < 0).any()
     for (words, values), hit in zip(cases, hits, strict=True):
         replacement = np.uint32(0x12345678)

@@ -13,12 +13,12 @@ from neuroncore_rtl.golden.vector.statistics import bn_aggr, bn_stats
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.vector.stats import SHARES, Sample, Statistics
 from tests.hdl.simulation import simulate
-from tests.hdl.vector.units import random_words
+from tests.hdl.vector.units import pause, random_words
 
 SEED = 20260403
 
 
-class _WithDivider(wiring.Component):
+class WithDivider(wiring.Component):
     """The statistics and what a lane has beside them."""
 
     x: In(32)
@@ -57,7 +57,7 @@ def test_shares_are_the_nearest_words():
     assert len(SHARES) == 256
 
 
-async def _idle(ctx, unit, cycles: int) -> None:
+async def idle(ctx, unit, cycles: int) -> None:
     ctx.set(unit.sample, {})
     for _ in range(cycles):
         await ctx.tick()
@@ -65,7 +65,7 @@ async def _idle(ctx, unit, cycles: int) -> None:
 
 def measured_stats(sequences, rng, share_of=SHARES.__getitem__):
     """Return [sequences, 4] results 1, 2, 4 and 5 of BN_STATS, one sequence right behind the other."""
-    unit = _WithDivider()
+    unit = WithDivider()
     results = []
 
     async def bench(ctx):
@@ -75,40 +75,39 @@ def measured_stats(sequences, rng, share_of=SHARES.__getitem__):
                 ctx.set(unit.share, share_of(position // 2))
                 ctx.set(unit.sample, {"update": 1, "odd": position % 2, "first": position < 2})
                 await ctx.tick()
-                await _idle(ctx, unit, int(rng.choice([0, 0, 0, 1, 3])))
+                await idle(ctx, unit, pause(rng))
             # As a RESULT step does: number k in the k-th cycle after the last element, in a later stage.
-            await _idle(ctx, unit, Statistics.RESULT_DELAY)
+            await idle(ctx, unit, Statistics.RESULT_DELAY)
             found = []
             for number in range(6):
                 ctx.set(unit.number, number)
                 found.append(ctx.get(unit.out))
                 await ctx.tick()
-            results.append([found[number] for number in (1, 2, 4, 5)])
+            results.append(found)
 
     simulate(unit, bench)
-    return np.array(results, np.uint32)
+    return np.array(results, np.uint32)[:, PLACES]
 
 
-def stats_sequences(rng):
-    lengths = [1, 2, 3, 511, *rng.integers(1, 60, 12).tolist()]
-    return [random_words(rng, length, special=0.02 * (number % 3)) for number, length in enumerate(lengths)]
+PLACES = [1, 2, 4, 5]
+"""Numbers of the results of BN_STATS that the statistics form; the others are counts."""
 
 
 def test_stats_are_those_of_golden(rng):
-    sequences = stats_sequences(rng)
-    expected = np.array([bn_stats(words)[[1, 2, 4, 5]] for words in sequences])
+    lengths = [1, 2, 3, 511, *rng.integers(1, 60, 12).tolist()]
+    sequences = [random_words(rng, length, special=0.02 * (number % 3)) for number, length in enumerate(lengths)]
+    expected = np.array([bn_stats(words)[PLACES] for words in sequences])
     assert (measured_stats(sequences, rng) == expected).all(axis=1).tolist() == [True] * len(sequences)
 
 
 def test_wrong_shares_are_noticed(rng):
-    sequences = [random_words(rng, 40, special=0)]
-    wrong = measured_stats(sequences, rng, lambda k: SHARES[k] + (k > 2))
-    assert (wrong != bn_stats(sequences[0])[[1, 2, 4, 5]]).any()
+    words = random_words(rng, 40, special=0)
+    assert (measured_stats([words], rng, lambda k: SHARES[k] + (k > 2)) != bn_stats(words)[PLACES]).any()
 
 
 def measured_aggregates(sequences, rng, interval=Statistics.SET_INTERVAL):
     """Return [sequences, 2] results of BN_AGGR, the samples `interval` cycles apart or more."""
-    unit = _WithDivider()
+    unit = WithDivider()
     results = []
 
     async def bench(ctx):
@@ -117,14 +116,14 @@ def measured_aggregates(sequences, rng, interval=Statistics.SET_INTERVAL):
                 ctx.set(unit.x, word)
                 ctx.set(unit.sample, {("count", "mean", "m2")[position % 3]: 1, "first": position == 0})
                 await ctx.tick()
-                await _idle(ctx, unit, interval - 1 + int(rng.choice([0, 0, 0, 1, 3])))
-            await _idle(ctx, unit, Statistics.RESULT_DELAY)
+                await idle(ctx, unit, interval - 1 + pause(rng))
+            await idle(ctx, unit, Statistics.RESULT_DELAY)
             ctx.set(unit.number, 1)
             mean = ctx.get(unit.out)
-            await _idle(ctx, unit, interval - Statistics.RESULT_DELAY)
+            await idle(ctx, unit, interval - Statistics.RESULT_DELAY)
             ctx.set(unit.sample, {"variance": 1})
             await ctx.tick()
-            await _idle(ctx, unit, Fp32Divider.LATENCY - 1)
+            await idle(ctx, unit, Fp32Divider.LATENCY - 1)
             results.append([mean, ctx.get(unit.quotient)])
 
     simulate(unit, bench)
@@ -132,20 +131,19 @@ def measured_aggregates(sequences, rng, interval=Statistics.SET_INTERVAL):
 
 
 def aggregate_sequences(rng):
+    """Return sequences of sets, the last with counts of both zeros alone, and what golden makes of each."""
     sequences = []
     for sets in (1, 2, 3, 5, 8, 17):
         words = random_words(rng, 3 * sets, special=0.1 * (sets % 2)).reshape(sets, 3)
         counts = rng.choice([0, 1, 2, 3, 77, 256], sets).astype(np.float32)
         words[:, 0] = np.where(rng.random(sets) < 0.9, counts.view(np.uint32), words[:, 0])
         sequences.append(words.reshape(-1))
-    empty = np.zeros(6, np.uint32)
-    empty[3] = 1 << 31
-    return [*sequences, empty]
+    sequences.append(np.array([0, 0, 0, 1 << 31, 0, 0], np.uint32))
+    return sequences, np.array([bn_aggr(words) for words in sequences])
 
 
 def test_aggregates_are_those_of_golden(rng):
-    sequences = aggregate_sequences(rng)
-    expected = np.array([bn_aggr(words) for words in sequences])
+    sequences, expected = aggregate_sequences(rng)
     assert measured_aggregates(sequences, rng).tolist() == expected.tolist()
 
 
@@ -154,6 +152,5 @@ def test_a_set_costs_no_more_than_is_published():
 
 
 def test_sets_that_come_too_fast_are_noticed(rng):
-    sequences = aggregate_sequences(rng)
-    expected = np.array([bn_aggr(words) for words in sequences])
+    sequences, expected = aggregate_sequences(rng)
     assert (measured_aggregates(sequences, rng, 2) != expected).any()

@@ -7,6 +7,7 @@ import pytest
 
 from neuroncore_rtl.hdl.vector.transpose import Transposer
 from tests.hdl.simulation import simulate
+from tests.hdl.vector.units import pause
 
 SEED = 20260405
 
@@ -26,7 +27,7 @@ def transposed(size, blocks, rng, width=2, late_first=0):
             await ctx.tick()
             ctx.set(unit.step, 0)
             ctx.set(unit.column, int(rng.integers(1 << 32)))
-            for _ in range(rng.choice([0, 0, 0, 1, 3])):
+            for _ in range(pause(rng)):
                 await ctx.tick()
             columns.append(np.frombuffer(ctx.get(unit.out).to_bytes(4 * size, "little"), "<u4"))
 

@@ -1,11 +1,11 @@
-"""What the tests of the lanes' units share: Amaranth's simulator, and words to feed them with."""
+"""What the tests of the lanes' units share: words to feed them with, and the cycles between these."""
 
 import numpy as np
 
 from neuroncore_rtl.golden.arith import canonical
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 
-__all__ = ["random_words"]
+__all__ = ["pause", "random_words"]
 
 
 def random_words(rng: np.random.Generator, count: int, special: float = 0.2) -> np.ndarray:
@@ -15,3 +15,8 @@ def random_words(rng: np.random.Generator, count: int, special: float = 0.2) -> 
         rng.random(count) < 0.5, rng.choice(stimulus.special_fp32(), count), stimulus.random_fp32(rng, count)
     )
     return canonical(np.where(rng.random(count) < special, wild, words).astype(np.uint32))
+
+
+def pause(rng: np.random.Generator) -> int:
+    """Return how many cycles to wait now, mostly none."""
+    return int(rng.choice([0, 0, 0, 1, 3]))

@@ -1,0 +1,101 @@
+"""The operations of FP32 against Berkeley SoftFloat, their known results, and how they broadcast."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden import arith
+from neuroncore_rtl.golden.arith import canonical, fused
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.tb.check.oracles import softfloat
+from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
+from neuroncore_rtl.tb.stimulus.alu_cases import fma_cases, multiply_cases
+from neuroncore_rtl.tb.stimulus.operands import special_fp32
+from neuroncore_rtl.tb.stimulus.pairs import divide_cases, special_pairs
+from tests.oracles.known import ARITHMETIC, assert_known
+from tests.oracles.words import on_words
+
+SEED = 21
+COUNT = 300_000
+
+PAIRS = special_pairs()
+TRIPLES = [words.ravel() for words in np.meshgrid(*[special_fp32()[::2]] * 3)]
+
+AGAINST_SOFTFLOAT = {
+    "multiply": (arith.multiply_fp32, softfloat.multiply, multiply_cases, COUNT, PAIRS),
+    "fma": (arith.multiply_add_fp32, softfloat.mul_add, fma_cases, COUNT, TRIPLES),
+    "fma exactly": (fused.multiply_add_exactly, softfloat.mul_add, fma_cases, COUNT, TRIPLES),
+    "divide": (arith.divide_fp32, softfloat.divide, divide_cases, 500_000, PAIRS),
+}
+"""Function, oracle, random cases and their number, and special ones."""
+
+
+@pytest.mark.parametrize("name", AGAINST_SOFTFLOAT)
+def test_operation_agrees_with_softfloat(name, rng):
+    function, oracle, cases, count, special = AGAINST_SOFTFLOAT[name]
+    for words in (cases(rng, count), special):
+        assert_same_bits(on_words(function, *words), canonical(oracle(*words)), *words)
+
+
+def test_cases_reach_every_kind_of_quotient(rng):
+    """Else agreement would say little."""
+    size = on_words(arith.divide_fp32, *divide_cases(rng, 50_000)) & 0x7FFFFFFF
+    kinds = {
+        "zero": size == 0,
+        "subnormal": (size > 0) & (size < 0x00800000),
+        "smallest normal": size == 0x00800000,
+        "normal": (size > 0x00800000) & (size < 0x7F7FFFFF),
+        "largest": size == 0x7F7FFFFF,
+        "infinite": size == 0x7F800000,
+        "NaN": size == FP32.nan,
+    }
+    assert {kind for kind, found in kinds.items() if found.any()} == set(kinds)
+
+
+def test_the_sum_of_doubles_that_serves_short_operands_is_not_enough(rng):
+    cases = fma_cases(rng, COUNT)
+    twice_rounded, once = on_words(arith.fma_fp32, *cases), on_words(arith.multiply_add_fp32, *cases)
+    assert 0 < (twice_rounded != once).sum() < COUNT / 10
+
+
+def test_without_the_processors_instruction_the_exact_way_is_taken(rng, monkeypatch):
+    def refuse():
+        raise AssertionError("the compiled way must not be taken")
+
+    monkeypatch.setattr(fused, "has_fused_multiply_add", lambda: False)
+    monkeypatch.setattr(fused, "_compiled", refuse)
+    cases = fma_cases(rng, 1_000)
+    assert_same_bits(on_words(arith.multiply_add_fp32, *cases), canonical(softfloat.mul_add(*cases)), *cases)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("add", arith.add_fp32),
+        ("multiply", arith.multiply_fp32),
+        ("fma", arith.multiply_add_fp32),
+        ("fma", fused.multiply_add_exactly),
+        ("divide", arith.divide_fp32),
+    ],
+)
+def test_known_results(name, function):
+    *operands, _ = zip(*ARITHMETIC[name].values(), strict=True)
+    assert_known(ARITHMETIC[name], on_words(function, *operands).tolist())
+
+
+@pytest.mark.parametrize(
+    ("function", "operands", "result"),
+    [
+        (arith.add_fp32, (2, 3), 5),
+        (arith.multiply_fp32, (2, 3), 6),
+        (arith.divide_fp32, (1, 2), 0.5),
+        (arith.power_fp32, (2, 3), 8),
+        (arith.fma_fp32, (2, 3, 4), 10),
+        (arith.multiply_add_fp32, (2, 3, 4), 10),
+        (fused.multiply_add_exactly, (2, 3, 4), 10),
+    ],
+)
+def test_shapes_broadcast(function, operands, result):
+    for shapes, whole in (((4, 1), (3,), (2, 1, 1)), (2, 4, 3)), (((0,), (0,), (0,)), (0,)), (((), (), ()), ()):
+        found = function(*(np.full(shape, x, np.float32) for shape, x in zip(shapes, operands, strict=False)))
+        assert found.shape == (whole if len(operands) == 3 else whole[-2:]) and found.dtype == np.float32
+        assert (found == result).all()

@@ -1,0 +1,30 @@
+"""FP32 as bit patterns, and the codes of formats: what the tests of golden and of the units say over and over."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from neuroncore_rtl.golden.arith import storage_dtype
+from neuroncore_rtl.spec.formats import Format
+
+__all__ = ["every_code", "floats", "on_words", "words"]
+
+
+def words(values) -> np.ndarray:
+    """Return the bit patterns of values as float32."""
+    return np.asarray(values, np.float32).view(np.uint32)
+
+
+def floats(patterns) -> np.ndarray:
+    """Return the float32 values of bit patterns."""
+    return np.asarray(patterns, np.uint32).view(np.float32)
+
+
+def on_words(function: Callable, *operands) -> np.ndarray:
+    """Return what a function of float32 gives, as bit patterns as its operands are."""
+    return function(*map(floats, operands)).view(np.uint32)
+
+
+def every_code(fmt: Format) -> np.ndarray:
+    """Return the codes of a format in order, their padding bits zero."""
+    return np.arange(0, 1 << fmt.bits, 1 << getattr(fmt, "padding_bits", 0)).astype(storage_dtype(fmt))
