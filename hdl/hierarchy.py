@@ -8,13 +8,15 @@ place.
 """
 
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from amaranth.hdl import ClockSignal, Const, Instance, Module, ResetSignal, Signal, Value
 from amaranth.lib import wiring
 
-from neuroncore_rtl.hdl.verilog import convert, module_ports
+from neuroncore_rtl.hdl import verilog
+from neuroncore_rtl.hdl.verilog import module_ports
 
-__all__ = ["ModuleLibrary", "lead_out", "shared", "to_verilog"]
+__all__ = ["ModuleLibrary", "lanes", "lead_out", "shared", "to_verilog"]
 
 
 class ModuleLibrary:
@@ -23,10 +25,12 @@ class ModuleLibrary:
     Attributes:
         components: those that are converted. texts: those that are Verilog from the start.
         watches_gates: whether :func:`hdl.clock_gate.gated` adds what finds a clock that stands still too early.
+        blocks: the modules around lanes (:func:`lanes`), by name, with the names of the lanes.
     """
 
     def __init__(self, *, watches_gates: bool = False):
         self.watches_gates = watches_gates
+        self.blocks: dict[str, tuple[str, ...]] = {}
         self.components: dict[str, wiring.Component] = {}
         self.texts: dict[str, str] = {}
 
@@ -61,6 +65,28 @@ def shared(
     return ports
 
 
+def lanes(
+    m: Module,
+    name: str,
+    module: str,
+    build: Callable[[], wiring.Component],
+    platform,
+    of: tuple[str, ...],
+):
+    """Add a submodule as :func:`shared` does, most of which is many instances of one module that work side by side.
+
+    A simulator may evaluate them as the elements of a vector, if no output of the submodule depends on an input of the
+    same cycle.
+
+    Arguments:
+        m, name, module, build, platform: see :func:`shared`.
+        of: how the Verilog names of those modules, its lanes, begin.
+    """
+    if isinstance(platform, ModuleLibrary):
+        platform.blocks[module] = of
+    return shared(m, name, module, build, platform)
+
+
 def _flatten(ports) -> None:
     """Make vectors, as Verilog has them, of the ports of an instance, to be seen through their layouts.
 
@@ -92,17 +118,44 @@ def lead_out(m: Module, signature: wiring.Signature, inner, outer) -> None:
         m.d.comb += outside.eq(inside) if member.flow == wiring.Out else inside.eq(outside)
 
 
-def to_verilog(name: str, component: wiring.Component, *, watches_gates: bool = False) -> str:
+Replacement = Callable[[str, tuple[str, ...], dict[str, str]], str | None]
+"""Gets a block's name, how the names of its lanes begin, and the RTLIL of it and of the modules below it; returns the
+Verilog that takes its place, or None to leave it as it is."""
+
+
+def to_verilog(
+    name: str, component: wiring.Component, *, watches_gates: bool = False, replaced: Replacement | None = None
+) -> str:
     """Convert `component` and the shared modules below it to Verilog text, `component` last.
 
     The text depends on the parameters and the versions of Amaranth and Yosys alone. With `watches_gates` it is one for
-    simulations that check the clock gates, too.
+    simulations that check the clock gates, too; with `replaced`, for those that have another way for blocks of lanes.
     """
     library = ModuleLibrary(watches_gates=watches_gates)
-    done: dict[str, str] = {}
+    done: dict[str, Future[str | None]] = {}
+    pending = {name: component}
+    # Yosys is a process of its own, beside which Amaranth converts the next module.
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        while pending:
+            module, top = pending.popitem()
+            if replaced is not None and module in library.blocks and module not in done:
+                done[module] = pool.submit(replaced, module, library.blocks[module], _below(module, top))
+            else:
+                done[module] = pool.submit(verilog.to_verilog, verilog.to_rtlil(top, module, library))
+                pending.update((n, c) for n, c in library.components.items() if n not in done)
+            if not pending:  # blocks that had to stay as they are
+                pending.update((n, library.components[n]) for n, text in done.items() if text.result() is None)
+    texts = (done[module].result() for module in reversed(done))
+    return "\n".join([*library.texts.values(), *filter(None, texts)])
+
+
+def _below(name: str, component: wiring.Component) -> dict[str, str]:
+    """Return the RTLIL of a component and of the shared modules below it, by name."""
+    library = ModuleLibrary()
+    texts: dict[str, str] = {}
     pending = {name: component}
     while pending:
         module, top = pending.popitem()
-        done[module] = convert(top, module, library)
-        pending.update((n, c) for n, c in library.components.items() if n not in done)
-    return "\n".join([*library.texts.values(), *(done[module] for module in reversed(done))])
+        texts[module] = verilog.to_rtlil(top, module, library)
+        pending.update((n, c) for n, c in library.components.items() if n not in texts)
+    return texts

@@ -14,9 +14,9 @@ from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
-from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.hierarchy import lanes
 from neuroncore_rtl.hdl.memory.port import PsumWritePort, ReadPort
-from neuroncore_rtl.hdl.memory.psum_block import BANK_BITS, WORD_BITS, PsumBlock
+from neuroncore_rtl.hdl.memory.psum_block import BANK_BITS, WORD_BITS, PsumPartitions
 from neuroncore_rtl.spec.config import PSUM_BANKS
 
 __all__ = ["BANK", "PSUM_ADDRESS", "WORD", "Psum", "PsumWrite"]
@@ -29,9 +29,6 @@ WORD = slice(0, WORD_BITS)
 
 BANK = slice(WORD_BITS, WORD_BITS + BANK_BITS)
 """Of a word address, the bank."""
-
-BLOCK = 32
-"""Partitions of a block."""
 
 
 class PsumWrite(data.Struct):
@@ -110,24 +107,15 @@ class Psum(wiring.Component):
             "write_words": Cat(Mux(own, written.address[WORD], to_outside[WORD]) for own in own_writes),
             "read_bank": from_outside[BANK],
         }
-        common = {}
-        for name, value in values.items():
-            common[name] = Signal(len(value), name=name)
-            m.d.comb += common[name].eq(value)
-
-        words = []
-        for first in range(0, self.columns, BLOCK):
-            count = min(BLOCK, self.columns - first)
-            build = partial(PsumBlock, count, self.add_latency)
-            block = shared(m, f"block{first}", f"psum_{count}_latency{self.add_latency}", build, platform)
-            bits = slice(32 * first, 32 * (first + count))
-            m.d.comb += [getattr(block, name).eq(value) for name, value in common.items()]
-            m.d.comb += [
-                block.sums.eq(self.sums[bits]),
-                block.updates.eq(Cat(written.partitions > column for column in range(first, first + count))),
-                block.stores.eq(self.writes.enable[first : first + count]),
-                block.store_data.eq(self.writes.data[bits]),
-            ]
-            words.append(block.read_data)
-        m.d.comb += self.reads.data.eq(Cat(*words))
+        build = partial(PsumPartitions, self.columns, self.add_latency)
+        module = f"psum_partitions_{self.columns}_latency{self.add_latency}"
+        partitions = lanes(m, "partitions", module, build, platform, of=("partition_",))
+        m.d.comb += [getattr(partitions, name).eq(value) for name, value in values.items()]
+        m.d.comb += [
+            partitions.sums.eq(self.sums),
+            partitions.updates.eq(Cat(written.partitions > column for column in range(self.columns))),
+            partitions.stores.eq(self.writes.enable),
+            partitions.store_data.eq(self.writes.data),
+            self.reads.data.eq(partitions.read_data),
+        ]
         return m

@@ -12,13 +12,16 @@ from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.memory.bank import Bank
 from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_WORDS
 
-__all__ = ["BANK_BITS", "WORD_BITS", "PsumBlock", "PsumPartition", "common_ports"]
+__all__ = ["BANK_BITS", "WORD_BITS", "PsumBlock", "PsumPartition", "PsumPartitions", "common_ports"]
 
 WORD_BITS = (PSUM_WORDS - 1).bit_length()
 """Number of a word in its bank."""
 
 BANK_BITS = (PSUM_BANKS - 1).bit_length()
 """Number of a bank."""
+
+BLOCK = 32
+"""Partitions of a block."""
 
 NEGATIVE_ZERO = 0x80000000
 
@@ -100,6 +103,17 @@ class PsumPartition(wiring.Component):
         return m
 
 
+def _block_ports(partitions: int) -> dict:
+    words = data.ArrayLayout(32, partitions)
+    return common_ports() | {
+        "sums": In(words),
+        "updates": In(partitions),
+        "stores": In(partitions),
+        "store_data": In(words),
+        "read_data": Out(words),
+    }
+
+
 class PsumBlock(wiring.Component):
     """Some partitions side by side.
 
@@ -114,17 +128,7 @@ class PsumBlock(wiring.Component):
     def __init__(self, partitions: int, add_latency: int):
         self.partitions = partitions
         self.add_latency = add_latency
-        words = data.ArrayLayout(32, partitions)
-        super().__init__(
-            common_ports()
-            | {
-                "sums": In(words),
-                "updates": In(partitions),
-                "stores": In(partitions),
-                "store_data": In(words),
-                "read_data": Out(words),
-            }
-        )
+        super().__init__(_block_ports(partitions))
 
     def elaborate(self, platform):
         m = Module()
@@ -142,5 +146,34 @@ class PsumBlock(wiring.Component):
                 partition.stores.eq(self.stores[index]),
                 partition.store_data.eq(self.store_data[index]),
                 self.read_data[index].eq(partition.read_data),
+            ]
+        return m
+
+
+class PsumPartitions(wiring.Component):
+    """All partitions, in blocks.
+
+    Arguments, ports: those of :class:`PsumBlock`.
+    """
+
+    def __init__(self, partitions: int, add_latency: int):
+        self.partitions = partitions
+        self.add_latency = add_latency
+        super().__init__(_block_ports(partitions))
+
+    def elaborate(self, platform):
+        m = Module()
+        for first in range(0, self.partitions, BLOCK):
+            count = min(BLOCK, self.partitions - first)
+            build = partial(PsumBlock, count, self.add_latency)
+            block = shared(m, f"block{first}", f"psum_{count}_latency{self.add_latency}", build, platform)
+            part, words = slice(first, first + count), slice(32 * first, 32 * (first + count))
+            m.d.comb += [getattr(block, name).eq(getattr(self, name)) for name in common_ports()]
+            m.d.comb += [
+                block.sums.eq(self.sums.as_value()[words]),
+                block.updates.eq(self.updates[part]),
+                block.stores.eq(self.stores[part]),
+                block.store_data.eq(self.store_data.as_value()[words]),
+                self.read_data.as_value()[words].eq(block.read_data),
             ]
         return m

@@ -13,10 +13,10 @@ from amaranth import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.hierarchy import lanes
 from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter
 from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, ReadPort, WritePort
-from neuroncore_rtl.hdl.memory.sbuf_block import BANK_BITS, BLOCK, BLOCK_BITS, READERS, SbufBlock, port_bits
+from neuroncore_rtl.hdl.memory.sbuf_block import BANK_BITS, BLOCK_BITS, READERS, SbufPartitions, port_bits
 from neuroncore_rtl.spec.config import LINE_BYTES, SBUF_BANKS, Config
 
 __all__ = ["Sbuf"]
@@ -69,13 +69,11 @@ class Sbuf(wiring.Component):
         m = Module()
         config = self.config
         ports, size = config.hbm_ports, config.hbm_bytes
-        blocks = []
-        for first in range(0, config.partitions, BLOCK):
-            count = min(BLOCK, config.partitions - first)
-            build = partial(SbufBlock, count, ports, size)
-            blocks.append(shared(m, f"block{first}", f"sbuf_block_{count}_ports{ports}x{size}", build, platform))
-        self._read(m, blocks)
-        self._write(m, blocks)
+        build = partial(SbufPartitions, config.partitions, ports, size)
+        module = f"sbuf_partitions_{config.partitions}_ports{ports}x{size}"
+        partitions = lanes(m, "partitions", module, build, platform, of=("sbuf_partition_",))
+        self._read(m, partitions)
+        self._write(m, partitions)
 
         engines = [getattr(self, name) for name in (*READERS, "vector_write", "scalar_write")]
         requested, reading = Signal(), Signal(LineRead.LATENCY - 1)
@@ -105,7 +103,7 @@ class Sbuf(wiring.Component):
             m.d.comb += served[-1].eq(arbiter.grants & at_bank)
         return served
 
-    def _read(self, m: Module, blocks: list[SbufBlock]) -> None:
+    def _read(self, m: Module, partitions: SbufPartitions) -> None:
         size = self.config.hbm_bytes
         readers = [getattr(self, name) for name in READERS]
         lines = [self.line_reads[port] for port in range(self.config.hbm_ports)]
@@ -115,35 +113,34 @@ class Sbuf(wiring.Component):
 
         lockstep = Cat(bank[: len(readers)].any() for bank in served)
         read_line = Cat(_chosen(bank, [port.address[_BANK.stop :] for port in ports]) for bank in served)
-        read_line = _bus(m, "read_line", read_line)
-        for number, block in enumerate(blocks):
+        m.d.comb += partitions.read_line.eq(read_line)
+        for number, read in enumerate(partitions.read):
             here = Cat(of == number for of in block_of)
             alone = Cat((bank[len(readers) :] & here).any() for bank in served)
-            m.d.comb += [block.read.eq(lockstep | alone), block.read_line.eq(read_line)]
+            m.d.comb += read.eq(lockstep | alone)
 
         for (name, words), port in zip(READERS.items(), readers, strict=True):
             place = slice((4 * words - 1).bit_length(), _PLACE.stop)
-            for block in blocks:
-                m.d.comb += getattr(block, f"{name}_select").eq(Cat(port.address[place], port.address[_BANK]))
-            m.d.comb += port.data.eq(Cat(getattr(block, name) for block in blocks))
+            m.d.comb += [
+                getattr(partitions, f"{name}_select").eq(Cat(port.address[place], port.address[_BANK])),
+                port.data.eq(getattr(partitions, name)),
+            ]
 
         place = slice((size - 1).bit_length(), _PLACE.stop)
         for number, line in enumerate(lines):
             select = Cat(line.address[place], line.address[_BANK], partition_of[number])
-            for index, block in enumerate(blocks):
-                m.d.comb += [
-                    block.line_taken[number].eq(line.valid & line.ready & (block_of[number] == index)),
-                    block.line_select[number].eq(select),
-                ]
-            late_block = Signal(range(max(2, len(blocks))), name=f"line_block{number}_0", reset_less=True)
+            m.d.comb += partitions.line_select[number].eq(select)
+            for index, taken in enumerate(partitions.line_taken):
+                m.d.comb += taken[number].eq(line.valid & line.ready & (block_of[number] == index))
+            late_block = Signal(range(max(2, len(partitions.lines))), name=f"line_block{number}_0", reset_less=True)
             m.d.sync += late_block.eq(block_of[number])
             for cycle in range(1, LineRead.LATENCY):
                 later = Signal.like(late_block, name=f"line_block{number}_{cycle}")
                 m.d.sync += later.eq(late_block)
                 late_block = later
-            m.d.comb += line.data.eq(Array(block.lines[number] for block in blocks)[late_block])
+            m.d.comb += line.data.eq(Array(lines[number] for lines in partitions.lines)[late_block])
 
-    def _write(self, m: Module, blocks: list[SbufBlock]) -> None:
+    def _write(self, m: Module, partitions: SbufPartitions) -> None:
         config = self.config
         writers = {name: getattr(self, f"{name}_write") for name in ("vector", "scalar")}
         lines = [self.line_writes[port] for port in range(config.hbm_ports)]
@@ -170,30 +167,20 @@ class Sbuf(wiring.Component):
             "write_scalar": Cat(bank[1] for bank in served),
             "write_lines": Cat(line.data for line in lines),
         }
-        for name, value in common.items():
-            bus = _bus(m, name, value)
-            m.d.comb += [getattr(block, name).eq(bus) for block in blocks]
-        for number, block in enumerate(blocks):
-            first = number * BLOCK
+        m.d.comb += [getattr(partitions, name).eq(value) for name, value in common.items()]
+        for number, write_here in enumerate(partitions.write_here):
             here = Cat(of == number for of in block_of)
-            m.d.comb += block.write_here.eq(Cat((bank & here).any() for bank in by_line))
-            for name, port in writers.items():
-                m.d.comb += [
-                    getattr(block, f"{name}_enable").eq(port.enable[first : first + BLOCK]),
-                    getattr(block, f"{name}_words").eq(port.data[32 * first : 32 * (first + BLOCK)]),
-                ]
+            m.d.comb += write_here.eq(Cat((bank & here).any() for bank in by_line))
+        for name, port in writers.items():
+            m.d.comb += [
+                getattr(partitions, f"{name}_enable").eq(port.enable),
+                getattr(partitions, f"{name}_words").eq(port.data),
+            ]
 
 
 def _split(partition: Value) -> tuple[Value, Value]:
     """Return the block of a partition and its number in it."""
     return partition[BLOCK_BITS:], partition[:BLOCK_BITS]
-
-
-def _bus(m: Module, name: str, value: Value) -> Signal:
-    """Return a signal with a value that goes to every block."""
-    bus = Signal(len(value), name=name)
-    m.d.comb += bus.eq(value)
-    return bus
 
 
 def _chosen(chosen: Value, values: list[Value]) -> Value:

@@ -3,6 +3,8 @@
 A block is converted to Verilog, and compiled for simulation, once for all of a machine.
 """
 
+from functools import partial
+
 from amaranth import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -13,7 +15,10 @@ from neuroncore_rtl.hdl.scalar.lane import ActivationLane
 from neuroncore_rtl.hdl.scalar.number import decode
 from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, FunctionTables
 
-__all__ = ["LANE_BITS", "ActivationBlock"]
+__all__ = ["LANE_BITS", "ActivationBlock", "ActivationLanes"]
+
+BLOCK_LANES = 16
+"""Lanes of a block, the last one of an engine may have fewer: as many as simulate fastest."""
 
 LANE_BITS = 11
 """Width of a number, or a count, of lanes."""
@@ -114,6 +119,33 @@ class ActivationBlock(wiring.Component):
             m.d.comb += taking.eq(Mux(left > self.lanes, self.lanes, left))
         m.d.sync += adds.eq(Cat(element & (i < taking) for i in range(self.lanes)))
         return adds
+
+
+class ActivationLanes(wiring.Component):
+    """All lanes, in blocks.
+
+    Arguments, ports: those of :class:`ActivationBlock`, but for `first_lane`.
+    """
+
+    def __init__(self, lanes: int):
+        self.lanes = lanes
+        words = data.ArrayLayout(32, lanes)
+        super().__init__({"valid": In(1), "step": In(Step), "a": In(words), "words": Out(words)})
+
+    def elaborate(self, platform):
+        m = Module()
+        for first in range(0, self.lanes, BLOCK_LANES):
+            width = min(BLOCK_LANES, self.lanes - first)
+            block = shared(m, f"block{first}", f"activation_block_{width}", partial(ActivationBlock, width), platform)
+            words = slice(32 * first, 32 * (first + width))
+            m.d.comb += [
+                block.valid.eq(self.valid),
+                block.step.eq(self.step),
+                block.a.eq(self.a.as_value()[words]),
+                block.first_lane.eq(first),
+                self.words.as_value()[words].eq(block.words),
+            ]
+        return m
 
 
 def _sum64(m: Module, name: str, a: Value, b: Value) -> Value:

@@ -2,19 +2,16 @@
 
 from functools import partial
 
-from amaranth import Cat, Const, Module, Signal
+from amaranth import Const, Module, Signal
 from amaranth.lib import wiring
 
 from neuroncore_rtl.hdl.elementwise.frontend import Frontend, connect_engine, engine_ports
-from neuroncore_rtl.hdl.hierarchy import shared
-from neuroncore_rtl.hdl.scalar.block import ActivationBlock
+from neuroncore_rtl.hdl.hierarchy import lanes
+from neuroncore_rtl.hdl.scalar.block import ActivationBlock, ActivationLanes
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.elementwise import SCALAR_OPCODES
 
 __all__ = ["ScalarEngine"]
-
-BLOCK_LANES = 16
-"""Lanes of a block, the last one of an engine may have fewer: as many as simulate fastest."""
 
 
 class ScalarEngine(wiring.Component):
@@ -35,21 +32,17 @@ class ScalarEngine(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        lanes = self.config.partitions
+        partitions = self.config.partitions
         m.submodules.frontend = frontend = Frontend(self.config, SCALAR_OPCODES, latency=self.LATENCY)
         connect_engine(m, self, frontend)
 
-        words = []
-        for first in range(0, lanes, BLOCK_LANES):
-            width = min(BLOCK_LANES, lanes - first)
-            block = shared(m, f"block{first}", f"activation_block_{width}", partial(ActivationBlock, width), platform)
-            m.d.comb += [
-                block.valid.eq(frontend.lanes_valid),
-                block.step.eq(frontend.lanes_step),
-                block.a.eq(frontend.lanes_a[32 * first : 32 * (first + width)]),
-                block.first_lane.eq(first),
-            ]
-            words.append(block.words)
+        build = partial(ActivationLanes, partitions)
+        block = lanes(m, "lanes", f"activation_lanes_{partitions}", build, platform, of=("activation_lane",))
+        m.d.comb += [
+            block.valid.eq(frontend.lanes_valid),
+            block.step.eq(frontend.lanes_step),
+            block.a.eq(frontend.lanes_a),
+        ]
 
         writes = frontend.lanes_valid & frontend.lanes_step.writes
         for cycle in range(self.LATENCY):
@@ -58,7 +51,7 @@ class ScalarEngine(wiring.Component):
             writes = late
         m.d.comb += [
             frontend.result_valid.eq(writes),
-            frontend.result.eq(Cat(*words)),
-            frontend.result_enable.eq(Const(-1, lanes)),
+            frontend.result.eq(block.words),
+            frontend.result_enable.eq(Const(-1, partitions)),
         ]
         return m

@@ -11,9 +11,10 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
 from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.arith.operand import Operand
+from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.spec.config import LOAD_COLUMNS
 
-__all__ = ["MOVING_BITS", "STATIONARY_BITS", "Edge", "Element"]
+__all__ = ["MOVING_BITS", "STATIONARY_BITS", "Edge", "EdgeRow", "Element"]
 
 MOVING_BITS = 32
 """Bits that a partition delivers per moving access: one element of the widest format."""
@@ -34,6 +35,82 @@ class Element(data.Struct):
     dtype: FormatCode
     half: unsigned(1)
     skip_zero: unsigned(1)
+
+
+class EdgeRow(wiring.Component):
+    """Decoders of one row.
+
+    Ports:
+        moving, stationary: how to read the words of the cycle before (:class:`Element`); present: whether the row takes
+            part in them.
+        fresh: this cycle's moving word is new; else the one of before counts.
+        moving_word, stationary_words: memory data.
+        moving_out, weights_out: the operands, a cycle later.
+    """
+
+    def __init__(self):
+        super().__init__(
+            {
+                "moving": In(Element),
+                "moving_present": In(1),
+                "fresh": In(1),
+                "moving_word": In(MOVING_BITS),
+                "moving_out": Out(Operand),
+                "stationary": In(Element),
+                "stationary_present": In(1),
+                "stationary_words": In(STATIONARY_BITS),
+                "weights_out": Out(Operand).array(LOAD_COLUMNS),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        moving, stationary = self.moving, self.stationary
+        word = Signal(MOVING_BITS, reset_less=True)
+        with m.If(self.fresh):
+            m.d.sync += word.eq(self.moving_word)
+        # An element starts on a multiple of its size, so two steps of selection reach it.
+        half_word = Mux(moving.offset[1], word[16:], word[:16])
+        byte = Mux(moving.offset[0], half_word[8:], half_word[:8])
+        element = _sized(m, "moving_element", moving.size, byte, half_word, word)
+        m.d.comb += self.moving_out.eq(_decode(m, "moving_decoder", element, moving, self.moving_present))
+
+        words = Signal(STATIONARY_BITS, reset_less=True)
+        m.d.sync += words.eq(self.stationary_words)
+        double = Mux(stationary.offset[3], words[64:], words[:64])
+        single = Mux(stationary.offset[2], double[32:], double[:32])
+        for column in range(LOAD_COLUMNS):
+            sizes = (values.word_select(column, bits) for values, bits in ((single, 8), (double, 16), (words, 32)))
+            element = _sized(m, f"stationary_element{column}", stationary.size, *sizes)
+            operand = _decode(m, f"weight_decoder{column}", element, stationary, self.stationary_present)
+            m.d.comb += self.weights_out[column].eq(operand)
+        return m
+
+
+def _sized(m: Module, name: str, size, byte, half_word, word) -> Signal:
+    """Return the one of three words that has the size."""
+    element = Signal(32, name=name)
+    with m.Switch(size):
+        with m.Case(0):
+            m.d.comb += element.eq(byte)
+        with m.Case(1):
+            m.d.comb += element.eq(half_word)
+        with m.Default():
+            m.d.comb += element.eq(word)
+    return element
+
+
+def _decode(m: Module, name: str, word, element: Element, present):
+    """Add a decoder and return its operand."""
+    m.submodules[name] = decoder = EdgeDecoder()
+    m.d.comb += [
+        decoder.word.eq(word),
+        decoder.format.eq(element.dtype),
+        decoder.half.eq(element.half),
+        decoder.skip_zero.eq(element.skip_zero),
+        decoder.present.eq(present),
+    ]
+    return decoder.out
 
 
 class Edge(wiring.Component):
@@ -72,57 +149,22 @@ class Edge(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-
-        def registered(name, value):
-            register = Signal.like(value, name=name, reset_less=True)
-            m.d.sync += register.eq(value)
-            return register
-
-        def decode(name, word, element, present):
-            decoder = EdgeDecoder()
-            m.submodules[name] = decoder
+        common = {}
+        for name in ("moving", "moving_present", "stationary", "stationary_present"):
+            port = getattr(self, name)
+            common[name] = Signal.like(port, name=f"{name}_element", reset_less=True)
+            m.d.sync += common[name].eq(port)
+        for number in range(self.rows):
+            row = shared(m, f"row{number}", "edge_row", EdgeRow, platform)
             m.d.comb += [
-                decoder.word.eq(word),
-                decoder.format.eq(element.dtype),
-                decoder.half.eq(element.half),
-                decoder.skip_zero.eq(element.skip_zero),
-                decoder.present.eq(present),
+                row.moving.eq(common["moving"]),
+                row.moving_present.eq(common["moving_present"][number]),
+                row.fresh.eq(self.moving_fresh),
+                row.moving_word.eq(self.moving_words[number]),
+                row.stationary.eq(common["stationary"]),
+                row.stationary_present.eq(common["stationary_present"][number]),
+                row.stationary_words.eq(self.stationary_words[number]),
+                self.moving_out[number].eq(row.moving_out),
+                *(port.eq(value) for port, value in zip(self.weights_out[number], row.weights_out, strict=True)),
             ]
-            return decoder.out
-
-        moving = registered("moving_element", self.moving)
-        moving_present = registered("moving_rows", self.moving_present)
-        stationary = registered("stationary_element", self.stationary)
-        stationary_present = registered("stationary_rows", self.stationary_present)
-        for row in range(self.rows):
-            word = Signal(MOVING_BITS, name=f"moving_word{row}", reset_less=True)
-            with m.If(self.moving_fresh):
-                m.d.sync += word.eq(self.moving_words[row])
-            # An element starts on a multiple of its size, so two steps of selection reach it.
-            half_word = Mux(moving.offset[1], word[16:], word[:16])
-            byte = Mux(moving.offset[0], half_word[8:], half_word[:8])
-            element = Signal(32, name=f"moving_element{row}")
-            with m.Switch(moving.size):
-                with m.Case(0):
-                    m.d.comb += element.eq(byte)
-                with m.Case(1):
-                    m.d.comb += element.eq(half_word)
-                with m.Default():
-                    m.d.comb += element.eq(word)
-            m.d.comb += self.moving_out[row].eq(decode(f"moving{row}", element, moving, moving_present[row]))
-
-            words = registered(f"stationary_words{row}", self.stationary_words[row])
-            double = Mux(stationary.offset[3], words[64:], words[:64])
-            single = Mux(stationary.offset[2], double[32:], double[:32])
-            for column in range(LOAD_COLUMNS):
-                element = Signal(32, name=f"stationary_element{row}_{column}")
-                with m.Switch(stationary.size):
-                    with m.Case(0):
-                        m.d.comb += element.eq(single.word_select(column, 8))
-                    with m.Case(1):
-                        m.d.comb += element.eq(double.word_select(column, 16))
-                    with m.Default():
-                        m.d.comb += element.eq(words.word_select(column, 32))
-                operand = decode(f"weight{row}_{column}", element, stationary, stationary_present[row])
-                m.d.comb += self.weights_out[row][column].eq(operand)
         return m

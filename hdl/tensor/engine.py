@@ -15,23 +15,21 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.engine_error import EngineError
 from neuroncore_rtl.hdl.fifo import BypassFifo
-from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.hierarchy import lanes
 from neuroncore_rtl.hdl.memory.port import PsumWritePort, ReadPort
 from neuroncore_rtl.hdl.memory.psum import Psum
-from neuroncore_rtl.hdl.tensor.array import Array, row_skew, tile_count
+from neuroncore_rtl.hdl.tensor.array import tile_count
 from neuroncore_rtl.hdl.tensor.checker import Checker
+from neuroncore_rtl.hdl.tensor.datapath import Datapath
 from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS, Edge
 from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction
 from neuroncore_rtl.hdl.tensor.loader import Loader
 from neuroncore_rtl.hdl.tensor.mover import Move, Mover
 from neuroncore_rtl.hdl.tensor.skew import DelayLine
-from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
 
 __all__ = ["Counters", "TensorEngine"]
-
-EDGE_ROWS = 8
-"""Rows of one edge module: as many as an array block has."""
 
 
 class Counters(data.Struct):
@@ -117,15 +115,17 @@ class TensorEngine(wiring.Component):
         m.submodules.checker = checker = Checker(config)
         m.submodules.loader = loader = Loader(config)
         m.submodules.mover = mover = Mover(config)
-        m.submodules.array = array = Array(config)
+        size = f"{config.rows}x{config.columns}_latency{config.mac_latency}"
+        build = partial(Datapath, config)
+        datapath = lanes(m, "datapath", f"datapath_{size}", build, platform, of=("tile_", "edge_row"))
         wiring.connect(m, wiring.flipped(self.instructions), checker.i)
         wiring.connect(m, loader.memory, wiring.flipped(self.stationary))
         wiring.connect(m, mover.memory, wiring.flipped(self.moving))
         m.d.comb += self.error.eq(checker.error)
         m.d.sync += self.loaded.eq(loader.done)
         self._dispatch(m, checker.o, loader, mover)
-        self._edge(m, loader, mover, array, platform)
-        self._psum(m, mover, array)
+        self._edge(m, loader, mover, datapath)
+        self._psum(m, mover, datapath, platform)
         self._count(m, checker, loader, mover)
         return m
 
@@ -162,8 +162,8 @@ class TensorEngine(wiring.Component):
         with m.Elif(mover.swapped):
             m.d.sync += loaded.eq(0)
 
-    def _edge(self, m, loader, mover, array, platform):
-        """Decode the words of all rows and skew them; control goes the same way as the data."""
+    def _edge(self, m, loader, mover, datapath):
+        """Give the datapath the words of all rows with their control, which goes the same way."""
         config = self.config
 
         def registered(name, value):
@@ -186,31 +186,24 @@ class TensorEngine(wiring.Component):
         distance = registered("distance_at_row0", step.distance)
         swap = valid("swap", mover.column_valid & mover.column.swap)
         load = valid("load", loader.step_valid)
-        m.d.comb += array.identity.eq(at_row0.identity)
+        m.d.comb += datapath.identity.eq(at_row0.identity)
 
-        for first in range(0, config.rows, EDGE_ROWS):
-            rows = range(first, min(first + EDGE_ROWS, config.rows))
-            edge = shared(m, f"edge{first}", f"edge_{len(rows)}", partial(Edge, len(rows)), platform)
-            m.d.comb += [
-                edge.moving.eq(column.element),
-                edge.moving_fresh.eq(fresh),
-                edge.stationary.eq(step.element),
-                edge.moving_present.eq(Cat(column.k > row for row in rows)),
-                edge.stationary_present.eq(Cat(step.k > row for row in rows)),
-            ]
-            for index, row in enumerate(rows):
-                m.d.comb += [
-                    edge.moving_words[index].eq(self.moving.data.word_select(row, MOVING_BITS)),
-                    edge.stationary_words[index].eq(self.stationary.data.word_select(row, STATIONARY_BITS)),
-                ]
-                events = Cat(edge.moving_out[index], swap, load, distance, *edge.weights_out[index])
-                m.submodules[f"row_skew{row}"] = line = DelayLine(len(events), row_skew(config, row))
-                m.d.comb += [line.i.eq(events), array.events[row].eq(line.o)]
+        m.d.comb += [
+            datapath.moving.eq(column.element),
+            datapath.fresh.eq(fresh),
+            datapath.moving_present.eq(Cat(column.k > row for row in range(config.rows))),
+            datapath.moving_words.eq(self.moving.data),
+            datapath.stationary.eq(step.element),
+            datapath.stationary_present.eq(Cat(step.k > row for row in range(config.rows))),
+            datapath.stationary_words.eq(self.stationary.data),
+            datapath.swap.eq(swap),
+            datapath.load.eq(load),
+            datapath.distance.eq(distance),
+        ]
 
-    def _psum(self, m, mover, array):
-        """Align the columns again and add them to PSUM, where their control arrives a cycle before them."""
+    def _psum(self, m, mover, datapath, platform):
+        """Add the sums to PSUM, where their control arrives a cycle before them."""
         config = self.config
-        tiles = tile_count(config.columns)
         control = Cat(mover.column_valid, mover.column.write)
         m.submodules.control_line = line = DelayLine(len(control), self.sum_latency(config) - 1)
         m.submodules.psum = psum = Psum(config.columns, config.add_latency)
@@ -218,17 +211,9 @@ class TensorEngine(wiring.Component):
         wiring.connect(m, wiring.flipped(self.psum), psum.reads)
         wiring.connect(m, wiring.flipped(self.psum_write), psum.writes)
 
-        sums = []
-        for tile in range(tiles):
-            columns = array.sums[32 * LOAD_COLUMNS * tile : 32 * LOAD_COLUMNS * (tile + 1)]
-            line = DelayLine(len(columns), tiles - 1 - tile)
-            m.submodules[f"column_skew{tile}"] = line
-            m.d.comb += line.i.eq(columns)
-            sums.append(line.o)
-
         # What a waveform shows of the sums.
         sum0 = Signal(32)
-        m.d.comb += [psum.sums.eq(Cat(*sums)), sum0.eq(psum.sums[:32])]
+        m.d.comb += [psum.sums.eq(datapath.sums), sum0.eq(psum.sums[:32])]
 
         m.submodules.retire_line = line = DelayLine(1, self.latency(config))
         m.d.comb += [line.i.eq(mover.column_valid & mover.column.last), self.retired.eq(line.o)]

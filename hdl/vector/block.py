@@ -1,5 +1,7 @@
 """Some lanes of the vector engine, with the control that they share."""
 
+from functools import partial
+
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
@@ -18,9 +20,26 @@ from neuroncore_rtl.hdl.vector.stats import SHARES
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa.elementwise import STATS_ELEMENTS
 
-__all__ = ["VectorBlock"]
+__all__ = ["VectorBlock", "VectorLanes"]
+
+BLOCK_LANES = 8
+"""Lanes of a block: a fourth of a group of TRANSPOSE, as larger ones take a simulator too long to compile."""
 
 _ONE = FP32.bias << FP32.mantissa_bits
+
+
+def _block_ports(lanes: int) -> dict:
+    words = data.ArrayLayout(32, lanes)
+    return {
+        "valid": In(1),
+        "step": In(Step),
+        "a": In(words),
+        "b": In(words),
+        "moved": In(words),
+        "result_valid": Out(1),
+        "word": Out(words),
+        "enable": Out(lanes),
+    }
 
 
 class VectorBlock(wiring.Component):
@@ -49,19 +68,7 @@ class VectorBlock(wiring.Component):
 
     def __init__(self, lanes: int):
         self.lanes = lanes
-        words = data.ArrayLayout(32, lanes)
-        super().__init__(
-            {
-                "valid": In(1),
-                "step": In(Step),
-                "a": In(words),
-                "b": In(words),
-                "moved": In(words),
-                "result_valid": Out(1),
-                "word": Out(words),
-                "enable": Out(lanes),
-            }
-        )
+        super().__init__(_block_ports(lanes))
 
     def elaborate(self, platform):
         m = Module()
@@ -205,3 +212,34 @@ class VectorBlock(wiring.Component):
         port = shares.read_port()
         m.d.comb += port.addr.eq(operate.position[1:])
         return constant, port.data
+
+
+class VectorLanes(wiring.Component):
+    """All lanes, in blocks.
+
+    Arguments, ports: those of :class:`VectorBlock`.
+    """
+
+    def __init__(self, lanes: int):
+        self.lanes = lanes
+        super().__init__(_block_ports(lanes))
+
+    def elaborate(self, platform):
+        m = Module()
+        for first in range(0, self.lanes, BLOCK_LANES):
+            count = min(BLOCK_LANES, self.lanes - first)
+            block = shared(m, f"block_{first}", f"vector_block_{count}", partial(VectorBlock, count), platform)
+            part, words = slice(first, first + count), slice(32 * first, 32 * (first + count))
+            step = Signal(Step, name=f"step_{first}")
+            m.d.comb += [
+                step.eq(self.step),
+                step.index.eq(self.step.index + self.step.index_partition * first),
+                block.valid.eq(self.valid),
+                block.step.eq(step),
+                *(getattr(block, name).eq(getattr(self, name).as_value()[words]) for name in ("a", "b", "moved")),
+                self.word.as_value()[words].eq(block.word),
+                self.enable[part].eq(block.enable),
+            ]
+            if not first:
+                m.d.comb += self.result_valid.eq(block.result_valid)
+        return m

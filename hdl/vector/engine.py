@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux
 from amaranth.lib import wiring
 
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
@@ -10,9 +10,8 @@ from neuroncore_rtl.hdl.arith.formats import element_size
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.frontend import Frontend, connect_engine, engine_ports
 from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
-from neuroncore_rtl.hdl.elementwise.step import Step
-from neuroncore_rtl.hdl.hierarchy import shared
-from neuroncore_rtl.hdl.vector.block import VectorBlock
+from neuroncore_rtl.hdl.hierarchy import lanes, shared
+from neuroncore_rtl.hdl.vector.block import VectorBlock, VectorLanes
 from neuroncore_rtl.hdl.vector.decode import slow_op0, slow_op1
 from neuroncore_rtl.hdl.vector.stats import Statistics
 from neuroncore_rtl.hdl.vector.transpose import Transposer
@@ -21,9 +20,6 @@ from neuroncore_rtl.spec.isa import VECTOR_OPCODES
 from neuroncore_rtl.spec.isa.elementwise import transpose_block
 
 __all__ = ["VectorEngine", "interval", "slow"]
-
-BLOCK_LANES = 8
-"""Lanes of a block: a fourth of a group of TRANSPOSE, as larger ones take a simulator too long to compile."""
 
 SCAN_INTERVAL = 2
 """Cycles from one element of a scan to the next, whose first operand went through both ALUs."""
@@ -77,26 +73,18 @@ class VectorEngine(wiring.Component):
         )
         connect_engine(m, self, frontend)
         moved = self._transpose(m, frontend, platform)
-        words, enables = [], []
-        for first in range(0, config.partitions, BLOCK_LANES):
-            lanes = min(BLOCK_LANES, config.partitions - first)
-            block = shared(m, f"block_{first}", f"vector_block_{lanes}", partial(VectorBlock, lanes), platform)
-            part = slice(32 * first, 32 * (first + lanes))
-            step = Signal(Step, name=f"step_{first}")
-            m.d.comb += [
-                step.eq(frontend.lanes_step),
-                step.index.eq(frontend.lanes_step.index + frontend.lanes_step.index_partition * first),
-                block.valid.eq(frontend.lanes_valid),
-                block.step.eq(step),
-                block.a.eq(frontend.lanes_a[part]),
-                block.b.eq(frontend.lanes_b[part]),
-                block.moved.eq(moved[part]),
-            ]
-            words.append(block.word)
-            enables.append(block.enable)
-            if not first:
-                m.d.comb += frontend.result_valid.eq(block.result_valid)
-        m.d.comb += [frontend.result.eq(Cat(*words)), frontend.result_enable.eq(Cat(*enables))]
+        build = partial(VectorLanes, config.partitions)
+        block = lanes(m, "lanes", f"vector_lanes_{config.partitions}", build, platform, of=("vector_lane",))
+        m.d.comb += [
+            block.valid.eq(frontend.lanes_valid),
+            block.step.eq(frontend.lanes_step),
+            block.a.eq(frontend.lanes_a),
+            block.b.eq(frontend.lanes_b),
+            block.moved.eq(moved),
+            frontend.result_valid.eq(block.result_valid),
+            frontend.result.eq(block.word),
+            frontend.result_enable.eq(block.enable),
+        ]
         return m
 
     def _transpose(self, m: Module, frontend: Frontend, platform):

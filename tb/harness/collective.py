@@ -103,7 +103,7 @@ class CollectiveDevice:
     label = "collective"
     ports = ()
 
-    def design(self, *, waves: bool = False) -> simulation.Design:
+    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
         """Return the engines in their harness."""
         instance, hbm_bytes = self.instance, self.instance.core.hbm_bytes
         label = instance_label(instance)

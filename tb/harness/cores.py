@@ -141,21 +141,23 @@ class CoreDevice:
         """What names the directories of its runs."""
         return "instance" if self.instance else "core"
 
-    def verilog(self, *, cached: bool = True) -> str:
+    def verilog(self, *, cached: bool = True, vectors: bool = False) -> str:
         """Return the Verilog of the core, or of all of them and what lies between them.
 
         Arguments:
             cached: whether a text from an earlier call will do; a benchmark of elaboration wants a new one.
+            vectors: see :func:`tb.sim.elaboration.elaborated`.
         """
+        options = {"cached": cached, "watches_gates": self.watches_gates, "vectors": vectors and not self.watches_gates}
         if self.instance is None:
-            return engine_verilog(self.core, "core", cached=cached, watches_gates=self.watches_gates)
+            return engine_verilog(self.core, "core", **options)
         label = f"{instance_label(self.instance)}-{self.core.rows}x{self.core.columns}"
         cores, parameters = partial(LinkedCores, self.instance), asdict(self.instance)
-        return elaborated("linked_cores", label, cores, parameters, cached=cached, watches_gates=self.watches_gates)
+        return elaborated("linked_cores", label, cores, parameters, **options)
 
-    def design(self, *, waves: bool = False) -> simulation.Design:
+    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
         """Return the cores in their harness."""
-        core, cores, text = self.core, self.cores, self.verilog()
+        core, cores, text = self.core, self.cores, self.verilog(vectors=vectors)
         prefixes = [f"cores__{number}__axi" if self.instance else "axi" for number in range(cores)]
         ports = [f"{prefix}__{port}" for prefix in prefixes for port in range(core.hbm_ports)]
         axi = (core.hbm_bytes, axi_id_bits(core))

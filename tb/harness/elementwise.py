@@ -112,10 +112,12 @@ class ElementwiseDevice:
     label = "elementwise"
     ports = ("timeout", "stray", "cycles", *(f"{engine}_{port}" for engine in ENGINES for port in _PORTS))
 
-    def design(self, *, waves: bool = False) -> simulation.Design:
+    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
         """Return the engines in their harness."""
         config = self.config
-        text = _without_repetitions("\n".join(engine_verilog(config, f"{engine}_engine") for engine in self.engines))
+        text = _without_repetitions(
+            "\n".join(engine_verilog(config, f"{engine}_engine", vectors=vectors) for engine in self.engines)
+        )
         defines = {
             **{engine.upper(): "" for engine in self.engines},
             "PARTITIONS": config.partitions,

@@ -107,7 +107,7 @@ class FabricDevice:
     label = "fabric"
     ports = ()
 
-    def design(self, *, waves: bool = False) -> simulation.Design:
+    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
         """Return the fabric in its harness."""
         instance = self.instance
         parameters = {name: value for name, value in asdict(instance).items() if name != "core"}

@@ -119,7 +119,7 @@ class PlayerDevice:
     label = "player"
     ports = ()
 
-    def design(self, *, waves: bool = False) -> simulation.Design:
+    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
         """Return the unit in its harness."""
         name = type(self.unit).__name__
         text = verilog.convert(self.unit, name, None)

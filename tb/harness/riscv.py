@@ -78,7 +78,7 @@ class CpuDevice:
     label = "riscv"
     ports = ("ended", "code", "cycles", "instructions", "silent", "broken")
 
-    def design(self, *, waves: bool = False) -> simulation.Design:
+    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
         """Return the processor in its harness."""
         numbers = {
             "MEMORY_BASE": LOCAL_BASE,

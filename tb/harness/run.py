@@ -11,6 +11,7 @@ from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim import run_to_end, simulation
 from neuroncore_rtl.tb.sim.clock import PERIOD_NS
 from neuroncore_rtl.tb.sim.report import progress
+from neuroncore_rtl.tb.sim.vectors import wanted
 
 __all__ = ["Device", "built", "run", "run_harness"]
 
@@ -26,8 +27,9 @@ class Device(Protocol):
     label: str
     ports: Sequence[str]
 
-    def design(self, *, waves: bool = False) -> simulation.Design:
-        """Return the device in its harness, with `done` and the ports public; waves: with what a waveform needs."""
+    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
+        """Return the device in its harness, with `done` and the ports public; waves: with what a waveform needs;
+        vectors: with blocks of lanes as vectors, where it has any (`tb.sim.vectors`)."""
 
     def load(self, work: object, directory: Path) -> tuple[list[str], int]:
         """Write what the harness reads; return its plusargs, and the cycles after which it is given up, more than its
@@ -56,7 +58,8 @@ class Device(Protocol):
 @lru_cache(maxsize=8)
 def built(device: Device, sim: str = "verilator", waves: bool = False) -> simulation.Build:
     """Return the build of a device for a simulator; waves: one that can record a waveform."""
-    return simulation.build(device.design(waves=waves), sim, waves=waves)
+    vectors = sim == "verilator" and not waves and wanted()
+    return simulation.build(device.design(waves=waves, vectors=vectors), sim, waves=waves)
 
 
 def run(

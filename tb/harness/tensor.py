@@ -93,9 +93,9 @@ class TensorDevice:
     label = "tensor"
     ports = ("timeout", "error", "cycles", "counters")
 
-    def design(self, *, waves: bool = False) -> simulation.Design:
+    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
         """Return the engine in its harness."""
-        text = engine_verilog(self.config)
+        text = engine_verilog(self.config, vectors=vectors)
         defines = {
             "ROWS": self.config.rows,
             "COLUMNS": self.config.columns,

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from neuroncore_rtl.tb.sim.layouts import define_lines
+from neuroncore_rtl.tb.sim.vectors import MARK
 
 __all__ = ["XORSHIFT", "assemble", "modules_of"]
 
@@ -18,5 +19,7 @@ def assemble(defines: Mapping[str, object], *parts: str) -> str:
 
 
 def modules_of(text: str, pattern: str) -> tuple[str, ...]:
-    """Return the names of the modules that a regular expression matches, from their beginning."""
-    return tuple(name for name in re.findall(r"^module (\w+)", text, re.MULTILINE) if re.match(pattern, name))
+    """Return the names of the modules that a regular expression matches, from their beginning; not of those that call
+    a library (`tb.sim.vectors`)."""
+    modules = re.findall(rf"^({MARK}.*\n)?module (\w+)", text, re.MULTILINE)
+    return tuple(name for marked, name in modules if not marked and re.match(pattern, name))

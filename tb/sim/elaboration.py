@@ -22,6 +22,7 @@ from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.hdl.vector.engine import VectorEngine
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.sim.report import progress
+from neuroncore_rtl.tb.sim.vectors import compiler_sources, vectorised
 
 __all__ = ["CPU", "ENGINE", "ENGINES", "cpu_verilog", "elaborated", "engine_verilog"]
 
@@ -49,7 +50,9 @@ def _key(parameters: dict[str, object]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
-def engine_verilog(config: Config, engine: str = ENGINE, *, cached: bool = True, watches_gates: bool = False) -> str:
+def engine_verilog(
+    config: Config, engine: str = ENGINE, *, cached: bool = True, watches_gates: bool = False, vectors: bool = False
+) -> str:
     """Return the Verilog of an engine of `config` and of all modules below it.
 
     Arguments:
@@ -57,11 +60,11 @@ def engine_verilog(config: Config, engine: str = ENGINE, *, cached: bool = True,
         engine: one of `ENGINES`.
         cached: whether a text from an earlier call will do; a benchmark of elaboration wants a new one.
         watches_gates: see :func:`hdl.hierarchy.to_verilog`.
+        vectors: see :func:`elaborated`.
     """
     size = f"{config.rows}x{config.columns}"
-    return elaborated(
-        engine, size, lambda: ENGINES[engine](config), asdict(config), cached=cached, watches_gates=watches_gates
-    )
+    options = {"cached": cached, "watches_gates": watches_gates, "vectors": vectors}
+    return elaborated(engine, size, lambda: ENGINES[engine](config), asdict(config), **options)
 
 
 def cpu_verilog() -> str:
@@ -77,6 +80,7 @@ def elaborated(
     *,
     cached: bool = True,
     watches_gates: bool = False,
+    vectors: bool = False,
 ) -> str:
     """Return the Verilog of a component and of all modules below it.
 
@@ -87,13 +91,16 @@ def elaborated(
         parameters: all that it depends on, as JSON values.
         cached: whether a text from an earlier call will do.
         watches_gates: see :func:`hdl.hierarchy.to_verilog`.
+        vectors: whether blocks of lanes are evaluated as vectors, by the libraries that the text names; see
+            :mod:`tb.sim.vectors`.
     """
     label = f"{name}-{size}" if size else name
-    path = SIM_BUILD / "elaborated" / f"{label}-{_key(parameters | {'watches_gates': watches_gates})}.v"
+    key = _key(parameters | {"watches_gates": watches_gates, "vectors": vectors and compiler_sources()})
+    path = SIM_BUILD / "elaborated" / f"{label}-{key}.v"
     if cached and path.is_file():
         return path.read_text()
     with progress(f"elaborating {name.replace('_', ' ')}{f' of {size}' if size else ''}"):
-        text = to_verilog(name, build(), watches_gates=watches_gates)
+        text = to_verilog(name, build(), watches_gates=watches_gates, replaced=vectorised if vectors else None)
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     unfinished.write_text(text)

@@ -8,9 +8,10 @@ from pathlib import Path
 from neuroncore_rtl.spec.config import PRESETS, Config, preset_named
 from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.sim.simulation import SIMULATORS
+from neuroncore_rtl.tb.sim.vectors import WAYS
 
 __all__ = [
-    "DEPTH", "SEED", "SIM", "WAVES", "Bench", "Option", "Settings", "UsageError", "configuration_options",
+    "DEPTH", "LANES", "SEED", "SIM", "WAVES", "Bench", "Option", "Settings", "UsageError", "configuration_options",
     "dtype_option",
 ]  # fmt: skip
 
@@ -110,7 +111,7 @@ class Bench:
     Arguments:
         name: what TEST= selects; the name of its module, too.
         summary: what it checks, in one line.
-        options: its variables, in the order in which help lists them.
+        options: its variables, in the order in which help lists them; LANES follows SIM by itself.
         run: does it and returns the report, whose `exit_status` becomes the command's; a command that is not a TEST
             returns its exit status instead.
     """
@@ -119,6 +120,11 @@ class Bench:
     summary: str
     options: tuple[Option, ...]
     run: Callable[[Settings], Report | int]
+
+    def __post_init__(self):
+        if SIM in self.options:
+            at = self.options.index(SIM) + 1
+            object.__setattr__(self, "options", (*self.options[:at], LANES, *self.options[at:]))
 
     def settings(self, assignments: Iterable[str] = (), **values: object) -> Settings:
         """Return settings from NAME=VALUE texts and from values already parsed, defaults for the rest.
@@ -157,6 +163,13 @@ def configuration_options(default_preset: str) -> tuple[Option, ...]:
 
 SEED = Option(name="SEED", type=int, default=1, help="seed of the random data", minimum=0, maximum=2**32 - 1)
 SIM = Option(name="SIM", type=str, default=SIMULATORS[0], help="simulator", choices=SIMULATORS)
+LANES = Option(
+    name="LANES",
+    type=str,
+    default="vector",
+    help="how Verilator's designs evaluate what there is many times; a waveform is recorded of scalar ones",
+    choices=WAYS,
+)
 WAVES = Option(name="WAVES", type=int, default=0, help="1 records a waveform", minimum=0, maximum=1)
 DEPTH = Option(
     name="DEPTH", type=int, default=3, help="levels of the hierarchy in the waveform, 0 for all", minimum=0, maximum=99

@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ import find_libpython
 from filelock import FileLock
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.tb.sim import icarus, process, verilator
+from neuroncore_rtl.tb.sim import icarus, process, vectors, verilator
 from neuroncore_rtl.tb.sim.clock import TIMEOUT_VARIABLE
 from neuroncore_rtl.tb.sim.doctor import TOOLS, require
 from neuroncore_rtl.tb.sim.icarus import IcarusRunner
@@ -90,6 +91,7 @@ class Build:
         top: name of the top-level module.
         waves: whether it can record a waveform.
         fresh: whether this call made it, rather than finding it finished.
+        vectors: whether it calls libraries of this machine's level (`tb.sim.vectors`).
     """
 
     directory: Path
@@ -97,6 +99,7 @@ class Build:
     top: str
     waves: bool
     fresh: bool
+    vectors: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,9 @@ def build(design: Design, sim: str = "verilator", *, waves: bool = False, root: 
             if not directory.is_dir():
                 _compile(design, sim, waves, directory)
                 fresh = True
-    return Build(directory=directory, sim=sim, top=design.top, waves=waves, fresh=fresh)
+    labels = vectors.libraries_of(design.verilog)
+    vectors.compile_libraries(labels)  # those of this machine's level, if the build is another machine's
+    return Build(directory=directory, sim=sim, top=design.top, waves=waves, fresh=fresh, vectors=bool(labels))
 
 
 def _fingerprint(design: Design, sim: str, waves: bool) -> str:
@@ -194,9 +199,13 @@ def _compile(design: Design, sim: str, waves: bool, directory: Path) -> None:
         runner.clock = design.clock
         runner.everything_public = not design.public
         runner.toolchain = _toolchain()
+        runner.libraries = vectors.library_paths(vectors.libraries_of(design.verilog))
     log = unfinished / "build.log"
     try:
-        with progress(f"{sim}: building {design.top}"):
+        with progress(f"{sim}: building {design.top}"), ThreadPoolExecutor(max_workers=1) as pool:
+            # The C++ of the lanes beside Verilator; the program is linked when both are done.
+            libraries = pool.submit(vectors.compile_libraries, vectors.libraries_of(design.verilog))
+            runner.before_make = libraries.result
             runner.build(
                 sources=sources,
                 hdl_toplevel=design.top,
@@ -205,6 +214,8 @@ def _compile(design: Design, sim: str, waves: bool, directory: Path) -> None:
                 timescale=TIMESCALE,
                 log_file=log,
             )
+    except vectors.CompilerFailed as error:
+        raise BuildFailed(str(error)) from error
     except CommandFailed as error:
         raise BuildFailed(f"{sim} cannot build {design.top} ({log}):\n{complaint(log)}") from error
     for pattern in ("**/*.o", "**/*.a", "**/*.gch"):
@@ -265,6 +276,7 @@ def run(
         **runner.extra_environment,
         "PYTHONPATH": _python_path(),
         "COCOTB_ANSI_OUTPUT": "0",
+        **({"LD_LIBRARY_PATH": str(vectors.search_path())} if built.vectors else {}),
         **({} if timeout_ns is None else {TIMEOUT_VARIABLE: str(timeout_ns)}),
         **(env or {}),
     }

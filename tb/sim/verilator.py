@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -143,11 +144,14 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
         hierarchical: whether a control file names blocks that are built once and instantiated many times.
         clock: the top-level input that the main program drives; None leaves the clock to the test.
         everything_public: whether tests may touch all signals of the top level, rather than those of a control file.
+        libraries: what the design calls, besides. before_make: called when Verilator is done; they must be there then.
         toolchain: a name that changes with the versions of Verilator and of the compiler.
     """
 
     hierarchical: bool = False
     toolchain: str = "unknown"
+    libraries: Sequence[Path] = ()
+    before_make: Callable[[], object] | None = None
 
     def _build_command(self) -> list[list[str]]:
         verilator = find_verilator()
@@ -179,13 +183,19 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
                 "-o",
                 os.path.join("..", EXECUTABLE),
                 "-LDFLAGS",
-                f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator",
+                " ".join([f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator", *map(str, self.libraries)]),
                 *([] if self.clock is None else ["-CFLAGS", f"-DCLOCK={self.clock}"]),
                 str(MAIN if self.clock is None else CLOCKED_MAIN),
                 *(str(source.value) for source in self._sources),
             ],
             *([*make, "-f", makefile, step] for step in steps),
         ]
+
+    def _execute_cmds(self, cmds, cwd, stdout=None) -> None:
+        super()._execute_cmds(cmds[:1], cwd, stdout)
+        if self.before_make is not None:
+            self.before_make()
+        super()._execute_cmds(cmds[1:], cwd, stdout)
 
     def _test_command(self) -> list[list[str]]:
         levels = ["--trace-levels", str(self.waves_levels)] if self.waves_levels else []

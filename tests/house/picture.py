@@ -33,6 +33,7 @@ SAYINGS = {
     "stimulus": "random and hostile programs, operands",
     "check": "comparison, races, ordering, costs",
     "harness": "a device and the Verilog around it",
+    "lanes": "replicated modules to vector code",
     "sim": "elaborate, build, cache, run",
 }
 

@@ -19,7 +19,7 @@ class FaultyDevice:
     def __getattr__(self, name: str):
         return getattr(self._sound, name)
 
-    def design(self, *, waves: bool = False) -> simulation.Design:
+    def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
         """Return the changed device in its harness."""
         design = self._sound.design(waves=waves)
         return replace(design, verilog=self._change(design.verilog))

@@ -81,7 +81,7 @@ SIM_REFUSES = {
     "--dtype fp64": "DTYPE must be one of bf16, fp32, not 'fp64'",
     "SIM=questa": "SIM must be one of verilator, icarus, not 'questa'",
     "WAVE=1": "a variable of fixture must be one of PRESET, ROWS, COLUMNS, ",
-    "m=1": "SIM, WAVES, not 'm'",
+    "m=1": "SIM, LANES, WAVES, not 'm'",
     "M": "a variable is given as NAME=VALUE, not 'M'",
     **{f"M={text}": f"M must be an integer of at least 1, not '{text}'" for text in ("0", "", "0x10", "1_0", "²")},
     "M=" + "9" * 5000: "M must be an integer of at least 1",

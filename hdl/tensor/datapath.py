@@ -1,0 +1,93 @@
+"""The way of the operands: from memory words at the edge through the array to sums in lockstep.
+
+words -> edge -> row skew -> array -> column skew -> sums
+"""
+
+from functools import partial
+
+from amaranth import Cat, Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.hdl.tensor.array import Array, row_skew, tile_count
+from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS, Edge, Element
+from neuroncore_rtl.hdl.tensor.skew import DelayLine
+from neuroncore_rtl.hdl.tensor.tile import RowEvents
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
+
+__all__ = ["Datapath"]
+
+EDGE_ROWS = 8
+"""Rows of one edge module: as many as an array block has."""
+
+
+class Datapath(wiring.Component):
+    """Edge, array, and the skew on both sides of it.
+
+    Arguments:
+        config: the machine's parameters.
+
+    Ports:
+        moving, stationary: how to read this cycle's words (:class:`hdl.tensor.edge.Element`).
+        fresh: this cycle's moving words are new; else those of before count.
+        moving_words, stationary_words: memory data, `MOVING_BITS` and `STATIONARY_BITS` for each row.
+        moving_present, stationary_present: for each row, whether it takes part.
+        swap, load, distance: the events of the operands that left the edge in this cycle, `Edge.LATENCY` behind their
+            words; see :class:`hdl.tensor.tile.RowEvents`.
+        identity: the operand at row 0 starts its sums at -0; see :class:`hdl.tensor.array.Array`.
+        sums: FP32 for each column, in lockstep, rows * mac_latency + tiles - 1 cycles behind the operand at row 0.
+    """
+
+    def __init__(self, config: Config):
+        self.config = config
+        events = RowEvents(tile_count(config.columns))
+        super().__init__(
+            {
+                "moving": In(Element),
+                "fresh": In(1),
+                "moving_present": In(config.rows),
+                "moving_words": In(MOVING_BITS * config.rows),
+                "stationary": In(Element),
+                "stationary_present": In(config.rows),
+                "stationary_words": In(STATIONARY_BITS * config.rows),
+                **{name: In(events[name].shape) for name in ("swap", "load", "distance")},
+                "identity": In(1),
+                "sums": Out(32 * config.columns),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        config = self.config
+        m.submodules.array = array = Array(config)
+        m.d.comb += array.identity.eq(self.identity)
+        for first in range(0, config.rows, EDGE_ROWS):
+            rows = range(first, min(first + EDGE_ROWS, config.rows))
+            edge = shared(m, f"edge{first}", f"edge_{len(rows)}", partial(Edge, len(rows)), platform)
+            m.d.comb += [
+                edge.moving.eq(self.moving),
+                edge.moving_fresh.eq(self.fresh),
+                edge.moving_present.eq(self.moving_present[first : rows.stop]),
+                edge.stationary.eq(self.stationary),
+                edge.stationary_present.eq(self.stationary_present[first : rows.stop]),
+            ]
+            for index, row in enumerate(rows):
+                m.d.comb += [
+                    edge.moving_words[index].eq(self.moving_words.word_select(row, MOVING_BITS)),
+                    edge.stationary_words[index].eq(self.stationary_words.word_select(row, STATIONARY_BITS)),
+                ]
+                control = (self.swap, self.load, self.distance)
+                events = Cat(edge.moving_out[index], *control, *edge.weights_out[index])
+                m.submodules[f"row_skew{row}"] = line = DelayLine(len(events), row_skew(config, row))
+                m.d.comb += [line.i.eq(events), array.events[row].eq(line.o)]
+
+        tiles = tile_count(config.columns)
+        sums = []
+        for tile in range(tiles):
+            columns = array.sums[32 * LOAD_COLUMNS * tile : 32 * LOAD_COLUMNS * (tile + 1)]
+            m.submodules[f"column_skew{tile}"] = line = DelayLine(len(columns), tiles - 1 - tile)
+            m.d.comb += line.i.eq(columns)
+            sums.append(line.o)
+        m.d.comb += self.sums.eq(Cat(*sums))
+        return m

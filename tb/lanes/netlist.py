@@ -1,0 +1,402 @@
+"""A module as word-level cells: what Yosys writes as JSON, in the form that the rest of this room reads.
+
+Every value has a *source*: a port, an output of a cell, a register, or a word that a memory has read. A *bit* is a
+source and a place in it, or a constant. Sources are at most 64 bits wide, as the machine's words are: wider registers
+and cells that work bit by bit are cut here, and of a wide port its bits are looked up one by one.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+__all__ = [
+    "WORD",
+    "Bit",
+    "Cell",
+    "Instance",
+    "Memory",
+    "Netlist",
+    "ReadPort",
+    "Register",
+    "Unsupported",
+    "WritePort",
+    "chunks",
+]
+
+WORD = 64
+"""Bits of the widest value that is computed with."""
+
+CHUNK = 32
+"""Bits of a part of what is wider."""
+
+Bit = tuple[str, int] | int
+"""A source and the place in it, or 0 or 1."""
+
+BITWISE = ("and", "or", "xor", "xnor", "not", "mux", "pmux", "pos")
+"""Cells whose bit n depends on bit n of their operands (and on a select)."""
+
+CELLS = {
+    *BITWISE,
+    *("add", "sub", "mul", "neg"),
+    *("shl", "shr", "sshl", "sshr", "shift", "shiftx"),
+    *("eq", "ne", "lt", "le", "gt", "ge"),
+    *("reduce_and", "reduce_or", "reduce_bool", "reduce_xor", "reduce_xnor"),
+    *("logic_not", "logic_and", "logic_or"),
+}
+"""Cells that can be evaluated; flip-flops and memories come besides."""
+
+FLIP_FLOPS = ("dff", "dffe", "sdff", "sdffe", "sdffce")
+
+
+class Unsupported(Exception):
+    """A cell that cannot be evaluated as a vector: which one, and why."""
+
+
+@dataclass
+class Cell:
+    """A combinational cell.
+
+    Attributes:
+        name: also that of its source. kind: that of Yosys without the dollar sign. width: of its result.
+        operands: bits of each input port. signed: the ports that are signed.
+    """
+
+    name: str
+    kind: str
+    width: int
+    operands: dict[str, list[Bit]]
+    signed: frozenset[str] = frozenset()
+
+    def bits(self) -> Iterator[Bit]:
+        for operand in self.operands.values():
+            yield from operand
+
+
+@dataclass
+class Register:
+    """A register with optional enable and synchronous reset; `reset_first`: reset needs no enable."""
+
+    name: str
+    width: int
+    init: int
+    d: list[Bit]
+    enable: Bit = 1
+    reset: Bit = 0
+    reset_value: int = 0
+    reset_first: bool = True
+
+    def bits(self) -> Iterator[Bit]:
+        yield from self.d
+        yield self.enable
+        yield self.reset
+
+
+@dataclass
+class ReadPort:
+    """A read port. Clocked, it is a register, which keeps its word while `enable` is low."""
+
+    clocked: bool
+    enable: Bit
+    address: list[Bit]
+    chunks: list[str]
+    init: int
+    transparent: list[bool]
+
+
+@dataclass
+class WritePort:
+    """A write port; `enables` has a bit for each bit of the word."""
+
+    enables: list[Bit]
+    address: list[Bit]
+    data: list[Bit]
+
+
+@dataclass
+class Memory:
+    """A memory of `size` words. The words that its ports read are sources of up to `CHUNK` bits, its `chunks`."""
+
+    name: str
+    size: int
+    width: int
+    init: list[int]
+    reads: list[ReadPort]
+    writes: list[WritePort]
+
+    def chunk_widths(self) -> list[int]:
+        return [min(CHUNK, self.width - first) for first in range(0, self.width, CHUNK)]
+
+    def bits(self) -> Iterator[Bit]:
+        for read in self.reads:
+            yield from (read.enable, *read.address)
+        for write in self.writes:
+            yield from (*write.enables, *write.address, *write.data)
+
+
+@dataclass
+class Instance:
+    """A module that stays a module. Its outputs are sources named `name.port`."""
+
+    name: str
+    module: str
+    inputs: dict[str, list[Bit]]
+
+
+@dataclass
+class Netlist:
+    """A module.
+
+    Attributes:
+        inputs: widths of its ports, `clk` aside. outputs: the bits of its ports.
+        widths: of every source. sources of ports and instances may be wider than `WORD`.
+    """
+
+    name: str
+    inputs: dict[str, int] = field(default_factory=dict)
+    outputs: dict[str, list[Bit]] = field(default_factory=dict)
+    cells: dict[str, Cell] = field(default_factory=dict)
+    registers: dict[str, Register] = field(default_factory=dict)
+    memories: dict[str, Memory] = field(default_factory=dict)
+    instances: dict[str, Instance] = field(default_factory=dict)
+    widths: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, name: str, modules: Mapping[str, dict], *, lane: bool) -> "Netlist":
+        """Return module `name` of what Yosys' `write_json` has written.
+
+        Arguments:
+            name: of the module. modules: all that were written.
+            lane: whether its ports that are wider than `WORD` are cut into `chunks`, too.
+
+        Raises:
+            Unsupported: a cell or a clock is not one of those that this room knows.
+        """
+        return _Reader(name, modules, lane).netlist
+
+
+def chunks(port: str, bits: list) -> list[tuple[str, list]]:
+    """Return the parts of a port that is wider than `WORD`, each with its name, or it alone."""
+    if len(bits) <= WORD:
+        return [(port, bits)]
+    return [(f"{port}[{first}]", bits[first : first + CHUNK]) for first in range(0, len(bits), CHUNK)]
+
+
+def _number(bits: str) -> int:
+    """Return a constant; bits that are undefined are 0."""
+    return int(bits.replace("x", "0").replace("z", "0") or "0", 2)
+
+
+class _Reader:
+    def __init__(self, name: str, modules: Mapping[str, dict], lane: bool):
+        self.lane = lane
+        self.modules = modules
+        self.module = modules[name]
+        self.netlist = Netlist(name)
+        self.bits: dict[int, Bit] = {}
+        self.inits: dict[int, str] = {}
+        for net in self.module["netnames"].values():
+            init = net["attributes"].get("init", "")
+            self.inits.update(zip(net["bits"], reversed(init), strict=False))
+        self.clock: int | None = None
+        self._sources()
+        self._cells()
+        for port, what in self.ports():
+            if what["direction"] == "output":
+                for part, bits in chunks(port, what["bits"]) if lane else [(port, what["bits"])]:
+                    self.netlist.outputs[part] = self.of(bits)
+
+    def ports(self):
+        return self.module["ports"].items()
+
+    def of(self, bits: list) -> list[Bit]:
+        return [self.bit(bit) for bit in bits]
+
+    def bit(self, bit) -> Bit:
+        if isinstance(bit, str):
+            return int(bit == "1")
+        if bit not in self.bits:
+            raise Unsupported(f"{self.netlist.name}: net {bit} has no driver")
+        return self.bits[bit]
+
+    def name(self, source: str, bits: list, width: int | None = None) -> None:
+        """Note that these nets come from a source."""
+        self.netlist.widths[source] = len(bits) if width is None else width
+        for place, bit in enumerate(bits):
+            self.bits[bit] = (source, place)
+
+    def _sources(self) -> None:
+        for port, what in self.ports():
+            if what["direction"] == "input":
+                if port == "clk":
+                    self.clock = what["bits"][0]
+                    continue
+                for part, bits in chunks(port, what["bits"]) if self.lane else [(port, what["bits"])]:
+                    self.netlist.inputs[part] = len(bits)
+                    self.name(part, bits)
+        self.parts: dict[str, list[slice]] = {}
+        for name, cell in self.module["cells"].items():
+            kind, connections = cell["type"].removeprefix("$"), cell["connections"]
+            if cell["type"] in self.modules:
+                for port, bits in connections.items():
+                    if cell["port_directions"][port] == "output":
+                        for part, some in chunks(port, bits):
+                            self.name(f"{name}.{part}", some)
+            elif kind == "mem_v2":
+                self._words(name, cell)
+            elif kind in FLIP_FLOPS:
+                self._named_parts(name, connections["Q"])
+            elif kind in BITWISE:
+                self._named_parts(name, connections["Y"])
+            elif kind in CELLS:
+                if len(connections["Y"]) > WORD:
+                    raise Unsupported(f"{self.netlist.name}: {name} ({kind}) has {len(connections['Y'])} bits")
+                self.name(name, connections["Y"])
+            else:
+                raise Unsupported(f"{self.netlist.name}: no way to evaluate {name}, a cell {cell['type']}")
+
+    def _named_parts(self, name: str, bits: list) -> None:
+        """Make one source of a cell, or several if it is too wide."""
+        if len(bits) <= WORD:
+            self.parts[name] = [slice(0, len(bits))]
+            self.name(name, bits)
+            return
+        self.parts[name] = [slice(n, min(n + CHUNK, len(bits))) for n in range(0, len(bits), CHUNK)]
+        for part in self.parts[name]:
+            self.name(f"{name}[{part.start}]", bits[part])
+
+    def _words(self, name: str, cell: dict) -> None:
+        width = _number(cell["parameters"]["WIDTH"])
+        data = cell["connections"]["RD_DATA"]
+        for port in range(len(data) // width):
+            word = data[port * width : (port + 1) * width]
+            for chunk, first in enumerate(range(0, width, CHUNK)):
+                self.name(f"{name}.{port}.{chunk}", word[first : first + CHUNK])
+
+    def _cells(self) -> None:
+        for name, cell in self.module["cells"].items():
+            kind = cell["type"].removeprefix("$")
+            if cell["type"] in self.modules:
+                inputs = {
+                    part: self.of(some)
+                    for port, bits in cell["connections"].items()
+                    if cell["port_directions"][port] == "input" and port != "clk"
+                    for part, some in chunks(port, bits)
+                }
+                if cell["connections"]["clk"] != [self.clock]:
+                    raise Unsupported(f"{self.netlist.name}: {name} has a clock of its own")
+                self.netlist.instances[name] = Instance(name, cell["type"], inputs)
+            elif kind == "mem_v2":
+                self._memory(name, cell)
+            elif kind in FLIP_FLOPS:
+                self._register(name, kind, cell)
+            else:
+                self._cell(name, kind, cell)
+
+    def _on_clock(self, name: str, bits: list, polarity: str) -> None:
+        if bits != [self.clock] or set(polarity[-1:]) != {"1"}:
+            raise Unsupported(f"{self.netlist.name}: {name} does not work at the rising edge of clk")
+
+    def _register(self, name: str, kind: str, cell: dict) -> None:
+        connections, parameters = cell["connections"], cell["parameters"]
+        self._on_clock(name, connections["CLK"], parameters["CLK_POLARITY"])
+        enable: Bit = 1
+        reset: Bit = 0
+        for port, polarity in (("EN", "EN_POLARITY"), ("SRST", "SRST_POLARITY")):
+            if port in connections and not _number(parameters[polarity]):
+                raise Unsupported(f"{self.netlist.name}: {name} has an active-low {port}")
+        if "EN" in connections:
+            enable = self.bit(connections["EN"][0])
+        if "SRST" in connections:
+            reset = self.bit(connections["SRST"][0])
+        value = _number(parameters.get("SRST_VALUE", "0"))
+        d = self.of(connections["D"])
+        init = _number("".join(self.inits.get(bit, "0") for bit in reversed(connections["Q"])))
+        for part in self.parts[name]:
+            source = name if len(self.parts[name]) == 1 else f"{name}[{part.start}]"
+            width = part.stop - part.start
+            mask = (1 << width) - 1
+            self.netlist.registers[source] = Register(
+                source,
+                width,
+                init >> part.start & mask,
+                d[part],
+                enable,
+                reset,
+                value >> part.start & mask,
+                kind != "sdffce",
+            )
+
+    def _cell(self, name: str, kind: str, cell: dict) -> None:
+        connections, parameters = cell["connections"], cell["parameters"]
+        operands = {port: self.of(bits) for port, bits in connections.items() if port != "Y"}
+        signed = frozenset(port for port in "AB" if _number(parameters.get(f"{port}_SIGNED", "0")))
+        width = len(connections["Y"])
+        parts = self.parts.get(name, [slice(0, width)])
+        if len(parts) == 1:
+            self.netlist.cells[name] = Cell(name, kind, width, operands, signed)
+            return
+        # Wider than a machine's word: bit by bit, so part by part.
+        wide = {port: self._extended(bits, width, signed) for port, bits in operands.items() if port in "AB"}
+        for part in parts:
+            source = f"{name}[{part.start}]"
+            of_part = dict(operands)
+            for port, bits in wide.items():
+                if kind == "pmux" and port == "B":
+                    of_part[port] = [bit for n in range(0, len(bits), width) for bit in bits[n : n + width][part]]
+                else:
+                    of_part[port] = bits[part]
+            self.netlist.cells[source] = Cell(source, kind, part.stop - part.start, of_part)
+
+    def _extended(self, bits: list[Bit], width: int, signed: frozenset[str]) -> list[Bit]:
+        if len(bits) >= width:
+            return bits
+        return bits + [bits[-1] if signed == {"A", "B"} or signed == {"A"} else 0] * (width - len(bits))
+
+    def _memory(self, name: str, cell: dict) -> None:
+        connections, parameters = cell["connections"], cell["parameters"]
+        width, size = _number(parameters["WIDTH"]), _number(parameters["SIZE"])
+        address_bits = _number(parameters["ABITS"])
+        read_count, write_count = _number(parameters["RD_PORTS"]), _number(parameters["WR_PORTS"])
+        for option in ("RD_WIDE_CONTINUATION", "WR_WIDE_CONTINUATION", "WR_PRIORITY_MASK"):
+            if _number(parameters[option]):
+                raise Unsupported(f"{self.netlist.name}: memory {name} has {option}")
+        transparent = parameters["RD_TRANSPARENCY_MASK"][::-1]
+        clocked = parameters["RD_CLK_ENABLE"][::-1]
+        rd_init = parameters["RD_INIT_VALUE"]
+        reads = []
+        chunks = range(-(-width // CHUNK))
+        for port in range(read_count):
+            if clocked[port] == "1":
+                self._on_clock(name, [connections["RD_CLK"][port]], "1")
+            init = rd_init[len(rd_init) - (port + 1) * width : len(rd_init) - port * width]
+            reads.append(
+                ReadPort(
+                    clocked=clocked[port] == "1",
+                    enable=self.bit(connections["RD_EN"][port]),
+                    address=self.of(connections["RD_ADDR"][port * address_bits : (port + 1) * address_bits]),
+                    chunks=[f"{name}.{port}.{chunk}" for chunk in chunks],
+                    init=_number(init),
+                    transparent=[
+                        transparent[port * write_count + write : port * write_count + write + 1] == "1"
+                        for write in range(write_count)
+                    ],
+                )
+            )
+        writes = []
+        for port in range(write_count):
+            self._on_clock(name, [connections["WR_CLK"][port]], "1")
+            word = slice(port * width, (port + 1) * width)
+            writes.append(
+                WritePort(
+                    enables=self.of(connections["WR_EN"][word]),
+                    address=self.of(connections["WR_ADDR"][port * address_bits : (port + 1) * address_bits]),
+                    data=self.of(connections["WR_DATA"][word]),
+                )
+            )
+        contents = parameters["INIT"]
+        words = []
+        if "1" in contents:
+            words = [
+                _number(contents[len(contents) - (n + 1) * width : len(contents) - n * width])
+                for n in range(min(size, len(contents) // width))
+            ]
+        self.netlist.memories[name] = Memory(name, size, width, words, reads, writes)

@@ -1,0 +1,205 @@
+"""Blocks of lanes as libraries of vector code: made from RTLIL, compiled once, and found by the dynamic linker.
+
+A Verilated program calls a block's library by name, and there is one for each level of the processor's vectors; which
+of them is loaded is decided when the program starts, by the search path that it is given.
+"""
+
+import hashlib
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from filelock import FileLock
+
+from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.tb import lanes
+from neuroncore_rtl.tb.lanes import wrapper
+from neuroncore_rtl.tb.lanes.block_code import BlockCode
+from neuroncore_rtl.tb.lanes.extraction import netlists
+from neuroncore_rtl.tb.lanes.netlist import Unsupported
+
+__all__ = [
+    "LEVELS",
+    "MARK",
+    "compile_libraries",
+    "compiler_sources",
+    "level",
+    "libraries_of",
+    "search_path",
+    "vectorised",
+    "wanted",
+]
+
+FOLDER = Path(lanes.__file__).parent
+"""The compiler's sources, and the header that its output includes."""
+
+LEVEL_VARIABLE = "LANES_LEVEL"
+"""Environment variable that chooses a level below that of the processor."""
+
+MARK = "// lanes: "
+"""What stands before the module that calls a library, followed by its label."""
+
+WAYS = ("vector", "scalar")
+"""Blocks of lanes as vectors, or all modules as Verilator has them."""
+
+LANES_VARIABLE = "LANES"
+"""Environment variable: one of `WAYS`, else the first."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """Vectors of a processor.
+
+    Arguments:
+        width: instances that are evaluated at once. cpu: for the compiler. needs: flags of the processor.
+    """
+
+    width: int
+    cpu: str
+    needs: tuple[str, ...] = ()
+
+
+LEVELS = {
+    "avx512": Level(16, "x86_64_v4", ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")),
+    "avx2": Level(8, "x86_64_v3", ("avx2", "bmi1", "bmi2", "fma", "movbe", "f16c")),
+    "plain": Level(4, "baseline"),
+}
+"""By name, the best first; `plain` runs on any processor."""
+
+FLAGS = ("-O2", "-fPIC", "-fno-sanitize=all", "-fno-exceptions", "-fno-rtti", "-std=c++17", "-Wno-everything")
+"""For the C++ compiler. Jump threading is held back: where lanes share hundreds of conditions it takes minutes."""
+
+HELD_BACK = ("-mllvm", "-jump-threading-phi-threshold=1", "-mllvm", "-jump-threading-implication-search-threshold=0")
+
+
+@cache
+def compiler_sources() -> str:
+    """Return a hash of what decides which code a block becomes."""
+    files = sorted(FOLDER.glob("*.*"))
+    return hashlib.sha256("".join(file.read_text() for file in files if file.is_file()).encode()).hexdigest()[:16]
+
+
+def vectorised(name: str, of: tuple[str, ...], texts: Mapping[str, str]) -> str | None:
+    """Return the Verilog that calls a block's library; store the library's source.
+
+    A block that cannot be evaluated so stays as it is, which is said.
+
+    Arguments:
+        name, of, texts: see `hdl.hierarchy.Replacement`.
+    """
+    parts = [name, *of, *texts.values(), compiler_sources()]
+    label = f"{name}-{hashlib.sha256(''.join(parts).encode()).hexdigest()[:16]}"
+    folder = SIM_BUILD / "lanes"
+    folder.mkdir(parents=True, exist_ok=True)
+    verilog, source = folder / f"{label}.v", folder / f"{label}.cpp"
+    if not verilog.is_file():
+        try:
+            code = BlockCode(netlists(name, of, texts), name)
+            _write(source, wrapper.source(code))
+        except Unsupported as error:
+            print(f"{name} is simulated module by module, not as vectors: {error}", file=sys.stderr)
+            return None
+        _write(verilog, f"{MARK}{label}\n{wrapper.verilog(code)}")
+    return verilog.read_text()
+
+
+def _write(path: Path, text: str) -> None:
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.write_text(text)
+    unfinished.replace(path)
+
+
+def libraries_of(verilog: str) -> list[str]:
+    """Return the labels of the libraries that a text calls."""
+    return re.findall(rf"^{MARK}(\S+)$", verilog, re.MULTILINE)
+
+
+def wanted() -> bool:
+    """Return whether blocks of lanes are to be evaluated as vectors.
+
+    Raises:
+        ValueError: the environment asks for neither of the two ways.
+    """
+    chosen = os.environ.get(LANES_VARIABLE) or WAYS[0]
+    if chosen not in WAYS:
+        raise ValueError(f"{LANES_VARIABLE} must be one of {', '.join(WAYS)}, not {chosen!r}")
+    return chosen == "vector"
+
+
+@cache
+def level() -> str:
+    """Return the name of the best level that this processor has, or the one that the environment chooses.
+
+    Raises:
+        ValueError: there is no level of that name.
+    """
+    chosen = os.environ.get(LEVEL_VARIABLE)
+    if chosen:
+        if chosen not in LEVELS:
+            raise ValueError(f"{LEVEL_VARIABLE} must be one of {', '.join(LEVELS)}, not {chosen!r}")
+        return chosen
+    flags = set()
+    if platform.machine() in ("x86_64", "AMD64") and Path("/proc/cpuinfo").is_file():
+        found = re.search(r"^flags\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+        flags = set(found[1].split()) if found else set()
+    return next(name for name, level in LEVELS.items() if flags.issuperset(level.needs))
+
+
+def search_path() -> Path:
+    """Return the folder of the libraries of this machine's level."""
+    return SIM_BUILD / "lanes" / level()
+
+
+class CompilerFailed(RuntimeError):
+    """The C++ compiler refuses a library; the message names it and has what the compiler said."""
+
+
+def library_paths(labels: Iterable[str]) -> list[Path]:
+    """Return where the libraries of this machine's level are, or will be."""
+    return [search_path() / f"lib{label}.so" for label in labels]
+
+
+def compile_libraries(labels: Iterable[str]) -> list[Path]:
+    """Return the libraries of this machine's level, compiled if they were not yet.
+
+    Raises:
+        CompilerFailed: one cannot be compiled.
+    """
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        return list(pool.map(_library, labels))
+
+
+def _library(label: str) -> Path:
+    (library,) = library_paths([label])
+    folder = library.parent
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / f"{label}.lock"):
+        if not library.is_file():
+            unfinished = folder / f".{label}.{os.getpid()}.so"
+            chosen = LEVELS[level()]
+            source = SIM_BUILD / "lanes" / f"{label}.cpp"
+            macros = [f"-DWIDTH={chosen.width}", f"-I{FOLDER}", f"-mcpu={chosen.cpu}"]
+            command = [
+                sys.executable,
+                "-m",
+                "ziglang",
+                "c++",
+                *FLAGS,
+                *HELD_BACK,
+                *macros,
+                "-shared",
+                "-nostdlib++",
+            ]
+            command += [f"-Wl,-soname,lib{label}.so", "-o", str(unfinished), str(source)]
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                raise CompilerFailed(f"{' '.join(command[:4])} cannot compile {source}:\n{done.stderr[-2000:]}")
+            unfinished.replace(library)
+    return library
