@@ -36,7 +36,7 @@ def _product(preset: str, size: int) -> dict[str, object]:
     """Measure a square BF16 product from HBM to HBM."""
     config = PRESETS[preset]
     device = CoreDevice(machine=config)
-    build = cold_build(lambda: device.verilog(cached=False), device.design)
+    build = cold_build(lambda way: device.verilog(cached=False, vectors=way), device.design)
     rng = np.random.default_rng(1)
     a, b = (random_matrix(rng, BF16, size, size) for _ in range(2))
     image, _ = product_image(a, b, BF16, config)

@@ -44,7 +44,7 @@ def _engine(engine: str, lanes: int) -> dict[str, object]:
     """Measure one engine of so many lanes: cold build, cycles per second, and golden on the same program."""
     config = replace(PRESETS["full"], rows=lanes, columns=lanes)
     device = ElementwiseDevice(config=config, engines=(engine,))
-    build = cold_build(lambda: engine_verilog(config, f"{engine}_engine", cached=False), device.design)
+    build = cold_build(lambda way: engine_verilog(config, f"{engine}_engine", cached=False, vectors=way), device.design)
     bench = _stream(engine, config)
     sbuf, psum = bench.memories()
     instructions = [entry.instruction for entry in bench.program.entries]

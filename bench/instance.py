@@ -114,7 +114,7 @@ def measure_speed(chips: int = 16, preset: str = "tiny") -> dict[str, object]:
     layer that is shared out among all of them."""
     instance = _instance(chips, preset)
     device = CoreDevice(machine=instance, check_axi=False)
-    build = cold_build(lambda: device.verilog(cached=False), device.design)
+    build = cold_build(lambda way: device.verilog(cached=False, vectors=way), device.design)
     rng = np.random.default_rng(1)
     x, w = (
         stimulus.ordinary_codes(rng, BF16, rows * columns).reshape(rows, columns)

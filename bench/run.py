@@ -10,6 +10,7 @@ import os
 from neuroncore_rtl.bench import area, core, elementwise, link, tensor
 from neuroncore_rtl.tb.sim.report import RESULTS, shown, terminal
 from neuroncore_rtl.tb.sim.settings import Settings
+from neuroncore_rtl.tb.sim.vectors import LANES_VARIABLE
 
 __all__ = ["SIZES", "main"]
 
@@ -23,10 +24,11 @@ PARTS = ("tensor", "elementwise", "core", "link", "area")
 
 def main(settings: Settings) -> int:
     """Measure, print the tables, write `sim_build/results/bench.json`, and return the exit status."""
+    os.environ[LANES_VARIABLE] = settings.lanes
     console = terminal()
     sizes = [settings.size] if settings.size else list(SIZES)
     parts = PARTS if settings.part == "all" else (settings.part,)
-    record: dict[str, object] = {"cores": os.cpu_count(), "load": os.getloadavg()}
+    record: dict[str, object] = {"cores": os.cpu_count(), "load": os.getloadavg(), "lanes": settings.lanes}
     rows = []
     if "tensor" in parts:
         record |= tensor.measure(sizes)

@@ -4,7 +4,6 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 from rich.table import Table
@@ -82,7 +81,8 @@ def measure(sizes: list[int]) -> dict[str, object]:
     rows = {}
     for size in sizes:
         config = _config(size)
-        row = cold_build(partial(engine_verilog, config, cached=False), TensorDevice(config=config).design)
+        device = TensorDevice(config=config)
+        row = cold_build(lambda way, of=config: engine_verilog(of, cached=False, vectors=way), device.design)
         rows[str(size)] = row | {"warm_start_s": _warm_start(size)} | _product(config, 4 * size, 4 * size, 512, BF16)
     size = sizes[-1]
     products = [{"array": size} | _product(_config(size), *product) for product in PRODUCTS]

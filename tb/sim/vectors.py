@@ -37,6 +37,9 @@ __all__ = [
     "wanted",
 ]
 
+libraries_folder = SIM_BUILD / "lanes"
+"""Where libraries and what they are made from are kept."""
+
 FOLDER = Path(lanes.__file__).parent
 """The compiler's sources, and the header that its output includes."""
 
@@ -96,9 +99,8 @@ def vectorised(name: str, of: tuple[str, ...], texts: Mapping[str, str]) -> str 
     """
     parts = [name, *of, *texts.values(), compiler_sources()]
     label = f"{name}-{hashlib.sha256(''.join(parts).encode()).hexdigest()[:16]}"
-    folder = SIM_BUILD / "lanes"
-    folder.mkdir(parents=True, exist_ok=True)
-    verilog, source = folder / f"{label}.v", folder / f"{label}.cpp"
+    libraries_folder.mkdir(parents=True, exist_ok=True)
+    verilog, source = libraries_folder / f"{label}.v", libraries_folder / f"{label}.cpp"
     if not verilog.is_file():
         try:
             code = BlockCode(netlists(name, of, texts), name)
@@ -154,7 +156,7 @@ def level() -> str:
 
 def search_path() -> Path:
     """Return the folder of the libraries of this machine's level."""
-    return SIM_BUILD / "lanes" / level()
+    return libraries_folder / level()
 
 
 class CompilerFailed(RuntimeError):
@@ -184,7 +186,7 @@ def _library(label: str) -> Path:
         if not library.is_file():
             unfinished = folder / f".{label}.{os.getpid()}.so"
             chosen = LEVELS[level()]
-            source = SIM_BUILD / "lanes" / f"{label}.cpp"
+            source = libraries_folder / f"{label}.cpp"
             macros = [f"-DWIDTH={chosen.width}", f"-I{FOLDER}", f"-mcpu={chosen.cpu}"]
             command = [
                 sys.executable,
