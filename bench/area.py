@@ -9,9 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from amaranth import Module, Signal
@@ -19,6 +17,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from rich.table import Table
 
+from neuroncore_rtl.bench.cold import timed
 from neuroncore_rtl.hdl import verilog
 from neuroncore_rtl.hdl.arith.mac import Mac
 from neuroncore_rtl.hdl.arith.operand import Operand
@@ -27,20 +26,12 @@ from neuroncore_rtl.hdl.scalar.tables import FunctionTables
 from neuroncore_rtl.hdl.vector.lane import VectorLane
 from neuroncore_rtl.tb.sim.report import progress
 
-__all__ = ["UNITS", "Area", "measure", "measure_all", "table"]
+__all__ = ["UNITS", "measure", "measure_all", "table"]
 
 DEVICE = ("--85k", "--package", "CABGA756", "--out-of-context")
 
 CELLS = {"luts": "LUT4", "carries": "CCU2C", "multipliers": "MULT18X18D", "registers": "TRELLIS_FF", "rams": "DP16KD"}
 """The ECP5's primitives, by the name that the table gives them."""
-
-
-@dataclass(frozen=True)
-class Area:
-    """What a unit takes: primitives by the names of `CELLS`; its highest clock in MHz, None if it was not placed."""
-
-    cells: dict[str, int]
-    fmax_mhz: float | None
 
 
 class _ProcessingElement(wiring.Component):
@@ -69,12 +60,11 @@ UNITS: dict[str, Callable[[], wiring.Component]] = {
 """What is measured, by the name that the table shows."""
 
 
-def measure(unit: wiring.Component, place: bool = True) -> Area:
-    """Synthesise a unit for the ECP5 and return its area.
+def measure(unit: wiring.Component) -> dict[str, object]:
+    """Synthesise, place and route a unit, whose `sync` domain is the clock, for the ECP5.
 
-    Arguments:
-        unit: the component; its `sync` domain is the clock.
-        place: whether to place and route as well, for the clock; takes a minute and more.
+    Returns:
+        Primitives by the names of `CELLS`, and as `fmax_mhz` the highest clock in MHz, None if there is no clock.
     """
     with tempfile.TemporaryDirectory(prefix="area-") as name:
         directory = Path(name)
@@ -83,21 +73,18 @@ def measure(unit: wiring.Component, place: bool = True) -> Area:
              "tee -q -o stat.json stat -json")  # fmt: skip
         counts = json.loads((directory / "stat.json").read_text())["design"]["num_cells_by_type"]
         cells = {title: counts.get(cell, 0) for title, cell in CELLS.items()}
-        if not place:
-            return Area(cells, None)
         log = _run(directory, "nextpnr-ecp5", *DEVICE, "--json", "unit.json", "--timing-allow-fail", "--freq", "200")
     clocks = re.findall(r"Max frequency for clock .*?: ([0-9.]+) MHz", log)
-    return Area(cells, float(clocks[-1]) if clocks else None)
+    return cells | {"fmax_mhz": float(clocks[-1]) if clocks else None}
 
 
 def measure_all() -> dict[str, dict[str, object]]:
     """Return cells, clock in MHz and seconds of every unit of `UNITS`, by name."""
     record = {}
     for name, build in UNITS.items():
-        started = time.perf_counter()
         with progress(f"ECP5: {name}"):
-            area = measure(build())
-        record[name] = area.cells | {"fmax_mhz": area.fmax_mhz, "seconds": time.perf_counter() - started}
+            figures, seconds = timed(lambda build=build: measure(build()))
+        record[name] = figures | {"seconds": seconds}
     return record
 
 

@@ -1,4 +1,5 @@
-"""A build from nothing: elaboration, the simulator's compiler and the C++ compiler, with nothing cached."""
+"""Wall time: of a build from nothing (elaboration, the simulator's compiler and the C++ compiler, with nothing cached),
+and of a function."""
 
 import multiprocessing
 import resource
@@ -6,14 +7,24 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.tb.sim import simulation, vectors
 
-__all__ = ["cold_build"]
+__all__ = ["cold_build", "timed"]
+
+Result = TypeVar("Result")
 
 GIB = 1 << 20
 """Kilobytes, the unit of `ru_maxrss`."""
+
+
+def timed(work: Callable[[], Result]) -> tuple[Result, float]:
+    """Return what a function returns, and the seconds that it took."""
+    started = time.perf_counter()
+    result = work()
+    return result, time.perf_counter() - started
 
 
 def cold_build(elaborate: Callable[[bool], object], design: Callable[..., simulation.Design]) -> dict[str, float]:

@@ -1,11 +1,10 @@
 """The whole core: build time and simulation speed, how busy a matrix product keeps it, and what DMA moves."""
 
-import time
-
 import numpy as np
 from rich.table import Table
 
-from neuroncore_rtl.bench.cold import cold_build
+from neuroncore_rtl.bench.cold import cold_build, timed
+from neuroncore_rtl.bench.tables import table
 from neuroncore_rtl.golden import tensor as golden_tensor
 from neuroncore_rtl.kernels.program.copies import dma_copy
 from neuroncore_rtl.kernels.program.image import Image, build_image
@@ -43,9 +42,7 @@ def _product(preset: str, size: int) -> dict[str, object]:
     task = ImageTask(machine=config, images=[image])
     golden_tensor.matrix_product(a[:8], b, BF16, config.rows)  # compiles
     task.golden()
-    started = time.perf_counter()
-    expected, _ = task.golden()
-    golden_s = time.perf_counter() - started
+    (expected, _), golden_s = timed(task.golden)
     outcome = run(device, task.work(1))
     done = outcome.parts[0]
     return build | {
@@ -63,8 +60,8 @@ def _product(preset: str, size: int) -> dict[str, object]:
     }
 
 
-def _transfers(size: int, load: bool, config: Config) -> tuple[Image, int]:
-    """Return an image of transfers of one size in one direction, and how many."""
+def _transfers(size: int, load: bool, config: Config) -> Image:
+    """Return an image of transfers of one size in one direction."""
     count = max(CURVE_BYTES // size, 2 * config.dma_engines)
     program = Program(config)
     far = program.space.hbm("far", INT8, (count, size))
@@ -75,7 +72,7 @@ def _transfers(size: int, load: bool, config: Config) -> tuple[Image, int]:
         line, row = near[partition : partition + 1, place], far[number : number + 1]
         program.append(dma_copy(line, row) if load else dma_copy(row, line))
     codes = np.random.default_rng(1).integers(0, 256, (count, size)).astype(np.uint8)
-    return build_image(program, [(far, codes)] if load else []), count
+    return build_image(program, [(far, codes)] if load else [])
 
 
 def _bandwidth(done: Outcome, size: int, config: Config) -> float:
@@ -91,8 +88,7 @@ def _curve() -> list[dict[str, object]]:
     for size in CURVE_SIZES:
         point: dict[str, object] = {"bytes": size, "bit_exact": True}
         for name, load in (("load", True), ("store", False)):
-            image, _ = _transfers(size, load, config)
-            task = ImageTask(machine=config, images=[image])
+            task = ImageTask(machine=config, images=[_transfers(size, load, config)])
             outcome = run(task.device(), task.work(1))
             expected, _ = task.golden()
             point[name] = _bandwidth(outcome.parts[0], size, config)
@@ -108,25 +104,20 @@ def measure() -> dict[str, object]:
 
 def tables(record: dict[str, object]) -> list[Table]:
     """Return the tables of `measure`'s figures."""
-    products = Table(title="Core: M = K = N product in BF16, from HBM to HBM")
-    for heading in ("preset", "size", "cold build s", "peak GiB", "cycles", "ideal", "utilisation", "records",
-                    "cycles/s", "golden/RTL", "bit-exact"):  # fmt: skip
-        products.add_column(heading, justify="right")
-    for row in record["core"]:
-        products.add_row(
-            row["preset"], str(row["size"]), f"{row['cold_build_s']:.1f}", f"{row['build_peak_gib']:.2f}",
-            f"{row['cycles']:,}", f"{row['ideal_cycles']:,}", f"{row['ideal_cycles'] / row['cycles']:.1%}",
-            str(row["records"]), f"{row['cycles_per_s']:,.0f}", f"{row['golden_over_rtl']:,.0f}",
-            "yes" if row["bit_exact"] else "NO",
-        )  # fmt: skip
-    config = PRESETS[CURVE_PRESET]
-    curve = Table(
-        title=f"DMA: share of {config.hbm_ports * config.hbm_bytes} bytes a cycle, {config.dma_engines} engines, "
-        f"HBM latency {Hbm().latency} cycles"
+    products = table(
+        "Core: M = K = N product in BF16, from HBM to HBM",
+        (row | {"utilisation": row["ideal_cycles"] / row["cycles"]} for row in record["core"]),
+        """
+        preset: {preset} | size: {size} | cold build s: {cold_build_s:.1f} | peak GiB: {build_peak_gib:.2f}
+        cycles: {cycles:,} | ideal: {ideal_cycles:,} | utilisation: {utilisation:.1%} | records: {records}
+        cycles/s: {cycles_per_s:,.0f} | golden/RTL: {golden_over_rtl:,.0f} | bit-exact: {bit_exact}
+        """,
     )
-    for heading in ("bytes a transfer", "HBM to SBUF", "SBUF to HBM", "bit-exact"):
-        curve.add_column(heading, justify="right")
-    for point in record["dma"]:
-        shares = (f"{point[name]:.1%}" for name in ("load", "store"))
-        curve.add_row(f"{point['bytes']:,}", *shares, "yes" if point["bit_exact"] else "NO")
+    config = PRESETS[CURVE_PRESET]
+    curve = table(
+        f"DMA: share of {config.hbm_ports * config.hbm_bytes} bytes a cycle, {config.dma_engines} engines, "
+        f"HBM latency {Hbm().latency} cycles",
+        record["dma"],
+        "bytes a transfer: {bytes:,} | HBM to SBUF: {load:.1%} | SBUF to HBM: {store:.1%} | bit-exact: {bit_exact}",
+    )
     return [products, curve]

@@ -1,12 +1,12 @@
 """Build time and simulation speed of the vector and the scalar engine, and the golden model's speed beside them."""
 
-import time
 from dataclasses import replace
 
 import numpy as np
 from rich.table import Table
 
-from neuroncore_rtl.bench.cold import cold_build
+from neuroncore_rtl.bench.cold import cold_build, timed
+from neuroncore_rtl.bench.tables import table
 from neuroncore_rtl.golden.scalar.softmax import softmax
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_tensor
 from neuroncore_rtl.spec.config import PRESETS, Config
@@ -18,7 +18,7 @@ from neuroncore_rtl.tb.harness.elementwise import ENGINES, ElementwiseDevice, El
 from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.sim.elaboration import engine_verilog
 
-__all__ = ["measure", "table"]
+__all__ = ["measure", "tables"]
 
 REPETITIONS, ELEMENTS = 8, 4096
 """Instructions of a run, and elements a lane of each."""
@@ -49,9 +49,7 @@ def _engine(engine: str, lanes: int) -> dict[str, object]:
     sbuf, psum = bench.memories()
     instructions = [entry.instruction for entry in bench.program.entries]
     expected_memories(instructions[:1], sbuf, psum, config)  # compiles
-    started = time.perf_counter()
-    expected = expected_memories(instructions, sbuf, psum, config)
-    golden_s = time.perf_counter() - started
+    expected, golden_s = timed(lambda: expected_memories(instructions, sbuf, psum, config))
     records = [record_of(entry, config) for entry in bench.program.entries]
     outcome = run(device, ElementwiseWork(program=records, sbuf=sbuf, psum=psum))
     elements = REPETITIONS * ELEMENTS
@@ -63,44 +61,31 @@ def _engine(engine: str, lanes: int) -> dict[str, object]:
         "cycles_per_s": outcome.cycles / outcome.seconds,
         "golden_over_rtl": outcome.seconds / golden_s,
         "bit_exact": all(
-            bool((outcome.memories[name] == memory).all())
-            for name, memory in zip(("sbuf", "psum"), expected, strict=True)
+            np.array_equal(found, wanted) for found, wanted in zip(outcome.memories.values(), expected, strict=True)
         ),
     }
 
 
-def _softmax_seconds() -> float:
-    """Measure golden's softmax of a large FP32 matrix, in seconds."""
-    codes = np.random.default_rng(1).normal(0, 3, (SOFTMAX, SOFTMAX)).astype(np.float32).view(np.uint32)
-    softmax(codes[:2], FP32)  # compiles
-    started = time.perf_counter()
-    softmax(codes, FP32)
-    return time.perf_counter() - started
-
-
 def measure(sizes: list[int]) -> dict[str, object]:
     """Return the figures of both engines for each number of lanes, and golden's softmax."""
-    return {
-        "engines": [_engine(engine, lanes) for lanes in sizes for engine in ENGINES],
-        "golden_softmax_s": _softmax_seconds(),
-    }
+    engines = [_engine(engine, lanes) for lanes in sizes for engine in ENGINES]
+    codes = np.random.default_rng(1).normal(0, 3, (SOFTMAX, SOFTMAX)).astype(np.float32).view(np.uint32)
+    softmax(codes[:2], FP32)  # compiles
+    _, seconds = timed(lambda: softmax(codes, FP32))
+    return {"engines": engines, "golden_softmax_s": seconds}
 
 
-def table(record: dict[str, object]) -> Table:
+def tables(record: dict[str, object]) -> list[Table]:
     """Return the table of `measure`'s figures."""
-    caption = f"golden: softmax of {SOFTMAX} x {SOFTMAX} fp32 in {record['golden_softmax_s']:.1f} s"
-    result = Table(
-        title="Vector engine (tensor_tensor, both sources in SBUF) and scalar engine (exp), N elements a lane",
-        caption=caption,
+    rows = [row | {"each": row["cycles"] / row["elements"]} for row in record["engines"]]
+    speed = table(
+        "Vector engine (tensor_tensor, both sources in SBUF) and scalar engine (exp), N elements a lane",
+        (row | {"m_elements": row["cycles_per_s"] / row["each"] * row["lanes"] / 1e6} for row in rows),
+        """
+        engine: {engine} | lanes: {lanes} | elaborate s: {elaboration_s:.1f} | cold build s: {cold_build_s:.1f}
+        peak GiB: {build_peak_gib:.2f} | cycles / N: {each:.2f} | cycles/s: {cycles_per_s:,.0f}
+        M elem/s: {m_elements:.1f} | golden/RTL: {golden_over_rtl:,.0f} | bit-exact: {bit_exact}
+        """,
+        caption=f"golden: softmax of {SOFTMAX} x {SOFTMAX} fp32 in {record['golden_softmax_s']:.1f} s",
     )
-    for heading in ("engine", "lanes", "elaborate s", "cold build s", "peak GiB", "cycles / N", "cycles/s",
-                    "M elem/s", "golden/RTL", "bit-exact"):  # fmt: skip
-        result.add_column(heading, justify="right")
-    for row in record["engines"]:
-        result.add_row(
-            row["engine"], str(row["lanes"]), f"{row['elaboration_s']:.1f}", f"{row['cold_build_s']:.1f}",
-            f"{row['build_peak_gib']:.2f}", f"{row['cycles'] / row['elements']:.2f}", f"{row['cycles_per_s']:,.0f}",
-            f"{row['cycles_per_s'] * row['elements'] / row['cycles'] * row['lanes'] / 1e6:.1f}",
-            f"{row['golden_over_rtl']:,.0f}", "yes" if row["bit_exact"] else "NO",
-        )  # fmt: skip
-    return result
+    return [speed]

@@ -4,6 +4,7 @@ import numpy as np
 from rich.table import Table
 
 from neuroncore_rtl.bench.cold import cold_build
+from neuroncore_rtl.bench.tables import table
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.tensor_parallel import tensor_parallel_programs
 from neuroncore_rtl.kernels.program.image import Image, build_image
@@ -133,29 +134,23 @@ def measure_speed(chips: int = 16, preset: str = "tiny") -> dict[str, object]:
 
 def tables(beside: list[dict[str, object]], speed: dict[str, object]) -> list[Table]:
     """Return the tables of both."""
-    product = Table(title=f"Whole cores: {SIZE}^3 product in BF16 on one, beside an all-reduce of {REDUCED >> 10} KiB")
-    for heading in (
-        "ranks of the all-reduce",
-        "its cycles",
-        "product's cycles",
-        "ideal",
-        "cost",
-        f"below {BAR:.0%}",
-        "bit-exact",
-    ):
-        product.add_column(heading, justify="right")
-    for row in beside:
-        product.add_row(
-            str(row["ranks"] or "none"), f"{row['all_reduce_cycles']:,}" if row["ranks"] else "-", f"{row['cycles']:,}",
-            f"{row['ideal_cycles']:,}", f"{row['cost']:+.2%}", "yes" if row["within_bar"] else "NO",
-            "yes" if row["bit_exact"] else "NO",
-        )  # fmt: skip
-    fast = Table(title="Whole cores of an instance: a linear layer shared out among all of them")
-    for heading in ("chips", "preset", "elaboration s", "cold build s", "peak GiB", "cycles", "cycles/s", "bit-exact"):
-        fast.add_column(heading, justify="right")
-    fast.add_row(
-        str(speed["chips"]), speed["preset"], f"{speed['elaboration_s']:.1f}", f"{speed['cold_build_s']:.1f}",
-        f"{speed['build_peak_gib']:.2f}", f"{speed['cycles']:,}", f"{speed['cycles_per_s']:,.0f}",
-        "yes" if speed["bit_exact"] else "NO",
-    )  # fmt: skip
+    product = table(
+        f"Whole cores: {SIZE}^3 product in BF16 on one, beside an all-reduce of {REDUCED >> 10} KiB",
+        (
+            row | {"ranks": row["ranks"] or "none", "took": f"{row['all_reduce_cycles']:,}" if row["ranks"] else "-"}
+            for row in beside
+        ),
+        f"""
+        ranks of the all-reduce: {{ranks}} | its cycles: {{took}} | product's cycles: {{cycles:,}}
+        ideal: {{ideal_cycles:,}} | cost: {{cost:+.2%}} | below {BAR:.0%}: {{within_bar}} | bit-exact: {{bit_exact}}
+        """,
+    )
+    fast = table(
+        "Whole cores of an instance: a linear layer shared out among all of them",
+        [speed],
+        """
+        chips: {chips} | preset: {preset} | elaboration s: {elaboration_s:.1f} | cold build s: {cold_build_s:.1f}
+        peak GiB: {build_peak_gib:.2f} | cycles: {cycles:,} | cycles/s: {cycles_per_s:,.0f} | bit-exact: {bit_exact}
+        """,
+    )
     return [product, fast]

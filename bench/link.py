@@ -14,6 +14,7 @@ from rich.table import Table
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.bench import instance as instance_bench
+from neuroncore_rtl.bench.tables import table
 from neuroncore_rtl.golden.link.cluster import NETWORKS, Cluster, all_reduce
 from neuroncore_rtl.golden.link.timing import Case, Parameters, calibrate, errors
 from neuroncore_rtl.hdl.link.end import LinkEnd
@@ -40,9 +41,7 @@ GRADIENTS = 1 << 28
 
 def _all_reduce(chips: int, size: int) -> dict[str, object]:
     """Measure an all-reduce of FP32 on a ring of chips, and return what becomes a row."""
-    bench = ALLREDUCE
-    settings = bench.settings([f"CHIPS={chips}", "CORES=1", f"BYTES={size}"])
-    report = bench.run(settings)
+    report = ALLREDUCE.run(ALLREDUCE.settings([f"CHIPS={chips}", "CORES=1", f"BYTES={size}"]))
     return {
         "chips": chips,
         "bytes": size,
@@ -53,8 +52,7 @@ def _all_reduce(chips: int, size: int) -> dict[str, object]:
 
 
 def _case(row: dict[str, object]) -> Case:
-    settings = ALLREDUCE.settings([f"CHIPS={row['chips']}"])
-    instance = instance_of(settings)
+    instance = instance_of(ALLREDUCE.settings([f"CHIPS={row['chips']}"]))
     return Case(instance=instance, ranks=row["chips"], stride=CORES_PER_CHIP, count=row["bytes"] // 4)
 
 
@@ -108,23 +106,21 @@ def plot_model(path: Path) -> dict[str, dict[int, float]]:
 
 def tables(record: dict[str, object]) -> list[Table]:
     """Return the tables of `measure`'s figures."""
-    table = Table(title="All-reduce of FP32 on a ring, one core of each chip, flits of 16 bytes")
-    for heading in ("chips", "bytes", "cycles", "ring bound", "share of it", "model", "bit-exact"):
-        table.add_column(heading, justify="right")
-    for row in record["link"]:
-        table.add_row(
-            str(row["chips"]), f"{row['bytes']:,}", f"{row['cycles']:,}", f"{row['bound']:,}",
-            f"{row['bound'] / row['cycles']:.1%}", f"{row['model_error']:+.1%}", "yes" if row["bit_exact"] else "NO",
-        )  # fmt: skip
     hop = record["hop_cycles"]
-    table.caption = (
-        f"a hop: {hop['router']} cycles in the router, {hop['link']} in the ends of a link, {hop['wire']} on its wire; "
-        f"model plotted in {record['plot']}"
+    measured = table(
+        "All-reduce of FP32 on a ring, one core of each chip, flits of 16 bytes",
+        (row | {"share": row["bound"] / row["cycles"]} for row in record["link"]),
+        """
+        chips: {chips} | bytes: {bytes:,} | cycles: {cycles:,} | ring bound: {bound:,} | share of it: {share:.1%}
+        model: {model_error:+.1%} | bit-exact: {bit_exact}
+        """,
+        caption=f"a hop: {hop['router']} cycles in the router, {hop['link']} in the ends of a link, "
+        f"{hop['wire']} on its wire; model plotted in {record['plot']}",
     )
-    model = Table(title=f"Model, not RTL: all-reduce of {GRADIENTS * 4 >> 30} GiB in FP32, ms at 1.4 GHz")
-    model.add_column("chips", justify="right")
-    for name in record["model"]:
-        model.add_column(f"{name}, {NETWORKS[name]} Gbit/s", justify="right")
-    for chips in next(iter(record["model"].values())):
-        model.add_row(str(chips), *(f"{times[chips]:.1f}" for times in record["model"].values()))
-    return [table, *instance_bench.tables(record["beside"], record["instance_speed"]), model]
+    times = record["model"]
+    model = table(
+        f"Model, not RTL: all-reduce of {GRADIENTS * 4 >> 30} GiB in FP32, ms at 1.4 GHz",
+        ({"chips": chips} | {name: times[name][chips] for name in times} for chips in next(iter(times.values()))),
+        " | ".join(["chips: {chips}", *(f"{name}, {NETWORKS[name]} Gbit/s: {{{name}:.1f}}" for name in times)]),
+    )
+    return [measured, *instance_bench.tables(record["beside"], record["instance_speed"]), model]

@@ -2,14 +2,14 @@
 
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import numpy as np
 from rich.table import Table
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.bench.cold import cold_build
+from neuroncore_rtl.bench.cold import cold_build, timed
+from neuroncore_rtl.bench.tables import table
 from neuroncore_rtl.golden import tensor as golden
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
@@ -40,9 +40,8 @@ def _warm_start(size: int) -> float:
     variables = (f"ROWS={size}", f"COLUMNS={size}", "M=4", "K=4", "N=4")
     command = [sys.executable, "-m", "neuroncore_rtl.tb", "sim", "matmul", "TARGET=engine", "PRESET=full", *variables]
     subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
-    started = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
-    return time.perf_counter() - started
+    _, seconds = timed(lambda: subprocess.run(command, check=True, capture_output=True, cwd=ROOT))
+    return seconds
 
 
 def _product(config: Config, m: int, k: int, n: int, fmt: Format) -> dict[str, float]:
@@ -50,9 +49,7 @@ def _product(config: Config, m: int, k: int, n: int, fmt: Format) -> dict[str, f
     rng = np.random.default_rng(1)
     a, b = random_matrix(rng, fmt, m, k), random_matrix(rng, fmt, k, n)
     golden.matrix_product(a[:8], b[:, :8], fmt, config.rows)  # compiles the kernel
-    started = time.perf_counter()
-    expected = golden.matrix_product(a, b, fmt, config.rows)
-    golden_s = time.perf_counter() - started
+    expected, golden_s = timed(lambda: golden.matrix_product(a, b, fmt, config.rows))
     device = TensorDevice(config=config)
     result = np.zeros_like(expected)
     cycles = seconds = 0
@@ -91,23 +88,20 @@ def measure(sizes: list[int]) -> dict[str, object]:
 
 def tables(record: dict[str, object]) -> list[Table]:
     """Return the tables of `measure`'s figures."""
-    speed = Table(title="Tensor engine, BF16, mac_latency of preset full")
-    for heading in ("array", "elaborate s", "cold build s", "peak GiB", "warm start s", "cycles/s", "M PE-steps/s",
-                    "golden G MAC/s", "golden/RTL"):  # fmt: skip
-        speed.add_column(heading, justify="right")
-    for size, row in record["sizes"].items():
-        speed.add_row(
-            f"{size} x {size}", f"{row['elaboration_s']:.1f}", f"{row['cold_build_s']:.1f}",
-            f"{row['build_peak_gib']:.2f}", f"{row['warm_start_s']:.1f}", f"{row['cycles_per_s']:,.0f}",
-            f"{row['pe_steps_per_s'] / 1e6:.1f}", f"{row['golden_macs_per_s'] / 1e9:.1f}",
-            f"{row['golden_over_rtl']:,.0f}",
-        )  # fmt: skip
-    use = Table(title="Utilisation")
-    for heading in ("array", "product", "cycles", "ideal", "utilisation", "bit-exact"):
-        use.add_column(heading, justify="right")
-    for row in record["products"]:
-        use.add_row(
-            f"{row['array']} x {row['array']}", row["shape"], f"{row['cycles']:,}", f"{row['ideal_cycles']:,}",
-            f"{row['utilisation']:.1%}", "yes" if row["bit_exact"] else "NO",
-        )  # fmt: skip
-    return [speed, use]
+    speed = table(
+        "Tensor engine, BF16, mac_latency of preset full",
+        (
+            {"array": size, "m_steps": row["pe_steps_per_s"] / 1e6, "g_macs": row["golden_macs_per_s"] / 1e9, **row}
+            for size, row in record["sizes"].items()
+        ),
+        """
+        array: {array} x {array} | elaborate s: {elaboration_s:.1f} | cold build s: {cold_build_s:.1f}
+        peak GiB: {build_peak_gib:.2f} | warm start s: {warm_start_s:.1f} | cycles/s: {cycles_per_s:,.0f}
+        M PE-steps/s: {m_steps:.1f} | golden G MAC/s: {g_macs:.1f} | golden/RTL: {golden_over_rtl:,.0f}
+        """,
+    )
+    columns = """
+        array: {array} x {array} | product: {shape} | cycles: {cycles:,} | ideal: {ideal_cycles:,}
+        utilisation: {utilisation:.1%} | bit-exact: {bit_exact}
+    """
+    return [speed, table("Utilisation", record["products"], columns)]

@@ -164,14 +164,12 @@ class Comparison:
 
         differs = results != self.golden[:compared]
         differs[unknown[unknown < compared]] = True
-        unexpected = self.cases.has_expected[:compared] & (results != self.cases.expected[:compared])
+        has_expected = self.cases.has_expected[:compared]
+        unexpected = has_expected & (results != self.cases.expected[:compared])
         self._print(results, differs, unexpected)
-        expected = int(self.cases.has_expected[:compared].sum())
-        wrong = int(unexpected.sum())
+        mismatches, wrong, expected = (int(which.sum()) for which in (differs, unexpected, has_expected))
         if wrong:
             failures.append(f"{wrong:,} of {expected:,} results differ from EXPECTED")
-
-        mismatches = int(differs.sum())
         counts = np.bincount(self.cases.formats[:compared], minlength=len(FORMATS))
         return Report(
             test=test,

@@ -67,15 +67,15 @@ class Batch:
 
 def dump_image(config: Config, base: int) -> Dump:
     """Return the image, at `base`, that copies what is on chip to HBM."""
-    program = Program(config, base)
-    sizes = {Storage.SBUF: (config.partitions, SBUF_BYTES // 4), Storage.PSUM: (config.columns, PSUM_BYTES // 4)}
-    places = {}
-    for storage, (partitions, words) in sizes.items():
-        whole = Tensor(
-            name=storage.name, format=INT32, address=0, partitions=partitions, shape=(words,), storage=storage
-        )
-        places[storage.name] = program.space.hbm(storage.name, INT32, (partitions, words))
-        program.append(dma_copy(places[storage.name], whole))
+    program, places = Program(config, base), {}
+    for storage, partitions, size in (
+        (Storage.SBUF, config.partitions, SBUF_BYTES),
+        (Storage.PSUM, config.columns, PSUM_BYTES),
+    ):
+        name, shape = storage.name, (size // 4,)
+        whole = Tensor(name=name, format=INT32, address=0, partitions=partitions, shape=shape, storage=storage)
+        places[name] = program.space.hbm(name, INT32, (partitions, *shape))
+        program.append(dma_copy(places[name], whole))
     return Dump(build_image(program), places)
 
 
@@ -94,14 +94,13 @@ def put_together(images: Sequence[Image]) -> np.ndarray:
 
 def execute_on_golden(config: Config, hbm: np.ndarray, images: Sequence[Image]) -> list[CoreOutcome]:
     """Run images in `hbm` one after the other; what is on chip stays from one to the next."""
-    expected, before = [], None
+    expected = []
     for image in images:
         core = Core(config, hbm)
-        if before is not None:
+        if expected:
             engines = core.machine.engines
-            engines.sbuf[...], engines.psum[...] = before.sbuf, before.psum
-        before = core.run(image.base)
-        expected.append(before)
+            engines.sbuf[...], engines.psum[...] = expected[-1].sbuf, expected[-1].psum
+        expected.append(core.run(image.base))
     return expected
 
 

@@ -3,17 +3,8 @@
 import numpy as np
 
 from neuroncore_rtl.kernels.text.assembly import record_text
+from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import (
-    HEADER_BITS,
-    RECORD_BYTES,
-    Cause,
-    Engine,
-    Record,
-    cause_name,
-    engine_of_queue,
-    queue_name,
-)
 from neuroncore_rtl.spec.isa.registry import instruction_type
 from neuroncore_rtl.tb.harness.collective_faults import disagreement_text
 from neuroncore_rtl.tb.harness.cores import CoreFault
@@ -29,46 +20,45 @@ def explained(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
         memory: uint8 [bytes], HBM from address 0 on, with the records.
         config: the machine's parameters.
     """
-    cause = f"{cause_name(fault.cause)}{_detail(fault)}"
-    if fault.cause == Cause.BOOT:
+    cause = f"{isa.cause_name(fault.cause)}{_detail(fault)}"
+    if fault.cause == isa.Cause.BOOT:
         return cause
-    return (
-        f"{queue_name(fault.queue, config)}, record {fault.address:#x}, {_instruction(fault, memory, config)}: {cause}"
-    )
+    queue, text = isa.queue_name(fault.queue, config), _instruction(fault, memory, config)
+    return f"{queue}, record {fault.address:#x}, {text}: {cause}"
 
 
 def _detail(fault: CoreFault) -> str:
     detail = fault.detail
     match fault.cause:
-        case Cause.ENGINE:
-            names = {int(engine): engine.name for engine in Engine}
+        case isa.Cause.ENGINE:
+            names = {int(engine): engine.name for engine in isa.Engine}
             return f" (the record is for {names.get(detail, f'none, {detail}')})"
-        case Cause.SEMAPHORE:
+        case isa.Cause.SEMAPHORE:
             return f" (semaphore {detail} would leave its range)"
-        case Cause.WATCHDOG:
+        case isa.Cause.WATCHDOG:
             wanted, low = detail >> 8 & 0xFFFF, detail >> 24
             return f" (semaphore {detail & 0xFF} must be at least {wanted}; its lowest 8 bits are {low})"
-        case Cause.INDEX:
+        case isa.Cause.INDEX:
             return f" (row {detail})"
-        case Cause.STUCK if detail >> 8 & 1:
+        case isa.Cause.STUCK if detail >> 8 & 1:
             return f" (it waits for core {detail & 0xFF})"
-        case Cause.DISAGREE:
+        case isa.Cause.DISAGREE:
             return f" ({disagreement_text(detail)})"
-        case Cause.LINK:
+        case isa.Cause.LINK:
             return f" (the chip's link of direction {detail})"
-        case Cause.BOOT:
+        case isa.Cause.BOOT:
             return f" (word {detail} of the image's header is wrong, or it cannot be read)"
     return ""
 
 
 def _instruction(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
     """Return the record's line of assembly; if its codes mean nothing, its opcode."""
-    data = memory[fault.address : fault.address + RECORD_BYTES].tobytes()
-    if len(data) < RECORD_BYTES:
+    data = memory[fault.address : fault.address + isa.RECORD_BYTES].tobytes()
+    if len(data) < isa.RECORD_BYTES:
         return "beyond HBM"
     try:
-        return record_text(Record.decode(data, config).shortened())
+        return record_text(isa.Record.decode(data, config).shortened())
     except ValueError:
-        kind = instruction_type(engine_of_queue(fault.queue, config))
-        values = kind.unpack(int.from_bytes(data, "little") >> HEADER_BITS)
+        kind = instruction_type(isa.engine_of_queue(fault.queue, config))
+        values = kind.unpack(int.from_bytes(data, "little") >> isa.HEADER_BITS)
         return f"opcode {values['opcode']}"

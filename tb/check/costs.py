@@ -25,17 +25,8 @@ from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Index, Opcode, P
 from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, VALUES8, transpose_block, uses
 
 __all__ = [
-    "CASES",
-    "ELEMENTS",
-    "Case",
-    "dependent_period",
-    "formula",
-    "is_slow",
-    "latency",
-    "period",
-    "step_cycles",
-    "table",
-]
+    "CASES", "ELEMENTS", "Case", "dependent_period", "formula", "is_slow", "latency", "period", "step_cycles", "table",
+]  # fmt: skip
 
 ELEMENTS = (1, 8, 64, 512)
 """Elements a lane that are measured; the nearest that an instruction can take."""
@@ -163,8 +154,8 @@ _ONE = 0x3F80_0000
 _POINTER = Pointer(format=FP32, address=_SCALARS)
 
 
-def _case(name: str, opcode: Opcode, published: str, cost, because: str, **options) -> Case:
-    """Return a case; `options` are those of :class:`Case`, and fields of the instruction."""
+def _case(name: str, opcode: Opcode, published: tuple, because: str, **options) -> Case:
+    """Return a case; published: the cost in both forms; `options` are those of :class:`Case`, and fields."""
     own = {key: options.pop(key) for key in ("multiple", "least") if key in options}
     used = uses({"opcode": opcode, "sum_store": options.get("sum_store", 0)})
 
@@ -181,16 +172,16 @@ def _case(name: str, opcode: Opcode, published: str, cost, because: str, **optio
         lanes = min(config.columns, config.partitions)
         return Elementwise(opcode=opcode, partitions=lanes, shape=shape, overlap=True, **(tensors | options))
 
-    return Case(name=name, build=build, published=published, cost=cost, because=because, **own)
+    return Case(name=name, build=build, published=published[0], cost=published[1], because=because, **own)
 
 
-def _at_least(cost: Callable[[int], float]) -> Callable[[int], float]:
-    return lambda elements: max(_II, cost(elements))
-
-
-def _n(elements: int) -> int:
-    return elements
-
+_NONE = ("", None)
+_PLAIN = (f"max({_II}, N)", lambda n: max(_II, n))
+_DOUBLE = (f"max({_II}, 2N)", lambda n: max(_II, 2 * n))
+_SUMMED = (f"max({_II}, N) + {_II}", lambda n: max(_II, n) + _II)
+_BARE, _BARE_DOUBLE = ("N", lambda n: n), ("2N", lambda n: 2 * n)
+_SOFTWARE = ("150 + N", lambda n: 150 + n)
+"""Published costs, as people write them and as functions of N."""
 
 _MINIMUM = f"the checker takes an instruction in {Checker.INTERVAL} cycles"
 _NO_MINIMUM = f"no minimum of {_II}: {_MINIMUM}"
@@ -201,69 +192,51 @@ _RESULTS = "the results leave a cycle each; " + _NO_MINIMUM
 _VALUES = "the 8 values are read first, a cycle each"
 _GPSIMD = "the vector engine does it, not GpSimd behind 150 cycles of software"
 
-_O, _M = Opcode, f"max({_II}, N)"
+_O = Opcode
+_PSUM_B, _MADD = _tensor(_B, psum=True), {"op0": AluOp.MULTIPLY, "op1": AluOp.ADD}
+_EXP = {"s0": _ONE, "function": function_named("exp").code}
+
 CASES: tuple[Case, ...] = (
-    _case("tensor_copy", _O.TENSOR_COPY, _M, _at_least(_n), _NO_MINIMUM),
-    _case("tensor_copy from PSUM", _O.TENSOR_COPY, _M, _at_least(_n), _NO_MINIMUM, a=_tensor(_A, psum=True)),
-    _case("memset", _O.MEMSET, _M, _at_least(_n), _NO_MINIMUM, s0=_ONE),
+    _case("tensor_copy", _O.TENSOR_COPY, _PLAIN, _NO_MINIMUM),
+    _case("tensor_copy from PSUM", _O.TENSOR_COPY, _PLAIN, _NO_MINIMUM, a=_tensor(_A, psum=True)),
+    _case("memset", _O.MEMSET, _PLAIN, _NO_MINIMUM, s0=_ONE),
+    _case("tensor_tensor", _O.TENSOR_TENSOR, _DOUBLE, _TWO_READS, op0=AluOp.ADD),
+    _case("tensor_tensor, one from PSUM", _O.TENSOR_TENSOR, _PLAIN, _NO_MINIMUM, op0=AluOp.ADD, b=_PSUM_B),
+    _case("tensor_tensor, divide", _O.TENSOR_TENSOR, _NONE, _UNIT, op0=AluOp.DIVIDE),
+    _case("tensor_tensor, power", _O.TENSOR_TENSOR, _NONE, _POWER, op0=AluOp.POWER),
+    _case("tensor_scalar", _O.TENSOR_SCALAR, _PLAIN, _NO_MINIMUM, **_MADD),
     _case(
-        "tensor_tensor", _O.TENSOR_TENSOR, f"max({_II}, 2N)", _at_least(lambda n: 2 * n), _TWO_READS, op0=AluOp.ADD
+        "tensor_scalar, scalars in SBUF", _O.TENSOR_SCALAR, _PLAIN,
+        "each scalar is read first, a cycle; " + _NO_MINIMUM, **_MADD, s0=_POINTER, s1=_POINTER,
     ),
+    _case("scalar_tensor_tensor", _O.SCALAR_TENSOR_TENSOR, _BARE_DOUBLE, _MINIMUM, **_MADD),
     _case(
-        "tensor_tensor, one from PSUM", _O.TENSOR_TENSOR, _M, _at_least(_n), _NO_MINIMUM, op0=AluOp.ADD,
-        b=_tensor(_B, psum=True),
+        "scalar_tensor_tensor, one from PSUM", _O.SCALAR_TENSOR_TENSOR, _NONE, "a port for each source", **_MADD,
+        b=_PSUM_B,
     ),
-    _case("tensor_tensor, divide", _O.TENSOR_TENSOR, "", None, _UNIT, op0=AluOp.DIVIDE),
-    _case("tensor_tensor, power", _O.TENSOR_TENSOR, "", None, _POWER, op0=AluOp.POWER),
-    _case("tensor_scalar", _O.TENSOR_SCALAR, _M, _at_least(_n), _NO_MINIMUM, op0=AluOp.MULTIPLY, op1=AluOp.ADD),
+    _case("tensor_scalar_reduce", _O.TENSOR_SCALAR_REDUCE, _SUMMED, "the result leaves in one cycle", **_MADD),
+    _case("tensor_reduce", _O.TENSOR_REDUCE, _BARE, _MINIMUM, op0=AluOp.ADD, axes=1),
+    _case("tensor_tensor_scan", _O.TENSOR_TENSOR_SCAN, _DOUBLE, _TWO_READS, **_MADD),
+    _case("bn_stats", _O.BN_STATS, _PLAIN, _RESULTS),
     _case(
-        "tensor_scalar, scalars in SBUF", _O.TENSOR_SCALAR, _M, _at_least(_n),
-        "each scalar is read first, a cycle; " + _NO_MINIMUM, op0=AluOp.MULTIPLY, op1=AluOp.ADD, s0=_POINTER,
-        s1=_POINTER,
-    ),
-    _case(
-        "scalar_tensor_tensor", _O.SCALAR_TENSOR_TENSOR, "2N", lambda n: 2 * n, _MINIMUM, op0=AluOp.MULTIPLY,
-        op1=AluOp.ADD,
-    ),
-    _case(
-        "scalar_tensor_tensor, one from PSUM", _O.SCALAR_TENSOR_TENSOR, "", None, "a port for each source",
-        op0=AluOp.MULTIPLY, op1=AluOp.ADD, b=_tensor(_B, psum=True),
-    ),
-    _case(
-        "tensor_scalar_reduce", _O.TENSOR_SCALAR_REDUCE, f"max({_II}, N) + {_II}", lambda n: max(_II, n) + _II,
-        "the result leaves in one cycle", op0=AluOp.MULTIPLY, op1=AluOp.ADD,
-    ),
-    _case("tensor_reduce", _O.TENSOR_REDUCE, "N", _n, _MINIMUM, op0=AluOp.ADD, axes=1),
-    _case(
-        "tensor_tensor_scan", _O.TENSOR_TENSOR_SCAN, f"max({_II}, 2N)", _at_least(lambda n: 2 * n), _TWO_READS,
-        op0=AluOp.MULTIPLY, op1=AluOp.ADD,
-    ),
-    _case("bn_stats", _O.BN_STATS, _M, _at_least(_n), _RESULTS),
-    _case(
-        "bn_aggr", _O.BN_AGGR, f"max({_II}, 13N / 3)", _at_least(lambda n: 13 * n / 3),
+        "bn_aggr", _O.BN_AGGR, (f"max({_II}, 13N / 3)", lambda n: max(_II, 13 * n / 3)),
         "a triple takes three steps of the divider", multiple=3,
     ),
-    _case("reciprocal", _O.RECIPROCAL, f"max({_II}, 8N)", _at_least(lambda n: 8 * n), _UNIT),
-    _case("select", _O.SELECT, "2N", lambda n: 2 * n, _MINIMUM),
-    _case("select, one from PSUM", _O.SELECT, _M, _at_least(_n), _NO_MINIMUM, b=_tensor(_B, psum=True)),
-    _case("affine_select", _O.AFFINE_SELECT, "150 + N", lambda n: 150 + n, _GPSIMD, op0=AluOp.IS_GT),
-    _case("iota", _O.IOTA, "150 + N", lambda n: 150 + n, _GPSIMD, dst=_tensor(_DST, fmt=INT32)),
+    _case("reciprocal", _O.RECIPROCAL, (f"max({_II}, 8N)", lambda n: max(_II, 8 * n)), _UNIT),
+    _case("select", _O.SELECT, _BARE_DOUBLE, _MINIMUM),
+    _case("select, one from PSUM", _O.SELECT, _PLAIN, _NO_MINIMUM, b=_PSUM_B),
+    _case("affine_select", _O.AFFINE_SELECT, _SOFTWARE, _GPSIMD, op0=AluOp.IS_GT),
+    _case("iota", _O.IOTA, _SOFTWARE, _GPSIMD, dst=_tensor(_DST, fmt=INT32)),
+    _case("transpose", _O.TRANSPOSE, _PLAIN, "the last block leaves when all of it has been read", multiple=None),
+    _case("max8", _O.MAX8, _BARE, "the 8 results leave a cycle each", least=VALUES8),
     _case(
-        "transpose", _O.TRANSPOSE, _M, _at_least(_n), "the last block leaves when all of it has been read",
-        multiple=None,
-    ),
-    _case("max8", _O.MAX8, "N", _n, "the 8 results leave a cycle each", least=VALUES8),
-    _case(
-        "find_index8", _O.FIND_INDEX8, "N", _n, _VALUES + ", and the 8 results leave so", least=VALUES8,
+        "find_index8", _O.FIND_INDEX8, _BARE, _VALUES + ", and the 8 results leave so", least=VALUES8,
         dst=_tensor(_DST, fmt=INT32),
     ),
-    _case("match_replace8", _O.MATCH_REPLACE8, "", None, _VALUES, least=VALUES8),
-    _case("dropout", _O.DROPOUT, _M, _at_least(_n), _NO_MINIMUM, s0=_ONE),
-    _case("activation", _O.ACTIVATE, _M, _at_least(_n), _NO_MINIMUM, s0=_ONE, function=function_named("exp").code),
-    _case(
-        "activation with sum", _O.ACTIVATE, f"max({_II}, N) + {_II}", lambda n: max(_II, n) + _II,
-        "the sum leaves in one cycle", s0=_ONE, function=function_named("exp").code, sum_store=True,
-    ),
+    _case("match_replace8", _O.MATCH_REPLACE8, _NONE, _VALUES, least=VALUES8),
+    _case("dropout", _O.DROPOUT, _PLAIN, _NO_MINIMUM, s0=_ONE),
+    _case("activation", _O.ACTIVATE, _PLAIN, _NO_MINIMUM, **_EXP),
+    _case("activation with sum", _O.ACTIVATE, _SUMMED, "the sum leaves in one cycle", **_EXP, sum_store=True),
 )  # fmt: skip
 """Every instruction, in the order of its opcodes."""
 

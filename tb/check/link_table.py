@@ -73,22 +73,17 @@ def link_summary(instance: Instance, table: Mapping[str, Mapping[str, object]], 
     named = [link_of(instance, wire) == wire for wire in range(len(table))]
     dead = [f"link {name}" for own, (name, row) in zip(named, table.items(), strict=True) if own and row["dead"]]
     mean = sum(row["utilisation"] for row in table.values()) / len(table)
+    longest = table[stalled]["stalled_cycles"]
     summary = {
         "link_flits": totals["flits"],
-        "link_utilisation": {
-            "mean": f"{mean:.1%}",
-            "busiest": f"{table[busiest]['utilisation']:.1%} ({busiest})",
-        },
-        "stalled_for_credits": "never"
-        if not table[stalled]["stalled_cycles"]
-        else f"{table[stalled]['stalled_cycles']:,} cycles at most ({stalled})",
+        "link_utilisation": {"mean": f"{mean:.1%}", "busiest": f"{table[busiest]['utilisation']:.1%} ({busiest})"},
+        "stalled_for_credits": f"{longest:,} cycles at most ({stalled})" if longest else "never",
         "disturbed_frames": disturbed,
         "crc_errors": totals["crc_errors"],
         "retries": totals["retries"],
     }
     if retried:
-        listed = ", ".join(f"{name} {table[name]['retries']:,}" for name in retried[:LISTED])
-        summary["links_with_retries"] = f"{len(retried)} of {len(table)}: {listed}" + (
-            ", ..." if len(retried) > LISTED else ""
-        )
+        listed = [f"{name} {table[name]['retries']:,}" for name in retried[:LISTED]]
+        listed += ["..."] if len(retried) > LISTED else []
+        summary["links_with_retries"] = f"{len(retried)} of {len(table)}: {', '.join(listed)}"
     return summary | {"dead_links": ", ".join(dead) or "none"}

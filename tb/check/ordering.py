@@ -19,7 +19,6 @@ import numpy as np
 
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Record, UpdateOp, queue_name
-from neuroncore_rtl.spec.isa.instruction import Instruction
 from neuroncore_rtl.tb.check.races import Execution, Race, TouchTable
 
 __all__ = ["find_unordered"]
@@ -90,7 +89,7 @@ class _Clocks:
 
     def __init__(self, program: Sequence[tuple[int, Record]]):
         self.queues = np.array([queue for queue, _ in program], np.int64)
-        self.lanes = np.array([_lane(queue, record.instruction) for queue, record in program], np.int64)
+        self.lanes = np.array([queue + 1 if queue else record.instruction.lane for queue, record in program], np.int64)
         self.numbers = np.zeros(len(program), np.int64)
         self.starts = np.zeros((len(program), max(self.lanes, default=0) + 1), np.int64)
         self._ends = np.zeros_like(self.starts)  # clocks when they have completed
@@ -123,7 +122,3 @@ class _Clocks:
                 else:
                     adders[update.semaphore].is_counter = False
         return adders
-
-
-def _lane(queue: int, instruction: Instruction) -> int:
-    return queue + 1 if queue else instruction.lane

@@ -116,13 +116,12 @@ class _Lockstep:
         csr.timer_interrupt, csr.external_interrupt = taken == Cause.TIMER, taken == Cause.EXTERNAL
         self.hart.waiting = False
         self.peripheral.read_time = False
-        found = self.hart.step()
-        found = self._adopt(found, entry)
+        found = self._adopt(self.hart.step(), entry)
         self.time = entry.time
         expected = (found.pc, found.cause, found.rd, found.value if found.rd else 0)
         traced = (entry.pc, entry.cause if entry.trap else None, entry.rd, entry.value if entry.rd else 0)
         same_word = found.instruction == entry.instruction or found.cause == Cause.FETCH_FAULT or taken is not None
-        return None if expected == traced and same_word else f"golden {_describe(found)}"
+        return None if expected == traced and same_word else f"golden {_describe(found, found.cause is not None)}"
 
     def _check_interrupt(self, taken: int | None, asked: dict[Cause, bool]) -> str | None:
         """Return what is wrong with an interrupt that was taken, or was not."""
@@ -130,9 +129,7 @@ class _Lockstep:
         enabled = [cause for cause, is_asked in asked.items() if is_asked and csr.read(MIE) >> (cause & 31) & 1]
         if taken is not None:
             self.possible = 0
-            if not asked.get(taken):
-                return f"interrupt {taken:#x} was taken, but not asked for"
-            return None
+            return None if asked.get(taken) else f"interrupt {taken:#x} was taken, but not asked for"
         if self.hart.waiting and not enabled:
             return "wfi ended, but no interrupt is pending"
         self.possible = self.possible + 1 if enabled and csr.read(MSTATUS) & 8 else 0
@@ -143,25 +140,18 @@ class _Lockstep:
         if found.cause is not None or not found.rd or found.value == entry.value or found.rd != entry.rd:
             return found
         register = found.instruction >> 20 if found.instruction & 0x7F == 0x73 else None
-        if (register == TIME or self.peripheral.read_time) and self.time <= entry.value <= entry.time:
-            pass
-        elif register == MIP and not entry.value & ~0x880 or register in UNPREDICTED:
-            pass
-        else:
+        is_time = (register == TIME or self.peripheral.read_time) and self.time <= entry.value <= entry.time
+        is_mip = register == MIP and not entry.value & ~0x880
+        if not (is_time or is_mip or register in UNPREDICTED):
             return found
         self.hart.x[found.rd] = entry.value
         return found._replace(value=entry.value)
 
 
-def _describe(found) -> str:
-    happened = f"x{found.rd} = {found.value:08x}" if found.cause is None else f"trap {found.cause:#x}"
-    return f"pc {found.pc:08x}, instruction {found.instruction:08x}, {happened}"
-
-
-def _describe_entry(entry: TraceEntry) -> str:
-    """Return a line of the trace in words."""
-    happened = f"trap {entry.cause:#x}" if entry.trap else f"x{entry.rd} = {entry.value:08x}"
-    return f"pc {entry.pc:08x}, instruction {entry.instruction:08x}, {happened}"
+def _describe(step, trapped: bool) -> str:
+    """Return what the hart did, or a line of the trace, in words."""
+    happened = f"trap {step.cause:#x}" if trapped else f"x{step.rd} = {step.value:08x}"
+    return f"pc {step.pc:08x}, instruction {step.instruction:08x}, {happened}"
 
 
 def compare(program: Executable, trace: Sequence[TraceEntry]) -> Comparison:
@@ -175,7 +165,7 @@ def compare(program: Executable, trace: Sequence[TraceEntry]) -> Comparison:
         interrupts += bool(entry.trap and entry.cause & INTERRUPT)
         traps += bool(entry.trap and not entry.cause & INTERRUPT)
         if problem:
-            mismatch = f"line {compared} of the trace: RTL {_describe_entry(entry)}; {problem}"
+            mismatch = f"line {compared} of the trace: RTL {_describe(entry, entry.trap)}; {problem}"
             break
     ended = lockstep.memory.ended or lockstep.peripheral.ended
     return Comparison(compared, interrupts, traps, mismatch, ended, bytes(lockstep.memory.bytes))

@@ -10,25 +10,9 @@ from functools import cached_property
 
 import numpy as np
 
+from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import (
-    DmaCopy,
-    DmaIndex,
-    DmaTensor,
-    Elementwise,
-    LoadStationary,
-    MultiplyMoving,
-    Pointer,
-    Storage,
-)
-from neuroncore_rtl.spec.isa.collective import (
-    BLOCKS_OF_DST,
-    BLOCKS_OF_SRC,
-    Collective,
-    element_bytes,
-    uses_dst,
-    uses_src,
-)
+from neuroncore_rtl.spec.isa import collective
 from neuroncore_rtl.spec.isa.elementwise import counts_of, uses
 from neuroncore_rtl.spec.isa.instruction import Instruction
 
@@ -53,7 +37,7 @@ class Touch:
 
     name: str
     writes: bool
-    storage: Storage
+    storage: isa.Storage
     partitions: range
     starts: np.ndarray
     length: int
@@ -77,15 +61,16 @@ class Touch:
 def touches_of(instruction: Instruction, config: Config) -> list[Touch]:
     """Return what a legal instruction touches. A gather or scatter may touch any row below its limit."""
     match instruction:
-        case Elementwise():
+        case isa.Elementwise():
             return list(_elementwise(instruction, config))
-        case DmaCopy():
+        case isa.DmaCopy():
             return list(_copy(instruction))
-        case LoadStationary():
-            return [_load(instruction)]
-        case MultiplyMoving():
+        case isa.LoadStationary(k=k, m=m, address=address):
+            size = instruction.format.bits // 8
+            return [_touch("stationary", False, isa.Storage.SBUF, range(k), address, size, [(m, size)])]
+        case isa.MultiplyMoving():
             return list(_multiply(instruction))
-        case Collective():
+        case collective.Collective():
             return list(_collective(instruction))
     raise TypeError(f"instruction must be one of the core's, not {instruction!r}")
 
@@ -93,7 +78,7 @@ def touches_of(instruction: Instruction, config: Config) -> list[Touch]:
 def _touch(
     name: str,
     writes: bool,
-    storage: Storage,
+    storage: isa.Storage,
     partitions: range,
     address: int,
     size: int,
@@ -113,7 +98,7 @@ def _touch(
     return Touch(name, writes, storage, partitions, np.unique(starts + low), length)
 
 
-def _elementwise(instruction: Elementwise, config: Config) -> Iterator[Touch]:
+def _elementwise(instruction: isa.Elementwise, config: Config) -> Iterator[Touch]:
     values = instruction.fields(config)
     used = uses(values)
     kinds = {"dst": True, "a": False, "b": False, "s0": False, "s1": False, "result": True}
@@ -123,8 +108,8 @@ def _elementwise(instruction: Elementwise, config: Config) -> Iterator[Touch]:
             continue
         size = place.format.bits // 8
         partitions = range(place.partition, place.partition + instruction.partitions)
-        if isinstance(place, Pointer):
-            yield _touch(name, writes, Storage.SBUF, partitions, place.address, size, ())
+        if isinstance(place, isa.Pointer):
+            yield _touch(name, writes, isa.Storage.SBUF, partitions, place.address, size, ())
             continue
         steps = [step * size for step in reversed(place.steps)]
         counts = counts_of(values, "b" if name == "result" else name)
@@ -132,14 +117,14 @@ def _elementwise(instruction: Elementwise, config: Config) -> Iterator[Touch]:
         yield _touch(name, writes, place.storage, partitions, place.address, size, dimensions)
 
 
-def _copy(instruction: DmaCopy) -> Iterator[Touch]:
+def _copy(instruction: isa.DmaCopy) -> Iterator[Touch]:
     for name, writes, index in (("src", False, instruction.gather), ("dst", True, instruction.scatter)):
-        tensor: DmaTensor = getattr(instruction, name)
+        tensor: isa.DmaTensor = getattr(instruction, name)
         counts = list(instruction.shape)
         if index is not None:
             counts[0] = index.limit
         size = tensor.format.bits // 8
-        partitions = range(tensor.partition, tensor.partition + 1) if tensor.storage != Storage.HBM else range(1)
+        partitions = range(tensor.partition, tensor.partition + 1) if tensor.storage != isa.Storage.HBM else range(1)
         if tensor.axis is not None:
             count, step = counts.pop(tensor.axis), tensor.steps[tensor.axis]
             if step:
@@ -147,35 +132,30 @@ def _copy(instruction: DmaCopy) -> Iterator[Touch]:
         steps = [step * size for d, step in enumerate(tensor.steps) if d != tensor.axis]
         dimensions = list(zip(counts, steps, strict=True))
         yield _touch(name, writes, tensor.storage, partitions, tensor.address, size, dimensions)
-    index: DmaIndex | None = instruction.gather or instruction.scatter
+    index: isa.DmaIndex | None = instruction.gather or instruction.scatter
     if index is not None:
         partitions = range(index.partition, index.partition + instruction.shape[0])
-        yield _touch("index", False, Storage.SBUF, partitions, index.address, WORD, ())
+        yield _touch("index", False, isa.Storage.SBUF, partitions, index.address, WORD, ())
 
 
-def _load(load: LoadStationary) -> Touch:
-    size = load.format.bits // 8
-    return _touch("stationary", False, Storage.SBUF, range(load.k), load.address, size, [(load.m, size)])
-
-
-def _multiply(multiply: MultiplyMoving) -> Iterator[Touch]:
+def _multiply(multiply: isa.MultiplyMoving) -> Iterator[Touch]:
     size = multiply.format.bits // 8
     moving = [(multiply.n, multiply.stride)]
-    yield _touch("moving", False, Storage.SBUF, range(multiply.k), multiply.address, size, moving)
+    yield _touch("moving", False, isa.Storage.SBUF, range(multiply.k), multiply.address, size, moving)
     for writes in (False, True) if multiply.accumulate else (True,):
         words = [(multiply.n, WORD)]
-        yield _touch("psum", writes, Storage.PSUM, range(multiply.m), WORD * multiply.psum, WORD, words)
+        yield _touch("psum", writes, isa.Storage.PSUM, range(multiply.m), WORD * multiply.psum, WORD, words)
 
 
-def _collective(instruction: Collective) -> Iterator[Touch]:
+def _collective(instruction: collective.Collective) -> Iterator[Touch]:
     """Yield what a rank's part touches: that of the others is in other cores' HBM."""
     values = instruction.fields()
-    size = instruction.count * element_bytes(instruction.dtype)
+    size = instruction.count * collective.element_bytes(instruction.dtype)
     places = (
-        ("src", False, uses_src(values), instruction.src, BLOCKS_OF_SRC),
-        ("dst", True, uses_dst(values), instruction.dst, BLOCKS_OF_DST),
+        ("src", False, collective.uses_src(values), instruction.src, collective.BLOCKS_OF_SRC),
+        ("dst", True, collective.uses_dst(values), instruction.dst, collective.BLOCKS_OF_DST),
     )
     for name, writes, used, address, several in places:
         if used:
             blocks = instruction.group.ranks if instruction.kind in several else 1
-            yield _touch(name, writes, Storage.HBM, range(1), address, size, [(blocks, instruction.pitch)])
+            yield _touch(name, writes, isa.Storage.HBM, range(1), address, size, [(blocks, instruction.pitch)])

@@ -9,33 +9,15 @@ module axi_checker #(
     parameter ID_BITS = 1,
     parameter MAX_BEATS = 64
 ) (
-    input  wire                 clk,
-    input  wire                 rst,
-    input  wire                 awvalid,
-    input  wire                 awready,
-    input  wire [ID_BITS-1:0]   awid,
-    input  wire [39:0]          awaddr,
-    input  wire [7:0]           awlen,
-    input  wire                 wvalid,
-    input  wire                 wready,
-    input  wire [8*BYTES-1:0]   wdata,
+    input  wire                 clk, rst,
+    input  wire                 awvalid, wvalid, wlast, bready, arvalid, rready,
+    input  wire                 awready, wready, bvalid, arready, rvalid, rlast,
+    input  wire [ID_BITS-1:0]   awid, arid, bid, rid,
+    input  wire [39:0]          awaddr, araddr,
+    input  wire [7:0]           awlen, arlen,
+    input  wire [8*BYTES-1:0]   wdata, rdata,
     input  wire [BYTES-1:0]     wstrb,
-    input  wire                 wlast,
-    input  wire                 bvalid,
-    input  wire                 bready,
-    input  wire [ID_BITS-1:0]   bid,
-    input  wire [1:0]           bresp,
-    input  wire                 arvalid,
-    input  wire                 arready,
-    input  wire [ID_BITS-1:0]   arid,
-    input  wire [39:0]          araddr,
-    input  wire [7:0]           arlen,
-    input  wire                 rvalid,
-    input  wire                 rready,
-    input  wire [ID_BITS-1:0]   rid,
-    input  wire [8*BYTES-1:0]   rdata,
-    input  wire [1:0]           rresp,
-    input  wire                 rlast,
+    input  wire [1:0]           bresp, rresp,
     output wire                 idle
 );
     localparam IDS = 1 << ID_BITS;
@@ -45,45 +27,11 @@ module axi_checker #(
         $fatal(1, "%m: %0s", rule);
     endtask
 
-    // What was offered in the cycle before and not taken; it must be offered again.
-    reg                  aw_held, w_held, b_held, ar_held, r_held;
-    reg [ID_BITS+47:0]   aw_was, ar_was;
-    reg [8*BYTES-1:0]    wdata_was, rdata_was;
-    reg [BYTES:0]        w_was;
-    reg [ID_BITS+1:0]    b_was;
-    reg [ID_BITS+2:0]    r_was;
-    always @(posedge clk)
-        if (rst) begin
-            aw_held <= 0;
-            w_held <= 0;
-            b_held <= 0;
-            ar_held <= 0;
-            r_held <= 0;
-        end else begin
-            if (aw_held && (!awvalid || aw_was != {awid, awaddr, awlen})) violated("AW changes before it is taken");
-            if (ar_held && (!arvalid || ar_was != {arid, araddr, arlen})) violated("AR changes before it is taken");
-            if (w_held && (!wvalid || w_was != {wlast, wstrb} || wdata_was !== wdata))
-                violated("W changes before it is taken");
-            if (b_held && (!bvalid || b_was != {bid, bresp})) violated("B changes before it is taken");
-            if (r_held && (!rvalid || r_was != {rid, rresp, rlast} || rdata_was !== rdata))
-                violated("R changes before it is taken");
-            aw_held <= awvalid && !awready;
-            ar_held <= arvalid && !arready;
-            w_held <= wvalid && !wready;
-            b_held <= bvalid && !bready;
-            r_held <= rvalid && !rready;
-            if (awvalid && !awready) aw_was <= {awid, awaddr, awlen};
-            if (arvalid && !arready) ar_was <= {arid, araddr, arlen};
-            if (bvalid && !bready) b_was <= {bid, bresp};
-            if (wvalid && !wready) begin
-                w_was <= {wlast, wstrb};
-                wdata_was <= wdata;
-            end
-            if (rvalid && !rready) begin
-                r_was <= {rid, rresp, rlast};
-                rdata_was <= rdata;
-            end
-        end
+    axi_offer #("AW", ID_BITS + 48) aw (clk, rst, awvalid, awready, {awid, awaddr, awlen});
+    axi_offer #("AR", ID_BITS + 48) ar (clk, rst, arvalid, arready, {arid, araddr, arlen});
+    axi_offer #("W", 9 * BYTES + 1) w (clk, rst, wvalid, wready, {wlast, wstrb, wdata});
+    axi_offer #("B", ID_BITS + 2) b (clk, rst, bvalid, bready, {bid, bresp});
+    axi_offer #("R", ID_BITS + 3 + 8 * BYTES) r (clk, rst, rvalid, rready, {rid, rresp, rlast, rdata});
 
     task check_burst(input [39:0] address, input [7:0] len);
         reg [39:0] last;
@@ -126,18 +74,8 @@ module axi_checker #(
     assign idle = waiting == 0 && w_count == 0 && w_beats == 0;
     always @(posedge clk)
         if (rst) begin
-            for (id = 0; id < IDS; id = id + 1) begin
-                r_first[id] = 0;
-                r_count[id] = 0;
-                r_beats[id] = 0;
-                b_count[id] = 0;
-            end
-            aw_first = 0;
-            aw_count = 0;
-            w_first = 0;
-            w_count = 0;
-            w_beats = 0;
-            waiting = 0;
+            for (id = 0; id < IDS; id = id + 1) {r_first[id], r_count[id], r_beats[id], b_count[id]} = 0;
+            {aw_first, aw_count, w_first, w_count, w_beats, waiting} = 0;
         end else begin
             // A response answers what was taken in an earlier cycle.
             if (rvalid) begin
@@ -195,4 +133,21 @@ module axi_checker #(
                 w_count = w_count - 1;
             end
         end
+endmodule
+
+// What is offered at a channel and not taken must be offered again.
+module axi_offer #(
+    parameter CHANNEL = "AW",
+    parameter BITS = 1
+) (
+    input  wire            clk, rst, valid, ready,
+    input  wire [BITS-1:0] payload
+);
+    reg            held;
+    reg [BITS-1:0] was;
+    always @(posedge clk) begin
+        if (!rst && held && (!valid || was !== payload)) $fatal(1, "%m: %0s changes before it is taken", CHANNEL);
+        held <= !rst && valid && !ready;
+        if (valid && !ready) was <= payload;
+    end
 endmodule

@@ -1,11 +1,13 @@
-"""The AXI ports of a harness's subject, tied to vectors that hold each signal of all of them (see `memories.v`)."""
+"""The AXI ports of a harness's subject, tied to vectors that hold a signal of all of them, and the HBM behind those."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 from neuroncore_rtl.tb.harness import hbm
+from neuroncore_rtl.tb.harness.verilog_text import connections, wires
 
-__all__ = ["axi_connections", "axi_defines", "memories_verilog"]
+__all__ = ["axi_connections", "hbm_defines", "hbm_sources"]
 
 
 def _widths(hbm_bytes: int, id_bits: int) -> dict[str, int]:
@@ -21,33 +23,59 @@ def _widths(hbm_bytes: int, id_bits: int) -> dict[str, int]:
     }
 
 
-def axi_connections(ports: Sequence[str], hbm_bytes: int, id_bits: int, first: int = 0) -> str:
-    """Return the connections of AXI ports to slices of the vectors `awvalid`, `awaddr` and so on, first one lowest.
+def _slices(number: int, hbm_bytes: int, id_bits: int) -> dict[str, str]:
+    """Return a port's part of each vector, by its signals; that of port 0 is the lowest."""
+    return {name: f"{name}[{width * number} +: {width}]" for name, width in _widths(hbm_bytes, id_bits).items()}
+
+
+def axi_connections(ports: Sequence[str], hbm_bytes: int, id_bits: int, first: int = 0) -> dict[str, str]:
+    """Return what a subject's AXI ports are tied to: slices of the vectors `awvalid`, `awaddr` and so on.
 
     Arguments:
-        ports: what the names of each port's signals begin with, in the subject.
+        ports: their names, in order.
         hbm_bytes: of a beat.
         id_bits: of an ID.
         first: the number of the first port in the vectors.
     """
-    return " ".join(
-        f".{port}__{name}({name}[{width * number} +: {width}]),"
-        for number, port in enumerate(ports, first)
-        for name, width in _widths(hbm_bytes, id_bits).items()
-    )
-
-
-def axi_defines(ports: int, hbm_bytes: int, id_bits: int) -> dict[str, str]:
-    """Return the macros of a harness that has those vectors, for so many ports: their declarations, and the connections
-    of `memories` to them."""
-    widths = _widths(hbm_bytes, id_bits)
     return {
-        "AXI_WIRES": " ".join(f"wire [{ports * width - 1}:0] {name};" for name, width in widths.items()),
-        "AXI_VECTORS": " ".join(f".{name}({name})," for name in widths),
+        f"{port}__{name}": part
+        for number, port in enumerate(ports, first)
+        for name, part in _slices(number, hbm_bytes, id_bits).items()
     }
 
 
-def memories_verilog(check_axi: bool) -> list[str]:
-    """Return the texts of the HBM of a harness; check_axi: with the checker of its ports."""
-    names = ["memories.v", hbm.VERILOG.name, *(["axi_checker.v"] if check_axi else [])]
-    return [hbm.VERILOG.with_name(name).read_text() for name in names]
+def hbm_defines(cores: int, ports: int, hbm_bytes: int, id_bits: int, room: int, *, check_axi: bool) -> dict[str, str]:
+    """Return the macros `AXI_WIRES`, those vectors, and `HBM` of a harness: one memory behind all ports of all cores,
+    which is written to its file when `dump` is high, and who watches them.
+
+    Arguments:
+        cores, ports: how many cores there are, and ports of each.
+        hbm_bytes: of a beat.
+        id_bits: of an ID.
+        room: bytes of all cores together.
+        check_axi: whether every port is watched for what the protocol forbids. Then there is CHECK_AXI too, and `idle`
+            says of each port whether all of its bursts are answered.
+    """
+    count = cores * ports
+    widths = {name: width * count for name, width in _widths(hbm_bytes, id_bits).items()}
+    beats = {"BYTES": hbm_bytes, "ID_BITS": id_bits}
+    sizes = connections({"PORTS": count, "PORTS_EACH": ports, "DEPTH": room // hbm_bytes, **beats})
+    clock = {"clk": "clk", "rst": "rst"}
+    memory = f"hbm #({sizes}) hbm ({connections({**clock, 'dump': 'dump'} | {name: name for name in widths})});"
+    if not check_axi:
+        return {"AXI_WIRES": wires(widths), "HBM": memory}
+    checkers = [
+        f"axi_checker #({connections(beats)}) port_{port} ({connections(clock | {'idle': f'idle[{port}]'} | signals)});"
+        for port in range(count)
+        for signals in [_slices(port, hbm_bytes, id_bits)]
+    ]
+    return {
+        "CHECK_AXI": "",
+        "AXI_WIRES": wires(widths | {"idle": count}),
+        "HBM": " ".join([memory, *checkers]),
+    }
+
+
+def hbm_sources(check_axi: bool) -> list[Path]:
+    """Return the files of the HBM of a harness; check_axi: with the checker of its ports."""
+    return [hbm.VERILOG, *([hbm.VERILOG.with_name("axi_checker.v")] if check_axi else [])]

@@ -28,17 +28,18 @@ async def start(dut) -> None:
     await ClockCycles(dut.clk, 2)
 
 
-def pauses(rng: random.Random, share: float) -> Iterator[bool]:
+def pauses(rng: random.Random) -> Iterator[bool]:
     """Yield whether to pause, cycle by cycle."""
     while True:
-        yield rng.random() < share
+        yield rng.random() < SETTINGS["pause"]
 
 
-def pause_all(channels, share: float) -> None:
+def pause(model: AxiMaster | AxiRam) -> None:
     """Let the channels of a model pause at random."""
-    for number, channel in enumerate(channels):
-        if share:
-            channel.set_pause_generator(pauses(random.Random(f"{SETTINGS['seed']} {number}"), share))
+    write, read = model.write_if, model.read_if
+    channels = (write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel)
+    for number, channel in enumerate(channels if SETTINGS["pause"] else ()):
+        channel.set_pause_generator(pauses(random.Random(f"{SETTINGS['seed']} {number}")))
 
 
 def managers_of(dut) -> list[AxiMaster]:
@@ -48,10 +49,7 @@ def managers_of(dut) -> list[AxiMaster]:
         AxiMaster(AxiBus.from_prefix(dut, p), dut.clk, dut.rst, max_burst_len=SETTINGS["max_beats"]) for p in prefixes
     ]
     for master in masters:
-        write, read = master.write_if, master.read_if
-        pause_all(
-            (write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel), SETTINGS["pause"]
-        )
+        pause(master)
     return masters
 
 
@@ -160,8 +158,7 @@ async def units_use_a_ram(dut):
     """Boots, fetches records and copies, all at once; notes what was loaded and fetched, and what the memory holds."""
     ram = AxiRam(AxiBus.from_prefix(dut, "axi_"), dut.clk, dut.rst, size=SETTINGS["size"])
     ram.write(0, Path(SETTINGS["content"]).read_bytes())
-    write, read = ram.write_if, ram.read_if
-    pause_all((write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel), SETTINGS["pause"])
+    pause(ram)
     streams = {f"fetcher__requests__{queue}": list(found) for queue, found in enumerate(SETTINGS["requests"])}
     streams |= {f"dma{engine}__instructions": list(found) for engine, found in enumerate(SETTINGS["copies"])}
     for name in streams:

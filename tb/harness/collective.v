@@ -5,7 +5,6 @@
 //   +lists=FILE, +steps=N   instructions, hexadecimal, one a line: core after core, in front of each (as its upper 32
 //                 bits) the cycles that pass before it is offered
 //   +starts=FILE  of each core's list the first line, and of the last one's the line behind it: CORES + 1 numbers
-//   +room=N       bytes of HBM of each core; core i's are at i * N in the memory. Beyond them: DECERR
 //   +limit=N      cycles after which the run is given up
 //   +patience=N   cycles in which nothing moves before a run is left that does not end: because of an error or a dead
 //                 link, or without one
@@ -19,7 +18,6 @@ module collective (
     input  wire clk,
     output reg  done
 );
-    localparam PORTS = 2 * `CORES;
     localparam WORD = `INSTRUCTION + 32;
     // Cycles after the last retirement in which something might still be written that should not be.
     localparam [31:0] REST = 128;
@@ -28,12 +26,10 @@ module collective (
     reg [WORD-1:0]   lists [0:`STEPS-1];
     reg [31:0]       starts [0:`CORES];
     reg [31:0]       limit, patience;
-    reg [39:0]       room;
     integer          steps, runs, events, c, w;
     initial begin
         done = 0;
         if (!$value$plusargs("steps=%d", steps)) $fatal(1, "+steps is missing");
-        if (!$value$plusargs("room=%d", room)) $fatal(1, "+room is missing");
         if (!$value$plusargs("limit=%d", limit)) $fatal(1, "+limit is missing");
         if (!$value$plusargs("patience=%d", patience)) patience = 20000;
         if (steps > `STEPS) $fatal(1, "STEPS is too small");
@@ -59,8 +55,7 @@ module collective (
     wire [`WIRES*10-1:0] flip_bit;
     wire [`WIRES*32-1:0] disturbed;
     disturbance disturbance (
-        .clk(clk), .rst(rst), .cycle(cycle), .flip(flip), .flip_bit(flip_bit), .drop(drop), .repeated(repeated),
-        .cut(cut), .disturbed(disturbed)
+        .clk, .rst, .cycle, .flip, .flip_bit, .drop, .repeated, .cut, .disturbed
     );
 
     // Who has come how far.
@@ -81,11 +76,7 @@ module collective (
 
     always @(posedge clk) begin
         if (rst) begin
-            cycle <= 0;
-            ended <= 0;
-            still <= 0;
-            offered <= 0;
-            counting <= 0;
+            {cycle, ended, still, offered, counting} <= 0;
             /* verilator unroll_disable */
             for (c = 0; c < `CORES; c = c + 1) begin
                 next[c] <= starts[c];
@@ -141,37 +132,18 @@ module collective (
     end
 
     linked_engines engines (
-        .clk(clk),
-        .rst(rst),
-        `AXI
-        `LISTS
-        .flip(flip),
-        .flip_bit(flip_bit),
-        .drop(drop),
-        .repeated(repeated),
-        .cut(cut),
-        .retired(retired),
-        .failed(error),
-        .errors(core_errors),
-        .counters(core_counters),
-        .dead(dead),
-        .link_counters(link_counters)
+        `PORTS,
+        .clk, .rst, .flip, .flip_bit, .drop, .repeated, .cut, .retired, .failed(error), .errors(core_errors),
+        .counters(core_counters), .dead, .link_counters
     );
 
     wire        sampling;
     wire [31:0] samples;
-    link_sampler sampler (
-        .clk(clk), .rst(rst), .cycle(cycle), .last(finished), .sampling(sampling), .samples(samples)
-    );
+    link_sampler sampler (.clk, .rst, .cycle, .last(finished), .sampling, .samples);
     `LINK_VIEWS
     `ENGINE_VIEWS
 
-    wire [PORTS-1:0] idle;
-    memories #(.PORTS(PORTS), .PORTS_EACH(2), .BYTES(`BYTES), .ID_BITS(1), .DEPTH(`DEPTH)) memories (
-        `AXI_VECTORS
-        .clk(clk), .rst(rst), .dump(dump), .room(room), .idle(idle)
-    );
-
+    `HBM
 `ifdef CHECK_AXI
     // Whoever is told that an instruction is retired may read what it has written.
     integer k;

@@ -2,9 +2,9 @@
 each puts out, what is tied to each, and what writes the doings of each to the files."""
 
 from neuroncore_rtl.hdl.core_ports import core_signature
-from neuroncore_rtl.hdl.verilog import module_ports
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
+from neuroncore_rtl.tb.harness.verilog_text import connections, port_widths, wires
 
 __all__ = ["core_connections", "core_logs", "core_wires"]
 
@@ -23,16 +23,13 @@ def _wire(name: str, core: int, cores: int) -> str:
 
 def core_wires(config: Config, cores: int) -> str:
     """Return the declarations of what every core puts out."""
-    signature = core_signature(config)
-    widths = {name: len(value) for name, _, value in module_ports(signature, signature.create())}
-    return " ".join(
-        f"wire [{widths[name] - 1}:0] {_wire(name, core, cores)};" for core in range(cores) for name in _OUTPUTS
-    )
+    widths = port_widths(core_signature(config))
+    return wires({_wire(name, core, cores): widths[name] for core in range(cores) for name in _OUTPUTS})
 
 
-def core_connections(cores: int) -> str:
-    """Return the connections of all cores' ports but those to HBM; those of one alone have no prefix."""
-    found = []
+def core_connections(cores: int) -> dict[str, str]:
+    """Return what all cores' ports but those to HBM are tied to; those of one alone have no prefix."""
+    found = {}
     for core in range(cores):
         ports = {
             "start": f"start[{core}]",
@@ -43,8 +40,8 @@ def core_connections(cores: int) -> str:
             **{name: _wire(name, core, cores) for name in _OUTPUTS},
         }
         prefix = "" if cores == 1 else f"cores__{core}__"
-        found += [f".{prefix}{name}({value})," for name, value in ports.items()]
-    return " ".join(found)
+        found |= {f"{prefix}{name}": value for name, value in ports.items()}
+    return found
 
 
 def core_logs(cores: int, waves: bool) -> str:
@@ -62,7 +59,6 @@ def core_logs(cores: int, waves: bool) -> str:
             **({"quiet": f"quiet[{core}]"} if waves else {}),
             **{name: _wire(name, core, cores) for name in shown},
         }
-        connections = ", ".join(f".{name}({value})" for name, value in ports.items())
         failed = _wire("error", core, cores)
-        found.append(f"assign failed[{core}] = {failed}[`ERROR_VALID]; core_log log_{core} ({connections});")
+        found.append(f"assign failed[{core}] = {failed}[`ERROR_VALID]; core_log log_{core} ({connections(ports)});")
     return " ".join(found)

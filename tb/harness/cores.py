@@ -7,21 +7,19 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from neuroncore_rtl.hdl.core_ports import axi_id_bits, core_counters
 from neuroncore_rtl.hdl.instance import LinkedCores
 from neuroncore_rtl.hdl.queue.errors import CoreError
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, cause_name, queue_count
-from neuroncore_rtl.tb.harness import disturbance, hbm
-from neuroncore_rtl.tb.harness.axi_ports import axi_connections, axi_defines, memories_verilog
+from neuroncore_rtl.tb.harness import disturbance
+from neuroncore_rtl.tb.harness.axi_ports import axi_connections, hbm_defines, hbm_sources
 from neuroncore_rtl.tb.harness.core_ports import core_connections, core_logs, core_wires
-from neuroncore_rtl.tb.harness.hbm import Hbm
-from neuroncore_rtl.tb.harness.link_view import LINK_VIEW, instance_label, link_defines, link_views, sampling
-from neuroncore_rtl.tb.harness.outcome import Ending, Event, Outcome, link_activity
-from neuroncore_rtl.tb.harness.verilog_text import assemble, modules_of
+from neuroncore_rtl.tb.harness.hbm import HbmWork
+from neuroncore_rtl.tb.harness.link_view import LINK_VIEW, instance_label, link_defines
+from neuroncore_rtl.tb.harness.outcome import Ending, Event, Outcome, fields_by_kind, link_activity
+from neuroncore_rtl.tb.harness.verilog_text import assemble, connections, modules_of, plusargs
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import elaborated, engine_verilog
 from neuroncore_rtl.tb.sim.layouts import layout_defines, plain
@@ -65,36 +63,23 @@ class CoreFault:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoreWork:
-    """Images, and what befalls those who run them.
+class CoreWork(HbmWork):
+    """Images, and what befalls those who run them; the memories hold them.
 
-    Arguments:
-        memories: uint8 [cores, bytes], what each core's HBM holds from address 0 on, with its images. They stay as they
-            are. Of an instance the bytes are a multiple of 4096, and what lies beyond them does not exist.
+    Arguments (besides those of `HbmWork`):
         boots: of each core, its image's address; None: it is not started. Of a core alone the addresses of images that
             run one after the other; it is reset between them.
         delays: of each core, the cycles that pass before it is started; none if not given.
-        behaviour: of HBM; of an instance its `size` stays None, and addresses of its errors count core after core.
-        errors: share of the frames that are disturbed, of every wire.
-        cut: a wire that dies.
-        seed: of the disturbances.
         limit: cycles after which an image is given up, and those after it are not run.
         patience: cycles of rest after which a run is left in which some core's program cannot end.
         host: cycle after each start in which the host interrupts the controllers; 0 for never.
-        sampled: whether the links are sampled in the course of the run.
     """
 
-    memories: np.ndarray
     boots: Sequence[int | None] = (0,)
     delays: Sequence[int] | None = None
-    behaviour: Hbm = Hbm()
-    errors: float = 0.0
-    cut: disturbance.Cut | None = None
-    seed: int = 1
     limit: int = 1_000_000
     patience: int = PATIENCE
     host: int = 0
-    sampled: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,27 +147,24 @@ class CoreDevice:
         ports = [f"{prefix}__{port}" for prefix in prefixes for port in range(core.hbm_ports)]
         axi = (core.hbm_bytes, axi_id_bits(core))
         defines = {
-            **({"CHECK_AXI": ""} if self.check_axi else {}),
             **({"WAVES": ""} if waves else {}),
             "TOP": "machines" if self.instance else "machine",
             "SUBJECT": "linked_cores cores" if self.instance else "core core",
             "CORES": cores,
-            "CORE_PORTS": core.hbm_ports,
             "ROUNDS": 1 if self.instance else ROUNDS,
-            "BYTES": core.hbm_bytes,
-            "ID_BITS": axi_id_bits(core),
-            "DEPTH": self.room // core.hbm_bytes,
             "QUEUES": queue_count(core),
             "COUNTERS": core_counters(core).size,
             **layout_defines("ERROR", CoreError),
             "CORE_WIRES": core_wires(core, cores),
-            "CORE_CONNECTIONS": f"{core_connections(cores)} {axi_connections(ports, *axi)}",
             "CORE_LOGS": core_logs(cores, waves),
-            **axi_defines(len(ports), *axi),
-            **(_link_defines(self.instance, waves) if self.instance else {}),
+            "PORTS": connections(core_connections(cores) | axi_connections(ports, *axi)),
+            **hbm_defines(cores, core.hbm_ports, *axi, self.room, check_axi=self.check_axi),
         }
-        links = [disturbance.VERILOG.read_text(), LINK_VIEW.read_text()] if self.instance else []
-        whole = assemble(defines, _TEMPLATE.read_text(), *memories_verilog(self.check_axi), *links, text)
+        links = []
+        if self.instance:
+            defines |= {"LINKS": ""} | link_defines(self.instance, "cores", node="chip_{chip}.node", waves=waves)
+            links = [disturbance.VERILOG, LINK_VIEW]
+        whole = assemble(defines, _TEMPLATE, *hbm_sources(self.check_axi), *links, text)
         blocks, kept = _blocks_and_kept(whole if self.instance else text)
         if self.instance:
             kept += modules_of(whole, _LINKS)
@@ -191,55 +173,42 @@ class CoreDevice:
 
     def load(self, work: CoreWork, directory: Path) -> tuple[list[str], int]:
         """Write the images' addresses and HBM."""
-        cores, room = self._check(work)
-        rounds = len(work.boots) // cores
+        self._check(work)
+        rounds = len(work.boots) // self.cores
         # The first core of an instance starts a cycle after a core that is alone would.
-        delays = [0] if self.instance is None else [1 + delay for delay in work.delays or [0] * cores]
+        delays = [0] if self.instance is None else [1 + delay for delay in work.delays or [0] * self.cores]
         lines = [
             (boot is not None) << (HBM_ADDRESS_BITS + 32) | delay << HBM_ADDRESS_BITS | (boot or 0)
             for boot, delay in zip(work.boots, delays * rounds, strict=True)
         ]
         (directory / "boots").write_text("".join(f"{line:x}\n" for line in lines))
-        plusargs = [f"+{name}={directory / name}" for name in ("boots", "runs", "events")]
-        plusargs += [f"+rounds={rounds}", f"+room={room}", f"+limit={work.limit}", f"+patience={work.patience}"]
-        plusargs += [f"+host={work.host}", *disturbance.disturbing(work.errors, work.seed, work.cut)]
-        plusargs += sampling(directory / "samples") if work.sampled else []
-        plusargs += work.behaviour.plusargs() + ([f"+hbm_size={cores * room}"] if self.instance else [])
-        plusargs += hbm.write_memory(directory, work.memories.reshape(-1), self.core.hbm_bytes)
-        return plusargs, rounds * (work.limit + 1000)
+        words = plusargs(**{name: directory / name for name in ("boots", "runs", "events")}, rounds=rounds)
+        words += plusargs(limit=work.limit, patience=work.patience, host=work.host)
+        words += work.hbm_plusargs(directory, self.core.hbm_bytes, limited=self.instance is not None)
+        return words + work.link_plusargs(directory), rounds * (work.limit + 1000)
 
-    def _check(self, work: CoreWork) -> tuple[int, int]:
-        """Return how many cores there are and how many bytes of HBM each has."""
+    def _check(self, work: CoreWork) -> None:
+        """Raise ValueError unless the work fits the device."""
         cores, room = work.memories.shape
         if self.instance:
-            if cores != self.cores or room % 4096:
-                raise ValueError(
-                    f"memories must be [{self.cores}, a multiple of 4096], not {list(work.memories.shape)}"
-                )
+            work.check_memories(self.cores)
             if len(work.boots) != cores:
                 raise ValueError(f"boots must be an address for each of {cores} cores, not {len(work.boots)}")
-            return cores, room
-        if cores != 1 or room > self.room:
+        elif cores != 1 or room > self.room:
             raise ValueError(f"memories must be [1, at most {self.room:,}], not {list(work.memories.shape)}")
-        if not 1 <= len(work.boots) <= ROUNDS:
+        elif not 1 <= len(work.boots) <= ROUNDS:
             raise ValueError(f"boots must be 1 to {ROUNDS} addresses, not {len(work.boots)}")
-        return 1, self.room
 
     def read(self, work: CoreWork, directory: Path, state: Mapping[str, float]) -> Outcome:
         """Return what became of every image."""
-        found: dict[str, list[list[str]]] = {"core": [], "wire": [], "end": []}
-        for line in (directory / "runs").read_text().splitlines():
-            kind, *fields = line.split()
-            found[kind].append(fields)
+        found = fields_by_kind(directory / "runs")
         lines = sorted(found["core"], key=lambda fields: int(fields[0]))  # and of a core alone by their rounds
         logs = _logs((directory / "events").read_text(), self.cores)
         parts = {
             number: _part(fields[1:], self.core, *_read_events(log))
             for number, (fields, log) in enumerate(zip(lines, logs, strict=True))
         }
-        links = None
-        if self.instance:
-            links = link_activity(found["wire"], directory / "samples" if work.sampled else None)
+        links = link_activity(found["wire"], directory, work.sampled) if self.instance else None
         started = [part for part, boot in zip(parts.values(), work.boots, strict=False) if boot is not None]
         return Outcome(
             ending=_ending(any(int(fields[1]) for fields in found["end"]), parts, started, links),
@@ -247,25 +216,9 @@ class CoreDevice:
             counters={"simulated": sum(int(fields[0]) for fields in found["end"])},
             parts=parts,
             links=links,
-            memories={"hbm": hbm.read_memory(directory)[: work.memories.size].reshape(work.memories.shape)},
+            memories={"hbm": work.memories_after(directory)},
             seconds=state["seconds"],
         )
-
-
-def _link_defines(instance: Instance, waves: bool) -> dict[str, object]:
-    return {
-        "LINKS": "",
-        "WIRES": instance.chips * instance.directions,
-        **link_defines(instance),
-        "LINK_VIEWS": link_views(
-            instance,
-            "cores",
-            "link_counters[{0} * `LINK_COUNTERS +: `LINK_COUNTERS]",
-            node="chip_{chip}.node",
-            disturbed="flip[{0}] | drop[{0}] | repeated[{0}] | cut[{0}]",
-            waves=waves,
-        ),
-    }
 
 
 def _blocks_and_kept(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

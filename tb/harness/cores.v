@@ -8,7 +8,6 @@
 // Plusargs, besides those of tb/harness/hbm.v, tb/harness/disturbance.v and tb/harness/link_view.v:
 //   +boots=FILE, +rounds=N   a line for each core in each round, hexadecimal: whether it is started at all, 32 bits of
 //                 cycles that pass before it is, 40 bits of the address that it boots from
-//   +room=N       bytes of HBM of each core; core i's are at i * N in the memory. Beyond them: DECERR
 //   +limit=N      cycles after which a round is given up, and those behind it are not run
 //   +patience=N   cycles in which every core rests before a round is left in which one with an error, or one that was not
 //                 started, keeps its program from ending
@@ -26,16 +25,13 @@ module `TOP (
 );
     // Cycles without anything happening before a run is left in which every program has ended.
     localparam [31:0] REST = 256;
-    localparam PORTS = `CORES * `CORE_PORTS;
 
     reg [8*1024-1:0] path;
     reg [72:0]       boots [0:`ROUNDS*`CORES-1];
-    reg [39:0]       room;
     reg [31:0]       limit, patience, host;
     integer          rounds, runs, events, c, w;
     initial begin
         done = 0;
-        if (!$value$plusargs("room=%d", room)) $fatal(1, "+room is missing");
         if (!$value$plusargs("limit=%d", limit)) $fatal(1, "+limit is missing");
         if (!$value$plusargs("rounds=%d", rounds)) $fatal(1, "+rounds is missing");
         if (!$value$plusargs("host=%d", host)) host = 0;
@@ -87,9 +83,7 @@ module `TOP (
     always @(posedge clk) begin
         if (rst) begin
             reset <= reset - 8'd1;
-            cycle <= 0;
-            still <= 0;
-            over_before <= 0;
+            {cycle, still, over_before} <= 0;
             /* verilator unroll_disable */
             for (c = 0; c < `CORES; c = c + 1) begin
                 waits[c] <= boots[round * `CORES + c][72];
@@ -127,60 +121,35 @@ module `TOP (
 
     `CORE_WIRES
     `SUBJECT (
-        `CORE_CONNECTIONS
+        `PORTS,
 `ifdef LINKS
-        .flip(flip),
-        .flip_bit(flip_bit),
-        .drop(drop),
-        .repeated(repeated),
-        .cut(cut),
-        .dead(dead),
-        .link_counters(link_counters),
+        .flip, .flip_bit, .drop, .repeated, .cut, .dead, .link_counters,
 `endif
-        .clk(clk),
-        .rst(rst)
+        .clk, .rst
     );
     `CORE_LOGS
 
 `ifdef LINKS
     disturbance disturbance (
-        .clk(clk), .rst(rst), .cycle(cycle), .flip(flip), .flip_bit(flip_bit), .drop(drop), .repeated(repeated),
-        .cut(cut), .disturbed(disturbed)
+        .clk, .rst, .cycle, .flip, .flip_bit, .drop, .repeated, .cut, .disturbed
     );
 
     wire        sampling;
     wire [31:0] samples;
-    link_sampler sampler (
-        .clk(clk), .rst(rst), .cycle(cycle), .last(finished), .sampling(sampling), .samples(samples)
-    );
+    link_sampler sampler (.clk, .rst, .cycle, .last(finished), .sampling, .samples);
     `LINK_VIEWS
 `endif
 
-    /* verilator lint_off UNUSEDSIGNAL */
-    wire [PORTS-1:0] idle;
-    /* verilator lint_on UNUSEDSIGNAL */
-    memories #(.PORTS(PORTS), .PORTS_EACH(`CORE_PORTS), .BYTES(`BYTES), .ID_BITS(`ID_BITS), .DEPTH(`DEPTH)) memories (
-        `AXI_VECTORS
-        .clk(clk), .rst(rst), .dump(dump), .room(room), .idle(idle)
-    );
+    `HBM
 endmodule
 
 // What a core does, in the files of all.
 module core_log (
-    input wire        clk,
-    input wire        rst,
-    input wire [31:0] number,
-    input wire [31:0] cycle,
-    input wire        finished,
-    input wire        given_up,
-    input wire [31:0] runs,
-    input wire [31:0] events,
-    input wire [31:0] ended,
-    input wire        over,
-    input wire [31:0] exit_code,
-    input wire [`ERROR-1:0] error,
-    input wire        console__valid,
+    input wire        clk, rst,
+    input wire        finished, given_up, over, console__valid,
+    input wire [31:0] number, cycle, runs, events, ended, exit_code,
     input wire [7:0]  console__payload,
+    input wire [`ERROR-1:0] error,
     input wire [`QUEUES-1:0]         issued,
     input wire [`QUEUES*40-1:0]      issued_addresses,
     input wire [`QUEUES:0]           retired,
@@ -209,7 +178,6 @@ module core_log (
         if (finished)
             $fwrite(runs, "core %0d %0d %0d %h %0d %0d %0d %h %h %h\n", number, over ? ended : cycle, over, exit_code,
                     given_up && !over, error[`ERROR_VALID] ? {24'd0, error[`ERROR_CAUSE]} : 0, error[`ERROR_QUEUE],
-                    error[`ERROR_ADDRESS], error[`ERROR_DETAIL],
-                    counters);
+                    error[`ERROR_ADDRESS], error[`ERROR_DETAIL], counters);
     end
 endmodule

@@ -1,9 +1,13 @@
 """What befalls the wires of an instance in a harness, at random or for good (see `tb/harness/disturbance.v`)."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["VERILOG", "Cut", "disturbing"]
+from neuroncore_rtl.tb.harness.link_view import sampling
+from neuroncore_rtl.tb.harness.verilog_text import plusargs
+
+__all__ = ["VERILOG", "Cut", "LinkWork"]
 
 VERILOG = Path(__file__).with_suffix(".v")
 """The module that disturbs them."""
@@ -16,13 +20,24 @@ class Cut(NamedTuple):
     cycle: int
 
 
-def disturbing(errors: float, seed: int, cut: Cut | None) -> list[str]:
-    """Return the plusargs of a run.
+@dataclass(frozen=True, kw_only=True)
+class LinkWork:
+    """What all work has in common that is done over links.
 
     Arguments:
         errors: share of the frames that are disturbed, of every wire.
-        seed: of those.
         cut: a wire that dies.
+        seed: of all that is random.
+        sampled: whether the links are sampled in the course of the run.
     """
-    plusargs = [f"+errors={round(errors * 2**32)}", f"+seed={seed}"]
-    return plusargs + ([] if cut is None else [f"+cut={cut.wire}", f"+cut_cycle={cut.cycle}"])
+
+    errors: float = 0.0
+    cut: Cut | None = None
+    seed: int = 1
+    sampled: bool = False
+
+    def link_plusargs(self, directory: Path) -> list[str]:
+        """Return the plusargs that say so, of a run in a directory of its own."""
+        words = plusargs(errors=round(self.errors * 2**32), seed=self.seed)
+        words += [] if self.cut is None else plusargs(cut=self.cut.wire, cut_cycle=self.cut.cycle)
+        return words + (sampling(directory / "samples") if self.sampled else [])

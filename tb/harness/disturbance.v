@@ -7,14 +7,10 @@
 `timescale 1ns / 1ps
 
 module disturbance (
-    input  wire                 clk,
-    input  wire                 rst,
+    input  wire                 clk, rst,
     input  wire [31:0]          cycle,
-    output reg  [`WIRES-1:0]    flip,
+    output reg  [`WIRES-1:0]    flip, drop, repeated, cut,
     output reg  [`WIRES*10-1:0] flip_bit,
-    output reg  [`WIRES-1:0]    drop,
-    output reg  [`WIRES-1:0]    repeated,
-    output reg  [`WIRES-1:0]    cut,
     output reg  [`WIRES*32-1:0] disturbed  // frames, by wire
 );
     reg [63:0] noise [0:`WIRES-1];
@@ -30,21 +26,14 @@ module disturbance (
 
     always @(posedge clk)
         if (rst) begin
-            flip <= 0;
-            drop <= 0;
-            repeated <= 0;
-            cut <= 0;
-            flip_bit <= 0;
-            disturbed <= 0;
+            {flip, drop, repeated, cut, flip_bit, disturbed} <= 0;
             /* verilator unroll_disable */
             for (n = 0; n < `WIRES; n = n + 1) noise[n] = {seed * 32'h9e3779b1 + 32'd1, n};
         end else begin
             if (cut_wire >= 0 && cycle >= cut_cycle) cut[cut_wire] <= 1;
             // Unless it is told not to, Verilator writes this loop out, for 64 chips 128 times.
             if (errors != 0) begin
-                flip <= 0;
-                drop <= 0;
-                repeated <= 0;
+                {flip, drop, repeated} <= 0;
                 /* verilator unroll_disable */
                 for (n = 0; n < `WIRES; n = n + 1) begin
                     noise[n] = noise[n] ^ (noise[n] << 13);

@@ -6,20 +6,21 @@ The engines share the memories of `tb/harness/elementwise.v`, where every port m
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from amaranth.lib import wiring
 
-from neuroncore_rtl.hdl.elementwise.frontend import Counters
+from neuroncore_rtl.hdl.elementwise.frontend import Counters, engine_ports
 from neuroncore_rtl.hdl.engine_error import EngineError
+from neuroncore_rtl.hdl.verilog import module_ports
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.isa.access import DIMENSIONS
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_BITS, Elementwise
-from neuroncore_rtl.tb.harness.outcome import Ending, Event, Outcome
-from neuroncore_rtl.tb.harness.verilog_text import XORSHIFT, assemble, modules_of
+from neuroncore_rtl.tb.harness.outcome import Ending, Outcome, events_of, fields_by_kind
+from neuroncore_rtl.tb.harness.verilog_text import XORSHIFT, assemble, connections, modules_of, plusargs, wires
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import engine_verilog
 from neuroncore_rtl.tb.sim.images import memory_lines, read_words, write_lines
@@ -90,9 +91,6 @@ class ElementwiseWork:
     recover: bool = False
 
 
-_PORTS = ("accepted", "retired", "error", "counters")
-
-
 @dataclass(frozen=True, kw_only=True)
 class ElementwiseDevice:
     """The vector and the scalar engine, or one of them.
@@ -110,7 +108,7 @@ class ElementwiseDevice:
     engines: tuple[str, ...] = ENGINES
 
     label = "elementwise"
-    ports = ("timeout", "stray", "cycles", *(f"{engine}_{port}" for engine in ENGINES for port in _PORTS))
+    ports = ("timeout", "stray", "cycles", "accepted", "retirements", "errors", "counts")
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
         """Return the engines in their harness."""
@@ -119,7 +117,7 @@ class ElementwiseDevice:
             "\n".join(engine_verilog(config, f"{engine}_engine", vectors=vectors) for engine in self.engines)
         )
         defines = {
-            **{engine.upper(): "" for engine in self.engines},
+            **_instances(config, self.engines),
             "PARTITIONS": config.partitions,
             "COLUMNS": config.columns,
             "INSTRUCTION": ELEMENTWISE_BITS,
@@ -131,7 +129,7 @@ class ElementwiseDevice:
         }
         return simulation.Design(
             "elementwise",
-            assemble(defines, XORSHIFT.read_text(), _TEMPLATE.read_text(), text),
+            assemble(defines, XORSHIFT, _TEMPLATE, text),
             hier_blocks=modules_of(text, r"\w*_block_"),
             kept=modules_of(text, r"(vector|activation)_lane$"),
             public=("done", *self.ports),
@@ -146,14 +144,17 @@ class ElementwiseDevice:
             raise ValueError(
                 f"a program must have at most {PROGRAM_DEPTH} instructions an engine, not {len(work.program)}"
             )
-        files = {engine: _program_lines(records) for engine, records in programs.items()}
-        files |= {"sbuf": memory_lines(work.sbuf, 4), "psum": memory_lines(work.psum, 4)}
+        files = {
+            "program": "".join(map(_program_lines, programs.values())),
+            "sbuf": memory_lines(work.sbuf, 4),
+            "psum": memory_lines(work.psum, 4),
+        }
         limit = int(sum(_cycles(record.word) for record in work.program) * 256 / (256 - work.stall)) + 2000
-        plusargs = [f"+limit={limit}", f"+stall={work.stall}", f"+noise={work.seed}"]
-        plusargs += [f"+{name}={directory / name}" for name in ("sbuf_out", "psum_out")]
-        plusargs += [f"+events={directory / 'events'}"] if work.events or work.recover else []
-        plusargs += ["+recover=1"] if work.recover else []
-        return plusargs + write_lines(directory, files), limit + 100
+        words = plusargs(limit=limit, stall=work.stall, noise=work.seed, vector_count=len(programs["vector"]))
+        words += plusargs(sbuf_out=directory / "sbuf_out", psum_out=directory / "psum_out")
+        words += plusargs(events=directory / "events") if work.events or work.recover else []
+        words += plusargs(recover=int(work.recover))
+        return words + write_lines(directory, files), limit + 100
 
     def read(self, work: ElementwiseWork, directory: Path, state: Mapping[str, int]) -> Outcome:
         """Return what became of the program; every instruction must have been retired, those from an error on
@@ -162,8 +163,12 @@ class ElementwiseDevice:
             raise SimulationFailed("an engine did not finish: it waits for something that does not come")
         if state["stray"]:
             raise SimulationFailed("an engine touched memory that the program does not have")
-        logs = _logs(directory / "events" if work.events or work.recover else None)
-        parts = {engine: _part(engine, number, state, logs[engine]) for number, engine in enumerate(ENGINES)}
+        logs = [{"a": [], "r": [], "e": []} for _ in ENGINES]
+        if work.events or work.recover:
+            for kind, lines in fields_by_kind(directory / "events").items():
+                for engine, *fields in lines:
+                    logs[int(engine)][kind].append([int(field) for field in fields])
+        parts = {engine: _part(number, state, logs[number]) for number, engine in enumerate(ENGINES)}
         _check_retired(parts, work, state)
         return Outcome(
             ending=max(part.ending for part in parts.values()),
@@ -175,6 +180,21 @@ class ElementwiseDevice:
             },
             seconds=state["seconds"],
         )
+
+
+def _instances(config: Config, there: Sequence[str]) -> dict[str, str]:
+    """Return the macros `PORT_WIRES` and `INSTANCES` of the harness, which has two of each port of an engine."""
+    signature = wiring.Signature(engine_ports(config))
+    found = {name: (member.flow, len(value)) for name, member, value in module_ports(signature, signature.create())}
+    names = {port: port.replace("__", "_") for port in found}
+    instances = []
+    for number, engine in enumerate(ENGINES):
+        ports = {port: f"{name}[{number}]" for port, name in names.items()}
+        tied = connections({"clk": "clk", "rst": f"rst || restart[{number}]", **ports})
+        outputs = ", ".join(ports[port] for port, (flow, _) in found.items() if flow == wiring.Out)
+        instances.append(f"{engine}_engine {engine} ({tied});" if engine in there else f"assign {{{outputs}}} = 0;")
+    declared = {names[port]: width for port, (_, width) in found.items() if port not in ("sbuf__data", "psum__data")}
+    return {"PORT_WIRES": wires(declared, " [0:1]"), "INSTANCES": " ".join(instances)}
 
 
 def _programs(work: ElementwiseWork) -> dict[str, list[EngineRecord]]:
@@ -225,42 +245,36 @@ def _read_memory(path: Path, partitions: int, what: str) -> np.ndarray:
     return np.ascontiguousarray(words.T.astype("<u4")).view(np.uint8)
 
 
-def _logs(path: Path | None) -> dict[str, dict[str, list[list[str]]]]:
-    """Return the lines of each engine by their kind: a for accepted, r for retired, e for an error."""
-    logs = {engine: {"a": [], "r": [], "e": []} for engine in ENGINES}
-    for kind, engine, *fields in map(str.split, path.read_text().splitlines() if path else ()):
-        logs[engine][kind].append(fields)
-    return logs
+def _of(state: Mapping[str, int], port: str, number: int, bits: int = 32) -> int:
+    """Return an engine's part of what a port says of both."""
+    return state[port] >> bits * number & (1 << bits) - 1
 
 
-def _part(engine: str, queue: int, state: Mapping[str, int], log: Mapping[str, list[list[str]]]) -> Outcome:
-    """Return what became of an engine's program."""
-    error = EngineError.from_bits(state[f"{engine}_error"])
-    errors = [Refusal(int(cause), int(number)) for _, cause, number in log["e"]]
+def _part(number: int, state: Mapping[str, int], log: Mapping[str, list[list[int]]]) -> Outcome:
+    """Return what became of an engine's program; log: what was noted of it, by the kind, a, r or e."""
+    error = EngineError.from_bits(_of(state, "errors", number, EngineError.as_shape().size))
+    errors = [Refusal(cause, place) for _, cause, place in log["e"]]
     if not errors and error.valid:
         errors = [Refusal(error.cause, error.number)]
-    retired = [int(cycle) for (cycle,) in log["r"]]
+    issued, retired = ([cycle for (cycle,) in log[kind]] for kind in "ar")
     return Outcome(
         ending=Ending.ERROR if error.valid else Ending.FINISHED,
         cycles=state["cycles"],
         errors=errors,
-        counters=plain(Counters, state[f"{engine}_counters"]),
-        events=[
-            Event(queue, number, int(cycle), end)
-            for number, ((cycle,), end) in enumerate(zip_longest(log["a"], retired[: len(log["a"])]))
-        ],
+        counters=plain(Counters, _of(state, "counts", number, Counters.as_shape().size)),
+        events=events_of(number, issued, retired),
     )
 
 
 def _check_retired(parts: Mapping[str, Outcome], work: ElementwiseWork, state: Mapping[str, int]) -> None:
     """Raise SimulationFailed unless every instruction retired, those from an error on excepted."""
     failed = [engine for engine in ENGINES if parts[engine].ending == Ending.ERROR]
-    for engine, program in _programs(work).items():
-        retired = state[f"{engine}_retired"]
+    for number, (engine, program) in enumerate(_programs(work).items()):
+        retired = _of(state, "retirements", number)
         if engine in failed:
             expected = parts[engine].errors[-1].number
         elif failed:
-            expected = state[f"{engine}_accepted"]
+            expected = _of(state, "accepted", number)
         else:
             expected = len(program) - len(parts[engine].errors)
         if retired != expected:

@@ -11,10 +11,10 @@ from neuroncore_rtl.hdl.link.flit import flit_layout
 from neuroncore_rtl.hdl.link.wire import DISTURBANCE
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.link import CHANNELS
-from neuroncore_rtl.tb.harness.disturbance import Cut, disturbing
-from neuroncore_rtl.tb.harness.link_view import LINK_VIEW, link_defines, link_views, sampling
-from neuroncore_rtl.tb.harness.outcome import Ending, Outcome, link_activity
-from neuroncore_rtl.tb.harness.verilog_text import assemble, modules_of
+from neuroncore_rtl.tb.harness.disturbance import LinkWork
+from neuroncore_rtl.tb.harness.link_view import LINK_VIEW, link_defines
+from neuroncore_rtl.tb.harness.outcome import Ending, Outcome, fields_by_kind, link_activity
+from neuroncore_rtl.tb.harness.verilog_text import assemble, connections, modules_of, plusargs
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import elaborated
 from neuroncore_rtl.tb.sim.layouts import enum_defines, layout_defines
@@ -31,21 +31,17 @@ SCALE = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Traffic:
+class Traffic(LinkWork):
     """What the sources and the sinks do.
 
-    Arguments:
+    Arguments (besides those of `LinkWork`):
         flits: that each source makes.
         pattern: number of how it chooses their destinations; see `tb/harness/fabric.v`.
         partners: of each port, the core that it sends to, for the pattern that needs it.
         load: share of the cycles, from 0 to 1, in which an idle source makes a flit.
         stall: share of the cycles in which a sink takes nothing.
-        errors: share of the frames of every wire that is disturbed.
-        cut: a wire that dies.
-        seed: of all that is random.
         limit: cycles after which the run is given up.
         patience: cycles without a flit that moves, after which it is; more than a link needs to be found dead.
-        sampled: whether the links are sampled in the course of the run.
     """
 
     flits: int
@@ -55,10 +51,6 @@ class Traffic:
     partners: Sequence[int] = ()
     load: float = 1.0
     stall: float = 0.0
-    errors: float = 0.0
-    cut: Cut | None = None
-    seed: int = 1
-    sampled: bool = False
 
 
 class Way(NamedTuple):
@@ -115,17 +107,15 @@ class FabricDevice:
         text = elaborated("fabric", shape, lambda: Fabric(instance), parameters)
         defines = {
             "CORES": instance.cores,
-            "WIRES": instance.chips * instance.directions,
             **layout_defines("FLIT", flit_layout(instance.link_bytes)),
             **enum_defines("ENDING", Ending),
             "WORDS": instance.link_bytes // 8,
-            "CONNECTIONS": _connections(instance),
+            "PORTS": connections(_ports(instance)),
             **({"WAVES": ""} if waves else {}),
-            **link_defines(instance),
-            "LINK_VIEWS": link_views(
+            **link_defines(
                 instance,
                 "fabric",
-                "link[{0}].counters",
+                counters="link[{0}].counters",
                 disturbed="link[{0}].flip | link[{0}].drop | link[{0}].again | link[{0}].cut",
                 credits=False,
                 waves=waves,
@@ -133,7 +123,7 @@ class FabricDevice:
         }
         return simulation.Design(
             "traffic",
-            assemble(defines, _TEMPLATE.read_text(), LINK_VIEW.read_text(), text),
+            assemble(defines, _TEMPLATE, LINK_VIEW, text),
             hier_blocks=modules_of(text, _BLOCKS),
             kept=("endpoint",),
             public=("done",),
@@ -144,25 +134,14 @@ class FabricDevice:
         """Write the partners."""
         partners = work.partners or [0] * CHANNELS * self.instance.cores
         (directory / "partners").write_text("".join(f"{partner:x}\n" for partner in partners))
-        plusargs = {
-            "flits": work.flits,
-            "pattern": work.pattern,
-            "partners": directory / "partners",
-            "load": round(work.load * SCALE),
-            "stall": round(work.stall * SCALE),
-            "limit": work.limit,
-            "patience": work.patience,
-            "result": directory / "result",
-        }
-        words = [f"+{name}={value}" for name, value in plusargs.items()]
-        words += disturbing(work.errors, work.seed, work.cut)
-        return words + (sampling(directory / "samples") if work.sampled else []), work.limit + 1000
+        words = plusargs(flits=work.flits, pattern=work.pattern, limit=work.limit, patience=work.patience)
+        words += plusargs(load=round(work.load * SCALE), stall=round(work.stall * SCALE))
+        words += plusargs(partners=directory / "partners", result=directory / "result")
+        return words + work.link_plusargs(directory), work.limit + 1000
 
     def read(self, work: Traffic, directory: Path, state: Mapping[str, float]) -> Outcome:
         """Return what became of the traffic."""
-        lines: dict[str, list[list[str]]] = {kind: [] for kind in "xsrpwt"}
-        for kind, *fields in map(str.split, (directory / "result").read_text().splitlines()):
-            lines[kind].append(fields)
+        lines = fields_by_kind(directory / "result")
         sent, received = Counter(), Counter()
         for port, core, flits in (map(int, fields) for fields in lines["s"]):
             sent[Way(port // CHANNELS, core, port % CHANNELS)] += flits
@@ -186,20 +165,20 @@ class FabricDevice:
                 "latency": sum(latencies for _, latencies, *_ in at_ports) / taken if taken else 0.0,
                 "longest": max(longest for _, _, longest, _ in at_ports),
             },
-            links=link_activity(wires, directory / "samples" if work.sampled else None),
+            links=link_activity(wires, directory, work.sampled),
             seconds=state["seconds"],
         )
 
 
-def _connections(instance: Instance) -> str:
-    """Return the connections of the fabric's ports to the endpoints and to what disturbs the wires."""
+def _ports(instance: Instance) -> dict[str, str]:
+    """Return what the fabric's ports are tied to: the endpoints, and what disturbs the wires."""
     fields = {"flip": "flip", "flip_bit": "flip_bit", "drop": "drop", "repeat": "again", "cut": "cut"}
-    parts = []
+    ports = {}
     for port in range(CHANNELS * instance.cores):
         for way, ours in (("i", "tx"), ("o", "rx")):
-            parts.append(f".{way}__{port}__payload(port[{port}].{ours}),")
-            parts += [f".{way}__{port}__{name}(port[{port}].{ours}_{name})," for name in ("valid", "ready")]
+            ports[f"{way}__{port}__payload"] = f"port[{port}].{ours}"
+            ports |= {f"{way}__{port}__{name}": f"port[{port}].{ours}_{name}" for name in ("valid", "ready")}
     for wire in range(instance.chips * instance.directions):
         bits = ", ".join(f"link[{wire}].{fields[name]}" for name, _ in reversed(list(DISTURBANCE)))
-        parts.append(f".disturbance__{wire}({{{bits}}}), .counters__{wire}(link[{wire}].counters),")
-    return " ".join(parts)
+        ports |= {f"disturbance__{wire}": f"{{{bits}}}", f"counters__{wire}": f"link[{wire}].counters"}
+    return ports

@@ -24,27 +24,19 @@
 `timescale 1ns / 1ps
 
 module endpoint (
-    input  wire              clk,
-    input  wire              rst,
-    input  wire [7:0]        port,
-    input  wire [7:0]        cores,
+    input  wire              clk, rst, dump,
+    input  wire [7:0]        port, cores,
     input  wire [1:0]        pattern,
     input  wire [6:0]        partner,
-    input  wire [16:0]       load,
-    input  wire [16:0]       stall,
-    input  wire [31:0]       seed,
-    input  wire [31:0]       flits,
-    input  wire [31:0]       cycle,
-    input  wire              dump,
-    input  wire [31:0]       result,
+    input  wire [16:0]       load, stall,
+    input  wire [31:0]       seed, flits, cycle, result,
     output reg  [`FLIT-1:0]  tx,
     output reg               tx_valid,
     input  wire              tx_ready,
     input  wire [`FLIT-1:0]  rx,
     input  wire              rx_valid,
     output reg               rx_ready,
-    output reg  [31:0]       made,
-    output reg  [31:0]       taken
+    output reg  [31:0]       made, taken
 );
     localparam [31:0] SHOWN = 4;
     localparam DATA = `FLIT - 64 * `WORDS;
@@ -90,8 +82,7 @@ module endpoint (
     always @(posedge clk)
         if (rst) begin
             noise <= {seed, 24'h5eed00, port} * 64'hbf58476d1ce4e5b9 + 64'd1;
-            tx_valid <= 0;
-            made <= 0;
+            {tx_valid, made} <= 0;
             turn <= 1;
             for (n = 0; n < 128; n = n + 1) sent[n] <= 0;
         end else begin
@@ -125,11 +116,7 @@ module endpoint (
     integer m;
     always @(posedge clk)
         if (rst) begin
-            rx_ready <= 0;
-            taken <= 0;
-            latencies <= 0;
-            longest <= 0;
-            wrong <= 0;
+            {rx_ready, taken, latencies, longest, wrong} <= 0;
             for (m = 0; m < 128; m = m + 1) got[m] <= 0;
         end else begin
             rx_ready <= {1'b0, noise[31:16]} >= stall;
@@ -141,8 +128,8 @@ module endpoint (
                 if (kind !== 0) begin
                     wrong <= wrong + 1;
                     if (wrong < SHOWN)
-                        $fwrite(result, "x %0d %0d %0d %0d %0d %0d %0d\n", port, source, rx[`FLIT_HEADER_CHANNEL], number, got[source],
-                                kind, cycle);
+                        $fwrite(result, "x %0d %0d %0d %0d %0d %0d %0d\n", port, source, rx[`FLIT_HEADER_CHANNEL],
+                                number, got[source], kind, cycle);
                 end
             end
         end
@@ -204,9 +191,8 @@ module traffic (
             wire [`FLIT-1:0] tx, rx;
             wire             tx_valid, tx_ready, rx_valid, rx_ready;
             endpoint unit (
-                .clk(clk), .rst(rst), .port(p[7:0]), .cores(8'd`CORES), .pattern(pattern), .partner(partners[p][6:0]),
-                .load(load), .stall(stall), .seed(seed), .flits(flits), .cycle(cycle), .dump(dumping), .result(result),
-                .tx(tx), .tx_valid(tx_valid), .tx_ready(tx_ready), .rx(rx), .rx_valid(rx_valid), .rx_ready(rx_ready),
+                .clk, .rst, .port(p[7:0]), .cores(8'd`CORES), .pattern, .partner(partners[p][6:0]), .load, .stall, .seed,
+                .flits, .cycle, .dump(dumping), .result, .tx, .tx_valid, .tx_ready, .rx, .rx_valid, .rx_ready,
                 .made(made[32*p +: 32]), .taken(taken[32*p +: 32])
             );
             assign moves[p] = (tx_valid && tx_ready) || (rx_valid && rx_ready);
@@ -228,12 +214,7 @@ module traffic (
             always @(posedge clk)
                 if (rst) begin
                     noise <= {seed, 24'hf1a205, p[7:0]} * 64'hbf58476d1ce4e5b9 + 64'd1;
-                    flip <= 0;
-                    drop <= 0;
-                    again <= 0;
-                    cut <= 0;
-                    flip_bit <= 0;
-                    disturbed <= 0;
+                    {flip, drop, again, cut, flip_bit, disturbed} <= 0;
                     dead_since <= 32'hffffffff;
                 end else begin
                     cut <= p == cut_wire && cycle >= cut_cycle;
@@ -253,27 +234,17 @@ module traffic (
         end
     endgenerate
 
-    fabric fabric (
-        `CONNECTIONS
-        .dead(dead), .clk(clk), .rst(rst)
-    );
+    fabric fabric (`PORTS, .dead, .clk, .rst);
 
     wire        sampling;
     wire [31:0] samples;
-    link_sampler sampler (
-        .clk(clk), .rst(rst), .cycle(cycle), .last(dumping), .sampling(sampling), .samples(samples)
-    );
+    link_sampler sampler (.clk, .rst, .cycle, .last(dumping), .sampling, .samples);
     `LINK_VIEWS
 
     integer n;
     always @(posedge clk)
-        if (rst) begin
-            cycle <= 0;
-            still <= 0;
-            last_flit <= 0;
-            all_there <= 0;
-            dumping <= 0;
-        end else if (!done) begin
+        if (rst) {cycle, still, last_flit, all_there, dumping} <= 0;
+        else if (!done) begin
             cycle <= cycle + 1;
             still <= moves != 0 ? 0 : still + 1;
             if (moves != 0) last_flit <= cycle;

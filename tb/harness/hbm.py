@@ -1,12 +1,14 @@
 """How the HBM of a harness behaves (tb/harness/hbm.v), and the files that its content comes from and goes to."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-__all__ = ["VERILOG", "Hbm", "read_memory", "write_memory"]
+from neuroncore_rtl.tb.harness.disturbance import LinkWork
+from neuroncore_rtl.tb.harness.verilog_text import plusargs
+
+__all__ = ["VERILOG", "Hbm", "HbmWork", "read_memory", "write_memory"]
 
 VERILOG = Path(__file__).with_suffix(".v")
 
@@ -42,17 +44,46 @@ class Hbm:
     def plusargs(self) -> list[str]:
         """Return the arguments for the simulator."""
         names = ("latency", "gap", "port_rate", "rate", "stall", "reorder", "seed")
-        return [
-            *(f"+hbm_{name}={getattr(self, name)}" for name in names),
-            *([] if self.size is None else [f"+hbm_size={self.size}"]),
-            f"+hbm_interleave={int(self.interleave)}",
-            *_limits("slverr", self.slverr),
-            *_limits("decerr", self.decerr),
-        ]
+        values = {name: getattr(self, name) for name in names} | {"interleave": int(self.interleave)}
+        values |= {} if self.size is None else {"size": self.size}
+        for name in ("slverr", "decerr"):
+            values |= {f"{name}_{end}": f"{at:x}" for end, at in zip(("low", "high"), getattr(self, name), strict=True)}
+        return plusargs(**{f"hbm_{name}": value for name, value in values.items()})
 
 
-def _limits(name: str, limits: tuple[int, int]) -> Iterable[str]:
-    return (f"+hbm_{name}_{end}={limit:x}" for end, limit in zip(("low", "high"), limits, strict=True))
+@dataclass(frozen=True, kw_only=True)
+class HbmWork(LinkWork):
+    """What all work has in common that is done in the HBM of one core or of those of an instance, besides `LinkWork`.
+
+    Arguments:
+        memories: uint8 [cores, bytes], what each core's HBM holds from address 0 on; it stays as it is. Of an instance
+            the bytes are a multiple of 4096, and what lies beyond them does not exist.
+        behaviour: of HBM; of an instance its `size` stays None, and addresses of its errors count core after core.
+    """
+
+    memories: np.ndarray
+    behaviour: Hbm = Hbm()
+
+    def check_memories(self, cores: int) -> None:
+        """Raise ValueError unless there is a memory for each core of an instance."""
+        if len(self.memories) != cores or self.memories.shape[1] % 4096:
+            raise ValueError(f"memories must be [{cores}, a multiple of 4096], not {list(self.memories.shape)}")
+
+    def hbm_plusargs(self, directory: Path, beat_bytes: int, *, limited: bool) -> list[str]:
+        """Write the memories, and return the arguments that load them and that tell how they behave.
+
+        Arguments:
+            directory: of the run.
+            beat_bytes: of the harness's memory.
+            limited: whether a core's addresses end with its bytes.
+        """
+        cores, room = self.memories.shape
+        limits = plusargs(hbm_room=room, hbm_size=cores * room) if limited else []
+        return [*self.behaviour.plusargs(), *limits, *write_memory(directory, self.memories.reshape(-1), beat_bytes)]
+
+    def memories_after(self, directory: Path) -> np.ndarray:
+        """Return what is in the memories when the run has ended, as many bytes as there were."""
+        return read_memory(directory)[: self.memories.size].reshape(self.memories.shape)
 
 
 def write_memory(directory: Path, content: np.ndarray, beat_bytes: int) -> list[str]:
@@ -68,12 +99,8 @@ def write_memory(directory: Path, content: np.ndarray, beat_bytes: int) -> list[
     padded.reshape(-1)[: len(content)] = content
     (directory / "hbm.bin").write_bytes(padded[:, ::-1].tobytes())
     directory = directory.resolve()
-    return [
-        f"+hbm={directory / 'hbm.bin'}",
-        f"+hbm_beats={beats}",
-        f"+hbm_out={directory / 'hbm_out.bin'}",
-        f"+hbm_out_beats={beats}",
-    ]
+    files = {"hbm": directory / "hbm.bin", "hbm_out": directory / "hbm_out.bin"}
+    return plusargs(**files, hbm_beats=beats, hbm_out_beats=beats)
 
 
 def read_memory(directory: Path) -> np.ndarray:

@@ -9,6 +9,8 @@
 //   +hbm=FILE, +hbm_beats=N      content of the first N beats: raw bytes, of every beat the last one first
 //   +hbm_out=FILE, +hbm_out_beats=N   where `dump` writes as many: raw bytes in their order
 //   +hbm_size=S                  addresses from here on do not exist: DECERR; at most and by default DEPTH * BYTES
+//   +hbm_room=N                  of each core, whose own begin in the memory behind those of the cores before it; a
+//                                core's addresses beyond its room do not exist; 0 and by default: all belong to all
 //   +hbm_latency=L               from an address, or the last beat written, to the response; at least 1, by default 64
 //   +hbm_gap=G                   that a port rests after each burst, once for reads and once for writes
 //   +hbm_port_rate=B, +hbm_rate=B     what one port, or all together, may read and write in 256 cycles; 0: no limit
@@ -22,57 +24,43 @@
 //   +hbm_decerr_low=A, +hbm_decerr_high=A   the same with DECERR
 module hbm #(
     parameter PORTS = 1,        // AXI ports; of each signal, port 0 has the lowest bits
+    parameter PORTS_EACH = 1,   // of a core
     parameter BYTES = 64,       // of a beat; a power of two, at least 4
     parameter ID_BITS = 1,
     parameter DEPTH = 1 << 20   // beats that the memory holds
 ) (
-    input  wire                     clk,
-    input  wire                     rst,
-    input  wire                     dump,
-    input  wire [PORTS-1:0]         awvalid,
-    output reg  [PORTS-1:0]         awready,
-    input  wire [PORTS*ID_BITS-1:0] awid,
-    input  wire [PORTS*40-1:0]      awaddr,
-    input  wire [PORTS*8-1:0]       awlen,
-    input  wire [PORTS-1:0]         wvalid,
-    output reg  [PORTS-1:0]         wready,
+    input  wire                     clk, rst, dump,
+    input  wire [PORTS-1:0]         awvalid, wvalid, wlast, bready, arvalid, rready,
+    input  wire [PORTS*ID_BITS-1:0] awid, arid,
+    input  wire [PORTS*40-1:0]      awaddr, araddr,
+    input  wire [PORTS*8-1:0]       awlen, arlen,
     input  wire [PORTS*8*BYTES-1:0] wdata,
     input  wire [PORTS*BYTES-1:0]   wstrb,
-    input  wire [PORTS-1:0]         wlast,
-    output reg  [PORTS-1:0]         bvalid,
-    input  wire [PORTS-1:0]         bready,
-    output reg  [PORTS*ID_BITS-1:0] bid,
-    output reg  [PORTS*2-1:0]       bresp,
-    input  wire [PORTS-1:0]         arvalid,
-    output reg  [PORTS-1:0]         arready,
-    input  wire [PORTS*ID_BITS-1:0] arid,
-    input  wire [PORTS*40-1:0]      araddr,
-    input  wire [PORTS*8-1:0]       arlen,
-    output reg  [PORTS-1:0]         rvalid,
-    input  wire [PORTS-1:0]         rready,
-    output reg  [PORTS*ID_BITS-1:0] rid,
-    output wire [PORTS*8*BYTES-1:0] rdata,
-    output reg  [PORTS*2-1:0]       rresp,
-    output reg  [PORTS-1:0]         rlast
+    output reg  [PORTS-1:0]         awready, wready, bvalid, arready, rvalid, rlast,
+    output reg  [PORTS*ID_BITS-1:0] bid, rid,
+    output reg  [PORTS*2-1:0]       bresp, rresp,
+    output wire [PORTS*8*BYTES-1:0] rdata
 );
     localparam WIDTH = 8 * BYTES;
     localparam SHIFT = $clog2(BYTES);
     // Places of a port's rings; powers of two. What does not fit waits outside.
     localparam BURSTS = 64;     // addresses of reads, addresses of writes, responses of writes
     localparam BEATS = 256;     // written beats
+    localparam SPARE = PORTS * BURSTS;  // of the rings whose items overtake each other: the one that does
     localparam COST = 256 * BYTES;
     localparam [1:0] OKAY = 0, SLVERR = 2, DECERR = 3;
 
     reg [WIDTH-1:0] memory [0:DEPTH-1];
 
     reg [8*1024-1:0] path;
-    reg [39:0] size, slverr_low, slverr_high, decerr_low, decerr_high;  // the limits in beats
+    reg [39:0] size, room, slverr_low, slverr_high, decerr_low, decerr_high;  // the limits in beats
     reg [31:0] seed;
     reg [63:0] latency, gap;
     integer beats, out_beats, port_rate, rate, stall, reorder, interleave, file, got, i;
 
     initial begin
         if (!$value$plusargs("hbm_size=%d", size)) size = DEPTH * BYTES;
+        if (!$value$plusargs("hbm_room=%d", room)) room = 0;
         if (!$value$plusargs("hbm_beats=%d", beats)) beats = 0;
         if (!$value$plusargs("hbm_out_beats=%d", out_beats)) out_beats = 0;
         if (!$value$plusargs("hbm_latency=%d", latency)) latency = 64;
@@ -106,10 +94,10 @@ module hbm #(
     end
 
     // Bursts to read, in the order in which they are delivered: their next beat, and how many more follow it.
-    reg [39:0]        r_beat [0:PORTS*BURSTS-1];
-    reg [7:0]         r_left [0:PORTS*BURSTS-1];
-    reg [ID_BITS-1:0] r_id [0:PORTS*BURSTS-1];
-    reg [63:0]        r_due [0:PORTS*BURSTS-1];
+    reg [39:0]        r_beat [0:SPARE];
+    reg [7:0]         r_left [0:SPARE];
+    reg [ID_BITS-1:0] r_id [0:SPARE];
+    reg [63:0]        r_due [0:SPARE];
     reg [31:0]        r_first [0:PORTS-1], r_count [0:PORTS-1];
     reg [PORTS-1:0]   r_begun;
     reg [63:0]        r_rest [0:PORTS-1];
@@ -126,8 +114,8 @@ module hbm #(
     reg [1:0]         w_resp [0:PORTS-1];  // the worst so far of the burst
     reg [63:0]        w_rest [0:PORTS-1];
     // Responses to writes.
-    reg [ID_BITS-1:0] b_id [0:PORTS*BURSTS-1];
-    reg [1:0]         b_resp [0:PORTS*BURSTS-1];
+    reg [ID_BITS-1:0] b_id [0:SPARE];
+    reg [1:0]         b_resp [0:SPARE];
     reg [31:0]        b_first [0:PORTS-1], b_count [0:PORTS-1];
 
     reg [WIDTH-1:0]   r_data [0:PORTS-1];
@@ -161,91 +149,92 @@ module hbm #(
         end
     endtask
 
+    // The place in the memory of an address of a port.
+    function [39:0] beat_of(input integer port, input [39:0] address);
+        reg [39:0] core, place;
+        begin
+            core = {8'd0, port / PORTS_EACH};
+            place = room == 0 ? address : address < room ? room * core + address : 40'hffffff0000;
+            beat_of = place >> SHIFT;
+        end
+    endfunction
+
+    // The place of an item in a port's ring.
+    function integer at(input integer port, input [31:0] item);
+        at = port * BURSTS + item % BURSTS;
+    endfunction
+
+    task move_read(input integer to, input integer from);
+        begin
+            r_beat[to] = r_beat[from];
+            r_left[to] = r_left[from];
+            r_id[to] = r_id[from];
+            r_due[to] = r_due[from];
+        end
+    endtask
+
+    task move_response(input integer to, input integer from);
+        begin
+            b_id[to] = b_id[from];
+            b_resp[to] = b_resp[from];
+        end
+    endtask
+
     // Lets a burst overtake those before it; or not, if it is not due, or one of them has its ID.
     task overtake_read(input integer port, input integer distance);
-        integer at, ahead, n;
+        integer n;
         reg     may;
-        reg [39:0] beat;
-        reg [7:0] left;
-        reg [ID_BITS-1:0] id;
-        reg [63:0] due;
         begin
-            at = port * BURSTS + (r_first[port] + distance) % BURSTS;
-            beat = r_beat[at];
-            left = r_left[at];
-            id = r_id[at];
-            due = r_due[at];
-            may = distance < r_count[port] && due <= now;
-            for (n = 0; n < distance; n = n + 1)
-                if (r_id[port * BURSTS + (r_first[port] + n) % BURSTS] == id) may = 0;
+            move_read(SPARE, at(port, r_first[port] + distance));
+            may = distance < r_count[port] && r_due[SPARE] <= now;
+            for (n = 0; n < distance; n = n + 1) if (r_id[at(port, r_first[port] + n)] == r_id[SPARE]) may = 0;
             if (may) begin
-                for (n = distance; n > 0; n = n - 1) begin
-                    at = port * BURSTS + (r_first[port] + n) % BURSTS;
-                    ahead = port * BURSTS + (r_first[port] + n - 1) % BURSTS;
-                    r_beat[at] = r_beat[ahead];
-                    r_left[at] = r_left[ahead];
-                    r_id[at] = r_id[ahead];
-                    r_due[at] = r_due[ahead];
-                end
-                at = port * BURSTS + r_first[port];
-                r_beat[at] = beat;
-                r_left[at] = left;
-                r_id[at] = id;
-                r_due[at] = due;
+                for (n = distance; n > 0; n = n - 1)
+                    move_read(at(port, r_first[port] + n), at(port, r_first[port] + n - 1));
+                move_read(at(port, r_first[port]), SPARE);
             end
         end
     endtask
 
     task overtake_response(input integer port, input integer distance);
-        integer at, ahead, n;
+        integer n;
         reg     may;
-        reg [ID_BITS-1:0] id;
-        reg [1:0] resp;
         begin
-            at = port * BURSTS + (b_first[port] + distance) % BURSTS;
-            id = b_id[at];
-            resp = b_resp[at];
+            move_response(SPARE, at(port, b_first[port] + distance));
             may = distance < b_count[port];
-            for (n = 0; n < distance; n = n + 1)
-                if (b_id[port * BURSTS + (b_first[port] + n) % BURSTS] == id) may = 0;
+            for (n = 0; n < distance; n = n + 1) if (b_id[at(port, b_first[port] + n)] == b_id[SPARE]) may = 0;
             if (may) begin
-                for (n = distance; n > 0; n = n - 1) begin
-                    at = port * BURSTS + (b_first[port] + n) % BURSTS;
-                    ahead = port * BURSTS + (b_first[port] + n - 1) % BURSTS;
-                    b_id[at] = b_id[ahead];
-                    b_resp[at] = b_resp[ahead];
-                end
-                at = port * BURSTS + b_first[port];
-                b_id[at] = id;
-                b_resp[at] = resp;
+                for (n = distance; n > 0; n = n - 1)
+                    move_response(at(port, b_first[port] + n), at(port, b_first[port] + n - 1));
+                move_response(at(port, b_first[port]), SPARE);
             end
         end
     endtask
 
     // Delivers a beat if one is due.
     task serve_read(input integer port);
-        integer at;
+        integer place;
         reg [39:0] beat;
         if ((!rvalid[port] || rready[port]) && r_count[port] != 0 && now >= r_rest[port]) begin
             if (reorder != 0 && (interleave != 0 || !r_begun[port]) && {24'd0, noise[port][47:40]} < reorder)
                 overtake_read(port, {29'd0, noise[port][50:48]});
-            at = port * BURSTS + r_first[port];
-            if (now >= r_due[at] && affordable(port) && (stall == 0 || {24'd0, noise[port][31:24]} >= stall)) begin
+            place = port * BURSTS + r_first[port];
+            if (now >= r_due[place] && affordable(port) && (stall == 0 || {24'd0, noise[port][31:24]} >= stall)) begin
                 pay(port);
-                beat = r_beat[at];
+                beat = r_beat[place];
                 rvalid[port] <= 1;
-                rid[port*ID_BITS +: ID_BITS] <= r_id[at];
+                rid[port*ID_BITS +: ID_BITS] <= r_id[place];
                 rresp[port*2 +: 2] <= response(beat);
-                rlast[port] <= r_left[at] == 0;
+                rlast[port] <= r_left[place] == 0;
                 r_data[port] <= response(beat) == OKAY ? memory[beat[$clog2(DEPTH)-1:0]] : {BYTES{8'hee}};
-                if (r_left[at] == 0) begin
+                if (r_left[place] == 0) begin
                     r_first[port] = (r_first[port] + 1) % BURSTS;
                     r_count[port] = r_count[port] - 1;
                     r_rest[port] = now + 1 + gap;
                     r_begun[port] = 0;
                 end else begin
-                    r_beat[at] = beat + 1;
-                    r_left[at] = r_left[at] - 1;
+                    r_beat[place] = beat + 1;
+                    r_left[place] = r_left[place] - 1;
                     r_begun[port] = 1;
                 end
                 writes_first[port] = 1;
@@ -255,30 +244,30 @@ module hbm #(
 
     // Stores a beat if one is due; the last of a burst makes its response.
     task serve_write(input integer port);
-        integer at, burst, n;
+        integer place, burst, n;
         reg [39:0] beat;
         reg [31:0] bits;
         reg [1:0] resp;
         if (aw_count[port] != 0 && w_count[port] != 0 && now >= w_rest[port] && b_count[port] < BURSTS) begin
-            at = port * BEATS + w_first[port];
+            place = port * BEATS + w_first[port];
             burst = port * BURSTS + aw_first[port];
-            if (now >= w_due[at] && affordable(port)) begin
+            if (now >= w_due[place] && affordable(port)) begin
                 pay(port);
                 beat = aw_beat[burst];
                 resp = response(beat);
                 if (resp != OKAY) begin
                     if (resp > w_resp[port]) w_resp[port] = resp;
-                end else if (&w_strb[at]) memory[beat[$clog2(DEPTH)-1:0]] = w_data[at];
-                else for (n = 0; n < BYTES / 4; n = n + 1) if (|w_strb[at][4*n +: 4]) begin
-                    bits = {{8{w_strb[at][4*n+3]}}, {8{w_strb[at][4*n+2]}},
-                            {8{w_strb[at][4*n+1]}}, {8{w_strb[at][4*n]}}};
+                end else if (&w_strb[place]) memory[beat[$clog2(DEPTH)-1:0]] = w_data[place];
+                else for (n = 0; n < BYTES / 4; n = n + 1) if (|w_strb[place][4*n +: 4]) begin
+                    bits = {{8{w_strb[place][4*n+3]}}, {8{w_strb[place][4*n+2]}},
+                            {8{w_strb[place][4*n+1]}}, {8{w_strb[place][4*n]}}};
                     memory[beat[$clog2(DEPTH)-1:0]][32*n +: 32] =
-                        memory[beat[$clog2(DEPTH)-1:0]][32*n +: 32] & ~bits | w_data[at][32*n +: 32] & bits;
+                        memory[beat[$clog2(DEPTH)-1:0]][32*n +: 32] & ~bits | w_data[place][32*n +: 32] & bits;
                 end
                 aw_beat[burst] = beat + 1;
-                if (w_last[at]) begin
-                    b_id[port * BURSTS + (b_first[port] + b_count[port]) % BURSTS] = aw_id[burst];
-                    b_resp[port * BURSTS + (b_first[port] + b_count[port]) % BURSTS] = w_resp[port];
+                if (w_last[place]) begin
+                    b_id[at(port, b_first[port] + b_count[port])] = aw_id[burst];
+                    b_resp[at(port, b_first[port] + b_count[port])] = w_resp[port];
                     b_count[port] = b_count[port] + 1;
                     w_resp[port] = OKAY;
                     aw_first[port] = (aw_first[port] + 1) % BURSTS;
@@ -294,43 +283,43 @@ module hbm #(
 
     // Delivers a response to a write. Those that may be reordered wait at times, so that there is a choice.
     task serve_response(input integer port);
-        integer at;
+        integer place;
         if ((!bvalid[port] || bready[port]) && b_count[port] != 0
             && (stall == 0 || {24'd0, noise[port][39:32]} >= stall)
             && (reorder == 0 || {24'd0, noise[port][58:51]} >= reorder)) begin
             if (reorder != 0) overtake_response(port, {29'd0, noise[port][61:59]});
-            at = port * BURSTS + b_first[port];
+            place = port * BURSTS + b_first[port];
             bvalid[port] <= 1;
-            bid[port*ID_BITS +: ID_BITS] <= b_id[at];
-            bresp[port*2 +: 2] <= b_resp[at];
+            bid[port*ID_BITS +: ID_BITS] <= b_id[place];
+            bresp[port*2 +: 2] <= b_resp[place];
             b_first[port] = (b_first[port] + 1) % BURSTS;
             b_count[port] = b_count[port] - 1;
         end
     endtask
 
     task accept(input integer port);
-        integer at;
+        integer place;
         begin
             if (arvalid[port] && arready[port]) begin
-                at = port * BURSTS + (r_first[port] + r_count[port]) % BURSTS;
-                r_beat[at] = araddr[port*40 +: 40] >> SHIFT;
-                r_left[at] = arlen[port*8 +: 8];
-                r_id[at] = arid[port*ID_BITS +: ID_BITS];
-                r_due[at] = now + latency - 1;
+                place = at(port, r_first[port] + r_count[port]);
+                r_beat[place] = beat_of(port, araddr[port*40 +: 40]);
+                r_left[place] = arlen[port*8 +: 8];
+                r_id[place] = arid[port*ID_BITS +: ID_BITS];
+                r_due[place] = now + latency - 1;
                 r_count[port] = r_count[port] + 1;
             end
             if (awvalid[port] && awready[port]) begin
-                at = port * BURSTS + (aw_first[port] + aw_count[port]) % BURSTS;
-                aw_beat[at] = awaddr[port*40 +: 40] >> SHIFT;
-                aw_id[at] = awid[port*ID_BITS +: ID_BITS];
+                place = at(port, aw_first[port] + aw_count[port]);
+                aw_beat[place] = beat_of(port, awaddr[port*40 +: 40]);
+                aw_id[place] = awid[port*ID_BITS +: ID_BITS];
                 aw_count[port] = aw_count[port] + 1;
             end
             if (wvalid[port] && wready[port]) begin
-                at = port * BEATS + (w_first[port] + w_count[port]) % BEATS;
-                w_data[at] = wdata[port*WIDTH +: WIDTH];
-                w_strb[at] = wstrb[port*BYTES +: BYTES];
-                w_last[at] = wlast[port];
-                w_due[at] = now + latency - 1;
+                place = port * BEATS + (w_first[port] + w_count[port]) % BEATS;
+                w_data[place] = wdata[port*WIDTH +: WIDTH];
+                w_strb[place] = wstrb[port*BYTES +: BYTES];
+                w_last[place] = wlast[port];
+                w_due[place] = now + latency - 1;
                 w_count[port] = w_count[port] + 1;
             end
         end
@@ -361,27 +350,12 @@ module hbm #(
             credit = 0;
             /* verilator unroll_disable */
             for (p = 0; p < PORTS; p = p + 1) begin
-                r_first[p] = 0;
-                r_count[p] = 0;
-                r_begun[p] = 0;
-                r_rest[p] = 0;
-                aw_first[p] = 0;
-                aw_count[p] = 0;
-                w_first[p] = 0;
-                w_count[p] = 0;
-                w_resp[p] = OKAY;
-                w_rest[p] = 0;
-                b_first[p] = 0;
-                b_count[p] = 0;
-                port_credit[p] = 0;
-                writes_first[p] = 0;
+                {r_first[p], r_count[p], r_begun[p], r_rest[p]} = 0;
+                {aw_first[p], aw_count[p], w_first[p], w_count[p], w_resp[p], w_rest[p]} = 0;
+                {b_first[p], b_count[p], port_credit[p], writes_first[p]} = 0;
                 noise[p] = {seed * 32'h9e3779b1 + 32'd1, p};  // never 0
             end
-            arready <= 0;
-            awready <= 0;
-            wready <= 0;
-            rvalid <= 0;
-            bvalid <= 0;
+            {arready, awready, wready, rvalid, bvalid} <= 0;
         end else begin
             now = now + 1;
             if (rate != 0) begin

@@ -1,8 +1,9 @@
 """What a harness sees of the links of an instance: views of its wires and engines, and samples over a run (see
 `tb/harness/link_view.v` and `tb/harness/engine_view.v`)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
@@ -12,6 +13,7 @@ from neuroncore_rtl.hdl.link.flit import frame_layout
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_FIELDS
 from neuroncore_rtl.tb.harness.collective_faults import link_name
+from neuroncore_rtl.tb.harness.verilog_text import bounds, connections, plusargs
 from neuroncore_rtl.tb.sim.layouts import plain
 
 __all__ = [
@@ -52,7 +54,7 @@ class Sample:
 
 def sampling(path: Path) -> list[str]:
     """Return the plusargs with which a harness writes samples to a file."""
-    return [f"+window={FIRST_WINDOW}", f"+samples={path}"]
+    return plusargs(window=FIRST_WINDOW, samples=path)
 
 
 def read_samples(text: str) -> list[Sample]:
@@ -74,8 +76,9 @@ def read_samples(text: str) -> list[Sample]:
     return found
 
 
-def link_defines(instance: Instance) -> dict[str, object]:
-    """Return the macros of `tb/harness/link_view.v`."""
+def link_defines(instance: Instance, fabric: str, **views: object) -> dict[str, object]:
+    """Return the macros of `tb/harness/link_view.v` and `tb/harness/disturbance.v`, and `LINK_VIEWS`; the arguments are
+    those of `link_views`."""
     frame = frame_layout(instance.link_bytes)
     body = frame["body"]
     header = body.shape["flit"].shape["header"]
@@ -84,6 +87,7 @@ def link_defines(instance: Instance) -> dict[str, object]:
     fields += [(name, at + field.offset, field.width) for name, field in header.shape]
     fields = [(_RENAMED.get(name, name), low, width) for name, low, width in fields]
     return {
+        "WIRES": instance.chips * instance.directions,
         "FRAME": frame.size,
         "FRAME_FIELDS": _wires("frame", fields),
         "LINK_COUNTERS": LinkCounters.as_shape().size,
@@ -91,6 +95,7 @@ def link_defines(instance: Instance) -> dict[str, object]:
             "counters", [(name, field.offset, field.width) for name, field in LinkCounters.as_shape()]
         ),
         "WINDOW": window(instance.link_latency),
+        "LINK_VIEWS": link_views(instance, fabric, **views),
     }
 
 
@@ -104,10 +109,10 @@ _RENAMED = {"sequence": "number"}
 def link_views(
     instance: Instance,
     fabric: str,
-    counters: str,
+    counters: str = "link_counters[{0} * `LINK_COUNTERS +: `LINK_COUNTERS]",
     *,
     node: str = "node_{chip}",
-    disturbed: str = "",
+    disturbed: str = "flip[{0}] | drop[{0}] | repeated[{0}] | cut[{0}]",
     credits: bool = True,
     waves: bool = False,
 ) -> str:
@@ -127,35 +132,24 @@ def link_views(
         chip, direction = divmod(wire, instance.directions)
         at = f"{fabric}.{node.format(chip=chip)}"
         sender = f"{at}.end_{direction}.sender"
-        ports = {
-            "clk": "clk",
-            "wire_number": f"32'd{wire}",
-            "sampling": "sampling",
-            "cycle": "cycle",
-            "samples": "samples",
-        }
+        ports = {name: name for name in ("clk", "sampling", "cycle", "samples")} | {"wire_number": f"32'd{wire}"}
         for vc in (0, 1):
             ports[f"credits_used{vc}"] = (
                 f"({sender}.credits_consumed{vc} - {sender}.credits_returned{vc}) & 8'd`WINDOW" if credits else "8'd0"
             )
         if waves:
-            ports |= {
-                "frame": f"{at}__tx__{direction}",
-                "disturbed": disturbed.format(wire),
-                "dead": f"dead[{wire}]",
-            }
+            ports["frame"] = f"{at}__tx__{direction}"
+            ports |= {"disturbed": disturbed.format(wire), "dead": f"dead[{wire}]"}
         ports["counters"] = counters.format(wire)
         name = link_name(instance, wire).partition(" ->")[0].replace("+", "plus ").replace("-", "minus ")
-        parts.append(f"link_view {name.replace(' ', '_')} ({_connections(ports)});")
+        parts.append(f"link_view {name.replace(' ', '_')} ({connections(ports)});")
     return " ".join(parts)
 
 
 def engine_defines() -> dict[str, object]:
     """Return the macros of `tb/harness/engine_view.v`, besides those of the harness."""
-    fields, low = [], 0
-    for name, width in COLLECTIVE_FIELDS:
-        fields.append((name, low, width))
-        low += width
+    lows = accumulate((width for _, width in COLLECTIVE_FIELDS), initial=0)
+    fields = [(name, low, width) for (name, width), low in zip(COLLECTIVE_FIELDS, lows, strict=False)]
     shape = CollectiveCounters.as_shape()
     counters = [
         (f"{name.removeprefix('wait_')}{channel}", shape[f"channel{channel}"].offset + field.offset, field.width)
@@ -174,34 +168,17 @@ _SHOWN = ("kind", "op", "dtype", "ranks", "base", "stride", "rank", "root", "cou
 
 def engine_views(instance: Instance) -> str:
     """Return a view of each engine, which is called as its core."""
-    size = "`CORE_COUNTERS"
-    return " ".join(
-        f"engine_view engine_core_{core} ({_connections(ports)});"
-        for core in range(instance.cores)
-        for ports in [
-            {
-                "clk": "clk",
-                "active": f"next[{core}] != starts[{core}] + retirements[{core}]",
-                "number": f"retirements[{core}]",
-                "next": f"lists[starts[{core}] + retirements[{core}]][`INSTRUCTION-1:0]",
-                "counters": f"core_counters[{core} * {size} +: {size}]",
-            }
-        ]
-    )
+    ports = {
+        "clk": "clk",
+        "active": "next[{0}] != starts[{0}] + retirements[{0}]",
+        "number": "retirements[{0}]",
+        "next": "lists[starts[{0}] + retirements[{0}]][`INSTRUCTION-1:0]",
+        "counters": "core_counters[{0} * `CORE_COUNTERS +: `CORE_COUNTERS]",
+    }
+    view = f"engine_view engine_core_{{0}} ({connections(ports)});"
+    return " ".join(view.format(core) for core in range(instance.cores))
 
 
 def _wires(source: str, fields: Sequence[tuple[str, int, int]]) -> str:
     """Return the declarations of fields of a word: name, lowest bit, width."""
-    return " ".join(_declarations(source, fields))
-
-
-def _declarations(source: str, fields: Sequence[tuple[str, int, int]]) -> Iterator[str]:
-    for name, low, width in fields:
-        if width == 1:
-            yield f"wire {name} = {source}[{low}];"
-        else:
-            yield f"wire [{width - 1}:0] {name} = {source}[{low + width - 1}:{low}];"
-
-
-def _connections(ports: Mapping[str, str]) -> str:
-    return ", ".join(f".{name}({value})" for name, value in ports.items())
+    return " ".join(f"wire {bounds(width)}{name} = {source}[{low} +: {width}];" for name, low, width in fields)

@@ -8,18 +8,15 @@
 `timescale 1ns / 1ps
 
 module link_sampler (
-    input  wire        clk,
-    input  wire        rst,
+    input  wire        clk, rst, last,
     input  wire [31:0] cycle,
-    input  wire        last,
     output wire        sampling,
     output reg  [31:0] samples
 );
     reg [8*1024-1:0] path;
     reg [31:0]       window, due, taken;
     initial begin
-        samples = 0;
-        taken = 0;
+        {samples, taken} = 0;
         if (!$value$plusargs("window=%d", window)) window = 0;
         due = window;
         if (window != 0) begin
@@ -43,17 +40,12 @@ module link_sampler (
 endmodule
 
 module link_view (
-    input wire                      clk,
-    input wire [31:0]               wire_number,
-    input wire                      sampling,
-    input wire [31:0]               cycle,
-    input wire [31:0]               samples,
-    input wire [7:0]                credits_used0,
-    input wire [7:0]                credits_used1,
+    input wire                      clk, sampling,
+    input wire [31:0]               wire_number, cycle, samples,
+    input wire [7:0]                credits_used0, credits_used1,
 `ifdef WAVES
     input wire [`FRAME-1:0]         frame,
-    input wire                      disturbed,
-    input wire                      dead,
+    input wire                      disturbed, dead,
 `endif
     input wire [`LINK_COUNTERS-1:0] counters
 );

@@ -1,8 +1,10 @@
 """What becomes of a device's work, whichever device it is and whichever simulator runs it."""
 
 import enum
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ from neuroncore_rtl.hdl.link.counters import LinkCounters
 from neuroncore_rtl.tb.harness.link_view import Sample, read_samples
 from neuroncore_rtl.tb.sim.layouts import plain
 
-__all__ = ["Ending", "Event", "LinkActivity", "Outcome", "link_activity"]
+__all__ = ["Ending", "Event", "LinkActivity", "Outcome", "events_of", "fields_by_kind", "link_activity"]
 
 
 class Ending(enum.IntEnum):
@@ -45,6 +47,19 @@ class Event:
     retired: int | None
 
 
+def fields_by_kind(path: Path) -> dict[str, list[list[str]]]:
+    """Return the fields of the lines of a file, in order, by the first field of each, which they are without."""
+    found = defaultdict(list)
+    for kind, *fields in map(str.split, path.read_text().splitlines()):
+        found[kind].append(fields)
+    return found
+
+
+def events_of(queue: int, issued: Sequence[int], retired: Sequence[int]) -> list[Event]:
+    """Return the instructions of a queue that retires them in order, from the cycles in which they came and went."""
+    return [Event(queue, n, *cycles) for n, cycles in enumerate(zip_longest(issued, retired[: len(issued)]))]
+
+
 @dataclass(frozen=True, kw_only=True)
 class LinkActivity:
     """What the links of an instance did.
@@ -62,20 +77,21 @@ class LinkActivity:
     samples: Sequence[Sample] = ()
 
 
-def link_activity(lines: Sequence[Sequence[str]], samples: Path | None) -> LinkActivity:
+def link_activity(lines: Sequence[Sequence[str]], directory: Path, sampled: bool) -> LinkActivity:
     """Return what the links did, from the fields of a harness's lines of the wires.
 
     Arguments:
         lines: of each wire its number, whether its link is dead, its disturbed frames, and the counters of the end that
             sends on it; with the cycle in which it was found dead behind them if the harness tells.
-        samples: the file of samples; None if there is none.
+        directory: of the run.
+        sampled: whether the links were sampled.
     """
     wires = sorted(lines, key=lambda fields: int(fields[0]))
     return LinkActivity(
         dead={int(fields[0]): int(fields[4]) if fields[4:] else None for fields in wires if fields[1] == "1"},
         disturbed=[int(fields[2]) for fields in wires],
         counters=[plain(LinkCounters, int(fields[3], 16)) for fields in wires],
-        samples=[] if samples is None else read_samples(samples.read_text()),
+        samples=read_samples((directory / "samples").read_text()) if sampled else [],
     )
 
 

@@ -15,7 +15,7 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl import verilog
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
-from neuroncore_rtl.tb.harness.verilog_text import assemble
+from neuroncore_rtl.tb.harness.verilog_text import assemble, plusargs
 from neuroncore_rtl.tb.sim import simulation
 
 __all__ = ["Playable", "PlayerDevice", "PlayerWork", "pack"]
@@ -126,7 +126,7 @@ class PlayerDevice:
         if self.mutate is not None:
             text = self.mutate(text)
         defines = {"UNIT": name, "WIDTH": self.unit.layout.size, "INTERVAL": self.unit.interval}
-        text = assemble(defines, _TEMPLATE.read_text(), text)
+        text = assemble(defines, _TEMPLATE, text)
         return simulation.Design("player", text, public=("done",), clock="clk")
 
     def load(self, work: PlayerWork, directory: Path) -> tuple[list[str], int]:
@@ -136,8 +136,8 @@ class PlayerDevice:
             for start in range(0, count, _CHUNK):
                 chunk = {name: values[start : start + _CHUNK] for name, values in work.fields.items()}
                 file.write(_as_lines(pack(self.unit.layout, **chunk)))
-        plusargs = [f"+{name}={directory / name}" for name in ("cases", "results")]
-        return plusargs + ["+bubbles"] * work.bubbles, (1 + self.unit.interval) * count + 1000
+        words = plusargs(cases=directory / "cases", results=directory / "results")
+        return words + ["+bubbles"] * work.bubbles, (1 + self.unit.interval) * count + 1000
 
     def read(self, work: PlayerWork, directory: Path, state: Mapping[str, float]) -> Outcome:
         """Return the results."""

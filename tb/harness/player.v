@@ -11,7 +11,7 @@ module player (
     input  wire clk,
     output reg  done
 );
-    reg  [8*1024-1:0] cases_path, results_path;
+    reg  [8*1024-1:0] path;
     integer           cases_file, results_file, fields;
     reg               bubbles;
 
@@ -26,29 +26,17 @@ module player (
     reg  [15:0]       idle;
     integer           pause;
 
-    `UNIT unit (
-        .clk(clk), .rst(1'b0), .valid(valid), .word(word), .result(result), .result_valid(result_valid)
-    );
+    `UNIT unit (.clk, .rst(1'b0), .valid, .word, .result, .result_valid);
 
     initial begin
-        done = 0;
-        valid = 0;
-        word = 0;
-        ended = 0;
-        idle = 0;
-        pause = 0;
+        {done, valid, word, ended, idle, pause} = 0;
         lfsr = 1;
         bubbles = $test$plusargs("bubbles") ? 1'b1 : 1'b0;
-        if (!$value$plusargs("cases=%s", cases_path) || !$value$plusargs("results=%s", results_path)) begin
-            $display("player needs +cases=FILE and +results=FILE");
-            $finish;
-        end
-        cases_file = $fopen(cases_path, "r");
-        results_file = $fopen(results_path, "w");
-        if (cases_file == 0 || results_file == 0) begin
-            $display("player cannot open its files");
-            $finish;
-        end
+        if (!$value$plusargs("cases=%s", path)) $fatal(1, "+cases is missing");
+        cases_file = $fopen(path, "r");
+        if (!$value$plusargs("results=%s", path)) $fatal(1, "+results is missing");
+        results_file = $fopen(path, "w");
+        if (cases_file == 0 || results_file == 0) $fatal(1, "player cannot open its files");
     end
 
     always @(posedge clk) if (!done) begin

@@ -1,3 +1,5 @@
+# amaranth: UnusedElaboratable=no
+
 """Programs on the controller's Cpu (see `tb/harness/riscv.v`)."""
 
 from collections.abc import Mapping
@@ -7,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from neuroncore_rtl.hdl.controller.cpu import Cpu
 from neuroncore_rtl.spec.memory_map import CONSOLE, INTERRUPT_PENDING, LOCAL_BASE, TIMER_COMPARE, TIMER_NOW
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
 from neuroncore_rtl.tb.harness.riscv_elf import Executable
-from neuroncore_rtl.tb.harness.verilog_text import XORSHIFT, assemble
+from neuroncore_rtl.tb.harness.verilog_text import XORSHIFT, assemble, plusargs, port_wires
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import cpu_verilog
 from neuroncore_rtl.tb.sim.images import read_words, write_lines
@@ -89,7 +92,8 @@ class CpuDevice:
         }
         defines = {name: f"32'h{number:08x}" for name, number in numbers.items()}
         defines["MEMORY_BITS"] = (MEMORY_BYTES // 4).bit_length() - 1
-        text = assemble(defines, XORSHIFT.read_text(), _TEMPLATE.read_text(), cpu_verilog())
+        defines |= port_wires(Cpu().signature)
+        text = assemble(defines, XORSHIFT, _TEMPLATE, cpu_verilog())
         return simulation.Design("riscv", text, public=("done", *self.ports), clock="clk")
 
     def load(self, work: CpuWork, directory: Path) -> tuple[list[str], int]:
@@ -98,10 +102,10 @@ class CpuDevice:
         image = program.image.ljust(-(-len(program.image) // 4) * 4, b"\0")
         lines = "".join(f"{int.from_bytes(image[i : i + 4], 'little'):08x}\n" for i in range(0, len(image), 4))
         wanted = ("console", *(["trace"] if work.trace else []), *(["memory_out"] if work.memory else []))
-        plusargs = [*write_lines(directory, {"image": lines}), *(f"+{name}={directory / name}" for name in wanted)]
-        plusargs += [f"+tohost={program.tohost:x}", f"+fromhost={program.fromhost:x}", f"+limit={work.limit}"]
-        plusargs += [f"+patience={PATIENCE}", f"+stall={work.stall}", f"+noise={work.seed}"]
-        return [*plusargs, f"+external={work.external}"], work.limit + 1000
+        words = write_lines(directory, {"image": lines}) + plusargs(**{name: directory / name for name in wanted})
+        words += plusargs(tohost=f"{program.tohost:x}", fromhost=f"{program.fromhost:x}", external=work.external)
+        words += plusargs(limit=work.limit, patience=PATIENCE, stall=work.stall, noise=work.seed)
+        return words, work.limit + 1000
 
     def read(self, work: CpuWork, directory: Path, state: Mapping[str, int]) -> Outcome:
         """Return what became of the program, whose processor must have kept the rules of its buses."""

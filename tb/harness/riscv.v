@@ -1,9 +1,10 @@
 // Runs a program on the controller's Cpu without the simulator ever waiting for Python: memory, timer, and a few
 // registers around it, and files for the trace and the console.
 //
-// Defined by tb/harness/riscv.py: `MEMORY_BASE, `MEMORY_BITS (of a word's number), and the addresses `TIMER_NOW and
-// `TIMER_COMPARE (64 bits each), `CONSOLE (written: a byte to print), `EXTERNAL (bit 0: the external interrupt).
-// Elsewhere every access is refused, and these registers take whole words alone, but for loads from the timer.
+// Defined by tb/harness/riscv.py: `PORT_WIRES and `PORTS of the Cpu (with _ in place of __), `MEMORY_BASE, `MEMORY_BITS (of a
+// word's number), and the addresses `TIMER_NOW and `TIMER_COMPARE (64 bits each), `CONSOLE (written: a byte to print),
+// `EXTERNAL (bit 0: the external interrupt). Elsewhere every access is refused, and these registers take whole words
+// alone, but for loads from the timer.
 //
 // Plusargs: +image: hexadecimal words, +image_count of them; +tohost: address of the word whose being written ends the
 // run; +fromhost: address of the word that answers it, 0 if there is none; +trace: file for a line "pc instruction trap
@@ -18,17 +19,10 @@
 
 // One side of a bus: takes requests, keeps their answers in order, and gives each at the earliest in the next cycle.
 module responder (
-    input  wire        clk,
-    input  wire        rst,
-    input  wire        refuse,
-    input  wire        hold,
-    input  wire        valid,
-    output wire        ready,
+    input  wire        clk, rst, refuse, hold, valid, fault,
     input  wire [31:0] found,
-    input  wire        fault,
-    output wire        response,
-    output wire [31:0] result,
-    output wire        error
+    output wire        ready, response, error,
+    output wire [31:0] result
 );
     localparam DEPTH = 4;
     // What a bus carries when nothing was answered: nobody may rely on an earlier word.
@@ -42,11 +36,8 @@ module responder (
     assign response = count != 0 && !hold;
     assign {error, result} = response ? answers[first] : {1'b1, NOTHING};
     always @(posedge clk)
-        if (rst) begin
-            first <= 0;
-            next <= 0;
-            count <= 0;
-        end else begin
+        if (rst) {first, next, count} <= 0;
+        else begin
             if (valid && ready) begin
                 answers[next] <= {fault, fault ? NOTHING : found};
                 next <= next + 1;
@@ -58,13 +49,9 @@ endmodule
 
 module riscv (
     input  wire        clk,
-    output reg         done,
-    output reg         ended,
-    output reg  [31:0] code,
-    output reg  [47:0] cycles,
-    output reg  [47:0] instructions,
-    output reg  [31:0] silent,
-    output reg         broken
+    output reg         done, ended, broken,
+    output reg  [31:0] code, silent,
+    output reg  [47:0] cycles, instructions
 );
     localparam MEMORY_WORDS = 1 << `MEMORY_BITS;
     // Cycles after the end in which the trace goes on, so that it has the instruction that ended the run.
@@ -76,13 +63,7 @@ module riscv (
     integer image_count, limit, patience, stall, seed, external_rate, trace, console, file, word;
 
     initial begin
-        done = 0;
-        ended = 0;
-        code = 0;
-        cycles = 0;
-        instructions = 0;
-        silent = 0;
-        broken = 0;
+        {done, ended, code, cycles, instructions, silent, broken} = 0;
         if (!$value$plusargs("limit=%d", limit)) $fatal(1, "+limit is missing");
         if (!$value$plusargs("patience=%d", patience)) $fatal(1, "+patience is missing");
         if (!$value$plusargs("tohost=%h", tohost)) $fatal(1, "+tohost is missing");
@@ -115,12 +96,7 @@ module riscv (
         end
     endgenerate
 
-    wire        fetch_valid, fetch_write, fetch_ready, fetch_response, fetch_error;
-    wire [31:0] fetch_address, fetch_data, fetch_result;
-    wire [3:0]  fetch_mask;
-    wire        data_valid, data_write, data_ready, data_response, data_error;
-    wire [31:0] data_address, data_data, data_result;
-    wire [3:0]  data_mask;
+    `PORT_WIRES
 
     function in_memory(input [31:0] address);
         in_memory = address - `MEMORY_BASE < 4 * MEMORY_WORDS;
@@ -134,17 +110,9 @@ module riscv (
     endfunction
 
     responder fetching (
-        .clk(clk),
-        .rst(rst),
-        .refuse(pause[0]),
-        .hold(pause[1]),
-        .valid(fetch_valid),
-        .ready(fetch_ready),
-        .found(memory[place(fetch_address)]),
-        .fault(!in_memory(fetch_address)),
-        .response(fetch_response),
-        .result(fetch_result),
-        .error(fetch_error)
+        .clk, .rst, .refuse(pause[0]), .hold(pause[1]), .valid(fetch_valid), .ready(fetch_ready),
+        .found(memory[place(fetch_address)]), .fault(!in_memory(fetch_address)),
+        .response(fetch_response), .result(fetch_result), .error(fetch_error)
     );
 
     reg [63:0] now, compare;
@@ -173,17 +141,8 @@ module riscv (
     end
 
     responder loading (
-        .clk(clk),
-        .rst(rst),
-        .refuse(pause[2]),
-        .hold(pause[3]),
-        .valid(data_valid),
-        .ready(data_ready),
-        .found(data_found),
-        .fault(data_fault),
-        .response(data_response),
-        .result(data_result),
-        .error(data_error)
+        .clk, .rst, .refuse(pause[2]), .hold(pause[3]), .valid(data_valid), .ready(data_ready),
+        .found(data_found), .fault(data_fault), .response(data_response), .result(data_result), .error(data_error)
     );
 
     // What the program tells the host.
@@ -212,9 +171,8 @@ module riscv (
     wire [31:0] bits = {{8{data_mask[3]}}, {8{data_mask[2]}}, {8{data_mask[1]}}, {8{data_mask[0]}}};
     always @(posedge clk)
         if (rst) begin
-            now <= 0;
+            {now, external} <= 0;
             compare <= 64'hffffffffffffffff;
-            external <= 0;
         end else begin
             now <= now + 1;
             if (stall != 0) noise <= xorshift(noise);
@@ -233,14 +191,10 @@ module riscv (
             end
         end
 
-    wire        trace_valid, trace_trap, waiting;
-    wire [31:0] trace_pc, trace_instruction, trace_cause, trace_value;
-    wire [4:0]  trace_rd;
-    reg  [31:0] rest;
+    reg [31:0] rest;
     always @(posedge clk)
-        if (rst) begin
-            rest <= 0;
-        end else if (!done) begin
+        if (rst) rest <= 0;
+        else if (!done) begin
             if (!ended) begin
                 cycles <= cycles + 1;
                 instructions <= instructions + {47'd0, trace_valid && !trace_trap};
@@ -280,37 +234,8 @@ module riscv (
         end
     end
 
-    controller_cpu cpu (
-        .clk(clk),
-        .rst(rst),
-        .fetch__valid(fetch_valid),
-        .fetch__address(fetch_address),
-        .fetch__write(fetch_write),
-        .fetch__mask(fetch_mask),
-        .fetch__data(fetch_data),
-        .fetch__ready(fetch_ready),
-        .fetch__response(fetch_response),
-        .fetch__result(fetch_result),
-        .fetch__error(fetch_error),
-        .data__valid(data_valid),
-        .data__address(data_address),
-        .data__write(data_write),
-        .data__mask(data_mask),
-        .data__data(data_data),
-        .data__ready(data_ready),
-        .data__response(data_response),
-        .data__result(data_result),
-        .data__error(data_error),
-        .timer_interrupt(now >= compare),
-        .external_interrupt(external),
-        .\time (now),
-        .trace_valid(trace_valid),
-        .trace_pc(trace_pc),
-        .trace_instruction(trace_instruction),
-        .trace_trap(trace_trap),
-        .trace_cause(trace_cause),
-        .trace_rd(trace_rd),
-        .trace_value(trace_value),
-        .waiting(waiting)
-    );
+    assign \time = now;
+    assign timer_interrupt = now >= compare;
+    assign external_interrupt = external;
+    controller_cpu cpu (`PORTS);
 endmodule

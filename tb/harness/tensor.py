@@ -1,3 +1,5 @@
+# amaranth: UnusedElaboratable=no
+
 """Programs of the tensor engine in bulk (see `tb/harness/tensor.v`)."""
 
 from collections.abc import Mapping
@@ -12,7 +14,7 @@ from neuroncore_rtl.spec.config import SBUF_BYTES, Config
 from neuroncore_rtl.spec.isa import TENSOR_BITS, Context, TensorInstruction
 from neuroncore_rtl.spec.isa.rule import Rule
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
-from neuroncore_rtl.tb.harness.verilog_text import XORSHIFT, assemble, modules_of
+from neuroncore_rtl.tb.harness.verilog_text import XORSHIFT, assemble, modules_of, plusargs, port_wires
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import engine_verilog
 from neuroncore_rtl.tb.sim.images import memory_lines, read_words, write_lines
@@ -22,6 +24,9 @@ from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 __all__ = ["COUNTERS", "PROGRAM_DEPTH", "Drain", "Step", "TensorDevice", "TensorProgram", "TensorWork"]
 
 _TEMPLATE = Path(__file__).with_suffix(".v")
+
+_OWN = ("error", "counters", "stationary__data", "moving__data")
+"""Ports of the engine that the harness declares."""
 
 PROGRAM_DEPTH = 1 << 18
 """Instructions, and drains, that a program may have."""
@@ -105,10 +110,11 @@ class TensorDevice:
             "MOVING_DEPTH": SBUF_BYTES // 4,
             "COUNTERS": Counters.as_shape().size,
             **layout_defines("ERROR", EngineError),
+            **port_wires(TensorEngine(self.config).signature, but=_OWN),
         }
         return simulation.Design(
             "tensor",
-            assemble(defines, XORSHIFT.read_text(), _TEMPLATE.read_text(), text),
+            assemble(defines, XORSHIFT, _TEMPLATE, text),
             hier_blocks=modules_of(text, r"(block|edge|psum)_"),
             kept=modules_of(text, "tile_"),
             public=("done", *self.ports),
@@ -136,8 +142,8 @@ class TensorDevice:
         cycles = sum(getattr(step.instruction, "n", self.config.columns) + 64 for step in program.steps)
         cycles += sum(drain.words for drain in program.drains)
         limit = int(cycles * 3 * 256 / (256 - work.stall)) + 10 * TensorEngine.latency(self.config)
-        plusargs = [f"+results={directory / 'results'}", f"+limit={limit}", f"+stall={work.stall}"]
-        return [*plusargs, f"+noise={work.seed}", *write_lines(directory, files)], limit + 100
+        words = plusargs(results=directory / "results", limit=limit, stall=work.stall, noise=work.seed)
+        return words + write_lines(directory, files), limit + 100
 
     def read(self, work: TensorWork, directory: Path, state: Mapping[str, int]) -> Outcome:
         """Return the words that were read; the run must have come to its end, without an error."""

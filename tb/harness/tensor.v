@@ -1,6 +1,6 @@
 // Runs a program on the tensor engine without the simulator ever waiting for Python: instructions, operands and the
-// words to read back from PSUM come from files, results go to a file. `ROWS, `COLUMNS, `INSTRUCTION (bits) and the
-// memories' depths are defined by tb/harness/tensor.py.
+// words to read back from PSUM come from files, results go to a file. `ROWS, `COLUMNS, `INSTRUCTION (bits), the memories'
+// depths, and `PORT_WIRES and `PORTS of the engine (with _ in place of __) are defined by tb/harness/tensor.py.
 //
 // Plusargs: +instructions, +drains, +stationary, +moving: hexadecimal files, +<name>_count their lines; +results: the
 // file to write; +limit: cycles after which the run is given up; +stall=P, +noise=S: every stream pauses in P of 256
@@ -28,16 +28,7 @@ module tensor (
     integer instruction_count, drain_count, stationary_count, moving_count, results, limit, stall, seed;
 
     initial begin
-        done = 0;
-        timeout = 0;
-        cycles = 0;
-        stall = 0;
-        seed = 1;
-        limit = 0;
-        instruction_count = 0;
-        drain_count = 0;
-        stationary_count = 0;
-        moving_count = 0;
+        {done, timeout, cycles} = 0;
         if (!$value$plusargs("limit=%d", limit)) $fatal(1, "+limit is missing");
         if (!$value$plusargs("instructions_count=%d", instruction_count)) $fatal(1, "+instructions_count is missing");
         if (!$value$plusargs("drains_count=%d", drain_count)) $fatal(1, "+drains_count is missing");
@@ -68,31 +59,28 @@ module tensor (
         noise_moving <= xorshift(noise_moving);
     end
 
+    `PORT_WIRES
+
     // Program: a record is offered once its drains are done, and then stays.
     reg  [31:0] next;
     reg  [31:0] drained;
     reg  [31:0] retired_count;
     reg         offered;
-    wire        ready;
     wire [RECORD-1:0] record = instructions[next];
     wire        allowed = next < instruction_count && drained >= record[RECORD-1:`INSTRUCTION];
     wire        valid = !rst && allowed && (offered || stall == 0 || {24'd0, noise_program[7:0]} >= stall);
+    assign instructions_payload = record[`INSTRUCTION-1:0];
+    assign instructions_valid = valid;
     always @(posedge clk)
-        if (rst) begin
-            next <= 0;
-            offered <= 0;
-        end else if (valid && ready) begin
-            next <= next + 1;
-            offered <= 0;
-        end else begin
-            offered <= valid;
+        if (rst) {next, offered} <= 0;
+        else begin
+            next <= next + {31'd0, valid && instructions_ready};
+            offered <= valid && !instructions_ready;
         end
 
     // Memories: a request is taken unless the memory pauses; its data follows a cycle later.
-    wire                stationary_valid, moving_valid;
-    wire [17:0]         stationary_address, moving_address;
-    wire                stationary_ready = stall == 0 || {24'd0, noise_stationary[7:0]} >= stall;
-    wire                moving_ready = stall == 0 || {24'd0, noise_moving[7:0]} >= stall;
+    assign stationary_ready = stall == 0 || {24'd0, noise_stationary[7:0]} >= stall;
+    assign moving_ready = stall == 0 || {24'd0, noise_moving[7:0]} >= stall;
     reg  [`ROWS*128-1:0] stationary_data;
     reg  [`ROWS*32-1:0]  moving_data;
     always @(posedge clk) begin
@@ -105,21 +93,14 @@ module tensor (
     reg  [9:0]  word;
     reg         reading;
     wire [63:0] request = drains[drain];
-    wire        drain_valid = !rst && drain < drain_count && retired_count >= request[63:32];
-    wire        drain_ready;
-    wire        drain_go = drain_valid && drain_ready;
+    wire        drain_go = psum_valid && psum_ready;
     wire        drain_last = {22'd0, word} + 1 == {16'd0, request[15:0]};
-    wire [11:0] psum_address = request[27:16] + {2'd0, word};
-    wire [`COLUMNS*32-1:0] psum_data;
-    wire        retired, loaded, engine_busy, psum_write_ready;
+    wire [11:0] place = request[27:16] + {2'd0, word};
+    assign psum_valid = !rst && drain < drain_count && retired_count >= request[63:32];
+    assign psum_address = {4'd0, place, 2'd0};
     always @(posedge clk)
-        if (rst) begin
-            drain <= 0;
-            word <= 0;
-            reading <= 0;
-            drained <= 0;
-            retired_count <= 0;
-        end else begin
+        if (rst) {drain, word, reading, drained, retired_count} <= 0;
+        else begin
             if (retired) retired_count <= retired_count + 1;
             reading <= drain_go;
             if (drain_go) begin
@@ -135,12 +116,11 @@ module tensor (
     // The clock of the result: from the first instruction offered to the last PSUM word written.
     reg  [31:0] elapsed;
     reg         started;
+    wire        engine_busy = busy;  // under a name of its own, for waveforms of the harness alone
     wire        finished = next == instruction_count && drain == drain_count && !reading && !engine_busy;
     always @(posedge clk)
-        if (rst) begin
-            elapsed <= 0;
-            started <= 0;
-        end else if (!done) begin
+        if (rst) {elapsed, started} <= 0;
+        else if (!done) begin
             elapsed <= elapsed + 1;
             started <= started || valid;
             if (started ? engine_busy || next < instruction_count : valid) cycles <= cycles + 1;
@@ -151,35 +131,7 @@ module tensor (
             end
         end
 
-    tensor_engine engine (
-        .clk(clk),
-        .rst(rst),
-        .instructions__payload(record[`INSTRUCTION-1:0]),
-        .instructions__valid(valid),
-        .instructions__ready(ready),
-        .stationary__valid(stationary_valid),
-        .stationary__address(stationary_address),
-        .stationary__ready(stationary_ready),
-        .stationary__data(stationary_data),
-        .moving__valid(moving_valid),
-        .moving__address(moving_address),
-        .moving__ready(moving_ready),
-        .moving__data(moving_data),
-        .psum__valid(drain_valid),
-        .psum__address({4'd0, psum_address, 2'd0}),
-        .psum__ready(drain_ready),
-        .psum__data(psum_data),
-        .psum_write__valid(1'b0),
-        .psum_write__address(18'd0),
-        .psum_write__enable({`COLUMNS{1'b0}}),
-        .psum_write__mask(4'd0),
-        .psum_write__data({32*`COLUMNS{1'b0}}),
-        .psum_write__ready(psum_write_ready),
-        .retired(retired),
-        .loaded(loaded),
-        .error(error),
-        .busy(engine_busy),
-        .active(),
-        .counters(counters)
-    );
+    // Nobody else writes to PSUM.
+    assign {psum_write_valid, psum_write_address, psum_write_enable, psum_write_mask, psum_write_data} = 0;
+    tensor_engine engine (`PORTS);
 endmodule

@@ -8,7 +8,7 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.tb.stimulus.operands import SIGNS, add_cases, random_fp32, special_fp32
+from neuroncore_rtl.tb.stimulus.operands import SIGNS, add_cases, mixed, random_fp32, special_fp32
 
 __all__ = ["alu_cases", "fma_cases", "multiply_cases"]
 
@@ -61,7 +61,7 @@ def fma_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray,
             rng.choice(special_fp32(), n),
             rng.choice(SIGNS, n),
         ]
-    return a, b, np.choose(rng.choice(np.repeat(np.arange(6), (15, 30, 25, 15, 10, 5)), n), kinds)
+    return a, b, mixed(rng, n, (15, 30, 25, 15, 10, 5), kinds)
 
 
 def alu_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -70,6 +70,5 @@ def alu_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]
     a = random_fp32(rng, n)
     small = rng.integers(-40, 41, (2, n)).astype(np.uint32)
     borders = rng.choice(np.array([0, 1, -1, 31, 32, 33, 1 << 31, (1 << 31) - 1, 1 << 16]), (2, n)).astype(np.uint32)
-    kinds = [products, sums, (a, a), (a, a ^ np.uint32(1 << 31)), (a, -a), small, borders, (a, small[1])]
-    chosen = rng.choice(np.repeat(np.arange(8), (25, 25, 10, 10, 5, 10, 10, 5)), n)
-    return tuple(np.choose(chosen, [kind[side] for kind in kinds]) for side in (0, 1))
+    pairs = [products, sums, (a, a), (a, a ^ np.uint32(1 << 31)), (a, -a), small, borders, (a, small[1])]
+    return mixed(rng, n, (25, 25, 10, 10, 5, 10, 10, 5), pairs)

@@ -122,26 +122,14 @@ def side_by_side(
     dst = _aligned(src_bytes, PAGE)
     room = max(dst + _aligned(dst_bytes, PAGE), PAGE)
     memories = rng.integers(0, 256, (instance.cores, room), np.uint8)
+    shared = {"kind": kind, "dtype": dtype, "op": op, "narrow": narrow, "stochastic": stochastic, "pitch": pitch}
+    shared |= {"count": 0 if kind == CollectiveKind.BARRIER else count, "dst": dst, "seed": 0x1234567, "stream": 5}
     lists = {}
     for group in groups:
         for rank, core in enumerate(group.cores):
             if src_bytes:
                 memories[core, :src_bytes] = _data(rng, dtype, src_bytes, group.ranks)
-            one = Collective(
-                kind=kind,
-                group=group,
-                rank=rank,
-                count=0 if kind == CollectiveKind.BARRIER else count,
-                dtype=dtype,
-                dst=dst,
-                pitch=pitch,
-                op=op,
-                chunk=best_chunk(count, group.ranks, kind),
-                narrow=narrow,
-                stochastic=stochastic,
-                seed=0x1234567,
-                stream=5,
-            )
+            one = Collective(**shared, group=group, rank=rank, chunk=best_chunk(count, group.ranks, kind))
             lists[core] = list(_transfers(one)) if kind == CollectiveKind.SEND else [one]
     delays = {core: [0] * len(lists[core]) for core in lists}
     issues = [Issue(kind, group, count, dict.fromkeys(group.cores, 0)) for group in groups]
@@ -162,8 +150,7 @@ def _data(rng: np.random.Generator, dtype: CollectiveType, size: int, ranks: int
     n = -(-size * 8 // fmt.bits)
     codes = stimulus.ordinary_codes(rng, fmt, n)
     special = rng.random(n) < 0.1 / ranks
-    codes = np.where(special, stimulus.random_codes(rng, fmt, n), codes).astype(codes.dtype)
-    return codes.view(np.uint8)[:size]
+    return np.where(special, stimulus.random_codes(rng, fmt, n), codes).astype(codes.dtype).view(np.uint8)[:size]
 
 
 def random_group(rng: np.random.Generator, cores: int, ranks: int | None = None) -> Group:

@@ -3,26 +3,14 @@
 Whatever the records then say, what they may write is known: nothing if a record breaks a rule, else what it names.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
 from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
-from neuroncore_rtl.spec.isa import (
-    HEADER_BITS,
-    HEADER_FIELDS,
-    RECORD_BYTES,
-    Cause,
-    Context,
-    Engine,
-    Instruction,
-    Storage,
-    engine_of_queue,
-)
-from neuroncore_rtl.spec.isa.fields import Layout
 from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 from neuroncore_rtl.tb.check.touches import touches_of
 from neuroncore_rtl.tb.harness.cores import CoreFault
@@ -47,9 +35,9 @@ class Writable:
     def __init__(self, config: Config, hbm_bytes: int):
         self.config = config
         shapes = {
-            Storage.SBUF: (config.partitions, SBUF_BYTES),
-            Storage.PSUM: (config.columns, PSUM_BYTES),
-            Storage.HBM: (1, hbm_bytes),
+            isa.Storage.SBUF: (config.partitions, SBUF_BYTES),
+            isa.Storage.PSUM: (config.columns, PSUM_BYTES),
+            isa.Storage.HBM: (1, hbm_bytes),
         }
         self.masks = {storage: np.zeros(shape, bool) for storage, shape in shapes.items()}
 
@@ -60,7 +48,7 @@ class Writable:
             bytes_ = (touch.starts[:, np.newaxis] + np.arange(touch.length)).reshape(-1)
             bytes_ = bytes_[bytes_ < mask.shape[1]]
             if touch.writes and bytes_.size:
-                mask[np.ix_(list(touch.partitions) if touch.storage != Storage.HBM else [0], bytes_)] = True
+                mask[np.ix_(list(touch.partitions) if touch.storage != isa.Storage.HBM else [0], bytes_)] = True
 
 
 @dataclass(frozen=True)
@@ -90,7 +78,7 @@ def flipped_image(rng: np.random.Generator, image: Image, records: int = 1) -> F
         records: how many are changed.
     """
     data = bytearray(image.data)
-    places = [(block.queue, block.address + RECORD_BYTES * n) for block in image.blocks for n in range(block.count)]
+    places = [(block.queue, block.address + isa.RECORD_BYTES * n) for block in image.blocks for n in range(block.count)]
     chosen = rng.choice(len(places), min(records, len(places)), replace=False)
     instructions = {
         address: record.instruction
@@ -99,9 +87,9 @@ def flipped_image(rng: np.random.Generator, image: Image, records: int = 1) -> F
     fault = None
     for queue, address in (places[number] for number in chosen):
         start = address - image.base
-        word = int.from_bytes(data[start : start + RECORD_BYTES], "little")
+        word = int.from_bytes(data[start : start + isa.RECORD_BYTES], "little")
         changed, fault = _changed(rng, image, queue, address, word, instructions)
-        data[start : start + RECORD_BYTES] = changed.to_bytes(RECORD_BYTES, "little")
+        data[start : start + isa.RECORD_BYTES] = changed.to_bytes(isa.RECORD_BYTES, "little")
     executed = tuple(instruction for instruction in instructions.values() if instruction is not None)
     return Flipped(replace(image, data=bytes(data)), executed, fault if records == 1 else None)
 
@@ -110,7 +98,7 @@ def _changed(
     rng, image: Image, queue: int, address: int, word: int, instructions: dict
 ) -> tuple[int, CoreFault | None]:
     """Return a changed record and the fault that it is, if it is one for sure; note its instruction."""
-    engine = engine_of_queue(queue, image.config)
+    engine = isa.engine_of_queue(queue, image.config)
     while True:
         changed = word
         for _ in range(int(rng.integers(1, 4))):
@@ -118,15 +106,15 @@ def _changed(
         said = changed & 7
         if said != engine:
             instructions[address] = None
-            return changed, CoreFault(queue, Cause.ENGINE, address, said)
+            return changed, CoreFault(queue, isa.Cause.ENGINE, address, said)
         kind = INSTRUCTIONS[engine]
-        values = kind.unpack(changed >> HEADER_BITS)
+        values = kind.unpack(changed >> isa.HEADER_BITS)
         # On its own, whatever comes before it: as if all columns were loaded.
-        broken = kind.violation(engine, values, Context(image.config, loaded=(image.config.columns, True)))
+        broken = kind.violation(engine, values, isa.Context(image.config, loaded=(image.config.columns, True)))
         if broken is not None:
             instructions[address] = None
             # Flipped header bits may keep it from being judged at all.
-            certain = changed & (1 << HEADER_BITS) - 1 == word & (1 << HEADER_BITS) - 1
+            certain = changed & (1 << isa.HEADER_BITS) - 1 == word & (1 << isa.HEADER_BITS) - 1
             return changed, CoreFault(queue, int(broken[0]), address, 0) if certain else None
         instruction = kind.decode(values, image.config)
         if _is_tame(instruction, values, image):
@@ -134,23 +122,21 @@ def _changed(
             return changed, None
 
 
-def _meaningful_bit(rng, engine: Engine) -> int:
+def _meaningful_bit(rng, engine: isa.Engine) -> int:
     """Return the place of a bit: of a field of the header, more often of the instruction."""
     if rng.random() < 0.25:
-        return _bit(rng, HEADER_FIELDS, lambda name: name != "reserved")
-    return HEADER_BITS + _bit(rng, INSTRUCTIONS[engine].layout, lambda name: True)
-
-
-def _bit(rng, layout: Layout, wanted: Callable[[str], bool]) -> int:
-    starts = np.cumsum([0] + [width for _, width in layout])
-    fields = [(int(start), width) for start, (name, width) in zip(starts, layout, strict=False) if wanted(name)]
+        layout, first = isa.HEADER_FIELDS, 0
+    else:
+        layout, first = INSTRUCTIONS[engine].layout, isa.HEADER_BITS
+    starts = first + np.cumsum([0] + [width for _, width in layout])
+    fields = [(int(start), width) for start, (name, width) in zip(starts, layout, strict=False) if name != "reserved"]
     start, width = fields[rng.integers(len(fields))]
     return start + int(rng.integers(width))
 
 
-def _is_tame(instruction: Instruction, values: dict[str, int], image: Image) -> bool:
+def _is_tame(instruction: isa.Instruction, values: dict[str, int], image: Image) -> bool:
     """Return whether an instruction is over soon and writes to HBM within the image's tensors, if it does."""
     if prod(value for name, value in values.items() if name.startswith("count")) > LARGEST:
         return False
-    spans = [region.span for region in instruction.writes if region.storage == Storage.HBM]
-    return all(image.base + RECORD_BYTES <= low and high <= image.blocks[0].address for low, high in spans)
+    spans = [region.span for region in instruction.writes if region.storage == isa.Storage.HBM]
+    return all(image.base + isa.RECORD_BYTES <= low and high <= image.blocks[0].address for low, high in spans)

@@ -14,24 +14,9 @@ from neuroncore_rtl.kernels.program.copies import dma_copy
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
+from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS, Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, INT8, INT32, MATMUL_FORMATS, Format
-from neuroncore_rtl.spec.isa import (
-    BODY_BITS,
-    DMA_DIMENSIONS,
-    HEADER_BITS,
-    HEADER_FIELDS,
-    RECORD_BYTES,
-    Access,
-    DmaCopy,
-    DmaIndex,
-    DmaTensor,
-    Engine,
-    LoadStationary,
-    MultiplyMoving,
-    Storage,
-    UpdateOp,
-)
 from neuroncore_rtl.spec.isa.access import storage_partitions
 from neuroncore_rtl.spec.isa.fields import pack, unpack, width_of
 from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
@@ -123,12 +108,12 @@ class _CoreWriter:
         self.program = Program(config, base)
         space = self.program.space
         self.memories = {
-            Storage.SBUF: rng.integers(0, 256, (config.partitions, choices.sbuf_bytes), np.uint8),
-            Storage.PSUM: rng.integers(0, 256, (config.columns, choices.psum_bytes), np.uint8),
+            isa.Storage.SBUF: rng.integers(0, 256, (config.partitions, choices.sbuf_bytes), np.uint8),
+            isa.Storage.PSUM: rng.integers(0, 256, (config.columns, choices.psum_bytes), np.uint8),
         }
         self.chip = {
-            Storage.SBUF: space.sbuf("sbuf", INT8, (choices.sbuf_bytes,)),
-            Storage.PSUM: space.psum("psum", INT8, (choices.psum_bytes,)),
+            isa.Storage.SBUF: space.sbuf("sbuf", INT8, (choices.sbuf_bytes,)),
+            isa.Storage.PSUM: space.psum("psum", INT8, (choices.psum_bytes,)),
         }
         self.starts = {storage: space.hbm(f"start of {t.name}", INT8, _whole(t)) for storage, t in self.chip.items()}
         self.indices = space.sbuf("indices", INT32, (INDICES,))
@@ -146,7 +131,7 @@ class _CoreWriter:
             self.memories,
             lambda instruction: self.program.append(instruction).instruction,
         )
-        self.loaded: LoadStationary | None = None
+        self.loaded: isa.LoadStationary | None = None
 
     def add(self) -> None:
         """Add an instruction."""
@@ -184,7 +169,7 @@ class _CoreWriter:
             m = int(rng.integers(1, config.columns + 1))
             columns = -(-m // LOAD_COLUMNS) * LOAD_COLUMNS
             address = self._sbuf_address(fmt, columns, 1, LOAD_COLUMNS)
-            instruction = self.loaded = LoadStationary(**common, m=m, address=address)
+            instruction = self.loaded = isa.LoadStationary(**common, m=m, address=address)
         else:
             if fmt is INT8 and self.loaded.format is not INT8:
                 common["format"] = fmt = self.loaded.format
@@ -193,7 +178,7 @@ class _CoreWriter:
             words = self.choices.psum_bytes // 4
             bank = int(rng.integers(-(-words // PSUM_WORDS))) * PSUM_WORDS
             psum = bank + int(rng.integers(min(PSUM_WORDS, words - bank) - n + 1))
-            instruction = MultiplyMoving(
+            instruction = isa.MultiplyMoving(
                 **common,
                 m=int(rng.integers(1, self.loaded.m + 1)),
                 n=n,
@@ -204,14 +189,14 @@ class _CoreWriter:
                 transpose=bool(rng.random() < 0.2),
             )
         self.program.append(instruction)
-        self.elementwise.note(instruction)
+        self.elementwise.places.note(instruction)
 
     def _sbuf_address(self, fmt: Format, count: int, step: int, alignment: int) -> int:
         """Return where so many elements are, and see to it that they are worth reading."""
         size = fmt.bits // 8
         units = (self.choices.sbuf_bytes // size - (count - 1) * step - 1) // alignment
         address = int(self.rng.integers(units + 1)) * alignment * size
-        self.elementwise.fill(Access(format=fmt, address=address, steps=(step,)), (count,))
+        self.elementwise.places.fill(isa.Access(format=fmt, address=address, steps=(step,)), (count,))
         return address
 
     def _add_copy(self) -> None:
@@ -225,37 +210,37 @@ class _CoreWriter:
                 if "must be apart" not in str(refusal):
                     raise
             else:
-                self.elementwise.note(copy)
+                self.elementwise.places.note(copy)
                 return
 
-    def _copy(self) -> DmaCopy:
+    def _copy(self) -> isa.DmaCopy:
         rng, config = self.rng, self.config
-        shape = [1] * int(rng.integers(1, DMA_DIMENSIONS + 1))
+        shape = [1] * int(rng.integers(1, isa.DMA_DIMENSIONS + 1))
         most = int(rng.choice([4, 24, 100]))
         for d in rng.permutation(len(shape)):
             shape[d] = int(rng.integers(1, most // prod(shape) + 1))
         formats = list(FORMATS.values())
         of = formats[rng.integers(len(formats))]
         to = of if rng.random() < 0.6 else formats[rng.integers(len(formats))]
-        storages = [Storage(int(code)) for code in rng.choice(len(Storage), 2, p=(0.4, 0.2, 0.4))]
+        storages = [isa.Storage(int(code)) for code in rng.choice(len(isa.Storage), 2, p=(0.4, 0.2, 0.4))]
         index = None
-        if rng.random() < 0.25 and shape[0] <= config.partitions and Storage.HBM in storages:
+        if rng.random() < 0.25 and shape[0] <= config.partitions and isa.Storage.HBM in storages:
             address = self.indices.address + 4 * int(rng.integers(INDICES))
             first = int(rng.integers(config.partitions - shape[0] + 1))
-            index = DmaIndex(address=address, partition=first, limit=TABLE_ROWS)
-        gather = index if storages[0] == Storage.HBM else None
+            index = isa.DmaIndex(address=address, partition=first, limit=TABLE_ROWS)
+        gather = index if storages[0] == isa.Storage.HBM else None
         scatter = index if gather is None else None
         src = self._tensor(shape, of, storages[0], gather, source=True)
         dst = self._tensor(shape, to, storages[1], scatter, source=False)
-        return DmaCopy(shape=tuple(shape), src=src, dst=dst, gather=gather, scatter=scatter)
+        return isa.DmaCopy(shape=tuple(shape), src=src, dst=dst, gather=gather, scatter=scatter)
 
     def _tensor(
-        self, shape: list[int], fmt: Format, storage: Storage, index: DmaIndex | None, *, source: bool
-    ) -> DmaTensor:
+        self, shape: list[int], fmt: Format, storage: isa.Storage, index: isa.DmaIndex | None, *, source: bool
+    ) -> isa.DmaTensor:
         """Return elements of a shape somewhere in a storage; if there is no room, with ever smaller steps."""
         rng = self.rng
         size = fmt.bits // 8
-        hbm = storage == Storage.HBM
+        hbm = storage == isa.Storage.HBM
         room = self.choices.hbm_bytes if hbm else self.memories[storage].shape[1]
         partitions = 1 if hbm else storage_partitions(storage, self.config)
         axes = [d for d, count in enumerate(shape) if count <= partitions]
@@ -263,7 +248,7 @@ class _CoreWriter:
         counts = [TABLE_ROWS if index and d == 0 else count for d, count in enumerate(shape)]
         free = tuple(1 if d == axis else count for d, count in enumerate(counts))
         while True:
-            steps = [int(step) for step in self.elementwise.steps(free, source=source)]
+            steps = [int(step) for step in self.elementwise.places.steps(free, source=source)]
             spans = [(count - 1) * step for count, step in zip(free, steps, strict=True)]
             low, high = (sum(pick(span, 0) for span in spans) for pick in (min, max))
             if (high - low + 1) * size <= room:
@@ -279,7 +264,7 @@ class _CoreWriter:
             partition = int(rng.integers(partitions - reach))
             if rng.random() < 0.3:
                 partition, steps[axis] = partition + reach, -steps[axis]
-        return DmaTensor(
+        return isa.DmaTensor(
             format=fmt,
             address=address + (self.hbm.address if hbm else 0),
             storage=storage,
@@ -298,25 +283,25 @@ def garbled_image(rng: np.random.Generator, image: Image) -> Image:
     data = bytearray(image.data)
     for block, records in zip(image.blocks, image.records, strict=True):
         for number in range(len(records)):
-            place = block.address - image.base + number * RECORD_BYTES
-            word = int.from_bytes(data[place : place + RECORD_BYTES], "little")
-            data[place : place + RECORD_BYTES] = _garbled_record(rng, word).to_bytes(RECORD_BYTES, "little")
+            place = block.address - image.base + number * isa.RECORD_BYTES
+            word = int.from_bytes(data[place : place + isa.RECORD_BYTES], "little")
+            data[place : place + isa.RECORD_BYTES] = _garbled_record(rng, word).to_bytes(isa.RECORD_BYTES, "little")
     return replace(image, data=bytes(data))
 
 
 def _garbled_record(rng: np.random.Generator, word: int) -> int:
-    header = unpack(HEADER_FIELDS, word)
-    engine = Engine(header["engine"])
+    header = unpack(isa.HEADER_FIELDS, word)
+    engine = isa.Engine(header["engine"])
     free = {"reserved"} | {
         f"{name}_{part}"
         for name in ("wait0", "wait1", "update0", "update1")
         for part in ("semaphore", "value")
-        if header[name] == UpdateOp.NONE
+        if header[name] == isa.UpdateOp.NONE
     }
     kind = INSTRUCTIONS[engine]
-    values, bits = kind.unpack(word >> HEADER_BITS), width_of(kind.layout)
+    values, bits = kind.unpack(word >> isa.HEADER_BITS), width_of(kind.layout)
     if "overlap" in values:
         values["overlap"] &= int(rng.random() < 0.7)
     body = kind.pack(garbled(rng, kind.layout, values, kind.unused(values), kind.signed))
-    above = int.from_bytes(rng.bytes(BODY_BITS // 8), "little") >> bits << bits
-    return pack(HEADER_FIELDS, garbled(rng, HEADER_FIELDS, header, free)) | (body | above) << HEADER_BITS
+    above = int.from_bytes(rng.bytes(isa.BODY_BITS // 8), "little") >> bits << bits
+    return pack(isa.HEADER_FIELDS, garbled(rng, isa.HEADER_FIELDS, header, free)) | (body | above) << isa.HEADER_BITS

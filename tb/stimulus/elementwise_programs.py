@@ -11,37 +11,23 @@ from math import prod
 
 import numpy as np
 
-from neuroncore_rtl.golden.arith import storage_dtype
 from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, Format
 from neuroncore_rtl.spec.functions import FUNCTIONS
-from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage
-from neuroncore_rtl.spec.isa.access import DIMENSIONS, storage_partitions
+from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage, elementwise
+from neuroncore_rtl.spec.isa.access import DIMENSIONS
 from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, SLOW
-from neuroncore_rtl.spec.isa.elementwise import (
-    OPERATIONS,
-    OUTPUTS,
-    STOCHASTIC,
-    VALUES8,
-    counts_of,
-    is_integer,
-    transpose_block,
-    uses,
-)
-from neuroncore_rtl.spec.isa.instruction import Instruction
 from neuroncore_rtl.tb.check.execution import ElementwiseProgram, record_of
 from neuroncore_rtl.tb.harness.elementwise import EngineRecord
 from neuroncore_rtl.tb.stimulus import operands as stimulus
+from neuroncore_rtl.tb.stimulus.elementwise_places import EIGHTS, Places, shape_of
 from neuroncore_rtl.tb.stimulus.garble import garbled
 
 __all__ = ["Choices", "Writer", "random_program"]
 
 INTEGERS = tuple(fmt for fmt in FORMATS.values() if not fmt.is_float)
-
-WILD = (0.0, 0.02, 0.1, 1.0)
-"""Shares of elements that are special or have any bit pattern, of which an operand has one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,21 +75,9 @@ def random_program(
     return ElementwiseProgram(
         instructions=writer.instructions,
         records=records,
-        sbuf=writer.memories[Storage.SBUF],
-        psum=writer.memories[Storage.PSUM],
+        sbuf=memories[Storage.SBUF],
+        psum=memories[Storage.PSUM],
     )
-
-
-def _shape_of(values: dict[str, int], name: str, dimensions: int) -> tuple[int, ...]:
-    """Return the counts of an access, outermost first."""
-    return tuple(reversed(counts_of(values, name)[:dimensions]))
-
-
-def _extent(shape: tuple[int, ...], steps: np.ndarray, size: int) -> tuple[int, int]:
-    """Return how many bytes of an access lie below its first element, and how many there are from end to end."""
-    spans = [(count - 1) * int(step) for count, step in zip(shape, steps, strict=True)]
-    low = -size * sum(min(span, 0) for span in spans)
-    return low, low + size * (1 + sum(max(span, 0) for span in spans))
 
 
 def _record(rng: np.random.Generator, entry: Entry, config: Config) -> EngineRecord:
@@ -126,7 +100,7 @@ class Writer:
 
     Attributes:
         instructions: what was added.
-        written: of SBUF and PSUM the bytes of a partition in which an instruction may have written.
+        places: where its tensors lie.
     """
 
     def __init__(
@@ -137,14 +111,9 @@ class Writer:
         memories: dict[Storage, np.ndarray],
         append: Callable[[Elementwise], Elementwise],
     ):
-        self.rng = rng
-        self.config = config
-        self.choices = choices
-        self.memories = memories
-        self.append = append
+        self.rng, self.config, self.choices, self.append = rng, config, choices, append
+        self.places = Places(rng, config, memories, choices.related)
         self.instructions: list[Elementwise] = []
-        self.filled = {Storage.SBUF: 0, Storage.PSUM: 0}
-        self.written = {storage: np.zeros(memory.shape[1], bool) for storage, memory in self.memories.items()}
         self.summed = 0
         """Lanes whose running sums are known."""
 
@@ -154,22 +123,16 @@ class Writer:
         if instruction.opcode == Opcode.ACTIVATE:
             self.summed = instruction.partitions
         self.instructions.append(instruction)
-        self.note(instruction)
-
-    def note(self, instruction: Instruction) -> None:
-        """Note where an instruction that is in the program, of any engine, writes."""
-        for region in instruction.writes:
-            if region.storage in self.written:
-                self.written[region.storage][region.span[0] : region.span[1]] = True
+        self.places.note(instruction)
 
     def _append(self, unplaced: Elementwise) -> Elementwise:
         """Choose where results go, and append the instruction."""
         values = unplaced.fields(self.config)
         for _ in range(100):
             placed = replace(unplaced, dst=self._destination(unplaced))
-            if "result" in uses(values):
+            if "result" in elementwise.uses(values):
                 nothing = np.zeros(len(unplaced.shape), int)
-                placed = replace(placed, b=self._place(placed, "b", unplaced.b.format, self._either(), nothing))
+                placed = replace(placed, b=self.places.place(placed, "b", unplaced.b.format, self._either(), nothing))
             try:
                 return self.append(placed)
             except ValueError as refusal:
@@ -181,7 +144,7 @@ class Writer:
     def _instruction(self) -> Elementwise:
         rng, config = self.rng, self.config
         opcode = self.choices.opcodes[rng.integers(len(self.choices.opcodes))]
-        used = uses({"opcode": opcode, "sum_store": int(rng.random() < 0.5)})
+        used = elementwise.uses({"opcode": opcode, "sum_store": int(rng.random() < 0.5)})
         follows = self._followed(opcode)
         shape = follows.shape if follows else self._shape(opcode)
         lanes = follows.partitions if follows else self._lanes(opcode)
@@ -212,7 +175,7 @@ class Writer:
         partial = replace(partial, **fields, dst=replace(partial.dst, format=formats["dst"]))
         if "result" in used:
             partial = replace(partial, b=replace(partial.dst, format=formats["b"]))
-        integer = is_integer(partial.fields(config))
+        integer = elementwise.is_integer(partial.fields(config))
         partial = self._operations(partial, used, integer)
         for name in sorted(used & {"s0", "s1"}):
             if name not in fields:
@@ -226,10 +189,10 @@ class Writer:
             return None
         last = self.instructions[-1 - int(rng.integers(min(3, len(self.instructions))))]
         fits = (
-            last.opcode not in OUTPUTS
+            last.opcode not in elementwise.OUTPUTS
             and last.opcode != Opcode.TENSOR_REDUCE
-            and opcode not in (Opcode.TRANSPOSE, Opcode.BN_AGGR, Opcode.MAX8, Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8)
-            and "a" in uses({"opcode": opcode, "sum_store": 0})
+            and opcode not in (Opcode.TRANSPOSE, Opcode.BN_AGGR, *EIGHTS)
+            and "a" in elementwise.uses({"opcode": opcode, "sum_store": 0})
         )
         return last if fits else None
 
@@ -237,18 +200,18 @@ class Writer:
         rng = self.rng
         most = self.choices.elements or int(rng.choice([1, 6, 24, 80], p=(0.1, 0.3, 0.5, 0.1)))
         dimensions = int(rng.integers(1, DIMENSIONS + 1))
-        if opcode in (Opcode.MAX8, Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8):
-            most = max(most, VALUES8)
+        if opcode in EIGHTS:
+            most = max(most, elementwise.VALUES8)
         if self.choices.elements is not None:
             counts = self._factors(most, dimensions)
         else:
             counts = [1] * dimensions
             for d in rng.permutation(dimensions):
                 counts[d] = int(rng.integers(1, max(1, most // prod(counts)) + 1))
-            if opcode in (Opcode.MAX8, Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8) and prod(counts) < VALUES8:
-                counts[-1] = VALUES8
+            if opcode in EIGHTS and prod(counts) < elementwise.VALUES8:
+                counts[-1] = elementwise.VALUES8
         if opcode == Opcode.TRANSPOSE:
-            block = transpose_block(self.config)
+            block = elementwise.transpose_block(self.config)
             counts = [*self._factors(max(1, min(prod(counts), 3 * block) // block), dimensions)[1:], block]
         if opcode == Opcode.BN_AGGR:
             counts[-1] = 3 * -(-counts[-1] // 3)
@@ -270,17 +233,9 @@ class Writer:
     def _lanes(self, opcode: Opcode) -> int:
         partitions = min(self.config.partitions, self.config.columns)
         if opcode == Opcode.TRANSPOSE:
-            block = transpose_block(self.config)
+            block = elementwise.transpose_block(self.config)
             return block * int(self.rng.integers(1, self.config.partitions // block + 1))
         return partitions if self.rng.random() < 0.5 else int(self.rng.integers(1, self.config.partitions + 1))
-
-    def _start(self, lanes: int, storage: Storage) -> int | None:
-        """Return a legal partition for lane 0; None if the storage has too few."""
-        quadrant = self.config.quadrant
-        step = 1 if lanes <= quadrant else 2 if lanes <= 2 * quadrant else 4
-        limit = storage_partitions(storage, self.config)
-        starts = [q * quadrant for q in range(0, 4, step) if q * quadrant + lanes <= limit]
-        return int(self.rng.choice(starts)) if starts else None
 
     def _formats(self, opcode: Opcode, used: frozenset[str]) -> dict[str, Format]:
         """Return a format for every place that an instruction may use, all integers in some."""
@@ -305,7 +260,7 @@ class Writer:
         rng, opcode = self.rng, partial.opcode
         legal = frozenset(AluOp) - (FLOAT_ONLY if integer else BITWISE) - (frozenset() if self.choices.slow else SLOW)
         for name in sorted(used & {"op0", "op1"}):
-            choice = sorted(OPERATIONS.get((opcode, name), legal) & legal)
+            choice = sorted(elementwise.OPERATIONS.get((opcode, name), legal) & legal)
             partial = replace(partial, **{name: choice[rng.integers(len(choice))]})
         coin = [bool(rng.integers(2)) for _ in range(4)]
         return replace(
@@ -314,7 +269,7 @@ class Writer:
             reverse1=coin[1] and "op1" in used,
             negate=coin[2] and opcode == Opcode.TENSOR_REDUCE,
             keep=coin[3] and opcode == Opcode.SELECT,
-            stochastic=opcode in STOCHASTIC and not integer and rng.random() < 0.3,
+            stochastic=opcode in elementwise.STOCHASTIC and not integer and rng.random() < 0.3,
         )
 
     def _immediate(self, opcode: Opcode, name: str, integer: bool) -> int:
@@ -359,126 +314,29 @@ class Writer:
     def _nowhere(shape: tuple[int, ...]) -> Access:
         return Access(format=FP32, address=0, steps=(0,) * len(shape))
 
-    def steps(self, shape: tuple[int, ...], *, source: bool) -> np.ndarray:
-        """Return steps of a layout in which elements of a destination do not meet, but for a few destinations."""
-        rng = self.rng
-        steps = np.zeros(len(shape), int)
-        step = int(rng.choice([1, 1, 1, 2, 3]))
-        natural = rng.random() < 0.5
-        for d in reversed(range(len(shape))) if natural else rng.permutation(len(shape)):
-            steps[d] = step
-            step *= shape[d]
-            step += int(rng.choice([0, 0, 0, 1, 5]))
-            if rng.random() < 0.25:
-                steps[d] = -steps[d]
-            if rng.random() < (0.15 if source else 0.03):
-                steps[d] = 0
-        return steps
-
-    def _place(self, partial: Elementwise, name: str, fmt: Format, storage: Storage, steps: np.ndarray) -> Access:
-        """Return an access of these steps at a place of its own while there is room, sometimes where another was."""
-        rng = self.rng
-        start = self._start(partial.partitions, storage)
-        if start is None:
-            storage = Storage.SBUF
-            start = self._start(partial.partitions, storage)
-        size = fmt.bits // 8
-        dimensions = len(partial.shape)
-        shape = _shape_of(partial.fields(self.config) | {"sum_store": 1}, name, dimensions)
-        # A step that is never taken means nothing.
-        steps = np.where(np.array(shape) == 1, rng.integers(-(1 << 15), 1 << 15, dimensions), steps)
-        limit = self.memories[storage].shape[1]
-        low, extent = _extent(shape, steps, size)
-        if extent > limit:
-            steps = np.array([prod(shape[d + 1 :]) for d in range(dimensions)])
-            low, extent = _extent(shape, steps, size)
-        first = self.filled[storage] + int(rng.integers(0, 9))
-        first = -(-first // size) * size
-        if first + extent > limit or rng.random() < self.choices.related * 0.5:
-            reach = limit if rng.random() < 0.1 else min(limit, max(first, extent))
-            first = int(rng.integers(0, (reach - extent) // size + 1)) * size
-        self.filled[storage] = max(self.filled[storage], first + extent)
-        return Access(
-            format=fmt, address=first + low, partition=start, storage=storage, steps=tuple(int(s) for s in steps)
-        )
-
     def _source(self, partial: Elementwise, name: str, fmt: Format, storage: Storage, partner: Access | None) -> Access:
         """Return an access to read, with elements worth reading unless something was written there before."""
-        access = self._place(partial, name, fmt, storage, self.steps(partial.shape, source=True))
-        shape = _shape_of(partial.fields(self.config), name, len(partial.shape))
-        self.fill(access, shape, partial.opcode, name, partner)
+        access = self.places.place(partial, name, fmt, storage, self.places.steps(partial.shape, source=True))
+        shape = shape_of(partial.fields(self.config), name, len(partial.shape))
+        self.places.fill(access, shape, partial.opcode, name, partner)
         return access
-
-    def fill(
-        self,
-        access: Access,
-        shape: tuple[int, ...],
-        opcode: Opcode = Opcode.TENSOR_COPY,
-        name: str = "a",
-        partner: Access | None = None,
-    ) -> None:
-        """Write elements into the memory's first state, on all partitions, except where an instruction has written."""
-        fmt, memory = access.format, self.memories[access.storage]
-        size, count = fmt.bits // 8, prod(shape)
-        addresses = np.full((), access.address)
-        for length, step in zip(shape, access.steps, strict=True):
-            addresses = addresses[..., np.newaxis] + size * step * np.arange(length)
-        addresses = addresses.reshape(-1)
-        codes = self._codes(fmt, (len(memory), count), opcode, name, shape)
-        if name == "b" and opcode in (Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8) and partner.format == fmt:
-            codes = self._found(codes, access, partner)
-        octets = np.ascontiguousarray(codes).astype(codes.dtype.newbyteorder("<")).view(np.uint8)
-        octets = octets.reshape(len(memory), count, size)
-        free = ~self.written[access.storage]
-        for octet in range(size):
-            places = addresses + octet
-            chosen = free[places]
-            memory[:, places[chosen]] = octets[:, chosen, octet]
-
-    def _found(self, codes: np.ndarray, access: Access, searched: Access) -> np.ndarray:
-        """Return values to look for, most of them among the first elements that the same lane searches."""
-        rng = self.rng
-        memory = self.memories[searched.storage]
-        size = searched.format.bits // 8
-        words = memory.view(storage_dtype(searched.format).newbyteorder("<"))
-        lanes = np.arange(len(codes))[:, np.newaxis] - access.partition
-        rows = np.clip(lanes + searched.partition, 0, len(memory) - 1)
-        places = searched.address // size + searched.steps[-1] * rng.integers(0, 8, codes.shape)
-        picked = words[rows, np.clip(places, 0, words.shape[1] - 1)]
-        return np.where(rng.random(codes.shape) < 0.75, picked, codes).astype(codes.dtype)
-
-    def _codes(
-        self, fmt: Format, size: tuple[int, int], opcode: Opcode, name: str, shape: tuple[int, ...]
-    ) -> np.ndarray:
-        rng = self.rng
-        total = prod(size)
-        wild = stimulus.random_codes(rng, fmt, total)
-        tame = stimulus.ordinary_codes(rng, fmt, total)
-        codes = np.where(rng.random(total) < rng.choice(WILD), wild, tame).astype(storage_dtype(fmt))
-        kind = rng.random()
-        if kind < 0.15 or (opcode in (Opcode.MAX8, Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8) and kind < 0.5):
-            codes = rng.choice(codes[:5], total)  # few values, so that many are equal
-        if not fmt.is_float and kind > 0.6:
-            codes = (rng.integers(-3, 40, total) & ((1 << fmt.bits) - 1)).astype(storage_dtype(fmt))
-        if opcode == Opcode.SELECT and name == "a":
-            codes[rng.random(total) < 0.4] = 0
-        if opcode == Opcode.BN_AGGR and fmt.is_float and kind < 0.7:
-            counts = stimulus.round_fp32(rng.integers(0, 8, total).astype(np.float32).view(np.uint32), fmt, "rne", None)
-            codes = np.where(np.arange(total) % shape[-1] % 3 == 0, counts, codes).astype(storage_dtype(fmt))
-        return codes.reshape(size)
 
     def _pointer(self, partial: Elementwise, fmt: Format) -> Pointer:
         single = replace(partial, opcode=Opcode.TENSOR_COPY, shape=(1,), dst=self._nowhere((1,)), axes=0)
-        access = self._place(single, "a", fmt, Storage.SBUF, np.zeros(1, int))
-        self.fill(access, (1,))
+        access = self.places.place(single, "a", fmt, Storage.SBUF, np.zeros(1, int))
+        self.places.fill(access, (1,))
         return Pointer(format=fmt, address=access.address, partition=access.partition)
 
     def _destination(self, instruction: Elementwise) -> Access:
         """Return where to write: a place of its own, somewhere among what is there, or a source's place."""
         rng, fmt = self.rng, instruction.dst.format
         whole = {"a"} if instruction.opcode == Opcode.MATCH_REPLACE8 else {"a", "b"}
-        sources = [getattr(instruction, name) for name in sorted(whole & uses(instruction.fields(self.config)))]
+        sources = [
+            getattr(instruction, name) for name in sorted(whole & elementwise.uses(instruction.fields(self.config)))
+        ]
         fitting = [access for access in sources if access.format.bits == fmt.bits]
-        if fitting and instruction.opcode not in OUTPUTS and rng.random() < self.choices.related:
+        if fitting and instruction.opcode not in elementwise.OUTPUTS and rng.random() < self.choices.related:
             return replace(fitting[rng.integers(len(fitting))], format=fmt)
-        return self._place(instruction, "dst", fmt, self._either(), self.steps(instruction.shape, source=False))
+        return self.places.place(
+            instruction, "dst", fmt, self._either(), self.places.steps(instruction.shape, source=False)
+        )

@@ -4,14 +4,16 @@ Everything is drawn from a numpy Generator that the caller seeds, so the same se
 knows the right answers: the same cases serve the golden model, its oracles and the hardware.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from neuroncore_rtl.golden.arith import decode, operand, round_fp32, storage_dtype
 from neuroncore_rtl.spec.formats import FP32, Format
 
 __all__ = [
-    "add_cases", "fp32_bits", "mac_cases", "ordinary_codes", "random_codes", "random_fp32", "round_cases",
-    "special_codes", "special_fp32",
+    "add_cases", "fp32_bits", "mac_cases", "mixed", "mixed_codes", "ordinary_codes", "random_codes", "random_fp32",
+    "round_cases", "special_codes", "special_fp32",
 ]  # fmt: skip
 
 SIGNS = np.array([0, 1 << 31], np.uint32)
@@ -59,7 +61,7 @@ def random_fp32(rng: np.random.Generator, n: int) -> np.ndarray:
         _with_exponent(uniform, rng.integers(252, 255, n)),
         few_bits,
     ]
-    return np.choose(_kind(rng, n, 30, 10, 30, 10, 5, 15), kinds)
+    return mixed(rng, n, (30, 10, 30, 10, 5, 15), kinds)
 
 
 def random_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
@@ -130,7 +132,7 @@ def round_cases(rng: np.random.Generator, fmt: Format, mode: str, n: int) -> tup
         in_range,
         border | rng.choice(SIGNS, n),
     ]
-    value = np.choose(_kind(rng, n, 15, 10, 15, 15, 30, 15), kinds)
+    value = mixed(rng, n, (15, 10, 15, 15, 30, 15), kinds)
     if mode == "rne":
         return value, None
     turn = (1 << 32) - np.floor(np.ldexp(_discarded(value, fmt), 32)).astype(np.int64)
@@ -139,7 +141,7 @@ def round_cases(rng: np.random.Generator, fmt: Format, mode: str, n: int) -> tup
         rng.choice(SPECIAL_WORDS, n),
         (turn + rng.choice([-1, 0], n)) & ((1 << 32) - 1),
     ]
-    return value, np.choose(_kind(rng, n, 40, 20, 40), words).astype(np.uint32)
+    return value, mixed(rng, n, (40, 20, 40), words).astype(np.uint32)
 
 
 def _addends(rng: np.random.Generator, value: np.ndarray) -> np.ndarray:
@@ -163,12 +165,21 @@ def _addends(rng: np.random.Generator, value: np.ndarray) -> np.ndarray:
             _with_exponent(fp32_bits(full), rng.integers(253, 255, n)),
             rng.choice(SIGNS, n),
         ]
-    return np.choose(_kind(rng, n, 20, 15, 10, 15, 25, 5, 5, 5), kinds)
+    return mixed(rng, n, (20, 15, 10, 15, 25, 5, 5, 5), kinds)
 
 
-def _kind(rng: np.random.Generator, n: int, *weights: int) -> np.ndarray:
-    """Return n indices, index i with weights[i] of sum(weights)."""
-    return rng.choice(np.repeat(np.arange(len(weights)), weights), n)
+def mixed(rng: np.random.Generator, n: int, weights: Sequence[int], kinds: Sequence) -> np.ndarray:
+    """Return n elements, of the array kinds[i] with weights[i] of sum(weights); pairs of them if kinds are pairs."""
+    chosen = rng.choice(np.repeat(np.arange(len(weights)), weights), n)
+    if isinstance(kinds[0], tuple):
+        return tuple(np.choose(chosen, side) for side in zip(*kinds, strict=True))
+    return np.choose(chosen, kinds)
+
+
+def mixed_codes(rng: np.random.Generator, fmt: Format, n: int, shares: Sequence[float]) -> np.ndarray:
+    """Return n codes of `fmt`, ordinary ones but for one of some shares of them, in its storage type."""
+    wild, tame = random_codes(rng, fmt, n), ordinary_codes(rng, fmt, n)
+    return np.where(rng.random(n) < rng.choice(shares), wild, tame).astype(storage_dtype(fmt))
 
 
 def fp32_bits(value) -> np.ndarray:

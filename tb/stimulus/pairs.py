@@ -4,7 +4,7 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.tb.stimulus.operands import SIGNS, fp32_bits, random_fp32, special_fp32
+from neuroncore_rtl.tb.stimulus.operands import SIGNS, fp32_bits, mixed, random_fp32, special_fp32
 
 __all__ = ["divide_cases", "power_cases", "special_pairs"]
 
@@ -51,8 +51,7 @@ def divide_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarr
         (midpoint, b),
         edge,
     ]
-    kind = rng.choice(np.repeat(np.arange(len(kinds)), (20, 35, 10, 10, 10, 10, 5)), n)
-    return np.choose(kind, [pair[0] for pair in kinds]), np.choose(kind, [pair[1] for pair in kinds])
+    return mixed(rng, n, (20, 35, 10, 10, 10, 10, 5), kinds)
 
 
 def power_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -83,5 +82,4 @@ def power_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarra
         powers_of_two,
         (a, fp32_bits(rng.choice([-0.5, 0.5, -1.0, 1.0, 2.0], n))),
     ]
-    kind = rng.choice(np.repeat(np.arange(len(kinds)), (15, 50, 8, 7, 5, 5, 10)), n)
-    return np.choose(kind, [pair[0] for pair in kinds]), np.choose(kind, [pair[1] for pair in kinds])
+    return mixed(rng, n, (15, 50, 8, 7, 5, 5, 10), kinds)

@@ -37,6 +37,18 @@ ANYTIME = (
 
 SPECIAL = (0, 1, 2, 3, 0xFFFF_FFFF, 0xFFFF_FFFE, 0x8000_0000, 0x8000_0001, 0x7FFF_FFFF, 0xFFFF_8000, 0xFF, 31, 32)
 
+ILLEGAL_FUNCT3 = {
+    Opcode.LOAD: (3, 6, 7),
+    Opcode.STORE: (3, 4, 5, 6, 7),
+    Opcode.BRANCH: (2, 3),
+    Opcode.JALR: (1, 2, 3, 4, 5, 6, 7),
+    Opcode.OP: tuple(range(8)),
+    Opcode.OP_IMM: (1, 5),
+    Opcode.MISC_MEM: (2, 3, 4, 5, 6, 7),
+    Opcode.SYSTEM: (0, 4),
+}
+"""Of opcodes that have instructions the values of funct3 with which there are none, or none with other bits set."""
+
 FREE = 24
 """Registers below this are anybody's."""
 
@@ -142,13 +154,8 @@ def _prologue(rng: np.random.Generator, handler: int, table: int, memory_bytes: 
 
 def _epilogue() -> list[int]:
     """Return what ends the program; the padding keeps the prefetcher off whatever is behind."""
-    words = [
-        _csr(Csr.MSTATUS, 7, 0, 8),
-        *load_constant(1, TOHOST),
-        *load_constant(2, 1),
-        s_type(Opcode.STORE, 2, 1, 2, 0),
-    ]
-    return [*words, j_type(Opcode.JAL, 0, 0)]
+    words = [_csr(Csr.MSTATUS, 7, 0, 8), *load_constant(1, TOHOST), *load_constant(2, 1)]
+    return [*words, s_type(Opcode.STORE, 2, 1, 2, 0), j_type(Opcode.JAL, 0, 0)]
 
 
 def _value(rng: np.random.Generator) -> int:
@@ -257,28 +264,18 @@ class _Writer:
     def branch(self) -> tuple[int, Item]:
         funct3 = int(self.rng.choice((0, 1, 4, 5, 6, 7)))
         rs1, rs2, skip, odd = self.any(), self.any(), self.below(1, 9), 2 * int(self.rng.random() < 0.05)
-
-        def make(number, addresses):
-            return [b_type(Opcode.BRANCH, funct3, rs1, rs2, addresses[number + skip] - addresses[number] + odd)]
-
-        return 1, make
+        return 1, lambda n, at: [b_type(Opcode.BRANCH, funct3, rs1, rs2, at[n + skip] - at[n] + odd)]
 
     def jump(self) -> tuple[int, Item]:
         rd, skip, odd = self.free(), self.below(1, 9), 2 * int(self.rng.random() < 0.05)
-        return 1, lambda number, at: [j_type(Opcode.JAL, rd, at[number + skip] - at[number] + odd)]
+        return 1, lambda n, at: [j_type(Opcode.JAL, rd, at[n + skip] - at[n] + odd)]
 
     def jump_register(self) -> tuple[int, Item]:
         rd, base, skip = self.free(), self.below(1, FREE), self.below(1, 9)
         # Bit 0 of a target is ignored; bit 1 must not be set.
         odd = int(self.rng.choice((0, 1, 2, 3), p=(0.7, 0.2, 0.05, 0.05)))
-
-        def make(number, at):
-            return [
-                u_type(Opcode.AUIPC, base, 0),
-                i_type(Opcode.JALR, rd, 0, base, at[number + skip] - at[number] + odd),
-            ]
-
-        return 2, make
+        here = u_type(Opcode.AUIPC, base, 0)
+        return 2, lambda n, at: [here, i_type(Opcode.JALR, rd, 0, base, at[n + skip] - at[n] + odd)]
 
     def loop(self) -> tuple[int, Item]:
         body = [self.compute_word() if self.rng.random() < 0.6 else self.memory_word() for _ in range(self.below(1, 6))]
@@ -308,30 +305,8 @@ class _Writer:
     def illegal(self) -> tuple[int, Item]:
         """Return a word that is no instruction: an unknown opcode, function or privileged operation."""
         bits = self.below(0, 1 << 32)
-        opcode = int(
-            self.rng.choice(
-                (
-                    Opcode.LOAD,
-                    Opcode.STORE,
-                    Opcode.BRANCH,
-                    Opcode.JALR,
-                    Opcode.OP,
-                    Opcode.OP_IMM,
-                    Opcode.MISC_MEM,
-                    Opcode.SYSTEM,
-                    *(n for n in range(128) if n & 3 != 3),
-                )
-            )
-        )
-        funct3 = {
-            Opcode.LOAD: (3, 6, 7),
-            Opcode.STORE: (3, 4, 5, 6, 7),
-            Opcode.BRANCH: (2, 3),
-            Opcode.JALR: (1, 2, 3, 4, 5, 6, 7),
-            Opcode.OP_IMM: (1, 5),
-            Opcode.MISC_MEM: (2, 3, 4, 5, 6, 7),
-            Opcode.SYSTEM: (0, 4),
-        }.get(opcode, tuple(range(8)))
+        opcode = int(self.rng.choice((*ILLEGAL_FUNCT3, *(n for n in range(128) if n & 3 != 3))))
+        funct3 = ILLEGAL_FUNCT3.get(opcode, tuple(range(8)))
         word = bits & ~0x707F | int(self.rng.choice(funct3)) << 12 | opcode
         if opcode in (Opcode.OP, Opcode.OP_IMM):
             word |= 1 << 28  # funct7 is neither 0, 1 nor 0x20

@@ -6,7 +6,6 @@ words are added to while they are still being written; loads replace each other;
 
 import numpy as np
 
-from neuroncore_rtl.golden.arith import storage_dtype
 from neuroncore_rtl.golden.tensor import TensorEngine
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, PSUM_WORDS, SBUF_BYTES, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format
@@ -77,13 +76,9 @@ class _Memory:
             return int(rng.integers(0, self.size - extent)) // align * align
         if full:
             raise ValueError(f"an operand must fit {SBUF_BYTES} bytes beside the others, not {extent} bytes")
-        shape = (len(self.bytes), count)
-        size = len(self.bytes) * count
-        wild = stimulus.random_codes(rng, fmt, size).reshape(shape)
-        tame = stimulus.ordinary_codes(rng, fmt, size).reshape(shape)
-        codes = np.where(rng.random(shape) < rng.choice(WILD), wild, tame).astype(storage_dtype(fmt))
+        codes = stimulus.mixed_codes(rng, fmt, len(self.bytes) * count, WILD).reshape(len(self.bytes), count)
         if sparse:
-            codes[rng.random(shape) < 0.7] = 0
+            codes[rng.random(codes.shape) < 0.7] = 0
         octets = np.ascontiguousarray(codes).astype(codes.dtype.newbyteorder("<")).view(np.uint8)
         for column in range(count):
             first = address + column * stride

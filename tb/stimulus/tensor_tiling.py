@@ -7,6 +7,7 @@ that a finished tile is read while the next ones are computed.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -43,10 +44,6 @@ class TiledProduct(TensorProgram):
             target[:] = tile[:, : target.shape[1]] if transposed else tile[:, : target.shape[0]].T
 
 
-def _round_up(value: int, step: int) -> int:
-    return -(-value // step) * step
-
-
 def _cycles(p: int, q: int, k: int, config: Config) -> int:
     """Estimate the cycles with `p` stationary and `q` moving columns: the slower of loading and moving decides."""
     total = 0
@@ -60,9 +57,7 @@ class _Memory:
     """Operand memory that is filled from address 0 up."""
 
     def __init__(self, rows: int, element: int):
-        self.rows = rows
-        self.element = element
-        self.size = 0
+        self.rows, self.element, self.size = rows, element, 0
         self.parts: list[np.ndarray] = []
 
     def place(self, tile: np.ndarray, columns: int) -> int:
@@ -116,10 +111,9 @@ def _program(stationary, moving, p: slice, q: slice, transposed: bool, fmt: Form
     element = fmt.bits // 8
     k_tiles = cut(0, stationary.shape[0], config.rows)
     weights, data = _Memory(config.rows, element), _Memory(config.rows, element)
-    p_tiles = [slice(p.start + t.start, p.start + t.stop) for t in cut(0, length(p), config.columns)]
-    q_tiles = [slice(q.start + t.start, q.start + t.stop) for t in cut(0, length(q), PSUM_WORDS)]
+    p_tiles, q_tiles = cut(p.start, p.stop, config.columns), cut(q.start, q.stop, PSUM_WORDS)
     weights_at = {
-        (pt.start, kt.start): weights.place(stationary[kt, pt], _round_up(length(pt), LOAD_COLUMNS))
+        (pt.start, kt.start): weights.place(stationary[kt, pt], -(-length(pt) // LOAD_COLUMNS) * LOAD_COLUMNS)
         for pt in p_tiles
         for kt in k_tiles
     }
@@ -127,33 +121,24 @@ def _program(stationary, moving, p: slice, q: slice, transposed: bool, fmt: Form
 
     steps, drains, tiles = [], [], []
     moves = 0
-    for qt in q_tiles:
-        for pt in p_tiles:
-            group = len(drains)
-            psum = group % PSUM_BANKS * PSUM_WORDS
-            free = max(0, group - PSUM_BANKS + 1)
-            accumulate = False
-            for kt in k_tiles:
-                for half, moving_half, loads in passes(fmt, transposed):
-                    if loads:
-                        load = LoadStationary(
-                            format=fmt, half=half, k=length(kt), m=length(pt), address=weights_at[pt.start, kt.start]
-                        )
-                        steps.append(Step(load, 0))
-                    move = MultiplyMoving(
-                        format=fmt,
-                        half=moving_half,
-                        k=length(kt),
-                        m=length(pt),
-                        n=length(qt),
-                        address=data_at[qt.start, kt.start],
-                        stride=element,
-                        psum=psum,
-                        accumulate=accumulate,
-                    )
-                    steps.append(Step(move, free))
-                    accumulate = True
-                    moves += 1
-            drains.append(Drain(moves, psum, length(qt)))
-            tiles.append((qt, pt, True) if transposed else (pt, qt, False))
+    for qt, pt in product(q_tiles, p_tiles):
+        group = len(drains)
+        psum = group % PSUM_BANKS * PSUM_WORDS
+        for n, (kt, (half, moving_half, loads)) in enumerate(product(k_tiles, passes(fmt, transposed))):
+            shape = {"format": fmt, "k": length(kt), "m": length(pt)}
+            if loads:
+                steps.append(Step(LoadStationary(**shape, half=half, address=weights_at[pt.start, kt.start]), 0))
+            move = MultiplyMoving(
+                **shape,
+                half=moving_half,
+                n=length(qt),
+                address=data_at[qt.start, kt.start],
+                stride=element,
+                psum=psum,
+                accumulate=n > 0,
+            )
+            steps.append(Step(move, max(0, group - PSUM_BANKS + 1)))
+            moves += 1
+        drains.append(Drain(moves, psum, length(qt)))
+        tiles.append((qt, pt, True) if transposed else (pt, qt, False))
     return TiledProduct(steps, drains, weights.image(), data.image(), tiles)

@@ -7,16 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from neuroncore_rtl.spec.functions import FUNCTIONS, load
-from neuroncore_rtl.spec.functions.layout import (
-    CONTROL_FIELDS,
-    HIGH_EXPONENT,
-    LOW_EXPONENT,
-    Coordinate,
-    Factor,
-    Scale,
-    control_address,
-)
+from neuroncore_rtl.spec.functions import FUNCTIONS, layout, load
 from neuroncore_rtl.tb.check.oracles.functions import reference
 
 __all__ = ["CROSSINGS", "bf16_values", "borders", "dense", "errors", "last_place", "wrong_way"]
@@ -92,9 +83,9 @@ def borders(name: str, reach: int = 2) -> np.ndarray:
     function = FUNCTIONS[name]
     places = [np.arange(-150 * 128, 128 * 128 + 1) * np.log(2) / 128] if name == "exp" else []
     for negative in (0, 1):
-        for row in range(2 if function.parity else HIGH_EXPONENT - LOW_EXPONENT + 1):
-            fields = load().control[control_address(function.code, negative, row)]
-            places.append((-1) ** negative * _row_borders(dict(zip(CONTROL_FIELDS, fields, strict=True)), row))
+        for row in range(2 if function.parity else layout.HIGH_EXPONENT - layout.LOW_EXPONENT + 1):
+            fields = load().control[layout.control_address(function.code, negative, row)]
+            places.append((-1) ** negative * _row_borders(dict(zip(layout.CONTROL_FIELDS, fields, strict=True)), row))
     with np.errstate(over="ignore"):
         words = np.concatenate(places).astype(np.float32).view(np.uint32).astype(np.int64)
     near = (words[:, np.newaxis] + np.arange(-reach, reach + 1)) & 0xFFFFFFFF
@@ -104,13 +95,13 @@ def borders(name: str, reach: int = 2) -> np.ndarray:
 def _row_borders(field: dict[str, int], row: int) -> np.ndarray:
     """Magnitudes of z at which the segments of a control row begin and end."""
     steps = np.arange((1 << field["bits"]) + 1) / (1 << field["bits"])
-    if field["coordinate"] in (Coordinate.SIN, Coordinate.COS):
+    if field["coordinate"] in (layout.Coordinate.SIN, layout.Coordinate.COS):
         return ((np.arange(64)[:, np.newaxis] + steps) * np.pi / 2).ravel()
-    if field["coordinate"] == Coordinate.LINEAR:
-        return steps * 2.0 ** (LOW_EXPONENT + 1)
-    if field["scale"] != Scale.NONE or field["factor"] == Factor.LOG:
+    if field["coordinate"] == layout.Coordinate.LINEAR:
+        return steps * 2.0 ** (layout.LOW_EXPONENT + 1)
+    if field["scale"] != layout.Scale.NONE or field["factor"] == layout.Factor.LOG:
         return ((1 + steps) * 2.0 ** np.array(_BINADES)[:, np.newaxis]).ravel()
-    return (1 + steps) * 2.0 ** (row + LOW_EXPONENT)
+    return (1 + steps) * 2.0 ** (row + layout.LOW_EXPONENT)
 
 
 def _in_domain(name: str, z: np.ndarray) -> np.ndarray:

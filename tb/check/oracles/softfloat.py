@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -36,66 +36,37 @@ class OracleError(RuntimeError):
     """The oracle can't be built on this machine; the message says what is missing."""
 
 
-def mul_add(x: np.ndarray, w: np.ndarray, acc: np.ndarray) -> np.ndarray:
-    """Return the bit patterns of fp32(x * w + acc), given bit patterns (uint32, one dimension, one length)."""
-    return _call("batch_f32_mulAdd", (x, w, acc), np.uint32)
-
-
-def add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the bit patterns of fp32(a + b), given bit patterns."""
-    return _call("batch_f32_add", (a, b), np.uint32)
-
-
-def multiply(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the bit patterns of fp32(a * b), given bit patterns."""
-    return _call("batch_f32_mul", (a, b), np.uint32)
-
-
-def divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the bit patterns of fp32(a / b), given bit patterns."""
-    return _call("batch_f32_div", (a, b), np.uint32)
-
-
-def equal(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return whether a == b, given FP32 bit patterns."""
-    return _call("batch_f32_eq", (a, b), np.uint8).astype(bool)
-
-
-def less(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return whether a < b, given FP32 bit patterns."""
-    return _call("batch_f32_lt", (a, b), np.uint8).astype(bool)
-
-
-def less_equal(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return whether a <= b, given FP32 bit patterns."""
-    return _call("batch_f32_le", (a, b), np.uint8).astype(bool)
-
-
-def f32_to_f16(value: np.ndarray) -> np.ndarray:
-    """Return FP32 bit patterns rounded to FP16 bit patterns."""
-    return _call("batch_f32_to_f16", (value,), np.uint16)
-
-
-def f16_to_f32(value: np.ndarray) -> np.ndarray:
-    """Return FP16 bit patterns widened to FP32 bit patterns."""
-    return _call("batch_f16_to_f32", (value,), np.uint32, operand_type=np.uint16)
-
-
-def f32_to_i32(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (int32, invalid) of FP32 bit patterns; where invalid, the integer means nothing."""
-    invalid = np.zeros(len(value), np.uint8)
-    return _call("batch_f32_to_i32", (value,), np.int32, extra=(invalid,)), invalid.astype(bool)
-
-
-def _call(function: str, operands, result_type, operand_type=np.uint32, extra=()) -> np.ndarray:
+def _call(function: str, result_type, *operands: np.ndarray, operand_type=np.uint32, extra=()) -> np.ndarray:
     operands = [np.ascontiguousarray(operand, operand_type) for operand in operands]
     lengths = {operand.shape for operand in operands}
     if len(lengths) != 1 or operands[0].ndim != 1:
         raise ValueError(f"operands must be one-dimensional and of one length, not {sorted(lengths)!r}")
     out = np.zeros(len(operands[0]), result_type)
     pointers = [ctypes.c_void_p(array.ctypes.data) for array in (*operands, out, *extra)]
-    getattr(_library(), function)(ctypes.c_size_t(len(out)), *pointers)
+    getattr(_library(), f"batch_{function}")(ctypes.c_size_t(len(out)), *pointers)
     return out
+
+
+mul_add = partial(_call, "f32_mulAdd", np.uint32)
+"""x * w + acc, rounded once, given FP32 bit patterns (uint32, one dimension, one length), as a bit pattern."""
+
+add, multiply, divide = (partial(_call, f"f32_{name}", np.uint32) for name in ("add", "mul", "div"))
+"""a + b, a * b and a / b, likewise."""
+
+equal, less, less_equal = (partial(_call, f"f32_{name}", bool) for name in ("eq", "lt", "le"))
+"""Whether a == b, a < b, a <= b, given FP32 bit patterns."""
+
+f32_to_f16 = partial(_call, "f32_to_f16", np.uint16)
+"""FP32 bit patterns rounded to FP16 bit patterns."""
+
+f16_to_f32 = partial(_call, "f16_to_f32", np.uint32, operand_type=np.uint16)
+"""FP16 bit patterns widened to FP32 bit patterns."""
+
+
+def f32_to_i32(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return (int32, invalid) of FP32 bit patterns; where invalid, the integer means nothing."""
+    invalid = np.zeros(len(value), bool)
+    return _call("f32_to_i32", np.int32, value, extra=(invalid,)), invalid
 
 
 @cache

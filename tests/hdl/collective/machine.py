@@ -16,9 +16,10 @@ from neuroncore_rtl.hdl.hierarchy import to_verilog
 from neuroncore_rtl.hdl.link.flit import flit_layout
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, Collective
 from neuroncore_rtl.tb.harness import hbm
-from neuroncore_rtl.tb.harness.axi_ports import axi_connections, axi_defines, memories_verilog
+from neuroncore_rtl.tb.harness.axi_ports import axi_connections, hbm_defines, hbm_sources
 from neuroncore_rtl.tb.harness.collective_faults import CollectiveFault
 from neuroncore_rtl.tb.harness.run import run_harness
+from neuroncore_rtl.tb.harness.verilog_text import connections
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.layouts import layout_defines, plain
 from tests.hdl.harness.machines import hex_words, machine_design, write_files
@@ -56,9 +57,9 @@ def _engine(core: int) -> str:
         for channel in range(2)
         for name, signal in (("payload", "flit"), ("valid", "valid"), ("ready", "ready"))
     ]
-    axi = axi_connections(("axi__0", "axi__1"), HBM_BEAT, 1, first=2 * core)
+    axi = connections(axi_connections(("axi__0", "axi__1"), HBM_BEAT, 1, first=2 * core))
     return (
-        f"collective_engine engine_{core} (.clk(clk), .rst(rst), .core({core}), {' '.join(links)} {axi} .active(),"
+        f"collective_engine engine_{core} (.clk(clk), .rst(rst), .core({core}), {' '.join(links)} {axi}, .active(),"
         f" .instructions__payload(program_[{core} * `DEPTH + next[{core}]]), .instructions__valid(offered[{core}]),"
         f" .instructions__ready(accepts[{core}]), .retired(retired[{core}]), .busy(busy[{core}]),"
         f" .dead({core} == 0 && cycles >= death ? dead[3:0] : 4'd0), .error(errors[`ERROR * {core} +: `ERROR]),"
@@ -70,21 +71,18 @@ def _engine(core: int) -> str:
 def built() -> simulation.Build:
     """Return engines in their harness."""
     defines = {
-        "CHECK_AXI": "",
         "CORES": CORES,
-        "SIZE": HBM_BEAT,
-        "ROOM": HBM_BYTES,
         "INSTRUCTION": COLLECTIVE_BITS,
         "DEPTH": _DEPTH,
         "COUNTERS": CollectiveCounters.as_shape().size,
         "PEER": Peer.as_shape().size,
         **layout_defines("ERROR", DetailedError),
         **layout_defines("FLIT", flit_layout(LINK_BYTES)),
-        **axi_defines(2 * CORES, HBM_BEAT, 1),
+        **hbm_defines(CORES, 2, HBM_BEAT, 1, CORES * HBM_BYTES, check_axi=True),
         "ENGINES": " ".join(map(_engine, range(CORES))),
     }
     engine = to_verilog("collective_engine", CollectiveEngine(LINK_BYTES, HBM_BEAT, CORES))
-    text = "\n".join([*memories_verilog(True), engine])
+    text = "\n".join([*(path.read_text() for path in hbm_sources(True)), engine])
     harness = Path(__file__).with_suffix(".v")
     design = machine_design(harness, defines, text, hier_blocks=("collective_engine",), public=("done", *_PORTS))
     return simulation.build(design)
@@ -120,7 +118,7 @@ def run_collectives(
         }
         plusargs = [f"+limit={limit}", f"+stall={stall}", f"+delay={delay}", f"+dead={dead[0]}", f"+death={dead[1]}"]
         plusargs += [*write_files(directory, files), *hbm.Hbm(latency=latency, stall=stall).plusargs()]
-        plusargs += hbm.write_memory(directory, memories.reshape(-1), HBM_BEAT)
+        plusargs += [*hbm.write_memory(directory, memories.reshape(-1), HBM_BEAT), f"+hbm_room={HBM_BYTES}"]
         events = (directory / "events").resolve()
         state = run_harness(build, directory, _PORTS, plusargs=[*plusargs, f"+events={events}"], limit=limit + 100)
         said = {name: plain(data.ArrayLayout(shape, CORES), state[name]) for name, shape in _PORTS.items()}

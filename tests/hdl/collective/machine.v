@@ -1,8 +1,8 @@
-// Collective engines, each with HBM of its own (tb/harness/memories.v), on a network that does nothing but delay: flits of
+// Collective engines, each with HBM of its own (tb/harness/hbm.v), on a network that does nothing but delay: flits of
 // a source keep their order, those of different sources meet in any. The simulator never waits for Python.
 //
-// Defined by machine.py: `CORES, `SIZE (bytes of a beat of HBM), `ROOM (bytes of a core's HBM), `INSTRUCTION (bits),
-// `DEPTH (of a core's program), `ENGINES (instances of the engine, one for each core).
+// Defined by machine.py: `CORES, `INSTRUCTION (bits), `DEPTH (of a core's program), `HBM, `ENGINES (instances of the
+// engine, one for each core).
 //
 // Plusargs, besides those of tb/harness/hbm.v: +program (`DEPTH words for each core), +counts (of each core):
 // hexadecimal files; +events: a line "core cycle" for an instruction that is retired; +delay: of the network, in cycles;
@@ -43,7 +43,7 @@ module machine (
     integer             after_error = 0;
     reg  [31:0]         next [0:`CORES-1], retirements [0:`CORES-1], o_in [0:PORTS-1], o_out [0:PORTS-1];
     wire [`CORES-1:0]   offered, accepts, retired, busy, failed, at_end;
-    wire [PORTS-1:0]    idle, i_ready, o_valid, o_ready;
+    wire [PORTS-1:0]    i_ready, o_valid, o_ready;
     wire [`FLIT-1:0]    o_flit [0:PORTS-1];
     reg  [PORTS-1:0]    i_valid = 0, occupied, o_waited = 0;
     reg  [`FLIT-1:0]    i_flit [0:PORTS-1], o_before [0:PORTS-1];
@@ -54,10 +54,8 @@ module machine (
     end
 
     `ENGINES
-    memories #(.PORTS(PORTS), .PORTS_EACH(2), .BYTES(`SIZE), .ID_BITS(1), .DEPTH(`CORES * `ROOM / `SIZE)) memories (
-        `AXI_VECTORS
-        .clk(clk), .rst(rst), .dump(ends), .room(`ROOM), .idle(idle)
-    );
+    wire dump = ends;
+    `HBM
     genvar g;
     generate
         for (g = 0; g < PORTS; g = g + 1) begin : ports

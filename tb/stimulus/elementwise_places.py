@@ -1,0 +1,165 @@
+"""Where the tensors of a random program lie in SBUF and PSUM, and what is there before it starts."""
+
+from math import prod
+
+import numpy as np
+
+from neuroncore_rtl.golden.arith import round_fp32, storage_dtype
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import Format
+from neuroncore_rtl.spec.isa import Access, Elementwise, Opcode, Storage
+from neuroncore_rtl.spec.isa.access import storage_partitions
+from neuroncore_rtl.spec.isa.elementwise import counts_of
+from neuroncore_rtl.spec.isa.instruction import Instruction
+from neuroncore_rtl.tb.stimulus import operands
+
+__all__ = ["EIGHTS", "Places", "shape_of"]
+
+EIGHTS = (Opcode.MAX8, Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8)
+"""Operations that find or look for eight values."""
+
+WILD = (0.0, 0.02, 0.1, 1.0)
+"""Shares of elements that are special or have any bit pattern, of which an operand has one."""
+
+
+def shape_of(values: dict[str, int], name: str, dimensions: int) -> tuple[int, ...]:
+    """Return the counts of an access, outermost first."""
+    return tuple(reversed(counts_of(values, name)[:dimensions]))
+
+
+def _extent(shape: tuple[int, ...], steps: np.ndarray, size: int) -> tuple[int, int]:
+    """Return how many bytes of an access lie below its first element, and how many there are from end to end."""
+    spans = [(count - 1) * int(step) for count, step in zip(shape, steps, strict=True)]
+    low = -size * sum(min(span, 0) for span in spans)
+    return low, low + size * (1 + sum(max(span, 0) for span in spans))
+
+
+class Places:
+    """The memories, as a program fills them.
+
+    Arguments:
+        rng: decides everything.
+        config: the machine's parameters.
+        memories: of SBUF and PSUM what they hold before the program, uint8 [partitions, bytes]; it gets elements worth
+            reading.
+        related: share of the tensors that lie where others were, rather than at a place of their own.
+
+    Attributes:
+        written: of SBUF and PSUM the bytes of a partition in which an instruction may have written.
+    """
+
+    def __init__(self, rng: np.random.Generator, config: Config, memories: dict[Storage, np.ndarray], related: float):
+        self.rng, self.config, self.memories, self.related = rng, config, memories, related
+        self.filled = {Storage.SBUF: 0, Storage.PSUM: 0}
+        self.written = {storage: np.zeros(memory.shape[1], bool) for storage, memory in memories.items()}
+
+    def note(self, instruction: Instruction) -> None:
+        """Note where an instruction that is in the program, of any engine, writes."""
+        for region in instruction.writes:
+            if region.storage in self.written:
+                self.written[region.storage][region.span[0] : region.span[1]] = True
+
+    def steps(self, shape: tuple[int, ...], *, source: bool) -> np.ndarray:
+        """Return steps of a layout in which elements of a destination do not meet, but for a few destinations."""
+        rng = self.rng
+        steps = np.zeros(len(shape), int)
+        step = int(rng.choice([1, 1, 1, 2, 3]))
+        natural = rng.random() < 0.5
+        for d in reversed(range(len(shape))) if natural else rng.permutation(len(shape)):
+            steps[d] = step
+            step *= shape[d]
+            step += int(rng.choice([0, 0, 0, 1, 5]))
+            if rng.random() < 0.25:
+                steps[d] = -steps[d]
+            if rng.random() < (0.15 if source else 0.03):
+                steps[d] = 0
+        return steps
+
+    def _start(self, lanes: int, storage: Storage) -> int | None:
+        """Return a legal partition for lane 0; None if the storage has too few."""
+        quadrant = self.config.quadrant
+        step = 1 if lanes <= quadrant else 2 if lanes <= 2 * quadrant else 4
+        limit = storage_partitions(storage, self.config)
+        starts = [q * quadrant for q in range(0, 4, step) if q * quadrant + lanes <= limit]
+        return int(self.rng.choice(starts)) if starts else None
+
+    def place(self, partial: Elementwise, name: str, fmt: Format, storage: Storage, steps: np.ndarray) -> Access:
+        """Return an access of these steps at a place of its own while there is room, sometimes where another was."""
+        rng = self.rng
+        if (start := self._start(partial.partitions, storage)) is None:
+            storage = Storage.SBUF
+            start = self._start(partial.partitions, storage)
+        size = fmt.bits // 8
+        dimensions = len(partial.shape)
+        shape = shape_of(partial.fields(self.config) | {"sum_store": 1}, name, dimensions)
+        # A step that is never taken means nothing.
+        steps = np.where(np.array(shape) == 1, rng.integers(-(1 << 15), 1 << 15, dimensions), steps)
+        limit = self.memories[storage].shape[1]
+        low, extent = _extent(shape, steps, size)
+        if extent > limit:
+            steps = np.array([prod(shape[d + 1 :]) for d in range(dimensions)])
+            low, extent = _extent(shape, steps, size)
+        first = -(-(self.filled[storage] + int(rng.integers(0, 9))) // size) * size
+        if first + extent > limit or rng.random() < self.related * 0.5:
+            reach = limit if rng.random() < 0.1 else min(limit, max(first, extent))
+            first = int(rng.integers(0, (reach - extent) // size + 1)) * size
+        self.filled[storage] = max(self.filled[storage], first + extent)
+        return Access(
+            format=fmt, address=first + low, partition=start, storage=storage, steps=tuple(int(s) for s in steps)
+        )
+
+    def fill(
+        self,
+        access: Access,
+        shape: tuple[int, ...],
+        opcode: Opcode = Opcode.TENSOR_COPY,
+        name: str = "a",
+        partner: Access | None = None,
+    ) -> None:
+        """Write elements into the memory's first state, on all partitions, except where an instruction has written."""
+        fmt, memory = access.format, self.memories[access.storage]
+        size, count = fmt.bits // 8, prod(shape)
+        addresses = np.full((), access.address)
+        for length, step in zip(shape, access.steps, strict=True):
+            addresses = addresses[..., np.newaxis] + size * step * np.arange(length)
+        addresses = addresses.reshape(-1)
+        codes = self._codes(fmt, (len(memory), count), opcode, name, shape)
+        if name == "b" and opcode in (Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8) and partner.format == fmt:
+            codes = self._found(codes, access, partner)
+        octets = np.ascontiguousarray(codes).astype(codes.dtype.newbyteorder("<")).view(np.uint8)
+        octets = octets.reshape(len(memory), count, size)
+        free = ~self.written[access.storage]
+        for octet in range(size):
+            places = addresses + octet
+            chosen = free[places]
+            memory[:, places[chosen]] = octets[:, chosen, octet]
+
+    def _found(self, codes: np.ndarray, access: Access, searched: Access) -> np.ndarray:
+        """Return values to look for, most of them among the first elements that the same lane searches."""
+        rng = self.rng
+        memory = self.memories[searched.storage]
+        size = searched.format.bits // 8
+        words = memory.view(storage_dtype(searched.format).newbyteorder("<"))
+        lanes = np.arange(len(codes))[:, np.newaxis] - access.partition
+        rows = np.clip(lanes + searched.partition, 0, len(memory) - 1)
+        places = searched.address // size + searched.steps[-1] * rng.integers(0, 8, codes.shape)
+        picked = words[rows, np.clip(places, 0, words.shape[1] - 1)]
+        return np.where(rng.random(codes.shape) < 0.75, picked, codes).astype(codes.dtype)
+
+    def _codes(
+        self, fmt: Format, size: tuple[int, int], opcode: Opcode, name: str, shape: tuple[int, ...]
+    ) -> np.ndarray:
+        rng = self.rng
+        total = prod(size)
+        codes = operands.mixed_codes(rng, fmt, total, WILD)
+        kind = rng.random()
+        if kind < 0.15 or (opcode in EIGHTS and kind < 0.5):
+            codes = rng.choice(codes[:5], total)  # few values, so that many are equal
+        if not fmt.is_float and kind > 0.6:
+            codes = (rng.integers(-3, 40, total) & ((1 << fmt.bits) - 1)).astype(storage_dtype(fmt))
+        if opcode == Opcode.SELECT and name == "a":
+            codes[rng.random(total) < 0.4] = 0
+        if opcode == Opcode.BN_AGGR and fmt.is_float and kind < 0.7:
+            counts = round_fp32(rng.integers(0, 8, total).astype(np.float32).view(np.uint32), fmt, "rne", None)
+            codes = np.where(np.arange(total) % shape[-1] % 3 == 0, counts, codes).astype(storage_dtype(fmt))
+        return codes.reshape(size)
