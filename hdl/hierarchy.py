@@ -16,7 +16,7 @@ from amaranth.lib import wiring
 from neuroncore_rtl.hdl import verilog
 from neuroncore_rtl.hdl.verilog import module_ports
 
-__all__ = ["ModuleLibrary", "lanes", "lead_out", "shared", "to_verilog"]
+__all__ = ["ModuleLibrary", "below", "lanes", "lead_out", "shared", "to_verilog"]
 
 
 class ModuleLibrary:
@@ -139,7 +139,7 @@ def to_verilog(
         while pending:
             module, top = pending.popitem()
             if replaced is not None and module in library.blocks and module not in done:
-                done[module] = pool.submit(replaced, module, library.blocks[module], _below(module, top))
+                done[module] = pool.submit(replaced, module, library.blocks[module], below(module, top))
             else:
                 done[module] = pool.submit(verilog.to_verilog, verilog.to_rtlil(top, module, library))
                 pending.update((n, c) for n, c in library.components.items() if n not in done)
@@ -149,7 +149,7 @@ def to_verilog(
     return "\n".join([*library.texts.values(), *filter(None, texts)])
 
 
-def _below(name: str, component: wiring.Component) -> dict[str, str]:
+def below(name: str, component: wiring.Component) -> dict[str, str]:
     """Return the RTLIL of a component and of the shared modules below it, by name."""
     library = ModuleLibrary()
     texts: dict[str, str] = {}

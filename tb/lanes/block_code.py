@@ -87,7 +87,7 @@ class BlockCode(LaneCode):
 
     def text(self) -> str:
         lanes = "".join(lane.text() for lane in self.lanes.values())
-        self.values = Values(self._state)
+        self.values = Values(self.netlist.name, self._state)
         self.lines = []
         self._structure()
         self._settle()

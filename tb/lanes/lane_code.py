@@ -134,7 +134,7 @@ class LaneCode:
 
     def text(self) -> str:
         """Return the structure and the functions."""
-        self.values = Values(self._state)
+        self.values = Values(self.netlist.name, self._state)
         self.lines = []
         self._structure()
         self._init()
@@ -167,15 +167,11 @@ class LaneCode:
         netlist = self.netlist
         self.line(f"static void {self.name}_init({self.name}& s) {{", 0)
         for source, register in netlist.registers.items():
-            if register.init:
-                place, value = self.places[source], f"{register.init:#x}ull"
-                if source in self.uniform:
-                    self.line(f"s.{place} = ({ctype(register.width)}){value};")
-                else:
-                    self.line(
-                        f"for (int k = 0; k < {self.count}; k++) s.{place}[k] = ({ctype(register.width)}){value};"
-                    )
-        for number, memory in enumerate(netlist.memories.values()):
+            self._init_source(source, register.init)
+        for number, memory in self._memories():
+            for read in memory.reads:
+                for chunk, source in enumerate(read.chunks):
+                    self._init_source(source, read.init >> 32 * chunk & (1 << netlist.widths[source]) - 1)
             if not memory.init:
                 continue
             chunks = memory.chunk_widths()
@@ -189,6 +185,13 @@ class LaneCode:
             else:
                 self.line(f"{where} for (int k = 0; k < {self.count}; k++) s.m{number}[a][c][k] = words{number}[a][c];")
         self.line("}", 0)
+
+    def _init_source(self, source: str, value: int) -> None:
+        if value:
+            of_each = "" if source in self.uniform else "[k]"
+            loop = f"for (int k = 0; k < {self.count}; k++) " if of_each else ""
+            kind = ctype(self.netlist.widths[source])
+            self.line(f"{loop}s.{self.places[source]}{of_each} = ({kind}){value:#x}ull;")
 
     def _outputs(self) -> None:
         """The outputs, from state alone."""
@@ -417,11 +420,12 @@ class LaneCode:
                     else f"{enable.code} ? {word} : {old}"
                 )
             else:
-                within = "" if memory.size >= 1 << len(read.address) else f" && {address.code} < {memory.size}u"
                 word = f"s.m{number}[{address.code}][{chunk}]"
                 if not uniform:
                     word = f"load(&{word}[k])" if each else f"K32({word})"
-                choice = f"{enable.code}{within} ? {word} : {old}"
+                if memory.size < 1 << len(read.address):
+                    word = f"({address.code} < {memory.size}u ? {word} : {kind}{{}})"
+                choice = f"{enable.code} ? {word} : {old}"
             self.line(f"const {kind} n_{place} = {choice};", depth)
             yield place
 

@@ -359,6 +359,10 @@ class _Reader:
         for option in ("RD_WIDE_CONTINUATION", "WR_WIDE_CONTINUATION", "WR_PRIORITY_MASK"):
             if _number(parameters[option]):
                 raise Unsupported(f"{self.netlist.name}: memory {name} has {option}")
+        if any(bit not in ("0", "x") for port in ("RD_SRST", "RD_ARST") for bit in connections[port]):
+            raise Unsupported(f"{self.netlist.name}: memory {name} has a reset of what it reads")
+        if _number(parameters["OFFSET"]):
+            raise Unsupported(f"{self.netlist.name}: memory {name} does not begin at address 0")
         transparent = parameters["RD_TRANSPARENCY_MASK"][::-1]
         clocked = parameters["RD_CLK_ENABLE"][::-1]
         rd_init = parameters["RD_INIT_VALUE"]
@@ -366,7 +370,7 @@ class _Reader:
         chunks = range(-(-width // CHUNK))
         for port in range(read_count):
             if clocked[port] == "1":
-                self._on_clock(name, [connections["RD_CLK"][port]], "1")
+                self._on_clock(name, [connections["RD_CLK"][port]], parameters["RD_CLK_POLARITY"][-1 - port])
             init = rd_init[len(rd_init) - (port + 1) * width : len(rd_init) - port * width]
             reads.append(
                 ReadPort(
@@ -383,7 +387,7 @@ class _Reader:
             )
         writes = []
         for port in range(write_count):
-            self._on_clock(name, [connections["WR_CLK"][port]], "1")
+            self._on_clock(name, [connections["WR_CLK"][port]], parameters["WR_CLK_POLARITY"][-1 - port])
             word = slice(port * width, (port + 1) * width)
             writes.append(
                 WritePort(

@@ -56,7 +56,8 @@ class Expression:
 
 
 def constant(value: int, wanted: int) -> Expression:
-    return Expression(f"{value:#x}{'u' if wanted == 32 else 'ull'}", wanted, False)
+    # UINT64_C: uint64_t itself, as what is overloaded needs it, which is not unsigned long long everywhere.
+    return Expression(f"{value:#x}u" if wanted == 32 else f"UINT64_C({value:#x})", wanted, False)
 
 
 def together(*values: Expression) -> list[Expression]:
@@ -68,11 +69,13 @@ class Values:
     """Expressions of bits and cells.
 
     Arguments:
+        module: its name, for what cannot be evaluated.
         source: returns the expression and the width of a source of up to 64 bits; for wider ones the expression of
             some bits: (source, first bit, length) to the expression of their value.
     """
 
-    def __init__(self, source: Callable[[str, int, int], tuple[Expression, int, int]]):
+    def __init__(self, module: str, source: Callable[[str, int, int], tuple[Expression, int, int]]):
+        self.module = module
         self.source = source
 
     def bits(self, bits: list[Bit], wanted: int) -> Expression:
@@ -84,7 +87,7 @@ class Values:
         while bits and bits[-1] == 0:
             bits = bits[:-1]
         if len(bits) > wanted:
-            raise Unsupported(f"{len(bits)} bits where {wanted} fit")
+            raise Unsupported(f"has {len(bits)} bits where {wanted} fit")
         if wanted == WORD and len(bits) <= 32:
             return self.bits(bits, 32).as_type(WORD)
         terms = []
@@ -157,7 +160,7 @@ class Values:
         try:
             return self._cell(cell)
         except Unsupported as error:
-            raise Unsupported(f"{cell.name} ({cell.kind}): {error}") from None
+            raise Unsupported(f"{self.module}: {cell.name} ({cell.kind}) {error}") from None
 
     def _cell(self, cell: Cell) -> Expression:
         kind, width, operands = cell.kind, cell.width, cell.operands
@@ -244,7 +247,7 @@ class Values:
             parts = [call("parity", 32, self.bits(piece, size)) for piece, size in self.pieces(a)]
             value = infix("^", *parts) if len(parts) > 1 else parts[0]
             return truth(value if kind == "reduce_xor" else infix("^", value, constant(1, 32)))
-        raise Unsupported("an unknown kind")
+        raise Unsupported("is of an unknown kind")
 
     def _mux(self, select: Expression, high: Expression, low: Expression, wanted: int) -> Expression:
         if select.varying:
@@ -265,19 +268,19 @@ class Values:
         a, b = cell.operands["A"], cell.operands["B"]
         a_signed, b_signed = "A" in cell.signed, "B" in cell.signed
         result = word(width)
+        if len(b) > WORD:
+            raise Unsupported(f"shifts by a number of {len(b)} bits")
         if kind in ("shl", "sshl"):
-            size = result
+            size = word(max(width, len(b)))
             value = self.extended(a, a_signed, size)
         else:
             reach = max(width, len(a))
             if reach > WORD:
                 raise Unsupported(f"shifts {reach} bits")
-            size = word(reach)
+            size = word(max(reach, len(b)))
             value = self.extended(a, a_signed, size)
             if a_signed and kind != "sshr":
                 value = masked(value, reach)
-        if len(b) > size:
-            raise Unsupported(f"shifts by a number of {len(b)} bits")
         safe = len(b) < size and (1 << len(b)) <= size
         if b_signed and kind in ("shift", "shiftx"):
             amount = self.extended(b, True, size)
@@ -288,7 +291,7 @@ class Values:
             if kind == "sshr" and a_signed:
                 name = "signed_right"
             moved = call(name if not safe else f"{name}_within", size, value, amount)
-        return masked(moved.as_type(result) if width <= result < size else moved)
+        return masked(moved.as_type(result))
 
 
 def _stretched(bits: list[Bit], size: int, signed: bool) -> list[Bit]:

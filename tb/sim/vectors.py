@@ -29,6 +29,7 @@ __all__ = [
     "LEVELS",
     "MARK",
     "compile_libraries",
+    "compile_library",
     "compiler_sources",
     "level",
     "libraries_of",
@@ -175,17 +176,23 @@ def compile_libraries(labels: Iterable[str]) -> list[Path]:
         CompilerFailed: one cannot be compiled.
     """
     with ThreadPoolExecutor(max_workers=2) as pool:
-        return list(pool.map(_library, labels))
+        return list(pool.map(compile_library, labels))
 
 
-def _library(label: str) -> Path:
-    (library,) = library_paths([label])
-    folder = library.parent
+def compile_library(label: str, of: str | None = None) -> Path:
+    """Return the library of this machine's level, or of one that is named, compiled if it was not yet.
+
+    Raises:
+        CompilerFailed: it cannot be compiled.
+    """
+    of = of or level()
+    folder = libraries_folder / of
+    library = folder / f"lib{label}.so"
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / f"{label}.lock"):
         if not library.is_file():
             unfinished = folder / f".{label}.{os.getpid()}.so"
-            chosen = LEVELS[level()]
+            chosen = LEVELS[of]
             source = libraries_folder / f"{label}.cpp"
             macros = [f"-DWIDTH={chosen.width}", f"-I{FOLDER}", f"-mcpu={chosen.cpu}"]
             command = [

@@ -1,0 +1,344 @@
+"""A module of random cells as RTLIL text: each kind that lanes may have, in random widths, with odd cases first.
+
+Not drawn is what Yosys leaves undefined: `$shiftx` beyond its operand, `$pmux` with several selects set, two ports that
+write one bit of a memory in the same cycle. Nor `$shr` and `$shift` of a signed operand narrower than the result:
+Yosys' library extends it first and then shifts, as Verilog does, its simulator the other way round.
+"""
+
+import random
+from dataclasses import dataclass, field
+
+__all__ = ["LANE", "RandomCells"]
+
+LANE = "random_lane"
+"""Name of the module."""
+
+INPUTS = {
+    **{f"own_{width}": width for width in (1, 2, 5, 8, 16, 31, 32, 33, 48, 63, 64, 70, 130)},
+    **{f"common_{width}": width for width in (1, 3, 8, 32, 40, 64, 100)},
+    **{f"late_{width}": width for width in (1, 12, 64)},
+}
+"""Widths of the ports. `common`: the same for all instances; `late`: outputs depend on them within a cycle."""
+
+REDUCTIONS = ("reduce_and", "reduce_or", "reduce_bool", "reduce_xor", "reduce_xnor", "logic_not")
+ARITHMETIC = ("add", "sub", "mul")
+BITWISE = ("and", "or", "xor", "xnor")
+ORDER = ("lt", "le", "gt", "ge")
+EQUALITY = ("eq", "ne", "logic_and", "logic_or")
+SHIFTS = ("shl", "sshl", "shr", "sshr", "shift", "shiftx")
+FLIP_FLOPS = ("dff", "dffe", "sdff", "sdffe", "sdffce")
+EDGES = (1, 2, 31, 32, 33, 63, 64)
+"""Widths at which words end."""
+
+
+@dataclass
+class RandomCells:
+    """The text of a module in the making.
+
+    Arguments:
+        dice: draws all. repeats: cells of each kind, besides the odd cases.
+
+    Attributes:
+        inputs, outputs: widths of its ports, the clock aside.
+        kinds: of the cell that decides an output, by the output's name.
+    """
+
+    dice: random.Random
+    repeats: int
+    inputs: dict[str, int] = field(default_factory=lambda: dict(INPUTS))
+    outputs: dict[str, int] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.wires: list[str] = ["wire input 1 \\clk"]
+        self.cells: list[str] = []
+        self.own: dict[str, int] = {}
+        self.common: dict[str, int] = {}
+        self.late = {port: width for port, width in self.inputs.items() if port.startswith("late")}
+        late = {f"\\{port}": width for port, width in self.late.items()}
+        self.pools = [self.own, self.own, self.own, late, self.common]
+        for number, (port, width) in enumerate(self.inputs.items()):
+            self.wires.append(f"wire width {width} input {number + 2} \\{port}")
+            if port not in self.late:
+                pool = self.own if port.startswith("own") else self.common
+                pool[self.flip_flop("dff", width, f"\\{port}")] = width
+        self.pools.append({**self.own, **self.common, **late})
+        self._odd_cases()
+        for _ in range(repeats := self.repeats):
+            for kind in ("not", "neg", "pos", *REDUCTIONS):
+                self.unary(kind)
+            for kind in (*ARITHMETIC, *BITWISE, *ORDER, *EQUALITY, *SHIFTS):
+                self.binary(kind)
+            self.mux(self.width(kind="mux"))
+            self.pmux(self.width(kind="mux"), self.dice.randint(2, 5))
+        for _ in range(repeats // 2 + 1):
+            for kind in FLIP_FLOPS:
+                self.register(kind)
+            self.branch()
+        self._memories()
+
+    def text(self) -> str:
+        lines = [f"module \\{LANE}", *self.wires, *self.cells, "end", ""]
+        return "\n".join(lines)
+
+    # Operands
+
+    def width(self, kind: str = "", most: int = 64) -> int:
+        if kind in ("not", "pos", "mux", *BITWISE, *EQUALITY, *REDUCTIONS) and self.dice.random() < 0.2:
+            return self.dice.randint(65, 130)
+        return min(most, self.dice.choice(EDGES) if self.dice.random() < 0.4 else self.dice.randint(1, most))
+
+    def value(self, width: int, pool: dict[str, int] | None = None) -> str:
+        """Return so many bits of somewhere: a slice, several of them, or copies of a bit."""
+        pool = pool or self.dice.choice(self.pools)
+        parts, left = [], width
+        while left:
+            kind = self.dice.random()
+            source, size = self.dice.choice(list(pool.items()))
+            if kind < 0.1:
+                length = min(left, self.dice.randint(1, 8))
+                parts.append(f"{length}'{self.dice.getrandbits(length):0{length}b}")
+            elif kind < 0.2:
+                length = min(left, self.dice.randint(2, 5))
+                parts += [f"{source} [{self.dice.randrange(size)}]"] * length
+            else:
+                fitting = [(s, n) for s, n in pool.items() if n >= left]
+                if fitting and self.dice.random() < 0.7:
+                    source, size = self.dice.choice(fitting)
+                length = min(left, size)
+                first = self.dice.randint(0, size - length)
+                parts.append(f"{source} [{first + length - 1}:{first}]")
+            left -= length
+        return parts[0] if len(parts) == 1 else "{ " + " ".join(parts) + " }"
+
+    # Cells
+
+    def wire(self, width: int, kind: str = "") -> str:
+        name = f"\\w{len(self.wires)}"
+        self.wires.append(f"wire width {width} {name}")
+        return name
+
+    def add(self, kind: str, parameters: dict[str, object], connections: dict[str, str]) -> None:
+        self.cells.append(f"cell ${kind} \\{kind}_{len(self.cells)}")
+        self.cells += [f"  parameter \\{name} {value}" for name, value in parameters.items()]
+        self.cells += [f"  connect \\{port} {value}" for port, value in connections.items()]
+        self.cells.append("end")
+
+    def cell(self, kind: str, width: int, **operands: tuple[str, int, bool]) -> str:
+        """Add a cell of operands, each with its width and whether it is signed; return its result."""
+        result = self.wire(width)
+        parameters: dict[str, object] = {"Y_WIDTH": width}
+        for port, (_, size, signed) in operands.items():
+            parameters |= {f"{port}_WIDTH": size, f"{port}_SIGNED": int(signed)}
+        self.add(kind, parameters, {port: value for port, (value, *_) in operands.items()} | {"Y": result})
+        return result
+
+    def show(self, kind: str, value: str, width: int) -> None:
+        """Lead a result out, at once or through a register, and let others use it."""
+        name = f"o{len(self.outputs)}"
+        if self.dice.random() < 0.5:
+            held = self.flip_flop("dff", width, value)
+            self.cells.append(f"connect \\{name} {held}")
+        else:
+            self.cells.append(f"connect \\{name} {value}")
+        self.outputs[name] = width
+        self.kinds[name] = kind
+        self.wires.append(f"wire width {width} output {len(self.inputs) + len(self.outputs) + 1} \\{name}")
+        if self.dice.random() < 0.2:
+            self.own[value] = width
+
+    def unary(self, kind: str, *, a: int | None = None, y: int | None = None, signed: bool | None = None, shown=True):
+        a = self.width(kind) if a is None else a
+        if y is None:
+            y = self.dice.choice((1, 1, 3)) if kind in REDUCTIONS else self.width(kind)
+        signed = self.dice.random() < 0.5 if signed is None else signed
+        result = self.cell(kind, y, A=(self.value(a), a, signed))
+        if shown:
+            self.show(kind, result, y)
+        return result, y
+
+    def binary(self, kind: str, *, a=None, b=None, y=None, signed=None, shown=True) -> tuple[str, int]:
+        """Add a cell of two operands; what is not given is drawn.
+
+        Arguments:
+            a, b, y: widths. signed: whether the operands are.
+        """
+        draw = self.dice.random
+        both = draw() < 0.5
+        a_signed, b_signed = signed or (both, both)
+        a, b = (self.width(kind) if n is None else n for n in (a, b))
+        if y is None:
+            y = self.dice.choice((1, 1, 2)) if kind in (*ORDER, *EQUALITY) else self.width(kind)
+        if kind in SHIFTS:
+            if signed is None:
+                b = self.dice.choice((1, 3, 5, 6, 7, 8, 33, 64)) if draw() < 0.7 else b
+                a_signed, b_signed = draw() < 0.5, kind == "shift" and draw() < 0.5
+            if kind == "shiftx":
+                a_signed, b, y = False, min(b, 5), min(y, 32)
+                a = y + (1 << b) - 1
+                b_signed = False
+        a_signed = a_signed and not (kind in ("shr", "shift") and y > a)
+        operands = {"A": (self.value(a), a, a_signed), "B": (self.value(b), b, b_signed)}
+        result = self.cell(kind, y, **operands)
+        if shown:
+            self.show(kind, result, y)
+        return result, y
+
+    def mux(self, width: int) -> None:
+        result = self.wire(width)
+        operands = {"A": self.value(width), "B": self.value(width), "S": self.value(1)}
+        self.add("mux", {"WIDTH": width}, operands | {"Y": result})
+        self.show("mux", result, width)
+
+    def selects(self, count: int, pool: dict[str, int] | None = None) -> str:
+        """Return bits of which one is set at most."""
+        index = self.value(3, pool)
+        cases = self.dice.sample(range(8), count)
+        bits = [self.cell("eq", 1, A=(index, 3, False), B=(f"3'{case:03b}", 3, False)) for case in cases]
+        return "{ " + " ".join(bits) + " }"
+
+    def pmux(self, width: int, count: int) -> None:
+        result = self.wire(width)
+        operands = {"A": self.value(width), "B": self.value(width * count), "S": self.selects(count)}
+        self.add("pmux", {"WIDTH": width, "S_WIDTH": count}, operands | {"Y": result})
+        self.show("pmux", result, width)
+
+    def cone(self, width: int, depth: int = 0) -> str:
+        """Return a result of several cells that nobody else uses."""
+        values = []
+        for _ in range(4):
+            kind = self.dice.choice((*ARITHMETIC, *BITWISE))
+            values.append(self.binary(kind, a=width, b=width, y=width, shown=False)[0])
+        result = values[0]
+        for value in values[1:]:
+            result = self.cell(self.dice.choice(BITWISE), width, A=(result, width, False), B=(value, width, False))
+        if depth:
+            result = self.cell("add", width, A=(result, width, False), B=(self.choice(width, depth - 1), width, False))
+        return result
+
+    def choice(self, width: int, depth: int = 0) -> str:
+        """Return one of two cones, or of several, by a select that is the same for all instances."""
+        result = self.wire(width)
+        if self.dice.random() < 0.5:
+            operands = {"A": self.cone(width, depth), "B": self.cone(width, depth), "S": self.value(1, self.common)}
+            self.add("mux", {"WIDTH": width}, operands | {"Y": result})
+        else:
+            cases = "{ " + " ".join(self.cone(width, depth) for _ in range(3)) + " }"
+            operands = {"A": self.cone(width), "B": cases, "S": self.selects(3, self.common)}
+            self.add("pmux", {"WIDTH": width, "S_WIDTH": 3}, operands | {"Y": result})
+        return result
+
+    def branch(self) -> None:
+        width = self.width()
+        self.show("branch", self.choice(width, 1), width)
+
+    # State
+
+    def flip_flop(self, kind: str, width: int, d: str, pool: dict[str, int] | None = None) -> str:
+        if self.dice.random() < 0.5:
+            self.wires.append(f"attribute \\init {width}'{self.dice.getrandbits(width):0{width}b}")
+        q = self.wire(width)
+        parameters: dict[str, object] = {"WIDTH": width, "CLK_POLARITY": 1}
+        connections = {"CLK": "\\clk", "D": d, "Q": q}
+        if kind.startswith("s"):
+            parameters |= {"SRST_POLARITY": 1, "SRST_VALUE": f"{width}'{self.dice.getrandbits(width):0{width}b}"}
+            connections["SRST"] = self.value(1, pool)
+        if kind != "sdff" and kind != "dff":
+            parameters["EN_POLARITY"] = 1
+            connections["EN"] = self.value(1, pool)
+        self.add(kind, parameters, connections)
+        return q
+
+    def register(self, kind: str) -> None:
+        width = self.dice.choice((1, 7, 32, 33, 64, 65, 100))
+        pool = self.common if self.dice.random() < 0.3 else None
+        self.show(kind, self.flip_flop(kind, width, self.value(width, pool), pool), width)
+
+    def memory(self, *, size: int, width: int, reads: int, writes: int, pool=None, wide: int = 0) -> None:
+        """Add a memory of clocked read ports, and of write ports of which each has words of its own.
+
+        Arguments:
+            size, width: of the memory, in words and bits. pool: sources of all that it gets.
+            wide: bits of addresses beyond those that words need.
+        """
+        address = max(1, (size - 1).bit_length()) + wide
+        part = self.dice.choice((1, 8, width))
+        enables, places = [], []
+        for port in range(writes):
+            parts = []
+            for first in range(0, width, part):
+                parts += [self.value(1, pool)] * min(part, width - first)
+            enables.append(" ".join(reversed(parts)))
+            own = [f"1'{port}"] if writes == 2 else []
+            places.append(" ".join([self.value(address - len(own), pool), *own] if address > len(own) else own))
+        data = self.wire(width * reads)
+        ones = "1" * max(reads, writes)
+
+        def bits(count: int, digits: str | None = None) -> str:
+            return f"{max(1, count)}'{digits or '0' * max(1, count)}"
+
+        def drawn(count: int) -> str:
+            return bits(count, f"{self.dice.getrandbits(max(1, count)):0{max(1, count)}b}")
+
+        parameters = {
+            **{"MEMID": f'"\\\\m{len(self.cells)}"', "SIZE": size, "OFFSET": 0, "ABITS": address, "WIDTH": width},
+            **{"INIT": drawn(size * width), "RD_PORTS": reads, "WR_PORTS": writes},
+            **{"RD_CLK_ENABLE": bits(reads, ones[:reads]), "RD_CLK_POLARITY": bits(reads, ones[:reads])},
+            **{"RD_TRANSPARENCY_MASK": bits(reads * writes), "RD_COLLISION_X_MASK": bits(reads * writes)},
+            **{"RD_WIDE_CONTINUATION": bits(reads), "RD_CE_OVER_SRST": bits(reads)},
+            **{"RD_ARST_VALUE": bits(reads * width), "RD_SRST_VALUE": bits(reads * width)},
+            **{"RD_INIT_VALUE": drawn(reads * width), "WR_CLK_ENABLE": bits(writes, ones[:writes])},
+            **{"WR_CLK_POLARITY": bits(writes, ones[:writes]), "WR_WIDE_CONTINUATION": bits(writes)},
+            **{"WR_PRIORITY_MASK": bits(writes * writes)},
+        }
+        connections = {
+            "RD_CLK": "{ " + "\\clk " * reads + "}",
+            "RD_EN": self.value(reads, pool),
+            "RD_ARST": bits(reads),
+            "RD_SRST": bits(reads),
+            "RD_ADDR": self.value(address * reads, pool),
+            "RD_DATA": data,
+            "WR_CLK": "{ " + "\\clk " * writes + "}",
+            "WR_EN": "{ " + " ".join(reversed(enables)) + " }",
+            "WR_ADDR": "{ " + " ".join(reversed(places)) + " }",
+            "WR_DATA": self.value(width * writes, pool) if writes else "{ }",
+        }
+        self.add("mem_v2", parameters, connections)
+        for port in range(reads):
+            self.show("mem_v2", f"{data} [{(port + 1) * width - 1}:{port * width}]", width)
+
+    def _memories(self) -> None:
+        for pool in (None, self.own, self.common):
+            self.memory(size=16, width=8, reads=1, writes=1, pool=pool)
+            self.memory(size=5, width=33, reads=2, writes=2, pool=pool)
+            self.memory(size=11, width=72, reads=1, writes=1, pool=pool, wide=1)
+        self.memory(size=13, width=16, reads=2, writes=0)
+
+    def _odd_cases(self) -> None:
+        for kind in ("shl", "sshl", "shr", "sshr", "shift"):
+            b_signed = kind == "shift"
+            self.binary(kind, a=1, b=5, y=24, signed=(True, False))  # what an optimiser leaves of -1
+            self.binary(kind, a=1, b=6, y=64, signed=(True, b_signed))
+            self.binary(kind, a=8, b=8, y=8, signed=(False, b_signed))
+            self.binary(kind, a=8, b=8, y=8, signed=(True, b_signed))
+            self.binary(kind, a=40, b=7, y=16, signed=(True, b_signed))
+            self.binary(kind, a=16, b=3, y=40, signed=(True, b_signed))
+            self.binary(kind, a=32, b=40, y=32, signed=(False, b_signed))
+        for kind in (*ARITHMETIC, *BITWISE, *ORDER, *EQUALITY):
+            y = 1 if kind in ORDER + EQUALITY else 40
+            for both in (True, False):
+                self.binary(kind, a=1, b=20, y=y, signed=(both, both))
+                self.binary(kind, a=64, b=3, y=y, signed=(both, both))
+            if kind in (*BITWISE, "eq", "ne"):
+                for both in (True, False):
+                    self.binary(kind, a=20, b=100, y=90 if kind in BITWISE else 1, signed=(both, both))
+        for kind in REDUCTIONS:
+            self.unary(kind, a=130, y=1)
+        for kind in ("not", "neg", "pos"):
+            for signed in (False, True):
+                self.unary(kind, a=1, y=32, signed=signed)
+                if kind != "neg":
+                    self.unary(kind, a=20, y=90, signed=signed)
+        self.pmux(32, 8)
+        self.pmux(90, 6)
+        self.mux(130)
