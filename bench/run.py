@@ -11,7 +11,7 @@ from collections.abc import Callable
 from neuroncore_rtl.bench import area, core, elementwise, link, tensor
 from neuroncore_rtl.tb.sim.report import RESULTS, shown, terminal
 from neuroncore_rtl.tb.sim.settings import Settings
-from neuroncore_rtl.tb.sim.vectors import LANES_VARIABLE
+from neuroncore_rtl.tb.sim.vectors import WAYS, chosen, wanted
 
 __all__ = ["SIZES", "main"]
 
@@ -31,10 +31,14 @@ PARTS: dict[str, tuple[Callable, Callable]] = {
 
 def main(settings: Settings) -> int:
     """Measure, print the tables, write `sim_build/results/bench.json`, and return the exit status."""
-    os.environ[LANES_VARIABLE] = settings.lanes
+    with chosen(settings.lanes):
+        return _measure(settings)
+
+
+def _measure(settings: Settings) -> int:
     console = terminal()
     sizes = [settings.size] if settings.size else list(SIZES)
-    record: dict[str, object] = {"cores": os.cpu_count(), "load": os.getloadavg(), "lanes": settings.lanes}
+    record: dict[str, object] = {"cores": os.cpu_count(), "load": os.getloadavg(), "lanes": WAYS[not wanted()]}
     for part in PARTS if settings.part == "all" else (settings.part,):
         measure, tables = PARTS[part]
         record |= measure(sizes)

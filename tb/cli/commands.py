@@ -4,7 +4,6 @@ neuroncore_rtl.tb sim matmul M=8`.
 Commands and their options are made from the records of `tb.cli.registry`, never typed here a second time.
 """
 
-import os
 import signal
 import sys
 from collections.abc import Iterable
@@ -16,7 +15,7 @@ from neuroncore_rtl.tb.sim.doctor import MissingTool
 from neuroncore_rtl.tb.sim.report import shown
 from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings, UsageError
 from neuroncore_rtl.tb.sim.simulation import BuildFailed, SimulationFailed
-from neuroncore_rtl.tb.sim.vectors import LANES_VARIABLE
+from neuroncore_rtl.tb.sim.vectors import chosen
 
 __all__ = ["app", "main"]
 
@@ -79,9 +78,8 @@ def _command(command: Bench, run) -> click.Command:
 
 
 def _simulate(command: Bench, settings: Settings) -> int:
-    if "LANES" in settings.values:
-        os.environ[LANES_VARIABLE] = settings.lanes
-    report = command.run(settings)
+    with chosen(settings.values.get("LANES")):
+        report = command.run(settings)
     report.show()
     click.echo(f"record: {shown(report.write())}")
     return report.exit_status

@@ -55,10 +55,13 @@ class Device(Protocol):
         """
 
 
-@lru_cache(maxsize=8)
 def built(device: Device, sim: str = "verilator", waves: bool = False) -> simulation.Build:
     """Return the build of a device for a simulator; waves: one that can record a waveform."""
-    vectors = sim == "verilator" and not waves and wanted()
+    return _built(device, sim, waves, sim == "verilator" and not waves and wanted())
+
+
+@lru_cache(maxsize=8)
+def _built(device: Device, sim: str, waves: bool, vectors: bool) -> simulation.Build:
     return simulation.build(device.design(waves=waves, vectors=vectors), sim, waves=waves)
 
 

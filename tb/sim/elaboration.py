@@ -22,7 +22,7 @@ from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.hdl.vector.engine import VectorEngine
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.sim.report import progress
-from neuroncore_rtl.tb.sim.vectors import compiler_sources, vectorised
+from neuroncore_rtl.tb.sim.vectors import compiler_sources, libraries_of, source_of, vectorised
 
 __all__ = ["CPU", "ENGINE", "ENGINES", "cpu_verilog", "elaborated", "engine_verilog"]
 
@@ -98,7 +98,9 @@ def elaborated(
     key = _key(parameters | {"watches_gates": watches_gates, "vectors": vectors and compiler_sources()})
     path = SIM_BUILD / "elaborated" / f"{label}-{key}.v"
     if cached and path.is_file():
-        return path.read_text()
+        text = path.read_text()
+        if all(source_of(label).is_file() for label in libraries_of(text)):
+            return text
     with progress(f"elaborating {name.replace('_', ' ')}{f' of {size}' if size else ''}"):
         text = to_verilog(name, build(), watches_gates=watches_gates, replaced=vectorised if vectors else None)
     path.parent.mkdir(parents=True, exist_ok=True)

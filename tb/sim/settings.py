@@ -166,8 +166,9 @@ SIM = Option(name="SIM", type=str, default=SIMULATORS[0], help="simulator", choi
 LANES = Option(
     name="LANES",
     type=str,
-    default="vector",
-    help="how Verilator's designs evaluate what there is many times; a waveform is recorded of scalar ones",
+    default=None,
+    help="how Verilator's designs evaluate what there is many times, else as the environment's LANES, or vector; "
+    "a waveform is recorded of scalar ones",
     choices=WAYS,
 )
 WAVES = Option(name="WAVES", type=int, default=0, help="1 records a waveform", minimum=0, maximum=1)

@@ -10,8 +10,9 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,17 +27,11 @@ from neuroncore_rtl.tb.lanes.extraction import netlists
 from neuroncore_rtl.tb.lanes.netlist import Unsupported
 
 __all__ = [
-    "LEVELS",
-    "MARK",
-    "compile_libraries",
+    "LANES_VARIABLE", "LEVELS", "MARK", "WAYS", "CompilerFailed", "chosen", "compile_libraries",
     "compile_library",
-    "compiler_sources",
-    "level",
-    "libraries_of",
-    "search_path",
-    "vectorised",
+    "compiler_sources", "level", "libraries_of", "library_paths", "search_path", "source_of", "vectorised",
     "wanted",
-]
+]  # fmt: skip
 
 libraries_folder = SIM_BUILD / "lanes"
 """Where libraries and what they are made from are kept."""
@@ -101,7 +96,8 @@ def vectorised(name: str, of: tuple[str, ...], texts: Mapping[str, str]) -> str 
     parts = [name, *of, *texts.values(), compiler_sources()]
     label = f"{name}-{hashlib.sha256(''.join(parts).encode()).hexdigest()[:16]}"
     libraries_folder.mkdir(parents=True, exist_ok=True)
-    verilog, source = libraries_folder / f"{label}.v", libraries_folder / f"{label}.cpp"
+    source = source_of(label)
+    verilog = source.with_suffix(".v")
     if not verilog.is_file():
         try:
             code = BlockCode(netlists(name, of, texts), name)
@@ -119,9 +115,29 @@ def _write(path: Path, text: str) -> None:
     unfinished.replace(path)
 
 
+def source_of(label: str) -> Path:
+    """Return the C++ file of a library."""
+    return libraries_folder / f"{label}.cpp"
+
+
 def libraries_of(verilog: str) -> list[str]:
     """Return the labels of the libraries that a text calls."""
     return re.findall(rf"^{MARK}(\S+)$", verilog, re.MULTILINE)
+
+
+@contextmanager
+def chosen(way: str | None) -> Iterator[None]:
+    """Let what runs inside evaluate blocks of lanes in one of `WAYS`; None: as the environment says."""
+    before = os.environ.get(LANES_VARIABLE)
+    if way is not None:
+        os.environ[LANES_VARIABLE] = way
+    try:
+        yield
+    finally:
+        if way is not None:
+            os.environ.pop(LANES_VARIABLE)
+            if before is not None:
+                os.environ[LANES_VARIABLE] = before
 
 
 def wanted() -> bool:
@@ -130,10 +146,10 @@ def wanted() -> bool:
     Raises:
         ValueError: the environment asks for neither of the two ways.
     """
-    chosen = os.environ.get(LANES_VARIABLE) or WAYS[0]
-    if chosen not in WAYS:
-        raise ValueError(f"{LANES_VARIABLE} must be one of {', '.join(WAYS)}, not {chosen!r}")
-    return chosen == "vector"
+    way = os.environ.get(LANES_VARIABLE) or WAYS[0]
+    if way not in WAYS:
+        raise ValueError(f"{LANES_VARIABLE} must be one of {', '.join(WAYS)}, not {way!r}")
+    return way == "vector"
 
 
 @cache
@@ -186,29 +202,24 @@ def compile_library(label: str, of: str | None = None) -> Path:
         CompilerFailed: it cannot be compiled.
     """
     of = of or level()
-    folder = libraries_folder / of
-    library = folder / f"lib{label}.so"
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / f"{label}.lock"):
+    library = libraries_folder / of / f"lib{label}.so"
+    library.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(library.with_suffix(".lock")):
         if not library.is_file():
-            unfinished = folder / f".{label}.{os.getpid()}.so"
-            chosen = LEVELS[of]
-            source = libraries_folder / f"{label}.cpp"
-            macros = [f"-DWIDTH={chosen.width}", f"-I{FOLDER}", f"-mcpu={chosen.cpu}"]
-            command = [
-                sys.executable,
-                "-m",
-                "ziglang",
-                "c++",
-                *FLAGS,
-                *HELD_BACK,
-                *macros,
-                "-shared",
-                "-nostdlib++",
-            ]
-            command += [f"-Wl,-soname,lib{label}.so", "-o", str(unfinished), str(source)]
-            done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode:
-                raise CompilerFailed(f"{' '.join(command[:4])} cannot compile {source}:\n{done.stderr[-2000:]}")
+            unfinished = library.with_name(f".{label}.{os.getpid()}.so")
+            _compile(source_of(label), LEVELS[of], library.name, unfinished)
             unfinished.replace(library)
     return library
+
+
+def _compile(source: Path, of: Level, name: str, library: Path) -> None:
+    command = [
+        *(sys.executable, "-m", "ziglang", "c++", *FLAGS, *HELD_BACK),
+        *(f"-DWIDTH={of.width}", f"-mcpu={of.cpu}", f"-I{FOLDER}"),
+        *("-shared", "-nostdlib++", f"-Wl,-soname,{name}", "-o", str(library), str(source)),
+    ]
+    # Caches of its own, so that nothing else is written.
+    caches = {f"ZIG_{kind}_CACHE_DIR": str(SIM_BUILD / "zig") for kind in ("GLOBAL", "LOCAL")}
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | caches)
+    if done.returncode:
+        raise CompilerFailed(f"{' '.join(command[:4])} cannot compile {source}:\n{done.stderr[-2000:]}")
