@@ -9,6 +9,7 @@ from amaranth import Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.arith.operand import Operand
 from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.tensor.array import Array, row_skew, tile_count
 from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS, Edge, Element
@@ -36,6 +37,7 @@ class Datapath(wiring.Component):
         swap, load, distance: the events of the operands that left the edge in this cycle, `Edge.LATENCY` behind their
             words; see :class:`hdl.tensor.tile.RowEvents`.
         identity: the operand at row 0 starts its sums at -0; see :class:`hdl.tensor.array.Array`.
+        moving_row0, weights_row0: what enters the array at row 0, for a waveform.
         sums: FP32 for each column, in lockstep, rows * mac_latency + tiles - 1 cycles behind the operand at row 0.
     """
 
@@ -54,6 +56,8 @@ class Datapath(wiring.Component):
                 **{name: In(events[name].shape) for name in ("swap", "load", "distance")},
                 "identity": In(1),
                 "sums": Out(32 * config.columns),
+                "moving_row0": Out(Operand),
+                "weights_row0": Out(Operand).array(LOAD_COLUMNS),
             }
         )
 
@@ -72,6 +76,9 @@ class Datapath(wiring.Component):
                 edge.stationary.eq(self.stationary),
                 edge.stationary_present.eq(self.stationary_present[first : rows.stop]),
             ]
+            if not first:
+                m.d.comb += self.moving_row0.eq(edge.moving_out[0])
+                m.d.comb += [to.eq(at) for to, at in zip(self.weights_row0, edge.weights_out[0], strict=True)]
             for index, row in enumerate(rows):
                 m.d.comb += [
                     edge.moving_words[index].eq(self.moving_words.word_select(row, MOVING_BITS)),

@@ -200,6 +200,12 @@ class TensorEngine(wiring.Component):
             datapath.load.eq(load),
             datapath.distance.eq(distance),
         ]
+        # What a waveform shows of the operands.
+        row0 = {"moving_row0": datapath.moving_row0}
+        row0 |= {f"weights_row0_{column}": weight for column, weight in enumerate(datapath.weights_row0)}
+        for name, operand in row0.items():
+            shown = Signal.like(operand, name=name)
+            m.d.comb += shown.eq(operand)
 
     def _psum(self, m, mover, datapath, platform):
         """Add the sums to PSUM, where their control arrives a cycle before them."""

@@ -401,11 +401,12 @@ class LaneCode:
             old = self._state(source, 0, 1)[0].code
             if not uniform and not (address.varying or enable.varying) and source not in self.needed:
                 # Nothing reads it before the step ends.
-                within = "" if memory.size >= 1 << len(read.address) else f" && {address.code} < {memory.size}u"
                 word = f"s.m{number}[{address.code}][{chunk}]"
                 word = f"load(&{word}[k])" if each else f"K32({word})"
+                if memory.size < 1 << len(read.address):
+                    word = f"({address.code} < {memory.size}u ? {word} : K32(0u))"
                 if chunk == 0:
-                    self.line(f"if ({enable.code}{within}) {{", depth)
+                    self.line(f"if ({enable.code}) {{", depth)
                 self.line(f"store(&s.{place}[k], {word});", depth + 1)
                 if chunk == len(read.chunks) - 1:
                     self.line("}", depth)

@@ -132,7 +132,7 @@ def _tensor() -> dict[str, list[Trace]]:
     moving = f"""
         wait_weights bin wait for weights | wait_operand bin wait for operand
         wait_psum bin wait for psum | moving__ handshake SBUF | moving__address hex
-        column_valid bin | swap{AT_ROW0} bin row 0: swap | edge0__moving_out__0 hex row 0: operand
+        column_valid bin | swap{AT_ROW0} bin row 0: swap | moving_row0 hex row 0: operand
         sum0 hex sum of column 0 (FP32)
     """
     retired = "loaded bin load retired | retired bin multiplication retired"

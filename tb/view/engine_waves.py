@@ -20,7 +20,7 @@ __all__ = [
 AT_ROW0 = TensorEngine.INPUT_LATENCY - 1
 """Number of the register with which a load step, or a swap, reaches row 0."""
 
-ROW0_WEIGHTS = "\n".join(f"edge0__weights_out__0__{n} hex row 0: weight {n}" for n in range(LOAD_COLUMNS))
+ROW0_WEIGHTS = "\n".join(f"weights_row0_{n} hex row 0: weight {n}" for n in range(LOAD_COLUMNS))
 """Lines of the weights that a load step brings to row 0."""
 
 
@@ -49,7 +49,7 @@ TENSOR_GROUPS: dict[str, list[Trace]] = {
         mover.wait_weights bin wait for weights | mover.wait_operand bin wait for operand
         mover.wait_psum bin wait for PSUM | mover.column_valid bin | mover.index dec column
         moving__address hex | swap{AT_ROW0} bin row 0: swap
-        edge0__moving_out__0 hex row 0: operand
+        moving_row0 hex row 0: operand
         """,
         "engine",
     ),

@@ -134,6 +134,7 @@ async def flow(
         outputs = unit.i.ready, unit.o.valid, unit.o.payload, Value.cast(unit.o.payload), unit.busy
         *_, room, valid, payload, bits, busy = await ctx.tick().sample(*outputs)
         assert waiting is None or (valid and bits == waiting), f"a payload changes before it is taken in cycle {cycle}"
+        assert busy or not valid, f"what waits at the output in cycle {cycle} does not count as busy"
         waiting = bits if valid and not ready else None
         seen.taken.extend([cycle] * (left and room))
         seen.shown.extend([cycle] * valid)

@@ -58,10 +58,10 @@ def random_memories(
         place = getattr(instruction, name)
         if isinstance(place, Access):
             counts = tuple(reversed(counts_of(values, name)[: len(place.steps)]))
-            writer.fill(place, counts, instruction.opcode, name, instruction.a)
+            writer.places.fill(place, counts, instruction.opcode, name, instruction.a)
         elif isinstance(place, Pointer):
-            writer.fill(Access(format=place.format, address=place.address), (1,))
-    return tuple(writer.memories.values())
+            writer.places.fill(Access(format=place.format, address=place.address), (1,))
+    return tuple(writer.places.memories.values())
 
 
 def random_access(
@@ -72,7 +72,7 @@ def random_access(
     starts = range(0, storage_partitions(storage, config) - lanes + 1, config.quadrant)
     steps = rng.integers(-3, 4, len(shape))
     if rng.random() < 0.8:
-        steps = _writer(rng, config, Choices(), sizes).steps(shape, source=True)
+        steps = _writer(rng, config, Choices(), sizes).places.steps(shape, source=True)
     spans = [(count - 1) * int(step) for count, step in zip(shape, steps, strict=True)]
     low, high = (sum(pick(span, 0) for span in spans) for pick in (min, max))
     size = fmt.bits // 8
@@ -90,5 +90,5 @@ def _writer(rng, config, choices, sizes) -> Writer:
         for storage, size in zip((Storage.SBUF, Storage.PSUM), sizes, strict=True)
     }
     writer = Writer(rng, config, choices, memories, lambda instruction: instruction)
-    writer.filled = {storage: int(rng.integers(memory.shape[1])) for storage, memory in memories.items()}
+    writer.places.filled = {storage: int(rng.integers(memory.shape[1])) for storage, memory in memories.items()}
     return writer

@@ -38,7 +38,7 @@ MOVES = (
 
 EDGES = {
     "k": (0, 1, CONFIG.rows, CONFIG.rows + 1, 2047),
-    "m": (0, 1, CONFIG.columns, CONFIG.columns + 1, 2047),
+    "m": (0, 1, CONFIG.columns, CONFIG.columns + 1, 2047, *(load.m + 1 for load in LOADS)),
     "n": (0, 1, 511, 512, 513, 1023),
     "address": (0, 1, 2, 4, SBUF_BYTES - 16, SBUF_BYTES - 4, SBUF_BYTES - 1, SBUF_BYTES, (1 << 18) - 1),
     "stride": (0, 1, 2, 4, 384, 65535),

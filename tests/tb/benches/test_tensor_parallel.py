@@ -7,6 +7,7 @@ from neuroncore_rtl.golden.collective import reduction
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.isa.collective import CollectiveKind
 from neuroncore_rtl.tb.benches import tensor_parallel
+from neuroncore_rtl.tb.benches.collective_options import groups_of, instance_of
 from neuroncore_rtl.tb.benches.tensor_parallel import BENCH, error_shares
 from tests.tb.reports import passed, report_of
 
@@ -47,8 +48,8 @@ def test_errors_are_of_what_rounding_allows():
 
 def test_the_roofline_names_what_binds():
     settings = BENCH.settings(SMALL.split())
-    instance = tensor_parallel.instance_of(tensor_parallel.Settings({**settings.values, "TARGET": "core"}))
-    (group,) = tensor_parallel.groups_of(instance, 2, 1, 1)
+    instance = instance_of(tensor_parallel.Settings({**settings.values, "TARGET": "core"}))
+    (group,) = groups_of(instance, 2, 1, 1)
     assert tensor_parallel.ring_bound(instance, CollectiveKind.ALL_REDUCE, group, 2048, 2048) == 192
     text = tensor_parallel._roofline(instance, group, 32, 32, 16, BF16, 0)
     assert text == "HBM: array 256, HBM 432, links 192 cycles"

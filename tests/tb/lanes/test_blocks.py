@@ -16,7 +16,7 @@ from tests.tb.lanes.block_harness import TOP, harness
 
 SEED = 20260718
 
-KINDS = ("activation_lanes", "datapath", "psum_partitions", "vector_lanes")
+KINDS = ("activation_lanes", "datapath", "psum_partitions", "sbuf_partitions", "vector_lanes")
 """How the names of the blocks begin."""
 
 
@@ -115,5 +115,5 @@ def test_wrong_cell_is_noticed(blocks, broken, monkeypatch, tmp_path):
 
     extracted = vectors.netlists
     monkeypatch.setattr(vectors, "netlists", netlists)
-    monkeypatch.setattr(vectors, "SIM_BUILD", tmp_path)  # libraries are compiled anew there, under the same names
+    monkeypatch.setattr(vectors, "libraries_folder", tmp_path)  # compiled anew, under the same names
     assert counts(block, 2_000)["wrong"] > 0
