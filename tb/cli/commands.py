@@ -15,7 +15,7 @@ from neuroncore_rtl.tb.sim.doctor import MissingTool
 from neuroncore_rtl.tb.sim.report import shown
 from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings, UsageError
 from neuroncore_rtl.tb.sim.simulation import BuildFailed, SimulationFailed
-from neuroncore_rtl.tb.sim.vectors import chosen
+from neuroncore_rtl.tb.sim.vectors import WrongChoice, chosen
 
 __all__ = ["app", "main"]
 
@@ -37,7 +37,7 @@ class _Errors(click.Group):
     def invoke(self, ctx: click.Context):
         try:
             return super().invoke(ctx)
-        except UsageError as error:
+        except (UsageError, WrongChoice) as error:
             refusal = click.ClickException(str(error))
             refusal.exit_code = 2
             raise refusal from error

@@ -120,7 +120,7 @@ class BlockCode(LaneCode):
         self.lines.pop()
         for module, lane in self.lanes.items():
             self.line(f"{lane.name}_init(s.{self._lane(module)});")
-            if lane._fused():
+            if lane.fused():
                 self.line(
                     f"for (int k = 0; k < {lane.count}; k += WIDTH) {lane.name}_outputs(s.{self._lane(module)}, k);"
                 )
@@ -152,7 +152,7 @@ class BlockCode(LaneCode):
         found = set()
         for instance in self.order[module]:
             for port in lane.late:
-                for source in LaneCode.behind(_Shallow(self), instance.inputs[port]):
+                for source in self.behind(instance.inputs[port], super()._through):
                     owner = self.netlist.instances.get(source.rpartition(".")[0])
                     if owner is not None and self.lanes[owner.module].late:
                         found.add(owner.module)
@@ -288,8 +288,7 @@ class BlockCode(LaneCode):
 
     def _step(self) -> None:
         netlist = self.netlist
-        registers = list(netlist.registers.values())
-        sinks = [bit for register in registers for bit in register.bits()]
+        sinks = [bit for register in netlist.registers.values() for bit in register.bits()]
         for memory in netlist.memories.values():
             sinks += [*self._read_bits(memory, True)]
             sinks += [bit for w in memory.writes for bit in (*w.enables, *w.address, *w.data)]
@@ -307,13 +306,7 @@ class BlockCode(LaneCode):
             for port in lane.netlist.inputs:
                 if port not in lane.late:
                     self._give(module, lane, port)
-        for register in registers:
-            self.line(f"const {ctype(register.width)} n_{self.places[register.name]} = {self._next(register)};")
-        words = [place for number, memory in self._memories() for place in self._reads(number, memory, True, 1)]
-        for number, memory in self._memories():
-            self._writes(number, memory, True, 1)
-        for place in [*(self.places[register.name] for register in registers), *words]:
-            self.line(f"s.{place} = n_{place};")
+        self._end_uniform(netlist.registers.values())
         for module, lane in self.lanes.items():
             self.line(f"{lane.name}_step(s.{self._lane(module)});")
         self.line(f"{self.name}_settle(s);")
@@ -343,7 +336,7 @@ class BlockCode(LaneCode):
         while rest:
             count, stride, steps = self._row(shapes, rest)
             self._give_row(target, width, shapes, rest[0], count, stride, steps)
-            rest = rest[count:] if count else rest[1:]
+            rest = rest[count:]
 
     def _shape(self, bits: list[Bit]) -> tuple[tuple, tuple[int, ...]]:
         """Return what is alike in alike operands, and the numbers that are not."""
@@ -425,13 +418,3 @@ class BlockCode(LaneCode):
                 value = self._row_value(kind, name, at, length)
             terms.append(f"(({ctype(width)}){value} << {place})" if place else f"({ctype(width)}){value}")
         return " | ".join(terms) or "0"
-
-
-class _Shallow:
-    """A block whose lanes are not looked into."""
-
-    def __init__(self, block: BlockCode):
-        self.block = block
-
-    def _through(self, source: str):
-        return LaneCode._through(self.block, source)

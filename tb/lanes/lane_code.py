@@ -4,7 +4,7 @@ State and ports are arrays over the instances, unless they are *uniform*: the sa
 that they depend on are. What is uniform is evaluated once a step, and what it selects is a branch.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from neuroncore_rtl.tb.lanes.netlist import Bit, Memory, Netlist, ReadPort, Register, Unsupported
 from neuroncore_rtl.tb.lanes.schedule import Scope, Switch, schedule, switch_of
@@ -16,7 +16,12 @@ GROUP = 16
 """Instances are counted in groups of the widest vector."""
 
 
+Through = Callable[[str], Iterable[Bit] | None]
+"""Returns what a source depends on within a cycle, None if it is a port or state."""
+
+
 def ctype(width: int) -> str:
+    """Return the C++ type of a word that holds so many bits."""
     return f"uint{word(width)}_t"
 
 
@@ -77,8 +82,13 @@ class LaneCode:
     def memory_is_uniform(self, memory: Memory) -> bool:
         return all(self.is_uniform(bit) for w in memory.writes for bit in (*w.enables, *w.address, *w.data))
 
-    def behind(self, bits: Iterable[Bit]) -> set[str]:
-        """Return the ports and the state that bits depend on within a cycle."""
+    def behind(self, bits: Iterable[Bit], through: Through | None = None) -> set[str]:
+        """Return the ports and the state that bits depend on within a cycle.
+
+        Arguments:
+            bits: the bits. through: in place of `_through`.
+        """
+        through = through or self._through
         found: set[str] = set()
         seen: set[str] = set()
         todo = [bit for bit in bits if isinstance(bit, tuple)]
@@ -87,7 +97,7 @@ class LaneCode:
             if source in seen:
                 continue
             seen.add(source)
-            further = self._through(source)
+            further = through(source)
             if further is None:
                 found.add(source)
             else:
@@ -213,9 +223,7 @@ class LaneCode:
             cell = self.netlist.cells[name]
             kind = ctype(cell.width) if name in self.uniform else f"V{word(cell.width)}"
             if name not in scope.branches:
-                value = self.values.cell(cell)
-                code = value.code if name in self.uniform else value.as_vector().code
-                self.line(f"const {kind} {self.places[name]} = {code};", depth)
+                self.line(f"const {kind} {self.places[name]} = {self._word(name, self.values.cell(cell))};", depth)
                 continue
             self.line(f"{kind} {self.places[name]};", depth)
             switch = switch_of(cell, self.netlist.cells)
@@ -232,9 +240,9 @@ class LaneCode:
                     select = self.values.bits([cell.operands["S"][side]], 32).code
                     self.line(f"{opening}if ({select}) {{", depth)
                 self._body(inner, depth + 1)
-                value = self.values.bits(bits, word(cell.width))
-                code = value.code if name in self.uniform else value.as_vector().code
-                self.line(f"{self.places[name]} = {code};", depth + 1)
+                self.line(
+                    f"{self.places[name]} = {self._word(name, self.values.bits(bits, word(cell.width)))};", depth + 1
+                )
                 opening = "} else "
             self.line("}", depth)
 
@@ -245,10 +253,13 @@ class LaneCode:
             bits = cell.operands["A"] if side < 0 else cell.operands["B"][side * cell.width : (side + 1) * cell.width]
             self.line("default: {" if side < 0 else f"case {switch.values[side]:#x}u: {{", depth)
             self._body(inner, depth + 1)
-            value = self.values.bits(bits, word(cell.width))
-            code = value.code if name in self.uniform else value.as_vector().code
-            self.line(f"{self.places[name]} = {code}; break; }}", depth + 1)
+            value = self._word(name, self.values.bits(bits, word(cell.width)))
+            self.line(f"{self.places[name]} = {value}; break; }}", depth + 1)
         self.line("}", depth)
+
+    def _word(self, name: str, value: Expression) -> str:
+        """Return the code of a value that a source gets: a vector if that is varying."""
+        return value.code if name in self.uniform else value.as_vector().code
 
     def _step(self) -> None:
         """First what is uniform, then the instances by groups, each with its outputs; uniform state changes last."""
@@ -292,21 +303,28 @@ class LaneCode:
             self._writes(number, memory, False, 2, inner)
         for place in [*(self.places[register.name] for register in varying), *words]:
             self.line(f"store(&s.{place}[k], n_{place});", 2)
-        if self._fused():
+        if self.fused():
             self.line(f"{self.name}_outputs(s, k);", 2)
         self.line("}")
-        for register in common:
-            self.line(f"const {ctype(register.width)} n_{self.places[register.name]} = {self._next(register)};")
-        words = [place for number, memory in self._memories() for place in self._reads(number, memory, True, 1)]
-        for number, memory in self._memories():
-            self._writes(number, memory, True, 1)
-        for place in [*(self.places[register.name] for register in common), *words]:
-            self.line(f"s.{place} = n_{place};")
+        self._end_uniform(common)
         self.line("}", 0)
-        body = "" if self._fused() else f"for (int k = 0; k < {self.count}; k += WIDTH) {self.name}_outputs(s, k);"
+        body = "" if self.fused() else f"for (int k = 0; k < {self.count}; k += WIDTH) {self.name}_outputs(s, k);"
         self.line(f"static void {self.name}_settle({self.name}& s) {{ {body} }}", 0)
 
-    def _fused(self) -> bool:
+    def _end_uniform(self, registers: Iterable[Register]) -> None:
+        """Change what is uniform of the state: these registers, and memories."""
+        places = []
+        for register in registers:
+            places.append(self.places[register.name])
+            self.line(f"const {ctype(register.width)} n_{places[-1]} = {self._next(register)};")
+        for number, memory in self._memories():
+            places += self._reads(number, memory, True, 1)
+        for number, memory in self._memories():
+            self._writes(number, memory, True, 1)
+        for place in places:
+            self.line(f"s.{place} = n_{place};")
+
+    def fused(self) -> bool:
         """Whether a group's outputs follow at once from its new state, which is still at hand."""
         state = self.behind(bit for bits in self.netlist.outputs.values() for bit in bits)
         return not self.late and not any(source in self.uniform for source in state)
@@ -360,14 +378,13 @@ class LaneCode:
         """Return the value of a register after the clock edge."""
         size = word(register.width)
         old, *_ = self._state(register.name, 0, register.width)
-        uniform = register.name in self.uniform
 
         def select(bit: Bit, high: Expression, low: Expression) -> Expression:
             if bit == 1:
                 return high
             if bit == 0:
                 return low
-            return self.values._mux(self.values.bits([bit], 32), high, low, size)
+            return self.values.mux(self.values.bits([bit], 32), high, low, size)
 
         value = self.values.bits(register.d, size)
         reset = Expression(f"({ctype(size)}){register.reset_value:#x}ull", size, False)
@@ -375,7 +392,7 @@ class LaneCode:
             value = select(register.reset, reset, select(register.enable, value, old))
         else:
             value = select(register.enable, select(register.reset, reset, value), old)
-        return value.code if uniform else value.as_vector().code
+        return self._word(register.name, value)
 
     # Memories: a word of all instances lies side by side
 

@@ -208,12 +208,12 @@ class Values:
             return masked(Expression(f"({sign}{value.code})", wanted, value.varying))
         if kind == "mux":
             select = self.bits(operands["S"], 32)
-            return self._mux(select, self.bits(b, wanted), self.bits(a, wanted), wanted)
+            return self.mux(select, self.bits(b, wanted), self.bits(a, wanted), wanted)
         if kind == "pmux":
             value = self.bits(a, wanted)
             for index, select in enumerate(operands["S"]):
                 case = self.bits(b[index * width : (index + 1) * width], wanted)
-                value = self._mux(self.bits([select], 32), case, value, wanted)
+                value = self.mux(self.bits([select], 32), case, value, wanted)
             return value
         if kind in ("shl", "sshl", "shr", "sshr", "shift", "shiftx"):
             return self._shift(cell, masked, call)
@@ -249,7 +249,8 @@ class Values:
             return truth(value if kind == "reduce_xor" else infix("^", value, constant(1, 32)))
         raise Unsupported("is of an unknown kind")
 
-    def _mux(self, select: Expression, high: Expression, low: Expression, wanted: int) -> Expression:
+    def mux(self, select: Expression, high: Expression, low: Expression, wanted: int) -> Expression:
+        """Return one of two words: `high` where the select is 1."""
         if select.varying:
             high, low = high.as_vector(), low.as_vector()
             return Expression(f"choose({select.code}, {high.code}, {low.code})", wanted, True)

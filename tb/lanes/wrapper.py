@@ -50,7 +50,7 @@ def source(code: BlockCode) -> str:
     """Return the C++ of a block; the macro `WIDTH` is the number of instances that are evaluated at once."""
     name = code.netlist.name
     inputs, outputs = _arguments(code)
-    parameters, calls, before, after = [], [], [], []
+    parameters, calls, before = [], [], []
     for port, width in inputs:
         place = code.places[port]
         if width == 1:
@@ -60,17 +60,16 @@ def source(code: BlockCode) -> str:
         else:
             parameters.append(f"const uint32_t* {place}")
             calls.append(place)
-    results, result_calls = [], []
+    results, result_calls, room, after = [], [], [], []
     for number, (_, width) in enumerate(outputs):
         if width == 1:
             results.append(f"unsigned char* r_{number}")
-            before.append(f"  uint32_t w_{number};")
+            room.append(f"  uint32_t w_{number};")
             result_calls.append(f"&w_{number}")
             after.append(f"  *r_{number} = (unsigned char)w_{number};")
         else:
             results.append(f"uint32_t* r_{number}")
             result_calls.append(f"r_{number}")
-    before_results = [line for line in before if line.startswith("  uint32_t")]
     return "\n".join(
         [
             '#include "lanes.h"',
@@ -79,9 +78,9 @@ def source(code: BlockCode) -> str:
             code.text(),
             "}  // namespace",
             f'extern "C" void* {name}_new({", ".join(results)}) {{',
-            *before_results,
-            f"  char* room = (char*)calloc(1, sizeof({code.name}) + 64);",
-            f"  {code.name}* s = ({code.name}*)(((uintptr_t)room + 63) & ~(uintptr_t)63);",
+            *room,
+            f"  const uintptr_t found = (uintptr_t)calloc(1, sizeof({code.name}) + 64);",
+            f"  {code.name}* s = ({code.name}*)((found + 63) & ~(uintptr_t)63);",
             f"  {code.name}_init(*s);",
             f"  {code.name}_outputs(*s, {', '.join(result_calls)});",
             *after,
@@ -89,6 +88,7 @@ def source(code: BlockCode) -> str:
             "}",
             f'extern "C" void {name}_step(void* s, {", ".join([*parameters, *results])}) {{',
             *before,
+            *room,
             f"  {code.name}_step(*({code.name}*)s, {', '.join([*calls, *result_calls])});",
             *after,
             "}",

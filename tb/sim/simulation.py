@@ -276,7 +276,7 @@ def run(
         **runner.extra_environment,
         "PYTHONPATH": _python_path(),
         "COCOTB_ANSI_OUTPUT": "0",
-        **({"LD_LIBRARY_PATH": str(vectors.search_path())} if built.vectors else {}),
+        **({"LD_LIBRARY_PATH": _library_path()} if built.vectors else {}),
         **({} if timeout_ns is None else {TIMEOUT_VARIABLE: str(timeout_ns)}),
         **(env or {}),
     }
@@ -300,6 +300,11 @@ def run(
     except CommandFailed as error:
         status = error.status
     return _read_results(results, log, status)
+
+
+def _library_path() -> str:
+    """Return an LD_LIBRARY_PATH under which the simulation finds its lanes, and what it found before."""
+    return os.pathsep.join(filter(None, (str(vectors.search_path()), os.environ.get("LD_LIBRARY_PATH"))))
 
 
 def _python_path() -> str:

@@ -5,6 +5,7 @@ of them is loaded is decided when the program starts, by the search path that it
 """
 
 import hashlib
+import importlib.metadata
 import os
 import platform
 import re
@@ -27,7 +28,7 @@ from neuroncore_rtl.tb.lanes.extraction import netlists
 from neuroncore_rtl.tb.lanes.netlist import Unsupported
 
 __all__ = [
-    "LANES_VARIABLE", "LEVELS", "MARK", "WAYS", "CompilerFailed", "chosen", "compile_libraries",
+    "LANES_VARIABLE", "LEVELS", "MARK", "WAYS", "CompilerFailed", "WrongChoice", "chosen", "compile_libraries",
     "compile_library",
     "compiler_sources", "level", "libraries_of", "library_paths", "search_path", "source_of", "vectorised",
     "wanted",
@@ -50,6 +51,10 @@ WAYS = ("vector", "scalar")
 
 LANES_VARIABLE = "LANES"
 """Environment variable: one of `WAYS`, else the first."""
+
+
+class WrongChoice(ValueError):
+    """An environment variable asks for what does not exist, or not here; the message says what would be valid."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +85,10 @@ HELD_BACK = ("-mllvm", "-jump-threading-phi-threshold=1", "-mllvm", "-jump-threa
 
 @cache
 def compiler_sources() -> str:
-    """Return a hash of what decides which code a block becomes."""
-    files = sorted(FOLDER.glob("*.*"))
-    return hashlib.sha256("".join(file.read_text() for file in files if file.is_file()).encode()).hexdigest()[:16]
+    """Return a hash of what decides which code a block becomes, and which library that."""
+    texts = [file.read_text() for file in sorted(FOLDER.glob("*.*"))]
+    texts += [repr((FLAGS, HELD_BACK, LEVELS)), importlib.metadata.version("ziglang")]
+    return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
 
 
 def vectorised(name: str, of: tuple[str, ...], texts: Mapping[str, str]) -> str | None:
@@ -144,11 +150,11 @@ def wanted() -> bool:
     """Return whether blocks of lanes are to be evaluated as vectors.
 
     Raises:
-        ValueError: the environment asks for neither of the two ways.
+        WrongChoice: the environment asks for neither of the two ways.
     """
     way = os.environ.get(LANES_VARIABLE) or WAYS[0]
     if way not in WAYS:
-        raise ValueError(f"{LANES_VARIABLE} must be one of {', '.join(WAYS)}, not {way!r}")
+        raise WrongChoice(f"{LANES_VARIABLE} must be one of {', '.join(WAYS)}, not {way!r}")
     return way == "vector"
 
 
@@ -157,18 +163,17 @@ def level() -> str:
     """Return the name of the best level that this processor has, or the one that the environment chooses.
 
     Raises:
-        ValueError: there is no level of that name.
+        WrongChoice: there is no level of that name, or the processor does not have it.
     """
-    chosen = os.environ.get(LEVEL_VARIABLE)
-    if chosen:
-        if chosen not in LEVELS:
-            raise ValueError(f"{LEVEL_VARIABLE} must be one of {', '.join(LEVELS)}, not {chosen!r}")
-        return chosen
     flags = set()
     if platform.machine() in ("x86_64", "AMD64") and Path("/proc/cpuinfo").is_file():
         found = re.search(r"^flags\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
         flags = set(found[1].split()) if found else set()
-    return next(name for name, level in LEVELS.items() if flags.issuperset(level.needs))
+    here = [name for name, level in LEVELS.items() if flags.issuperset(level.needs)]
+    chosen = os.environ.get(LEVEL_VARIABLE) or here[0]
+    if chosen not in here:
+        raise WrongChoice(f"{LEVEL_VARIABLE} must be one of {', '.join(here)} on this processor, not {chosen!r}")
+    return chosen
 
 
 def search_path() -> Path:
