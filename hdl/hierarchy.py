@@ -8,22 +8,20 @@ place.
 """
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 
 from amaranth.hdl import ClockSignal, Const, Instance, Module, ResetSignal, Signal, Value
 from amaranth.lib import wiring
 
-from neuroncore_rtl.hdl import verilog
 from neuroncore_rtl.hdl.verilog import module_ports
 
-__all__ = ["ModuleLibrary", "below", "lanes", "lead_out", "shared", "to_verilog"]
+__all__ = ["ModuleLibrary", "lanes", "lead_out", "shared"]
 
 
 class ModuleLibrary:
     """The distinct modules that a conversion has met so far, by name, in the order in which they were met.
 
     Attributes:
-        components: those that are converted. texts: those that are Verilog from the start.
+        components: those that are converted. builds: what made them. texts: those that are Verilog from the start.
         watches_gates: whether :func:`hdl.clock_gate.gated` adds what finds a clock that stands still too early.
         blocks: the modules around lanes (:func:`lanes`), by name, with the names of the lanes.
     """
@@ -32,6 +30,7 @@ class ModuleLibrary:
         self.watches_gates = watches_gates
         self.blocks: dict[str, tuple[str, ...]] = {}
         self.components: dict[str, wiring.Component] = {}
+        self.builds: dict[str, Callable[[], wiring.Component]] = {}
         self.texts: dict[str, str] = {}
 
 
@@ -55,6 +54,7 @@ def shared(
         return component
     if module not in platform.components:
         platform.components[module] = build()
+        platform.builds[module] = build
     signature = platform.components[module].signature
     ports = signature.create(path=(name,))
     _flatten(ports)
@@ -116,46 +116,3 @@ def lead_out(m: Module, signature: wiring.Signature, inner, outer) -> None:
     pairs = zip(module_ports(signature, inner), module_ports(signature, outer), strict=True)
     for (_, member, inside), (_, _, outside) in pairs:
         m.d.comb += outside.eq(inside) if member.flow == wiring.Out else inside.eq(outside)
-
-
-Replacement = Callable[[str, tuple[str, ...], dict[str, str]], str | None]
-"""Gets a block's name, how the names of its lanes begin, and the RTLIL of it and of the modules below it; returns the
-Verilog that takes its place, or None to leave it as it is."""
-
-
-def to_verilog(
-    name: str, component: wiring.Component, *, watches_gates: bool = False, replaced: Replacement | None = None
-) -> str:
-    """Convert `component` and the shared modules below it to Verilog text, `component` last.
-
-    The text depends on the parameters and the versions of Amaranth and Yosys alone. With `watches_gates` it is one for
-    simulations that check the clock gates, too; with `replaced`, for those that have another way for blocks of lanes.
-    """
-    library = ModuleLibrary(watches_gates=watches_gates)
-    done: dict[str, Future[str | None]] = {}
-    pending = {name: component}
-    # Yosys is a process of its own, beside which Amaranth converts the next module.
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        while pending:
-            module, top = pending.popitem()
-            if replaced is not None and module in library.blocks and module not in done:
-                done[module] = pool.submit(replaced, module, library.blocks[module], below(module, top))
-            else:
-                done[module] = pool.submit(verilog.to_verilog, verilog.to_rtlil(top, module, library))
-                pending.update((n, c) for n, c in library.components.items() if n not in done)
-            if not pending:  # blocks that had to stay as they are
-                pending.update((n, library.components[n]) for n, text in done.items() if text.result() is None)
-    texts = (done[module].result() for module in reversed(done))
-    return "\n".join([*library.texts.values(), *filter(None, texts)])
-
-
-def below(name: str, component: wiring.Component) -> dict[str, str]:
-    """Return the RTLIL of a component and of the shared modules below it, by name."""
-    library = ModuleLibrary()
-    texts: dict[str, str] = {}
-    pending = {name: component}
-    while pending:
-        module, top = pending.popitem()
-        texts[module] = verilog.to_rtlil(top, module, library)
-        pending.update((n, c) for n, c in library.components.items() if n not in texts)
-    return texts

@@ -20,7 +20,7 @@ from amaranth.hdl import Const, Fragment, Signal, Value
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
 
-__all__ = ["convert", "module_ports", "tidy", "to_rtlil", "to_verilog"]
+__all__ = ["convert", "elaborate", "module_ports", "tidy", "to_rtlil", "to_verilog"]
 
 REMOVED_ATTRIBUTES = ("generator", "top", "src", "amaranth.hierarchy", "amaranth.decoding")
 """What Amaranth notes for its own use."""
@@ -70,8 +70,8 @@ def module_ports(signature: wiring.Signature, interface) -> Iterator[tuple[str, 
             yield "__".join(map(str, path)), member, value
 
 
-def to_rtlil(component: wiring.Component, name: str, platform) -> str:
-    """Return the RTLIL of `component` as the module `name`, and that of its submodules.
+def elaborate(component: wiring.Component, platform) -> tuple[Fragment, dict]:
+    """Return `component` elaborated, as are all of its submodules, and its ports by name.
 
     A port that is only a part of a signal becomes a signal of its own.
     """
@@ -83,12 +83,17 @@ def to_rtlil(component: wiring.Component, name: str, platform) -> str:
             part, value = value, Signal(len(value), name=port)
             fragment.add_statements("comb", part.eq(value) if is_input else value.eq(part))
         ports[port] = value, PortDirection.Input if is_input else PortDirection.Output
-    return rtlil.convert(fragment, name, platform, ports=ports, emit_src=False)
+    return fragment, ports
+
+
+def to_rtlil(name: str, fragment: Fragment, ports: dict) -> str:
+    """Return the RTLIL of what :func:`elaborate` returns, as the module `name`, and that of its submodules."""
+    return rtlil.convert(fragment, name, ports=ports, emit_src=False)
 
 
 def convert(component: wiring.Component, name: str, platform) -> str:
     """Return the Verilog of `component` as the module `name`, that of its submodules before it."""
-    return to_verilog(to_rtlil(component, name, platform))
+    return to_verilog(to_rtlil(name, *elaborate(component, platform)))
 
 
 def to_verilog(netlist: str) -> str:

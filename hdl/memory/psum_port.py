@@ -103,7 +103,7 @@ class PsumPort(wiring.Component):
                         for name in ("address", "enable", "mask", "data")
                     ]
                 else:
-                    place, mask, word = _word(port, config.hbm_bytes)
+                    place, mask, word = _word(m, f"line{number - len(engines)}", port, config.hbm_bytes)
                     m.d.comb += [
                         psum_write.address.eq(port.address | place << 2),
                         psum_write.enable.eq(Cat(port.partition == column for column in range(config.columns))),
@@ -112,7 +112,7 @@ class PsumPort(wiring.Component):
                     ]
 
 
-def _word(line, size: int) -> tuple[Value, Value, Value]:
+def _word(m: Module, name: str, line, size: int) -> tuple[Signal, Signal, Signal]:
     """Return the one word of a line that is written: its place, the mask of its bytes, and the word."""
     place, mask, word = 0, 0, 0
     for number in range(size // 4):
@@ -120,4 +120,10 @@ def _word(line, size: int) -> tuple[Value, Value, Value]:
         place |= Mux(part.any(), number, 0)
         mask |= part
         word |= Mux(part.any(), line.data.word_select(number, 32), 0)
-    return place, mask, word
+    # Signals, since an expression becomes logic as often as it is used.
+    chosen = tuple(
+        Signal.like(Value.cast(value), name=f"{name}_{what}")
+        for what, value in (("place", place), ("mask", mask), ("word", word))
+    )
+    m.d.comb += [signal.eq(value) for signal, value in zip(chosen, (place, mask, word), strict=True)]
+    return chosen

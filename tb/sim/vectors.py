@@ -21,11 +21,13 @@ from pathlib import Path
 from filelock import FileLock
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.hdl.conversion import Irreplaceable
 from neuroncore_rtl.tb import lanes
 from neuroncore_rtl.tb.lanes import wrapper
 from neuroncore_rtl.tb.lanes.block_code import BlockCode
 from neuroncore_rtl.tb.lanes.extraction import netlists
 from neuroncore_rtl.tb.lanes.netlist import Unsupported
+from neuroncore_rtl.tb.sim.modules import write
 
 __all__ = [
     "LANES_VARIABLE", "LEVELS", "MARK", "WAYS", "CompilerFailed", "WrongChoice", "chosen", "compile_libraries",
@@ -91,34 +93,27 @@ def compiler_sources() -> str:
     return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
 
 
-def vectorised(name: str, of: tuple[str, ...], texts: Mapping[str, str]) -> str | None:
+def vectorised(name: str, of: tuple[str, ...], texts: Mapping[str, str]) -> str:
     """Return the Verilog that calls a block's library; store the library's source.
 
-    A block that cannot be evaluated so stays as it is, which is said.
-
     Arguments:
-        name, of, texts: see `hdl.hierarchy.Replacement`.
+        name, of, texts: see `hdl.conversion.Replacement`.
+
+    Raises:
+        Irreplaceable: it cannot be evaluated so.
     """
     parts = [name, *of, *texts.values(), compiler_sources()]
     label = f"{name}-{hashlib.sha256(''.join(parts).encode()).hexdigest()[:16]}"
-    libraries_folder.mkdir(parents=True, exist_ok=True)
     source = source_of(label)
     verilog = source.with_suffix(".v")
     if not verilog.is_file():
         try:
             code = BlockCode(netlists(name, of, texts), name)
-            _write(source, wrapper.source(code))
+            write(source, wrapper.source(code))
         except Unsupported as error:
-            print(f"{name} is simulated module by module, not as vectors: {error}", file=sys.stderr)
-            return None
-        _write(verilog, f"{MARK}{label}\n{wrapper.verilog(code)}")
+            raise Irreplaceable(f"{name} is simulated module by module, not as vectors: {error}") from error
+        write(verilog, f"{MARK}{label}\n{wrapper.verilog(code)}")
     return verilog.read_text()
-
-
-def _write(path: Path, text: str) -> None:
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(text)
-    unfinished.replace(path)
 
 
 def source_of(label: str) -> Path:

@@ -11,7 +11,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.clock_gate import gated
-from neuroncore_rtl.hdl.hierarchy import to_verilog
+from neuroncore_rtl.hdl.conversion import to_verilog
 from neuroncore_rtl.tb.benches import images, program
 from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.harness.cores import CoreDevice

@@ -10,7 +10,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.hierarchy import to_verilog
+from neuroncore_rtl.hdl.conversion import to_verilog
 
 
 class Unit(wiring.Component):

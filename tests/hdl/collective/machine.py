@@ -11,8 +11,8 @@ from amaranth.lib import data
 from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
 from neuroncore_rtl.hdl.collective.engine import CollectiveEngine
 from neuroncore_rtl.hdl.collective.peer import Peer
+from neuroncore_rtl.hdl.conversion import to_verilog
 from neuroncore_rtl.hdl.engine_error import DetailedError
-from neuroncore_rtl.hdl.hierarchy import to_verilog
 from neuroncore_rtl.hdl.link.flit import flit_layout
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, Collective
 from neuroncore_rtl.tb.harness import hbm

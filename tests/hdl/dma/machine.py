@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from neuroncore_rtl.hdl.conversion import to_verilog
 from neuroncore_rtl.hdl.dma.counters import DmaCounters
 from neuroncore_rtl.hdl.dma.engine import DmaEngine
 from neuroncore_rtl.hdl.engine_error import DetailedError
-from neuroncore_rtl.hdl.hierarchy import to_verilog
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.isa import DMA_BITS, DmaCopy, Storage
 from neuroncore_rtl.tb.harness.run import run_harness

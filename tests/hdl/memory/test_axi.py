@@ -6,7 +6,7 @@ from amaranth import Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.hierarchy import to_verilog
+from neuroncore_rtl.hdl.conversion import to_verilog
 from neuroncore_rtl.hdl.memory.axi import AxiPort, connect_channels
 
 SIZE = 8

@@ -78,7 +78,7 @@ def test_yosys_finds_every_module_and_no_problem(exported, engine):
 
 def test_text_does_not_depend_on_the_process():
     program = (
-        "import hashlib; from neuroncore_rtl.hdl.hierarchy import to_verilog;"
+        "import hashlib; from neuroncore_rtl.hdl.conversion import to_verilog;"
         "from neuroncore_rtl.hdl.tensor.engine import TensorEngine; from neuroncore_rtl.spec.config import PRESETS;"
         "text = to_verilog('tensor_engine', TensorEngine(PRESETS['tiny']));"
         "print(len(text), hashlib.sha256(text.encode()).hexdigest())"

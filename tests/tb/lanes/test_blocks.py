@@ -7,8 +7,9 @@ import pytest
 from amaranth.hdl import Fragment
 from amaranth.lib import wiring
 
+from neuroncore_rtl.hdl.conversion import below, to_verilog
 from neuroncore_rtl.hdl.core import Core
-from neuroncore_rtl.hdl.hierarchy import ModuleLibrary, below, to_verilog
+from neuroncore_rtl.hdl.hierarchy import ModuleLibrary
 from neuroncore_rtl.hdl.verilog import module_ports
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.tb.sim import simulation, vectors

@@ -1,0 +1,111 @@
+"""A component and all shared modules below it as Verilog.
+
+Modules are elaborated one after the other, which takes a twentieth of the time and finds the modules below. Each is
+then converted in a process of its own, as many at a time as there are processors.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Protocol
+
+from amaranth.lib import wiring
+
+from neuroncore_rtl.hdl import verilog
+from neuroncore_rtl.hdl.forks import Forks
+from neuroncore_rtl.hdl.hierarchy import ModuleLibrary
+
+__all__ = ["Irreplaceable", "Replacement", "Store", "below", "to_verilog"]
+
+Replacement = Callable[[str, tuple[str, ...], dict[str, str]], str]
+"""Gets a block's name, how the names of its lanes begin, and the RTLIL of it and of the modules below it; returns the
+Verilog that takes its place, or raises :class:`Irreplaceable`."""
+
+
+class Irreplaceable(Exception):
+    """A block of lanes has to stay as it is; the message names it, and why."""
+
+
+class Store(Protocol):
+    """Texts of earlier conversions."""
+
+    def get(self, module: str, build: Callable[[], wiring.Component]) -> str | None:
+        """Return the text of a module, named and made so, if there is one that is still right."""
+
+    def put(self, module: str, build: Callable[[], wiring.Component], text: str) -> None:
+        """Keep the text of a module."""
+
+
+def to_verilog(
+    name: str,
+    component: wiring.Component,
+    *,
+    watches_gates: bool = False,
+    replaced: Replacement | None = None,
+    store: Store | None = None,
+) -> str:
+    """Convert `component` and the shared modules below it to Verilog text, `component` last.
+
+    The text depends on the parameters and the versions of Amaranth and Yosys alone. With `watches_gates` it is one for
+    simulations that check the clock gates, too; with `replaced`, for those that have another way for blocks of lanes.
+    What is irreplaceable stays as it is, which is said on stderr. Modules below that are in the `store` are not
+    converted again.
+    """
+    library = ModuleLibrary(watches_gates=watches_gates)
+    met = {name: component}
+    texts: dict[str, str] = {}
+    with Forks() as forks:
+
+        def convert(module: str) -> None:
+            elaborated = verilog.elaborate(met[module], library)
+            if module not in texts:
+                forks.submit(module, _converted, module, *elaborated)
+            for inner, unit in [*library.components.items()]:
+                if inner in met:
+                    continue
+                met[inner] = unit
+                text = store.get(inner, library.builds[inner]) if store else None
+                if text is not None:
+                    texts[inner] = text
+                if replaced is None or inner not in library.blocks:
+                    convert(inner)
+                else:
+                    parts = _elaborated(inner, unit)
+                    if text is None:  # these take longest, so they begin first
+                        forks.submit(inner, _replaced, replaced, inner, library.blocks[inner], parts, first=True)
+
+        convert(name)
+        for module, result in forks:
+            try:
+                texts[module] = result()
+            except Irreplaceable as reason:
+                print(reason, file=sys.stderr)
+                convert(module)
+            else:
+                if store and module in library.builds:
+                    store.put(module, library.builds[module], texts[module])
+    return "\n".join([*library.texts.values(), *(texts[module] for module in reversed(met) if module in texts)])
+
+
+def _converted(name: str, fragment, ports) -> str:
+    return verilog.to_verilog(verilog.to_rtlil(name, fragment, ports))
+
+
+def _replaced(replaced: Replacement, name: str, of: tuple[str, ...], elaborated: dict[str, tuple]) -> str:
+    return replaced(name, of, {module: verilog.to_rtlil(module, *parts) for module, parts in elaborated.items()})
+
+
+def _elaborated(name: str, component: wiring.Component) -> dict[str, tuple]:
+    """Return a component and the shared modules below it as `verilog.elaborate` returns them, by name."""
+    library = ModuleLibrary()
+    elaborated: dict[str, tuple] = {}
+    pending = {name: component}
+    while pending:
+        module, unit = pending.popitem()
+        elaborated[module] = verilog.elaborate(unit, library)
+        pending.update((n, c) for n, c in library.components.items() if n not in elaborated)
+    return elaborated
+
+
+def below(name: str, component: wiring.Component) -> dict[str, str]:
+    """Return the RTLIL of a component and of the shared modules below it, by name."""
+    return {module: verilog.to_rtlil(module, *parts) for module, parts in _elaborated(name, component).items()}

@@ -1,0 +1,89 @@
+"""Verilog of single modules, kept by what each depends on, so that a change to one unit is converted alone.
+
+A component depends on its arguments, on the file of its class and what that imports, and on what converts it. That its
+shape is all that the modules around it see of it lets these stay as they are.
+"""
+
+import ast
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+
+from neuroncore_rtl import ROOT
+
+__all__ = ["ModuleStore", "write"]
+
+ALWAYS = ("hdl.conversion", "hdl.hierarchy", "hdl.verilog", "hdl.clock_gate")
+"""Modules that every text depends on."""
+
+
+class ModuleStore:
+    """Texts by module, in files; see `hdl.conversion.Store`.
+
+    Arguments:
+        folder: where they are kept. common: what all of them depend on besides their sources, as JSON values.
+        usable: whether a text can be used.
+    """
+
+    def __init__(self, folder: Path, common: object, usable: Callable[[str], bool]):
+        self.folder = folder
+        self.common = common
+        self.usable = usable
+
+    def get(self, module: str, build) -> str | None:
+        path = self._path(module, build)
+        text = path.read_text() if path is not None and path.is_file() else None
+        return text if text is not None and self.usable(text) else None
+
+    def put(self, module: str, build, text: str) -> None:
+        path = self._path(module, build)
+        if path is not None:
+            write(path, text)
+
+    def _path(self, module: str, build) -> Path | None:
+        """Return the file of a module's text; None if what it is made of has no name and value to tell it by."""
+        made_by, arguments = (build.func, (build.args, build.keywords)) if isinstance(build, partial) else (build, ())
+        values = repr(arguments)
+        if not isinstance(made_by, type) or " at 0x" in values:
+            return None
+        parts = [self.common, made_by.__qualname__, values, _sources(made_by.__module__)]
+        key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+        return self.folder / f"{module}-{key}.v"
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file that appears at once and whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.write_text(text)
+    unfinished.replace(path)
+
+
+@cache
+def _sources(module: str) -> list[str]:
+    """Return the texts that a module of the package depends on, tables included."""
+    found: dict[Path, str] = {}
+    todo = [_file(module), *(_file(f"neuroncore_rtl.{name}") for name in ALWAYS)]
+    while todo:
+        path = todo.pop()
+        if path is None or path in found:
+            continue
+        found[path] = path.read_text()
+        for node in ast.walk(ast.parse(found[path])):
+            if isinstance(node, ast.Import):
+                todo += [_file(alias.name) for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                todo += [_file(node.module), *(_file(f"{node.module}.{alias.name}") for alias in node.names)]
+    tables = sorted((ROOT / "spec").rglob("*.json"))
+    return [found[path] for path in sorted(found)] + [path.read_text() for path in tables]
+
+
+def _file(module: str) -> Path | None:
+    package, _, name = module.partition(".")
+    if package != "neuroncore_rtl":
+        return None
+    place = ROOT.joinpath(*name.split("."))
+    return next((file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()), None)
