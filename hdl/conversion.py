@@ -63,7 +63,7 @@ def to_verilog(
                 if inner in met:
                     continue
                 met[inner] = unit
-                text = store.get(inner, library.builds[inner]) if store else None
+                text = store.get(inner, library.builds[inner]) if store is not None else None
                 if text is not None:
                     texts[inner] = text
                 if replaced is None or inner not in library.blocks:
@@ -81,7 +81,7 @@ def to_verilog(
                 print(reason, file=sys.stderr)
                 convert(module)
             else:
-                if store and module in library.builds:
+                if store is not None and module in library.builds:
                     store.put(module, library.builds[module], texts[module])
     return "\n".join([*library.texts.values(), *(texts[module] for module in reversed(met) if module in texts)])
 

@@ -241,10 +241,11 @@ class RandomCells:
         parameters: dict[str, object] = {"WIDTH": width, "CLK_POLARITY": 1}
         connections = {"CLK": "\\clk", "D": d, "Q": q}
         if kind.startswith("s"):
-            parameters |= {"SRST_POLARITY": 1, "SRST_VALUE": f"{width}'{self.dice.getrandbits(width):0{width}b}"}
+            value = f"{width}'{self.dice.getrandbits(width):0{width}b}"
+            parameters |= {"SRST_POLARITY": self.dice.getrandbits(1), "SRST_VALUE": value}
             connections["SRST"] = self.value(1, pool)
         if kind != "sdff" and kind != "dff":
-            parameters["EN_POLARITY"] = 1
+            parameters["EN_POLARITY"] = self.dice.getrandbits(1)
             connections["EN"] = self.value(1, pool)
         self.add(kind, parameters, connections)
         return q

@@ -1,0 +1,63 @@
+"""Texts of modules are found again as long as nothing that they depend on has changed."""
+
+from functools import partial
+
+import pytest
+
+from neuroncore_rtl.hdl.tensor.edge import Edge, EdgeRow
+from neuroncore_rtl.tb.sim import modules
+from neuroncore_rtl.tb.sim.modules import ModuleStore
+
+
+@pytest.fixture
+def store(tmp_path) -> ModuleStore:
+    return ModuleStore(tmp_path, "as they were", lambda text: "wrong" not in text)
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    modules._sources.cache_clear()
+    yield
+    modules._sources.cache_clear()
+
+
+def test_a_text_is_found_by_name_and_arguments(store, tmp_path):
+    store.put("edge_8", partial(Edge, 8), "eight")
+    assert store.get("edge_8", partial(Edge, 8)) == "eight"
+    assert store.get("edge_8", partial(Edge, 9)) is None
+    assert store.get("edge_9", partial(Edge, 8)) is None
+    assert ModuleStore(tmp_path, "as they are", lambda text: True).get("edge_8", partial(Edge, 8)) is None
+
+
+def test_what_cannot_be_used_is_not_found(store):
+    store.put("row", EdgeRow, "wrong")
+    assert store.get("row", EdgeRow) is None
+
+
+def test_what_is_made_of_something_without_a_value_is_not_kept(store, tmp_path):
+    for build in (partial(Edge, object()), lambda: Edge(8)):
+        store.put("edge", build, "text")
+        assert store.get("edge", build) is None
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ("hdl/tensor/edge.py", False),
+        ("hdl/arith/decode.py", False),
+        ("hdl/hierarchy.py", False),
+        ("spec/config.py", False),
+        ("hdl/vector/alu.py", True),
+    ],
+)
+def test_a_text_depends_on_the_sources_below_it(store, monkeypatch, changed, found):
+    store.put("edge_8", partial(Edge, 8), "eight")
+    read = modules.Path.read_text
+    monkeypatch.setattr(
+        modules.Path,
+        "read_text",
+        lambda path, *args: read(path, *args) + ("\n# changed" if str(path).endswith(changed) else ""),
+    )
+    modules._sources.cache_clear()
+    assert (store.get("edge_8", partial(Edge, 8)) is not None) == found
