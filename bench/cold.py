@@ -9,10 +9,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from filelock import FileLock
+
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.tb.sim import simulation, vectors
 
-__all__ = ["cold_build", "timed"]
+__all__ = ["COLUMNS", "cold_build", "timed"]
+
+COLUMNS = """
+    WAY elaborate s: {WAY[elaboration_s]:.1f} | WAY cold\\nbuild s: {WAY[cold_build_s]:.1f}
+    WAY peak GiB: {WAY[build_peak_gib]:.2f}
+"""
+"""Of a table (`bench.tables`) with the figures of cold builds in each way."""
 
 Result = TypeVar("Result")
 
@@ -29,6 +37,8 @@ def timed(work: Callable[[], Result]) -> tuple[Result, float]:
 
 def cold_build(elaborate: Callable[[bool], object], design: Callable[..., simulation.Design]) -> dict[str, float]:
     """Measure elaboration and build, in seconds, and the largest process of the build, in GiB.
+
+    What it made is there for the simulations that follow, unless it was there before.
 
     Arguments:
         elaborate: makes the Verilog anew, given whether blocks of lanes are vectors (`tb.sim.vectors.wanted`).
@@ -57,9 +67,22 @@ def _measure(elaborate: Callable, design: Callable, sender) -> None:
         elaborated = time.perf_counter()
         simulation.build(design(vectors=vectors.wanted()), root=Path(root))
         built = time.perf_counter()
+        _keep(Path(root), SIM_BUILD)
     figures = {
         "elaboration_s": elaborated - started,
         "cold_build_s": built - started,
         "build_peak_gib": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / GIB,
     }
     sender.send(figures)
+
+
+def _keep(root: Path, place: Path) -> None:
+    """Move the builds, and the libraries of lanes with their sources, from one directory of generated files to another,
+    which keeps those that it has."""
+    for pattern in ("verilator/*", "lanes/*.cpp", "lanes/*.v", "lanes/*/*.so"):
+        for path in root.glob(pattern):
+            kept = place / path.relative_to(root)
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(kept.with_suffix(".lock")):  # the one that who makes it takes
+                if not kept.exists():
+                    path.rename(kept)

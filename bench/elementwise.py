@@ -1,12 +1,14 @@
-"""Build time and simulation speed of the vector and the scalar engine, and the golden model's speed beside them."""
+"""Build time and simulation speed of the vector and the scalar engine, in each way to simulate them, and the golden
+model's speed beside them."""
 
 from dataclasses import replace
 
 import numpy as np
 from rich.table import Table
 
-from neuroncore_rtl.bench.cold import cold_build, timed
+from neuroncore_rtl.bench.cold import COLUMNS, cold_build, timed
 from neuroncore_rtl.bench.tables import table
+from neuroncore_rtl.bench.ways import side_by_side
 from neuroncore_rtl.golden.scalar.softmax import softmax
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_tensor
 from neuroncore_rtl.spec.config import PRESETS, Config
@@ -41,29 +43,36 @@ def _stream(engine: str, config: Config) -> EngineWorkbench:
 
 
 def _engine(engine: str, lanes: int) -> dict[str, object]:
-    """Measure one engine of so many lanes: cold build, cycles per second, and golden on the same program."""
+    """Measure one engine of so many lanes in each way: cold build, cycles a second, and golden on the same program."""
     config = replace(PRESETS["full"], rows=lanes, columns=lanes)
     device = ElementwiseDevice(config=config, engines=(engine,))
-    build = cold_build(lambda way: engine_verilog(config, f"{engine}_engine", cached=False, vectors=way), device.design)
     bench = _stream(engine, config)
     sbuf, psum = bench.memories()
     instructions = [entry.instruction for entry in bench.program.entries]
     expected_memories(instructions[:1], sbuf, psum, config)  # compiles
     expected, golden_s = timed(lambda: expected_memories(instructions, sbuf, psum, config))
     records = [record_of(entry, config) for entry in bench.program.entries]
-    outcome = run(device, ElementwiseWork(program=records, sbuf=sbuf, psum=psum))
+    work = ElementwiseWork(program=records, sbuf=sbuf, psum=psum)
+
     elements = REPETITIONS * ELEMENTS
-    return build | {
-        "engine": engine,
-        "lanes": lanes,
-        "cycles": outcome.cycles,
-        "elements": elements,
-        "cycles_per_s": outcome.cycles / outcome.seconds,
-        "golden_over_rtl": outcome.seconds / golden_s,
-        "bit_exact": all(
+
+    def one_way():
+        build = cold_build(
+            lambda vectors: engine_verilog(config, f"{engine}_engine", cached=False, vectors=vectors), device.design
+        )
+        outcome = run(device, work)
+        speed = outcome.cycles / outcome.seconds
+        exact = all(
             np.array_equal(found, wanted) for found, wanted in zip(outcome.memories.values(), expected, strict=True)
-        ),
-    }
+        )
+        return {"cycles": outcome.cycles, "bit_exact": exact}, build | {
+            "cycles_per_s": speed,
+            "mega_elements_per_s": speed * elements * lanes / outcome.cycles / 1e6,
+            "golden_over_rtl": outcome.seconds / golden_s,
+        }
+
+    found = side_by_side(f"{engine} engine of {lanes} lanes", one_way)
+    return {"engine": engine, "lanes": lanes, "cycles_per_element": found["cycles"] / elements} | found
 
 
 def measure(sizes: list[int]) -> dict[str, object]:
@@ -76,16 +85,18 @@ def measure(sizes: list[int]) -> dict[str, object]:
 
 
 def tables(record: dict[str, object]) -> list[Table]:
-    """Return the table of `measure`'s figures."""
-    rows = [row | {"each": row["cycles"] / row["elements"]} for row in record["engines"]]
+    """Return the tables of `measure`'s figures."""
+    rows = record["engines"]
     speed = table(
         "Vector engine (tensor_tensor, both sources in SBUF) and scalar engine (exp), N elements a lane",
-        (row | {"m_elements": row["cycles_per_s"] / row["each"] * row["lanes"] / 1e6} for row in rows),
+        rows,
         """
-        engine: {engine} | lanes: {lanes} | elaborate s: {elaboration_s:.1f} | cold build s: {cold_build_s:.1f}
-        peak GiB: {build_peak_gib:.2f} | cycles / N: {each:.2f} | cycles/s: {cycles_per_s:,.0f}
-        M elem/s: {m_elements:.1f} | golden/RTL: {golden_over_rtl:,.0f} | bit-exact: {bit_exact}
+        engine: {engine} | lanes: {lanes} | cycles\\n/ N: {cycles_per_element:.2f}
+        WAY cycles/s: {WAY[cycles_per_s]:,.0f} | speed-up: {speed_up:.1f}
+        WAY M\\nelem/s: {WAY[mega_elements_per_s]:.1f} | WAY golden/RTL: {WAY[golden_over_rtl]:,.0f}
+        bit-exact: {bit_exact}
         """,
         caption=f"golden: softmax of {SOFTMAX} x {SOFTMAX} fp32 in {record['golden_softmax_s']:.1f} s",
     )
-    return [speed]
+    builds = table("Cold builds", rows, f"engine: {{engine}} | lanes: {{lanes}} | {COLUMNS.strip()}")
+    return [speed, builds]

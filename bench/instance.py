@@ -3,8 +3,9 @@
 import numpy as np
 from rich.table import Table
 
-from neuroncore_rtl.bench.cold import cold_build
+from neuroncore_rtl.bench.cold import COLUMNS, cold_build
 from neuroncore_rtl.bench.tables import table
+from neuroncore_rtl.bench.ways import side_by_side
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.tensor_parallel import tensor_parallel_programs
 from neuroncore_rtl.kernels.program.image import Image, build_image
@@ -42,10 +43,8 @@ def _instance(chips: int, preset: str) -> Instance:
     return instance_of(ALLREDUCE.settings([f"CHIPS={chips}", "TARGET=core", f"PRESET={preset}"]))
 
 
-def _run(instance: Instance, images: list[Image]) -> tuple[Outcome, bool]:
+def _run(task: ImageTask, expected: np.ndarray) -> tuple[Outcome, bool]:
     """Run an image on every core; return what became of them, and whether all HBM is golden's."""
-    task = ImageTask(machine=instance, images=images)
-    expected, _ = task.golden()
     outcome = run(task.device(), task.work(1))
     exact = bool((outcome.memories["hbm"] == expected).all())
     return outcome, exact and all((part.exit_code, part.error) == (0, None) for part in outcome.parts.values())
@@ -91,7 +90,8 @@ def measure_beside() -> list[dict[str, object]]:
     queue = collective_queue(instance.core)
     rows, alone = [], None
     for ranks in (0, *RANKS):
-        outcome, exact = _run(instance, _beside(instance, ranks))
+        task = ImageTask(machine=instance, images=_beside(instance, ranks))
+        outcome, exact = _run(task, task.golden()[0])
         events = outcome.parts[0].events
         cycles = max(event.retired for event in events if event.queue != queue)
         alone = cycles if alone is None else alone
@@ -112,24 +112,25 @@ def measure_beside() -> list[dict[str, object]]:
 
 def measure_speed(chips: int = 16, preset: str = "tiny") -> dict[str, object]:
     """Return how long all cores of an instance take to build, with nothing cached, and how fast they simulate a linear
-    layer that is shared out among all of them."""
+    layer that is shared out among all of them, in each way."""
     instance = _instance(chips, preset)
     device = CoreDevice(machine=instance, check_axi=False)
-    build = cold_build(lambda way: device.verilog(cached=False, vectors=way), device.design)
     rng = np.random.default_rng(1)
     x, w = (
         stimulus.ordinary_codes(rng, BF16, rows * columns).reshape(rows, columns)
         for rows, columns in ((64, 16 * instance.cores), (16 * instance.cores, 64))
     )
     shards = tensor_parallel_programs(instance, Group(0, 1, instance.cores), x, w, strips=4)
-    outcome, exact = _run(instance, [shard.image for shard in shards])
-    return build | {
-        "chips": chips,
-        "preset": preset,
-        "cycles": outcome.counters["simulated"],
-        "cycles_per_s": outcome.counters["simulated"] / outcome.seconds,
-        "bit_exact": exact,
-    }
+    task = ImageTask(machine=instance, images=[shard.image for shard in shards])
+    expected, _ = task.golden()
+
+    def one_way():
+        build = cold_build(lambda vectors: device.verilog(cached=False, vectors=vectors), device.design)
+        outcome, exact = _run(task, expected)
+        cycles = outcome.counters["simulated"]
+        return {"cycles": cycles, "bit_exact": exact}, build | {"cycles_per_s": cycles / outcome.seconds}
+
+    return {"chips": chips, "preset": preset} | side_by_side(f"{instance.cores} cores of preset {preset}", one_way)
 
 
 def tables(beside: list[dict[str, object]], speed: dict[str, object]) -> list[Table]:
@@ -149,8 +150,9 @@ def tables(beside: list[dict[str, object]], speed: dict[str, object]) -> list[Ta
         "Whole cores of an instance: a linear layer shared out among all of them",
         [speed],
         """
-        chips: {chips} | preset: {preset} | elaboration s: {elaboration_s:.1f} | cold build s: {cold_build_s:.1f}
-        peak GiB: {build_peak_gib:.2f} | cycles: {cycles:,} | cycles/s: {cycles_per_s:,.0f} | bit-exact: {bit_exact}
+        chips: {chips} | preset: {preset} | cycles: {cycles:,} | WAY cycles/s: {WAY[cycles_per_s]:,.0f}
+        speed-up: {speed_up:.1f} | bit-exact: {bit_exact}
         """,
     )
-    return [product, fast]
+    builds = table("Cold builds", [speed], f"chips: {{chips}} | preset: {{preset}} | {COLUMNS.strip()}")
+    return [product, fast, builds]

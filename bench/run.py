@@ -5,13 +5,14 @@ the C++ compiler, nothing cached. Simulation speed is wall time from the first c
 """
 
 import json
-import os
 from collections.abc import Callable
 
 from neuroncore_rtl.bench import area, core, elementwise, link, tensor
+from neuroncore_rtl.bench.machine import described, machine
+from neuroncore_rtl.bench.ways import measured_ways
 from neuroncore_rtl.tb.sim.report import RESULTS, shown, terminal
 from neuroncore_rtl.tb.sim.settings import Settings
-from neuroncore_rtl.tb.sim.vectors import WAYS, chosen, wanted
+from neuroncore_rtl.tb.sim.vectors import chosen
 
 __all__ = ["SIZES", "main"]
 
@@ -30,7 +31,7 @@ PARTS: dict[str, tuple[Callable, Callable]] = {
 
 
 def main(settings: Settings) -> int:
-    """Measure, print the tables, write `sim_build/results/bench.json`, and return the exit status."""
+    """Measure, print the machine and the tables, write `sim_build/results/bench.json`, and return the exit status."""
     with chosen(settings.lanes):
         return _measure(settings)
 
@@ -38,7 +39,8 @@ def main(settings: Settings) -> int:
 def _measure(settings: Settings) -> int:
     console = terminal()
     sizes = [settings.size] if settings.size else list(SIZES)
-    record: dict[str, object] = {"cores": os.cpu_count(), "load": os.getloadavg(), "lanes": WAYS[not wanted()]}
+    record = machine(() if settings.part == "area" else measured_ways())
+    console.print(described(record), markup=False, soft_wrap=True)
     for part in PARTS if settings.part == "all" else (settings.part,):
         measure, tables = PARTS[part]
         record |= measure(sizes)

@@ -1,4 +1,4 @@
-"""Build time, simulation speed and utilisation of the tensor engine over array sizes."""
+"""Build time, simulation speed and utilisation of the tensor engine over array sizes, in each way to simulate it."""
 
 import subprocess
 import sys
@@ -8,8 +8,9 @@ import numpy as np
 from rich.table import Table
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.bench.cold import cold_build, timed
+from neuroncore_rtl.bench.cold import COLUMNS, cold_build, timed
 from neuroncore_rtl.bench.tables import table
+from neuroncore_rtl.bench.ways import side_by_side
 from neuroncore_rtl.golden import tensor as golden
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
@@ -44,64 +45,98 @@ def _warm_start(size: int) -> float:
     return seconds
 
 
-def _product(config: Config, m: int, k: int, n: int, fmt: Format) -> dict[str, float]:
-    """Measure one product: cycles, utilisation, simulated cycles per second, and golden's speed beside it."""
-    rng = np.random.default_rng(1)
-    a, b = random_matrix(rng, fmt, m, k), random_matrix(rng, fmt, k, n)
-    golden.matrix_product(a[:8], b[:, :8], fmt, config.rows)  # compiles the kernel
-    expected, golden_s = timed(lambda: golden.matrix_product(a, b, fmt, config.rows))
-    device = TensorDevice(config=config)
-    result = np.zeros_like(expected)
-    cycles = seconds = 0
-    for program in tiled_products(a, b, fmt, config):
-        outcome = run(device, TensorWork(program=program))
-        program.gather(outcome.memories["psum"], result)
-        cycles += outcome.counters["cycles"]
-        seconds += outcome.seconds
-    ideal = ideal_cycles(m, k, n, fmt, config)
-    macs = m * k * n
-    return {
-        "shape": f"{m} x {k} x {n} {fmt.name}",
-        "bit_exact": bool((result == expected).all()),
-        "cycles": cycles,
-        "ideal_cycles": ideal,
-        "utilisation": ideal / cycles,
-        "cycles_per_s": cycles / seconds,
-        "pe_steps_per_s": cycles / seconds * config.rows * config.columns,
-        "golden_macs_per_s": macs / golden_s,
-        "golden_over_rtl": seconds / golden_s,
-    }
+class _Product:
+    """A product of random matrices, multiplied by golden once and simulated as often as wanted.
+
+    Attributes:
+        device: what simulates it.
+        golden: the product's name, and golden's speed.
+    """
+
+    def __init__(self, config: Config, m: int, k: int, n: int, fmt: Format):
+        rng = np.random.default_rng(1)
+        self._operands = a, b = random_matrix(rng, fmt, m, k), random_matrix(rng, fmt, k, n)
+        self._format = fmt
+        self._ideal_cycles = ideal_cycles(m, k, n, fmt, config)
+        golden.matrix_product(a[:8], b[:, :8], fmt, config.rows)  # compiles the kernel
+        self._expected, self._golden_s = timed(lambda: golden.matrix_product(a, b, fmt, config.rows))
+        self.device = TensorDevice(config=config)
+        self.golden = {"shape": f"{m} x {k} x {n} {fmt.name}", "golden_gmacs_per_s": m * k * n / self._golden_s / 1e9}
+
+    def simulate(self) -> tuple[dict[str, object], dict[str, float]]:
+        """Return what the device did, and how fast it was simulated (`bench.ways.side_by_side`)."""
+        config = self.device.config
+        result = np.zeros_like(self._expected)
+        cycles = seconds = 0
+        for program in tiled_products(*self._operands, self._format, config):
+            outcome = run(self.device, TensorWork(program=program))
+            program.gather(outcome.memories["psum"], result)
+            cycles += outcome.counters["cycles"]
+            seconds += outcome.seconds
+        done = {
+            "bit_exact": bool((result == self._expected).all()),
+            "cycles": cycles,
+            "ideal_cycles": self._ideal_cycles,
+            "utilisation": self._ideal_cycles / cycles,
+        }
+        return done, {
+            "cycles_per_s": cycles / seconds,
+            "ns_per_pe": seconds / (cycles * config.rows * config.columns) * 1e9,
+            "golden_over_rtl": seconds / self._golden_s,
+        }
+
+
+def _array(size: int) -> dict[str, object]:
+    """Measure an array in each way: cold build, warm start, and the speed of a product."""
+    config = _config(size)
+    product = _Product(config, 4 * size, 4 * size, 512, BF16)
+
+    def one_way():
+        build = cold_build(lambda vectors: engine_verilog(config, cached=False, vectors=vectors), product.device.design)
+        done, speed = product.simulate()
+        return done, build | {"warm_start_s": _warm_start(size)} | speed
+
+    return product.golden | side_by_side(f"tensor engine of {size} x {size}", one_way)
+
+
+def _use(size: int, *of: object) -> dict[str, object]:
+    """Measure how busy a product keeps an array, in the way that is wanted."""
+    product = _Product(_config(size), *of)
+    done, speed = product.simulate()
+    return {"array": size} | product.golden | done | speed
 
 
 def measure(sizes: list[int]) -> dict[str, object]:
     """Return the figures of each array size, and those of products on the largest."""
-    rows = {}
-    for size in sizes:
-        config = _config(size)
-        device = TensorDevice(config=config)
-        row = cold_build(lambda way, of=config: engine_verilog(of, cached=False, vectors=way), device.design)
-        rows[str(size)] = row | {"warm_start_s": _warm_start(size)} | _product(config, 4 * size, 4 * size, 512, BF16)
-    size = sizes[-1]
-    products = [{"array": size} | _product(_config(size), *product) for product in PRODUCTS]
-    return {"sizes": rows, "products": products}
+    arrays = {str(size): _array(size) for size in sizes}
+    return {"sizes": arrays, "products": [_use(sizes[-1], *product) for product in PRODUCTS]}
 
 
 def tables(record: dict[str, object]) -> list[Table]:
     """Return the tables of `measure`'s figures."""
-    speed = table(
-        "Tensor engine, BF16, mac_latency of preset full",
-        (
-            {"array": size, "m_steps": row["pe_steps_per_s"] / 1e6, "g_macs": row["golden_macs_per_s"] / 1e9, **row}
-            for size, row in record["sizes"].items()
+    rows = [{"array": size} | row for size, row in record["sizes"].items()]
+    array = "array: {array} x {array} |"
+    return [
+        table(
+            "Tensor engine, BF16, mac_latency of preset full",
+            rows,
+            f"""
+            {array} WAY cycles/s: {{WAY[cycles_per_s]:,.0f}} | speed-up: {{speed_up:.1f}}
+            WAY ns/PE: {{WAY[ns_per_pe]:.2f}} | golden\\nG MAC/s: {{golden_gmacs_per_s:.1f}}
+            WAY golden/RTL: {{WAY[golden_over_rtl]:,.0f}} | bit-exact: {{bit_exact}}
+            """,
         ),
-        """
-        array: {array} x {array} | elaborate s: {elaboration_s:.1f} | cold build s: {cold_build_s:.1f}
-        peak GiB: {build_peak_gib:.2f} | warm start s: {warm_start_s:.1f} | cycles/s: {cycles_per_s:,.0f}
-        M PE-steps/s: {m_steps:.1f} | golden G MAC/s: {g_macs:.1f} | golden/RTL: {golden_over_rtl:,.0f}
-        """,
-    )
-    columns = """
-        array: {array} x {array} | product: {shape} | cycles: {cycles:,} | ideal: {ideal_cycles:,}
-        utilisation: {utilisation:.1%} | bit-exact: {bit_exact}
-    """
-    return [speed, table("Utilisation", record["products"], columns)]
+        table(
+            "Cold builds, and a second run from the command line",
+            rows,
+            f"{array} {COLUMNS.strip()} | WAY warm\\nstart s: {{WAY[warm_start_s]:.1f}}",
+        ),
+        table(
+            "Utilisation",
+            record["products"],
+            f"""
+            {array} product: {{shape}} | cycles: {{cycles:,}} | ideal: {{ideal_cycles:,}}
+            utilisation: {{utilisation:.1%}} | bit-exact: {{bit_exact}}
+            """,
+        ),
+    ]

@@ -4,7 +4,8 @@ import importlib
 from functools import cache
 
 from neuroncore_rtl.tb.benches.options import choice, integer, switch
-from neuroncore_rtl.tb.sim.settings import LANES, Bench, Settings, UsageError, configuration_options
+from neuroncore_rtl.tb.sim.settings import Bench, Settings, UsageError, configuration_options
+from neuroncore_rtl.tb.sim.vectors import WAYS
 
 __all__ = ["COMMANDS", "MODULES", "TABLES", "bench_named", "tests"]
 
@@ -75,7 +76,7 @@ COMMANDS = (
             integer(
                 "SIZE", None, "rows and columns of the only array to measure, instead of 8, 16, 32, 64 and 128", 2, 128
             ),
-            LANES,
+            choice("LANES", None, "the only way to evaluate what there is many times, instead of both", WAYS),
         ),
         run=_measure,
     ),
