@@ -16,10 +16,10 @@ from neuroncore_rtl.tb.sim import simulation, vectors
 
 __all__ = ["COLUMNS", "cold_build", "timed"]
 
-COLUMNS = """
-    WAY elaborate s: {WAY[elaboration_s]:.1f} | WAY cold\\nbuild s: {WAY[cold_build_s]:.1f}
-    WAY peak GiB: {WAY[build_peak_gib]:.2f}
-"""
+COLUMNS = (
+    "WAY elaborate s: {WAY[elaboration_s]:.1f} | WAY cold\\nbuild s: {WAY[cold_build_s]:.1f} | "
+    "WAY peak GiB: {WAY[build_peak_gib]:.2f}"
+)
 """Of a table (`bench.tables`) with the figures of cold builds in each way."""
 
 Result = TypeVar("Result")

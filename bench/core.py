@@ -136,7 +136,7 @@ def tables(record: dict[str, object]) -> list[Table]:
         WAY golden/RTL: {WAY[golden_over_rtl]:,.0f}
         """,
     )
-    builds = table("Cold builds", rows, f"preset: {{preset}} | {COLUMNS.strip()}")
+    builds = table("Cold builds", rows, f"preset: {{preset}} | {COLUMNS}")
     config = PRESETS[CURVE_PRESET]
     curve = table(
         f"DMA: share of {config.hbm_ports * config.hbm_bytes} bytes a cycle, {config.dma_engines} engines, "

@@ -53,7 +53,6 @@ def _engine(engine: str, lanes: int) -> dict[str, object]:
     expected, golden_s = timed(lambda: expected_memories(instructions, sbuf, psum, config))
     records = [record_of(entry, config) for entry in bench.program.entries]
     work = ElementwiseWork(program=records, sbuf=sbuf, psum=psum)
-
     elements = REPETITIONS * ELEMENTS
 
     def one_way():
@@ -98,5 +97,5 @@ def tables(record: dict[str, object]) -> list[Table]:
         """,
         caption=f"golden: softmax of {SOFTMAX} x {SOFTMAX} fp32 in {record['golden_softmax_s']:.1f} s",
     )
-    builds = table("Cold builds", rows, f"engine: {{engine}} | lanes: {{lanes}} | {COLUMNS.strip()}")
+    builds = table("Cold builds", rows, f"engine: {{engine}} | lanes: {{lanes}} | {COLUMNS}")
     return [speed, builds]

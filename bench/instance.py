@@ -154,5 +154,5 @@ def tables(beside: list[dict[str, object]], speed: dict[str, object]) -> list[Ta
         speed-up: {speed_up:.1f} | bit-exact: {bit_exact}
         """,
     )
-    builds = table("Cold builds", [speed], f"chips: {{chips}} | preset: {{preset}} | {COLUMNS.strip()}")
+    builds = table("Cold builds", [speed], f"chips: {{chips}} | preset: {{preset}} | {COLUMNS}")
     return [product, fast, builds]

@@ -129,7 +129,7 @@ def tables(record: dict[str, object]) -> list[Table]:
         table(
             "Cold builds, and a second run from the command line",
             rows,
-            f"{array} {COLUMNS.strip()} | WAY warm\\nstart s: {{WAY[warm_start_s]:.1f}}",
+            f"{array} {COLUMNS} | WAY warm\\nstart s: {{WAY[warm_start_s]:.1f}}",
         ),
         table(
             "Utilisation",
