@@ -78,10 +78,7 @@ def test_overflow_is_decided_after_rounding(fmt):
     value = words([fmt.max, below, tie, -below, -tie])
     assert round_fp32(value, fmt).tolist() == [largest, largest, infinity, sign | largest, sign | infinity]
     # Half a place above the maximum, stochastic rounding overflows for the upper half of the random words.
-    assert round_fp32(words([tie, tie]), fmt, "sr", np.uint32([0x7FFFFFFF, 0x80000000])).tolist() == [
-        largest,
-        infinity,
-    ]
+    assert round_fp32(words([tie, tie]), fmt, "sr", np.uint32([0x7FFFFFFF, 0x80000000])).tolist() == [largest, infinity]
 
 
 @pytest.mark.parametrize("fmt", [f for f in GFLOAT if f.exponent_bits < 8])

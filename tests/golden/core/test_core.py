@@ -396,8 +396,7 @@ def test_places_are_those_of_blocks_not_yet_fetched(hbm):
 
 
 @pytest.mark.parametrize(
-    "word, value",
-    [(0, 1), (1, LOCAL_BYTES + 4), (1, 6), (2, 64), (3, 8), (4, 8), (5, 9), (6, 2), (7, 1)],
+    "word, value", [(0, 1), (1, LOCAL_BYTES + 4), (1, 6), (2, 64), (3, 8), (4, 8), (5, 9), (6, 2), (7, 1)]
 )
 def test_boot_names_the_first_wrong_word(hbm, word, value):
     image(hbm, run_program(), [0])

@@ -84,7 +84,7 @@ _REFUSED = {
     Rule.PORTS: {
         "a and b must be in different storages, or both in SBUF, not both in PSUM": instruction(
             O.TENSOR_TENSOR, a=psum(), b=psum()
-        ),
+        )
     },
     Rule.ALIGNMENT: {
         "a.address must be a multiple of 4 for fp32, not 6": instruction(O.TENSOR_COPY, a=access(FP32, 6)),

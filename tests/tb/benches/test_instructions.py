@@ -192,8 +192,7 @@ def test_wrong_results_have_large_errors():
 
 
 @pytest.mark.parametrize(
-    ("test", "engine", "opcode"),
-    [("vector", "vector", Opcode.TENSOR_COPY), ("activation", "scalar", Opcode.ACTIVATE)],
+    ("test", "engine", "opcode"), [("vector", "vector", Opcode.TENSOR_COPY), ("activation", "scalar", Opcode.ACTIVATE)]
 )
 def test_waveform_shows_opcodes_and_phases_as_words(test, engine, opcode, tmp_path):
     settings = bench_named(test).settings("WAVES=1 COUNT=2 N=4 SIM=icarus ROWS=2 COLUMNS=2".split())

@@ -157,10 +157,7 @@ def elf(*, machine=243, bits=32, kind=2, entry=LOCAL_BASE, symbol="tohost", code
 
 @pytest.mark.parametrize(
     ("code", "problem"),
-    [
-        (15, "test 7 of the program failed"),
-        (6, "the program must write 1 to tohost when it passes, not 0x6"),
-    ],
+    [(15, "test 7 of the program failed"), (6, "the program must write 1 to tohost when it passes, not 0x6")],
 )
 def test_bench_says_what_an_elf_file_reports(tmp_path, code, problem):
     path = tmp_path / "program.elf"

@@ -53,8 +53,7 @@ def cli(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words",
-    [("M=7", "MAC_LATENCY=3"), ("--m", "7", "--mac-latency", "3"), ("M=7", "--mac-latency", "3")],
+    "words", [("M=7", "MAC_LATENCY=3"), ("--m", "7", "--mac-latency", "3"), ("M=7", "--mac-latency", "3")]
 )
 def test_options_in_both_spellings_reach_the_bench(cli, words):
     result = cli("sim", "fixture", *words)
