@@ -23,47 +23,23 @@ exit:
 1:  wfi
     j       1b
 
-// Keeps what a C function may change, calls trap_handler(mcause, mepc, mtval), and returns to the pc that it returns.
+// Stores or loads what a C function may change.
+#define REGISTERS(op) \
+    op ra, 0(sp);  op t0, 4(sp);  op t1, 8(sp);  op t2, 12(sp);  op a0, 16(sp); op a1, 20(sp); op a2, 24(sp); \
+    op a3, 28(sp); op a4, 32(sp); op a5, 36(sp); op a6, 40(sp);  op a7, 44(sp); op t3, 48(sp); op t4, 52(sp); \
+    op t5, 56(sp); op t6, 60(sp)
+
+// Calls trap_handler(mcause, mepc, mtval), and returns to the pc that it returns.
     .balign 4
 trap_entry:
     addi    sp, sp, -64
-    sw      ra, 0(sp)
-    sw      t0, 4(sp)
-    sw      t1, 8(sp)
-    sw      t2, 12(sp)
-    sw      a0, 16(sp)
-    sw      a1, 20(sp)
-    sw      a2, 24(sp)
-    sw      a3, 28(sp)
-    sw      a4, 32(sp)
-    sw      a5, 36(sp)
-    sw      a6, 40(sp)
-    sw      a7, 44(sp)
-    sw      t3, 48(sp)
-    sw      t4, 52(sp)
-    sw      t5, 56(sp)
-    sw      t6, 60(sp)
+    REGISTERS(sw)
     csrr    a0, mcause
     csrr    a1, mepc
     csrr    a2, mtval
     call    trap_handler
     csrw    mepc, a0
-    lw      ra, 0(sp)
-    lw      t0, 4(sp)
-    lw      t1, 8(sp)
-    lw      t2, 12(sp)
-    lw      a0, 16(sp)
-    lw      a1, 20(sp)
-    lw      a2, 24(sp)
-    lw      a3, 28(sp)
-    lw      a4, 32(sp)
-    lw      a5, 36(sp)
-    lw      a6, 40(sp)
-    lw      a7, 44(sp)
-    lw      t3, 48(sp)
-    lw      t4, 52(sp)
-    lw      t5, 56(sp)
-    lw      t6, 60(sp)
+    REGISTERS(lw)
     addi    sp, sp, 64
     mret
 

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from math import sqrt
 
+from neuroncore_rtl.kernels.program import Program, Rows, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import activation, scalar_tensor_tensor, tensor_scalar, tensor_tensor
-from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.kernels.program.rows import Rows, scratch
 from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["AdamW", "adamw"]
@@ -51,11 +50,10 @@ def adamw(
     """
     o = options
     pace = o.rate / (1 - o.beta1**step)
-    draws = [None] * len(parameters.tiles) if seed is None else parameters.draws(seed, step)
     with program.space.scope():
         others = [scratch(program.space, name, parameters) for name in "abc"]
-        places = (rows.tiles for rows in (parameters, first, second, gradients, *others))
-        for p, m, v, g, a, b, c, draw in zip(*places, draws, strict=True):
+        tiles = tiles_of(parameters, first, second, gradients, *others)
+        for (p, m, v, g, a, b, c), draw in zip(tiles, parameters.draws(seed, step), strict=True):
             program.append(activation(b, g, "square", scale=sqrt(1 - o.beta2)))
             program.append(tensor_scalar(a, g, 1 - o.beta1, _MULTIPLY))
             program.append(scalar_tensor_tensor(m, m, o.beta1, _MULTIPLY, a, _ADD))

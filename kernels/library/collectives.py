@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.program import Program
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.collective import Collective
 

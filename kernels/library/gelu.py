@@ -1,8 +1,7 @@
 """The Gaussian error linear unit, forward and backward."""
 
+from neuroncore_rtl.kernels.program import Program, Rows, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_tensor
-from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.kernels.program.rows import Rows, scratch
 from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["gelu"]
@@ -16,7 +15,7 @@ def gelu(program: Program, y: Rows, dx: Rows, x: Rows, dy: Rows, function: str =
     """
     with program.space.scope():
         slopes = scratch(program.space, "slope", x)
-        for tile, out, slope, dout, dtile in zip(*(rows.tiles for rows in (x, y, slopes, dy, dx)), strict=True):
+        for tile, out, slope, dout, dtile in tiles_of(x, y, slopes, dy, dx):
             program.append(activation(slope, tile, f"d{function}"))
             program.append(activation(out, tile, function))
             program.append(tensor_tensor(dtile, slope, dout, AluOp.MULTIPLY))

@@ -1,8 +1,7 @@
 """Layer normalisation of the rows of a matrix."""
 
+from neuroncore_rtl.kernels.program import Program, Rows, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import bn_aggr, bn_stats, tensor_scalar, tensor_tensor
-from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.kernels.program.rows import Rows, scratch
 from neuroncore_rtl.spec.isa import AluOp
 from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, STATS_ELEMENTS, Opcode
 
@@ -20,8 +19,8 @@ def layernorm(program: Program, y: Rows, x: Rows, gamma: Rows, beta: Rows, epsil
     with program.space.scope():
         scaled, pairs = scratch(program.space, "scaled", x), scratch(program.space, "moments", x, 2)
         statistics = scratch(program.space, "stats", x, len(chunks) * STATS)
-        places = (rows.tiles for rows in (x, y, gamma, beta, scaled, pairs, statistics))
-        for tile, out, gain, shift, middle, moments, stats in zip(*places, strict=True):
+        tiles = tiles_of(x, y, gamma, beta, scaled, pairs, statistics)
+        for tile, out, gain, shift, middle, moments, stats in tiles:
             mean, variance = moments[:, :1], moments[:, 1:]
             for place, first in enumerate(chunks):
                 part = stats[:, place * STATS : (place + 1) * STATS]

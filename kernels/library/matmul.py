@@ -19,10 +19,8 @@ from dataclasses import dataclass
 from math import ceil
 
 from neuroncore_rtl.kernels.library.blocks import OutputBlock, OutputGroup, blocks, cut, length
-from neuroncore_rtl.kernels.program.copies import dma_copy
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
-from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, PSUM_BANKS, PSUM_WORDS
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32, MATMUL_FORMATS, Format
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving, Storage

@@ -1,8 +1,7 @@
 """Root-mean-square normalisation of the rows of a matrix."""
 
+from neuroncore_rtl.kernels.program import Program, Rows, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import activation, scalar_tensor_tensor, tensor_scalar
-from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.kernels.program.rows import Rows, scratch
 from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["rmsnorm"]
@@ -12,7 +11,7 @@ def rmsnorm(program: Program, y: Rows, x: Rows, gamma: Rows, epsilon: float = 1e
     """Append y = x / sqrt(mean(x * x) + epsilon) * gamma, row by row; the sum of squares comes with the activation."""
     with program.space.scope():
         squares, scales = scratch(program.space, "squares", x), scratch(program.space, "scale", x, 1)
-        for tile, out, gain, square, scale in zip(*(r.tiles for r in (x, y, gamma, squares, scales)), strict=True):
+        for tile, out, gain, square, scale in tiles_of(x, y, gamma, squares, scales):
             program.append(activation(square, tile, "square", sum_into=scale))
             program.append(tensor_scalar(scale, scale, 1 / x.shape[1], AluOp.MULTIPLY, epsilon, AluOp.ADD))
             program.append(activation(scale, scale, "rsqrt"))

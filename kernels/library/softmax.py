@@ -1,9 +1,7 @@
 """Softmax along the rows of a matrix, on both engines."""
 
+from neuroncore_rtl.kernels.program import Program, Rows, Tensor, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import activation, reciprocal, tensor_reduce, tensor_scalar
-from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.kernels.program.rows import Rows, scratch
-from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["softmax"]
@@ -18,7 +16,7 @@ def softmax(program: Program, y: Rows, x: Rows) -> None:
     with program.space.scope():
         powers = scratch(program.space, "powers", x)
         biases, totals = (scratch(program.space, name, x, 1) for name in ("bias", "total"))
-        for tile, out, power, bias, total in zip(*(rows.tiles for rows in (x, y, powers, biases, totals)), strict=True):
+        for tile, out, power, bias, total in tiles_of(x, y, powers, biases, totals):
             program.append(tensor_reduce(bias, tile, AluOp.MAX, negate=True))
             program.append(activation(power, tile, "exp", bias=bias, sum_into=total))
             # The vector engine finishes the tile before while the scalar engine is busy with this one.

@@ -5,22 +5,23 @@ end. Element numbers are those of the whole tensor and each step has a stream of
 however the tensor is cut into tiles.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
+from neuroncore_rtl.kernels.program import Draw, Program, Rows, Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
-from neuroncore_rtl.kernels.program.operands import Draw
-from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.kernels.program.rows import Rows
-from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.spec.isa import AluOp, Index
+from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["Problem", "accumulate", "descend"]
 
 
-def _draw(seed: int | None, step: int, first: int, columns: int) -> Draw | None:
-    index = Index(base=first * columns, partition=columns, steps=(1,))
-    return None if seed is None else Draw(seed=seed, stream=step, index=index)
+def _steps(history: Rows, columns: int, seed: int | None) -> Iterator[tuple[Tensor, Tensor, Draw | None]]:
+    """Yield the tiles of every step but the first: as the step before left them, as they will be, and their draw."""
+    parts = [history.columns(first, first + columns) for first in range(0, history.shape[1], columns)]
+    for step, (before, after) in enumerate(pairwise(parts), start=1):
+        yield from zip(before.tiles, after.tiles, after.draws(seed, step), strict=True)
 
 
 def accumulate(program: Program, history: Rows, columns: int, addend: float, seed: int | None) -> None:
@@ -31,13 +32,8 @@ def accumulate(program: Program, history: Rows, columns: int, addend: float, see
         columns: independent sums a row.
         seed: of stochastic rounding; None rounds to nearest even.
     """
-    for step in range(1, history.shape[1] // columns):
-        first = 0
-        for tile in history.tiles:
-            before, after = (tile[:, at * columns : (at + 1) * columns] for at in (step - 1, step))
-            draw = _draw(seed, step, first, columns)
-            program.append(isa.tensor_scalar(after, before, addend, AluOp.ADD, stochastic=draw))
-            first += tile.partitions
+    for before, after, draw in _steps(history, columns, seed):
+        program.append(isa.tensor_scalar(after, before, addend, AluOp.ADD, stochastic=draw))
 
 
 @dataclass(frozen=True)
@@ -70,18 +66,14 @@ def descend(program: Program, history: Rows, problem: Problem, seed: int | None)
         products = program.space.sbuf("products", FP32, (samples, features))
         residues = program.space.sbuf("residues", FP32, (samples,))
         gradient = program.space.sbuf("gradient", FP32, (features,))
-        for step in range(1, history.shape[1] // features):
-            first = 0
-            for tile in history.tiles:
-                lanes = slice(tile.partitions)
-                x, y, p, r, g = (t[lanes] for t in (problem.inputs, problem.targets, products, residues, gradient))
-                before, after = (tile[:, at * features : (at + 1) * features] for at in (step - 1, step))
-                program.append(isa.tensor_tensor(p, x, before, AluOp.MULTIPLY))
-                program.append(isa.tensor_reduce(r, p, AluOp.ADD))
-                program.append(isa.tensor_tensor(r, r, y, AluOp.SUBTRACT))
-                program.append(isa.tensor_tensor(p, x, r.reshape(samples, 1), AluOp.MULTIPLY))
-                program.append(isa.tensor_reduce(g, p.permute(1, 0), AluOp.ADD))
-                scale, draw = -problem.rate / samples, _draw(seed, step, first, features)
-                update = isa.scalar_tensor_tensor(after, g, scale, AluOp.MULTIPLY, before, AluOp.ADD, stochastic=draw)
-                program.append(update)
-                first += tile.partitions
+        whole = problem.inputs, problem.targets, products, residues, gradient
+        scale = -problem.rate / samples
+        for before, after, draw in _steps(history, features, seed):
+            x, y, p, r, g = (tensor[: after.partitions] for tensor in whole)
+            program.append(isa.tensor_tensor(p, x, before, AluOp.MULTIPLY))
+            program.append(isa.tensor_reduce(r, p, AluOp.ADD))
+            program.append(isa.tensor_tensor(r, r, y, AluOp.SUBTRACT))
+            program.append(isa.tensor_tensor(p, x, r.reshape(samples, 1), AluOp.MULTIPLY))
+            program.append(isa.tensor_reduce(g, p.permute(1, 0), AluOp.ADD))
+            update = isa.scalar_tensor_tensor(after, g, scale, AluOp.MULTIPLY, before, AluOp.ADD, stochastic=draw)
+            program.append(update)

@@ -9,10 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import cycle
 
 from neuroncore_rtl.kernels.library.blocks import cut, length
-from neuroncore_rtl.kernels.program.copies import dma_copy
-from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.kernels.program.rows import place_rows, replicate
-from neuroncore_rtl.kernels.program.tensor import HbmTensor
+from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_copy, place_rows, replicate
 from neuroncore_rtl.spec.isa import Storage
 
 __all__ = ["streamed"]

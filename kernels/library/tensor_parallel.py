@@ -13,9 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neuroncore_rtl.kernels.library.matmul import matmul
-from neuroncore_rtl.kernels.program.image import Image, build_image
-from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.kernels.program.tensor import HbmTensor
+from neuroncore_rtl.kernels.program import HbmTensor, Image, Program, build_image
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
 from neuroncore_rtl.spec.instance import Instance

@@ -1,8 +1,7 @@
 """The largest elements of each row, and where they are."""
 
+from neuroncore_rtl.kernels.program import Program, Rows, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import find_index8, match_replace8, max8, tensor_copy
-from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.kernels.program.rows import Rows, scratch
 from neuroncore_rtl.spec.isa.elementwise import SEARCH_ELEMENTS, VALUES8
 
 __all__ = ["rounded_up", "topk"]
@@ -29,8 +28,8 @@ def topk(program: Program, values: Rows, indices: Rows, x: Rows) -> None:
     if wanted > columns or wanted % VALUES8:
         raise ValueError(f"topk: k must be a multiple of {VALUES8} up to the {columns} columns, not {wanted}")
     with program.space.scope():
-        places = (rows.tiles for rows in (x, values, indices, scratch(program.space, "rest", x, fmt=x.format)))
-        for tile, best, where, rest in zip(*places, strict=True):
+        rests = scratch(program.space, "rest", x, fmt=x.format)
+        for tile, best, where, rest in tiles_of(x, values, indices, rests):
             program.append(tensor_copy(rest, tile))
             for first in range(0, wanted, VALUES8):
                 found = best[:, first : first + VALUES8]

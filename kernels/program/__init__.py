@@ -1,0 +1,17 @@
+"""Programs under construction: tensors and their places, matrices of rows, copies, and the image of it all.
+
+The instructions of the vector and the scalar engine are functions of :mod:`kernels.program.instructions`.
+"""
+
+from neuroncore_rtl.kernels.program.allocator import Allocator
+from neuroncore_rtl.kernels.program.copies import dma_copy, dma_gather, dma_scatter
+from neuroncore_rtl.kernels.program.image import Image, build_image
+from neuroncore_rtl.kernels.program.operands import Draw, row_major
+from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.program.rows import Rows, place_rows, replicate, scratch, tiles_of
+from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
+
+__all__ = [
+    "Allocator", "Draw", "HbmTensor", "Image", "Program", "Rows", "Tensor", "build_image", "dma_copy", "dma_gather",
+    "dma_scatter", "place_rows", "replicate", "row_major", "scratch", "tiles_of",
+]  # fmt: skip

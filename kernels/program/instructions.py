@@ -6,6 +6,8 @@ Whatever a machine must refuse is left to the checks of `spec.isa`, which :class
 calls.
 """
 
+from typing import TypedDict, Unpack
+
 from neuroncore_rtl.kernels.program.operands import Draw, Scalar, elementwise, reduced, word
 from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec.functions import function_named
@@ -16,6 +18,19 @@ __all__ = [
     "memset", "reciprocal", "scalar_tensor_tensor", "select", "tensor_copy", "tensor_copy_predicated", "tensor_reduce",
     "tensor_scalar", "tensor_scalar_reduce", "tensor_tensor", "tensor_tensor_scan", "transpose",
 ]  # fmt: skip
+
+
+class Options(TypedDict, total=False):
+    """What instructions with several operations may have.
+
+    Arguments:
+        reverse0, reverse1: of the first operation, and of the second one: its operands the other way round.
+        stochastic: how to round dst; None, as if it were not there: to nearest even.
+    """
+
+    reverse0: bool
+    reverse1: bool
+    stochastic: Draw | None
 
 
 def tensor_copy(dst: Tensor, a: Tensor, *, stochastic: Draw | None = None) -> Elementwise:
@@ -40,31 +55,17 @@ def tensor_scalar(
     op0: AluOp,
     s1: Scalar = 0,
     op1: AluOp = AluOp.BYPASS,
-    *,
-    reverse0: bool = False,
-    reverse1: bool = False,
-    stochastic: Draw | None = None,
+    **options: Unpack[Options],
 ) -> Elementwise:
     """dst = op1(op0(a, s0), s1); a reversed operation takes the scalar first."""
-    operations = {"op0": op0, "op1": op1, "reverse0": reverse0, "reverse1": reverse1}
-    return elementwise(Opcode.TENSOR_SCALAR, dst, a=a, s0=s0, s1=s1, stochastic=stochastic, **operations)
+    return elementwise(Opcode.TENSOR_SCALAR, dst, a=a, s0=s0, s1=s1, op0=op0, op1=op1, **options)
 
 
 def scalar_tensor_tensor(
-    dst: Tensor,
-    a: Tensor,
-    s0: Scalar,
-    op0: AluOp,
-    b: Tensor,
-    op1: AluOp,
-    *,
-    reverse0: bool = False,
-    reverse1: bool = False,
-    stochastic: Draw | None = None,
+    dst: Tensor, a: Tensor, s0: Scalar, op0: AluOp, b: Tensor, op1: AluOp, **options: Unpack[Options]
 ) -> Elementwise:
     """dst = op1(op0(a, s0), b); a reversed operation takes s0 or b first."""
-    operations = {"op0": op0, "op1": op1, "reverse0": reverse0, "reverse1": reverse1}
-    return elementwise(Opcode.SCALAR_TENSOR_TENSOR, dst, a=a, b=b, s0=s0, stochastic=stochastic, **operations)
+    return elementwise(Opcode.SCALAR_TENSOR_TENSOR, dst, a=a, b=b, s0=s0, op0=op0, op1=op1, **options)
 
 
 def tensor_scalar_reduce(
@@ -102,20 +103,10 @@ def tensor_reduce(
 
 
 def tensor_tensor_scan(
-    dst: Tensor,
-    a: Tensor,
-    b: Tensor,
-    initial: Scalar,
-    op0: AluOp,
-    op1: AluOp,
-    *,
-    reverse0: bool = False,
-    reverse1: bool = False,
-    stochastic: Draw | None = None,
+    dst: Tensor, a: Tensor, b: Tensor, initial: Scalar, op0: AluOp, op1: AluOp, **options: Unpack[Options]
 ) -> Elementwise:
     """dst[i] = op1(op0(a[i], dst[i-1]), b[i]) before the cast, each operation may be reversed; dst[-1] = initial."""
-    operations = {"op0": op0, "op1": op1, "reverse0": reverse0, "reverse1": reverse1}
-    return elementwise(Opcode.TENSOR_TENSOR_SCAN, dst, a=a, b=b, s0=initial, stochastic=stochastic, **operations)
+    return elementwise(Opcode.TENSOR_TENSOR_SCAN, dst, a=a, b=b, s0=initial, op0=op0, op1=op1, **options)
 
 
 def bn_stats(dst: Tensor, a: Tensor) -> Elementwise:

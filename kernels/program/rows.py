@@ -1,5 +1,6 @@
 """Matrices in SBUF, a row a partition: what the element-wise kernels work on, whatever the shape."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec.formats import FP32, Format
 from neuroncore_rtl.spec.isa import Index
 
-__all__ = ["Rows", "place_rows", "replicate", "scratch"]
+__all__ = ["Rows", "place_rows", "replicate", "scratch", "tiles_of"]
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,17 @@ class Rows:
         """Of an element."""
         return self.tiles[0].format
 
-    def draws(self, seed: int, stream: int) -> list[Draw]:
-        """Return for each tile the draw that numbers elements in the whole matrix, so that tiles change no bit."""
+    def columns(self, first: int, end: int) -> "Rows":
+        """Return the columns from `first` to before `end`."""
+        return Rows(tuple(tile[:, first:end] for tile in self.tiles), self.first)
+
+    def draws(self, seed: int | None, stream: int) -> list[Draw | None]:
+        """Return for each tile the draw that numbers elements in the whole matrix, so that tiles change no bit; without
+        a seed None."""
         first, draws = self.first, []
         for tile in self.tiles:
             index = Index(base=first * tile.size, partition=tile.size, steps=(1,))
-            draws.append(Draw(seed=seed, stream=stream, index=index))
+            draws.append(None if seed is None else Draw(seed=seed, stream=stream, index=index))
             first += tile.partitions
         return draws
 
@@ -61,6 +67,11 @@ class Rows:
             octets = memory[: tile.partitions, tile.address : tile.address + tile.size * size]
             parts.append(np.ascontiguousarray(octets).view(f"<u{size}"))
         return np.concatenate(parts)
+
+
+def tiles_of(*matrices: Rows) -> Iterator[tuple[Tensor, ...]]:
+    """Return the tiles of matrices that are cut alike, those of the same rows together."""
+    return zip(*(matrix.tiles for matrix in matrices), strict=True)
 
 
 def place_rows(space: Allocator, name: str, fmt: Format, rows: int, columns: int, first: int = 0) -> Rows:

@@ -38,11 +38,9 @@ SAYINGS = {
 }
 
 WIDTH = 1000
-SHELF = 42
-"""From one room of the testbench to the next, in pixels."""
+SHELF = 42  # from one room of the testbench to the next, in pixels
 
-STOREY, GAP = 130, 44
-"""Height of a floor, and what is between two."""
+STOREY, GAP = 130, 44  # height of a floor, and what is between two
 
 LEFT, ROOM_WIDTH = 175, 440
 TOP = 22

@@ -31,8 +31,7 @@ ELSEWHERE = {
 }
 """What looks like a path of this repository and is none."""
 
-HISTORY = "CHANGELOG.md"
-"""Names what was, too."""
+HISTORY = "CHANGELOG.md"  # names what was, too
 
 PAGES = [path for path in documents() if path.name != HISTORY]
 

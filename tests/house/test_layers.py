@@ -32,8 +32,7 @@ STRANGERS = {
 }
 """Libraries that a folder does without."""
 
-TOOLS = {"spec/functions/generate"}
-"""Folders of scripts that nothing else imports; they may use any library."""
+TOOLS = {"spec/functions/generate"}  # folders of scripts that nothing else imports; they may use any library
 
 
 def imports(source: str) -> set[str]:

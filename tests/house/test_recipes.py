@@ -17,8 +17,7 @@ from tests.house.test_layers import BELOW, PACKAGE, ROOT
 
 RECIPES = ROOT / "tests" / "house" / "recipes"
 
-MOST_FILES = {"format": 8, "instruction": 8, "kernel": 3}
-"""Files that a recipe may touch."""
+MOST_FILES = {"format": 8, "instruction": 8, "kernel": 3}  # files that a recipe may touch
 
 
 def copied(folder: Path) -> Path:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from neuroncore_rtl.golden.core import Core, CoreOutcome, run_instance
-from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.kernels.program import Image
 from neuroncore_rtl.spec.config import Config
 
 __all__ = ["finished", "finished_instance"]

@@ -20,12 +20,8 @@ from neuroncore_rtl.kernels.library.blocks import cut
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.softmax import softmax
 from neuroncore_rtl.kernels.models.digits import Layer
-from neuroncore_rtl.kernels.program.copies import dma_copy
-from neuroncore_rtl.kernels.program.image import Image, build_image
+from neuroncore_rtl.kernels.program import Image, Program, Rows, Tensor, build_image, dma_copy
 from neuroncore_rtl.kernels.program.instructions import activation, find_index8, max8, tensor_tensor
-from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.kernels.program.rows import Rows
-from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32, Format
 from neuroncore_rtl.spec.isa import AluOp

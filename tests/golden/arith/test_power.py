@@ -10,8 +10,7 @@ from neuroncore_rtl.tb.stimulus.pairs import power_cases, special_pairs
 from tests.oracles.words import floats, words
 
 SEED = 29
-BOUND = 0.55
-"""In units of the last place of the exact result; 0.5 of it is the rounding."""
+BOUND = 0.55  # in units of the last place of the exact result; 0.5 of it is the rounding
 
 INF, NAN = np.inf, np.nan
 LARGEST = 0x7F7FFFFF

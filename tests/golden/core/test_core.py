@@ -6,33 +6,33 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from neuroncore_rtl.golden.arith import round_fp32
 from neuroncore_rtl.golden.core import Core, CoreError, Machine
 from neuroncore_rtl.golden.core.engines import Engines
 from neuroncore_rtl.golden.scalar import activate
 from neuroncore_rtl.golden.tensor import matrix_product
-from neuroncore_rtl.kernels.control import Block, compile_program, run_arguments, run_program
-from neuroncore_rtl.kernels.program.image import build_image
-from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.control import compile_program, run_program
+from neuroncore_rtl.kernels.program import Program, build_image
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.spec.formats import BF16, FP32, INT32
-from neuroncore_rtl.spec.functions import FUNCTIONS
-from neuroncore_rtl.spec.isa import Access, Cause, DmaCopy, Engine, Opcode, Rule, Storage, Update, UpdateOp, Wait
+from neuroncore_rtl.spec.formats import BF16
+from neuroncore_rtl.spec.isa import INSTRUCTIONS, Cause, Engine, Opcode, Rule, Update, UpdateOp, Wait
 from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS, RECORDS_AHEAD
 from neuroncore_rtl.spec.isa.fields import width_of
-from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
-from neuroncore_rtl.spec.memory_map import LOCAL_BYTES
+from neuroncore_rtl.tb.check.core_batch import put_together
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
-from neuroncore_rtl.tb.stimulus.operands import ordinary_codes
+from tests.oracles.chains import word_copies
 from tests.oracles.copies import random_copy, word_copy
 from tests.oracles.instructions import random_instruction
+from tests.tb.harness.core_errors import CASES, HBM_END, HEADERS, works
+from tests.tb.harness.core_images import CATCH, DATA, RESULT
 
 SEED = 6022
 CONFIG = PRESETS["tiny"]
 TENSOR, VECTOR, SCALAR, DMA0, DMA1 = range(5)
 HBM_BYTES = 1 << 17
 RECORDS = 0x10000
-CASES = Path(__file__).with_name("core_cases.c")
+CONTROL = Path(__file__).with_name("core_cases.c")
 HELLO, WINDOWS, TIMER, SEMAPHORE, HOST, POLL, DOORBELLS, REFUSED, RESCUE = range(9)
 
 
@@ -41,17 +41,13 @@ def hbm():
     return np.zeros(HBM_BYTES, np.uint8)
 
 
-def tensor(fmt, storage, address, steps, **more):
-    return isa.DmaTensor(format=fmt, storage=storage, address=address, steps=steps, **more)
-
-
 def record(instruction=None, waits=(), updates=()):
     return isa.Record(instruction=instruction or word_copy(0x8000, 0x8004), waits=tuple(waits), updates=tuple(updates))
 
 
 def put(hbm, address, records):
-    """Write records, or the bytes of some, to HBM."""
-    data = b"".join(r if isinstance(r, bytes) else r.encode(CONFIG) for r in records)
+    """Write records to HBM."""
+    data = b"".join(record.encode(CONFIG) for record in records)
     hbm[address : address + len(data)] = np.frombuffer(data, np.uint8)
 
 
@@ -68,14 +64,6 @@ def machine(hbm, programs, order=None, config=CONFIG):
         made.queues[queue].start(at(queue), len(records))
     made.run()
     return made
-
-
-def error_of(hbm, programs):
-    """Return the error that programs end with."""
-    made = machine(hbm, programs)
-    if made.is_waiting:
-        made.report_deadlock()
-    return made.errors.first
 
 
 # Queues and semaphores
@@ -103,24 +91,14 @@ def test_trace_names_the_records(hbm):
     assert made.queues[DMA0].retired == made.queues[DMA0].rung == 3
 
 
-def chain(rng, length, ordered=True):
+def chain(rng, ordered=True):
     """Return programs of three queues that shift words about, in an order that their waits say, and what they leave."""
     words = rng.integers(1 << 30, size=8).astype(np.uint32)
-    expected, programs, users = words.copy(), {queue: [] for queue in (DMA0, DMA1, DMA1 + 1)}, {}
-    for _ in range(length):
-        source, target = rng.permutation(8)[:2]
-        queue = int(rng.choice(list(programs)))
-        awaited = {}
-        for place in (source, target):
-            for other, count in users.get(place, {}).items():
-                if other != queue:
-                    awaited[other] = max(awaited.get(other, 0), count)
-        waits = [Wait(other, count) for other, count in awaited.items()] if ordered else []
-        copy = word_copy(0x8000 + 4 * int(source), 0x8000 + 4 * int(target))
-        programs[queue].append(record(copy, waits, [Update(queue)]))
-        for place in (source, target):
-            users.setdefault(place, {})[queue] = len(programs[queue])
+    expected, programs = words.copy(), {DMA0: [], DMA1: [], DMA1 + 1: []}
+    for queue, one in word_copies(rng, range(DMA0, DMA1 + 2), 40, words=8, base=0x8000):
+        source, target = (place.address // 4 % 8 for place in (one.instruction.src, one.instruction.dst))
         expected[target] = expected[source]
+        programs[queue].append(one if ordered else replace(one, waits=()))
     return programs, words, expected
 
 
@@ -136,7 +114,7 @@ def shuffled(programs, words, order):
 def test_every_order_that_semaphores_allow_has_the_same_result(rng):
     orders = set()
     for _ in range(4):
-        programs, words, expected = chain(rng, 40)
+        programs, words, expected = chain(rng)
         for order in (None, rng, rng, rng):
             result = shuffled(programs, words, order)
             assert np.array_equal(result, expected)
@@ -145,23 +123,28 @@ def test_every_order_that_semaphores_allow_has_the_same_result(rng):
 
 
 def test_a_race_shows_in_some_order(rng):
-    programs, words, expected = chain(rng, 40, ordered=False)
+    programs, words, expected = chain(rng, ordered=False)
     assert any(not np.array_equal(shuffled(programs, words, rng), expected) for _ in range(5))
 
 
 # Errors
 
 
-def encoded(instruction, engine, **fields):
-    """Return the bytes of a record whose engine is another one."""
-    data = record(instruction, **fields).encode(CONFIG)
-    return bytes([data[0] & ~7 | engine]) + data[1:]
-
-
-def test_a_record_for_another_engine(hbm):
-    never = encoded(word_copy(0, 4), Engine.VECTOR, waits=[Wait(9, 1)])
-    assert error_of(hbm, {DMA0: [record(), never]}) == CoreError(Cause.ENGINE, DMA0, at(DMA0, 1), Engine.VECTOR)
-    assert error_of(hbm, {TENSOR: [bytes(isa.RECORD_BYTES)]}) == CoreError(Cause.ENGINE, TENSOR, at(TENSOR), 0)
+@pytest.mark.parametrize("name", CASES)
+def test_what_fails_is_named_and_nothing_behind_it_is_executed(name):
+    """HBM ends behind the image: what answers with SLVERR elsewhere is not there."""
+    case, (work,) = CASES[name], works(1)
+    image = case.image(work)
+    fault = case.fault(image)
+    outcome = Core(CONFIG, put_together([image])).run()
+    assert outcome.error == CoreError(fault.cause, fault.queue, fault.address, fault.detail)
+    caught = case.options.get("case") == CATCH
+    assert outcome.exit_code == (77 if caught else 0x4000_0000 | fault.cause)
+    executed = {address for queue, address in outcome.records if queue == fault.queue}
+    assert max(executed, default=0) <= fault.address
+    if case.options.get("gated", True):
+        last = {(block.queue, block.address + isa.RECORD_BYTES * (block.count - 1)) for block in image.blocks}
+        assert {queue for queue, _ in last & set(outcome.records)} <= {fault.queue}
 
 
 def test_a_record_beyond_hbm(hbm):
@@ -181,59 +164,12 @@ def test_a_semaphore_that_would_leave_its_range(hbm, update):
     assert made.semaphores.values[3:5] == [0, 1] and made.semaphores.values[8] == 7
 
 
-def test_the_watchdog_names_the_lowest_queue(hbm):
-    programs = {
-        DMA0: [record(updates=[Update(2, 300)]), record(waits=[Wait(2, 300), Wait(3, 513)])],
-        DMA1: [record(waits=[Wait(2, 301)])],
-    }
-    assert error_of(hbm, programs) == CoreError(Cause.WATCHDOG, DMA0, at(DMA0, 1), 3 | 513 << 8)
-    del programs[DMA0][1]
-    assert error_of(hbm, programs) == CoreError(Cause.WATCHDOG, DMA1, at(DMA1), 2 | 301 << 8 | (300 & 255) << 24)
-
-
-def elementwise(opcode, **more):
-    sides = {"dst": Access(format=FP32, address=64), "a": Access(format=FP32, address=0)}
-    return isa.Elementwise(**{"opcode": opcode, "partitions": 4, "shape": (4,), **sides, **more})
-
-
-def tile(fmt, storage, address):
-    """Return 4 x 4 elements, a row in each partition, or one behind the other in HBM."""
-    rows = {"steps": (4, 1)} if storage == Storage.HBM else {"steps": (1, 1), "axis": 0}
-    return tensor(fmt, storage, address, **rows)
-
-
 MULTIPLY = isa.MultiplyMoving(format=BF16, k=4, m=4, n=4, address=64, stride=2, psum=0)
 LOAD = isa.LoadStationary(format=BF16, k=4, m=4, address=0)
 
 
-@pytest.mark.parametrize(
-    "queue, legal, broken, rule",
-    [
-        (TENSOR, [LOAD], isa.LoadStationary(format=BF16, k=4, m=5, address=2), Rule.SHAPE),
-        (TENSOR, [], MULTIPLY, Rule.STATE),
-        (VECTOR, [elementwise(Opcode.TENSOR_COPY)], elementwise(Opcode.ACTIVATE), Rule.OPCODE),
-        (SCALAR, [elementwise(Opcode.ACTIVATE)], elementwise(Opcode.ACTIVATE, partitions=5), Rule.PARTITIONS),
-        (DMA0, [word_copy(0, 4)], word_copy(2, 4), Rule.ALIGNMENT),
-    ],
-)
-def test_an_illegal_instruction_stops_its_queue(hbm, queue, legal, broken, rule):
-    broken = encoded(broken, isa.engine_of_queue(queue, CONFIG), updates=[Update(1)])
-    made = machine(hbm, {queue: [*map(record, legal), broken, broken]})
-    assert made.errors.first == CoreError(rule, queue, at(queue, len(legal)), 0)
-    assert made.queues[queue].retired == len(legal)
-    assert made.semaphores.values[1] == 0
-
-
-def test_hbm_ends_and_so_do_tables(hbm):
-    assert error_of(hbm, {DMA0: [record(word_copy(HBM_BYTES, 0))]}) == CoreError(Cause.AXI, DMA0, at(DMA0), 0)
-    table, rows = tile(INT32, Storage.HBM, 0), tile(INT32, Storage.SBUF, 64)
-    gather = DmaCopy(shape=(4, 4), src=table, dst=rows, gather=isa.DmaIndex(address=0, limit=3))
-    made = Machine(CONFIG, hbm)
-    made.engines.sbuf[2, 0] = 3
-    put(hbm, at(DMA1), [record(gather)])
-    made.queues[DMA1].start(at(DMA1), 1)
-    made.run()
-    assert made.errors.first == CoreError(Cause.INDEX, DMA1, at(DMA1), 3)
+def test_a_multiplication_without_weights(hbm):
+    assert machine(hbm, {TENSOR: [record(MULTIPLY)]}).errors.first == CoreError(Rule.STATE, TENSOR, at(TENSOR), 0)
 
 
 def test_whatever_a_record_says_is_executed_or_refused(hbm, rng):
@@ -272,63 +208,23 @@ def image(hbm, program, arguments):
     build_image(Program(CONFIG), control=program, arguments=lambda _: arguments).store(hbm)
 
 
-def stock(hbm, programs):
-    """Return the outcome of programs, a list of records for each queue, that the stock program starts."""
-    for queue, records in programs.items():
-        put(hbm, at(queue), records)
-    image(hbm, run_program(), run_arguments([Block(queue, at(queue), len(part)) for queue, part in programs.items()]))
-    return Core(CONFIG, hbm).run()
-
-
 def case(hbm, number, block=()):
     """Return a core that is about to run a case of core_cases.c."""
-    image(hbm, compile_program([CASES]), [number, *block])
+    image(hbm, compile_program([CONTROL]), [number, *block])
     return Core(CONFIG, hbm)
 
 
-def test_all_engines_together(hbm, rng):
-    a, b = (ordinary_codes(rng, BF16, 16).reshape(4, 4) for _ in range(2))
-    hbm[0x8000:0x8020], hbm[0x8040:0x8060] = (np.ascontiguousarray(x).view(np.uint8).reshape(-1) for x in (a.T, b))
-    into = [
-        DmaCopy(shape=(4, 4), src=tile(BF16, Storage.HBM, 0x8000 + at), dst=tile(BF16, Storage.SBUF, at))
-        for at in (0, 64)
-    ]
-    out = DmaCopy(shape=(4, 4), src=tile(FP32, Storage.SBUF, 192), dst=tile(FP32, Storage.HBM, 0x9000))
-    sums, product, activation = (
-        Access(format=FP32, address=address, storage=storage)
-        for address, storage in ((0, Storage.PSUM), (128, Storage.SBUF), (192, Storage.SBUF))
-    )
-    copied = elementwise(Opcode.TENSOR_COPY, a=sums, dst=product)
-    activated = elementwise(Opcode.ACTIVATE, a=product, dst=activation, s0=0x3F80_0000)
-    programs = {
-        DMA1: [record(into[1], updates=[Update(0)])],
-        DMA0: [record(into[0], updates=[Update(0)]), record(out, waits=[Wait(3, 1)])],
-        TENSOR: [record(LOAD, waits=[Wait(0, 2)]), record(MULTIPLY, updates=[Update(1)])],
-        VECTOR: [record(copied, waits=[Wait(1, 1)], updates=[Update(2)])],
-        SCALAR: [record(activated, waits=[Wait(2, 1)], updates=[Update(3)])],
-    }
-    outcome = stock(hbm, programs)
+def test_all_engines_together(rng):
+    (work,) = works(1)
+    outcome = Core(CONFIG, put_together([work.finished()])).run()
     assert (outcome.exit_code, outcome.error) == (0, None)
-    expected = matrix_product(a, b, BF16, CONFIG.rows)
-    found = outcome.hbm[0x9000:0x9040].view(np.uint32).reshape(4, 4)
-    assert_same_bits(outcome.psum.view(np.uint32)[:, :4], expected)
-    assert_same_bits(outcome.sbuf[:, 192:208].view(np.uint32), found)
-    result = activate(next(iter(FUNCTIONS)), expected.view(np.float32), np.float32(0))
-    assert_same_bits(found, result.view(np.uint32))
-    assert len(outcome.records) == 7
-
-
-def test_the_stock_program_reports_an_error(hbm):
-    outcome = stock(hbm, {DMA0: [record(word_copy(2, 4))]})
-    assert outcome.exit_code == 0x4000_0000 | Rule.ALIGNMENT
-    assert outcome.error.address == at(DMA0)
-
-
-def test_the_stock_program_reports_a_deadlock(hbm):
-    outcome = stock(hbm, {DMA0: [record(waits=[Wait(9, 1)])], DMA1: [record()]})
-    assert outcome.exit_code == 0x4000_0000 | Cause.WATCHDOG
-    assert outcome.error == CoreError(Cause.WATCHDOG, DMA0, at(DMA0), 9 | 1 << 8)
-    assert outcome.records == [(DMA1, at(DMA1))]
+    x = round_fp32(np.frombuffer(work.contents[DATA], np.uint32), BF16).reshape(4, 4)
+    product = matrix_product(x.T, x, BF16, CONFIG.rows)
+    found = outcome.hbm[RESULT : RESULT + 64].view(np.uint32).reshape(4, 4)
+    assert_same_bits(outcome.psum.view(np.uint32)[:, :4], product)
+    assert_same_bits(outcome.sbuf[:, 0x80:0x90].view(np.uint32), found)
+    assert_same_bits(found, activate("identity", product.view(np.float32)).view(np.uint32))
+    assert len(outcome.records) == 11
 
 
 ENDS = {
@@ -395,17 +291,14 @@ def test_places_are_those_of_blocks_not_yet_fetched(hbm):
     assert places == [4, 4, 3, 3, 2, 1]
 
 
-@pytest.mark.parametrize(
-    "word, value", [(0, 1), (1, LOCAL_BYTES + 4), (1, 6), (2, 64), (3, 8), (4, 8), (5, 9), (6, 2), (7, 1)]
-)
+@pytest.mark.parametrize("word, value", HEADERS)
 def test_boot_names_the_first_wrong_word(hbm, word, value):
     image(hbm, run_program(), [0])
     header = hbm[:32].view(np.uint32)
-    header[7] = 1
-    header[word] = value
+    header[7], header[word] = value != HBM_END, value
     core = Core(CONFIG, hbm)
     outcome = core.run()
-    assert outcome.error == CoreError(Cause.BOOT, detail=word)
+    assert outcome.error == CoreError(Cause.BOOT, detail=0 if value == HBM_END else word)
     assert outcome.exit_code is None and core.hart is None
 
 

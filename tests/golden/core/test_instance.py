@@ -12,8 +12,7 @@ from neuroncore_rtl.golden.core.engines import Engines
 from neuroncore_rtl.golden.core.network import Waiting
 from neuroncore_rtl.kernels.control import compile_program
 from neuroncore_rtl.kernels.library.collectives import collectives_program
-from neuroncore_rtl.kernels.program.image import build_image
-from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.program import Program, build_image
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.instance import Instance
@@ -22,6 +21,7 @@ from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, SIGNATURE_FIELDS
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.tb.stimulus.collective_programs import random_workload
 from tests.oracles.copies import word_copy
+from tests.tb.harness.core_images import watched
 
 SEED = 5040
 INSTANCE = Instance(chips=2, core=PRESETS["tiny"])
@@ -30,7 +30,6 @@ QUEUE = isa.collective_queue(CONFIG)
 BASE = 1 << 15
 ALL = Group(0, 1, 4)
 CASES = Path(__file__).with_name("instance_cases.c")
-IMPATIENT = Path(__file__).with_name("impatient.c")
 LATE, ASLEEP, NUMBER = range(3)
 
 
@@ -42,9 +41,8 @@ def run(programs, contents=None, changed=None, order=None):
         contents: uint8 [cores, bytes], what lies below the images; None: zeros.
         changed: by their cores, collectives that are in memory in place of the program's first record.
     """
-    control = compile_program([IMPATIENT])
     programs = [p if isinstance(p, Program) else collectives_program(CONFIG, p, BASE) for p in programs]
-    images = [build_image(program, control=control) for program in programs]
+    images = [watched(program, limit=3000) for program in programs]
     memories = np.zeros((len(images), max(image.base + len(image.data) for image in images)), np.uint8)
     if contents is not None:
         memories[:, : contents.shape[1]] = contents

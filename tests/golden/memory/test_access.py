@@ -60,7 +60,6 @@ def test_reads_and_writes_are_those_of_a_loop(rng):
                     if keep:
                         row[at : at + size] = np.frombuffer(int(code).to_bytes(size, "little"), np.uint8)
             assert np.array_equal(memory, theirs), (access, lanes, shape)
-    print(f"{repeated} accesses with an element more than once")
     assert repeated > 30
 
 

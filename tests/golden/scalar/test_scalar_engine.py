@@ -43,7 +43,6 @@ def test_instruction_is_the_oracle(rng):
             written += changed_bytes(memories, partial(engine.execute, instruction), theirs, instruction)
             assert_same_bits(engine.sums.view(np.float32), np.array(sums, np.float32))
             stored += instruction.sum_store
-    print(f"{written} bytes changed, {stored} sums stored")
     assert written > 5000
     assert stored > 30
 
@@ -81,7 +80,6 @@ def test_softmax_is_that_of_float64(fmt, rng):
     exact /= exact.sum(1, keepdims=True)
     ours = load(softmax(codes, fmt), fmt).view(np.float32)
     error = np.abs(ours / exact - 1).max()
-    print(f"{fmt.name}: relative error {error:.2e}")
     assert error < (2.0**-8 if fmt is BF16 else 4e-6)
     if fmt is BF16:  # rounded once, after everything
         from_fp32 = softmax(load(codes, fmt))

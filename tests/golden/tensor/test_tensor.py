@@ -57,7 +57,6 @@ def test_kernel_is_the_equation(fmt, rng):
                 assert_same_bits(words(sums), words(column_sums_equation(w, x, **operands)))
                 compared += sums.size
                 nans += np.isnan(sums).sum()
-    print(f"{compared} sums compared, {nans} of them NaN")
     assert compared > 100_000
     assert nans < compared / 3
 
@@ -110,7 +109,6 @@ def test_chains_agree_with_softfloat(fmt, rng):
         stepped = softfloat.mul_add(*(operand.ravel() for operand in operands)).reshape(theirs.shape)
         theirs = stepped if w_present is None else np.where(w_present[row][:, np.newaxis], stepped, theirs)
     ours = column_sums(w, x, stationary_present=w_present)
-    print(f"{ours.size} chains of {length}, {np.isnan(ours).sum()} end in NaN")
     assert_same_bits(words(ours), canonical(theirs))
     assert np.isfinite(ours).mean() > 0.3
 
@@ -153,7 +151,6 @@ def test_four_passes_of_fp32_are_as_good_as_fp32(rng):
     ours = matrix_product(words(a), words(b), FP32, 128).view(np.float32).astype(np.float64)
     exact = a.astype(np.float64) @ b
     error = np.abs(ours - exact) / (np.abs(a).astype(np.float64) @ np.abs(b))
-    print(f"largest error 2^{np.log2(error.max()):.1f} of the sum of magnitudes")
     assert error.max() < 2**-20
 
 
@@ -240,7 +237,6 @@ def test_instructions_on_random_tiles_give_the_product(fmt, rng):
             engine = TensorEngine(config)
             assert_same_bits(run_tiled(rng, engine, a, b, fmt), matrix_product(a, b, fmt, config.rows))
             compared += m * n
-    print(f"{compared} elements compared")
     assert compared > 1000
 
 

@@ -46,7 +46,6 @@ def test_instruction_is_the_oracle(opcode):
     print(f"seed {seed}")
     rng = np.random.default_rng(seed)
     written = sum(changed_by_one(rng, opcode, MACHINES[number % len(MACHINES)]) for number in range(PER_OPCODE))
-    print(f"{written} bytes changed")
     assert written > 20 * PER_OPCODE
 
 
@@ -180,7 +179,6 @@ def test_statistics_are_those_of_float64(offset, rng):
     exact = x.astype(np.float64)
     mean_error = np.abs(mean - exact.mean(1)).max()
     variance_error = np.abs(variance / exact.var(1) - 1).max()
-    print(f"offset {offset}: mean off by {mean_error:.2e}, variance by {variance_error:.2e} of itself")
     assert mean_error < 4e-7 * max(1, offset)
     assert variance_error < 2e-6 * max(1, offset)
 

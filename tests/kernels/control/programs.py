@@ -12,8 +12,7 @@ __all__ = ["ARGUMENTS", "PROGRAMS", "executable"]
 
 HERE = Path(__file__).parent
 
-ARGUMENTS = (0xFEED_F00D, 42)
-"""Words behind every program; `library` checks them."""
+ARGUMENTS = (0xFEED_F00D, 42)  # words behind every program; `library` checks them
 
 PROGRAMS = {"traps": 0, "interrupts": 0, "counters": 0, "library": 42, "unhandled": 0x8000_0005}
 """Exit codes by name: 0 is passed, others that a program has for a purpose; else it is the line of a failed check."""

@@ -7,10 +7,8 @@ import pytest
 
 from neuroncore_rtl.golden.collective import CollectiveError, execute
 from neuroncore_rtl.kernels.library.collectives import collectives_program
-from neuroncore_rtl.kernels.program.copies import dma_copy
+from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.kernels.program.footprint import addresses_of, check_apart
-from neuroncore_rtl.kernels.program.image import build_image
-from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import collective_queue

@@ -8,9 +8,8 @@ import pytest
 from neuroncore_rtl.golden.arith import round_fp32
 from neuroncore_rtl.golden.tensor import matrix_product
 from neuroncore_rtl.kernels.library.matmul import matmul
-from neuroncore_rtl.kernels.program.image import build_image
+from neuroncore_rtl.kernels.program import Program, build_image
 from neuroncore_rtl.kernels.program.instructions import activation
-from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP8E5M2, FP16, FP32, INT8, INT32, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import DmaCopy, LoadStationary, MultiplyMoving, Storage

@@ -6,9 +6,8 @@ import pytest
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.softmax import softmax
 from neuroncore_rtl.kernels.library.streamed import TILES, streamed
-from neuroncore_rtl.kernels.program.image import build_image
+from neuroncore_rtl.kernels.program import Program, build_image
 from neuroncore_rtl.kernels.program.instructions import tensor_scalar
-from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.isa import AluOp, Storage

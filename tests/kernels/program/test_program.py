@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.kernels.control import run_arguments
+from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, dma_gather, dma_scatter
 from neuroncore_rtl.kernels.program import instructions as isa
-from neuroncore_rtl.kernels.program.copies import dma_copy, dma_gather, dma_scatter
 from neuroncore_rtl.kernels.program.footprint import runs_of
-from neuroncore_rtl.kernels.program.image import build_image
 from neuroncore_rtl.kernels.program.order import Order
-from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32
 from neuroncore_rtl.spec.isa import AluOp, DmaCopy, Elementwise, LoadStationary, MultiplyMoving, Record, UpdateOp
@@ -109,7 +107,6 @@ def test_every_conflict_is_ordered(rng):
                 writing.setdefault(cell, []).append(later)
         waits += sum(len(record.waits) for record in records)
         assert all(len(record.waits) <= 2 for record in records)
-    print(f"{conflicts} conflicts, {waits} waits")
     assert conflicts > 2 * waits > 200
 
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.kernels.program.image import build_image
-from neuroncore_rtl.kernels.program.program import Program
+from neuroncore_rtl.kernels.program import Program, build_image
 from neuroncore_rtl.kernels.text.assembly import assemble, disassemble, parse_record, record_text
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import preset_named

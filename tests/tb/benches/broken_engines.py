@@ -24,8 +24,7 @@ ENGINES = Instance(chips=2, width=2, link_bytes=8, link_latency=1, core=PRESETS[
 
 WORDS = "CHIPS=2 TARGET=core"
 SETTINGS = bench_named("allreduce").settings(WORDS.split())
-CORES = instance_of(SETTINGS)
-"""That of whole cores, as these variables describe it."""
+CORES = instance_of(SETTINGS)  # that of whole cores, as these variables describe it
 
 DISAGREEMENTS = {
     "count": {"count": 99},

@@ -12,18 +12,14 @@ from tests.hdl.tensor.engines import faulty
 
 __all__ = ["BOTH", "IMAGE", "SHARED", "SMALLEST", "broken", "check", "smallest"]
 
-SHARED = PRESETS["tiny"]
-"""The machine of the one build for Verilator; a test of its own machine costs half a minute."""
+SHARED = PRESETS["tiny"]  # the machine of the one build for Verilator; a test of its own machine costs half a minute
 
-SMALLEST = Config(rows=2, columns=2)
-"""The machine for Icarus, whose cycles are dear."""
+SMALLEST = Config(rows=2, columns=2)  # the machine for Icarus, whose cycles are dear
 
-IMAGE = 1 << 13
-"""Bytes of a partition that programs on `SMALLEST` use."""
+IMAGE = 1 << 13  # bytes of a partition that programs on `SMALLEST` use
 
 
-BOTH = ElementwiseDevice(config=SHARED)
-"""Both engines of `SHARED`."""
+BOTH = ElementwiseDevice(config=SHARED)  # both engines of `SHARED`
 
 
 def smallest(*engines: str) -> ElementwiseDevice:

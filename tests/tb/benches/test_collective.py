@@ -92,7 +92,6 @@ def test_the_timing_model_foretells_an_all_reduce(count):
     outcome = check(of_all(CollectiveKind.ALL_REDUCE, count, seed=8), behaviour=FaultyHbm(latency=64))
     begin, end = span_of(INSTANCE, outcome)
     expected = cycles_of(Case(instance=INSTANCE, ranks=ALL.ranks, count=count))
-    print(f"{end - begin} cycles, foretold {expected}")
     assert end - begin == pytest.approx(expected, rel=0.03)
 
 

@@ -7,9 +7,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.kernels.control import run_arguments
 from neuroncore_rtl.kernels.library.collectives import collectives_program
-from neuroncore_rtl.kernels.program.image import build_image
 from neuroncore_rtl.spec.isa import Cause, collective_queue
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
 from neuroncore_rtl.tb.benches import collective
@@ -24,7 +22,7 @@ from neuroncore_rtl.tb.harness.run import run as run_device
 from neuroncore_rtl.tb.stimulus.collective_programs import random_workload, side_by_side
 from tests.tb.benches.broken_engines import CORES as INSTANCE
 from tests.tb.benches.broken_engines import DISAGREEMENTS, SETTINGS, WORDS, Fault, broken_cores
-from tests.tb.harness.core_images import RUN, cases
+from tests.tb.harness.core_images import watched
 from tests.tb.harness.faulty_hbm import FaultyHbm
 from tests.tb.reports import passed, report_of
 from tests.tb.view.recordings import Timeline
@@ -32,8 +30,7 @@ from tests.tb.view.recordings import Timeline
 CONFIG = INSTANCE.core
 BASE = 1 << 14
 ALL = Group(0, 1, 4)
-WATCHDOG = 3000
-"""Cycles, more than a link takes to be found dead."""
+WATCHDOG = 3000  # cycles, more than a link takes to be found dead
 
 
 def run_task(task, **options):
@@ -109,16 +106,9 @@ def all_reduce(core, group=ALL, count=100, **more):
     return Collective(kind=CollectiveKind.ALL_REDUCE, group=group, rank=rank, count=count, dst=8192, **more)
 
 
-def watched(lists):
-    """Return images whose watchdog does not wait long."""
-    return [
-        build_image(
-            collectives_program(CONFIG, lists.get(core, []), BASE),
-            control=cases(),
-            arguments=lambda blocks: [RUN, WATCHDOG, *run_arguments(blocks)],
-        )
-        for core in range(4)
-    ]
+def images_of(lists):
+    """Return the images of all cores, whose watchdog does not wait long."""
+    return [watched(collectives_program(CONFIG, lists.get(core, []), BASE), limit=WATCHDOG) for core in range(4)]
 
 
 def faults(runs):
@@ -137,7 +127,7 @@ def test_cores_that_disagree_name_each_other(field):
     group = Group(1, 1, 2)
     lists = {core: [all_reduce(core, group)] for core in group.cores}
     lists[2] = [replace(lists[2][0], **DISAGREEMENTS[field])]
-    images = watched(lists)
+    images = images_of(lists)
     outcome, expected, *_ = run(images)
     runs = list(outcome.parts.values())
     assert faults(runs) == faults(expected)
@@ -148,7 +138,7 @@ def test_cores_that_disagree_name_each_other(field):
 
 
 def test_a_core_that_never_comes_is_named():
-    images = watched({0: [all_reduce(0, Group(0, 3, 2))]})
+    images = images_of({0: [all_reduce(0, Group(0, 3, 2))]})
     outcome, expected, *_ = run(images)
     runs = list(outcome.parts.values())
     assert faults(runs) == faults(expected) == [stuck(3), None, None, None]
@@ -160,14 +150,14 @@ def test_a_core_that_never_comes_is_named():
 
 
 def test_a_core_that_waits_for_those_that_wait_is_stuck():
-    outcome, expected, *_ = run(watched({core: [all_reduce(core)] for core in (0, 1, 3)}))
+    outcome, expected, *_ = run(images_of({core: [all_reduce(core)] for core in (0, 1, 3)}))
     found, golden = ([fault and fault[:2] for fault in faults(runs)] for runs in (outcome.parts.values(), expected))
     assert found == golden and faults(outcome.parts.values())[1] == stuck(2)
 
 
 def test_a_dead_link_is_an_error_of_the_cores_at_it():
     wire = 1
-    images = watched({core: [all_reduce(core, count=2000, src=64)] * 3 for core in range(4)})
+    images = images_of({core: [all_reduce(core, count=2000, src=64)] * 3 for core in range(4)})
     outcome, _, failures, _ = run(images, cut=Cut(wire=wire, cycle=1500))
     assert wire in outcome.links.dead and link_name(INSTANCE, wire) == "link chip 0 down -> chip 1"
     errors = [one.error for one in outcome.parts.values()]
@@ -184,14 +174,14 @@ def random_data(seed):
 @pytest.mark.parametrize("fault", [Fault.WRONG, Fault.SILENT])
 def test_a_broken_engine_is_noticed(fault):
     """A bit that is wrong on the way may be rounded away from FP32, but not from a sum of integers."""
-    images = watched({core: [all_reduce(core, dtype=CollectiveType.INT32)] for core in range(4)})
+    images = images_of({core: [all_reduce(core, dtype=CollectiveType.INT32)] for core in range(4)})
     _, _, failures, mismatches = run(images, data=random_data(1), fault=fault)
     assert mismatches > 0
     assert (failures == []) == (fault == Fault.WRONG)
 
 
 def test_cores_that_do_nothing_fail():
-    images = watched({core: [all_reduce(core)] for core in range(4)})
+    images = images_of({core: [all_reduce(core)] for core in range(4)})
     outcome, _, failures, mismatches = run(images, data=random_data(2), boots=[None] * 4)
     assert mismatches > 0 and not any(one.events for one in outcome.parts.values())
     assert {f"core {core}: the program must exit with 0, not None" for core in range(4)} < set(failures)

@@ -44,7 +44,6 @@ def test_programs_of_both_engines_are_golden_under_stalls(stall, seed):
     program, outcome, _ = check(BOTH, 250, Choices(related=0.6), stall=stall, seed=seed)
     waits = [sum(getattr(record, engine) > 0 for record in program.records) for engine in OPCODES]
     overlapping = sum(instruction.overlap for instruction in program.instructions)
-    print(f"{waits} instructions wait for the vector and the scalar engine, {overlapping} overlap")
     assert min(waits) > 0
     assert 0 < overlapping < 250
     counted = [outcome.parts[engine].counters for engine in OPCODES]
@@ -58,7 +57,6 @@ def test_every_function_is_golden_under_stalls(stall, seed):
     assert {i.function for i in program.instructions} == {function.code for function in FUNCTIONS.values()}
     continued = sum(instruction.sum_continue for instruction in program.instructions)
     stored = sum(instruction.sum_store for instruction in program.instructions)
-    print(f"{continued} running sums go on, {stored} are stored")
     assert continued > 10 and stored > 10
     assert outcome.parts["scalar"].counters["instructions"] == 300
 
@@ -74,7 +72,6 @@ def test_stalls_change_the_cycles_and_no_bit():
     runs = [run(BOTH, work_of(program, stall=stall, seed=n)) for stall, n in ((0, 1), (60, 1), (200, 1), (200, 2))]
     results = {b"".join(memory.tobytes() for memory in outcome.memories.values()) for outcome in runs}
     cycles = [outcome.cycles for outcome in runs]
-    print(f"{cycles} cycles")
     assert len(results) == 1
     assert cycles[0] < cycles[1] < cycles[2] and cycles[2] != cycles[3]
 

@@ -5,7 +5,7 @@ import pytest
 
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.stochastic import accumulate
-from neuroncore_rtl.kernels.program.rows import place_rows
+from neuroncore_rtl.kernels.program import place_rows
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import FP16, FP32
 from neuroncore_rtl.spec.isa import Storage
@@ -24,8 +24,7 @@ from tests.tb.reports import passed, report_of
 
 NORMS = ("softmax", "layernorm", "rmsnorm")
 
-PLACE = {"fp32": 2**-24, "bf16": 2**-8, "fp16": 2**-11}
-"""Half of the distance between 1 and the next number."""
+PLACE = {"fp32": 2**-24, "bf16": 2**-8, "fp16": 2**-11}  # half of the distance between 1 and the next number
 
 
 def largest_error(report) -> float:
@@ -34,8 +33,7 @@ def largest_error(report) -> float:
     return max(float(error["max over largest result"]) for error in found)
 
 
-SHAPES = ("M=1 N=1", "M=5 N=7", "M=9 N=513")
-"""One element; nothing that divides; more columns than one BN_STATS takes."""
+SHAPES = ("M=1 N=1", "M=5 N=7", "M=9 N=513")  # one element; nothing that divides; more columns than one BN_STATS takes
 
 BOUNDS = {
     # A dozen roundings, and sums of 513 elements one after the other.

@@ -19,8 +19,7 @@ SEED = 21
 TINY, SMALL = PRESETS["tiny"], PRESETS["small"]
 
 RAGGED = (13, 17, 18)
-DEGENERATE = ((1, 1, 1), (1, 37, 1), (5, 1, 7), (1, 33, 40), (40, 33, 1))
-"""M, K, N that divide nothing."""
+DEGENERATE = ((1, 1, 1), (1, 37, 1), (5, 1, 7), (1, 33, 40), (40, 33, 1))  # M, K, N that divide nothing
 
 
 def words(value):
@@ -70,7 +69,6 @@ def test_stalls_change_the_cycles_and_no_bit(fmt):
     a, b = operands(fmt, RAGGED)
     runs = [bench.multiply(a, b, fmt, TINY, stall=stall, seed=n) for stall, n in ((0, 1), (60, 1), (200, 1), (200, 2))]
     cycles = [counters["cycles"] for _, counters in runs]
-    print(f"{cycles} cycles")
     assert len({result.tobytes() for result, _ in runs}) == 1
     assert cycles[0] < cycles[1] < cycles[2] and cycles[2] != cycles[3]
 
@@ -88,8 +86,7 @@ def test_result_does_not_depend_on_the_array_where_k_fits_its_rows(fmt, k):
 
 # Cycles
 
-OVERHEAD = 16
-"""What a product may lose beside one first load, rows * mac_latency and columns cycles of fill and drain."""
+OVERHEAD = 16  # what a product may lose beside one first load, rows * mac_latency and columns cycles of fill and drain
 
 
 @pytest.mark.parametrize(
@@ -134,7 +131,6 @@ def test_more_tiles_than_psum_banks_lose_no_cycle():
 def test_fp32_takes_four_times_the_cycles_of_bf16():
     shape = (64, 64, 512)
     bf16, fp32 = (check(fmt, shape, SMALL)["cycles"] for fmt in (BF16, FP32))
-    print(f"{bf16} and {fp32} cycles: {fp32 / bf16:.3f}")
     assert 3.92 <= fp32 / bf16 <= 4.08
 
 

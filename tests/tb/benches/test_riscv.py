@@ -34,7 +34,6 @@ def follow(program, *, code, sim="verilator", **options):
 def test_random_programs_agree_with_golden(seed, stall):
     program = random_executable(seed, 4000)
     _, comparison = follow(program, code=1, stall=stall, seed=seed, external=EXTERNAL_RATE, memory=True)
-    print(f"{comparison.compared} lines, {comparison.traps} traps, {comparison.interrupts} interrupts")
     assert comparison.compared > 4000 and comparison.traps > 200 and comparison.interrupts > 3
 
 

@@ -29,8 +29,7 @@ FLITS = 40
 NONE = 0
 LOST, TWICE, SWAPPED, CHANGED, MISLED, HUNG, DEAF = range(1, 8)
 
-AT = 20
-"""The flit of core 2, channel 0, which something happens to."""
+AT = 20  # the flit of core 2, channel 0, which something happens to
 
 PORTS = {
     "o__0__valid": "ours",

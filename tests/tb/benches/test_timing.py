@@ -29,7 +29,6 @@ def test_every_instruction_of_any_length_takes_the_cycles_of_the_formulas(measur
     opcodes = {m.case.build(m.elements, SHARED).opcode for m in measurements}
     assert opcodes == VECTOR_OPCODES | SCALAR_OPCODES
     assert len(measurements) == len(CASES) * len(ELEMENTS)
-    print(*(m.line() for m in measurements), sep="\n")
     assert [m.line() for m in measurements if not m.as_expected] == []
 
 
@@ -42,7 +41,6 @@ def test_independent_instructions_leave_no_bubble(measurements):
         if steps >= Checker.INTERVAL and period(instruction, SHARED) < unseen:
             assert set(m.measured["overlapped"]) == {steps + BUBBLE}
             followed += 1
-    print(f"{followed} measurements")
     assert followed > 50
 
 

@@ -20,6 +20,7 @@ from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, Colle
 from neuroncore_rtl.tb.check.ordering import find_unordered
 from neuroncore_rtl.tb.check.races import Execution, events_of, find_races
 from neuroncore_rtl.tb.check.touches import touches_of
+from tests.oracles.chains import word_copies
 from tests.oracles.copies import INDEX_ADDRESS, INDEX_LIMIT, SBUF_USED, random_copy
 from tests.oracles.instructions import random_instruction
 
@@ -271,35 +272,19 @@ def test_races_of_random_runs_are_those_of_byte_masks(rng):
 # Order within a program
 
 
-def word_copies(rng, length):
-    """Return a program of copies of single words on three queues, each with the waits that keep it in order."""
-    counts, users, program = {queue: 0 for queue in (DMA0, DMA1, DMA2)}, {}, []
-    for _ in range(length):
-        source, target = (int(word) for word in rng.permutation(12)[:2])
-        queue = int(rng.choice(list(counts)))
-        awaited = {}
-        for word in (source, target):
-            for other, (count, wrote) in users.get(word, {}).items():
-                if other != queue and (wrote or word == target):
-                    awaited[other] = max(awaited.get(other, 0), count)
-        counts[queue] += 1
-        for word in (source, target):
-            before = users.setdefault(word, {}).get(queue, (0, False))
-            users[word][queue] = counts[queue], before[1] or word == target
-        waits = tuple(Wait(other, count) for other, count in awaited.items())
-        instruction = copy(4 * source, 4 * target, count=1)
-        record = Record(instruction=instruction, waits=waits, updates=(isa.Update(queue),))
-        program.append((queue, 128 * len(program), record))
-    return program
+def program_of(rng, length):
+    """Return copies of words on three queues, with the address of each."""
+    chosen = enumerate(word_copies(rng, range(DMA0, DMA2 + 1), length))
+    return [(queue, isa.RECORD_BYTES * number, record) for number, (queue, record) in chosen]
 
 
 def test_a_program_that_waits_for_all_is_in_order(rng):
     for _ in range(5):
-        assert find_unordered(word_copies(rng, 60), CONFIG) == []
+        assert find_unordered(program_of(rng, 60), CONFIG) == []
 
 
 def test_without_a_needed_wait_it_is_not(rng):
-    program = word_copies(rng, 60)
+    program = program_of(rng, 60)
     outcomes = []
     for place, (queue, address, record) in enumerate(program):
         for number in range(len(record.waits)):
@@ -358,7 +343,7 @@ def test_overlap_is_judged_in_a_program():
 
 
 def test_a_trace_of_the_golden_core_is_judged(rng):
-    program = word_copies(rng, 30)
+    program = program_of(rng, 30)
     hbm = np.zeros(HBM_BYTES, np.uint8)
     machine = Machine(CONFIG, hbm)
     for queue in (DMA0, DMA1, DMA2):

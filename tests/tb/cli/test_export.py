@@ -20,14 +20,12 @@ from neuroncore_rtl.tb.sim.doctor import require
 from neuroncore_rtl.tb.sim.elaboration import ENGINES
 from neuroncore_rtl.tb.sim.verilator import find_verilator
 
-EVERY_ENGINE = pytest.mark.parametrize("engine", ENGINES)
-"""The core is one of them."""
+EVERY_ENGINE = pytest.mark.parametrize("engine", ENGINES)  # the core is one of them
 
 CONFIG = Config(rows=12, columns=8)
 """Small, and yet with several tiles, blocks of two sizes, and partitions that PSUM does not have."""
 
-CORE_CONFIG = PRESETS["tiny"]
-"""Other tests have it elaborated, too, which takes longest."""
+CORE_CONFIG = PRESETS["tiny"]  # other tests have it elaborated, too, which takes longest
 
 
 @pytest.fixture(scope="module")

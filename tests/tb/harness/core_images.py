@@ -6,40 +6,34 @@ from pathlib import Path
 import numpy as np
 
 from neuroncore_rtl.kernels.control import Block, ControlProgram, compile_program, run_arguments
-from neuroncore_rtl.kernels.program.image import Image, build_image
+from neuroncore_rtl.kernels.program import Image, Program, build_image
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.isa import RECORD_BYTES, DmaCopy, DmaTensor, Opcode, Record, Storage, Update, Wait
 from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC
 from neuroncore_rtl.tb.stimulus.core_programs import random_core_program
+from tests.oracles.copies import word_copy
 
 __all__ = [
     "CATCH", "DATA", "DMA0", "DMA1", "DONE", "FAILED", "HOST", "NEVER", "PARTITIONS", "RESULT", "RUN", "SCALAR", "SLOT",
     "TENSOR", "TRAPS", "VECTOR", "WATCHDOG_LIMIT", "Work", "cases", "hand_image", "hbm_place", "place", "random_image",
-    "word_copy",
+    "watched",
 ]  # fmt: skip
 
 TENSOR, VECTOR, SCALAR, DMA0, DMA1 = range(5)
 
-SLOT = 0x4000
-"""Bytes of HBM for each image."""
-
-DATA, RESULT, RECORDS = 0x400, 0x800, 0x1000
-"""Where in a slot data are, results, and records."""
+SLOT = 0x4000  # bytes of HBM for each image
+DATA, RESULT, RECORDS = 0x400, 0x800, 0x1000  # where in a slot data are, results, and records
 
 DONE, NEVER, FAILED = 5, 6, 7
 """Semaphores: the work is done; what only a record signals that does not come to it; what is judged signals it."""
 
-PARTITIONS = 4
-"""Partitions that the work uses; of PSUM, too."""
+PARTITIONS = 4  # partitions that the work uses; of PSUM, too
 
 CASES = Path(__file__).with_name("core_cases.c")
-RUN, CATCH, TRAPS, HOST = range(4)
-"""What the control program does: see core_cases.c."""
-
-WATCHDOG_LIMIT = 2000
-"""Cycles."""
+RUN, CATCH, TRAPS, HOST = range(4)  # what the control program does: see core_cases.c
+WATCHDOG_LIMIT = 2000  # cycles
 
 
 def cases() -> ControlProgram:
@@ -47,15 +41,17 @@ def cases() -> ControlProgram:
     return compile_program([CASES])
 
 
-def random_image(rng: np.random.Generator, config: Config, instructions: int, base: int) -> Image:
-    """Return the image of a random program that the control program of these tests starts."""
-    random = random_core_program(rng, config, instructions, base=base)
+def watched(program: Program, contents=(), limit: int = WATCHDOG_LIMIT) -> Image:
+    """Return the image of a program that the control program of these tests starts, under a watchdog of `limit` cycles."""
     return build_image(
-        random.program,
-        random.contents,
-        control=cases(),
-        arguments=lambda blocks: [RUN, WATCHDOG_LIMIT, *run_arguments(blocks)],
+        program, contents, control=cases(), arguments=lambda blocks: [RUN, limit, *run_arguments(blocks)]
     )
+
+
+def random_image(rng: np.random.Generator, config: Config, instructions: int, base: int) -> Image:
+    """Return the image of a random program."""
+    random = random_core_program(rng, config, instructions, base=base)
+    return watched(random.program, random.contents)
 
 
 def hand_image(
@@ -106,11 +102,6 @@ def hbm_place(address: int, steps: tuple[int, ...] = (4, 1), fmt=FP32) -> DmaTen
 def place(address: int, fmt=FP32) -> DmaTensor:
     """Return rows of words in SBUF, one in each partition."""
     return DmaTensor(format=fmt, storage=Storage.SBUF, address=address, steps=(1, 1), axis=0)
-
-
-def word_copy(source: int, target: int) -> DmaCopy:
-    """Return a copy of one word within HBM."""
-    return DmaCopy(shape=(1,), src=hbm_place(source, (1,)), dst=hbm_place(target, (1,)))
 
 
 class Work:

@@ -42,8 +42,7 @@ def args(slices, name) -> list:
 
 # Of cores
 
-END = 900
-"""Cycle in which the program ends."""
+END = 900  # cycle in which the program ends
 
 LOAD = Record(instruction=LoadStationary(format=BF16, k=4, m=4, address=0), waits=(Wait(3, 1),), updates=(Update(1),))
 MULTIPLY = Record(instruction=MultiplyMoving(format=BF16, k=4, n=8, m=4, address=0, stride=2, psum=0))
