@@ -42,7 +42,7 @@ def cases() -> ControlProgram:
 
 
 def watched(program: Program, contents=(), limit: int = WATCHDOG_LIMIT) -> Image:
-    """Return the image of a program that the control program of these tests starts, under a watchdog of `limit` cycles."""
+    """Return the image of a program that the control program of these tests starts, with a watchdog of its own."""
     return build_image(
         program, contents, control=cases(), arguments=lambda blocks: [RUN, limit, *run_arguments(blocks)]
     )
