@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.controller import AccessFault, AddressMap, Cause, Hart, LocalMemory, Timer, Trap, decode
-from neuroncore_rtl.spec.memory_map import CONSOLE, EXIT, INTERRUPT_PENDING, LOCAL_BASE, LOCAL_BYTES, TIMER_COMPARE
+from neuroncore_rtl.spec.memory_map import CONSOLE, EXIT, INTERRUPT_PENDING, LOCAL_BASE, TIMER_COMPARE
 from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES
-from neuroncore_rtl.tb.stimulus.riscv_encoding import i_type, load_constant, r_type, s_type
+from neuroncore_rtl.tb.stimulus.riscv_encoding import i_type, load_constant, r_type
 from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_program
 from tests.kernels.control.programs import PROGRAMS, executable
 
@@ -128,31 +128,6 @@ def test_division_truncates_and_has_no_traps(unsigned):
 def test_x0_stays_zero():
     hart, line = execute(i_type(0x13, 0, 0, 1, 5), x=(7,))
     assert (line.rd, hart.x[0]) == (0, 0)
-
-
-@pytest.mark.parametrize(
-    ("word", "cause", "value"),
-    [
-        (0x0000_0000, Cause.ILLEGAL, 0),
-        (0x0000_0073, Cause.ENVIRONMENT_CALL, 0),
-        (0x0010_0073, Cause.BREAKPOINT, LOCAL_BASE),
-        (i_type(0x03, 3, 2, 1, 0), Cause.LOAD_FAULT, 0x100),
-        (i_type(0x03, 3, 2, 1, 1), Cause.LOAD_MISALIGNED, 0x101),
-        (s_type(0x23, 1, 1, 2, 1), Cause.STORE_MISALIGNED, 0x101),
-        (s_type(0x23, 0, 1, 2, 1), Cause.STORE_FAULT, 0x101),
-        (i_type(0x67, 3, 0, 1, 2), Cause.FETCH_MISALIGNED, 0x102),
-    ],
-)
-def test_traps_change_nothing_but_their_registers(word, cause, value):
-    hart, line = execute(word, x=(0x100, 5, 9))
-    assert (line.cause, line.rd, line.pc, line.instruction) == (cause, 0, LOCAL_BASE, word)
-    assert (hart.csr.read(0x341), hart.csr.read(0x342), hart.csr.read(0x343)) == (LOCAL_BASE, cause, value)
-    assert hart.x[3] == 9 and hart.pc == 0 and hart.csr.instret == 0
-
-
-def test_fetch_behind_memory_faults():
-    hart, line = execute(0, pc=LOCAL_BASE + LOCAL_BYTES)
-    assert (line.cause, hart.csr.read(0x343)) == (Cause.FETCH_FAULT, LOCAL_BASE + LOCAL_BYTES)
 
 
 def test_every_word_decodes_or_is_illegal():

@@ -11,7 +11,7 @@ from neuroncore_rtl.golden.scalar import ScalarEngine, activate, activation, sof
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.functions import FUNCTIONS
-from neuroncore_rtl.spec.isa import Access, Elementwise, Opcode, Storage
+from neuroncore_rtl.spec.isa import Access, Elementwise, Opcode
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from tests.oracles import elementwise as oracle
 from tests.oracles.instructions import random_instruction, random_memories
@@ -45,24 +45,6 @@ def test_instruction_is_the_oracle(rng):
             stored += instruction.sum_store
     assert written > 5000
     assert stored > 30
-
-
-def test_sums_go_on_or_start_again_and_other_lanes_keep_theirs():
-    sbuf = np.zeros((8, 64), np.uint8)
-    sbuf[:, :16] = np.arange(1, 5, dtype=np.float32).view(np.uint8)
-    a, dst = (Access(format=FP32, address=at, steps=(1,)) for at in (0, 32))
-    total = Access(format=FP32, address=16, steps=(0,), storage=Storage.PSUM)
-    copy = Elementwise(opcode=Opcode.ACTIVATE, partitions=8, shape=(4,), dst=dst, a=a, b=total, s0=ONE, sum_store=True)
-    engine, psum = ScalarEngine(MACHINES[0]), np.zeros((8, 32), np.uint8)
-    stored = psum[:, 16:20].view(np.float32)[:, 0]
-    engine.execute(copy, sbuf, psum)
-    assert stored.tolist() == [10.0] * 8
-    engine.execute(dataclasses.replace(copy, partitions=2, sum_continue=True), sbuf, psum)
-    assert stored.tolist() == [20.0] * 2 + [10.0] * 6
-    engine.execute(dataclasses.replace(copy, partitions=4, sum_store=False), sbuf, psum)
-    assert engine.sums.view(np.float32).tolist() == [10.0] * 8
-    assert stored.tolist() == [20.0] * 2 + [10.0] * 6
-    assert sbuf[:, 32:48].view(np.float32).tolist() == [[1, 2, 3, 4]] * 8
 
 
 def test_argument_is_rounded_once():

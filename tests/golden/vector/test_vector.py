@@ -11,7 +11,7 @@ from neuroncore_rtl.golden.arith import storage_dtype
 from neuroncore_rtl.golden.elementwise import load, store
 from neuroncore_rtl.golden.vector import VectorEngine, alu, bn_aggr, bn_stats, reduce_words, running_sum, scan
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, FP32, INT8, INT32, TF32
+from neuroncore_rtl.spec.formats import BF16, FORMATS, FP32, INT8, INT32, TF32
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Access, AluOp, Elementwise, Opcode
 from neuroncore_rtl.spec.isa.alu import BITWISE, REDUCTIONS
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
@@ -216,15 +216,6 @@ def test_positions_of_zeros_nans_and_repeated_values():
 
 
 # Places
-
-
-def test_blocks_are_transposed_bit_for_bit(rng):
-    codes = random_codes(rng, FP16, 96 * 5 * 32).reshape(96, 5, 32)
-    ours = vector.transpose(codes, 32)
-    for group in range(3):
-        for i in range(5):
-            rows = slice(32 * group, 32 * group + 32)
-            assert np.array_equal(ours[rows, i], codes[rows, i].T)
 
 
 def test_dropout_drops_as_many_as_it_should(rng):

@@ -167,39 +167,9 @@ def races(*runs):
     return [(race.first.address // 128, race.second.address // 128) for race in find_races(events, CONFIG)]
 
 
-@pytest.mark.parametrize(
-    "second, found",
-    [
-        (copy(16, 512), True),  # reads what the first one writes
-        (copy(512, 0), True),  # writes what it reads
-        (copy(512, 28), True),  # writes what it writes
-        (copy(0, 512), False),  # both read
-        (copy(32, 512), False),
-        (copy(512, 16, storage=Storage.SBUF), False),
-    ],
-)
-def test_accesses_that_conflict(second, found):
-    assert bool(races((DMA0, copy(0, 16), 10, 20), (DMA1, second, 15, 25))) == found
-
-
 @pytest.mark.parametrize("issued, retired, found", [(10, 20, 1), (19, 30, 1), (20, 30, 0), (1, 10, 0), (1, 11, 1)])
 def test_only_what_happens_at_once_races(issued, retired, found):
     assert len(races((DMA0, copy(0, 16), 10, 20), (DMA1, copy(16, 512), issued, retired))) == found
-
-
-def test_elements_between_those_of_another_do_not_race():
-    first = (DMA0, copy(0x1000, 0, step=2), 0, 9)
-    assert not races(first, (DMA1, copy(0x1100, 4, step=2), 0, 9))
-    assert races(first, (DMA1, copy(0x1100, 12, step=3), 0, 9))
-
-
-def test_partitions_are_told_apart():
-    def column(partition, step):
-        one = copy(0, 0, step=step, storage=Storage.SBUF)
-        return replace(one, dst=replace(one.dst, partition=partition, axis=0))
-
-    assert not races((DMA0, column(0, 2), 0, 9), (DMA1, column(7, -2), 0, 9))
-    assert races((DMA0, column(0, 2), 0, 9), (DMA1, column(6, -2), 0, 9))
 
 
 def test_a_queue_races_with_itself_only_with_overlap():
@@ -212,14 +182,6 @@ def test_a_queue_races_with_itself_only_with_overlap():
     between = elementwise(512, 576)
     assert not races((VECTOR, first, 0, 9), (VECTOR, between, 4, 12), (VECTOR, overlapping, 5, 15))
     assert races((VECTOR, first, 0, 9), (SCALAR, elementwise(256, 64), 5, 15))
-
-
-def test_the_tensor_engine_races():
-    multiply = TENSOR, MultiplyMoving(format=BF16, k=8, m=8, n=4, address=0, stride=2, psum=512), 0, 9
-    psum = isa.Access(format=FP32, address=2048 + 12, storage=Storage.PSUM)
-    assert races(multiply, (VECTOR, elementwise(0, 64, a=psum), 5, 15))
-    assert races(multiply, (DMA0, copy(0, 4, count=1, storage=Storage.SBUF), 5, 15))
-    assert not races(multiply, (DMA0, copy(0, 8, count=1, storage=Storage.SBUF), 5, 15))
 
 
 def test_a_scatter_may_write_any_row():
