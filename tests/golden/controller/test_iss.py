@@ -130,6 +130,12 @@ def test_x0_stays_zero():
     assert (line.rd, hart.x[0]) == (0, 0)
 
 
+def test_what_traps_does_not_count_and_its_line_says_so():
+    hart, line = execute(0x0010_0073)
+    assert (line.pc, line.instruction, line.rd, line.cause) == (LOCAL_BASE, 0x0010_0073, 0, Cause.BREAKPOINT)
+    assert hart.csr.instret == 0
+
+
 def test_every_word_decodes_or_is_illegal():
     rng, legal = random.Random(3), 0
     for _ in range(20_000):

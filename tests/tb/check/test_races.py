@@ -172,6 +172,15 @@ def test_only_what_happens_at_once_races(issued, retired, found):
     assert len(races((DMA0, copy(0, 16), 10, 20), (DMA1, copy(16, 512), issued, retired))) == found
 
 
+def test_partitions_are_told_apart():
+    def column(partition, step):
+        one = copy(0, 0, step=step, storage=Storage.SBUF)
+        return replace(one, dst=replace(one.dst, partition=partition, axis=0))
+
+    assert not races((DMA0, column(0, 2), 0, 9), (DMA1, column(7, -2), 0, 9))
+    assert races((DMA0, column(0, 2), 0, 9), (DMA1, column(6, -2), 0, 9))
+
+
 def test_a_queue_races_with_itself_only_with_overlap():
     first, second = elementwise(0, 64), elementwise(64, 128)
     overlapping = elementwise(64, 128, overlap=True)
