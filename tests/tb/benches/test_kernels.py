@@ -5,10 +5,8 @@ import pytest
 
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.stochastic import accumulate
-from neuroncore_rtl.kernels.program import place_rows
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import FP16, FP32
-from neuroncore_rtl.spec.isa import Storage
 from neuroncore_rtl.tb.benches import workbench
 from neuroncore_rtl.tb.benches.core_bench import hbm_of
 from neuroncore_rtl.tb.benches.execution import execute
@@ -118,22 +116,14 @@ def test_long_sums_and_descent_with_stochastic_rounding():
     assert report.extra["equal to one untiled tensor"] == "yes"
 
 
-@pytest.mark.parametrize("preset", ("tiny", "small"))
-def test_stochastic_sums_do_not_depend_on_the_number_of_lanes(preset):
+def test_stochastic_sums_do_not_depend_on_the_number_of_lanes():
     """The programs of different machines, 2 tiles and 1, in golden; the hardware is golden's equal on each."""
-    seed, rows, columns, steps = 10, 7, 3, 40
-    shape = (rows, (steps + 1) * columns)
-
-    def sums(bench, history):
-        accumulate(bench.program, history, columns, 0.5, seed)
+    columns, found = 3, []
+    for preset in ("tiny", "small", "full"):
+        bench = workbench.EngineWorkbench(PRESETS[preset])
+        history, _ = bench.place("sums", np.full((7, 41 * columns), 1024.0), FP16)
+        accumulate(bench.program, history, columns, 0.5, seed=10)
         sbuf, _ = expected_memories([e.instruction for e in bench.program.entries], *bench.memories(), bench.config)
-        return decode(history.read(sbuf), FP16)[:, -columns:]
-
-    tiled, whole = workbench.EngineWorkbench(PRESETS[preset]), workbench.EngineWorkbench(PRESETS["full"])
-    history, _ = tiled.place("sums", np.full(shape, 1024.0), FP16)
-    reference = place_rows(whole.program.space, "sums", FP16, *shape)
-    whole.contents.append((reference, np.full(shape, 0x6400, np.uint16)))
-    found = sums(tiled, history)
-    assert len(set(found.ravel())) > 3
-    assert (found == sums(whole, reference)).all()
-    assert tiled.program.space.peak(Storage.PSUM) == 0
+        found.append(history.read(sbuf)[:, -columns:])
+    assert len(set(found[0].ravel())) > 3
+    assert (found[0] == found[1]).all() and (found[0] == found[2]).all()
