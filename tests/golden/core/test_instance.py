@@ -34,12 +34,9 @@ LATE, ASLEEP, NUMBER = range(3)
 
 
 def run(programs, contents=None, changed=None, order=None):
-    """Return the outcomes of programs, one for each core, and their images.
+    """Return the outcomes of programs, or of the collectives of one, a core each, and their images.
 
-    Arguments:
-        programs: each a program, or the collectives of one that has nothing else.
-        contents: uint8 [cores, bytes], what lies below the images; None: zeros.
-        changed: by their cores, collectives that are in memory in place of the program's first record.
+    `contents` [cores, bytes] lie below the images; `changed` are collectives in the place of a core's first record.
     """
     programs = [p if isinstance(p, Program) else collectives_program(CONFIG, p, BASE) for p in programs]
     images = [watched(program, limit=3000) for program in programs]

@@ -15,7 +15,7 @@ from tests.oracles.known import ALU
 
 SEED = 23
 COUNT = 100_000
-ONE, TWO, NAN, INF, NEGATIVE = 0x3F800000, 0x40000000, FP32.nan, 0x7F800000, 0x80000000
+ONE, TWO, NAN, NEGATIVE = 0x3F800000, 0x40000000, FP32.nan, 0x80000000
 MAGNITUDE = np.uint32(0x7FFFFFFF)
 
 
@@ -46,6 +46,7 @@ FLOAT = {
     AluOp.ADD: lambda a, b: canonical(softfloat.add(a, b)),
     AluOp.SUBTRACT: lambda a, b: canonical(softfloat.add(a, negated(b))),
     AluOp.MULTIPLY: lambda a, b: canonical(softfloat.multiply(a, b)),
+    AluOp.DIVIDE: lambda a, b: canonical(softfloat.divide(a, b)),
     AluOp.MAX: softfloat_maximum,
     AluOp.MIN: lambda a, b: canonical(negated(softfloat_maximum(negated(a), negated(b)).astype(np.uint32))),
     AluOp.ABSOLUTE_MAX: lambda a, b: softfloat_maximum(a & MAGNITUDE, b & MAGNITUDE),
@@ -109,26 +110,13 @@ def test_int32_operation_is_that_of_python(op, rng):
 
 def test_every_operation_is_tested():
     assert set(INTEGER) == set(AluOp) - FLOAT_ONLY
-    assert set(FLOAT) == set(AluOp) - FLOAT_ONLY - BITWISE
+    assert set(FLOAT) == set(AluOp) - BITWISE - {AluOp.POWER}
 
 
 def test_known_results():
     for op, a, b, *results in ALU:
         assert [int(alu(op, a, b, integer)) for integer in (False, True)] == results, (op.name, hex(a), hex(b))
-
-
-@pytest.mark.parametrize(
-    "op, a, b, expected",
-    [
-        (AluOp.DIVIDE, ONE, TWO, 0x3F000000),
-        (AluOp.DIVIDE, 0xC0C00000, TWO, 0xC0400000),
-        (AluOp.DIVIDE, ONE, NEGATIVE, INF | NEGATIVE),
-        (AluOp.POWER, TWO, 0x40400000, 0x41000000),
-        (AluOp.POWER, 0, 0, ONE),
-    ],
-)
-def test_known_results_of_slow_operations(op, a, b, expected):
-    assert int(alu(op, a, b)) == expected
+    assert [int(alu(AluOp.POWER, a, b)) for a, b in ((TWO, 0x40400000), (0, 0))] == [0x41000000, ONE]
 
 
 @pytest.mark.parametrize("integer", (False, True))

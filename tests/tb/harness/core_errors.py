@@ -35,14 +35,8 @@ Maker = Callable[[Work, int], list[Record | bytes]]
 
 @dataclass(frozen=True)
 class Case:
-    """Something that fails.
-
-    Arguments:
-        cause: that must be reported. queue: the one that it must name. detail: likewise.
-        records: makes the records of that queue.
-        text: what the printed message must contain.
-        options: of `Work.broken`.
-    """
+    """A queue's records that fail, the cause, queue and detail that must be reported, what the printed message must
+    contain, and options of `Work.broken`."""
 
     cause: int
     queue: int

@@ -64,16 +64,10 @@ def hand_image(
     case: int = RUN,
     limit: int = WATCHDOG_LIMIT,
 ) -> Image:
-    """Return an image whose controller does what a case of core_cases.c says.
+    """Return an image at a multiple of `SLOT`, whose controller does what a case of core_cases.c says.
 
-    Arguments:
-        config: the machine's parameters.
-        base: where the image is, a multiple of `SLOT`.
-        queues: queue and records of each block, in the order in which they are started.
-        contents: bytes by their place in the slot.
-        blocks_elsewhere: started behind the others.
-        case: of the control program.
-        limit: of the watchdog.
+    `queues` are queue and records of each block, in the order in which they are started, `blocks_elsewhere` come behind
+    them, and `contents` are bytes by their place in the slot.
     """
     data, blocks = bytearray(SLOT), []
     place = RECORDS
@@ -105,17 +99,8 @@ def place(address: int, fmt=FP32) -> DmaTensor:
 
 
 class Work:
-    """A few records of every engine, each of which uses the result of the one before; what may come behind them.
-
-    Arguments:
-        config: the machine's parameters.
-        base: of the image.
-        rng: makes the data.
-
-    Attributes:
-        queues: records of each queue.
-        contents: bytes by their place in the slot.
-    """
+    """A few records of every engine in an image, each of which uses the result of the one before; what may come behind
+    them. `queues` are the records of each queue, `contents` bytes by their place in the slot."""
 
     def __init__(self, config: Config, base: int, rng: np.random.Generator):
         self.config, self.base = config, base
@@ -162,14 +147,8 @@ class Work:
     def broken(self, queue: int, *records: Record | bytes, gated: bool = True, held: bool = False, **options) -> Image:
         """Return the image of the work with records behind it on a queue, the last of which must fail.
 
-        They come to their turn when the work is done. What is behind them must not be executed.
-
-        Arguments:
-            queue: where the records go.
-            records: they.
-            gated: whether every other queue has a record that waits for what the failing one would signal.
-            held: whether the next record of the queue does, too.
-            options: of `hand_image`.
+        They come to their turn when the work is done. What is behind them must not be executed: if `gated`, on every
+        other queue a record that waits for what the failing one would signal; if `held`, on its own, too.
         """
         queues = [list(part) for part in self.queues]
         queues[queue] += [Record(instruction=self.last(queue), waits=(Wait(DONE, 1),)), *records]
