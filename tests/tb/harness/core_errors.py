@@ -127,10 +127,7 @@ def overflowing(work, queue):
 
 def falling_short(work, queue):
     """Records of which the first sets a semaphore that the second one waits for to one less."""
-    return [
-        Record(instruction=work.last(queue), updates=(Update(10, 300),)),
-        *usual(waits=[Wait(10, 301)])(work, queue),
-    ]
+    return [record(work.last(queue), Update(10, 300)), record(work.last(queue), waits=[Wait(10, 301)])]
 
 
 ALONE, HELD, CATCH = {"gated": False}, {"held": True}, {"case": images.CATCH}
