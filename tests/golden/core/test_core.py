@@ -1,7 +1,6 @@
 """The model of the core: queues and semaphores, every error, and the controller's view of it all."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,29 +10,26 @@ from neuroncore_rtl.golden.core import Core, CoreError, Machine
 from neuroncore_rtl.golden.core.engines import Engines
 from neuroncore_rtl.golden.scalar import activate
 from neuroncore_rtl.golden.tensor import matrix_product
-from neuroncore_rtl.kernels.control import compile_program, run_program
-from neuroncore_rtl.kernels.program import Program, build_image
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.isa import INSTRUCTIONS, Cause, Engine, Opcode, Rule, Update, UpdateOp, Wait
 from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS, RECORDS_AHEAD
 from neuroncore_rtl.spec.isa.fields import width_of
+from neuroncore_rtl.spec.memory_map import SEMAPHORE_ADD
 from neuroncore_rtl.tb.check.core_batch import put_together
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from tests.oracles.chains import word_copies
 from tests.oracles.copies import random_copy, word_copy
 from tests.oracles.instructions import random_instruction
+from tests.tb.harness import core_images as images
 from tests.tb.harness.core_errors import CASES, HBM_END, HEADERS, works
-from tests.tb.harness.core_images import CATCH, DATA, RESULT
+from tests.tb.harness.core_images import DMA0, DMA1, TENSOR, VECTOR
 
 SEED = 6022
 CONFIG = PRESETS["tiny"]
-TENSOR, VECTOR, SCALAR, DMA0, DMA1 = range(5)
 HBM_BYTES = 1 << 17
 RECORDS = 0x10000
-CONTROL = Path(__file__).with_name("core_cases.c")
-HELLO, WINDOWS, TIMER, SEMAPHORE, HOST, POLL, DOORBELLS, REFUSED, RESCUE = range(9)
 
 
 @pytest.fixture
@@ -138,7 +134,7 @@ def test_what_fails_is_named_and_nothing_behind_it_is_executed(name):
     fault = case.fault(image)
     outcome = Core(CONFIG, put_together([image])).run()
     assert outcome.error == CoreError(fault.cause, fault.queue, fault.address, fault.detail)
-    caught = case.options.get("case") == CATCH
+    caught = case.options.get("case") == images.CATCH
     assert outcome.exit_code == (77 if caught else 0x4000_0000 | fault.cause)
     executed = {address for queue, address in outcome.records if queue == fault.queue}
     assert max(executed, default=0) <= fault.address
@@ -203,24 +199,18 @@ def test_errors_are_named():
 # The controller
 
 
-def image(hbm, program, arguments):
-    """Write an image with a control program, and no records, to address 0 of HBM."""
-    build_image(Program(CONFIG), control=program, arguments=lambda _: arguments).store(hbm)
-
-
-def case(hbm, number, block=()):
-    """Return a core that is about to run a case of core_cases.c."""
-    image(hbm, compile_program([CONTROL]), [number, *block])
-    return Core(CONFIG, hbm)
+def case(number, *blocks):
+    """Return a core that is about to run a case of core_cases.c on blocks, each a queue and records."""
+    return Core(CONFIG, images.hand_image(CONFIG, 0, blocks, case=number).memory(HBM_BYTES))
 
 
 def test_all_engines_together(rng):
     (work,) = works(1)
     outcome = Core(CONFIG, put_together([work.finished()])).run()
     assert (outcome.exit_code, outcome.error) == (0, None)
-    x = round_fp32(np.frombuffer(work.contents[DATA], np.uint32), BF16).reshape(4, 4)
+    x = round_fp32(np.frombuffer(work.contents[images.DATA], np.uint32), BF16).reshape(4, 4)
     product = matrix_product(x.T, x, BF16, CONFIG.rows)
-    found = outcome.hbm[RESULT : RESULT + 64].view(np.uint32).reshape(4, 4)
+    found = outcome.hbm[images.RESULT : images.RESULT + 64].view(np.uint32).reshape(4, 4)
     assert_same_bits(outcome.psum.view(np.uint32)[:, :4], product)
     assert_same_bits(outcome.sbuf[:, 0x80:0x90].view(np.uint32), found)
     assert_same_bits(found, activate("identity", product.view(np.float32)).view(np.uint32))
@@ -228,56 +218,53 @@ def test_all_engines_together(rng):
 
 
 ENDS = {
-    "prints": (HELLO, [], [], 42, b"hello, 1234"),
-    "a semaphore wakes": (SEMAPHORE, [DMA1, RECORDS, 2], [record(updates=[Update(7)])] * 2, 2 << 8 | 1 << 2, b""),
-    "a refused access traps": (REFUSED, [], [], 0x8000_0000 | 7, b""),
-    "in time for the watchdog": (RESCUE, [DMA0, RECORDS, 1], [record(waits=[Wait(9, 1)])], 0, b""),
+    "a semaphore wakes": (images.SEMAPHORE, (DMA1, [record(updates=[Update(7)])] * 2), 2 << 8 | 1 << 2, ""),
+    "a refused access traps": (images.REFUSED, (DMA0, []), 0, f"7 {SEMAPHORE_ADD + 4:08x}\n"),
+    "in time for the watchdog": (images.RESCUE, (DMA0, [record(waits=[Wait(9, 1)])]), 0, ""),
 }
-"""Cases with what they are told, the records that they start, their exit codes and what they print."""
+"""Cases with the block that they start, their exit codes and what they print."""
 
 
-@pytest.mark.parametrize("number, block, records, exit_code, console", ENDS.values(), ids=ENDS)
-def test_exit_code_and_console(hbm, number, block, records, exit_code, console):
-    put(hbm, RECORDS, records)
-    outcome = case(hbm, number, block).run()
-    assert (outcome.exit_code, outcome.console) == (exit_code, console)
+@pytest.mark.parametrize("number, block, exit_code, console", ENDS.values(), ids=ENDS)
+def test_exit_code_and_console(number, block, exit_code, console):
+    outcome = case(number, block).run()
+    assert (outcome.exit_code, outcome.console.decode()) == (exit_code, console)
 
 
-def test_windows_show_the_memories(hbm):
-    core = case(hbm, WINDOWS)
+def test_windows_show_the_memories():
+    core = case(images.WINDOWS)
     sbuf, psum = (memory.view(np.uint32) for memory in (core.machine.engines.sbuf, core.machine.engines.psum))
     sbuf[3, 1], psum[0, -1] = 100, 200
     assert core.run().exit_code == 0
     assert (sbuf[1, 2], psum[2, 0]) == (101, 202)
 
 
-def test_the_timer_wakes(hbm):
-    core = case(hbm, TIMER)
+def test_the_timer_wakes():
+    core = case(images.TIMER)
     late = core.run().exit_code
     assert late < 20
     assert core.hart.csr.instret < 1000 < core.hart.csr.cycle
 
 
-def test_only_the_host_wakes(hbm):
-    core = case(hbm, HOST)
+def test_only_the_host_wakes():
+    core = case(images.TWICE)
     assert core.run().exit_code is None
     core.registers.raise_host_interrupt()
-    assert core.run().console == b"!"
+    assert core.run().console == b"host"
     core.registers.raise_host_interrupt()
     outcome = core.run()
-    assert (outcome.exit_code, outcome.console) == (0, b"!!")
+    assert (outcome.exit_code, outcome.console) == (0, b"hosthost")
 
 
-def test_polling_for_ever_is_given_up(hbm):
-    core = case(hbm, POLL)
+def test_polling_for_ever_is_given_up():
+    core = case(images.POLL)
     outcome = core.run(instructions=2000)
     assert (outcome.exit_code, outcome.error, core.hart.csr.instret) == (None, None, 2000)
 
 
-def test_a_doorbell_waits_for_a_place_and_after_an_error_does_not(hbm):
-    put(hbm, RECORDS, [record(waits=[Wait(9, 1)])])
-    outcome = case(hbm, DOORBELLS, [DMA0, RECORDS, 1]).run()
-    assert outcome.error == CoreError(Cause.WATCHDOG, DMA0, RECORDS, 9 | 1 << 8)
+def test_a_doorbell_waits_for_a_place_and_after_an_error_does_not():
+    outcome = case(images.DOORBELLS, (DMA0, [record(waits=[Wait(9, 1)])])).run()
+    assert (outcome.error.cause, outcome.error.queue, outcome.error.detail) == (Cause.WATCHDOG, DMA0, 9 | 1 << 8)
     assert outcome.exit_code == Cause.WATCHDOG << 8 | QUEUE_BLOCKS + RECORDS_AHEAD[Engine.DMA]
 
 
@@ -292,19 +279,18 @@ def test_places_are_those_of_blocks_not_yet_fetched(hbm):
 
 
 @pytest.mark.parametrize("word, value", HEADERS)
-def test_boot_names_the_first_wrong_word(hbm, word, value):
-    image(hbm, run_program(), [0])
-    header = hbm[:32].view(np.uint32)
+def test_boot_names_the_first_wrong_word(word, value):
+    core = case(images.RUN)
+    header = core.machine.engines.hbm[:32].view(np.uint32)
     header[7], header[word] = value != HBM_END, value
-    core = Core(CONFIG, hbm)
     outcome = core.run()
     assert outcome.error == CoreError(Cause.BOOT, detail=0 if value == HBM_END else word)
     assert outcome.exit_code is None and core.hart is None
 
 
 @pytest.mark.parametrize("address", [HBM_BYTES, HBM_BYTES - 128])
-def test_boot_reads_beyond_hbm(hbm, address):
-    image(hbm, run_program(), [0])
+def test_boot_reads_beyond_hbm(address):
+    core = case(images.RUN)
     if address < HBM_BYTES:
-        hbm[address : address + 32] = hbm[:32]
-    assert Core(CONFIG, hbm).run(address).error == CoreError(Cause.BOOT, detail=0)
+        core.machine.engines.hbm[address : address + 32] = core.machine.engines.hbm[:32]
+    assert core.run(address).error == CoreError(Cause.BOOT, detail=0)

@@ -3,10 +3,17 @@
 
 #include "core.h"
 
+#define BLOCK (&image_arguments[3])
+
 static uint32_t run(void) {
     const uint32_t *section = &image_arguments[2];
     while (*section) section = run_section(section);
     return 0;
+}
+
+// Starts the block of which these are queue, address and count.
+static void start(const uint32_t *block) {
+    queue_start(block[0], (uint64_t)block[2] << 32 | block[1], block[3]);
 }
 
 static void print(const char *name, uint32_t number) {
@@ -20,9 +27,8 @@ static uint32_t catch_error(void) {
     REGISTER(INTERRUPT_ENABLE) = INTERRUPT_ERROR;
     interrupts_select(MIE_EXTERNAL);
     interrupts_enable();
-    const uint32_t *block = &image_arguments[3];
-    for (uint32_t i = 0; i < image_arguments[2]; i++, block += 4)
-        queue_start(block[0], (uint64_t)block[2] << 32 | block[1], block[3]);
+    const uint32_t *block = BLOCK;
+    for (uint32_t i = 0; i < image_arguments[2]; i++, block += 4) start(block);
     for (;;) wait_for_interrupt();
 }
 
@@ -33,6 +39,64 @@ static uint32_t host(void) {
     puts("host");
     REGISTER(INTERRUPT_PENDING) = INTERRUPT_HOST;
     return REGISTER(INTERRUPT_PENDING);
+}
+
+static uint32_t twice(void) { return host() | host(); }
+
+static uint32_t windows(void) {
+    sbuf_write(1, 8, sbuf_read(3, 4) + 1);
+    psum_write(2, 0, psum_read(0, 16380) + 2);
+    return 0;
+}
+
+// Sleeps for 1000 ticks of the timer; returns how many more it were.
+static uint32_t timer(void) {
+    uint64_t wanted = timer_now() + 1000;
+    timer_set(wanted);
+    interrupts_select(MIE_TIMER);
+    wait_for_interrupt();
+    return (uint32_t)(timer_now() - wanted);
+}
+
+// Sleeps until semaphore 7 has been counted up to 2 by the block of arguments.
+static uint32_t semaphore(void) {
+    REGISTER(WATCH_SEMAPHORE) = 7;
+    REGISTER(WATCH_VALUE) = 2;
+    REGISTER(INTERRUPT_ENABLE) = INTERRUPT_SEMAPHORE;
+    interrupts_select(MIE_EXTERNAL);
+    start(BLOCK);
+    wait_for_interrupt();
+    return semaphore_read(7) << 8 | REGISTER(INTERRUPT_PENDING);
+}
+
+static uint32_t poll(void) {
+    semaphore_wait(9, 1);
+    return 0;
+}
+
+// Rings a block many times, whose first record waits for semaphore 9, which nobody counts up; then once more.
+static uint32_t doorbells(void) {
+    for (uint32_t i = 0; i < 20; i++) start(BLOCK);
+    return error_cause() << 8 | queue_count(*BLOCK);
+}
+
+// Adds to a semaphore that is full.
+static uint32_t refused(void) {
+    semaphore_set(1, 0xffff);
+    semaphore_add(1, 1);
+    return 0;
+}
+
+// Lets a waiting block go on, and before that counts up another semaphore so often that the watchdog keeps quiet.
+static uint32_t rescue(void) {
+    start(BLOCK);
+    for (uint32_t round = 0; round < 5; round++) {
+        for (uint32_t start = instructions(); instructions() - start < 1000;) {}
+        semaphore_set(8, round);
+    }
+    semaphore_set(9, 1);
+    while (!queue_idle(*BLOCK)) {}
+    return error_cause();
 }
 
 // Accesses that must trap, each of which the handler prints and skips.
@@ -70,7 +134,8 @@ uint32_t trap_handler(uint32_t cause, uint32_t pc, uint32_t value) {
 }
 
 int main(void) {
-    static uint32_t (*const cases[])(void) = {run, catch_error, traps, host};
+    static uint32_t (*const cases[])(void) = {run, catch_error, traps, host, twice, windows, timer, semaphore, poll,
+                                              doorbells, refused, rescue};
     REGISTER(WATCHDOG_LIMIT) = image_arguments[1];
     return (int)cases[image_arguments[0]]();
 }

@@ -16,9 +16,9 @@ from neuroncore_rtl.tb.stimulus.core_programs import random_core_program
 from tests.oracles.copies import word_copy
 
 __all__ = [
-    "CATCH", "DATA", "DMA0", "DMA1", "DONE", "FAILED", "HOST", "NEVER", "PARTITIONS", "RESULT", "RUN", "SCALAR", "SLOT",
-    "TENSOR", "TRAPS", "VECTOR", "WATCHDOG_LIMIT", "Work", "cases", "hand_image", "hbm_place", "place", "random_image",
-    "watched",
+    "CATCH", "DATA", "DMA0", "DMA1", "DONE", "DOORBELLS", "FAILED", "HOST", "NEVER", "PARTITIONS", "POLL", "REFUSED",
+    "RESCUE", "RESULT", "RUN", "SCALAR", "SEMAPHORE", "SLOT", "TENSOR", "TIMER", "TRAPS", "TWICE", "VECTOR",
+    "WATCHDOG_LIMIT", "WINDOWS", "Work", "cases", "hand_image", "hbm_place", "place", "random_image", "watched",
 ]  # fmt: skip
 
 TENSOR, VECTOR, SCALAR, DMA0, DMA1 = range(5)
@@ -32,7 +32,9 @@ DONE, NEVER, FAILED = 5, 6, 7
 PARTITIONS = 4  # partitions that the work uses; of PSUM, too
 
 CASES = Path(__file__).with_name("core_cases.c")
-RUN, CATCH, TRAPS, HOST = range(4)  # what the control program does: see core_cases.c
+RUN, CATCH, TRAPS, HOST, TWICE, WINDOWS, TIMER, SEMAPHORE, POLL, DOORBELLS, REFUSED, RESCUE = range(12)
+"""What the control program does: see core_cases.c."""
+
 WATCHDOG_LIMIT = 2000  # cycles
 
 
