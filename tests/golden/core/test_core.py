@@ -268,6 +268,12 @@ def test_a_doorbell_waits_for_a_place_and_after_an_error_does_not():
     assert outcome.exit_code == Cause.WATCHDOG << 8 | QUEUE_BLOCKS + RECORDS_AHEAD[Engine.DMA]
 
 
+def test_who_waits_for_a_place_ends_at_an_error():
+    hanging = DMA0, [record(waits=[Wait(9, 1)])]
+    outcome = case(images.RUN, *[hanging] * 12).run()
+    assert (outcome.exit_code, outcome.error.cause) == (0x4000_0000 | Cause.WATCHDOG, Cause.WATCHDOG)
+
+
 def test_places_are_those_of_blocks_not_yet_fetched(hbm):
     made = Machine(CONFIG, hbm)
     queue = made.queues[VECTOR]

@@ -1,7 +1,6 @@
 """Cores of an instance on golden: collectives against the interpreter of lists, who waits for whom, every error."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from neuroncore_rtl.golden.collective import run as run_lists
 from neuroncore_rtl.golden.core import Core, CoreError, run_instance
 from neuroncore_rtl.golden.core.engines import Engines
 from neuroncore_rtl.golden.core.network import Waiting
-from neuroncore_rtl.kernels.control import compile_program
 from neuroncore_rtl.kernels.library.collectives import collectives_program
 from neuroncore_rtl.kernels.program import Program, build_image
 from neuroncore_rtl.spec import isa
@@ -21,7 +19,7 @@ from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, SIGNATURE_FIELDS
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.tb.stimulus.collective_programs import random_workload
 from tests.oracles.copies import word_copy
-from tests.tb.harness.core_images import watched
+from tests.tb.harness.core_images import ASLEEP, LATE, NUMBER, hand_image, watched
 
 SEED = 5040
 INSTANCE = Instance(chips=2, core=PRESETS["tiny"])
@@ -29,8 +27,6 @@ CONFIG = INSTANCE.core
 QUEUE = isa.collective_queue(CONFIG)
 BASE = 1 << 15
 ALL = Group(0, 1, 4)
-CASES = Path(__file__).with_name("instance_cases.c")
-LATE, ASLEEP, NUMBER = range(3)
 
 
 def run(programs, contents=None, changed=None, order=None):
@@ -91,13 +87,11 @@ def test_lists_of_collectives_do_what_they_do_without_cores(rng):
 
 def cases(arguments, records):
     """Return the outcomes of a case on each core: its number, cycles, and the records of its collective queue."""
-    program, memories = compile_program([CASES]), np.zeros((CONFIG.cores, BASE + (1 << 13)), np.uint8)
-    for (number, cycles), block, memory in zip(arguments, records, memories, strict=True):
-        data = b"".join(record.encode(CONFIG) for record in block)
-        memory[BASE - len(data) : BASE] = np.frombuffer(data, np.uint8)
-        words = [number, cycles, QUEUE, BASE - len(data), len(block)]
-        build_image(Program(CONFIG, BASE), control=program, arguments=lambda _, words=words: words).store(memory)
-    return run_instance(CONFIG, memories, bases=[BASE] * CONFIG.cores)
+    images = [
+        hand_image(CONFIG, 0, [(QUEUE, block)], case=number, limit=10_000, more=[cycles])
+        for (number, cycles), block in zip(arguments, records, strict=True)
+    ]
+    return run_instance(CONFIG, [image.memory() for image in images])
 
 
 def barriers():
@@ -123,8 +117,7 @@ def test_cores_know_their_numbers():
     outcomes = cases([(NUMBER, 0)] * 4, [[]] * 4)
     assert [outcome.exit_code for outcome in outcomes] == [4 << 8 | core for core in range(4)]
     alone = PRESETS["tiny"]
-    image = build_image(Program(alone), control=compile_program([CASES]), arguments=lambda blocks: [NUMBER])
-    assert Core(alone, image.memory()).run().exit_code == 1 << 8
+    assert Core(alone, hand_image(alone, 0, [], case=NUMBER).memory()).run().exit_code == 1 << 8
 
 
 # Errors

@@ -1,89 +1,12 @@
-"""Compiling control programs, and the stock program, run by the golden hart with queues that this file plays."""
+"""Compiling control programs: what becomes of sources, and what is refused. Others run them."""
 
-from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from neuroncore_rtl.golden.controller import AccessFault, Hart, LocalMemory
-from neuroncore_rtl.kernels.control import Block, CompilationFailed, compile_program, run_arguments, run_program
+from neuroncore_rtl.kernels.control import CompilationFailed, compile_program
 from neuroncore_rtl.kernels.control.compile import memory_map_header
 from neuroncore_rtl.spec import memory_map as at
-
-
-class Queues:
-    """The registers that the stock program uses: queues retire a record with every read; an error comes on demand."""
-
-    def __init__(self, error_after=None):
-        self.rung, self.unfinished, self.address = [], [], {}
-        self.count, self.retired = Counter(), Counter()
-        self.reads, self.error_after = 0, error_after
-        self.code = None
-
-    def load(self, address, size):
-        self.reads += 1
-        stuck = self.error_after is not None and self.reads > self.error_after
-        if address == at.ERROR_CAUSE:
-            return 36 if stuck else 0
-        queue, offset = divmod(address - at.QUEUES, at.QUEUE_STRIDE)
-        if not stuck and self.retired[queue] < self.count[queue]:
-            self.retired[queue] += 1
-        waiting = self.count[queue] - self.retired[queue]
-        places = 0 if stuck or waiting > 5 else 1
-        reads = {at.QUEUE_PLACES: places, at.QUEUE_RETIRED: self.retired[queue], at.QUEUE_COUNT: self.count[queue]}
-        return reads[offset]
-
-    def store(self, address, size, value):
-        if address == at.EXIT:
-            self.code = value
-            return
-        queue, offset = divmod(address - at.QUEUES, at.QUEUE_STRIDE)
-        if offset == at.QUEUE_START:
-            self.unfinished.append(self.count.total() - self.retired.total())
-            low, high = self.address[queue, at.QUEUE_LOW], self.address[queue, at.QUEUE_HIGH]
-            self.rung.append(Block(queue, high << 32 | low, value))
-            self.count[queue] += value
-        elif offset in (at.QUEUE_LOW, at.QUEUE_HIGH):
-            self.address[queue, offset] = value
-        else:
-            raise AccessFault
-
-
-def run_stock(blocks, **options):
-    queues = Queues(**options)
-    hart = Hart(LocalMemory(run_program().image(run_arguments(blocks))), queues)
-    for _ in range(20_000):
-        if queues.code is not None:
-            return queues
-        assert hart.step().cause is None
-    raise AssertionError("the program does not end")
-
-
-BLOCKS = [Block(0, 0x12_3456_7880, 7), Block(3, 0x80, 65_535 % 100), Block(0, 0x4000, 9), Block(2, 0x100, 1)]
-
-
-def test_stock_program_rings_in_order_and_waits_for_all():
-    queues = run_stock(BLOCKS)
-    assert queues.code == 0 and queues.rung == BLOCKS
-    assert queues.retired == queues.count == {0: 16, 3: 35, 2: 1}
-
-
-def test_a_section_starts_when_the_one_before_has_retired():
-    sections = [replace(block, section=number // 2) for number, block in enumerate(BLOCKS)]
-    queues = run_stock(sections)
-    assert queues.code == 0 and queues.rung == BLOCKS
-    assert [count == 0 for count in queues.unfinished] == [True, False, True, False]
-    assert 0 not in run_stock(BLOCKS).unfinished[1:]
-
-
-@pytest.mark.parametrize("reads", (0, 6, 20))
-def test_stock_program_reports_an_error_wherever_it_comes(reads):
-    assert run_stock(BLOCKS, error_after=reads).code == 0x4000_0000 | 36
-
-
-def test_stock_program_without_blocks_ends():
-    assert run_stock([]).code == 0
 
 
 def compiled(tmp_path, text, name="program.c", **options):

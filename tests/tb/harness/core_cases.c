@@ -3,6 +3,7 @@
 
 #include "core.h"
 
+// The first block, or the only one; behind that stand words that a case may need.
 #define BLOCK (&image_arguments[3])
 
 static uint32_t run(void) {
@@ -99,6 +100,29 @@ static uint32_t rescue(void) {
     return error_cause();
 }
 
+// Sleeps for some cycles, starts the block, and polls until it has retired.
+static uint32_t late(void) {
+    timer_set(timer_now() + BLOCK[5]);
+    interrupts_select(MIE_TIMER);
+    wait_for_interrupt();
+    start(BLOCK);
+    while (!queue_idle(*BLOCK) && !error_cause()) {}
+    return error_cause();
+}
+
+// Starts the block and sleeps until semaphore 7 has been counted up, or an error has been reported; returns the cycles.
+static uint32_t asleep(void) {
+    REGISTER(WATCH_SEMAPHORE) = 7;
+    REGISTER(WATCH_VALUE) = 1;
+    REGISTER(INTERRUPT_ENABLE) = INTERRUPT_SEMAPHORE | INTERRUPT_ERROR;
+    interrupts_select(MIE_EXTERNAL);
+    start(BLOCK);
+    wait_for_interrupt();
+    return (uint32_t)timer_now();
+}
+
+static uint32_t number(void) { return core_count() << 8 | core_number(); }
+
 // Accesses that must trap, each of which the handler prints and skips.
 static uint32_t traps(void) {
     static const uint32_t words[] = {
@@ -135,7 +159,7 @@ uint32_t trap_handler(uint32_t cause, uint32_t pc, uint32_t value) {
 
 int main(void) {
     static uint32_t (*const cases[])(void) = {run, catch_error, traps, host, twice, windows, timer, semaphore, poll,
-                                              doorbells, refused, rescue};
+                                              doorbells, refused, rescue, late, asleep, number};
     REGISTER(WATCHDOG_LIMIT) = image_arguments[1];
     return (int)cases[image_arguments[0]]();
 }

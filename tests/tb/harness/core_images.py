@@ -16,9 +16,10 @@ from neuroncore_rtl.tb.stimulus.core_programs import random_core_program
 from tests.oracles.copies import word_copy
 
 __all__ = [
-    "CATCH", "DATA", "DMA0", "DMA1", "DONE", "DOORBELLS", "FAILED", "HOST", "NEVER", "PARTITIONS", "POLL", "REFUSED",
-    "RESCUE", "RESULT", "RUN", "SCALAR", "SEMAPHORE", "SLOT", "TENSOR", "TIMER", "TRAPS", "TWICE", "VECTOR",
-    "WATCHDOG_LIMIT", "WINDOWS", "Work", "cases", "hand_image", "hbm_place", "place", "random_image", "watched",
+    "ASLEEP", "CATCH", "DATA", "DMA0", "DMA1", "DONE", "DOORBELLS", "FAILED", "HOST", "LATE", "NEVER", "NUMBER",
+    "PARTITIONS", "POLL", "REFUSED", "RESCUE", "RESULT", "RUN", "SCALAR", "SEMAPHORE", "SLOT", "TENSOR", "TIMER",
+    "TRAPS", "TWICE", "VECTOR", "WATCHDOG_LIMIT", "WINDOWS", "Work", "cases", "hand_image", "hbm_place", "place",
+    "random_image", "watched",
 ]  # fmt: skip
 
 TENSOR, VECTOR, SCALAR, DMA0, DMA1 = range(5)
@@ -33,6 +34,7 @@ PARTITIONS = 4  # partitions that the work uses; of PSUM, too
 
 CASES = Path(__file__).with_name("core_cases.c")
 RUN, CATCH, TRAPS, HOST, TWICE, WINDOWS, TIMER, SEMAPHORE, POLL, DOORBELLS, REFUSED, RESCUE = range(12)
+LATE, ASLEEP, NUMBER = range(12, 15)
 """What the control program does: see core_cases.c."""
 
 WATCHDOG_LIMIT = 2000  # cycles
@@ -65,11 +67,12 @@ def hand_image(
     blocks_elsewhere: Sequence[Block] = (),
     case: int = RUN,
     limit: int = WATCHDOG_LIMIT,
+    more: Sequence[int] = (),
 ) -> Image:
     """Return an image at a multiple of `SLOT`, whose controller does what a case of core_cases.c says.
 
     `queues` are queue and records of each block, in the order in which they are started, `blocks_elsewhere` come behind
-    them, and `contents` are bytes by their place in the slot.
+    them, `contents` are bytes by their place in the slot, and `more` words that the case needs.
     """
     data, blocks = bytearray(SLOT), []
     place = RECORDS
@@ -79,7 +82,7 @@ def hand_image(
             data[place : place + RECORD_BYTES] = record if isinstance(record, bytes) else record.encode(config)
             place += RECORD_BYTES
     control = cases()
-    text = control.image([case, limit, *run_arguments([*blocks, *blocks_elsewhere])])
+    text = control.image([case, limit, *run_arguments([*blocks, *blocks_elsewhere]), *more])
     header = (IMAGE_MAGIC, len(text), place, config.rows, config.columns, config.dma_engines, config.cores, 0)
     assert place + len(text) <= SLOT
     for start, part in [(0, np.array(header, "<u4").tobytes()), (place, text), *contents.items()]:
