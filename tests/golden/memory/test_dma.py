@@ -9,10 +9,8 @@ from neuroncore_rtl.golden.arith import storage_dtype
 from neuroncore_rtl.golden.elementwise import load, store
 from neuroncore_rtl.golden.memory.dma import DmaFault, dma_copy
 from neuroncore_rtl.spec.config import PSUM_BYTES, Config
-from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, INT16
+from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.isa import Cause, DmaCopy, DmaIndex, DmaTensor, Storage
-from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
-from neuroncore_rtl.tb.stimulus.operands import random_codes
 from tests.oracles.copies import INDEX_ADDRESS, INDEX_LIMIT, SBUF_USED, USED_BYTES, places, random_copy
 from tests.oracles.memories import changed_bytes
 
@@ -71,30 +69,6 @@ def test_copy_is_the_loop_over_elements(rng):
 
 def tensor(fmt, storage, steps, **place):
     return DmaTensor(format=fmt, storage=storage, steps=steps, **{"address": 0, **place})
-
-
-def cast(codes, source, target):
-    """Return codes in HBM as a copy to SBUF makes them."""
-    hbm, sbuf, psum = (np.zeros(shape, np.uint8) for shape in (1 << 20, (8, SBUF_USED), (6, PSUM_BYTES)))
-    codes = np.asarray(codes, storage_dtype(source))
-    hbm[: codes.nbytes] = codes.view(np.uint8)
-    src, dst = tensor(source, Storage.HBM, (1,)), tensor(target, Storage.SBUF, (1,), partition=3)
-    dma_copy(DmaCopy(shape=(len(codes),), src=src, dst=dst), hbm, sbuf, psum)
-    return sbuf[3, : len(codes) * target.bits // 8].view(storage_dtype(target))
-
-
-@pytest.mark.parametrize("target", FORMATS.values())
-def test_casts_are_those_of_the_elementwise_engines(target, rng):
-    """Which tests/golden/vector/ compares with the libraries."""
-    for source in (fmt for fmt in FORMATS.values() if fmt != target):
-        codes = random_codes(rng, source, 4096)
-        integer = not (source.is_float or target.is_float)
-        assert_same_bits(cast(codes, source, target), store(load(codes, source, integer), target, integer), codes)
-
-
-def test_floats_become_integers_to_nearest_even():
-    values = np.array([0.5, 1.5, 2.5, -0.5, -1.5, 6e4, -6e4], np.float16)
-    assert cast(values.view(np.uint16), FP16, INT16).view(np.int16).tolist() == [0, 2, 2, 0, -2, 32767, -32768]
 
 
 def indexed(kind, rows=4):

@@ -7,18 +7,16 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden import vector
-from neuroncore_rtl.golden.arith import storage_dtype
 from neuroncore_rtl.golden.elementwise import load, store
-from neuroncore_rtl.golden.vector import VectorEngine, alu, bn_aggr, bn_stats, reduce_words, running_sum, scan
+from neuroncore_rtl.golden.vector import VectorEngine, alu, bn_aggr, bn_stats, reduce_words, running_sum
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import BF16, FORMATS, FP32, INT8, INT32, TF32
+from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Access, AluOp, Elementwise, Opcode
 from neuroncore_rtl.spec.isa.alu import BITWISE, REDUCTIONS
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.operands import ordinary_codes, random_codes, random_fp32, special_fp32
 from tests.oracles import elementwise as oracle
 from tests.oracles.instructions import random_instruction, random_memories
-from tests.oracles.libraries import ML_DTYPES, gfloat_round, ml_dtypes_decode, ml_dtypes_round
 from tests.oracles.memories import changed_bytes
 from tests.oracles.words import floats, words
 
@@ -79,34 +77,6 @@ def test_refusals(change, message):
     assert not memory.any()
 
 
-# Casts
-
-
-@pytest.mark.parametrize("fmt", FORMATS.values())
-def test_cast_between_formats_is_that_of_the_libraries(fmt, rng):
-    for source in (f for f in FORMATS.values() if f != TF32):  # numpy has no such type; its codes are FP32's
-        codes = random_codes(rng, source, 4000)
-        integer = not (source.is_float or fmt.is_float)
-        with np.errstate(invalid="ignore"):
-            values = _library_values(codes, source).astype(np.int64 if integer else np.float32)
-        if not fmt.is_float:
-            clipped = np.clip(np.rint(np.nan_to_num(values, nan=0.0).astype(np.float64)), fmt.min, fmt.max)
-            theirs = clipped.astype(np.int64).astype(f"int{fmt.bits}").view(storage_dtype(fmt))
-        elif fmt in ML_DTYPES:
-            theirs = np.where(np.isnan(values), fmt.nan, ml_dtypes_round(words(values), fmt))
-        else:
-            rounded = values if fmt == FP32 else gfloat_round(words(values), fmt)
-            theirs = np.where(np.isnan(values), fmt.nan, words(rounded))
-        assert_same_bits(store(load(codes, source, integer), fmt, integer), theirs, codes)
-
-
-def _library_values(codes, fmt):
-    if fmt in ML_DTYPES:
-        return ml_dtypes_decode(codes, fmt)
-    with np.errstate(invalid="ignore"):
-        return codes.view(f"{'f' if fmt.is_float else 'i'}{fmt.bits // 8}").astype(np.float64)
-
-
 def test_store_in_pieces_is_store_at_once(rng):
     values = random_fp32(rng, 100_000)
     draws = rng.integers(0, 1 << 32, values.shape, np.uint32)
@@ -143,29 +113,6 @@ def test_sum_is_in_order_and_in_fp32():
     # A sum starts with its first element, a running sum with +0.
     assert reduce_words(AluOp.ADD, words([-0.0])) == words(-0.0)
     assert running_sum(words([-0.0]), words(0.0)) == 0
-
-
-def test_scan_is_a_loop_over_float32(rng):
-    a, b = (floats(ordinary_codes(rng, FP32, 40 * 100)).reshape(40, 100) for _ in range(2))
-    start = a[:, 0].copy()
-    r, expected = start, []
-    for i in range(100):
-        r = a[:, i] * r + b[:, i]
-        expected.append(r)
-    ours = scan(words(a), words(b), words(start), AluOp.MULTIPLY, AluOp.ADD)
-    assert_same_bits(floats(ours), np.stack(expected, 1))
-    assert_same_bits(
-        floats(scan(words(a), words(b * 0), words(start * 0), AluOp.ADD, AluOp.ADD))[:, -1],
-        floats(reduce_words(AluOp.ADD, words(np.concatenate((start[:, None] * 0, a), 1)))),
-    )
-
-
-def test_chain_and_reversal(rng):
-    x = floats(random_fp32(rng, 500))
-    with np.errstate(all="ignore"):
-        expected = np.float32(3) - (x * np.float32(0.1))
-    ours = vector.chain(words(x), words(0.1), words(3.0), AluOp.MULTIPLY, AluOp.SUBTRACT, reverse1=True)
-    assert_same_bits(floats(ours), expected)
 
 
 # Statistics
