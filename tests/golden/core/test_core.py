@@ -65,26 +65,10 @@ def machine(hbm, programs, order=None, config=CONFIG):
 # Queues and semaphores
 
 
-def test_records_wait_for_both_semaphores(hbm):
-    programs = {
-        DMA0: [record(waits=[Wait(1, 2), Wait(2, 1)])],
-        DMA1: [record(updates=[Update(1)]), record(updates=[Update(1), Update(2)])],
-    }
-    made = machine(hbm, programs)
-    assert not made.is_waiting
-    assert [queue for queue, _ in made.trace] == [DMA1, DMA1, DMA0]
-
-
 def test_updates_set_add_and_subtract_in_order(hbm):
     set_, subtract = (Update(5, value, op) for value, op in ((9, UpdateOp.SET), (2, UpdateOp.SUBTRACT)))
     made = machine(hbm, {DMA0: [record(updates=[set_, subtract]), record(updates=[Update(5, 4), Update(6, 65535)])]})
     assert (made.semaphores.values[5], made.semaphores.values[6]) == (11, 65535)
-
-
-def test_trace_names_the_records(hbm):
-    made = machine(hbm, {DMA0: [record()] * 3})
-    assert made.trace == [(DMA0, at(DMA0, n)) for n in range(3)]
-    assert made.queues[DMA0].retired == made.queues[DMA0].rung == 3
 
 
 def chain(rng, ordered=True):

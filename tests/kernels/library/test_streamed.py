@@ -7,10 +7,9 @@ from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.softmax import softmax
 from neuroncore_rtl.kernels.library.streamed import TILES, streamed
 from neuroncore_rtl.kernels.program import Program, build_image
-from neuroncore_rtl.kernels.program.instructions import tensor_scalar
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.spec.isa import AluOp, Storage
+from neuroncore_rtl.spec.isa import Storage
 from neuroncore_rtl.tb.benches.kernels import BENCHES
 from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, encode
 from neuroncore_rtl.tb.check.ordering import find_unordered
@@ -74,19 +73,6 @@ def test_more_tiles_than_places_and_rows_too_long_for_as_many(rng):
         found = decode(y.elements(run(rng, build_image(program, [(x, codes)]))), BF16)
         powers = np.exp(decode(codes, BF16))
         np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True), rtol=2**-7)
-
-
-def test_a_result_that_is_an_operand_is_updated_in_place(rng):
-    program = Program(TINY)
-    x = program.space.hbm("x", FP32, (9, 4))
-
-    def negative(program, x):
-        for tile in x.tiles:
-            program.append(tensor_scalar(tile, tile, -1.0, AluOp.MULTIPLY))
-
-    streamed(program, negative, [x], [x])
-    codes = encode(rng.normal(size=x.shape), FP32)
-    assert np.array_equal(x.elements(run(rng, build_image(program, [(x, codes)]))), codes ^ (1 << 31))
 
 
 def test_refusals():

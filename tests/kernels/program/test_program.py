@@ -7,7 +7,6 @@ from neuroncore_rtl.kernels.control import run_arguments
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, dma_gather, dma_scatter
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.program.footprint import runs_of
-from neuroncore_rtl.kernels.program.order import Order
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32
 from neuroncore_rtl.spec.isa import AluOp, DmaCopy, Elementwise, LoadStationary, MultiplyMoving, Record, UpdateOp
@@ -194,18 +193,6 @@ def test_a_full_semaphore_is_followed_by_a_fresh_one(monkeypatch):
     program.semaphores = range(5, 8)
     with pytest.raises(ValueError, match="semaphores must be more than 3 for 10 instructions that are waited for"):
         program.records()
-
-
-def test_order_settles_and_forgets_what_is_covered():
-    order = Order(lanes=2, queues=2)
-    t = Program(TINY).space.sbuf("t", FP32, (8,))
-    whole, half = (isa.memset(part, 0.0) for part in (t, t[:, ::2]))
-    assert order.conflicts(0, half) == {}
-    order.add(0, 0, half)
-    order.add(0, 0, whole)
-    assert order.conflicts(1, half) == {0: 2}
-    order.wait(1, 0, 2)
-    assert order.conflicts(1, whole) == {}
 
 
 # Refusals
