@@ -13,8 +13,8 @@ from neuroncore_rtl.kernels.program import Allocator, Draw, Program, Tensor, row
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.program.footprint import overlap as meet
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, FP32, INT8, INT16, INT32
-from neuroncore_rtl.spec.isa import AluOp, Context, Elementwise, Index, Opcode, Storage
+from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, INT16, INT32
+from neuroncore_rtl.spec.isa import AluOp, Context, Index, Opcode, Storage
 from neuroncore_rtl.tb.benches.workbench import encode
 from neuroncore_rtl.tb.check.execution import expected_memories, record_of
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
@@ -369,11 +369,3 @@ def test_waits_are_those_of_every_byte(rng):
             history[own].append((reads, writes))
     assert 24 < counted["overlap"] < 216
     assert counted["waits"] > 24
-
-
-def test_formats_follow_the_tensors(machine):
-    for fmt in FORMATS.values():
-        t = machine.tensor(x(2), fmt)
-        instruction = isa.tensor_copy(t, t)
-        assert isinstance(instruction, Elementwise) and instruction.dst.format is instruction.a.format is fmt
-        machine.run(instruction)

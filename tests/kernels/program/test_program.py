@@ -136,15 +136,6 @@ def test_waits_that_follow_from_others_are_left_out():
     assert program.entries[-1].instruction.overlap
 
 
-def test_a_read_does_not_speak_for_another_engine_s():
-    program = Program(TINY)
-    x, t, u, v = tensors(program, 8, "x", "tuv")
-    program.append(isa.tensor_copy(u, t))
-    program.append(isa.activation(v, t, "identity"))
-    program.append(dma_copy(t, x))
-    assert sorted(program.entries[-1].waits) == [(2, 1), (3, 1)]
-
-
 def test_a_third_wait_goes_to_the_record_before():
     program = Program(Config(rows=4, columns=4, dma_engines=4))
     x, t, u = tensors(program, 4, "x", "tu")
