@@ -1,4 +1,4 @@
-"""The model of the vector engine: instructions against a lane-by-lane oracle, functions against numpy and ml_dtypes."""
+"""The model of the vector engine: instructions against a lane-by-lane oracle, functions against numpy."""
 
 import dataclasses
 from functools import partial
