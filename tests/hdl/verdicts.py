@@ -1,16 +1,20 @@
-"""What a checker says about instructions, one after the other, and how it says so."""
+"""What a checker says about instructions, one after the other, and how it says so; and what passes through it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from amaranth import ResetInserter, Signal, Value
 
 from neuroncore_rtl.hdl.checker import Checker
-from tests.hdl.simulation import simulate
+from neuroncore_rtl.spec.isa import Rule
+from tests.hdl.simulation import drive, simulate
+from tests.hdl.streams import Played, play
 
-__all__ = ["judge"]
+__all__ = ["assert_verdicts", "judge", "pass_on"]
 
 
-def judge(dut: Checker, words: Iterable[int], inputs: Iterable[Mapping[str, int]] | None = None) -> list[tuple]:
+def judge(
+    dut: Checker, words: Iterable[int], inputs: Iterable[Mapping[str, int]] | None = None, *, late: bool = False
+) -> list[tuple]:
     """Return of each word the cause of its refusal, 0 if it is legal, and its job, None if it is not.
 
     The checker is reset behind an illegal word; until then it takes no other, and its error says how many were legal.
@@ -19,16 +23,16 @@ def judge(dut: Checker, words: Iterable[int], inputs: Iterable[Mapping[str, int]
         dut: the checker, of a constant latency.
         words: the instructions.
         inputs: of each of them, what the checker's other inputs are meanwhile.
+        late: whether an error takes a cycle more.
     """
     words = list(words)
-    reset, verdicts = Signal(), []
+    reset = Signal()
 
     async def bench(ctx):
         ctx.set(dut.o.ready, 1)
-        legal = 0
+        legal, verdicts = 0, []
         for word, others in zip(words, inputs or [{}] * len(words), strict=True):
-            for name, value in others.items():
-                ctx.set(getattr(dut, name), value)
+            drive(ctx, dut, **others)
             ctx.set(Value.cast(dut.i.payload), word)
             ctx.set(dut.i.valid, 1)
             assert ctx.get(dut.i.ready) and not ctx.get(dut.busy)
@@ -36,6 +40,9 @@ def judge(dut: Checker, words: Iterable[int], inputs: Iterable[Mapping[str, int]
             ctx.set(dut.i.valid, 0)
             for _ in range(dut.LATENCY - 1):
                 assert ctx.get(dut.busy) and not ctx.get(dut.o.valid) and not ctx.get(dut.error.valid)
+                await ctx.tick()
+            if late and not ctx.get(dut.o.valid):
+                assert ctx.get(dut.busy) and not ctx.get(dut.error.valid)
                 await ctx.tick()
             error = ctx.get(dut.error)
             assert ctx.get(dut.o.valid) != error.valid
@@ -46,7 +53,47 @@ def judge(dut: Checker, words: Iterable[int], inputs: Iterable[Mapping[str, int]
             ctx.set(reset, error.valid)
             await ctx.tick()
             ctx.set(reset, 0)
+        return verdicts
 
-    simulate(ResetInserter(reset)(dut), bench)
-    assert len(verdicts) == len(words)
-    return verdicts
+    return simulate(ResetInserter(reset)(dut), bench)
+
+
+def assert_verdicts(
+    dut: Checker,
+    words: Sequence[int],
+    violations: Iterable[tuple[Rule, str] | None],
+    rules: Collection[Rule] | None = None,
+    inputs: Iterable[Mapping[str, int]] | None = None,
+    *,
+    late: bool = False,
+) -> list:
+    """Compare the verdicts on words with those of the specification; return the jobs, None of illegal words.
+
+    Arguments:
+        dut, words, inputs, late: see :func:`judge`.
+        violations: of each word what the specification finds, the rule first.
+        rules: those that the words must break.
+    """
+    verdicts = judge(dut, words, inputs, late=late)
+    wanted = [int(broken[0]) if broken else 0 for broken in violations]
+    wrong = [
+        f"{cause}, not {want}, of {word:#x}"
+        for word, (cause, _), want in zip(words, verdicts, wanted, strict=True)
+        if cause != want
+    ]
+    assert not wrong, f"{len(wrong)} of {len(words)} verdicts are wrong, the first: {wrong[0]}"
+    assert rules is None or set(wanted) == {0, *map(int, rules)}
+    return [job for _, job in verdicts]
+
+
+def pass_on(dut: Checker, words: Sequence[int], stall: float = 0.0) -> tuple[Played, list[int], tuple[int, int] | None]:
+    """Let words flow through a checker whose output stalls; return what passed, the cycles in which it showed
+    something, and the cause and the number of its error. What it shows counts as busy, and in the end it is not."""
+    watch = [dut.busy, dut.o.valid, *(dut.error[name] for name in ("valid", "cause", "number"))]
+    stalls = {"i": 0.0, "o": stall}
+    played = play(dut, {"i": words}, {"o": 0}, stall=stalls, watch=watch, cycles=30 * len(words) + 50)
+    assert all(busy or not shows for busy, shows, *_ in played.watched)
+    shown = [cycle for cycle, (_, shows, *_) in enumerate(played.watched) if shows]
+    busy, _, failed, *error = played.watched[-1]
+    assert not busy
+    return played, shown, tuple(error) if failed else None

@@ -16,17 +16,16 @@ from neuroncore_rtl.spec.isa.collective import (
     GRANULE,
     REDUCTION_KINDS,
     Collective,
-    Group,
     ReduceOp,
 )
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
 from neuroncore_rtl.spec.isa.collective import CollectiveType as T
 from neuroncore_rtl.tb.stimulus import operands as stimulus
-from neuroncore_rtl.tb.stimulus.collective_programs import FORMATS
+from neuroncore_rtl.tb.stimulus.collective_programs import FORMATS, random_group
 
 __all__ = [
-    "STORAGE", "blocks_of", "on_every_rank", "random_codes_of", "random_collective", "random_group", "ranks_in_order",
-    "reduced", "results",
+    "STORAGE", "blocks_of", "on_every_rank", "random_codes_of", "random_collective", "ranks_in_order", "reduced",
+    "results",
 ]  # fmt: skip
 
 STORAGE = {T.FP32: np.float32, T.BF16: ml_dtypes.bfloat16, T.INT32: np.int32}
@@ -103,13 +102,6 @@ def results(blocks: list[list[np.ndarray]], instructions: list[Collective]) -> l
             return [None] * ranks
     (source,) = [b[0] for b, i in zip(blocks, instructions, strict=True) if i.kind == K.SEND]
     return [None if i.kind == K.SEND else [source] for i in instructions]
-
-
-def random_group(rng, cores: int, ranks: int) -> Group:
-    """Return a group of so many ranks among cores, at any stride of either sign."""
-    stride = int(rng.integers(1, min((cores - 1) // (ranks - 1), 63) + 1))
-    base = int(rng.integers(0, cores - (ranks - 1) * stride))
-    return Group(base, stride, ranks) if rng.random() < 0.5 else Group(base + (ranks - 1) * stride, -stride, ranks)
 
 
 def random_collective(rng, *, cores=128, kind=None, ranks=None, count=None, chunk=None, most=1 << 20) -> Collective:

@@ -1,19 +1,29 @@
 """Random legal copies of the DMA engines, and a loop over their elements that says where each of their bytes is."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import prod
 
 import numpy as np
 
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import FORMATS, INT32
+from neuroncore_rtl.spec.formats import FORMATS, INT32, Format
 from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex, DmaTensor, Storage
-from neuroncore_rtl.spec.isa.dma import dma_violation
-from tests.oracles.touched import touched
+from neuroncore_rtl.spec.isa.access import storage_partitions
+from neuroncore_rtl.spec.isa.dma import DMA_DIMENSIONS, HBM_ADDRESS_BITS, dma_violation
+from neuroncore_rtl.tb.check.touches import touches_of
 
-__all__ = ["INDEX_ADDRESS", "INDEX_LIMIT", "SBUF_USED", "USED_BYTES", "places", "random_copy", "word_copy"]
+__all__ = [
+    "INDEX_ADDRESS", "INDEX_LIMIT", "SBUF_USED", "USED_BYTES", "any_copy", "is_apart", "places", "random_copy",
+    "word_copy",
+]  # fmt: skip
+
+Window = tuple[int, int]
+
+_FORMATS = tuple(FORMATS.values())
 
 USED_BYTES = 1024
-"""Bytes of a partition that copies mostly use, so that they meet."""
+"""Bytes of a partition that copies use, so that they meet."""
 
 SBUF_USED = 1 << 14
 """Bytes of a partition of SBUF beyond which no copy goes."""
@@ -25,54 +35,92 @@ INDEX_LIMIT = 10
 """Row numbers are below this."""
 
 
-def _tensor(rng, shape, fmt, storage, indexed, config, hbm_bytes):
-    """Return a tensor in the middle of its storage; its steps may be anything."""
-    size = fmt.bits // 8
-    steps = [int(rng.integers(-9, 10)) for _ in shape]
-    for d in rng.permutation(len(shape)):
-        steps[d] = int(rng.choice([1, 0, -1, steps[d], int(np.prod(shape[d + 1 :]))], p=[0.1, 0.05, 0.1, 0.35, 0.4]))
-    axis, partition = None, 0
-    if storage != Storage.HBM:
-        partition = int(rng.integers(config.columns))
-        if rng.random() < 0.7:
-            axis = int(rng.integers(len(shape)))
-            steps[axis] = int(rng.choice([1, 1, 1, -1, 2, 0]))
-    if indexed:
-        steps[0] = int(rng.integers(1, 20))
-    middle = USED_BYTES // 2 if storage != Storage.HBM else hbm_bytes // 2
-    address = middle + size * int(rng.integers(-8, 8))
-    return DmaTensor(format=fmt, address=address, storage=storage, steps=tuple(steps), partition=partition, axis=axis)
-
-
 def random_copy(rng: np.random.Generator, config: Config, hbm_bytes: int) -> DmaCopy:
-    """Return a legal copy of any kind, of at most 5 ** 5 elements, whose source and destination are apart.
+    """Return a legal copy of any kind, of at most 100 elements, whose source and destination are apart.
 
-    It stays within `SBUF_USED` and HBM; row numbers are at `INDEX_ADDRESS`.
+    It stays within `USED_BYTES` of partitions and within HBM; row numbers are at `INDEX_ADDRESS`.
     """
+    windows = dict.fromkeys((Storage.SBUF, Storage.PSUM), (0, USED_BYTES)) | {Storage.HBM: (0, hbm_bytes)}
     while True:
-        shape = tuple(int(rng.integers(1, 6)) for _ in range(rng.integers(1, 6)))
-        formats = [list(FORMATS.values())[n] for n in rng.integers(len(FORMATS), size=2)]
-        if rng.random() < 0.4:
-            formats[1] = formats[0]
-        storages = [Storage(int(n)) for n in rng.integers(3, size=2)]
-        kind = rng.choice(["gather", "scatter", "plain", "plain", "plain"])
-        if kind != "plain":
-            storages[kind == "scatter"] = Storage.HBM
-        sides = [
-            _tensor(rng, shape, fmt, storage, kind == name, config, hbm_bytes)
-            for fmt, storage, name in zip(formats, storages, ("gather", "scatter"), strict=True)
-        ]
-        index = DmaIndex(address=INDEX_ADDRESS, partition=int(rng.integers(4)), limit=INDEX_LIMIT)
-        copy = DmaCopy(shape=shape, src=sides[0], dst=sides[1], **({} if kind == "plain" else {kind: index}))
-        if dma_violation(copy.fields(), config) is None and _is_good(copy, config, hbm_bytes):
+        copy = any_copy(rng, config, windows, 100, DmaIndex(address=INDEX_ADDRESS, limit=INDEX_LIMIT))
+        if dma_violation(copy.fields(), config) is None and is_apart(copy, config):
             return copy
 
 
-def _is_good(copy: DmaCopy, config: Config, hbm_bytes: int) -> bool:
-    """Return whether a copy stays within HBM, and does not write what it reads: nobody promises which comes first."""
-    reads, writes = touched(copy, config)
-    ends = all(address < hbm_bytes for storage, _, address in reads | writes if storage == Storage.HBM)
-    return ends and reads.isdisjoint(writes)
+def is_apart(copy: DmaCopy, config: Config) -> bool:
+    """Return whether a copy does not write what it reads, row numbers included: nobody promises which comes first."""
+    touches = touches_of(copy, config)
+    return not any(one.meets(other) for one in touches if one.writes for other in touches if not other.writes)
+
+
+def any_copy(
+    rng: np.random.Generator, config: Config, windows: Mapping[Storage, Window], elements: int, index: DmaIndex
+) -> DmaCopy:
+    """Return a copy of any kind, most often a legal one.
+
+    Arguments:
+        rng: the generator.
+        config: the machine's parameters.
+        windows: of each storage the first byte and the one behind the last in which tensors lie.
+        elements: how many, at most.
+        index: of a gather or scatter, but for the partition of its first row number.
+    """
+    rank = int(rng.integers(1, DMA_DIMENSIONS + 1))
+    shape = [int(rng.choice((1, 2, 3, 4, 7, 16, elements))) for _ in range(rank)]
+    while prod(shape) > elements:
+        shape[rng.integers(rank)] = int(rng.integers(1, 5))
+    formats = rng.choice(_FORMATS, 2)
+    if rng.random() < 0.5:
+        formats[1] = formats[0]
+    storages = [Storage(storage) for storage in rng.choice(list(Storage), 2, p=(0.4, 0.2, 0.4))]
+    kind = rng.random()
+    gathers = kind < 0.1 and storages[0] == Storage.HBM
+    indexed = (gathers, not gathers and kind < 0.2 and storages[1] == Storage.HBM)
+    if any(indexed):
+        shape[0] = min(shape[0], config.partitions)
+    src, dst = (
+        _tensor(rng, config, fmt, storage, shape, windows[storage], index.limit if by_rows else None)
+        for fmt, storage, by_rows in zip(formats, storages, indexed, strict=True)
+    )
+    rows = {}
+    if any(indexed):
+        partition = int(rng.integers(config.partitions - shape[0] + 1))
+        rows["gather" if gathers else "scatter"] = replace(index, partition=partition)
+    return DmaCopy(shape=tuple(shape), src=src, dst=dst, **rows)
+
+
+def _tensor(rng, config, fmt: Format, storage: Storage, shape, window: Window, rows: int | None) -> DmaTensor:
+    """Return a tensor in a window, of partitions that often exist; `rows`: row numbers that its outermost dimension
+    takes."""
+    rank, size = len(shape), fmt.bits // 8
+    axis, partition = None, 0
+    if storage != Storage.HBM:
+        limit = storage_partitions(storage, config)
+        partition = int(rng.integers(limit))
+        able = [d for d in range(rank) if shape[d] <= limit]
+        if able and rng.random() < 0.7:
+            axis = int(rng.choice(able))
+    counts = [rows or shape[0], *shape[1:]]
+    steps, dense = [0] * rank, 1
+    low = high = 0
+    for d in reversed(range(rank)):
+        if d == axis:
+            steps[d] = int(rng.choice((1, 1, -1, 0, 2)))
+            span = (shape[d] - 1) * steps[d]
+            first, end = max(0, -span), limit - max(0, span)
+            partition = int(rng.integers(first, end)) if first < end else partition
+            continue
+        steps[d] = int(rng.choice((dense, dense, dense, -dense, dense + int(rng.integers(1, 40)), 0, 2, -3)))
+        dense = max(abs(steps[d]), 1) * counts[d]
+        span = (counts[d] - 1) * steps[d] * size
+        low, high = low + min(span, 0), high + max(span, 0)
+    first, end = window[0] - low, window[1] - high - size
+    if end < first:
+        return _tensor(rng, config, fmt, storage, shape, window, rows)
+    place = rng.random()
+    address = first if place < 0.05 else end if place < 0.1 else int(rng.integers(first, end + 1))
+    address = min(max(address // size * size, -(-first // size) * size), (1 << HBM_ADDRESS_BITS) - 1)
+    return DmaTensor(format=fmt, address=address, storage=storage, steps=tuple(steps), partition=partition, axis=axis)
 
 
 def word_copy(source: int, target: int) -> DmaCopy:

@@ -12,6 +12,7 @@ from neuroncore_rtl.golden import arith
 from neuroncore_rtl.hdl.arith.add import Fp32Adder
 from neuroncore_rtl.hdl.arith.fma import Fp32Fma
 from neuroncore_rtl.hdl.arith.multiply import Fp32Multiplier
+from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.tb.stimulus.alu_cases import fma_cases, multiply_cases
 from neuroncore_rtl.tb.stimulus.operands import add_cases
@@ -99,9 +100,8 @@ def test_known_results(name):
         assert_known(ARITHMETIC[name], UNITS[name].run(1, operands))
 
 
-@pytest.mark.parametrize("name", UNITS)
-def test_latency_wrong(name):
-    kind = UNITS[name].kind
+@pytest.mark.parametrize("kind", [*(unit.kind for unit in UNITS.values()), Fp32Rounder])
+def test_latency_wrong(kind):
     for latency in (0, max(kind.CUTS) + 1):
         with pytest.raises(ValueError, match=f"latency must be 1 to {max(kind.CUTS)}, not {latency}"):
             kind(latency)

@@ -16,7 +16,7 @@ from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.spec.power import LOGARITHM
 from neuroncore_rtl.tb.harness.iterative import play_pairs
 from neuroncore_rtl.tb.stimulus.pairs import divide_cases, power_cases, special_pairs
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import drive, simulated
 from tests.oracles.known import ARITHMETIC, assert_known
 from tests.oracles.words import on_words
 
@@ -83,20 +83,14 @@ def test_known_quotients():
                      (0x40400000, 0x40000000, 0x41100000)]),
     ],
 )  # fmt: skip
-def test_result_appears_after_the_latency_and_stays(kind, cases):
-    unit = kind()
+@simulated(lambda kind: kind())
+async def test_result_appears_after_the_latency_and_stays(ctx, unit, kind, cases):
     seen = []
-
-    async def bench(ctx):
-        for a, b, _ in cases:
-            ctx.set(unit.start, 1)
-            ctx.set(unit.a, a)
-            ctx.set(unit.b, b)
-            for _ in range(2 * unit.LATENCY):
-                seen.append(ctx.get(unit.out))
-                await ctx.tick()
-                ctx.set(unit.start, 0)
-
-    simulate(unit, bench)
+    for a, b, _ in cases:
+        drive(ctx, unit, start=1, a=a, b=b)
+        for _ in range(2 * unit.LATENCY):
+            seen.append(ctx.get(unit.out))
+            await ctx.tick()
+            ctx.set(unit.start, 0)
     whole = [0] * unit.LATENCY + [result for *_, result in cases for _ in range(2 * unit.LATENCY)]
     assert seen == whole[: len(seen)]

@@ -39,8 +39,3 @@ def test_known_results():
         for fmt, value, random, _ in ROUNDED.values()
     ]
     assert_known(ROUNDED, run(Fp32Rounder(1), cases, "word"))
-
-
-def test_latency_wrong():
-    with pytest.raises(ValueError, match="latency must be 1 to 4, not 0"):
-        Fp32Rounder(0)

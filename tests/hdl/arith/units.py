@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 import numpy as np
-from amaranth import Module, Value
+from amaranth import Module, Signal, Value
 from amaranth.lib import data
 
 from neuroncore_rtl.tb.harness.player import Playable, PlayerDevice, PlayerWork
@@ -28,9 +28,9 @@ def run(unit, cases: Sequence[Mapping[str, int]] | Mapping[str, np.ndarray], out
     assert cases, "a test must compare something"
     ports = {name: Value.cast(getattr(unit, name)) for name in cases[0]}
     out = Value.cast(getattr(unit, output))
-    results = []
 
     async def bench(ctx):
+        results = []
         for cycle in range(len(cases) + unit.latency):
             for name, value in cases[min(cycle, len(cases) - 1)].items():
                 ctx.set(ports[name], int(value))
@@ -39,9 +39,9 @@ def run(unit, cases: Sequence[Mapping[str, int]] | Mapping[str, np.ndarray], out
             await ctx.tick()
             if unit.latency and cycle + 1 >= unit.latency:
                 results.append(ctx.get(out))
+        return results[: len(cases)]
 
-    simulate(unit, bench)
-    return results[: len(cases)]
+    return simulate(unit, bench)
 
 
 def shuffled(rng: np.random.Generator, parts: Sequence[tuple], names: Sequence[str]) -> tuple[dict, np.ndarray]:
@@ -64,18 +64,27 @@ class PlayedUnit(Playable):
     Arguments:
         unit: the component.
         inputs: names of its input ports. `out` is its output.
+        latency: of it, if it does not say so itself.
+        late: of inputs that come later, by how many cycles.
     """
 
-    def __init__(self, unit, inputs: tuple[str, ...]):
-        self.unit = unit
-        self.inputs = inputs
+    def __init__(
+        self, unit, inputs: tuple[str, ...], latency: int | None = None, late: Mapping[str, int] | None = None
+    ):
+        self.unit, self.inputs, self.late = unit, inputs, late or {}
         layout = {name: len(Value.cast(getattr(unit, name))) for name in inputs}
-        super().__init__(data.StructLayout(layout), unit.latency)
+        super().__init__(data.StructLayout(layout), unit.latency if latency is None else latency)
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.unit = unit = self.unit
-        m.d.comb += [Value.cast(getattr(unit, name)).eq(self.word[name]) for name in self.inputs]
+        for name in self.inputs:
+            value = self.word[name]
+            for cycle in range(self.late.get(name, 0)):
+                late = Signal(len(value), name=f"{name}_{cycle}")
+                m.d.sync += late.eq(value)
+                value = late
+            m.d.comb += Value.cast(getattr(unit, name)).eq(value)
         m.d.comb += self.result.eq(unit.out)
         self.delay_valid(m)
         return m

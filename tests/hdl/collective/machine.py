@@ -16,7 +16,7 @@ from neuroncore_rtl.hdl.engine_error import DetailedError
 from neuroncore_rtl.hdl.link.flit import flit_layout
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, Collective
 from neuroncore_rtl.tb.harness import hbm
-from neuroncore_rtl.tb.harness.axi_ports import axi_connections, hbm_defines, hbm_sources
+from neuroncore_rtl.tb.harness.axi_ports import axi_connections, hbm_defines
 from neuroncore_rtl.tb.harness.collective_faults import CollectiveFault
 from neuroncore_rtl.tb.harness.run import run_harness
 from neuroncore_rtl.tb.harness.verilog_text import connections
@@ -82,10 +82,8 @@ def built() -> simulation.Build:
         "ENGINES": " ".join(map(_engine, range(CORES))),
     }
     engine = to_verilog("collective_engine", CollectiveEngine(LINK_BYTES, HBM_BEAT, CORES))
-    text = "\n".join([*(path.read_text() for path in hbm_sources(True)), engine])
     harness = Path(__file__).with_suffix(".v")
-    design = machine_design(harness, defines, text, hier_blocks=("collective_engine",), public=("done", *_PORTS))
-    return simulation.build(design)
+    return simulation.build(machine_design(harness, defines, engine, _PORTS, hier_blocks=("collective_engine",)))
 
 
 def run_collectives(

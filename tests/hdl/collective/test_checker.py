@@ -8,15 +8,11 @@ from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_FIELDS, Collective
 from neuroncore_rtl.spec.isa.fields import pack
 from tests.hdl.collective.jobs import job_values
-from tests.hdl.verdicts import judge
+from tests.hdl.simulation import random_bits
+from tests.hdl.verdicts import assert_verdicts
 from tests.oracles.collectives import random_collective
 
 SEED = 577
-
-
-def verdicts_of(cores, pairs):
-    """Return of each pair of a core and a word the cause of its refusal, 0 if it is legal, and its job."""
-    return judge(Checker(cores), [word for _, word in pairs], [{"core": core} for core, _ in pairs])
 
 
 def word_of(values):
@@ -58,40 +54,35 @@ def near(rng, cores):
     return core, word_of(values)
 
 
-def wrong(rng, cores, count):
+def check(cores, pairs, rules=None):
+    """Compare the verdicts on pairs of a core and a word; return the jobs."""
+    violations = [isa.collective_violation(Collective.unpack(word), core, cores) for core, word in pairs]
+    inputs = [{"core": core} for core, _ in pairs]
+    return assert_verdicts(Checker(cores), [word for _, word in pairs], violations, rules, inputs)
+
+
+def pairs_of(rng, cores, count):
     pairs = [near(rng, cores) for _ in range(count)]
-    pairs += [
-        (int(rng.integers(cores)), int.from_bytes(rng.bytes(64), "little") % (1 << isa.COLLECTIVE_BITS) >> 6 << 6 | 56)
-        for _ in range(count // 10)
-    ]
-    broken = [isa.collective_violation(Collective.unpack(word), core, cores) for core, word in pairs]
-    wanted = [int(rule[0]) if rule else 0 for rule in broken]
-    faults = [
-        (found, want, core, Collective.unpack(word))
-        for (found, _), want, (core, word) in zip(verdicts_of(cores, pairs), wanted, pairs, strict=True)
-        if found != want
-    ]
-    return faults, set(wanted)
+    noise = [random_bits(rng, isa.COLLECTIVE_BITS) >> 6 << 6 | 56 for _ in range(count // 10)]
+    return pairs + [(int(rng.integers(cores)), word) for word in noise]
 
 
 @pytest.mark.parametrize("cores", [4, 24, 128])
 def test_verdicts_are_those_of_the_specification(cores, rng):
-    faults, wanted = wrong(rng, cores, 700)
-    assert not faults, f"{len(faults)} verdicts are wrong, the first: {faults[0]}"
-    assert wanted == {0, *map(int, isa.COLLECTIVE_RULES)}
+    check(cores, pairs_of(rng, cores, 700), isa.COLLECTIVE_RULES)
 
 
 @pytest.mark.parametrize(("name", "value"), [("ALIGNMENT", 32), ("ROOTED", frozenset()), ("COLLECTIVE", 57)])
 def test_a_checker_with_another_rule_is_noticed(name, value, rng, monkeypatch):
     monkeypatch.setattr(unit, name, value)
-    faults, _ = wrong(rng, 24, 250)
-    assert faults
+    with pytest.raises(AssertionError, match="verdicts are wrong"):
+        check(24, pairs_of(rng, 24, 250))
 
 
 def test_jobs(rng):
     """Every field that means something, of all kinds."""
     collectives = [random_collective(rng, kind=kind) for kind in isa.CollectiveKind for _ in range(20)]
-    verdicts = verdicts_of(128, [(one.core, one.encode()) for one in collectives])
-    for one, (_, job) in zip(collectives, verdicts, strict=True):
+    jobs = check(128, [(one.core, one.encode()) for one in collectives])
+    for one, job in zip(collectives, jobs, strict=True):
         want = job_values(one) | {"signature": isa.signature(one.fields()), "seed": one.seed, "stream": one.stream}
         assert {name: getattr(job, name) for name in want} == want, one

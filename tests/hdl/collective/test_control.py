@@ -10,7 +10,7 @@ from neuroncore_rtl.hdl.collective.ops import ReceiveOp, SendOp
 from neuroncore_rtl.hdl.collective.sender import Sender
 from neuroncore_rtl.spec.isa import collective as isa
 from neuroncore_rtl.spec.isa.collective import CollectiveKind as K
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import drive, simulated
 from tests.hdl.streams import play
 
 SEED = 496
@@ -23,35 +23,29 @@ def beats_of(op, wide):
     return -(-op["elements"] * size // LINK_BYTES)
 
 
-def test_mailbox(dice):
-    dut = Mailbox(CORES)
-
-    async def bench(ctx):
-        box, looked, hits = {}, None, 0
-        for _ in range(3000):
-            free = [core for core in range(CORES) if core not in box]
-            put = bool(free) and dice.random() < 0.3
-            source, said = dice.choice(free or [0]), dice.getrandbits(isa.SIGNATURE_BITS)
-            core = looked if looked is not None and dice.random() < 0.7 else dice.randrange(CORES)
-            take = False
-            if core == looked:
-                assert ctx.get(dut.there) == (core in box)
-                if core in box:
-                    assert ctx.get(dut.found) == box[core]
-                    hits += 1
-                    take = dice.random() < 0.5 and not (put and source == core)
-            given = {"put": put, "source": source, "announced": said, "core": core, "take": take}
-            for name, value in given.items():
-                ctx.set(getattr(dut, name), value)
-            await ctx.tick()
-            if take:
-                del box[core]
-            if put:
-                box[source] = said
-            looked = core
-        assert hits > 300
-
-    simulate(dut, bench)
+@simulated(lambda: Mailbox(CORES))
+async def test_mailbox(ctx, dut, dice):
+    box, looked, hits = {}, None, 0
+    for _ in range(3000):
+        free = [core for core in range(CORES) if core not in box]
+        put = bool(free) and dice.random() < 0.3
+        source, said = dice.choice(free or [0]), dice.getrandbits(isa.SIGNATURE_BITS)
+        core = looked if looked is not None and dice.random() < 0.7 else dice.randrange(CORES)
+        take = False
+        if core == looked:
+            assert ctx.get(dut.there) == (core in box)
+            if core in box:
+                assert ctx.get(dut.found) == box[core]
+                hits += 1
+                take = dice.random() < 0.5 and not (put and source == core)
+        drive(ctx, dut, put=put, source=source, announced=said, core=core, take=take)
+        await ctx.tick()
+        if take:
+            del box[core]
+        if put:
+            box[source] = said
+        looked = core
+    assert hits > 300
 
 
 def random_ops(dice, count, new_peer, draw):
@@ -102,10 +96,9 @@ def send(dice, ops, stall, own, announcements, **options):
             put = bool(owed) and dice.random() < 0.2 and owed[0][0] not in box
             grant = not put and outstanding and consumed >= WINDOW // 2 and dice.random() < 0.5
             stray = not put and not grant and current is not None and dice.random() < 0.2
-            ctx.set(dut.put, put)
-            ctx.set(dut.granted, bool(grant or stray))
-            ctx.set(dut.source, owed[0][0] if put else current if grant else ((current or 0) + 1) % CORES)
-            ctx.set(dut.announced, owed[0][1] if owed else 0)
+            source = owed[0][0] if put else current if grant else ((current or 0) + 1) % CORES
+            said = owed[0][1] if owed else 0
+            drive(ctx, dut, put=put, granted=bool(grant or stray), source=source, announced=said)
             taken, moved = dut.ops.valid & dut.ops.ready, dut.o.valid & dut.o.ready
             *_, taken, op, moved = await ctx.tick().sample(taken, dut.ops.payload, moved)
             if put:
@@ -187,8 +180,7 @@ def test_credit_manager(slow, dice):
         while True:
             popped = bool(left[0] and buffer and dice.random() < 0.9)
             told = dice.random() >= slow and (ctx.get(dut.ready) or ctx.get(dut.grant))
-            ctx.set(dut.popped, popped)
-            ctx.set(dut.told, told)
+            drive(ctx, dut, popped=popped, told=told)
             *_, ready, peer, passes = await ctx.tick().sample(dut.ready, dut.peer, dut.o.valid & dut.o.ready)
             if told and ready:
                 assert buffer == 0 and (announced is None or need[0][1] == 0)

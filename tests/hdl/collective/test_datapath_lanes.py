@@ -4,20 +4,18 @@
 
 import numpy as np
 import pytest
-from amaranth import Module, Signal
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.golden.arith import random_words, round_fp32, round_stochastic
 from neuroncore_rtl.golden.vector import alu
 from neuroncore_rtl.hdl.collective.lanes import ReduceLane
 from neuroncore_rtl.hdl.collective.rounding import RoundingLane
-from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.isa.alu import AluOp
 from neuroncore_rtl.spec.isa.collective import ReduceOp
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
 from neuroncore_rtl.tb.stimulus.operands import round_cases
-from tests.hdl.arith.units import PlayedUnit, differences, faulty_wire
+from tests.hdl.arith.units import PlayedUnit, assert_same, differences, faulty_wire, shuffled
+from tests.oracles.known import ALU
 
 SEED = 20260613
 COUNT = {"verilator": 10_000, "icarus": 200}
@@ -27,37 +25,6 @@ OPERATION = {ReduceOp.SUM: AluOp.ADD, ReduceOp.MAX: AluOp.MAX, ReduceOp.MIN: Alu
 REDUCE_PORTS = ("op", "integer", "copy", "a", "b")
 
 
-class PlayedReduceLane(ReduceLane):
-    """A lane with its latency as other units say it."""
-
-    latency = ReduceLane.LATENCY
-
-
-class PlayedRoundingLane(wiring.Component):
-    """A lane whose inputs all come at once."""
-
-    latency = RoundingLane.RANDOM_LATENCY
-
-    index: In(32)
-    seed: In(32)
-    stream: In(32)
-    value: In(32)
-    stochastic: In(1)
-    out: Out(16)
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.lane = lane = RoundingLane()
-        value, stochastic = self.value, self.stochastic
-        for stage in range(self.latency):
-            late_value, late_stochastic = Signal(32, name=f"value{stage}"), Signal(name=f"stochastic{stage}")
-            m.d.sync += [late_value.eq(value), late_stochastic.eq(stochastic)]
-            value, stochastic = late_value, late_stochastic
-        m.d.comb += [getattr(lane, name).eq(getattr(self, name)) for name in ("index", "seed", "stream")]
-        m.d.comb += [lane.value.eq(value), lane.stochastic.eq(stochastic), self.out.eq(lane.out)]
-        return m
-
-
 def reductions(count: int):
     """Return cases of the reducing lane in random order, and their results by golden."""
     rng = np.random.default_rng(SEED)
@@ -65,13 +32,10 @@ def reductions(count: int):
     for op, operation in OPERATION.items():
         for integer in (0, 1):
             a, b = alu_cases(rng, count)
-            parts.append((np.full(count, op), np.full(count, integer), np.zeros(count), a, b,
-                          alu(operation, a, b, bool(integer))))  # fmt: skip
+            parts.append((op, integer, 0, a, b, alu(operation, a, b, bool(integer))))
     a, b = alu_cases(rng, count)
-    parts.append((rng.integers(3, size=count), rng.integers(2, size=count), np.ones(count), a, b, a))
-    order = rng.permutation(count * len(parts))
-    *operands, expected = (np.concatenate(column).astype(np.uint32)[order] for column in zip(*parts, strict=True))
-    return dict(zip(REDUCE_PORTS, operands, strict=True)), expected
+    parts.append((rng.integers(3, size=count), rng.integers(2, size=count), 1, a, b, a))
+    return shuffled(rng, parts, REDUCE_PORTS)
 
 
 def roundings(count: int):
@@ -92,20 +56,15 @@ def roundings(count: int):
     return fields, expected.astype(np.uint32)
 
 
-def wrong(lane, fields, expected, sim, mutate=None):
-    """Return the numbers of the cases in which a lane's result is another one."""
-    return differences(PlayedUnit(lane(), tuple(fields)), fields, expected, sim, mutate)
-
-
-LANES = [(PlayedReduceLane, reductions, 1), (PlayedRoundingLane, roundings, 5)]
+REDUCER = PlayedUnit(ReduceLane(), REDUCE_PORTS, ReduceLane.LATENCY)
+LATE = dict.fromkeys(("value", "stochastic"), RoundingLane.RANDOM_LATENCY)
+ROUNDER = PlayedUnit(RoundingLane(), ("index", "seed", "stream", *LATE), RoundingLane.RANDOM_LATENCY, LATE)
+LANES = [(REDUCER, reductions, 1), (ROUNDER, roundings, 5)]
 
 
 @pytest.mark.parametrize(("lane", "cases", "factor"), LANES)
 def test_results_are_those_of_golden(lane, cases, factor, sim):
-    fields, expected = cases(factor * COUNT[sim])
-    found = wrong(lane, fields, expected, sim)
-    print(f"{len(expected)} {cases.__name__} on {sim}")
-    assert [{name: hex(values[n]) for name, values in fields.items()} for n in found[:5]] == []
+    assert_same(lane, *cases(factor * COUNT[sim]), sim)
 
 
 FAULTS = {
@@ -122,28 +81,13 @@ FAULTS = {
 def test_a_broken_lane_is_noticed(wire, expression, field, values):
     lane, cases, _ = LANES[field == "stochastic"]
     fields, expected = cases(1000 if field == "stochastic" else 60)
-    found = wrong(lane, fields, expected, "icarus", faulty_wire(wire, expression))
+    found = differences(lane, fields, expected, "icarus", faulty_wire(wire, expression))
     assert set(fields[field][found].tolist()) == values
 
 
-ONE, TWO, NAN, INF, NEGATIVE = 0x3F800000, 0x40000000, FP32.nan, 0x7F800000, 1 << 31
-KNOWN = [
-    ("SUM", ONE, ONE, TWO, 0x7F000000),
-    ("SUM", INF, INF | NEGATIVE, NAN, 0x7F000000),
-    ("SUM", 0x7FFFFFFF, 1, NAN, 0x80000000),
-    ("SUM", 1, 0x80000001, 0, 0x80000002),
-    ("MAX", 0, NEGATIVE, 0, 0),
-    ("MAX", NEGATIVE, 0, 0, 0),
-    ("MAX", 0xFFFFFFFF, ONE, NAN, ONE),
-    ("MIN", 0, NEGATIVE, NEGATIVE, NEGATIVE),
-    ("MIN", 0x7F800001, ONE, NAN, ONE),
-    ("MIN", 0xBF800000, 0xC0000000, 0xC0000000, 0xBF800000),
-]
-"""Reduction, a, b, result in FP32, result in INT32."""
-
-
 def test_known_reductions(sim):
-    cases = [(ReduceOp[op], integer, 0, a, b) for op, a, b, *_ in KNOWN for integer in (0, 1)]
-    fields = dict(zip(REDUCE_PORTS, np.array(cases, np.uint32).T, strict=True))
-    expected = np.array([results for *_, fp32, int32 in KNOWN for results in (fp32, int32)], np.uint32)
-    assert wrong(PlayedReduceLane, fields, expected, sim).tolist() == []
+    reductions = {operation: op for op, operation in OPERATION.items()}
+    known = [(reductions[op], *words) for op, *words in ALU if op in reductions]
+    words = [(op, integer, 0, a, b, results[integer]) for op, a, b, *results in known for integer in (0, 1)]
+    *columns, expected = np.array(words, np.uint32).T
+    assert_same(REDUCER, dict(zip(REDUCE_PORTS, columns, strict=True)), expected, sim)

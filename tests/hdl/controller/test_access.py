@@ -2,40 +2,43 @@
 
 import pytest
 
-from neuroncore_rtl.spec.memory_map import LOCAL_BASE
-from tests.hdl.controller.machine import run
+from tests.hdl.controller.programs import run
 
-PLACE = LOCAL_BASE + 0x1000
+PLACE = 0x1000
 BEFORE = bytes(range(0x71, 0x91, 2))
 """What is there: signs of both kinds."""
 OFFSETS = range(8)
+LOADS = {"lb": 1, "lbu": 1, "lh": 2, "lhu": 2, "lw": 4}
+STORES = {"sb": 1, "sh": 2, "sw": 4}
+"""Bytes of each."""
 
 
-def accessed(instructions: list[str], count: int, **options):
-    """Run loads or stores at x30, where BEFORE is, over and over, in `count` bytes."""
+def accessed(instructions: list[str], copies: int, **options):
+    """Run loads or stores at x30, where BEFORE is, so many times over."""
     words = [int.from_bytes(BEFORE[place : place + 4], "little") for place in range(0, len(BEFORE), 4)]
-    fill = [f"li x30, {PLACE}"] + [f"li x{20 + place}, {word}" for place, word in enumerate(words)]
-    fill += [f"sw x{20 + place // 4 % 4}, {place}(x30)" for place in range(0, count, 4)]
-    return run("\n".join(fill + instructions), **options)
+    fill = [f"li x{20 + place}, {word}" for place, word in enumerate(words)]
+    fill += [f"sw x{20 + place // 4 % 4}, {place}(x30)" for place in range(0, copies * len(BEFORE), 4)]
+    return run("\n".join([f"li x30, LOCAL_BASE + {PLACE}", *fill, *instructions]), **options)
 
 
-@pytest.mark.parametrize("stall", [0, 0.5])
-@pytest.mark.parametrize("load, size", [("lb", 1), ("lbu", 1), ("lh", 2), ("lhu", 2), ("lw", 4)])
-def test_load(load, size, stall):
-    result = accessed([f"{load} x{2 + offset}, {offset}(x30)" for offset in OFFSETS], len(BEFORE), stall=stall)
-    signed = not load.endswith("u")
-    expected = [int.from_bytes(BEFORE[offset : offset + size], "little", signed=signed) for offset in OFFSETS]
-    assert result.registers[2:10] == [value & 0xFFFF_FFFF for value in expected]
+@pytest.mark.parametrize("stall", [0, 128])
+def test_loads(stall):
+    result = accessed([f"{load} x2, {offset}(x30)" for load in LOADS for offset in OFFSETS], 1, stall=stall)
+    expected = [
+        int.from_bytes(BEFORE[offset : offset + size], "little", signed=not load.endswith("u")) & 0xFFFF_FFFF
+        for load, size in LOADS.items()
+        for offset in OFFSETS
+    ]
+    assert [entry.value for entry in result.trace if entry.rd == 2] == expected
 
 
-@pytest.mark.parametrize("store, size", [("sb", 1), ("sh", 2), ("sw", 4)])
-def test_store(store, size):
+@pytest.mark.parametrize("store", STORES)
+def test_store(store):
     """Each offset in 16 bytes of its own, which hold BEFORE."""
     value = 0xD4C3_B2A1
-    stores = [f"{store} x2, {16 * offset + offset}(x30)" for offset in OFFSETS]
-    result = accessed([f"li x2, {value}", *stores], 16 * len(OFFSETS))
+    stores = [f"{store} x2, {17 * offset}(x30)" for offset in OFFSETS]
+    result = accessed([f"li x2, {value}", *stores], len(OFFSETS), memory=True)
+    expected = bytearray(BEFORE * len(OFFSETS))
     for offset in OFFSETS:
-        expected = bytearray(BEFORE)
-        expected[offset : offset + size] = value.to_bytes(4, "little")[:size]
-        words = (result.memory[PLACE + 16 * offset + place] for place in range(0, 16, 4))
-        assert b"".join(word.to_bytes(4, "little") for word in words) == expected
+        expected[17 * offset : 17 * offset + STORES[store]] = value.to_bytes(4, "little")[: STORES[store]]
+    assert result.memory[PLACE : PLACE + len(expected)].tobytes() == expected

@@ -1,19 +1,27 @@
-"""The ALU against Python's integers."""
+"""ALU, multiplier and divider against Python's integers."""
 
 import random
+from itertools import product
 
 import pytest
 
 from neuroncore_rtl.hdl.controller.alu import Alu
 from neuroncore_rtl.hdl.controller.instruction import AluOp
+from neuroncore_rtl.hdl.controller.muldiv import Divider, Multiplier
 from tests.hdl.simulation import drive, simulated
 
 WORD = 0xFFFF_FFFF
-SPECIAL = (0, 1, 2, 31, 32, 33, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, WORD)
+SPECIAL = (0, 1, 2, 31, 32, 33, 0xFFFF, 0x1_0000, 0x7FFF_FFFF, 0x8000_0000, 0x8000_0001, WORD - 1, WORD)
 
 
 def signed(word: int) -> int:
     return word - (word >> 31 << 32)
+
+
+def pairs(count: int, seed: int) -> list[tuple[int, int]]:
+    """Return every pair of special words, and so many random ones."""
+    rng = random.Random(seed)
+    return [*product(SPECIAL, SPECIAL), *((rng.getrandbits(32), rng.getrandbits(32)) for _ in range(count))]
 
 
 EXPECTED = {
@@ -29,7 +37,6 @@ EXPECTED = {
     AluOp.AND: lambda a, b: a & b,
 }
 
-
 CONDITIONS = {
     0b000: lambda a, b: a == b,
     0b001: lambda a, b: a != b,
@@ -38,12 +45,6 @@ CONDITIONS = {
     0b110: lambda a, b: a < b,
     0b111: lambda a, b: a >= b,
 }
-
-
-def cases():
-    rng = random.Random(1)
-    pairs = [(a, b) for a in SPECIAL for b in SPECIAL]
-    return pairs + [(rng.getrandbits(32), rng.getrandbits(32)) for _ in range(100)]
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,73 @@ def cases():
 @simulated(Alu)
 async def test_alu_is_that_of_python(ctx, alu, control, code, output, expected):
     ctx.set(getattr(alu, control), code)
-    for a, b in cases():
+    for a, b in pairs(100, seed=1):
         drive(ctx, alu, a=a, b=b)
         assert ctx.get(getattr(alu, output)) == expected(a, b) & WORD, (hex(a), hex(b))
+
+
+@pytest.mark.parametrize("a_signed, b_signed", [(True, True), (True, False), (False, False)])
+@pytest.mark.parametrize("high", [False, True])
+@simulated(Multiplier)
+async def test_product(ctx, unit, a_signed, b_signed, high):
+    """One pair enters per cycle."""
+    cases = pairs(200, seed=2)
+    drive(ctx, unit, enable=1, a_signed=a_signed, b_signed=b_signed, high=high)
+    for place in range(len(cases) + unit.LATENCY):
+        if place >= unit.LATENCY:
+            a, b = cases[place - unit.LATENCY]
+            product = (signed(a) if a_signed else a) * (signed(b) if b_signed else b)
+            assert ctx.get(unit.out) == product >> 32 * high & WORD, (hex(a), hex(b))
+        if place < len(cases):
+            drive(ctx, unit, a=cases[place][0], b=cases[place][1])
+        await ctx.tick()
+
+
+@simulated(Multiplier)
+async def test_product_stays_until_the_next_operands(ctx, unit):
+    drive(ctx, unit, enable=1, a=6, b=7)
+    await ctx.tick()
+    drive(ctx, unit, enable=0, a=9)
+    await ctx.tick()
+    assert ctx.get(unit.out) == 42
+
+
+def divided(a: int, b: int, is_signed: bool) -> tuple[int, int]:
+    """Quotient and remainder as the M extension defines them."""
+    if b == 0:
+        return WORD, a
+    if is_signed:
+        a, b = signed(a), signed(b)
+    quotient = abs(a) // abs(b) * (-1 if (a < 0) != (b < 0) else 1)
+    return quotient & WORD, (a - quotient * b) & WORD
+
+
+@pytest.mark.parametrize("is_signed", [False, True])
+@pytest.mark.parametrize("remainder", [False, True])
+@simulated(Divider)
+async def test_quotient_and_remainder(ctx, unit, is_signed, remainder):
+    drive(ctx, unit, signed=is_signed, remainder=remainder)
+    for number, (a, b) in enumerate(pairs(20, seed=3)):
+        b >>= number % 32 if number >= len(SPECIAL) ** 2 else 0  # random divisors of every size
+        drive(ctx, unit, valid=1, a=a, b=b)
+        for _ in range(unit.LATENCY):
+            assert not ctx.get(unit.done)
+            await ctx.tick()
+        # The result stays until it is taken.
+        for take in (0, 1):
+            ctx.set(unit.take, take)
+            assert ctx.get(unit.done)
+            assert ctx.get(unit.out) == divided(a, b, is_signed)[remainder], (hex(a), hex(b))
+            await ctx.tick()
+        ctx.set(unit.take, 0)
+
+
+@simulated(Divider)
+async def test_abandoned_division_leaves_no_trace(ctx, unit):
+    drive(ctx, unit, valid=1, a=WORD, b=3)
+    await ctx.tick().repeat(10)
+    ctx.set(unit.valid, 0)
+    await ctx.tick()
+    drive(ctx, unit, valid=1, a=100, b=7)
+    await ctx.tick().repeat(unit.LATENCY)
+    assert ctx.get(unit.done) and ctx.get(unit.out) == 14

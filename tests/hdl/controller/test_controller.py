@@ -1,8 +1,10 @@
 """The controller whole: loaded, run, interrupted by its timer, and heard on its bus."""
 
+import struct
+
 from neuroncore_rtl.hdl.controller.controller import Controller
 from neuroncore_rtl.spec.memory_map import EXIT, LOCAL_BASE, LOCAL_BYTES, REGISTERS, TIMER_COMPARE, TIMER_NOW
-from tests.hdl.controller.assembler import assemble, framed
+from tests.hdl.controller.programs import assemble
 from tests.hdl.simulation import drive, simulate
 
 REPLY = 0x1234_5678
@@ -18,7 +20,7 @@ def control(program: str, limit: int = 2000) -> tuple[dict[int, int], list[tuple
 
     async def bench(ctx):
         ctx.set(unit.load.valid, 1)
-        for place, word in enumerate(assemble(framed(program, EXIT))):
+        for place, (word,) in enumerate(struct.iter_unpack("<I", assemble(program).bytes)):
             ctx.set(unit.load.payload, {"number": place, "data": word})
             await ctx.tick()
         ctx.set(unit.load.valid, 0)

@@ -1,8 +1,8 @@
 """Registers of machine mode, as programs see them."""
 
-import pytest
+from itertools import islice
 
-from tests.hdl.controller.machine import run
+from tests.hdl.controller.programs import run
 
 ONES = 0xFFFF_FFFF
 EVERYTHING = ("mstatus", "misa", "mie", "mtvec", "mstatush", "mcountinhibit", "mhpmevent3", "0x33F", "mscratch", "mepc",
@@ -19,25 +19,25 @@ def values(body: str) -> list[int]:
     return [entry.value for entry in result.trace if 1 < entry.rd < 31]
 
 
-@pytest.mark.parametrize("csr", EVERYTHING)
-def test_reset_write_set_and_clear(csr):
-    writable, constant = WRITABLE.get(csr, 0), CONSTANT.get(csr, 0)
+def test_reset_write_set_and_clear():
     pattern = 0xA5A5_5AA7
-    reads = values(
-        f"""
-        li x1, -1; csrrw x2, {csr}, x1; csrrw x3, {csr}, x0
-        li x1, {pattern}; csrrs x4, {csr}, x1; csrrs x5, {csr}, x0
-        csrrwi x6, {csr}, 31; csrrc x7, {csr}, x1; csrrci x8, {csr}, 8; csrrsi x9, {csr}, 6
-        csrrw x10, {csr}, x1; csrrw x0, {csr}, x0
-        """
-    )
+    text = f"""
+        li x1, -1; csrrw x2, CSR, x1; csrrw x2, CSR, x0
+        li x1, {pattern}; csrrs x2, CSR, x1; csrrs x2, CSR, x0
+        csrrwi x2, CSR, 31; csrrc x2, CSR, x1; csrrci x2, CSR, 8; csrrsi x2, CSR, 6
+        csrrw x2, CSR, x1; csrrw x0, CSR, x0
+    """
+    reads = iter(values("".join(text.replace("CSR", csr) for csr in EVERYTHING)))
     written = [0, ONES, 0, pattern, pattern, 31, 31 & ~pattern, 31 & ~pattern & ~8, 31 & ~pattern & ~8 | 6]
-    assert reads == [value & writable | constant for value in written]
+    for csr in EVERYTHING:
+        writable, constant = WRITABLE.get(csr, 0), CONSTANT.get(csr, 0)
+        assert list(islice(reads, len(written))) == [value & writable | constant for value in written], csr
+    assert next(reads, None) is None
 
 
-@pytest.mark.parametrize("csr", ["mvendorid", "marchid", "mimpid", "mhartid"])
-def test_identity(csr):
-    assert values(f"csrrs x2, {csr}, x0\n csrrci x3, {csr}, 0") == [0, 0]
+def test_identity():
+    csrs = ("mvendorid", "marchid", "mimpid", "mhartid")
+    assert values("\n".join(f"csrrs x2, {csr}, x0; csrrci x3, {csr}, 0" for csr in csrs)) == [0] * 8
 
 
 def test_destination_x0_of_a_csr_write():
@@ -45,10 +45,11 @@ def test_destination_x0_of_a_csr_write():
 
 
 def test_instructions_are_counted_and_the_count_can_be_set():
+    """An instruction that writes the count does not count itself."""
     reads = values(
         """
         nop; csrrs x2, minstret, x0; csrrs x3, instret, x0
-        li x1, -2; csrrw x0, minstret, x1   # does not count itself
+        li x1, -2; csrrw x0, minstret, x1
         csrrs x4, minstret, x0; nop; csrrs x5, minstret, x0; csrrs x6, minstreth, x0
         csrrwi x0, minstreth, 7; csrrs x7, instret, x0; csrrs x8, instreth, x0
         """
@@ -61,9 +62,9 @@ def test_cycles_and_time():
     reads = values(
         """
         csrrs x2, mcycle, x0; csrrs x3, cycle, x0
-        csrrs x4, time, x0; csrrs x5, time, x0; csrrs x6, timeh, x0
+        csrrs x4, time, x0; csrrs x5, time, x0
         csrrwi x0, mcycleh, 9; csrrwi x0, mcycle, 0; csrrs x7, cycle, x0; csrrs x8, cycleh, x0
         """
     )
     assert reads[1] - reads[0] == reads[3] - reads[2] == 2
-    assert reads[4:] == [5, 1, 9]
+    assert reads[4:] == [1, 9]

@@ -13,10 +13,12 @@ from neuroncore_rtl.hdl.dma.engine import DmaEngine
 from neuroncore_rtl.hdl.engine_error import DetailedError
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.isa import DMA_BITS, DmaCopy, Storage
+from neuroncore_rtl.tb.harness import hbm
+from neuroncore_rtl.tb.harness.axi_ports import axi_connections, hbm_defines
 from neuroncore_rtl.tb.harness.run import run_harness
+from neuroncore_rtl.tb.harness.verilog_text import connections, plusargs
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.layouts import layout_defines, plain
-from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 from tests.hdl.harness.machines import hex_lines, hex_words, machine_design, read_lines, write_files
 
 __all__ = ["COUNTERS", "HBM_BYTES", "Error", "Memories", "Outcome", "built", "run_copies"]
@@ -27,8 +29,6 @@ HBM_BYTES = 1 << 18
 COUNTERS = tuple(DmaCounters.as_shape().members)
 
 _PROGRAM_DEPTH = 4096
-
-_PORTS = ("timeout", "stray", "counters")
 
 Memories = dict[Storage, np.ndarray]
 """uint8 [partitions, bytes]; HBM has one partition."""
@@ -62,16 +62,19 @@ def built(config: Config, sim: str = "verilator") -> simulation.Build:
         "INSTRUCTION": DMA_BITS,
         "COUNTERS": DmaCounters.as_shape().size,
         **layout_defines("ERROR", DetailedError),
+        **hbm_defines(1, 1, config.hbm_bytes, 1, HBM_BYTES, check_axi=True),
+        "AXI": connections(
+            axi_connections(("axi",), config.hbm_bytes, 1) | {"axi__araddr": "from", "axi__awaddr": "to"}
+        ),
         "PARTITIONS": config.partitions,
         "COLUMNS": config.columns,
         "SBUF_LINES": SBUF_BYTES // config.hbm_bytes,
         "PSUM_LINES": PSUM_BYTES // config.hbm_bytes,
-        "HBM_LINES": HBM_BYTES // config.hbm_bytes,
         "PROGRAM_DEPTH": _PROGRAM_DEPTH,
     }
     engine = to_verilog("dma_engine", DmaEngine(config))
     harness = Path(__file__).with_suffix(".v")
-    return simulation.build(machine_design(harness, defines, engine, public=("done", *_PORTS)), sim)
+    return simulation.build(machine_design(harness, defines, engine, ("counters",)), sim)
 
 
 def run_copies(
@@ -93,29 +96,30 @@ def run_copies(
         copies: the program.
         memories: whole, at the beginning.
         base: address of HBM's first byte; beyond `HBM_BYTES` of them it answers with an error.
-        bad: first and last address, less one, of others that it answers so.
+        bad: first address, and the one behind the last, of others that it answers so; from the base on.
         latency: of HBM, in cycles.
         stall: every handshake pauses in so many of 256 cycles, at random. seed: of the pauses.
+        sim: the simulator.
     """
     build = built(config, sim)
     limit = 200_000
     with simulation.run_directory("dma") as directory:
-        plusargs = [f"+limit={limit}", f"+stall={stall}", f"+noise={seed}", f"+latency={latency}", f"+base={base}"]
-        plusargs += [f"+bad_low={bad[0]}", f"+bad_high={bad[1]}", f"+program_count={len(copies)}"]
+        behaviour = hbm.Hbm(latency=latency, stall=stall, slverr=bad, seed=seed)
+        on_chip = {storage.name.lower(): storage for storage in (Storage.SBUF, Storage.PSUM)}
         files = {"program": hex_words([copy.encode() for copy in copies], DMA_BITS)}
-        files |= {storage.name.lower(): hex_lines(memories[storage], config.hbm_bytes) for storage in Storage}
-        plusargs += write_files(directory, files)
-        out = {storage: (directory / f"{storage.name}.out").resolve() for storage in Storage}
-        plusargs += [f"+{storage.name.lower()}_out={path}" for storage, path in out.items()]
-        events = (directory / "events").resolve()
-        plusargs.append(f"+events={events}")
-        state = run_harness(build, directory, _PORTS, plusargs=plusargs, limit=limit + 100)
-        if state["timeout"]:
-            raise SimulationFailed("the engine did not finish: it waits for something that does not come")
-        if state["stray"]:
-            raise SimulationFailed(f"the engine broke the rules of a port (harness: stray <= {state['stray']})")
-        found = {storage: read_lines(path, len(memories[storage]), config.hbm_bytes) for storage, path in out.items()}
-        return Outcome(memories=found, counters=plain(DmaCounters, state["counters"]), **_events(events))
+        files |= {name: hex_lines(memories[storage], config.hbm_bytes) for name, storage in on_chip.items()}
+        out = {name: (directory / f"{name}.out").resolve() for name in (*on_chip, "events")}
+        arguments = plusargs(limit=limit, stall=stall, noise=seed, base=base, program_count=len(copies))
+        arguments += plusargs(events=out["events"], **{f"{name}_out": out[name] for name in on_chip})
+        arguments += [*behaviour.plusargs(), *hbm.write_memory(directory, memories[Storage.HBM][0], config.hbm_bytes)]
+        arguments += write_files(directory, files)
+        state = run_harness(build, directory, ("counters",), plusargs=arguments, limit=limit + 100)
+        found = {
+            storage: read_lines(out[name], len(memories[storage]), config.hbm_bytes)
+            for name, storage in on_chip.items()
+        }
+        found[Storage.HBM] = hbm.read_memory(directory).reshape(1, -1)
+        return Outcome(memories=found, counters=plain(DmaCounters, state["counters"]), **_events(out["events"]))
 
 
 def _events(path: Path) -> dict[str, list]:

@@ -1,19 +1,17 @@
-// A DMA engine between a model of the on-chip memories' line ports and one of HBM (../harness/axi_responder.v), without
-// the simulator ever waiting for Python.
+// A DMA engine between a model of the on-chip memories' line ports and HBM (tb/harness/hbm.v), without the simulator
+// ever waiting for Python.
 //
 // Defined by machine.py: `SIZE (bytes of a beat), `INSTRUCTION (bits), `PARTITIONS, `COLUMNS, `SBUF_LINES and
-// `PSUM_LINES (of a partition), `HBM_LINES, `PROGRAM_DEPTH.
+// `PSUM_LINES (of a partition), `PROGRAM_DEPTH, `AXI_WIRES and `AXI of the engine, `HBM.
 //
-// Plusargs: +program, +program_count, +sbuf, +psum, +hbm: hexadecimal files; +sbuf_out, +psum_out, +hbm_out: the
-// memories at the end; +events: a line "a|r cycle" for an instruction that is taken or retired, "e cycle cause number
-// detail" for an error, after which the engine is reset and goes on behind the failed copy; +base: address of HBM's
-// first byte, all others answer with an error, as do those from +bad_low up to +bad_high; +latency: of HBM, in cycles;
-// +stall: every handshake pauses in so many of 256 cycles; +noise: seed; +limit: cycles after which a run is given up.
+// Plusargs, besides those of tb/harness/hbm.v: +program, +program_count, +sbuf, +psum: hexadecimal files; +sbuf_out,
+// +psum_out: the memories at the end; +events: a line "a|r cycle" for an instruction that is taken or retired, "e cycle
+// cause number detail" for an error, after which the engine is reset and goes on behind the failed copy; +base: address
+// of HBM's first byte; +stall: the other handshakes pause in so many of 256 cycles; +noise: seed; +limit: cycles after
+// which a run is given up.
 module machine (
     input  wire         clk,
     output reg          done = 0,
-    output reg          timeout = 0,
-    output reg  [7:0]   stray = 0,
     output wire [`COUNTERS-1:0] counters
 );
     localparam BITS = 8 * `SIZE;
@@ -22,10 +20,9 @@ module machine (
 
     reg [`INSTRUCTION-1:0] program_ [0:`PROGRAM_DEPTH-1];
     reg [BITS-1:0]         chip [0:PSUM+`COLUMNS*`PSUM_LINES-1];  // SBUF, and behind it PSUM
-    reg [BITS-1:0]         hbm [0:`HBM_LINES-1];
     reg [63:0]             cycles = 0;
     reg [8*1024-1:0]       path;
-    reg [39:0]             base, bad_low, bad_high;
+    reg [39:0]             base;
     integer                count, limit, events, i;
 
     initial begin
@@ -34,13 +31,10 @@ module machine (
         if ($value$plusargs("program=%s", path)) $readmemh(path, program_, 0, count - 1);
         if ($value$plusargs("sbuf=%s", path)) $readmemh(path, chip, 0, PSUM - 1);
         if ($value$plusargs("psum=%s", path)) $readmemh(path, chip, PSUM);
-        if ($value$plusargs("hbm=%s", path)) $readmemh(path, hbm);
         events = 0;
         if ($value$plusargs("events=%s", path)) events = $fopen(path, "w");
         if (events == 0) $fatal(1, "cannot open the file of events");
         if (!$value$plusargs("base=%d", base)) base = 0;
-        if (!$value$plusargs("bad_low=%d", bad_low)) bad_low = 0;
-        if (!$value$plusargs("bad_high=%d", bad_high)) bad_high = 0;
     end
 
     wire [7:0]  pause;
@@ -61,25 +55,25 @@ module machine (
     wire [9:0]           read__partition, write__partition;
     wire [17:0]          read__address, write__address;
     wire [3:0]           read__word;
-    wire [BITS-1:0]      write__data, wdata;
-    wire [`SIZE-1:0]     write__mask, wstrb;
-    wire                 arvalid, awvalid, wvalid, wlast, rready, bready;
-    wire [39:0]          araddr, awaddr;
-    wire [7:0]           arlen, awlen;
-    wire                 arready, awready, wready, rvalid, bvalid, rlast;
-    wire [1:0]           rresp, bresp;
-    wire [BITS-1:0]      rdata;
+    wire [BITS-1:0]      write__data;
+    wire [`SIZE-1:0]     write__mask;
     reg  [BITS-1:0]      read_first, read_second;
     wire                 read__ready = !pause[1], write__ready = !pause[2];
 
+    // HBM, whose first byte has the address `base`.
+    `AXI_WIRES
+    wire [39:0] from, to;
+    assign araddr = from - base;
+    assign awaddr = to - base;
+    wire ends = !done && (cycles == {32'b0, limit}
+                          || !rst && !busy && !error[`ERROR_VALID] && retirements == count && cycles > 20);
+    wire dump = ends;
+    `HBM
+    always @(posedge clk) if (rvalid && !rready) $fatal(1, "there is no room for what was asked for");
+
     dma_engine engine (
         .instructions__payload(program_[next]), .instructions__valid(offered), .instructions__ready(ready),
-        .axi__arvalid(arvalid), .axi__arready(arready), .axi__arid(), .axi__araddr(araddr), .axi__arlen(arlen),
-        .axi__awvalid(awvalid), .axi__awready(awready), .axi__awid(), .axi__awaddr(awaddr), .axi__awlen(awlen),
-        .axi__wvalid(wvalid), .axi__wready(wready), .axi__wdata(wdata), .axi__wstrb(wstrb), .axi__wlast(wlast),
-        .axi__bvalid(bvalid), .axi__bready(bready), .axi__bid(1'b0), .axi__bresp(bresp),
-        .axi__rvalid(rvalid), .axi__rready(rready), .axi__rid(1'b0), .axi__rdata(rdata), .axi__rresp(rresp),
-        .axi__rlast(rlast), .read__data(read_second), .active(), .*
+        `AXI, .read__data(read_second), .active(), .*
     );
 
     always @(posedge clk) begin
@@ -96,7 +90,7 @@ module machine (
         // After an error: rest until HBM has nothing more to say, then go on.
         if (error[`ERROR_VALID] && !rst) begin
             resting <= resting + 1;
-            if (taken || retired || busy) stray <= 1;
+            if (taken || retired || busy) $fatal(1, "the engine goes on after an error");
             if (&resting) begin
                 $fwrite(events, "e %0d %0d %0d %0d\n", cycles, error[`ERROR_CAUSE], error[`ERROR_NUMBER],
                     error[`ERROR_DETAIL]);
@@ -104,25 +98,17 @@ module machine (
                 first <= first + error[`ERROR_NUMBER] + 1;
                 retirements <= first + error[`ERROR_NUMBER] + 1;
                 starting <= 4'hf;
-                if (reading || writing) stray <= 2;
+                if (!idle) $fatal(1, "HBM has not answered, long after an error");
             end
         end
-        if (!done && !rst && !busy && !error[`ERROR_VALID] && retirements == count && cycles > 20) finish();
-        if (!done && cycles == {32'b0, limit}) begin
-            timeout <= 1;
-            finish();
-        end
-    end
-
-    task finish;
-        begin
+        if (ends) begin
+            if (cycles == {32'b0, limit}) $fatal(1, "the engine did not finish: it waits for what does not come");
             if ($value$plusargs("sbuf_out=%s", path)) $writememh(path, chip, 0, PSUM - 1);
             if ($value$plusargs("psum_out=%s", path)) $writememh(path, chip, PSUM);
-            if ($value$plusargs("hbm_out=%s", path)) $writememh(path, hbm);
             $fclose(events);
             done <= 1;
         end
-    endtask
+    end
 
     function [BITS-1:0] merged(input [BITS-1:0] old, input [BITS-1:0] new_, input [`SIZE-1:0] mask);
         for (i = 0; i < `SIZE; i = i + 1) merged[8*i+:8] = mask[i] ? new_[8*i+:8] : old[8*i+:8];
@@ -150,39 +136,19 @@ module machine (
         read_first <= noises;
         if (read__valid && read__ready) begin
             read_first <= merged(noises, chip[read_line], read_mask);
-            if (read__address[PLACE-1:0] != 0) stray <= 3;
-            if (read__partition >= (read__storage ? `COLUMNS : `PARTITIONS)) stray <= 4;
+            if (read__address[PLACE-1:0] != 0) $fatal(1, "a line to read is misaligned");
+            if (read__partition >= (read__storage ? `COLUMNS : `PARTITIONS)) $fatal(1, "nothing is there to be read");
         end
         if (write__valid && write__ready && !rst) begin
             chip[write_line] <= merged(chip[write_line], write__data, write__mask);
-            if (write__address[PLACE-1:0] != 0 || write__mask == 0) stray <= 5;
-            if (write__storage && words(write__mask) > 1) stray <= 6;
-            if (write__partition >= (write__storage ? `COLUMNS : `PARTITIONS)) stray <= 7;
+            if (write__address[PLACE-1:0] != 0 || write__mask == 0) $fatal(1, "a line to write is misaligned, or empty");
+            if (write__storage && words(write__mask) > 1) $fatal(1, "two words of PSUM are written at once");
+            if (write__partition >= (write__storage ? `COLUMNS : `PARTITIONS)) $fatal(1, "nothing is there to be written");
         end
     end
 
-    function beyond(input [39:0] address);
-        beyond = address < base || address - base >= `HBM_LINES * `SIZE || (address >= bad_low && address < bad_high);
-    endfunction
-    wire [39:0] r_address, w_address;
-    wire        hbm_write, reading, writing;
-    wire [7:0]  axi_stray;
-    wire [31:0] r_line = (r_address - base) >> PLACE, w_line = (w_address - base) >> PLACE;
-    axi_responder #(.BYTES(`SIZE), .PENDING(256)) responder (
-        .pause(pause[7:3]), .stray(axi_stray),
-        .read_address(r_address), .read_data(beyond(r_address) ? noises : hbm[r_line]), .read_bad(beyond(r_address)),
-        .write(hbm_write), .write_address(w_address), .write_bad(beyond(w_address)), .*
-    );
-    always @(posedge clk) begin
-        if (hbm_write) hbm[w_line] <= merged(hbm[w_line], wdata, wstrb);
-        if (axi_stray != 0) stray <= axi_stray;
-        if (rvalid && !rready) stray <= 8;  // there was no room for what was asked for
-    end
-
-    wire [1:0] changes;
-    offer #(33) reads (clk, rst, read__valid, read__ready,
-        {read__storage, read__partition, read__address, read__word}, changes[0]);
-    offer #(BITS + `SIZE + 29) writes (clk, rst, write__valid, write__ready,
-        {write__storage, write__partition, write__address, write__mask, write__data}, changes[1]);
-    always @(posedge clk) if (changes != 0) stray <= 9;
+    axi_offer #("read", 33) reads (clk, rst, read__valid, read__ready,
+        {read__storage, read__partition, read__address, read__word});
+    axi_offer #("write", BITS + `SIZE + 29) writes (clk, rst, write__valid, write__ready,
+        {write__storage, write__partition, write__address, write__mask, write__data});
 endmodule

@@ -9,6 +9,7 @@ from neuroncore_rtl.spec.isa import POINTER_FIELDS, Opcode, Rule, Storage, eleme
 from neuroncore_rtl.spec.isa.access import storage_bytes
 from neuroncore_rtl.spec.isa.elementwise import Elementwise, elementwise_violation
 from neuroncore_rtl.spec.isa.fields import pack, unpack
+from tests.hdl.simulation import random_bits
 
 __all__ = ["CONFIGS", "OPCODES", "copy", "legal_fields", "near_word", "random_word"]
 
@@ -30,8 +31,7 @@ def copy(count: int, opcode: Opcode = Opcode.TENSOR_COPY, **changes: int) -> dic
 
 def random_word(rng: np.random.Generator, opcodes) -> int:
     """Return random bits, mostly with an opcode of `opcodes`."""
-    bits = isa.ELEMENTWISE_BITS
-    word = int.from_bytes(rng.bytes(bits // 8 + 1), "little") & ((1 << bits) - 1)
+    word = random_bits(rng, isa.ELEMENTWISE_BITS)
     return word if rng.random() < 0.1 else word & ~63 | int(rng.choice(sorted(opcodes)))
 
 
@@ -77,7 +77,7 @@ def near_word(rng: np.random.Generator, config: Config, opcodes) -> int:
     offset = sum(width for _, width in isa.ELEMENTWISE_FIELDS[:chosen])
     mask = (1 << width) - 1
     old = word >> offset & mask
-    changes = (old + 1, old - 1, old ^ 1 << int(rng.integers(width)), int.from_bytes(rng.bytes(8), "little"), 0)
+    changes = (old + 1, old - 1, old ^ 1 << int(rng.integers(width)), random_bits(rng, 64), 0)
     new = changes[rng.integers(len(changes))] & mask
     return word ^ (old ^ new) << offset
 

@@ -2,9 +2,6 @@
 
 """The checker refuses what `spec.isa.elementwise.rules` refuses, with its cause, and lets nothing pass behind it."""
 
-import random
-from collections import Counter
-
 import pytest
 from amaranth import Const
 
@@ -13,8 +10,7 @@ from neuroncore_rtl.hdl.elementwise.checker import Checker
 from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Opcode, Rule, elementwise
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, Elementwise, elementwise_violation, is_integer
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields, near_word, random_word
-from tests.hdl.simulation import flow, simulate
-from tests.hdl.verdicts import judge
+from tests.hdl.verdicts import assert_verdicts, pass_on
 
 SEED = 1993
 
@@ -23,32 +19,8 @@ def checker(config, opcodes):
     return Checker(config, opcodes, lambda instruction: Const(0), lambda instruction: Const(1))
 
 
-def verdicts_of(dut, words):
-    """Return the verdict on each word: None and `integer`, or the cause."""
-    verdicts = []
-    for word, (cause, job) in zip(words, judge(dut, words), strict=True):
-        assert cause or job.instruction.as_bits() == word
-        verdicts.append((cause, None) if cause else (None, job.integer))
-    return verdicts
-
-
-def expected(config, opcodes, word):
-    values = Elementwise.unpack(word)
-    broken = elementwise_violation(values, config, opcodes)
-    return (int(broken[0]), None) if broken else (None, int(is_integer(values)))
-
-
-def compare(config, opcodes, words):
-    """Judge words and compare; return how often each verdict came."""
-    verdicts = verdicts_of(checker(config, opcodes), words)
-    wanted = [expected(config, opcodes, word) for word in words]
-    wrong = [
-        f"{verdict}, not {want}, of {Elementwise.unpack(word)}"
-        for word, verdict, want in zip(words, verdicts, wanted, strict=True)
-        if verdict != want
-    ]
-    assert not wrong, f"{len(wrong)} of {len(words)} verdicts are wrong, the first: {wrong[0]}"
-    return Counter(cause for cause, _ in verdicts)
+def violations_of(config, opcodes, words):
+    return [elementwise_violation(Elementwise.unpack(word), config, opcodes) for word in words]
 
 
 def words_of(rng, config, opcodes, legal, near, wild):
@@ -72,7 +44,10 @@ NEVER_OF_ACTIVATE = {Rule.ARITHMETIC, Rule.DESTINATION, Rule.ROUNDING, Rule.PORT
 )
 def test_verdicts_are_those_of_the_specification(shape, opcodes, counts, rules, rng):
     config = CONFIGS[shape]
-    assert set(compare(config, opcodes, words_of(rng, config, opcodes, *counts))) == {None, *map(int, rules)}
+    words = words_of(rng, config, opcodes, *counts)
+    jobs = assert_verdicts(checker(config, opcodes), words, violations_of(config, opcodes, words), rules)
+    for word, job in zip(words, jobs, strict=True):
+        assert not job or (job.instruction.as_bits(), job.integer) == (word, is_integer(Elementwise.unpack(word)))
 
 
 @pytest.mark.parametrize(
@@ -89,21 +64,19 @@ def test_a_checker_with_another_rule_is_noticed(name, value, rng, monkeypatch):
     words = words_of(rng, config, OPCODES, 100, 300, 0)
     words.append(Elementwise.pack(copy(elementwise.STATS_ELEMENTS + 1, Opcode.BN_STATS)))
     words.append(Elementwise.pack(copy(1, Opcode.ACTIVATE, function=elementwise.FUNCTION_COUNT)))
-    wanted = [expected(config, OPCODES, word) for word in words]
+    violations = violations_of(config, OPCODES, words)
     monkeypatch.setattr(elementwise, name, value)
     monkeypatch.setattr(unit, "elementwise", elementwise)
-    assert verdicts_of(checker(config, OPCODES), words) != wanted
+    with pytest.raises(AssertionError, match="verdicts are wrong"):
+        assert_verdicts(checker(config, OPCODES), words, violations)
 
 
-def passed_on(dut, words, **stalls):
-    """Return the flow of instruction words through a checker, and its error."""
-    seen = []
-
-    async def bench(ctx):
-        seen.extend((await flow(ctx, dut, words, **stalls), ctx.get(dut.error)))
-
-    simulate(dut, bench)
-    return seen
+def passed_on(config, words, stall=0.0):
+    """Return what passed of words through a checker, the instructions of it, and the error in the end."""
+    dut = checker(config, VECTOR_OPCODES)
+    played, _, error = pass_on(dut, words, stall)
+    jobs = map(dut.o.payload.shape().from_bits, played.payloads["o"])
+    return played, [job.instruction.as_bits() for job in jobs], error
 
 
 def test_an_error_stops_what_follows_and_names_the_instruction(rng):
@@ -111,16 +84,14 @@ def test_an_error_stops_what_follows_and_names_the_instruction(rng):
     config = CONFIGS["4x4"]
     words = [Elementwise.pack(legal_fields(rng, config, VECTOR_OPCODES)) for _ in range(6)]
     words[4] = 63
-    seen, error = passed_on(checker(config, VECTOR_OPCODES), words)
-    assert (error.valid, error.cause, error.number) == (1, Rule.OPCODE, 4)
-    assert seen.taken == [Checker.INTERVAL * n for n in range(5)]
-    passed = [(cycle, job.instruction.as_bits()) for cycle, job in seen.passed]
-    assert passed == [(cycle + Checker.LATENCY, word) for cycle, word in zip(seen.taken, words[:4], strict=False)]
+    played, passed, error = passed_on(config, words)
+    assert error == (Rule.OPCODE, 4) and passed == words[:4]
+    assert played.cycles["i"] == [Checker.INTERVAL * n for n in range(5)]
+    assert played.cycles["o"] == [cycle + Checker.LATENCY for cycle in played.cycles["i"][:4]]
 
 
 def test_a_verdict_waits_for_the_job_before(rng):
     """With the output held up, verdicts stay right and none is lost."""
     config = CONFIGS["8x4"]
     words = [Elementwise.pack(legal_fields(rng, config, VECTOR_OPCODES)) for _ in range(40)]
-    seen, _ = passed_on(checker(config, VECTOR_OPCODES), words, stall=0.9, pace=random.Random(SEED))
-    assert [job.instruction.as_bits() for _, job in seen.passed] == words
+    assert passed_on(config, words, stall=0.9)[1:] == (words, None)

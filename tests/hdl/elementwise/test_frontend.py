@@ -24,7 +24,7 @@ from neuroncore_rtl.spec.isa import Rule
 from neuroncore_rtl.spec.isa.elementwise import Elementwise, uses
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
 from tests.hdl.elementwise.steps import steps_of
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import drive, random_bits, simulate
 
 SEED = 2024
 
@@ -119,8 +119,7 @@ class Bench:
         self.seen = Seen()
 
     def run(self):
-        simulate(self.dut, self._bench)
-        return self.seen
+        return simulate(self.dut, self._bench)
 
     async def _bench(self, ctx):
         dut, seen = self.dut, self.seen
@@ -154,6 +153,7 @@ class Bench:
         assert not lanes and not held
         seen.error = tuple(ctx.get(dut.error[name]) for name in ("valid", "cause", "number"))
         seen.counters = {name: ctx.get(dut.counters[name]) for name, _ in data.Layout.cast(Counters)}
+        return seen
 
     def _stays(self, held, name, offered, taken):
         """A request that was not taken must still be there, unchanged."""
@@ -169,7 +169,7 @@ class Bench:
             self.seen.requests.append(cycle)
         rows = self.stored[storage]
         if not valid & ready:
-            return int.from_bytes(self.rng.bytes(4 * len(rows)), "little")
+            return random_bits(self.rng, 32 * len(rows))
         assert address % 4 == 0
         return int.from_bytes(rows[:, address : address + 4].tobytes(), "little")
 
@@ -199,14 +199,13 @@ class Bench:
         lanes.append((cycle + latency, results, slow))
 
     def _give_result(self, ctx, lanes, cycle):
-        valid = bool(lanes) and lanes[0][0] == cycle
-        ctx.set(self.dut.result_valid, valid)
-        ctx.set(self.dut.result_enable, (1 << self.config.partitions) - 1)
-        ctx.set(self.dut.result, int.from_bytes(self.rng.bytes(4 * self.config.partitions), "little"))
+        valid, count = bool(lanes) and lanes[0][0] == cycle, self.config.partitions
+        result = random_bits(self.rng, 32 * count)
         if valid:
             _, results, _ = lanes.pop(0)
-            ctx.set(self.dut.result, sum(result << 32 * lane for lane, result in enumerate(results)))
+            result = sum(word << 32 * lane for lane, word in enumerate(results))
             self.seen.results.append(cycle)
+        drive(ctx, self.dut, result_valid=valid, result_enable=(1 << count) - 1, result=result)
 
     def _write(self, ctx, held, cycle):
         port = self.dut.write

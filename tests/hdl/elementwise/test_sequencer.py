@@ -2,7 +2,7 @@
 
 """Walks and steps against their definitions, and their pace."""
 
-import random
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -20,7 +20,8 @@ from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.isa.elementwise import Elementwise, is_integer
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
 from tests.hdl.elementwise.steps import steps_of
-from tests.hdl.simulation import flow, simulate
+from tests.hdl.simulation import drive, simulated
+from tests.hdl.streams import play
 
 SEED = 2011
 
@@ -60,16 +61,14 @@ class Front(wiring.Component):
         return m
 
 
-def issues_of(config, instructions, **stalls):
+def issues_of(config, instructions, stall=0.0):
     """Return the steps of instructions, given by their fields, and the cycles in which they came."""
-    dut, words = Front(config), [Elementwise.pack(values) for values in instructions]
-    passed = []
-
-    async def bench(ctx):
-        passed.extend((await flow(ctx, dut, words, **stalls)).passed)
-
-    simulate(dut, bench)
-    return [numbers(Issue.as_shape(), issue.as_bits()) for _, issue in passed], [cycle for cycle, _ in passed]
+    words = [Elementwise.pack(values) for values in instructions]
+    count = sum(len(steps_of(values, config)) for values in instructions)
+    dut = Front(config)
+    played = play(dut, {"i": words}, {"o": count}, stall={"i": 0.0, "o": stall}, watch=[dut.busy, dut.o.valid])
+    assert all(busy or not shows for busy, shows in played.watched) and played.watched[-1] == (0, 0)
+    return [numbers(Issue.as_shape(), issue) for issue in played.payloads["o"]], played.cycles["o"]
 
 
 def numbers(layout, word):
@@ -129,7 +128,7 @@ def test_steps_are_those_of_the_definition(shape, rng):
     config = CONFIGS[shape]
     instructions = [legal_fields(rng, config, {opcode}, elements=5) for opcode in OPCODES for _ in range(3)]
     rng.shuffle(instructions)
-    issues, _ = issues_of(config, instructions, stall=0.1, pace=random.Random(SEED))
+    issues, _ = issues_of(config, instructions, stall=0.1)
     assert_steps(config, instructions, issues)
 
 
@@ -149,34 +148,23 @@ def test_typed_codes_are_those_of_the_specification():
     assert {op.name: op.value for op in Opcode} == {"NONE": 0} | {op.name: op.value for op in isa.Opcode}
 
 
-def test_walks_are_affine(rng):
+@simulated(lambda: AddressGenerator(10, 8))
+async def test_walks_are_affine(ctx, generator, rng):
     """Every order of moves gives the sum of indices times steps."""
-    counts = (3, 2, 4, 2)
     steps = rng.integers(-40, 41, 4).tolist()
-    generator = AddressGenerator(10, 8)
-    got = []
-
-    async def bench(ctx):
-        for d, step in enumerate(steps):
-            ctx.set(generator.steps[d], step)
-        ctx.set(generator.load, 1)
-        ctx.set(generator.start, 500)
-        await ctx.tick()
-        ctx.set(generator.load, 0)
-        places = [index[::-1] for index in np.ndindex(*counts[::-1])]
-        for here, there in zip(places, [*places[1:], None], strict=True):
-            got.append((here, ctx.get(generator.o)))
-            if there is not None:
-                ctx.set(generator.advance, 0)
-                await ctx.tick()
-                ctx.set(generator.advance, 1)
-                ctx.set(generator.dimension, max(d for d in range(4) if here[d] != there[d]))
-                await ctx.tick()
-
-    simulate(generator, bench)
-    assert len(got) == np.prod(counts)
-    for place, value in got:
-        assert value == (500 + int(np.dot(place, steps))) % 1024
+    for d, step in enumerate(steps):
+        ctx.set(generator.steps[d], step)
+    drive(ctx, generator, load=1, start=500)
+    await ctx.tick()
+    ctx.set(generator.load, 0)
+    places = [index[::-1] for index in np.ndindex(2, 4, 2, 3)]
+    for before, place in pairwise([places[0], *places]):
+        if place != before:
+            ctx.set(generator.advance, 0)
+            await ctx.tick()
+            drive(ctx, generator, advance=1, dimension=max(d for d in range(4) if place[d] != before[d]))
+            await ctx.tick()
+        assert ctx.get(generator.o) == (500 + int(np.dot(place, steps))) % 1024
 
 
 @pytest.mark.parametrize(

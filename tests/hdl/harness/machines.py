@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from neuroncore_rtl.tb.harness.axi_ports import hbm_sources
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.layouts import define_lines
 
@@ -14,18 +15,20 @@ _OFF = ("WIDTHEXPAND", "WIDTHTRUNC", "BLKSEQ")
 """Warnings: harnesses are written for brevity, their widths are Verilog's."""
 
 
-def machine_design(harness: Path, defines: Mapping[str, int], engine: str, **options) -> simulation.Design:
-    """Return the design of a harness, whose module is `machine`, around an engine, with the responder at its ports.
+def machine_design(
+    harness: Path, defines: Mapping[str, object], engine: str, ports: Sequence[str], **options
+) -> simulation.Design:
+    """Return the design of a harness, whose module is `machine`, around an engine, with HBM and what it pauses by.
 
     Arguments:
-        harness: its file. defines: macros of it.
-        engine: Verilog of the engine.
+        harness: its file. defines: macros of it, those of HBM among them.
+        engine: Verilog of the engine. ports: of the harness, to be read at the end.
         options: of the design.
     """
-    responder = Path(__file__).with_name("axi_responder.v")
     off, on = ("".join(f"/* verilator lint_{state} {rule} */\n" for rule in _OFF) for state in ("off", "on"))
-    text = f"{define_lines(defines)}{off}{responder.read_text()}{harness.read_text()}{on}{engine}"
-    return simulation.Design("machine", text, clock="clk", **options)
+    pauses, *hbm = (path.read_text() for path in (Path(__file__).with_name("pauses.v"), *hbm_sources(True)))
+    text = "\n".join([define_lines(defines), off, pauses, harness.read_text(), on, *hbm, engine])
+    return simulation.Design("machine", text, public=("done", *ports), clock="clk", **options)
 
 
 def hex_words(words: Sequence[int], bits: int) -> str:

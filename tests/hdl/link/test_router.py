@@ -11,7 +11,7 @@ from neuroncore_rtl.hdl.link.route import Route, link_output, local_output, reac
 from neuroncore_rtl.hdl.link.router import Router, RouterOutput
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.link import CHANNELS, CORES_PER_CHIP
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import drive, simulate, simulated
 from tests.hdl.streams import Played, play
 
 BYTES = 8
@@ -53,9 +53,7 @@ def test_routes_are_those_of_golden(instance):
 
         async def bench(ctx, dut=dut, expected=expected):
             for (chip, destination, channel), output in expected.items():
-                ctx.set(dut.chip, chip)
-                ctx.set(dut.destination, destination)
-                ctx.set(dut.channel, channel)
+                drive(ctx, dut, chip=chip, destination=destination, channel=channel)
                 assert ctx.get(dut.outputs) == 1 << output, (dut.side, dut.vc, chip, destination, channel)
 
         assert set(expected.values()) <= set(reachable(instance, side, vc))
@@ -138,17 +136,11 @@ def test_inputs_that_do_not_meet_do_not_wait_for_each_other():
 
 
 @pytest.mark.parametrize("asking", [0b1111111, 0b0011001, 0b1100000, 0b0000111])
-def test_turns_go_round_and_cores_have_their_share(asking):
-    dut = RouterOutput(3, 4, BYTES)
-    turns = []
-
-    async def bench(ctx):
-        ctx.set(dut.requests, asking)
-        ctx.set(dut.o.ready, 1)
-        for _ in range(480):
-            turns.append((await ctx.tick().sample(dut.taken))[-1])
-
-    simulate(dut, bench)
+@simulated(lambda: RouterOutput(3, 4, BYTES))
+async def test_turns_go_round_and_cores_have_their_share(ctx, dut, asking):
+    ctx.set(dut.requests, asking)
+    ctx.set(dut.o.ready, 1)
+    turns = [(await ctx.tick().sample(dut.taken))[-1] for _ in range(480)]
     shares = Counter(turn.bit_length() - 1 for turn in turns)
     passing, own = [[port for port in group if asking >> port & 1] for group in (range(3), range(3, 7))]
     for group, share in ((passing, 1 - 1 / RouterOutput.SHARE if own else 1), (own, 1 / RouterOutput.SHARE)):

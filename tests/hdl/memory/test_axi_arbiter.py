@@ -2,12 +2,12 @@
 tests/tb/benches/test_axi.py."""
 
 import random
-from functools import partial
 
 import pytest
 
 from neuroncore_rtl.hdl.memory.axi_arbiter import AxiArbiter
-from tests.hdl.simulation import drive, put, simulate, simulated
+from tests.hdl.simulation import drive, simulated
+from tests.hdl.streams import play
 
 SIZE = 8
 
@@ -33,47 +33,25 @@ def test_beats_follow_the_order_of_the_addresses(stall):
     count, bursts = 3, 12
     dut = AxiArbiter(SIZE, count)
     rng = random.Random(3)
-    lengths = {number: [rng.randrange(4) for _ in range(bursts)] for number in range(count)}
+    lengths = [[rng.randrange(4) for _ in range(bursts)] for _ in range(count)]
+    asked, address, beat = (channel.payload.shape() for channel in (dut.managers[0].aw, dut.port.aw, dut.port.w))
 
-    async def ask(ctx, number):
-        manager = dut.managers[number]
-        for place, length in enumerate(lengths[number]):
-            await put(ctx, manager.aw, {"len": length, "addr": place * 4096})
+    def beats_of(number, place, length):
+        for n in range(length + 1):
+            yield beat.const({"data": number << 32 | place << 16 | n, "strb": n + 1, "last": n == length}).as_bits()
 
-    async def write(ctx, number):
-        manager, pace = dut.managers[number], random.Random(number)
-        for place, length in enumerate(lengths[number]):
-            for beat in range(length + 1):
-                while stall and pace.random() < number / 4:
-                    await ctx.tick()
-                payload = {"data": number << 32 | place << 16 | beat, "strb": beat + 1, "last": beat == length}
-                await put(ctx, manager.w, payload)
-
-    async def bench(ctx):
-        port, pace = dut.port, random.Random(stall)
-        addresses, beats, cycles = [], [], 0
-        total = sum(length + 1 for each in lengths.values() for length in each)
-        while len(beats) < total or len(addresses) < count * bursts:
-            for channel in (port.aw, port.w):
-                ctx.set(channel.ready, pace.random() >= stall)
-            taken = (port.aw.valid & port.aw.ready, port.w.valid & port.w.ready)
-            *_, asked, written, address, beat = await ctx.tick().sample(*taken, port.aw.payload, port.w.payload)
-            if asked:
-                addresses.append((address.id, address.addr // 4096, address.len))
-            if written:
-                beats.append((beat.data, beat.strb, beat.last))
-            cycles += 1
-            assert cycles < 50 * total
-        assert beats == [
-            (number << 32 | place << 16 | beat, beat + 1, beat == length)
-            for number, place, length in addresses
-            for beat in range(length + 1)
-        ]
-        if not stall:
-            assert cycles <= total + 4  # a beat a cycle
-
-    tasks = [partial(task, number=number) for task in (ask, write) for number in range(count)]
-    simulate(dut, bench, background=tasks)
+    ports, inputs, stalls = {"aw": dut.port.aw, "w": dut.port.w}, {}, {"aw": stall, "w": stall}
+    for number, manager in enumerate(dut.managers):
+        ports |= {("aw", number): manager.aw, ("w", number): manager.w}
+        stalls |= {("aw", number): 0, ("w", number): stall and number / 4}
+        places = list(enumerate(lengths[number]))
+        inputs["aw", number] = [asked.const({"len": n, "addr": 4096 * place}).as_bits() for place, n in places]
+        inputs["w", number] = [word for place, length in places for word in beats_of(number, place, length)]
+    total = sum(length + 1 for each in lengths for length in each)
+    played = play(dut, inputs, {"aw": count * bursts, "w": total}, ports=ports, stall=stalls, limit=50 * total)
+    given = map(address.from_bits, played.payloads["aw"])
+    assert played.payloads["w"] == [word for one in given for word in beats_of(one.id, one.addr // 4096, one.len)]
+    assert stall or played.cycles["w"][-1] < total + 4  # a beat a cycle
 
 
 @simulated(lambda: AxiArbiter(SIZE, 3))

@@ -21,11 +21,7 @@ CYCLES = 250
 def test_everyone_reads_what_was_written_and_waits_only_behind_others(config):
     traffic = Traffic(config, 7)
 
-    async def bench(ctx):
-        for busy in (0.4, 1.0):
-            await traffic.bench(ctx, CYCLES, busy)
-
-    simulate(traffic.memory, bench)
+    simulate(traffic.memory, lambda ctx: traffic.bench(ctx, CYCLES, (0.4, 1.0)))
     print(f"{traffic.compared} reads compared, stalls {traffic.counted}, longest wait {traffic.longest}")
     assert traffic.compared > 2 * CYCLES
     assert traffic.counted == traffic.conflicts

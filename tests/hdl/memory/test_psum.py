@@ -43,10 +43,9 @@ def run(add_latency, updates):
     to give way, which happens exactly where an update reads the same bank."""
     psum = Psum(1, add_latency)
     by_cycle = {update.cycle: update for update in updates}
-    left = {}
 
     async def bench(ctx):
-        taken = False
+        left, taken = {}, False
         for cycle in range(updates[-1].cycle + psum.spacing + 3):
             update, before = by_cycle.get(cycle), by_cycle.get(cycle - 1)
             ctx.set(psum.valid, update is not None)
@@ -65,9 +64,9 @@ def run(add_latency, updates):
                 assert ctx.get(psum.reads.ready) == (not meets)
             taken = readable is not None and bool(ctx.get(psum.reads.ready))
             await ctx.tick()
+        return left
 
-    simulate(psum, bench)
-    return left
+    return simulate(psum, bench)
 
 
 def expected_of(updates):

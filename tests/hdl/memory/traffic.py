@@ -1,6 +1,7 @@
 """Random traffic on every port of the on-chip memories, and a model of what each must see."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -84,7 +85,7 @@ class Traffic:
         }
         self.psum = np.zeros_like(self.contents[OnChipStorage.PSUM])
         self.conflicts = dict.fromkeys(Conflicts.as_shape().members, 0)
-        self.cycle = self.psum_due = 0
+        self.psum_due = 0
         self.compared = self.longest = self.urgent = 0
 
     def request(self, port: Port) -> dict:
@@ -160,12 +161,12 @@ class Traffic:
         np.testing.assert_array_equal(seen.reshape(expected.shape), expected, f"{port.name} in cycle {cycle}")
         self.compared += 1
 
-    async def bench(self, ctx, cycles: int, busy: float) -> None:
-        """Run for some cycles; a port that is idle asks with probability `busy` in each."""
+    async def bench(self, ctx, cycles: int, busy: Sequence[float]) -> None:
+        """Run for some cycles with each share of `busy`, the probability that a port which is idle asks in a cycle."""
         memory, rng = self.memory, self.rng
-        for cycle in range(self.cycle, self.cycle + cycles):
+        for cycle in range(cycles * len(busy)):
             for port in self.ports:
-                if port.request is None and rng.random() < busy:
+                if port.request is None and rng.random() < busy[cycle // cycles]:
                     port.request = self.request(port)
                 values = {name: value for name, value in (port.request or {}).items() if hasattr(port.signals, name)}
                 drive(ctx, port.signals, valid=port.request is not None, **values)
@@ -189,7 +190,6 @@ class Traffic:
                     if port.is_line and not on_psum:
                         self.longest = max(self.longest, port.waited)
             await ctx.tick()
-        self.cycle += cycles
         self.counted = {name: ctx.get(getattr(memory.conflicts, name)) for name in self.conflicts}
 
     def serve_psum(self, ctx, ready: tuple[bool, bool]) -> None:

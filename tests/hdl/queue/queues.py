@@ -10,12 +10,7 @@ from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS
 from neuroncore_rtl.spec.isa.fields import pack, width_of
 from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 
-__all__ = ["Item", "QueueModel", "holds", "random_bits"]
-
-
-def random_bits(rng, bits: int) -> int:
-    """Return a random number of so many bits."""
-    return int.from_bytes(rng.bytes(-(-bits // 8)), "little") % (1 << bits)
+__all__ = ["Item", "QueueModel", "holds"]
 
 
 @dataclass

@@ -28,9 +28,9 @@ def boot(config: Config, words: list[int], program: bytes, *, place: int = 0x80,
     content[BASE : BASE + 32] = struct.pack("<8I", *words)
     content[BASE + place : BASE + place + len(program)] = program
     dut = Boot(config)
-    loaded, ends = {}, []
 
     async def bench(ctx):
+        loaded, ends = {}, []
         await ctx.tick().repeat(3)
         drive(ctx, dut, address=start, start=1)
         await ctx.tick()
@@ -45,13 +45,13 @@ def boot(config: Config, words: list[int], program: bytes, *, place: int = 0x80,
                 ends.append((cycle, (done, error.valid, error.detail)))
                 ctx.set(dut.start, len(ends) % 2)  # without effect
                 if len(ends) == 100:  # what comes late is seen
-                    return
+                    (cycles, state), *late = ends
+                    assert all(later == state for _, later in late)
+                    return loaded, state, cycles
         raise AssertionError("boot does not end")
 
-    simulate(dut, bench, background=[partial(serve_reads, axi=dut.axi, memory=bytes(content), **memory)])
-    cycles, state = ends[0]
-    assert all(later == state for _, later in ends)
-    return loaded, state, cycles
+    reads = partial(serve_reads, axi=dut.axi, memory=bytes(content), **memory)
+    return simulate(dut, bench, background=[reads])
 
 
 @pytest.mark.parametrize("size", [8, 16, 64])

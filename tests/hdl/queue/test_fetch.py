@@ -28,7 +28,6 @@ def fetch(size: int, wanted: list[list[int]], *, pause: float = 0, **memory) -> 
     config = Config(rows=4, columns=4, dma_engines=2, hbm_bytes=size)
     dut = Fetcher(config)
     assert len(wanted) == queue_count(config)
-    delivered = []
 
     async def queue(ctx, number):
         pace = random.Random(f"{SEED} {number}")
@@ -37,7 +36,7 @@ def fetch(size: int, wanted: list[list[int]], *, pause: float = 0, **memory) -> 
     async def collect(ctx):
         count = sum(map(len, wanted))
         valids = Cat(port.valid for port in dut.records)
-        cycle = 0
+        cycle, delivered = 0, []
         while len(delivered) < count:
             assert cycle < 200 * count + 200
             *_, record, valid = await ctx.tick().sample(dut.records[0].payload, valids)
@@ -49,11 +48,11 @@ def fetch(size: int, wanted: list[list[int]], *, pause: float = 0, **memory) -> 
         for _ in range(50):
             *_, more = await ctx.tick().sample(valids)
             assert not more
+        return delivered
 
     queues = [partial(queue, number=number) for number in range(len(wanted))]
     reads = partial(serve_reads, axi=dut.axi, memory=MEMORY, **memory)
-    simulate(dut, collect, background=[*queues, reads])
-    return delivered
+    return simulate(dut, collect, background=[*queues, reads])
 
 
 def addresses(count: int, seed: int = SEED) -> list[list[int]]:

@@ -10,8 +10,8 @@ from neuroncore_rtl.hdl.queue.queue import IN_FLIGHT, Queue
 from neuroncore_rtl.hdl.queue.record import Record
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine, UpdateOp
 from neuroncore_rtl.spec.isa.record import HEADER_BITS
-from tests.hdl.queue.queues import Item, QueueModel, holds, random_bits
-from tests.hdl.simulation import drive, simulated
+from tests.hdl.queue.queues import Item, QueueModel, holds
+from tests.hdl.simulation import drive, random_bits, simulated
 
 SEED = 1977
 

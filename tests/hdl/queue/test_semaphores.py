@@ -1,6 +1,6 @@
 """The semaphores against a list of numbers: every wait in every cycle, every update, every refusal, and whose turn."""
 
-from amaranth import Module, ResetInserter, Signal
+from amaranth import ResetInserter, Signal
 
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.spec.config import SEMAPHORES
@@ -121,10 +121,7 @@ async def test_askers_take_turns(ctx, dut):
 
 def test_reset_clears_every_value():
     """Values survive in the memory; the sweep after a reset takes them away, and nothing holds or is taken before."""
-    dut = Semaphores(QUEUES)
-    reset = Signal()
-    m = Module()
-    m.submodules.dut = ResetInserter(reset)(dut)
+    dut, reset = Semaphores(QUEUES), Signal()
 
     async def bench(ctx):
         for cycles in range(2):
@@ -143,4 +140,4 @@ def test_reset_clears_every_value():
             await ctx.tick()
             ctx.set(reset, 0)
 
-    simulate(m, bench)
+    simulate(ResetInserter(reset)(dut), bench)

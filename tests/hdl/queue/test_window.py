@@ -7,8 +7,7 @@ from neuroncore_rtl.hdl.queue.window import Window
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.memory_map import PSUM_PITCH_BITS, PSUM_WINDOW, SBUF_PITCH_BITS, SBUF_WINDOW
 from tests.hdl.queue.bus import Asker
-from tests.hdl.queue.queues import random_bits
-from tests.hdl.simulation import simulated
+from tests.hdl.simulation import random_bits, simulated
 
 SEED = 1989
 

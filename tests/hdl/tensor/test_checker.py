@@ -2,11 +2,9 @@
 
 """The checker: it finds in every word of bits the rule that the specification does, and stops there."""
 
-import random
 from collections import Counter
 
 import pytest
-from amaranth import ResetInserter, Signal
 
 from neuroncore_rtl.hdl.tensor.checker import Checker
 from neuroncore_rtl.spec.config import SBUF_BYTES, Config
@@ -15,7 +13,7 @@ from neuroncore_rtl.spec.isa import TENSOR_FIELDS, LoadStationary, MultiplyMovin
 from neuroncore_rtl.spec.isa.fields import pack
 from neuroncore_rtl.spec.isa.rule import Rule
 from neuroncore_rtl.spec.isa.tensor import TensorInstruction, tensor_violation
-from tests.hdl.simulation import flow, simulate
+from tests.hdl.verdicts import assert_verdicts, pass_on
 
 SEED = 5
 CONFIG = Config(rows=6, columns=9)
@@ -60,52 +58,26 @@ def words(rng, count):
         yield pack(TENSOR_FIELDS, values, "tensor")
 
 
-def run(sequences, **stalls):
-    """Return of each sequence how it flows through a checker that is reset before it, and the error."""
-    checker, reset = Checker(CONFIG), Signal()
-    results = []
-
-    async def bench(ctx):
-        for sequence in sequences:
-            seen = await flow(ctx, checker, sequence, quiet=2, **stalls)
-            error = ctx.get(checker.error)
-            results.append((seen, (error.cause, error.number) if error.valid else None))
-            ctx.set(reset, 1)
-            await ctx.tick()
-            ctx.set(reset, 0)
-
-    simulate(ResetInserter(reset)(checker), bench)
-    return results
-
-
-def words_of(seen):
-    return [instruction.as_bits() for _, instruction in seen.passed]
-
-
-def expected(sequence):
-    """Return how many words of a sequence pass, and the error, by the specification."""
+def violations_of(words):
+    """Yield the rule that each word breaks by the specification, behind those before it since the last broken one."""
     loaded = None
-    for number, word in enumerate(sequence):
+    for word in words:
         values = TensorInstruction.unpack(word)
-        broken = tensor_violation(values, CONFIG, loaded)
-        if broken is not None:
-            return number, (int(broken[0]), number)
-        if values["opcode"] == LoadStationary.opcode:
+        yield (broken := tensor_violation(values, CONFIG, loaded))
+        if broken:
+            loaded = None
+        elif values["opcode"] == LoadStationary.opcode:
             loaded = values["m"], values["dtype"] == INT8.code
-    return len(sequence), None
 
 
 def test_every_word_breaks_the_rule_that_the_specification_names(rng):
     setups = [(), *((load.encode(),) for load in LOADS)]
-    sequences = [(*setups[rng.integers(len(setups))], word) for word in words(rng, 1500)]
-    causes = Counter()
-    for sequence, (seen, error) in zip(sequences, run(sequences), strict=True):
-        count, broken = expected(sequence)
-        assert error == broken, TensorInstruction.unpack(sequence[-1])
-        assert words_of(seen) == list(sequence[:count])
-        causes[Rule(broken[0]) if broken else None] += 1
+    given = [word for last in words(rng, 1500) for word in (*setups[rng.integers(len(setups))], last)]
+    violations = list(violations_of(given))
+    jobs = assert_verdicts(Checker(CONFIG), given, violations, RULES, late=True)
+    assert all(job is None or job.as_bits() == word for word, job in zip(given, jobs, strict=True))
+    causes = Counter(broken and broken[0] for broken in violations)
     print(causes)
-    assert set(causes) == RULES | {None}
     assert min(causes.values()) > 10
 
 
@@ -113,9 +85,8 @@ def test_every_word_breaks_the_rule_that_the_specification_names(rng):
 def test_an_instruction_passes_each_cycle_and_an_error_ends_it(stall):
     legal = [instruction.encode() for instruction in (LOADS[0], MOVES[0], MOVES[0], LOADS[2], MOVES[2])] * 4
     illegal = pack(TENSOR_FIELDS, TensorInstruction.unpack(legal[0]) | {"k": 0}, "tensor")
-    [(seen, error)] = run([[*legal, illegal, *legal]], stall=stall, pace=random.Random(SEED))
-    assert words_of(seen) == legal
-    assert error == (Rule.PARTITIONS, len(legal))
+    played, shown, error = pass_on(Checker(CONFIG), [*legal, illegal, *legal], stall)
+    assert played.payloads["o"] == legal and error == (Rule.PARTITIONS, len(legal))
     # Nothing is there in the first cycle, and then something in each until the last one passes.
-    assert seen.shown == list(range(1, seen.passed[-1][0] + 1))
-    assert seen.taken == [0, *(cycle for cycle, _ in seen.passed)]
+    assert shown == list(range(1, played.cycles["o"][-1] + 1))
+    assert played.cycles["i"] == [0, *played.cycles["o"]]

@@ -16,7 +16,7 @@ from neuroncore_rtl.hdl.tensor.tile import RowEvents
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP32, INT8
 from neuroncore_rtl.spec.isa import Context, LoadStationary, MultiplyMoving
-from tests.hdl.simulation import offer, simulate
+from tests.hdl.simulation import offer, simulate, simulated
 
 SEED = 1977
 
@@ -25,18 +25,13 @@ SEED = 1977
 
 
 @pytest.mark.parametrize("delay", range(10))
-def test_delay_line_repeats_every_word_after_its_delay(delay, rng):
-    words = rng.integers(0, 1 << 40, 50).tolist()
-    line = DelayLine(40, delay)
-    seen = []
-
-    async def bench(ctx):
-        for word in words:
-            ctx.set(line.i, word)
-            seen.append(ctx.get(line.o))
-            await ctx.tick()
-
-    simulate(line, bench)
+@simulated(lambda delay: DelayLine(40, delay))
+async def test_delay_line_repeats_every_word_after_its_delay(ctx, line, delay, rng):
+    words, seen = rng.integers(0, 1 << 40, 50).tolist(), []
+    for word in words:
+        ctx.set(line.i, word)
+        seen.append(ctx.get(line.o))
+        await ctx.tick()
     assert seen == ([0] * delay + words)[: len(words)]
 
 

@@ -3,6 +3,7 @@
 """Two lanes of a block, step by step, against golden: every path to a result, its latency, and the least intervals."""
 
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from neuroncore_rtl.hdl.elementwise.step import Phase
 from neuroncore_rtl.hdl.vector.block import VectorBlock
 from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, INT32, Format
 from neuroncore_rtl.spec.isa import AluOp, Index, Opcode
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import drive, simulate
 from tests.hdl.vector.units import random_words
 
 SEED = 20260406
@@ -57,11 +58,10 @@ def played(cases, rng, *, hurry=0):
         hurry: cycles by which intervals are cut short.
     """
     unit = VectorBlock(LANES)
-    found, results = [], []
 
     async def bench(ctx):
         cycle = 0
-        issued: list[int] = []
+        issued, found = [], []
 
         async def wait(cycles):
             nonlocal cycle
@@ -76,10 +76,7 @@ def played(cases, rng, *, hurry=0):
             alone = case.latency > 0 or hurry
             await wait((VectorBlock.LATENCY + 2) * alone)
             for step, a, b in zip(case.steps, case.a.tolist(), case.b.tolist(), strict=True):
-                ctx.set(unit.valid, 1)
-                ctx.set(unit.step, step)
-                ctx.set(unit.a, a)
-                ctx.set(unit.b, b)
+                drive(ctx, unit, valid=1, step=step, a=a, b=b)
                 if step.get("writes"):
                     issued.append(cycle)
                 await wait(1)
@@ -89,12 +86,11 @@ def played(cases, rng, *, hurry=0):
                 await wait(case.interval - 1 - hurry * (case.interval > 1) + int(rng.choice([0, 0, 1, 4])))
             await wait((VectorBlock.LATENCY + case.latency + 2) * alone)
         await wait(VectorBlock.LATENCY + 2)
+        return found
 
-    simulate(unit, bench)
-    for case in cases:
-        results.append(found[: len(case.expected)])
-        del found[: len(case.expected)]
-    assert not found
+    found = iter(simulate(unit, bench))
+    results = [list(islice(found, len(case.expected))) for case in cases]
+    assert next(found, None) is None
     return results
 
 

@@ -12,8 +12,8 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.golden.vector.statistics import bn_aggr, bn_stats
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.vector.stats import SHARES, Sample, Statistics
-from tests.hdl.simulation import simulate
-from tests.hdl.vector.units import pause, random_words
+from tests.hdl.simulation import drive, simulate
+from tests.hdl.vector.units import pause, random_words, rest
 
 SEED = 20260403
 
@@ -57,36 +57,35 @@ def test_shares_are_the_nearest_words():
     assert len(SHARES) == 256
 
 
-async def idle(ctx, unit, cycles: int) -> None:
+async def give(ctx, unit, word, idle: int, **sample):
+    """Give a sample, and let some cycles pass."""
+    drive(ctx, unit, x=word, sample=sample)
+    await ctx.tick()
     ctx.set(unit.sample, {})
-    for _ in range(cycles):
-        await ctx.tick()
+    await rest(ctx, idle)
 
 
 def measured_stats(sequences, rng, share_of=SHARES.__getitem__):
     """Return [sequences, 4] results 1, 2, 4 and 5 of BN_STATS, one sequence right behind the other."""
     unit = WithDivider()
-    results = []
 
     async def bench(ctx):
+        results = []
         for words in sequences:
             for position, word in enumerate(words.tolist()):
-                ctx.set(unit.x, word)
                 ctx.set(unit.share, share_of(position // 2))
-                ctx.set(unit.sample, {"update": 1, "odd": position % 2, "first": position < 2})
-                await ctx.tick()
-                await idle(ctx, unit, pause(rng))
+                await give(ctx, unit, word, pause(rng), update=1, odd=position % 2, first=position < 2)
             # As a RESULT step does: number k in the k-th cycle after the last element, in a later stage.
-            await idle(ctx, unit, Statistics.RESULT_DELAY)
+            await rest(ctx, Statistics.RESULT_DELAY)
             found = []
             for number in range(6):
                 ctx.set(unit.number, number)
                 found.append(ctx.get(unit.out))
                 await ctx.tick()
             results.append(found)
+        return results
 
-    simulate(unit, bench)
-    return np.array(results, np.uint32)[:, PLACES]
+    return np.array(simulate(unit, bench), np.uint32)[:, PLACES]
 
 
 PLACES = [1, 2, 4, 5]
@@ -108,26 +107,22 @@ def test_wrong_shares_are_noticed(rng):
 def measured_aggregates(sequences, rng, interval=Statistics.SET_INTERVAL):
     """Return [sequences, 2] results of BN_AGGR, the samples `interval` cycles apart or more."""
     unit = WithDivider()
-    results = []
 
     async def bench(ctx):
+        results = []
         for words in sequences:
             for position, word in enumerate(words.tolist()):
-                ctx.set(unit.x, word)
-                ctx.set(unit.sample, {("count", "mean", "m2")[position % 3]: 1, "first": position == 0})
-                await ctx.tick()
-                await idle(ctx, unit, interval - 1 + pause(rng))
-            await idle(ctx, unit, Statistics.RESULT_DELAY)
+                kind = ("count", "mean", "m2")[position % 3]
+                await give(ctx, unit, word, interval - 1 + pause(rng), first=position == 0, **{kind: 1})
+            await rest(ctx, Statistics.RESULT_DELAY)
             ctx.set(unit.number, 1)
             mean = ctx.get(unit.out)
-            await idle(ctx, unit, interval - Statistics.RESULT_DELAY)
-            ctx.set(unit.sample, {"variance": 1})
-            await ctx.tick()
-            await idle(ctx, unit, Fp32Divider.LATENCY - 1)
+            await rest(ctx, interval - Statistics.RESULT_DELAY)
+            await give(ctx, unit, word, Fp32Divider.LATENCY - 1, variance=1)
             results.append([mean, ctx.get(unit.quotient)])
+        return results
 
-    simulate(unit, bench)
-    return np.array(results, np.uint32)
+    return np.array(simulate(unit, bench), np.uint32)
 
 
 def aggregate_sequences(rng):

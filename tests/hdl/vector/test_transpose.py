@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.hdl.vector.transpose import Transposer
-from tests.hdl.simulation import simulate
-from tests.hdl.vector.units import pause
+from tests.hdl.simulation import drive, simulate
+from tests.hdl.vector.units import pause, rest
 
 SEED = 20260405
 
@@ -15,24 +15,21 @@ SEED = 20260405
 def transposed(size, blocks, rng, width=2, late_first=0):
     """Return [blocks, size, size] columns that leave, `first` given so many columns late."""
     unit = Transposer(size)
-    columns = []
 
     async def bench(ctx):
+        columns = []
         ctx.set(unit.width, width)
         flush = np.zeros((1, size, size), np.uint32)
         for number, column in enumerate(np.concatenate([blocks, flush]).reshape(-1, size)):
-            ctx.set(unit.column, int.from_bytes(column.astype("<u4").tobytes(), "little"))
-            ctx.set(unit.first, number % size == late_first)
-            ctx.set(unit.step, 1)
+            word = int.from_bytes(column.astype("<u4").tobytes(), "little")
+            drive(ctx, unit, step=1, column=word, first=number % size == late_first)
             await ctx.tick()
-            ctx.set(unit.step, 0)
-            ctx.set(unit.column, int(rng.integers(1 << 32)))
-            for _ in range(pause(rng)):
-                await ctx.tick()
+            drive(ctx, unit, step=0, column=int(rng.integers(1 << 32)))
+            await rest(ctx, pause(rng))
             columns.append(np.frombuffer(ctx.get(unit.out).to_bytes(4 * size, "little"), "<u4"))
+        return columns
 
-    simulate(unit, bench)
-    return np.array(columns[size:], np.uint32).reshape(blocks.shape)
+    return np.array(simulate(unit, bench)[size:], np.uint32).reshape(blocks.shape)
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 5, 32])

@@ -5,7 +5,7 @@ import numpy as np
 from neuroncore_rtl.golden.arith import canonical
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 
-__all__ = ["pause", "random_words"]
+__all__ = ["pause", "random_words", "rest"]
 
 
 def random_words(rng: np.random.Generator, count: int, special: float = 0.2) -> np.ndarray:
@@ -20,3 +20,9 @@ def random_words(rng: np.random.Generator, count: int, special: float = 0.2) -> 
 def pause(rng: np.random.Generator) -> int:
     """Return how many cycles to wait now, mostly none."""
     return int(rng.choice([0, 0, 0, 1, 3]))
+
+
+async def rest(ctx, cycles: int) -> None:
+    """Let so many cycles pass, if any."""
+    for _ in range(cycles):
+        await ctx.tick()

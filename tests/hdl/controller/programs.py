@@ -1,0 +1,71 @@
+"""Programs in assembly, and what they do on the Cpu in its harness, every instruction beside the golden hart."""
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl.kernels.control.compile import ControlProgram, compile_program
+from neuroncore_rtl.spec.memory_map import EXIT, LOCAL_BASE
+from neuroncore_rtl.tb.check.riscv_lockstep import compare
+from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES, CpuDevice, CpuWork, TraceEntry
+from neuroncore_rtl.tb.harness.riscv_elf import Executable
+from neuroncore_rtl.tb.harness.run import run as run_device
+
+__all__ = ["TOP", "Run", "assemble", "run"]
+
+TOP = LOCAL_BASE + MEMORY_BYTES
+"""Where memory ends."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a program did: its trace, registers by number, memory, uint8 from LOCAL_BASE on, if it was asked for, and
+    where its labels are."""
+
+    trace: list[TraceEntry]
+    registers: list[int]
+    memory: np.ndarray | None
+    labels: Mapping[str, int]
+
+    @property
+    def traps(self) -> list[tuple[int, int]]:
+        """Pc and cause of each trap."""
+        return [(entry.pc, entry.cause) for entry in self.trace if entry.trap]
+
+
+def assemble(text: str) -> ControlProgram:
+    """Assemble a program, which may use the macros of the memory map.
+
+    It leads traps to its label `handler`, if it has one, and ends by writing 0 to EXIT, which then is in x31, behind
+    its last line: there is the label `end`.
+    """
+    setup = "la x1, handler; csrrw x0, mtvec, x1" if "handler:" in text else ""
+    end = "end: li x31, EXIT; sw x0, 0(x31); ended: j ended"
+    with tempfile.TemporaryDirectory() as directory:
+        source = Path(directory) / "program.S"
+        source.write_text(f'#include "memory_map.h"\n.globl _start\n_start: {setup}\n{text}\n{end}\n')
+        return compile_program([source], runtime=())
+
+
+def run(text: str, *, device=None, sim: str = "verilator", memory: bool = False, **work) -> Run:
+    """Run a program to its end.
+
+    Arguments:
+        text: see :func:`assemble`.
+        device: the Cpu, a sound one by default. sim: the simulator.
+        memory: whether the memory is wanted, too.
+        work: of `CpuWork`, how the buses stall.
+    """
+    program = assemble(text)
+    executable = Executable(program.image(), EXIT)
+    options = CpuWork(program=executable, limit=20_000, trace=True, memory=memory, **work)
+    outcome = run_device(device or CpuDevice(), options, sim=sim)
+    comparison = compare(executable, outcome.events)
+    assert comparison.mismatch is None and comparison.ended, comparison.mismatch
+    registers = [0] * 32
+    for entry in outcome.events:
+        registers[entry.rd] = entry.value if entry.rd else 0
+    return Run(outcome.events, registers, outcome.memories.get("memory"), program.symbols)
