@@ -9,23 +9,30 @@ from neuroncore_rtl.spec.isa import Rule
 from tests.hdl.simulation import drive, simulate
 from tests.hdl.streams import Played, play
 
-__all__ = ["assert_verdicts", "judge", "pass_on"]
+__all__ = ["assert_verdicts", "pass_on"]
 
 
-def judge(
-    dut: Checker, words: Iterable[int], inputs: Iterable[Mapping[str, int]] | None = None, *, late: bool = False
-) -> list[tuple]:
-    """Return of each word the cause of its refusal, 0 if it is legal, and its job, None if it is not.
+def assert_verdicts(
+    dut: Checker,
+    words: Sequence[int],
+    violations: Iterable[tuple[Rule, str] | None],
+    rules: Collection[Rule] | None = None,
+    inputs: Iterable[Mapping[str, int]] | None = None,
+    *,
+    late: bool = False,
+) -> list:
+    """Compare the verdicts on words with those of the specification; return the jobs, None of illegal words.
 
     The checker is reset behind an illegal word; until then it takes no other, and its error says how many were legal.
 
     Arguments:
         dut: the checker, of a constant latency.
         words: the instructions.
+        violations: of each what the specification finds, the rule first.
+        rules: those that the words must break.
         inputs: of each of them, what the checker's other inputs are meanwhile.
         late: whether an error takes a cycle more.
     """
-    words = list(words)
     reset = Signal()
 
     async def bench(ctx):
@@ -55,35 +62,13 @@ def judge(
             ctx.set(reset, 0)
         return verdicts
 
-    return simulate(ResetInserter(reset)(dut), bench)
-
-
-def assert_verdicts(
-    dut: Checker,
-    words: Sequence[int],
-    violations: Iterable[tuple[Rule, str] | None],
-    rules: Collection[Rule] | None = None,
-    inputs: Iterable[Mapping[str, int]] | None = None,
-    *,
-    late: bool = False,
-) -> list:
-    """Compare the verdicts on words with those of the specification; return the jobs, None of illegal words.
-
-    Arguments:
-        dut, words, inputs, late: see :func:`judge`.
-        violations: of each word what the specification finds, the rule first.
-        rules: those that the words must break.
-    """
-    verdicts = judge(dut, words, inputs, late=late)
+    causes, jobs = zip(*simulate(ResetInserter(reset)(dut), bench), strict=True)
     wanted = [int(broken[0]) if broken else 0 for broken in violations]
-    wrong = [
-        f"{cause}, not {want}, of {word:#x}"
-        for word, (cause, _), want in zip(words, verdicts, wanted, strict=True)
-        if cause != want
-    ]
+    compared = zip(causes, wanted, words, strict=True)
+    wrong = [f"{cause}, not {want}, of {word:#x}" for cause, want, word in compared if cause != want]
     assert not wrong, f"{len(wrong)} of {len(words)} verdicts are wrong, the first: {wrong[0]}"
     assert rules is None or set(wanted) == {0, *map(int, rules)}
-    return [job for _, job in verdicts]
+    return list(jobs)
 
 
 def pass_on(dut: Checker, words: Sequence[int], stall: float = 0.0) -> tuple[Played, list[int], tuple[int, int] | None]:

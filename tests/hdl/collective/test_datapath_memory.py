@@ -10,8 +10,8 @@ from neuroncore_rtl.hdl.collective.ops import LoadOp, StoreOp
 from neuroncore_rtl.hdl.collective.storer import Storer
 from neuroncore_rtl.hdl.dma.job import BURST_BEATS
 from neuroncore_rtl.spec.isa.collective import CollectiveType, element_bytes
-from tests.hdl.collective.beats import beats_of_bytes, serve_writes
-from tests.hdl.memory.axi_memory import serve_reads
+from tests.hdl.collective.beats import beats_of_bytes
+from tests.hdl.memory.axi_memory import serve_reads, serve_writes
 from tests.hdl.streams import Played, play
 
 SEED = 20260612
