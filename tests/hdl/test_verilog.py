@@ -64,40 +64,22 @@ def test_bytes_of_a_memory_are_written_in_one_assignment():
     assert "<= a[" not in text
 
 
-@pytest.mark.parametrize(
-    ("enable", "data", "writes"),
-    [
-        pytest.param(
-            lambda unit: Cat(unit.a[0], unit.b[1], unit.a[2], unit.b[3]),
-            lambda unit: unit.a,
-            "if (a[0]) {}[1:0] <= a[1:0]; if (b[1]) {}[3:2] <= a[3:2]; "
-            "if (a[2]) {}[5:4] <= a[5:4]; if (b[3]) {}[7:6] <= a[7:6];",
-            id="enables of two signals",
-        ),
-        pytest.param(
-            lambda unit: Cat(unit.b[0], 0, unit.b[2:4]),
-            lambda unit: unit.a,
-            "if (b[0]) {}[1:0] <= a[1:0]; if (b[2]) {}[5:4] <= a[5:4]; if (b[3]) {}[7:6] <= a[7:6];",
-            id="a part that is never written",
-        ),
-        pytest.param(
-            lambda unit: Cat(unit.b[:3], 0),
-            lambda unit: unit.a,
-            "if (b[0]) {}[1:0] <= a[1:0]; if (b[1]) {}[3:2] <= a[3:2]; if (b[2]) {}[5:4] <= a[5:4];",
-            id="a last part that is never written",
-        ),
-        pytest.param(
-            lambda unit: unit.b[:4],
-            lambda unit: Cat(unit.a[4:], unit.a[:4]),
-            "if (b[0]) {}[1:0] <= a[5:4]; if (b[1]) {}[3:2] <= a[7:6]; "
-            "if (b[2]) {}[5:4] <= a[1:0]; if (b[3]) {}[7:6] <= a[3:2];",
-            id="data in another order",
-        ),
-    ],
-)
-def test_bytes_that_do_not_make_up_the_word_of_one_port_stay_apart(enable, data, writes):
-    text = statements(text_of(with_memory(8, granularity=2, enable=enable, data=data)))
-    assert f"begin {writes.replace('{}', 'memory[b]')} end" in text
+APART = {
+    "enables of two signals": (lambda unit: Cat(unit.a[0], unit.b[1], unit.a[2], unit.b[3]), "a0 b1 a2 b3", 0),
+    "a part that is never written": (lambda unit: Cat(unit.b[0], 0, unit.b[2:4]), "b0 - b2 b3", 0),
+    "a last part that is never written": (lambda unit: Cat(unit.b[:3], 0), "b0 b1 b2 -", 0),
+    "data in another order": (lambda unit: unit.b[:4], "b0 b1 b2 b3", 4),
+}
+"""What enables the parts of a word, the bits that do, and by how many bits the data are turned."""
+
+
+@pytest.mark.parametrize(("enable", "bits", "turned"), APART.values(), ids=APART)
+def test_bytes_that_do_not_make_up_the_word_of_one_port_stay_apart(enable, bits, turned):
+    fill = with_memory(8, granularity=2, enable=enable, data=lambda unit: unit.a.rotate_right(turned))
+    text = statements(text_of(fill))
+    places = [(2 * number, (2 * number + turned) % 8, bit) for number, bit in enumerate(bits.split()) if bit != "-"]
+    writes = [f"if ({b[0]}[{b[1]}]) memory[b][{to + 1}:{to}] <= a[{at + 1}:{at}];" for to, at, b in places]
+    assert f"begin {' '.join(writes)} end" in text
 
 
 def test_contents_of_a_memory_stay():

@@ -52,7 +52,7 @@ def shuffled(rng: np.random.Generator, parts: Sequence[tuple], names: Sequence[s
         parts: tuples of an array, or a number for all cases of the part, for each name, and one of expected words.
         names: of what the cases have.
     """
-    columns = zip(*(np.broadcast_arrays(*part) for part in parts), strict=True)
+    columns = zip(*(np.broadcast_arrays(*map(np.atleast_1d, part)) for part in parts), strict=True)
     *fields, expected = (np.concatenate(column).astype(np.uint32) for column in columns)
     order = rng.permutation(len(expected))
     return {name: field[order] for name, field in zip(names, fields, strict=True)}, expected[order]
