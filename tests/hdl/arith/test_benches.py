@@ -13,6 +13,7 @@ from neuroncore_rtl.tb.benches import mac
 from neuroncore_rtl.tb.benches import round as round_bench
 from neuroncore_rtl.tb.harness import player
 from neuroncore_rtl.tb.sim.settings import UsageError
+from tests.hdl.tensor.engines import in_shell
 
 SEED = 5
 FEW = 2_000
@@ -52,20 +53,8 @@ int8 rne bf800000
 def broken(result="r", result_valid="v"):
     """Return a mutation that puts the unit into a shell with these expressions of its outputs r and v."""
 
-    def mutate(text):
-        (name, width) = re.search(r"^module (\w+Unit)\(.*?input \[(\d+):0\] word;", text, re.M | re.S).groups()
-        shell = f"""
-module {name}(input clk, input rst, input valid, input [{width}:0] word, output [31:0] result, output result_valid);
-    wire [31:0] r;
-    wire v;
-    Intact unit(.clk(clk), .rst(rst), .valid(valid), .word(word), .result(r), .result_valid(v));
-    assign result = {result};
-    assign result_valid = {result_valid};
-endmodule
-"""
-        return text.replace(f"module {name}(", "module Intact(") + shell
-
-    return mutate
+    body = f"wire [31:0] r; wire v; assign result = {result}; assign result_valid = {result_valid};"
+    return lambda text: in_shell(text, r"\w+Unit", {"result": "r", "result_valid": "v"}, body)
 
 
 def mac_comparison(count=FEW):

@@ -10,11 +10,11 @@ from tests.hdl.simulation import drive, simulate
 REPLY = 0x1234_5678
 
 
-def control(program: str, limit: int = 2000) -> tuple[dict[int, int], list[tuple[int, int]]]:
+def control(program: str, limit: int = 2000) -> tuple[dict[int, int], list[tuple[int, int]], int]:
     """Load a program, which ends by writing EXIT, and run it.
 
-    Returns the registers, and address and data of the words that it wrote to the bus. Reads there give REPLY, at
-    REGISTERS + 0x100 an error; responses take three cycles.
+    Returns the registers, address and data of the words that it wrote to the bus, and the cycles in which it waited for
+    an interrupt. Reads there give REPLY, at REGISTERS + 0x100 an error; responses take three cycles.
     """
     unit, registers, written = Controller(), {}, []
 
@@ -26,7 +26,7 @@ def control(program: str, limit: int = 2000) -> tuple[dict[int, int], list[tuple
         ctx.set(unit.load.valid, 0)
         assert not ctx.get(unit.trace_valid)
         ctx.set(unit.run, 1)
-        bus, waiting = unit.peripheral, []
+        bus, waiting, waited = unit.peripheral, [], 0
         ctx.set(bus.ready, 1)
         for _ in range(limit):
             waiting = [left - 1 for left in waiting]
@@ -40,16 +40,17 @@ def control(program: str, limit: int = 2000) -> tuple[dict[int, int], list[tuple
                 if ctx.get(bus.write):
                     written.append((ctx.get(bus.address), ctx.get(bus.data)))
                     if ctx.get(bus.address) == EXIT:
-                        return
+                        return waited
+            waited += ctx.get(unit.waiting)
             await ctx.tick()
         raise AssertionError(f"the program did not end in {limit} cycles")
 
-    simulate(unit, bench)
-    return registers, written
+    waited = simulate(unit, bench)
+    return registers, written, waited
 
 
 def test_memory_and_bus():
-    registers, written = control(
+    registers, written, _ = control(
         f"""
         li x31, {EXIT}
         li x1, {LOCAL_BASE + LOCAL_BYTES - 4}
@@ -68,7 +69,7 @@ def test_memory_and_bus():
 
 def test_what_is_refused():
     """An error on the bus; a fetch outside the memory; part of a word of the timer."""
-    registers, _ = control(
+    registers, *_ = control(
         f"""
         li x31, {EXIT}
         li x20, 1
@@ -87,14 +88,14 @@ handler: csrrs x21, mcause, x0; slli x20, x20, 4; or x20, x20, x21
 
 def test_timer():
     """It interrupts when its time has come, wakes a WFI, and can be set and read."""
-    registers, written = control(
+    registers, written, waited = control(
         f"""
         li x31, {EXIT}
         li x1, 0x80; csrrw x0, mie, x1
         li x1, {TIMER_NOW}; li x2, {TIMER_COMPARE}
         lw x3, 4(x2); lw x4, 0(x1); csrrs x5, time, x0
         addi x6, x4, 200; sw x0, 4(x2); sw x6, 0(x2)
-        csrrsi x0, mstatus, 8; wfi
+        csrrsi x0, mstatus, 8; csrrs x11, time, x0; wfi
 handler: csrrs x7, mcause, x0; csrrs x8, time, x0
         sw x0, 0(x1); sw x31, 4(x1); csrrs x9, time, x0; csrrs x10, timeh, x0
         """
@@ -102,5 +103,5 @@ handler: csrrs x7, mcause, x0; csrrs x8, time, x0
     assert written == [(EXIT, 0)]
     assert (registers[3], registers[7]) == (0xFFFF_FFFF, 0x8000_0007)
     assert 0 < registers[5] - registers[4] < 6
-    assert 0 <= registers[8] - registers[6] < 12
+    assert 0 <= registers[8] - registers[6] < 12 and 0 <= registers[6] - registers[11] - waited < 8
     assert registers[9] < 8 and registers[10] == EXIT

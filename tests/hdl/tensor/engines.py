@@ -7,7 +7,7 @@ from dataclasses import replace
 from neuroncore_rtl.tb.harness.run import Device
 from neuroncore_rtl.tb.sim import simulation
 
-__all__ = ["FaultyDevice", "faulty"]
+__all__ = ["FaultyDevice", "faulty", "in_shell"]
 
 
 class FaultyDevice:
@@ -35,10 +35,11 @@ def faulty(sound: Device, module: str, *, ports: dict[str, str], body: str = "")
             an output a wire that `body` declares, or nothing.
         body: Verilog of the shell.
     """
-    return FaultyDevice(sound, lambda text: _in_shells(text, module, ports, body))
+    return FaultyDevice(sound, lambda text: in_shell(text, module, ports, body))
 
 
-def _in_shells(text: str, module: str, ports: dict[str, str], body: str) -> str:
+def in_shell(text: str, module: str, ports: dict[str, str], body: str) -> str:
+    """Return Verilog with the one module of that name in a shell; see :func:`faulty`."""
     modules = re.finditer(r"^module (\\?)(\S+?) ?\((.*?)^endmodule", text, re.M | re.S)
     matching = [found for found in modules if re.fullmatch(module, found[2])]
     assert len(matching) == 1, f"{len(matching)} modules match {module}"
