@@ -1,4 +1,4 @@
-"""Amaranth's simulator, and both ends of a stream, for the tests of single units."""
+"""Amaranth's simulator, and who feeds a stream, for the tests of single units."""
 
 import functools
 import inspect

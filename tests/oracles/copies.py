@@ -36,13 +36,13 @@ INDEX_LIMIT = 10
 
 
 def random_copy(rng: np.random.Generator, config: Config, hbm_bytes: int) -> DmaCopy:
-    """Return a legal copy of any kind, of at most 100 elements, whose source and destination are apart.
+    """Return a legal copy of any kind, of at most 200 elements, whose source and destination are apart.
 
     It stays within `USED_BYTES` of partitions and within HBM; row numbers are at `INDEX_ADDRESS`.
     """
     windows = dict.fromkeys((Storage.SBUF, Storage.PSUM), (0, USED_BYTES)) | {Storage.HBM: (0, hbm_bytes)}
     while True:
-        copy = any_copy(rng, config, windows, 100, DmaIndex(address=INDEX_ADDRESS, limit=INDEX_LIMIT))
+        copy = any_copy(rng, config, windows, 200, DmaIndex(address=INDEX_ADDRESS, limit=INDEX_LIMIT))
         if dma_violation(copy.fields(), config) is None and is_apart(copy, config):
             return copy
 
