@@ -282,7 +282,7 @@ class RandomCells:
             return bits(count, f"{self.dice.getrandbits(max(1, count)):0{max(1, count)}b}")
 
         parameters = {
-            **{"MEMID": f'"\\\\m{len(self.cells)}"', "SIZE": size, "OFFSET": 0, "ABITS": address, "WIDTH": width},
+            **{"MEMID": f'"\\\\mem_v2_{len(self.cells)}"', "SIZE": size, "OFFSET": 0, "ABITS": address, "WIDTH": width},
             **{"INIT": drawn(size * width), "RD_PORTS": reads, "WR_PORTS": writes},
             **{"RD_CLK_ENABLE": bits(reads, ones[:reads]), "RD_CLK_POLARITY": bits(reads, ones[:reads])},
             **{"RD_TRANSPARENCY_MASK": bits(reads * writes), "RD_COLLISION_X_MASK": bits(reads * writes)},

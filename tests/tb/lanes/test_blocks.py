@@ -1,47 +1,17 @@
 """Every block of lanes that the core has, as vectors and module by module: all outputs in all cycles."""
 
 import json
-from dataclasses import dataclass
 
 import pytest
-from amaranth.hdl import Fragment
 from amaranth.lib import wiring
 
 from neuroncore_rtl.hdl.conversion import below, to_verilog
-from neuroncore_rtl.hdl.core import Core
-from neuroncore_rtl.hdl.hierarchy import ModuleLibrary
 from neuroncore_rtl.hdl.verilog import module_ports
-from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.tb.sim import simulation, vectors
 from tests.tb.lanes.block_harness import TOP, harness
+from tests.tb.lanes.core_blocks import KINDS, Block, core_blocks
 
 SEED = 20260718
-
-KINDS = ("activation_lanes", "datapath", "psum_partitions", "sbuf_partitions", "vector_lanes")
-"""How the names of the blocks begin."""
-
-
-@dataclass
-class Block:
-    """A block of lanes: its component, and how the names of its lanes begin."""
-
-    name: str
-    component: wiring.Component
-    of: tuple[str, ...]
-
-
-@pytest.fixture(scope="module")
-def blocks() -> dict[str, Block]:
-    """The blocks of the core of preset tiny, by kind."""
-    library = ModuleLibrary()
-    pending, met = {"core": Core(PRESETS["tiny"])}, set()
-    while pending:
-        name, component = pending.popitem()
-        met.add(name)
-        Fragment.get(component, library)
-        pending.update((n, c) for n, c in library.components.items() if n not in met)
-    found = [Block(name, library.components[name], of) for name, of in library.blocks.items()]
-    return {next((kind for kind in KINDS if b.name.startswith(kind)), b.name): b for b in found}
 
 
 def design(block: Block) -> simulation.Design:
@@ -72,14 +42,14 @@ def counts(block: Block, cycles: int) -> dict[str, int]:
     return result
 
 
-def test_kinds_are_all_blocks_of_the_core(blocks):
-    assert sorted(blocks) == sorted(KINDS)
+def test_kinds_are_all_blocks_of_the_core():
+    assert sorted(core_blocks()) == sorted(KINDS)
 
 
 @pytest.mark.parametrize("cycles", [20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_vectors_show_what_the_modules_show(blocks, kind, cycles):
-    result = counts(blocks[kind], cycles)
+def test_vectors_show_what_the_modules_show(kind, cycles):
+    result = counts(core_blocks()[kind], cycles)
     assert result["wrong"] == 0
     assert result["cycles"] == cycles and result["edges"] > cycles // 2 and result["compared"] > 100 * cycles
 
@@ -102,8 +72,8 @@ def broken_mux(cell: dict) -> bool:
 
 
 @pytest.mark.parametrize("broken", [broken_add, broken_mux])
-def test_wrong_cell_is_noticed(blocks, broken, monkeypatch, tmp_path):
-    block = blocks["psum_partitions"]
+def test_wrong_cell_is_noticed(broken, monkeypatch, tmp_path):
+    block = core_blocks()["psum_partitions"]
     simulation.build(design(block))
 
     def netlists(*arguments):

@@ -1,0 +1,196 @@
+"""What is read of a block and its lanes is formally equivalent to what Amaranth made; what has a fault is not."""
+
+import json
+import random
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+from neuroncore_rtl.hdl.hierarchy import below
+from neuroncore_rtl.hdl.tensor.tile import Tile
+from neuroncore_rtl.tb.lanes.extraction import netlists
+from neuroncore_rtl.tb.lanes.netlist import Cell, Memory, Netlist, Register
+from tests.tb.lanes.core_blocks import KINDS, core_blocks
+from tests.tb.lanes.cxxrtl import yosys
+from tests.tb.lanes.equivalence import Proof, prove_equal
+from tests.tb.lanes.random_cells import LANE, RandomCells
+from tests.tb.lanes.write_back import names_of, rtlil
+
+SEED = 20260719
+
+LANES = {
+    "tile_": "datapath",
+    "edge_row": "datapath",
+    "partition_": "psum_partitions",
+    "sbuf_partition_": "sbuf_partitions",
+    "vector_lane": "vector_lanes",
+    "activation_lane": "activation_lanes",
+}
+"""How the names of the lanes begin, and the kinds of their blocks."""
+
+
+@cache
+def extracted(kind: str) -> tuple[dict[str, str], dict[str, dict]]:
+    """Return the RTLIL of a block and all below it, and the block and its lanes as Yosys' JSON, by name."""
+    block = core_blocks()[kind]
+    texts = below(block.name, block.component)
+    return texts, netlists(block.name, block.of, texts)
+
+
+def checked(proof: Proof, netlist: Netlist) -> Proof:
+    """Return a proof that has compared at least the outputs and the registers."""
+    print(f"{netlist.name}: {proof.pairs} pairs, unproven {proof.unproven[:9]}, apart {proof.apart[:9]}")
+    registers = sum(register.width for register in netlist.registers.values())
+    assert proof.pairs >= registers + sum(map(len, netlist.outputs.values())) > 0
+    return proof
+
+
+@pytest.mark.parametrize("prefix", LANES)
+def test_lane_is_what_amaranth_made(prefix, tmp_path):
+    texts, modules = extracted(LANES[prefix])
+    (lane,) = (name for name in texts if name.startswith(prefix))
+    netlist = Netlist.read(lane, modules, lane=True)
+    written = rtlil(netlist, names_of(modules[lane]))
+    assert checked(prove_equal(lane, "".join(texts.values()), written, tmp_path), netlist).holds
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_block_is_what_amaranth_made(kind, tmp_path):
+    texts, modules = extracted(kind)
+    name = core_blocks()[kind].name
+    netlist = Netlist.read(name, modules, lane=False)
+    lanes = {instance.module for instance in netlist.instances.values()}
+    written = rtlil(netlist, names_of(modules[name]))
+    assert checked(prove_equal(name, "".join(texts.values()), written, tmp_path, kept=sorted(lanes)), netlist).holds
+
+
+def test_lanes_are_all_of_the_core():
+    assert {prefix for block in core_blocks().values() for prefix in block.of} == set(LANES)
+
+
+# With faults
+
+Reading = tuple[str, Netlist, dict]
+"""RTLIL of a module, its netlist, and names of its nets."""
+
+
+def column() -> Reading:
+    """A tile of one column."""
+    texts = below("tile", Tile(width=1, tiles=4, mac_latency=1))
+    modules = netlists("tile", ("tile",), texts)
+    return texts["tile"], Netlist.read("tile", modules, lane=True), names_of(modules["tile"])
+
+
+def every_kind() -> Reading:
+    """Cells of every kind, as they are drawn."""
+    print(f"seed {SEED}")
+    text = RandomCells(random.Random(SEED), repeats=1).text()
+    modules = json.loads(yosys(f"read_rtlil <<rtlil\n{text}\nrtlil\nhierarchy -top {LANE}\nwrite_json\n"))["modules"]
+    return text, Netlist.read(LANE, modules, lane=True), names_of(modules[LANE])
+
+
+def proof_of(reading: Reading, folder) -> Proof:
+    text, netlist, names = reading
+    return checked(prove_equal(netlist.name, text, rtlil(netlist, names), folder), netlist)
+
+
+@pytest.mark.parametrize("module", [column, every_kind])
+def test_module_is_proved_while_it_has_no_fault(module, tmp_path):
+    assert proof_of(module(), tmp_path).holds
+
+
+def cell(netlist: Netlist, kind: str) -> Cell:
+    return next(c for c in netlist.cells.values() if c.kind == kind and c.width >= 8)
+
+
+def register(netlist: Netlist, condition: Callable[[Register], bool] = lambda register: True) -> Register:
+    return next(filter(condition, netlist.registers.values()))
+
+
+def memory(netlist: Netlist) -> Memory:
+    return next(iter(netlist.memories.values()))
+
+
+def other_kind(netlist: Netlist) -> None:
+    cell(netlist, "add").kind = "sub"
+
+
+def exchanged_bits(netlist: Netlist) -> None:
+    bits = cell(netlist, "mul").operands["A"]
+    bits[0], bits[1] = bits[1], bits[0]
+
+
+def exchanged_sides(netlist: Netlist) -> None:
+    sides = cell(netlist, "mux").operands
+    sides["A"], sides["B"] = sides["B"], sides["A"]
+
+
+def exchanged_outputs(netlist: Netlist) -> None:
+    first, second, *_ = (bits for bits in netlist.outputs.values() if len(bits) == 25)
+    first[3], second[3] = second[3], first[3]
+
+
+def never_held(netlist: Netlist) -> None:
+    """A register that a multiplexer holds gets the other side always."""
+    for each in netlist.registers.values():
+        before = netlist.cells.get(each.d[0][0])
+        if before is not None and before.kind == "mux" and before.operands["A"][0] == (each.name, 0):
+            each.d = before.operands["B"]
+            return
+    raise LookupError("no register is held")
+
+
+def other_start(netlist: Netlist) -> None:
+    register(netlist).init ^= 1
+
+
+def always_enabled(netlist: Netlist) -> None:
+    register(netlist, lambda r: r.enable != 1).enable = 1
+
+
+def never_reset(netlist: Netlist) -> None:
+    register(netlist, lambda r: r.reset != 0).reset = 0
+
+
+def other_reset_value(netlist: Netlist) -> None:
+    register(netlist, lambda r: r.reset != 0).reset_value ^= 1
+
+
+def reset_needs_enable(netlist: Netlist) -> None:
+    register(netlist, lambda r: r.reset != 0 and r.enable != 1 and r.reset_first).reset_first = False
+
+
+def unsigned(netlist: Netlist) -> None:
+    next(c for c in netlist.cells.values() if c.kind == "lt" and c.signed == {"A", "B"}).signed = frozenset()
+
+
+def other_write_enable(netlist: Netlist) -> None:
+    memory(netlist).writes[0].enables[0] = 1
+
+
+def other_read_address(netlist: Netlist) -> None:
+    address = memory(netlist).reads[0].address
+    address[0], address[1] = address[1], address[0]
+
+
+def other_contents(netlist: Netlist) -> None:
+    filled = next(m for m in netlist.memories.values() if m.init)
+    filled.init[0] ^= 1
+
+
+FAULTS = [
+    *((column, fault) for fault in (other_kind, exchanged_bits, exchanged_sides, exchanged_outputs, never_held)),
+    *((column, fault) for fault in (other_start,)),
+    *((every_kind, fault) for fault in (always_enabled, never_reset, other_reset_value, reset_needs_enable, unsigned)),
+    *((every_kind, fault) for fault in (other_write_enable, other_read_address, other_contents)),
+]
+
+
+@pytest.mark.parametrize(("module", "fault"), FAULTS)
+def test_fault_is_found(module, fault, tmp_path):
+    text, netlist, names = module()
+    fault(netlist)
+    proof = proof_of((text, netlist, names), tmp_path)
+    assert not proof.holds
+    assert bool(proof.apart) == (fault is other_start)
