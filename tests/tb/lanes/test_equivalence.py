@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from neuroncore_rtl.hdl.hierarchy import below
+from neuroncore_rtl.hdl.conversion import below
 from neuroncore_rtl.hdl.tensor.tile import Tile
 from neuroncore_rtl.tb.lanes.extraction import netlists
 from neuroncore_rtl.tb.lanes.netlist import Cell, Memory, Netlist, Register
