@@ -80,7 +80,7 @@ def _keep(root: Path, place: Path) -> None:
     """Move the builds, and the libraries of lanes with their sources, from one directory of generated files to another,
     which keeps those that it has."""
     for pattern in ("verilator/*", "lanes/*.cpp", "lanes/*.v", "lanes/*/*.so"):
-        for path in root.glob(pattern):
+        for path in sorted(root.glob(pattern)):
             kept = place / path.relative_to(root)
             kept.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(kept.with_suffix(".lock")):  # the one that who makes it takes
