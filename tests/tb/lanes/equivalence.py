@@ -77,7 +77,8 @@ def prove_equal(top: str, first: str, second: str, folder: Path, kept: Iterable[
     pairs, proven = (_module(folder / f"{name}.json") for name in ("pairs", "proven"))
     starts, names = {}, {}
     for net, what in pairs["netnames"].items():
-        starts.update(zip(what["bits"], reversed(what["attributes"].get("init", "")), strict=False))
+        start = reversed(what["attributes"].get("init", ""))
+        starts.update({bit: value for bit, value in zip(what["bits"], start, strict=False) if value in "01"})
         names.update({bit: f"{net}[{place}]" for place, bit in enumerate(what["bits"])})
     found = {cell: (*sides, names[shown]) for cell, (*sides, shown) in _equivalences(pairs).items()}
     return Proof(

@@ -71,7 +71,7 @@ class _Writer:
             name, first = _part(port)
             self._connect(name, {first + place: bit for place, bit in enumerate(bits)})
         for name, bits in self.names.items():
-            self.lines.append(f"wire width {len(bits)} \\{name}")
+            self.lines.append(f"wire width {len(bits)} {_identifier(name)}")
             self._connect(name, {place: bit for place, bit in enumerate(bits) if bit is not None})
         return "\n".join([*self.lines, "end", ""])
 
@@ -82,7 +82,7 @@ class _Writer:
     def _connect(self, wire: str, bits: Mapping[int, Bit]) -> None:
         """Drive those bits of a public wire."""
         if bits:
-            driven = _concatenation(f"\\{wire} [{place}]" for place in bits)
+            driven = _concatenation(f"{_identifier(wire)} [{place}]" for place in bits)
             self.lines.append(f"connect {driven} {self._value(list(bits.values()))}")
 
     def _value(self, bits: list[Bit]) -> str:
@@ -174,7 +174,7 @@ class _Writer:
             "WR_ADDR": self._value([bit for write in writes for bit in write.address]),
             "WR_DATA": self._value([bit for write in writes for bit in write.data]),
         }
-        self._add("$mem_v2", f"\\{memory.name}", parameters, connections)
+        self._add("$mem_v2", _identifier(memory.name), parameters, connections)
 
     def _instance(self, instance: Instance) -> None:
         parts = {port: self._value(bits) for port, bits in instance.inputs.items()}
@@ -185,7 +185,12 @@ class _Writer:
         for part, value in parts.items():
             connections.setdefault(_part(part)[0], []).append(value)
         whole = {port: _concatenation(values) for port, values in connections.items()}
-        self._add(f"\\{instance.module}", f"\\{instance.name}", {}, whole)
+        self._add(f"\\{instance.module}", _identifier(instance.name), {}, whole)
+
+
+def _identifier(name: str) -> str:
+    """Return the RTLIL of a name; JSON has a backslash only where it would be taken for one of Yosys' own."""
+    return name if name.startswith("\\") else f"\\{name}"
 
 
 def _part(port: str) -> tuple[str, int]:
