@@ -19,13 +19,13 @@ def rtlil(netlist: Netlist, names: Mapping[str, list[Bit | None]]) -> str:
 
 
 def names_of(module: Mapping) -> dict[str, list[Bit | None]]:
-    """Return the nets inside a module that have a name, as bits of sources of its netlist; None: read from a memory.
+    """Return the nets inside a module that have a name, as bits of what drives them; None: an input, or a memory's.
 
     Arguments:
         module: as Yosys' `write_json` has it.
     """
-    bits: dict[int | str, Bit] = {"0": 0, "1": 1, "x": 0}
-    drivers = {port: what["bits"] for port, what in module["ports"].items() if what["direction"] == "input"}
+    bits: dict[int | str, Bit] = {"0": 0, "1": 1}
+    drivers = {}
     for name, cell in module["cells"].items():
         for port, nets in cell["connections"].items():
             if cell["port_directions"][port] == "output" and cell["type"] != "$mem_v2":
