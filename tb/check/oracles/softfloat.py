@@ -8,7 +8,6 @@ runs `make clean` and `make` at the same time.)
 
 import ctypes
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import numpy as np
 from filelock import FileLock
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.tb.sim import clang
 
 __all__ = [
     "OracleError", "add", "divide", "equal", "f16_to_f32", "f32_to_f16", "f32_to_i32", "less", "less_equal", "mul_add",
@@ -29,11 +29,15 @@ VERSION = "0.1.4.1"
 SHA256 = "da1c1464de184ddc02e7d208f560624ccbdee4926e78fb9d3997fb16a866c95f"
 DRIVER = Path(__file__).with_name("softfloat_batch.c")
 BUILDS = SIM_BUILD / "oracles"
-COMPILE = ("gcc", "-O2", "-fPIC", "-shared", "-DSOFTFLOAT_FAST_INT64")
+SOURCES = ("f32_*.c", "f16_to_f32.c", "s_*.c", "softfloat_state.c", "8086-SSE/s_*UI.c", "8086-SSE/softfloat_*.c")
+FLAGS = (
+    *("-O2", "-g0", "-fPIC", "-shared", "-fno-sanitize=all", "-mcpu=baseline", "-DINLINE_LEVEL=5"),
+    *("-DSOFTFLOAT_ROUND_ODD", "-DSOFTFLOAT_FAST_INT64", "-DSOFTFLOAT_FAST_DIV32TO16", "-DSOFTFLOAT_FAST_DIV64TO32"),
+)
 
 
 class OracleError(RuntimeError):
-    """The oracle can't be built on this machine; the message says what is missing."""
+    """The oracle's sources cannot be had; the message says which step failed."""
 
 
 def _call(function: str, result_type, *operands: np.ndarray, operand_type=np.uint32, extra=()) -> np.ndarray:
@@ -71,7 +75,7 @@ def f32_to_i32(value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @cache
 def _library() -> ctypes.CDLL:
-    recipe = "\n".join((VERSION, SHA256, DRIVER.read_text(), *COMPILE))
+    recipe = "\n".join((VERSION, SHA256, DRIVER.read_text(), *SOURCES, *FLAGS))
     folder = BUILDS / f"softfloat-{hashlib.sha256(recipe.encode()).hexdigest()[:16]}"
     library = folder / "softfloat_batch.so"
     BUILDS.mkdir(parents=True, exist_ok=True)
@@ -82,19 +86,15 @@ def _library() -> ctypes.CDLL:
 
 
 def _build(folder: Path, library: Path) -> None:
-    missing = [tool for tool in ("gcc", "make") if shutil.which(tool) is None]
-    if missing:
-        raise OracleError(f"building the SoftFloat oracle needs {' and '.join(missing)}: apt-get install gcc make")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     _run("tar", "-xzf", _download(folder), "-C", folder)
-    sources = folder / f"softfloat-{VERSION}" / "SoftFloat-master"
-    makefiles = sources / "build" / "Linux-x86_64-GCC"
-    _run("make", "-C", makefiles, "clean")
-    _run("make", "-C", makefiles, f"-j{os.cpu_count() or 1}")
+    root = folder / f"softfloat-{VERSION}" / "SoftFloat-master"
+    sources = root / "source"
+    includes = [root / "build" / "Linux-x86_64-GCC", sources, sources / "8086-SSE", sources / "include"]
+    files = [file for pattern in SOURCES for file in sorted(sources.glob(pattern))]
     unfinished = library.with_suffix(".tmp")
-    includes = (f"-I{makefiles}", f"-I{sources / 'source' / 'include'}")
-    _run(*COMPILE, *includes, DRIVER, makefiles / "softfloat.a", "-o", unfinished)
+    clang.compile_with("cc", [*FLAGS, *(f"-I{include}" for include in includes)], [DRIVER, *files], unfinished)
     unfinished.replace(library)
 
 
@@ -111,12 +111,6 @@ def _download(folder: Path) -> Path:
 
 def _run(*command) -> None:
     command = [str(part) for part in command]
-    # What an outer `make` was told is not for SoftFloat's.
-    environment = {
-        name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
-    }
-    done = subprocess.run(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-    )
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode != 0:
         raise OracleError(f"{' '.join(command)} failed:\n{done.stdout[-4000:]}")

@@ -1,13 +1,13 @@
 """Yosys' own simulator, as what results are compared with: nothing of it is ours but the loop around it."""
 
 import ctypes
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from amaranth._toolchain.yosys import find_yosys
+
+from neuroncore_rtl.tb.sim import clang
 
 __all__ = ["Oracle", "yosys"]
 
@@ -85,8 +85,9 @@ class Oracle:
         (folder / "loop.cc").write_text(loop)
         yosys_share = find_yosys(lambda version: True).data_dir()
         headers = Path(yosys_share, "include", "backends", "cxxrtl", "runtime")
-        command = [sys.executable, "-m", "ziglang", "c++", *FLAGS, f"-I{headers}", "-o", str(folder / "oracle.so")]
-        subprocess.run([*command, str(folder / "loop.cc")], check=True, capture_output=True, text=True)
+        flags = (*FLAGS, f"-I{headers}", "-nostdlib++", "-lunwind", str(clang.STANDARD_LIBRARY))
+        clang.prepare()
+        clang.compile_with("c++", flags, [folder / "loop.cc"], folder / "oracle.so")
         self.library = ctypes.CDLL(str(folder / "oracle.so"))
 
     def simulate(self, given: np.ndarray, late: np.ndarray) -> np.ndarray:
