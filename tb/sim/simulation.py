@@ -169,7 +169,7 @@ def _fingerprint(design: Design, sim: str, waves: bool) -> str:
 def _toolchain() -> str:
     """Return a short hash of which Verilator and which compiler are used."""
     tool = verilator.find_verilator()
-    return _hash((tool.program, tool.version, clang.version()))
+    return _hash((tool.program, tool.version, clang.STANDARD_LIBRARY.name))
 
 
 def _hash(content: object) -> str:
