@@ -12,7 +12,7 @@ from neuroncore_rtl.tb.sim import clang
 __all__ = ["Oracle", "yosys"]
 
 FLAGS = (
-    *("-O0", "-std=c++17", "-fPIC", "-shared", "-DNDEBUG", "-fno-sanitize=all", "-Wno-everything"),
+    *("-c", "-O0", "-std=c++17", "-fPIC", "-DNDEBUG", "-fno-sanitize=all", "-Wno-everything"),
     "-D__always_inline__=__unused__",  # inlined always, its templates take minutes
 )
 
@@ -85,9 +85,10 @@ class Oracle:
         (folder / "loop.cc").write_text(loop)
         yosys_share = find_yosys(lambda version: True).data_dir()
         headers = Path(yosys_share, "include", "backends", "cxxrtl", "runtime")
-        flags = (*FLAGS, f"-I{headers}", "-nostdlib++", "-lunwind", str(clang.STANDARD_LIBRARY))
+        clang.compile_with("c++", (*FLAGS, f"-I{headers}"), [folder / "loop.cc"], folder / "loop.o")
         clang.prepare()
-        clang.compile_with("c++", flags, [folder / "loop.cc"], folder / "oracle.so")
+        libraries = ("-shared", "-nostdlib++", "-lunwind")
+        clang.compile_with("c++", libraries, [folder / "loop.o", clang.STANDARD_LIBRARY], folder / "oracle.so")
         self.library = ctypes.CDLL(str(folder / "oracle.so"))
 
     def simulate(self, given: np.ndarray, late: np.ndarray) -> np.ndarray:

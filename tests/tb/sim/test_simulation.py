@@ -1,5 +1,6 @@
 """tb.sim.simulation: builds are made once, whole, whoever asks; what goes wrong in them is said."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -120,6 +121,14 @@ def test_run_time_library_is_compiled_once(tmp_path):
     assert built.fresh
     assert compiled == {file: file.stat().st_mtime_ns for file in tmp_path.glob("verilator/runtime-*/*")}
     check(built, tmp_path)
+
+
+def test_build_calls_neither_perl_nor_another_compiler(root, tmp_path, monkeypatch):
+    for name in ("perl", "gcc", "g++", "cc", "c++", "ar"):
+        (tmp_path / name).write_text("#!/bin/sh\nexit 99\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert build(Design("counter", f"{COUNTER}\n// without\n", ("nibble",)), root=root).fresh
 
 
 def test_simultaneous_builds_end_in_one(sim, root):
