@@ -8,7 +8,6 @@ import hashlib
 import os
 import platform
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
