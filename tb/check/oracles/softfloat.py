@@ -29,7 +29,10 @@ VERSION = "0.1.4.1"
 SHA256 = "da1c1464de184ddc02e7d208f560624ccbdee4926e78fb9d3997fb16a866c95f"
 DRIVER = Path(__file__).with_name("softfloat_batch.c")
 BUILDS = SIM_BUILD / "oracles"
-SOURCES = ("f32_*.c", "f16_to_f32.c", "s_*.c", "softfloat_state.c", "8086-SSE/s_*UI.c", "8086-SSE/softfloat_*.c")
+SOURCES = (
+    *("f32_*.c", "f16_to_f32.c", "s_*[!M].c", "s_*256M.c", "softfloat_state.c"),
+    *("8086-SSE/s_*UI.c", "8086-SSE/s_*UIToCommonNaN.c", "8086-SSE/softfloat_*.c"),
+)
 FLAGS = (
     *("-O2", "-g0", "-fPIC", "-shared", "-fno-sanitize=all", "-mcpu=baseline", "-DINLINE_LEVEL=5"),
     *("-DSOFTFLOAT_ROUND_ODD", "-DSOFTFLOAT_FAST_INT64", "-DSOFTFLOAT_FAST_DIV32TO16", "-DSOFTFLOAT_FAST_DIV64TO32"),
