@@ -11,13 +11,12 @@ from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.functions import FUNCTIONS, Function
 from neuroncore_rtl.spec.isa import Opcode
 from neuroncore_rtl.tb.benches.instructions import instruction_options, run_instructions
-from neuroncore_rtl.tb.benches.options import choice
 from neuroncore_rtl.tb.check.execution import expected_memories
 from neuroncore_rtl.tb.check.references import Errors, errors
 from neuroncore_rtl.tb.harness.elementwise import ElementwiseDevice, ElementwiseWork, EngineRecord
 from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.sim.report import Report
-from neuroncore_rtl.tb.sim.settings import Bench, Settings
+from neuroncore_rtl.tb.sim.settings import Bench, Settings, choice
 
 __all__ = ["BENCH", "measure_errors"]
 
@@ -64,12 +63,9 @@ def measure_errors(
     ]
     records = [EngineRecord(engine="scalar", word=one.encode(config)) for one in instructions]
     psum = np.zeros((config.columns, PSUM_BYTES), np.uint8)
-    outcome = run(
-        ElementwiseDevice(config=config, engines=("scalar",)),
-        ElementwiseWork(program=records, sbuf=sbuf, psum=psum),
-        sim=sim,
-        doing=f"running {len(records)} functions over {z.size:,} arguments",
-    )
+    work = ElementwiseWork(program=records, sbuf=sbuf, psum=psum)
+    doing = f"running {len(records)} functions over {z.size:,} arguments"
+    outcome = run(ElementwiseDevice(config=config, engines=("scalar",)), work, sim=sim, doing=doing)
     expected, _ = expected_memories(instructions, sbuf, psum, config)
     words, wanted = (
         memory.view("<u4").reshape(lanes, *tensors.shape)[:, 1:] for memory in (outcome.memories["sbuf"], expected)
@@ -86,12 +82,8 @@ def _run(settings: Settings) -> Report:
     codes = tuple(function.code for function in functions)
     report, *_ = run_instructions("activation", settings.func, settings, [Opcode.ACTIVATE], functions=codes)
     found, compared, differ = measure_errors(functions, settings.config, sim=settings.sim, seed=settings.seed)
-    return replace(
-        report,
-        compared=report.compared + compared,
-        mismatches=report.mismatches + differ,
-        extra={**report.extra, **{f"error_of_{name}": str(largest) for name, largest in found.items()}},
-    )
+    extra = report.extra | {f"error_of_{name}": str(largest) for name, largest in found.items()}
+    return replace(report, compared=report.compared + compared, mismatches=report.mismatches + differ, extra=extra)
 
 
 BENCH = Bench(

@@ -1,14 +1,13 @@
 """Benches of the AXI ports against models that others wrote: the managers and the memory of cocotbext-axi.
 
 In one, managers write and read the HBM model (tb/harness/hbm.v) through arbiters; in the other, units of the machine
-use a memory. A protocol checker (tb/harness/axi_checker.v) is on every port. What is done with them is in
-tb/harness/axi_tests.py.
+use a memory. A protocol checker (tb/harness/axi_checker.v) is on every port. The tests are in tb/harness/axi_tests.py.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 
-from amaranth import Cat, Instance, Module, Signal
+from amaranth import Cat, Instance, Module, Signal, Value
 from amaranth.hdl import ClockSignal, ResetSignal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -18,8 +17,10 @@ from neuroncore_rtl.hdl.conversion import to_verilog
 from neuroncore_rtl.hdl.hierarchy import lead_out
 from neuroncore_rtl.hdl.memory.axi import MAX_BEATS, AxiPort
 from neuroncore_rtl.hdl.memory.axi_arbiter import AxiArbiter
+from neuroncore_rtl.tb.harness.hbm import HBM_ARGUMENTS
 from neuroncore_rtl.tb.harness.hbm import VERILOG as HBM_VERILOG
 from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.layouts import define_lines
 
 __all__ = ["BENCH_BYTES", "CHECKER_VERILOG", "HbmBench", "RamBench", "design", "run"]
 
@@ -69,17 +70,8 @@ class HbmBench(wiring.Component):
         for signals in zip(*(arbiter.port.signature.flatten(arbiter.port) for arbiter in arbiters), strict=True):
             (name,), member, _ = signals[0]
             connections[f"{'i' if member.flow == Out else 'o'}_{name}"] = Cat(value for *_, value in signals)
-        m.submodules.hbm = Instance(
-            "hbm",
-            p_PORTS=self.ports,
-            p_BYTES=self.size,
-            p_ID_BITS=id_bits,
-            p_DEPTH=BENCH_BYTES // self.size,
-            i_clk=ClockSignal(),
-            i_rst=ResetSignal(),
-            i_dump=self.dump,
-            **connections,
-        )
+        sizes = {"PORTS": self.ports, "BYTES": self.size, "ID_BITS": id_bits, "DEPTH": BENCH_BYTES // self.size}
+        m.submodules.hbm = _clocked("hbm", sizes, i_dump=self.dump, **connections)
         return m
 
 
@@ -121,10 +113,15 @@ def _check(m: Module, name: str, axi) -> Signal:
     """Add a checker of a port; return whether everything that was asked for has been answered."""
     idle = Signal(name=f"{name}_idle")
     signals = {f"i_{name}": value for (name,), _, value in axi.signature.flatten(axi)}
-    widths = {"p_BYTES": len(axi.w.payload.strb), "p_ID_BITS": len(axi.aw.payload.id)}
-    clock = {"i_clk": ClockSignal(), "i_rst": ResetSignal()}
-    m.submodules[name] = Instance("axi_checker", **widths, p_MAX_BEATS=MAX_BEATS, **clock, **signals, o_idle=idle)
+    sizes = {"BYTES": len(axi.w.payload.strb), "ID_BITS": len(axi.aw.payload.id), "MAX_BEATS": MAX_BEATS}
+    m.submodules[name] = _clocked("axi_checker", sizes, **signals, o_idle=idle)
     return idle
+
+
+def _clocked(module: str, sizes: Mapping[str, int], **ports: Value) -> Instance:
+    """Return an instance of a module written in Verilog, with its clock."""
+    parameters = {f"p_{name}": size for name, size in sizes.items()}
+    return Instance(module, **parameters, i_clk=ClockSignal(), i_rst=ResetSignal(), **ports)
 
 
 def _spread(m: Module, axi, port) -> None:
@@ -138,7 +135,7 @@ def design(bench: wiring.Component) -> simulation.Design:
     """Return a bench as a design to simulate."""
     name = type(bench).__name__
     verilog = [path.read_text() for path in (HBM_VERILOG, CHECKER_VERILOG)]
-    return simulation.Design(name, "\n".join((*verilog, to_verilog(name, bench))))
+    return simulation.Design(name, "\n".join((define_lines(HBM_ARGUMENTS), *verilog, to_verilog(name, bench))))
 
 
 def run(built: simulation.Build, test: str, plusargs: Sequence[str] = (), **settings: object) -> None:
@@ -154,11 +151,6 @@ def run(built: simulation.Build, test: str, plusargs: Sequence[str] = (), **sett
         SimulationFailed: if it fails, or a checker finds a violation.
     """
     with simulation.run_directory("axi") as directory:
-        simulation.run(
-            built,
-            "neuroncore_rtl.tb.harness.axi_tests",
-            run_dir=directory,
-            testcase=test,
-            plusargs=plusargs,
-            env={"COCOTB_LOG_LEVEL": "WARNING", "SETTINGS": json.dumps(settings)},
-        )
+        env = {"COCOTB_LOG_LEVEL": "WARNING", "SETTINGS": json.dumps(settings)}
+        module = "neuroncore_rtl.tb.harness.axi_tests"
+        simulation.run(built, module, run_dir=directory, testcase=test, plusargs=plusargs, env=env)

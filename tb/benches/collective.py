@@ -11,13 +11,12 @@ from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, Group, ReduceOp, element_bytes
 from neuroncore_rtl.spec.link import CHANNELS
 from neuroncore_rtl.tb.benches.collective_options import collective_options, groups_of, instance_of, share_of
+from neuroncore_rtl.tb.benches.core_bench import hbm_of
 from neuroncore_rtl.tb.benches.execution import execute
-from neuroncore_rtl.tb.benches.options import choice, integer, switch
 from neuroncore_rtl.tb.benches.workloads import span_of, target_label, workload_task
-from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim.report import Report
-from neuroncore_rtl.tb.sim.settings import Bench, Settings, UsageError
+from neuroncore_rtl.tb.sim.settings import Bench, Settings, UsageError, choice, integer, switch
 from neuroncore_rtl.tb.stimulus.collective_programs import blocks_of, side_by_side
 
 __all__ = ["ALLREDUCE", "BENCHES", "ring_bound"]
@@ -64,34 +63,23 @@ def _run(name: str, kind: CollectiveKind, settings: Settings) -> Report:
     ranks = groups[0].ranks
     values = settings.values
     dtype = _DTYPES[values.get("DTYPE", "fp32")]
-    narrow = bool(values.get("NARROW", 0))
-    stochastic = values.get("ROUND", "rne") == "sr"
-    if dtype != CollectiveType.BF16 and (narrow or stochastic):
+    rounding = {"narrow": bool(values.get("NARROW", 0)), "stochastic": values.get("ROUND", "rne") == "sr"}
+    if dtype != CollectiveType.BF16 and any(rounding.values()):
         raise UsageError("NARROW=1 and ROUND=sr must be given with DTYPE=bf16")
     blocks = max(blocks_of(kind, ranks))
     count = values.get("BYTES", 0) // max(blocks, 1) // element_bytes(dtype)
     if kind != CollectiveKind.BARRIER and count == 0:
         raise UsageError(f"BYTES must hold an element of each of {blocks} blocks, not {settings.bytes}")
-    workload = side_by_side(
-        np.random.default_rng(settings.seed),
-        instance,
-        kind,
-        groups,
-        count,
-        dtype,
-        op=_OPS[values.get("OP", "sum")],
-        narrow=narrow,
-        stochastic=stochastic,
-    )
+    rng, op = np.random.default_rng(settings.seed), _OPS[values.get("OP", "sum")]
+    workload = side_by_side(rng, instance, kind, groups, count, dtype, op=op, **rounding)
     label = f"{target_label(settings)}{instance.chips}x{settings.cores}-{settings.topology}-{settings.sim}"
     if kind != CollectiveKind.BARRIER:
         label += f"-{dtype.name.lower()}-{settings.bytes}"
-    behaviour = Hbm(latency=settings.latency, rate=0, port_rate=0, stall=settings.stall, seed=settings.seed)
-    task = workload_task(instance, workload, settings, behaviour=behaviour, errors=errors, check_axi=False)
+    task = workload_task(instance, workload, settings, behaviour=hbm_of(settings), errors=errors, check_axi=False)
     done = execute(task, settings, name, pictures=f"{name}-{label}")
     _, end = span_of(instance, done.outcome)
     size = blocks * count * element_bytes(dtype)
-    reduced = 2 * size if dtype == CollectiveType.BF16 and not narrow else size
+    reduced = 2 * size if dtype == CollectiveType.BF16 and not rounding["narrow"] else size
     bound = ring_bound(instance, kind, groups[0], size, reduced)
     cycles = max(done.cycles, 1)
     measures = {}
@@ -130,14 +118,9 @@ def waits_of(outcome: Outcome, cores: Sequence[int], cycles: int) -> dict[str, s
     return {name.removeprefix("wait_"): f"{total / cycles / len(channels):.1%}" for name, total in totals.items()}
 
 
+_BYTES = "bytes of the longer of a rank's src and dst, as far as they are whole elements of each block"
 _DATA = (
-    integer(
-        "BYTES",
-        65536,
-        "bytes of the longer of a rank's src and dst, as far as they are whole elements of each block",
-        2,
-        1 << 26,
-    ),
+    integer("BYTES", 65536, _BYTES, 2, 1 << 26),
     choice("DTYPE", "fp32", "format of the elements", _DTYPES),
 )
 _REDUCTION = (
@@ -148,13 +131,7 @@ _REDUCTION = (
 
 
 def _bench(name: str, kind: CollectiveKind, summary: str) -> Bench:
-    """Return the bench of a kind of collective.
-
-    Arguments:
-        name: what TEST= selects.
-        kind: what every group does.
-        summary: what it checks.
-    """
+    """Return the bench of a kind of collective, which every group does."""
     options = collective_options(
         integer("GROUPS", 1, "groups side by side", 1, 64),
         integer("STRIDE", 1, "cores that take part from a rank to the next; so many groups are woven together", 1, 63),

@@ -4,8 +4,8 @@ from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.instance import INSTANCES, Instance, Topology, link_bytes_of
 from neuroncore_rtl.spec.isa.collective import MAX_RANKS, Group
 from neuroncore_rtl.spec.link import CORES_PER_CHIP, MAX_CORES
-from neuroncore_rtl.tb.benches.options import LATENCY, RECORDED, STALL, choice, integer
-from neuroncore_rtl.tb.sim.settings import SEED, Option, Settings, UsageError
+from neuroncore_rtl.tb.benches.core_bench import LATENCY, STALL
+from neuroncore_rtl.tb.sim.settings import RECORDED, SEED, Option, Settings, UsageError, choice, integer
 
 __all__ = [
     "CORE", "CORES", "ERRORS", "INSTANCE_OPTIONS", "TARGET_OPTIONS", "collective_options", "groups_of", "instance_of",
@@ -25,41 +25,26 @@ ERRORS = choice(
     "ERRORS", "0", "share of the frames of every wire that is disturbed, from 0 to 0.01: a bit turned, lost, repeated"
 )
 
+_INSTANCE = "a named instance: its chips, and its links if there are no whole cores at them"
+_LINK_BYTES = "bytes of a flit: 8, 16, 32 or 64, instead of 16, INSTANCE's, or what goes with the preset of whole cores"
 INSTANCE_OPTIONS = (
-    choice(
-        "INSTANCE", None, "a named instance: its chips, and its links if there are no whole cores at them", INSTANCES
-    ),
+    choice("INSTANCE", None, _INSTANCE, INSTANCES),
     integer("CHIPS", None, f"chips of two cores, instead of {CHIPS} or those of INSTANCE", 2, _CHIPS),
     choice("TOPOLOGY", Topology.RING.value, "how the chips are tied", (topology.value for topology in Topology)),
     integer("WIDTH", None, "chips in a row of a torus, instead of as square a one as can be", 2, _CHIPS // 2),
-    integer(
-        "LINK_BYTES",
-        None,
-        "bytes of a flit: 8, 16, 32 or 64, instead of 16, INSTANCE's, or what goes with the preset of whole cores",
-        8,
-        64,
-    ),
+    integer("LINK_BYTES", None, _LINK_BYTES, 8, 64),
     integer("LINK_LATENCY", 2, "cycles of a link's wire", 1, 64),
 )
 """Which instance."""
 
 CORES = integer("CORES", 2, "of each chip that take part", 1, 2)
 
-CORE = integer(
-    "CORE",
-    None,
-    "core whose insides a waveform shows; for few chips, as every core is compiled for itself",
-    0,
-    MAX_CORES - 1,
-)
+_CORE = "core whose insides a waveform shows; for few chips, as every core is compiled for itself"
+CORE = integer("CORE", None, _CORE, 0, MAX_CORES - 1)
 
+_TARGET = "the collective engines alone, or whole cores, which get the collectives as images"
 TARGET_OPTIONS = (
-    choice(
-        "TARGET",
-        "engine",
-        "the collective engines alone, or whole cores, which get the collectives as images",
-        ("engine", "core"),
-    ),
+    choice("TARGET", "engine", _TARGET, ("engine", "core")),
     choice("PRESET", "tiny", "named configuration of whole cores", PRESETS),
     CORE,
 )
@@ -87,15 +72,9 @@ def instance_of(settings: Settings) -> Instance:
     else:
         link_bytes = settings.link_bytes or (named.link_bytes if named else LINK_BYTES)
         core = PRESETS["small"].with_overrides(hbm_bytes=min(64, 2 * link_bytes))
+    links = {"link_bytes": link_bytes, "link_latency": settings.link_latency}
     try:
-        return Instance(
-            chips=chips,
-            topology=Topology(settings.topology),
-            width=width,
-            link_bytes=link_bytes,
-            link_latency=settings.link_latency,
-            core=core,
-        )
+        return Instance(chips=chips, topology=Topology(settings.topology), width=width, core=core, **links)
     except ValueError as error:
         raise UsageError(str(error)) from None
 

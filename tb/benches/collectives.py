@@ -11,30 +11,22 @@ import numpy as np
 
 from neuroncore_rtl.spec.isa.collective import CollectiveKind
 from neuroncore_rtl.tb.benches.collective_options import ERRORS, INSTANCE_OPTIONS, TARGET_OPTIONS, instance_of, share_of
+from neuroncore_rtl.tb.benches.core_bench import random_hbm
 from neuroncore_rtl.tb.benches.execution import execute
-from neuroncore_rtl.tb.benches.options import RECORDED, integer
 from neuroncore_rtl.tb.benches.workloads import span_of, target_label, workload_task
 from neuroncore_rtl.tb.check.link_table import link_summary, link_table
-from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.sim.report import Report, progress
-from neuroncore_rtl.tb.sim.settings import SEED, Bench, Settings
+from neuroncore_rtl.tb.sim.settings import RECORDED, SEED, Bench, Settings, integer
 from neuroncore_rtl.tb.stimulus.collective_programs import random_workload
 
-__all__ = ["BENCH", "random_behaviour"]
+__all__ = ["BENCH"]
 
 BATCH = 50
 """Collectives of a simulation."""
 
 
-def random_behaviour(rng: np.random.Generator) -> Hbm:
-    """Return an HBM of some temper."""
-    return Hbm(
-        latency=int(rng.choice([1, 8, 64, 150])),
-        gap=int(rng.choice([0, 0, 5])),
-        port_rate=256 * int(rng.choice([0, 0, 4])),
-        stall=int(rng.choice([0, 0, 40, 160])),
-        seed=int(rng.integers(1, 1 << 31)),
-    )
+TEMPERS = {"latency": (1, 8, 64, 150), "gap": (0, 0, 5), "port_rate": (0, 0, 4 * 256), "stall": (0, 0, 40, 160)}
+"""What the behaviour of HBM is drawn from."""
 
 
 def _run(settings: Settings) -> Report:
@@ -48,7 +40,7 @@ def _run(settings: Settings) -> Report:
         rng = np.random.default_rng((settings.seed, first))
         with progress(f"collectives from {first}: making them"):
             workload = random_workload(rng, instance, min(BATCH, settings.count - first), settings.bytes)
-        behaviour = random_behaviour(rng)
+        behaviour = random_hbm(rng, **TEMPERS)
         pictures = f"collectives-{label}" if first == 0 else None
         task = workload_task(instance, workload, settings, behaviour=behaviour, errors=errors)
         done = execute(task, settings, "collectives", pictures=pictures)

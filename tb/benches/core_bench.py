@@ -1,19 +1,51 @@
-"""What the TESTs of the whole core share: how HBM behaves, and what the engines did, summed up."""
+"""What TESTs share, those of the whole core above all: variables, how HBM behaves, and what the engines did."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, queue_count, queue_name
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.outcome import Outcome
-from neuroncore_rtl.tb.sim.settings import Settings
+from neuroncore_rtl.tb.sim.settings import RECORDED, SEED, Option, Settings, choice, configuration_options, integer
 
-__all__ = ["hbm_of", "hbm_width", "roofline", "summary"]
+__all__ = [
+    "HBM_OPTIONS", "LATENCY", "STALL", "core_options", "hbm_of", "hbm_width", "random_hbm", "roofline", "summary",
+]  # fmt: skip
+
+_STALL = "every stream and memory port that the harness drives pauses in so many of 256 cycles, at random"
+STALL = integer("STALL", 0, _STALL, 0, 240)
+LATENCY = integer("LATENCY", 64, "cycles from an HBM address to its data", 1, 200)
+BANDWIDTH = integer("BANDWIDTH", 0, "bytes per cycle that HBM moves at most, 0 for what its ports carry", 0, 1024)
+
+HBM_OPTIONS = (LATENCY, BANDWIDTH, STALL)
+"""How HBM behaves. Twice 200 cycles of beats is what its model holds."""
+
+
+def core_options(target: str, engine: str, preset: str) -> tuple[Option, ...]:
+    """Return the variables of a TEST of the whole core or of an engine alone, behind its own.
+
+    Arguments:
+        target: what it runs on unless told: "core" or "engine".
+        engine: what is there alone.
+        preset: its configuration unless told.
+    """
+    where = f"the whole core, or {engine} alone, where HBM plays no part"
+    target_option = choice("TARGET", target, where, ("core", "engine"))
+    return target_option, *configuration_options(preset), SEED, *HBM_OPTIONS, *RECORDED
 
 
 def hbm_of(settings: Settings) -> Hbm:
-    """Return the HBM that the options ask for, and SEED."""
-    return Hbm(latency=settings.latency, rate=256 * settings.bandwidth, stall=settings.stall, seed=settings.seed)
+    """Return the HBM that the options ask for, and SEED; without BANDWIDTH it has no limit."""
+    rate = 256 * settings.values.get("BANDWIDTH", 0)
+    return Hbm(latency=settings.latency, rate=rate, stall=settings.stall, seed=settings.seed)
+
+
+def random_hbm(rng: np.random.Generator, **choices: Sequence[int]) -> Hbm:
+    """Return an HBM of some temper; choices: of its parameters, in the order in which they are drawn."""
+    drawn = {name: int(rng.choice(values)) for name, values in choices.items()}
+    return Hbm(**drawn, seed=int(rng.integers(1, 1 << 31)))
 
 
 def hbm_width(config: Config, bandwidth: int) -> int:

@@ -16,18 +16,15 @@ from neuroncore_rtl.golden import tensor as golden
 from neuroncore_rtl.kernels.models import digits
 from neuroncore_rtl.kernels.models.digits import Layer
 from neuroncore_rtl.kernels.models.digits.network import PASSES, Classifier
-from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
-from neuroncore_rtl.tb.benches.core_bench import hbm_of
+from neuroncore_rtl.tb.benches.core_bench import core_options, hbm_of
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.matmul import ideal_cycles, multiply_recorded
-from neuroncore_rtl.tb.benches.options import core_options, integer
 from neuroncore_rtl.tb.benches.workbench import encode
-from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim.report import Report
-from neuroncore_rtl.tb.sim.settings import Bench, Settings
+from neuroncore_rtl.tb.sim.settings import Bench, Settings, integer
 from neuroncore_rtl.tb.view.waves import waveform
 
 __all__ = ["BENCH", "TARGET_ACCURACY", "TARGET_DIFFERENCE", "results", "sizes_of"]
@@ -88,7 +85,9 @@ def _on_core(settings: Settings, layers: list[Layer], images: np.ndarray, label:
         name = f"digits-{label}-{number}"
         done = execute(task, settings, f"core-{name}", pictures=name)
         run, (hbm,) = done.outcome.parts[0], done.outcome.memories["hbm"]
-        passes = _passes(image, run)
+        executed = {event.address for event in run.events}
+        sections = sorted({block.section for block in image.blocks if block.address in executed})
+        passes = [PASSES[number] for number in sections]
         found = results(classifier, hbm)
         # What is wrong with a run that is not golden's is told by that.
         wrong = done.failures or tuple(_disagreements(*found, settings, layers, part, passes, run.console))
@@ -99,12 +98,6 @@ def _on_core(settings: Settings, layers: list[Layer], images: np.ndarray, label:
         notes[f"batch_{number}"] = f"{done.cycles:,} cycles; {'; '.join(run.console.splitlines())}"
         notes |= {f"batch_{number}_{what}": path for what, path in done.files.items()}
     return np.concatenate(predicted), measured, notes, failures
-
-
-def _passes(image: Image, run: Outcome) -> list[Format]:
-    """Return the formats of the sections that were executed."""
-    executed = {event.address for event in run.events}
-    return [PASSES[number] for number in sorted({b.section for b in image.blocks if b.address in executed})]
 
 
 def _disagreements(
@@ -153,6 +146,8 @@ def _on_engine(settings: Settings, layers: list[Layer], images: np.ndarray, labe
     return values.argmax(axis=1), measured, notes, []
 
 
+_CONFIDENCE = "the core computes a batch again in FP32 if an image's digit is less probable than so many percent"
+
 BENCH = Bench(
     name="digits",
     summary="held-out handwritten digits classified by a trained network, from HBM to HBM on the core, or with its "
@@ -160,13 +155,7 @@ BENCH = Bench(
     options=(
         integer("IMAGES", 360, "held-out images to classify", 20, 360),
         integer("BATCH", 120, "images that the core computes at once", 1, 360),
-        integer(
-            "CONFIDENCE",
-            50,
-            "the core computes a batch again in FP32 if an image's digit is less probable than so many percent",
-            0,
-            100,
-        ),
+        integer("CONFIDENCE", 50, _CONFIDENCE, 0, 100),
         *core_options("core", "the tensor engine", "small"),
     ),
     run=_run,

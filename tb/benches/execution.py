@@ -20,7 +20,7 @@ from neuroncore_rtl.tb.view.link_picture import draw_links
 from neuroncore_rtl.tb.view.timeline import TrackGroup, write_timeline
 from neuroncore_rtl.tb.view.waves import waveform, write_save_file
 
-__all__ = ["Executed", "Task", "execute", "run_recorded"]
+__all__ = ["Executed", "Task", "draw", "execute", "run_recorded"]
 
 
 class Task(Protocol):
@@ -109,11 +109,8 @@ def execute(task: Task, settings: Settings, label: str, *, pictures: str | None 
         summary = link_summary(task.instance, links, sum(outcome.links.disturbed))
     files = {}
     if pictures is not None:
-        timeline = write_timeline(SIM_BUILD / "timelines" / f"{pictures}.json", task.tracks(outcome))
-        files["timeline"] = shown(timeline)
-        if task.instance is not None:
-            plot = SIM_BUILD / "plots" / f"{pictures}.png"
-            files["picture"] = shown(draw_links(plot, task.instance, links, task.title, f"{cycles:,} cycles"))
+        drawn = (task.instance, links, task.title, f"{cycles:,} cycles")
+        files = draw(pictures, task.tracks(outcome), *(drawn if task.instance is not None else ()))
     return Executed(
         outcome=outcome,
         cycles=cycles,
@@ -124,6 +121,18 @@ def execute(task: Task, settings: Settings, label: str, *, pictures: str | None 
         links=links,
         link_summary=summary,
     )
+
+
+def draw(name: str, tracks: Iterable[TrackGroup], *links: object) -> dict[str, str]:
+    """Write the timeline of a run, and a picture of its links if there are any; return both for a report.
+
+    Arguments:
+        name: of the files.
+        tracks: what the timeline shows.
+        links: what :func:`tb.view.link_picture.draw_links` has for arguments behind the path.
+    """
+    files = {"timeline": shown(write_timeline(SIM_BUILD / "timelines" / f"{name}.json", tracks))}
+    return files | ({"picture": shown(draw_links(SIM_BUILD / "plots" / f"{name}.png", *links))} if links else {})
 
 
 def run_recorded(
@@ -144,14 +153,8 @@ def run_recorded(
         waves: where the waveform is recorded.
         core, levels: see `Task`.
     """
-    outcome = run(
-        device,
-        work,
-        sim=settings.sim,
-        waves=waves if settings.waves else None,
-        waves_levels=settings.depth and settings.depth + levels,
-        doing=doing,
-    )
+    recorded, levels = waves if settings.waves else None, settings.depth and settings.depth + levels
+    outcome = run(device, work, sim=settings.sim, waves=recorded, waves_levels=levels, doing=doing)
     return outcome, {"waveform": shown(write_save_file(waves, core))} if settings.waves else {}
 
 

@@ -1,4 +1,5 @@
-"""Gradients of all ranks, added by the hardware in one format: what was executed, the sums, and how exact they are."""
+"""Gradients of all ranks, added by the hardware in one format: the conditions, which must change no bit of their sum,
+what was executed, the sums, and how exact they are."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -7,23 +8,89 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.golden.collective import reduce_blocks
-from neuroncore_rtl.spec.isa.collective import CollectiveKind, CollectiveType, element_bytes
+from neuroncore_rtl.spec.instance import Instance, Topology
+from neuroncore_rtl.spec.isa.collective import MAX_RANKS, CollectiveKind, CollectiveType, Group, element_bytes
+from neuroncore_rtl.spec.link import CORES_PER_CHIP
 from neuroncore_rtl.tb.benches.collective import ring_bound
+from neuroncore_rtl.tb.benches.collective_options import groups_of, instance_of, share_of
+from neuroncore_rtl.tb.benches.core_bench import hbm_of
 from neuroncore_rtl.tb.benches.execution import Executed, execute
-from neuroncore_rtl.tb.benches.gradient_conditions import GIVEN, Condition
 from neuroncore_rtl.tb.benches.workbench import encode
 from neuroncore_rtl.tb.benches.workloads import workload_task
 from neuroncore_rtl.tb.check.gradient_errors import Errors, errors_of
-from neuroncore_rtl.tb.sim.settings import Settings
+from neuroncore_rtl.tb.harness.hbm import Hbm
+from neuroncore_rtl.tb.sim.settings import Settings, UsageError
 from neuroncore_rtl.tb.stimulus.collective_programs import FORMATS, Workload, side_by_side
 
-__all__ = ["DTYPES", "Added", "Sums", "add", "workload_of"]
+__all__ = ["DTYPES", "GIVEN", "Added", "Condition", "Sums", "add", "conditions_of", "workload_of"]
 
 DTYPES = (CollectiveType.FP32, CollectiveType.BF16)
 """Formats in which the gradients are added; BF16 stochastically."""
 
 STEP = 1
 """The stream of random numbers: that of the first step of training."""
+
+
+GIVEN = "as given"
+"""The condition that the others are held against."""
+
+PAUSES = 96
+"""Cycles of 256 in which a slow HBM pauses more than the given one."""
+
+DISTURBED = 0.005
+"""Share of the frames that are disturbed where ranks come late, unless more are in any case."""
+
+LATE = 1000
+"""Cycles by which ranks come late, at most."""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Where an all-reduce runs, and what befalls it.
+
+    Arguments:
+        instance: the instance.
+        group: the core of every rank.
+        behaviour: of HBM.
+        errors: share of the frames that are disturbed.
+        late: cycles that a rank may come late, at most.
+    """
+
+    instance: Instance
+    group: Group
+    behaviour: Hbm
+    errors: float = 0.0
+    late: int = 0
+
+
+def conditions_of(settings: Settings) -> Mapping[str, Condition]:
+    """Return the conditions by what tells them from each other; the first one is `GIVEN`.
+
+    Raises:
+        UsageError: if there is no such instance, or it has more cores than a group.
+    """
+    instance, errors = instance_of(settings), share_of(settings)
+    ranks = instance.chips * settings.cores
+    if ranks > MAX_RANKS:
+        raise UsageError(f"CHIPS times CORES must be at most {MAX_RANKS} ranks, not {ranks}")
+    (group,) = groups_of(instance, settings.cores, 1, 1)
+    behaviour = hbm_of(settings)
+    latency, stall = 150 if behaviour.latency < 100 else 20, min(behaviour.stall + PAUSES, 240)
+    slow = replace(behaviour, latency=latency, stall=stall, seed=behaviour.seed + 1)
+    given = Condition(instance, group, behaviour, errors)
+    found = {
+        GIVEN: given,
+        "stalled": replace(given, behaviour=slow),
+        "late and disturbed": replace(given, errors=max(errors, DISTURBED), late=LATE),
+        "reversed": replace(given, group=Group(instance.cores - 1, -group.stride, ranks)),
+    }
+    if settings.cores < CORES_PER_CHIP:
+        found["on half of the chips"] = replace(given, group=Group(instance.chips // 2, 1, ranks))
+    if settings.both:
+        tied = Topology.RING if settings.topology == Topology.TORUS else Topology.TORUS
+        other = instance_of(Settings({**settings.values, "TOPOLOGY": tied.value}))
+        found[f"on a {tied.value}"] = replace(given, instance=other)
+    return found
 
 
 def workload_of(condition: Condition, codes: np.ndarray, dtype: CollectiveType, seed: int) -> Workload:
@@ -36,15 +103,8 @@ def workload_of(condition: Condition, codes: np.ndarray, dtype: CollectiveType, 
         seed: of stochastic rounding, and of what else is in the memories.
     """
     rng = np.random.default_rng(seed)
-    made = side_by_side(
-        rng,
-        condition.instance,
-        CollectiveKind.ALL_REDUCE,
-        [condition.group],
-        codes.shape[1],
-        dtype,
-        stochastic=dtype == CollectiveType.BF16,
-    )
+    kind, stochastic = CollectiveKind.ALL_REDUCE, dtype == CollectiveType.BF16
+    made = side_by_side(rng, condition.instance, kind, [condition.group], codes.shape[1], dtype, stochastic=stochastic)
     lists, delays = {}, {}
     for core, own in zip(condition.group.cores, codes, strict=True):
         (one,) = made.lists[core]
@@ -127,14 +187,8 @@ def add(dtype: CollectiveType, gradients: np.ndarray, conditions: Mapping[str, C
     for name, condition in conditions.items():
         workload = workload_of(condition, codes, dtype, settings.seed)
         first = dtype == DTYPES[0] and name == GIVEN
-        task = workload_task(
-            condition.instance,
-            workload,
-            settings,
-            behaviour=condition.behaviour,
-            errors=condition.errors,
-            check_axi=False,
-        )
+        options = {"behaviour": condition.behaviour, "errors": condition.errors, "check_axi": False}
+        task = workload_task(condition.instance, workload, settings, **options)
         label = "gradients" if first else f"gradients-{dtype.name.lower()}-{name.replace(' ', '-')}"
         done = execute(task, settings, label)
         places = [(core, workload.lists[core][0].dst) for core in condition.group.cores]

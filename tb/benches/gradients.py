@@ -4,9 +4,8 @@ the hardware.
 The network is the one that reads handwritten digits (`kernels.models.digits`), before its first step; numpy computes
 each rank's gradient in FP32. All parameters' gradients, one vector, are all-reduced twice: in FP32, and in BF16 with
 stochastic rounding. Every rank must get the same bits, and golden's; and the same under all conditions
-(`tb.benches.gradient_conditions`). Beside that stands the average in float64: how far each of the sums is from it, and
-from what rounding allows. The division by the number of ranks, which makes an average of a sum, is the host's, in
-float64.
+(`tb.benches.gradient_sums`). Beside that stands the average in float64: how far each of the sums is from it, and
+from what rounding allows. The division by the number of ranks, to an average, is the host's, in float64.
 """
 
 import hashlib
@@ -16,13 +15,11 @@ import numpy as np
 
 from neuroncore_rtl.kernels.models.digits.gradients import shard_gradients
 from neuroncore_rtl.tb.benches.collective_options import collective_options
-from neuroncore_rtl.tb.benches.gradient_conditions import GIVEN, conditions_of
-from neuroncore_rtl.tb.benches.gradient_sums import DTYPES, Added, add
-from neuroncore_rtl.tb.benches.options import switch
+from neuroncore_rtl.tb.benches.gradient_sums import DTYPES, GIVEN, Added, add, conditions_of
 from neuroncore_rtl.tb.benches.workloads import target_label
 from neuroncore_rtl.tb.check.gradient_errors import Errors
 from neuroncore_rtl.tb.sim.report import Report, progress
-from neuroncore_rtl.tb.sim.settings import Bench, Settings
+from neuroncore_rtl.tb.sim.settings import Bench, Settings, switch
 
 __all__ = ["BENCH", "disagreements"]
 

@@ -111,16 +111,8 @@ class ImageTask:
 
     def work(self, seed: int, *, sampled: bool = False) -> CoreWork:
         """Return what the cores boot, and what befalls them."""
-        return CoreWork(
-            memories=self.memories,
-            boots=self.boots,
-            delays=self.delays,
-            behaviour=self.behaviour,
-            errors=self.errors,
-            seed=seed,
-            limit=self.limit,
-            sampled=sampled and self.instance is not None,
-        )
+        own = {name: getattr(self, name) for name in ("memories", "boots", "delays", "behaviour", "errors", "limit")}
+        return CoreWork(**own, seed=seed, sampled=sampled and self.instance is not None)
 
     def golden(self) -> tuple[Sequence[np.ndarray], list[CoreOutcome]]:
         """Return the HBM of each core after golden has executed its image, and what became of that."""

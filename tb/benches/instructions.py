@@ -9,13 +9,12 @@ import numpy as np
 from neuroncore_rtl.spec.formats import FORMATS, format_named
 from neuroncore_rtl.spec.isa import Opcode, Storage
 from neuroncore_rtl.tb.benches.execution import run_recorded
-from neuroncore_rtl.tb.benches.options import RECORDED, choice, integer
 from neuroncore_rtl.tb.check.costs import step_cycles
 from neuroncore_rtl.tb.check.execution import ElementwiseProgram, expected_memories, work_of
 from neuroncore_rtl.tb.harness.elementwise import ElementwiseDevice
 from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim.report import Report, progress
-from neuroncore_rtl.tb.sim.settings import SEED, Option, Settings, configuration_options
+from neuroncore_rtl.tb.sim.settings import RECORDED, SEED, Option, Settings, choice, configuration_options, integer
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
 from neuroncore_rtl.tb.view.waves import waveform
 

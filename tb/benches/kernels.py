@@ -18,10 +18,10 @@ from neuroncore_rtl.kernels.library.rmsnorm import rmsnorm
 from neuroncore_rtl.kernels.library.softmax import softmax
 from neuroncore_rtl.kernels.library.topk import rounded_up, topk
 from neuroncore_rtl.spec.formats import INT32, format_named
-from neuroncore_rtl.tb.benches.options import choice, core_options, integer
+from neuroncore_rtl.tb.benches.core_bench import core_options
 from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, EngineWorkbench, References, Workbench, refusals
 from neuroncore_rtl.tb.sim.report import Report
-from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings, dtype_option
+from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings, choice, dtype_option, integer
 
 __all__ = ["BENCHES"]
 
@@ -32,6 +32,12 @@ FLOATS = ("fp32", "tf32", "bf16", "fp16")
 
 ROWS = integer("M", 40, "rows of the matrix, a partition each", 1, 65536)
 COLUMNS = integer("N", 96, "columns of the matrix", 1, 65535)
+FORM = choice("FUNC", "gelu", "which form", ("gelu", "gelu_tanh"))
+ADAMW = (
+    integer("STEPS", 3, "steps of the optimiser", 1, 100),
+    choice("ROUND", "sr", "rounding of the parameters", ("rne", "sr")),
+)
+K = integer("K", 16, "elements to find, rounded up to 8", 1, 16384)
 
 
 def _softmax(bench: Workbench, settings: Settings, rng: np.random.Generator) -> References:
@@ -143,25 +149,8 @@ BENCHES = (
     _bench("softmax", _softmax, "softmax of the rows of a matrix, any shape, both engines"),
     _bench("layernorm", _layernorm, "layer normalisation of the rows of a matrix, any shape"),
     _bench("rmsnorm", _rmsnorm, "root-mean-square normalisation of the rows of a matrix"),
-    _bench(
-        "gelu",
-        _gelu,
-        "the Gaussian error linear unit and its gradient, both forms",
-        choice("FUNC", "gelu", "which form", ("gelu", "gelu_tanh")),
-    ),
-    _bench(
-        "adamw",
-        _adamw,
-        "steps of AdamW with stochastic or nearest rounding of the parameters",
-        integer("STEPS", 3, "steps of the optimiser", 1, 100),
-        choice("ROUND", "sr", "rounding of the parameters", ("rne", "sr")),
-    ),
-    _bench(
-        "topk",
-        _topk,
-        "the largest K elements of each row and their places",
-        integer("K", 16, "elements to find, rounded up to 8", 1, 16384),
-        exact="a sort",
-    ),
+    _bench("gelu", _gelu, "the Gaussian error linear unit and its gradient, both forms", FORM),
+    _bench("adamw", _adamw, "steps of AdamW with stochastic or nearest rounding of the parameters", *ADAMW),
+    _bench("topk", _topk, "the largest K elements of each row and their places", K, exact="a sort"),
 )
 """The TESTs, a row each: name, what it computes, the same in words, and options beside those that all have."""

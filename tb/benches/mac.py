@@ -1,5 +1,7 @@
 """TEST=mac: edge decoders and multiply-accumulate against golden, on random cases or on a vector file."""
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +15,11 @@ from neuroncore_rtl.hdl.arith.mac import Mac
 from neuroncore_rtl.hdl.arith.operand import Operand
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import FORMATS, MAC_FORMATS, Format
-from neuroncore_rtl.tb.benches.options import integer
 from neuroncore_rtl.tb.check import comparison
 from neuroncore_rtl.tb.check.comparison import Cases, Comparison
 from neuroncore_rtl.tb.harness.player import Playable
 from neuroncore_rtl.tb.sim.report import Report
-from neuroncore_rtl.tb.sim.settings import Bench, Settings
+from neuroncore_rtl.tb.sim.settings import Bench, Settings, integer
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.vectors import MAC_LAYOUT, read_mac
 
@@ -50,19 +51,15 @@ class MacUnit(Playable):
         for port, name in ((mac.x, "x"), (mac.w, "w")):
             m.submodules[f"decode_{name}"] = decoder = EdgeDecoder()
             operand = Signal(Operand, name=f"operand_{name}")
-            m.d.comb += [
-                decoder.word.eq(self.word[name]),
-                decoder.format.eq(self.word.format),
-                decoder.present.eq(1),
-                port.eq(operand),
-            ]
+            m.d.comb += [decoder.word.eq(self.word[name]), decoder.format.eq(self.word.format)]
+            m.d.comb += [decoder.present.eq(1), port.eq(operand)]
             m.d.sync += operand.eq(decoder.out)
         m.d.comb += [mac.acc.eq(self.word.acc), self.result.eq(mac.out)]
         self.delay_valid(m)
         return m
 
 
-def random_cases(seed: int, formats: tuple[Format, ...], count: int) -> Cases:
+def random_cases(seed: int, formats: Sequence[Format], count: int) -> Cases:
     """Return `count` random cases, spread over the formats, special values and ties over-represented."""
     rng = np.random.default_rng(seed)
     parts = []
@@ -93,27 +90,12 @@ def compare(cases: Cases, mac_latency: int, file: Path | None = None) -> Compari
 
 
 def _run(settings: Settings) -> Report:
-    used = {"MAC_LATENCY": settings.mac_latency, "SIM": settings.sim}
-    if settings.vectors is not None:
-        comparison.refuse_beside_vectors(settings, "DTYPE", "COUNT")
-        played = compare(read_mac(settings.vectors), settings.mac_latency, settings.vectors)
-        used = {"VECTORS": str(settings.vectors), **used}
-        label = f"vectors-{settings.vectors.stem}-{settings.sim}"
-    else:
-        count = comparison.case_count(settings)
-        formats = comparison.chosen_formats(settings, MAC_FORMATS)
-        played = compare(random_cases(settings.seed, formats, count), settings.mac_latency)
-        used = {"DTYPE": settings.dtype, "SEED": settings.seed, "COUNT": count, **used}
-        label = f"random-{settings.dtype or 'all'}-{settings.sim}"
-    return played.run("mac", label, used, settings.sim)
+    draw, played = partial(random_cases, settings.seed), partial(compare, mac_latency=settings.mac_latency)
+    return comparison.run_cases("mac", settings, read_mac, draw, played, MAC_FORMATS, "MAC_LATENCY")
 
 
-_LATENCY = integer(
-    "MAC_LATENCY",
-    PRESETS["full"].mac_latency,
-    "pipeline stages of the multiply-accumulate",
-    *Config.RANGES["mac_latency"],
-)
+_STAGES, _RANGE = "pipeline stages of the multiply-accumulate", Config.RANGES["mac_latency"]
+_LATENCY = integer("MAC_LATENCY", PRESETS["full"].mac_latency, _STAGES, *_RANGE)
 
 BENCH = Bench(
     name="mac",

@@ -16,14 +16,13 @@ from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32, MATMUL_FORMATS, Format, format_named
-from neuroncore_rtl.tb.benches.core_bench import hbm_of, roofline, summary
+from neuroncore_rtl.tb.benches.core_bench import core_options, hbm_of, roofline, summary
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
-from neuroncore_rtl.tb.benches.options import core_options, integer
 from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.harness.tensor import COUNTERS, TensorDevice, TensorWork
 from neuroncore_rtl.tb.sim.report import Report, progress, shown
-from neuroncore_rtl.tb.sim.settings import Bench, Settings, dtype_option
+from neuroncore_rtl.tb.sim.settings import Bench, Settings, dtype_option, integer
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.tensor_tiling import tiled_products
 from neuroncore_rtl.tb.view.waves import waveform, write_save_file
@@ -70,14 +69,10 @@ def multiply(
     result = np.zeros((a.shape[0], b.shape[1]), np.uint32)
     totals = dict.fromkeys(COUNTERS, 0)
     for number, program in enumerate(tiled_products(a, b, fmt, config)):
-        outcome = run(
-            TensorDevice(config=config),
-            TensorWork(program=program, stall=stall, seed=seed),
-            sim=sim,
-            waves=waves if number == 0 else None,
-            waves_levels=waves_levels,
-            doing=f"running {len(program.steps):,} instructions",
-        )
+        work = TensorWork(program=program, stall=stall, seed=seed)
+        recorded = {"waves": waves if number == 0 else None, "waves_levels": waves_levels}
+        doing = f"running {len(program.steps):,} instructions"
+        outcome = run(TensorDevice(config=config), work, sim=sim, doing=doing, **recorded)
         program.gather(outcome.memories["psum"], result)
         for name in COUNTERS:
             totals[name] += outcome.counters[name]
@@ -110,17 +105,8 @@ def multiply_recorded(
         waves: where the waveform is recorded; None: nowhere.
     """
     waves = waves if settings.waves else None
-    result, counters = multiply(
-        a,
-        b,
-        fmt,
-        settings.config,
-        sim=settings.sim,
-        stall=settings.stall,
-        seed=settings.seed,
-        waves=waves,
-        waves_levels=settings.depth,
-    )
+    options = {"sim": settings.sim, "stall": settings.stall, "seed": settings.seed, "waves_levels": settings.depth}
+    result, counters = multiply(a, b, fmt, settings.config, waves=waves, **options)
     return result, counters, {"waveform": shown(write_save_file(waves))} if waves else {}
 
 

@@ -12,16 +12,15 @@ import numpy as np
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Opcode
-from neuroncore_rtl.tb.benches.options import integer
+from neuroncore_rtl.tb.benches.core_bench import random_hbm
 from neuroncore_rtl.tb.check.core_batch import run_batch
 from neuroncore_rtl.tb.harness.cores import CoreDevice
-from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.sim.report import Report, progress
-from neuroncore_rtl.tb.sim.settings import SEED, SIM, Bench, Settings, configuration_options
+from neuroncore_rtl.tb.sim.settings import SEED, SIM, Bench, Settings, configuration_options, integer
 from neuroncore_rtl.tb.stimulus.core_programs import CoreChoices, garbled_image, random_core_program
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices
 
-__all__ = ["BENCH", "random_behaviour", "random_images"]
+__all__ = ["BENCH", "random_images"]
 
 BATCH = 16
 """Programs of a simulation."""
@@ -29,26 +28,18 @@ BATCH = 16
 OPCODES = (*Opcode, *[Opcode.ACTIVATE] * 5)
 """Those of the vector engine, and that of the scalar engine often enough to keep it busy."""
 
+TEMPERS = {
+    "latency": (1, 8, 64, 150), "gap": (0, 0, 5), "rate": (0, 0, 4 * 256), "stall": (0, 40, 160),
+    "reorder": (0, 100, 200), "interleave": (False, True),
+}  # fmt: skip
+"""What the behaviour of HBM is drawn from."""
+
 ALIGNMENT = 4096
 """Images start at multiples of this."""
 
 
-def random_behaviour(rng: np.random.Generator) -> Hbm:
-    """Return an HBM of some temper."""
-    return Hbm(
-        latency=int(rng.choice([1, 8, 64, 150])),
-        gap=int(rng.choice([0, 0, 5])),
-        rate=256 * int(rng.choice([0, 0, 4])),
-        stall=int(rng.choice([0, 40, 160])),
-        reorder=int(rng.choice([0, 100, 200])),
-        interleave=bool(rng.integers(2)),
-        seed=int(rng.integers(1, 1 << 31)),
-    )
-
-
 def random_images(rng: np.random.Generator, config: Config, count: int, instructions: int) -> list[Image]:
-    """Return the images of random programs, one behind the other; of half of them the bits that mean nothing are
-    random, too."""
+    """Return images of random programs, one behind the other; in half of them the bits that mean nothing are random."""
     images, base = [], 0
     for _ in range(count):
         choices = CoreChoices(
@@ -71,7 +62,7 @@ def _run(settings: Settings) -> Report:
         rng = np.random.default_rng((settings.seed, first))
         with progress(f"programs from {first}: making them"):
             images = random_images(rng, config, min(BATCH, settings.count - first), settings.instructions)
-        behaviour = random_behaviour(rng)
+        behaviour = random_hbm(rng, **TEMPERS)
         batch = run_batch(device, images, sim=settings.sim, behaviour=behaviour)
         records = [record for image in images for part in image.records for record in part]
         totals.update(

@@ -9,13 +9,11 @@ import numpy as np
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.tb.benches.execution import run_recorded
-from neuroncore_rtl.tb.benches.options import RECORDED, integer, switch
 from neuroncore_rtl.tb.check.riscv_lockstep import Comparison, compare
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
-from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES, PATIENCE, CpuDevice, CpuWork
-from neuroncore_rtl.tb.harness.riscv_elf import Executable, read_executable
+from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES, PATIENCE, CpuDevice, CpuWork, Executable, read_executable
 from neuroncore_rtl.tb.sim.report import Report, progress, shown
-from neuroncore_rtl.tb.sim.settings import SEED, Bench, Option, Settings
+from neuroncore_rtl.tb.sim.settings import RECORDED, SEED, Bench, Option, Settings, integer, switch
 from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_program
 from neuroncore_rtl.tb.view.waves import waveform
 
@@ -79,15 +77,9 @@ def _run(settings: Settings) -> Report:
     count = settings.count or DEFAULT_COUNT[settings.sim]
     program = random_executable(settings.seed, count) if random else read_executable(settings.elf, MEMORY_BYTES)
     name = f"random-{count}-seed{settings.seed}" if random else settings.elf.name
-    work = CpuWork(
-        program=program,
-        limit=settings.limit,
-        stall=settings.stall,
-        seed=settings.seed,
-        external=EXTERNAL_RATE if random else 0,
-        trace=bool(settings.lockstep or settings.trace),
-        memory=random,
-    )
+    given = {"limit": settings.limit, "stall": settings.stall, "seed": settings.seed}
+    noted = {"trace": bool(settings.lockstep or settings.trace), "memory": random}
+    work = CpuWork(program=program, external=EXTERNAL_RATE if random else 0, **given, **noted)
     outcome, recorded = run_recorded(CpuDevice(), work, settings, waveform("riscv"), f"running {name}")
     failures = _verdict(outcome, settings.limit)
     if failures and program.compressed:
@@ -123,20 +115,15 @@ def _run(settings: Settings) -> Report:
 
 
 _COUNTS = ", ".join(f"{count:,} with SIM={sim}" for sim, count in DEFAULT_COUNT.items())
+_COUNT = f"parts of the random program, of one to nine instructions; default {_COUNTS}"
+_ELF = "program with the symbol tohost, to which it writes 1 if it passes; a random program if not given"
 
 BENCH = Bench(
     name="riscv",
     summary="a program on the controller's RISC-V processor, every instruction against the golden hart",
     options=(
-        Option(
-            name="ELF",
-            type=Path,
-            default=None,
-            help="program with the symbol tohost, to which it writes 1 if it passes; a random program if not given",
-        ),
-        integer(
-            "COUNT", None, f"parts of the random program, of one to nine instructions; default {_COUNTS}", 1, 50_000
-        ),
+        Option(name="ELF", type=Path, default=None, help=_ELF),
+        integer("COUNT", None, _COUNT, 1, 50_000),
         SEED,
         integer("STALL", 0, "both buses refuse and delay in so many of 256 cycles, at random", 0, 192),
         integer("LIMIT", 10_000_000, "cycles after which the program is given up", 1, 10**12),

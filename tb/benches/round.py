@@ -1,65 +1,32 @@
 """TEST=round: the rounding unit against golden, on random cases or on a vector file."""
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from amaranth import Module
-from amaranth.lib import data
 
 from neuroncore_rtl.golden import arith
-from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.spec.formats import FORMATS, Format
-from neuroncore_rtl.tb.benches.options import choice, integer
 from neuroncore_rtl.tb.check import comparison
 from neuroncore_rtl.tb.check.comparison import Cases, Comparison
-from neuroncore_rtl.tb.harness.player import Playable
+from neuroncore_rtl.tb.harness.player import PlayedUnit
 from neuroncore_rtl.tb.sim.report import Report
-from neuroncore_rtl.tb.sim.settings import Bench, Settings
+from neuroncore_rtl.tb.sim.settings import Bench, Settings, choice, integer
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.vectors import ROUND_LAYOUT, read_round
 
-__all__ = ["BENCH", "MODES", "WORD", "RoundUnit", "compare", "random_cases"]
+__all__ = ["BENCH", "MODES", "compare", "random_cases"]
 
 MODES = ("rne", "sr")
 """Rounding modes, in the order of the unit's bit `stochastic`."""
-
-WORD = data.StructLayout({"format": FormatCode, "stochastic": 1, "value": 32, "random": 32})
-"""One case."""
 
 _BOTH = "both"
 _BY_CODE = list(FORMATS.values())
 
 
-class RoundUnit(Playable):
-    """:class:`Fp32Rounder` with its inputs in one word.
-
-    Arguments:
-        latency: of the rounder.
-
-    Ports:
-        word: format, stochastic, value, random. result: the storage word of the target.
-    """
-
-    def __init__(self, latency: int):
-        self.rounder = Fp32Rounder(latency)
-        super().__init__(WORD, self.rounder.latency)
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.rounder = rounder = self.rounder
-        m.d.comb += [
-            rounder.format.eq(self.word.format),
-            rounder.stochastic.eq(self.word.stochastic),
-            rounder.value.eq(self.word.value),
-            rounder.random.eq(self.word.random),
-            self.result.eq(rounder.word),
-        ]
-        self.delay_valid(m)
-        return m
-
-
-def random_cases(seed: int, formats: tuple[Format, ...], modes: tuple[str, ...], count: int) -> Cases:
+def random_cases(seed: int, formats: Sequence[Format], modes: Sequence[str], count: int) -> Cases:
     """Return `count` random cases, spread over formats and modes, special values, borders and ties over-represented."""
     rng = np.random.default_rng(seed)
     targets = [(fmt, mode) for fmt in formats for mode in modes]
@@ -91,7 +58,7 @@ def compare(cases: Cases, latency: int, file: Path | None = None) -> Comparison:
         return f"{text} {random[case]:08x}" if stochastic[case] else text
 
     return Comparison(
-        unit=RoundUnit(latency),
+        unit=PlayedUnit(Fp32Rounder(latency), ("format", "stochastic", "value", "random"), output="word"),
         cases=cases,
         golden=golden,
         describe=describe,
@@ -101,20 +68,9 @@ def compare(cases: Cases, latency: int, file: Path | None = None) -> Comparison:
 
 
 def _run(settings: Settings) -> Report:
-    used = {"LATENCY": settings.latency, "SIM": settings.sim}
-    if settings.vectors is not None:
-        comparison.refuse_beside_vectors(settings, "DTYPE", "COUNT")
-        played = compare(read_round(settings.vectors), settings.latency, settings.vectors)
-        used = {"VECTORS": str(settings.vectors), **used}
-        label = f"vectors-{settings.vectors.stem}-{settings.sim}"
-    else:
-        count = comparison.case_count(settings)
-        formats = comparison.chosen_formats(settings, FORMATS.values())
-        modes = MODES if settings.round == _BOTH else (settings.round,)
-        played = compare(random_cases(settings.seed, formats, modes, count), settings.latency)
-        used = {"DTYPE": settings.dtype, "ROUND": settings.round, "SEED": settings.seed, "COUNT": count, **used}
-        label = f"random-{settings.dtype or 'all'}-{settings.round}-{settings.sim}"
-    return played.run("round", label, used, settings.sim)
+    modes = MODES if settings.round == _BOTH else (settings.round,)
+    draw, played = partial(random_cases, settings.seed, modes=modes), partial(compare, latency=settings.latency)
+    return comparison.run_cases("round", settings, read_round, draw, played, FORMATS.values(), "LATENCY", ["ROUND"])
 
 
 _ROUND = choice("ROUND", _BOTH, "rounding of the random cases", (*MODES, _BOTH))

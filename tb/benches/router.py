@@ -7,23 +7,19 @@ against what was sent, and what each link has carried against golden's routes.
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.golden.link import route
 from neuroncore_rtl.hdl.link.end import LinkEnd
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.spec.link import CHANNELS, CORES_PER_CHIP
 from neuroncore_rtl.tb.benches.collective_options import ERRORS, INSTANCE_OPTIONS, instance_of, share_of
-from neuroncore_rtl.tb.benches.execution import run_recorded
-from neuroncore_rtl.tb.benches.options import RECORDED, choice, integer
+from neuroncore_rtl.tb.benches.execution import draw, run_recorded
 from neuroncore_rtl.tb.check.link_table import dead_links, link_of, link_summary, link_table, opposite
 from neuroncore_rtl.tb.harness.collective_faults import link_name
-from neuroncore_rtl.tb.harness.disturbance import Cut
 from neuroncore_rtl.tb.harness.fabric import FabricDevice, Traffic, Way
+from neuroncore_rtl.tb.harness.link_view import Cut
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
-from neuroncore_rtl.tb.sim.report import Report, shown
-from neuroncore_rtl.tb.sim.settings import SEED, Bench, Settings, UsageError
-from neuroncore_rtl.tb.view.link_picture import draw_links
-from neuroncore_rtl.tb.view.timeline import write_timeline
+from neuroncore_rtl.tb.sim.report import Report
+from neuroncore_rtl.tb.sim.settings import RECORDED, SEED, Bench, Settings, UsageError, choice, integer
 from neuroncore_rtl.tb.view.tracks import link_tracks
 from neuroncore_rtl.tb.view.waves import waveform
 
@@ -189,10 +185,8 @@ def _run(settings: Settings) -> Report:
     links = links_of(instance, outcome)
     label = f"{settings.pattern}-{instance.chips}-{settings.topology}-{settings.sim}"
     tracks = link_tracks(instance, outcome.links.samples, credits=False)
-    timeline = write_timeline(SIM_BUILD / "timelines" / f"router-{label}.json", tracks)
-    said = f"{arrived:,} flits in {outcome.cycles:,} cycles"
-    what = f"{settings.pattern.replace('_', '-')} traffic"
-    picture = draw_links(SIM_BUILD / "plots" / f"router-{label}.png", instance, links, what, said)
+    what, said = f"{settings.pattern.replace('_', '-')} traffic", f"{arrived:,} flits in {outcome.cycles:,} cycles"
+    pictures = draw(f"router-{label}", tracks, instance, links, what, said)
     return Report(
         test="router",
         label=label,
@@ -204,8 +198,7 @@ def _run(settings: Settings) -> Report:
         extra={
             **measures_of(instance, traffic, outcome),
             "simulated": f"{outcome.cycles / outcome.seconds:,.0f} cycles a second",
-            "timeline": shown(timeline),
-            "picture": shown(picture),
+            **pictures,
             **recorded,
         },
         failures=tuple(failures_of(instance, traffic, outcome)),

@@ -14,10 +14,10 @@ from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.golden.arith import decode, round_stochastic
 from neuroncore_rtl.kernels.library.stochastic import Problem, accumulate, descend
 from neuroncore_rtl.spec.formats import BF16, FP16
-from neuroncore_rtl.tb.benches.options import RECORDED, STALL, integer
+from neuroncore_rtl.tb.benches.core_bench import STALL
 from neuroncore_rtl.tb.benches.workbench import EngineWorkbench, refusals
 from neuroncore_rtl.tb.sim.report import Report, shown
-from neuroncore_rtl.tb.sim.settings import SEED, Bench, Settings, configuration_options
+from neuroncore_rtl.tb.sim.settings import RECORDED, SEED, Bench, Settings, configuration_options, integer
 
 __all__ = ["BENCH"]
 

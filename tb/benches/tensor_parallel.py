@@ -7,7 +7,7 @@ which know nothing of tiles, copies and strips; and its error is measured agains
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 
@@ -24,15 +24,13 @@ from neuroncore_rtl.spec.isa import collective_queue
 from neuroncore_rtl.spec.isa.collective import CollectiveKind, Group
 from neuroncore_rtl.tb.benches import collective_options as variables
 from neuroncore_rtl.tb.benches.collective import ring_bound
-from neuroncore_rtl.tb.benches.core_bench import hbm_width
+from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, hbm_of, hbm_width
 from neuroncore_rtl.tb.benches.execution import Executed, execute
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.matmul import ideal_cycles
-from neuroncore_rtl.tb.benches.options import HBM_OPTIONS, choice, integer
-from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim.report import Report, progress
-from neuroncore_rtl.tb.sim.settings import DEPTH, SEED, SIM, WAVES, Bench, Settings, UsageError, dtype_option
+from neuroncore_rtl.tb.sim.settings import RECORDED, SEED, Bench, Settings, UsageError, choice, dtype_option, integer
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 
 __all__ = ["BENCH", "error_shares", "expected_result"]
@@ -108,23 +106,14 @@ def _run(settings: Settings) -> Report:
     )
     label = f"{settings.preset}-{settings.chips}x{settings.cores}-{settings.topology}-{fmt.name}-{m}x{k}x{n}"
     label += f"-{settings.strips}-{settings.sim}"
-    behaviour = Hbm(
-        latency=settings.latency,
-        port_rate=256 * settings.bandwidth // core.hbm_ports,
-        stall=settings.stall,
-        seed=settings.seed,
-    )
+    behaviour = replace(hbm_of(settings), rate=0, port_rate=256 * settings.bandwidth // core.hbm_ports)
     done: dict[bool, Executed] = {}
     for reduce in (True, False):
         with progress("making the programs"):
             images, shards = _images(instance, group, x, w, fmt, settings, reduce=reduce)
         task = ImageTask(machine=instance, images=images, behaviour=behaviour, errors=errors, core=settings.core)
-        done[reduce] = execute(
-            task,
-            settings,
-            "tensor_parallel" if reduce else "tensor_parallel-alone",
-            pictures=f"tensor_parallel-{label}" if reduce else None,
-        )
+        name, pictures = ("tensor_parallel", f"tensor_parallel-{label}") if reduce else ("tensor_parallel-alone", None)
+        done[reduce] = execute(task, settings, name, pictures=pictures)
         if reduce:
             with progress("golden product"):
                 expected = expected_result(x, w, fmt, core.rows, shards)
@@ -210,10 +199,9 @@ BENCH = Bench(
         variables.ERRORS,
         SEED,
         *HBM_OPTIONS,
-        SIM,
-        WAVES,
+        *RECORDED[:-1],
         variables.CORE,
-        DEPTH,
+        RECORDED[-1],
     ),
     run=_run,
 )

@@ -96,12 +96,8 @@ def measure(
     # Values near 1, so that no operation has an easy case everywhere.
     sbuf = rng.normal(0, 1, (config.partitions, SBUF_USED // 4)).astype("<f4").view(np.uint8)
     psum = rng.normal(0, 1, (config.columns, PSUM_BYTES // 4)).astype("<f4").view(np.uint8)
-    outcome = run(
-        ElementwiseDevice(config=config),
-        ElementwiseWork(program=records, sbuf=sbuf, psum=psum, events=True),
-        sim=sim,
-        doing=f"running {len(records):,} instructions",
-    )
+    work = ElementwiseWork(program=records, sbuf=sbuf, psum=psum, events=True)
+    outcome = run(ElementwiseDevice(config=config), work, sim=sim, doing=f"running {len(records):,} instructions")
     expected = expected_memories(instructions, sbuf, psum, config)
     differ = sum(int((a != b).sum()) for a, b in zip(outcome.memories.values(), expected, strict=True))
 
@@ -114,21 +110,12 @@ def measure(
             "overlapped": retired[first + 1 : first + 2 + REPEATED],
             "dependent": retired[first + 1 + REPEATED + 1 : first + 1 + 2 * (1 + REPEATED)],
         }
-        measurements.append(
-            Measurement(
-                case=case,
-                elements=int(np.prod(instruction.shape)),
-                measured={
-                    "alone": [retired[first] - taken[first]],
-                    **{name: np.diff(cycles).tolist() for name, cycles in runs.items()},
-                },
-                expected={
-                    "alone": latency(instruction, config),
-                    "overlapped": period(instruction, config),
-                    "dependent": dependent_period(instruction, config),
-                },
-            )
-        )
+        formulas = {"alone": latency, "overlapped": period, "dependent": dependent_period}
+        measured = {"alone": [retired[first] - taken[first]]}
+        measured |= {name: np.diff(cycles).tolist() for name, cycles in runs.items()}
+        expected = {name: cycles(instruction, config) for name, cycles in formulas.items()}
+        elements = int(np.prod(instruction.shape))
+        measurements.append(Measurement(case=case, elements=elements, measured=measured, expected=expected))
     return measurements, sbuf.size + psum.size, differ
 
 

@@ -2,9 +2,8 @@
 
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES
 from neuroncore_rtl.tb.benches.instructions import instruction_options, run_instructions
-from neuroncore_rtl.tb.benches.options import choice
 from neuroncore_rtl.tb.sim.report import Report
-from neuroncore_rtl.tb.sim.settings import Bench, Settings
+from neuroncore_rtl.tb.sim.settings import Bench, Settings, choice
 
 __all__ = ["BENCH"]
 

@@ -218,17 +218,12 @@ class EngineWorkbench(Workbench):
             name: {engine: outcome.parts[engine].counters[name] for engine in ENGINES}
             for name in ("instructions", "busy", "elements")
         }
-        measured = {
-            "label": self._label(settings),
-            "compared": differences.compared,
-            "mismatches": len(differences.places),
-            "cycles": outcome.cycles,
-            "failures": tuple(
-                f"the {engine} engine refused instruction {error.number}, rule {error.cause}"
-                for engine, error in outcome.faults.items()
-            ),
-        }
-        return self.sbuf, extra | recorded, measured
+        refused = (
+            f"the {engine} engine refused instruction {error.number}, rule {error.cause}"
+            for engine, error in outcome.faults.items()
+        )
+        measured = {"compared": differences.compared, "mismatches": len(differences.places), "cycles": outcome.cycles}
+        return self.sbuf, extra | recorded, {"label": self._label(settings), **measured, "failures": tuple(refused)}
 
 
 def error_figures(values: np.ndarray, reference: np.ndarray) -> dict[str, str]:

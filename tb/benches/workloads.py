@@ -55,18 +55,12 @@ def workload_task(
         errors: share of the frames that are disturbed.
         check_axi: whether the AXI ports are watched, of engines.
     """
+    common = {"workload": workload, "behaviour": behaviour, "errors": errors}
     if settings.target == "engine":
-        return EngineTask(instance=instance, workload=workload, behaviour=behaviour, errors=errors, check_axi=check_axi)
-    return CollectiveImageTask(
-        machine=instance,
-        images=collective_images(instance, workload),
-        data=workload.memories,
-        delays=[workload.delays[core][0] if workload.delays.get(core) else 0 for core in range(instance.cores)],
-        behaviour=behaviour,
-        errors=errors,
-        core=settings.core,
-        workload=workload,
-    )
+        return EngineTask(instance=instance, check_axi=check_axi, **common)
+    delays = [workload.delays[core][0] if workload.delays.get(core) else 0 for core in range(instance.cores)]
+    contents = {"images": collective_images(instance, workload), "data": workload.memories}
+    return CollectiveImageTask(machine=instance, **contents, delays=delays, core=settings.core, **common)
 
 
 def collective_images(instance: Instance, workload: Workload) -> list[Image]:
@@ -165,15 +159,8 @@ class EngineTask:
 
     def work(self, seed: int, *, sampled: bool = False) -> CollectiveWork:
         """Return the lists, and what befalls those who execute them."""
-        return CollectiveWork(
-            lists=self.workload.lists,
-            memories=self.workload.memories,
-            delays=self.workload.delays,
-            behaviour=self.behaviour,
-            errors=self.errors,
-            seed=seed,
-            sampled=sampled,
-        )
+        own = {name: getattr(self.workload, name) for name in ("lists", "memories", "delays")}
+        return CollectiveWork(**own, behaviour=self.behaviour, errors=self.errors, seed=seed, sampled=sampled)
 
     def golden(self) -> tuple[Sequence[np.ndarray], None]:
         """Return the HBM of each core after golden has executed the lists."""

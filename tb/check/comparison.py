@@ -1,6 +1,6 @@
 """Plays cases through a unit and compares every result: with golden, and with what a vector file expects."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +10,9 @@ from neuroncore_rtl.spec.formats import FORMATS, Format
 from neuroncore_rtl.tb.harness.player import Playable, PlayerDevice, PlayerWork
 from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.sim.report import Report
-from neuroncore_rtl.tb.sim.settings import SEED, SIM, Option, Settings, UsageError
+from neuroncore_rtl.tb.sim.settings import SEED, SIM, Option, Settings, UsageError, choice, integer
 
-__all__ = [
-    "DEFAULT_COUNT", "SHOWN", "Cases", "Comparison", "case_count", "chosen_formats", "interleave", "options",
-    "refuse_beside_vectors",
-]  # fmt: skip
+__all__ = ["DEFAULT_COUNT", "SHOWN", "Cases", "Comparison", "interleave", "options", "run_cases"]
 
 DEFAULT_COUNT = {"verilator": 1_000_000, "icarus": 20_000}
 """Random cases when COUNT is not given; either takes a few seconds."""
@@ -60,6 +57,7 @@ def options(formats: Iterable[Format], layout: str, *others: Option) -> tuple[Op
         layout: of a line of the vector file.
         others: options of this bench alone.
     """
+    counts = ", ".join(f"{count:,} with SIM={sim}" for sim, count in DEFAULT_COUNT.items())
     return (
         Option(
             name="VECTORS",
@@ -68,47 +66,12 @@ def options(formats: Iterable[Format], layout: str, *others: Option) -> tuple[Op
             help=f"file of cases, one a line: {layout}, in hex; # starts a comment, NaN is expected in canonical form, "
             "a case without EXPECTED is printed with its result",
         ),
-        Option(
-            name="DTYPE",
-            type=str,
-            default=None,
-            help="the only format of the random cases, instead of all",
-            choices=tuple(fmt.name for fmt in formats),
-        ),
+        choice("DTYPE", None, "the only format of the random cases, instead of all", (fmt.name for fmt in formats)),
         *others,
         SEED,
-        Option(
-            name="COUNT",
-            type=int,
-            default=None,
-            help="random cases, over all formats; default "
-            + ", ".join(f"{count:,} with SIM={sim}" for sim, count in DEFAULT_COUNT.items()),
-            minimum=1,
-            maximum=10_000_000,
-        ),
+        integer("COUNT", None, f"random cases, over all formats; default {counts}", 1, 10_000_000),
         SIM,
     )
-
-
-def chosen_formats(settings: Settings, formats: Iterable[Format]) -> tuple[Format, ...]:
-    """Return the formats of the random cases: all, or the one that DTYPE names."""
-    return tuple(fmt for fmt in formats if settings.dtype in (None, fmt.name))
-
-
-def case_count(settings: Settings) -> int:
-    """Return the number of random cases."""
-    return settings.count or DEFAULT_COUNT[settings.sim]
-
-
-def refuse_beside_vectors(settings: Settings, *names: str) -> None:
-    """Check that options which choose random cases are not given together with VECTORS.
-
-    Raises:
-        UsageError: if one is.
-    """
-    for name in names:
-        if settings.values[name] is not None:
-            raise UsageError(f"{name} must not be given with VECTORS: it chooses random cases")
 
 
 def interleave(rng: np.random.Generator, parts: list[Cases]) -> Cases:
@@ -201,3 +164,44 @@ class Comparison:
                 print(f"{text} {got}")
             if differs[case]:
                 print(f"{where}: RTL {got}, golden {self.golden[case]:0{digits}x}")
+
+
+def run_cases(
+    test: str,
+    settings: Settings,
+    read: Callable[[Path], Cases],
+    draw: Callable[..., Cases],
+    compare: Callable[..., Comparison],
+    formats: Iterable[Format],
+    own: str,
+    drawn: Sequence[str] = (),
+) -> Report:
+    """Run a bench with `options` on random cases, or on those of VECTORS.
+
+    Arguments:
+        test: its name.
+        settings: the values of its options.
+        read: returns the cases of a vector file.
+        draw: returns random cases of some formats, given these and their `count`.
+        compare: returns the comparison of cases, which came from a `file` or from none.
+        formats: those that DTYPE chooses from.
+        own: name of the option that makes the unit.
+        drawn: names of those besides DTYPE that random cases are drawn by.
+
+    Raises:
+        UsageError: if options that choose random cases are given together with VECTORS, or the file is malformed.
+    """
+    values, file = settings.values, settings.vectors
+    if file is not None:
+        for name in ("DTYPE", "COUNT"):
+            if values[name] is not None:
+                raise UsageError(f"{name} must not be given with VECTORS: it chooses random cases")
+        played = compare(read(file), file=file)
+        used, label = {"VECTORS": str(file)}, f"vectors-{file.stem}"
+    else:
+        count = settings.count or DEFAULT_COUNT[settings.sim]
+        played = compare(draw([fmt for fmt in formats if settings.dtype in (None, fmt.name)], count=count))
+        used = {name: values[name] for name in ("DTYPE", *drawn, "SEED")} | {"COUNT": count}
+        label = "-".join(["random", settings.dtype or "all", *(values[name] for name in drawn)])
+    used |= {name: values[name] for name in (own, "SIM")}
+    return played.run(test, f"{label}-{settings.sim}", used, settings.sim)

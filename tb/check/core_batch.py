@@ -4,7 +4,7 @@ Reset clears no memory, so each image finds what those before it left, and in th
 and PSUM to HBM: the whole state of the machine is then a file.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -148,22 +148,10 @@ def run_batch(
     for name, place in places.items():
         words = [np.ascontiguousarray(place.elements(found)).view(np.uint8) for found in (hbm, golden_hbm)]
         mismatches[name] = int((words[0] != words[1]).sum())
-    return Batch(
-        runs=runs,
-        expected=expected,
-        races=races,
-        hbm=hbm,
-        golden_hbm=golden_hbm,
-        compared=compared,
-        mismatches=mismatches,
-        failures=(*failures, *_differences(hbm, golden_hbm, places)),
-    )
-
-
-def _differences(hbm: np.ndarray, golden: np.ndarray, places: Mapping[str, HbmTensor]) -> Iterator[str]:
-    """Name the first bytes that differ."""
-    for address in np.flatnonzero(hbm != golden)[:LISTED]:
-        yield f"{_name(int(address), places)}: RTL {hbm[address]:02x}, golden {golden[address]:02x}"
+    for address in np.flatnonzero(hbm != golden_hbm)[:LISTED]:
+        where = _name(int(address), places)
+        failures.append(f"{where}: RTL {hbm[address]:02x}, golden {golden_hbm[address]:02x}")
+    return Batch(runs, expected, races, hbm, golden_hbm, compared, mismatches, tuple(failures))
 
 
 def _name(address: int, places: Mapping[str, HbmTensor]) -> str:

@@ -33,12 +33,9 @@ class Errors:
 
     def shown(self) -> dict[str, str]:
         """Return them as a report shows them."""
-        return {
-            "largest": f"{self.largest:.2e}",
-            "rms": f"{self.rms:.2e}",
-            "of the norm": f"{self.of_norm:.2e}",
-            "of what rounding allows": f"{self.of_bound:.1%}",
-        }
+        errors = {"largest": self.largest, "rms": self.rms, "of the norm": self.of_norm}
+        shown = {name: f"{error:.2e}" for name, error in errors.items()}
+        return shown | {"of what rounding allows": f"{self.of_bound:.1%}"}
 
 
 def errors_of(sums: np.ndarray, gradients: np.ndarray, fmt: FloatFormat, *, stochastic: bool = False) -> Errors:

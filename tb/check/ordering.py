@@ -44,8 +44,7 @@ def find_unordered(program: Sequence[tuple[int, int, Record]], config: Config) -
     found = []
     for number, event in enumerate(events):
         unfinished = np.flatnonzero(clocks.numbers[:number] >= clocks.starts[number][clocks.lanes[:number]])
-        others = unfinished[clocks.queues[unfinished] != event.queue]
-        conflicts = table.conflicts(number, others)
+        conflicts = table.conflicts(number, unfinished[clocks.queues[unfinished] != event.queue])
         if event.instruction.overlap:
             same = unfinished[clocks.queues[unfinished] == event.queue]
             conflicts += table.conflicts(number, same, only_true=True)

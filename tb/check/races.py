@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import RECORD_BYTES, Record, queue_name
-from neuroncore_rtl.spec.isa.instruction import Instruction
+from neuroncore_rtl.spec.isa import RECORD_BYTES, Instruction, Record, queue_name
 from neuroncore_rtl.tb.check.touches import Touch, touches_of
 
 __all__ = ["Execution", "Race", "TouchTable", "events_of", "find_races"]
@@ -117,8 +116,7 @@ class TouchTable:
     def conflicts(
         self, number: int, others: np.ndarray, only_true: bool = False
     ) -> list[tuple[int, tuple[Touch, Touch]]]:
-        """Return which of other instructions touch what an instruction writes or write what it touches, and by what
-        accesses, its own first.
+        """Return who touches what an instruction writes, or writes what it touches, and both accesses, its own first.
 
         Arguments:
             number: of the instruction.

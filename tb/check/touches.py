@@ -12,9 +12,8 @@ import numpy as np
 
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import collective
+from neuroncore_rtl.spec.isa import Instruction, collective
 from neuroncore_rtl.spec.isa.elementwise import counts_of, uses
-from neuroncore_rtl.spec.isa.instruction import Instruction
 
 __all__ = ["Touch", "touches_of"]
 

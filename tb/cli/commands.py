@@ -68,13 +68,8 @@ def _command(command: Bench, run) -> click.Command:
         for option in command.options
     ]
     assignments = click.Argument(["assignments"], nargs=-1, metavar="[NAME=VALUE]...")
-    return click.Command(
-        command.name,
-        params=[*options, assignments],
-        callback=callback,
-        help=command.summary,
-        short_help=command.summary,
-    )
+    words = {"help": command.summary, "short_help": command.summary}
+    return click.Command(command.name, params=[*options, assignments], callback=callback, **words)
 
 
 def _simulate(command: Bench, settings: Settings) -> int:

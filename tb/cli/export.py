@@ -24,12 +24,9 @@ from neuroncore_rtl.hdl.tensor.array import row_skew
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.hdl.verilog import module_ports
 from neuroncore_rtl.spec import config as machine
-from neuroncore_rtl.spec import memory_map
+from neuroncore_rtl.spec import isa, memory_map
 from neuroncore_rtl.spec.config import PRESETS, Config
-from neuroncore_rtl.spec.isa import ELEMENTWISE_FIELDS, HBM_ADDRESS_BITS, TENSOR_FIELDS, engine_of_queue, queue_count
 from neuroncore_rtl.spec.isa.fields import Layout
-from neuroncore_rtl.spec.isa.record import HEADER_FIELDS, RECORD_BYTES
-from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 from neuroncore_rtl.tb.sim.elaboration import ENGINE as TENSOR
 from neuroncore_rtl.tb.sim.elaboration import ENGINES, engine_verilog
 from neuroncore_rtl.tb.sim.report import shown, terminal
@@ -70,7 +67,7 @@ def description(engine: str, config: Config, text: str) -> dict[str, object]:
 
     Latencies are in cycles, widths in bits; the first field of an instruction is in its least significant bits.
     """
-    layout = TENSOR_FIELDS if engine == TENSOR else ELEMENTWISE_FIELDS
+    layout = isa.TENSOR_FIELDS if engine == TENSOR else isa.ELEMENTWISE_FIELDS
     return {
         "top": engine,
         "parameters": asdict(config) | _constants(engine),
@@ -119,18 +116,18 @@ def _core(config: Config) -> dict[str, object]:
         "axi": {
             "ports": config.hbm_ports,
             "data_bits": 8 * config.hbm_bytes,
-            "address_bits": HBM_ADDRESS_BITS,
+            "address_bits": isa.HBM_ADDRESS_BITS,
             "id_bits": axi_id_bits(config),
             "most_beats": MAX_BEATS,
             "page_bytes": PAGE_BYTES,
             "not_carried": {"size": config.hbm_bytes.bit_length() - 1, "burst": 1} | dict.fromkeys(AXI_ZERO, 0),
         },
         "record": {
-            "bytes": RECORD_BYTES,
-            "header": _fields(HEADER_FIELDS),
+            "bytes": isa.RECORD_BYTES,
+            "header": _fields(isa.HEADER_FIELDS),
             "instructions": {
-                engine.name.lower(): {"code": int(engine), **_fields(INSTRUCTIONS[engine].layout)}
-                for engine in dict.fromkeys(engine_of_queue(queue, config) for queue in range(queue_count(config)))
+                engine.name.lower(): {"code": int(engine), **_fields(isa.INSTRUCTIONS[engine].layout)}
+                for engine in dict.fromkeys(isa.engine_of_queue(n, config) for n in range(isa.queue_count(config)))
             },
         },
         "error": list(_places(CoreError.as_shape())),
@@ -154,11 +151,10 @@ def _latency(engine: str, config: Config) -> dict[str, int]:
     if engine == CORE:
         return {"update_to_issue": Queue.WAIT_LATENCY, "engine_read": ReadPort.LATENCY, "line_read": LineRead.LATENCY}
     if engine != TENSOR:
-        lanes = ENGINES[engine].LATENCY
         return {
             "instruction_to_read": frontend.Frontend.LATENCY,
             "read_to_lanes": fetch.Fetch.LATENCY,
-            "lanes": lanes,
+            "lanes": ENGINES[engine].LATENCY,
             "lanes_to_write": store.Store.LATENCY,
         }
     return {

@@ -3,8 +3,8 @@
 import importlib
 from functools import cache
 
-from neuroncore_rtl.tb.benches.options import choice, integer, switch
-from neuroncore_rtl.tb.sim.settings import Bench, Settings, UsageError, configuration_options
+from neuroncore_rtl.tb import benches
+from neuroncore_rtl.tb.sim.settings import Bench, UsageError, choice, configuration_options, integer, switch
 from neuroncore_rtl.tb.sim.vectors import WAYS
 
 __all__ = ["COMMANDS", "MODULES", "TABLES", "bench_named", "tests"]
@@ -21,7 +21,7 @@ TABLES = ("kernels", "collective")
 
 @cache
 def _benches(module: str) -> dict[str, Bench]:
-    found = importlib.import_module(f"neuroncore_rtl.tb.benches.{module}")
+    found = importlib.import_module(f"{benches.__name__}.{module}")
     return {bench.name: bench for bench in (found.BENCHES if module in TABLES else (found.BENCH,))}
 
 
@@ -43,22 +43,9 @@ def bench_named(name: str) -> Bench:
     raise UsageError(f"TEST must be one of {', '.join(tests())}, not {name!r}")
 
 
-def _export(settings: Settings) -> int:
-    from neuroncore_rtl.tb.cli.export import export
-
-    return export(settings)
-
-
-def _measure(settings: Settings) -> int:
-    from neuroncore_rtl.bench.run import main
-
-    return main(settings)
-
-
-def _document(settings: Settings) -> int:
-    from neuroncore_rtl.tb.cli.figures import main
-
-    return main(settings)
+def _later(module: str, name: str):
+    """Return a function of a module that is imported when it is called."""
+    return lambda settings: getattr(importlib.import_module(f"neuroncore_rtl.{module}"), name)(settings)
 
 
 COMMANDS = (
@@ -66,7 +53,7 @@ COMMANDS = (
         name="verilog",
         summary="Export the Verilog of a configuration, a file list, and its parameters and ports as JSON.",
         options=configuration_options("full"),
-        run=_export,
+        run=_later("tb.cli.export", "export"),
     ),
     Bench(
         name="bench",
@@ -78,7 +65,7 @@ COMMANDS = (
             ),
             choice("LANES", None, "the only way to evaluate what there is many times, instead of both", WAYS),
         ),
-        run=_measure,
+        run=_later("bench.run", "main"),
     ),
     Bench(
         name="figures",
@@ -87,7 +74,7 @@ COMMANDS = (
             choice("ONLY", None, "only commands that have this in them"),
             switch("RUN", 1, "0 runs nothing and takes single figures from the records that there are"),
         ),
-        run=_document,
+        run=_later("tb.cli.figures", "main"),
     ),
 )
 """Commands that take variables but simulate no TEST."""

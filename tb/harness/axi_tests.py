@@ -3,7 +3,6 @@
 import json
 import os
 import random
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -28,18 +27,13 @@ async def start(dut) -> None:
     await ClockCycles(dut.clk, 2)
 
 
-def pauses(rng: random.Random) -> Iterator[bool]:
-    """Yield whether to pause, cycle by cycle."""
-    while True:
-        yield rng.random() < SETTINGS["pause"]
-
-
 def pause(model: AxiMaster | AxiRam) -> None:
     """Let the channels of a model pause at random."""
     write, read = model.write_if, model.read_if
     channels = (write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel)
     for number, channel in enumerate(channels if SETTINGS["pause"] else ()):
-        channel.set_pause_generator(pauses(random.Random(f"{SETTINGS['seed']} {number}")))
+        rng = random.Random(f"{SETTINGS['seed']} {number}")
+        channel.set_pause_generator(iter(lambda rng=rng: rng.random() < SETTINGS["pause"], None))
 
 
 def managers_of(dut) -> list[AxiMaster]:

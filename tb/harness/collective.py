@@ -11,20 +11,19 @@ from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import collective_queue
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, Collective
 from neuroncore_rtl.spec.link import CHANNELS
-from neuroncore_rtl.tb.harness import disturbance, link_view
-from neuroncore_rtl.tb.harness.axi_ports import axi_connections, hbm_defines, hbm_sources
+from neuroncore_rtl.tb.harness import link_view
 from neuroncore_rtl.tb.harness.collective_faults import CollectiveFault
 from neuroncore_rtl.tb.harness.cores import ROOM_BYTES
 from neuroncore_rtl.tb.harness.hbm import HbmWork
 from neuroncore_rtl.tb.harness.outcome import Ending, Event, Outcome, events_of, fields_by_kind, link_activity
-from neuroncore_rtl.tb.harness.verilog_text import assemble, connections, modules_of, plusargs
+from neuroncore_rtl.tb.harness.subject_ports import axi_connections, hbm_defines, hbm_sources
+from neuroncore_rtl.tb.harness.verilog_text import arguments, connections, harness, plusargs
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import elaborated
+from neuroncore_rtl.tb.sim.images import write_lines
 from neuroncore_rtl.tb.sim.layouts import enum_defines, plain
 
 __all__ = ["CollectiveDevice", "CollectiveWork"]
-
-_TEMPLATE = Path(__file__).with_suffix(".v")
 
 STEPS = 1 << 17
 """Instructions of all cores that the harness has room for."""
@@ -85,7 +84,7 @@ class CollectiveDevice:
         text = elaborated("linked_engines", label, lambda: LinkedEngines(instance), asdict(instance))
         ports = [f"axi__{port}" for port in range(CHANNELS * instance.cores)]
         defines = {
-            **({"WAVES": ""} if waves else {}),
+            "ARGUMENTS": arguments(("limit", "patience"), ("lists", "starts"), ("runs", "events")),
             "CORES": instance.cores,
             "STEPS": STEPS,
             "INSTRUCTION": COLLECTIVE_BITS,
@@ -98,16 +97,9 @@ class CollectiveDevice:
             **link_view.engine_defines(),
             "ENGINE_VIEWS": link_view.engine_views(instance) if waves else "",
         }
-        paths = [_TEMPLATE, link_view.LINK_VIEW, disturbance.VERILOG, *([link_view.ENGINE_VIEW] if waves else [])]
-        verilog = assemble(defines, *paths, *hbm_sources(self.check_axi), text)
-        return simulation.Design(
-            "collective",
-            verilog,
-            hier_blocks=modules_of(verilog, _BLOCKS),
-            kept=modules_of(verilog, _KEPT),
-            public=("done",),
-            clock="clk",
-        )
+        paths = [link_view.LINK_VIEW, link_view.DISTURBANCE, *([link_view.ENGINE_VIEW] if waves else [])]
+        parts, modules = (*paths, *hbm_sources(self.check_axi), text), {"blocks": _BLOCKS, "kept": _KEPT}
+        return harness(__file__, "collective", defines, *parts, **modules, waves=waves)
 
     def load(self, work: CollectiveWork, directory: Path) -> tuple[list[str], int]:
         """Write the lists and HBM."""
@@ -115,10 +107,9 @@ class CollectiveDevice:
         lines, starts = _lines(self.instance, work)
         if len(lines) > STEPS:
             raise ValueError(f"lists must have at most {STEPS:,} instructions, not {len(lines):,}")
-        (directory / "lists").write_text("".join(f"{line:x}\n" for line in lines or [0]))
-        (directory / "starts").write_text("".join(f"{start:x}\n" for start in starts))
-        words = plusargs(**{name: directory / name for name in ("lists", "starts", "runs", "events")})
-        words += plusargs(steps=max(len(lines), 1), limit=work.limit, patience=work.patience)
+        files = {"lists": "".join(f"{line:x}\n" for line in lines), "starts": "".join(f"{n:x}\n" for n in starts)}
+        words = write_lines(directory, files) + plusargs(limit=work.limit, patience=work.patience)
+        words += plusargs(runs=directory / "runs", events=directory / "events")
         words += work.hbm_plusargs(directory, self.instance.core.hbm_bytes, limited=True)
         return words + work.link_plusargs(directory), work.limit + 1000
 
@@ -126,26 +117,17 @@ class CollectiveDevice:
         """Return what became of the lists."""
         found = fields_by_kind(directory / "runs")
         ((cycles, ending),) = found["end"]
+        whole = {"ending": Ending(int(ending)), "cycles": int(cycles)}
         events = _events(self.instance, directory / "events")
         parts = {}
         for core, error, counters in found["core"]:
             fault = plain(DetailedError, int(error, 16))
             one = CollectiveFault(int(core), fault["cause"], fault["number"], fault["detail"])
-            parts[int(core)] = Outcome(
-                ending=Ending(int(ending)),
-                cycles=int(cycles),
-                errors=(one,) if fault["valid"] else (),
-                counters={"collective": plain(CollectiveCounters, int(counters, 16))},
-                events=events[int(core)],
-            )
-        return Outcome(
-            ending=Ending(int(ending)),
-            cycles=int(cycles),
-            parts=parts,
-            links=link_activity(found["wire"], directory, work.sampled),
-            memories={"hbm": work.memories_after(directory)},
-            seconds=state["seconds"],
-        )
+            counted = {"collective": plain(CollectiveCounters, int(counters, 16))}
+            errors = (one,) if fault["valid"] else ()
+            parts[int(core)] = Outcome(**whole, errors=errors, counters=counted, events=events[int(core)])
+        links, memories = link_activity(found["wire"], directory, work.sampled), {"hbm": work.memories_after(directory)}
+        return Outcome(**whole, parts=parts, links=links, memories=memories)
 
 
 def _list_connections(instance: Instance) -> dict[str, str]:

@@ -1,10 +1,10 @@
 // Lists of collectives on the engines of an instance: one memory holds every core's HBM, one file every core's list, and
 // what became of them is written to files; the memory too, in the end. Nothing is moved by hand while they run.
 //
-// Plusargs, besides those of tb/harness/hbm.v, tb/harness/disturbance.v and tb/harness/link_view.v:
-//   +lists=FILE, +steps=N   instructions, hexadecimal, one a line: core after core, in front of each (as its upper 32
-//                 bits) the cycles that pass before it is offered
-//   +starts=FILE  of each core's list the first line, and of the last one's the line behind it: CORES + 1 numbers
+// Plusargs (`ARGUMENTS), besides those of tb/harness/hbm.v, tb/harness/disturbance.v and tb/harness/link_view.v:
+//   +lists=FILE   instructions, hexadecimal, one on each of +lists_count=N lines: core after core, in front of each (as
+//                 its upper 32 bits) the cycles that pass before it is offered
+//   +starts=FILE  of each core's list the first line, and of the last one's the line behind it: +starts_count=CORES + 1
 //   +limit=N      cycles after which the run is given up
 //   +patience=N   cycles in which nothing moves before a run is left that does not end: because of an error or a dead
 //                 link, or without one
@@ -26,22 +26,10 @@ module collective (
     reg [WORD-1:0]   lists [0:`STEPS-1];
     reg [31:0]       starts [0:`CORES];
     reg [31:0]       limit, patience;
-    integer          steps, runs, events, c, w;
+    integer          lists_count, starts_count, runs, events, c, w;
     initial begin
         done = 0;
-        if (!$value$plusargs("steps=%d", steps)) $fatal(1, "+steps is missing");
-        if (!$value$plusargs("limit=%d", limit)) $fatal(1, "+limit is missing");
-        if (!$value$plusargs("patience=%d", patience)) patience = 20000;
-        if (steps > `STEPS) $fatal(1, "STEPS is too small");
-        if (!$value$plusargs("lists=%s", path)) $fatal(1, "+lists is missing");
-        $readmemh(path, lists, 0, steps - 1);
-        if (!$value$plusargs("starts=%s", path)) $fatal(1, "+starts is missing");
-        $readmemh(path, starts, 0, `CORES);
-        if (!$value$plusargs("runs=%s", path)) $fatal(1, "+runs is missing");
-        runs = $fopen(path, "w");
-        if (!$value$plusargs("events=%s", path)) $fatal(1, "+events is missing");
-        events = $fopen(path, "w");
-        if (runs == 0 || events == 0) $fatal(1, "a file cannot be written");
+        `ARGUMENTS
     end
 
     `AXI_WIRES

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -13,20 +13,17 @@ from neuroncore_rtl.hdl.queue.errors import CoreError
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, cause_name, queue_count
-from neuroncore_rtl.tb.harness import disturbance
-from neuroncore_rtl.tb.harness.axi_ports import axi_connections, hbm_defines, hbm_sources
-from neuroncore_rtl.tb.harness.core_ports import core_connections, core_logs, core_wires
+from neuroncore_rtl.tb.harness import subject_ports
 from neuroncore_rtl.tb.harness.hbm import HbmWork
-from neuroncore_rtl.tb.harness.link_view import LINK_VIEW, instance_label, link_defines
+from neuroncore_rtl.tb.harness.link_view import DISTURBANCE, LINK_VIEW, instance_label, link_defines
 from neuroncore_rtl.tb.harness.outcome import Ending, Event, Outcome, fields_by_kind, link_activity
-from neuroncore_rtl.tb.harness.verilog_text import assemble, connections, modules_of, plusargs
+from neuroncore_rtl.tb.harness.verilog_text import arguments, connections, harness, modules_of, plusargs
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import elaborated, engine_verilog
+from neuroncore_rtl.tb.sim.images import write_lines
 from neuroncore_rtl.tb.sim.layouts import layout_defines, plain
 
 __all__ = ["ROOM_BYTES", "CoreDevice", "CoreFault", "CoreWork"]
-
-_TEMPLATE = Path(__file__).with_suffix(".v")
 
 ROOM_BYTES = 64 << 20
 """HBM of all cores that the harness has room for, unless it is built for more."""
@@ -94,8 +91,7 @@ class CoreDevice:
         room: bytes of HBM of all cores together.
         check_axi: whether every AXI port is watched for what the protocol forbids.
         watches_gates: whether every clock gate is watched, for a clock that stands still too early.
-        inside: whether a waveform of an instance shows what is in a core, which Verilator then compiles for each of
-            them.
+        inside: whether a waveform of an instance shows what is in a core, which is then compiled for each of them.
     """
 
     machine: Config | Instance
@@ -147,7 +143,7 @@ class CoreDevice:
         ports = [f"{prefix}__{port}" for prefix in prefixes for port in range(core.hbm_ports)]
         axi = (core.hbm_bytes, axi_id_bits(core))
         defines = {
-            **({"WAVES": ""} if waves else {}),
+            "ARGUMENTS": arguments(("limit", "rounds", "host", "patience"), ("boots",), ("runs", "events")),
             "TOP": "machines" if self.instance else "machine",
             "SUBJECT": "linked_cores cores" if self.instance else "core core",
             "CORES": cores,
@@ -155,21 +151,22 @@ class CoreDevice:
             "QUEUES": queue_count(core),
             "COUNTERS": core_counters(core).size,
             **layout_defines("ERROR", CoreError),
-            "CORE_WIRES": core_wires(core, cores),
-            "CORE_LOGS": core_logs(cores, waves),
-            "PORTS": connections(core_connections(cores) | axi_connections(ports, *axi)),
-            **hbm_defines(cores, core.hbm_ports, *axi, self.room, check_axi=self.check_axi),
+            "CORE_WIRES": subject_ports.core_wires(core, cores),
+            "CORE_LOGS": subject_ports.core_logs(cores, waves),
+            "PORTS": connections(subject_ports.core_connections(cores) | subject_ports.axi_connections(ports, *axi)),
+            **subject_ports.hbm_defines(cores, core.hbm_ports, *axi, self.room, check_axi=self.check_axi),
         }
         links = []
         if self.instance:
             defines |= {"LINKS": ""} | link_defines(self.instance, "cores", node="chip_{chip}.node", waves=waves)
-            links = [disturbance.VERILOG, LINK_VIEW]
-        whole = assemble(defines, _TEMPLATE, *hbm_sources(self.check_axi), *links, text)
-        blocks, kept = _blocks_and_kept(whole if self.instance else text)
+            links = [DISTURBANCE, LINK_VIEW]
+        parts = (*subject_ports.hbm_sources(self.check_axi), *links, text)
+        design = harness(__file__, defines["TOP"], defines, *parts, waves=waves)
+        blocks, kept = _blocks_and_kept(design.verilog if self.instance else text)
         if self.instance:
-            kept += modules_of(whole, _LINKS)
+            kept += modules_of(design.verilog, _LINKS)
             blocks, kept = ((), (*blocks, *kept)) if self.inside and waves else (("core", *blocks), kept)
-        return simulation.Design(defines["TOP"], whole, hier_blocks=blocks, kept=kept, public=("done",), clock="clk")
+        return replace(design, hier_blocks=blocks, kept=kept)
 
     def load(self, work: CoreWork, directory: Path) -> tuple[list[str], int]:
         """Write the images' addresses and HBM."""
@@ -181,8 +178,8 @@ class CoreDevice:
             (boot is not None) << (HBM_ADDRESS_BITS + 32) | delay << HBM_ADDRESS_BITS | (boot or 0)
             for boot, delay in zip(work.boots, delays * rounds, strict=True)
         ]
-        (directory / "boots").write_text("".join(f"{line:x}\n" for line in lines))
-        words = plusargs(**{name: directory / name for name in ("boots", "runs", "events")}, rounds=rounds)
+        words = write_lines(directory, {"boots": "".join(f"{line:x}\n" for line in lines)})
+        words += plusargs(runs=directory / "runs", events=directory / "events", rounds=rounds)
         words += plusargs(limit=work.limit, patience=work.patience, host=work.host)
         words += work.hbm_plusargs(directory, self.core.hbm_bytes, limited=self.instance is not None)
         return words + work.link_plusargs(directory), rounds * (work.limit + 1000)
@@ -210,22 +207,17 @@ class CoreDevice:
         }
         links = link_activity(found["wire"], directory, work.sampled) if self.instance else None
         started = [part for part, boot in zip(parts.values(), work.boots, strict=False) if boot is not None]
-        return Outcome(
-            ending=_ending(any(int(fields[1]) for fields in found["end"]), parts, started, links),
-            cycles=max(part.cycles for part in parts.values()),
-            counters={"simulated": sum(int(fields[0]) for fields in found["end"])},
-            parts=parts,
-            links=links,
-            memories={"hbm": work.memories_after(directory)},
-            seconds=state["seconds"],
-        )
+        ending = _ending(any(int(fields[1]) for fields in found["end"]), parts, started, links)
+        cycles = max(part.cycles for part in parts.values())
+        counters = {"simulated": sum(int(fields[0]) for fields in found["end"])}
+        memories = {"hbm": work.memories_after(directory)}
+        return Outcome(ending=ending, cycles=cycles, counters=counters, parts=parts, links=links, memories=memories)
 
 
 def _blocks_and_kept(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return which modules of a core Verilator builds apart, and of which it keeps the instances apart."""
     instances = Counter(re.findall(r"^  (\w+) \S+ \(", text, re.MULTILINE))
-    apart = modules_of(text, _BLOCKS)
-    blocks = tuple(name for name in apart if instances[name] > 1)
+    blocks = tuple(name for name in modules_of(text, _BLOCKS) if instances[name] > 1)
     return blocks, tuple(name for name in modules_of(text, f"{_BLOCKS}|{_KEPT}") if name not in blocks)
 
 
@@ -275,12 +267,6 @@ def _part(fields: Sequence[str], config: Config, events: Sequence[Event], consol
     ending = (
         Ending.FINISHED if int(over) else Ending.LIMIT if int(gave_up) else Ending.ERROR if errors else Ending.STUCK
     )
-    return Outcome(
-        ending=ending,
-        cycles=int(cycles),
-        exit_code=int(exit_code, 16) if int(over) else None,
-        errors=errors,
-        counters=plain(core_counters(config), int(counters, 16)),
-        events=events,
-        console=console,
-    )
+    said = {"exit_code": int(exit_code, 16) if int(over) else None, "errors": errors, "console": console}
+    counted = plain(core_counters(config), int(counters, 16))
+    return Outcome(ending=ending, cycles=int(cycles), **said, counters=counted, events=events)

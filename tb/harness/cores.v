@@ -5,9 +5,9 @@
 // Defined by cores.py: `TOP (name), `SUBJECT (the core, or all of them, with its links if LINKS is defined), and what else
 // the parameters are.
 //
-// Plusargs, besides those of tb/harness/hbm.v, tb/harness/disturbance.v and tb/harness/link_view.v:
-//   +boots=FILE, +rounds=N   a line for each core in each round, hexadecimal: whether it is started at all, 32 bits of
-//                 cycles that pass before it is, 40 bits of the address that it boots from
+// Plusargs (`ARGUMENTS), besides those of tb/harness/hbm.v, tb/harness/disturbance.v and tb/harness/link_view.v:
+//   +boots=FILE, +boots_count=N   a line for each core in each of +rounds=R rounds, hexadecimal: whether it is started
+//                 at all, 32 bits of cycles that pass before it is, 40 bits of the address that it boots from
 //   +limit=N      cycles after which a round is given up, and those behind it are not run
 //   +patience=N   cycles in which every core rests before a round is left in which one with an error, or one that was not
 //                 started, keeps its program from ending
@@ -29,20 +29,10 @@ module `TOP (
     reg [8*1024-1:0] path;
     reg [72:0]       boots [0:`ROUNDS*`CORES-1];
     reg [31:0]       limit, patience, host;
-    integer          rounds, runs, events, c, w;
+    integer          boots_count, rounds, runs, events, c, w;
     initial begin
         done = 0;
-        if (!$value$plusargs("limit=%d", limit)) $fatal(1, "+limit is missing");
-        if (!$value$plusargs("rounds=%d", rounds)) $fatal(1, "+rounds is missing");
-        if (!$value$plusargs("host=%d", host)) host = 0;
-        if (!$value$plusargs("patience=%d", patience)) patience = 8192;
-        if (!$value$plusargs("boots=%s", path)) $fatal(1, "+boots is missing");
-        $readmemh(path, boots, 0, rounds * `CORES - 1);
-        if (!$value$plusargs("runs=%s", path)) $fatal(1, "+runs is missing");
-        runs = $fopen(path, "w");
-        if (!$value$plusargs("events=%s", path)) $fatal(1, "+events is missing");
-        events = $fopen(path, "w");
-        if (runs == 0 || events == 0) $fatal(1, "a file cannot be written");
+        `ARGUMENTS
     end
 
     `AXI_WIRES

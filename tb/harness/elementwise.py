@@ -17,10 +17,9 @@ from neuroncore_rtl.hdl.elementwise.frontend import Counters, engine_ports
 from neuroncore_rtl.hdl.engine_error import EngineError
 from neuroncore_rtl.hdl.verilog import module_ports
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
-from neuroncore_rtl.spec.isa.access import DIMENSIONS
-from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_BITS, Elementwise
+from neuroncore_rtl.spec.isa import DIMENSIONS, ELEMENTWISE_BITS, Elementwise
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome, events_of, fields_by_kind
-from neuroncore_rtl.tb.harness.verilog_text import XORSHIFT, assemble, connections, modules_of, plusargs, wires
+from neuroncore_rtl.tb.harness.verilog_text import arguments, connections, harness, plusargs, wires
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import engine_verilog
 from neuroncore_rtl.tb.sim.images import memory_lines, read_words, write_lines
@@ -28,8 +27,6 @@ from neuroncore_rtl.tb.sim.layouts import layout_defines, plain
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 
 __all__ = ["COUNTERS", "ENGINES", "PROGRAM_DEPTH", "ElementwiseDevice", "ElementwiseWork", "EngineRecord", "Refusal"]
-
-_TEMPLATE = Path(__file__).with_suffix(".v")
 
 ENGINES = ("vector", "scalar")
 
@@ -60,8 +57,7 @@ class EngineRecord:
 
 
 class Refusal(NamedTuple):
-    """An instruction that an engine refused: the cause (`spec.isa.rule.Rule`), and its number in its program, or
-    since the error before."""
+    """A refused instruction: the cause, a `spec.isa.Rule`, and its number in its program, or since the error before."""
 
     cause: int
     number: int
@@ -118,6 +114,7 @@ class ElementwiseDevice:
         )
         defines = {
             **_instances(config, self.engines),
+            "ARGUMENTS": arguments(("limit", "stall", "seed", "recover", "vector_count"), ("records", "sbuf", "psum")),
             "PARTITIONS": config.partitions,
             "COLUMNS": config.columns,
             "INSTRUCTION": ELEMENTWISE_BITS,
@@ -127,14 +124,8 @@ class ElementwiseDevice:
             "COUNTERS": Counters.as_shape().size,
             **layout_defines("ERROR", EngineError),
         }
-        return simulation.Design(
-            "elementwise",
-            assemble(defines, XORSHIFT, _TEMPLATE, text),
-            hier_blocks=modules_of(text, r"\w*_block_"),
-            kept=modules_of(text, r"(vector|activation)_lane$"),
-            public=("done", *self.ports),
-            clock="clk",
-        )
+        blocks, kept = r"\w*_block_", r"(vector|activation)_lane$"
+        return harness(__file__, "elementwise", defines, text, ports=self.ports, blocks=blocks, kept=kept)
 
     def load(self, work: ElementwiseWork, directory: Path) -> tuple[list[str], int]:
         """Write the engines' programs and the memories."""
@@ -145,12 +136,12 @@ class ElementwiseDevice:
                 f"a program must have at most {PROGRAM_DEPTH} instructions an engine, not {len(work.program)}"
             )
         files = {
-            "program": "".join(map(_program_lines, programs.values())),
+            "records": "".join(map(_program_lines, programs.values())),
             "sbuf": memory_lines(work.sbuf, 4),
             "psum": memory_lines(work.psum, 4),
         }
         limit = int(sum(_cycles(record.word) for record in work.program) * 256 / (256 - work.stall)) + 2000
-        words = plusargs(limit=limit, stall=work.stall, noise=work.seed, vector_count=len(programs["vector"]))
+        words = plusargs(limit=limit, stall=work.stall, seed=work.seed, vector_count=len(programs["vector"]))
         words += plusargs(sbuf_out=directory / "sbuf_out", psum_out=directory / "psum_out")
         words += plusargs(events=directory / "events") if work.events or work.recover else []
         words += plusargs(recover=int(work.recover))
@@ -170,16 +161,12 @@ class ElementwiseDevice:
                     logs[int(engine)][kind].append([int(field) for field in fields])
         parts = {engine: _part(number, state, logs[number]) for number, engine in enumerate(ENGINES)}
         _check_retired(parts, work, state)
-        return Outcome(
-            ending=max(part.ending for part in parts.values()),
-            cycles=state["cycles"],
-            parts=parts,
-            memories={
-                "sbuf": _read_memory(directory / "sbuf_out", self.config.partitions, "SBUF words"),
-                "psum": _read_memory(directory / "psum_out", self.config.columns, "PSUM words"),
-            },
-            seconds=state["seconds"],
-        )
+        memories = {
+            "sbuf": _read_memory(directory / "sbuf_out", self.config.partitions, "SBUF words"),
+            "psum": _read_memory(directory / "psum_out", self.config.columns, "PSUM words"),
+        }
+        ending = max(part.ending for part in parts.values())
+        return Outcome(ending=ending, cycles=state["cycles"], parts=parts, memories=memories)
 
 
 def _instances(config: Config, there: Sequence[str]) -> dict[str, str]:
@@ -241,8 +228,7 @@ def _cycles(word: int) -> int:
 
 
 def _read_memory(path: Path, partitions: int, what: str) -> np.ndarray:
-    words = read_words(path, partitions, what)
-    return np.ascontiguousarray(words.T.astype("<u4")).view(np.uint8)
+    return np.ascontiguousarray(read_words(path, partitions, what).T.astype("<u4")).view(np.uint8)
 
 
 def _of(state: Mapping[str, int], port: str, number: int, bits: int = 32) -> int:
@@ -257,13 +243,9 @@ def _part(number: int, state: Mapping[str, int], log: Mapping[str, list[list[int
     if not errors and error.valid:
         errors = [Refusal(error.cause, error.number)]
     issued, retired = ([cycle for (cycle,) in log[kind]] for kind in "ar")
-    return Outcome(
-        ending=Ending.ERROR if error.valid else Ending.FINISHED,
-        cycles=state["cycles"],
-        errors=errors,
-        counters=plain(Counters, _of(state, "counts", number, Counters.as_shape().size)),
-        events=events_of(number, issued, retired),
-    )
+    ending, events = Ending.ERROR if error.valid else Ending.FINISHED, events_of(number, issued, retired)
+    counters = plain(Counters, _of(state, "counts", number, Counters.as_shape().size))
+    return Outcome(ending=ending, cycles=state["cycles"], errors=errors, counters=counters, events=events)
 
 
 def _check_retired(parts: Mapping[str, Outcome], work: ElementwiseWork, state: Mapping[str, int]) -> None:

@@ -6,12 +6,12 @@
 // engines; zeros in place of one that is not there), `PARTITIONS, `COLUMNS, `INSTRUCTION (bits), `PROGRAM_DEPTH,
 // `SBUF_DEPTH and `PSUM_DEPTH (words of a partition).
 //
-// Plusargs: +program: records, the first +vector_count of them the vector engine's; +sbuf, +psum: words of all partitions
-// from address 0; each a hexadecimal file of +<name>_count lines. +sbuf_out, +psum_out: files for the same words at the
-// end; +events: file for a line "a|r engine cycle" whenever an engine takes an instruction (a) or retires one (r), left
-// out if not wanted; +limit: cycles after which the run is given up; +stall=P, +noise=S: every stream and port pauses in
-// P of 256 cycles at random; +recover=1: an engine that has come to rest at an error writes "e engine cycle cause number"
-// to the events, is reset, and goes on behind the refused instruction.
+// Plusargs (`ARGUMENTS): +records: both programs, the first +vector_count records the vector engine's; +sbuf, +psum:
+// words of all partitions from address 0; each a hexadecimal file of +<name>_count lines. +sbuf_out, +psum_out: files
+// for the same words at the end; +events: file for a line "a|r engine cycle" whenever an engine takes an instruction
+// (a) or retires one (r), left out if not wanted; +limit: cycles after which the run is given up; +stall=P, +seed=S:
+// every stream and port pauses in P of 256 cycles at random; +recover=1: an engine that has come to rest at an error
+// writes "e engine cycle cause number" to the events, is reset, and goes on behind the refused instruction.
 //
 // A record of a program is {vector instructions that must have retired, those of the scalar engine, instruction}. `done`
 // rises when both programs have retired or come to rest at an error, or at the limit (`timeout`). A memory access beyond
@@ -38,26 +38,16 @@ module elementwise (
 
     reg [8*1024-1:0] path;
     reg [31:0] noise [0:1];
-    integer program_count, vector_count, sbuf_count, psum_count, limit, stall, seed, recover, events, file, word;
+    integer records_count, vector_count, sbuf_count, psum_count, limit, stall, seed, recover, events, file, word;
 
     initial begin
         {done, timeout, stray, cycles} = 0;
-        if (!$value$plusargs("limit=%d", limit)) $fatal(1, "+limit is missing");
-        if (!$value$plusargs("program_count=%d", program_count)) $fatal(1, "+program_count is missing");
-        if (!$value$plusargs("vector_count=%d", vector_count)) $fatal(1, "+vector_count is missing");
-        if (!$value$plusargs("sbuf_count=%d", sbuf_count)) $fatal(1, "+sbuf_count is missing");
-        if (!$value$plusargs("psum_count=%d", psum_count)) $fatal(1, "+psum_count is missing");
-        if (program_count > 0 && $value$plusargs("program=%s", path)) $readmemh(path, records, 0, program_count - 1);
-        if (sbuf_count > 0 && $value$plusargs("sbuf=%s", path)) $readmemh(path, sbuf, 0, sbuf_count - 1);
-        if (psum_count > 0 && $value$plusargs("psum=%s", path)) $readmemh(path, psum, 0, psum_count - 1);
+        `ARGUMENTS
         events = 0;
         if ($value$plusargs("events=%s", path)) begin
             events = $fopen(path, "w");
             if (events == 0) $fatal(1, "cannot open the file of events");
         end
-        if (!$value$plusargs("stall=%d", stall)) stall = 0;
-        if (!$value$plusargs("noise=%d", seed)) seed = 1;
-        if (!$value$plusargs("recover=%d", recover)) recover = 0;
         // Two independent generators decide who pauses, a byte each for four streams; neither may start at 0.
         noise[0] = seed * 32'h9e3779b1 + 32'd1;
         noise[1] = seed * 32'h85ebca77 + 32'd2;
@@ -91,7 +81,7 @@ module elementwise (
             reg               offered;
             wire [31:0]       next = accepted[32*e +: 32];
             wire [RECORD-1:0] record = records[(e ? vector_count : 0) + next];
-            wire              allowed = next < (e ? program_count - vector_count : vector_count)
+            wire              allowed = next < (e ? records_count - vector_count : vector_count)
                                         && retirements[31:0] >= record[RECORD-1:32+`INSTRUCTION]
                                         && retirements[63:32] >= record[31+`INSTRUCTION:`INSTRUCTION];
             assign instructions_payload[e] = record[`INSTRUCTION-1:0];

@@ -11,20 +11,21 @@ from neuroncore_rtl.hdl.link.flit import flit_layout
 from neuroncore_rtl.hdl.link.wire import DISTURBANCE
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.link import CHANNELS
-from neuroncore_rtl.tb.harness.disturbance import LinkWork
-from neuroncore_rtl.tb.harness.link_view import LINK_VIEW, link_defines
+from neuroncore_rtl.tb.harness.link_view import LINK_VIEW, LinkWork, link_defines
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome, fields_by_kind, link_activity
-from neuroncore_rtl.tb.harness.verilog_text import assemble, connections, modules_of, plusargs
+from neuroncore_rtl.tb.harness.verilog_text import arguments, connections, harness, plusargs
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import elaborated
+from neuroncore_rtl.tb.sim.images import write_lines
 from neuroncore_rtl.tb.sim.layouts import enum_defines, layout_defines
 
 __all__ = ["FabricDevice", "Traffic", "Way", "Wrong"]
 
-_TEMPLATE = Path(__file__).with_suffix(".v")
-
 _BLOCKS = r"link_node_"
 """Modules that Verilator builds once, apart. None of their inputs may depend on an output in the same cycle."""
+
+_NUMBERS = ("flits", "pattern", "load", "limit", "patience", "stall", "errors", "seed")
+"""Arguments of the harness."""
 
 SCALE = 1 << 16
 """What the shares of load and stalls are counted in."""
@@ -105,38 +106,25 @@ class FabricDevice:
         parameters = {name: value for name, value in asdict(instance).items() if name != "core"}
         shape = f"{instance.topology}-{instance.chips}x{instance.link_bytes}"
         text = elaborated("fabric", shape, lambda: Fabric(instance), parameters)
+        disturbed = " | ".join(f"link[{{0}}].{name}" for name in ("flip", "drop", "again", "cut"))
+        views = {"counters": "link[{0}].counters", "disturbed": disturbed}
         defines = {
+            "ARGUMENTS": arguments(_NUMBERS, ("partners",), ("result",)),
             "CORES": instance.cores,
             **layout_defines("FLIT", flit_layout(instance.link_bytes)),
             **enum_defines("ENDING", Ending),
             "WORDS": instance.link_bytes // 8,
             "PORTS": connections(_ports(instance)),
-            **({"WAVES": ""} if waves else {}),
-            **link_defines(
-                instance,
-                "fabric",
-                counters="link[{0}].counters",
-                disturbed="link[{0}].flip | link[{0}].drop | link[{0}].again | link[{0}].cut",
-                credits=False,
-                waves=waves,
-            ),
+            **link_defines(instance, "fabric", **views, credits=False, waves=waves),
         }
-        return simulation.Design(
-            "traffic",
-            assemble(defines, _TEMPLATE, LINK_VIEW, text),
-            hier_blocks=modules_of(text, _BLOCKS),
-            kept=("endpoint",),
-            public=("done",),
-            clock="clk",
-        )
+        return harness(__file__, "traffic", defines, LINK_VIEW, text, blocks=_BLOCKS, kept="endpoint$", waves=waves)
 
     def load(self, work: Traffic, directory: Path) -> tuple[list[str], int]:
         """Write the partners."""
         partners = work.partners or [0] * CHANNELS * self.instance.cores
-        (directory / "partners").write_text("".join(f"{partner:x}\n" for partner in partners))
-        words = plusargs(flits=work.flits, pattern=work.pattern, limit=work.limit, patience=work.patience)
-        words += plusargs(load=round(work.load * SCALE), stall=round(work.stall * SCALE))
-        words += plusargs(partners=directory / "partners", result=directory / "result")
+        words = write_lines(directory, {"partners": "".join(f"{partner:x}\n" for partner in partners)})
+        words += plusargs(flits=work.flits, pattern=work.pattern, limit=work.limit, patience=work.patience)
+        words += plusargs(load=round(work.load * SCALE), stall=round(work.stall * SCALE), result=directory / "result")
         return words + work.link_plusargs(directory), work.limit + 1000
 
     def read(self, work: Traffic, directory: Path, state: Mapping[str, float]) -> Outcome:
@@ -166,7 +154,6 @@ class FabricDevice:
                 "longest": max(longest for _, _, longest, _ in at_ports),
             },
             links=link_activity(wires, directory, work.sampled),
-            seconds=state["seconds"],
         )
 
 

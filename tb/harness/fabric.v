@@ -2,10 +2,10 @@
 // says where it comes from, its number among those of its source, destination and channel, and when it was made; the rest
 // of its data follows from these, so that a sink knows at once what is wrong with a flit.
 //
-// Plusargs, besides those of tb/harness/link_view.v:
+// Plusargs (`ARGUMENTS), besides those of tb/harness/link_view.v:
 //   +flits=N      that each source makes
 //   +pattern=P    destinations: 0 any other core, 1 the same but core 0 for one in eight, 2 a partner, 3 all others in turn
-//   +partners=FILE  of each port its partner, hexadecimal, one a line
+//   +partners=FILE, +partners_count=N   of each port its partner, hexadecimal, one a line
 //   +load=L       a source that has nothing on offer makes a flit in L of 65536 cycles
 //   +stall=S      a sink takes nothing in S of 65536 cycles
 //   +errors=R     in R of 2**32 cycles a wire disturbs its frame: turns a bit, loses it, or delivers the one before again
@@ -157,24 +157,12 @@ module traffic (
     reg [31:0]       flits, errors, seed, cut_cycle, patience, limit;
     reg [16:0]       load, stall;
     reg [1:0]        pattern;
-    integer          cut_wire, result;
+    integer          partners_count, cut_wire, result;
     initial begin
         done = 0;
-        if (!$value$plusargs("flits=%d", flits)) $fatal(1, "+flits is missing");
-        if (!$value$plusargs("pattern=%d", pattern)) $fatal(1, "+pattern is missing");
-        if (!$value$plusargs("load=%d", load)) $fatal(1, "+load is missing");
-        if (!$value$plusargs("limit=%d", limit)) $fatal(1, "+limit is missing");
-        if (!$value$plusargs("patience=%d", patience)) $fatal(1, "+patience is missing");
-        if (!$value$plusargs("stall=%d", stall)) stall = 0;
-        if (!$value$plusargs("errors=%d", errors)) errors = 0;
-        if (!$value$plusargs("seed=%d", seed)) seed = 1;
+        `ARGUMENTS
         if (!$value$plusargs("cut=%d", cut_wire)) cut_wire = -1;
         if (!$value$plusargs("cut_cycle=%d", cut_cycle)) cut_cycle = 0;
-        if (!$value$plusargs("partners=%s", path)) $fatal(1, "+partners is missing");
-        $readmemh(path, partners, 0, PORTS - 1);
-        if (!$value$plusargs("result=%s", path)) $fatal(1, "+result is missing");
-        result = $fopen(path, "w");
-        if (result == 0) $fatal(1, "a file cannot be written");
     end
 
     reg [7:0]  reset = 8'd16;

@@ -5,12 +5,18 @@ from pathlib import Path
 
 import numpy as np
 
-from neuroncore_rtl.tb.harness.disturbance import LinkWork
-from neuroncore_rtl.tb.harness.verilog_text import plusargs
+from neuroncore_rtl.tb.harness.link_view import LinkWork
+from neuroncore_rtl.tb.harness.verilog_text import arguments, plusargs
 
-__all__ = ["VERILOG", "Hbm", "HbmWork", "read_memory", "write_memory"]
+__all__ = ["HBM_ARGUMENTS", "VERILOG", "Hbm", "HbmWork", "read_memory", "write_memory"]
 
 VERILOG = Path(__file__).with_suffix(".v")
+
+_NUMBERS = ("latency", "gap", "port_rate", "rate", "stall", "reorder", "interleave", "seed")
+_BORDERS = ("slverr_low", "slverr_high", "decerr_low", "decerr_high")
+
+HBM_ARGUMENTS = {"HBM_ARGUMENTS": arguments(_NUMBERS, hexadecimal=_BORDERS, prefix="hbm_")}
+"""The macro with which it takes them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +49,9 @@ class Hbm:
 
     def plusargs(self) -> list[str]:
         """Return the arguments for the simulator."""
-        names = ("latency", "gap", "port_rate", "rate", "stall", "reorder", "seed")
-        values = {name: getattr(self, name) for name in names} | {"interleave": int(self.interleave)}
+        values = {name: int(getattr(self, name)) for name in _NUMBERS}
         values |= {} if self.size is None else {"size": self.size}
-        for name in ("slverr", "decerr"):
-            values |= {f"{name}_{end}": f"{at:x}" for end, at in zip(("low", "high"), getattr(self, name), strict=True)}
+        values |= zip(_BORDERS, (f"{at:x}" for at in (*self.slverr, *self.decerr)), strict=True)
         return plusargs(**{f"hbm_{name}": value for name, value in values.items()})
 
 

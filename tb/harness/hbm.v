@@ -46,7 +46,7 @@ module hbm #(
     // Places of a port's rings; powers of two. What does not fit waits outside.
     localparam BURSTS = 64;     // addresses of reads, addresses of writes, responses of writes
     localparam BEATS = 256;     // written beats
-    localparam SPARE = PORTS * BURSTS;  // of the rings whose items overtake each other: the one that does
+    localparam SPARE = 2 * PORTS * BURSTS;  // of the rings whose items overtake each other: the one that does
     localparam COST = 256 * BYTES;
     localparam [1:0] OKAY = 0, SLVERR = 2, DECERR = 3;
 
@@ -63,18 +63,7 @@ module hbm #(
         if (!$value$plusargs("hbm_room=%d", room)) room = 0;
         if (!$value$plusargs("hbm_beats=%d", beats)) beats = 0;
         if (!$value$plusargs("hbm_out_beats=%d", out_beats)) out_beats = 0;
-        if (!$value$plusargs("hbm_latency=%d", latency)) latency = 64;
-        if (!$value$plusargs("hbm_gap=%d", gap)) gap = 0;
-        if (!$value$plusargs("hbm_port_rate=%d", port_rate)) port_rate = 0;
-        if (!$value$plusargs("hbm_rate=%d", rate)) rate = 0;
-        if (!$value$plusargs("hbm_stall=%d", stall)) stall = 0;
-        if (!$value$plusargs("hbm_reorder=%d", reorder)) reorder = 0;
-        if (!$value$plusargs("hbm_interleave=%d", interleave)) interleave = 0;
-        if (!$value$plusargs("hbm_seed=%d", seed)) seed = 1;
-        if (!$value$plusargs("hbm_slverr_low=%h", slverr_low)) slverr_low = 0;
-        if (!$value$plusargs("hbm_slverr_high=%h", slverr_high)) slverr_high = 0;
-        if (!$value$plusargs("hbm_decerr_low=%h", decerr_low)) decerr_low = 0;
-        if (!$value$plusargs("hbm_decerr_high=%h", decerr_high)) decerr_high = 0;
+        `HBM_ARGUMENTS
         if (size > DEPTH * BYTES || beats > DEPTH || out_beats > DEPTH) $fatal(1, "hbm: DEPTH is too small");
         if (latency < 1) $fatal(1, "hbm: +hbm_latency must be at least 1");
         size = size >> SHIFT;
@@ -93,12 +82,14 @@ module hbm #(
         end
     end
 
-    // Bursts to read, in the order in which they are delivered: their next beat, and how many more follow it.
+    // What is to be delivered, in that order: in a ring of each port bursts to read, with their next beat and how many more
+    // follow it; behind those, in another ring of each port, responses to writes.
     reg [39:0]        r_beat [0:SPARE];
     reg [7:0]         r_left [0:SPARE];
     reg [ID_BITS-1:0] r_id [0:SPARE];
     reg [63:0]        r_due [0:SPARE];
-    reg [31:0]        r_first [0:PORTS-1], r_count [0:PORTS-1];
+    reg [1:0]         b_resp [0:SPARE];
+    reg [31:0]        r_first [0:2*PORTS-1], r_count [0:2*PORTS-1];
     reg [PORTS-1:0]   r_begun;
     reg [63:0]        r_rest [0:PORTS-1];
     // Bursts to write: the next beat of the first, the first beats of the others.
@@ -113,10 +104,6 @@ module hbm #(
     reg [31:0]        w_first [0:PORTS-1], w_count [0:PORTS-1];
     reg [1:0]         w_resp [0:PORTS-1];  // the worst so far of the burst
     reg [63:0]        w_rest [0:PORTS-1];
-    // Responses to writes.
-    reg [ID_BITS-1:0] b_id [0:SPARE];
-    reg [1:0]         b_resp [0:SPARE];
-    reg [31:0]        b_first [0:PORTS-1], b_count [0:PORTS-1];
 
     reg [WIDTH-1:0]   r_data [0:PORTS-1];
     genvar g;
@@ -159,54 +146,32 @@ module hbm #(
         end
     endfunction
 
-    // The place of an item in a port's ring.
-    function integer at(input integer port, input [31:0] item);
-        at = port * BURSTS + item % BURSTS;
+    // The place of an item in a ring: that of a port, or, behind all of those, that of its responses to writes.
+    function integer at(input integer ring, input [31:0] item);
+        at = ring * BURSTS + item % BURSTS;
     endfunction
 
-    task move_read(input integer to, input integer from);
+    task move(input integer to, input integer from);
         begin
             r_beat[to] = r_beat[from];
             r_left[to] = r_left[from];
             r_id[to] = r_id[from];
             r_due[to] = r_due[from];
-        end
-    endtask
-
-    task move_response(input integer to, input integer from);
-        begin
-            b_id[to] = b_id[from];
             b_resp[to] = b_resp[from];
         end
     endtask
 
-    // Lets a burst overtake those before it; or not, if it is not due, or one of them has its ID.
-    task overtake_read(input integer port, input integer distance);
+    // Lets an item overtake those before it; or not, if it is not due, or one of them has its ID.
+    task overtake(input integer ring, input integer distance);
         integer n;
         reg     may;
         begin
-            move_read(SPARE, at(port, r_first[port] + distance));
-            may = distance < r_count[port] && r_due[SPARE] <= now;
-            for (n = 0; n < distance; n = n + 1) if (r_id[at(port, r_first[port] + n)] == r_id[SPARE]) may = 0;
+            move(SPARE, at(ring, r_first[ring] + distance));
+            may = distance < r_count[ring] && r_due[SPARE] <= now;
+            for (n = 0; n < distance; n = n + 1) if (r_id[at(ring, r_first[ring] + n)] == r_id[SPARE]) may = 0;
             if (may) begin
-                for (n = distance; n > 0; n = n - 1)
-                    move_read(at(port, r_first[port] + n), at(port, r_first[port] + n - 1));
-                move_read(at(port, r_first[port]), SPARE);
-            end
-        end
-    endtask
-
-    task overtake_response(input integer port, input integer distance);
-        integer n;
-        reg     may;
-        begin
-            move_response(SPARE, at(port, b_first[port] + distance));
-            may = distance < b_count[port];
-            for (n = 0; n < distance; n = n + 1) if (b_id[at(port, b_first[port] + n)] == b_id[SPARE]) may = 0;
-            if (may) begin
-                for (n = distance; n > 0; n = n - 1)
-                    move_response(at(port, b_first[port] + n), at(port, b_first[port] + n - 1));
-                move_response(at(port, b_first[port]), SPARE);
+                for (n = distance; n > 0; n = n - 1) move(at(ring, r_first[ring] + n), at(ring, r_first[ring] + n - 1));
+                move(at(ring, r_first[ring]), SPARE);
             end
         end
     endtask
@@ -217,7 +182,7 @@ module hbm #(
         reg [39:0] beat;
         if ((!rvalid[port] || rready[port]) && r_count[port] != 0 && now >= r_rest[port]) begin
             if (reorder != 0 && (interleave != 0 || !r_begun[port]) && {24'd0, noise[port][47:40]} < reorder)
-                overtake_read(port, {29'd0, noise[port][50:48]});
+                overtake(port, {29'd0, noise[port][50:48]});
             place = port * BURSTS + r_first[port];
             if (now >= r_due[place] && affordable(port) && (stall == 0 || {24'd0, noise[port][31:24]} >= stall)) begin
                 pay(port);
@@ -244,11 +209,11 @@ module hbm #(
 
     // Stores a beat if one is due; the last of a burst makes its response.
     task serve_write(input integer port);
-        integer place, burst, n;
+        integer place, burst, answer, n;
         reg [39:0] beat;
         reg [31:0] bits;
         reg [1:0] resp;
-        if (aw_count[port] != 0 && w_count[port] != 0 && now >= w_rest[port] && b_count[port] < BURSTS) begin
+        if (aw_count[port] != 0 && w_count[port] != 0 && now >= w_rest[port] && r_count[PORTS+port] < BURSTS) begin
             place = port * BEATS + w_first[port];
             burst = port * BURSTS + aw_first[port];
             if (now >= w_due[place] && affordable(port)) begin
@@ -266,9 +231,11 @@ module hbm #(
                 end
                 aw_beat[burst] = beat + 1;
                 if (w_last[place]) begin
-                    b_id[at(port, b_first[port] + b_count[port])] = aw_id[burst];
-                    b_resp[at(port, b_first[port] + b_count[port])] = w_resp[port];
-                    b_count[port] = b_count[port] + 1;
+                    answer = at(PORTS + port, r_first[PORTS+port] + r_count[PORTS+port]);
+                    r_id[answer] = aw_id[burst];
+                    r_due[answer] = now;
+                    b_resp[answer] = w_resp[port];
+                    r_count[PORTS+port] = r_count[PORTS+port] + 1;
                     w_resp[port] = OKAY;
                     aw_first[port] = (aw_first[port] + 1) % BURSTS;
                     aw_count[port] = aw_count[port] - 1;
@@ -283,17 +250,19 @@ module hbm #(
 
     // Delivers a response to a write. Those that may be reordered wait at times, so that there is a choice.
     task serve_response(input integer port);
-        integer place;
-        if ((!bvalid[port] || bready[port]) && b_count[port] != 0
-            && (stall == 0 || {24'd0, noise[port][39:32]} >= stall)
-            && (reorder == 0 || {24'd0, noise[port][58:51]} >= reorder)) begin
-            if (reorder != 0) overtake_response(port, {29'd0, noise[port][61:59]});
-            place = port * BURSTS + b_first[port];
-            bvalid[port] <= 1;
-            bid[port*ID_BITS +: ID_BITS] <= b_id[place];
-            bresp[port*2 +: 2] <= b_resp[place];
-            b_first[port] = (b_first[port] + 1) % BURSTS;
-            b_count[port] = b_count[port] - 1;
+        integer ring;
+        begin
+            ring = PORTS + port;
+            if ((!bvalid[port] || bready[port]) && r_count[ring] != 0
+                && (stall == 0 || {24'd0, noise[port][39:32]} >= stall)
+                && (reorder == 0 || {24'd0, noise[port][58:51]} >= reorder)) begin
+                if (reorder != 0) overtake(ring, {29'd0, noise[port][61:59]});
+                bvalid[port] <= 1;
+                bid[port*ID_BITS +: ID_BITS] <= r_id[at(ring, r_first[ring])];
+                bresp[port*2 +: 2] <= b_resp[at(ring, r_first[ring])];
+                r_first[ring] = (r_first[ring] + 1) % BURSTS;
+                r_count[ring] = r_count[ring] - 1;
+            end
         end
     endtask
 
@@ -325,24 +294,6 @@ module hbm #(
         end
     endtask
 
-    task advance_noise(input integer port);
-        begin
-            noise[port] = noise[port] ^ (noise[port] << 13);
-            noise[port] = noise[port] ^ (noise[port] >> 7);
-            noise[port] = noise[port] ^ (noise[port] << 17);
-        end
-    endtask
-
-    task write_file;
-        begin
-            file = 0;
-            if ($value$plusargs("hbm_out=%s", path)) file = $fopen(path, "wb");
-            if (file == 0) $fatal(1, "hbm: cannot open the file of +hbm_out");
-            for (i = 0; i < out_beats; i = i + 1) $fwrite(file, "%u", memory[i]);
-            $fclose(file);
-        end
-    endtask
-
     always @(posedge clk) begin
         if (rst) begin
             now = 0;
@@ -350,9 +301,9 @@ module hbm #(
             credit = 0;
             /* verilator unroll_disable */
             for (p = 0; p < PORTS; p = p + 1) begin
-                {r_first[p], r_count[p], r_begun[p], r_rest[p]} = 0;
+                {r_first[p], r_count[p], r_first[PORTS+p], r_count[PORTS+p], r_begun[p], r_rest[p]} = 0;
                 {aw_first[p], aw_count[p], w_first[p], w_count[p], w_resp[p], w_rest[p]} = 0;
-                {b_first[p], b_count[p], port_credit[p], writes_first[p]} = 0;
+                {port_credit[p], writes_first[p]} = 0;
                 noise[p] = {seed * 32'h9e3779b1 + 32'd1, p};  // never 0
             end
             {arready, awready, wready, rvalid, bvalid} <= 0;
@@ -365,7 +316,11 @@ module hbm #(
             /* verilator unroll_disable */
             for (k = 0; k < PORTS; k = k + 1) begin
                 p = (k + turn) % PORTS;
-                if (stall != 0 || reorder != 0) advance_noise(p);
+                if (stall != 0 || reorder != 0) begin
+                    noise[p] = noise[p] ^ (noise[p] << 13);
+                    noise[p] = noise[p] ^ (noise[p] >> 7);
+                    noise[p] = noise[p] ^ (noise[p] << 17);
+                end
                 if (port_rate != 0)
                     port_credit[p] = port_credit[p] > COST ? COST + port_rate : port_credit[p] + port_rate;
                 accept(p);
@@ -384,6 +339,12 @@ module hbm #(
                 wready[p] <= w_count[p] < BEATS && (stall == 0 || {24'd0, noise[p][15:8]} >= stall);
             end
         end
-        if (dump) write_file;
+        if (dump) begin
+            file = 0;
+            if ($value$plusargs("hbm_out=%s", path)) file = $fopen(path, "wb");
+            if (file == 0) $fatal(1, "hbm: cannot open the file of +hbm_out");
+            for (i = 0; i < out_beats; i = i + 1) $fwrite(file, "%u", memory[i]);
+            $fclose(file);
+        end
     end
 endmodule

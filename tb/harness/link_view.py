@@ -1,10 +1,11 @@
-"""What a harness sees of the links of an instance: views of its wires and engines, and samples over a run (see
-`tb/harness/link_view.v` and `tb/harness/engine_view.v`)."""
+"""What befalls the links of an instance in a harness, at random or for good (`tb/harness/disturbance.v`), and what it
+sees of them: views of wires and engines, samples over a run (`tb/harness/link_view.v`, `tb/harness/engine_view.v`)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 from neuroncore_rtl.hdl.collective.counters import CollectiveCounters
 from neuroncore_rtl.hdl.link.counters import LinkCounters
@@ -17,10 +18,11 @@ from neuroncore_rtl.tb.harness.verilog_text import bounds, connections, plusargs
 from neuroncore_rtl.tb.sim.layouts import plain
 
 __all__ = [
-    "ENGINE_VIEW", "FIRST_WINDOW", "LINK_VIEW", "SAMPLES", "Sample", "engine_defines", "engine_views", "instance_label",
-    "link_defines", "link_views", "read_samples", "sampling",
+    "DISTURBANCE", "ENGINE_VIEW", "FIRST_WINDOW", "LINK_VIEW", "SAMPLES", "Cut", "LinkWork", "Sample", "engine_defines",
+    "engine_views", "instance_label", "link_defines", "link_views", "read_samples", "sampling",
 ]  # fmt: skip
 
+DISTURBANCE = Path(__file__).with_name("disturbance.v")
 LINK_VIEW = Path(__file__).with_suffix(".v")
 ENGINE_VIEW = Path(__file__).with_name("engine_view.v")
 
@@ -57,6 +59,36 @@ def sampling(path: Path) -> list[str]:
     return plusargs(window=FIRST_WINDOW, samples=path)
 
 
+class Cut(NamedTuple):
+    """A wire that is dead from a cycle on."""
+
+    wire: int
+    cycle: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkWork:
+    """What all work has in common that is done over links.
+
+    Arguments:
+        errors: share of the frames that are disturbed, of every wire.
+        cut: a wire that dies.
+        seed: of all that is random.
+        sampled: whether the links are sampled in the course of the run.
+    """
+
+    errors: float = 0.0
+    cut: Cut | None = None
+    seed: int = 1
+    sampled: bool = False
+
+    def link_plusargs(self, directory: Path) -> list[str]:
+        """Return the plusargs that say so, of a run in a directory of its own."""
+        words = plusargs(errors=round(self.errors * 2**32), seed=self.seed)
+        words += [] if self.cut is None else plusargs(cut=self.cut.wire, cut_cycle=self.cut.cycle)
+        return words + (sampling(directory / "samples") if self.sampled else [])
+
+
 def read_samples(text: str) -> list[Sample]:
     """Return what a file of samples says, at even distances but for the last: `SAMPLES` at most."""
     lines: dict[int, dict[int, list[str]]] = {}
@@ -77,8 +109,7 @@ def read_samples(text: str) -> list[Sample]:
 
 
 def link_defines(instance: Instance, fabric: str, **views: object) -> dict[str, object]:
-    """Return the macros of `tb/harness/link_view.v` and `tb/harness/disturbance.v`, and `LINK_VIEWS`; the arguments are
-    those of `link_views`."""
+    """Return the macros of `tb/harness/link_view.v` and `tb/harness/disturbance.v`; arguments as of `link_views`."""
     frame = frame_layout(instance.link_bytes)
     body = frame["body"]
     header = body.shape["flit"].shape["header"]

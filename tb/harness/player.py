@@ -4,23 +4,21 @@ A *playable* unit is a component with the ports valid, word (all inputs in one w
 `tb/harness/player.v` streams a file of words through it, one per cycle, or as often as an iterative unit can start.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from amaranth import Signal
+from amaranth import Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl import verilog
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
-from neuroncore_rtl.tb.harness.verilog_text import assemble, plusargs
+from neuroncore_rtl.tb.harness.verilog_text import harness, plusargs
 from neuroncore_rtl.tb.sim import simulation
 
-__all__ = ["Playable", "PlayerDevice", "PlayerWork", "pack"]
-
-_TEMPLATE = Path(__file__).with_suffix(".v")
+__all__ = ["Playable", "PlayedUnit", "PlayerDevice", "PlayerWork", "pack"]
 
 _CHUNK = 1 << 18
 """Cases that are packed at a time; bounds the memory that this takes."""
@@ -59,6 +57,50 @@ class Playable(wiring.Component):
             m.d.sync += late.eq(valid)
             valid = late
         m.d.comb += self.result_valid.eq(valid)
+
+
+class PlayedUnit(Playable):
+    """A component with its inputs in one word, in the order of their names here.
+
+    Arguments:
+        unit: the component; what it puts out belongs to what it took in `latency` cycles before. One that has an
+            `INTERVAL` takes that many cycles a result from its port `start`, and `LATENCY` to it.
+        inputs: names of its input ports.
+        latency: if the component does not say it. late: of inputs that come later than others, by how many cycles.
+        output: name of its output.
+    """
+
+    def __init__(
+        self,
+        unit: wiring.Component,
+        inputs: Sequence[str],
+        latency: int | None = None,
+        late: Mapping[str, int] | None = None,
+        output: str = "out",
+    ):
+        self.unit, self.inputs, self.late, self.output = unit, inputs, late or {}, output
+        layout = data.StructLayout({name: len(Value.cast(getattr(unit, name))) for name in inputs})
+        self.iterative = hasattr(unit, "INTERVAL")
+        if self.iterative:
+            super().__init__(layout, unit.LATENCY, unit.INTERVAL)
+        else:
+            super().__init__(layout, unit.latency if latency is None else latency)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.unit = unit = self.unit
+        for name in self.inputs:
+            value = self.word[name]
+            for cycle in range(self.late.get(name, 0)):
+                late = Signal(len(value), name=f"{name}_{cycle}")
+                m.d.sync += late.eq(value)
+                value = late
+            m.d.comb += Value.cast(getattr(unit, name)).eq(value)
+        m.d.comb += self.result.eq(getattr(unit, self.output))
+        if self.iterative:
+            m.d.comb += unit.start.eq(self.valid)
+        self.delay_valid(m)
+        return m
 
 
 def pack(layout: data.StructLayout, **fields: np.ndarray) -> np.ndarray:
@@ -126,8 +168,7 @@ class PlayerDevice:
         if self.mutate is not None:
             text = self.mutate(text)
         defines = {"UNIT": name, "WIDTH": self.unit.layout.size, "INTERVAL": self.unit.interval}
-        text = assemble(defines, _TEMPLATE, text)
-        return simulation.Design("player", text, public=("done",), clock="clk")
+        return harness(__file__, "player", defines, text)
 
     def load(self, work: PlayerWork, directory: Path) -> tuple[list[str], int]:
         """Write the cases."""
@@ -146,9 +187,5 @@ class PlayerDevice:
         digits[unknown] = 0
         pairs = digits[:, 0::2] << 4 | digits[:, 1::2]
         results = np.ascontiguousarray(pairs).view(">u4").ravel().astype(np.uint32)
-        return Outcome(
-            ending=Ending.FINISHED,
-            cycles=0,
-            memories={"results": results, "unknown": np.flatnonzero(unknown)},
-            seconds=state["seconds"],
-        )
+        memories = {"results": results, "unknown": np.flatnonzero(unknown)}
+        return Outcome(ending=Ending.FINISHED, cycles=0, memories=memories)

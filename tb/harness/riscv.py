@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""Programs on the controller's Cpu (see `tb/harness/riscv.v`)."""
+"""Programs on the controller's Cpu (see `tb/harness/riscv.v`), which tell the host how they ended."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,24 +10,65 @@ from typing import NamedTuple
 import numpy as np
 
 from neuroncore_rtl.hdl.controller.cpu import Cpu
+from neuroncore_rtl.kernels.control.elf import ElfError, read_elf
 from neuroncore_rtl.spec.memory_map import CONSOLE, INTERRUPT_PENDING, LOCAL_BASE, TIMER_COMPARE, TIMER_NOW
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
-from neuroncore_rtl.tb.harness.riscv_elf import Executable
-from neuroncore_rtl.tb.harness.verilog_text import XORSHIFT, assemble, plusargs, port_wires
+from neuroncore_rtl.tb.harness.verilog_text import arguments, harness, plusargs, port_wires
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import cpu_verilog
 from neuroncore_rtl.tb.sim.images import read_words, write_lines
+from neuroncore_rtl.tb.sim.report import shown
+from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 
-__all__ = ["MEMORY_BYTES", "CpuDevice", "CpuWork", "TraceEntry"]
-
-_TEMPLATE = Path(__file__).with_suffix(".v")
+__all__ = ["MEMORY_BYTES", "CpuDevice", "CpuWork", "Executable", "TraceEntry", "read_executable"]
 
 MEMORY_BYTES = 1 << 20
 """Size of the memory, from LOCAL_BASE on."""
 
 PATIENCE = 100_000
 """Cycles without an instruction after which a run is given up; nothing that a program waits for takes longer."""
+
+
+@dataclass(frozen=True)
+class Executable:
+    """A program that tells the host how it ended.
+
+    Arguments:
+        image: bytes from LOCAL_BASE on.
+        tohost: address of the word that it writes at the end: 1 if it passed.
+        fromhost: address of the word that answers requests to the host; 0 if there is none.
+        compressed: whether it may have compressed instructions, which the processor does not know.
+    """
+
+    image: bytes
+    tohost: int
+    fromhost: int = 0
+    compressed: bool = False
+
+
+def read_executable(path: Path, memory_bytes: int) -> Executable:
+    """Return the program of an ELF file.
+
+    Arguments:
+        path: the file.
+        memory_bytes: size of the memory that it must fit, from LOCAL_BASE on.
+
+    Raises:
+        UsageError: if it is none for this processor, or does not have the symbol `tohost`.
+    """
+    name = shown(path)
+    try:
+        elf = read_elf(path, memory_bytes, name)
+    except ElfError as error:
+        raise UsageError(str(error)) from error
+    symbols = elf.symbols
+    if "tohost" not in symbols:
+        raise UsageError(
+            f"{name} must have the symbol tohost, the word that it writes at its end"
+            + ("" if symbols else "; it has no symbols at all: was it stripped?")
+        )
+    return Executable(elf.image, symbols["tohost"], symbols.get("fromhost", 0), compressed=elf.compressed)
 
 
 class TraceEntry(NamedTuple):
@@ -83,18 +124,14 @@ class CpuDevice:
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
         """Return the processor in its harness."""
-        numbers = {
-            "MEMORY_BASE": LOCAL_BASE,
-            "TIMER_NOW": TIMER_NOW,
-            "TIMER_COMPARE": TIMER_COMPARE,
-            "CONSOLE": CONSOLE,
-            "EXTERNAL": INTERRUPT_PENDING,
-        }
+        numbers = {"MEMORY_BASE": LOCAL_BASE, "TIMER_NOW": TIMER_NOW, "TIMER_COMPARE": TIMER_COMPARE}
+        numbers |= {"CONSOLE": CONSOLE, "EXTERNAL": INTERRUPT_PENDING}
         defines = {name: f"32'h{number:08x}" for name, number in numbers.items()}
         defines["MEMORY_BITS"] = (MEMORY_BYTES // 4).bit_length() - 1
+        numbers, addresses = ("limit", "patience", "stall", "seed", "external_rate"), ("tohost", "fromhost")
+        defines["ARGUMENTS"] = arguments(numbers, ("memory",), ("console",), hexadecimal=addresses)
         defines |= port_wires(Cpu().signature)
-        text = assemble(defines, XORSHIFT, _TEMPLATE, cpu_verilog())
-        return simulation.Design("riscv", text, public=("done", *self.ports), clock="clk")
+        return harness(__file__, "riscv", defines, cpu_verilog(), ports=self.ports)
 
     def load(self, work: CpuWork, directory: Path) -> tuple[list[str], int]:
         """Write the program."""
@@ -102,9 +139,9 @@ class CpuDevice:
         image = program.image.ljust(-(-len(program.image) // 4) * 4, b"\0")
         lines = "".join(f"{int.from_bytes(image[i : i + 4], 'little'):08x}\n" for i in range(0, len(image), 4))
         wanted = ("console", *(["trace"] if work.trace else []), *(["memory_out"] if work.memory else []))
-        words = write_lines(directory, {"image": lines}) + plusargs(**{name: directory / name for name in wanted})
-        words += plusargs(tohost=f"{program.tohost:x}", fromhost=f"{program.fromhost:x}", external=work.external)
-        words += plusargs(limit=work.limit, patience=PATIENCE, stall=work.stall, noise=work.seed)
+        words = write_lines(directory, {"memory": lines}) + plusargs(**{name: directory / name for name in wanted})
+        words += plusargs(tohost=f"{program.tohost:x}", fromhost=f"{program.fromhost:x}", external_rate=work.external)
+        words += plusargs(limit=work.limit, patience=PATIENCE, stall=work.stall, seed=work.seed)
         return words, work.limit + 1000
 
     def read(self, work: CpuWork, directory: Path, state: Mapping[str, int]) -> Outcome:
@@ -116,16 +153,11 @@ class CpuDevice:
         if work.memory:
             words = read_words(directory / "memory_out", 1, "memory words")
             memories["memory"] = words.astype("<u4").view(np.uint8).ravel()
-        return Outcome(
-            ending=ending,
-            cycles=state["cycles"],
-            exit_code=state["code"] if state["ended"] else None,
-            console=(directory / "console").read_text(errors="replace"),
-            counters={"instructions": state["instructions"]},
-            events=_read_trace(directory / "trace") if work.trace else [],
-            memories=memories,
-            seconds=state["seconds"],
-        )
+        said = {"exit_code": state["code"] if state["ended"] else None}
+        said["console"] = (directory / "console").read_text(errors="replace")
+        said["counters"] = {"instructions": state["instructions"]}
+        events = _read_trace(directory / "trace") if work.trace else []
+        return Outcome(ending=ending, cycles=state["cycles"], **said, events=events, memories=memories)
 
 
 def _read_trace(path: Path) -> list[TraceEntry]:

@@ -6,12 +6,13 @@
 // `EXTERNAL (bit 0: the external interrupt). Elsewhere every access is refused, and these registers take whole words
 // alone, but for loads from the timer.
 //
-// Plusargs: +image: hexadecimal words, +image_count of them; +tohost: address of the word whose being written ends the
-// run; +fromhost: address of the word that answers it, 0 if there is none; +trace: file for a line "pc instruction trap
-// cause rd value time external" for every instruction and interrupt, left out if not wanted; +memory_out: file for the
-// memory at the end, likewise; +console: file for what the program prints; +stall=P, +noise=S: either bus refuses requests
-// and holds back responses in P of 256 cycles at random; +external=P: the external interrupt is raised in P of 65536
-// cycles at random; +limit: cycles after which the run is given up; +patience: cycles in which nothing retires, likewise.
+// Plusargs (`ARGUMENTS): +memory: hexadecimal words, +memory_count of them; +tohost: address of the word whose being
+// written ends the run; +fromhost: address of the word that answers it, 0 if there is none; +trace: file for a line "pc
+// instruction trap cause rd value time external" for every instruction and interrupt, left out if not wanted;
+// +memory_out: file for the memory at the end, likewise; +console: file for what the program prints; +stall=P, +seed=S:
+// either bus refuses requests and holds back responses in P of 256 cycles at random; +external_rate=P: the external
+// interrupt is raised in P of 65536 cycles at random; +limit: cycles after which the run is given up; +patience: cycles
+// in which nothing retires, likewise.
 //
 // What is written to the word `tohost` is the program's code, unless it points at a request of the customary host
 // interface (number 64: write; the buffer's address and length are 16 and 24 bytes behind): then its text goes to the
@@ -60,25 +61,14 @@ module riscv (
     reg [31:0] memory [0:MEMORY_WORDS-1];
     reg [8*1024-1:0] path;
     reg [31:0] tohost, fromhost, noise, noise_external;
-    integer image_count, limit, patience, stall, seed, external_rate, trace, console, file, word;
+    integer memory_count, limit, patience, stall, seed, external_rate, trace, console, file, word;
 
     initial begin
         {done, ended, code, cycles, instructions, silent, broken} = 0;
-        if (!$value$plusargs("limit=%d", limit)) $fatal(1, "+limit is missing");
-        if (!$value$plusargs("patience=%d", patience)) $fatal(1, "+patience is missing");
-        if (!$value$plusargs("tohost=%h", tohost)) $fatal(1, "+tohost is missing");
-        if (!$value$plusargs("fromhost=%h", fromhost)) fromhost = 0;
-        if (!$value$plusargs("image_count=%d", image_count)) $fatal(1, "+image_count is missing");
-        if (!$value$plusargs("image=%s", path)) $fatal(1, "+image is missing");
         for (word = 0; word < MEMORY_WORDS; word = word + 1) memory[word] = 0;
-        if (image_count > 0) $readmemh(path, memory, 0, image_count - 1);
+        `ARGUMENTS
         trace = 0;
         if ($value$plusargs("trace=%s", path)) trace = $fopen(path, "w");
-        if (!$value$plusargs("console=%s", path)) $fatal(1, "+console is missing");
-        console = $fopen(path, "w");
-        if (!$value$plusargs("stall=%d", stall)) stall = 0;
-        if (!$value$plusargs("noise=%d", seed)) seed = 1;
-        if (!$value$plusargs("external=%d", external_rate)) external_rate = 0;
         // Neither generator may start at 0.
         noise = seed * 32'h9e3779b1 + 32'd1;
         noise_external = seed * 32'h85ebca77 + 32'd2;

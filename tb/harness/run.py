@@ -3,6 +3,7 @@ files and raises `done` in the end."""
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
@@ -32,8 +33,7 @@ class Device(Protocol):
         vectors: with blocks of lanes as vectors, where it has any (`tb.sim.vectors`)."""
 
     def load(self, work: object, directory: Path) -> tuple[list[str], int]:
-        """Write what the harness reads; return its plusargs, and the cycles after which it is given up, more than its
-        own limit.
+        """Write what the harness reads; return its plusargs, and the cycles until it is given up, above its own limit.
 
         Arguments:
             work: what the device is to do; each device has a class of its own for it.
@@ -48,7 +48,7 @@ class Device(Protocol):
 
         Arguments:
             work, directory: as of `load`.
-            state: what the ports say in the end, and the wall time of the run as `seconds`.
+            state: what the ports say in the end.
 
         Raises:
             SimulationFailed: if the device broke a rule that leaves nothing to compare.
@@ -88,21 +88,19 @@ def run(
 
     Raises:
         ValueError: if the work does not fit the device.
-        SimulationFailed: if the harness is not done within its limit or breaks off, as it does where a protocol is
-            violated.
+        SimulationFailed: if the harness is not done within its limit or breaks off, as where a protocol is violated.
     """
     with simulation.run_directory(device.label) as directory:
         directory = directory.resolve()
         arguments, limit = device.load(work, directory)
         build = built(device, sim, waves is not None)
         with progress(f"{sim}: {doing}"):
-            state = run_harness(
-                build, directory, device.ports, plusargs=[*arguments, *plusargs], limit=limit, waves_levels=waves_levels
-            )
+            options = {"plusargs": [*arguments, *plusargs], "limit": limit, "waves_levels": waves_levels}
+            state = run_harness(build, directory, device.ports, **options)
         if waves is not None:
             waves.parent.mkdir(parents=True, exist_ok=True)
             (directory / "waves.vcd").replace(waves)
-        return device.read(work, directory, state)
+        return replace(device.read(work, directory, state), seconds=state["seconds"])
 
 
 def run_harness(
@@ -128,13 +126,7 @@ def run_harness(
         SimulationFailed: if the harness is not done within the limit, or breaks off.
     """
     state = directory.resolve() / "state.json"
-    simulation.run(
-        build,
-        run_to_end.__name__,
-        run_dir=directory,
-        plusargs=plusargs,
-        env={run_to_end.PORTS_VARIABLE: ",".join(ports), run_to_end.STATE_VARIABLE: str(state)},
-        timeout_ns=limit * PERIOD_NS,
-        waves_levels=waves_levels,
-    )
+    env = {run_to_end.PORTS_VARIABLE: ",".join(ports), run_to_end.STATE_VARIABLE: str(state)}
+    options = {"plusargs": plusargs, "env": env, "timeout_ns": limit * PERIOD_NS, "waves_levels": waves_levels}
+    simulation.run(build, run_to_end.__name__, run_dir=directory, **options)
     return json.loads(state.read_text())

@@ -11,10 +11,9 @@ import numpy as np
 from neuroncore_rtl.hdl.engine_error import EngineError
 from neuroncore_rtl.hdl.tensor.engine import Counters, TensorEngine
 from neuroncore_rtl.spec.config import SBUF_BYTES, Config
-from neuroncore_rtl.spec.isa import TENSOR_BITS, Context, TensorInstruction
-from neuroncore_rtl.spec.isa.rule import Rule
+from neuroncore_rtl.spec.isa import TENSOR_BITS, Context, Rule, TensorInstruction
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
-from neuroncore_rtl.tb.harness.verilog_text import XORSHIFT, assemble, modules_of, plusargs, port_wires
+from neuroncore_rtl.tb.harness.verilog_text import arguments, harness, plusargs, port_wires
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.elaboration import engine_verilog
 from neuroncore_rtl.tb.sim.images import memory_lines, read_words, write_lines
@@ -23,17 +22,17 @@ from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 
 __all__ = ["COUNTERS", "PROGRAM_DEPTH", "Drain", "Step", "TensorDevice", "TensorProgram", "TensorWork"]
 
-_TEMPLATE = Path(__file__).with_suffix(".v")
-
 _OWN = ("error", "counters", "stationary__data", "moving__data")
 """Ports of the engine that the harness declares."""
+
+_MEMORIES = ("instructions", "drains", "stationary", "moving")
+"""What is read from files."""
 
 PROGRAM_DEPTH = 1 << 18
 """Instructions, and drains, that a program may have."""
 
 COUNTERS = ("cycles", *Counters.as_shape().members)
-"""What is counted: the engine's :class:`hdl.tensor.engine.Counters`, and cycles from the first instruction to the last
-PSUM word written."""
+"""The engine's :class:`hdl.tensor.engine.Counters`, and cycles from the first instruction to the last PSUM word."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +101,7 @@ class TensorDevice:
         """Return the engine in its harness."""
         text = engine_verilog(self.config, vectors=vectors)
         defines = {
+            "ARGUMENTS": arguments(("limit", "stall", "seed"), _MEMORIES, ("results",)),
             "ROWS": self.config.rows,
             "COLUMNS": self.config.columns,
             "INSTRUCTION": TENSOR_BITS,
@@ -112,14 +112,8 @@ class TensorDevice:
             **layout_defines("ERROR", EngineError),
             **port_wires(TensorEngine(self.config).signature, but=_OWN),
         }
-        return simulation.Design(
-            "tensor",
-            assemble(defines, XORSHIFT, _TEMPLATE, text),
-            hier_blocks=modules_of(text, r"(block|edge|psum)_"),
-            kept=modules_of(text, "tile_"),
-            public=("done", *self.ports),
-            clock="clk",
-        )
+        blocks, kept = r"(block|edge|psum)_", "tile_"
+        return harness(__file__, "tensor", defines, text, ports=self.ports, blocks=blocks, kept=kept)
 
     def load(self, work: TensorWork, directory: Path) -> tuple[list[str], int]:
         """Write the program and the operands."""
@@ -131,18 +125,14 @@ class TensorDevice:
             step.instruction.check(context)
             context = step.instruction.after(context)
         digits = -(-TENSOR_BITS // 4)
-        files = {
-            "instructions": "".join(
-                f"{step.drains << TENSOR_BITS | step.instruction.encode():0{digits + 8}x}\n" for step in program.steps
-            ),
-            "drains": "".join(f"{d.moves:08x}{d.psum:04x}{d.words:04x}\n" for d in program.drains),
-            "stationary": memory_lines(program.stationary, 16),
-            "moving": memory_lines(program.moving, 4),
-        }
+        records = (f"{s.drains << TENSOR_BITS | s.instruction.encode():0{digits + 8}x}\n" for s in program.steps)
+        drains = (f"{d.moves:08x}{d.psum:04x}{d.words:04x}\n" for d in program.drains)
+        operands = memory_lines(program.stationary, 16), memory_lines(program.moving, 4)
+        files = dict(zip(_MEMORIES, ("".join(records), "".join(drains), *operands), strict=True))
         cycles = sum(getattr(step.instruction, "n", self.config.columns) + 64 for step in program.steps)
         cycles += sum(drain.words for drain in program.drains)
         limit = int(cycles * 3 * 256 / (256 - work.stall)) + 10 * TensorEngine.latency(self.config)
-        words = plusargs(results=directory / "results", limit=limit, stall=work.stall, noise=work.seed)
+        words = plusargs(results=directory / "results", limit=limit, stall=work.stall, seed=work.seed)
         return words + write_lines(directory, files), limit + 100
 
     def read(self, work: TensorWork, directory: Path, state: Mapping[str, int]) -> Outcome:
@@ -156,10 +146,6 @@ class TensorDevice:
         expected = sum(drain.words for drain in work.program.drains)
         if len(words) != expected:
             raise SimulationFailed(f"the engine delivered {len(words)} PSUM words, not {expected}")
-        return Outcome(
-            ending=Ending.FINISHED,
-            cycles=state["cycles"],
-            counters={"cycles": state["cycles"], **plain(Counters, state["counters"])},
-            memories={"psum": words},
-            seconds=state["seconds"],
-        )
+        cycles = state["cycles"]
+        counters = {"cycles": cycles, **plain(Counters, state["counters"])}
+        return Outcome(ending=Ending.FINISHED, cycles=cycles, counters=counters, memories={"psum": words})

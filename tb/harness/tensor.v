@@ -2,9 +2,9 @@
 // words to read back from PSUM come from files, results go to a file. `ROWS, `COLUMNS, `INSTRUCTION (bits), the memories'
 // depths, and `PORT_WIRES and `PORTS of the engine (with _ in place of __) are defined by tb/harness/tensor.py.
 //
-// Plusargs: +instructions, +drains, +stationary, +moving: hexadecimal files, +<name>_count their lines; +results: the
-// file to write; +limit: cycles after which the run is given up; +stall=P, +noise=S: every stream pauses in P of 256
-// cycles at random.
+// Plusargs (`ARGUMENTS): +instructions, +drains, +stationary, +moving: hexadecimal files, +<name>_count their lines;
+// +results: the file to write; +limit: cycles after which the run is given up; +stall=P, +seed=S: every stream pauses
+// in P of 256 cycles at random.
 //
 // An instruction record is {drains that must be done before it, instruction}; a drain record is {moves that must have
 // retired before it, first PSUM word, words}. `done` rises when all results are written, or at the limit (`timeout`).
@@ -25,24 +25,11 @@ module tensor (
 
     reg [8*1024-1:0] path;
     reg [31:0] noise_program, noise_stationary, noise_moving;
-    integer instruction_count, drain_count, stationary_count, moving_count, results, limit, stall, seed;
+    integer instructions_count, drains_count, stationary_count, moving_count, results, limit, stall, seed;
 
     initial begin
         {done, timeout, cycles} = 0;
-        if (!$value$plusargs("limit=%d", limit)) $fatal(1, "+limit is missing");
-        if (!$value$plusargs("instructions_count=%d", instruction_count)) $fatal(1, "+instructions_count is missing");
-        if (!$value$plusargs("drains_count=%d", drain_count)) $fatal(1, "+drains_count is missing");
-        if (!$value$plusargs("stationary_count=%d", stationary_count)) $fatal(1, "+stationary_count is missing");
-        if (!$value$plusargs("moving_count=%d", moving_count)) $fatal(1, "+moving_count is missing");
-        if ($value$plusargs("instructions=%s", path)) $readmemh(path, instructions, 0, instruction_count - 1);
-        if ($value$plusargs("drains=%s", path)) $readmemh(path, drains, 0, drain_count - 1);
-        if ($value$plusargs("stationary=%s", path)) $readmemh(path, stationary, 0, stationary_count - 1);
-        if ($value$plusargs("moving=%s", path)) $readmemh(path, moving, 0, moving_count - 1);
-        if (!$value$plusargs("results=%s", path)) $fatal(1, "+results is missing");
-        results = $fopen(path, "w");
-        if (results == 0) $fatal(1, "cannot open the file of results");
-        if (!$value$plusargs("stall=%d", stall)) stall = 0;
-        if (!$value$plusargs("noise=%d", seed)) seed = 1;
+        `ARGUMENTS
         // Three independent generators decide who pauses; none may start at 0.
         noise_program = seed * 32'h9e3779b1 + 32'd1;
         noise_stationary = seed * 32'h85ebca77 + 32'd2;
@@ -67,7 +54,7 @@ module tensor (
     reg  [31:0] retired_count;
     reg         offered;
     wire [RECORD-1:0] record = instructions[next];
-    wire        allowed = next < instruction_count && drained >= record[RECORD-1:`INSTRUCTION];
+    wire        allowed = next < instructions_count && drained >= record[RECORD-1:`INSTRUCTION];
     wire        valid = !rst && allowed && (offered || stall == 0 || {24'd0, noise_program[7:0]} >= stall);
     assign instructions_payload = record[`INSTRUCTION-1:0];
     assign instructions_valid = valid;
@@ -96,7 +83,7 @@ module tensor (
     wire        drain_go = psum_valid && psum_ready;
     wire        drain_last = {22'd0, word} + 1 == {16'd0, request[15:0]};
     wire [11:0] place = request[27:16] + {2'd0, word};
-    assign psum_valid = !rst && drain < drain_count && retired_count >= request[63:32];
+    assign psum_valid = !rst && drain < drains_count && retired_count >= request[63:32];
     assign psum_address = {4'd0, place, 2'd0};
     always @(posedge clk)
         if (rst) {drain, word, reading, drained, retired_count} <= 0;
@@ -117,13 +104,13 @@ module tensor (
     reg  [31:0] elapsed;
     reg         started;
     wire        engine_busy = busy;  // under a name of its own, for waveforms of the harness alone
-    wire        finished = next == instruction_count && drain == drain_count && !reading && !engine_busy;
+    wire        finished = next == instructions_count && drain == drains_count && !reading && !engine_busy;
     always @(posedge clk)
         if (rst) {elapsed, started} <= 0;
         else if (!done) begin
             elapsed <= elapsed + 1;
             started <= started || valid;
-            if (started ? engine_busy || next < instruction_count : valid) cycles <= cycles + 1;
+            if (started ? engine_busy || next < instructions_count : valid) cycles <= cycles + 1;
             if (finished || error[`ERROR_VALID] || elapsed == limit) begin
                 timeout <= !finished && !error[`ERROR_VALID];
                 done <= 1;

@@ -1,35 +1,49 @@
 """Harnesses as text: their macros, wires for the ports of their subject, the modules of that; and their arguments."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from amaranth.lib import wiring
 
 from neuroncore_rtl.hdl.verilog import module_ports
 from neuroncore_rtl.tb.sim.layouts import define_lines
+from neuroncore_rtl.tb.sim.simulation import Design
 from neuroncore_rtl.tb.sim.vectors import MARK
 
 __all__ = [
-    "XORSHIFT",
-    "assemble",
-    "bounds",
-    "connections",
-    "modules_of",
-    "plusargs",
-    "port_widths",
-    "port_wires",
-    "wires",
-]
-
-XORSHIFT = Path(__file__).with_name("xorshift.v")
-"""A function that harnesses draw their pauses with; it stands before their module."""
+    "arguments", "bounds", "connections", "harness", "modules_of", "plusargs", "port_widths", "port_wires", "wires",
+]  # fmt: skip
 
 
-def assemble(defines: Mapping[str, object], *parts: str | Path) -> str:
-    """Return the text of a harness: its macros, and what is written with them, texts or the files that hold them."""
-    texts = (part.read_text() if isinstance(part, Path) else part for part in parts)
-    return "\n".join([define_lines(defines), *texts])
+def harness(
+    device: str,
+    top: str,
+    defines: Mapping[str, object],
+    *parts: str | Path,
+    ports: Collection[str] = (),
+    blocks: str | None = None,
+    kept: str | None = None,
+    waves: bool = False,
+) -> Design:
+    """Return a harness as a design: its clock is `clk`, and `done` rises in the end.
+
+    Arguments:
+        device: the Python file of the device, beside which that of the harness is.
+        top: its module.
+        defines: its macros.
+        parts: what else is written with them, texts or the files that hold them.
+        ports: what is read in the end, besides `done`.
+        blocks, kept: regular expressions of the modules that Verilator builds once, apart, and of those whose instances
+            it keeps apart; see `modules_of`.
+        waves: whether there is the macro `WAVES`.
+    """
+    texts = [part.read_text() if isinstance(part, Path) else part for part in (Path(device).with_suffix(".v"), *parts)]
+    if "xorshift(" in texts[0]:  # stands before the module that draws its pauses with it
+        texts.insert(0, Path(__file__).with_name("xorshift.v").read_text())
+    text = "\n".join([define_lines({"WAVES": ""} | defines if waves else defines), *texts])
+    blocks, kept = (modules_of(text, pattern) if pattern else () for pattern in (blocks, kept))
+    return Design(top, text, hier_blocks=blocks, kept=kept, public=("done", *ports), clock="clk")
 
 
 def modules_of(text: str, pattern: str) -> tuple[str, ...]:
@@ -42,6 +56,36 @@ def modules_of(text: str, pattern: str) -> tuple[str, ...]:
 def plusargs(**values: object) -> list[str]:
     """Return the arguments of a simulation that a harness asks for by these names."""
     return [f"+{name}={value}" for name, value in values.items()]
+
+
+def arguments(
+    numbers: Iterable[str] = (),
+    memories: Iterable[str] = (),
+    files: Iterable[str] = (),
+    *,
+    hexadecimal: Iterable[str] = (),
+    prefix: str = "",
+) -> str:
+    """Return the statements that take a harness's plusargs into variables of their names; all must be there.
+
+    Arguments:
+        numbers, hexadecimal: names of numbers.
+        memories: of memories, which hexadecimal files fill as far as they go; NAME_count has their lines.
+        files: of files that are written.
+        prefix: what stands before the names of numbers in the arguments.
+    """
+    forms = dict.fromkeys([*numbers, *(f"{name}_count" for name in memories)], "d") | dict.fromkeys(hexadecimal, "h")
+    found = [_taken(f"{prefix}{name}", form, name) for name, form in forms.items()]
+    for name in memories:
+        found += [_taken(name, "s", "path"), f"if ({name}_count > 0) $readmemh(path, {name}, 0, {name}_count - 1);"]
+    for name in files:
+        failed = f'if ({name} == 0) $fatal(1, "the file of +{name} cannot be written");'
+        found += [_taken(name, "s", "path"), f'{name} = $fopen(path, "w");', failed]
+    return " ".join(found)
+
+
+def _taken(name: str, form: str, variable: str) -> str:
+    return f'if (!$value$plusargs("{name}=%{form}", {variable})) $fatal(1, "+{name} is missing");'
 
 
 def bounds(width: int) -> str:

@@ -11,8 +11,8 @@ from neuroncore_rtl.tb.sim.simulation import SIMULATORS
 from neuroncore_rtl.tb.sim.vectors import WAYS
 
 __all__ = [
-    "DEPTH", "LANES", "SEED", "SIM", "WAVES", "Bench", "Option", "Settings", "UsageError", "configuration_options",
-    "dtype_option",
+    "DEPTH", "LANES", "RECORDED", "SEED", "SIM", "WAVES", "Bench", "Option", "Settings", "UsageError", "choice",
+    "configuration_options", "dtype_option", "integer", "switch",
 ]  # fmt: skip
 
 
@@ -144,39 +144,45 @@ class Bench:
         return Settings(chosen)
 
 
+def integer(name: str, default: int | None, help: str, minimum: int, maximum: int | None = None) -> Option:
+    """Return a variable that is an integer of a range; None: where it is not given something else decides."""
+    return Option(name=name, type=int, default=default, help=help, minimum=minimum, maximum=maximum)
+
+
+def switch(name: str, default: int, help: str) -> Option:
+    """Return a variable that is 0 or 1."""
+    return integer(name, default, help, 0, 1)
+
+
+def choice(name: str, default: str | None, help: str, choices: Iterable[str] = ()) -> Option:
+    """Return a variable that is one of some words, or any; None: where it is not given something else decides."""
+    return Option(name=name, type=str, default=default, help=help, choices=tuple(choices))
+
+
 def configuration_options(default_preset: str) -> tuple[Option, ...]:
     """Return the options that choose the machine: PRESET, and one to override each of its parameters."""
-    preset = Option(name="PRESET", type=str, default=default_preset, help="named configuration", choices=tuple(PRESETS))
     overrides = (
-        Option(
-            name=name.upper(),
-            type=int,
-            default=None,
-            help=f"{name.replace('_', ' ')}, instead of the preset's",
-            minimum=low,
-            maximum=high,
-        )
+        integer(name.upper(), None, f"{name.replace('_', ' ')}, instead of the preset's", low, high)
         for name, (low, high) in Config.RANGES.items()
     )
-    return preset, *overrides
+    return choice("PRESET", default_preset, "named configuration", PRESETS), *overrides
 
 
-SEED = Option(name="SEED", type=int, default=1, help="seed of the random data", minimum=0, maximum=2**32 - 1)
-SIM = Option(name="SIM", type=str, default=SIMULATORS[0], help="simulator", choices=SIMULATORS)
-LANES = Option(
-    name="LANES",
-    type=str,
-    default=None,
-    help="how Verilator's designs evaluate what there is many times, else as the environment's LANES, or vector; "
+SEED = integer("SEED", 1, "seed of the random data", 0, 2**32 - 1)
+SIM = choice("SIM", SIMULATORS[0], "simulator", SIMULATORS)
+LANES = choice(
+    "LANES",
+    None,
+    "how Verilator's designs evaluate what there is many times, else as the environment's LANES, or vector; "
     "a waveform is recorded of scalar ones",
-    choices=WAYS,
+    WAYS,
 )
-WAVES = Option(name="WAVES", type=int, default=0, help="1 records a waveform", minimum=0, maximum=1)
-DEPTH = Option(
-    name="DEPTH", type=int, default=3, help="levels of the hierarchy in the waveform, 0 for all", minimum=0, maximum=99
-)
+WAVES = switch("WAVES", 0, "1 records a waveform")
+DEPTH = integer("DEPTH", 3, "levels of the hierarchy in the waveform, 0 for all", 0, 99)
+RECORDED = (SIM, WAVES, DEPTH)
+"""Who simulates, and what is recorded."""
 
 
 def dtype_option(choices: Iterable[str], default: str = "bf16") -> Option:
     """Return the option that chooses a number format among those the bench takes."""
-    return Option(name="DTYPE", type=str, default=default, help="number format of the operands", choices=tuple(choices))
+    return choice("DTYPE", default, "number format of the operands", choices)

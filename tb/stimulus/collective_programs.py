@@ -9,17 +9,13 @@ import numpy as np
 
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.spec.instance import Instance
+from neuroncore_rtl.spec.isa import collective
 from neuroncore_rtl.spec.isa.collective import (
-    BLOCKS_OF_DST,
-    BLOCKS_OF_SRC,
-    CHUNK_GRANULES,
-    MAX_RANKS,
     Collective,
     CollectiveKind,
     CollectiveType,
     Group,
     ReduceOp,
-    best_chunk,
     element_bytes,
 )
 from neuroncore_rtl.tb.stimulus import operands as stimulus
@@ -76,7 +72,7 @@ def blocks_of(kind: CollectiveKind, ranks: int) -> tuple[int, int]:
     """Return the blocks of src and of dst."""
     if kind == CollectiveKind.BARRIER:
         return 0, 0
-    src, dst = (ranks if kind in several else 1 for several in (BLOCKS_OF_SRC, BLOCKS_OF_DST))
+    src, dst = (ranks if kind in several else 1 for several in (collective.BLOCKS_OF_SRC, collective.BLOCKS_OF_DST))
     return src * (kind != CollectiveKind.RECEIVE), dst * (kind != CollectiveKind.SEND)
 
 
@@ -129,7 +125,7 @@ def side_by_side(
         for rank, core in enumerate(group.cores):
             if src_bytes:
                 memories[core, :src_bytes] = _data(rng, dtype, src_bytes, group.ranks)
-            one = Collective(**shared, group=group, rank=rank, chunk=best_chunk(count, group.ranks, kind))
+            one = Collective(**shared, group=group, rank=rank, chunk=collective.best_chunk(count, group.ranks, kind))
             lists[core] = list(_transfers(one)) if kind == CollectiveKind.SEND else [one]
     delays = {core: [0] * len(lists[core]) for core in lists}
     issues = [Issue(kind, group, count, dict.fromkeys(group.cores, 0)) for group in groups]
@@ -155,7 +151,7 @@ def _data(rng: np.random.Generator, dtype: CollectiveType, size: int, ranks: int
 
 def random_group(rng: np.random.Generator, cores: int, ranks: int | None = None) -> Group:
     """Return a group of cores: neighbours, or every so many of them, either way round, beginning anywhere."""
-    most = min(cores, MAX_RANKS)
+    most = min(cores, collective.MAX_RANKS)
     if ranks is None:
         ranks = int(rng.choice([2, 3, 4, most, rng.integers(2, most + 1)]))
     ranks = min(ranks, most)
@@ -186,8 +182,9 @@ def random_workload(
     lists = {core: [] for core in range(instance.cores)}
     issues = []
     kinds = [kind for kind in CollectiveKind if kind != CollectiveKind.RECEIVE]
+    weights = np.array([2.0 if kind in REDUCTIONS else 1.0 for kind in kinds])  # a reduction has more to get wrong
     for _ in range(collectives):
-        kind = kinds[rng.choice(len(kinds), p=_weights(kinds))]
+        kind = kinds[rng.choice(len(kinds), p=weights / weights.sum())]
         group = random_group(rng, instance.cores)
         made = list(_random_collective(rng, kind, group, largest, room))
         issues.append(Issue(kind, group, made[0].count, {one.core: len(lists[one.core]) for one in made}))
@@ -199,12 +196,6 @@ def random_workload(
         for core, found in lists.items()
     }
     return Workload(lists, delays, memories, issues)
-
-
-def _weights(kinds: Sequence[CollectiveKind]) -> np.ndarray:
-    """Return the shares of the kinds; a reduction has more to get wrong."""
-    weights = np.array([2.0 if kind in REDUCTIONS else 1.0 for kind in kinds])
-    return weights / weights.sum()
 
 
 def _random_collective(
@@ -224,7 +215,7 @@ def _random_collective(
         "count": count,
         "dtype": dtype,
         "op": ReduceOp(rng.integers(len(ReduceOp))) if kind in REDUCTIONS else ReduceOp.SUM,
-        "chunk": int(rng.choice([best_chunk(count, group.ranks, kind), rng.integers(1, CHUNK_GRANULES + 1)])),
+        "chunk": int(rng.choice([collective.best_chunk(count, group.ranks, kind), _any_chunk(rng)])),
         "root": int(rng.integers(group.ranks)),
     }
     if dtype == CollectiveType.BF16 and kind in REDUCTIONS:
@@ -237,7 +228,7 @@ def _random_collective(
     in_place = rng.random() < 0.3
     for rank, (own, root) in ranks.items():
         if kind == CollectiveKind.BROADCAST:  # whose ranks may cut it as they like
-            shared["chunk"] = int(rng.integers(1, CHUNK_GRANULES + 1))
+            shared["chunk"] = _any_chunk(rng)
         src, dst = _random_places(rng, [_extent(n, pitch, size) for n in blocks_of(own, group.ranks)], room)
         if in_place and own in (CollectiveKind.ALL_REDUCE, CollectiveKind.BROADCAST):
             dst = src
@@ -245,15 +236,13 @@ def _random_collective(
             dst = src + rank * pitch
         elif in_place and own == CollectiveKind.ALL_GATHER:
             src = dst + rank * pitch
-        yield Collective(
-            **shared | {"kind": own, "root": root},
-            rank=rank,
-            src=src,
-            dst=dst,
-            pitch=pitch,
-            seed=int(rng.integers(1 << 32)),
-            stream=int(rng.integers(1 << 32)),
-        )
+        numbers = {"seed": int(rng.integers(1 << 32)), "stream": int(rng.integers(1 << 32))}
+        places = {"rank": rank, "src": src, "dst": dst, "pitch": pitch}
+        yield Collective(**shared | {"kind": own, "root": root} | places | numbers)
+
+
+def _any_chunk(rng: np.random.Generator) -> int:
+    return int(rng.integers(1, collective.CHUNK_GRANULES + 1))
 
 
 def _random_places(rng: np.random.Generator, sizes: Sequence[int], room: int) -> tuple[int, int]:

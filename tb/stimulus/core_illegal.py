@@ -11,7 +11,6 @@ import numpy as np
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
-from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 from neuroncore_rtl.tb.check.touches import touches_of
 from neuroncore_rtl.tb.harness.cores import CoreFault
 
@@ -69,8 +68,7 @@ class Flipped:
 def flipped_image(rng: np.random.Generator, image: Image, records: int = 1) -> Flipped:
     """Return an image with one to three bits flipped in each of some records.
 
-    Changes that would write to HBM outside of the image's tensors are drawn again, and so are those that would take
-    long: both are legal.
+    Changes that write to HBM outside of the image's tensors, or take long, are drawn again: both are legal.
 
     Arguments:
         rng: decides everything.
@@ -107,7 +105,7 @@ def _changed(
         if said != engine:
             instructions[address] = None
             return changed, CoreFault(queue, isa.Cause.ENGINE, address, said)
-        kind = INSTRUCTIONS[engine]
+        kind = isa.INSTRUCTIONS[engine]
         values = kind.unpack(changed >> isa.HEADER_BITS)
         # On its own, whatever comes before it: as if all columns were loaded.
         broken = kind.violation(engine, values, isa.Context(image.config, loaded=(image.config.columns, True)))
@@ -127,7 +125,7 @@ def _meaningful_bit(rng, engine: isa.Engine) -> int:
     if rng.random() < 0.25:
         layout, first = isa.HEADER_FIELDS, 0
     else:
-        layout, first = INSTRUCTIONS[engine].layout, isa.HEADER_BITS
+        layout, first = isa.INSTRUCTIONS[engine].layout, isa.HEADER_BITS
     starts = first + np.cumsum([0] + [width for _, width in layout])
     fields = [(int(start), width) for start, (name, width) in zip(starts, layout, strict=False) if name != "reserved"]
     start, width = fields[rng.integers(len(fields))]

@@ -19,10 +19,8 @@ from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS, Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, INT8, INT32, MATMUL_FORMATS, Format
 from neuroncore_rtl.spec.isa.access import storage_partitions
 from neuroncore_rtl.spec.isa.fields import pack, unpack, width_of
-from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 from neuroncore_rtl.tb.stimulus import operands as stimulus
-from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, Writer
-from neuroncore_rtl.tb.stimulus.garble import garbled
+from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, Writer, garbled
 
 __all__ = ["CoreChoices", "CoreProgram", "execute_in_order", "garbled_image", "random_core_program"]
 
@@ -124,13 +122,8 @@ class _CoreWriter:
             # In halves, so that several engines take part.
             for part in (np.s_[: tensor.size // 2], np.s_[tensor.size // 2 :]):
                 self.program.append(dma_copy(tensor[:, part], self.starts[storage][:, part]))
-        self.elementwise = Writer(
-            rng,
-            config,
-            choices.elementwise_choices,
-            self.memories,
-            lambda instruction: self.program.append(instruction).instruction,
-        )
+        own = choices.elementwise_choices
+        self.elementwise = Writer(rng, config, own, self.memories, lambda one: self.program.append(one).instruction)
         self.loaded: isa.LoadStationary | None = None
 
     def add(self) -> None:
@@ -167,8 +160,7 @@ class _CoreWriter:
         }
         if self.loaded is None or rng.random() < 0.4:
             m = int(rng.integers(1, config.columns + 1))
-            columns = -(-m // LOAD_COLUMNS) * LOAD_COLUMNS
-            address = self._sbuf_address(fmt, columns, 1, LOAD_COLUMNS)
+            address = self._sbuf_address(fmt, -(-m // LOAD_COLUMNS) * LOAD_COLUMNS, 1, LOAD_COLUMNS)
             instruction = self.loaded = isa.LoadStationary(**common, m=m, address=address)
         else:
             if fmt is INT8 and self.loaded.format is not INT8:
@@ -264,14 +256,10 @@ class _CoreWriter:
             partition = int(rng.integers(partitions - reach))
             if rng.random() < 0.3:
                 partition, steps[axis] = partition + reach, -steps[axis]
-        return isa.DmaTensor(
-            format=fmt,
-            address=address + (self.hbm.address if hbm else 0),
-            storage=storage,
-            steps=tuple(steps),
-            partition=0 if hbm else partition,
-            axis=axis,
-        )
+        place = {"address": address, "partition": partition}
+        if hbm:
+            place = {"address": address + self.hbm.address, "partition": 0}
+        return isa.DmaTensor(format=fmt, storage=storage, **place, steps=tuple(steps), axis=axis)
 
 
 def _whole(tensor: Tensor) -> tuple[int, ...]:
@@ -298,7 +286,7 @@ def _garbled_record(rng: np.random.Generator, word: int) -> int:
         for part in ("semaphore", "value")
         if header[name] == isa.UpdateOp.NONE
     }
-    kind = INSTRUCTIONS[engine]
+    kind = isa.INSTRUCTIONS[engine]
     values, bits = kind.unpack(word >> isa.HEADER_BITS), width_of(kind.layout)
     if "overlap" in values:
         values["overlap"] &= int(rng.random() < 0.7)

@@ -7,10 +7,9 @@ import numpy as np
 from neuroncore_rtl.golden.arith import round_fp32, storage_dtype
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import Format
-from neuroncore_rtl.spec.isa import Access, Elementwise, Opcode, Storage
+from neuroncore_rtl.spec.isa import Access, Elementwise, Instruction, Opcode, Storage
 from neuroncore_rtl.spec.isa.access import storage_partitions
 from neuroncore_rtl.spec.isa.elementwise import counts_of
-from neuroncore_rtl.spec.isa.instruction import Instruction
 from neuroncore_rtl.tb.stimulus import operands
 
 __all__ = ["EIGHTS", "Places", "shape_of"]
@@ -40,8 +39,7 @@ class Places:
     Arguments:
         rng: decides everything.
         config: the machine's parameters.
-        memories: of SBUF and PSUM what they hold before the program, uint8 [partitions, bytes]; it gets elements worth
-            reading.
+        memories: SBUF and PSUM before the program, uint8 [partitions, bytes]; they get elements worth reading.
         related: share of the tensors that lie where others were, rather than at a place of their own.
 
     Attributes:

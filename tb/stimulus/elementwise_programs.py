@@ -5,7 +5,7 @@ read as soon as they are there, overwritten, and shared between the engines. Bit
 random, so that hardware which looks at them is noticed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -16,16 +16,15 @@ from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, Format
 from neuroncore_rtl.spec.functions import FUNCTIONS
-from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage, elementwise
-from neuroncore_rtl.spec.isa.access import DIMENSIONS
+from neuroncore_rtl.spec.isa import DIMENSIONS, Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage, elementwise
 from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, SLOW
+from neuroncore_rtl.spec.isa.fields import Layout
 from neuroncore_rtl.tb.check.execution import ElementwiseProgram, record_of
 from neuroncore_rtl.tb.harness.elementwise import EngineRecord
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.elementwise_places import EIGHTS, Places, shape_of
-from neuroncore_rtl.tb.stimulus.garble import garbled
 
-__all__ = ["Choices", "Writer", "random_program"]
+__all__ = ["Choices", "Writer", "garbled", "random_program"]
 
 INTEGERS = tuple(fmt for fmt in FORMATS.values() if not fmt.is_float)
 
@@ -72,12 +71,8 @@ def random_program(
     for _ in range(count):
         writer.add()
         records.append(_record(rng, program.entries[-1], config))
-    return ElementwiseProgram(
-        instructions=writer.instructions,
-        records=records,
-        sbuf=memories[Storage.SBUF],
-        psum=memories[Storage.PSUM],
-    )
+    sbuf, psum = memories.values()
+    return ElementwiseProgram(instructions=writer.instructions, records=records, sbuf=sbuf, psum=psum)
 
 
 def _record(rng: np.random.Generator, entry: Entry, config: Config) -> EngineRecord:
@@ -89,13 +84,32 @@ def _record(rng: np.random.Generator, entry: Entry, config: Config) -> EngineRec
     return replace(record_of(entry, config), word=Elementwise.pack(values))
 
 
+def garbled(
+    rng: np.random.Generator, layout: Layout, values: dict[str, int], unused: Set[str], signed: Set[str] = frozenset()
+) -> dict[str, int]:
+    """Return the values of a layout's fields with random ones in those that mean nothing: who looks at them is noticed.
+
+    Arguments:
+        rng: decides them.
+        layout: the fields.
+        values: of every field.
+        unused: fields that mean nothing.
+        signed: fields in two's complement.
+    """
+    changed = dict(values)
+    for name, width in layout:
+        if name in unused:
+            bits = int.from_bytes(rng.bytes(8), "little") & ((1 << width) - 1)
+            changed[name] = bits - (bits >> (width - 1) << width) if name in signed else bits
+    return changed
+
+
 class Writer:
     """A program as it grows.
 
     Arguments:
         rng, config, choices: as of :func:`random_program`.
-        memories: of SBUF and PSUM what they hold before the program, uint8 [partitions, bytes]; it gets elements worth
-            reading.
+        memories: SBUF and PSUM before the program, uint8 [partitions, bytes]; they get elements worth reading.
         append: puts an instruction at the program's end and returns it as it is there.
 
     Attributes:
@@ -149,14 +163,8 @@ class Writer:
         shape = follows.shape if follows else self._shape(opcode)
         lanes = follows.partitions if follows else self._lanes(opcode)
         axes = int(rng.integers(1, DIMENSIONS + 1)) if opcode == Opcode.TENSOR_REDUCE else 0
-        partial = Elementwise(
-            opcode=opcode,
-            partitions=lanes,
-            shape=shape,
-            dst=self._nowhere(shape),
-            axes=axes,
-            sum_store=opcode == Opcode.ACTIVATE and "result" in used,
-        )
+        partial = Elementwise(opcode=opcode, partitions=lanes, shape=shape, dst=self._nowhere(shape), axes=axes)
+        partial = replace(partial, sum_store=opcode == Opcode.ACTIVATE and "result" in used)
         formats = self._formats(opcode, used)
         fields = {}
         if follows:
@@ -224,8 +232,7 @@ class Writer:
         counts = [1] * dimensions
         rest = volume
         for d in range(dimensions - 1, 0, -1):
-            divisors = [n for n in range(1, min(rest, 64) + 1) if rest % n == 0]
-            counts[d] = int(self.rng.choice(divisors))
+            counts[d] = int(self.rng.choice([n for n in range(1, min(rest, 64) + 1) if rest % n == 0]))
             rest //= counts[d]
         counts[0] = rest
         return counts

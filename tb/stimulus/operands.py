@@ -54,13 +54,10 @@ def random_fp32(rng: np.random.Generator, n: int) -> np.ndarray:
     uniform = rng.integers(0, 1 << 32, n, np.uint32)
     few_bits = uniform & (np.uint32(0xFFFFFFFF) << rng.integers(8, 24, n, np.uint32))
     kinds = [
-        uniform,
-        rng.choice(special_fp32(), n),
-        _with_exponent(uniform, rng.integers(115, 140, n)),
-        _with_exponent(uniform, rng.integers(0, 3, n)),
-        _with_exponent(uniform, rng.integers(252, 255, n)),
+        uniform, rng.choice(special_fp32(), n),
+        *(_with_exponent(uniform, rng.integers(low, end, n)) for low, end in ((115, 140), (0, 3), (252, 255))),
         few_bits,
-    ]
+    ]  # fmt: skip
     return mixed(rng, n, (30, 10, 30, 10, 5, 15), kinds)
 
 
@@ -125,22 +122,15 @@ def round_cases(rng: np.random.Generator, fmt: Format, mode: str, n: int) -> tup
         in_range = fp32_bits(np.ldexp(rng.integers(1 << 23, 1 << 24, n) * rng.choice([-1.0, 1.0], n), exponent - 23))
         border = fp32_bits(np.ldexp(rng.integers(1 << 23, 1 << 24, n) * 1.0, _border(rng, fmt, n) - 23))
     kinds = [
-        random_fp32(rng, n),
-        fp32_bits(representable),
-        tie,
-        tie + rng.choice([-1, 1], n).astype(np.uint32),
-        in_range,
-        border | rng.choice(SIGNS, n),
-    ]
+        random_fp32(rng, n), fp32_bits(representable), tie, tie + rng.choice([-1, 1], n).astype(np.uint32),
+        in_range, border | rng.choice(SIGNS, n),
+    ]  # fmt: skip
     value = mixed(rng, n, (15, 10, 15, 15, 30, 15), kinds)
     if mode == "rne":
         return value, None
     turn = (1 << 32) - np.floor(np.ldexp(_discarded(value, fmt), 32)).astype(np.int64)
-    words = [
-        rng.integers(0, 1 << 32, n),
-        rng.choice(SPECIAL_WORDS, n),
-        (turn + rng.choice([-1, 0], n)) & ((1 << 32) - 1),
-    ]
+    words = [rng.integers(0, 1 << 32, n), rng.choice(SPECIAL_WORDS, n)]
+    words.append((turn + rng.choice([-1, 0], n)) & ((1 << 32) - 1))
     return value, mixed(rng, n, (40, 20, 40), words).astype(np.uint32)
 
 

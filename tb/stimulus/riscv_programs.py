@@ -38,15 +38,9 @@ ANYTIME = (
 SPECIAL = (0, 1, 2, 3, 0xFFFF_FFFF, 0xFFFF_FFFE, 0x8000_0000, 0x8000_0001, 0x7FFF_FFFF, 0xFFFF_8000, 0xFF, 31, 32)
 
 ILLEGAL_FUNCT3 = {
-    Opcode.LOAD: (3, 6, 7),
-    Opcode.STORE: (3, 4, 5, 6, 7),
-    Opcode.BRANCH: (2, 3),
-    Opcode.JALR: (1, 2, 3, 4, 5, 6, 7),
-    Opcode.OP: tuple(range(8)),
-    Opcode.OP_IMM: (1, 5),
-    Opcode.MISC_MEM: (2, 3, 4, 5, 6, 7),
-    Opcode.SYSTEM: (0, 4),
-}
+    Opcode.LOAD: (3, 6, 7), Opcode.STORE: (3, 4, 5, 6, 7), Opcode.BRANCH: (2, 3), Opcode.JALR: (1, 2, 3, 4, 5, 6, 7),
+    Opcode.OP: tuple(range(8)), Opcode.OP_IMM: (1, 5), Opcode.MISC_MEM: (2, 3, 4, 5, 6, 7), Opcode.SYSTEM: (0, 4),
+}  # fmt: skip
 """Of opcodes that have instructions the values of funct3 with which there are none, or none with other bits set."""
 
 FREE = 24
@@ -93,7 +87,9 @@ def random_program(rng: np.random.Generator, items: int, *, memory_bytes: int) -
         made = make(number, addresses)
         assert len(made) == size
         words += made
-    words += _epilogue()
+    # The padding keeps the prefetcher off whatever is behind.
+    words += [_csr(Csr.MSTATUS, 7, 0, 8), *load_constant(1, TOHOST), *load_constant(2, 1)]
+    words += [s_type(Opcode.STORE, 2, 1, 2, 0), j_type(Opcode.JAL, 0, 0)]
     code = b"".join(word.to_bytes(4, "little") for word in words)
     start = DATA - LOCAL_BASE - DATA_BYTES // 2
     if len(code) > start:
@@ -110,13 +106,10 @@ def _handler(rng: np.random.Generator) -> tuple[list[int], list[int]]:
     mret = System.MRET
     pause = int(rng.integers(300, 2000))
     timer = [
-        u_type(Opcode.LUI, 27, TIMER_NOW + 0x800),
-        i_type(Opcode.LOAD, 26, 2, 27, TIMER_NOW),
+        u_type(Opcode.LUI, 27, TIMER_NOW + 0x800), i_type(Opcode.LOAD, 26, 2, 27, TIMER_NOW),
         i_type(Opcode.OP_IMM, 26, 0, 26, pause),
-        u_type(Opcode.LUI, 27, TIMER_COMPARE),
-        s_type(Opcode.STORE, 2, 27, 26, TIMER_COMPARE),
-        mret,
-    ]
+        u_type(Opcode.LUI, 27, TIMER_COMPARE), s_type(Opcode.STORE, 2, 27, 26, TIMER_COMPARE), mret,
+    ]  # fmt: skip
     external = [u_type(Opcode.LUI, 27, INTERRUPT_PENDING), s_type(Opcode.STORE, 2, 27, 0, INTERRUPT_PENDING), mret]
     step = [_csr(Csr.MEPC, 2, 27, 0), i_type(Opcode.OP_IMM, 27, 0, 27, 4), _csr(Csr.MEPC, 1, 0, 27), mret]
     recover = [_csr(Csr.MEPC, 1, 0, 31), mret]
@@ -125,13 +118,8 @@ def _handler(rng: np.random.Generator) -> tuple[list[int], list[int]]:
         i_type(Opcode.OP_IMM, 26, 0, 26, -22),
         b_type(Opcode.BRANCH, 0, 26, 0, 4 * (1 + len(timer))),
     ]
-    exception = [
-        _csr(Csr.MTVAL, 2, 27, 0),
-        i_type(Opcode.OP_IMM, 26, 0, 26, -1),
-        b_type(Opcode.BRANCH, 1, 26, 0, 4 * (1 + len(recover))),
-        *recover,
-        *step,
-    ]
+    known = b_type(Opcode.BRANCH, 1, 26, 0, 4 * (1 + len(recover)))
+    exception = [_csr(Csr.MTVAL, 2, 27, 0), i_type(Opcode.OP_IMM, 26, 0, 26, -1), known, *recover, *step]
     handler = [_csr(Csr.MCAUSE, 2, 26, 0), b_type(Opcode.BRANCH, 4, 26, 0, 4 * (1 + len(exception)))]
     handler += [*exception, *interrupt, *timer, *external]
     table = [j_type(Opcode.JAL, 0, -4 * (len(handler) + n)) for n in range(12)]
@@ -150,12 +138,6 @@ def _prologue(rng: np.random.Generator, handler: int, table: int, memory_bytes: 
     words += [*load_constant(26, 500), s_type(Opcode.STORE, 2, 27, 26, 0)]
     words += [*load_constant(26, 0x880), _csr(Csr.MIE, 1, 0, 26), _csr(Csr.MSTATUS, 6, 0, 8)]
     return words
-
-
-def _epilogue() -> list[int]:
-    """Return what ends the program; the padding keeps the prefetcher off whatever is behind."""
-    words = [_csr(Csr.MSTATUS, 7, 0, 8), *load_constant(1, TOHOST), *load_constant(2, 1)]
-    return [*words, s_type(Opcode.STORE, 2, 1, 2, 0), j_type(Opcode.JAL, 0, 0)]
 
 
 def _value(rng: np.random.Generator) -> int:
@@ -324,15 +306,9 @@ class _Writer:
         """Return an mret that goes on behind itself, with any MPIE."""
         rd = self.below(1, FREE)
         funct3 = int(self.rng.choice((2, 3)))
-        return self.words(
-            _csr(Csr.MSTATUS, 7, 0, 8),
-            i_type(Opcode.OP_IMM, rd, 0, 0, 0x80),
-            _csr(Csr.MSTATUS, funct3, 0, rd),
-            u_type(Opcode.AUIPC, rd, 0),
-            i_type(Opcode.OP_IMM, rd, 0, rd, 16),
-            _csr(Csr.MEPC, 1, 0, rd),
-            System.MRET,
-        )
+        before = _csr(Csr.MSTATUS, 7, 0, 8), i_type(Opcode.OP_IMM, rd, 0, 0, 0x80), _csr(Csr.MSTATUS, funct3, 0, rd)
+        behind = u_type(Opcode.AUIPC, rd, 0), i_type(Opcode.OP_IMM, rd, 0, rd, 16)
+        return self.words(*before, *behind, _csr(Csr.MEPC, 1, 0, rd), System.MRET)
 
     def _back(self, jump: int, *before: int) -> tuple[int, Item]:
         """Return a jump to somewhere, from where x31 leads back behind it."""
@@ -346,12 +322,8 @@ class _Writer:
         """Return a call of what is in the last word of memory, behind which nothing can be fetched: a return."""
         rd = self.below(1, FREE)
         back = load_constant(rd, i_type(Opcode.JALR, 0, 0, 31, 0))
-        return self._back(
-            i_type(Opcode.JALR, self.free(), 0, 28, -4),
-            *back,
-            s_type(Opcode.STORE, 2, 28, rd, -4),
-            i_type(Opcode.MISC_MEM, 0, 1, 0, 0),
-        )
+        stored = s_type(Opcode.STORE, 2, 28, rd, -4), i_type(Opcode.MISC_MEM, 0, 1, 0, 0)
+        return self._back(i_type(Opcode.JALR, self.free(), 0, 28, -4), *back, *stored)
 
     def fence(self) -> tuple[int, Item]:
         return self.words(i_type(Opcode.MISC_MEM, self.any(), self.below(0, 2), self.any(), self.immediate()))
@@ -360,10 +332,6 @@ class _Writer:
         """Return code that writes one of its own instructions."""
         rd, base = (int(n) for n in self.rng.choice(np.arange(1, FREE), 2, replace=False))
         written = i_type(Opcode.OP_IMM, self.free(), 0, self.any(), self.immediate())
-        return self.words(
-            *load_constant(rd, written),
-            u_type(Opcode.AUIPC, base, 0),
-            s_type(Opcode.STORE, 2, base, rd, 12),
-            i_type(Opcode.MISC_MEM, 0, 1, 0, 0),
-            i_type(Opcode.OP_IMM, 0, 0, 0, 0),
-        )
+        stored = u_type(Opcode.AUIPC, base, 0), s_type(Opcode.STORE, 2, base, rd, 12)
+        fence, replaced = i_type(Opcode.MISC_MEM, 0, 1, 0, 0), i_type(Opcode.OP_IMM, 0, 0, 0, 0)
+        return self.words(*load_constant(rd, written), *stored, fence, replaced)

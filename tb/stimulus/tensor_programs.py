@@ -16,8 +16,7 @@ from neuroncore_rtl.tb.stimulus import operands as stimulus
 __all__ = ["random_program"]
 
 WILD = (0.0, 0.0, 0.002, 0.02, 0.3)
-"""Shares of elements that are special or have any bit pattern, of which an operand has one: mostly few, as a NaN hides
-what it is added to."""
+"""Shares of special and arbitrary elements, of which an operand has one: mostly few, as a NaN hides what it adds to."""
 
 FLOATS = tuple(fmt for fmt in MATMUL_FORMATS if fmt is not INT8)
 

@@ -128,15 +128,8 @@ def _program(stationary, moving, p: slice, q: slice, transposed: bool, fmt: Form
             shape = {"format": fmt, "k": length(kt), "m": length(pt)}
             if loads:
                 steps.append(Step(LoadStationary(**shape, half=half, address=weights_at[pt.start, kt.start]), 0))
-            move = MultiplyMoving(
-                **shape,
-                half=moving_half,
-                n=length(qt),
-                address=data_at[qt.start, kt.start],
-                stride=element,
-                psum=psum,
-                accumulate=n > 0,
-            )
+            operand = {"half": moving_half, "n": length(qt), "address": data_at[qt.start, kt.start], "stride": element}
+            move = MultiplyMoving(**shape, **operand, psum=psum, accumulate=n > 0)
             steps.append(Step(move, max(0, group - PSUM_BANKS + 1)))
             moves += 1
         drains.append(Drain(moves, psum, length(qt)))

@@ -1,5 +1,4 @@
-"""What a waveform of the core shows first, in groups, as far as it is two levels below the harness of
-`tb/harness/cores.v`.
+"""What a waveform of the core shows first, in groups, as far as two levels below the harness `tb/harness/cores.v`.
 
 Queues and HBM at a glance are open; every queue and engine has a group of its own, closed until somebody looks.
 """

@@ -113,12 +113,10 @@ RISCV_GROUPS = {
         waiting bin in a wfi
     """),
     "fetch": traces("""
-        fetch_valid bin valid | fetch_ready bin ready | fetch_address hex address
-        fetch_response bin response | fetch_result hex result
+        fetch_ handshake | fetch_address hex address | fetch_response bin response | fetch_result hex result
     """),
     "data": traces("""
-        data_valid bin valid | data_ready bin ready | data_address hex address
-        data_write bin write | data_mask bin mask | data_data hex written
+        data_ handshake | data_address hex address | data_write bin write | data_mask bin mask | data_data hex written
         data_response bin response | data_result hex result | data_error bin error
     """),
     "interrupts": traces("""

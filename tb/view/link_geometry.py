@@ -85,8 +85,7 @@ def _torus_places(instance: Instance) -> np.ndarray:
 
 
 def _torus_arrows(instance: Instance) -> Iterator[tuple[int, Arrow]]:
-    """Yield the arrows of a torus: straight ones in the grid; those from its end to its beginning run back between the
-    rows, or columns."""
+    """Yield the arrows of a torus: straight ones in the grid; from its end to its beginning between rows or columns."""
     columns, rows = instance.width, instance.chips // instance.width
     for chip, centre in enumerate(_torus_places(instance)):
         row, column = divmod(chip, columns)

@@ -1,7 +1,6 @@
 """Timelines for https://ui.perfetto.dev: groups of tracks, each with slices or with a curve.
 
-The format is the JSON of Chrome's trace viewer ("Trace Event Format"), which Perfetto opens. A microsecond there is a
-cycle here.
+The format is the JSON of Chrome's trace viewer ("Trace Event Format"). A microsecond there is a cycle here.
 """
 
 import json

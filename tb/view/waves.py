@@ -19,7 +19,7 @@ from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.tb.sim.doctor import MissingTool, require
 from neuroncore_rtl.tb.sim.report import terminal
 from neuroncore_rtl.tb.sim.settings import Bench, UsageError
-from neuroncore_rtl.tb.view import collective_waves, core_waves, engine_waves, instance_waves
+from neuroncore_rtl.tb.view import core_waves, engine_waves, instance_waves
 from neuroncore_rtl.tb.view.wave_groups import Trace
 
 __all__ = ["latest", "open_waves", "signals", "waveform", "write_save_file"]
@@ -55,8 +55,8 @@ _HARNESSES = {
     "elementwise": _Display(lambda known, core: engine_waves.ELEMENTWISE_GROUPS),
     "riscv": _Display(lambda known, core: engine_waves.RISCV_GROUPS),
     "machine": _Display(lambda known, core: core_waves.core_groups(known), core_waves.OPEN),
-    "collective": _Display(lambda known, core: collective_waves.collective_groups(known), collective_waves.OPEN),
-    "traffic": _Display(lambda known, core: collective_waves.traffic_groups(known), collective_waves.OPEN),
+    "collective": _Display(lambda known, core: instance_waves.collective_groups(known), instance_waves.OPEN),
+    "traffic": _Display(lambda known, core: instance_waves.traffic_groups(known), instance_waves.OPEN),
     instance_waves.TOP: _Display(instance_waves.instance_groups, instance_waves.OPEN),
 }
 """What is shown, by harness."""
@@ -127,12 +127,9 @@ def write_save_file(vcd: Path, core: int | None = None) -> Path:
             if traces:
                 with save.group(group, closed=display.open is not None and group not in display.open):
                     for trace in traces:
-                        save.trace(
-                            known[f"{top}.{trace.signal}"],
-                            trace.alias,
-                            datafmt="hex" if trace.format in words else trace.format,
-                            translate_filter_file=words.get(trace.format),
-                        )
+                        form, filter = "hex" if trace.format in words else trace.format, words.get(trace.format)
+                        signal = known[f"{top}.{trace.signal}"]
+                        save.trace(signal, trace.alias, datafmt=form, translate_filter_file=filter)
     unfinished.replace(path)
     return path
 

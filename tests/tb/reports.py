@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from neuroncore_rtl.tb.benches import execution, router
+from neuroncore_rtl.tb.benches import execution
 from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.view import waves
@@ -32,6 +32,5 @@ def recording_under(directory: Path) -> Iterator[None]:
     """Let TESTs record waveforms, timelines and pictures under a directory that others do not write."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(waves.waveform, "__defaults__", (directory,))
-        for module in (execution, router):
-            patch.setattr(module, "SIM_BUILD", directory)
+        patch.setattr(execution, "SIM_BUILD", directory)
         yield

@@ -1,8 +1,9 @@
 """The activation functions by others: float64 (numpy and scipy) for many points, mpmath for exact ones.
 
-The float64 forms are good to about 2**-45, relative, which is nothing against an FP32 last place; a test compares them
-with mpmath.
+The float64 forms are good to about 2**-45, relative: nothing against an FP32 last place. A test compares both.
 """
+
+from types import SimpleNamespace
 
 import mpmath
 import numpy as np
@@ -17,118 +18,70 @@ ALPHA = 0.1
 DIGITS = 60
 
 _SLOPE = np.float64(np.float32(ALPHA))
-_ROOT_TWO_PI = np.sqrt(2 * np.pi)
+
+_FLOAT64 = SimpleNamespace(
+    abs=np.abs, cdf=special.ndtr, cos=np.cos, cosh=np.cosh, erf=special.erf, exp=np.exp, log=np.log, log1p=np.log1p,
+    logistic=special.expit, max=np.maximum, number=np.float64, pi=np.pi, sign=np.sign, sin=np.sin, sqrt=np.sqrt,
+    tanh=np.tanh, where=np.where,
+)  # fmt: skip
+_MPMATH = SimpleNamespace(
+    abs=abs, cdf=mp.ncdf, cos=mp.cos, cosh=mp.cosh, erf=mp.erf, exp=mp.exp, log=mp.log, log1p=mp.log1p,
+    logistic=lambda z: 1 / (1 + mp.exp(-z)), max=max, number=mpf, pi=mp.pi, sign=mp.sign, sin=mp.sin, sqrt=mp.sqrt,
+    tanh=mp.tanh, where=lambda chosen, one, other: one if chosen else other,
+)  # fmt: skip
+"""What the functions are made of, by either."""
 
 
-def _softplus(z):
-    return np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z)))
+def _argument(m, z):
+    return m.sqrt(8 / m.pi) * (z + m.number("0.044715") * z**3)
 
 
-def _argument(z):
-    return np.sqrt(8 / np.pi) * (z + 0.044715 * z**3)
-
-
-def _argument_slope(z):
-    return np.sqrt(8 / np.pi) * (1 + 3 * 0.044715 * z * z)
-
-
-def _dgelu_tanh(z):
-    cdf, rest = special.expit(_argument(z)), special.expit(-_argument(z))
+def _dgelu_tanh(m, z, slope):
+    v, gain = _argument(m, z), m.sqrt(8 / m.pi) * (1 + 3 * m.number("0.044715") * z * z)
     # Either factor of the product vanishes long before z * z * z overflows the other.
-    return cdf + np.where(np.abs(z) < 1e3, z * cdf * rest * _argument_slope(z), 0)
+    return m.logistic(v) + m.where(m.abs(z) < 1e3, z * m.logistic(v) * m.logistic(-v) * gain, 0)
 
 
-_FLOAT64 = {
-    "identity": lambda z: z,
-    "square": lambda z: z * z,
-    "abs": np.abs,
-    "sign": np.sign,
-    "relu": lambda z: np.maximum(z, 0),
-    "leaky_relu": lambda z: np.where(z > 0, z, _SLOPE * z),
-    "exp": np.exp,
-    "ln": np.log,
-    "sqrt": np.sqrt,
-    "rsqrt": lambda z: 1 / np.sqrt(z),
-    "reciprocal": lambda z: 1 / z,
-    "tanh": np.tanh,
-    "sigmoid": special.expit,
-    "erf": special.erf,
-    "gelu": lambda z: z * special.ndtr(z),
-    "gelu_tanh": lambda z: z * special.expit(_argument(z)),
-    "silu": lambda z: z * special.expit(z),
-    "softplus": _softplus,
-    "sin": np.sin,
-    "cos": np.cos,
-    "dtanh": lambda z: 1 / np.cosh(z) ** 2,
-    "dsigmoid": lambda z: special.expit(z) * special.expit(-z),
-    "derf": lambda z: 2 / np.sqrt(np.pi) * np.exp(-z * z),
-    "dgelu": lambda z: special.ndtr(z) + z * np.exp(-z * z / 2) / _ROOT_TWO_PI,
+_FUNCTIONS = {
+    "identity": lambda m, z, slope: z,
+    "square": lambda m, z, slope: z * z,
+    "abs": lambda m, z, slope: m.abs(z),
+    "sign": lambda m, z, slope: m.sign(z),
+    "relu": lambda m, z, slope: m.max(z, 0),
+    "leaky_relu": lambda m, z, slope: m.where(z > 0, z, slope * z),
+    "exp": lambda m, z, slope: m.exp(z),
+    "ln": lambda m, z, slope: m.log(z),
+    "sqrt": lambda m, z, slope: m.sqrt(z),
+    "rsqrt": lambda m, z, slope: 1 / m.sqrt(z),
+    "reciprocal": lambda m, z, slope: 1 / z,
+    "tanh": lambda m, z, slope: m.tanh(z),
+    "sigmoid": lambda m, z, slope: m.logistic(z),
+    "erf": lambda m, z, slope: m.erf(z),
+    "gelu": lambda m, z, slope: z * m.cdf(z),
+    "gelu_tanh": lambda m, z, slope: z * m.logistic(_argument(m, z)),
+    "silu": lambda m, z, slope: z * m.logistic(z),
+    "softplus": lambda m, z, slope: m.max(z, 0) + m.log1p(m.exp(-m.abs(z))),
+    "sin": lambda m, z, slope: m.sin(z),
+    "cos": lambda m, z, slope: m.cos(z),
+    "dtanh": lambda m, z, slope: 1 / m.cosh(z) ** 2,
+    "dsigmoid": lambda m, z, slope: m.logistic(z) * m.logistic(-z),
+    "derf": lambda m, z, slope: 2 / m.sqrt(m.pi) * m.exp(-z * z),
+    "dgelu": lambda m, z, slope: m.cdf(z) + z * m.exp(-z * z / 2) / m.sqrt(2 * m.pi),
     "dgelu_tanh": _dgelu_tanh,
-    "dsilu": lambda z: special.expit(z) * (1 + z * special.expit(-z)),
-    "dsoftplus": special.expit,
-    "drelu": lambda z: np.where(z > 0, 1.0, 0.0),
-    "dleaky_relu": lambda z: np.where(z > 0, 1.0, _SLOPE),
+    "dsilu": lambda m, z, slope: m.logistic(z) * (1 + z * m.logistic(-z)),
+    "dsoftplus": lambda m, z, slope: m.logistic(z),
+    "drelu": lambda m, z, slope: m.where(z > 0, 1.0, 0.0),
+    "dleaky_relu": lambda m, z, slope: m.where(z > 0, 1.0, slope),
 }
 
 
 def reference(name: str, z) -> np.ndarray:
     """Return f(z) in float64, for FP32 z other than NaN."""
     with np.errstate(all="ignore"):
-        return _FLOAT64[name](np.asarray(z, np.float64))
-
-
-def _logistic(z):
-    return 1 / (1 + mp.exp(-z))
-
-
-def _exact_argument(z):
-    return mp.sqrt(8 / mp.pi) * (z + mpf("0.044715") * z**3)
-
-
-def _dgelu_tanh_exact(z):
-    v, slope = _exact_argument(z), mp.sqrt(8 / mp.pi) * (1 + 3 * mpf("0.044715") * z * z)
-    return _logistic(v) + z * slope * _logistic(v) * _logistic(-v)
-
-
-_MPMATH = {
-    "identity": lambda z: z,
-    "square": lambda z: z * z,
-    "abs": abs,
-    "sign": mp.sign,
-    "relu": lambda z: max(z, mpf(0)),
-    "exp": mp.exp,
-    "ln": mp.log,
-    "sqrt": mp.sqrt,
-    "rsqrt": lambda z: 1 / mp.sqrt(z),
-    "reciprocal": lambda z: 1 / z,
-    "tanh": mp.tanh,
-    "sigmoid": _logistic,
-    "erf": mp.erf,
-    "gelu": lambda z: z * mp.ncdf(z),
-    "gelu_tanh": lambda z: z * _logistic(_exact_argument(z)),
-    "silu": lambda z: z * _logistic(z),
-    "softplus": lambda z: max(z, mpf(0)) + mp.log1p(mp.exp(-abs(z))),
-    "sin": mp.sin,
-    "cos": mp.cos,
-    "dtanh": lambda z: mp.sech(z) ** 2,
-    "dsigmoid": lambda z: _logistic(z) * _logistic(-z),
-    "derf": lambda z: 2 / mp.sqrt(mp.pi) * mp.exp(-z * z),
-    "dgelu": lambda z: mp.ncdf(z) + z * mp.npdf(z),
-    "dgelu_tanh": _dgelu_tanh_exact,
-    "dsilu": lambda z: _logistic(z) * (1 + z * _logistic(-z)),
-    "dsoftplus": _logistic,
-    "drelu": lambda z: mpf(1 if z > 0 else 0),
-}
-
-_LEAKY = {
-    "leaky_relu": lambda z, alpha: z if z > 0 else alpha * z,
-    "dleaky_relu": lambda z, alpha: mpf(1) if z > 0 else alpha,
-}
+        return _FUNCTIONS[name](_FLOAT64, np.asarray(z, np.float64), _SLOPE)
 
 
 def exact(name: str, z: float, alpha: float = float(_SLOPE)) -> mpmath.mpf:
     """Return f(z) to `DIGITS` digits, for a finite z in the function's domain; alpha: slope of the leaky functions."""
     with mp.workdps(DIGITS):
-        if name in _LEAKY:
-            return _LEAKY[name](mpf(float(z)), mpf(alpha))
-        return _MPMATH[name](mpf(float(z)))
+        return mpf(_FUNCTIONS[name](_MPMATH, mpf(float(z)), mpf(alpha)))

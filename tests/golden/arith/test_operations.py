@@ -8,10 +8,9 @@ from neuroncore_rtl.golden.arith import canonical, fused
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.tb.check.oracles import softfloat
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
-from neuroncore_rtl.tb.stimulus.alu_cases import fma_cases, multiply_cases
+from neuroncore_rtl.tb.stimulus.alu_cases import divide_cases, fma_cases, multiply_cases, special_pairs
 from neuroncore_rtl.tb.stimulus.campaign import OPERATIONS
 from neuroncore_rtl.tb.stimulus.operands import special_fp32
-from neuroncore_rtl.tb.stimulus.pairs import divide_cases, special_pairs
 from tests.oracles.known import ARITHMETIC, assert_known
 from tests.oracles.words import on_words
 

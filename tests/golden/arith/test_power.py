@@ -6,7 +6,7 @@ import pytest
 
 from neuroncore_rtl.golden.arith import power_fp32
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
-from neuroncore_rtl.tb.stimulus.pairs import power_cases, special_pairs
+from neuroncore_rtl.tb.stimulus.alu_cases import power_cases, special_pairs
 from tests.oracles.words import floats, words
 
 SEED = 29

@@ -9,8 +9,7 @@ from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp
 from neuroncore_rtl.tb.check.oracles import softfloat
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
-from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
-from neuroncore_rtl.tb.stimulus.pairs import special_pairs
+from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases, special_pairs
 from tests.oracles.known import ALU
 
 SEED = 23

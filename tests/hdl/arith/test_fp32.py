@@ -14,10 +14,10 @@ from neuroncore_rtl.hdl.arith.fma import Fp32Fma
 from neuroncore_rtl.hdl.arith.multiply import Fp32Multiplier
 from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.tb.stimulus.alu_cases import fma_cases, multiply_cases
+from neuroncore_rtl.tb.harness.player import PlayedUnit
+from neuroncore_rtl.tb.stimulus.alu_cases import fma_cases, multiply_cases, special_pairs
 from neuroncore_rtl.tb.stimulus.operands import add_cases
-from neuroncore_rtl.tb.stimulus.pairs import special_pairs
-from tests.hdl.arith.units import PlayedUnit, assert_same, differences, faulty_wire, run
+from tests.hdl.arith.units import assert_same, differences, faulty_wire, run
 from tests.oracles.known import ARITHMETIC, assert_known
 from tests.oracles.words import on_words
 

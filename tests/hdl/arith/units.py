@@ -1,18 +1,17 @@
-"""What the tests of feed-forward units share: any unit made playable, and comparisons, of some cases and in bulk."""
+"""What the tests of feed-forward units share: comparisons, of some cases and in bulk."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 import numpy as np
-from amaranth import Module, Signal, Value
-from amaranth.lib import data
+from amaranth import Value
 
 from neuroncore_rtl.tb.harness.player import Playable, PlayerDevice, PlayerWork
 from neuroncore_rtl.tb.harness.run import run as run_device
 from tests.hdl.simulation import simulate
 
-__all__ = ["PlayedUnit", "assert_same", "differences", "faulty_wire", "play", "run", "shuffled"]
+__all__ = ["assert_same", "differences", "faulty_wire", "play", "run", "shuffled"]
 
 
 def run(unit, cases: Sequence[Mapping[str, int]] | Mapping[str, np.ndarray], output: str = "out") -> list[int]:
@@ -56,38 +55,6 @@ def shuffled(rng: np.random.Generator, parts: Sequence[tuple], names: Sequence[s
     *fields, expected = (np.concatenate(column).astype(np.uint32) for column in columns)
     order = rng.permutation(len(expected))
     return {name: field[order] for name, field in zip(names, fields, strict=True)}, expected[order]
-
-
-class PlayedUnit(Playable):
-    """A component of a known latency with its inputs in one word, in the order of their names here.
-
-    Arguments:
-        unit: the component.
-        inputs: names of its input ports. `out` is its output.
-        latency: of it, if it does not say so itself.
-        late: of inputs that come later, by how many cycles.
-    """
-
-    def __init__(
-        self, unit, inputs: tuple[str, ...], latency: int | None = None, late: Mapping[str, int] | None = None
-    ):
-        self.unit, self.inputs, self.late = unit, inputs, late or {}
-        layout = {name: len(Value.cast(getattr(unit, name))) for name in inputs}
-        super().__init__(data.StructLayout(layout), unit.latency if latency is None else latency)
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.unit = unit = self.unit
-        for name in self.inputs:
-            value = self.word[name]
-            for cycle in range(self.late.get(name, 0)):
-                late = Signal(len(value), name=f"{name}_{cycle}")
-                m.d.sync += late.eq(value)
-                value = late
-            m.d.comb += Value.cast(getattr(unit, name)).eq(value)
-        m.d.comb += self.result.eq(unit.out)
-        self.delay_valid(m)
-        return m
 
 
 @cache

@@ -16,9 +16,9 @@ from neuroncore_rtl.hdl.engine_error import DetailedError
 from neuroncore_rtl.hdl.link.flit import flit_layout
 from neuroncore_rtl.spec.isa.collective import COLLECTIVE_BITS, Collective
 from neuroncore_rtl.tb.harness import hbm
-from neuroncore_rtl.tb.harness.axi_ports import axi_connections, hbm_defines
 from neuroncore_rtl.tb.harness.collective_faults import CollectiveFault
 from neuroncore_rtl.tb.harness.run import run_harness
+from neuroncore_rtl.tb.harness.subject_ports import axi_connections, hbm_defines
 from neuroncore_rtl.tb.harness.verilog_text import connections
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.layouts import layout_defines, plain

@@ -12,9 +12,10 @@ from neuroncore_rtl.hdl.collective.rounding import RoundingLane
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.isa.alu import AluOp
 from neuroncore_rtl.spec.isa.collective import ReduceOp
+from neuroncore_rtl.tb.harness.player import PlayedUnit
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
 from neuroncore_rtl.tb.stimulus.operands import round_cases
-from tests.hdl.arith.units import PlayedUnit, assert_same, differences, faulty_wire, shuffled
+from tests.hdl.arith.units import assert_same, differences, faulty_wire, shuffled
 from tests.oracles.known import ALU
 
 SEED = 20260613

@@ -10,8 +10,7 @@ import numpy as np
 from neuroncore_rtl.kernels.control.compile import ControlProgram, compile_program
 from neuroncore_rtl.spec.memory_map import EXIT, LOCAL_BASE
 from neuroncore_rtl.tb.check.riscv_lockstep import compare
-from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES, CpuDevice, CpuWork, TraceEntry
-from neuroncore_rtl.tb.harness.riscv_elf import Executable
+from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES, CpuDevice, CpuWork, Executable, TraceEntry
 from neuroncore_rtl.tb.harness.run import run as run_device
 
 __all__ = ["TOP", "Run", "assemble", "run"]

@@ -14,8 +14,8 @@ from neuroncore_rtl.hdl.engine_error import DetailedError
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.isa import DMA_BITS, DmaCopy, Storage
 from neuroncore_rtl.tb.harness import hbm
-from neuroncore_rtl.tb.harness.axi_ports import axi_connections, hbm_defines
 from neuroncore_rtl.tb.harness.run import run_harness
+from neuroncore_rtl.tb.harness.subject_ports import axi_connections, hbm_defines
 from neuroncore_rtl.tb.harness.verilog_text import connections, plusargs
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.layouts import layout_defines, plain

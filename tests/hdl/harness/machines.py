@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neuroncore_rtl.tb.harness.axi_ports import hbm_sources
+from neuroncore_rtl.tb.harness.subject_ports import hbm_sources
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.layouts import define_lines
 

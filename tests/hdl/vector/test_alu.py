@@ -8,8 +8,9 @@ import pytest
 from neuroncore_rtl.golden.vector import alu
 from neuroncore_rtl.hdl.vector.alu import Alu
 from neuroncore_rtl.spec.isa.alu import SLOW, AluOp
+from neuroncore_rtl.tb.harness.player import PlayedUnit
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
-from tests.hdl.arith.units import PlayedUnit, assert_same, differences, faulty_wire, shuffled
+from tests.hdl.arith.units import assert_same, differences, faulty_wire, shuffled
 from tests.oracles.known import ALU
 
 SEED = 20260402

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from neuroncore_rtl.kernels.control import compile_program
 from neuroncore_rtl.spec.memory_map import EXIT, LOCAL_BASE
-from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES
-from neuroncore_rtl.tb.harness.riscv_elf import Executable
+from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES, Executable
 
 __all__ = ["ARGUMENTS", "PROGRAMS", "executable"]
 

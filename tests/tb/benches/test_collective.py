@@ -15,8 +15,7 @@ from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, Colle
 from neuroncore_rtl.tb.benches.collective_options import groups_of
 from neuroncore_rtl.tb.benches.workloads import collective_events, span_of, workload_failures
 from neuroncore_rtl.tb.harness.collective import CollectiveWork
-from neuroncore_rtl.tb.harness.disturbance import Cut
-from neuroncore_rtl.tb.harness.link_view import FIRST_WINDOW, SAMPLES
+from neuroncore_rtl.tb.harness.link_view import FIRST_WINDOW, SAMPLES, Cut
 from neuroncore_rtl.tb.harness.outcome import Ending
 from neuroncore_rtl.tb.harness.run import run as run_device
 from neuroncore_rtl.tb.sim import simulation

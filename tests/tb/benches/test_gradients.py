@@ -11,8 +11,8 @@ from neuroncore_rtl.golden.arith import decode, round_fp32
 from neuroncore_rtl.golden.collective import orders, reduction
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.instance import Topology
-from neuroncore_rtl.tb.benches import gradient_conditions, gradient_sums, gradients, workloads
-from neuroncore_rtl.tb.benches.gradient_conditions import GIVEN, conditions_of
+from neuroncore_rtl.tb.benches import gradient_sums, gradients, workloads
+from neuroncore_rtl.tb.benches.gradient_sums import GIVEN, conditions_of
 from neuroncore_rtl.tb.benches.gradients import BENCH, disagreements
 from neuroncore_rtl.tb.check.gradient_errors import errors_of
 from tests.tb.benches.broken_engines import ENGINES, Fault, broken_engines
@@ -24,7 +24,7 @@ from tests.tb.reports import passed, report_of
 def small(monkeypatch):
     """Have benches run on the small instance of `tests.tb.benches.broken_engines`."""
     monkeypatch.setattr(workloads, "CollectiveDevice", lambda **options: broken_engines())
-    monkeypatch.setattr(gradient_conditions, "instance_of", lambda settings: ENGINES)
+    monkeypatch.setattr(gradient_sums, "instance_of", lambda settings: ENGINES)
 
 
 def only(monkeypatch, **others):

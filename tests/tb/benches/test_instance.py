@@ -13,10 +13,10 @@ from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, Colle
 from neuroncore_rtl.tb.benches import collective
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.workloads import collective_events, workload_task
-from neuroncore_rtl.tb.check.core_fault import explained
+from neuroncore_rtl.tb.check.image_failures import explained
 from neuroncore_rtl.tb.harness.collective_faults import link_name
 from neuroncore_rtl.tb.harness.cores import CoreDevice, CoreWork
-from neuroncore_rtl.tb.harness.disturbance import Cut
+from neuroncore_rtl.tb.harness.link_view import Cut
 from neuroncore_rtl.tb.harness.outcome import Ending
 from neuroncore_rtl.tb.harness.run import run as run_device
 from neuroncore_rtl.tb.stimulus.collective_programs import random_workload, side_by_side
@@ -93,7 +93,7 @@ def test_a_test_runs_on_whole_cores(name, words, shared_cores):
 
 
 def test_a_test_notices_a_broken_engine(shared_cores, monkeypatch):
-    monkeypatch.setattr(collective, "Hbm", lambda **options: FaultyHbm(latency=8, fault=Fault.WRONG))
+    monkeypatch.setattr(collective, "hbm_of", lambda settings: FaultyHbm(latency=8, fault=Fault.WRONG))
     report = report_of("allreduce", f"{WORDS} BYTES=2048 DTYPE=int32")
     assert 0 < report.mismatches <= 64 and report.exit_status == 1
 

@@ -8,8 +8,7 @@ import pytest
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 from neuroncore_rtl.tb.benches.riscv import EXTERNAL_RATE, random_executable
 from neuroncore_rtl.tb.check.riscv_lockstep import compare
-from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES, CpuDevice, CpuWork
-from neuroncore_rtl.tb.harness.riscv_elf import Executable, read_executable
+from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES, CpuDevice, CpuWork, Executable, read_executable
 from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.sim.elaboration import CPU
 from neuroncore_rtl.tb.sim.settings import UsageError
@@ -85,7 +84,7 @@ FAULTS = (None, *SPOILT_INPUTS, *SPOILT_OUTPUTS)
 @cache
 def broken_cpu():
     """A Cpu in a shell that spoils the port which the seed of the noise numbers, from 1 on; 0 spoils none."""
-    body = 'integer fault; initial if (!$value$plusargs("noise=%d", fault)) fault = 0;\n'
+    body = 'integer fault; initial if (!$value$plusargs("seed=%d", fault)) fault = 0;\n'
     ports = {}
     for number, name in enumerate(FAULTS):
         if name in SPOILT_INPUTS:

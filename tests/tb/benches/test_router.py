@@ -13,8 +13,8 @@ from neuroncore_rtl.hdl.link.flit import flit_layout
 from neuroncore_rtl.hdl.link.router import Router
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.tb.benches import router as bench
-from neuroncore_rtl.tb.harness.disturbance import Cut
 from neuroncore_rtl.tb.harness.fabric import FabricDevice, Traffic
+from neuroncore_rtl.tb.harness.link_view import Cut
 from neuroncore_rtl.tb.harness.outcome import Ending
 from neuroncore_rtl.tb.harness.run import run as run_device
 from neuroncore_rtl.tb.sim import simulation

@@ -11,7 +11,7 @@ from dataclasses import replace
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.isa import Cause, Record
 from neuroncore_rtl.tb.check.core_batch import put_together, run_batch
-from neuroncore_rtl.tb.check.core_fault import explained
+from neuroncore_rtl.tb.check.image_failures import explained
 from neuroncore_rtl.tb.harness.cores import CoreDevice, CoreFault, CoreWork
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.run import run as run_device

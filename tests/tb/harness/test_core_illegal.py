@@ -8,7 +8,7 @@ import pytest
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.isa import Storage
 from neuroncore_rtl.tb.check.core_batch import dump_image, put_together
-from neuroncore_rtl.tb.check.core_fault import explained
+from neuroncore_rtl.tb.check.image_failures import explained
 from neuroncore_rtl.tb.harness.cores import CoreDevice, CoreWork
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.outcome import Ending

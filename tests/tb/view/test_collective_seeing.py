@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuroncore_rtl.tb.view.collective_waves import Does, Receiving, Sending
+from neuroncore_rtl.tb.view.instance_waves import Does, Receiving, Sending
 from tests.tb.reports import passed, recording_under
 from tests.tb.view.recordings import SaveFile, Timeline, Waveform
 

@@ -5,8 +5,7 @@ import pytest
 from neuroncore_rtl.spec.instance import Instance, Topology
 from neuroncore_rtl.tb.harness.collective_faults import link_name
 from neuroncore_rtl.tb.harness.link_view import engine_views, link_views
-from neuroncore_rtl.tb.view.collective_waves import collective_groups, traffic_groups
-from neuroncore_rtl.tb.view.instance_waves import instance_groups
+from neuroncore_rtl.tb.view.instance_waves import collective_groups, instance_groups, traffic_groups
 
 INSTANCES = [Instance(chips=11), Instance(chips=6, topology=Topology.TORUS, width=3)]
 
