@@ -67,6 +67,9 @@ def prove_equal(top: str, first: str, second: str, folder: Path, kept: Iterable[
     Arguments:
         top: the name. first: RTLIL of the module and those below it. second: RTLIL of cells alone.
         folder: for what is generated. kept: modules below `top` that are compared by what their instances get.
+
+    Raises:
+        subprocess.CalledProcessError: Yosys fails, as it does if memories of one name are not alike; it says why.
     """
     (folder / "first.il").write_text(first)
     (folder / "second.il").write_text(second)
