@@ -53,6 +53,7 @@ def to_verilog(
     library = ModuleLibrary(watches_gates=watches_gates)
     met = {name: component}
     texts: dict[str, str] = {}
+    stays: set[str] = set()
     with Forks() as forks:
 
         def convert(module: str) -> None:
@@ -68,10 +69,10 @@ def to_verilog(
                     texts[inner] = text
                 if replaced is None or inner not in library.blocks:
                     convert(inner)
-                else:
-                    parts = _elaborated(inner, unit)
-                    if text is None:  # these take longest, so they begin first
-                        forks.submit(inner, _replaced, replaced, inner, library.blocks[inner], parts, first=True)
+                    continue
+                parts = _elaborated(inner, unit)
+                if text is None:  # these take longest, so they begin first
+                    forks.submit(inner, _replaced, replaced, inner, library.blocks[inner], parts, first=True)
 
         convert(name)
         for module, result in forks:
@@ -79,9 +80,11 @@ def to_verilog(
                 texts[module] = result()
             except Irreplaceable as reason:
                 print(reason, file=sys.stderr)
+                stays.add(module)
                 convert(module)
             else:
-                if store is not None and module in library.builds:
+                # What stays is not kept in place of what would replace it: that would hide the modules below it.
+                if store is not None and module in library.builds and module not in stays:
                     store.put(module, library.builds[module], texts[module])
     return "\n".join([*library.texts.values(), *(texts[module] for module in reversed(met) if module in texts)])
 

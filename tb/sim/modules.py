@@ -50,8 +50,7 @@ class ModuleStore:
         if not isinstance(made_by, type) or " at 0x" in values:
             return None
         parts = [self.common, made_by.__qualname__, values, _sources(made_by.__module__)]
-        key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
-        return self.folder / f"{module}-{key}.v"
+        return self.folder / f"{module}-{_hash(json.dumps(parts))}.v"
 
 
 def write(path: Path, text: str) -> None:
@@ -64,21 +63,34 @@ def write(path: Path, text: str) -> None:
 
 @cache
 def _sources(module: str) -> list[str]:
-    """Return the texts that a module of the package depends on, tables included."""
+    """Return hashes of the files that a module of the package depends on, tables included."""
     found: dict[Path, str] = {}
     todo = [_file(module), *(_file(f"neuroncore_rtl.{name}") for name in ALWAYS)]
     while todo:
         path = todo.pop()
         if path is None or path in found:
             continue
-        found[path] = path.read_text()
-        for node in ast.walk(ast.parse(found[path])):
-            if isinstance(node, ast.Import):
-                todo += [_file(alias.name) for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                todo += [_file(node.module), *(_file(f"{node.module}.{alias.name}") for alias in node.names)]
+        found[path], imported = _read(path)
+        todo += imported
     tables = sorted((ROOT / "spec").rglob("*.json"))
-    return [found[path] for path in sorted(found)] + [path.read_text() for path in tables]
+    return [found[path] for path in sorted(found)] + [_hash(path.read_text()) for path in tables]
+
+
+@cache
+def _read(path: Path) -> tuple[str, list[Path | None]]:
+    """Return the hash of a file's text, and the files of what it imports."""
+    text = path.read_text()
+    imported = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            imported += [_file(alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            imported += [_file(node.module), *(_file(f"{node.module}.{alias.name}") for alias in node.names)]
+    return _hash(text), imported
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _file(module: str) -> Path | None:

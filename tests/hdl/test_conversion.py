@@ -102,6 +102,17 @@ def test_what_is_in_the_store_is_not_converted_again():
     assert sorted(modules(first)) == ["lane_4", "lane_8", "top", "two_lanes"]
 
 
+def test_an_irreplaceable_block_is_whole_and_said_to_be_so_each_time(capsys):
+    def replaced(name, of, texts):
+        raise Irreplaceable(f"{name} is too beautiful")
+
+    shelf = Shelf()
+    for _ in range(2):
+        text = to_verilog("top", Top(), replaced=replaced, store=shelf)
+        assert sorted(modules(text)) == ["lane_4", "lane_8", "top", "two_lanes"]
+        assert capsys.readouterr().err == "two_lanes is too beautiful\n"
+
+
 def test_forks_return_what_they_return_and_raise_what_they_raise():
     def double(number):
         if number == 3:

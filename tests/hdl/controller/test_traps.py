@@ -1,4 +1,4 @@
-"""Exceptions that tests/kernels/control/traps.c leaves out: what their registers say."""
+"""What tests/kernels/control/traps.c and interrupts.c leave out: what registers say of exceptions, lines that fall."""
 
 import pytest
 
@@ -36,3 +36,18 @@ handler: csrrs x20, mcause, x0; csrrs x21, mtval, x0; csrrs x22, mstatus, x0
     assert dict(zip(EXCEPTIONS, zip(causes, values, strict=True), strict=True)) == EXCEPTIONS
     assert result.traps == [(result.labels[f"place{number}"], cause) for number, cause in enumerate(causes)]
     assert set(states) == {0x1800} and result.registers[6] == 0
+
+
+def test_line_that_falls_again_is_no_interrupt_later():
+    result = run(
+        """
+        li x5, TIMER_COMPARE; li x6, -1; li x7, INTERRUPT_PENDING; li x8, 1
+        li x2, 0x880; csrrw x0, mie, x2
+        sw x8, 0(x7); sw x0, 4(x5); sw x0, 0(x5); nop; csrrs x20, mip, x0
+        sw x0, 0(x7); sw x6, 4(x5); nop; csrrs x21, mip, x0
+        csrrsi x0, mstatus, 8; nop; nop
+        j end
+handler: addi x22, x0, 1
+        """
+    )
+    assert result.registers[20:22] == [0x880, 0] and not result.traps

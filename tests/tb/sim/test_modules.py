@@ -16,9 +16,14 @@ def store(tmp_path) -> ModuleStore:
 
 @pytest.fixture(autouse=True)
 def fresh():
-    modules._sources.cache_clear()
+    forget()
     yield
+    forget()
+
+
+def forget():
     modules._sources.cache_clear()
+    modules._read.cache_clear()
 
 
 def test_a_text_is_found_by_name_and_arguments(store, tmp_path):
@@ -59,5 +64,5 @@ def test_a_text_depends_on_the_sources_below_it(store, monkeypatch, changed, fou
         "read_text",
         lambda path, *args: read(path, *args) + ("\n# changed" if str(path).endswith(changed) else ""),
     )
-    modules._sources.cache_clear()
+    forget()
     assert (store.get("edge_8", partial(Edge, 8)) is not None) == found
