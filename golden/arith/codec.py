@@ -47,7 +47,9 @@ def canonical(bits, fmt: FloatFormat = FP32) -> np.ndarray:
 
 def canonical_value(value) -> np.ndarray:
     """Return float32 with every NaN replaced by the canonical one."""
-    return canonical(np.asarray(value, np.float32).view(np.uint32)).view(np.float32)
+    value = np.asarray(value, np.float32)
+    is_nan = np.isnan(value)
+    return np.where(is_nan, np.uint32(FP32.nan).view(np.float32), value) if is_nan.any() else value
 
 
 def operand(bits, fmt: Format, half: str | None = None) -> np.ndarray:

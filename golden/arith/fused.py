@@ -10,7 +10,9 @@ from numba.extending import intrinsic
 
 from neuroncore_rtl.golden.arith.codec import canonical_value
 
-__all__ = ["fused_multiply_add", "has_fused_multiply_add", "multiply_add_exactly", "multiply_add_fp32", "multiply_fp32"]
+__all__ = [
+    "has_feature", "has_fused_multiply_add", "multiply_add_exactly", "multiply_add_fp32", "multiply_fp32",
+]  # fmt: skip
 
 
 def multiply_fp32(a, b) -> np.ndarray:
@@ -58,7 +60,12 @@ def multiply_add_exactly(a, b, c) -> np.ndarray:
 
 def has_fused_multiply_add() -> bool:
     """Return whether this processor multiplies and adds with one rounding."""
-    return machine() in ("aarch64", "arm64") or binding.get_host_cpu_features().get("fma", False)
+    return machine() in ("aarch64", "arm64") or has_feature("fma")
+
+
+def has_feature(name: str) -> bool:
+    """Return whether this processor has a feature, by LLVM's name for it."""
+    return binding.get_host_cpu_features().get(name, False)
 
 
 @intrinsic

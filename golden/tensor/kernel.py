@@ -1,8 +1,9 @@
 """The column sums of the array: for every element of the result a chain of fused multiply-adds along K.
 
-`column_sums_equation` says what they are, `column_sums` computes the same bits a hundred times faster: the same loops,
-compiled, with the processor's own fused multiply-add, which is the IEEE 754 operation with one rounding. The columns of
-a moving block are independent, so they fill the vector lanes; the order along K is never changed.
+`column_sums_equation` says what they are, `column_sums` computes the same bits hundreds of times faster: as a matrix
+product is computed fast, a tile of sums stays in vector registers while the loop runs along K, compiled, with the
+processor's own fused multiply-add, which is the IEEE 754 operation with one rounding. Sums are independent, so they
+fill the vectors; the order along K is never changed.
 """
 
 from functools import cache
@@ -10,17 +11,12 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from neuroncore_rtl.golden.arith import canonical, fma_fp32
-from neuroncore_rtl.golden.arith.fused import fused_multiply_add, has_fused_multiply_add
+from neuroncore_rtl.golden.arith import fma_fp32
+from neuroncore_rtl.golden.arith.codec import canonical_value
+from neuroncore_rtl.golden.arith.fused import has_feature, has_fused_multiply_add
+from neuroncore_rtl.golden.tensor.tile import TILE, compile_tile
 
 __all__ = ["column_sums", "column_sums_equation", "compile_chains"]
-
-BLOCK = 64
-"""Moving columns of a block: 128 rows of them are 32 KiB, which a first-level cache holds."""
-
-STEP = 4
-"""Rows for which a partial sum stays in a register. K is filled up to whole steps with +0 * -0, which changes no sum:
-x + -0 is x for every x, both zeros included."""
 
 
 def column_sums_equation(stationary, moving, *, stationary_present=None, moving_present=None, init=0.0) -> np.ndarray:
@@ -34,7 +30,7 @@ def column_sums_equation(stationary, moving, *, stationary_present=None, moving_
         if moving_present is not None:
             present &= moving_present[row]
         sums = np.where(present, fma_fp32(moving[row], stationary[row][:, np.newaxis], sums), sums)
-    return _canonical(sums)
+    return canonical_value(sums)
 
 
 def column_sums(stationary, moving, *, stationary_present=None, moving_present=None, init=0.0) -> np.ndarray:
@@ -58,23 +54,21 @@ def column_sums(stationary, moving, *, stationary_present=None, moving_present=N
     stationary, moving = np.asarray(stationary, np.float32), np.asarray(moving, np.float32)
     if stationary.ndim != 2 or moving.ndim != 2 or len(stationary) != len(moving):
         raise ValueError(f"operands must be [K, M] and [K, N], not {stationary.shape!r} and {moving.shape!r}")
+    masked = stationary_present is not None or moving_present is not None
     masks = _mask("stationary", stationary_present, stationary), _mask("moving", moving_present, moving)
-    masked = not all(mask.all() for mask in masks)
-    operands = _whole_steps(stationary.T, 1, -0.0), _whole_steps(moving, 0, 0.0)
     if masked:
-        masks = _whole_steps(masks[0].T, 1, True), _whole_steps(masks[1], 0, True)
-    else:
-        masks = tuple(np.broadcast_to(np.True_, operand.shape) for operand in operands)
+        masks = _whole_tiles(masks[0]), np.ascontiguousarray(masks[1])
     sums = np.full((stationary.shape[1], moving.shape[1]), init, np.float32)
-    compile_chains(masked)(*operands, *masks, sums)
-    return _canonical(sums)
+    compile_chains(masked)(_whole_tiles(stationary), moving, *masks, sums)
+    return sums
 
 
 @cache
 def compile_chains(masked: bool, fused: bool | None = None):
-    """Return the compiled kernel chains(weights, moving, weights_present, moving_present, sums).
+    """Return the compiled kernel chains(stationary, moving, stationary_present, moving_present, sums).
 
-    It continues the chains of `sums` [M, N] in place. K is a multiple of `STEP`.
+    It continues the chains of `sums` [M, N] in place and makes their NaN canonical. Columns of the stationary operand
+    [K, M] and of its mask are filled up to a multiple of `TILE`.
 
     Arguments:
         masked: whether it looks at the masks.
@@ -82,36 +76,38 @@ def compile_chains(masked: bool, fused: bool | None = None):
             float64 sum and a cast, which for operands of 12 significand bits gives the same bits
             (:func:`golden.arith.fma_fp32`) at a fraction of the speed.
     """
-    fused = has_fused_multiply_add() if fused is None else fused
-    fma = fused_multiply_add if fused else njit(_double_multiply_add)
-    everything = not masked
+    # A tile of sums and a row of moving columns fit the vector registers.
+    width = 32 if has_feature("avx512f") else 16
+    tile = compile_tile(width, masked, has_fused_multiply_add() if fused is None else fused)
 
-    @njit
-    def chains(weights, moving, weights_present, moving_present, sums):
+    @njit(nogil=True)
+    def chains(stationary, moving, stationary_present, moving_present, sums):
         rows, columns = moving.shape
-        for first in range(0, columns, BLOCK):
-            block = slice(first, min(first + BLOCK, columns))
-            for m in range(len(sums)):
-                w, p, acc = weights[m], weights_present[m], sums[m, block]
-                for r in range(0, rows, STEP):
-                    w0, w1, w2, w3 = w[r], w[r + 1], w[r + 2], w[r + 3]
-                    p0, p1, p2, p3 = p[r], p[r + 1], p[r + 2], p[r + 3]
-                    x0, x1, x2, x3 = moving[r, block], moving[r + 1, block], moving[r + 2, block], moving[r + 3, block]
-                    q0, q1 = moving_present[r, block], moving_present[r + 1, block]
-                    q2, q3 = moving_present[r + 2, block], moving_present[r + 3, block]
-                    for n in range(len(acc)):
-                        total = acc[n]
-                        total = fma(x0[n], w0, total) if everything or p0 & q0[n] else total
-                        total = fma(x1[n], w1, total) if everything or p1 & q1[n] else total
-                        total = fma(x2[n], w2, total) if everything or p2 & q2[n] else total
-                        total = fma(x3[n], w3, total) if everything or p3 & q3[n] else total
-                        acc[n] = total
+        partitions = len(sums)
+        # Adjacent in memory, rows of a block stay in the first-level cache whatever their pitch was.
+        block, present = np.zeros((rows, width), np.float32), np.ones((rows, width), np.bool_)
+        found = np.zeros((TILE, width), np.float32)
+        for first in range(0, columns, width):
+            count = min(width, columns - first)
+            for row in range(rows):
+                _copy(moving[row, first:], block[row], count)
+                if masked:
+                    _copy(moving_present[row, first:], present[row], count)
+            for top in range(0, partitions, TILE):
+                height = min(TILE, partitions - top)
+                for m in range(height):
+                    _copy(sums[top + m, first:], found[m], count)
+                tile(stationary, block, stationary_present, present, found, top)
+                for m in range(height):
+                    _copy(found[m], sums[top + m, first:], count)
 
     return chains
 
 
-def _double_multiply_add(x, w, acc):
-    return np.float32(np.float64(acc) + np.float64(x) * np.float64(w))
+@njit
+def _copy(source, target, count):
+    for n in range(count):
+        target[n] = source[n]
 
 
 def _mask(name: str, present, operand: np.ndarray) -> np.ndarray:
@@ -122,15 +118,7 @@ def _mask(name: str, present, operand: np.ndarray) -> np.ndarray:
     return np.asarray(present, bool)
 
 
-def _whole_steps(operand: np.ndarray, axis: int, neutral) -> np.ndarray:
-    """Return an operand, contiguous, with K on `axis` filled up to whole steps."""
-    missing = -operand.shape[axis] % STEP
-    if missing:
-        shape = [*operand.shape]
-        shape[axis] = missing
-        operand = np.concatenate((operand, np.full(shape, neutral, operand.dtype)), axis)
-    return np.ascontiguousarray(operand)
-
-
-def _canonical(sums: np.ndarray) -> np.ndarray:
-    return canonical(sums.view(np.uint32)).view(np.float32)
+def _whole_tiles(operand: np.ndarray) -> np.ndarray:
+    """Return a stationary operand or its mask, contiguous, its columns filled up to whole tiles."""
+    missing = -operand.shape[1] % TILE
+    return np.ascontiguousarray(np.pad(operand, ((0, 0), (0, missing))) if missing else operand)

@@ -1,8 +1,11 @@
 """Whole matrix products, as a user would write them: tiles along K, and for FP32 four passes a tile."""
 
+from concurrent.futures import ThreadPoolExecutor
+from os import cpu_count
+
 import numpy as np
 
-from neuroncore_rtl.golden.arith import add_fp32, canonical
+from neuroncore_rtl.golden.arith import add_fp32
 from neuroncore_rtl.golden.tensor.kernel import column_sums
 from neuroncore_rtl.golden.tensor.operand import array_operand
 from neuroncore_rtl.spec.formats import FP32, INT8, Format
@@ -11,6 +14,9 @@ __all__ = ["PASSES", "accumulate", "matrix_product"]
 
 PASSES = ((0, 0), (0, 1), (1, 0), (1, 1))
 """The passes of an FP32 product in their order: half of the stationary, half of the moving operand."""
+
+BLOCK = 256
+"""Moving columns that a thread multiplies at a time: what PSUM holds of them stays in a second-level cache."""
 
 
 def matrix_product(a_bits, b_bits, fmt: Format, rows: int) -> np.ndarray:
@@ -34,12 +40,25 @@ def matrix_product(a_bits, b_bits, fmt: Format, rows: int) -> np.ndarray:
     if rows < 1:
         raise ValueError(f"rows must be at least 1, not {rows!r}")
     halves = (0, 1) if fmt == FP32 else (0,)
-    stationary = [array_operand(a_bits.T, fmt, half) for half in halves]
-    moving = [array_operand(b_bits, fmt, half) for half in halves]
-    psum = None
-    for first in range(0, len(b_bits), rows):
-        tile = slice(first, first + rows)
-        for stationary_half, moving_half in PASSES if fmt == FP32 else PASSES[:1]:
+    transposed = np.ascontiguousarray(a_bits.T)
+    stationary = [array_operand(transposed, fmt, half) for half in halves]
+
+    def product(first: int) -> np.ndarray:
+        moving = [array_operand(b_bits[:, first : first + BLOCK], fmt, half) for half in halves]
+        return _product(stationary, moving, rows, integer=fmt == INT8)
+
+    with ThreadPoolExecutor(cpu_count()) as pool:
+        found = list(pool.map(product, range(0, b_bits.shape[1], BLOCK)))
+    return np.concatenate([np.zeros((len(a_bits), 0), np.uint32), *found], axis=1)
+
+
+def _product(stationary, moving, rows: int, *, integer: bool) -> np.ndarray:
+    """Return what PSUM holds after a product of operands, each a list of halves of values and presence."""
+    (first, _), (other, _) = stationary[0], moving[0]
+    psum = np.zeros((first.shape[1], other.shape[1]), np.uint32)
+    for row in range(0, len(first), rows):
+        tile = slice(row, row + rows)
+        for number, (stationary_half, moving_half) in enumerate(PASSES if len(stationary) > 1 else PASSES[:1]):
             (w, w_present), (x, x_present) = stationary[stationary_half], moving[moving_half]
             sums = column_sums(
                 w[tile],
@@ -47,8 +66,8 @@ def matrix_product(a_bits, b_bits, fmt: Format, rows: int) -> np.ndarray:
                 stationary_present=None if w_present is None else w_present[tile],
                 moving_present=None if x_present is None else x_present[tile],
             )
-            psum = accumulate(psum, sums, integer=fmt == INT8)
-    return np.zeros((len(a_bits), b_bits.shape[1]), np.uint32) if psum is None else psum
+            psum = accumulate(psum if row or number else None, sums, integer)
+    return psum
 
 
 def accumulate(psum, sums, integer: bool) -> np.ndarray:
@@ -56,7 +75,7 @@ def accumulate(psum, sums, integer: bool) -> np.ndarray:
 
     Arguments:
         psum: uint32, the words before; None if they are overwritten.
-        sums: float32, their shape.
+        sums: float32, their shape, NaN canonical.
         integer: True adds the sums, which then are integers, as INT32 that wraps around; False adds FP32.
 
     Returns:
@@ -65,4 +84,4 @@ def accumulate(psum, sums, integer: bool) -> np.ndarray:
     if integer:
         words = sums.astype(np.int32).view(np.uint32)
         return words if psum is None else psum + words
-    return canonical(sums.view(np.uint32)) if psum is None else add_fp32(psum.view(np.float32), sums).view(np.uint32)
+    return sums.view(np.uint32) if psum is None else add_fp32(psum.view(np.float32), sums).view(np.uint32)
