@@ -77,7 +77,7 @@ LEVELS = {
 }
 """By name, the best first; `plain` runs on any processor."""
 
-FLAGS = ("-O2", "-fPIC", "-fno-sanitize=all", "-fno-exceptions", "-fno-rtti", "-std=c++17", "-Wno-everything")
+FLAGS = ("-O2", "-g0", "-fPIC", "-fno-sanitize=all", "-fno-exceptions", "-fno-rtti", "-std=c++17", "-Wno-everything")
 """For the C++ compiler. Jump threading is held back: where lanes share hundreds of conditions it takes minutes."""
 
 HELD_BACK = ("-mllvm", "-jump-threading-phi-threshold=1", "-mllvm", "-jump-threading-implication-search-threshold=0")
@@ -207,5 +207,6 @@ def compile_library(label: str, of: str | None = None) -> Path:
 
 
 def _compile(source: Path, of: Level, name: str, library: Path) -> None:
-    flags = (f"-DWIDTH={of.width}", f"-mcpu={of.cpu}", f"-I{FOLDER}", "-shared", "-nostdlib++", f"-Wl,-soname,{name}")
+    # What they call of C, the program that loads them has; zig would make libraries of its own for each processor.
+    flags = (f"-DWIDTH={of.width}", f"-mcpu={of.cpu}", f"-I{FOLDER}", "-shared", "-nostdlib", f"-Wl,-soname,{name}")
     clang.compile_with("c++", (*FLAGS, *HELD_BACK, *flags), [source], library)

@@ -12,9 +12,12 @@ from neuroncore_rtl.tb.sim import clang
 __all__ = ["Oracle", "yosys"]
 
 FLAGS = (
-    *("-c", "-O0", "-std=c++17", "-fPIC", "-DNDEBUG", "-fno-sanitize=all", "-Wno-everything"),
+    *("-c", "-O0", "-g0", "-std=c++17", "-fPIC", "-DNDEBUG", "-fno-sanitize=all", "-Wno-everything"),
     "-D__always_inline__=__unused__",  # inlined always, its templates take minutes
 )
+
+LINK = ("-shared", "-O2", "-fno-sanitize=all", "-mcpu=baseline", "-nostdlib++", "-lunwind")
+"""As simulators are linked: for a choice of its own zig would make all its libraries anew."""
 
 LOOP = """
 #include "{name}.cc"
@@ -87,8 +90,7 @@ class Oracle:
         headers = Path(yosys_share, "include", "backends", "cxxrtl", "runtime")
         clang.compile_with("c++", (*FLAGS, f"-I{headers}"), [folder / "loop.cc"], folder / "loop.o")
         clang.prepare()
-        libraries = ("-shared", "-nostdlib++", "-lunwind")
-        clang.compile_with("c++", libraries, [folder / "loop.o", clang.STANDARD_LIBRARY], folder / "oracle.so")
+        clang.compile_with("c++", LINK, [folder / "loop.o", clang.STANDARD_LIBRARY], folder / "oracle.so")
         self.library = ctypes.CDLL(str(folder / "oracle.so"))
 
     def simulate(self, given: np.ndarray, late: np.ndarray) -> np.ndarray:

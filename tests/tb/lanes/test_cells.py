@@ -89,7 +89,9 @@ def block(cells: RandomCells) -> str:
             instance.append(f"connect \\{port} \\y [{shown + width - 1}:{shown}]")
             shown += width
     for number, connections in enumerate(instances):
-        lines += [f"cell \\{LANE} \\lane_{number}", "connect \\clk \\clk", *connections, "end"]
+        # By name, their order is another one; in two rows, as each row of each port is code to be compiled.
+        name = f"lane_{(number + 7) % INSTANCES:02}"
+        lines += [f"cell \\{LANE} \\{name}", "connect \\clk \\clk", *connections, "end"]
     wires = ["wire input 1 \\clk", f"wire width {place} input 2 \\own", f"wire width {common} input 3 \\common"]
     return "\n".join([f"module \\{BLOCK}", *wires, f"wire width {shown} output 4 \\y", *lines, "end", ""])
 
