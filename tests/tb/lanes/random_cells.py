@@ -36,7 +36,7 @@ class RandomCells:
     """The text of a module in the making.
 
     Arguments:
-        dice: draws all. repeats: cells of each kind, besides the odd cases.
+        dice: draws all. repeats: cells of each kind, besides the odd cases. odd: whether those are there.
 
     Attributes:
         inputs, outputs: widths of its ports, the clock aside.
@@ -45,6 +45,7 @@ class RandomCells:
 
     dice: random.Random
     repeats: int
+    odd: bool = True
     inputs: dict[str, int] = field(default_factory=lambda: dict(INPUTS))
     outputs: dict[str, int] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
@@ -63,7 +64,8 @@ class RandomCells:
                 pool = self.own if port.startswith("own") else self.common
                 pool[self.flip_flop("dff", width, f"\\{port}")] = width
         self.pools.append({**self.own, **self.common, **late})
-        self._odd_cases()
+        if self.odd:
+            self._odd_cases()
         for _ in range(repeats := self.repeats):
             for kind in ("not", "neg", "pos", *REDUCTIONS):
                 self.unary(kind)

@@ -108,8 +108,20 @@ def column() -> Reading:
 
 def every_kind() -> Reading:
     """Cells of every kind, as they are drawn."""
-    print(f"seed {SEED}")
-    text = RandomCells(random.Random(SEED), repeats=0).text()
+    return random_cells(SEED, odd=True)
+
+
+def every_state() -> Reading:
+    """Registers and memories of every kind, with few cells between them.
+
+    In the draw of SEED a cell is optimised to another name of a register, whose start has no counterpart.
+    """
+    return random_cells(SEED + 3, odd=False)
+
+
+def random_cells(seed: int, *, odd: bool) -> Reading:
+    print(f"seed {seed}")
+    text = RandomCells(random.Random(seed), repeats=0, odd=odd).text()
     modules = json.loads(yosys(f"read_rtlil <<rtlil\n{text}\nrtlil\nhierarchy -top {LANE}\nwrite_json\n"))["modules"]
     return text, Netlist.read(LANE, modules, lane=True), modules[LANE]
 
@@ -119,7 +131,7 @@ def proof_of(reading: Reading, folder: Path) -> Proof:
     return checked(prove_equal(netlist.name, text, written(netlist, module), folder), netlist)
 
 
-@pytest.mark.parametrize("module", [column, every_kind])
+@pytest.mark.parametrize("module", [column, every_kind, every_state])
 def test_module_is_proved_while_it_has_no_fault(module, tmp_path):
     assert proof_of(module(), tmp_path).holds
 
@@ -207,13 +219,12 @@ def other_read_address(netlist: Netlist) -> None:
 FAULTS = [
     *((column, fault) for fault in (other_kind, exchanged_bits, exchanged_sides, exchanged_outputs, never_held)),
     *((column, fault) for fault in (other_start,)),
-    (every_kind, always_enabled),
+    (every_state, always_enabled),
     *(
-        pytest.param(every_kind, fault, marks=pytest.mark.slow)
-        for fault in (
-            *(never_reset, other_reset_value, reset_needs_enable, unsigned, other_write_enable, other_read_address),
-        )
+        pytest.param(every_state, fault, marks=pytest.mark.slow)
+        for fault in (never_reset, other_reset_value, reset_needs_enable, other_write_enable, other_read_address)
     ),
+    pytest.param(every_kind, unsigned, marks=pytest.mark.slow),
 ]
 
 
@@ -227,7 +238,7 @@ def test_fault_is_found(module, fault, tmp_path):
 
 
 def test_memories_of_other_contents_are_refused(tmp_path):
-    reading = every_kind()
+    reading = every_state()
     memory(reading[1]).init[0] ^= 1
     with pytest.raises(subprocess.CalledProcessError):
         proof_of(reading, tmp_path)
