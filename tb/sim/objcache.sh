@@ -14,7 +14,8 @@ for argument; do
 done
 [ -n "$object" ] && [ -n "$library" ] || exec "$@"
 
-cached=$RUNTIME_OBJECTS/$(printf '%s' "$*" | sha256sum | cut -c 1-16).o
+# The name of the clock is for the main program alone.
+cached=$RUNTIME_OBJECTS/$(printf '%s' "$*" | sed 's/ -DCLOCK=[^ ]*//' | sha256sum | cut -c 1-16).o
 if [ ! -f "$cached" ]; then
     "$@" || exit
     mkdir -p "$RUNTIME_OBJECTS" && cp "$object" "$cached.$$" && mv "$cached.$$" "$cached"

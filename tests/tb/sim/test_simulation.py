@@ -1,14 +1,16 @@
 """tb.sim.simulation: builds are made once, whole, whoever asks; what goes wrong in them is said."""
 
 import os
+import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from neuroncore_rtl import ROOT
-from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl import ROOT, SIM_BUILD
+from neuroncore_rtl.tb.sim import simulation, verilator
 from neuroncore_rtl.tb.sim.doctor import MissingTool
 from neuroncore_rtl.tb.sim.simulation import BuildFailed, Design, SimulationFailed, build, run, run_directory
 
@@ -30,9 +32,18 @@ BENCH = "tests.tb.sim.counter_bench"
 
 @pytest.fixture(scope="session")
 def root(tmp_path_factory, worker_id):
-    """A place for generated files that this test session alone uses, all of its workers together."""
+    """A place for generated files that this test session alone uses, all of its workers together.
+
+    Verilator's run-time library, which takes longer than all that is built here, is everybody's.
+    """
     base = tmp_path_factory.getbasetemp()
-    return (base if worker_id == "master" else base.parent) / "sim_build"
+    folder = (base if worker_id == "master" else base.parent) / "sim_build"
+    (folder / "verilator").mkdir(parents=True, exist_ok=True)
+    library = SIM_BUILD / "verilator" / f"runtime-{simulation._toolchain()}"
+    library.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        (folder / "verilator" / library.name).symlink_to(library)
+    return folder
 
 
 def counter(sim="verilator", *, root, text=COUNTER):
@@ -113,14 +124,39 @@ def test_lint_warning_ends_the_build(root):
         counter(root=root, text=latch)
 
 
-def test_run_time_library_is_compiled_once(tmp_path):
-    counter(root=tmp_path)
-    compiled = {file: file.stat().st_mtime_ns for file in tmp_path.glob("verilator/runtime-*/*")}
-    assert any(file.suffix == ".o" for file in compiled)
+def test_run_time_library_is_compiled_once(root, tmp_path):
+    """What one build has left is all that another one needs."""
+    counter(root=root)
+    (library,) = (root / "verilator").glob("runtime-*")
+    copied = tmp_path / "verilator" / library.name
+    shutil.copytree(library, copied, ignore=shutil.ignore_patterns("*.o.*"))
+    compiled = sorted(copied.iterdir())
+    assert compiled
     built = counter(root=tmp_path, text=f"{COUNTER}\n// another\n")
     assert built.fresh
-    assert compiled == {file: file.stat().st_mtime_ns for file in tmp_path.glob("verilator/runtime-*/*")}
+    assert compiled == sorted(copied.iterdir())
     check(built, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("source", "other", "calls"),
+    [
+        ("/v/include/verilated.cpp", (), 1),
+        ("/v/include/verilated.cpp", ("-DCLOCK=clk",), 1),
+        ("/v/include/verilated.cpp", ("-DVM_TRACE=1",), 2),
+        ("Vtop.cpp", (), 2),
+    ],
+)
+def test_object_of_the_run_time_library_is_copied_if_the_options_are_the_same(source, other, calls, tmp_path):
+    compiler = tmp_path / "compiler"
+    compiler.write_text('#!/bin/sh\necho "$*" >> calls\necho object > "$3"\n')
+    compiler.chmod(0o755)
+    for options in ((), other):
+        command = [verilator.OBJECT_CACHE, compiler, "-c", "-o", "made.o", source, *options]
+        subprocess.run(command, cwd=tmp_path, env=os.environ | {"RUNTIME_OBJECTS": str(tmp_path / "kept")}, check=True)
+        assert (tmp_path / "made.o").read_text() == "object\n"
+        (tmp_path / "made.o").unlink()
+    assert len((tmp_path / "calls").read_text().splitlines()) == calls
 
 
 def test_build_calls_neither_perl_nor_another_compiler(root, tmp_path, monkeypatch):
