@@ -5,13 +5,13 @@ import os
 import pytest
 
 from neuroncore_rtl.spec.config import PRESETS
-from neuroncore_rtl.tb.harness.run import built
+from neuroncore_rtl.tb.harness import run
 from neuroncore_rtl.tb.harness.tensor import TensorDevice
-from neuroncore_rtl.tb.sim import vectors
+from neuroncore_rtl.tb.sim import simulation, vectors
 from tests.tb.reports import passed
 
 
-@pytest.mark.parametrize("test", ["matmul", "vector", "activation"])
+@pytest.mark.parametrize("test", ["matmul", "vector", pytest.param("activation", marks=pytest.mark.slow)])
 def test_both_ways_are_right_in_the_same_cycles(test):
     reports = []
     for way in vectors.WAYS:
@@ -25,10 +25,12 @@ def test_both_ways_are_right_in_the_same_cycles(test):
 def test_vectors_are_in_the_build_if_they_are_wanted_and_no_waveform_is(monkeypatch):
     device = TensorDevice(config=PRESETS["tiny"])
     monkeypatch.delenv(vectors.LANES_VARIABLE, raising=False)
-    assert built(device).vectors
+    monkeypatch.setattr(simulation, "_compile", lambda *arguments: None)  # it is not run
+    monkeypatch.setattr(run, "_built", run._built.__wrapped__)
+    assert run.built(device).vectors
     with vectors.chosen("scalar"):
-        assert not built(device).vectors
-    assert built(device).vectors and not built(device, waves=True).vectors
+        assert not run.built(device).vectors
+    assert run.built(device).vectors and not run.built(device, waves=True).vectors
 
 
 def test_choice_of_a_command_ends_with_it(monkeypatch):
