@@ -28,11 +28,12 @@ class Irreplaceable(Exception):
 class Store(Protocol):
     """Texts of earlier conversions."""
 
-    def get(self, module: str, build: Callable[[], wiring.Component]) -> str | None:
-        """Return the text of a module, named and made so, if there is one that is still right."""
+    def get(self, module: str, build: Callable[[], wiring.Component], replaced: bool) -> str | None:
+        """Return the text of a module, named and made so, or of what is in its place, if there is one that is still
+        right."""
 
-    def put(self, module: str, build: Callable[[], wiring.Component], text: str) -> None:
-        """Keep the text of a module."""
+    def put(self, module: str, build: Callable[[], wiring.Component], text: str, replaced: bool) -> None:
+        """Keep the text of a module, or of what is in its place."""
 
 
 def to_verilog(
@@ -64,10 +65,11 @@ def to_verilog(
                 if inner in met:
                     continue
                 met[inner] = unit
-                text = store.get(inner, library.builds[inner]) if store is not None else None
+                block = replaced is not None and inner in library.blocks
+                text = store.get(inner, library.builds[inner], block) if store is not None else None
                 if text is not None:
                     texts[inner] = text
-                if replaced is None or inner not in library.blocks:
+                if not block:
                     convert(inner)
                     continue
                 parts = _elaborated(inner, unit)
@@ -85,7 +87,8 @@ def to_verilog(
             else:
                 # What stays is not kept in place of what would replace it: that would hide the modules below it.
                 if store is not None and module in library.builds and module not in stays:
-                    store.put(module, library.builds[module], texts[module])
+                    block = replaced is not None and module in library.blocks
+                    store.put(module, library.builds[module], texts[module], block)
     return "\n".join([*library.texts.values(), *(texts[module] for module in reversed(met) if module in texts)])
 
 

@@ -99,14 +99,14 @@ def elaborated(
             :mod:`tb.sim.vectors`.
     """
     label = f"{name}-{size}" if size else name
-    variant = {"watches_gates": watches_gates, "vectors": vectors and compiler_sources()}
+    variant = {"gates": watches_gates, "replacements": compiler_sources() if vectors else None}
     key = _key(parameters | variant)
     path = SIM_BUILD / "elaborated" / f"{label}-{key}.v"
     if cached and path.is_file():
         text = path.read_text()
         if _usable(text):
             return text
-    store = ModuleStore(path.parent / "modules", [*variant.values(), *_versions()], _usable) if cached else None
+    store = ModuleStore(path.parent / "modules", _versions(), _usable, **variant) if cached else None
     replaced = vectorised if vectors else None
     with progress(f"elaborating {name.replace('_', ' ')}{f' of {size}' if size else ''}"):
         text = to_verilog(name, build(), watches_gates=watches_gates, replaced=replaced, store=store)

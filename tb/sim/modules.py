@@ -1,7 +1,8 @@
 """Verilog of single modules, kept by what each depends on, so that a change to one unit is converted alone.
 
-A component depends on its arguments, on the file of its class and what that imports, and on what converts it. That its
-shape is all that the modules around it see of it lets these stay as they are.
+A component depends on its arguments, on the file of its class and what that imports, and on what converts it. That
+its shape is all that the modules around it see of it lets these stay as they are. Most texts serve every simulation:
+only those with clock gates depend on whether these are watched, and only blocks of lanes on what takes their place.
 """
 
 import ast
@@ -16,8 +17,11 @@ from neuroncore_rtl import ROOT
 
 __all__ = ["ModuleStore", "write"]
 
-ALWAYS = ("hdl.conversion", "hdl.hierarchy", "hdl.verilog", "hdl.clock_gate")
+ALWAYS = ("hdl.conversion", "hdl.hierarchy", "hdl.verilog")
 """Modules that every text depends on."""
+
+GATES = "hdl.clock_gate"
+"""The module that those with clock gates import."""
 
 
 class ModuleStore:
@@ -26,30 +30,44 @@ class ModuleStore:
     Arguments:
         folder: where they are kept. common: what all of them depend on besides their sources, as JSON values.
         usable: whether a text can be used.
+        gates, replacements: what those with clock gates, and those in the place of blocks, depend on besides.
     """
 
-    def __init__(self, folder: Path, common: object, usable: Callable[[str], bool]):
+    def __init__(
+        self,
+        folder: Path,
+        common: object,
+        usable: Callable[[str], bool],
+        *,
+        gates: object = None,
+        replacements: object = None,
+    ):
         self.folder = folder
         self.common = common
         self.usable = usable
+        self.gates = gates
+        self.replacements = replacements
 
-    def get(self, module: str, build) -> str | None:
-        path = self._path(module, build)
+    def get(self, module: str, build, replaced: bool = False) -> str | None:
+        path = self._path(module, build, replaced)
         text = path.read_text() if path is not None and path.is_file() else None
         return text if text is not None and self.usable(text) else None
 
-    def put(self, module: str, build, text: str) -> None:
-        path = self._path(module, build)
+    def put(self, module: str, build, text: str, replaced: bool = False) -> None:
+        path = self._path(module, build, replaced)
         if path is not None:
             write(path, text)
 
-    def _path(self, module: str, build) -> Path | None:
+    def _path(self, module: str, build, replaced: bool) -> Path | None:
         """Return the file of a module's text; None if what it is made of has no name and value to tell it by."""
         made_by, arguments = (build.func, (build.args, build.keywords)) if isinstance(build, partial) else (build, ())
         values = repr(arguments)
         if not isinstance(made_by, type) or " at 0x" in values:
             return None
-        parts = [self.common, made_by.__qualname__, values, _sources(made_by.__module__)]
+        sources = _sources(made_by.__module__)
+        gates = self.gates if _file(f"neuroncore_rtl.{GATES}") in sources else None
+        variant = [gates, replaced, self.replacements if replaced else None]
+        parts = [self.common, variant, made_by.__qualname__, values, [sources[path] for path in sorted(sources)]]
         return self.folder / f"{module}-{_hash(json.dumps(parts))}.v"
 
 
@@ -62,9 +80,9 @@ def write(path: Path, text: str) -> None:
 
 
 @cache
-def _sources(module: str) -> list[str]:
-    """Return hashes of the files that a module of the package depends on, tables included."""
-    found: dict[Path, str] = {}
+def _sources(module: str) -> dict[Path, str]:
+    """Return hashes of the files that a module of the package depends on, tables included, by file."""
+    found = {path: _hash(path.read_text()) for path in (ROOT / "spec").rglob("*.json")}
     todo = [_file(module), *(_file(f"neuroncore_rtl.{name}") for name in ALWAYS)]
     while todo:
         path = todo.pop()
@@ -72,8 +90,7 @@ def _sources(module: str) -> list[str]:
             continue
         found[path], imported = _read(path)
         todo += imported
-    tables = sorted((ROOT / "spec").rglob("*.json"))
-    return [found[path] for path in sorted(found)] + [_hash(path.read_text()) for path in tables]
+    return found
 
 
 @cache

@@ -84,22 +84,30 @@ def test_an_irreplaceable_block_stays_and_the_reason_is_said(capsys):
 class Shelf(dict):
     """A store that notes what is asked for."""
 
-    def get(self, module, build):
-        return super().get((module, repr(build)))
+    def get(self, module, build, replaced):
+        return super().get((module, replaced, repr(build)))
 
-    def put(self, module, build, text):
-        self[module, repr(build)] = text
+    def put(self, module, build, text, replaced):
+        self[module, replaced, repr(build)] = text
 
 
 def test_what_is_in_the_store_is_not_converted_again():
     shelf = Shelf()
     first = to_verilog("top", Top(), store=shelf)
-    assert sorted(module for module, _ in shelf) == ["lane_4", "lane_8", "two_lanes"]
+    assert sorted(module for module, *_ in shelf) == ["lane_4", "lane_8", "two_lanes"]
     key = next(key for key in shelf if key[0] == "lane_4")
     shelf[key] = "// kept\n"
     second = to_verilog("top", Top(), store=shelf)
     assert "// kept" in second and sorted(modules(second)) == ["lane_8", "top", "two_lanes"]
     assert sorted(modules(first)) == ["lane_4", "lane_8", "top", "two_lanes"]
+
+
+def test_a_block_and_what_is_in_its_place_are_kept_apart():
+    shelf = Shelf()
+    replaced = {"replaced": lambda name, of, texts: f"module {name}\n// a library\nendmodule"}
+    texts = [to_verilog("top", Top(), store=shelf, **options) for options in ({}, replaced) for _ in range(2)]
+    assert ["// a library" in text for text in texts] == [False, False, True, True]
+    assert sorted(module for module, block, _ in shelf if block) == ["two_lanes"]
 
 
 def test_an_irreplaceable_block_is_whole_and_said_to_be_so_each_time(capsys):

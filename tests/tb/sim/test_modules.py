@@ -4,7 +4,9 @@ from functools import partial
 
 import pytest
 
+from neuroncore_rtl.hdl.core import Core
 from neuroncore_rtl.hdl.tensor.edge import Edge, EdgeRow
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.sim import modules
 from neuroncore_rtl.tb.sim.modules import ModuleStore
 
@@ -32,6 +34,17 @@ def test_a_text_is_found_by_name_and_arguments(store, tmp_path):
     assert store.get("edge_8", partial(Edge, 9)) is None
     assert store.get("edge_9", partial(Edge, 8)) is None
     assert ModuleStore(tmp_path, "as they are", lambda text: True).get("edge_8", partial(Edge, 8)) is None
+
+
+def test_a_text_depends_on_how_gates_and_blocks_are_simulated_only_if_it_has_any(store, tmp_path):
+    other = ModuleStore(tmp_path, "as they were", lambda text: True, gates="watched", replacements="vectors")
+    core = partial(Core, Config(rows=2, columns=2))
+    store.put("row", EdgeRow, "module")
+    store.put("core", core, "core")
+    assert other.get("row", EdgeRow) == "module" and other.get("core", core) is None
+    other.put("row", EdgeRow, "call of a library", replaced=True)
+    assert other.get("row", EdgeRow) == "module" and other.get("row", EdgeRow, replaced=True) == "call of a library"
+    assert store.get("row", EdgeRow, replaced=True) is None
 
 
 def test_what_cannot_be_used_is_not_found(store):
