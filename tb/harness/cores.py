@@ -129,7 +129,7 @@ class CoreDevice:
             cached: whether a text from an earlier call will do; a benchmark of elaboration wants a new one.
             vectors: see :func:`tb.sim.elaboration.elaborated`.
         """
-        options = {"cached": cached, "watches_gates": self.watches_gates, "vectors": vectors and not self.watches_gates}
+        options = {"cached": cached, "watches_gates": self.watches_gates, "vectors": vectors}
         if self.instance is None:
             return engine_verilog(self.core, "core", **options)
         label = f"{instance_label(self.instance)}-{self.core.rows}x{self.core.columns}"

@@ -21,7 +21,7 @@ class FaultyDevice:
 
     def design(self, *, waves: bool = False, vectors: bool = False) -> simulation.Design:
         """Return the changed device in its harness."""
-        design = self._sound.design(waves=waves)
+        design = self._sound.design(waves=waves, vectors=vectors)
         return replace(design, verilog=self._change(design.verilog))
 
 

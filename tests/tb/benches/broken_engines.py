@@ -43,8 +43,8 @@ def broken_engines() -> FaultyDevice:
 
 @cache
 def broken_cores() -> FaultyDevice:
-    """Return the cores of `CORES`; what they do on their AXI ports is watched."""
-    return _broken(CoreDevice(machine=CORES), CORES.core.hbm_bytes)
+    """Return the cores of `CORES`; what they do on their AXI ports is watched, and so are their clock gates."""
+    return _broken(CoreDevice(machine=CORES, watches_gates=True), CORES.core.hbm_bytes)
 
 
 def _broken(device: Device, hbm_bytes: int) -> FaultyDevice:
