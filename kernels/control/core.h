@@ -85,8 +85,10 @@ static inline uint32_t core_count(void) { return REGISTER(CORE_COUNT); }
 // ---- Blocks of records
 
 // Rings the doorbells of a section's blocks, in order, and waits until all of them have retired. `words` are the number
-// of blocks, then for each its queue, HBM address (lower half, upper half) and record count. Returns what stands behind
-// them. At the first error it ends the program with the code 0x40000000 | cause.
+// of blocks, the semaphores that the section counts on (the first one, and above 16 bits the one behind the last), then
+// for each block its queue, HBM address (lower half, upper half) and record count. Returns what stands behind them. A
+// section may be run as often as wanted: semaphores that sections have counted on are zero again before it starts. At
+// the first error it ends the program with the code 0x40000000 | cause.
 const uint32_t *run_section(const uint32_t *words);
 
 // ---- Console and exit

@@ -1,12 +1,13 @@
-// The stock program: rings the doorbells of the blocks in its arguments, section by section.
+// The stock program: runs sections, each of them as often as it is named.
 //
-// Arguments: the sections (see run_section in core.h), then 0.
+// Arguments: how many runs there are, and for each the place of its section among the arguments; the sections (see
+// run_section in core.h).
 // Returns 0, or 0x40000000 | cause at the first error.
 
 #include "core.h"
 
 int main(void) {
-    const uint32_t *section = image_arguments;
-    while (*section) section = run_section(section);
+    const uint32_t *runs = &image_arguments[1], *end = runs + image_arguments[0];
+    while (runs < end) run_section(&image_arguments[*runs++]);
     return 0;
 }

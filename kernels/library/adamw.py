@@ -50,16 +50,15 @@ def adamw(
     """
     o = options
     pace = o.rate / (1 - o.beta1**step)
-    with program.space.scope():
-        others = [scratch(program.space, name, parameters) for name in "abc"]
-        tiles = tiles_of(parameters, first, second, gradients, *others)
-        for (p, m, v, g, a, b, c), draw in zip(tiles, parameters.draws(seed, step), strict=True):
-            program.append(activation(b, g, "square", scale=sqrt(1 - o.beta2)))
-            program.append(tensor_scalar(a, g, 1 - o.beta1, _MULTIPLY))
-            program.append(scalar_tensor_tensor(m, m, o.beta1, _MULTIPLY, a, _ADD))
-            program.append(scalar_tensor_tensor(v, v, o.beta2, _MULTIPLY, b, _ADD))
-            program.append(activation(b, v, "sqrt", scale=1 / (1 - o.beta2**step)))
-            program.append(tensor_scalar(c, p, 1 - o.rate * o.decay, _MULTIPLY))
-            program.append(tensor_scalar(b, b, o.epsilon, _ADD))
-            program.append(tensor_tensor(a, m, b, _DIVIDE))
-            program.append(scalar_tensor_tensor(p, a, pace, _MULTIPLY, c, _SUBTRACT, reverse1=True, stochastic=draw))
+    others = [scratch(program.space, name, parameters) for name in "abc"]
+    tiles = tiles_of(parameters, first, second, gradients, *others)
+    for (p, m, v, g, a, b, c), draw in zip(tiles, parameters.draws(seed, step), strict=True):
+        program.append(activation(b, g, "square", scale=sqrt(1 - o.beta2)))
+        program.append(tensor_scalar(a, g, 1 - o.beta1, _MULTIPLY))
+        program.append(scalar_tensor_tensor(m, m, o.beta1, _MULTIPLY, a, _ADD))
+        program.append(scalar_tensor_tensor(v, v, o.beta2, _MULTIPLY, b, _ADD))
+        program.append(activation(b, v, "sqrt", scale=1 / (1 - o.beta2**step)))
+        program.append(tensor_scalar(c, p, 1 - o.rate * o.decay, _MULTIPLY))
+        program.append(tensor_scalar(b, b, o.epsilon, _ADD))
+        program.append(tensor_tensor(a, m, b, _DIVIDE))
+        program.append(scalar_tensor_tensor(p, a, pace, _MULTIPLY, c, _SUBTRACT, reverse1=True, stochastic=draw))

@@ -13,9 +13,8 @@ def gelu(program: Program, y: Rows, dx: Rows, x: Rows, dy: Rows, function: str =
     Arguments:
         function: "gelu" for the form with erf, "gelu_tanh" for the approximation with tanh.
     """
-    with program.space.scope():
-        slopes = scratch(program.space, "slope", x)
-        for tile, out, slope, dout, dtile in tiles_of(x, y, slopes, dy, dx):
-            program.append(activation(slope, tile, f"d{function}"))
-            program.append(activation(out, tile, function))
-            program.append(tensor_tensor(dtile, slope, dout, AluOp.MULTIPLY))
+    slopes = scratch(program.space, "slope", x)
+    for tile, out, slope, dout, dtile in tiles_of(x, y, slopes, dy, dx):
+        program.append(activation(slope, tile, f"d{function}"))
+        program.append(activation(out, tile, function))
+        program.append(tensor_tensor(dtile, slope, dout, AluOp.MULTIPLY))

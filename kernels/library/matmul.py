@@ -70,9 +70,8 @@ def matmul(
     if a.format != b.format or a.format not in MATMUL_FORMATS:
         names = ", ".join(fmt.name for fmt in MATMUL_FORMATS)
         raise ValueError(f"a and b must have the same format of {names}, not {a.format.name} and {b.format.name}")
-    with program.space.scope():
-        kernel = _Kernel(program, c, a, b, finish, strips or [slice(0, c.shape[0])])
-        kernel.run(stored or (lambda rows: None))
+    kernel = _Kernel(program, c, a, b, finish, strips or [slice(0, c.shape[0])])
+    kernel.run(stored or (lambda rows: None))
 
 
 def passes(fmt: Format, transposed: bool = False) -> list[tuple[int, int, bool]]:
@@ -111,8 +110,7 @@ class _Kernel:
         lanes = min(self.config.columns, c.shape[0])
         self.stages = [space.sbuf(f"stage{n}", c.format, (widest,), lanes) for n in range(STAGES)]
         # A buffer starts at the start of a line, which is aligned enough for every format.
-        space.sbuf("gap", INT8, (-space.used(Storage.SBUF) % LINE_BYTES // space.alignment * space.alignment,))
-        room = space.free(Storage.SBUF) // 2
+        room = (len(space.room(Storage.SBUF)) - STAGES * (widest * c.format.bits // 8 + LINE_BYTES)) // 2
         wanted = max(len(self.depth) * self._tile_bytes(block) for block in self.blocks)
         self.size = min(room // LINE_BYTES, -(-wanted // LINE_BYTES)) * LINE_BYTES
         if self.size < max(self._tile_bytes(block) for block in self.blocks):
@@ -164,7 +162,7 @@ class _Kernel:
                         n=length(part),
                         address=operands.moving(k, part).address,
                         stride=self.element,
-                        psum=bank * PSUM_WORDS + part.start - group.columns.start,
+                        psum=self.sums[:, bank, part.start - group.columns.start].address // 4,
                         accumulate=accumulate,
                     )
                 )

@@ -9,10 +9,9 @@ __all__ = ["rmsnorm"]
 
 def rmsnorm(program: Program, y: Rows, x: Rows, gamma: Rows, epsilon: float = 1e-5) -> None:
     """Append y = x / sqrt(mean(x * x) + epsilon) * gamma, row by row; the sum of squares comes with the activation."""
-    with program.space.scope():
-        squares, scales = scratch(program.space, "squares", x), scratch(program.space, "scale", x, 1)
-        for tile, out, gain, square, scale in tiles_of(x, y, gamma, squares, scales):
-            program.append(activation(square, tile, "square", sum_into=scale))
-            program.append(tensor_scalar(scale, scale, 1 / x.shape[1], AluOp.MULTIPLY, epsilon, AluOp.ADD))
-            program.append(activation(scale, scale, "rsqrt"))
-            program.append(scalar_tensor_tensor(out, tile, scale, AluOp.MULTIPLY, gain, AluOp.MULTIPLY))
+    squares, scales = scratch(program.space, "squares", x), scratch(program.space, "scale", x, 1)
+    for tile, out, gain, square, scale in tiles_of(x, y, gamma, squares, scales):
+        program.append(activation(square, tile, "square", sum_into=scale))
+        program.append(tensor_scalar(scale, scale, 1 / x.shape[1], AluOp.MULTIPLY, epsilon, AluOp.ADD))
+        program.append(activation(scale, scale, "rsqrt"))
+        program.append(scalar_tensor_tensor(out, tile, scale, AluOp.MULTIPLY, gain, AluOp.MULTIPLY))

@@ -13,17 +13,16 @@ def softmax(program: Program, y: Rows, x: Rows) -> None:
     The running sum of the exponentials comes free with the activation; all between x and y is FP32.
     """
     waiting = None
-    with program.space.scope():
-        powers = scratch(program.space, "powers", x)
-        biases, totals = (scratch(program.space, name, x, 1) for name in ("bias", "total"))
-        for tile, out, power, bias, total in tiles_of(x, y, powers, biases, totals):
-            program.append(tensor_reduce(bias, tile, AluOp.MAX, negate=True))
-            program.append(activation(power, tile, "exp", bias=bias, sum_into=total))
-            # The vector engine finishes the tile before while the scalar engine is busy with this one.
-            if waiting is not None:
-                _divide(program, *waiting)
-            waiting = out, power, total
-        _divide(program, *waiting)
+    powers = scratch(program.space, "powers", x)
+    biases, totals = (scratch(program.space, name, x, 1) for name in ("bias", "total"))
+    for tile, out, power, bias, total in tiles_of(x, y, powers, biases, totals):
+        program.append(tensor_reduce(bias, tile, AluOp.MAX, negate=True))
+        program.append(activation(power, tile, "exp", bias=bias, sum_into=total))
+        # The vector engine finishes the tile before while the scalar engine is busy with this one.
+        if waiting is not None:
+            _divide(program, *waiting)
+        waiting = out, power, total
+    _divide(program, *waiting)
 
 
 def _divide(program: Program, out: Tensor, power: Tensor, total: Tensor) -> None:

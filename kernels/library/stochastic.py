@@ -62,18 +62,17 @@ def descend(program: Program, history: Rows, problem: Problem, seed: int | None)
         seed: of stochastic rounding; None rounds to nearest even.
     """
     samples, features = problem.inputs.shape
-    with program.space.scope():
-        products = program.space.sbuf("products", FP32, (samples, features))
-        residues = program.space.sbuf("residues", FP32, (samples,))
-        gradient = program.space.sbuf("gradient", FP32, (features,))
-        whole = problem.inputs, problem.targets, products, residues, gradient
-        scale = -problem.rate / samples
-        for before, after, draw in _steps(history, features, seed):
-            x, y, p, r, g = (tensor[: after.partitions] for tensor in whole)
-            program.append(isa.tensor_tensor(p, x, before, AluOp.MULTIPLY))
-            program.append(isa.tensor_reduce(r, p, AluOp.ADD))
-            program.append(isa.tensor_tensor(r, r, y, AluOp.SUBTRACT))
-            program.append(isa.tensor_tensor(p, x, r.reshape(samples, 1), AluOp.MULTIPLY))
-            program.append(isa.tensor_reduce(g, p.permute(1, 0), AluOp.ADD))
-            update = isa.scalar_tensor_tensor(after, g, scale, AluOp.MULTIPLY, before, AluOp.ADD, stochastic=draw)
-            program.append(update)
+    products = program.space.sbuf("products", FP32, (samples, features))
+    residues = program.space.sbuf("residues", FP32, (samples,))
+    gradient = program.space.sbuf("gradient", FP32, (features,))
+    whole = problem.inputs, problem.targets, products, residues, gradient
+    scale = -problem.rate / samples
+    for before, after, draw in _steps(history, features, seed):
+        x, y, p, r, g = (tensor[: after.partitions] for tensor in whole)
+        program.append(isa.tensor_tensor(p, x, before, AluOp.MULTIPLY))
+        program.append(isa.tensor_reduce(r, p, AluOp.ADD))
+        program.append(isa.tensor_tensor(r, r, y, AluOp.SUBTRACT))
+        program.append(isa.tensor_tensor(p, x, r.reshape(samples, 1), AluOp.MULTIPLY))
+        program.append(isa.tensor_reduce(g, p.permute(1, 0), AluOp.ADD))
+        update = isa.scalar_tensor_tensor(after, g, scale, AluOp.MULTIPLY, before, AluOp.ADD, stochastic=draw)
+        program.append(update)

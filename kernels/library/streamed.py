@@ -1,8 +1,8 @@
 """Kernels of rows from HBM to HBM: tiles come to SBUF, are computed and go back, all three at the same time.
 
 The kernels of this folder that work row by row, such as softmax, take and leave tensors in SBUF. A matrix in HBM goes
-through them a few tiles at a time, always in the same places of SBUF; the program lets a tile in as soon as the one
-before it in its place has been read.
+through them a few tiles at a time, each with a place of its own while it is needed, so that tiles come as far ahead as
+SBUF has room.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,10 @@ from neuroncore_rtl.spec.isa import Storage
 __all__ = ["streamed"]
 
 TILES = 4
-"""Tiles of a matrix in SBUF: one comes, two are computed, one goes."""
+"""Tiles that a kernel is given at once: it may work on one while another waits for an engine."""
+
+SETS = 3
+"""Sets of so many tiles: one comes, one is computed, one goes."""
 
 
 def streamed(
@@ -45,21 +48,19 @@ def streamed(
         if len(matrix.shape) != 2 or matrix.shape[0] != rows:
             raise ValueError(f"{matrix.name}: shape must be [{rows}, columns], not {list(matrix.shape)}")
     loading, storing = cycle(program.load_queues), cycle(program.store_queues)
-    with space.scope():
-        parameters = [space.sbuf(vector.name, vector.format, vector.shape) for vector in shared]
-        for place, vector in zip(parameters, shared, strict=True):
-            program.append(dma_copy(place, vector), next(loading))
-        # Half of the room is for what the kernel computes on the way.
-        width = sum(matrix.shape[1] * matrix.format.bits // 8 for matrix in matrices)
-        tiles = max(1, min(TILES, space.free(Storage.SBUF) // 2 // width))
-        for part in cut(0, rows, tiles * lanes):
-            with space.scope():
-                places = [place_rows(space, m.name, m.format, length(part), m.shape[1], part.start) for m in matrices]
-                for number, tile in enumerate(cut(part.start, part.stop, lanes)):
-                    for matrix, place in zip(matrices, places, strict=True):
-                        if matrix in operands:
-                            program.append(dma_copy(place.tiles[number], matrix[tile]), next(loading))
-                kernel(program, *places, *(replicate(place, length(part)) for place in parameters))
-                for number, tile in enumerate(cut(part.start, part.stop, lanes)):
-                    for matrix, place in zip(results, places, strict=False):
-                        program.append(dma_copy(matrix[tile], place.tiles[number]), next(storing))
+    parameters = [space.sbuf(vector.name, vector.format, vector.shape) for vector in shared]
+    for place, vector in zip(parameters, shared, strict=True):
+        program.append(dma_copy(place, vector), next(loading))
+    # Tiles come, are computed and go at the same time, and half of the room is for what is computed on the way.
+    width = sum(matrix.shape[1] * matrix.format.bits // 8 for matrix in matrices)
+    tiles = max(1, min(TILES, len(space.room(Storage.SBUF)) // (2 * SETS * width)))
+    for part in cut(0, rows, tiles * lanes):
+        places = [place_rows(space, m.name, m.format, length(part), m.shape[1], part.start) for m in matrices]
+        for number, tile in enumerate(cut(part.start, part.stop, lanes)):
+            for matrix, place in zip(matrices, places, strict=True):
+                if matrix in operands:
+                    program.append(dma_copy(place.tiles[number], matrix[tile]), next(loading))
+        kernel(program, *places, *(replicate(place, length(part)) for place in parameters))
+        for number, tile in enumerate(cut(part.start, part.stop, lanes)):
+            for matrix, place in zip(results, places, strict=False):
+                program.append(dma_copy(matrix[tile], place.tiles[number]), next(storing))

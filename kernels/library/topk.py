@@ -27,12 +27,11 @@ def topk(program: Program, values: Rows, indices: Rows, x: Rows) -> None:
         raise ValueError(f"topk: columns must be from {low} to {high}, not {columns}")
     if wanted > columns or wanted % VALUES8:
         raise ValueError(f"topk: k must be a multiple of {VALUES8} up to the {columns} columns, not {wanted}")
-    with program.space.scope():
-        rests = scratch(program.space, "rest", x, fmt=x.format)
-        for tile, best, where, rest in tiles_of(x, values, indices, rests):
-            program.append(tensor_copy(rest, tile))
-            for first in range(0, wanted, VALUES8):
-                found = best[:, first : first + VALUES8]
-                program.append(max8(found, rest))
-                program.append(find_index8(where[:, first : first + VALUES8], rest, found))
-                program.append(match_replace8(rest, rest, found, float("-inf")))
+    rests = scratch(program.space, "rest", x, fmt=x.format)
+    for tile, best, where, rest in tiles_of(x, values, indices, rests):
+        program.append(tensor_copy(rest, tile))
+        for first in range(0, wanted, VALUES8):
+            found = best[:, first : first + VALUES8]
+            program.append(max8(found, rest))
+            program.append(find_index8(where[:, first : first + VALUES8], rest, found))
+            program.append(match_replace8(rest, rest, found, float("-inf")))

@@ -1,88 +1,131 @@
-"""Places for tensors in SBUF, PSUM and HBM."""
+"""Places for tensors in SBUF, PSUM and HBM.
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+A tensor on chip is a *temporary* unless told: it has a place from the instruction that touches it first to the one that
+touches it last, and its place is known when the program is (:mod:`kernels.program.lifetimes`). Until then its address
+is one of a *buffer* of its own, far beyond those of any memory, so that views, and what instructions touch, are worked
+out in the same way. What is *kept* has its own place from the start to the end of the program.
+"""
+
+from dataclasses import dataclass
 from math import prod
 
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
-from neuroncore_rtl.spec.config import LINE_BYTES, PSUM_BYTES, SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Storage
 from neuroncore_rtl.spec.isa.access import storage_partitions
 
-__all__ = ["Allocator"]
+__all__ = ["Allocator", "Buffer", "buffer_of", "offset_of"]
+
+BUFFER_BITS = 20
+"""Bits of an address within a buffer; those above are the buffer's number, and 0 for what has its place."""
+
+GRANULE = 4 * LOAD_COLUMNS
+"""Bytes of which every buffer has a multiple: a LoadStationary reads whole groups of columns."""
+
+assert max(SBUF_BYTES, PSUM_BYTES) < 1 << BUFFER_BITS
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A temporary: its name, where it will be, and its bytes of a partition."""
+
+    name: str
+    storage: Storage
+    size: int
+
+    @property
+    def alignment(self) -> int:
+        """Bytes of which its address is a multiple."""
+        return min(LINE_BYTES, GRANULE << max(0, (self.size // GRANULE - 1).bit_length()))
+
+
+def buffer_of(address: int) -> int:
+    """Return the number of the buffer that an address is in, from 1 on; 0: it is the address of a place."""
+    return address >> BUFFER_BITS
+
+
+def offset_of(address: int) -> int:
+    """Return an address within its buffer; that of a place is its own."""
+    return address & ((1 << BUFFER_BITS) - 1)
 
 
 class Allocator:
-    """Gives out the bytes of the storages from the lowest address up, on chip the same in all partitions.
+    """Names tensors, and gives out the bytes of what is kept and of HBM from the lowest address up.
 
     Arguments:
         config: the machine's parameters.
-        alignment: bytes of which every address on chip is a multiple.
         hbm: the first address in HBM.
         sbuf_end: bytes of a partition of SBUF that may be given out.
+
+    Attributes:
+        buffers: the temporaries; the first one has number 1.
     """
 
     HBM_ALIGNMENT = LINE_BYTES
     """Bytes of which every address in HBM is a multiple: no beat is shared by two tensors."""
 
-    def __init__(self, config: Config, alignment: int = 4, hbm: int = 0, sbuf_end: int = SBUF_BYTES):
+    def __init__(self, config: Config, hbm: int = 0, sbuf_end: int = SBUF_BYTES):
         self.config = config
-        self.alignment = alignment
+        self.buffers: list[Buffer] = []
         self._ends = {Storage.SBUF: sbuf_end, Storage.PSUM: PSUM_BYTES, Storage.HBM: 1 << HBM_ADDRESS_BITS}
         self._used = {Storage.SBUF: 0, Storage.PSUM: 0, Storage.HBM: hbm}
-        self._peak = dict(self._used)
 
-    def sbuf(self, name: str, fmt: Format, shape: tuple[int, ...], partitions: int | None = None) -> Tensor:
+    def sbuf(
+        self, name: str, fmt: Format, shape: tuple[int, ...], partitions: int | None = None, *, kept: bool = False
+    ) -> Tensor:
         """Return a new tensor in SBUF, of all partitions unless told; ValueError if there is no room."""
-        return self._place(Storage.SBUF, name, fmt, shape, partitions)
+        return self._on_chip(Storage.SBUF, name, fmt, shape, partitions, kept)
 
-    def psum(self, name: str, fmt: Format, shape: tuple[int, ...], partitions: int | None = None) -> Tensor:
-        """Return a new tensor in PSUM, of all partitions unless told; ValueError if there is no room."""
-        return self._place(Storage.PSUM, name, fmt, shape, partitions)
+    def psum(
+        self, name: str, fmt: Format, shape: tuple[int, ...], partitions: int | None = None, *, kept: bool = False
+    ) -> Tensor:
+        """Return a new tensor in PSUM, of all partitions unless told; ValueError if there is no room.
+
+        A temporary of at most a bank lies within one, a larger one starts at the start of one.
+        """
+        return self._on_chip(Storage.PSUM, name, fmt, shape, partitions, kept)
 
     def hbm(self, name: str, fmt: Format, shape: tuple[int, ...]) -> HbmTensor:
         """Return a new tensor in HBM; ValueError if there is no room."""
         address = self._take(Storage.HBM, name, prod(shape) * fmt.bits // 8)
         return HbmTensor(name=name, format=fmt, address=address, shape=tuple(shape))
 
+    def room(self, storage: Storage) -> range:
+        """Return the addresses that are not given out for good, on chip of a partition."""
+        first = -(-self._used[storage] // LINE_BYTES) * LINE_BYTES
+        return range(min(first, self._ends[storage]), self._ends[storage])
+
     def used(self, storage: Storage) -> int:
-        """Return the bytes that are given out, on chip of a partition."""
+        """Return where what is given out for good ends, on chip in a partition."""
         return self._used[storage]
 
-    def free(self, storage: Storage) -> int:
-        """Return the bytes that are left, on chip of a partition."""
-        return self._ends[storage] - self._used[storage]
-
-    def peak(self, storage: Storage) -> int:
-        """Return the most bytes that were given out at any time, on chip of a partition."""
-        return self._peak[storage]
-
-    @contextmanager
-    def scope(self) -> Iterator[None]:
-        """Take back, at the end of the block, all that was given out in it."""
-        used = dict(self._used)
-        yield
-        self._used = used
-
-    def _place(
-        self, storage: Storage, name: str, fmt: Format, shape: tuple[int, ...], partitions: int | None
+    def _on_chip(
+        self, storage: Storage, name: str, fmt: Format, shape: tuple[int, ...], partitions: int | None, kept: bool
     ) -> Tensor:
         most = storage_partitions(storage, self.config)
         partitions = most if partitions is None else partitions
         if not 1 <= partitions <= most:
             raise ValueError(f"{name}: partitions must be between 1 and {most}, not {partitions!r}")
-        address = self._take(storage, name, prod(shape) * fmt.bits // 8)
+        size = prod(shape) * fmt.bits // 8
+        address = self._take(storage, name, size) if kept else self._buffer(storage, name, size)
         return Tensor(
             name=name, format=fmt, address=address, partitions=partitions, shape=tuple(shape), storage=storage
         )
 
+    def _buffer(self, storage: Storage, name: str, size: int) -> int:
+        most = len(self.room(storage))
+        size = max(GRANULE, -(-size // GRANULE) * GRANULE)
+        if size > most:
+            raise ValueError(f"{name}: {storage.name} must have room for {size:,} bytes of a partition, not {most:,}")
+        self.buffers.append(Buffer(name, storage, size))
+        return len(self.buffers) << BUFFER_BITS
+
     def _take(self, storage: Storage, name: str, size: int) -> int:
-        alignment = self.HBM_ALIGNMENT if storage == Storage.HBM else self.alignment
+        alignment = self.HBM_ALIGNMENT if storage == Storage.HBM else GRANULE
         address = -(-self._used[storage] // alignment) * alignment
         end = address + size
         if end > self._ends[storage]:
             raise ValueError(f"{name}: {storage.name} must end at {self._ends[storage]} bytes, not {end}")
         self._used[storage] = end
-        self._peak[storage] = max(self._peak[storage], end)
         return address

@@ -36,24 +36,13 @@ def records_of(entries: Sequence[Entry], semaphores: range) -> list[Record]:
 
     Arguments:
         entries: in program order.
-        semaphores: those that may be used. One serves a lane in a section until it has counted to its maximum.
+        semaphores: those that each section may count on, from the first one on. One serves a lane until it has counted
+            to its maximum.
 
     Raises:
         ValueError: if there are too few of them.
     """
-    sections = {(entry.lane, entry.number + 1): entry.section for entry in entries}
-    awaited = sorted({wait for entry in entries for wait in entry.waits})
-    free, places, last = iter(semaphores), {}, (None, None, SEMAPHORE_MAX)
-    for lane, count in awaited:
-        user = lane, sections[lane, count]
-        known, semaphore, value = last
-        if user != known or value == SEMAPHORE_MAX:
-            semaphore, value = next(free, None), 0
-            if semaphore is None:
-                needed = f"{len(awaited):,} instructions that are waited for"
-                raise ValueError(f"semaphores must be more than {len(semaphores)} for {needed}")
-        last = user, semaphore, value + 1
-        places[lane, count] = semaphore, value + 1
+    places = _places(entries, semaphores)
     return [
         Record(
             instruction=entry.instruction,
@@ -62,3 +51,21 @@ def records_of(entries: Sequence[Entry], semaphores: range) -> list[Record]:
         )
         for entry in entries
     ]
+
+
+def _places(entries: Sequence[Entry], semaphores: range) -> dict[tuple[int, int], tuple[int, int]]:
+    """Return the semaphore and its value for each lane and count that is waited for."""
+    sections = {(entry.lane, entry.number + 1): entry.section for entry in entries}
+    awaited = {wait for entry in entries for wait in entry.waits}
+    places, section, lane, value = {}, None, None, 0
+    for wait in sorted(awaited, key=lambda wait: (sections[wait], *wait)):
+        if sections[wait] != section:
+            section, lane, free = sections[wait], None, iter(semaphores)
+        if wait[0] != lane or value == SEMAPHORE_MAX:
+            lane, semaphore, value = wait[0], next(free, None), 0
+            if semaphore is None:
+                needed = f"{sum(sections[one] == section for one in awaited):,} instructions that are waited for"
+                raise ValueError(f"semaphores must be more than {len(semaphores)} for {needed}")
+        value += 1
+        places[wait] = semaphore, value
+    return places

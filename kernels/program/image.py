@@ -89,13 +89,15 @@ def build_image(
         ValueError: if there are too few semaphores; if there is no room behind the control program for its arguments.
     """
     config, base = program.config, program.base
-    memory = np.zeros(program.space.peak(Storage.HBM) - base, np.uint8)
+    memory = np.zeros(program.end(Storage.HBM) - base, np.uint8)
     for tensor, codes in contents:
         replace(tensor, address=tensor.address - base).elements(memory)[...] = codes
     data = _aligned(memory.tobytes())
     blocks, records = [], []
-    for section, queue, part in _parts(program):
-        blocks.append(Block(queue, base + len(data), len(part), section))
+    parts = _parts(program)
+    counted = _counted(parts, program.semaphores)
+    for section, queue, part in parts:
+        blocks.append(Block(queue, base + len(data), len(part), section, program.semaphores[: counted[section]]))
         records.append(tuple(part))
         data += b"".join(record.encode(config) for record in part)
     control = run_program() if control is None else control
@@ -127,6 +129,15 @@ def _parts(program: Program) -> list[tuple[int, int, list[Record]]]:
             parts.append((*place, part))
         part.append(record)
     return parts
+
+
+def _counted(parts: Sequence[tuple[int, int, list[Record]]], semaphores: range) -> dict[int, int]:
+    """Return how many of the semaphores, from the first one on, each section counts on."""
+    counted: dict[int, int] = {}
+    for section, _, records in parts:
+        used = (1 + semaphores.index(update.semaphore) for record in records for update in record.updates)
+        counted[section] = max(counted.get(section, 0), max(used, default=0))
+    return counted
 
 
 def _aligned(data: bytes) -> bytes:

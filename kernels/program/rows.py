@@ -74,7 +74,9 @@ def tiles_of(*matrices: Rows) -> Iterator[tuple[Tensor, ...]]:
     return zip(*(matrix.tiles for matrix in matrices), strict=True)
 
 
-def place_rows(space: Allocator, name: str, fmt: Format, rows: int, columns: int, first: int = 0) -> Rows:
+def place_rows(
+    space: Allocator, name: str, fmt: Format, rows: int, columns: int, first: int = 0, *, kept: bool = False
+) -> Rows:
     """Return a new matrix in SBUF, or `rows` of one from row `first` on.
 
     Raises:
@@ -82,10 +84,10 @@ def place_rows(space: Allocator, name: str, fmt: Format, rows: int, columns: int
     """
     if rows < 1 or columns < 1:
         raise ValueError(f"{name}: shape must be at least 1 x 1, not {rows} x {columns}")
-    lanes = space.config.partitions
+    lanes, end = space.config.partitions, first + rows
     tiles = [
-        space.sbuf(f"{name}[{at}:{min(at + lanes, first + rows)}]", fmt, (columns,), min(lanes, first + rows - at))
-        for at in range(first, first + rows, lanes)
+        space.sbuf(f"{name}[{at}:{min(at + lanes, end)}]", fmt, (columns,), min(lanes, end - at), kept=kept)
+        for at in range(first, end, lanes)
     ]
     return Rows(tuple(tiles), first)
 
@@ -97,10 +99,5 @@ def replicate(row: Tensor, rows: int) -> Rows:
 
 
 def scratch(space: Allocator, name: str, like: Rows, columns: int | None = None, fmt: Format = FP32) -> Rows:
-    """Return room for what a kernel computes on the way, a row for each row of `like`, as wide as that unless told.
-
-    Tiles take two places in turn: none waits for the one before it, and a matrix takes no more room than two tiles.
-    """
-    shape, lanes = (columns or like.shape[1],), like.tiles[0].partitions
-    turns = [space.sbuf(f"{name}{turn}", fmt, shape, lanes) for turn in range(min(2, len(like.tiles)))]
-    return Rows(tuple(turns[number % 2][: tile.partitions] for number, tile in enumerate(like.tiles)))
+    """Return a temporary for what a kernel computes on the way: a row for each row of `like`, as wide unless told."""
+    return place_rows(space, name, fmt, like.shape[0], columns or like.shape[1], like.first)

@@ -2,16 +2,21 @@
 
 import enum
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa.access import Storage
 from neuroncore_rtl.spec.isa.engine import Engine
 from neuroncore_rtl.spec.isa.fields import Layout, pack, unpack
 from neuroncore_rtl.spec.isa.region import Region
 from neuroncore_rtl.spec.isa.rule import Broken
 
-__all__ = ["Context", "Instruction"]
+__all__ = ["Context", "Instruction", "Move"]
+
+Move = Callable[[Storage, int], int]
+"""From a storage on chip and a byte address to another address."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +104,14 @@ class Instruction(ABC):
 
     def shortened(self) -> Self:
         """Return an instruction of the same bits that has no more dimensions than it needs."""
+        return self
+
+    def moved(self, place: Move) -> Self:
+        """Return the same on other addresses on chip.
+
+        Arguments:
+            place: from a storage, SBUF or PSUM, and a byte address there to another one.
+        """
         return self
 
     @abstractmethod

@@ -171,7 +171,7 @@ class CoreWorkbench(Workbench):
 
 
 class EngineWorkbench(Workbench):
-    """Matrices are in SBUF from the start: what is placed after a kernel is appended may lie where that computes.
+    """Matrices are in SBUF from the start to the end.
 
     Attributes:
         sbuf: uint8 [partitions, bytes], as the run left it.
@@ -181,11 +181,11 @@ class EngineWorkbench(Workbench):
 
     def room(self, name: str, shape: tuple[int, int], fmt: Format = FP32) -> Rows:
         """Return a new matrix [rows, columns] in SBUF."""
-        return place_rows(self.program.space, name, fmt, *shape)
+        return place_rows(self.program.space, name, fmt, *shape, kept=True)
 
     def vector(self, name: str, size: int, rows: int, fmt: Format = FP32) -> Rows:
         """Return new parameters [size] in every partition of SBUF."""
-        return replicate(self.program.space.sbuf(name, fmt, (size,)), rows)
+        return replicate(self.program.space.sbuf(name, fmt, (size,), kept=True), rows)
 
     def append(self, kernel: Kernel, results: Matrices, operands: Matrices, shared: Matrices = ()) -> None:
         """Append a kernel on what is in SBUF."""
@@ -193,7 +193,7 @@ class EngineWorkbench(Workbench):
 
     def memories(self) -> tuple[np.ndarray, np.ndarray]:
         """Return SBUF and PSUM before the program runs, as much as it uses, uint8 [partitions, bytes]."""
-        sizes = [max(4, -(-self.program.space.peak(storage) // 4) * 4) for storage in (Storage.SBUF, Storage.PSUM)]
+        sizes = [max(4, -(-self.program.end(storage) // 4) * 4) for storage in (Storage.SBUF, Storage.PSUM)]
         sbuf = np.zeros((self.config.partitions, sizes[0]), np.uint8)
         for rows, codes in self.contents:
             rows.write(sbuf, codes)

@@ -110,11 +110,11 @@ class _CoreWriter:
             isa.Storage.PSUM: rng.integers(0, 256, (config.columns, choices.psum_bytes), np.uint8),
         }
         self.chip = {
-            isa.Storage.SBUF: space.sbuf("sbuf", INT8, (choices.sbuf_bytes,)),
-            isa.Storage.PSUM: space.psum("psum", INT8, (choices.psum_bytes,)),
+            isa.Storage.SBUF: space.sbuf("sbuf", INT8, (choices.sbuf_bytes,), kept=True),
+            isa.Storage.PSUM: space.psum("psum", INT8, (choices.psum_bytes,), kept=True),
         }
         self.starts = {storage: space.hbm(f"start of {t.name}", INT8, _whole(t)) for storage, t in self.chip.items()}
-        self.indices = space.sbuf("indices", INT32, (INDICES,))
+        self.indices = space.sbuf("indices", INT32, (INDICES,), kept=True)
         self.rows = space.hbm("rows", INT32, _whole(self.indices))
         self.hbm = space.hbm("hbm", INT8, (choices.hbm_bytes,))
         self.program.append(dma_copy(self.indices, self.rows))
@@ -123,7 +123,7 @@ class _CoreWriter:
             for part in (np.s_[: tensor.size // 2], np.s_[tensor.size // 2 :]):
                 self.program.append(dma_copy(tensor[:, part], self.starts[storage][:, part]))
         own = choices.elementwise_choices
-        self.elementwise = Writer(rng, config, own, self.memories, lambda one: self.program.append(one).instruction)
+        self.elementwise = Writer(rng, config, own, self.memories, self.program.append)
         self.loaded: isa.LoadStationary | None = None
 
     def add(self) -> None:

@@ -66,13 +66,14 @@ def random_program(
         Storage.SBUF: rng.integers(0, 256, (config.partitions, bytes_per_partition), np.uint8),
         Storage.PSUM: rng.integers(0, 256, (config.columns, PSUM_BYTES), np.uint8),
     }
-    program, records = Program(config), []
-    writer = Writer(rng, config, choices, memories, lambda instruction: program.append(instruction).instruction)
+    program = Program(config)
+    writer = Writer(rng, config, choices, memories, program.append)
     for _ in range(count):
         writer.add()
-        records.append(_record(rng, program.entries[-1], config))
+    records = [_record(rng, entry, config) for entry in program.entries]
+    instructions = [entry.instruction for entry in program.entries]
     sbuf, psum = memories.values()
-    return ElementwiseProgram(instructions=writer.instructions, records=records, sbuf=sbuf, psum=psum)
+    return ElementwiseProgram(instructions=instructions, records=records, sbuf=sbuf, psum=psum)
 
 
 def _record(rng: np.random.Generator, entry: Entry, config: Config) -> EngineRecord:
@@ -110,7 +111,7 @@ class Writer:
     Arguments:
         rng, config, choices: as of :func:`random_program`.
         memories: SBUF and PSUM before the program, uint8 [partitions, bytes]; they get elements worth reading.
-        append: puts an instruction at the program's end and returns it as it is there.
+        append: puts an instruction at the program's end; ValueError if it is refused.
 
     Attributes:
         instructions: what was added.
@@ -123,7 +124,7 @@ class Writer:
         config: Config,
         choices: Choices,
         memories: dict[Storage, np.ndarray],
-        append: Callable[[Elementwise], Elementwise],
+        append: Callable[[Elementwise], object],
     ):
         self.rng, self.config, self.choices, self.append = rng, config, choices, append
         self.places = Places(rng, config, memories, choices.related)
@@ -148,7 +149,8 @@ class Writer:
                 nothing = np.zeros(len(unplaced.shape), int)
                 placed = replace(placed, b=self.places.place(placed, "b", unplaced.b.format, self._either(), nothing))
             try:
-                return self.append(placed)
+                self.append(placed)
+                return placed
             except ValueError as refusal:
                 # A destination may not lie across a source; all else is legal.
                 if "must be apart" not in str(refusal):

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neuroncore_rtl.kernels.control import Block, compile_program, run_arguments
+from neuroncore_rtl.kernels.control import Block, compile_program, section_words
 from neuroncore_rtl.kernels.library.blocks import cut
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.softmax import softmax
@@ -66,7 +66,7 @@ class Classifier:
         lanes = config.columns
         self._bias_of_units = space.sbuf("bias_of_units", FP32, (len(cut(0, hidden, config.columns)),), lanes)
         self._bias_of_digits = space.sbuf("bias_of_digits", FP32, (digits,), lanes)
-        self._largest = space.sbuf("largest", FP32, (len(self._tiles), VALUES8), lanes)
+        self._largest = space.sbuf("largest", FP32, (len(self._tiles), VALUES8), lanes, kept=True)
         self._places = space.sbuf("places", INT32, (len(self._tiles), VALUES8), lanes)
 
         for tile, units in enumerate(cut(0, hidden, config.columns)):
@@ -100,7 +100,8 @@ class Classifier:
         def arguments(blocks: list[Block]) -> list[int]:
             pitch = VALUES8 * FP32.bits // 8
             limit = int(np.float32(threshold).view(np.uint32))
-            return [self.batch, self.config.columns, self._largest.address, pitch, limit, *run_arguments(blocks)]
+            first, again = section_words(blocks).values()
+            return [self.batch, self.config.columns, self._largest.address, pitch, limit, *first, *again]
 
         control = compile_program([Path(__file__).with_name("control.c")])
         return build_image(self.program, contents, control=control, arguments=arguments)

@@ -10,7 +10,7 @@ from neuroncore_rtl.spec.isa.access import Storage, drop_step
 from neuroncore_rtl.spec.isa.dma.layout import DMA_COPY, DMA_DIMENSIONS, DMA_FIELDS, NO_AXIS, OUTERMOST, SIGNED
 from neuroncore_rtl.spec.isa.dma.rules import dma_violation
 from neuroncore_rtl.spec.isa.engine import Engine
-from neuroncore_rtl.spec.isa.instruction import Context, Instruction
+from neuroncore_rtl.spec.isa.instruction import Context, Instruction, Move
 from neuroncore_rtl.spec.isa.region import Region
 from neuroncore_rtl.spec.isa.rule import Broken
 
@@ -92,6 +92,19 @@ class DmaCopy(Instruction):
     def summary(self) -> str:
         """What it does in a few words: from where to where."""
         return f"dma {self.src.storage.name} to {self.dst.storage.name}".lower()
+
+    def moved(self, place: Move) -> Self:
+        """Return the same on other addresses on chip."""
+
+        def tensor(of: DmaTensor) -> DmaTensor:
+            return of if of.storage == Storage.HBM else replace(of, address=place(of.storage, of.address))
+
+        def index(of: DmaIndex | None) -> DmaIndex | None:
+            return of and replace(of, address=place(Storage.SBUF, of.address))
+
+        return replace(
+            self, src=tensor(self.src), dst=tensor(self.dst), gather=index(self.gather), scatter=index(self.scatter)
+        )
 
     def fields(self, config: Config | None = None) -> dict[str, int]:
         """Return the value of every field, as :meth:`unpack` returns it.

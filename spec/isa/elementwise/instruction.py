@@ -15,7 +15,7 @@ from neuroncore_rtl.spec.isa.elementwise.operands import counts_of, unused, uses
 from neuroncore_rtl.spec.isa.elementwise.rules import elementwise_violation
 from neuroncore_rtl.spec.isa.engine import Engine
 from neuroncore_rtl.spec.isa.fields import pack, unpack
-from neuroncore_rtl.spec.isa.instruction import Context, Instruction
+from neuroncore_rtl.spec.isa.instruction import Context, Instruction, Move
 from neuroncore_rtl.spec.isa.region import Region
 from neuroncore_rtl.spec.isa.rule import Broken
 
@@ -93,6 +93,15 @@ class Elementwise(Instruction):
     def in_turn(self) -> bool:
         """Whether it begins only when all before it have completed."""
         return not self.overlap
+
+    def moved(self, place: Move) -> Self:
+        """Return the same on other addresses on chip."""
+        parts = {name: getattr(self, name) for name in (*ACCESSES, "s0", "s1")}
+        return replace(self, **{
+            name: replace(part, address=place(getattr(part, "storage", Storage.SBUF), part.address))
+            for name, part in parts.items()
+            if isinstance(part, Access | Pointer)
+        })  # fmt: skip
 
     def fields(self, config: Config) -> dict[str, int]:
         """Return the value of every field, as :meth:`unpack` returns it.

@@ -8,7 +8,7 @@ from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import INT8, Format, format_of
 from neuroncore_rtl.spec.isa.access import Storage
 from neuroncore_rtl.spec.isa.engine import LANES, Engine
-from neuroncore_rtl.spec.isa.instruction import Context, Instruction
+from neuroncore_rtl.spec.isa.instruction import Context, Instruction, Move
 from neuroncore_rtl.spec.isa.region import Region
 from neuroncore_rtl.spec.isa.rule import Broken
 from neuroncore_rtl.spec.isa.tensor.layout import LOAD_STATIONARY, MULTIPLY_MOVING, TENSOR_FIELDS
@@ -41,6 +41,10 @@ class TensorInstruction(Instruction):
     in_turn = False
 
     opcode: ClassVar[int]
+
+    def moved(self, place: Move) -> Self:
+        """Return the same on other addresses on chip."""
+        return replace(self, address=place(Storage.SBUF, self.address))
 
     def fields(self, config: Config | None = None) -> dict[str, int]:
         """Return the value of every field."""
@@ -124,6 +128,10 @@ class MultiplyMoving(TensorInstruction):
 
     name = "MULTIPLY_MOVING"
     opcode = MULTIPLY_MOVING
+
+    def moved(self, place: Move) -> Self:
+        """Return the same on other addresses on chip."""
+        return replace(super().moved(place), psum=place(Storage.PSUM, WORD * self.psum) // WORD)
 
     @property
     def integer(self) -> bool:

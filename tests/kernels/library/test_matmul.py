@@ -65,10 +65,10 @@ def test_results_are_cast_and_finished_on_the_way(rng):
 def test_what_does_not_fit_at_once_comes_in_chunks(rng):
     program = Program(TINY)
     # Room for the eight results on their way, and for two buffers of three tiles of K.
-    program.space.sbuf("taken", INT8, (program.space.free(0) - 8 * 160 - 2 * 3 * 128 - 64,))
+    program.space.sbuf("taken", INT8, (len(program.space.room(0)) - 8 * 224 - 2 * 3 * 128 - 64,), kept=True)
     _, found, expected = product(rng, program, 9, 50, 40, BF16)
     assert np.array_equal(found, expected)
-    program.space.sbuf("more", INT8, (program.space.free(0) - 8 * 160 - 100,))
+    program.space.sbuf("more", INT8, (len(program.space.room(0)) - 8 * 224 - 100,), kept=True)
     with pytest.raises(ValueError, match="SBUF must have room for two buffers of a tile of K"):
         product(rng, program, 9, 50, 40, BF16)
 

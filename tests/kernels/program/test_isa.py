@@ -37,7 +37,7 @@ class Machine:
         """Return a new tensor that holds values [8, ...]: integers as they are, others as floats."""
         values = np.asarray(values)
         place = self.space.sbuf if storage == Storage.SBUF else self.space.psum
-        tensor = place(name, fmt, values.shape[1:], len(values))
+        tensor = place(name, fmt, values.shape[1:], len(values), kept=True)
         scatter(self.memories[storage], tensor.access(), encode(values, fmt))
         return tensor
 
@@ -47,7 +47,9 @@ class Machine:
 
     def run(self, *program):
         built = Program(CONFIG)
-        instructions = [built.append(instruction).instruction for instruction in program]
+        for instruction in program:
+            built.append(instruction)
+        instructions = [entry.instruction for entry in built.entries]
         after = expected_memories(instructions, *self.memories.values(), CONFIG)
         self.memories = dict(zip(self.memories, after, strict=True))
 
@@ -117,16 +119,16 @@ def test_refusals_of_tensors(machine):
             wrong()
 
 
-def test_places_are_aligned_apart_and_given_back():
-    space = Allocator(CONFIG, alignment=8)
-    a, b = space.sbuf("a", INT8, (3,)), space.sbuf("b", FP32, (2, 2), 4)
-    assert (a.address, b.address, space.used(Storage.SBUF)) == (0, 8, 24)
+def test_what_is_kept_has_places_apart_from_the_lowest_address_on():
+    space = Allocator(CONFIG)
+    a, b = space.sbuf("a", INT8, (3,), kept=True), space.sbuf("b", FP32, (2, 2), 4, kept=True)
+    assert (a.address, b.address, space.used(Storage.SBUF)) == (0, 16, 32)
     assert (a.partitions, b.partitions, b.storage) == (8, 4, Storage.SBUF)
-    with space.scope():
-        assert space.psum("c", FP32, (4096,)).address == 0
-        with pytest.raises(ValueError, match="d: PSUM must end at 16384 bytes, not 16385"):
-            space.psum("d", INT8, (1,))
-    assert space.psum("d", INT8, (1,)).address == 0
+    assert space.psum("c", FP32, (4096,), kept=True).address == 0
+    with pytest.raises(ValueError, match="d: PSUM must end at 16384 bytes, not 16385"):
+        space.psum("d", INT8, (1,), kept=True)
+    with pytest.raises(ValueError, match="d: PSUM must have room for 16 bytes of a partition, not 0"):
+        space.psum("d", INT8, (1,))
     with pytest.raises(ValueError, match="e: partitions must be between 1 and 8, not 9"):
         space.sbuf("e", INT8, (1,), 9)
 

@@ -1,5 +1,7 @@
 """Programs of the core: every conflict is ordered, nothing waits in a circle, and golden gets the same in any order."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -28,7 +30,7 @@ CONFIGS = (
 def tensors(program, columns, hbm="x", sbuf="t"):
     """Return FP32 tensors [4, columns] in HBM and in SBUF, each named by a letter."""
     space = program.space
-    return *(space.hbm(n, FP32, (4, columns)) for n in hbm), *(space.sbuf(n, FP32, (columns,)) for n in sbuf)
+    return *(space.hbm(n, FP32, (4, columns)) for n in hbm), *(space.sbuf(n, FP32, (columns,), kept=True) for n in sbuf)
 
 
 def copy_by_rows(program, dst, src):
@@ -256,8 +258,8 @@ def test_copies_are_those_of_numpy(rng):
 # Sections
 
 
-@pytest.mark.parametrize("chosen", [(0, 1, 2), (0, 2), (1,), ()], ids=str)
-def test_any_section_can_be_left_out(rng, chosen):
+@pytest.mark.parametrize("chosen", [(0, 1, 2), (0, 2), (1,), (), (1, 1, 0, 2, 1), 30 * (2, 0)], ids=len)
+def test_any_section_can_be_left_out_or_run_again(rng, chosen):
     program = Program(TINY)
     x, t = tensors(program, 8)
     for number in range(3):
@@ -269,18 +271,32 @@ def test_any_section_can_be_left_out(rng, chosen):
             program.start_section()
     lane_sections = {(e.lane, e.number + 1): e.section for e in program.entries}
     assert all(lane_sections[wait] == entry.section for entry in program.entries for wait in entry.waits)
-    used = {(entry.section, one.semaphore) for entry, record in zip(program.entries, program.records(), strict=True)
-            for one in (*record.waits, *record.updates)}  # fmt: skip
-    assert {section for section, _ in used} == {0, 1, 2} and len({semaphore for _, semaphore in used}) == len(used)
-
-    def arguments(blocks):
-        assert [b.section for b in blocks] == sorted(b.section for b in blocks)
-        return run_arguments([block for block in blocks if block.section in chosen])
-
-    image = build_image(program, [(x, np.zeros((4, 8)))], arguments=arguments)
+    used = {
+        (entry.section, one.semaphore)
+        for entry, record in zip(program.entries, program.records(), strict=True)
+        for one in (*record.waits, *record.updates)
+    }
+    assert {section for section, _ in used} == {0, 1, 2} and len({semaphore for _, semaphore in used}) < len(used)
+    values = np.zeros((4, 8))
+    image = build_image(program, [(x, values)], arguments=partial(run_arguments, runs=chosen))
     expected = 2 * sum(10**number for number in chosen)
     for order in (None, rng, rng):
         assert (x.elements(finished(image, order).hbm).view(np.float32) == expected).all()
+
+
+def test_sections_without_limit(rng):
+    """Each counts on the few semaphores anew; a section that is not there is refused."""
+    program = Program(TINY, semaphores=range(7, 11))
+    x, t = tensors(program, 8)
+    for _ in range(100):
+        program.append(dma_copy(t, x))
+        program.append(isa.tensor_scalar(t, t, 1.0, AluOp.ADD))
+        program.append(dma_copy(x, t))
+        program.start_section()
+    image = build_image(program, [(x, np.zeros((4, 8)))])
+    assert (x.elements(finished(image, rng).hbm).view(np.float32) == 100).all()
+    with pytest.raises(ValueError, match=r"runs must be of sections that have blocks, \[.* 99\], not \[100, 200\]"):
+        build_image(program, arguments=partial(run_arguments, runs=[0, 100, 200, 3]))
 
 
 def test_a_section_loads_its_own_weights():

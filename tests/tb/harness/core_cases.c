@@ -1,10 +1,10 @@
 // What the tests of the core have the controller do: image_arguments[0] says which of these; [1] is the watchdog's
-// limit, and then come the sections that kernels/control/run.c would get.
+// limit, and then come sections (see run_section in core.h), one behind the other, and 0.
 
 #include "core.h"
 
 // The first block, or the only one; behind that stand words that a case may need.
-#define BLOCK (&image_arguments[3])
+#define BLOCK (&image_arguments[4])
 
 static uint32_t run(void) {
     const uint32_t *section = &image_arguments[2];

@@ -1,11 +1,12 @@
 """Images written by hand: a little work for every engine, and records of any kind among it."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
-from neuroncore_rtl.kernels.control import Block, ControlProgram, compile_program, run_arguments
+from neuroncore_rtl.kernels.control import Block, ControlProgram, compile_program, section_words
 from neuroncore_rtl.kernels.program import Image, Program, build_image
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
@@ -47,9 +48,11 @@ def cases() -> ControlProgram:
 
 def watched(program: Program, contents=(), limit: int = WATCHDOG_LIMIT) -> Image:
     """Return the image of a program that the control program of these tests starts, with a watchdog of its own."""
-    return build_image(
-        program, contents, control=cases(), arguments=lambda blocks: [RUN, limit, *run_arguments(blocks)]
-    )
+    return build_image(program, contents, control=cases(), arguments=lambda blocks: [RUN, limit, *_sections(blocks)])
+
+
+def _sections(blocks: Sequence[Block]) -> list[int]:
+    return [*chain.from_iterable(section_words(blocks).values()), 0]
 
 
 def random_image(rng: np.random.Generator, config: Config, instructions: int, base: int) -> Image:
@@ -82,7 +85,7 @@ def hand_image(
             data[place : place + RECORD_BYTES] = record if isinstance(record, bytes) else record.encode(config)
             place += RECORD_BYTES
     control = cases()
-    text = control.image([case, limit, *run_arguments([*blocks, *blocks_elsewhere]), *more])
+    text = control.image([case, limit, *_sections([*blocks, *blocks_elsewhere]), *more])
     header = (IMAGE_MAGIC, len(text), place, config.rows, config.columns, config.dma_engines, config.cores, 0)
     assert place + len(text) <= SLOT
     for start, part in [(0, np.array(header, "<u4").tobytes()), (place, text), *contents.items()]:

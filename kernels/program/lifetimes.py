@@ -1,0 +1,142 @@
+"""Where temporaries are: a place from the first instruction that touches one to the last one in the program's order.
+
+Places are given out round and round a memory. So a place is taken again as late as possible, and what fills it next,
+such as a load, has the longest time ahead of what needs it; how far that runs ahead is a matter of the memory's size.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+
+from neuroncore_rtl.kernels.program.allocator import Allocator, Buffer, buffer_of
+from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_BYTES
+from neuroncore_rtl.spec.isa import Instruction, Region, Storage
+
+__all__ = ["Step", "addresses", "peak"]
+
+BANK = PSUM_BYTES // PSUM_BANKS
+
+Step = tuple[Instruction, int, str]
+"""An instruction in the program's order, the number of its section, and where the kernel appended it."""
+
+
+def addresses(steps: Sequence[Step], space: Allocator) -> dict[int, int]:
+    """Return the address of every buffer that is touched, by its number.
+
+    One that several sections touch has its place all the time, as sections may be left out or come again.
+
+    Raises:
+        ValueError: if a buffer is read before anything is written to it, or if there is no room for one; the message
+            names it, and what has its place there at that time.
+    """
+    first, last = _lives(steps, space.buffers)
+    born, dying = ({} for _ in range(2))
+    for number, step in first.items():
+        born.setdefault(step, []).append(number)
+        dying.setdefault(last[number], []).append(number)
+    rings = {storage: _Ring(space.room(storage)) for storage in (Storage.SBUF, Storage.PSUM)}
+    found: dict[int, int] = {}
+    for step in sorted({*born, *dying}):
+        for number in born.get(step, ()):
+            buffer = space.buffers[number - 1]
+            place = rings[buffer.storage].take(buffer)
+            if place is None:
+                raise ValueError(_no_room(number, step, steps, space, first, last))
+            found[number] = place
+        for number in dying.get(step, ()):
+            buffer = space.buffers[number - 1]
+            rings[buffer.storage].give(found[number], buffer.size)
+    return found
+
+
+def peak(found: dict[int, int], space: Allocator, storage: Storage) -> int:
+    """Return where the last byte that is used of a partition ends."""
+    ends = (at + space.buffers[number - 1].size for number, at in found.items())
+    own = (end for end, number in zip(ends, found, strict=True) if space.buffers[number - 1].storage == storage)
+    return max(own, default=space.used(storage))
+
+
+def _lives(steps: Sequence[Step], buffers: Sequence[Buffer]) -> tuple[dict[int, int], dict[int, int]]:
+    """Return of every buffer the number of the step that touches it first and last."""
+    first, last = {}, {}
+    for number, (instruction, _, source) in enumerate(steps):
+        for buffer in _touched(instruction.reads):
+            if buffer not in first:
+                name = buffers[buffer - 1].name
+                raise ValueError(f"{name} must be written before {instruction.name} reads it{source}")
+        for buffer in _touched((*instruction.writes, *instruction.reads)):
+            first.setdefault(buffer, number)
+            last[buffer] = number
+    for buffer in first:
+        if steps[first[buffer]][1] != steps[last[buffer]][1]:
+            first[buffer], last[buffer] = 0, len(steps)
+    return first, last
+
+
+def _touched(regions: Iterable[Region]) -> set[int]:
+    return {buffer_of(region.address) for region in regions if region.storage != Storage.HBM} - {0}
+
+
+def _no_room(
+    number: int, step: int, steps: Sequence[Step], space: Allocator, first: dict[int, int], last: dict[int, int]
+) -> str:
+    """Return that there is no room for a buffer at a step, and what is in its way, the largest ones first."""
+    wanted = space.buffers[number - 1]
+    live = [n for n in first if n != number and first[n] <= step <= last[n]]
+    live = [(space.buffers[n - 1], steps[first[n]][2]) for n in live]
+    live = sorted((one for one in live if one[0].storage == wanted.storage), key=lambda one: -one[0].size)
+    beside = "".join(f"\n  {buffer.name}: {buffer.size:,} bytes{source}" for buffer, source in live)
+    total = sum(buffer.size for buffer, _ in live)
+    return (
+        f"{wanted.name}: {wanted.storage.name} must have room for {wanted.size:,} bytes of a partition beside "
+        f"{total:,} of {len(space.room(wanted.storage)):,} that are in use{steps[step][2]}:{beside}"
+    )
+
+
+class _Ring:
+    """The bytes of a partition that are free: every search starts where the last one ended."""
+
+    def __init__(self, room: range):
+        self._starts, self._ends = [room.start], [room.stop]
+        self._next = room.start
+
+    def take(self, buffer: Buffer) -> int | None:
+        """Return the address of a place for a buffer, which is no longer free; None if there is none."""
+        here = bisect_left(self._starts, self._next)
+        # The piece that the last search ended in starts before that.
+        around = [*range(max(0, here - 1), len(self._starts)), *range(here)]
+        for turn, piece in enumerate(around):
+            least = max(self._next, self._starts[piece]) if turn == 0 else self._starts[piece]
+            place = _fit(least, buffer)
+            if place + buffer.size <= self._ends[piece]:
+                self._cut(piece, place, place + buffer.size)
+                self._next = place + buffer.size
+                return place
+        return None
+
+    def give(self, start: int, size: int) -> None:
+        """Make a place free again."""
+        end, piece = start + size, bisect_left(self._starts, start)
+        if piece < len(self._starts) and self._starts[piece] == end:
+            end = self._ends[piece]
+            del self._starts[piece], self._ends[piece]
+        if piece and self._ends[piece - 1] == start:
+            self._ends[piece - 1] = end
+        else:
+            self._starts.insert(piece, start)
+            self._ends.insert(piece, end)
+
+    def _cut(self, piece: int, start: int, end: int) -> None:
+        kept = [(self._starts[piece], start), (end, self._ends[piece])]
+        kept = [(low, high) for low, high in kept if low < high]
+        self._starts[piece : piece + 1] = [low for low, _ in kept]
+        self._ends[piece : piece + 1] = [high for _, high in kept]
+
+
+def _fit(address: int, buffer: Buffer) -> int:
+    """Return the lowest address from `address` on at which a buffer may start."""
+    whole = buffer.storage == Storage.PSUM and buffer.size > BANK
+    alignment = BANK if whole else buffer.alignment
+    place = -(-address // alignment) * alignment
+    if buffer.storage == Storage.PSUM and place % BANK + buffer.size > BANK and not whole:
+        place = -(-place // BANK) * BANK
+    return place

@@ -1,0 +1,150 @@
+"""From instructions in the program's order to records: which queue each goes to, and what it waits for.
+
+Each instruction starts when what it conflicts with has completed; everything else runs at the same time. The order is
+worked out from the bytes that instructions touch (:mod:`kernels.program.order`) and held by semaphores:
+
+* An instruction that another one waits for adds 1 to a semaphore of its lane when it completes; the other one waits for
+  the count. The tensor queue has two lanes, as a LoadStationary may complete before the MultiplyMoving before it; every
+  other queue is one lane. A semaphore that has counted to its maximum is followed by a fresh one.
+* A record has room for two waits. What is left over goes to the record before it in its queue if that has room, else to
+  a barrier: a copy of one word that takes up two waits and is waited for in their place.
+* Within the vector and the scalar queue the engine keeps the order; reading what an earlier instruction still writes
+  is kept from by not setting `overlap`.
+"""
+
+from dataclasses import replace
+from itertools import cycle
+
+from neuroncore_rtl.kernels.program.copies import dma_copy
+from neuroncore_rtl.kernels.program.entries import Entry
+from neuroncore_rtl.kernels.program.order import Order
+from neuroncore_rtl.kernels.program.tensor import Tensor
+from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec.config import SBUF_BYTES, Config
+from neuroncore_rtl.spec.formats import INT32
+from neuroncore_rtl.spec.isa.engine import QUEUES
+
+__all__ = ["Sequence", "barrier_words"]
+
+MULTIPLIES, LOADS = 0, 1
+"""Lanes of the tensor queue; that of queue q > 0 is q + 1."""
+
+MOST_WAITS = 2
+
+
+def barrier_words(config: Config) -> Tensor:
+    """Return the words at the end of SBUF that barriers copy: each DMA engine has one of its own."""
+    lanes = min(config.partitions, config.dma_engines)
+    words = -(-config.dma_engines // lanes)
+    return Tensor(name="barriers", format=INT32, address=SBUF_BYTES - 4 * words, partitions=lanes, shape=(words,))
+
+
+class Sequence:
+    """The entries of a program as it is laid out, on the addresses that instructions have in the end.
+
+    Arguments:
+        config: the machine's parameters.
+
+    Attributes:
+        entries: instructions and barriers, in program order.
+    """
+
+    def __init__(self, config: Config):
+        self.entries: list[Entry] = []
+        queues = isa.queue_count(config)
+        self._config = config
+        self._copying = isa.queues_of(isa.Engine.DMA, config)
+        self._order = Order(lanes=queues + 1, queues=queues)
+        self._last: list[Entry | None] = [None] * queues
+        self._section = 0
+        self._turns = cycle(self._copying)
+        self._words = barrier_words(config)
+        self._positions: list[list[int]] = [[] for _ in range(queues + 1)]
+
+    def start_section(self) -> None:
+        """Start the next section."""
+        self._section += 1
+        self._order.finish()
+
+    def append(self, instruction: isa.Instruction, queue: int | None) -> None:
+        """Append an instruction to a queue of its engine; of a copy None is that of each DMA engine in turn."""
+        queue = self._queue(instruction) if queue is None else queue
+        lane = queue + 1 if queue else instruction.lane
+        # The engine keeps the order of its own instructions; the two lanes of the tensor queue have no memory in common
+        # that either writes.
+        ordered = (MULTIPLIES, LOADS) if queue == 0 else (lane,)
+        waits = self._fit(queue, self._order.conflicts(queue, instruction, ordered))
+        if instruction.overlap is not None:
+            # What it waits for elsewhere may itself have waited for what it reads.
+            for other, count in waits.items():
+                self._order.wait(queue, other, count)
+            independent = not self._order.reads_unfinished(queue, lane, instruction)
+            if not independent:
+                self._order.settle(queue, lane)
+            instruction = replace(instruction, overlap=independent)
+        self._add(instruction, queue, lane, waits)
+
+    def _queue(self, instruction: isa.Instruction) -> int:
+        queues = isa.queues_of(instruction.engine, self._config)
+        return next(self._turns) if len(queues) > 1 else queues[0]
+
+    def _fit(self, queue: int, waits: dict[int, int]) -> dict[int, int]:
+        """Make sure of what a queue's next instruction must wait for; return what it has to wait for itself."""
+        before = self._last[queue]
+        while len(waits) > MOST_WAITS and before is not None and len(before.waits) < MOST_WAITS:
+            # No record may wait for one that comes after it in the program, or queues could wait for each other.
+            early = [lane for lane, count in waits.items() if self._positions[lane][count - 1] < before.position]
+            if not early:
+                break
+            self._wait(queue, before.waits, early[0], waits.pop(early[0]))
+        while len(waits) > MOST_WAITS and queue == isa.collective_queue(self._config):
+            waits = self._join(waits)
+        while len(waits) > MOST_WAITS:
+            barrier = self._barrier(queue, dict(list(waits.items())[:MOST_WAITS]))
+            rest = dict(list(waits.items())[MOST_WAITS:])
+            waits = rest if barrier.queue == queue else {**rest, barrier.lane: barrier.number + 1}
+        return waits
+
+    def _join(self, waits: dict[int, int]) -> dict[int, int]:
+        """Return fewer waits for the same ones of a collective, all of DMA queues, by a barrier in one of these.
+
+        It holds up what comes behind what is waited for, such as more stores. Elsewhere it could hold up loads.
+        """
+        home, *others = list(waits)[: MOST_WAITS + 1]
+        barrier = self._barrier(home - 1, {lane: waits[lane] for lane in others})
+        return {lane: count for lane, count in waits.items() if lane not in (home, *others)} | {
+            barrier.lane: barrier.number + 1
+        }
+
+    def _barrier(self, queue: int, waits: dict[int, int]) -> Entry:
+        """Append a record that waits for two others, to `queue` if that is a DMA engine's."""
+        if queue not in self._copying:
+            queue = next(self._turns)
+        place, lane = divmod(queue - len(QUEUES), self._words.partitions)
+        word = self._words[lane : lane + 1, place]
+        return self._add(dma_copy(word, word), queue, queue + 1, waits)
+
+    def _add(self, instruction: isa.Instruction, queue: int, lane: int, waits: dict[int, int]) -> Entry:
+        needed: list[tuple[int, int]] = []
+        for other, count in waits.items():
+            self._wait(queue, needed, other, count)
+        # A MultiplyMoving uses the weights of the last LoadStationary, so that one and those before it are done.
+        implied = (LOADS,) if lane == MULTIPLIES else ()
+        number = self._order.add(queue, lane, instruction, implied)
+        entry = Entry(
+            position=len(self.entries),
+            section=self._section,
+            queue=queue,
+            lane=lane,
+            number=number,
+            instruction=instruction,
+            waits=needed,
+        )
+        self.entries.append(entry)
+        self._last[queue] = entry
+        self._positions[lane].append(entry.position)
+        return entry
+
+    def _wait(self, queue: int, waits: list[tuple[int, int]], lane: int, count: int) -> None:
+        waits.append((lane, count))
+        self._order.wait(queue, lane, count)

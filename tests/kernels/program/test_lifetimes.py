@@ -1,0 +1,120 @@
+"""Temporaries: each has its place while it is needed, apart from all others; what goes wrong names the tensors."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
+from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of
+from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
+from neuroncore_rtl.kernels.program.lifetimes import addresses
+from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
+from neuroncore_rtl.spec.formats import FP32, INT8
+from neuroncore_rtl.spec.isa import Storage
+from tests.kernels.running import finished
+
+CONFIG = Config(rows=4, columns=4)
+BANK = PSUM_BYTES // 8
+
+
+def random_steps(rng, space, count, storage, most):
+    """Return instructions that write and read temporaries at random, a few at a time, and their buffers' lives."""
+    steps, live, lives = [], [], {}
+    for number in range(count):
+        if len(live) < 3 or rng.random() < 0.4:
+            new = space.sbuf if storage == Storage.SBUF else space.psum
+            live.append(new(f"t{number}", FP32, (int(rng.integers(1, most)),)))
+            steps.append((memset(live[-1], 1.0), 0, ""))
+        else:
+            one = live[rng.integers(len(live))]
+            steps.append((tensor_copy(one, one), 0, ""))
+            if rng.random() < 0.5:
+                live.remove(one)
+        touched = buffer_of(steps[-1][0].dst.address)
+        lives[touched] = lives.get(touched, (number, number))[0], number
+    return steps, lives
+
+
+@pytest.mark.parametrize("storage, most", [(Storage.SBUF, 5000), (Storage.PSUM, 300), (Storage.PSUM, 700)])
+def test_random_lifetimes_are_apart_and_aligned(rng, storage, most):
+    compared = reused = 0
+    for _ in range(40):
+        space = Allocator(CONFIG)
+        steps, lives = random_steps(rng, space, 80, storage, most)
+        try:
+            found = addresses(steps, space)
+        except ValueError as refusal:
+            assert "must have room for" in str(refusal)
+            continue
+        places = {number: (found[number], space.buffers[number - 1].size, *lives[number]) for number in lives}
+        for number, (start, size, first, last) in places.items():
+            alignment = space.buffers[number - 1].alignment
+            assert start % alignment == 0 and 0 <= start <= start + size <= (SBUF_BYTES, PSUM_BYTES)[storage]
+            if storage == Storage.PSUM:
+                assert start % BANK == 0 if size > BANK else start // BANK == (start + size - 1) // BANK
+            for other, (start2, size2, first2, last2) in places.items():
+                if other != number and start < start2 + size2 and start2 < start + size:
+                    assert last < first2 or last2 < first
+                    reused += 1
+                compared += 1
+    assert compared > 3_000 and reused > 100
+
+
+def test_a_place_is_taken_again_as_late_as_possible():
+    program = Program(CONFIG)
+    x = program.space.hbm("x", FP32, (4, 1000))
+    for _ in range(60):
+        t = program.space.sbuf("t", FP32, (1000,))
+        program.append(memset(t, 1.0))
+        program.append(dma_copy(x, t))
+    places = [entry.instruction.dst.address for entry in program.entries[::2]]
+    room = SBUF_BYTES // 4032
+    assert len(set(places[:room])) == room and places[room:] == places[: 60 - room]
+    assert program.end(Storage.SBUF) <= SBUF_BYTES and program.end(Storage.PSUM) == 0
+
+
+def test_what_two_sections_touch_keeps_its_place(rng):
+    program = Program(CONFIG)
+    x, y = (program.space.hbm(name, FP32, (4, 8)) for name in "xy")
+    shared = program.space.sbuf("shared", FP32, (8,))
+    for number in range(3):
+        if number == 1:
+            program.append(dma_copy(shared, x))
+            program.start_section()
+        own = program.space.sbuf("own", FP32, (8,))
+        program.append(memset(own, 7.0))
+        program.append(dma_copy(y, own))
+        program.start_section()
+    program.append(dma_copy(y, shared))
+    assert len({entry.instruction.dst.address for entry in program.entries if entry.instruction.name == "MEMSET"}) == 3
+    values = np.arange(32, dtype=np.float32).reshape(4, 8)
+    image = build_image(program, [(x, values.view(np.uint32))])
+    assert np.array_equal(y.elements(finished(image, rng).hbm).view(np.float32), values)
+
+
+def test_what_is_read_was_written():
+    program = Program(CONFIG)
+    x, t = program.space.hbm("x", FP32, (4, 8)), program.space.sbuf("t", FP32, (8,))
+    program.append(dma_copy(x, t))
+    with pytest.raises(ValueError, match="t must be written before DMA_COPY reads it"):
+        program.records()
+
+
+def test_what_is_in_the_way_is_named():
+    program = Program(CONFIG)
+    out = program.space.hbm("out", INT8, (4, 10))
+    tensors = [
+        program.space.sbuf(name, INT8, (4, size)) for name, size in (("a", 12_500), ("b", 22_500), ("c", 15_000))
+    ]
+    for tensor in tensors:
+        program.append(memset(tensor, 0))
+    for tensor in tensors:
+        program.append(dma_copy(out, tensor[:, 0, :10]))
+    with pytest.raises(ValueError) as refusal:
+        program.records()
+    assert str(refusal.value).splitlines() == [
+        "c: SBUF must have room for 60,000 bytes of a partition beside 140,000 of 196,604 that are in use:",
+        "  b: 90,000 bytes",
+        "  a: 50,000 bytes",
+    ]
+    with pytest.raises(ValueError, match="d: SBUF must have room for 200,000 bytes of a partition, not 196,604"):
+        program.space.sbuf("d", INT8, (200_000,))
