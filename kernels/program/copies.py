@@ -3,6 +3,7 @@ dimension of a tensor."""
 
 from dataclasses import replace
 
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex
@@ -10,6 +11,7 @@ from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex
 __all__ = ["dma_copy", "dma_gather", "dma_scatter"]
 
 
+@located
 def dma_copy(dst: Tensor | HbmTensor, src: Tensor | HbmTensor, order: tuple[int, ...] | None = None) -> DmaCopy:
     """dst = src, cast if the formats differ.
 
@@ -42,6 +44,7 @@ def dma_scatter(table: HbmTensor, src: Tensor, rows: Tensor) -> DmaCopy:
     return _indexed(src, table, rows, gather=False)
 
 
+@located
 def _indexed(tensor: Tensor, table: HbmTensor, rows: Tensor, gather: bool) -> DmaCopy:
     shape, near = tensor.copied()
     counts, far = table.copied()

@@ -2,11 +2,29 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from neuroncore_rtl.kernels.program.source import Source
 from neuroncore_rtl.spec.isa import Instruction, Record, Update, Wait
 from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
 
-__all__ = ["Entry", "records_of"]
+__all__ = ["Entry", "Step", "records_of"]
+
+
+class Step(NamedTuple):
+    """An instruction as it was appended.
+
+    Arguments:
+        instruction: its `overlap` does not matter.
+        section: that of its section, from 0 on.
+        queue: where it starts; None: that of its engine, or of each DMA engine in turn.
+        source: the kernel's line.
+    """
+
+    instruction: Instruction
+    section: int
+    queue: int | None
+    source: Source
 
 
 @dataclass(kw_only=True)
@@ -20,6 +38,7 @@ class Entry:
         lane, number: where it completes, and its number there.
         instruction: with `overlap` as the instructions before it allow.
         waits: lanes, and how many instructions of each must have completed before it starts.
+        source: the kernel's line that appended it, or what a barrier is for.
     """
 
     position: int
@@ -29,6 +48,7 @@ class Entry:
     number: int
     instruction: Instruction
     waits: list[tuple[int, int]]
+    source: Source
 
 
 def records_of(entries: Sequence[Entry], semaphores: range) -> list[Record]:

@@ -9,6 +9,7 @@ calls.
 from typing import TypedDict, Unpack
 
 from neuroncore_rtl.kernels.program.operands import Draw, Scalar, elementwise, reduced, word
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec.functions import function_named
 from neuroncore_rtl.spec.isa import AluOp, Elementwise, Index, Opcode
@@ -84,6 +85,7 @@ def tensor_scalar_reduce(
     return elementwise(Opcode.TENSOR_SCALAR_REDUCE, dst, a=a, s0=s0, result=result, stochastic=stochastic, **operations)
 
 
+@located
 def tensor_reduce(
     dst: Tensor, a: Tensor, op: AluOp, axes: int = 1, *, negate: bool = False, stochastic: Draw | None = None
 ) -> Elementwise:
@@ -171,6 +173,7 @@ def dropout(dst: Tensor, a: Tensor, probability: Scalar, draw: Draw, *, stochast
     return elementwise(Opcode.DROPOUT, dst, a=a, s0=probability, stochastic=draw, rounds=stochastic)
 
 
+@located
 def activation(
     dst: Tensor,
     a: Tensor,

@@ -8,16 +8,13 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from neuroncore_rtl.kernels.program.allocator import Allocator, Buffer, buffer_of
+from neuroncore_rtl.kernels.program.entries import Step
 from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_BYTES
-from neuroncore_rtl.spec.isa import Instruction, Region, Storage
+from neuroncore_rtl.spec.isa import Region, Storage
 
-__all__ = ["Step", "addresses", "peak"]
+__all__ = ["addresses", "peak"]
 
 BANK = PSUM_BYTES // PSUM_BANKS
-
-Step = tuple[Instruction, int, str]
-"""An instruction in the program's order, the number of its section, and where the kernel appended it."""
-
 
 def addresses(steps: Sequence[Step], space: Allocator) -> dict[int, int]:
     """Return the address of every buffer that is touched, by its number.
@@ -58,16 +55,16 @@ def peak(found: dict[int, int], space: Allocator, storage: Storage) -> int:
 def _lives(steps: Sequence[Step], buffers: Sequence[Buffer]) -> tuple[dict[int, int], dict[int, int]]:
     """Return of every buffer the number of the step that touches it first and last."""
     first, last = {}, {}
-    for number, (instruction, _, source) in enumerate(steps):
+    for number, (instruction, _, _, source) in enumerate(steps):
         for buffer in _touched(instruction.reads):
             if buffer not in first:
                 name = buffers[buffer - 1].name
-                raise ValueError(f"{name} must be written before {instruction.name} reads it{source}")
+                raise ValueError(f"{name} must be written before {instruction.name} reads it ({source})")
         for buffer in _touched((*instruction.writes, *instruction.reads)):
             first.setdefault(buffer, number)
             last[buffer] = number
     for buffer in first:
-        if steps[first[buffer]][1] != steps[last[buffer]][1]:
+        if steps[first[buffer]].section != steps[last[buffer]].section:
             first[buffer], last[buffer] = 0, len(steps)
     return first, last
 
@@ -82,13 +79,13 @@ def _no_room(
     """Return that there is no room for a buffer at a step, and what is in its way, the largest ones first."""
     wanted = space.buffers[number - 1]
     live = [n for n in first if n != number and first[n] <= step <= last[n]]
-    live = [(space.buffers[n - 1], steps[first[n]][2]) for n in live]
+    live = [(space.buffers[n - 1], steps[first[n]].source) for n in live]
     live = sorted((one for one in live if one[0].storage == wanted.storage), key=lambda one: -one[0].size)
-    beside = "".join(f"\n  {buffer.name}: {buffer.size:,} bytes{source}" for buffer, source in live)
+    beside = "".join(f"\n  {buffer.name}: {buffer.size:,} bytes ({source})" for buffer, source in live)
     total = sum(buffer.size for buffer, _ in live)
     return (
         f"{wanted.name}: {wanted.storage.name} must have room for {wanted.size:,} bytes of a partition beside "
-        f"{total:,} of {len(space.room(wanted.storage)):,} that are in use{steps[step][2]}:{beside}"
+        f"{total:,} of {len(space.room(wanted.storage)):,} that are in use ({steps[step].source}):{beside}"
     )
 
 

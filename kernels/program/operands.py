@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec.isa import Access, Elementwise, Index, Opcode, Pointer
 from neuroncore_rtl.spec.isa.access import POINTER_FIELDS
@@ -49,6 +50,7 @@ def row_major(shape: tuple[int, ...], base: int = 0, partition: int | None = Non
     return Index(base=base, partition=math.prod(shape) if partition is None else partition, steps=steps)
 
 
+@located
 def elementwise(
     opcode: Opcode,
     dst: Tensor,

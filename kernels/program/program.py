@@ -16,10 +16,11 @@ semaphores anew, and what several of them touch has its place all the time.
 from dataclasses import dataclass, field, replace
 
 from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, offset_of
-from neuroncore_rtl.kernels.program.entries import Entry, records_of
+from neuroncore_rtl.kernels.program.entries import Entry, Step, records_of
 from neuroncore_rtl.kernels.program.footprint import check_apart
-from neuroncore_rtl.kernels.program.lifetimes import Step, addresses, peak
+from neuroncore_rtl.kernels.program.lifetimes import addresses, peak
 from neuroncore_rtl.kernels.program.sequence import Sequence, barrier_words
+from neuroncore_rtl.kernels.program.source import caller, located
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import SEMAPHORES, Config
 from neuroncore_rtl.spec.isa import Storage
@@ -58,7 +59,6 @@ class Program:
         end = barrier_words(self.config).address
         self.space = Allocator(self.config, hbm=self.base + HEADER_BYTES, sbuf_end=end)
         self._steps: list[Step] = []
-        self._queues: list[int | None] = []
         self._section = 0
         self._context = isa.Context(self.config, core=self.core)
         self._laid_out: tuple[int, dict[int, int], list[Entry]] = 0, {}, []
@@ -78,6 +78,7 @@ class Program:
         """The DMA queues by which kernels store, so that no load is behind a store that waits: the others, if any."""
         return self.dma_queues[len(self.load_queues) :] or self.dma_queues
 
+    @located
     def append(self, instruction: isa.Instruction, queue: int | None = None) -> None:
         """Append an instruction, whose own `overlap` does not matter.
 
@@ -87,7 +88,7 @@ class Program:
 
         Raises:
             ValueError: if the instruction is not legal; if it writes what it also reads other than element for element;
-                if the queue is not one of its engine.
+                if the queue is not one of its engine. The message ends with the kernel's line.
         """
         # A place may be anywhere, so its start is as good as any.
         instruction.moved(lambda storage, address: offset_of(address)).check(self._context)
@@ -97,8 +98,7 @@ class Program:
             names = ", ".join(isa.queue_name(q, self.config) for q in queues)
             raise ValueError(f"queue must be that of {names}, not {queue!r}")
         self._context = instruction.after(self._context)
-        self._steps.append((instruction, self._section, ""))
-        self._queues.append(queue)
+        self._steps.append(Step(instruction, self._section, queue, caller()))
 
     def start_section(self) -> None:
         """Start the next section with what is appended from now on."""
@@ -139,17 +139,58 @@ class Program:
         known, places, entries = self._laid_out
         if known != len(self._steps):
             places = addresses(self._steps, self.space)
-            sequence, section = Sequence(self.config), 0
+            sequence = Sequence(self.config)
 
             def place(storage: Storage, address: int) -> int:
                 buffer = buffer_of(address)
                 return places[buffer] + offset_of(address) if buffer else address
 
-            for (instruction, number, _), queue in zip(self._steps, self._queues, strict=True):
-                if number != section:
-                    sequence.start_section()
-                    section = number
-                sequence.append(instruction.moved(place), queue)
+<<<<<<< HEAD
+            for step in self._steps:
+                sequence.append(step._replace(instruction=step.instruction.moved(place)))
             entries = sequence.entries
             self._laid_out = len(self._steps), places, entries
         return places, entries
+=======
+        It holds up what comes behind what is waited for, such as more stores. Elsewhere it could hold up loads.
+        """
+        home, *others = list(waits)[: MOST_WAITS + 1]
+        barrier = self._barrier(home - 1, {lane: waits[lane] for lane in others})
+        return {lane: count for lane, count in waits.items() if lane not in (home, *others)} | {
+            barrier.lane: barrier.number + 1
+        }
+
+    def _barrier(self, queue: int, waits: dict[int, int]) -> Entry:
+        """Append a record that waits for two others, to `queue` if that is a DMA engine's."""
+        if queue not in self.dma_queues:
+            queue = next(self._turns)
+        place, lane = divmod(queue - len(QUEUES), self._words.partitions)
+        word = self._words[lane : lane + 1, place]
+        return self._add(dma_copy(word, word), queue, queue + 1, waits)
+
+    def _add(self, instruction: isa.Instruction, queue: int, lane: int, waits: dict[int, int]) -> Entry:
+        needed: list[tuple[int, int]] = []
+        for other, count in waits.items():
+            self._wait(queue, needed, other, count)
+        # A MultiplyMoving uses the weights of the last LoadStationary, so that one and those before it are done.
+        implied = (LOADS,) if lane == MULTIPLIES else ()
+        number = self._order.add(queue, lane, instruction, implied)
+        entry = Entry(
+            position=len(self.entries),
+            section=self._section,
+            queue=queue,
+            lane=lane,
+            number=number,
+            instruction=instruction,
+            waits=needed,
+            source=caller(),
+        )
+        self.entries.append(entry)
+        self._last[queue] = entry
+        self._positions[lane].append(entry.position)
+        return entry
+
+    def _wait(self, queue: int, waits: list[tuple[int, int]], lane: int, count: int) -> None:
+        waits.append((lane, count))
+        self._order.wait(queue, lane, count)
+>>>>>>> 934216d (Entries and refusals name the kernel's line)

@@ -16,8 +16,9 @@ from dataclasses import replace
 from itertools import cycle
 
 from neuroncore_rtl.kernels.program.copies import dma_copy
-from neuroncore_rtl.kernels.program.entries import Entry
+from neuroncore_rtl.kernels.program.entries import Entry, Step
 from neuroncore_rtl.kernels.program.order import Order
+from neuroncore_rtl.kernels.program.source import Source
 from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import SBUF_BYTES, Config
@@ -57,18 +58,18 @@ class Sequence:
         self._order = Order(lanes=queues + 1, queues=queues)
         self._last: list[Entry | None] = [None] * queues
         self._section = 0
+        self._source: Source | None = None
         self._turns = cycle(self._copying)
         self._words = barrier_words(config)
         self._positions: list[list[int]] = [[] for _ in range(queues + 1)]
 
-    def start_section(self) -> None:
-        """Start the next section."""
-        self._section += 1
-        self._order.finish()
-
-    def append(self, instruction: isa.Instruction, queue: int | None) -> None:
-        """Append an instruction to a queue of its engine; of a copy None is that of each DMA engine in turn."""
-        queue = self._queue(instruction) if queue is None else queue
+    def append(self, step: Step) -> None:
+        """Append an instruction to its queue, on its addresses; sections come in their order."""
+        if step.section != self._section:
+            self._order.finish()
+        self._section, self._source = step.section, step.source
+        instruction = step.instruction
+        queue = self._queue(instruction) if step.queue is None else step.queue
         lane = queue + 1 if queue else instruction.lane
         # The engine keeps the order of its own instructions; the two lanes of the tensor queue have no memory in common
         # that either writes.
@@ -139,6 +140,7 @@ class Sequence:
             number=number,
             instruction=instruction,
             waits=needed,
+            source=self._source,
         )
         self.entries.append(entry)
         self._last[queue] = entry

@@ -5,6 +5,7 @@ import pytest
 
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of
+from neuroncore_rtl.kernels.program.entries import Step
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
 from neuroncore_rtl.kernels.program.lifetimes import addresses
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
@@ -23,13 +24,13 @@ def random_steps(rng, space, count, storage, most):
         if len(live) < 3 or rng.random() < 0.4:
             new = space.sbuf if storage == Storage.SBUF else space.psum
             live.append(new(f"t{number}", FP32, (int(rng.integers(1, most)),)))
-            steps.append((memset(live[-1], 1.0), 0, ""))
+            steps.append(Step(memset(live[-1], 1.0), 0, None, None))
         else:
             one = live[rng.integers(len(live))]
-            steps.append((tensor_copy(one, one), 0, ""))
+            steps.append(Step(tensor_copy(one, one), 0, None, None))
             if rng.random() < 0.5:
                 live.remove(one)
-        touched = buffer_of(steps[-1][0].dst.address)
+        touched = buffer_of(steps[-1].instruction.dst.address)
         lives[touched] = lives.get(touched, (number, number))[0], number
     return steps, lives
 

@@ -1,0 +1,69 @@
+"""Where in a kernel an instruction comes from: the lines that timelines and refusals name."""
+
+import os
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+__all__ = ["Line", "Source", "caller", "located"]
+
+_Function = TypeVar("_Function", bound=Callable)
+
+_PROGRAM = str(Path(__file__).resolve().parent) + os.sep
+_LIBRARY = str(Path(__file__).resolve().parents[1] / "library") + os.sep
+
+
+class Line(NamedTuple):
+    """A line of a file; as text the file's name and the number."""
+
+    file: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{os.path.basename(self.file)}:{self.number}"
+
+
+class Source(NamedTuple):
+    """What called.
+
+    Arguments:
+        kernel: the innermost line outside this folder.
+        user: the innermost one outside the library, too: the same, unless a kernel of the library called.
+    """
+
+    kernel: Line
+    user: Line
+
+    def __str__(self) -> str:
+        return str(self.kernel) if self.kernel == self.user else f"{self.kernel}, from {self.user}"
+
+
+def caller() -> Source:
+    """Return the lines from which this folder was called."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename.startswith(_PROGRAM):
+        frame = frame.f_back
+    kernel = user = Line(frame.f_code.co_filename, frame.f_lineno)
+    if kernel.file.startswith(_LIBRARY):
+        while frame.f_code.co_filename.startswith((_PROGRAM, _LIBRARY)):
+            frame = frame.f_back
+        user = Line(frame.f_code.co_filename, frame.f_lineno)
+    return Source(kernel, user)
+
+
+def located(function: _Function) -> _Function:
+    """Let what a function of this folder refuses end with the line that asked for it, as "(my_kernel.py:12)"."""
+
+    @wraps(function)
+    def checked(*args, **options):
+        try:
+            return function(*args, **options)
+        except ValueError as refusal:
+            if not hasattr(refusal, "source"):
+                refusal.source = caller()
+                refusal.args = (f"{refusal} ({refusal.source})",)
+            raise
+
+    return checked
