@@ -1,4 +1,4 @@
-"""Programs under construction: tensors and their places, matrices of rows, copies, and the image of it all.
+"""Programs under construction: tensors and their places, matrices of rows, copies, products, and the image of it all.
 
 The instructions of the vector and the scalar engine are functions of :mod:`kernels.program.instructions`.
 """
@@ -7,11 +7,12 @@ from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.copies import dma_copy, dma_gather, dma_scatter
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.operands import Draw, row_major
+from neuroncore_rtl.kernels.program.products import load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.rows import Rows, place_rows, replicate, scratch, tiles_of
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 
 __all__ = [
     "Allocator", "Draw", "HbmTensor", "Image", "Program", "Rows", "Tensor", "build_image", "dma_copy", "dma_gather",
-    "dma_scatter", "place_rows", "replicate", "row_major", "scratch", "tiles_of",
+    "dma_scatter", "load_stationary", "multiply_moving", "place_rows", "replicate", "row_major", "scratch", "tiles_of",
 ]  # fmt: skip

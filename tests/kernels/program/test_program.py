@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.kernels.control import run_arguments
-from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, dma_gather, dma_scatter
+from neuroncore_rtl.kernels.program import (
+    Program,
+    build_image,
+    dma_copy,
+    dma_gather,
+    dma_scatter,
+    load_stationary,
+    multiply_moving,
+)
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.program.footprint import runs_of
 from neuroncore_rtl.spec.config import Config, preset_named
@@ -195,12 +203,15 @@ def test_refusals():
     program = Program(TINY)
     x, t = tensors(program, 8)
     small = program.space.sbuf("small", INT8, (8,))
-    multiply = MultiplyMoving(format=BF16, k=4, m=4, n=4, address=0, stride=2, psum=0)
+    result = program.space.psum("result", FP32, (8,))
     for wrong, message in (
         (lambda: program.append(dma_copy(t, x), queue=1), "queue must be that of dma0, dma1, not 1"),
         (lambda: program.append(isa.memset(t, 0.0), queue=2), "queue must be that of vector, not 2"),
         (lambda: program.append(dma_copy(t[:, 1:], t[:, :7])), "DMA_COPY: dst must be apart from src"),
-        (lambda: program.append(multiply), "MULTIPLY_MOVING: a MultiplyMoving must come after a LoadStationary"),
+        (
+            lambda: program.append(multiply_moving(result, t)),
+            "MULTIPLY_MOVING: a MultiplyMoving must come after",
+        ),
         (lambda: dma_copy(t, x[:, :3]), r"x: shape must broadcast to \(4, 8\) of t, not \(4, 3\)"),
         (lambda: dma_copy(t, x, order=(0, 0)), r"order must be one of the 2 dimensions of x each, not \(0, 0\)"),
         (lambda: dma_gather(t, x, small[:, 0]), "small: row numbers must be 4 partitions of int32, not 4 of int8"),
@@ -301,8 +312,9 @@ def test_sections_without_limit(rng):
 
 def test_a_section_loads_its_own_weights():
     program = Program(TINY)
-    multiply = MultiplyMoving(format=BF16, k=4, m=4, n=4, address=0, stride=2, psum=0)
-    program.append(LoadStationary(format=BF16, k=4, m=4, address=0))
+    a, result = program.space.sbuf("a", BF16, (4,)), program.space.psum("result", FP32, (4,))
+    multiply = multiply_moving(result, a)
+    program.append(load_stationary(a))
     program.append(multiply)
     program.start_section()
     with pytest.raises(ValueError, match="MULTIPLY_MOVING: "):

@@ -1,0 +1,104 @@
+"""The tensor engine's instructions as functions: tensors on chip in, one instruction of `spec.isa` out.
+
+A product of one tile is two of them, result = a.T b, with the contraction along the partitions of both operands:
+`load_stationary(a)` of a [k, m], then `multiply_moving(result, b)` of b [k, n] and result [m, n]. More tiles of the
+contraction are added with `accumulate`. Whether a tile fits the array is checked where it is appended.
+"""
+
+from neuroncore_rtl.kernels.program.source import located
+from neuroncore_rtl.kernels.program.tensor import Tensor
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS
+from neuroncore_rtl.spec.formats import FP32, INT8, INT32, MATMUL_FORMATS
+from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving, Storage
+
+__all__ = ["load_stationary", "multiply_moving"]
+
+WORD = FP32.bits // 8
+"""Bytes of a word of PSUM."""
+
+
+@located
+def load_stationary(a: Tensor, *, half: int = 0) -> LoadStationary:
+    """Load a [k, m] into the array: it is what the next products multiply by.
+
+    Arguments:
+        a: in SBUF, from partition 0 on, with adjacent columns of which the first lies on a multiple of four elements.
+        half: of FP32, which half of the significands: 0 the upper one, 1 the lower one.
+
+    Raises:
+        ValueError: if the tensor is not of this kind; the message names it and the rule.
+    """
+    _check_operand(a, half)
+    if len(a.shape) != 1 or (a.size > 1 and a.steps != (1,)):
+        found = f"{list(a.shape)} with steps {list(a.steps)}"
+        raise ValueError(f"{a.name}: a stationary operand must have one dimension of adjacent columns, not {found}")
+    step = LOAD_COLUMNS * a.format.bits // 8
+    if a.address % step:
+        raise ValueError(f"{a.name}: a stationary operand's address must be a multiple of {step}, not {a.address}")
+    return LoadStationary(format=a.format, half=half, k=a.partitions, m=a.size, address=a.address)
+
+
+@located
+def multiply_moving(
+    result: Tensor, b: Tensor, *, half: int = 0, accumulate: bool = False, transpose: bool = False
+) -> MultiplyMoving:
+    """result = a.T b, or result += a.T b, of the operand a that was loaded last.
+
+    Arguments:
+        result: [m, n] in a bank of PSUM, from partition 0 on: FP32, or INT32 for INT8; adjacent words.
+        b: [k, n] in SBUF, from partition 0 on, of the same shape, with as many bytes from each element to the next.
+        half: as of `load_stationary`.
+        accumulate: whether the products are added to what is in PSUM.
+        transpose: b is an identity matrix, so that result = a.T bit for bit, infinities and the sign of zeros included.
+
+    Raises:
+        ValueError: if tensors are not of this kind, or do not fit each other; the message names one and the rule.
+    """
+    _check_operand(b, half)
+    sums = INT32 if b.format is INT8 else FP32
+    if result.storage != Storage.PSUM or result.partition:
+        raise ValueError(f"{result.name}: a product must be in PSUM, from partition 0 on, not {_place(result)}")
+    if result.format != sums:
+        raise ValueError(f"{result.name}: sums of {b.format.name} must be {sums.name}, not {result.format.name}")
+    if result.shape != b.shape:
+        raise ValueError(f"{result.name}: shape must be {b.shape!r}, that of {b.name}, not {result.shape!r}")
+    if _step(result) != 1:
+        raise ValueError(f"{result.name}: a product's words must be adjacent, not with steps {list(result.steps)}")
+    word = result.address // WORD
+    if not 1 <= b.size <= PSUM_WORDS - word % PSUM_WORDS:
+        rule = f"a product must be 1 or more words in one bank of {PSUM_WORDS}"
+        raise ValueError(f"{result.name}: {rule}, not {b.size} from word {word % PSUM_WORDS} on")
+    return MultiplyMoving(
+        format=b.format,
+        half=half,
+        k=b.partitions,
+        m=result.partitions,
+        n=b.size,
+        address=b.address,
+        stride=_step(b) * b.format.bits // 8,
+        psum=word,
+        accumulate=accumulate,
+        transpose=transpose,
+    )
+
+
+def _check_operand(tensor: Tensor, half: int) -> None:
+    if tensor.storage != Storage.SBUF or tensor.partition:
+        raise ValueError(f"{tensor.name}: an operand must be in SBUF, from partition 0 on, not {_place(tensor)}")
+    if tensor.format not in MATMUL_FORMATS:
+        names = ", ".join(fmt.name for fmt in MATMUL_FORMATS)
+        raise ValueError(f"{tensor.name}: format must be one of {names}, not {tensor.format.name}")
+    if half not in ((0, 1) if tensor.format is FP32 else (0,)):
+        raise ValueError(f"{tensor.name}: half must be 0, or for fp32 1, not {half!r} for {tensor.format.name}")
+
+
+def _place(tensor: Tensor) -> str:
+    return f"{Storage(tensor.storage).name} from partition {tensor.partition} on"
+
+
+def _step(tensor: Tensor) -> int:
+    """Return the elements from one of a tensor to the next, in row-major order; ValueError if it is not always one."""
+    (step,) = tensor.reshape(tensor.size).steps
+    if tensor.size > 1 and step < 0:
+        raise ValueError(f"{tensor.name}: elements must have ascending addresses, not steps {list(tensor.steps)}")
+    return step if tensor.size > 1 else 1

@@ -1,0 +1,138 @@
+"""Products of tiles by tensors: places and shapes come from the tensors, and what does not fit is refused by name."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.tensor import matrix_product
+from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.program.instructions import tensor_copy
+from neuroncore_rtl.spec.config import Config, preset_named
+from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT16, INT32, MATMUL_FORMATS
+from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
+from tests.kernels.running import finished
+
+CONFIG = Config(rows=8, columns=6, dma_engines=2)
+
+
+def on_chip(program, fmt, k, m, n):
+    """Return operands [k, m] and [k, n], and room for their product, in the midst of other tensors."""
+    space = program.space
+    space.sbuf("odd", INT8, (1,))
+    space.psum("before", FP32, (3,))
+    result = space.psum("result", INT32 if fmt is INT8 else FP32, (n,), m)
+    return space.sbuf("a", fmt, (m,), k), space.sbuf("b", fmt, (n,), k), result
+
+
+@pytest.mark.parametrize("fmt", MATMUL_FORMATS)
+def test_a_product_of_tiles_is_that_of_golden(rng, fmt):
+    """Two tiles of the contraction, the second one shorter; the moving operand is every other column of a matrix."""
+    k, m, n = (8, 5), 6, 7
+    program = Program(CONFIG)
+    space = program.space
+    a, wide, result = on_chip(program, fmt, 8, m, 2 * n)
+    result = result[:, :n]
+    left, right = space.hbm("left", fmt, (sum(k), m)), space.hbm("right", fmt, (sum(k), 2 * n))
+    out, staged = space.hbm("out", result.format, (m, n)), space.sbuf("staged", result.format, (n,), m)
+    for first, count in ((0, k[0]), (k[0], k[1])):
+        rows, b = slice(first, first + count), wide[:count, ::2]
+        program.append(dma_copy(a[:count], left[rows]))
+        program.append(dma_copy(wide[:count], right[rows]))
+        for half in (0, 1) if fmt is FP32 else (0,):
+            program.append(load_stationary(a[:count], half=half))
+            for other in (0, 1) if fmt is FP32 else (0,):
+                again = first + half + other > 0
+                program.append(multiply_moving(result, b, half=other, accumulate=again))
+    program.append(tensor_copy(staged, result))
+    program.append(dma_copy(out, staged))
+    codes = [rng.integers(0, 1 << (fmt.bits - 2), shape) for shape in (left.shape, right.shape)]
+    hbm = finished(build_image(program, list(zip((left, right), codes, strict=True)))).hbm
+    expected = matrix_product(codes[0].T, codes[1][:, ::2], fmt, CONFIG.rows)
+    assert np.array_equal(out.elements(hbm), expected.view(np.uint32))
+
+
+def test_an_identity_matrix_transposes():
+    program = Program(preset_named("tiny"))
+    space = program.space
+    x, one, y = space.hbm("x", BF16, (4, 3)), space.hbm("identity", BF16, (4, 4)), space.hbm("y", BF16, (3, 4))
+    a, identity, result = space.sbuf("a", BF16, (3,)), space.sbuf("i", BF16, (4,)), space.psum("r", FP32, (4,), 3)
+    out = space.sbuf("out", BF16, (4,), 3)
+    for instruction in (
+        dma_copy(a, x),
+        dma_copy(identity, one),
+        load_stationary(a),
+        multiply_moving(result, identity, transpose=True),
+        tensor_copy(out, result),
+        dma_copy(y, out),
+    ):
+        program.append(instruction)
+    codes = np.array([[0x3F80, 0x8000, 0x7F80], [0xFF80, 0, 0x4000], [1, 2, 3], [0x4049, 0x8001, 0xC000]])
+    image = build_image(program, [(x, codes), (one, 0x3F80 * np.eye(4, dtype=int))])
+    assert np.array_equal(y.elements(finished(image).hbm), codes.T)
+
+
+def test_fields_are_those_of_the_tensors():
+    program = Program(CONFIG)
+    a, b, result = on_chip(program, BF16, 8, 5, 6)
+    assert load_stationary(a[:7, :4]) == LoadStationary(format=BF16, k=7, m=4, address=a.address)
+    expected = MultiplyMoving(
+        format=BF16, k=7, m=4, n=2, address=b.address + 2, stride=6, psum=4, accumulate=True, transpose=True
+    )
+    assert multiply_moving(result[:4, 1:3], b[:7, 1::3], accumulate=True, transpose=True) == expected
+    folded = result.reshape(2, 3), b.reshape(2, 3)
+    assert multiply_moving(*folded) == multiply_moving(result, b)
+    assert multiply_moving(result, b[:, :1].broadcast_to(6)).stride == 0
+
+
+def test_any_tensor_may_be_stationary():
+    """Wherever a tensor gets its place, the tensor engine can load it."""
+    program = Program(CONFIG)
+    for number, fmt in enumerate(MATMUL_FORMATS):
+        program.space.sbuf("odd", INT8, (1 + number % 3,))
+        program.append(load_stationary(program.space.sbuf("a", fmt, (5,), 8)))
+
+
+def test_refusals_name_the_tensor_and_the_rule():
+    program = Program(CONFIG)
+    a, b, result = on_chip(program, BF16, 8, 5, 6)
+    whole = program.space.sbuf("whole", FP32, (6,))
+    late = program.space.psum("late", FP32, (1024,))
+    counts = program.space.sbuf("counts", INT16, (4,))
+    words = program.space.psum("words", INT32, (6,))
+    small = program.space.sbuf("small", INT8, (6,))
+    for wrong, message in (
+        (lambda: load_stationary(result), "result: an operand must be in SBUF, from partition 0 on, not PSUM from par"),
+        (
+            lambda: load_stationary(a[4:]),
+            "a: an operand must be in SBUF, from partition 0 on, not SBUF from par",
+        ),
+        (lambda: load_stationary(counts), "counts: format must be one of bf16, .*, fp32, not int16"),
+        (lambda: load_stationary(a, half=1), "a: half must be 0, or for fp32 1, not 1 for bf16"),
+        (lambda: load_stationary(whole, half=2), "whole: half must be 0, or for fp32 1, not 2 for fp32"),
+        (
+            lambda: load_stationary(a[:, ::2]),
+            r"a: a stationary operand must have one dimension of adj.* \[3\]",
+        ),
+        (
+            lambda: load_stationary(whole.reshape(2, 3)),
+            "whole: a stationary operand must have one dimension",
+        ),
+        (lambda: load_stationary(a[:, 1:]), r"a: a stationary operand's address must be a multiple of 8, not \d+"),
+        (lambda: multiply_moving(whole, b), "whole: a product must be in PSUM, from partition 0 on, not SBUF"),
+        (lambda: multiply_moving(result[4:], b), "result: a product must be in PSUM, from partition 0 on, not PSUM"),
+        (lambda: multiply_moving(words, b), "words: sums of bf16 must be fp32, not int32"),
+        (lambda: multiply_moving(result, small), "result: sums of int8 must be int32, not fp32"),
+        (lambda: multiply_moving(result, b[:, :4]), r"result: shape must be \(4,\), that of b, not \(6,\)"),
+        (
+            lambda: multiply_moving(result[:, ::2], b[:, :3]),
+            r"result: a product's words must be adjacent, .* \[2\]",
+        ),
+        (lambda: multiply_moving(result, b[:, ::-1]), r"b: elements must have ascending addresses, not steps \[-1\]"),
+        (
+            lambda: multiply_moving(late[:, 500:506], b),
+            "late: a product must be 1 or more words in one bank of 512, not",
+        ),
+    ):
+        with pytest.raises(ValueError, match=rf"^{message}.* \(test_products.py:\d+\)$"):
+            wrong()
+    with pytest.raises(ValueError, match=r"m must be between 1 and 6, not 7 .*\(test_products.py:\d+\)$"):
+        program.append(load_stationary(program.space.sbuf("broad", BF16, (7,))))
