@@ -16,6 +16,7 @@ __all__ = ["addresses", "peak"]
 
 BANK = PSUM_BYTES // PSUM_BANKS
 
+
 def addresses(steps: Sequence[Step], space: Allocator) -> dict[int, int]:
     """Return the address of every buffer that is touched, by its number.
 

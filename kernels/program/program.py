@@ -145,52 +145,8 @@ class Program:
                 buffer = buffer_of(address)
                 return places[buffer] + offset_of(address) if buffer else address
 
-<<<<<<< HEAD
             for step in self._steps:
                 sequence.append(step._replace(instruction=step.instruction.moved(place)))
             entries = sequence.entries
             self._laid_out = len(self._steps), places, entries
         return places, entries
-=======
-        It holds up what comes behind what is waited for, such as more stores. Elsewhere it could hold up loads.
-        """
-        home, *others = list(waits)[: MOST_WAITS + 1]
-        barrier = self._barrier(home - 1, {lane: waits[lane] for lane in others})
-        return {lane: count for lane, count in waits.items() if lane not in (home, *others)} | {
-            barrier.lane: barrier.number + 1
-        }
-
-    def _barrier(self, queue: int, waits: dict[int, int]) -> Entry:
-        """Append a record that waits for two others, to `queue` if that is a DMA engine's."""
-        if queue not in self.dma_queues:
-            queue = next(self._turns)
-        place, lane = divmod(queue - len(QUEUES), self._words.partitions)
-        word = self._words[lane : lane + 1, place]
-        return self._add(dma_copy(word, word), queue, queue + 1, waits)
-
-    def _add(self, instruction: isa.Instruction, queue: int, lane: int, waits: dict[int, int]) -> Entry:
-        needed: list[tuple[int, int]] = []
-        for other, count in waits.items():
-            self._wait(queue, needed, other, count)
-        # A MultiplyMoving uses the weights of the last LoadStationary, so that one and those before it are done.
-        implied = (LOADS,) if lane == MULTIPLIES else ()
-        number = self._order.add(queue, lane, instruction, implied)
-        entry = Entry(
-            position=len(self.entries),
-            section=self._section,
-            queue=queue,
-            lane=lane,
-            number=number,
-            instruction=instruction,
-            waits=needed,
-            source=caller(),
-        )
-        self.entries.append(entry)
-        self._last[queue] = entry
-        self._positions[lane].append(entry.position)
-        return entry
-
-    def _wait(self, queue: int, waits: list[tuple[int, int]], lane: int, count: int) -> None:
-        waits.append((lane, count))
-        self._order.wait(queue, lane, count)
->>>>>>> 934216d (Entries and refusals name the kernel's line)

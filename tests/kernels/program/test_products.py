@@ -5,7 +5,7 @@ import pytest
 
 from neuroncore_rtl.golden.tensor import matrix_product
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, load_stationary, multiply_moving
-from neuroncore_rtl.kernels.program.instructions import tensor_copy
+from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT16, INT32, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
@@ -14,13 +14,13 @@ from tests.kernels.running import finished
 CONFIG = Config(rows=8, columns=6, dma_engines=2)
 
 
-def on_chip(program, fmt, k, m, n):
+def on_chip(program, fmt, k, m, n, **options):
     """Return operands [k, m] and [k, n], and room for their product, in the midst of other tensors."""
     space = program.space
-    space.sbuf("odd", INT8, (1,))
-    space.psum("before", FP32, (3,))
-    result = space.psum("result", INT32 if fmt is INT8 else FP32, (n,), m)
-    return space.sbuf("a", fmt, (m,), k), space.sbuf("b", fmt, (n,), k), result
+    space.sbuf("odd", INT8, (1,), kept=True)
+    space.psum("before", FP32, (3,), kept=True)
+    result = space.psum("result", INT32 if fmt is INT8 else FP32, (n,), m, **options)
+    return space.sbuf("a", fmt, (m,), k, **options), space.sbuf("b", fmt, (n,), k, **options), result
 
 
 @pytest.mark.parametrize("fmt", MATMUL_FORMATS)
@@ -72,10 +72,10 @@ def test_an_identity_matrix_transposes():
 
 def test_fields_are_those_of_the_tensors():
     program = Program(CONFIG)
-    a, b, result = on_chip(program, BF16, 8, 5, 6)
+    a, b, result = on_chip(program, BF16, 8, 5, 6, kept=True)
     assert load_stationary(a[:7, :4]) == LoadStationary(format=BF16, k=7, m=4, address=a.address)
     expected = MultiplyMoving(
-        format=BF16, k=7, m=4, n=2, address=b.address + 2, stride=6, psum=4, accumulate=True, transpose=True
+        format=BF16, k=7, m=4, n=2, address=b.address + 2, stride=6, psum=5, accumulate=True, transpose=True
     )
     assert multiply_moving(result[:4, 1:3], b[:7, 1::3], accumulate=True, transpose=True) == expected
     folded = result.reshape(2, 3), b.reshape(2, 3)
@@ -87,8 +87,12 @@ def test_any_tensor_may_be_stationary():
     """Wherever a tensor gets its place, the tensor engine can load it."""
     program = Program(CONFIG)
     for number, fmt in enumerate(MATMUL_FORMATS):
-        program.space.sbuf("odd", INT8, (1 + number % 3,))
-        program.append(load_stationary(program.space.sbuf("a", fmt, (5,), 8)))
+        for kept in (False, True):
+            program.space.sbuf("odd", INT8, (1 + number % 3,), kept=True)
+            a = program.space.sbuf("a", fmt, (5,), 8, kept=kept)
+            program.append(memset(a, 1))
+            program.append(load_stationary(a))
+    assert len(program.records()) == 4 * len(MATMUL_FORMATS)
 
 
 def test_refusals_name_the_tensor_and_the_rule():
@@ -128,7 +132,7 @@ def test_refusals_name_the_tensor_and_the_rule():
         ),
         (lambda: multiply_moving(result, b[:, ::-1]), r"b: elements must have ascending addresses, not steps \[-1\]"),
         (
-            lambda: multiply_moving(late[:, 500:506], b),
+            lambda: multiply_moving(late[:, 508:514], b),
             "late: a product must be 1 or more words in one bank of 512, not",
         ),
     ):

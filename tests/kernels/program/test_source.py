@@ -25,14 +25,15 @@ def test_entries_name_the_line_that_appended_them():
     program = Program(TINY)
     t = program.space.sbuf("t", FP32, (8,))
     line = next_line()
-    entry = program.append(memset(t, 0.0))
+    program.append(memset(t, 0.0))
+    (entry,) = program.entries
     assert str(entry.source) == line
     assert (entry.source.kernel, entry.source.kernel.file) == (entry.source.user, __file__)
 
 
 def test_a_kernel_of_the_library_is_named_with_its_caller():
     program = Program(TINY)
-    x, y = (place_rows(program.space, name, FP32, 4, 8) for name in "xy")
+    x, y = (place_rows(program.space, name, FP32, 4, 8, kept=True) for name in "xy")
     line = next_line()
     softmax(program, y, x)
     kernels, users = zip(*(entry.source for entry in program.entries), strict=True)
