@@ -1,14 +1,9 @@
 """Programs for the controller: the runtime in C and assembly, the compiler's helper, and the stock program."""
 
 from neuroncore_rtl.kernels.control.compile import CompilationFailed, ControlProgram, compile_program
-from neuroncore_rtl.kernels.control.stock import Block, run_arguments, run_program, section_words
+from neuroncore_rtl.kernels.control.stock import Block, section_words, semaphores_word, stock_program
 
 __all__ = [
-    "Block",
-    "CompilationFailed",
-    "ControlProgram",
-    "compile_program",
-    "run_arguments",
-    "run_program",
-    "section_words",
-]
+    "Block", "CompilationFailed", "ControlProgram", "compile_program", "section_words", "semaphores_word",
+    "stock_program",
+]  # fmt: skip

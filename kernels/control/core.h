@@ -53,6 +53,11 @@ static inline void semaphore_subtract(uint32_t semaphore, uint32_t value) {
     REGISTER(SEMAPHORE_SUBTRACT + 4 * semaphore) = value;
 }
 
+// Clears semaphores: `range` is the first one, and above 16 bits the one behind the last.
+static inline void semaphores_clear(uint32_t range) {
+    for (uint32_t semaphore = range & 0xffff; semaphore < range >> 16; semaphore++) semaphore_set(semaphore, 0);
+}
+
 // Waits until a semaphore is at least `value`.
 static inline void semaphore_wait(uint32_t semaphore, uint32_t value) {
     while (semaphore_read(semaphore) < value) {}
@@ -85,10 +90,9 @@ static inline uint32_t core_count(void) { return REGISTER(CORE_COUNT); }
 // ---- Blocks of records
 
 // Rings the doorbells of a section's blocks, in order, and waits until all of them have retired. `words` are the number
-// of blocks, the semaphores that the section counts on (the first one, and above 16 bits the one behind the last), then
-// for each block its queue, HBM address (lower half, upper half) and record count. Returns what stands behind them. A
-// section may be run as often as wanted: semaphores that sections have counted on are zero again before it starts. At
-// the first error it ends the program with the code 0x40000000 | cause.
+// of blocks, then for each its queue, HBM address (lower half, upper half) and record count. Returns what stands behind
+// them. At the first error it ends the program with the code 0x40000000 | cause. The semaphores that a section counts on
+// must be zero; so they are cleared before another one that counts on the same, or before it is run again.
 const uint32_t *run_section(const uint32_t *words);
 
 // ---- Console and exit

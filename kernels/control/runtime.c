@@ -16,21 +16,16 @@ const uint32_t *run_section(const uint32_t *words) {
     typedef struct {
         uint32_t queue, low, high, count;
     } block_t;
-    static uint32_t counted = 0;  // where the semaphores end that sections have counted on so far
-    uint32_t end = words[1] >> 16;
-    for (uint32_t semaphore = words[1] & 0xffff; semaphore < end && semaphore < counted; semaphore++)
-        semaphore_set(semaphore, 0);
-    if (counted < end) counted = end;
-    const block_t *first = (const block_t *)&words[2], *last = first + words[0];
-    for (const block_t *block = first; block < last; block++) {
+    const block_t *first = (const block_t *)&words[1], *end = first + words[0];
+    for (const block_t *block = first; block < end; block++) {
         // A doorbell without a place would wait for ever behind an error.
         while (queue_places(block->queue) == 0) stop_at_error();
         queue_start(block->queue, (uint64_t)block->high << 32 | block->low, block->count);
     }
-    for (const block_t *block = first; block < last; block++)
+    for (const block_t *block = first; block < end; block++)
         while (!queue_idle(block->queue)) stop_at_error();
     stop_at_error();
-    return (const uint32_t *)last;
+    return (const uint32_t *)end;
 }
 
 void puts(const char *text) {

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from neuroncore_rtl.kernels.control.compile import ControlProgram, compile_program
 
-__all__ = ["Block", "run_arguments", "run_program", "section_words"]
+__all__ = ["Block", "section_words", "semaphores_word", "stock_program"]
+
+HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -29,13 +31,8 @@ class Block:
     semaphores: range = range(0)
 
 
-def run_program() -> ControlProgram:
-    """Return the stock program; it needs the arguments that `run_arguments` makes."""
-    return compile_program([Path(__file__).with_name("run.c")])
-
-
-def run_arguments(blocks: Sequence[Block], runs: Sequence[int] | None = None) -> list[int]:
-    """Return the argument words with which the stock program starts `blocks`, section by section.
+def stock_program(blocks: Sequence[Block], runs: Sequence[int] | None = None) -> tuple[ControlProgram, list[int]]:
+    """Return a stock program and its argument words, which starts `blocks` section by section.
 
     Arguments:
         blocks: those of a section one after the other.
@@ -50,19 +47,30 @@ def run_arguments(blocks: Sequence[Block], runs: Sequence[int] | None = None) ->
     missing = sorted({*runs} - {*sections})
     if missing:
         raise ValueError(f"runs must be of sections that have blocks, {sorted(sections)}, not {missing}")
+    if len(sections) == len(runs) == 1:
+        return compile_program([HERE / "run.c"]), sections[runs[0]]
     places, words = {}, []
     for number, own in sections.items():
-        places[number] = 1 + len(runs) + len(words)
+        places[number] = 1 + 2 * len(runs) + len(words)
         words += own
-    return [len(runs), *(places[number] for number in runs), *words]
+    counted = {block.section: block.semaphores for block in blocks}
+    changed, heads = range(0), []
+    for number in runs:
+        used = counted[number]
+        heads += [semaphores_word(range(used.start, min(used.stop, changed.stop))), places[number]]
+        changed = range(used.start, max(used.stop, changed.stop))
+    return compile_program([HERE / "sections.c"]), [len(runs), *heads, *words]
 
 
 def section_words(blocks: Sequence[Block]) -> dict[int, list[int]]:
     """Return of every section, by its number, the words with which `run_section` of `core.h` runs it."""
-    return {number: _words([*own]) for number, own in groupby(blocks, key=lambda block: block.section)}
+    found = {}
+    for number, own in groupby(blocks, key=lambda block: block.section):
+        places = [(block.queue, block.address & 0xFFFF_FFFF, block.address >> 32, block.count) for block in own]
+        found[number] = [len(places), *(word for place in places for word in place)]
+    return found
 
 
-def _words(blocks: Sequence[Block]) -> list[int]:
-    counted = blocks[0].semaphores
-    places = [(block.queue, block.address & 0xFFFF_FFFF, block.address >> 32, block.count) for block in blocks]
-    return [len(places), counted.start | counted.stop << 16, *(word for place in places for word in place)]
+def semaphores_word(semaphores: range) -> int:
+    """Return the word with which `semaphores_clear` of `core.h` clears them."""
+    return semaphores.start | semaphores.stop << 16 if semaphores else 0

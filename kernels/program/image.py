@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neuroncore_rtl.kernels.control import Block, ControlProgram, run_arguments, run_program
+from neuroncore_rtl.kernels.control import Block, ControlProgram, stock_program
 from neuroncore_rtl.kernels.program.program import HEADER_BYTES, Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor
 from neuroncore_rtl.spec.config import Config
@@ -73,20 +73,23 @@ def build_image(
     program: Program,
     contents: Sequence[tuple[HbmTensor, np.ndarray]] = (),
     *,
+    runs: Sequence[int] | None = None,
     control: ControlProgram | None = None,
-    arguments: Callable[[Sequence[Block]], Sequence[int]] = run_arguments,
+    arguments: Callable[[Sequence[Block]], Sequence[int]] = lambda blocks: (),
 ) -> Image:
     """Return the image of a program.
 
     Arguments:
         program: instructions and tensors.
         contents: tensors in HBM, or views of them, and the codes that they start with; the others are zero.
-        control: a compiled control program; None: the stock program, which starts all blocks, a section when the one
-            before has retired.
-        arguments: makes the words that stand behind the control program from the blocks.
+        runs: numbers of sections, in the order in which the stock program runs them, each as often as it is named;
+            None: every one once.
+        control: a compiled control program; None: the stock program.
+        arguments: makes the words that stand behind a control program from the blocks.
 
     Raises:
-        ValueError: if there are too few semaphores; if there is no room behind the control program for its arguments.
+        ValueError: if there are too few semaphores; if a section that is to be run is not there; if there is no room
+            behind the control program for its arguments.
     """
     config, base = program.config, program.base
     memory = np.zeros(program.end(Storage.HBM) - base, np.uint8)
@@ -100,8 +103,8 @@ def build_image(
         blocks.append(Block(queue, base + len(data), len(part), section, program.semaphores[: counted[section]]))
         records.append(tuple(part))
         data += b"".join(record.encode(config) for record in part)
-    control = run_program() if control is None else control
-    text = control.image(arguments(blocks))
+    control, words = stock_program(blocks, runs) if control is None else (control, arguments(blocks))
+    text = control.image(words)
     header = (IMAGE_MAGIC, len(text), len(data), config.rows, config.columns, config.dma_engines, config.cores)
     header = b"".join(word.to_bytes(4, "little") for word in header)
     return Image(

@@ -11,6 +11,7 @@ typedef struct {
     uint32_t address;    // in SBUF, of the largest probability of each image of the first tile
     uint32_t pitch;      // bytes from there to the next tile's
     uint32_t threshold;  // FP32
+    uint32_t semaphores; // to clear between the sections (see semaphores_clear)
     uint32_t sections[]; // two of them (see run_section): with BF16, with FP32 products
 } arguments_t;
 
@@ -37,6 +38,7 @@ int main(void) {
     const arguments_t *arguments = (const arguments_t *)image_arguments;
     const uint32_t *again = run_section(arguments->sections);
     if (count_unsure(arguments, "bf16")) {
+        semaphores_clear(arguments->semaphores);
         run_section(again);
         count_unsure(arguments, "fp32");
     }

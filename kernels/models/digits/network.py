@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from neuroncore_rtl.kernels.control import Block, compile_program, section_words
+from neuroncore_rtl.kernels.control import Block, compile_program, section_words, semaphores_word
 from neuroncore_rtl.kernels.library.blocks import cut
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.softmax import softmax
@@ -101,7 +101,8 @@ class Classifier:
             pitch = VALUES8 * FP32.bits // 8
             limit = int(np.float32(threshold).view(np.uint32))
             first, again = section_words(blocks).values()
-            return [self.batch, self.config.columns, self._largest.address, pitch, limit, *first, *again]
+            clear = semaphores_word(blocks[-1].semaphores)
+            return [self.batch, self.config.columns, self._largest.address, pitch, limit, clear, *first, *again]
 
         control = compile_program([Path(__file__).with_name("control.c")])
         return build_image(self.program, contents, control=control, arguments=arguments)

@@ -1,11 +1,8 @@
 """Programs of the core: every conflict is ordered, nothing waits in a circle, and golden gets the same in any order."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
-from neuroncore_rtl.kernels.control import run_arguments
 from neuroncore_rtl.kernels.program import (
     Program,
     build_image,
@@ -289,7 +286,7 @@ def test_any_section_can_be_left_out_or_run_again(rng, chosen):
     }
     assert {section for section, _ in used} == {0, 1, 2} and len({semaphore for _, semaphore in used}) < len(used)
     values = np.zeros((4, 8))
-    image = build_image(program, [(x, values)], arguments=partial(run_arguments, runs=chosen))
+    image = build_image(program, [(x, values)], runs=chosen)
     expected = 2 * sum(10**number for number in chosen)
     for order in (None, rng, rng):
         assert (x.elements(finished(image, order).hbm).view(np.float32) == expected).all()
@@ -307,7 +304,7 @@ def test_sections_without_limit(rng):
     image = build_image(program, [(x, np.zeros((4, 8)))])
     assert (x.elements(finished(image, rng).hbm).view(np.float32) == 100).all()
     with pytest.raises(ValueError, match=r"runs must be of sections that have blocks, \[.* 99\], not \[100, 200\]"):
-        build_image(program, arguments=partial(run_arguments, runs=[0, 100, 200, 3]))
+        build_image(program, runs=[0, 100, 200, 3])
 
 
 def test_a_section_loads_its_own_weights():

@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
+from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
+from neuroncore_rtl.kernels.program.instructions import tensor_tensor
 from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.spec.isa import AluOp
 from neuroncore_rtl.tb.check import core_batch
 from neuroncore_rtl.tb.harness.cores import CoreDevice
 from neuroncore_rtl.tb.harness.hbm import Hbm
@@ -65,3 +69,26 @@ def test_icarus_runs_an_image_alike():
         assert batch.mismatches == {"HBM": 0} and batch.runs[0].exit_code == 0
         runs += batch.runs
     assert runs[0] == runs[1] and runs[0].cycles > 1000
+
+
+def test_sections_run_again_on_the_core():
+    """Steps of one image: a counter on chip outlives them, and the first section comes in between once more."""
+    program = Program(TINY)
+    space = program.space
+    x, y = (space.hbm(name, FP32, (4, 8)) for name in "xy")
+    total = space.sbuf("total", FP32, (8,))
+    program.append(dma_copy(total, x))
+    program.start_section()
+    for _ in range(3):
+        t = space.sbuf("t", FP32, (8,))
+        program.append(dma_copy(t, x))
+        program.append(tensor_tensor(total, total, t, AluOp.ADD))
+    program.append(dma_copy(y, total))
+    ones = np.full((4, 8), 0x3F800000)
+    for runs, sum_of_all in (([0, 1, 1, 1, 1], 13), ([0, 1, 0, 1], 4)):
+        image = build_image(program, [(x, ones)], runs=runs)
+        options = {"behaviour": Hbm(size=1 << 20), "limit": 20_000, "dump": False}
+        batch = core_batch.run_batch(CoreDevice(machine=TINY), [image], **options)
+        assert not batch.failures and batch.mismatches == {"HBM": 0} and batch.runs[0].exit_code == 0
+        assert len(batch.runs[0].events) == 7 * runs.count(1) + runs.count(0)
+        assert (y.elements(batch.hbm).view(np.float32) == sum_of_all).all()

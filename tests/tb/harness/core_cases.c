@@ -4,7 +4,7 @@
 #include "core.h"
 
 // The first block, or the only one; behind that stand words that a case may need.
-#define BLOCK (&image_arguments[4])
+#define BLOCK (&image_arguments[3])
 
 static uint32_t run(void) {
     const uint32_t *section = &image_arguments[2];
