@@ -60,6 +60,7 @@ class Allocator:
 
     Attributes:
         buffers: the temporaries; the first one has number 1.
+        hbm_tensors: those that have their places in HBM, in the order in which they got them.
     """
 
     HBM_ALIGNMENT = LINE_BYTES
@@ -70,6 +71,7 @@ class Allocator:
         self.buffers: list[Buffer] = []
         self._ends = {Storage.SBUF: sbuf_end, Storage.PSUM: PSUM_BYTES, Storage.HBM: 1 << HBM_ADDRESS_BITS}
         self._used = {Storage.SBUF: 0, Storage.PSUM: 0, Storage.HBM: hbm}
+        self.hbm_tensors: list[HbmTensor] = []
 
     def sbuf(
         self, name: str, fmt: Format, shape: tuple[int, ...], partitions: int | None = None, *, kept: bool = False
@@ -89,7 +91,8 @@ class Allocator:
     def hbm(self, name: str, fmt: Format, shape: tuple[int, ...]) -> HbmTensor:
         """Return a new tensor in HBM; ValueError if there is no room."""
         address = self._take(Storage.HBM, name, prod(shape) * fmt.bits // 8)
-        return HbmTensor(name=name, format=fmt, address=address, shape=tuple(shape))
+        self.hbm_tensors.append(HbmTensor(name=name, format=fmt, address=address, shape=tuple(shape)))
+        return self.hbm_tensors[-1]
 
     def room(self, storage: Storage) -> range:
         """Return the addresses that are not given out for good, on chip of a partition."""

@@ -1,17 +1,18 @@
 """What TESTs share, those of the whole core above all: variables, how HBM behaves, and what the engines did."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, queue_count, queue_name
+from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, queue_name
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim.settings import RECORDED, SEED, Option, Settings, choice, configuration_options, integer
 
 __all__ = [
-    "HBM_OPTIONS", "LATENCY", "STALL", "core_options", "hbm_of", "hbm_width", "random_hbm", "roofline", "summary",
+    "HBM_OPTIONS", "LATENCY", "STALL", "busy_cycles", "core_options", "hbm_of", "hbm_width", "queue_cycles",
+    "random_hbm", "roofline", "summary",
 ]  # fmt: skip
 
 _STALL = "every stream and memory port that the harness drives pauses in so many of 256 cycles, at random"
@@ -54,11 +55,28 @@ def hbm_width(config: Config, bandwidth: int) -> int:
     return min(width, bandwidth) if bandwidth else width
 
 
-def _shares(queue: Mapping[str, int], cycles: int) -> dict[str, float]:
-    """Return the shares of a queue's cycles until the program ended; what it counted after that is idle time."""
-    counts = {name: queue[name] for name in QUEUE_COUNTERS[1:]}
-    counts["idle"] = max(0, counts["idle"] - (sum(counts.values()) - cycles))
-    return {name: count / cycles for name, count in counts.items()}
+def busy_cycles(run: Outcome) -> dict[str, int]:
+    """Return for each engine the cycles in which it worked, of the tensor engine those in which a column entered the
+    array, of the DMA engines those of the busiest one."""
+    counters = run.counters
+    return {
+        "tensor": counters["tensor"]["columns"],
+        "vector": counters["vector"]["busy"],
+        "scalar": counters["scalar"]["busy"],
+        "dma": max(dma["busy"] for dma in counters["dma"]),
+    }
+
+
+def queue_cycles(run: Outcome, config: Config) -> dict[str, dict[str, int]]:
+    """Return for each queue that had records the cycles until the program ended, by what they were spent on; what a
+    queue counted after that is idle time."""
+    found = {}
+    for number, queue in enumerate(run.counters["queues"]):
+        if queue["records"]:
+            counts = {name: queue[name] for name in QUEUE_COUNTERS[1:]}
+            counts["idle"] = max(0, counts["idle"] - (sum(counts.values()) - run.cycles))
+            found[queue_name(number, config)] = counts
+    return found
 
 
 def roofline(engine: str, ideal: int, moved: int, config: Config, bandwidth: int) -> str:
@@ -81,23 +99,16 @@ def summary(run: Outcome, config: Config) -> dict[str, object]:
     """Return what the engines did, for a report: shares of the cycles, and bytes."""
     counters, cycles = run.counters, max(run.cycles, 1)
     moved = {name: sum(dma[name] for dma in counters["dma"]) for name in ("read_bytes", "write_bytes")}
-    busy = {
-        "tensor": counters["tensor"]["columns"],
-        "vector": counters["vector"]["busy"],
-        "scalar": counters["scalar"]["busy"],
-        "dma": max(dma["busy"] for dma in counters["dma"]),
-    }
-    queues = {queue_name(queue, config): counters["queues"][queue] for queue in range(queue_count(config))}
+    records = {queue_name(number, config): queue["records"] for number, queue in enumerate(counters["queues"])}
     stalls = {
-        name: {c: f"{share:.1%}" for c, share in _shares(queue, cycles).items() if share}
-        | {"records": queue["records"]}
-        for name, queue in queues.items()
-        if queue["records"]
+        f"queue_{name}": {cause: f"{count / cycles:.1%}" for cause, count in counts.items() if count}
+        | {"records": records[name]}
+        for name, counts in queue_cycles(run, config).items()
     }
     return {
-        "busy": {name: f"{value / cycles:.1%}" for name, value in busy.items()},
+        "busy": {name: f"{value / cycles:.1%}" for name, value in busy_cycles(run).items()},
         "dma_bytes": moved,
-        **{f"queue_{name}": parts for name, parts in stalls.items()},
+        **stalls,
         "conflicts": {name: count for name, count in counters["conflicts"].items() if count},
         "controller": counters["controller"],
     }

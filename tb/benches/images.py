@@ -10,7 +10,7 @@ from neuroncore_rtl.golden.core import Core, CoreOutcome, run_instance
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.instance import Instance
-from neuroncore_rtl.tb.check.image_failures import image_failures
+from neuroncore_rtl.tb.check.image_failures import explained, image_failures
 from neuroncore_rtl.tb.harness.collective_faults import link_name
 from neuroncore_rtl.tb.harness.cores import ROOM_BYTES, CoreDevice, CoreWork
 from neuroncore_rtl.tb.harness.hbm import Hbm
@@ -129,7 +129,8 @@ class ImageTask:
             found = image_failures(outcome.parts[core], golden, self.memories[core], self.config)
             yield from (f"core {core}: {failure}" if self.instance else failure for failure in found)
             if golden.error is not None:
-                yield f"golden must report no error, but does: {golden.error}"
+                error = explained(golden.error, self.memories[core], self.config)
+                yield f"golden must report no error, but does: {error}"
 
     def cycles(self, outcome: Outcome) -> int:
         """Return the cycles until the last program ended."""

@@ -1,0 +1,117 @@
+"""A program of one's own on the RTL, compared with golden, or on golden alone: what `neuroncore_rtl.run` does."""
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from neuroncore_rtl.kernels.program import Program, build_image
+from neuroncore_rtl.spec.config import PRESETS, preset_named
+from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, busy_cycles, hbm_of, queue_cycles
+from neuroncore_rtl.tb.benches.execution import execute
+from neuroncore_rtl.tb.benches.images import ImageTask
+from neuroncore_rtl.tb.benches.program_arrays import Inputs, contents
+from neuroncore_rtl.tb.benches.program_result import Result
+from neuroncore_rtl.tb.check.image_failures import explained
+from neuroncore_rtl.tb.harness.cores import ROOM_BYTES
+from neuroncore_rtl.tb.sim.report import progress
+from neuroncore_rtl.tb.sim.settings import RECORDED, SEED, Bench, Settings, UsageError, choice
+from neuroncore_rtl.tb.sim.vectors import chosen
+
+__all__ = ["Kernel", "ProgramFailed", "run"]
+
+Kernel = Callable[[Program], object]
+"""Appends all of a program to a new one."""
+
+PRESET = "small"
+"""For a kernel, unless told: as of `make sim TEST=matmul`."""
+
+
+class ProgramFailed(RuntimeError):
+    """A program did not come to its end as it should; the message says where and why, a sentence a line."""
+
+
+def run(
+    program: Program | Kernel,
+    inputs: Inputs | None = None,
+    *,
+    preset: str | None = None,
+    target: str = "rtl",
+    **variables: int | str,
+) -> Result:
+    """Run a program, and return what it left in HBM and how it ran.
+
+    The first run of a configuration builds its simulator, in a minute or more; what is under way is told on stderr.
+
+    Arguments:
+        program: what to run; or a kernel, a function that is given a new program of the preset's and appends to it.
+        inputs: what tensors in HBM start with, by their names or by themselves: numbers of any type, which are rounded
+            to the tensor's format to nearest even, or codes, unsigned integers of the format's size. The others are
+            zero.
+        preset: the machine, "tiny" to "full": of a kernel "small" unless told, of a program that it was made for.
+        target: "rtl", simulated and compared with golden byte for byte; "golden", the numpy model alone, sooner.
+        variables: those of `make sim`, in small letters: latency, bandwidth and stall of HBM, seed, sim, lanes,
+            waves, depth.
+
+    Raises:
+        ValueError: if an argument is not valid, or the kernel is refused.
+        ProgramFailed: if the program reports an error, does not end, or has races.
+        MissingTool, BuildFailed, SimulationFailed: if the machine cannot simulate.
+    """
+    settings = _settings({"preset": preset, "target": target, **variables})
+    name = "program"
+    if not isinstance(program, Program):
+        kernel, program = program, Program(preset_named(settings.preset or PRESET))
+        name = re.sub(r"\W+", "", getattr(kernel, "__name__", name))
+        kernel(program)
+    elif settings.preset and preset_named(settings.preset) != program.config:
+        raise UsageError(f"PRESET must be that of the program, {program.config}, not {settings.preset!r}")
+    if program.config.cores > 1:
+        raise UsageError(f"a program must be of a core that is alone, not of one of {program.config.cores}")
+    image = build_image(program, list(contents(inputs or {}, program.space.hbm_tensors)))
+    if image.base + len(image.data) > ROOM_BYTES:
+        raise UsageError(f"HBM must have at most {ROOM_BYTES:,} bytes, not {image.base + len(image.data):,}")
+    task = ImageTask(machine=program.config, images=[image], behaviour=hbm_of(settings))
+    on_target = {"rtl": _on_rtl, "golden": _on_golden}[settings.target]
+    return Result(program=program, target=settings.target, **on_target(task, settings, name))
+
+
+def _settings(given: Mapping[str, int | str | None]) -> Settings:
+    options = (
+        choice("PRESET", None, "the machine", PRESETS),
+        choice("TARGET", "rtl", "what it runs on", ("rtl", "golden")),
+        *(SEED, *HBM_OPTIONS, *RECORDED),
+    )
+    words = {name.upper(): int(value) if isinstance(value, bool) else value for name, value in given.items()}
+    command = Bench(name="run", summary="a program of one's own", options=options, run=run)
+    return command.settings(f"{name}={value}" for name, value in words.items() if value is not None)
+
+
+def _on_rtl(task: ImageTask, settings: Settings, name: str) -> dict[str, object]:
+    """Return the fields of a result of the RTL."""
+    label = f"run-{name}-{task.config.rows}x{task.config.columns}-{settings.sim}"
+    with chosen(settings.lanes):
+        done = execute(task, settings, label, pictures=label)
+    if done.failures:
+        raise ProgramFailed("\n".join(done.failures))
+    outcome = done.outcome.parts[0]
+    queues = queue_cycles(outcome, task.config)
+    return {
+        "memory": done.outcome.memories["hbm"][0],
+        "cycles": done.cycles,
+        "utilisation": {engine: busy / done.cycles for engine, busy in busy_cycles(outcome).items()},
+        "stalls": {queue: {c: n for c, n in counts.items() if c != "executing"} for queue, counts in queues.items()},
+        "compared": done.compared,
+        "mismatches": done.mismatches,
+        **{file: Path(path).absolute() for file, path in done.files.items()},
+    }
+
+
+def _on_golden(task: ImageTask, settings: Settings, name: str) -> dict[str, object]:
+    """Return the fields of a result of golden."""
+    with progress("golden"):
+        (memory,), (outcome,) = task.golden()
+    if outcome.error is not None:
+        raise ProgramFailed(explained(outcome.error, task.memories[0], task.config))
+    if outcome.exit_code is None:
+        raise ProgramFailed(f"the program must end, but has not after {len(outcome.records):,} records")
+    return {"memory": memory}
