@@ -18,7 +18,7 @@ from neuroncore_rtl.tb.sim.settings import Settings, UsageError
 from tests.house import picture
 from tests.house.test_layers import BELOW, PACKAGE, ROOT
 
-FOLDERS = "|".join((*BELOW, "tests", "docs"))
+FOLDERS = "|".join((*BELOW, "examples", "tests", "docs"))
 PATH = re.compile(rf"(?<![\w/.-])((?:{FOLDERS})/[\w./*-]*[\w*/])")
 MODULE = re.compile(rf"(?<![\w/.])(?:{PACKAGE}\.)?((?:{FOLDERS})(?:\.\w+)+)")
 LINK = re.compile(r"\]\(([^)#:]+?)(?:#[\w-]+)?\)")
@@ -42,7 +42,12 @@ def by_name(path: Path) -> str:
 
 def sources() -> list[Path]:
     suffixes = (".py", ".v", ".c", ".h", ".S", ".cpp", ".sh")
-    files = [path for folder in (*BELOW, "tests") for path in (ROOT / folder).rglob("*") if path.suffix in suffixes]
+    files = [
+        path
+        for folder in (*BELOW, "examples", "tests")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in suffixes
+    ]
     return [*files, ROOT / "__init__.py", ROOT / "Makefile", ROOT / "pyproject.toml", *(ROOT / ".ci").iterdir()]
 
 

@@ -1,0 +1,32 @@
+"""y = 3 x: a matrix comes from HBM, the vector engine multiplies it where it is, and it goes back."""
+
+import sys
+
+import numpy as np
+
+from neuroncore_rtl import run
+from neuroncore_rtl.kernels.program import Program, dma_copy
+from neuroncore_rtl.kernels.program.instructions import tensor_scalar
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.spec.isa import AluOp
+
+ROWS, COLUMNS = 4, 200
+
+
+def scale(program: Program) -> None:
+    space = program.space
+    x, y = space.hbm("x", FP32, (ROWS, COLUMNS)), space.hbm("y", FP32, (ROWS, COLUMNS))
+    tile = space.sbuf("tile", FP32, (COLUMNS,), ROWS)  # a partition for each row
+
+    program.append(dma_copy(tile, x))
+    program.append(tensor_scalar(tile, tile, 3.0, AluOp.MULTIPLY))
+    program.append(dma_copy(y, tile))
+
+
+if __name__ == "__main__":
+    preset = sys.argv[1] if len(sys.argv) > 1 else "small"
+    x = np.random.default_rng(1).normal(size=(ROWS, COLUMNS)).astype(np.float32)
+    result = run(scale, {"x": x}, preset=preset)
+    print(result)
+    assert result.bit_exact
+    assert np.array_equal(result.arrays["y"], 3 * x)

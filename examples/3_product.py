@@ -1,0 +1,42 @@
+"""C = A.T B by the tensor engine: one tile of C, summed up in PSUM over the tiles of the contraction."""
+
+import sys
+
+import numpy as np
+
+from neuroncore_rtl import run
+from neuroncore_rtl.kernels.program import Program, dma_copy, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.program.instructions import tensor_copy
+from neuroncore_rtl.spec.formats import BF16, FP32
+
+K, M, N = 40, 4, 100
+
+
+def product(program: Program) -> None:
+    space, depth = program.space, program.config.rows
+    a, b, c = space.hbm("a", BF16, (K, M)), space.hbm("b", BF16, (K, N)), space.hbm("c", FP32, (M, N))
+    sums = space.psum("sums", FP32, (N,), M)
+
+    for first in range(0, K, depth):
+        part = slice(first, min(first + depth, K))  # rows of the array: a partition for each
+        stationary = space.sbuf("stationary", BF16, (M,), part.stop - part.start)
+        moving = space.sbuf("moving", BF16, (N,), part.stop - part.start)
+        program.append(dma_copy(stationary, a[part]))
+        program.append(dma_copy(moving, b[part]))
+        program.append(load_stationary(stationary))
+        program.append(multiply_moving(sums, moving, accumulate=first > 0))
+
+    out = space.sbuf("out", FP32, (N,), M)
+    program.append(tensor_copy(out, sums))
+    program.append(dma_copy(c, out))
+
+
+if __name__ == "__main__":
+    preset = sys.argv[1] if len(sys.argv) > 1 else "small"
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(K, M)), rng.normal(size=(K, N))
+    result = run(product, {"a": a, "b": b}, preset=preset)
+    print(result)
+    assert result.bit_exact
+    # The operands are rounded to BF16, each by up to 2^-9 of itself.
+    np.testing.assert_allclose(result.arrays["c"], a.T @ b, atol=2**-8 * (abs(a).T @ abs(b)).max())
