@@ -1,4 +1,4 @@
-"""Who gets a bank: engines by rank, then line ports in turn, unless one of those has waited for too long."""
+"""Who gets a bank: those with a rank, then the others in turn, unless one of these has waited for too long."""
 
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring

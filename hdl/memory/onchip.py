@@ -104,9 +104,13 @@ class OnChipMemory(wiring.Component):
             read = [memory.line_reads[number].data for memory in (psum, sbuf)]
             m.d.comb += line.data.eq(Mux(storage == OnChipStorage.PSUM, *read))
         # Counted here, as the clock of what is behind a gate may stand still.
-        turn = Signal(range(max(2, self.config.hbm_ports)))
-        m.d.sync += turn.eq(Mux(turn == self.config.hbm_ports - 1, 0, turn + 1))
-        m.d.comb += [sbuf.turn.eq(turn), psum.turn.eq(turn)]
+        ports = self.config.hbm_ports
+        turn, read_turn = Signal(range(max(2, ports))), Signal(range(1 + ports))
+        m.d.sync += [
+            turn.eq(Mux(turn == ports - 1, 0, turn + 1)),
+            read_turn.eq(Mux(read_turn == ports, 0, read_turn + 1)),
+        ]
+        m.d.comb += [sbuf.read_turn.eq(read_turn), sbuf.write_turn.eq(turn), psum.turn.eq(turn)]
         self._count(m, sbuf, psum)
         return m
 
@@ -114,9 +118,9 @@ class OnChipMemory(wiring.Component):
         reads, writes = sbuf.read_stalls, sbuf.write_stalls
         for name, stalls in {
             "moving": reads[0],
-            "stationary": reads[1],
-            "vector_read": reads[2],
-            "scalar_read": reads[3],
+            "vector_read": reads[1],
+            "scalar_read": reads[2],
+            "stationary": reads[3],
             "line_read": reads[4:],
             "vector_write": writes[0],
             "scalar_write": writes[1],

@@ -28,8 +28,9 @@ _BANK = slice(_PLACE.stop, _PLACE.stop + BANK_BITS)
 class Sbuf(wiring.Component):
     """Serves every port that meets no other one at its bank and direction in the same cycle.
 
-    Of several the first is served: moving, stationary, vector, scalar; a line port only if no engine asks, or if it has
-    waited for `hdl.memory.bank_arbiter.LINE_PATIENCE` cycles. A line access occupies its bank in all partitions.
+    Of several the first is served: moving, vector, scalar. Stationary, whose weights are seldom urgent, and the line
+    ports go in turn, and only if none of those asks, or if they have waited for
+    `hdl.memory.bank_arbiter.LINE_PATIENCE` cycles. A line access occupies its bank in all partitions.
 
     Arguments:
         config: the machine's parameters.
@@ -39,8 +40,8 @@ class Sbuf(wiring.Component):
         vector, scalar: read ports of all partitions, 32 bits.
         vector_write, scalar_write: write ports.
         line_reads, line_writes: line ports of `config.hbm_bytes`, as many as HBM ports.
-        turn: see :class:`hdl.memory.bank_arbiter.BankArbiter`.
-        read_stalls: bits for moving, stationary, vector, scalar, and each line port, which ask and are not served.
+        read_turn, write_turn: see :class:`hdl.memory.bank_arbiter.BankArbiter`.
+        read_stalls: bits for moving, vector, scalar, stationary, and each line port, which ask and are not served.
         write_stalls: bits for vector, scalar, and each line port.
         active: a request is made, or a line that was read is on its way; else the clock may stand still.
     """
@@ -58,7 +59,8 @@ class Sbuf(wiring.Component):
                 "scalar_write": In(WritePort(config.partitions)),
                 "line_reads": In(LineRead(size)).array(ports),
                 "line_writes": In(LineWrite(size)).array(ports),
-                "turn": In(range(max(2, ports))),
+                "read_turn": In(range(1 + ports)),
+                "write_turn": In(range(max(2, ports))),
                 "read_stalls": Out(len(READERS) + ports),
                 "write_stalls": Out(2 + ports),
                 "active": Out(1),
@@ -95,7 +97,7 @@ class Sbuf(wiring.Component):
                 arbiter.banks[number].eq(port.address[_BANK]),
                 port.ready.eq(arbiter.grants[number]),
             ]
-        m.d.comb += [arbiter.turn.eq(self.turn), stalls.eq(arbiter.stalls)]
+        m.d.comb += [arbiter.turn.eq(getattr(self, f"{name}_turn")), stalls.eq(arbiter.stalls)]
         served = []
         for bank in range(SBUF_BANKS):
             served.append(Signal(len(ports), name=f"{name}_bank{bank}"))
@@ -105,10 +107,10 @@ class Sbuf(wiring.Component):
 
     def _read(self, m: Module, partitions: SbufPartitions) -> None:
         size = self.config.hbm_bytes
-        readers = [getattr(self, name) for name in READERS]
+        readers = [self.moving, self.vector, self.scalar, self.stationary]
         lines = [self.line_reads[port] for port in range(self.config.hbm_ports)]
         ports = readers + lines
-        served = self._arbitrate(m, "read", readers, lines, self.read_stalls)
+        served = self._arbitrate(m, "read", readers[:-1], [self.stationary, *lines], self.read_stalls)
         block_of, partition_of = zip(*(_split(line.partition) for line in lines), strict=True)
 
         lockstep = Cat(bank[: len(readers)].any() for bank in served)
@@ -119,7 +121,8 @@ class Sbuf(wiring.Component):
             alone = Cat((bank[len(readers) :] & here).any() for bank in served)
             m.d.comb += read.eq(lockstep | alone)
 
-        for (name, words), port in zip(READERS.items(), readers, strict=True):
+        for name, words in READERS.items():
+            port = getattr(self, name)
             place = slice((4 * words - 1).bit_length(), _PLACE.stop)
             m.d.comb += [
                 getattr(partitions, f"{name}_select").eq(Cat(port.address[place], port.address[_BANK])),

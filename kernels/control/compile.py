@@ -24,6 +24,9 @@ HERE = Path(__file__).resolve().parent
 RUNTIME = (HERE / "crt0.S", HERE / "runtime.c")
 """What every program is linked with."""
 
+TRAPS = HERE / "traps.S"
+"""What programs are linked with that name `trap_handler`. Boot copies a word a cycle, so the others do without."""
+
 SCRIPT = HERE / "core.ld"
 
 OUTPUT = SIM_BUILD / "control"
@@ -91,6 +94,8 @@ def compile_program(
     for source in sources:
         if not source.is_file() or source.suffix not in (".c", ".S"):
             raise CompilationFailed(f"a source must be an existing .c or .S file, not {source}")
+    if any("trap_handler" in source.read_text() for source in sources):
+        runtime = (*runtime, TRAPS)
     elf = OUTPUT / f"{sources[0].stem}-{_key(sources, runtime, script, flags)}.elf"
     if not elf.is_file():
         _compile(sources, runtime, script, flags, elf)

@@ -17,11 +17,9 @@ const uint32_t *run_section(const uint32_t *words) {
         uint32_t queue, low, high, count;
     } block_t;
     const block_t *first = (const block_t *)&words[1], *end = first + words[0];
-    for (const block_t *block = first; block < end; block++) {
-        // A doorbell without a place would wait for ever behind an error.
-        while (queue_places(block->queue) == 0) stop_at_error();
+    // A doorbell without a place waits for one; after an error all are taken.
+    for (const block_t *block = first; block < end; block++)
         queue_start(block->queue, (uint64_t)block->high << 32 | block->low, block->count);
-    }
     for (const block_t *block = first; block < end; block++)
         while (!queue_idle(block->queue)) stop_at_error();
     stop_at_error();

@@ -1,7 +1,8 @@
 """How a product C[M, N] is cut: groups, each summed up in one PSUM bank, and blocks of groups that share operands.
 
 A block is up to eight groups of the same columns of C. The last group of all is cut into ever narrower pieces, so that
-little is left to be done when the last sum is ready.
+little is left to be done when the last sum is ready; or, if HBM is slower than the array, into two, as each piece costs
+HBM records, too.
 """
 
 from dataclasses import dataclass
@@ -9,9 +10,12 @@ from math import ceil
 
 from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_WORDS, Config
 
-__all__ = ["OutputBlock", "OutputGroup", "blocks", "cut", "length"]
+__all__ = ["LAST", "OutputBlock", "OutputGroup", "blocks", "cut", "length"]
 
-PIECE = 32
+LAST = 8
+"""Of so many parts the last group is one if HBM is slower than the array."""
+
+PIECE = 16
 """The narrowest piece of a group on a small array; on a large one a piece must outlast the load of the next weights."""
 
 
@@ -35,8 +39,9 @@ class OutputGroup:
 
 @dataclass(frozen=True)
 class OutputBlock:
-    """Groups that share their operands; rows and columns of C are those of all of them."""
+    """Groups that share their operands, of a strip of C; `rows` and `columns` are those of all of them."""
 
+    strip: slice
     groups: tuple[OutputGroup, ...]
 
     @property
@@ -48,24 +53,44 @@ class OutputBlock:
         return slice(self.groups[0].columns.start, self.groups[-1].columns.stop)
 
 
-def blocks(strip: slice, m: int, n: int, config: Config) -> list[OutputBlock]:
-    """Return the blocks of a strip of a result of m x n elements."""
+def blocks(strip: slice, m: int, n: int, config: Config, first: int = PSUM_BANKS) -> list[OutputBlock]:
+    """Return the blocks of a strip of a result of m x n elements.
+
+    Arguments:
+        strip: its rows.
+        m, n: of the result.
+        config: the machine's parameters.
+        first: groups of the first block; with less of them HBM is slower than the array.
+    """
     width = ceil(n / ceil(n / PSUM_WORDS))
     tiles = cut(strip.start, strip.stop, config.columns)
     found = []
     for columns in cut(0, n, width):
-        last = strip.stop == m and columns.stop == n
-        for first in range(0, len(tiles) - last, PSUM_BANKS):
-            run = tiles[first : min(first + PSUM_BANKS, len(tiles) - last)]
-            found.append(OutputBlock(tuple(OutputGroup(rows, columns) for rows in run)))
-    if strip.stop < m:
-        return found
-    return [*found, OutputBlock(tuple(OutputGroup(tiles[-1], part) for part in _narrowing(columns, config)))]
+        groups = [OutputGroup(rows, columns) for rows in tiles]
+        tail = []
+        if strip.stop == m and columns.stop == n:
+            tail = _divided(groups.pop(), _last(columns, len(tiles) < first, config))
+            if len(groups) > first:
+                groups += _divided(groups.pop(), cut(columns.start, columns.stop, ceil(length(columns) / 2)))
+        while groups:
+            size = PSUM_BANKS if found else first
+            found.append(OutputBlock(strip, tuple(groups[:size])))
+            groups = groups[size:]
+        if tail:
+            found.append(OutputBlock(strip, tuple(tail)))
+    return found
 
 
-def _narrowing(columns: slice, config: Config) -> list[slice]:
-    """Cut columns in halves, of what is left of them each, down to the narrowest piece."""
+def _divided(group: OutputGroup, parts: list[slice]) -> list[OutputGroup]:
+    return [OutputGroup(group.rows, part) for part in parts]
+
+
+def _last(columns: slice, late: bool, config: Config) -> list[slice]:
+    """Cut columns of the last group: in two if operands are late, else in halves, of what is left of them each."""
     least = max(PIECE, config.columns // 2)
+    if late:
+        last = max(least, length(columns) // LAST)
+        return cut(columns.start, columns.stop, max(last, length(columns) - last))
     parts, start = [], columns.start
     while columns.stop - start > 2 * least:
         middle = (start + columns.stop + 1) // 2

@@ -3,41 +3,56 @@
 A is stored transposed, [K, M], as kernels of this machine take it: K goes along the partitions for both operands. C is
 cut into *groups*, the rows of an array's columns by up to a PSUM bank of words, each an accumulation over K:
 
-* A *block* is up to eight groups of the same columns of C. It takes the tiles of K in *chunks*; a chunk's operands are
-  in one of two buffers, so that the next chunk's are on their way while this one's are multiplied.
-* The first block starts with chunks of one tile, whose operands are soon there, and goes on with ever longer ones. All
-  others have chunks as long as a buffer, mostly all of K, so that their groups finish one by one.
+* A *block* is up to eight groups of the same columns of C. It takes the tiles of K in *chunks*: a chunk's tiles are
+  added to one group after the other. The longer the chunks, the earlier the first groups are ready; so they are as long
+  as operands are there in time, and there is room for as many more in SBUF.
+* What comes from HBM stays in SBUF for as long as there is room (:mod:`kernels.library.resident`): with enough of it
+  both operands are loaded once, and loads are as far ahead of the array as HBM lets them.
 * The last group is cut into ever narrower pieces, so that little is left to be done when the last sum is ready.
 * C may be asked for in *strips* of rows, one after the other, so that what is done with one of them, such as a
   collective, can be appended behind its stores and before the next one.
 
-A finished group goes from PSUM to SBUF, cast on the way, and from there to HBM, while its bank waits for its next turn.
+A finished group goes from PSUM to SBUF, cast on the way, and from there to HBM, in pieces of some columns. Copies
+are shared among the DMA engines of all ports (:mod:`kernels.library.engines`). A record has two waits, so what one
+needs comes by two of them at most.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from itertools import cycle, pairwise
 from math import ceil
 
-from neuroncore_rtl.kernels.library.blocks import OutputBlock, OutputGroup, blocks, cut, length
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor, dma_copy
+from neuroncore_rtl.kernels.library.blocks import LAST, OutputBlock, OutputGroup, blocks, cut, length
+from neuroncore_rtl.kernels.library.engines import LONG, Engines, beats
+from neuroncore_rtl.kernels.library.resident import Panel, Resident
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
 from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, PSUM_BANKS, PSUM_WORDS
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32, MATMUL_FORMATS, Format
-from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving, Storage
+from neuroncore_rtl.spec.isa import RECORD_BYTES, LoadStationary, MultiplyMoving, Storage
 
 __all__ = ["Finish", "Stored", "matmul", "passes"]
 
 Finish = Callable[[Tensor, Tensor, slice, slice], None]
-"""Appends what finishes a group; it is given its destination in SBUF, its sums in PSUM, its rows and columns of C."""
+"""Appends what finishes a piece of a group, up to `DRAIN` columns. It is given its destination in SBUF, sums in PSUM,
+its rows and columns of C."""
 
 Stored = Callable[[slice], None]
 """Appends what follows when all of a strip's stores are appended; it is given the strip's rows."""
 
-EARLY = 64
-"""Columns of B that the first copies bring on a small array; on a large one as many as outlast the load of weights."""
+EARLY = 32
+"""Columns of B that the first copy brings, and of a group that go to HBM together, at least."""
 
-STAGES = PSUM_BANKS
-"""Finished groups in SBUF that may be on their way to HBM."""
+DRAIN = 128
+"""Columns of a group that go to HBM together: in FP32 a line of every bank of SBUF, so that ports do not meet."""
+
+COPY = 128
+"""Columns of A that a copy brings, if the array is not larger; of B it is the share of a port."""
+
+SHARE = 7 / 8
+"""Of its cycles HBM moves a beat, when it has to."""
+
+STAGES = 32
+"""Pieces of finished groups for which SBUF has room beside the operands, on their way to HBM."""
 
 
 def matmul(
@@ -57,13 +72,13 @@ def matmul(
         c: [M, N] of any format: FP32 sums, or INT32 for INT8, are cast.
         a: A transposed, [K, M].
         b: [K, N] of the format of a, one that the tensor engine multiplies.
-        finish: appends what happens to a group's sums; None: they are copied.
+        finish: appends what happens to a piece of sums; None: they are copied.
         strips: rows of C, consecutive ones from 0 on; None: all of them together. A strip is computed before the next
-            one, and takes B from HBM anew.
+            one.
         stored: what follows a strip; None: nothing.
 
     Raises:
-        ValueError: if shapes or formats do not fit, or SBUF has no room for a tile of K.
+        ValueError: if shapes or formats do not fit, or SBUF has no room for a tile of both operands.
     """
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[0] != b.shape[0] or c.shape != (a.shape[1], b.shape[1]):
         raise ValueError(f"c, a, b must be [M, N], [K, M], [K, N], not {c.shape!r}, {a.shape!r}, {b.shape!r}")
@@ -97,158 +112,199 @@ class _Kernel:
         self.c, self.a, self.b = c, a, b
         self.finish = finish or (lambda out, sums, rows, columns: program.append(tensor_copy(out, sums)))
         self.element = a.format.bits // 8
-        self.pitch = -(-self.config.columns // LOAD_COLUMNS) * LOAD_COLUMNS  # of stationary tiles, in elements
         self.depth = cut(0, a.shape[0], self.config.rows)
+        self.widths = max(self.config.columns, COPY), max(self.config.columns, PSUM_WORDS // self.config.hbm_ports)
         self.strips = strips
-        self.blocks = [block for rows in strips for block in blocks(rows, *c.shape, self.config)]
-        self.loading, self.storing = program.load_queues, program.store_queues
-        self.loads = self.stores = self.stored = self.groups = 0
+        first = self._groups_in_time()
+        self.blocks = [block for rows in strips for block in blocks(rows, *c.shape, self.config, first)]
+        shortest = min(self._beats(length(self.depth[0]), min(*of)) for of in zip(self.widths, c.shape, strict=True))
+        self.loading = Engines(program, program.load_queues, shortest)
+        self.banks = cycle(range(PSUM_BANKS))
 
         space = program.space
         self.sums = space.psum("sums", INT32 if a.format is INT8 else FP32, (PSUM_BANKS, PSUM_WORDS))
-        widest = max(length(group.columns) for block in self.blocks for group in block.groups)
+        widest = max(length(part) for block in self.blocks for group in block.groups for part in self._pieces(group))
         lanes = min(self.config.columns, c.shape[0])
-        self.stages = [space.sbuf(f"stage{n}", c.format, (widest,), lanes) for n in range(STAGES)]
-        # A buffer starts at the start of a line, which is aligned enough for every format.
-        room = (len(space.room(Storage.SBUF)) - STAGES * (widest * c.format.bits // 8 + LINE_BYTES)) // 2
-        wanted = max(len(self.depth) * self._tile_bytes(block) for block in self.blocks)
-        self.size = min(room // LINE_BYTES, -(-wanted // LINE_BYTES)) * LINE_BYTES
-        if self.size < max(self._tile_bytes(block) for block in self.blocks):
-            raise ValueError(f"SBUF must have room for two buffers of a tile of K, not {2 * room} bytes")
-        self.buffers = [space.sbuf(f"buffer{n}", INT8, (self.size,)) for n in (0, 1)]
+        self.storing = Engines(program, program.store_queues, beats(self.config, lanes, widest * c.format.bits // 8))
+        # As many pieces as may be on their way to HBM, and at least a quarter for what else is in use.
+        stages = STAGES * -(-widest * c.format.bits // 8 // LINE_BYTES) * LINE_BYTES
+        room = len(space.room(Storage.SBUF))
+        self.resident = self._resident(room - max(stages, room // 4))
+        self.weights = None
 
     def run(self, stored: Stored) -> None:
-        turn, strips = 0, list(self.strips)
+        strips = list(self.strips)
         for number, block in enumerate(self.blocks):
             first, last = number == 0, number == len(self.blocks) - 1
-            banks = [(self.groups + n) % PSUM_BANKS for n in range(len(block.groups))]
-            self.groups += len(block.groups)
-            for chunk in self._chunks(block, growing=first):
-                operands = _Operands(self, block, chunk, self.buffers[turn % 2].address, first and chunk.start == 0)
-                turn += 1
-                operands.load()
+            banks = [next(self.banks) for _ in block.groups]
+            for chunk in self._chunks(number):
                 for group, bank in zip(block.groups, banks, strict=True):
                     for k in range(chunk.start, chunk.stop):
-                        self._multiply(operands, group, bank, k)
+                        self._multiply(block, group, bank, k, early=first and k == 0, alone=length(chunk) == 1)
                     if chunk.stop == len(self.depth):
-                        self._drain(group, self.sums[:, bank], 1 + last * (self.config.hbm_ports - 1))
-            if last or self.blocks[number + 1].rows.start >= strips[0].stop:
+                        self._drain(group, self.sums[:, bank], self.config.hbm_ports if last else 1)
+            if last or self.blocks[number + 1].strip != block.strip:
                 stored(strips.pop(0))
 
-    def _tile_bytes(self, block: OutputBlock) -> int:
-        """Return the bytes of a partition that a tile of K of a block's operands takes."""
-        return (ceil(length(block.rows) / self.config.columns) * self.pitch + length(block.columns)) * self.element
+    def _beats(self, rows: int, columns: int) -> int:
+        """Return the beats of a copy of an operand."""
+        return beats(self.config, rows, columns * self.element)
 
-    def _chunks(self, block: OutputBlock, growing: bool) -> Iterator[slice]:
-        first, most = 0, self.size // self._tile_bytes(block)
-        while first < len(self.depth):
-            size = min(most, max(1, first)) if growing else most
-            yield slice(first, min(first + size, len(self.depth)))
-            first += size
+    def _groups_in_time(self) -> int:
+        """Return how many groups it takes at least that the array is no faster than HBM, which brings all operands.
 
-    def _multiply(self, operands: "_Operands", group: OutputGroup, bank: int, k: int) -> None:
-        """Append what adds a tile of K to a group."""
-        a, rows = operands.stationary(k, group.rows), length(self.depth[k])
-        common = {"format": a.format, "k": rows, "m": length(group.rows)}
+        It brings a tile of B for all of them, and one of A for each; so if it is slower than the array with every one
+        of them alone, no number is enough.
+        """
+        columns = min(PSUM_WORDS, self.c.shape[1])
+        # Each comes with records: of the copy, and for every group those of the tensor engine.
+        record = beats(self.config, 1, RECORD_BYTES)
+        a, b = (
+            (self._beats(self.config.rows, n) + records * record) / self.config.hbm_ports
+            for n, records in ((self.config.columns, 3), (columns, 1))
+        )
+        spare = SHARE * columns * len(passes(self.a.format)) - a
+        return min(PSUM_BANKS, ceil(b / spare)) if spare > 0 else PSUM_BANKS
+
+    def _resident(self, room: int) -> Resident:
+        """Give operands so many bytes of a partition, or as many as they need."""
+        self.panels, uses = {}, {}
+        for number, block in enumerate(self.blocks):
+            for group in block.groups:
+                for panel in self._panels(block, group):
+                    users = uses.setdefault(panel, [])
+                    if number not in users[-1:]:
+                        users.append(number)
+        # A place starts at the start of a line, which is aligned enough for every format.
+        size = -(-max(panel.size for panel in uses) // LINE_BYTES) * LINE_BYTES
+        self.capacity = room // size
+        if self.capacity < 2:
+            raise ValueError(f"SBUF must have room for two tiles of K, {2 * size} bytes, not {room}")
+        count = min(self.capacity, len(self.depth) * len(uses))
+        places = self.program.space.sbuf("operands", INT8, (count, size))
+        return Resident([places[:, n].address for n in range(count)], self.depth, uses, self._load)
+
+    def _panels(self, block: OutputBlock, group: OutputGroup) -> tuple[Panel, Panel]:
+        """Return the panels of A and B that a group needs."""
+        columns = self.config.columns
+        pitch = -(-columns // LOAD_COLUMNS) * LOAD_COLUMNS
+        # As many rows of C as a tile of B has columns at most, or as a block has.
+        span = min(PSUM_BANKS, max(1, PSUM_WORDS // pitch)) * columns
+        start = block.strip.start + (group.rows.start - block.strip.start) // span * span
+        rows = slice(start, min(start + span, block.strip.stop))
+        wanted = Panel(self.a, rows, columns, pitch), Panel(self.b, block.columns)
+        return tuple(self.panels.setdefault((panel.source, panel.columns.start), panel) for panel in wanted)
+
+    def _chunks(self, number: int) -> Iterator[slice]:
+        """Return the tiles of K that a block adds to one group after the other: single ones, then all others.
+
+        The single ones are as few as it takes that no operand is late for the first group, which then goes on without
+        the other ones. If HBM is slower than the array, there are others only so that the first group is on its way to
+        HBM when the last one is ready.
+        """
+        block, depth = self.blocks[number], len(self.depth)
+        panels = [self._panels(block, group) for group in block.groups]
+        most = max(1, self.capacity // (2 * len({panel for pair in panels for panel in pair})))
+        columns = [length(group.columns) for group in block.groups]
+        # What the loads of a tile take of the time of its products, and what the first group takes.
+        loads = self._load_cycles(block) / (SHARE * sum(columns) * depth * len(passes(self.a.format)))
+        share = columns[0] / sum(columns)
+        single = 0
+        if loads >= 1:
+            single = max(0, depth - LAST)
+        elif number == 0 and loads > share:
+            single = ceil((depth - 1) * (loads - share) / (1 - share))
+        for chunk in (*cut(0, single, 1), *cut(single, depth, most)):
+            self.resident.start(number, chunk.start)
+            yield chunk
+
+    def _load_cycles(self, block: OutputBlock) -> float:
+        """Return how long HBM takes to bring what a block lacks."""
+        wanted = {}
+        for group in block.groups:
+            a, b = self._panels(block, group)
+            wanted |= {(a, group.rows.start): (a, group.rows), (b, group.columns.start): (b, group.columns)}
+        moved = sum(
+            self._beats(length(rows), self.resident.lacking(panel, k, columns))
+            for panel, columns in wanted.values()
+            for k, rows in enumerate(self.depth)
+        )
+        return moved / self.config.hbm_ports
+
+    def _multiply(self, block: OutputBlock, group: OutputGroup, bank: int, k: int, early: bool, alone: bool) -> None:
+        """Append what adds a tile of K to a group.
+
+        Arguments:
+            early: whether the array has nothing else to do yet.
+            alone: whether the other groups of the block follow with the same tile.
+        """
+        left, right = self._panels(block, group)
+        a_width, b_width = self.widths
+        if early or k == len(self.depth) - 1:
+            b_width = min(b_width, a_width)
+        rows, columns, first_a, first_b = group.rows, group.columns, None, None
+        if early:
+            first_a, first_b = self.config.columns, max(EARLY, self.config.columns)
+        else:
+            rows = slice(rows.start, min(rows.start + a_width, block.rows.stop, left.columns.stop))
+            columns = block.columns if alone else columns
+        self.resident.bring(left, k, rows, a_width, first_a)
+        pieces = self.resident.bring(right, k, columns, b_width, first_b)
+        common = {"format": self.a.format, "k": length(self.depth[k]), "m": length(group.rows)}
+        # B is multiplied as it comes.
+        parts = _cut_at(group.columns, pieces)
         accumulate = k > 0
-        for half, moving_half, loads in passes(a.format):
-            if loads:
-                self.program.append(LoadStationary(**common, half=half, address=a.address))
-            for part in operands.parts(k, group.columns):
+        for half, moving_half, _ in passes(self.a.format):
+            weights = left, k, group.rows.start, half
+            if weights != self.weights:
+                self.weights = weights
+                address = self.resident.address(left, k, group.rows.start)
+                self.program.append(LoadStationary(**common, half=half, address=address))
+            for part in parts:
                 self.program.append(
                     MultiplyMoving(
                         **common,
                         half=moving_half,
                         n=length(part),
-                        address=operands.moving(k, part).address,
+                        address=self.resident.address(right, k, part.start),
                         stride=self.element,
                         psum=self.sums[:, bank, part.start - group.columns.start].address // 4,
                         accumulate=accumulate,
                     )
                 )
-            accumulate = True
+            accumulate, parts = True, [group.columns]
+
+    def _pieces(self, group: OutputGroup) -> list[slice]:
+        """Return the columns of a group that go to HBM together: half of them at most, to start with it early."""
+        half = ceil(length(group.columns) / 2)
+        return cut(group.columns.start, group.columns.stop, min(DRAIN, max(EARLY, self.config.columns, half)))
 
     def _drain(self, group: OutputGroup, sums: Tensor, parts: int) -> None:
-        """Append what brings a group to HBM."""
-        m, n = length(group.rows), length(group.columns)
-        out = self.stages[self.stores % STAGES][:m, :n]
-        self.stores += 1
-        self.finish(out, sums[:m, :n], group.rows, group.columns)
-        for part in cut(0, m, ceil(m / parts)):
-            target = self.c[group.rows, group.columns][part]
-            self.program.append(dma_copy(target, out[part]), self.storing[self.stored % len(self.storing)])
-            self.stored += 1
+        """Append what brings a group to HBM, each piece of it by as many copies."""
+        m = length(group.rows)
+        for columns in self._pieces(group):
+            first = columns.start - group.columns.start
+            out = self.program.space.sbuf("result", self.c.format, (length(columns),), m)
+            self.weights = None  # whatever that appends
+            self.finish(out, sums[:m, first : first + length(columns)], group.rows, columns)
+            for part in cut(0, m, ceil(m / parts)):
+                self.storing.copy(self.c[group.rows, columns][part], out[part])
 
-    def load(self, target: Tensor, source: HbmTensor, parts: int) -> None:
-        """Append what brings a tile of K to SBUF, by as many DMA engines at once."""
+    def _load(self, target: Tensor, source: HbmTensor, early: bool) -> None:
+        """Append what brings a piece of an operand to SBUF.
+
+        Two engines bring it if something waits for it already; or if engines share a port and it is long, as two long
+        copies would come at the same time there instead of one after the other.
+        """
+        if self.loading.are_alone:
+            parts = 1 + (early and self.config.hbm_ports > 1)
+        else:
+            parts = 1 + (self._beats(target.partitions, target.size) >= LONG)
         for part in cut(0, target.partitions, ceil(target.partitions / parts)):
-            self.program.append(dma_copy(target[part], source[part]), self.loading[self.loads % len(self.loading)])
-            self.loads += 1
+            self.loading.copy(target[part], source[part])
 
 
-@dataclass(frozen=True)
-class _Operands:
-    """A chunk's operands in a buffer: the tiles of A, one behind the other, then those of B.
-
-    Arguments:
-        kernel: the product.
-        block: whose they are.
-        chunk: the tiles of K.
-        address: of the buffer.
-        early: whether the tensor engine has nothing else to do yet, so that the first tile comes in parts.
-    """
-
-    kernel: _Kernel
-    block: OutputBlock
-    chunk: slice
-    address: int
-    early: bool
-
-    @property
-    def tiles(self) -> list[slice]:
-        """Rows of C that share stationary operands, as many as the array has columns."""
-        return cut(self.block.rows.start, self.block.rows.stop, self.kernel.config.columns)
-
-    def stationary(self, k: int, rows: slice) -> Tensor:
-        """Return where the tile of A of some rows of C is."""
-        kernel = self.kernel
-        tile = (k - self.chunk.start) * len(self.tiles) + (rows.start - self.block.rows.start) // kernel.config.columns
-        return self._tensor("a", k, tile * kernel.pitch, rows)
-
-    def moving(self, k: int, columns: slice) -> Tensor:
-        """Return where the tile of B of some columns is."""
-        width = length(self.block.columns)
-        first = length(self.chunk) * len(self.tiles) * self.kernel.pitch
-        place = (k - self.chunk.start) * width + columns.start - self.block.columns.start
-        return self._tensor("b", k, first + place, columns)
-
-    def parts(self, k: int, columns: slice) -> list[slice]:
-        """Return the columns of a tile of B as they arrive."""
-        if not (self.early and k == 0):
-            return [columns]
-        return cut(columns.start, columns.stop, max(EARLY, self.kernel.config.columns))
-
-    def load(self) -> None:
-        """Append the copies that bring the operands from HBM, in the order in which they are needed."""
-        kernel = self.kernel
-        for k in range(self.chunk.start, self.chunk.stop):
-            early = self.early and k == 0
-            together = kernel.pitch == kernel.config.columns and not early
-            rows = [self.block.rows] if together else self.tiles
-            ports = kernel.config.hbm_ports if early else 1
-            first, *others = [(self.stationary(k, part), kernel.a[kernel.depth[k], part]) for part in rows]
-            columns = [
-                (self.moving(k, part), kernel.b[kernel.depth[k], part]) for part in self.parts(k, self.block.columns)
-            ]
-            for target, source in (first, *columns, *others):
-                kernel.load(target, source, ports)
-
-    def _tensor(self, name: str, k: int, place: int, part: slice) -> Tensor:
-        kernel = self.kernel
-        return Tensor(
-            name=name,
-            format=kernel.a.format,
-            address=self.address + place * kernel.element,
-            partitions=length(kernel.depth[k]),
-            shape=(length(part),),
-        )
+def _cut_at(columns: slice, pieces: Sequence[slice]) -> list[slice]:
+    """Cut columns where one of the pieces starts."""
+    bounds = [columns.start, *(p.start for p in pieces if columns.start < p.start < columns.stop), columns.stop]
+    return [slice(*pair) for pair in pairwise(bounds)]

@@ -32,9 +32,9 @@ LANES = {engine: 2 if engine == Engine.TENSOR else 1 for engine in Engine}
 """Lanes of a queue, in each of which instructions complete in order: `Instruction.lane` says in which. A LoadStationary
 may complete before the MultiplyMoving before it, so the tensor engine has two."""
 
-RECORDS_AHEAD = {Engine.TENSOR: 4, Engine.VECTOR: 4, Engine.SCALAR: 4, Engine.DMA: 2, Engine.COLLECTIVE: 2}
-"""Records that a queue fetches ahead, the one that waits or is issued among them; those of DMA take longer, and there
-are many of them."""
+RECORDS_AHEAD = {Engine.TENSOR: 8, Engine.VECTOR: 4, Engine.SCALAR: 4, Engine.DMA: 2, Engine.COLLECTIVE: 2}
+"""Records that a queue fetches ahead, the one that waits or is issued among them; those of the tensor engine are short,
+those of DMA take longer, and there are many of them."""
 
 QUEUE_BLOCKS = 4
 """Blocks of records that a queue holds until it has fetched their last one; the doorbell waits for a place."""

@@ -64,7 +64,9 @@ class Classifier:
 
         self._tiles = cut(0, batch, config.columns)
         lanes = config.columns
-        self._bias_of_units = space.sbuf("bias_of_units", FP32, (len(cut(0, hidden, config.columns)),), lanes)
+        self._bias_of_units = space.sbuf(
+            "bias_of_units", FP32, (len(cut(0, hidden, config.columns)),), lanes, kept=True
+        )
         self._bias_of_digits = space.sbuf("bias_of_digits", FP32, (digits,), lanes)
         self._largest = space.sbuf("largest", FP32, (len(self._tiles), VALUES8), lanes, kept=True)
         self._places = space.sbuf("places", INT32, (len(self._tiles), VALUES8), lanes)

@@ -25,7 +25,7 @@ class Port:
     Arguments:
         kind: "read", "write", "line_read" or "line_write".
         name: the counter of `Conflicts` for SBUF.
-        rank: among those who ask for a bank in the same direction; of line ports all the same.
+        rank: among those who ask for a bank in the same direction; of all that go in turn the same.
         signals: the interface.
         storages: the memories that it reaches.
         partitions: what a lockstep read reaches of each memory.
@@ -48,6 +48,11 @@ class Port:
         return self.kind.startswith("line")
 
     @property
+    def is_patient(self) -> bool:
+        """Whether it goes in turn, and first if it has waited for too long."""
+        return self.is_line or self.name == "stationary"
+
+    @property
     def writes(self) -> bool:
         return self.kind.endswith("write")
 
@@ -56,7 +61,7 @@ def ports_of(memory: OnChipMemory, config: Config) -> list[Port]:
     sbuf, psum, both = (OnChipStorage.SBUF,), (OnChipStorage.PSUM,), (OnChipStorage.SBUF, OnChipStorage.PSUM)
     ports = [
         Port("read", "moving", 0, memory.moving, sbuf, config.rows, 4),
-        Port("read", "stationary", 1, memory.stationary, sbuf, config.rows, 16),
+        Port("read", "stationary", 9, memory.stationary, sbuf, config.rows, 16),
         Port("read", "vector_read", 2, memory.vector_sbuf, sbuf, config.partitions, 4),
         Port("read", "scalar_read", 3, memory.scalar_sbuf, sbuf, config.partitions, 4),
         Port("read", "vector_read", 2, memory.vector_psum, psum, config.columns, 4),
@@ -130,8 +135,8 @@ class Traffic:
                 assert not served
                 continue
             assert len(served) == 1
-            patient = [p for p in here if p.is_line and p.waited >= LINE_PATIENCE]
-            self.urgent += bool(patient) and any(not p.is_line for p in here)
+            patient = [p for p in here if p.is_patient and p.waited >= LINE_PATIENCE]
+            self.urgent += bool(patient) and any(not p.is_patient for p in here)
             first = min(p.rank for p in here)
             assert served[0] in (patient or [p for p in here if p.rank == first])
 

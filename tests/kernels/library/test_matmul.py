@@ -1,6 +1,7 @@
 """Products on the core: every shape and format, bit for bit, in whatever order the semaphores allow."""
 
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 import pytest
@@ -62,15 +63,35 @@ def test_results_are_cast_and_finished_on_the_way(rng):
     assert np.array_equal(found.view(np.float32), np.maximum(expected.view(np.int32), 0))
 
 
-def test_what_does_not_fit_at_once_comes_in_chunks(rng):
+@pytest.mark.parametrize("places", (2, 3, 5, 20))
+def test_what_does_not_fit_at_once_makes_room(rng, places):
+    """Operands of 13 tiles of K of one panel each, of up to 80 bytes, which take two lines."""
     program = Program(TINY)
-    # Room for the eight results on their way, and for two buffers of three tiles of K.
-    program.space.sbuf("taken", INT8, (len(program.space.room(0)) - 8 * 224 - 2 * 3 * 128 - 64,), kept=True)
+    stages = 32 * 128
+    program.space.sbuf("taken", INT8, (len(program.space.room(Storage.SBUF)) - stages - places * 128 - 64,), kept=True)
     _, found, expected = product(rng, program, 9, 50, 40, BF16)
     assert np.array_equal(found, expected)
-    program.space.sbuf("more", INT8, (len(program.space.room(0)) - 8 * 224 - 100,), kept=True)
-    with pytest.raises(ValueError, match="SBUF must have room for two buffers of a tile of K"):
+
+
+def test_room_for_a_tile_of_each_operand_is_needed(rng):
+    program = Program(TINY)
+    program.space.sbuf("taken", INT8, (len(program.space.room(Storage.SBUF)) - 32 * 128 - 200,), kept=True)
+    with pytest.raises(ValueError, match="SBUF must have room for two tiles of K, 256 bytes, not"):
         product(rng, program, 9, 50, 40, BF16)
+
+
+@pytest.mark.parametrize(
+    "preset, shape", [("full", (512, 512, 512)), ("small", (100, 70, 300)), ("large", (1, 99, 600))]
+)
+def test_operands_that_fit_are_loaded_once_and_nothing_waits_for_a_third_engine(preset, shape):
+    """No copy is there only to be waited for."""
+    program, (m, k, n) = Program(preset_named(preset)), shape
+    a, b = program.space.hbm("a", BF16, (k, m)), program.space.hbm("b", BF16, (k, n))
+    matmul(program, program.space.hbm("c", FP32, (m, n)), a, b)
+    copies = [entry.instruction for entry in program.entries if isinstance(entry.instruction, DmaCopy)]
+    loads = [copy for copy in copies if copy.src.storage == Storage.HBM]
+    assert sum(prod(copy.shape) for copy in loads) == k * (m + n)
+    assert all(Storage.HBM in (copy.src.storage, copy.dst.storage) for copy in copies)
 
 
 @pytest.mark.parametrize("m, n, ends", [(61, 33, (5, 40, 61)), (13, 1030, (6, 13)), (90, 37, (90,))])
@@ -96,8 +117,8 @@ def test_the_tensor_engine_does_nothing_twice(rng):
     columns = sum(entry.instruction.n for entry in program.entries if isinstance(entry.instruction, MultiplyMoving))
     loads = sum(isinstance(entry.instruction, LoadStationary) for entry in program.entries)
     assert columns == 8 * 8 * 256
-    # Eight rows of groups, of which the last is cut into four pieces: 128, 64, 32, 32.
-    assert loads == 8 * (7 + 4)
+    # Eight rows of groups. Of the last two one is cut in halves, the other one into 128, 64, 32, 16, 16 columns.
+    assert loads == 8 * (6 + 2 + 5)
 
 
 @pytest.mark.parametrize(

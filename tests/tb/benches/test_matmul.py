@@ -176,3 +176,21 @@ def test_products_on_the_core_are_golden(words):
 def test_full_size_product_is_golden():
     counters = check(BF16, (128, 128, 512), PRESETS["full"])
     assert counters["cycles"] == 512 + 128 // LOAD_COLUMNS + TensorEngine.latency(PRESETS["full"]) + 1
+
+
+# Cycles of the core, from start to done
+
+
+@pytest.mark.parametrize(
+    ("words", "most"),
+    [
+        ("", 1_800),  # 64 x 64 x 64, of which boot takes 380
+        ("M=1 K=512 N=512", 18_400),  # HBM alone: 16,480
+        pytest.param("M=256 K=256 N=256", 66_500, marks=pytest.mark.slow),
+        pytest.param("PRESET=full M=512 K=512 N=512", 10_000, marks=pytest.mark.slow),
+        pytest.param("PRESET=full M=512 K=512 N=512 BANDWIDTH=256", 10_000, marks=pytest.mark.slow),
+        pytest.param("PRESET=full M=1024 K=1024 N=1024", 67_200, marks=pytest.mark.slow),
+    ],
+)
+def test_products_on_the_core_are_close_to_the_roofline(words, most):
+    assert passed("matmul", words).cycles <= most
