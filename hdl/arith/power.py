@@ -25,7 +25,7 @@ from neuroncore_rtl.hdl.arith.fp32 import Fp32
 from neuroncore_rtl.hdl.arith.normalise import normalise
 from neuroncore_rtl.hdl.arith.pack import pack_fp32
 from neuroncore_rtl.hdl.arith.power_kind import ONE, PowerKind, classify
-from neuroncore_rtl.spec import power
+from neuroncore_rtl.spec import power, timing
 from neuroncore_rtl.spec.formats import FP32
 
 __all__ = ["Fp32Power"]
@@ -107,7 +107,7 @@ class Fp32Power(wiring.Component):
         out: FP32 storage word of the power, from `LATENCY` cycles after start until the next result.
     """
 
-    INTERVAL = 14
+    INTERVAL = timing.POWER_INTERVAL
     """Cycles from one start to the next."""
 
     LATENCY = INTERVAL + 1

@@ -16,6 +16,7 @@ from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.hdl.arith.saturate import Saturate
 from neuroncore_rtl.hdl.arith.widen import Widen
 from neuroncore_rtl.hdl.dma.job import bytes_layout, piece_layout
+from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.formats import FORMATS
 
 __all__ = ["Caster"]
@@ -34,7 +35,7 @@ class Caster(wiring.Component):
         o: their bytes, without latency, or of a cast 3 cycles later. busy: a cast is under way.
     """
 
-    LANES = 4
+    LANES = timing.CAST_LANES
 
     def __init__(self, size: int):
         self.size = size

@@ -12,6 +12,7 @@ from amaranth.lib import data
 
 from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS, PARTITION_BITS, Storage
+from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, HBM_ADDRESS_BITS
 from neuroncore_rtl.spec.isa.dma import DMA_WIDTHS
 
@@ -20,11 +21,11 @@ __all__ = [
     "chunk_layout", "piece_layout",
 ]  # fmt: skip
 
-BURST_BEATS = 16
+BURST_BEATS = timing.BURST_BEATS
 """Longest burst, and the grid that bursts keep to: so none crosses a page of AXI. Shorter than AXI allows, as room is
 asked for by whole bursts, and as a burst that is written waits until it is complete."""
 
-WORD_BYTES = 4
+WORD_BYTES = timing.PSUM_WORD_BYTES
 """What an access to PSUM moves."""
 
 

@@ -15,6 +15,7 @@ from neuroncore_rtl.hdl.dma.job import Formats, chunk_layout, piece_layout
 from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
 from neuroncore_rtl.hdl.memory.port import LineRead, Storage
+from neuroncore_rtl.spec import timing
 
 __all__ = ["Reader"]
 
@@ -32,7 +33,7 @@ class Reader(wiring.Component):
         starved: HBM owes beats, and there is none. busy: a beat is asked for, or has come and not gone on.
     """
 
-    BUFFER_BEATS = 128
+    BUFFER_BEATS = timing.BUFFER_BEATS
     """Beats asked for, or come and not gone on: more than HBM's latency in cycles, as room is taken burst by burst."""
 
     def __init__(self, size: int):

@@ -12,11 +12,12 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.dma.beats import aligned, next_beat
-from neuroncore_rtl.hdl.dma.job import BURST_BEATS, chunk_layout
+from neuroncore_rtl.hdl.dma.job import chunk_layout
 from neuroncore_rtl.hdl.dma.ring import RingRead
 from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.memory.axi import AxiPort
 from neuroncore_rtl.hdl.memory.port import LineWrite, Storage
+from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
 __all__ = ["Writer"]
@@ -37,7 +38,7 @@ class Writer(wiring.Component):
         burst: one is complete. room: there may be one more.
     """
 
-    BEATS = 2 * BURST_BEATS
+    BEATS = timing.WRITER_BEATS
     """Beats that wait for the rest of their burst, or to be taken."""
 
     def __init__(self, size: int):

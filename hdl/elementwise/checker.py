@@ -15,7 +15,7 @@ from neuroncore_rtl.hdl.checker import lowest_rule
 from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction
 from neuroncore_rtl.hdl.elementwise.job import Job, opcode_in, pointer, used, work_out
 from neuroncore_rtl.hdl.memory.port import OnChipStorage
-from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec import isa, timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, INT32
 from neuroncore_rtl.spec.isa import elementwise
@@ -57,10 +57,10 @@ class Checker(checker.Checker):
     Ports: see :class:`hdl.checker.Checker`.
     """
 
-    LATENCY = 5
+    LATENCY = timing.ELEMENTWISE_CHECKER_LATENCY
     """Cycles from the instruction at i, which is taken at once, to the job at o, or to the error."""
 
-    INTERVAL = 4
+    INTERVAL = timing.ELEMENTWISE_CHECKER_INTERVAL
     """Cycles from one instruction to the next."""
 
     def __init__(self, config: Config, opcodes: Iterable[isa.Opcode], slow: Callable, interval: Callable):

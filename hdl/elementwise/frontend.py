@@ -36,6 +36,7 @@ from neuroncore_rtl.hdl.elementwise.step import Phase, Step
 from neuroncore_rtl.hdl.elementwise.store import Store
 from neuroncore_rtl.hdl.engine_error import EngineError
 from neuroncore_rtl.hdl.memory.port import ReadPort, WritePort
+from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Opcode
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
@@ -106,7 +107,7 @@ class Frontend(wiring.Component):
     LATENCY = Checker.LATENCY + Sequencer.LATENCY
     """Cycles from an instruction that is taken to its first read request."""
 
-    SLACK = 4
+    SLACK = timing.STORE_SLACK
     """Results in flight outside of the lanes at full speed: in fetch, before and in the store, and one to spare."""
 
     def __init__(

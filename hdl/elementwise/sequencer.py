@@ -12,6 +12,7 @@ from neuroncore_rtl.hdl.elementwise.issue import Issue
 from neuroncore_rtl.hdl.elementwise.job import Job, pointer
 from neuroncore_rtl.hdl.elementwise.step import OF_INSTRUCTION, Phase
 from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS, OnChipStorage
+from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.isa.access import DIMENSIONS
 from neuroncore_rtl.spec.isa.elementwise import VALUES8
 
@@ -33,7 +34,7 @@ class Sequencer(wiring.Component):
     o: Out(stream.Signature(Issue))
     busy: Out(1)
 
-    LATENCY = 1
+    LATENCY = timing.SEQUENCER_LATENCY
     """Cycles from a job to its first step."""
 
     def elaborate(self, platform):

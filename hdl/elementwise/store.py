@@ -8,6 +8,7 @@ from neuroncore_rtl.hdl.elementwise.issue import Write
 from neuroncore_rtl.hdl.elementwise.place import from_lanes, quadrants, shifted
 from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.memory.port import WritePort
+from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
 
 __all__ = ["Store"]
@@ -31,7 +32,7 @@ class Store(wiring.Component):
     One result a cycle.
     """
 
-    LATENCY = 1
+    LATENCY = timing.STORE_LATENCY
     """Cycles from a result to its write."""
 
     def __init__(self, config: Config, depth: int):

@@ -4,11 +4,12 @@ from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import SBUF_BANKS
 
 __all__ = ["LINE_PATIENCE", "BankArbiter"]
 
-LINE_PATIENCE = 16
+LINE_PATIENCE = timing.LINE_PATIENCE
 """Cycles that a line port waits before it goes first, so that no engine can shut it out."""
 
 

@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.enumeration import typed_enum
-from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec import isa, timing
 
 __all__ = [
     "ADDRESS_BITS",
@@ -48,7 +48,7 @@ class ReadPort(wiring.Signature):
         data: `width` bits of each partition, partition 0 in the lowest, `LATENCY` cycles after the request was taken.
     """
 
-    LATENCY = 1
+    LATENCY = timing.READ_LATENCY
     """Cycles from a request that is taken to its data."""
 
     def __init__(self, partitions: int, width: int):
@@ -123,7 +123,7 @@ class LineRead(wiring.Signature):
         word: of PSUM, which word of the access.
     """
 
-    LATENCY = 2
+    LATENCY = timing.LINE_READ_LATENCY
     """Cycles from a request that is taken to its data."""
 
     def __init__(self, size: int):

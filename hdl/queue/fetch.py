@@ -8,6 +8,7 @@ from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
 from neuroncore_rtl.hdl.queue.record import Record
 from neuroncore_rtl.hdl.round_robin import RoundRobin
+from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, RECORD_BITS, RECORD_BYTES, queue_count
 
@@ -30,7 +31,7 @@ class Fetcher(wiring.Component):
         axi: reads.
     """
 
-    OUTSTANDING = 16
+    OUTSTANDING = timing.FETCHER_RECORDS
     """Records on their way; one more request waits for the first of them."""
 
     def __init__(self, config: Config):

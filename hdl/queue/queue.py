@@ -10,7 +10,7 @@ from neuroncore_rtl.hdl.queue.in_flight import Flight, InFlight
 from neuroncore_rtl.hdl.queue.prefetcher import Block, Prefetcher
 from neuroncore_rtl.hdl.queue.record import Record
 from neuroncore_rtl.hdl.queue.semaphores import Update, Wait
-from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec import isa, timing
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, QUEUE_COUNTERS, Engine
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS, LANES, QUEUE_BLOCKS
 from neuroncore_rtl.spec.isa.fields import width_of
@@ -18,7 +18,7 @@ from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 
 __all__ = ["IN_FLIGHT", "Queue", "QueueCounters"]
 
-IN_FLIGHT = 16
+IN_FLIGHT = timing.QUEUE_RECORDS
 """Records that an engine has taken and that have not yet updated their semaphores, at most."""
 
 

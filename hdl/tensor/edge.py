@@ -12,6 +12,7 @@ from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
 from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.arith.operand import Operand
 from neuroncore_rtl.hdl.hierarchy import shared
+from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import LOAD_COLUMNS
 
 __all__ = ["MOVING_BITS", "STATIONARY_BITS", "Edge", "EdgeRow", "Element"]
@@ -128,7 +129,7 @@ class Edge(wiring.Component):
         weights_out: `LOAD_COLUMNS` stationary operands of each row, a cycle later.
     """
 
-    LATENCY = 1
+    LATENCY = timing.EDGE_LATENCY
     """Cycles from a word to its operands."""
 
     def __init__(self, rows: int):

@@ -26,6 +26,7 @@ from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction
 from neuroncore_rtl.hdl.tensor.loader import Loader
 from neuroncore_rtl.hdl.tensor.mover import Move, Mover
 from neuroncore_rtl.hdl.tensor.skew import DelayLine
+from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
 
@@ -131,8 +132,8 @@ class TensorEngine(wiring.Component):
 
     def _dispatch(self, m, instructions, loader, mover):
         """Sort instructions into the two queues; two places each, so that a load is found behind two moves."""
-        m.submodules.load_queue = load_queue = BypassFifo(Load, depth=2)
-        m.submodules.move_queue = move_queue = BypassFifo(Move, depth=2)
+        m.submodules.load_queue = load_queue = BypassFifo(Load, depth=timing.TENSOR_QUEUE)
+        m.submodules.move_queue = move_queue = BypassFifo(Move, depth=timing.TENSOR_QUEUE)
         instruction = instructions.payload
         is_load = Signal()
         loaded = Signal()  # the shadow weights are complete

@@ -15,13 +15,14 @@ from neuroncore_rtl.hdl.vector.block import VectorBlock, VectorLanes
 from neuroncore_rtl.hdl.vector.decode import slow_op0, slow_op1
 from neuroncore_rtl.hdl.vector.stats import Statistics
 from neuroncore_rtl.hdl.vector.transpose import Transposer
+from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES
 from neuroncore_rtl.spec.isa.elementwise import transpose_block
 
 __all__ = ["VectorEngine", "interval", "slow"]
 
-SCAN_INTERVAL = 2
+SCAN_INTERVAL = timing.SCAN_INTERVAL
 """Cycles from one element of a scan to the next, whose first operand went through both ALUs."""
 
 

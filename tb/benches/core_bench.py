@@ -28,12 +28,12 @@ def core_options(target: str, engine: str, preset: str) -> tuple[Option, ...]:
     """Return the variables of a TEST of the whole core or of an engine alone, behind its own.
 
     Arguments:
-        target: what it runs on unless told: "core" or "engine".
+        target: what it runs on unless told: "core", "engine" or "model".
         engine: what is there alone.
         preset: its configuration unless told.
     """
-    where = f"the whole core, or {engine} alone, where HBM plays no part"
-    target_option = choice("TARGET", target, where, ("core", "engine"))
+    where = f"the whole core, or {engine} alone, where HBM plays no part, or the core's timing model, where no RTL runs"
+    target_option = choice("TARGET", target, where, ("core", "engine", "model"))
     return target_option, *configuration_options(preset), SEED, *HBM_OPTIONS, *RECORDED
 
 

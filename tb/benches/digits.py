@@ -6,28 +6,39 @@ TARGET=engine has every matrix product done by the tensor engine alone, and nump
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import asdict
 from functools import cache
 
 import numpy as np
 
 from neuroncore_rtl.golden import tensor as golden
+from neuroncore_rtl.golden.core import Core
 from neuroncore_rtl.kernels.models import digits
 from neuroncore_rtl.kernels.models.digits import Layer
 from neuroncore_rtl.kernels.models.digits.network import PASSES, Classifier
+from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
 from neuroncore_rtl.tb.benches.core_bench import core_options, hbm_of
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.matmul import ideal_cycles, multiply_recorded
+from neuroncore_rtl.tb.benches.modelled import modelled_report, predicted
 from neuroncore_rtl.tb.benches.workbench import encode
 from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.sim.settings import Bench, Settings, integer
 from neuroncore_rtl.tb.view.waves import waveform
 
-__all__ = ["BENCH", "TARGET_ACCURACY", "TARGET_DIFFERENCE", "results", "sizes_of"]
+__all__ = [
+    "BENCH",
+    "TARGET_ACCURACY",
+    "TARGET_DIFFERENCE",
+    "control_cycles",
+    "executed_sections",
+    "results",
+    "sizes_of",
+]
 
 TARGET_ACCURACY = 0.95
 """Below this the bench fails: the arithmetic may be exact and the program around it still wrong."""
@@ -47,10 +58,23 @@ def results(classifier: Classifier, hbm: np.ndarray) -> tuple[np.ndarray, np.nda
     return tuple(np.ascontiguousarray(codes).view(t) for codes, t in zip(found, (np.int32, np.float32), strict=True))
 
 
+def control_cycles(images: int) -> int:
+    """Return the cycles that the control program takes for a batch behind a section: its line of text, and a word of
+    SBUF for each image."""
+    return 302 + 13 * images
+
+
+def executed_sections(image: Image, addresses: Container[int]) -> list[int]:
+    """Return the sections of an image of which records were executed; addresses: of all records that were."""
+    return sorted({block.section for block in image.blocks if block.address in addresses})
+
+
 def _run(settings: Settings) -> Report:
     config, layers = settings.config, digits.load()
     images, labels = (part[: settings.images] for part in digits.held_out())
     label = f"{settings.preset}-{config.rows}x{config.columns}-{settings.sim}"
+    if settings.target == "model":
+        return _on_model(settings, layers, images)
     on_target = {"core": _on_core, "engine": _on_engine}[settings.target]
     predicted, measured, notes, failures = on_target(settings, layers, images, label)
     accuracy, reference = (
@@ -86,8 +110,7 @@ def _on_core(settings: Settings, layers: list[Layer], images: np.ndarray, label:
         done = execute(task, settings, f"core-{name}", pictures=name)
         run, (hbm,) = done.outcome.parts[0], done.outcome.memories["hbm"]
         executed = {event.address for event in run.events}
-        sections = sorted({block.section for block in image.blocks if block.address in executed})
-        passes = [PASSES[number] for number in sections]
+        passes = [PASSES[number] for number in executed_sections(image, executed)]
         found = results(classifier, hbm)
         # What is wrong with a run that is not golden's is told by that.
         wrong = done.failures or tuple(_disagreements(*found, settings, layers, part, passes, run.console))
@@ -98,6 +121,20 @@ def _on_core(settings: Settings, layers: list[Layer], images: np.ndarray, label:
         notes[f"batch_{number}"] = f"{done.cycles:,} cycles; {'; '.join(run.console.splitlines())}"
         notes |= {f"batch_{number}_{what}": path for what, path in done.files.items()}
     return np.concatenate(predicted), measured, notes, failures
+
+
+def _on_model(settings: Settings, layers: list[Layer], images: np.ndarray) -> Report:
+    """Return what the timing model says; golden tells whether a batch is computed again."""
+    config, found, ideal = settings.config, [], 0
+    for first in range(0, len(images), settings.batch):
+        part = images[first : first + settings.batch]
+        image = Classifier(config, len(part), sizes_of(layers)).image(layers, part, encode, settings.confidence / 100)
+        executed = {address for _, address in Core(config, image.memory()).run(image.base).records}
+        sections = executed_sections(image, executed)
+        ideal += sum(_ideal_cycles(layers, len(part), PASSES[number], config) for number in sections)
+        found.append(predicted(image, settings, sections=sections, aside=control_cycles(len(part))))
+    label = f"{settings.preset}-{config.rows}x{config.columns}"
+    return modelled_report("digits", label, settings, sum(found[1:], found[0]), ideal, {"images": len(images)})
 
 
 def _disagreements(

@@ -6,10 +6,10 @@ from dataclasses import asdict
 
 import numpy as np
 
+from neuroncore_rtl.golden.timing.costs import step_cycles
 from neuroncore_rtl.spec.formats import FORMATS, format_named
 from neuroncore_rtl.spec.isa import Opcode, Storage
 from neuroncore_rtl.tb.benches.execution import run_recorded
-from neuroncore_rtl.tb.check.costs import step_cycles
 from neuroncore_rtl.tb.check.execution import ElementwiseProgram, expected_memories, work_of
 from neuroncore_rtl.tb.harness.elementwise import ElementwiseDevice
 from neuroncore_rtl.tb.harness.outcome import Outcome

@@ -19,7 +19,14 @@ from neuroncore_rtl.kernels.library.softmax import softmax
 from neuroncore_rtl.kernels.library.topk import rounded_up, topk
 from neuroncore_rtl.spec.formats import INT32, format_named
 from neuroncore_rtl.tb.benches.core_bench import core_options
-from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, EngineWorkbench, References, Workbench, refusals
+from neuroncore_rtl.tb.benches.workbench import (
+    CoreWorkbench,
+    EngineWorkbench,
+    ModelWorkbench,
+    References,
+    Workbench,
+    refusals,
+)
 from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings, choice, dtype_option, integer
 
@@ -134,7 +141,8 @@ class KernelBench(Bench):
 
 def _bench(name: str, build: Build, what: str, *options: Option, exact: str = "float64") -> KernelBench:
     def run(settings: Settings) -> Report:
-        bench = {"core": CoreWorkbench, "engine": EngineWorkbench}[settings.target](settings.config)
+        benches = {"core": CoreWorkbench, "engine": EngineWorkbench, "model": ModelWorkbench}
+        bench = benches[settings.target](settings.config)
         with refusals():
             references = build(bench, settings, np.random.default_rng(settings.seed))
         return bench.run(name, settings, references)

@@ -19,6 +19,7 @@ from neuroncore_rtl.spec.formats import FP32, INT8, INT32, MATMUL_FORMATS, Forma
 from neuroncore_rtl.tb.benches.core_bench import core_options, hbm_of, roofline, summary
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
+from neuroncore_rtl.tb.benches.modelled import modelled_report, predicted
 from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.harness.tensor import COUNTERS, TensorDevice, TensorWork
 from neuroncore_rtl.tb.sim.report import Report, progress, shown
@@ -27,7 +28,9 @@ from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.tensor_tiling import tiled_products
 from neuroncore_rtl.tb.view.waves import waveform, write_save_file
 
-__all__ = ["BENCH", "ideal_cycles", "multiply", "multiply_recorded", "product_image", "random_matrix"]
+__all__ = [
+    "BENCH", "ideal_cycles", "multiply", "multiply_recorded", "product_image", "product_program", "random_matrix",
+]  # fmt: skip
 
 
 def ideal_cycles(m: int, k: int, n: int, fmt: Format, config: Config) -> int:
@@ -86,12 +89,19 @@ def product_image(a: np.ndarray, b: np.ndarray, fmt: Format, config: Config) -> 
         a, b: storage words of `fmt`, of shapes [M, K] and [K, N]; A is stored transposed.
         fmt, config: number format and machine.
     """
+    program, product, left, right = product_program(*a.shape, b.shape[1], fmt, config)
+    return build_image(program, [(left, a.T), (right, b)]), product
+
+
+def product_program(
+    m: int, k: int, n: int, fmt: Format, config: Config
+) -> tuple[Program, HbmTensor, HbmTensor, HbmTensor]:
+    """Return the program that multiplies [M, K] by [K, N] on the core, the product, A transposed, and B."""
     program = Program(config)
-    (m, k), n = a.shape, b.shape[1]
     left, right = program.space.hbm("a", fmt, (k, m)), program.space.hbm("b", fmt, (k, n))
     product = program.space.hbm("c", INT32 if fmt is INT8 else FP32, (m, n))
     matmul(program, product, left, right)
-    return build_image(program, [(left, a.T), (right, b)]), product
+    return program, product, left, right
 
 
 def multiply_recorded(
@@ -113,6 +123,8 @@ def multiply_recorded(
 def _run(settings: Settings) -> Report:
     config, fmt = settings.config, format_named(settings.dtype)
     m, k, n = settings.m, settings.k, settings.n
+    if settings.target == "model":
+        return _on_model(settings)
     rng = np.random.default_rng(settings.seed)
     a, b = random_matrix(rng, fmt, m, k), random_matrix(rng, fmt, k, n)
     label = f"{settings.preset}-{config.rows}x{config.columns}-{fmt.name}-{m}x{k}x{n}-{settings.sim}"
@@ -150,6 +162,20 @@ def _on_core(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, labe
     }
     result = np.ascontiguousarray(product.elements(done.outcome.memories["hbm"][0])).view(np.uint32)
     return result, extra, {**done.measured, "label": f"core-{label}"}
+
+
+def _on_model(settings: Settings) -> Report:
+    config, fmt = settings.config, format_named(settings.dtype)
+    m, k, n = settings.m, settings.k, settings.n
+    with progress("making the program"):
+        image = build_image(product_program(m, k, n, fmt, config)[0])
+    ideal, moved = ideal_cycles(m, k, n, fmt, config), (m * k + k * n) * fmt.bits // 8 + 4 * m * n
+    extra = {
+        "shape": f"[{m}, {k}] x [{k}, {n}] {fmt.name} on {config.rows} x {config.columns}",
+        "roofline": roofline("array", ideal, moved, config, settings.bandwidth),
+    }
+    label = f"{settings.preset}-{config.rows}x{config.columns}-{fmt.name}-{m}x{k}x{n}"
+    return modelled_report("matmul", label, settings, predicted(image, settings), ideal, extra)
 
 
 def _on_engine(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, label: str) -> Product:

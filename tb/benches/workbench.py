@@ -13,6 +13,7 @@ from math import prod
 import numpy as np
 
 from neuroncore_rtl.golden.arith import decode, round_fp32
+from neuroncore_rtl.golden.timing.costs import step_cycles
 from neuroncore_rtl.kernels.library.streamed import streamed
 from neuroncore_rtl.kernels.program.image import build_image
 from neuroncore_rtl.kernels.program.program import Program
@@ -25,13 +26,13 @@ from neuroncore_rtl.tb.benches.core_bench import hbm_of, roofline, summary
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.instructions import compare_program
-from neuroncore_rtl.tb.check.costs import step_cycles
+from neuroncore_rtl.tb.benches.modelled import modelled_report, predicted
 from neuroncore_rtl.tb.check.execution import ElementwiseProgram, record_of
 from neuroncore_rtl.tb.harness.elementwise import ENGINES, PROGRAM_DEPTH, ElementwiseDevice
 from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.sim.settings import Settings, UsageError
 
-__all__ = ["CoreWorkbench", "EngineWorkbench", "References", "Workbench", "encode", "refusals"]
+__all__ = ["CoreWorkbench", "EngineWorkbench", "ModelWorkbench", "References", "Workbench", "encode", "refusals"]
 
 Matrix = Rows | HbmTensor
 Matrices = Sequence[Matrix]
@@ -168,6 +169,20 @@ class CoreWorkbench(Workbench):
         copies = [entry.instruction for entry in self.program.entries if isinstance(entry.instruction, DmaCopy)]
         sides = [(copy, side) for copy in copies for side in (copy.src, copy.dst) if side.storage == Storage.HBM]
         return sum(prod(copy.shape) * side.format.bits // 8 for copy, side in sides)
+
+
+class ModelWorkbench(CoreWorkbench):
+    """The image of the core, whose cycles the timing model tells; nothing is computed."""
+
+    def run(self, test: str, settings: Settings, references: References) -> Report:
+        """Predict the program; arguments as of :meth:`Workbench.run`."""
+        with refusals():
+            image = build_image(self.program)
+        ideal = self._ideal_cycles()
+        slowest = max(ideal, key=ideal.get)
+        extra = {"roofline": roofline(slowest, ideal[slowest], self._moved(), self.config, settings.bandwidth)}
+        found = predicted(image, settings)
+        return modelled_report(test, self._label(settings), settings, found, ideal[slowest], extra)
 
 
 class EngineWorkbench(Workbench):

@@ -1,40 +1,28 @@
 """What every instruction costs in cycles: as published for NeuronCore-v2, by our formula, and why they differ.
 
-The one place of these figures: TEST=timing measures them, tests assert the formulas, and docs/vector_engine.md has the
-table that :func:`table` makes.
+TEST=timing measures them, tests assert the formulas of `golden.timing.costs`, and docs/vector_engine.md has the table
+that :func:`table` makes.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import prod
 
-from neuroncore_rtl.hdl.arith.divide import Fp32Divider
-from neuroncore_rtl.hdl.arith.power import Fp32Power
-from neuroncore_rtl.hdl.elementwise.checker import Checker
-from neuroncore_rtl.hdl.elementwise.fetch import Fetch
-from neuroncore_rtl.hdl.elementwise.frontend import Frontend
-from neuroncore_rtl.hdl.elementwise.store import Store
-from neuroncore_rtl.hdl.scalar.engine import ScalarEngine
-from neuroncore_rtl.hdl.vector.engine import SCAN_INTERVAL, VectorEngine
-from neuroncore_rtl.hdl.vector.stats import Statistics
+from neuroncore_rtl.golden.timing.costs import is_slow, period
+from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import FP32, INT32, Format
 from neuroncore_rtl.spec.functions import function_named
 from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage
-from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, VALUES8, transpose_block, uses
+from neuroncore_rtl.spec.isa.elementwise import VALUES8, transpose_block, uses
 
-__all__ = [
-    "CASES", "ELEMENTS", "Case", "dependent_period", "formula", "is_slow", "latency", "period", "step_cycles", "table",
-]  # fmt: skip
+__all__ = ["CASES", "ELEMENTS", "Case", "formula", "table"]
 
 ELEMENTS = (1, 8, 64, 512)
 """Elements a lane that are measured; the nearest that an instruction can take."""
 
 _II = 64
 """The published cost of an instruction that does next to nothing."""
-
-_UNITS = {AluOp.DIVIDE: Fp32Divider, AluOp.POWER: Fp32Power}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,84 +51,6 @@ class Case:
         """Return the elements a lane that it can take, not more than `wanted` unless it must."""
         multiple = transpose_block(config) if self.multiple is None else self.multiple
         return max(self.least, multiple, wanted // multiple * multiple)
-
-
-def step_interval(instruction: Elementwise) -> int:
-    """Return the least cycles from a step of an instruction to the next, memories aside."""
-    first, second = _slow_units(instruction)
-    if first and second:
-        return first.LATENCY + second.INTERVAL
-    if first or second:
-        return (first or second).INTERVAL
-    if instruction.opcode == Opcode.BN_AGGR:
-        return Statistics.SET_INTERVAL
-    return SCAN_INTERVAL if instruction.opcode == Opcode.TENSOR_TENSOR_SCAN else 1
-
-
-def is_slow(instruction: Elementwise) -> bool:
-    """Return whether nothing else may be in the lanes."""
-    return instruction.opcode == Opcode.BN_AGGR or any(_slow_units(instruction))
-
-
-def step_cycles(instruction: Elementwise, config: Config) -> int:
-    """Return the cycles from the first step of an instruction to that of the next, if nothing else holds it up."""
-    used = uses(instruction.fields(config))
-    loads = sum(isinstance(getattr(instruction, name), Pointer) for name in ("s0", "s1") if name in used)
-    if instruction.opcode in _SEARCHES:
-        loads += VALUES8
-    others = (loads + _results(instruction, config)) * step_interval(instruction)
-    return others + prod(instruction.shape) * max(step_interval(instruction), _sbuf_reads(instruction, config))
-
-
-def period(instruction: Elementwise, config: Config) -> int:
-    """Return the cycles from an instruction to the next of its kind, if they overlap."""
-    if is_slow(instruction):
-        return dependent_period(instruction, config)
-    return max(Checker.INTERVAL, step_cycles(instruction, config))
-
-
-def dependent_period(instruction: Elementwise, config: Config) -> int:
-    """Return the cycles from an instruction to the next of its kind, if each waits for the one before to be written."""
-    reads = 1 if _results(instruction, config) else max(1, _sbuf_reads(instruction, config))
-    # The last step waits for its reads alone, and nothing for the interval after it.
-    return step_cycles(instruction, config) - max(step_interval(instruction), reads) + reads + drain(instruction)
-
-
-def latency(instruction: Elementwise, config: Config) -> int:
-    """Return the cycles from an instruction that an idle engine takes to the pulse that retires it."""
-    return Frontend.LATENCY + dependent_period(instruction, config)
-
-
-def drain(instruction: Elementwise) -> int:
-    """Return the cycles from the last step of an instruction to the first one that waits for all writes."""
-    lanes = ScalarEngine.LATENCY if instruction.opcode == Opcode.ACTIVATE else VectorEngine.LATENCY
-    units = [Fp32Divider] if instruction.opcode == Opcode.BN_AGGR else filter(None, _slow_units(instruction))
-    return Fetch.LATENCY + lanes + sum(unit.LATENCY - 1 for unit in units) + Store.LATENCY
-
-
-_SEARCHES = (Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8)
-
-
-def _results(instruction: Elementwise, config: Config) -> int:
-    """Return the steps of an instruction after its elements."""
-    if instruction.opcode == Opcode.TRANSPOSE:
-        return transpose_block(config)
-    return OUTPUTS.get(instruction.opcode, int("result" in uses(instruction.fields(config))))
-
-
-def _sbuf_reads(instruction: Elementwise, config: Config) -> int:
-    """Return how many words of SBUF an element takes."""
-    tensors = {"a"} if instruction.opcode in _SEARCHES else {"a", "b"}
-    used = tensors & uses(instruction.fields(config))
-    return sum(getattr(instruction, name).storage == Storage.SBUF for name in used)
-
-
-def _slow_units(instruction: Elementwise) -> list:
-    """Return the iterative unit of op0 and of op1, None where there is none."""
-    if instruction.opcode == Opcode.RECIPROCAL:
-        return [Fp32Divider, None]
-    used = uses({"opcode": instruction.opcode, "sum_store": 0})
-    return [_UNITS.get(getattr(instruction, name)) if name in used else None for name in ("op0", "op1")]
 
 
 def _tensor(address: int, *, psum: bool = False, fmt: Format = FP32) -> Access:
@@ -183,11 +93,11 @@ _BARE, _BARE_DOUBLE = ("N", lambda n: n), ("2N", lambda n: 2 * n)
 _SOFTWARE = ("150 + N", lambda n: 150 + n)
 """Published costs, as people write them and as functions of N."""
 
-_MINIMUM = f"the checker takes an instruction in {Checker.INTERVAL} cycles"
+_MINIMUM = f"the checker takes an instruction in {timing.ELEMENTWISE_CHECKER_INTERVAL} cycles"
 _NO_MINIMUM = f"no minimum of {_II}: {_MINIMUM}"
 _TWO_READS = "two words from one SBUF port; " + _NO_MINIMUM
-_UNIT = f"one division in {Fp32Divider.INTERVAL} cycles a lane, and the lanes are empty before and after"
-_POWER = f"one power in {Fp32Power.INTERVAL} cycles a lane, and the lanes are empty before and after"
+_UNIT = f"one division in {timing.DIVIDE_INTERVAL} cycles a lane, and the lanes are empty before and after"
+_POWER = f"one power in {timing.POWER_INTERVAL} cycles a lane, and the lanes are empty before and after"
 _RESULTS = "the results leave a cycle each; " + _NO_MINIMUM
 _VALUES = "the 8 values are read first, a cycle each"
 _GPSIMD = "the vector engine does it, not GpSimd behind 150 cycles of software"
@@ -250,7 +160,7 @@ def formula(case: Case, config: Config) -> str:
     factor = "" if slope.numerator == 1 else str(slope.numerator)
     line = f"{factor}N" + ("" if slope.denominator == 1 else f" / {slope.denominator}")
     line += f" + {constant}" if constant > 0 else f" - {-constant}" if constant else ""
-    return line if is_slow(case.build(low, config)) else f"max({Checker.INTERVAL}, {line})"
+    return line if is_slow(case.build(low, config)) else f"max({timing.ELEMENTWISE_CHECKER_INTERVAL}, {line})"
 
 
 def table() -> str:

@@ -52,6 +52,7 @@ class Report:
         extra: further lines of the table, in order, by their heading; JSON values.
         failures: other reasons why the run has failed, a sentence each.
         details: what the record has besides the table, by its heading; JSON values.
+        modelled: the cycles are those of the timing model; no RTL has run, and nothing was compared.
     """
 
     test: str
@@ -64,6 +65,7 @@ class Report:
     extra: Mapping[str, object] = field(default_factory=dict)
     failures: tuple[str, ...] = ()
     details: Mapping[str, object] = field(default_factory=dict)
+    modelled: bool = False
 
     @property
     def utilisation(self) -> float | None:
@@ -79,7 +81,7 @@ class Report:
     def problems(self) -> list[str]:
         """Why the run has failed, a sentence each; empty if it passed."""
         problems = list(self.failures)
-        if self.compared == 0:
+        if self.compared == 0 and not self.modelled:
             problems.append("nothing was compared")
         if self.mismatches:
             problems.append(f"{self.mismatches} of {self.compared} results differ from the golden model")
@@ -101,6 +103,7 @@ class Report:
             "compared": self.compared,
             "mismatches": self.mismatches,
             "bit_exact": self.bit_exact,
+            "modelled": self.modelled,
             **self.extra,
             **self.details,
             "problems": self.problems,
@@ -126,20 +129,22 @@ class Report:
         for problem in self.problems:
             console.print(f"FAILED: {problem}", style="red", markup=False)
         if not self.problems:
-            console.print("PASSED", style="green")
+            said = ("MODEL: no RTL has run", "yellow") if self.modelled else ("PASSED", "green")
+            console.print(said[0], style=said[1])
 
     def _rows(self) -> Iterator[tuple[str, str]]:
         yield "test", self.test
         yield "settings", " ".join(f"{name}={value}" for name, value in self.settings.items() if value is not None)
         if self.cycles is not None:
-            yield "cycles", f"{self.cycles:,}"
+            yield "cycles", f"{self.cycles:,}" + (" (timing model)" if self.modelled else "")
         if self.utilisation is not None:
             yield "ideal cycles", f"{self.ideal_cycles:,}"
             yield "utilisation", f"{self.utilisation:.1%}"
         for heading, value in self.extra.items():
             yield heading.replace("_", " "), _readable(value)
-        yield "compared", f"{self.compared:,}"
-        yield "bit-exact", "yes" if self.bit_exact else "no"
+        if not self.modelled:
+            yield "compared", f"{self.compared:,}"
+            yield "bit-exact", "yes" if self.bit_exact else "no"
 
 
 def _readable(value: object) -> str:

@@ -1,0 +1,26 @@
+"""The memories on chip: a calendar for each of them and each direction."""
+
+import numpy as np
+
+from neuroncore_rtl.golden.timing.calendar import new_calendar, new_owners
+
+__all__ = ["Banks"]
+
+
+class Banks:
+    """Of SBUF the eight banks, of PSUM the one port for all but the array, and the banks that this adds to.
+
+    Arguments:
+        ports: line ports.
+
+    Attributes:
+        sbuf_reads, sbuf_writes, psum_reads, psum_writes: calendars.
+        owners, debts: of reads and of writes, see :func:`golden.timing.calendar.line_accesses`.
+        engines: of each line port, the DMA engines that are on it.
+    """
+
+    def __init__(self, ports: int = 1):
+        self.sbuf_reads, self.sbuf_writes, self.psum_reads, self.psum_writes = (new_calendar() for _ in range(4))
+        self.owners = new_owners(), new_owners()
+        self.debts = np.zeros((2, ports), np.int64)
+        self.engines: list[list] = [[] for _ in range(ports)]

@@ -1,0 +1,252 @@
+"""Who has which bank of a memory in which cycle: a calendar, into which every access is put when it is known.
+
+An access takes the first cycle from its own on in which its bank is free of those who go before: the array, the vector
+engine, the scalar engine, the line ports of the DMA engines. Who is put in late finds those behind him where they would
+not have been; so they are put in for few cycles at once. Line ports take turns: who was put in first, but would have
+lost, waits at his next access.
+"""
+
+import numpy as np
+from numba import njit
+
+from neuroncore_rtl.spec.config import LINE_BYTES, PSUM_BANKS, PSUM_WORDS, SBUF_BANKS
+
+__all__ = [
+    "BEGUN", "GO", "SCALAR", "VECTOR", "WRITTEN", "begin_steps", "columns", "line_accesses", "load_steps",
+    "new_calendar", "new_owners", "slots", "steps",
+]  # fmt: skip
+
+_WINDOW = 1 << 14
+"""Cycles that a calendar looks back and ahead, a power of two."""
+
+ARRAY, VECTOR, SCALAR, _LINE, _PORT = 0, 8, 16, 24, 32
+"""An entry has for each of those who ask, in the order of their ranks, a bit for each bank; then for each line port."""
+
+_BITS = 36
+
+_BANKS = 8
+_LINE_SHIFT, _BANK_SHIFT = 6, 11
+"""Bits of an address below its bank, in SBUF and in PSUM. What is compiled and kept knows no number of another file."""
+
+assert _BANKS == SBUF_BANKS == PSUM_BANKS and 1 << _LINE_SHIFT == LINE_BYTES and 1 << _BANK_SHIFT == 4 * PSUM_WORDS
+
+
+def new_calendar() -> np.ndarray:
+    """Return an empty calendar: for each cycle, modulo the window, its number and who has what in it."""
+    return np.full(_WINDOW, -1, np.int64)
+
+
+def new_owners() -> np.ndarray:
+    """Return a table of the line ports that have the banks of SBUF, cycle by cycle."""
+    return np.zeros((_WINDOW, SBUF_BANKS), np.uint8)
+
+
+@njit(cache=True)
+def _taken(calendar, cycle):
+    entry = calendar[cycle & (_WINDOW - 1)]
+    return entry & ((1 << _BITS) - 1) if entry >> _BITS == cycle else 0
+
+
+@njit(cache=True)
+def _take(calendar, cycle, bits):
+    place = cycle & (_WINDOW - 1)
+    entry = calendar[place]
+    calendar[place] = entry | bits if entry >> _BITS == cycle else cycle << _BITS | bits
+
+
+@njit(cache=True)
+def _before(rank, bank, shared):
+    """Return the bits of those who go before a rank at a bank; shared: of PSUM, where they have one port."""
+    found = bank
+    for other in range(VECTOR, rank, _BANKS):
+        found |= (1 if shared else bank) << other
+    return found
+
+
+@njit(cache=True)
+def _precedes(first, second, cycle, ports):
+    """Return whether a line port goes before another one in a cycle: they take turns, cycle by cycle."""
+    turn = cycle % ports
+    return not first < turn <= second if first < second else second < turn <= first
+
+
+@njit(cache=True)
+def line_accesses(calendar, ports, owners, debts, banks, first, count, begin, cycles, until, port, shared, most):
+    """Put the accesses of a line port into a calendar; return how many of them, the cycle of the last one,
+    and cycles waited for banks.
+
+    Arguments:
+        calendar: of the memory and direction. ports: that of SBUF, where the line ports are.
+        owners: of each bank of SBUF, in each cycle, the line port that has it. debts: of each line port, the cycles
+            that it waits because others went before it where it had been put in already.
+        banks: of all accesses of a copy; those from `first` on, `count` of them, are meant.
+        begin: cycle of the first one at the earliest; the others come evenly over so many `cycles`.
+        until: cycle behind which no further one is put in.
+        port: number of the port, which has an access a cycle.
+        shared: whether all ports share one access a cycle, as those of PSUM do.
+        most: cycles that it waits for engines before it goes first.
+    """
+    cycle, waited, own = begin - 1, 0, 1 << (_PORT + port)
+    while debts[port]:
+        cycle += 1
+        if _taken(ports, cycle) & own == 0:
+            _take(ports, cycle, own)
+            debts[port] -= 1
+    for number in range(count):
+        if cycle >= until:
+            return number, cycle, waited
+        cycle = max(cycle + 1, begin + number * cycles // count)
+        bank = 1 << banks[first + number]
+        engines, mine = _before(_LINE, bank, shared), (1 if shared else bank) << _LINE
+        patience = most
+        while True:
+            taken = _taken(calendar, cycle)
+            if _taken(ports, cycle) & own == 0:
+                if taken & mine == 0 and (taken & engines == 0 or patience == 0):
+                    break
+                owner = owners[cycle & (_WINDOW - 1), banks[first + number]]
+                if not shared and taken & mine and _precedes(port, owner, cycle, len(debts)):
+                    debts[owner] += 1
+                    break
+                # Nobody else of this port goes before a request that waits.
+                _take(ports, cycle, own)
+                patience -= patience > 0
+            waited += 1
+            cycle += 1
+        _take(calendar, cycle, mine)
+        _take(ports, cycle, own)
+        if not shared:
+            owners[cycle & (_WINDOW - 1), banks[first + number]] = port
+    return count, cycle, waited
+
+
+@njit(cache=True)
+def columns(reads, psum_reads, psum_writes, begin, count, address, stride, place, accumulate, to_read, to_write):
+    """Put the columns of a MultiplyMoving into the calendars: they never wait."""
+    before = -1
+    bank = 1 << (place >> (_BANK_SHIFT - 2) & (_BANKS - 1))
+    for number in range(count):
+        word = (address + number * stride) >> 2
+        if word != before:
+            _take(reads, begin + number, 1 << (word >> (_LINE_SHIFT - 2) & (_BANKS - 1)))
+            before = word
+        if accumulate:
+            _take(psum_reads, begin + number + to_read, bank)
+        _take(psum_writes, begin + number + to_write, bank)
+
+
+@njit(cache=True)
+def load_steps(reads, begin, count, address, step):
+    """Put the steps of a LoadStationary into the calendar; return the cycle of the last one."""
+    cycle = begin - 1
+    for number in range(count):
+        cycle += 1
+        bank = 1 << ((address + number * step) >> _LINE_SHIFT & (_BANKS - 1))
+        while _taken(reads, cycle) & bank:
+            cycle += 1
+        _take(reads, cycle, bank)
+    return cycle
+
+
+@njit(cache=True)
+def _free(calendar, cycle, access, address, rank):
+    """Return the first cycle in which an engine gets a column."""
+    bank = 1 << ((address >> (_BANK_SHIFT if access[1] else _LINE_SHIFT)) & (_BANKS - 1))
+    bits = _before(rank, bank, access[1])
+    while _taken(calendar, cycle) & bits:
+        cycle += 1
+    _take(calendar, cycle, (1 if access[1] else bank) << rank)
+    return cycle
+
+
+GO, NEXT, WRITTEN, BEGUN, NUMBER, RESULTS, _INDEX, _ROWS, _RING = 0, 1, 2, 3, 4, 5, 6, 10, 22
+"""Places in the state of an instruction: cycle of its last step, of the next one at the earliest, of its last write,
+and of its first step; its next step; its writes so far; indices, places of its walks, and cycles of its last writes."""
+
+
+@njit(cache=True)
+def begin_steps(first, written, depth, a, b, dst):
+    """Return the state of an element-wise instruction before its first step.
+
+    Arguments:
+        first: cycle of the first read at the earliest. written: of the last write before.
+        depth: results that may be on their way.
+        a, b, dst: of an access, whether it is there, whether in PSUM, its address, its steps in bytes, outermost first.
+    """
+    state = np.zeros(_RING + depth, np.int64)
+    state[GO], state[NEXT], state[WRITTEN], state[BEGUN] = first - 1, first, written, -1
+    for d in range(4):
+        state[_ROWS + d], state[_ROWS + 4 + d], state[_ROWS + 8 + d] = a[2], b[2], dst[2]
+    state[_RING:] = -1
+    return state
+
+
+@njit(cache=True)
+def steps(sbuf_reads, psum_reads, sbuf_writes, psum_writes, rank, until, state, plan, shape, a, b, dst):
+    """Put the steps of an element-wise instruction into the calendars, up to a cycle; return whether that is all.
+
+    Arguments:
+        rank: VECTOR or SCALAR.
+        until: the cycle.
+        state: of the instruction, which goes on.
+        plan: `golden.timing.costs.Plan`.
+        shape: counts, outermost first.
+        a, b, dst: see `begin_steps`.
+    """
+    before, behind, interval, delay, depth, group, silent = plan
+    go, next_go, after, begun, step, results = state[0], state[1], state[2], state[3], state[4], state[5]
+    index, rows = state[_INDEX:_ROWS], state[_ROWS:_RING]
+    both = a[0] and b[0] and not a[1] and not b[1]
+    total = shape[0] * shape[1] * shape[2] * shape[3]
+    end = before + total + behind
+    while step < end and go < until:
+        number = step - before
+        element = 0 <= number < total
+        came = go + 1
+        if element:
+            if b[0]:
+                came = _free(psum_reads if b[1] else sbuf_reads, came, b, rows[7], rank)
+            if a[0]:
+                asked = max(came + 1, next_go) if both else go + 1
+                came = max(came, _free(psum_reads if a[1] else sbuf_reads, asked, a, rows[3], rank))
+        writes = number >= total or (element and number >= silent and (number + 1) % group == 0)
+        go = max(came, next_go)
+        if writes:
+            place = _RING + results % depth
+            go = max(go, state[place] + 1)
+            after = max(go + delay, after + 1)
+            if element:
+                after = _free(psum_writes if dst[1] else sbuf_writes, after, dst, rows[11], rank)
+            state[place] = after
+            results += 1
+        next_go = go + interval
+        if begun < 0:
+            begun = go
+        step += 1
+        if not element:
+            continue
+        for d in range(3, -1, -1):
+            index[d] += 1
+            if index[d] < shape[d]:
+                rows[d] += a[3 + d]
+                rows[4 + d] += b[3 + d]
+                rows[8 + d] += dst[3 + d]
+                for e in range(d + 1, 4):
+                    rows[e], rows[4 + e], rows[8 + e] = rows[d], rows[4 + d], rows[8 + d]
+                    index[e] = 0
+                break
+    state[0], state[1], state[2], state[3], state[4], state[5] = go, next_go, after, begun, step, results
+    return step == end
+
+
+@njit(cache=True)
+def slots(calendar, begin, count, share):
+    """Put beats into the calendar of HBM, which moves one in `share` cycles; return the cycle of the last one."""
+    cycle = begin - 1
+    for _ in range(count):
+        slot = int(np.ceil((cycle + 1) / share))
+        while calendar[slot & (_WINDOW - 1)] == slot:
+            slot += 1
+        calendar[slot & (_WINDOW - 1)] = slot
+        cycle = int(np.ceil(slot * share))
+    return cycle

@@ -1,0 +1,104 @@
+"""The vector and the scalar engine in time: a checker, then steps of one instruction behind those of the other."""
+
+import numpy as np
+
+from neuroncore_rtl.golden.timing import costs
+from neuroncore_rtl.golden.timing.banks import Banks
+from neuroncore_rtl.golden.timing.calendar import BEGUN, GO, SCALAR, VECTOR, WRITTEN, begin_steps, steps
+from neuroncore_rtl.golden.timing.events import Agenda
+from neuroncore_rtl.golden.timing.prediction import Timed
+from neuroncore_rtl.golden.timing.queue import Queue
+from neuroncore_rtl.spec import timing
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import Engine, Record
+
+__all__ = ["ElementwiseEngine"]
+
+
+AHEAD = {VECTOR: 256, SCALAR: 24}
+"""Cycles for which an engine takes its banks at once: the vector engine, which goes first, for more, so that the scalar
+engine finds it there."""
+
+Job = tuple[Record, Timed]
+
+
+class ElementwiseEngine:
+    """Either engine.
+
+    Arguments:
+        config: the machine's parameters.
+        agenda: what happens when.
+    """
+
+    queue: Queue
+
+    def __init__(self, config: Config, agenda: Agenda, banks: Banks, engine: Engine):
+        self._config, self._agenda = config, agenda
+        self._calendars = banks.sbuf_reads, banks.psum_reads, banks.sbuf_writes, banks.psum_writes
+        self._rank = SCALAR if engine == Engine.SCALAR else VECTOR
+        self._held: tuple[Job, int] | None = None  # and the cycle of its verdict
+        self._judged: Job | None = None
+        self._running = False
+        self._last = self._written = -1  # of the instruction before: its last step, its last write
+        self._rest = 0  # the cycles that this step keeps the next one waiting
+        self._after_slow = False
+        self.busy, self.waited = 0, {"bank": 0}
+
+    def ready(self) -> int | None:
+        """Return the first cycle in which it takes an instruction; None if that is not known."""
+        return 0 if self._held is None else None
+
+    def start(self, record: Record, timed: Timed) -> None:
+        """Take an instruction in this cycle."""
+        verdict = self._agenda.now + timing.ELEMENTWISE_CHECKER_INTERVAL
+        self._held = (record, timed), verdict
+        self._agenda.at(verdict, self._judge)
+
+    def _judge(self) -> None:
+        """Pass on the instruction that is held, if there is room."""
+        if self._held is None or self._judged is not None or self._agenda.now < self._held[1]:
+            return
+        self._judged, self._held = self._held[0], None
+        self._agenda.at(self._agenda.now + 1, self._load)
+        self.queue.engine_ready()
+
+    def _load(self) -> None:
+        """Begin with the next instruction, if the one before has done its last step."""
+        if self._judged is None or self._running:
+            return
+        record, timed = self._judged
+        instruction = record.instruction
+        self._judged, self._running = None, True
+        self._judge()
+        first = max(self._agenda.now + timing.SEQUENCER_LATENCY, self._last + self._rest)
+        slow = costs.is_slow(instruction)
+        if not instruction.overlap or slow or self._after_slow:
+            first = max(first, self._written + 1)
+        self._after_slow = slow
+        self._rest = costs.step_interval(instruction)
+        shape = np.ones(4, np.int64)
+        shape[4 - len(instruction.shape) :] = instruction.shape
+        tensors = costs.tensors(instruction)
+        plan = costs.plan(instruction, self._config)
+        walk = begin_steps(first, self._written, plan.depth, *tensors), plan, shape, *tensors
+        self._agenda.at(first if self._rank == SCALAR else self._agenda.now, self._step, (record, timed), walk)
+
+    def _step(self, job: Job, walk: tuple) -> None:
+        """Go on for some cycles, so that what begins meanwhile is looked at."""
+        done = steps(*self._calendars, self._rank, self._agenda.now + AHEAD[self._rank], *walk)
+        state = walk[0]
+        last = int(state[GO])
+        if not done:
+            self._agenda.at(max(last - AHEAD[self._rank] // 2, self._agenda.now + 1), self._step, job, walk)
+            return
+        self._last, self._written = last, int(state[WRITTEN])
+        begun, instruction = int(state[BEGUN]), job[0].instruction
+        free = costs.dependent_period(instruction, self._config) - costs.drain(instruction)
+        self.waited["bank"] += max(0, last + 1 - begun - free)
+        self.busy += last + 1 - begun
+        self._agenda.at(max(last, self._agenda.now), self._end)
+        self._agenda.at(self._written + 1, self.queue.retire, *job)
+
+    def _end(self) -> None:
+        self._running = False
+        self._load()

@@ -1,0 +1,96 @@
+"""The core in time: its parts, put together and run."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from neuroncore_rtl.golden.timing.banks import Banks
+from neuroncore_rtl.golden.timing.controller import Controller
+from neuroncore_rtl.golden.timing.dma import DmaEngine
+from neuroncore_rtl.golden.timing.elementwise import ElementwiseEngine
+from neuroncore_rtl.golden.timing.events import Agenda
+from neuroncore_rtl.golden.timing.fetch import Fetcher
+from neuroncore_rtl.golden.timing.memory import Hbm, MemoryTiming
+from neuroncore_rtl.golden.timing.prediction import Prediction, Timed
+from neuroncore_rtl.golden.timing.queue import Queue
+from neuroncore_rtl.golden.timing.semaphores import Semaphores
+from neuroncore_rtl.golden.timing.tensor import TensorEngine
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import Engine, Record, engine_of_queue, queue_count, queue_name
+from neuroncore_rtl.spec.isa.engine import QUEUES
+
+__all__ = ["Started", "predict"]
+
+
+_USUAL = MemoryTiming()
+
+
+class Block(Protocol):
+    """Records of a queue, as `kernels.control.stock.Block` has them."""
+
+    queue: int
+    address: int
+    count: int
+    section: int
+
+
+class Started(Protocol):
+    """What is run: an image, as `kernels.program.image.Image` is one."""
+
+    config: Config
+    data: bytes
+    blocks: Sequence[Block]
+    records: Sequence[Sequence[Record]]
+    control: Mapping[str, int]
+
+
+def predict(
+    image: Started,
+    memory: MemoryTiming = _USUAL,
+    *,
+    sections: Collection[int] | None = None,
+    aside: int = 0,
+) -> Prediction:
+    """Return how an image runs on the core that it is for.
+
+    Arguments:
+        image: with the stock control program, or one that starts sections likewise.
+        memory: how HBM behaves.
+        sections: those that the control program starts; None: all.
+        aside: cycles that it has to do behind each of them; the stock program has nothing.
+
+    Raises:
+        ValueError: if the core is one of an instance, or some records wait for what nobody updates.
+    """
+    config = image.config
+    if config.cores > 1:
+        raise ValueError(f"cores must be 1, as collectives have no timing model, not {config.cores}")
+    agenda = Agenda()
+    hbm = Hbm(config, memory, agenda)
+    fetcher, semaphores = Fetcher(config, hbm), Semaphores(agenda)
+    banks = Banks(config.hbm_ports)
+    trace: list[Timed] = []
+    engines, queues = [], []
+    for number in range(queue_count(config)):
+        engine = engine_of_queue(number, config)
+        if engine == Engine.TENSOR:
+            model = TensorEngine(config, agenda, banks)
+        elif engine == Engine.DMA:
+            dma = number - len(QUEUES)
+            model = DmaEngine(config, agenda, dma, hbm, banks)
+        else:
+            model = ElementwiseEngine(config, agenda, banks, engine)
+        engines.append(model)
+        queues.append(Queue(number, engine, agenda, fetcher, semaphores, model, trace))
+    size = int.from_bytes(image.data[4:8], "little")
+    controller = Controller(config, agenda, hbm, queues, image, size // 4, sections, aside)
+    controller.start()
+    agenda.run()
+    if controller.ended is None:
+        stuck = next(queue.number for queue in queues if queue.left)
+        raise ValueError(f"records must not wait for ever, but one of queue {queue_name(stuck, config)} does")
+    return Prediction(
+        cycles=controller.ended,
+        records=trace,
+        busy={queue_name(number, config): model.busy for number, model in enumerate(engines)},
+        waits={queue_name(queue.number, config): queue.waits | engines[queue.number].waited for queue in queues},
+    )

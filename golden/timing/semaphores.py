@@ -1,0 +1,47 @@
+"""Semaphores in time: one update a cycle, and who waits is told in the cycle in which it counts."""
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from neuroncore_rtl.golden.timing.events import Agenda
+from neuroncore_rtl.golden.timing.memory import Server
+from neuroncore_rtl.spec.isa import Record, Update, UpdateOp
+
+__all__ = ["Semaphores"]
+
+
+class Semaphores:
+    """All of a core.
+
+    Arguments:
+        agenda: what happens when.
+    """
+
+    def __init__(self, agenda: Agenda):
+        self._agenda, self._turn = agenda, Server()
+        self._values: dict[int, int] = defaultdict(int)
+        self._waiting: dict[int, list[Callable[[], None]]] = defaultdict(list)
+
+    def hold(self, record: Record, call: Callable[[], None]) -> bool:
+        """Return whether all that a record waits for holds; if not, call when something has changed."""
+        for wait in record.waits:
+            if self._values[wait.semaphore] < wait.value:
+                self._waiting[wait.semaphore].append(call)
+                return False
+        return True
+
+    def update(self, cycle: int, update: Update) -> int:
+        """Note an update that is asked for in a cycle; return in which it is taken."""
+        taken = self._turn.take(cycle)
+        self._agenda.at(taken + 1, self._apply, update)
+        return taken
+
+    def _apply(self, update: Update) -> None:
+        number = update.semaphore
+        if update.op == UpdateOp.SET:
+            self._values[number] = update.value
+        else:
+            self._values[number] += update.value if update.op == UpdateOp.ADD else -update.value
+        waiting, self._waiting[number] = self._waiting[number], []
+        for call in waiting:
+            call()

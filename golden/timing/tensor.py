@@ -1,0 +1,95 @@
+"""The tensor engine in time: a checker, a queue of loads and one of multiplications, weights in two places."""
+
+from collections import deque
+
+from neuroncore_rtl.golden.timing.banks import Banks
+from neuroncore_rtl.golden.timing.calendar import columns, load_steps
+from neuroncore_rtl.golden.timing.events import Agenda
+from neuroncore_rtl.golden.timing.prediction import Timed
+from neuroncore_rtl.golden.timing.queue import Queue
+from neuroncore_rtl.spec import timing
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
+from neuroncore_rtl.spec.isa import LoadStationary, Record
+
+__all__ = ["TensorEngine"]
+
+
+class TensorEngine:
+    """Everything is known when an instruction is taken, as nothing holds up the array.
+
+    Arguments:
+        config: the machine's parameters.
+        agenda: what happens when.
+    """
+
+    queue: Queue
+
+    def __init__(self, config: Config, agenda: Agenda, banks: Banks):
+        self._agenda, self._banks = agenda, banks
+        tiles = -(-config.columns // LOAD_COLUMNS)
+        self._spacing = config.add_latency + 2
+        self.latency = (
+            timing.READ_LATENCY + timing.EDGE_LATENCY + config.rows * config.mac_latency + tiles - 2 + self._spacing
+        )
+        self._ready = 0
+        self._gone = {kind: deque([-1] * timing.TENSOR_QUEUE, timing.TENSOR_QUEUE) for kind in (True, False)}
+        self._loads_free = self._moves_free = 0
+        self._loaded = self._swapped = -1
+        self._pending = False
+        self._last: tuple[int, int, int] | None = None  # where, how many, and when the last columns began
+        self.busy, self.waited = 0, {"weights": 0}
+
+    def ready(self) -> int:
+        """Return the first cycle in which it takes an instruction."""
+        return self._ready
+
+    def start(self, record: Record, timed: Timed) -> None:
+        """Take an instruction in this cycle."""
+        instruction = record.instruction
+        is_load = isinstance(instruction, LoadStationary)
+        gone = self._gone[is_load]
+        leaves = max(self._agenda.now + 1, gone[0] + 1)
+        self._ready = leaves
+        if is_load:
+            last = self._load(leaves, instruction)
+            retired = last + 1
+        else:
+            last = self._move(leaves, instruction)
+            retired = last + self.latency
+        gone.append(last)
+        self._agenda.at(retired, self.queue.retire, record, timed)
+
+    def _load(self, cycle: int, instruction: LoadStationary) -> int:
+        # Weights that no multiplication has taken are replaced at once.
+        first = max(cycle, self._loads_free, 0 if self._pending else self._swapped + 1)
+        self._pending = True
+        step = LOAD_COLUMNS * instruction.format.bits // 8
+        tiles = -(-instruction.m // LOAD_COLUMNS)
+        last = load_steps(self._banks.sbuf_reads, first, tiles, instruction.address, step)
+        self._loads_free = last + 1
+        self._loaded = last + 1
+        return last
+
+    def _move(self, cycle: int, instruction) -> int:
+        first = max(cycle, self._moves_free)
+        if self._pending and self._loaded > first:
+            self.waited["weights"] += self._loaded - first
+            first = self._loaded
+        if instruction.accumulate and self._last is not None:
+            place, count, began = self._last
+            ahead = instruction.psum - place
+            if -instruction.n < ahead < count:
+                first = max(first, began + ahead + self._spacing)
+        if self._pending:
+            self._swapped, self._pending = first, False
+        self._last = instruction.psum, instruction.n, first
+        last = first + instruction.n - 1
+        banks, sums = self._banks, self.latency - self._spacing
+        columns(
+            *(banks.sbuf_reads, banks.psum_reads, banks.psum_writes, first, instruction.n),
+            *(instruction.address, instruction.stride, instruction.psum, instruction.accumulate),
+            *(sums, sums + self._spacing - 1),
+        )
+        self._moves_free = last + 1
+        self.busy += instruction.n
+        return last

@@ -1,0 +1,83 @@
+"""A tensor of a copy as a DMA engine walks over it: runs of adjacent bytes, cut to what an access or a burst moves."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+
+from neuroncore_rtl.spec import timing
+from neuroncore_rtl.spec.config import LINE_BYTES, PSUM_BANKS, PSUM_BYTES, SBUF_BANKS
+from neuroncore_rtl.spec.isa import DmaTensor, Storage
+
+__all__ = ["Walk", "walk_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """Arguments:
+    runs: pieces of adjacent bytes.
+    beats: accesses on chip, or beats of HBM.
+    bursts: of HBM; on chip the same as `beats`.
+    banks: of each access on chip, uint8 [beats].
+    """
+
+    runs: int
+    beats: int
+    bursts: int
+    banks: np.ndarray
+
+
+def walk_of(tensor: DmaTensor, shape: tuple[int, ...], rows: bool, size: int) -> Walk:
+    """Return how a tensor is walked over.
+
+    Arguments:
+        tensor, shape: of the copy.
+        rows: whether the outermost dimension goes by row numbers.
+        size: bytes of a beat.
+    """
+    element = tensor.format.bits // 8
+    dimensions = [
+        (count, step, d == tensor.axis, rows and d == 0)
+        for d, (count, step) in enumerate(zip(shape, tensor.steps, strict=True))
+    ]
+    adjacent, merging, jumps = 1, True, []
+    for count, step, is_axis, is_row in reversed(dimensions):
+        if merging and (count == 1 or (step == adjacent and not is_axis and not is_row)):
+            adjacent *= count
+        else:
+            merging = False
+            if count > 1:
+                jumps.append((count, 0 if is_axis else step * element))
+    if tensor.storage == Storage.PSUM:
+        grid = beat = timing.PSUM_WORD_BYTES
+    else:
+        beat = size
+        grid = size if tensor.storage == Storage.SBUF else timing.BURST_BEATS * size
+    period = PSUM_BYTES if tensor.storage == Storage.PSUM else max(grid, LINE_BYTES * SBUF_BANKS)
+    return _cut(adjacent * element, tuple(jumps), tensor.address % period, beat, grid, tensor.storage)
+
+
+@lru_cache(1 << 12)
+def _cut(length: int, jumps: tuple[tuple[int, int], ...], address: int, beat: int, grid: int, storage: Storage) -> Walk:
+    runs = prod(count for count, _ in jumps)
+    if storage == Storage.HBM:
+        varying = [(count, step % grid) for count, step in jumps if step % grid]
+        same = runs // prod(count for count, _ in varying)
+    else:
+        varying, same = reversed(jumps), 1
+    places = np.array([address])
+    for count, step in varying:
+        places = (places[:, None] + np.arange(count) * step).ravel()
+    ends = places + length - 1
+    each = ends // beat - places // beat + 1
+    beats, bursts = (int((ends // unit - places // unit + 1).sum()) * same for unit in (beat, grid))
+    if storage == Storage.HBM:
+        return Walk(runs, beats, bursts, _NONE)
+    firsts = np.repeat(places // beat, each) * beat
+    inside = np.arange(beats) - np.repeat(np.cumsum(each) - each, each)
+    pitch, banks = (PSUM_BYTES // PSUM_BANKS, PSUM_BANKS) if storage == Storage.PSUM else (LINE_BYTES, SBUF_BANKS)
+    return Walk(runs, beats, bursts, ((firsts + inside * beat) // pitch % banks).astype(np.uint8))
+
+
+_NONE = np.zeros(0, np.uint8)

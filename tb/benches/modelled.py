@@ -1,0 +1,67 @@
+"""TARGET=model: the timing model answers for the core, in seconds where RTL would take hours; nothing is compared."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from neuroncore_rtl.golden.timing import MemoryTiming, Prediction, predict
+from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.tb.sim.report import Report, progress
+from neuroncore_rtl.tb.sim.settings import Settings, UsageError
+
+__all__ = ["memory_timing", "modelled_report", "predicted"]
+
+
+def memory_timing(settings: Settings) -> MemoryTiming:
+    """Return the HBM that the options ask for.
+
+    Raises:
+        UsageError: if they ask for pauses, or for a waveform.
+    """
+    for name in ("STALL", "WAVES"):
+        if settings.values.get(name):
+            raise UsageError(f"{name} must be 0 for TARGET=model, not {settings.values[name]}")
+    return MemoryTiming(latency=settings.latency, bandwidth=settings.bandwidth)
+
+
+def predicted(image: Image, settings: Settings, **options: object) -> Prediction:
+    """Return what the timing model says of an image; options: those of :func:`golden.timing.predict`."""
+    memory = memory_timing(settings)
+    records = sum(map(len, image.records))
+    with progress(f"timing model: {records:,} records"):
+        return predict(image, memory, **options)
+
+
+def modelled_report(
+    test: str, label: str, settings: Settings, found: Prediction, ideal: int, extra: Mapping[str, object]
+) -> Report:
+    """Return the report of a TEST that the timing model answered.
+
+    Arguments:
+        test, label, settings: of the TEST.
+        found: the model's answer.
+        ideal: cycles if no unit ever waited.
+        extra: further lines.
+    """
+    cycles = max(found.cycles, 1)
+    waits = {
+        f"queue_{queue}": {cause: f"{count / cycles:.1%}" for cause, count in causes.items() if count}
+        for queue, causes in found.waits.items()
+        if any(causes.values())
+    }
+    return Report(
+        test=test,
+        label=f"model-{label}",
+        settings=dict(settings.values),
+        compared=0,
+        mismatches=0,
+        cycles=found.cycles,
+        ideal_cycles=ideal,
+        modelled=True,
+        extra={
+            **extra,
+            "records": len(found.records),
+            "config": asdict(settings.config),
+            "busy": {name: f"{count / cycles:.1%}" for name, count in found.busy.items() if count},
+            **waits,
+        },
+    )

@@ -1,0 +1,35 @@
+"""What hardware takes by how it is built is what `spec.timing` says."""
+
+import pytest
+
+from neuroncore_rtl.golden.timing.banks import Banks
+from neuroncore_rtl.golden.timing.events import Agenda
+from neuroncore_rtl.golden.timing.tensor import TensorEngine
+from neuroncore_rtl.hdl.arith.divide import Fp32Divider
+from neuroncore_rtl.hdl.arith.power import Fp32Power
+from neuroncore_rtl.hdl.dma.checker import Checker as DmaChecker
+from neuroncore_rtl.hdl.scalar.engine import ScalarEngine
+from neuroncore_rtl.hdl.tensor.engine import TensorEngine as TensorHardware
+from neuroncore_rtl.hdl.vector.engine import VectorEngine
+from neuroncore_rtl.hdl.vector.stats import Statistics
+from neuroncore_rtl.spec import timing
+from neuroncore_rtl.spec.config import PRESETS
+
+
+def test_derived_constants_are_those_of_the_specification():
+    found = {
+        "DIVIDE_INTERVAL": Fp32Divider.INTERVAL,
+        "DIVIDE_LATENCY": Fp32Divider.LATENCY,
+        "POWER_LATENCY": Fp32Power.LATENCY,
+        "SET_INTERVAL": Statistics.SET_INTERVAL,
+        "VECTOR_LANES_LATENCY": VectorEngine.LATENCY,
+        "SCALAR_LANES_LATENCY": ScalarEngine.LATENCY,
+        "DMA_CHECKER_INTERVAL": DmaChecker.INTERVAL,
+    }
+    assert found == {name: getattr(timing, name) for name in found}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_latency_of_a_column_is_that_of_the_hardware(preset):
+    config = PRESETS[preset]
+    assert TensorEngine(config, Agenda(), Banks()).latency == TensorHardware.latency(config)

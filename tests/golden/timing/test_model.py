@@ -1,0 +1,85 @@
+"""The timing model's own rules; how near it is to the RTL is in `tests/tb/benches/test_modelled.py`."""
+
+from dataclasses import replace
+
+import pytest
+
+from neuroncore_rtl.golden.timing import MemoryTiming, predict
+from neuroncore_rtl.kernels.library.matmul import matmul
+from neuroncore_rtl.kernels.program import Program
+from neuroncore_rtl.kernels.program.image import build_image
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.spec.isa import Wait
+
+TINY = PRESETS["tiny"]
+
+
+def product(m=8, k=8, n=12, config=TINY):
+    """Return the image of a matrix product."""
+    program = Program(config)
+    a, b = program.space.hbm("a", BF16, (k, m)), program.space.hbm("b", BF16, (k, n))
+    matmul(program, program.space.hbm("c", FP32, (m, n)), a, b)
+    return build_image(program)
+
+
+def test_every_record_is_timed_in_order():
+    image = product()
+    found = predict(image)
+    assert len(found.records) == sum(map(len, image.records))
+    for record in found.records:
+        assert 0 < record.fetched <= record.ready < record.issued < record.retired < found.cycles
+    for queue in {record.queue for record in found.records}:
+        issued = [record.issued for record in found.records if record.queue == queue]
+        assert issued == sorted(issued)
+
+
+def test_the_same_image_takes_the_same_cycles():
+    assert predict(product()) == predict(product())
+
+
+def test_slower_memory_takes_longer():
+    image = product(32, 32, 32)
+    cycles = [predict(image, MemoryTiming(latency=latency)).cycles for latency in (1, 64, 200)]
+    assert cycles == sorted(cycles) and cycles[0] + 300 < cycles[-1]
+    limited = [predict(image, MemoryTiming(bandwidth=bandwidth)).cycles for bandwidth in (16, 4, 1)]
+    assert limited == sorted(limited)
+    moved = 2 * 2 * 32 * 32 + 4 * 32 * 32
+    assert limited[-1] > moved
+
+
+def test_waits_have_their_cause():
+    found = predict(product())
+    assert found.waits["tensor"]["semaphore"] > 0 and found.waits["vector"]["fetch"] > 0
+    assert found.busy["tensor"] == 2 * 2 * 12 and found.busy["scalar"] == 0
+
+
+def test_a_wait_without_an_update_is_reported():
+    image = product()
+    first, *others = image.records[0]
+    stuck = replace(first, waits=(Wait(200, 1),))
+    with pytest.raises(ValueError, match="must not wait for ever, but one of queue"):
+        predict(replace(image, records=((stuck, *others), *image.records[1:])))
+
+
+def test_cores_of_an_instance_are_refused():
+    with pytest.raises(ValueError, match="cores must be 1"):
+        predict(product(config=replace(TINY, cores=2)))
+
+
+@pytest.mark.parametrize("wrong", [{"latency": 0}, {"bandwidth": -1}], ids=str)
+def test_impossible_memories_are_refused(wrong):
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be at least"):
+        MemoryTiming(**wrong)
+
+
+def test_sections_and_what_is_done_behind_them():
+    program = Program(TINY)
+    for name in "ab":
+        left, right = program.space.hbm(name, BF16, (8, 8)), program.space.hbm(name, BF16, (8, 12))
+        matmul(program, program.space.hbm("c", FP32, (8, 12)), left, right)
+        program.start_section()
+    image = build_image(program)
+    both, one = predict(image), predict(image, sections=[0])
+    assert len(both.records) == 2 * len(one.records) and one.cycles < both.cycles
+    assert predict(image, aside=1000).cycles - both.cycles == 2000
