@@ -1,8 +1,8 @@
 """How a product C[M, N] is cut: groups, each summed up in one PSUM bank, and blocks of groups that share operands.
 
-A block is up to eight groups of the same columns of C. The last group of all is cut into ever narrower pieces, so that
-little is left to be done when the last sum is ready; or, if HBM is slower than the array, into two, as each piece costs
-HBM records, too.
+A block is up to eight groups of the same columns of C. The last group but one is cut in halves, so that HBM has less to
+store at the end; the last one into ever narrower pieces, so that little is left to be done when the last sum is ready,
+or, if HBM is slower than the array, into two, as each piece costs HBM records, too.
 """
 
 from dataclasses import dataclass
@@ -71,7 +71,8 @@ def blocks(strip: slice, m: int, n: int, config: Config, first: int = PSUM_BANKS
         if strip.stop == m and columns.stop == n:
             tail = _divided(groups.pop(), _last(columns, len(tiles) < first, config))
             if len(groups) > first:
-                groups += _divided(groups.pop(), cut(columns.start, columns.stop, ceil(length(columns) / 2)))
+                half = max(_least(config), ceil(length(columns) / 2))
+                groups += _divided(groups.pop(), cut(columns.start, columns.stop, half))
         while groups:
             size = PSUM_BANKS if found else first
             found.append(OutputBlock(strip, tuple(groups[:size])))
@@ -81,13 +82,17 @@ def blocks(strip: slice, m: int, n: int, config: Config, first: int = PSUM_BANKS
     return found
 
 
+def _least(config: Config) -> int:
+    return max(PIECE, config.columns // 2)
+
+
 def _divided(group: OutputGroup, parts: list[slice]) -> list[OutputGroup]:
     return [OutputGroup(group.rows, part) for part in parts]
 
 
 def _last(columns: slice, late: bool, config: Config) -> list[slice]:
     """Cut columns of the last group: in two if operands are late, else in halves, of what is left of them each."""
-    least = max(PIECE, config.columns // 2)
+    least = _least(config)
     if late:
         last = max(least, length(columns) // LAST)
         return cut(columns.start, columns.stop, max(last, length(columns) - last))

@@ -26,6 +26,9 @@ from neuroncore_rtl.tb.harness.run import run
 
 __all__ = ["Batch", "Dump", "dump_image", "execute_on_golden", "put_together", "run_batch"]
 
+PATIENCE = 16
+"""Cycles for each beat of what is copied; the slowest HBM that is drawn takes fewer."""
+
 ALIGNMENT = 4096
 """Images start at multiples of this, so that no AXI burst reaches into another one."""
 
@@ -110,7 +113,7 @@ def run_batch(
     *,
     sim: str = "verilator",
     behaviour: Hbm | None = None,
-    limit: int = 1_000_000,
+    limit: int | None = None,
     dump: bool = True,
 ) -> Batch:
     """Run images, and then a copy of what is on chip, on the RTL and on golden.
@@ -120,7 +123,8 @@ def run_batch(
         images: in ascending order of their places in HBM.
         sim: the simulator.
         behaviour: of HBM.
-        limit: cycles after which an image is given up.
+        limit: cycles after which an image is given up; None: `PATIENCE` for every byte on chip that has to be copied
+            through HBM's port, and no fewer than a million.
         dump: whether what is on chip is compared, too.
     """
     config = device.core
@@ -131,6 +135,7 @@ def run_batch(
     golden_hbm = memory.copy()
     expected = execute_on_golden(config, golden_hbm, everything)
     boots = [image.base for image in everything]
+    limit = limit or max(1_000_000, PATIENCE * sum(4 * place.size for place in places.values()) // config.hbm_bytes)
     work = CoreWork(memories=memory[None], boots=boots, behaviour=behaviour or Hbm(), limit=limit)
     outcome = run(device, work, sim=sim, doing=f"running {len(everything)} images")
     runs, (hbm,) = list(outcome.parts.values()), outcome.memories["hbm"]
