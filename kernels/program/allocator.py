@@ -9,6 +9,7 @@ out in the same way. What is *kept* has its own place from the start to the end 
 from dataclasses import dataclass
 from math import prod
 
+from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.formats import Format
@@ -116,6 +117,7 @@ class Allocator:
             name=name, format=fmt, address=address, partitions=partitions, shape=tuple(shape), storage=storage
         )
 
+    @located
     def _buffer(self, storage: Storage, name: str, size: int) -> int:
         most = len(self.room(storage))
         size = max(GRANULE, -(-size // GRANULE) * GRANULE)
@@ -124,6 +126,7 @@ class Allocator:
         self.buffers.append(Buffer(name, storage, size))
         return len(self.buffers) << BUFFER_BITS
 
+    @located
     def _take(self, storage: Storage, name: str, size: int) -> int:
         alignment = self.HBM_ALIGNMENT if storage == Storage.HBM else GRANULE
         address = -(-self._used[storage] // alignment) * alignment

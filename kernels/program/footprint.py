@@ -4,7 +4,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from neuroncore_rtl.spec.isa import Instruction, Region
+from neuroncore_rtl.kernels.program.allocator import offset_of
+from neuroncore_rtl.spec.isa import Instruction, Region, Storage
 
 __all__ = ["addresses_of", "check_apart", "overlap", "runs_of"]
 
@@ -21,10 +22,18 @@ def check_apart(instruction: Instruction) -> None:
     for place, written in enumerate(instruction.writes):
         for other in (*instruction.writes[:place], *instruction.reads):
             if not instruction.may_overwrite(written, other) and overlap(written, other):
+                spans = [_shown(region) for region in (written, other)]
                 raise ValueError(
                     f"{instruction.name}: {written.name} must be apart from {other.name}, or for dst the same "
-                    f"element for element, not bytes {written.span} over {other.span}"
+                    f"element for element, not bytes {spans[0]} over {spans[1]}"
                 )
+
+
+def _shown(region: Region) -> tuple[int, int]:
+    """Return the first byte and the one after the last, of a temporary counted from its start."""
+    low, high = region.span
+    start = 0 if region.storage == Storage.HBM else low - offset_of(low)
+    return low - start, high - start
 
 
 def overlap(one: Region, other: Region) -> bool:
