@@ -21,7 +21,8 @@ class Result:
 
     Arguments:
         program: what ran.
-        target: on what, "rtl" or "golden"; on golden only the memory is known.
+        target: on what, "rtl", "golden" or "model"; on golden only the memory is known, on the model cycles are those
+            of the timing model (`golden.timing`), and stalls are by its causes.
         memory: HBM in the end, uint8 [bytes] from address 0.
         cycles: from start to end.
         utilisation: share of the cycles in which an engine worked: "tensor", of which columns entered the array,
@@ -47,8 +48,8 @@ class Result:
 
     @property
     def bit_exact(self) -> bool | None:
-        """Whether the RTL left every byte of HBM as golden did; None if only golden ran."""
-        return None if self.target == "golden" else self.compared > 0 and self.mismatches == 0
+        """Whether the RTL left every byte of HBM as golden did; None if no RTL ran."""
+        return None if self.target != "rtl" else self.compared > 0 and self.mismatches == 0
 
     @cached_property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -90,10 +91,11 @@ class Result:
         config = self.program.config
         yield "target", f"{self.target}, {config.rows} x {config.columns} processing elements"
         if self.cycles is not None:
-            yield "cycles", f"{self.cycles:,}"
+            yield "cycles", f"{self.cycles:,}" + " by the timing model: no RTL has run" * (self.target == "model")
             yield "utilisation", ", ".join(f"{name} {share:.1%}" for name, share in self.utilisation.items())
             for queue, causes in self.stalls.items():
                 yield f"stalls of {queue}", ", ".join(f"{cause} {count:,}" for cause, count in causes.items() if count)
+        if self.bit_exact is not None:
             yield "bit-exact", f"{'yes' if self.bit_exact else 'no'}, {self.compared:,} bytes compared"
         if self.timeline is not None:
             yield "timeline", shown(self.timeline)

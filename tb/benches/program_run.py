@@ -9,6 +9,7 @@ from neuroncore_rtl.spec.config import PRESETS, preset_named
 from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, busy_cycles, hbm_of, queue_cycles
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
+from neuroncore_rtl.tb.benches.modelled import predicted
 from neuroncore_rtl.tb.benches.program_arrays import Inputs, contents
 from neuroncore_rtl.tb.benches.program_result import Result
 from neuroncore_rtl.tb.check.image_failures import explained
@@ -48,7 +49,8 @@ def run(
             to the tensor's format to nearest even, or codes, unsigned integers of the format's size. The others are
             zero.
         preset: the machine, "tiny" to "full": of a kernel "small" unless told, of a program that it was made for.
-        target: "rtl", simulated and compared with golden byte for byte; "golden", the numpy model alone, sooner.
+        target: "rtl", simulated and compared with golden byte for byte; "golden", the numpy model alone, sooner;
+            "model", golden, with cycles from the timing model instead of RTL.
         variables: those of `make sim`, in small letters: latency, bandwidth and stall of HBM, seed, sim, lanes,
             waves, depth.
 
@@ -71,14 +73,14 @@ def run(
     if image.base + len(image.data) > ROOM_BYTES:
         raise UsageError(f"HBM must have at most {ROOM_BYTES:,} bytes, not {image.base + len(image.data):,}")
     task = ImageTask(machine=program.config, images=[image], behaviour=hbm_of(settings))
-    on_target = {"rtl": _on_rtl, "golden": _on_golden}[settings.target]
+    on_target = {"rtl": _on_rtl, "golden": _on_golden, "model": _on_model}[settings.target]
     return Result(program=program, target=settings.target, **on_target(task, settings, name))
 
 
 def _settings(given: Mapping[str, int | str | None]) -> Settings:
     options = (
         choice("PRESET", None, "the machine", PRESETS),
-        choice("TARGET", "rtl", "what it runs on", ("rtl", "golden")),
+        choice("TARGET", "rtl", "what it runs on", ("rtl", "golden", "model")),
         *(SEED, *HBM_OPTIONS, *RECORDED),
     )
     words = {name.upper(): int(value) if isinstance(value, bool) else value for name, value in given.items()}
@@ -115,3 +117,17 @@ def _on_golden(task: ImageTask, settings: Settings, name: str) -> dict[str, obje
     if outcome.exit_code is None:
         raise ProgramFailed(f"the program must end, but has not after {len(outcome.records):,} records")
     return {"memory": memory}
+
+
+def _on_model(task: ImageTask, settings: Settings, name: str) -> dict[str, object]:
+    """Return the fields of a result whose cycles the timing model has worked out."""
+    (image,) = task.images
+    found = predicted(image, settings)
+    busy = {engine: count / found.cycles for engine, count in found.busy.items()}
+    copying = max(share for engine, share in busy.items() if engine.startswith("dma"))
+    engines = {engine: share for engine, share in busy.items() if not engine.startswith("dma")}
+    return _on_golden(task, settings, name) | {
+        "cycles": found.cycles,
+        "utilisation": engines | {"dma": copying},
+        "stalls": {queue: causes for queue, causes in found.waits.items() if any(causes.values())},
+    }

@@ -79,6 +79,17 @@ def test_golden_knows_the_arrays_alone():
     assert "cycles" not in str(result)
 
 
+def test_the_timing_model_adds_cycles_that_no_rtl_has_run(tmp_path):
+    model = run(double, {"x": VALUES}, preset="tiny", target="model", latency=100)
+    with recording_under(tmp_path):
+        rtl = run(double, {"x": VALUES}, preset="tiny", latency=100)
+    assert np.array_equal(model.arrays["y"], rtl.arrays["y"]) and model.bit_exact is None
+    assert abs(model.cycles - rtl.cycles) <= 0.05 * rtl.cycles and set(model.utilisation) == set(rtl.utilisation)
+    assert "no RTL has run" in str(model) and "bit-exact" not in str(model)
+    with pytest.raises(ValueError, match="STALL must be 0 for TARGET=model, not 10"):
+        run(double, {"x": VALUES}, preset="tiny", target="model", stall=10)
+
+
 @pytest.mark.parametrize("fmt", FORMATS.values())
 def test_numbers_and_codes_of_every_format(rng, fmt):
     codes = rng.integers(0, 1 << fmt.bits, (4, 8)).astype(f"uint{fmt.bits}")
@@ -109,19 +120,9 @@ def test_a_program_of_ones_own_and_tensors_as_inputs():
     assert np.array_equal(result.read_codes(y.permute(1, 0)), result.codes["y"].T)
 
 
-def test_what_a_scope_gave_back_is_no_output():
-    def kernel(program):
-        with program.space.scope():
-            scratch = program.space.hbm("y", FP32, (4, 8))
-            program.append(dma_copy(scratch, program.space.sbuf("t", FP32, (8,))))
-        double(program)
-
-    assert list(run(kernel, preset="tiny", target="golden").arrays) == ["x", "y"]  # x is where the scratch was
-
-
 REFUSED = {
     "PRESET must be one of tiny, .*, full, not 'huge'": {"preset": "huge"},
-    "TARGET must be one of rtl, golden, not 'chip'": {"target": "chip"},
+    "TARGET must be one of rtl, golden, model, not 'chip'": {"target": "chip"},
     "a variable of run must be one of PRESET, .*DEPTH, not 'SPEED'": {"speed": 3},
     "STALL must be an integer from 0 to 240, not '999'": {"stall": 999},
     r"an input must be one of the program's tensors in HBM \(x, y, untouched\), not 'z'": {"inputs": {"z": VALUES}},
