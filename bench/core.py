@@ -80,7 +80,7 @@ def _transfers(size: int, load: bool, config: Config) -> Image:
     program = Program(config)
     far = program.space.hbm("far", INT8, (count, size))
     # Each has a place of its own, lest one wait for another.
-    near = program.space.sbuf("near", INT8, (-(-count // config.partitions), size))
+    near = program.space.sbuf("near", INT8, (-(-count // config.partitions), size), kept=True)
     for number in range(count):
         place, partition = divmod(number, config.partitions)
         line, row = near[partition : partition + 1, place], far[number : number + 1]
