@@ -3,24 +3,51 @@
 Each number of cycles is a path through the program's instructions.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 from neuroncore_rtl.golden.timing.events import Agenda
 from neuroncore_rtl.golden.timing.memory import Hbm
 from neuroncore_rtl.golden.timing.queue import Queue
+from neuroncore_rtl.golden.timing.semaphores import Semaphores
 from neuroncore_rtl.spec.config import SEMAPHORES, Config
 from neuroncore_rtl.spec.memory_map import BOOT_WORDS
 
-__all__ = ["Controller"]
+__all__ = ["ControlPath", "Controller"]
 
-TO_FIRST = 60
-"""Cycles from the end of boot to the first doorbell."""
 
-DOORBELL = 17
+@dataclass(frozen=True)
+class ControlPath:
+    """The cycles of a control program outside of `run_section`, of `kernels/control/runtime.c`.
+
+    Arguments:
+        first: from the start of `main` to the first section.
+        between: from a section to the next one, if no semaphore is cleared for it.
+        last: from a section to the return of `main`.
+    """
+
+    first: int
+    between: int
+    last: int
+
+
+ONE = ControlPath(first=7, between=0, last=5)
+"""Of `kernels/control/run.c`."""
+
+SEVERAL = ControlPath(first=32, between=16, last=12)
+"""Of `kernels/control/sections.c`."""
+
+TO_MAIN = 21
+"""From the end of boot to `main`."""
+
+TO_FIRST = 19
+"""From the call of `run_section` to the first doorbell."""
+
+DOORBELL = 12
 """From a doorbell to the next one."""
 
-TO_CHECK = 4
+TO_CHECK = 10
 """From the last doorbell of a section to the first look at a queue's counters."""
 
 CHECK = 11
@@ -29,11 +56,14 @@ CHECK = 11
 POLL = 8
 """From a look that does not to the next one."""
 
-TO_NEXT = 40
-"""From the look that finds a section's last queue idle to the next section's first doorbell."""
+TO_RETURN = 15
+"""From the look that finds a section's last queue idle to the return of `run_section`."""
 
-TO_EXIT = 27
-"""From there to the end, if there is no other section."""
+CLEAR, TO_CLEAR = 4, 4
+"""Of each semaphore that is cleared, and once if there are any."""
+
+TO_EXIT = 3
+"""From the return of `main` to the end."""
 
 
 class Controller:
@@ -42,10 +72,10 @@ class Controller:
     Arguments:
         config: the machine's parameters.
         agenda: what happens when.
-        queues: of the core.
-        blocks, records: of the image.
+        hbm, semaphores, queues: of the core.
+        image: that is run.
         words: of the control program with its arguments.
-        sections, aside: see :func:`golden.timing.predict`.
+        sections, path: see :func:`golden.timing.predict`.
     """
 
     def __init__(
@@ -53,17 +83,20 @@ class Controller:
         config: Config,
         agenda: Agenda,
         hbm: Hbm,
+        semaphores: Semaphores,
         queues: Sequence[Queue],
         image,
         words: int,
-        sections: Collection[int] | None,
-        aside: int,
+        sections: Sequence[int] | None,
+        path: ControlPath | None,
     ):
-        self._config, self._agenda, self._hbm, self._queues = config, agenda, hbm, queues
+        self._config, self._agenda, self._hbm = config, agenda, hbm
+        self._semaphores, self._queues = semaphores, queues
         blocks = zip(image.blocks, image.records, strict=True)
-        found = groupby(blocks, key=lambda item: item[0].section)
-        self._sections = [list(items) for section, items in found if sections is None or section in sections]
-        self._aside = aside
+        found = {section: list(items) for section, items in groupby(blocks, key=lambda item: item[0].section)}
+        self._sections = [found[section] for section in (found if sections is None else sections)]
+        self._path = path or (ONE if len(found) == len(self._sections) == 1 else SEVERAL)
+        self._changed = 0  # all semaphores below it may be other than zero
         self._words = words
         self.ended: int | None = None
 
@@ -72,11 +105,24 @@ class Controller:
         # Nobody else is at HBM yet: an address at cycle 2, a word a cycle from that behind its data on.
         judged = 2 + self._hbm.latency + BOOT_WORDS
         booted = max(judged + 3 + self._hbm.latency + 1 + self._words, SEMAPHORES)
-        self._section, self._block = 0, 0
-        if not self._sections:
-            self._agenda.at(booted + TO_FIRST, self._exit)
-        else:
-            self._agenda.at(booted + TO_FIRST, self._ring)
+        self._section = -1
+        self._returned(booted + TO_MAIN)
+
+    def _returned(self, cycle: int) -> None:
+        """Go on when `main` has started, or `run_section` has returned."""
+        path, first = self._path, self._section < 0
+        self._section, self._block = self._section + 1, 0
+        if self._section == len(self._sections):
+            self._agenda.at(cycle + path.last + TO_EXIT, self._exit)
+            return
+        block, _ = self._sections[self._section][0]
+        used = block.semaphores
+        cleared = range(used.start, min(used.stop, self._changed))
+        self._changed = max(used.stop, self._changed)
+        if cleared:
+            self._semaphores.clear(cleared)
+            cycle += TO_CLEAR + CLEAR * len(cleared)
+        self._agenda.at(cycle + (path.first if first else path.between) + TO_FIRST, self._ring)
 
     def _ring(self) -> None:
         block, records = self._sections[self._section][self._block]
@@ -109,12 +155,7 @@ class Controller:
                 self._look += -(-(queue.idle_since - self._look) // POLL) * POLL
             self._look += CHECK
             self._block += 1
-        self._section, self._block = self._section + 1, 0
-        self._look -= CHECK
-        if self._section < len(self._sections):
-            self._agenda.at(max(self._agenda.now, self._look + self._aside + TO_NEXT), self._ring)
-        else:
-            self._agenda.at(max(self._agenda.now, self._look + self._aside + TO_EXIT), self._exit)
+        self._returned(max(self._agenda.now, self._look - CHECK + TO_RETURN))
 
     def _idle(self) -> None:
         for queue in self._queues:

@@ -1,10 +1,10 @@
 """The core in time: its parts, put together and run."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from neuroncore_rtl.golden.timing.banks import Banks
-from neuroncore_rtl.golden.timing.controller import Controller
+from neuroncore_rtl.golden.timing.controller import Controller, ControlPath
 from neuroncore_rtl.golden.timing.dma import DmaEngine
 from neuroncore_rtl.golden.timing.elementwise import ElementwiseEngine
 from neuroncore_rtl.golden.timing.events import Agenda
@@ -31,6 +31,7 @@ class Block(Protocol):
     address: int
     count: int
     section: int
+    semaphores: range
 
 
 class Started(Protocol):
@@ -47,16 +48,16 @@ def predict(
     image: Started,
     memory: MemoryTiming = _USUAL,
     *,
-    sections: Collection[int] | None = None,
-    aside: int = 0,
+    sections: Sequence[int] | None = None,
+    path: ControlPath | None = None,
 ) -> Prediction:
     """Return how an image runs on the core that it is for.
 
     Arguments:
         image: with the stock control program, or one that starts sections likewise.
         memory: how HBM behaves.
-        sections: those that the control program starts; None: all.
-        aside: cycles that it has to do behind each of them; the stock program has nothing.
+        sections: those that the control program runs, in order, each as often as it is named; None: all, once.
+        path: of a control program; None: the stock program's.
 
     Raises:
         ValueError: if the core is one of an instance, or some records wait for what nobody updates.
@@ -82,7 +83,7 @@ def predict(
         engines.append(model)
         queues.append(Queue(number, engine, agenda, fetcher, semaphores, model, trace))
     size = int.from_bytes(image.data[4:8], "little")
-    controller = Controller(config, agenda, hbm, queues, image, size // 4, sections, aside)
+    controller = Controller(config, agenda, hbm, semaphores, queues, image, size // 4, sections, path)
     controller.start()
     agenda.run()
     if controller.ended is None:

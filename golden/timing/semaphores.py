@@ -1,7 +1,7 @@
 """Semaphores in time: one update a cycle, and who waits is told in the cycle in which it counts."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from neuroncore_rtl.golden.timing.events import Agenda
 from neuroncore_rtl.golden.timing.memory import Server
@@ -35,6 +35,11 @@ class Semaphores:
         taken = self._turn.take(cycle)
         self._agenda.at(taken + 1, self._apply, update)
         return taken
+
+    def clear(self, numbers: Iterable[int]) -> None:
+        """Clear some of them; nobody waits."""
+        for number in numbers:
+            self._values[number] = 0
 
     def _apply(self, update: Update) -> None:
         number = update.semaphore

@@ -14,6 +14,7 @@ import numpy as np
 
 from neuroncore_rtl.golden import tensor as golden
 from neuroncore_rtl.golden.core import Core
+from neuroncore_rtl.golden.timing import ControlPath
 from neuroncore_rtl.kernels.models import digits
 from neuroncore_rtl.kernels.models.digits import Layer
 from neuroncore_rtl.kernels.models.digits.network import PASSES, Classifier
@@ -34,7 +35,7 @@ __all__ = [
     "BENCH",
     "TARGET_ACCURACY",
     "TARGET_DIFFERENCE",
-    "control_cycles",
+    "control_path",
     "executed_sections",
     "results",
     "sizes_of",
@@ -58,10 +59,11 @@ def results(classifier: Classifier, hbm: np.ndarray) -> tuple[np.ndarray, np.nda
     return tuple(np.ascontiguousarray(codes).view(t) for codes, t in zip(found, (np.int32, np.float32), strict=True))
 
 
-def control_cycles(images: int) -> int:
-    """Return the cycles that the control program takes for a batch behind a section: its line of text, and a word of
-    SBUF for each image."""
-    return 302 + 13 * images
+def control_path(images: int) -> ControlPath:
+    """Return the path of the control program for a batch: behind a section a word of SBUF for each image, and a line
+    of text."""
+    counted = 290 + 13 * images
+    return ControlPath(first=10, between=17 + counted, last=15 + counted)
 
 
 def executed_sections(image: Image, addresses: Container[int]) -> list[int]:
@@ -132,7 +134,7 @@ def _on_model(settings: Settings, layers: list[Layer], images: np.ndarray) -> Re
         executed = {address for _, address in Core(config, image.memory()).run(image.base).records}
         sections = executed_sections(image, executed)
         ideal += sum(_ideal_cycles(layers, len(part), PASSES[number], config) for number in sections)
-        found.append(predicted(image, settings, sections=sections, aside=control_cycles(len(part))))
+        found.append(predicted(image, settings, sections=sections, path=control_path(len(part))))
     label = f"{settings.preset}-{config.rows}x{config.columns}"
     return modelled_report("digits", label, settings, sum(found[1:], found[0]), ideal, {"images": len(images)})
 
