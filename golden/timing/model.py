@@ -67,7 +67,7 @@ def predict(
         raise ValueError(f"cores must be 1, as collectives have no timing model, not {config.cores}")
     agenda = Agenda()
     hbm = Hbm(config, memory, agenda)
-    fetcher, semaphores = Fetcher(config, hbm), Semaphores(agenda)
+    fetcher, semaphores = Fetcher(config, agenda, hbm), Semaphores(agenda)
     banks = Banks(config.hbm_ports)
     trace: list[Timed] = []
     engines, queues = [], []

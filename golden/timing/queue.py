@@ -92,24 +92,28 @@ class Queue:
             self._agenda.at(cycle, self._ask)
 
     def _ask(self) -> None:
-        self._asking = False
         address, records = self._blocks[0]
         record = records[self._asked]
         timed = Timed(self.number, address + self._asked * RECORD_BYTES)
         self._coming.append((record, timed))
-        self._asked += 1
-        if self._asked == len(records):
-            self._asked = 0
-            self._blocks.popleft()
-            if self.on_place:
-                self.on_place()
 
         def come(cycle: int) -> None:
             timed.fetched = cycle
             if self._coming[0][1] is timed:
                 self._look_at(cycle)
 
-        self._ask_at(self._fetcher.fetch(self._agenda.now, come) + 1)
+        self._fetcher.fetch(self._taken, come)
+
+    def _taken(self) -> None:
+        """Go on when a request for a record is taken."""
+        self._asking = False
+        self._asked += 1
+        if self._asked == len(self._blocks[0][1]):
+            self._asked = 0
+            self._blocks.popleft()
+            if self.on_place:
+                self.on_place()
+        self._ask_at(self._agenda.now + 1)
 
     def _look_at(self, cycle: int) -> None:
         self._agenda.at(max(cycle, self._may_look), self._look)
