@@ -71,7 +71,7 @@ def _precedes(first, second, cycle, ports):
 
 
 @njit(cache=True)
-def line_accesses(calendar, ports, owners, debts, banks, first, count, begin, cycles, until, port, shared, most):
+def line_accesses(calendar, ports, owners, debts, banks, first, count, begin, cycles, turns, until, port, shared, most):
     """Put the accesses of a line port into a calendar; return how many of them, the cycle of the last one,
     and cycles waited for banks.
 
@@ -81,6 +81,7 @@ def line_accesses(calendar, ports, owners, debts, banks, first, count, begin, cy
             that it waits because others went before it where it had been put in already.
         banks: of all accesses of a copy; those from `first` on, `count` of them, are meant.
         begin: cycle of the first one at the earliest; the others come evenly over so many `cycles`.
+        turns: cycles from one to the next at least.
         until: cycle behind which no further one is put in.
         port: number of the port, which has an access a cycle.
         shared: whether all ports share one access a cycle, as those of PSUM do.
@@ -95,7 +96,7 @@ def line_accesses(calendar, ports, owners, debts, banks, first, count, begin, cy
     for number in range(count):
         if cycle >= until:
             return number, cycle, waited
-        cycle = max(cycle + 1, begin + number * cycles // count)
+        cycle = max(cycle + (turns if number else 1), begin + number * cycles // count)
         bank = 1 << banks[first + number]
         engines, mine = _before(_LINE, bank, shared), (1 if shared else bank) << _LINE
         patience = most

@@ -119,7 +119,7 @@ class DmaEngine:
         else:
 
             def read(last: int) -> None:
-                self._asked_for(copy, last + 1)
+                self._asked_for(copy, last + self._turns(0, last))
                 latency = timing.LINE_READ_LATENCY
                 self._arrive(copy, beats, now + latency, last + latency)
 
@@ -141,6 +141,10 @@ class DmaEngine:
         self._reading = None
         self._begin()
 
+    def _turns(self, side: int, cycle: int) -> int:
+        """Return from how many cycles on a line port has one for this engine: those that are there take turns."""
+        return 1 + sum(other is not self and other.until[side] > cycle for other in self._mates)
+
     def _access(
         self,
         copy: Copy,
@@ -161,21 +165,19 @@ class DmaEngine:
             then: told of the cycle of the last one.
         """
         banks, psum = self._banks, copy.storages[side] == Storage.PSUM
-        # Engines that are at a line port at the same time take turns, access by access.
-        turns = 1 + sum(other is not self and other.until[side] > begin for other in self._mates)
-        cycles = max(cycles, turns * (count - 1) + 1)
+        turns = self._turns(side, begin)
         tables = ((banks.sbuf_reads, banks.sbuf_writes), (banks.psum_reads, banks.psum_writes))
         until = max(begin, self._agenda.now) + AHEAD
         done, last, waited = line_accesses(
             *(tables[psum][side], tables[0][side], banks.owners[side], banks.debts[side], walk.banks),
-            *(first, count, begin, cycles, until, self._port, psum, timing.LINE_PATIENCE),
+            *(first, count, begin, cycles, turns, until, self._port, psum, timing.LINE_PATIENCE),
         )
-        self.until[side] = last
+        self.until[side] = last + turns - 1
         self.waited["bank"] += waited
         if done == count:
             then(last)
             return
-        rest = last + 1, max(0, begin + cycles - last - 1)
+        rest = last + turns, max(0, begin + cycles - last - turns)
         at = max(self._agenda.now + 1, last - AHEAD // 2)
         self._agenda.at(at, self._access, copy, walk, side, first + done, count - done, *rest, then)
 
