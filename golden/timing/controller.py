@@ -62,7 +62,7 @@ TO_RETURN = 15
 CLEAR, TO_CLEAR = 4, 4
 """Of each semaphore that is cleared, and once if there are any."""
 
-TO_EXIT = 3
+TO_EXIT = 1
 """From the return of `main` to the end."""
 
 

@@ -59,10 +59,13 @@ def results(classifier: Classifier, hbm: np.ndarray) -> tuple[np.ndarray, np.nda
     return tuple(np.ascontiguousarray(codes).view(t) for codes, t in zip(found, (np.int32, np.float32), strict=True))
 
 
-def control_path(images: int) -> ControlPath:
-    """Return the path of the control program for a batch: behind a section a word of SBUF for each image, and a line
-    of text."""
-    counted = 290 + 13 * images
+def control_path(images: int, lanes: int) -> ControlPath:
+    """Return the path of the control program for a batch.
+
+    Behind a section it reads a word of SBUF for each image, of so many `lanes` in a tile, and writes a line of text, in
+    which a number of one digit is that of the images it is unsure of.
+    """
+    counted = 13 * images + 5 * (images // lanes) + 18 * (1 + len(str(images))) + 233
     return ControlPath(first=10, between=17 + counted, last=15 + counted)
 
 
@@ -134,7 +137,8 @@ def _on_model(settings: Settings, layers: list[Layer], images: np.ndarray) -> Re
         executed = {address for _, address in Core(config, image.memory()).run(image.base).records}
         sections = executed_sections(image, executed)
         ideal += sum(_ideal_cycles(layers, len(part), PASSES[number], config) for number in sections)
-        found.append(predicted(image, settings, sections=sections, path=control_path(len(part))))
+        path = control_path(len(part), config.columns)
+        found.append(predicted(image, settings, sections=sections, path=path))
     label = f"{settings.preset}-{config.rows}x{config.columns}"
     return modelled_report("digits", label, settings, sum(found[1:], found[0]), ideal, {"images": len(images)})
 

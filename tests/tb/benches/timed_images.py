@@ -96,7 +96,7 @@ def measured(case: Case) -> Measured:
     options = {}
     if case.test == "digits":
         sections = digits.executed_sections(image, executed)
-        options = {"sections": sections, "path": digits.control_path(case.settings.batch)}
+        options = {"sections": sections, "path": digits.control_path(case.settings.batch, image.config.columns)}
     return Measured(case, cycles, predict(image, memory_timing(case.settings), **options))
 
 
