@@ -22,5 +22,6 @@ class Banks:
     def __init__(self, ports: int = 1):
         self.sbuf_reads, self.sbuf_writes, self.psum_reads, self.psum_writes = (new_calendar() for _ in range(4))
         self.owners = new_owners(), new_owners()
-        self.debts = np.zeros((2, ports), np.int64)
+        # Weights are the first of those who take turns at reading.
+        self.debts = np.zeros(1 + ports, np.int64), np.zeros(ports, np.int64)
         self.engines: list[list] = [[] for _ in range(ports)]

@@ -1,9 +1,9 @@
 """Who has which bank of a memory in which cycle: a calendar, into which every access is put when it is known.
 
-An access takes the first cycle from its own on in which its bank is free of those who go before: the array, the vector
-engine, the scalar engine, the line ports of the DMA engines. Who is put in late finds those behind him where they would
-not have been; so they are put in for few cycles at once. Line ports take turns: who was put in first, but would have
-lost, waits at his next access.
+An access takes the first cycle from its own on in which its bank is free of those who go before: the array's moving
+operands, the vector engine, the scalar engine, then its weights and the line ports of the DMA engines. Who is put in
+late finds those behind him where they would not have been; so they are put in for few cycles at once. Weights and line
+ports take turns: who was put in first, but would have lost, waits at his next access.
 """
 
 import numpy as np
@@ -20,7 +20,8 @@ _WINDOW = 1 << 14
 """Cycles that a calendar looks back and ahead, a power of two."""
 
 ARRAY, VECTOR, SCALAR, _LINE, _PORT = 0, 8, 16, 24, 32
-"""An entry has for each of those who ask, in the order of their ranks, a bit for each bank; then for each line port."""
+"""An entry has for each of those who ask, in the order of their ranks, a bit for each bank, weights and line ports in
+common; then for each line port."""
 
 _BITS = 36
 
@@ -37,7 +38,7 @@ def new_calendar() -> np.ndarray:
 
 
 def new_owners() -> np.ndarray:
-    """Return a table of the line ports that have the banks of SBUF, cycle by cycle."""
+    """Return a table of who has the banks of SBUF, of those who take turns, cycle by cycle."""
     return np.zeros((_WINDOW, SBUF_BANKS), np.uint8)
 
 
@@ -64,40 +65,42 @@ def _before(rank, bank, shared):
 
 
 @njit(cache=True)
-def _precedes(first, second, cycle, ports):
-    """Return whether a line port goes before another one in a cycle: they take turns, cycle by cycle."""
-    turn = cycle % ports
+def _precedes(first, second, cycle, count):
+    """Return whether one of those who take turns, cycle by cycle, goes before another one."""
+    turn = cycle % count
     return not first < turn <= second if first < second else second < turn <= first
 
 
 @njit(cache=True)
-def line_accesses(calendar, ports, owners, debts, banks, first, count, begin, cycles, turns, until, port, shared, most):
+def line_accesses(
+    calendar, ports, owners, debts, banks, first, count, begin, cycles, turns, until, port, number, shared, most
+):
     """Put the accesses of a line port into a calendar; return how many of them, the cycle of the last one,
     and cycles waited for banks.
 
     Arguments:
         calendar: of the memory and direction. ports: that of SBUF, where the line ports are.
-        owners: of each bank of SBUF, in each cycle, the line port that has it. debts: of each line port, the cycles
-            that it waits because others went before it where it had been put in already.
+        owners: of each bank of SBUF, in each cycle, who of those who take turns has it. debts: of each of them, the
+            cycles that it waits because others went before it where it had been put in already.
         banks: of all accesses of a copy; those from `first` on, `count` of them, are meant.
         begin: cycle of the first one at the earliest; the others come evenly over so many `cycles`.
         turns: cycles from one to the next at least.
         until: cycle behind which no further one is put in.
-        port: number of the port, which has an access a cycle.
+        port: number of the port, which has an access a cycle. number: among those who take turns.
         shared: whether all ports share one access a cycle, as those of PSUM do.
         most: cycles that it waits for engines before it goes first.
     """
     cycle, waited, own = begin - 1, 0, 1 << (_PORT + port)
-    while debts[port]:
+    while debts[number]:
         cycle += 1
         if _taken(ports, cycle) & own == 0:
             _take(ports, cycle, own)
-            debts[port] -= 1
-    for number in range(count):
+            debts[number] -= 1
+    for done in range(count):
         if cycle >= until:
-            return number, cycle, waited
-        cycle = max(cycle + (turns if number else 1), begin + number * cycles // count)
-        bank = 1 << banks[first + number]
+            return done, cycle, waited
+        cycle = max(cycle + (turns if done else 1), begin + done * cycles // count)
+        bank = 1 << banks[first + done]
         engines, mine = _before(_LINE, bank, shared), (1 if shared else bank) << _LINE
         patience = most
         while True:
@@ -105,8 +108,8 @@ def line_accesses(calendar, ports, owners, debts, banks, first, count, begin, cy
             if _taken(ports, cycle) & own == 0:
                 if taken & mine == 0 and (taken & engines == 0 or patience == 0):
                     break
-                owner = owners[cycle & (_WINDOW - 1), banks[first + number]]
-                if not shared and taken & mine and _precedes(port, owner, cycle, len(debts)):
+                owner = owners[cycle & (_WINDOW - 1), banks[first + done]]
+                if not shared and taken & mine and _precedes(number, owner, cycle, len(debts)):
                     debts[owner] += 1
                     break
                 # Nobody else of this port goes before a request that waits.
@@ -117,7 +120,7 @@ def line_accesses(calendar, ports, owners, debts, banks, first, count, begin, cy
         _take(calendar, cycle, mine)
         _take(ports, cycle, own)
         if not shared:
-            owners[cycle & (_WINDOW - 1), banks[first + number]] = port
+            owners[cycle & (_WINDOW - 1), banks[first + done]] = number
     return count, cycle, waited
 
 
@@ -137,15 +140,31 @@ def columns(reads, psum_reads, psum_writes, begin, count, address, stride, place
 
 
 @njit(cache=True)
-def load_steps(reads, begin, count, address, step):
-    """Put the steps of a LoadStationary into the calendar; return the cycle of the last one."""
-    cycle = begin - 1
+def load_steps(calendar, owners, debts, begin, count, address, step, most):
+    """Put the steps of a LoadStationary into the calendar; return the cycle of the last one.
+
+    It is the first of those who take turns, see `line_accesses`.
+    """
+    cycle = begin - 1 + debts[0]
+    debts[0] = 0
     for number in range(count):
         cycle += 1
-        bank = 1 << ((address + number * step) >> _LINE_SHIFT & (_BANKS - 1))
-        while _taken(reads, cycle) & bank:
+        place = (address + number * step) >> _LINE_SHIFT & (_BANKS - 1)
+        engines, mine = _before(_LINE, 1 << place, False), 1 << place << _LINE
+        patience = most
+        while True:
+            taken = _taken(calendar, cycle)
+            if taken & engines == 0 or patience == 0:
+                if taken & mine == 0:
+                    break
+                owner = owners[cycle & (_WINDOW - 1), place]
+                if _precedes(0, owner, cycle, len(debts)):
+                    debts[owner] += 1
+                    break
+            patience -= patience > 0
             cycle += 1
-        _take(reads, cycle, bank)
+        _take(calendar, cycle, mine)
+        owners[cycle & (_WINDOW - 1), place] = 0
     return cycle
 
 

@@ -170,7 +170,8 @@ class DmaEngine:
         until = max(begin, self._agenda.now) + AHEAD
         done, last, waited = line_accesses(
             *(tables[psum][side], tables[0][side], banks.owners[side], banks.debts[side], walk.banks),
-            *(first, count, begin, cycles, turns, until, self._port, psum, timing.LINE_PATIENCE),
+            *(first, count, begin, cycles, turns, until),
+            *(self._port, self._port + (side == 0), psum, timing.LINE_PATIENCE),
         )
         self.until[side] = last + turns - 1
         self.waited["bank"] += waited

@@ -65,7 +65,11 @@ class TensorEngine:
         self._pending = True
         step = LOAD_COLUMNS * instruction.format.bits // 8
         tiles = -(-instruction.m // LOAD_COLUMNS)
-        last = load_steps(self._banks.sbuf_reads, first, tiles, instruction.address, step)
+        banks = self._banks
+        last = load_steps(
+            *(banks.sbuf_reads, banks.owners[0], banks.debts[0]),
+            *(first, tiles, instruction.address, step, timing.LINE_PATIENCE),
+        )
         self._loads_free = last + 1
         self._loaded = last + 1
         return last
