@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from neuroncore_rtl.golden.timing import MemoryTiming, predict
+from neuroncore_rtl.golden.timing import ControlPath, MemoryTiming, predict
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.program import Program
 from neuroncore_rtl.kernels.program.image import build_image
@@ -73,13 +73,32 @@ def test_impossible_memories_are_refused(wrong):
         MemoryTiming(**wrong)
 
 
-def test_sections_and_what_is_done_behind_them():
+def two_products():
+    """Return the image of two products of 8 x 8 x 12, a section each."""
     program = Program(TINY)
     for name in "ab":
         left, right = program.space.hbm(name, BF16, (8, 8)), program.space.hbm(name, BF16, (8, 12))
         matmul(program, program.space.hbm("c", FP32, (8, 12)), left, right)
         program.start_section()
-    image = build_image(program)
+    return build_image(program)
+
+
+def test_sections_are_run_in_order_and_as_often_as_named():
+    image = two_products()
     both, one = predict(image), predict(image, sections=[0])
     assert len(both.records) == 2 * len(one.records) and one.cycles < both.cycles
-    assert predict(image, aside=1000).cycles - both.cycles == 2000
+    again = predict(image, sections=[1, 0, 1])
+    assert len(again.records) == 3 * len(one.records) and again.cycles > both.cycles
+
+
+def test_semaphores_are_cleared_between_sections():
+    found = predict(two_products())
+    count = len(found.records) // 2
+    first, second = ([record.issued for record in part] for part in (found.records[:count], found.records[count:]))
+    assert max(first) - min(first) == pytest.approx(max(second) - min(second), abs=8)
+
+
+def test_a_control_program_has_its_own_path():
+    image = two_products()
+    path = ControlPath(first=32, between=116, last=62)
+    assert predict(image, path=path).cycles - predict(image).cycles == 150
