@@ -99,15 +99,11 @@ def test_a_wrong_constant_is_noticed(where, name, wrong, case, monkeypatch):
 
 @pytest.mark.parametrize(
     ("test", "words"),
-    [
-        ("matmul", "PRESET=tiny M=20 K=12 N=40"),
-        ("softmax", "PRESET=tiny M=8 N=16"),
-        ("digits", "PRESET=small IMAGES=20 BATCH=20"),
-    ],
+    [("matmul", "M=20 K=12 N=40"), ("softmax", "M=8 N=16"), ("digits", "IMAGES=20 BATCH=20")],
     ids=["matmul", "softmax", "digits"],
 )
 def test_target_model_answers_and_does_not_say_that_rtl_has_run(test, words, capsys):
-    report = report_of(test, f"TARGET=model {words}")
+    report = report_of(test, f"TARGET=model PRESET=tiny {words}")
     assert report.modelled and report.exit_status == 0 and report.compared == 0 and report.cycles > 0
     assert report.label.startswith("model-") and report.as_json()["modelled"]
     report.show()
