@@ -10,10 +10,13 @@ from neuroncore_rtl.golden.tensor.kernel import column_sums
 from neuroncore_rtl.golden.tensor.operand import array_operand
 from neuroncore_rtl.spec.formats import FP32, INT8, Format
 
-__all__ = ["PASSES", "accumulate", "matrix_product"]
+__all__ = ["PASSES", "SHARED", "accumulate", "matrix_product"]
 
 PASSES = ((0, 0), (0, 1), (1, 0), (1, 1))
 """The passes of an FP32 product in their order: half of the stationary, half of the moving operand."""
+
+SHARED = 1 << 25
+"""Multiply-adds from which on a product is worth more than one thread."""
 
 BLOCK = 256
 """Moving columns that a thread multiplies at a time: what PSUM holds of them stays in a second-level cache."""
@@ -43,13 +46,15 @@ def matrix_product(a_bits, b_bits, fmt: Format, rows: int) -> np.ndarray:
     transposed = np.ascontiguousarray(a_bits.T)
     stationary = [array_operand(transposed, fmt, half) for half in halves]
 
-    def product(first: int) -> np.ndarray:
-        moving = [array_operand(b_bits[:, first : first + BLOCK], fmt, half) for half in halves]
+    def product(columns: slice) -> np.ndarray:
+        moving = [array_operand(b_bits[:, columns], fmt, half) for half in halves]
         return _product(stationary, moving, rows, integer=fmt == INT8)
 
+    if a_bits.size * b_bits.shape[1] < SHARED:
+        return product(slice(None))
     with ThreadPoolExecutor(cpu_count()) as pool:
-        found = list(pool.map(product, range(0, b_bits.shape[1], BLOCK)))
-    return np.concatenate([np.zeros((len(a_bits), 0), np.uint32), *found], axis=1)
+        found = pool.map(product, [slice(first, first + BLOCK) for first in range(0, b_bits.shape[1], BLOCK)])
+        return np.concatenate([*found], axis=1)
 
 
 def _product(stationary, moving, rows: int, *, integer: bool) -> np.ndarray:

@@ -107,11 +107,6 @@ class Program:
         self._context = replace(self._context, loaded=None)
 
     @property
-    def count(self) -> int:
-        """How many instructions were appended."""
-        return len(self._steps)
-
-    @property
     def entries(self) -> list[Entry]:
         """What was appended, and barriers, in program order.
 

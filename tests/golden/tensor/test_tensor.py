@@ -9,6 +9,7 @@ from neuroncore_rtl.golden.arith import canonical, round_fp32, storage_dtype, wi
 from neuroncore_rtl.golden.arith.fused import has_fused_multiply_add
 from neuroncore_rtl.golden.tensor import TensorEngine, accumulate, array_operand, matrix_product
 from neuroncore_rtl.golden.tensor.kernel import column_sums, column_sums_equation, compile_chains
+from neuroncore_rtl.golden.tensor.product import SHARED
 from neuroncore_rtl.spec.config import PSUM_WORDS, Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP16, FP32, INT8, MATMUL_FORMATS, TF32
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
@@ -129,6 +130,13 @@ def test_small_integers_in_bf16_are_exact(rng):
     a, b = rng.integers(-16, 17, (37, 300)), rng.integers(-16, 17, (300, 41))
     product = matrix_product(*(round_fp32(words(v), BF16) for v in (a, b)), BF16, 128)
     assert np.array_equal(product.view(np.float32).astype(np.int64), a @ b)
+
+
+def test_threads_change_no_bit(rng):
+    a, b = codes(rng, BF16, (256, 512)), codes(rng, BF16, (512, 300))
+    alone = [matrix_product(a, b[:, first : first + 100], BF16, 128) for first in range(0, 300, 100)]
+    assert a.size * b.shape[1] >= SHARED > a.size * 100
+    assert np.array_equal(matrix_product(a, b, BF16, 128), np.concatenate(alone, axis=1))
 
 
 def test_int8_is_exact(rng):
