@@ -31,7 +31,7 @@ LINE_READ_LATENCY = 2
 """The same of a line port."""
 
 LINE_PATIENCE = 16
-"""Cycles that a line port waits before it goes before the engines."""
+"""Cycles that a line port, or in SBUF the read of weights, waits before it goes first."""
 
 # ---- Tensor engine
 

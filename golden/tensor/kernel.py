@@ -1,6 +1,6 @@
 """The column sums of the array: for every element of the result a chain of fused multiply-adds along K.
 
-`column_sums_equation` says what they are, `column_sums` computes the same bits hundreds of times faster: as a matrix
+`column_sums_equation` says what they are, `column_sums` computes the same bits over a hundred times faster: as a matrix
 product is computed fast, a tile of sums stays in vector registers while the loop runs along K, compiled, with the
 processor's own fused multiply-add, which is the IEEE 754 operation with one rounding. Sums are independent, so they
 fill the vectors; the order along K is never changed.

@@ -10,7 +10,7 @@ from neuroncore_rtl.spec.config import SBUF_BANKS
 __all__ = ["LINE_PATIENCE", "BankArbiter"]
 
 LINE_PATIENCE = timing.LINE_PATIENCE
-"""Cycles that a line port waits before it goes first, so that no engine can shut it out."""
+"""Cycles that who goes in turn waits before it goes first, so that no engine can shut it out."""
 
 
 class BankArbiter(wiring.Component):

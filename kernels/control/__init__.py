@@ -1,4 +1,4 @@
-"""Programs for the controller: the runtime in C and assembly, the compiler's helper, and the stock program."""
+"""Programs for the controller: the runtime in C and assembly, the compiler's helper, and the stock programs."""
 
 from neuroncore_rtl.kernels.control.compile import CompilationFailed, ControlProgram, compile_program
 from neuroncore_rtl.kernels.control.stock import Block, section_words, semaphores_word, stock_program

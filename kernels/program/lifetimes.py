@@ -5,10 +5,11 @@ such as a load, has the longest time ahead of what needs it; how far that runs a
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from neuroncore_rtl.kernels.program.allocator import Allocator, Buffer, buffer_of
 from neuroncore_rtl.kernels.program.entries import Step
+from neuroncore_rtl.kernels.program.source import Source
 from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_BYTES
 from neuroncore_rtl.spec.isa import Region, Storage
 
@@ -27,10 +28,14 @@ def addresses(steps: Sequence[Step], space: Allocator) -> dict[int, int]:
             names it, and what has its place there at that time.
     """
     first, last = _lives(steps, space.buffers)
+    lives = {number: (first[number], last[number]) for number in first}
+    for number, (start, end) in lives.items():
+        if steps[start].section != steps[end].section:
+            lives[number] = 0, len(steps)
     born, dying = ({} for _ in range(2))
-    for number, step in first.items():
-        born.setdefault(step, []).append(number)
-        dying.setdefault(last[number], []).append(number)
+    for number, (start, end) in lives.items():
+        born.setdefault(start, []).append(number)
+        dying.setdefault(end, []).append(number)
     rings = {storage: _Ring(space.room(storage)) for storage in (Storage.SBUF, Storage.PSUM)}
     found: dict[int, int] = {}
     for step in sorted({*born, *dying}):
@@ -38,7 +43,8 @@ def addresses(steps: Sequence[Step], space: Allocator) -> dict[int, int]:
             buffer = space.buffers[number - 1]
             place = rings[buffer.storage].take(buffer)
             if place is None:
-                raise ValueError(_no_room(number, step, steps, space, first, last))
+                live = [other for other in found if lives[other][1] >= step]
+                raise ValueError(_no_room(number, live, {other: steps[first[other]].source for other in first}, space))
             found[number] = place
         for number in dying.get(step, ()):
             buffer = space.buffers[number - 1]
@@ -64,9 +70,6 @@ def _lives(steps: Sequence[Step], buffers: Sequence[Buffer]) -> tuple[dict[int, 
         for buffer in _touched((*instruction.writes, *instruction.reads)):
             first.setdefault(buffer, number)
             last[buffer] = number
-    for buffer in first:
-        if steps[first[buffer]].section != steps[last[buffer]].section:
-            first[buffer], last[buffer] = 0, len(steps)
     return first, last
 
 
@@ -74,19 +77,23 @@ def _touched(regions: Iterable[Region]) -> set[int]:
     return {buffer_of(region.address) for region in regions if region.storage != Storage.HBM} - {0}
 
 
-def _no_room(
-    number: int, step: int, steps: Sequence[Step], space: Allocator, first: dict[int, int], last: dict[int, int]
-) -> str:
-    """Return that there is no room for a buffer at a step, and what is in its way, the largest ones first."""
+def _no_room(number: int, live: Iterable[int], sources: Mapping[int, Source], space: Allocator) -> str:
+    """Return that there is no room for a buffer, and what is in its way, the largest ones first.
+
+    Arguments:
+        number: of the buffer.
+        live: numbers of those that have their places.
+        sources: of each buffer the line that touches it first.
+        space: what named them.
+    """
     wanted = space.buffers[number - 1]
-    live = [n for n in first if n != number and first[n] <= step <= last[n]]
-    live = [(space.buffers[n - 1], steps[first[n]].source) for n in live]
-    live = sorted((one for one in live if one[0].storage == wanted.storage), key=lambda one: -one[0].size)
-    beside = "".join(f"\n  {buffer.name}: {buffer.size:,} bytes ({source})" for buffer, source in live)
-    total = sum(buffer.size for buffer, _ in live)
+    beside = [(space.buffers[other - 1], sources[other]) for other in live]
+    beside = sorted((one for one in beside if one[0].storage == wanted.storage), key=lambda one: -one[0].size)
+    lines = "".join(f"\n  {buffer.name}: {buffer.size:,} bytes ({source})" for buffer, source in beside)
+    total = sum(buffer.size for buffer, _ in beside)
     return (
         f"{wanted.name}: {wanted.storage.name} must have room for {wanted.size:,} bytes of a partition beside "
-        f"{total:,} of {len(space.room(wanted.storage)):,} that are in use ({steps[step].source}):{beside}"
+        f"{total:,} of {len(space.room(wanted.storage)):,} that are in use ({sources[number]}):{lines}"
     )
 
 

@@ -61,7 +61,7 @@ class Program:
         self._steps: list[Step] = []
         self._section = 0
         self._context = isa.Context(self.config, core=self.core)
-        self._laid_out: tuple[int, dict[int, int], list[Entry]] = 0, {}, []
+        self._laid_out: tuple[tuple, dict[int, int], list[Entry]] = (), {}, []
 
     @property
     def dma_queues(self) -> range:
@@ -132,7 +132,9 @@ class Program:
     def _lay_out(self) -> tuple[dict[int, int], list[Entry]]:
         """Return the address of every buffer, and the entries."""
         known, places, entries = self._laid_out
-        if known != len(self._steps):
+        # What is kept takes room from the temporaries.
+        wanted = len(self._steps), self.space.used(Storage.SBUF), self.space.used(Storage.PSUM)
+        if known != wanted:
             places = addresses(self._steps, self.space)
             sequence = Sequence(self.config)
 
@@ -143,5 +145,5 @@ class Program:
             for step in self._steps:
                 sequence.append(step._replace(instruction=step.instruction.moved(place)))
             entries = sequence.entries
-            self._laid_out = len(self._steps), places, entries
+            self._laid_out = wanted, places, entries
         return places, entries

@@ -123,8 +123,8 @@ def run_batch(
         images: in ascending order of their places in HBM.
         sim: the simulator.
         behaviour: of HBM.
-        limit: cycles after which an image is given up; None: `PATIENCE` for every byte on chip that has to be copied
-            through HBM's port, and no fewer than a million.
+        limit: cycles after which an image is given up; None: `PATIENCE` for every beat with which what is on chip is
+            copied through HBM's port, and no fewer than a million.
         dump: whether what is on chip is compared, too.
     """
     config = device.core

@@ -76,6 +76,15 @@ def test_a_place_is_taken_again_as_late_as_possible():
     assert program.end(Storage.SBUF) <= SBUF_BYTES and program.end(Storage.PSUM) == 0
 
 
+def test_what_is_kept_late_takes_room_from_temporaries():
+    program = Program(CONFIG)
+    t = program.space.sbuf("t", FP32, (8,))
+    program.append(memset(t, 1.0))
+    assert program.entries[0].instruction.dst.address == 0
+    kept = program.space.sbuf("kept", FP32, (8,), kept=True)
+    assert kept.address == 0 and program.entries[0].instruction.dst.address == 64
+
+
 def test_what_two_sections_touch_keeps_its_place(rng):
     program = Program(CONFIG)
     x, y = (program.space.hbm(name, FP32, (4, 8)) for name in "xy")
@@ -119,5 +128,18 @@ def test_what_is_in_the_way_is_named():
     beside = "c: SBUF must have room for 60,000 bytes of a partition beside 140,000 of 196,604 that are in use"
     expected = rf"{beside} {line}:\n  b: 90,000 bytes {line}\n  a: 50,000 bytes {line}"
     assert re.fullmatch(expected, str(refusal.value))
+    # Of what two sections touch it is the line that touches it first, too.
+    program = Program(CONFIG)
+    small, large, huge = (
+        program.space.sbuf(name, INT8, (4, n)) for name, n in (("s", 10), ("l", 30_000), ("h", 20_000))
+    )
+    program.append(memset(small, 0))
+    program.append(memset(large, 0))
+    line = inspect.currentframe().f_lineno - 1
+    program.start_section()
+    program.append(memset(huge, 0))
+    program.append(dma_copy(out, large[:, 0, :10]))
+    with pytest.raises(ValueError, match=rf"h: SBUF .* \(test_lifetimes.py:{line + 3}\):\n  l: .*:{line}\)$"):
+        program.records()
     with pytest.raises(ValueError, match="d: SBUF must have room for 200,000 bytes of a partition, not 196,604"):
         program.space.sbuf("d", INT8, (200_000,))
