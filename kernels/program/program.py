@@ -13,7 +13,9 @@ It may leave out any of them, or run one again: no record waits for one of anoth
 semaphores anew, and what several of them touch has its place all the time.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 
 from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, offset_of
 from neuroncore_rtl.kernels.program.entries import Entry, Step, records_of
@@ -43,6 +45,7 @@ class Program:
 
     Attributes:
         space: where tensors of all storages are named.
+        loads, stores: queues of the next copies to and from the chip, `load_queues` and `store_queues` in turn.
     """
 
     config: Config
@@ -50,6 +53,8 @@ class Program:
     semaphores: range = range(SEMAPHORES)
     core: int = 0
     space: Allocator = field(init=False)
+    loads: Iterator[int] = field(init=False)
+    stores: Iterator[int] = field(init=False)
 
     def __post_init__(self):
         if not 0 <= self.core < self.config.cores:
@@ -58,6 +63,7 @@ class Program:
             raise ValueError(f"base must be a multiple of {isa.RECORD_BYTES}, not {self.base!r}")
         end = barrier_words(self.config).address
         self.space = Allocator(self.config, hbm=self.base + HEADER_BYTES, sbuf_end=end)
+        self.loads, self.stores = cycle(self.load_queues), cycle(self.store_queues)
         self._steps: list[Step] = []
         self._section = 0
         self._context = isa.Context(self.config, core=self.core)

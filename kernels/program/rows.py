@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -16,7 +17,7 @@ __all__ = ["Rows", "place_rows", "replicate", "scratch", "tiles_of"]
 
 @dataclass(frozen=True)
 class Rows:
-    """A matrix cut into tiles of as many rows as there are partitions; the last tile may have fewer.
+    """A matrix cut into tiles of rows, each row in a partition; unless told of as many as there are partitions.
 
     Arguments:
         tiles: of shape [columns] each, in order.
@@ -35,6 +36,12 @@ class Rows:
     def format(self) -> Format:
         """Of an element."""
         return self.tiles[0].format
+
+    @property
+    def parts(self) -> list[slice]:
+        """The rows of each tile, from 0 on."""
+        ends = [*accumulate((tile.partitions for tile in self.tiles), initial=0)]
+        return [slice(*pair) for pair in pairwise(ends)]
 
     def columns(self, first: int, end: int) -> "Rows":
         """Return the columns from `first` to before `end`."""
@@ -75,16 +82,27 @@ def tiles_of(*matrices: Rows) -> Iterator[tuple[Tensor, ...]]:
 
 
 def place_rows(
-    space: Allocator, name: str, fmt: Format, rows: int, columns: int, first: int = 0, *, kept: bool = False
+    space: Allocator,
+    name: str,
+    fmt: Format,
+    rows: int,
+    columns: int,
+    first: int = 0,
+    *,
+    kept: bool = False,
+    lanes: int | None = None,
 ) -> Rows:
     """Return a new matrix in SBUF, or `rows` of one from row `first` on.
+
+    Arguments:
+        lanes: rows of a tile; None: as many as there are partitions.
 
     Raises:
         ValueError: if it has no elements, or there is no room; the message names it.
     """
     if rows < 1 or columns < 1:
         raise ValueError(f"{name}: shape must be at least 1 x 1, not {rows} x {columns}")
-    lanes, end = space.config.partitions, first + rows
+    lanes, end = lanes or space.config.partitions, first + rows
     tiles = [
         space.sbuf(f"{name}[{at}:{min(at + lanes, end)}]", fmt, (columns,), min(lanes, end - at), kept=kept)
         for at in range(first, end, lanes)
@@ -92,12 +110,23 @@ def place_rows(
     return Rows(tuple(tiles), first)
 
 
-def replicate(row: Tensor, rows: int) -> Rows:
-    """Return a row of parameters, the same in every partition, as a matrix of which it is every row."""
-    lanes = row.partitions
+def replicate(row: Tensor, rows: int, lanes: int | None = None) -> Rows:
+    """Return a row of parameters, the same in every partition, as a matrix of which it is every row.
+
+    Arguments:
+        row: of shape [columns].
+        rows: of the matrix.
+        lanes: rows of a tile; None: as many as the row has partitions.
+    """
+    lanes = lanes or row.partitions
     return Rows(tuple(row[: min(lanes, rows - first)] for first in range(0, rows, lanes)))
 
 
 def scratch(space: Allocator, name: str, like: Rows, columns: int | None = None, fmt: Format = FP32) -> Rows:
-    """Return a temporary for what a kernel computes on the way: a row for each row of `like`, as wide unless told."""
-    return place_rows(space, name, fmt, like.shape[0], columns or like.shape[1], like.first)
+    """Return a temporary for what a kernel computes on the way: cut into tiles like `like`, as wide unless told."""
+    width, tiles, first = columns or like.shape[1], [], like.first
+    for tile in like.tiles:
+        end = first + tile.partitions
+        tiles.append(space.sbuf(f"{name}[{first}:{end}]", fmt, (width,), tile.partitions))
+        first = end
+    return Rows(tuple(tiles), like.first)

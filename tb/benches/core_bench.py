@@ -24,16 +24,17 @@ HBM_OPTIONS = (LATENCY, BANDWIDTH, STALL)
 """How HBM behaves. Twice 200 cycles of beats is what its model holds."""
 
 
-def core_options(target: str, engine: str, preset: str) -> tuple[Option, ...]:
+def core_options(target: str, engine: str | None, preset: str) -> tuple[Option, ...]:
     """Return the variables of a TEST of the whole core or of an engine alone, behind its own.
 
     Arguments:
         target: what it runs on unless told: "core", "engine" or "model".
-        engine: what is there alone.
+        engine: what is there alone; None: nothing may be.
         preset: its configuration unless told.
     """
-    where = f"the whole core, or {engine} alone, where HBM plays no part, or the core's timing model, where no RTL runs"
-    target_option = choice("TARGET", target, where, ("core", "engine", "model"))
+    alone = f"{engine} alone, where HBM plays no part, or " if engine else ""
+    where = f"the whole core, or {alone}the core's timing model, where no RTL runs"
+    target_option = choice("TARGET", target, where, ("core", "engine", "model") if engine else ("core", "model"))
     return target_option, *configuration_options(preset), SEED, *HBM_OPTIONS, *RECORDED
 
 

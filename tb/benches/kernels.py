@@ -30,7 +30,7 @@ from neuroncore_rtl.tb.benches.workbench import (
 from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings, choice, dtype_option, integer
 
-__all__ = ["BENCHES"]
+__all__ = ["BENCHES", "Build", "KernelBench"]
 
 EPSILON = 1e-5
 

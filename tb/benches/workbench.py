@@ -21,7 +21,7 @@ from neuroncore_rtl.kernels.program.rows import Rows, place_rows, replicate
 from neuroncore_rtl.kernels.program.tensor import HbmTensor
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32, Format
-from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, Storage, queue_name
+from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, MultiplyMoving, Storage, queue_name
 from neuroncore_rtl.tb.benches.core_bench import hbm_of, roofline, summary
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
@@ -33,6 +33,9 @@ from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.sim.settings import Settings, UsageError
 
 __all__ = ["CoreWorkbench", "EngineWorkbench", "ModelWorkbench", "References", "Workbench", "encode", "refusals"]
+
+SIZES = ("M", "K", "N", "SEQ", "DIM", "HEADS", "HIDDEN")
+"""Variables by which results are told apart, in the order in which they name one."""
 
 Matrix = Rows | HbmTensor
 Matrices = Sequence[Matrix]
@@ -132,13 +135,20 @@ class Workbench(ABC):
 
     def _label(self, settings: Settings) -> str:
         values, config = settings.values, self.config
-        shape = "x".join(str(values[name]) for name in ("M", "N") if name in values)
+        shape = "x".join(str(values[name]) for name in SIZES if name in values)
         parts = (settings.preset, f"{config.rows}x{config.columns}", values.get("DTYPE"), shape, settings.sim)
         return "-".join(str(part) for part in parts if part)
 
 
 class CoreWorkbench(Workbench):
     """Matrices are in HBM; the program is an image that loads them tile by tile, computes and stores."""
+
+    def _ideal_cycles(self) -> dict[str, int]:
+        """Return for each engine how many cycles its instructions take if it never waits, of the tensor engine those in
+        which a column enters the array."""
+        instructions = [entry.instruction for entry in self.program.entries]
+        columns = sum(one.n for one in instructions if isinstance(one, MultiplyMoving))
+        return super()._ideal_cycles() | {"tensor": columns}
 
     def room(self, name: str, shape: tuple[int, int], fmt: Format = FP32) -> HbmTensor:
         """Return a new matrix [rows, columns] in HBM."""

@@ -9,7 +9,7 @@ from neuroncore_rtl.golden.timing import Prediction, predict
 from neuroncore_rtl.kernels.models import digits as network
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.spec.formats import format_named
-from neuroncore_rtl.tb.benches import digits, kernels, matmul, program
+from neuroncore_rtl.tb.benches import digits, matmul, program
 from neuroncore_rtl.tb.benches.core_bench import hbm_of
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.modelled import memory_timing
@@ -54,7 +54,7 @@ class Case:
             classifier = digits.Classifier(config, settings.batch, digits.sizes_of(layers))
             return classifier.image(layers, images[: settings.batch], encode, settings.confidence / 100)
         bench = CoreWorkbench(config)
-        {found.name: found for found in kernels.BENCHES}[self.test].build(bench, settings, rng)
+        bench_named(self.test).build(bench, settings, rng)
         return build_image(bench.program, bench.contents)
 
 

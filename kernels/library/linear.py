@@ -1,0 +1,89 @@
+"""Linear layers: y = function(x w + bias), of any size, between matrices wherever they are."""
+
+from neuroncore_rtl.kernels.library.product import product
+from neuroncore_rtl.kernels.library.transfer import Matrix, lanes_of, load, load_row
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor
+from neuroncore_rtl.kernels.program.instructions import activation, tensor_tensor
+from neuroncore_rtl.spec.formats import BF16, Format
+from neuroncore_rtl.spec.isa import AluOp
+
+__all__ = ["linear", "linear_t"]
+
+
+def linear_t(
+    program: Program,
+    w: Matrix,
+    x_t: Matrix,
+    bias: HbmTensor | None = None,
+    function: str = "identity",
+    *,
+    name: str = "y_t",
+    fmt: Format = BF16,
+) -> Rows:
+    """Append and return y_t = function(w.T x_t + bias), [outputs, tokens]: what follows may contract over outputs.
+
+    Arguments:
+        program: what it is appended to.
+        w: [inputs, outputs]; x_t: [inputs, tokens], features along the partitions.
+        bias: [outputs]; None: there is none.
+        function: of the scalar engine, on the FP32 sum; what has a bias costs no more.
+        name, fmt: of the result.
+
+    Raises:
+        ValueError: if shapes or formats do not fit.
+    """
+    biases = _column(program, bias, w.shape[1]) if bias else {}
+
+    def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
+        # Adding -0.0 changes nothing, not even the sign of a zero.
+        program.append(activation(out, sums, function, bias=biases.get(rows.start, -0.0)))
+
+    return product(program, w, x_t, name=name, fmt=fmt, finish=finish)
+
+
+def linear(
+    program: Program,
+    x_t: Matrix,
+    w: Matrix,
+    bias: HbmTensor | None = None,
+    residual: Rows | None = None,
+    *,
+    name: str = "y",
+    fmt: Format = BF16,
+) -> Rows:
+    """Append and return y = x w + bias + residual, [tokens, outputs]: what follows may go along a token's features.
+
+    Arguments:
+        program: what it is appended to.
+        x_t: [inputs, tokens]; w: [inputs, outputs].
+        bias: [outputs]; None: there is none.
+        residual: [tokens, outputs] in tiles like the result's; None: there is none.
+        name, fmt: of the result; what is added is added in FP32, the bias first.
+
+    Raises:
+        ValueError: if shapes or formats do not fit.
+    """
+    if bias is not None and bias.shape != w.shape[1:]:
+        raise ValueError(f"{bias.name}: shape must be {list(w.shape[1:])}, not {list(bias.shape)}")
+    row = load_row(program, bias) if bias else None
+    before = {part.start: tile for part, tile in zip(residual.parts, residual.tiles, strict=True)} if residual else {}
+
+    def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
+        added = [] if row is None else [row[: sums.partitions, columns]]
+        added += [before[rows.start][:, columns]] if before else []
+        if not added:
+            program.append(activation(out, sums, "identity", bias=-0.0))
+        for number, term in enumerate(added):
+            target = out if number == len(added) - 1 else sums
+            program.append(tensor_tensor(target, sums, term, AluOp.ADD))
+
+    return product(program, x_t, w, name=name, fmt=fmt, finish=finish)
+
+
+def _column(program: Program, bias: HbmTensor, size: int) -> dict[int, Tensor]:
+    """Return parameters, one a partition, by the row of the result at which a tile of them starts."""
+    if bias.shape != (size,):
+        raise ValueError(f"{bias.name}: shape must be [{size}], not {list(bias.shape)}")
+    rows = load(program, bias.reshape(size, 1))
+    assert rows.tiles[0].partitions <= lanes_of(program.config)
+    return {part.start: tile for part, tile in zip(rows.parts, rows.tiles, strict=True)}

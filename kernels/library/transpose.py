@@ -1,0 +1,48 @@
+"""Transposition by the tensor engine: 128 columns take it as many cycles, DMA one for each element."""
+
+from neuroncore_rtl.kernels.library.blocks import cut, length
+from neuroncore_rtl.kernels.library.transfer import aligned, lanes_of
+from neuroncore_rtl.kernels.program import Program, Rows, Tensor, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.program.instructions import affine_select, memset, tensor_copy
+from neuroncore_rtl.spec.config import PSUM_WORDS
+from neuroncore_rtl.spec.formats import FP32, Format
+from neuroncore_rtl.spec.isa import AluOp, Index
+
+__all__ = ["identity", "transpose"]
+
+
+def identity(program: Program, fmt: Format) -> Tensor:
+    """Append and return an identity matrix as large as the array: ones, kept where partition - column = 0."""
+    size = lanes_of(program.config)
+    ones, matrix = (program.space.sbuf(name, fmt, (size,), size) for name in ("ones", "identity"))
+    program.append(memset(ones, 1.0))
+    program.append(affine_select(matrix, ones, Index(partition=1, steps=(-1,)), AluOp.IS_EQUAL, 0.0))
+    return matrix
+
+
+def transpose(program: Program, x: Rows, matrix: Tensor, name: str = "x_t") -> Rows:
+    """Append and return x.T, bit for bit, in tiles that are operands of the array.
+
+    Arguments:
+        program: what it is appended to.
+        x: [rows, columns] of a format that the tensor engine multiplies in one pass, tiles of at most as many rows as
+            are an operand.
+        matrix: an identity matrix of its format.
+        name: of the result.
+    """
+    rows, columns = x.shape
+    tiles = []
+    for part in cut(0, columns, lanes_of(program.config)):
+        tile = program.space.sbuf(f"{name}[{part.start}:{part.stop}]", x.format, (rows,), length(part))
+        # As many tiles of x as a bank has room for leave it together.
+        for few in cut(0, len(x.tiles), max(1, PSUM_WORDS // lanes_of(program.config))):
+            first, last = x.parts[few.start].start, x.parts[few.stop - 1].stop
+            sums = program.space.psum("turned", FP32, (last - first,), length(part))
+            for own, source in zip(x.parts[few], x.tiles[few], strict=True):
+                size = length(own)
+                program.append(load_stationary(aligned(program, source[:, part])))
+                place = sums[:, own.start - first : own.stop - first]
+                program.append(multiply_moving(place, matrix[:size, :size], transpose=True))
+            program.append(tensor_copy(tile[:, first:last], sums))
+        tiles.append(tile)
+    return Rows(tuple(tiles))

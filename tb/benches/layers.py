@@ -1,0 +1,78 @@
+"""The layers of networks, a TEST each: from HBM to HBM on the core, and what they would be in float64."""
+
+import math
+
+import numpy as np
+
+from neuroncore_rtl.kernels.library.linear import linear, linear_t
+from neuroncore_rtl.kernels.library.transfer import load, store
+from neuroncore_rtl.kernels.library.transpose import identity, transpose
+from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.tb.benches.core_bench import core_options
+from neuroncore_rtl.tb.benches.kernels import Build, KernelBench
+from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, ModelWorkbench, References, refusals
+from neuroncore_rtl.tb.sim.report import Report
+from neuroncore_rtl.tb.sim.settings import Option, Settings, choice, integer
+
+__all__ = ["BENCHES", "layer_bench"]
+
+FUNCTIONS = {
+    "identity": lambda z: z,
+    "relu": lambda z: np.maximum(z, 0),
+    "gelu": lambda z: z * (1 + np.vectorize(math.erf)(z / np.sqrt(2))) / 2,
+}
+"""What a linear layer may end with, in float64."""
+
+
+def layer_bench(name: str, build: Build, what: str, *options: Option, preset: str = "small") -> KernelBench:
+    """Return the TEST of a layer.
+
+    Arguments:
+        name: of the TEST.
+        build: what it computes.
+        what: the same in words.
+        options: its own variables.
+        preset: the configuration unless told.
+    """
+
+    def run(settings: Settings) -> Report:
+        bench = {"core": CoreWorkbench, "model": ModelWorkbench}[settings.target](settings.config)
+        with refusals():
+            references = build(bench, settings, np.random.default_rng(settings.seed))
+        return bench.run(name, settings, references)
+
+    summary = f"{what}, bit for bit and against float64"
+    options = (*options, *core_options("core", None, preset))
+    return KernelBench(name=name, summary=summary, options=options, run=run, build=build)
+
+
+def _linear(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
+    m, k, n, program = settings.m, settings.k, settings.n, bench.program
+    x, tokens = bench.place("x", rng.normal(size=(m, k)), BF16)
+    w, weights = bench.place("w", rng.normal(size=(k, n)) / np.sqrt(k), BF16)
+    bias, shifts = bench.share("bias", rng.normal(size=n), m, FP32)
+    y = bench.room("y", (m, n) if settings.layout == "rows" else (n, m), BF16)
+    x_t = transpose(program, load(program, x), identity(program, BF16))
+    exact = tokens @ weights + shifts
+    if settings.layout == "rows":
+        store(program, y, linear(program, x_t, w, bias))
+        return {"y": (y, exact)}
+    store(program, y, linear_t(program, w, x_t, bias, settings.func))
+    return {"y": (y, FUNCTIONS[settings.func](exact).T)}
+
+
+LAYOUT = "y by tokens, without a function, or by features, [N, M], as the next layer takes it"
+
+BENCHES = (
+    layer_bench(
+        "linear",
+        _linear,
+        "a linear layer of any size, bias and function fused",
+        integer("M", 40, "tokens", 1, 65536),
+        integer("K", 96, "features of a token", 1, 65536),
+        integer("N", 72, "features of the result", 1, 65536),
+        choice("FUNC", "gelu", "what the layer ends with, of y by features", tuple(FUNCTIONS)),
+        choice("LAYOUT", "features", LAYOUT, ("features", "rows")),
+    ),
+)
+"""The TESTs."""

@@ -1,0 +1,114 @@
+"""Linear layers of any size: golden in any order, and the product that an equation says, bit for bit."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden import tensor as golden
+from neuroncore_rtl.golden.arith import decode
+from neuroncore_rtl.kernels.library.linear import linear, linear_t
+from neuroncore_rtl.kernels.library.product import product
+from neuroncore_rtl.kernels.library.transfer import load, store
+from neuroncore_rtl.kernels.library.transpose import identity, transpose
+from neuroncore_rtl.kernels.program import Program, build_image
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP32, INT8, INT32
+from neuroncore_rtl.tb.benches.workbench import encode
+from neuroncore_rtl.tb.check.ordering import find_unordered
+from tests.kernels.running import finished
+
+TINY = Config(rows=4, columns=4)
+CONFIGS = {"tiny": TINY, "odd": Config(rows=5, columns=6), "tall": Config(rows=16, columns=4, dma_engines=4)}
+
+
+def ran(rng, program, inputs):
+    """Return HBM after golden has run a program, queues in random order; nothing may be left to chance."""
+    image = build_image(program, inputs)
+    outcome = finished(image, rng)
+    assert find_unordered([(q, a, image.locate(a)[1]) for q, a in outcome.records], image.config) == []
+    return outcome.hbm
+
+
+def placed(rng, program, name, fmt, shape):
+    tensor = program.space.hbm(name, fmt, shape)
+    return tensor, encode(rng.normal(size=shape) * (20 if fmt is INT8 else 1), fmt)
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.parametrize("on_chip", ("", "a", "b", "ab"))
+@pytest.mark.parametrize("fmt", (BF16, FP32, FP8E4M3, INT8), ids=lambda fmt: fmt.name)
+def test_a_product_is_the_equation_wherever_operands_are(rng, config, on_chip, fmt):
+    k, m, n = (int(size) for size in rng.integers(1, 24, 3))
+    program, sums = Program(config), INT32 if fmt is INT8 else FP32
+    (a, left), (b, right) = placed(rng, program, "a", fmt, (k, m)), placed(rng, program, "b", fmt, (k, n))
+    c = program.space.hbm("c", sums, (m, n))
+    parts = [slice(first, min(first + config.rows, k)) for first in range(0, k, config.rows)]
+    operands = [load(program, one, parts) if one.name in on_chip else one for one in (a, b)]
+    store(program, c, product(program, *operands, fmt=sums))
+    hbm = ran(rng, program, [(a, left), (b, right)])
+    assert np.array_equal(c.elements(hbm), golden.matrix_product(left.T, right, fmt, config.rows))
+
+
+def test_more_columns_than_a_bank_and_parts_of_a_pass(rng):
+    """Heads of four features share a pass of 16 columns, where quadrants start; those of six do not."""
+    config, results = CONFIGS["tall"], []
+    for width, config in ((4, Config(rows=16, columns=16)), (6, Config(rows=16, columns=16)), (1, TINY)):
+        program = Program(config)
+        (a, left), (b, right) = placed(rng, program, "a", BF16, (20, 24)), placed(rng, program, "b", BF16, (20, 530))
+        c = program.space.hbm("c", FP32, (24, 530))
+        parts = [slice(first, first + width) for first in range(0, 24, width)]
+        found = product(program, a, b, fmt=FP32, parts=parts)
+        assert [tile.partitions for tile in found.tiles] == [width] * (24 // width)
+        store(program, c, found)
+        hbm = ran(rng, program, [(a, left), (b, right)])
+        assert np.array_equal(c.elements(hbm), golden.matrix_product(left.T, right, BF16, config.rows))
+        results.append(sum(entry.instruction.name == "LOAD_STATIONARY" for entry in program.entries))
+    assert results[0] < results[1]
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.parametrize("shape", [(1, 1), (7, 10), (33, 18)], ids=lambda shape: "x".join(map(str, shape)))
+def test_a_transposition_moves_bits(rng, config, shape):
+    program = Program(config)
+    x, y = program.space.hbm("x", BF16, shape), program.space.hbm("y", BF16, shape[::-1])
+    codes = rng.integers(0, 1 << 16, shape).astype(np.uint16)
+    codes[(codes & 0x7F80 == 0x7F80) & (codes & 0x7F != 0)] = 0x8000  # a NaN loses its payload in FP32
+    store(program, y, transpose(program, load(program, x), identity(program, BF16)))
+    assert np.array_equal(y.elements(ran(rng, program, [(x, codes)])), codes.T)
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_two_layers_do_not_touch_hbm_between(rng, config):
+    tokens, width, hidden = 9, 11, 21
+    program = Program(config)
+    x, xs = placed(rng, program, "x", BF16, (tokens, width))
+    w, ws = placed(rng, program, "w", BF16, (width, hidden))
+    v, vs = placed(rng, program, "v", BF16, (hidden, width))
+    bias, shifts = placed(rng, program, "bias", FP32, (hidden,))
+    row, lifts = placed(rng, program, "row", FP32, (width,))
+    y = program.space.hbm("y", FP32, (tokens, width))
+    rows = load(program, x)
+    hidden_t = linear_t(program, w, transpose(program, rows, identity(program, BF16)), bias, "relu")
+    loads = sum(entry.instruction.engine.name == "DMA" for entry in program.entries)
+    store(program, y, linear(program, hidden_t, load(program, v), row, rows, fmt=FP32))
+    assert sum(e.instruction.engine.name == "DMA" for e in program.entries) - loads <= len(rows.tiles) * 2 + 10
+    hbm = ran(rng, program, [(x, xs), (w, ws), (v, vs), (bias, shifts), (row, lifts)])
+    a, b, c = (decode(codes, BF16) for codes in (xs, ws, vs))
+    middle = decode(encode(np.maximum(a @ b + shifts.view(np.float32), 0), BF16), BF16)
+    expected = middle @ c + lifts.view(np.float32) + a
+    np.testing.assert_allclose(y.elements(hbm).view(np.float32), expected, atol=2**-6)
+
+
+def test_refusals():
+    program = Program(TINY)
+    a, b = program.space.hbm("a", BF16, (4, 8)), program.space.hbm("b", BF16, (5, 8))
+    with pytest.raises(ValueError, match=r"scores: operands must be \[K, M\] and \[K, N\], not \[4, 8\] and \[5, 8\]"):
+        product(program, a, b, name="scores")
+    with pytest.raises(ValueError, match="operands must have the same format of .*, not bf16 and fp32"):
+        product(program, a, program.space.hbm("c", FP32, (4, 8)))
+    with pytest.raises(ValueError, match=r"bias: shape must be \[8\], not \[7\]"):
+        linear_t(program, a, a, program.space.hbm("bias", FP32, (7,)))
+    with pytest.raises(ValueError, match=r"x: shape must be \[rows, columns\], not \[8\]"):
+        load(program, program.space.hbm("x", FP32, (8,)))
+    rows = load(program, a)
+    with pytest.raises(ValueError, match=r"b: shape must be \[4, 8\], not \[5, 8\]"):
+        store(program, b, rows)

@@ -1,0 +1,22 @@
+"""Layers on the RTL of the core: every byte golden, results near float64."""
+
+import pytest
+
+from tests.tb.reports import passed
+
+BF16 = 2.0**-8
+"""Half of the distance between 1 and the next number."""
+
+BOUNDS = {
+    # The result is rounded once.
+    "linear PRESET=tiny M=9 K=13 N=21 SEED=2 STALL=40": 1.01 * BF16,
+    "linear PRESET=tiny M=9 K=13 N=6 LAYOUT=rows SEED=3": 1.01 * BF16,
+}
+"""By TEST and variables, which error of the largest result is too large."""
+
+
+@pytest.mark.parametrize("words", BOUNDS)
+def test_layers_are_golden_and_near_float64(words):
+    report = passed(*words.split(maxsplit=1))
+    errors = [float(value["max over largest result"]) for key, value in report.extra.items() if key[:5] == "error"]
+    assert max(errors) < BOUNDS[words]
