@@ -7,7 +7,7 @@ from neuroncore_rtl.kernels.program.instructions import activation, tensor_tenso
 from neuroncore_rtl.spec.formats import BF16, Format
 from neuroncore_rtl.spec.isa import AluOp
 
-__all__ = ["linear", "linear_t"]
+__all__ = ["column_of", "linear", "linear_t"]
 
 
 def linear_t(
@@ -32,7 +32,7 @@ def linear_t(
     Raises:
         ValueError: if shapes or formats do not fit.
     """
-    biases = _column(program, bias, w.shape[1]) if bias else {}
+    biases = column_of(program, bias, w.shape[1]) if bias else {}
 
     def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
         # Adding -0.0 changes nothing, not even the sign of a zero.
@@ -80,7 +80,7 @@ def linear(
     return product(program, x_t, w, name=name, fmt=fmt, finish=finish)
 
 
-def _column(program: Program, bias: HbmTensor, size: int) -> dict[int, Tensor]:
+def column_of(program: Program, bias: HbmTensor, size: int) -> dict[int, Tensor]:
     """Return parameters, one a partition, by the row of the result at which a tile of them starts."""
     if bias.shape != (size,):
         raise ValueError(f"{bias.name}: shape must be [{size}], not {list(bias.shape)}")

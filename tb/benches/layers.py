@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 
+from neuroncore_rtl.kernels.library.conv2d import Window, conv2d
 from neuroncore_rtl.kernels.library.linear import linear, linear_t
 from neuroncore_rtl.kernels.library.transfer import load, store
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
+from neuroncore_rtl.kernels.program import dma_copy
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.tb.benches.core_bench import core_options
 from neuroncore_rtl.tb.benches.kernels import Build, KernelBench
@@ -61,6 +63,31 @@ def _linear(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) 
     return {"y": (y, FUNCTIONS[settings.func](exact).T)}
 
 
+def _conv2d(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
+    count, channels, program = settings.images, settings.channels, bench.program
+    shape, size, outputs = (channels, settings.height, settings.width), settings.filter, settings.n
+    window = Window(stride=(settings.stride,) * 2, padding=(settings.padding,) * 2)
+    w, weights = bench.place("w", rng.normal(size=(size, size, channels, outputs)) / (size * channels**0.5), BF16)
+    bias, shifts = bench.share("bias", rng.normal(size=outputs), count, FP32)
+    y = bench.room("y", (count, outputs, *window.places(shape[1:], (size, size))), BF16)
+    expected = []
+    for number in range(count):
+        x, image = bench.place(f"x{number}", rng.normal(size=shape), BF16)
+        found = conv2d(program, x, w, bias, window, settings.func)
+        for part, tile in zip(found.parts, found.tiles, strict=True):
+            program.append(dma_copy(y[number, part], tile), next(program.stores))
+        expected.append(FUNCTIONS[settings.func](_correlation(image, weights, window) + shifts[:, None, None]))
+    return {"y": (y, np.stack(expected))}
+
+
+def _correlation(image: np.ndarray, weights: np.ndarray, window: Window) -> np.ndarray:
+    """Return in float64 what a filter finds in an image at all its places."""
+    padded = np.pad(image, [(0, 0), *((more, more) for more in window.padding)])
+    places = np.lib.stride_tricks.sliding_window_view(padded, weights.shape[:2], (1, 2))
+    down, across = window.stride
+    return np.einsum("chwyx,yxco->ohw", places[:, ::down, ::across], weights, optimize=True)
+
+
 LAYOUT = "y by tokens, without a function, or by features, [N, M], as the next layer takes it"
 
 BENCHES = (
@@ -73,6 +100,20 @@ BENCHES = (
         integer("N", 72, "features of the result", 1, 65536),
         choice("FUNC", "gelu", "what the layer ends with, of y by features", tuple(FUNCTIONS)),
         choice("LAYOUT", "features", LAYOUT, ("features", "rows")),
+    ),
+    layer_bench(
+        "conv2d",
+        _conv2d,
+        "two-dimensional convolution of images, bias and function fused",
+        integer("IMAGES", 2, "how many", 1, 64),
+        integer("CHANNELS", 8, "of an image", 1, 4096),
+        integer("HEIGHT", 12, "of an image", 1, 512),
+        integer("WIDTH", 12, "of an image", 1, 512),
+        integer("N", 16, "channels of the result", 1, 4096),
+        integer("FILTER", 3, "height and width of the filter", 1, 64),
+        integer("STRIDE", 1, "pixels from one place of the filter to the next", 1, 64),
+        integer("PADDING", 1, "rows and columns of zeros around an image", 0, 64),
+        choice("FUNC", "relu", "what the layer ends with", tuple(FUNCTIONS)),
     ),
 )
 """The TESTs."""

@@ -34,7 +34,7 @@ from neuroncore_rtl.tb.sim.settings import Settings, UsageError
 
 __all__ = ["CoreWorkbench", "EngineWorkbench", "ModelWorkbench", "References", "Workbench", "encode", "refusals"]
 
-SIZES = ("M", "K", "N", "SEQ", "DIM", "HEADS", "HIDDEN")
+SIZES = ("M", "K", "N", "SEQ", "DIM", "HEADS", "HIDDEN", "IMAGES", "CHANNELS", "HEIGHT", "WIDTH", "FILTER")
 """Variables by which results are told apart, in the order in which they name one."""
 
 Matrix = Rows | HbmTensor

@@ -36,6 +36,7 @@ CASES = [
     Case("topk", "PRESET=small M=40 N=96"),
     Case("linear", "PRESET=tiny M=12 K=20 N=24"),
     Case("linear", ""),
+    Case("conv2d", "PRESET=tiny"),
     Case("digits", "PRESET=small BATCH=20"),
     Case("digits", "PRESET=small BATCH=120"),
     *[Case("program", f"PRESET=tiny SEED={seed}") for seed in (1, 2, 3)],

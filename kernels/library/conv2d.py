@@ -1,0 +1,191 @@
+"""Two-dimensional convolution without unfolding the image: a product for every place of the filter, added up in PSUM.
+
+Channels lie along the partitions. The pixels that one place of the filter sees are the image itself, shifted: a view of
+it, the moving operand. With a stride of 1 several rows of it go through the array together, and what falls on the
+padding between two rows is left in PSUM; with another one each row goes alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product as places_of
+from math import ceil
+
+from neuroncore_rtl.kernels.library.blocks import cut, length
+from neuroncore_rtl.kernels.library.linear import column_of
+from neuroncore_rtl.kernels.library.matmul import passes
+from neuroncore_rtl.kernels.library.transfer import aligned, lanes_of
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, dma_copy, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_copy
+from neuroncore_rtl.spec.config import PSUM_WORDS
+from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS, Format
+
+__all__ = ["Window", "conv2d"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """How a filter goes over an image.
+
+    Arguments:
+        stride: pixels from one place to the next, down and across.
+        padding: rows and columns of zeros around the image.
+    """
+
+    stride: tuple[int, int] = (1, 1)
+    padding: tuple[int, int] = (0, 0)
+
+    def __post_init__(self):
+        for name, least in (("stride", 1), ("padding", 0)):
+            if min(getattr(self, name)) < least:
+                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)!r}")
+
+    def places(self, image: tuple[int, int], size: tuple[int, int]) -> tuple[int, int]:
+        """Return how many places a filter of a size has in an image, down and across.
+
+        Raises:
+            ValueError: if it is larger than the padded image.
+        """
+        padded = tuple(pixels + 2 * more for pixels, more in zip(image, self.padding, strict=True))
+        if padded[0] < size[0] or padded[1] < size[1]:
+            raise ValueError(f"a filter must fit the padded image, {list(padded)}, not be {list(size)}")
+        return tuple((p - s) // step + 1 for p, s, step in zip(padded, size, self.stride, strict=True))
+
+
+def conv2d(
+    program: Program,
+    x: HbmTensor | Rows,
+    w: HbmTensor,
+    bias: HbmTensor | None = None,
+    window: Window = Window(),  # noqa: B008 (it is frozen)
+    function: str = "identity",
+    *,
+    name: str = "y",
+    fmt: Format = BF16,
+) -> Rows:
+    """Append and return y = function(w * x + bias), of tiles of channels, each of shape [height, width].
+
+    Arguments:
+        program: what it is appended to.
+        x: [channels, height, width] in HBM, or tiles of channels in SBUF, each of shape [height, width], as this kernel
+            returns them.
+        w: [filter's height, its width, channels, channels of y], of the format of x, which is of floating point.
+        bias: [channels of y]; None: there is none.
+        window: stride and padding.
+        function: of the scalar engine, on the FP32 sum.
+        name, fmt: of the result.
+
+    Raises:
+        ValueError: if shapes or formats do not fit, or a row of y is too long for a bank of PSUM.
+    """
+    image, channels = _image(x), x.shape[0]
+    if len(w.shape) != 4 or w.shape[2] != channels:
+        raise ValueError(f"{w.name}: shape must be [height, width, {channels}, channels], not {list(w.shape)}")
+    if x.format != w.format or x.format not in MATMUL_FORMATS or x.format is INT8:
+        names = ", ".join(one.name for one in MATMUL_FORMATS if one is not INT8)
+        found = f"{x.format.name} and {w.format.name}"
+        raise ValueError(f"{name}: operands must have the same format of {names}, not {found}")
+    height, width = window.places(image, w.shape[:2])
+    padded = _padded(program, x, image, window)
+    weights = [_filter(program, w, part) for part in padded.parts]
+    biases = column_of(program, bias, w.shape[3]) if bias else {}
+    tiles = []
+    for part in cut(0, w.shape[3], lanes_of(program.config)):
+        out = program.space.sbuf(f"{name}[{part.start}:{part.stop}]", fmt, (height, width), length(part))
+        for rows, columns in _pieces(padded.tiles[0].shape[1], height, width, window):
+            sums = _sums(program, padded.tiles, weights, part, (rows, columns), window)
+            # Adding -0.0 changes nothing, not even the sign of a zero.
+            shift = biases.get(part.start, -0.0)
+            program.append(activation(out[:, rows, columns], sums, function, bias=shift))
+        tiles.append(out)
+    return Rows(tuple(tiles))
+
+
+def _image(x: HbmTensor | Rows) -> tuple[int, int]:
+    shape = x.tiles[0].shape if isinstance(x, Rows) else x.shape[1:]
+    if len(shape) != 2:
+        name = x.tiles[0].name if isinstance(x, Rows) else x.name
+        raise ValueError(f"{name}: shape must be [channels, height, width], not of images {list(shape)}")
+    return shape
+
+
+def _padded(program: Program, x: HbmTensor | Rows, image: tuple[int, int], window: Window) -> Rows:
+    """Return an image with its padding in SBUF."""
+    (down, across), (height, width), tiles = window.padding, image, []
+    parts = x.parts if isinstance(x, Rows) else cut(0, x.shape[0], program.config.rows)
+    for number, part in enumerate(parts):
+        if isinstance(x, Rows) and not down and not across:
+            tiles.append(x.tiles[number])
+            continue
+        shape = height + 2 * down, width + 2 * across
+        tile = program.space.sbuf(f"image[{part.start}:{part.stop}]", x.format, shape, length(part))
+        if down or across:
+            program.append(memset(tile, 0.0))
+        inside = tile[:, down : down + height, across : across + width]
+        if isinstance(x, Rows):
+            program.append(tensor_copy(inside, x.tiles[number]))
+        else:
+            for rows in cut(0, height, ceil(height / len(program.load_queues))):
+                program.append(dma_copy(inside[:, rows], x[part, rows]), next(program.loads))
+        tiles.append(tile)
+    return Rows(tuple(tiles))
+
+
+def _filter(program: Program, w: HbmTensor, part: slice) -> Tensor:
+    """Load the weights of some channels of x, [height, width, channels of y], place by place as they are needed."""
+    down, across, _, channels = w.shape
+    tile = program.space.sbuf(w.name, w.format, (down, across, channels), length(part))
+    for y, x in places_of(range(down), range(across)):
+        program.append(dma_copy(tile[:, y, x], w[y, x, part]), next(program.loads))
+    return tile
+
+
+def _pieces(pitch: int, height: int, width: int, window: Window) -> list[tuple[slice, slice]]:
+    """Cut the rows and columns of y into pieces that a bank of PSUM has room for."""
+    line = pitch if window.stride == (1, 1) else width
+    if line > PSUM_WORDS:
+        return [(row, part) for row in cut(0, height, 1) for part in cut(0, width, PSUM_WORDS)]
+    return [(rows, slice(0, width)) for rows in cut(0, height, PSUM_WORDS // line)]
+
+
+def _sums(
+    program: Program,
+    image: Sequence[Tensor],
+    weights: Sequence[Tensor],
+    part: slice,
+    piece: tuple[slice, slice],
+    window: Window,
+) -> Tensor:
+    """Append the sums of a piece of y over all places of the filter; return them, [rows, columns].
+
+    Arguments:
+        image, weights: a tensor for each tile of the channels of x.
+        part: channels of y.
+        piece: rows and columns of y.
+        window: stride and padding.
+    """
+    (rows, columns), (down, across), fmt = piece, window.stride, image[0].format
+    together = window.stride == (1, 1) and length(rows) > 1
+    pitch = image[0].shape[1] if together else length(columns)
+    sums = program.space.psum("sums", FP32, (length(rows), pitch), length(part))
+    flat, accumulate = sums.reshape(sums.size), False
+    for tile, own in zip(image, weights, strict=True):
+        for y, x in places_of(range(own.shape[0]), range(own.shape[1])):
+            filter_ = aligned(program, own[:, y, x, part])
+            for half, other, loaded in passes(fmt):
+                if loaded:
+                    program.append(load_stationary(filter_, half=half))
+                if together:
+                    first = (rows.start + y) * pitch + x
+                    count = sums.size - pitch + length(columns)
+                    moved = [(flat[:, :count], tile.reshape(tile.size)[:, first : first + count])]
+                else:
+                    at = slice(columns.start * across + x, (columns.stop - 1) * across + x + 1, across)
+                    moved = [(sums[:, row - rows.start], tile[:, row * down + y, at]) for row in _range(rows)]
+                for target, source in moved:
+                    program.append(multiply_moving(target, source, half=other, accumulate=accumulate))
+                accumulate = True
+    return sums[:, :, : length(columns)]
+
+
+def _range(part: slice) -> range:
+    return range(part.start, part.stop)

@@ -1,0 +1,75 @@
+"""Convolutions of any window: golden in any order, near float64; one after the other without HBM between."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.arith import decode
+from neuroncore_rtl.kernels.library.conv2d import Window, conv2d
+from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import BF16, FP32, INT8
+from neuroncore_rtl.tb.benches.layers import BENCHES
+from neuroncore_rtl.tb.benches.workbench import CoreWorkbench
+from neuroncore_rtl.tb.check.ordering import find_unordered
+from tests.kernels.running import finished
+
+TINY = Config(rows=4, columns=4)
+CONFIGS = {"tiny": TINY, "odd": Config(rows=5, columns=6)}
+(CONV2D,) = (bench for bench in BENCHES if bench.name == "conv2d")
+
+CASES = (
+    "IMAGES=1 CHANNELS=1 HEIGHT=1 WIDTH=1 N=1 FILTER=1 PADDING=0",
+    "IMAGES=2 CHANNELS=6 HEIGHT=7 WIDTH=5 N=9 FILTER=3",
+    "IMAGES=1 CHANNELS=5 HEIGHT=9 WIDTH=8 N=3 FILTER=3 STRIDE=2",
+    "IMAGES=1 CHANNELS=3 HEIGHT=6 WIDTH=6 N=5 FILTER=5 STRIDE=3 PADDING=2",
+    "IMAGES=1 CHANNELS=2 HEIGHT=3 WIDTH=512 N=2 FILTER=2 PADDING=9",  # a row is longer than a bank of PSUM
+    "IMAGES=1 CHANNELS=2 HEIGHT=40 WIDTH=30 N=2 FILTER=3 PADDING=0",  # more rows than a bank has room for
+)
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.parametrize("words", CASES)
+def test_convolutions_are_near_float64(rng, config, words):
+    bench = CoreWorkbench(config)
+    references = CONV2D.build(bench, CONV2D.settings(words.split()), rng)
+    image = build_image(bench.program, bench.contents)
+    outcome = finished(image, rng)
+    assert find_unordered([(q, a, image.locate(a)[1]) for q, a in outcome.records], config) == []
+    ((y, expected),) = references.values()
+    found = decode(np.ascontiguousarray(y.elements(outcome.hbm)), BF16)
+    np.testing.assert_allclose(found, expected, atol=2**-7 * max(1, np.abs(expected).max()))
+
+
+def test_a_convolution_takes_what_one_has_left(rng):
+    """A filter of one place that counts to 1 moves its image; padding is added in SBUF."""
+    program = Program(TINY)
+    x, w = program.space.hbm("x", BF16, (2, 3, 4)), program.space.hbm("w", BF16, (1, 1, 2, 2))
+    wide = program.space.hbm("wide", BF16, (3, 3, 2, 1))
+    first = conv2d(program, x, w)
+    second = conv2d(program, first, wide, window=Window(padding=(1, 1)), fmt=FP32)
+    assert second.tiles[0].shape == (3, 4)
+    y = program.space.hbm("y", FP32, (1, 3, 4))
+    program.append(dma_copy(y, second.tiles[0]))
+    values = rng.integers(-8, 9, x.shape).astype(np.float32)
+    one = (np.eye(2, dtype=np.float32)[None, None].view(np.uint32) >> 16).astype(np.uint16)
+    ones = np.full(wide.shape, 0x3F80, np.uint16)
+    codes = (values.view(np.uint32) >> 16).astype(np.uint16)
+    hbm = finished(build_image(program, [(x, codes), (w, one), (wide, ones)]), rng).hbm
+    padded = np.pad(values.sum(0), 1)
+    expected = np.lib.stride_tricks.sliding_window_view(padded, (3, 3)).sum((2, 3))
+    assert np.array_equal(y.elements(hbm).view(np.float32)[0], expected)
+
+
+def test_refusals():
+    program = Program(TINY)
+    x, w = program.space.hbm("x", BF16, (4, 3, 3)), program.space.hbm("w", BF16, (5, 5, 4, 4))
+    with pytest.raises(ValueError, match=r"a filter must fit the padded image, \[3, 3\], not be \[5, 5\]"):
+        conv2d(program, x, w)
+    with pytest.raises(ValueError, match=r"w: shape must be \[height, width, 4, channels\], not \[5, 5, 3, 4\]"):
+        conv2d(program, x, program.space.hbm("w", BF16, (5, 5, 3, 4)))
+    with pytest.raises(ValueError, match=r"y: operands must have the same format of .*, not int8 and int8"):
+        conv2d(program, *(program.space.hbm(name, INT8, (4, 1, 1, 4)[4 - n :]) for name, n in (("x", 3), ("w", 4))))
+    with pytest.raises(ValueError, match=r"x: shape must be \[channels, height, width\], not of images \[3\]"):
+        conv2d(program, program.space.hbm("x", BF16, (4, 3)), w)
+    with pytest.raises(ValueError, match=r"stride must be at least 1, not \(0, 1\)"):
+        Window(stride=(0, 1))
