@@ -6,6 +6,8 @@ import numpy as np
 
 from neuroncore_rtl.kernels.library.conv2d import Window, conv2d
 from neuroncore_rtl.kernels.library.linear import linear, linear_t
+from neuroncore_rtl.kernels.library.rope import angles, rope
+from neuroncore_rtl.kernels.library.swiglu import swiglu_t
 from neuroncore_rtl.kernels.library.transfer import load, store
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
 from neuroncore_rtl.kernels.program import dma_copy
@@ -80,6 +82,34 @@ def _conv2d(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) 
     return {"y": (y, np.stack(expected))}
 
 
+def _swiglu(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
+    (m, k, n), program = (settings.m, settings.k, settings.n), bench.program
+    x, tokens = bench.place("x", rng.normal(size=(m, k)), BF16)
+    placed = [bench.place(name, rng.normal(size=(k, n)) / np.sqrt(k), BF16) for name in ("gate", "up")]
+    down, back = bench.place("down", rng.normal(size=(n, k)) / np.sqrt(n), BF16)
+    (gate, gates), (up, ups) = placed
+    y = bench.room("y", (m, k), BF16)
+    x_t = transpose(program, load(program, x), identity(program, BF16))
+    store(program, y, linear(program, swiglu_t(program, gate, up, x_t), down))
+    opened = tokens @ gates
+    return {"y": (y, opened / (1 + np.exp(-opened)) * (tokens @ ups) @ back)}
+
+
+def _rope(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
+    tokens, heads, width, program = settings.seq, settings.heads, settings.dim, bench.program
+    x, values = bench.place("x", rng.normal(size=(tokens, heads * width)), BF16)
+    with refusals():
+        turns = angles(tokens, width)
+    (cosines, cos), (sines, sin) = (
+        bench.place(name, table, FP32) for name, table in (("cosines", np.cos(turns)), ("sines", np.sin(turns)))
+    )
+    y = bench.room("y", x.shape, BF16)
+    store(program, y, rope(program, *(load(program, matrix) for matrix in (x, cosines, sines))))
+    first, second = values.reshape(tokens, heads, 2, -1).swapaxes(0, 2).swapaxes(1, 2)
+    turned = np.stack((first * cos[:, None] - second * sin[:, None], second * cos[:, None] + first * sin[:, None]), 2)
+    return {"y": (y, turned.reshape(x.shape))}
+
+
 def _correlation(image: np.ndarray, weights: np.ndarray, window: Window) -> np.ndarray:
     """Return in float64 what a filter finds in an image at all its places."""
     padded = np.pad(image, [(0, 0), *((more, more) for more in window.padding)])
@@ -100,6 +130,22 @@ BENCHES = (
         integer("N", 72, "features of the result", 1, 65536),
         choice("FUNC", "gelu", "what the layer ends with, of y by features", tuple(FUNCTIONS)),
         choice("LAYOUT", "features", LAYOUT, ("features", "rows")),
+    ),
+    layer_bench(
+        "swiglu",
+        _swiglu,
+        "the gated layer of large language models, its two products and the one behind them",
+        integer("M", 40, "tokens", 1, 65536),
+        integer("K", 64, "features of a token", 1, 65536),
+        integer("N", 176, "hidden features", 1, 65536),
+    ),
+    layer_bench(
+        "rope",
+        _rope,
+        "rotary position embedding of the heads of tokens",
+        integer("SEQ", 40, "tokens", 1, 65536),
+        integer("HEADS", 4, "heads of a token", 1, 1024),
+        integer("DIM", 32, "features of a head, an even number", 2, 4096),
     ),
     layer_bench(
         "conv2d",

@@ -37,6 +37,8 @@ CASES = [
     Case("linear", "PRESET=tiny M=12 K=20 N=24"),
     Case("linear", ""),
     Case("conv2d", "PRESET=tiny"),
+    Case("swiglu", ""),
+    Case("rope", ""),
     Case("digits", "PRESET=small BATCH=20"),
     Case("digits", "PRESET=small BATCH=120"),
     *[Case("program", f"PRESET=tiny SEED={seed}") for seed in (1, 2, 3)],

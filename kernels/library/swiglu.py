@@ -1,0 +1,36 @@
+"""The gated layer of large language models (Shazeer, "GLU variants improve transformer", 2020)."""
+
+from neuroncore_rtl.kernels.library.linear import linear_t
+from neuroncore_rtl.kernels.library.product import product
+from neuroncore_rtl.kernels.library.transfer import Matrix
+from neuroncore_rtl.kernels.program import Program, Rows, Tensor
+from neuroncore_rtl.kernels.program.instructions import tensor_tensor
+from neuroncore_rtl.spec.formats import BF16, FP32, Format
+from neuroncore_rtl.spec.isa import AluOp
+
+__all__ = ["swiglu_t"]
+
+
+def swiglu_t(
+    program: Program, gate: Matrix, up: Matrix, x_t: Matrix, *, name: str = "swiglu_t", fmt: Format = BF16
+) -> Rows:
+    """Append and return silu(x gate) * (x up), [hidden, tokens]: what follows may contract over what is hidden.
+
+    Arguments:
+        program: what it is appended to.
+        gate, up: weights [inputs, hidden].
+        x_t: [inputs, tokens].
+        name, fmt: of the result; what is multiplied is FP32.
+
+    Raises:
+        ValueError: if shapes or formats do not fit.
+    """
+    if gate.shape != up.shape:
+        raise ValueError(f"{name}: gate and up must have one shape, not {list(gate.shape)} and {list(up.shape)}")
+    gates = linear_t(program, gate, x_t, function="silu", name="gate_t", fmt=FP32)
+    opened = dict(zip((part.start for part in gates.parts), gates.tiles, strict=True))
+
+    def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
+        program.append(tensor_tensor(out, sums, opened[rows.start][:, columns], AluOp.MULTIPLY))
+
+    return product(program, up, x_t, name=name, fmt=fmt, finish=finish)
