@@ -1,11 +1,12 @@
 """Layer normalisation of the rows of a matrix."""
 
-from neuroncore_rtl.kernels.program import Program, Rows, scratch, tiles_of
+from neuroncore_rtl.kernels.program import Program, Rows, Tensor, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import bn_aggr, bn_stats, tensor_scalar, tensor_tensor
+from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
 from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, STATS_ELEMENTS, Opcode
 
-__all__ = ["layernorm"]
+__all__ = ["inverse_deviation", "layernorm"]
 
 STATS = OUTPUTS[Opcode.BN_STATS]
 
@@ -15,17 +16,21 @@ def layernorm(program: Program, y: Rows, x: Rows, gamma: Rows, beta: Rows, epsil
 
     The statistics of up to 512 columns each are aggregated, so a row may have any length.
     """
-    chunks = range(0, x.shape[1], STATS_ELEMENTS)
     scaled, pairs = scratch(program.space, "scaled", x), scratch(program.space, "moments", x, 2)
-    statistics = scratch(program.space, "stats", x, len(chunks) * STATS)
-    tiles = tiles_of(x, y, gamma, beta, scaled, pairs, statistics)
-    for tile, out, gain, shift, middle, moments, stats in tiles:
-        mean, variance = moments[:, :1], moments[:, 1:]
-        for place, first in enumerate(chunks):
-            part = stats[:, place * STATS : (place + 1) * STATS]
-            program.append(bn_stats(part, tile[:, first : first + STATS_ELEMENTS]))
-        program.append(bn_aggr(moments, stats))
-        program.append(tensor_scalar(variance, variance, epsilon, AluOp.ADD, -0.5, AluOp.POWER))
-        program.append(tensor_scalar(middle, tile, mean, AluOp.SUBTRACT, variance, AluOp.MULTIPLY))
+    for tile, out, gain, shift, middle, moments in tiles_of(x, y, gamma, beta, scaled, pairs):
+        inverse_deviation(program, moments, tile, epsilon)
+        program.append(tensor_scalar(middle, tile, moments[:, :1], AluOp.SUBTRACT, moments[:, 1:], AluOp.MULTIPLY))
         program.append(tensor_tensor(middle, middle, gain, AluOp.MULTIPLY))
         program.append(tensor_tensor(out, middle, shift, AluOp.ADD))
+
+
+def inverse_deviation(program: Program, moments: Tensor, tile: Tensor, epsilon: float) -> None:
+    """Append moments[0:2] = mean and 1 / sqrt(variance + epsilon) of each row of a tile."""
+    chunks = range(0, tile.size, STATS_ELEMENTS)
+    stats = program.space.sbuf("stats", FP32, (len(chunks) * STATS,), tile.partitions)
+    for place, first in enumerate(chunks):
+        part = stats[:, place * STATS : (place + 1) * STATS]
+        program.append(bn_stats(part, tile[:, first : first + STATS_ELEMENTS]))
+    program.append(bn_aggr(moments, stats))
+    variance = moments[:, 1:]
+    program.append(tensor_scalar(variance, variance, epsilon, AluOp.ADD, -0.5, AluOp.POWER))

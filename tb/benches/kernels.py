@@ -12,12 +12,15 @@ from functools import partial
 import numpy as np
 
 from neuroncore_rtl.kernels.library.adamw import AdamW, adamw
+from neuroncore_rtl.kernels.library.crossentropy import crossentropy
 from neuroncore_rtl.kernels.library.gelu import gelu
 from neuroncore_rtl.kernels.library.layernorm import layernorm
 from neuroncore_rtl.kernels.library.rmsnorm import rmsnorm
 from neuroncore_rtl.kernels.library.softmax import softmax
+from neuroncore_rtl.kernels.library.softmax_backward import softmax_backward
 from neuroncore_rtl.kernels.library.topk import rounded_up, topk
 from neuroncore_rtl.spec.formats import INT32, format_named
+from neuroncore_rtl.tb.benches import derivatives
 from neuroncore_rtl.tb.benches.core_bench import core_options
 from neuroncore_rtl.tb.benches.workbench import (
     CoreWorkbench,
@@ -52,8 +55,26 @@ def _softmax(bench: Workbench, settings: Settings, rng: np.random.Generator) -> 
     x, exact = bench.place("x", rng.normal(0, 3, shape), fmt)
     y = bench.room("y", shape, fmt)
     bench.append(softmax, [y], [x])
-    powers = np.exp(exact - exact.max(1, keepdims=True))
-    return {"y": (y, powers / powers.sum(1, keepdims=True))}
+    return {"y": (y, derivatives.softmax(exact))}
+
+
+def _softmax_backward(bench: Workbench, settings: Settings, rng: np.random.Generator) -> References:
+    fmt, shape = format_named(settings.dtype), (settings.m, settings.n)
+    y, weights = bench.place("y", derivatives.softmax(rng.normal(0, 3, shape)), fmt)
+    dy, slopes = bench.place("dy", rng.normal(0, 1, shape), fmt)
+    dx = bench.room("dx", shape, fmt)
+    bench.append(softmax_backward, [dx], [y, dy])
+    return {"dx": (dx, derivatives.softmax_gradient(weights, slopes))}
+
+
+def _crossentropy(bench: Workbench, settings: Settings, rng: np.random.Generator) -> References:
+    fmt, (m, n) = format_named(settings.dtype), (settings.m, settings.n)
+    logits, exact = bench.place("logits", rng.normal(0, 3, (m, n)), fmt)
+    labels, chosen = bench.place("labels", rng.integers(0, n, (m, 1)), INT32)
+    loss, dlogits = bench.room("loss", (m, 1)), bench.room("dlogits", (m, n), fmt)
+    bench.append(partial(crossentropy, scale=1 / m), [loss, dlogits], [logits, labels])
+    losses, slopes = derivatives.crossentropy(exact, chosen[:, 0].astype(int))
+    return {"loss": (loss, losses), "dlogits": (dlogits, slopes / m)}
 
 
 def _layernorm(bench: Workbench, settings: Settings, rng: np.random.Generator) -> References:
@@ -63,8 +84,7 @@ def _layernorm(bench: Workbench, settings: Settings, rng: np.random.Generator) -
     beta, shifts = bench.share("beta", rng.normal(0, 0.1, settings.n), settings.m)
     y = bench.room("y", shape, fmt)
     bench.append(partial(layernorm, epsilon=EPSILON), [y], [x], [gamma, beta])
-    centred = exact - exact.mean(1, keepdims=True)
-    return {"y": (y, centred / np.sqrt(np.mean(centred**2, 1, keepdims=True) + EPSILON) * gains + shifts)}
+    return {"y": (y, derivatives.layernorm(exact, gains, shifts, EPSILON))}
 
 
 def _rmsnorm(bench: Workbench, settings: Settings, rng: np.random.Generator) -> References:
@@ -155,6 +175,8 @@ def _bench(name: str, build: Build, what: str, *options: Option, exact: str = "f
 
 BENCHES = (
     _bench("softmax", _softmax, "softmax of the rows of a matrix, any shape, both engines"),
+    _bench("softmax_backward", _softmax_backward, "the gradient of what a softmax is taken of"),
+    _bench("crossentropy", _crossentropy, "the cross entropy of rows of classes, and the gradient of its mean"),
     _bench("layernorm", _layernorm, "layer normalisation of the rows of a matrix, any shape"),
     _bench("rmsnorm", _rmsnorm, "root-mean-square normalisation of the rows of a matrix"),
     _bench("gelu", _gelu, "the Gaussian error linear unit and its gradient, both forms", FORM),

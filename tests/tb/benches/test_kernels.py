@@ -44,7 +44,12 @@ BOUNDS = {
     "adamw M=5 N=9 DTYPE=fp32 ROUND=rne SEED=6": 16 * PLACE["fp32"],
     # Up to one place an update, where rounding to nearest stays within half.
     "adamw M=5 N=9 ROUND=sr SEED=6 STALL=60": 3 * 2 * PLACE["bf16"],
+    "softmax_backward M=5 N=7 DTYPE=fp32 SEED=3": 8 * PLACE["fp32"],
+    "softmax_backward M=6 N=33 DTYPE=bf16 SEED=4 STALL=40": 1.01 * PLACE["bf16"],
+    "crossentropy M=9 N=513 DTYPE=fp32 SEED=3": 64 * PLACE["fp32"],
+    "crossentropy M=6 N=33 DTYPE=bf16 SEED=4 STALL=40": 1.01 * PLACE["bf16"],
     "softmax M=9 N=33 TARGET=core SEED=12 STALL=60": 6 * PLACE["bf16"],
+    "crossentropy M=9 N=33 TARGET=core SEED=12 STALL=60": 1.01 * PLACE["bf16"],
     "adamw M=9 N=33 TARGET=core SEED=12 STALL=60": 6 * PLACE["bf16"],
 }
 """By TEST and variables, which error of the largest result is too large."""

@@ -15,6 +15,9 @@ BOUNDS = {
     "rope PRESET=tiny SEQ=6 HEADS=3 DIM=6 SEED=5 STALL=40": 1.01 * BF16,
     "conv2d PRESET=tiny IMAGES=1 CHANNELS=5 HEIGHT=6 WIDTH=7 N=6 SEED=4 STALL=40": 1.01 * BF16,
     "conv2d PRESET=tiny IMAGES=1 CHANNELS=3 HEIGHT=6 WIDTH=7 N=2 STRIDE=2 SEED=5": 1.01 * BF16,
+    "linear_backward PRESET=tiny M=9 K=7 N=10 ADD=1 SEED=2 STALL=40": 1.01 * BF16,
+    "layernorm_backward PRESET=tiny M=6 N=9 SEED=3": 2 * BF16,
+    "embedding PRESET=tiny VOCAB=9 SEQ=7 DIM=5 SEED=4 STALL=40": 1.01 * BF16,
 }
 """By TEST and variables, which error of the largest result is too large."""
 

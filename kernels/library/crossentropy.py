@@ -1,0 +1,55 @@
+"""The cross entropy of classes, and its gradient: what a classifier or a language model is trained by."""
+
+from neuroncore_rtl.kernels.program import Program, Rows, scratch, tiles_of
+from neuroncore_rtl.kernels.program.instructions import (
+    activation,
+    iota,
+    reciprocal,
+    scalar_tensor_tensor,
+    select,
+    tensor_reduce,
+    tensor_scalar,
+    tensor_tensor,
+)
+from neuroncore_rtl.spec.formats import INT32
+from neuroncore_rtl.spec.isa import AluOp, Index
+
+__all__ = ["crossentropy"]
+
+
+def crossentropy(program: Program, loss: Rows, dlogits: Rows, logits: Rows, labels: Rows, scale: float = 1.0) -> None:
+    """Append loss = ln(sum(exp(logits))) - logits[label] and dlogits = (softmax(logits) - onehot(label)) * scale.
+
+    A label that is no class picks nothing: its loss is the logarithm alone, and its gradient the softmax's.
+
+    Arguments:
+        loss: FP32 [tokens, 1].
+        dlogits, logits: [tokens, classes].
+        labels: INT32 [tokens, 1].
+        scale: of the gradient, not zero; 1 / tokens for that of the mean.
+
+    Raises:
+        ValueError: if the scale is zero.
+    """
+    if not scale:
+        raise ValueError(f"crossentropy: scale must not be zero, not {scale!r}")
+    classes = program.space.sbuf("classes", INT32, logits.shape[1:])
+    program.append(iota(classes, Index(steps=(1,))))
+    powers, onehots = (scratch(program.space, name, logits) for name in ("powers", "onehot"))
+    picks = scratch(program.space, "picked", logits, fmt=logits.format)
+    peaks, totals, chosen = (scratch(program.space, name, logits, 1) for name in ("peak", "total", "chosen"))
+    tiles = tiles_of(loss, dlogits, logits, labels, powers, onehots, picks, peaks, totals, chosen)
+    for lost, slopes, tile, label, power, onehot, pick, peak, total, one in tiles:
+        program.append(tensor_reduce(peak, tile, AluOp.MAX, negate=True))
+        program.append(activation(power, tile, "exp", bias=peak, sum_into=total))
+        numbers = classes[: tile.partitions]
+        program.append(tensor_scalar(onehot, numbers, label, AluOp.IS_EQUAL, scale, AluOp.MULTIPLY))
+        # A product would make NaN of what is masked by minus infinity.
+        program.append(select(pick, onehot, tile, 0.0))
+        program.append(activation(pick, pick, "identity", sum_into=one))
+        program.append(activation(lost, total, "ln"))
+        program.append(tensor_tensor(lost, lost, peak, AluOp.SUBTRACT))
+        program.append(tensor_tensor(lost, lost, one, AluOp.SUBTRACT))
+        program.append(reciprocal(total, total))
+        program.append(tensor_scalar(total, total, scale, AluOp.MULTIPLY))
+        program.append(scalar_tensor_tensor(slopes, power, total, AluOp.MULTIPLY, onehot, AluOp.SUBTRACT))

@@ -1,0 +1,107 @@
+"""The gradients of layers, a TEST each: from HBM to HBM on the core, and what they would be in float64."""
+
+import numpy as np
+
+from neuroncore_rtl.kernels.library.embedding import embedding, embedding_backward
+from neuroncore_rtl.kernels.library.layernorm_backward import layernorm_backward
+from neuroncore_rtl.kernels.library.linear_backward import (
+    bias_gradient,
+    input_gradient,
+    input_gradient_t,
+    weight_gradient,
+)
+from neuroncore_rtl.kernels.library.transfer import load, store
+from neuroncore_rtl.kernels.library.transpose import identity, transpose
+from neuroncore_rtl.spec.formats import BF16, FP32, INT32
+from neuroncore_rtl.tb.benches import derivatives
+from neuroncore_rtl.tb.benches.layers import layer_bench
+from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, References
+from neuroncore_rtl.tb.sim.settings import Settings, choice, integer, switch
+
+__all__ = ["BENCHES"]
+
+
+def _linear_backward(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
+    m, k, n, program = settings.m, settings.k, settings.n, bench.program
+    x, tokens = bench.place("x", rng.normal(size=(m, k)), BF16)
+    w, weights = bench.place("w", rng.normal(size=(k, n)) / np.sqrt(k), BF16)
+    dy, slopes = bench.place("dy", rng.normal(size=(m, n)), BF16)
+    exact = derivatives.linear_gradients(tokens, weights, slopes)
+    if settings.add:
+        dw, added = bench.place("dw", rng.normal(size=(k, n)))
+        dbias, lifted = bench.place("dbias", rng.normal(size=(1, n)))
+        exact |= {"dw": exact["dw"] + added, "dbias": exact["dbias"] + lifted}
+    else:
+        dw, dbias = bench.room("dw", (k, n), FP32), bench.room("dbias", (1, n), FP32)
+    dx = bench.room("dx", (m, k) if settings.layout == "rows" else (k, m), BF16)
+    matrix, rows = identity(program, BF16), load(program, dy)
+    dy_t = transpose(program, rows, matrix, "dy_t")
+    if settings.layout == "rows":
+        store(program, dx, input_gradient(program, dy_t, w, matrix))
+    else:
+        exact["dx"] = exact["dx"].T
+        store(program, dx, input_gradient_t(program, w, dy_t, matrix))
+    before = [load(program, one) if settings.add else None for one in (dw, dbias)]
+    store(program, dw, weight_gradient(program, x, rows, before[0]))
+    store(program, dbias, bias_gradient(program, rows, before[1]))
+    return {name: (place, exact[name]) for name, place in (("dx", dx), ("dw", dw), ("dbias", dbias))}
+
+
+def _layernorm_backward(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
+    (m, n), program = (settings.m, settings.n), bench.program
+    x, tokens = bench.place("x", rng.normal(1, 2, (m, n)), BF16)
+    dy, slopes = bench.place("dy", rng.normal(size=(m, n)), BF16)
+    gamma, gains = bench.share("gamma", rng.normal(1, 0.1, n), m)
+    exact = derivatives.layernorm_gradients(tokens, gains, slopes)
+    places = [bench.room("dx", (m, n), BF16), bench.room("dgamma", (1, n)), bench.room("dbeta", (1, n))]
+    for place, found in zip(
+        places, layernorm_backward(program, load(program, x), gamma, load(program, dy)), strict=True
+    ):
+        store(program, place, found)
+    return {place.name: (place, exact[place.name]) for place in places}
+
+
+def _embedding(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
+    rows, tokens, features, program = settings.vocab, settings.seq, settings.dim, bench.program
+    table, vectors = bench.place("table", rng.normal(size=(rows, features)), BF16)
+    # As in any text, some are there more than once.
+    drawn = np.minimum(rng.integers(0, rows, tokens), rng.integers(0, rows, tokens))
+    numbers, _ = bench.place("numbers", drawn[:, None], INT32)
+    dy, slopes = bench.place("dy", rng.normal(size=(tokens, features)), BF16)
+    y, dtable = bench.room("y", (tokens, features), BF16), bench.room("dtable", (rows, features))
+    chosen = load(program, numbers)
+    store(program, y, embedding(program, table, chosen))
+    store(program, dtable, embedding_backward(program, rows, chosen, load(program, dy)))
+    exact = np.zeros((rows, features))
+    np.add.at(exact, drawn, slopes)
+    return {"y": (y, vectors[drawn]), "dtable": (dtable, exact)}
+
+
+BENCHES = (
+    layer_bench(
+        "linear_backward",
+        _linear_backward,
+        "the gradients of a linear layer's x, w and bias",
+        integer("M", 40, "tokens", 1, 65536),
+        integer("K", 96, "features of a token", 1, 65536),
+        integer("N", 72, "features of the result", 1, 65536),
+        choice("LAYOUT", "rows", "dx by tokens, or by features, [K, M]", ("rows", "features")),
+        switch("ADD", 0, "1 adds to gradients of w and bias that are there"),
+    ),
+    layer_bench(
+        "layernorm_backward",
+        _layernorm_backward,
+        "the gradients of layer normalisation's x, gamma and beta",
+        integer("M", 40, "tokens", 1, 65536),
+        integer("N", 96, "features of a token", 2, 65536),
+    ),
+    layer_bench(
+        "embedding",
+        _embedding,
+        "rows of a table by number, and the gradient of the table",
+        integer("VOCAB", 100, "rows of the table", 1, 65536),
+        integer("SEQ", 40, "tokens, each the number of a row", 1, 65536),
+        integer("DIM", 32, "features of a row", 1, 65536),
+    ),
+)
+"""The TESTs."""

@@ -1,0 +1,81 @@
+"""Gradients of layers of any size: golden in any order, and what float64 says."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.arith import decode
+from neuroncore_rtl.kernels.library.crossentropy import crossentropy
+from neuroncore_rtl.kernels.library.streamed import streamed
+from neuroncore_rtl.kernels.program import Program, build_image
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import FP32, INT32
+from neuroncore_rtl.tb.benches.workbench import CoreWorkbench
+from neuroncore_rtl.tb.check.ordering import find_unordered
+from neuroncore_rtl.tb.cli.registry import bench_named
+from tests.kernels.running import finished
+
+BF16 = 2.0**-8
+
+CONFIGS = {
+    "tiny": Config(rows=4, columns=4),
+    "odd": Config(rows=5, columns=6),
+    "tall": Config(rows=16, columns=4, dma_engines=4),
+}
+
+LAYERS = {
+    # Results are rounded once, sums of BF16 numbers not at all.
+    "linear_backward M=1 K=1 N=1": 1.01 * BF16,
+    "linear_backward M=7 K=10 N=9": 1.01 * BF16,
+    "linear_backward M=19 K=6 N=23 LAYOUT=features ADD=1": 1.01 * BF16,
+    # The normalised rows are rounded before they are summed up.
+    "layernorm_backward M=1 N=3": 2 * BF16,
+    "layernorm_backward M=9 N=13": 2 * BF16,
+    "layernorm_backward M=6 N=515": 2 * BF16,
+    "embedding VOCAB=1 SEQ=3 DIM=1": 1.01 * BF16,
+    "embedding VOCAB=530 SEQ=21 DIM=7": 1.01 * BF16,
+}
+"""By TEST and variables, which error of the largest result is too large."""
+
+
+def ran(rng, program, inputs):
+    """Return HBM after golden has run a program, queues in random order; nothing may be left to chance."""
+    image = build_image(program, inputs)
+    outcome = finished(image, rng)
+    assert find_unordered([(q, a, image.locate(a)[1]) for q, a in outcome.records], image.config) == []
+    return outcome.hbm
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.parametrize("words", LAYERS)
+def test_gradients_are_near_float64(rng, words, config):
+    test, *own = words.split()
+    bench = CoreWorkbench(config)
+    references = bench_named(test).build(bench, bench_named(test).settings(own), rng)
+    hbm = ran(rng, bench.program, bench.contents)
+    for name, (place, exact) in references.items():
+        found = decode(np.ascontiguousarray(place.elements(hbm)), place.format)
+        error = np.abs(found - exact).max() / np.abs(exact).max()
+        assert error < LAYERS[words], f"{name}: {error:.3g}"
+
+
+def test_cross_entropy_of_masked_classes_and_labels_that_are_none(rng):
+    program = Program(CONFIGS["tiny"])
+    logits, labels = program.space.hbm("logits", FP32, (2, 4)), program.space.hbm("labels", INT32, (2, 1))
+    loss, slopes = program.space.hbm("loss", FP32, (2, 1)), program.space.hbm("slopes", FP32, (2, 4))
+    streamed(program, crossentropy, [loss, slopes], [logits, labels])
+    values = np.array([[1, 2, -np.inf, 0], [0, 0, 0, 0]], np.float32)
+    hbm = ran(rng, program, [(logits, values.view(np.uint32)), (labels, np.array([[1], [-1]], np.int32).view("u4"))])
+    power = np.exp(values.astype(float))
+    softmax = power / power.sum(1, keepdims=True)
+    expected = softmax - [[0, 1, 0, 0], [0, 0, 0, 0]]
+    np.testing.assert_allclose(loss.elements(hbm).view(np.float32)[:, 0], [-np.log(softmax[0, 1]), np.log(4)], 1e-6)
+    np.testing.assert_allclose(slopes.elements(hbm).view(np.float32), expected, rtol=1e-5)
+
+
+def test_refusals():
+    program = Program(CONFIGS["tiny"])
+    tensors = [program.space.hbm(name, FP32, (2, 4)) for name in ("loss", "dlogits", "logits", "labels")]
+    with pytest.raises(ValueError, match=r"crossentropy: scale must not be zero, not 0"):
+        streamed(program, partial(crossentropy, scale=0), tensors[:2], tensors[2:])
