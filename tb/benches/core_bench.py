@@ -8,17 +8,29 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, queue_name
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.outcome import Outcome
-from neuroncore_rtl.tb.sim.settings import RECORDED, SEED, Option, Settings, choice, configuration_options, integer
+from neuroncore_rtl.tb.sim.settings import (
+    RECORDED,
+    SEED,
+    Option,
+    Settings,
+    UsageError,
+    choice,
+    configuration_options,
+    integer,
+)
 
 __all__ = [
-    "HBM_OPTIONS", "LATENCY", "STALL", "busy_cycles", "core_options", "hbm_of", "hbm_width", "queue_cycles",
-    "random_hbm", "roofline", "summary",
+    "HBM_OPTIONS", "HBM_ROOM", "LATENCY", "STALL", "busy_cycles", "check_room", "core_options", "hbm_of", "hbm_width",
+    "queue_cycles", "random_hbm", "roofline", "summary",
 ]  # fmt: skip
 
 _STALL = "every stream and memory port that the harness drives pauses in so many of 256 cycles, at random"
 STALL = integer("STALL", 0, _STALL, 0, 240)
 LATENCY = integer("LATENCY", 64, "cycles from an HBM address to its data", 1, 200)
 BANDWIDTH = integer("BANDWIDTH", 0, "bytes per cycle that HBM moves at most, 0 for what its ports carry", 0, 1024)
+
+HBM_ROOM = 1 << 29
+"""Bytes of HBM that a simulation has room for: the RTL's and golden's, and files of them as text, are in memory."""
 
 HBM_OPTIONS = (LATENCY, BANDWIDTH, STALL)
 """How HBM behaves. Twice 200 cycles of beats is what its model holds."""
@@ -36,6 +48,19 @@ def core_options(target: str, engine: str | None, preset: str) -> tuple[Option, 
     where = f"the whole core, or {alone}the core's timing model, where no RTL runs"
     target_option = choice("TARGET", target, where, ("core", "engine", "model") if engine else ("core", "model"))
     return target_option, *configuration_options(preset), SEED, *HBM_OPTIONS, *RECORDED
+
+
+def check_room(size: int) -> None:
+    """Refuse what would need more HBM than a simulation has room for, before any of it is made.
+
+    Arguments:
+        size: bytes of all tensors in HBM.
+
+    Raises:
+        UsageError: if there are too many.
+    """
+    if size > HBM_ROOM:
+        raise UsageError(f"tensors in HBM must have at most {HBM_ROOM:,} bytes to be simulated, not {size:,}")
 
 
 def hbm_of(settings: Settings) -> Hbm:

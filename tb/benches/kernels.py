@@ -28,6 +28,7 @@ from neuroncore_rtl.tb.benches.workbench import (
     ModelWorkbench,
     References,
     Workbench,
+    check_sizes,
     refusals,
 )
 from neuroncore_rtl.tb.sim.report import Report
@@ -162,6 +163,7 @@ class KernelBench(Bench):
 def _bench(name: str, build: Build, what: str, *options: Option, exact: str = "float64") -> KernelBench:
     def run(settings: Settings) -> Report:
         benches = {"core": CoreWorkbench, "engine": EngineWorkbench, "model": ModelWorkbench}
+        check_sizes(settings)
         bench = benches[settings.target](settings.config)
         with refusals():
             references = build(bench, settings, np.random.default_rng(settings.seed))

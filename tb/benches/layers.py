@@ -14,7 +14,7 @@ from neuroncore_rtl.kernels.program import dma_copy
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.tb.benches.core_bench import core_options
 from neuroncore_rtl.tb.benches.kernels import Build, KernelBench
-from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, ModelWorkbench, References, refusals
+from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, ModelWorkbench, References, check_sizes, refusals
 from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.sim.settings import Option, Settings, choice, integer
 
@@ -40,6 +40,7 @@ def layer_bench(name: str, build: Build, what: str, *options: Option, preset: st
     """
 
     def run(settings: Settings) -> Report:
+        check_sizes(settings)
         bench = {"core": CoreWorkbench, "model": ModelWorkbench}[settings.target](settings.config)
         with refusals():
             references = build(bench, settings, np.random.default_rng(settings.seed))

@@ -16,7 +16,7 @@ from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32, MATMUL_FORMATS, Format, format_named
-from neuroncore_rtl.tb.benches.core_bench import core_options, hbm_of, roofline, summary
+from neuroncore_rtl.tb.benches.core_bench import check_room, core_options, hbm_of, roofline, summary
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.modelled import modelled_report, predicted
@@ -125,6 +125,7 @@ def _run(settings: Settings) -> Report:
     m, k, n = settings.m, settings.k, settings.n
     if settings.target == "model":
         return _on_model(settings)
+    check_room((m * k + k * n) * fmt.bits // 8 + 4 * m * n)
     rng = np.random.default_rng(settings.seed)
     a, b = random_matrix(rng, fmt, m, k), random_matrix(rng, fmt, k, n)
     label = f"{settings.preset}-{config.rows}x{config.columns}-{fmt.name}-{m}x{k}x{n}-{settings.sim}"

@@ -22,7 +22,7 @@ from neuroncore_rtl.kernels.program.tensor import HbmTensor
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32, Format
 from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, MultiplyMoving, Storage, queue_name
-from neuroncore_rtl.tb.benches.core_bench import hbm_of, roofline, summary
+from neuroncore_rtl.tb.benches.core_bench import check_room, hbm_of, roofline, summary
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.instructions import compare_program
@@ -32,7 +32,16 @@ from neuroncore_rtl.tb.harness.elementwise import ENGINES, PROGRAM_DEPTH, Elemen
 from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.sim.settings import Settings, UsageError
 
-__all__ = ["CoreWorkbench", "EngineWorkbench", "ModelWorkbench", "References", "Workbench", "encode", "refusals"]
+__all__ = [
+    "CoreWorkbench",
+    "EngineWorkbench",
+    "ModelWorkbench",
+    "References",
+    "Workbench",
+    "check_sizes",
+    "encode",
+    "refusals",
+]
 
 SIZES = ("M", "K", "N", "SEQ", "DIM", "HEADS", "HIDDEN", "IMAGES", "CHANNELS", "HEIGHT", "WIDTH", "FILTER")
 """Variables by which results are told apart, in the order in which they name one."""
@@ -49,6 +58,18 @@ def encode(values: np.ndarray, fmt: Format) -> np.ndarray:
     if not fmt.is_float:
         return np.asarray(values).astype(np.int64).astype(f"uint{fmt.bits}")
     return round_fp32(np.asarray(values, np.float32).view(np.uint32), fmt, "rne", None)
+
+
+def check_sizes(settings: Settings) -> None:
+    """Refuse sizes of which a matrix would be too large to be simulated, before its numbers are drawn.
+
+    Raises:
+        UsageError: if the numbers of a matrix of the two largest ones would have more bytes than there is room for.
+    """
+    check_room(
+        np.dtype(np.float64).itemsize
+        * prod(sorted(settings.values[name] for name in SIZES if name in settings.values)[-2:])
+    )
 
 
 @contextmanager
@@ -152,6 +173,7 @@ class CoreWorkbench(Workbench):
 
     def room(self, name: str, shape: tuple[int, int], fmt: Format = FP32) -> HbmTensor:
         """Return a new matrix [rows, columns] in HBM."""
+        check_room(self.program.space.used(Storage.HBM) + prod(shape) * fmt.bits // 8)
         return self.program.space.hbm(name, fmt, shape)
 
     def vector(self, name: str, size: int, rows: int, fmt: Format = FP32) -> HbmTensor:
