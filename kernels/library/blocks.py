@@ -5,12 +5,13 @@ store at the end; the last one into ever narrower pieces, so that little is left
 or, if HBM is slower than the array, into two, as each piece costs HBM records, too.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
 from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_WORDS, Config
 
-__all__ = ["LAST", "OutputBlock", "OutputGroup", "blocks", "cut", "length"]
+__all__ = ["LAST", "OutputBlock", "OutputGroup", "blocks", "cut", "length", "neighbours"]
 
 LAST = 8
 """Of so many parts the last group is one if HBM is slower than the array."""
@@ -27,6 +28,26 @@ def cut(start: int, stop: int, step: int) -> list[slice]:
 def length(part: slice) -> int:
     """Return how many indices a slice has."""
     return part.stop - part.start
+
+
+def neighbours(parts: Sequence[slice], most: int, quadrant: int | None = None) -> list[slice]:
+    """Return which parts go together, that have at most so many rows then.
+
+    Arguments:
+        parts: one after the other.
+        most: rows.
+        quadrant: of partitions, as an access to a part must be allowed where it is among the others; None: it need not.
+    """
+    found, first = [], 0
+    for number in range(1, len(parts) + 1):
+        if number < len(parts):
+            part, start = parts[number], parts[number].start - parts[first].start
+            fits = part.stop - parts[first].start <= most
+            if fits and (quadrant is None or (start % quadrant == 0 and length(part) <= 2 * quadrant)):
+                continue
+        found.append(slice(first, number))
+        first = number
+    return found
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
 """Linear layers: y = function(x w + bias), of any size, between matrices wherever they are."""
 
+from collections.abc import Sequence
+
 from neuroncore_rtl.kernels.library.product import product
-from neuroncore_rtl.kernels.library.transfer import Matrix, lanes_of, load, load_row
+from neuroncore_rtl.kernels.library.transfer import Matrix, load, load_row
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_tensor
 from neuroncore_rtl.spec.formats import BF16, Format
@@ -19,6 +21,7 @@ def linear_t(
     *,
     name: str = "y_t",
     fmt: Format = BF16,
+    parts: Sequence[slice] | None = None,
 ) -> Rows:
     """Append and return y_t = function(w.T x_t + bias), [outputs, tokens]: what follows may contract over outputs.
 
@@ -27,18 +30,18 @@ def linear_t(
         w: [inputs, outputs]; x_t: [inputs, tokens], features along the partitions.
         bias: [outputs]; None: there is none.
         function: of the scalar engine, on the FP32 sum; what has a bias costs no more.
-        name, fmt: of the result.
+        name, fmt, parts: of the result, as of :func:`kernels.library.product.product`.
 
     Raises:
         ValueError: if shapes or formats do not fit.
     """
-    biases = column_of(program, bias, w.shape[1]) if bias else {}
+    biases = column_of(program, bias, w.shape[1], parts) if bias else {}
 
     def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
         # Adding -0.0 changes nothing, not even the sign of a zero.
         program.append(activation(out, sums, function, bias=biases.get(rows.start, -0.0)))
 
-    return product(program, w, x_t, name=name, fmt=fmt, finish=finish)
+    return product(program, w, x_t, name=name, fmt=fmt, parts=parts, finish=finish)
 
 
 def linear(
@@ -80,10 +83,10 @@ def linear(
     return product(program, x_t, w, name=name, fmt=fmt, finish=finish)
 
 
-def column_of(program: Program, bias: HbmTensor, size: int) -> dict[int, Tensor]:
+def column_of(program: Program, bias: HbmTensor, size: int, parts: Sequence[slice] | None = None) -> dict[int, Tensor]:
     """Return parameters, one a partition, by the row of the result at which a tile of them starts."""
     if bias.shape != (size,):
         raise ValueError(f"{bias.name}: shape must be [{size}], not {list(bias.shape)}")
-    rows = load(program, bias.reshape(size, 1))
-    assert rows.tiles[0].partitions <= lanes_of(program.config)
+    rows = load(program, bias.reshape(size, 1), parts)
+    assert rows.tiles[0].partitions <= program.config.columns
     return {part.start: tile for part, tile in zip(rows.parts, rows.tiles, strict=True)}

@@ -7,7 +7,7 @@ with `_t`.
 
 from collections.abc import Callable, Sequence
 
-from neuroncore_rtl.kernels.library.blocks import cut, length
+from neuroncore_rtl.kernels.library.blocks import cut, length, neighbours
 from neuroncore_rtl.kernels.library.matmul import passes
 from neuroncore_rtl.kernels.library.transfer import Matrix, aligned, lanes_of, load
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, load_stationary, multiply_moving
@@ -15,7 +15,7 @@ from neuroncore_rtl.kernels.program.instructions import tensor_copy
 from neuroncore_rtl.spec.config import PSUM_WORDS
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32, MATMUL_FORMATS, Format
 
-__all__ = ["Finish", "product"]
+__all__ = ["Finish", "accumulated", "product"]
 
 Finish = Callable[[Tensor, Tensor, slice, slice], None]
 """Appends what finishes a piece of a product: it is given the piece's place in SBUF, its sums in PSUM, and its rows and
@@ -64,8 +64,8 @@ def product(
 
     if isinstance(a, HbmTensor) and isinstance(b, HbmTensor):
         b = load(program, b, depth)
-    groups = [parts[few] for few in _neighbours(parts, config.columns, config.quadrant)]
-    strips = _neighbours([slice(group[0].start, group[-1].stop) for group in groups], PSUM_WORDS)
+    groups = [parts[few] for few in neighbours(parts, config.columns, config.quadrant)]
+    strips = neighbours([slice(group[0].start, group[-1].stop) for group in groups], PSUM_WORDS)
     # What is on chip needs no strips, and so what is in HBM comes once.
     for few in strips if isinstance(a, HbmTensor) else [slice(None)]:
         strip = groups[few]
@@ -75,31 +75,11 @@ def product(
             moving = _columns(program, b, depth, columns)
             for group in strip:
                 first = group[0].start
-                sums = _sums(program, stationary, moving, slice(first - rows.start, group[-1].stop - rows.start))
+                sums = accumulated(program, stationary, moving, slice(first - rows.start, group[-1].stop - rows.start))
                 for part in group:
                     own = sums[part.start - first : part.stop - first]
                     (finish or cast)(results[part.start][:, columns], own, part, columns)
     return Rows(tuple(results.values()))
-
-
-def _neighbours(parts: Sequence[slice], most: int, quadrant: int | None = None) -> list[slice]:
-    """Return which parts go together, that have at most so many rows then.
-
-    Arguments:
-        parts: one after the other.
-        most: rows.
-        quadrant: of partitions, as an access to a part must be allowed where it is among the others; None: it need not.
-    """
-    found, first = [], 0
-    for number in range(1, len(parts) + 1):
-        if number < len(parts):
-            part, start = parts[number], parts[number].start - parts[first].start
-            fits = part.stop - parts[first].start <= most
-            if fits and (quadrant is None or (start % quadrant == 0 and length(part) <= 2 * quadrant)):
-                continue
-        found.append(slice(first, number))
-        first = number
-    return found
 
 
 def _columns(program: Program, operand: Matrix, depth: Sequence[slice], columns: slice) -> list[Tensor]:
@@ -109,10 +89,19 @@ def _columns(program: Program, operand: Matrix, depth: Sequence[slice], columns:
     return [tile[:, columns] for tile in operand.tiles]
 
 
-def _sums(program: Program, stationary: Sequence[Tensor], moving: Sequence[Tensor], columns: slice) -> Tensor:
-    """Append the product of some columns of the stationary operand; return where it is, in a bank of PSUM."""
+def accumulated(program: Program, stationary: Sequence[Tensor], moving: Sequence[Tensor], columns: slice) -> Tensor:
+    """Append the product a.T b of some columns of a, and return it, in a bank of PSUM.
+
+    Arguments:
+        program: what it is appended to.
+        stationary: tiles of a, each of at most as many rows as the array has.
+        moving: tiles of b of the same rows, of as many columns as a bank has room for.
+        columns: of a, at most as many as the array has.
+    """
     fmt, n = moving[0].format, moving[0].size
-    sums = program.space.psum("sums", INT32 if fmt is INT8 else FP32, (n,), length(columns))
+    # A bank of its own, so that what drains others does not wait for the array.
+    bank = program.space.psum("sums", INT32 if fmt is INT8 else FP32, (PSUM_WORDS,), length(columns))
+    sums = bank[:, :n]
     accumulate = False
     for tile, b in zip(stationary, moving, strict=True):
         a = aligned(program, tile[:, columns])

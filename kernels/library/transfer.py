@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from math import ceil
 
 from neuroncore_rtl.kernels.library.blocks import cut, length
+from neuroncore_rtl.kernels.library.engines import LONG, beats
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, dma_copy
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
 from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, SBUF_BANKS, Config
@@ -45,8 +46,8 @@ def load(program: Program, source: HbmTensor, parts: Sequence[slice] | None = No
     for part in parts:
         name = f"{source.name}[{part.start}:{part.stop}]"
         tile = program.space.sbuf(name, source.format, source.shape[1:], length(part))
-        for columns in _shares(tile):
-            program.append(dma_copy(tile[:, columns], source[part, columns]), next(program.loads))
+        for rows, columns in _shares(program.config, tile):
+            program.append(dma_copy(tile[rows, columns], source[part][rows, columns]), next(program.loads))
         tiles.append(tile)
     return Rows(tuple(tiles))
 
@@ -67,8 +68,8 @@ def store(program: Program, target: HbmTensor, source: Rows) -> None:
     if target.shape != source.shape:
         raise ValueError(f"{target.name}: shape must be {list(source.shape)}, not {list(target.shape)}")
     for part, tile in zip(source.parts, source.tiles, strict=True):
-        for columns in _shares(tile):
-            program.append(dma_copy(target[part, columns], tile[:, columns]), next(program.stores))
+        for rows, columns in _shares(program.config, tile):
+            program.append(dma_copy(target[part][rows, columns], tile[rows, columns]), next(program.stores))
 
 
 def aligned(program: Program, tile: Tensor) -> Tensor:
@@ -80,8 +81,11 @@ def aligned(program: Program, tile: Tensor) -> Tensor:
     return copy
 
 
-def _shares(tile: Tensor) -> list[slice]:
-    """Cut the columns of a tile for copies."""
+def _shares(config: Config, tile: Tensor) -> list[tuple[slice, slice]]:
+    """Cut the rows and columns of a tile for copies, so that all ports bring it if they have enough to do."""
     size = tile.format.bits // 8
     count = ceil(tile.size * size / SHARE)
-    return cut(0, tile.size, ceil(tile.size / count / 4) * 4)
+    widest = ceil(tile.size / count / 4) * 4
+    ports = min(config.hbm_ports, max(1, beats(config, tile.partitions, tile.size * size) // LONG))
+    few = cut(0, tile.partitions, ceil(tile.partitions / ceil(ports / count)))
+    return [(rows, columns) for columns in cut(0, tile.size, widest) for rows in few]

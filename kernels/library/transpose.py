@@ -1,5 +1,7 @@
 """Transposition by the tensor engine: 128 columns take it as many cycles, DMA one for each element."""
 
+from collections.abc import Sequence
+
 from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.library.transfer import aligned, lanes_of
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, load_stationary, multiply_moving
@@ -8,7 +10,7 @@ from neuroncore_rtl.spec.config import PSUM_WORDS
 from neuroncore_rtl.spec.formats import FP32, Format
 from neuroncore_rtl.spec.isa import AluOp, Index
 
-__all__ = ["identity", "transpose"]
+__all__ = ["identity", "transpose", "turned"]
 
 
 def identity(program: Program, fmt: Format) -> Tensor:
@@ -37,12 +39,24 @@ def transpose(program: Program, x: Rows, matrix: Tensor, name: str = "x_t") -> R
         # As many tiles of x as a bank has room for leave it together.
         for few in cut(0, len(x.tiles), max(1, PSUM_WORDS // lanes_of(program.config))):
             first, last = x.parts[few.start].start, x.parts[few.stop - 1].stop
-            sums = program.space.psum("turned", FP32, (last - first,), length(part))
-            for own, source in zip(x.parts[few], x.tiles[few], strict=True):
-                size = length(own)
-                program.append(load_stationary(aligned(program, source[:, part])))
-                place = sums[:, own.start - first : own.stop - first]
-                program.append(multiply_moving(place, matrix[:size, :size], transpose=True))
+            sums = turned(program, [source[:, part] for source in x.tiles[few]], matrix)
             program.append(tensor_copy(tile[:, first:last], sums))
         tiles.append(tile)
     return Rows(tuple(tiles))
+
+
+def turned(program: Program, tiles: Sequence[Tensor], matrix: Tensor) -> Tensor:
+    """Append and return tiles, each transposed, side by side in a bank of PSUM.
+
+    Arguments:
+        program: what it is appended to.
+        tiles: of the same number of columns, which are those of an operand, and of rows that a bank has room for.
+        matrix: an identity matrix of their format.
+    """
+    sums, first = program.space.psum("turned", FP32, (PSUM_WORDS,), tiles[0].size), 0
+    for tile in tiles:
+        size = tile.partitions
+        program.append(load_stationary(aligned(program, tile)))
+        program.append(multiply_moving(sums[:, first : first + size], matrix[:size, :size], transpose=True))
+        first += size
+    return sums[:, :first]

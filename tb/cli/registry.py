@@ -10,12 +10,12 @@ from neuroncore_rtl.tb.sim.vectors import WAYS
 __all__ = ["COMMANDS", "MODULES", "TABLES", "bench_named", "tests"]
 
 MODULES = (
-    "matmul", "vector", "activation", "timing", "kernels", "layers", "backward", "sr", "mac", "round", "digits",
-    "riscv", "program", "collective", "collectives", "router", "gradients", "tensor_parallel",
+    "matmul", "vector", "activation", "timing", "kernels", "layers", "transformer", "backward", "sr", "mac", "round",
+    "digits", "riscv", "program", "collective", "collectives", "router", "gradients", "tensor_parallel",
 )  # fmt: skip
 """Modules of `tb/benches/` in the order of help: each defines `BENCH`, the TEST of its name, or is in `TABLES`."""
 
-TABLES = ("kernels", "layers", "backward", "collective")
+TABLES = ("kernels", "layers", "transformer", "backward", "collective")
 """Those that define `BENCHES`, a table of TESTs that are alike."""
 
 

@@ -44,6 +44,7 @@ CASES = [
     Case("linear_backward", "PRESET=tiny M=12 K=20 N=24"),
     Case("layernorm_backward", "PRESET=tiny M=12 N=24"),
     Case("embedding", "PRESET=tiny VOCAB=20 SEQ=12 DIM=24"),
+    Case("attention", "PRESET=tiny SEQ=12 DIM=6 HEADS=1 CAUSAL=1"),
     Case("digits", "PRESET=small BATCH=20"),
     Case("digits", "PRESET=small BATCH=120"),
     *[Case("program", f"PRESET=tiny SEED={seed}") for seed in (1, 2, 3)],

@@ -1,0 +1,113 @@
+"""Attention of any size on golden, queues in any order, against float64."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.arith import decode
+from neuroncore_rtl.kernels.library.attention import Head, attention
+from neuroncore_rtl.kernels.library.transfer import load, store
+from neuroncore_rtl.kernels.program import Program, Rows, build_image
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.tb.benches.transformer import attended
+from neuroncore_rtl.tb.benches.workbench import encode
+from neuroncore_rtl.tb.check.ordering import find_unordered
+from tests.kernels.running import finished
+
+CONFIGS = {
+    "tiny": Config(rows=4, columns=4),
+    "odd": Config(rows=5, columns=6),
+    "tall": Config(rows=16, columns=4, dma_engines=4),
+    "square": Config(rows=16, columns=16),
+}
+
+
+def ran(rng, program, inputs):
+    """Return HBM after golden has run a program, queues in random order; nothing may be left to chance."""
+    image = build_image(program, inputs)
+    outcome = finished(image, rng)
+    assert find_unordered([(q, a, image.locate(a)[1]) for q, a in outcome.records], image.config) == []
+    return outcome.hbm
+
+
+def placed(rng, program, name, shape, spread=1.0):
+    tensor = program.space.hbm(name, BF16, shape)
+    return tensor, encode(rng.normal(0, spread, size=shape), BF16)
+
+
+def heads_of(rng, program, count, queries, keys, width, features, spread=1.0):
+    """Return heads that are loaded, what they are loaded from, and their numbers."""
+    heads, inputs, numbers = [], [], []
+    for number in range(count):
+        shapes = {"q_t": (width, queries), "k_t": (width, keys), "v": (keys, features)}
+        placements = [placed(rng, program, f"{name}{number}", shape, spread) for name, shape in shapes.items()]
+        heads.append(Head(*(load(program, tensor) for tensor, _ in placements)))
+        inputs += placements
+        q_t, k_t, v = (decode(codes, BF16) for _, codes in placements)
+        numbers.append((q_t.T, k_t.T, v))
+    return heads, inputs, numbers
+
+
+@pytest.mark.parametrize("causal", (False, True), ids=("all", "causal"))
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.parametrize(
+    ("count", "queries", "keys", "width", "features"),
+    [(1, 1, 1, 1, 1), (2, 9, 13, 6, 7), (3, 11, 11, 4, 3), (1, 6, 530, 3, 5)],
+    ids=lambda size: str(size),
+)
+def test_attention_is_near_float64(rng, config, count, queries, keys, width, features, causal):
+    program = Program(config)
+    heads, inputs, numbers = heads_of(rng, program, count, queries, keys, width, features, spread=2.0)
+    y = program.space.hbm("y", FP32, (queries, count * features))
+    store(program, y, attention(program, heads, causal=causal, fmt=FP32).out)
+    found = y.elements(ran(rng, program, inputs)).view(np.float32)
+    exact = np.concatenate([attended(*one, causal) for one in numbers], axis=1)
+    # Weights are rounded once; what is added up in FP32 is exact beside that.
+    largest = max(np.abs(v).max() for _, _, v in numbers)
+    np.testing.assert_allclose(found, exact, atol=1.1 * 2.0**-8 * largest)
+
+
+def test_what_is_returned_gives_the_weights_again(rng):
+    """As a gradient needs them: exp(scores * scale + bias) * inverse, of more than one block of keys."""
+    program = Program(CONFIGS["tiny"])
+    heads, inputs, numbers = heads_of(rng, program, 2, 5, 520, 4, 3)
+    rooms = {what: program.space.hbm(what, FP32, (5, 2)) for what in ("biases", "inverses")}
+    result = attention(program, heads, causal=True, scale=0.25)
+    for what, room in rooms.items():
+        store(program, room, getattr(result, what))
+    hbm = ran(rng, program, inputs)
+    biases, inverses = (room.elements(hbm).view(np.float32).astype(float) for room in rooms.values())
+    for head, (q, k, _) in enumerate(numbers):
+        scores = 0.25 * q @ k.T
+        hidden = ~np.tri(5, 520, 515, dtype=bool)
+        weights = np.where(hidden, 0, np.exp(scores + biases[:, head : head + 1])) * inverses[:, head : head + 1]
+        np.testing.assert_allclose(weights.sum(1), 1, atol=1e-5)
+        assert np.allclose(biases[:, head], -np.where(hidden, -np.inf, scores).max(1), atol=1e-5)
+
+
+def test_scores_of_any_size_do_not_overflow(rng):
+    program = Program(CONFIGS["tiny"])
+    heads, inputs, numbers = heads_of(rng, program, 1, 7, 9, 4, 3, spread=1e4)
+    y = program.space.hbm("y", BF16, (7, 3))
+    store(program, y, attention(program, heads, causal=True).out)
+    found = decode(y.elements(ran(rng, program, inputs)), BF16)
+    np.testing.assert_allclose(found, attended(*numbers[0], causal=True), rtol=2.0**-6, atol=2.0**-6)
+
+
+def test_refusals(rng):
+    program = Program(CONFIGS["tiny"])
+
+    def head(queries=4, keys=6, width=3, fmt=BF16):
+        q_t, k_t, v = (
+            Rows((program.space.sbuf("x", fmt, (n,), m),)) for m, n in ((width, queries), (width, keys), (4, 2))
+        )
+        return Head(q_t, k_t, Rows((*v.tiles, *v.tiles)).columns(0, 2))
+
+    with pytest.raises(ValueError, match=r"q_t, k_t, v must be \[width, 4\], \[width, 8\], \[8, features\], not"):
+        attention(program, [head()])
+    with pytest.raises(ValueError, match="queries must be at most the 8 keys if causal, not 9"):
+        attention(program, [head(queries=9, keys=8)], causal=True)
+    with pytest.raises(ValueError, match="scale must be above 0, not -1.0"):
+        attention(program, [head(keys=8)], scale=-1.0)
+    with pytest.raises(ValueError, match="formats must be of .*, that of q_t that of k_t, not fp32, fp32, fp32"):
+        attention(program, [head(keys=8, fmt=FP32)])
