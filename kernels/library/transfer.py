@@ -17,6 +17,9 @@ Matrix = Rows | HbmTensor
 SHARE = 2 * SBUF_BANKS * LINE_BYTES
 """Bytes of a row that one copy moves: two lines of every bank, so that ports do not meet in one."""
 
+HALVES = 2
+"""Copies that bring a tile at most: an instruction has room for two waits."""
+
 
 def lanes_of(config: Config) -> int:
     """Return the most rows of a tile that is an operand of the array, or a result of it, whichever is needed."""
@@ -46,8 +49,9 @@ def load(program: Program, source: HbmTensor, parts: Sequence[slice] | None = No
     for part in parts:
         name = f"{source.name}[{part.start}:{part.stop}]"
         tile = program.space.sbuf(name, source.format, source.shape[1:], length(part))
-        for rows, columns in _shares(program.config, tile):
-            program.append(dma_copy(tile[rows, columns], source[part][rows, columns]), next(program.loads))
+        for rows, columns in _shares(program.config, tile, min(program.config.hbm_ports, HALVES)):
+            copy = dma_copy(tile[rows, columns], source[part][rows, columns])
+            program.append(copy, _loading(program, beats(program.config, *_size(tile[rows, columns]))))
         tiles.append(tile)
     return Rows(tuple(tiles))
 
@@ -68,7 +72,7 @@ def store(program: Program, target: HbmTensor, source: Rows) -> None:
     if target.shape != source.shape:
         raise ValueError(f"{target.name}: shape must be {list(source.shape)}, not {list(target.shape)}")
     for part, tile in zip(source.parts, source.tiles, strict=True):
-        for rows, columns in _shares(program.config, tile):
+        for rows, columns in _shares(program.config, tile, program.config.hbm_ports):
             program.append(dma_copy(target[part][rows, columns], tile[rows, columns]), next(program.stores))
 
 
@@ -81,11 +85,23 @@ def aligned(program: Program, tile: Tensor) -> Tensor:
     return copy
 
 
-def _shares(config: Config, tile: Tensor) -> list[tuple[slice, slice]]:
-    """Cut the rows and columns of a tile for copies, so that all ports bring it if they have enough to do."""
-    size = tile.format.bits // 8
-    count = ceil(tile.size * size / SHARE)
+def _shares(config: Config, tile: Tensor, most: int) -> list[tuple[slice, slice]]:
+    """Cut the columns of a tile for copies, and its rows into so many parts at most, if all of them are long then."""
+    rows, size = _size(tile)
+    count = ceil(size / SHARE)
     widest = ceil(tile.size / count / 4) * 4
-    ports = min(config.hbm_ports, max(1, beats(config, tile.partitions, tile.size * size) // LONG))
-    few = cut(0, tile.partitions, ceil(tile.partitions / ceil(ports / count)))
-    return [(rows, columns) for columns in cut(0, tile.size, widest) for rows in few]
+    parts = max(1, min(most, beats(config, rows, ceil(size / count)) // LONG))
+    few = cut(0, rows, ceil(rows / parts))
+    return [(part, columns) for columns in cut(0, tile.size, widest) for part in few]
+
+
+def _loading(program: Program, size: int) -> int:
+    """Return the queue of the next copy to the chip, of so many beats: if it is long, one that has a port to itself, as
+    more would only get in each other's way, and what is needed first would come with what follows."""
+    ports = program.config.hbm_ports if size >= LONG else len(program.load_queues)
+    return next(queue for queue in program.loads if queue in program.load_queues[:ports])
+
+
+def _size(tile: Tensor) -> tuple[int, int]:
+    """Return the rows of a tile, and the bytes of each."""
+    return tile.partitions, tile.size * tile.format.bits // 8
