@@ -1,15 +1,20 @@
 """Attention, and what a transformer makes of it, a TEST each: from HBM to HBM on the core, and in float64."""
 
+import math
+
 import numpy as np
 
 from neuroncore_rtl.kernels.library.attention import Head, attention
+from neuroncore_rtl.kernels.library.postnorm import Scales
 from neuroncore_rtl.kernels.library.transfer import load, store
-from neuroncore_rtl.spec.formats import BF16
+from neuroncore_rtl.kernels.models.transformer.encoder import Dense, EncoderWeights, encoder
+from neuroncore_rtl.kernels.program import HbmTensor
+from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.tb.benches.layers import layer_bench
 from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, References
 from neuroncore_rtl.tb.sim.settings import Settings, integer, switch
 
-__all__ = ["BENCHES", "attended"]
+__all__ = ["BENCHES", "attended", "encoded", "encoder_weights"]
 
 
 def attended(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False) -> np.ndarray:
@@ -34,6 +39,60 @@ def _attention(bench: CoreWorkbench, settings: Settings, rng: np.random.Generato
     return {"y": (y, np.concatenate(exact, axis=1))}
 
 
+EPSILON = 1e-5
+
+
+def encoded(x: np.ndarray, weights: dict[str, np.ndarray], heads: int) -> np.ndarray:
+    """Return an encoder layer of x [tokens, features] in float64; weights: by the names of `encoder_weights`."""
+
+    def dense(name: str, values: np.ndarray) -> np.ndarray:
+        return values @ weights[f"{name}.w"] + weights[f"{name}.bias"]
+
+    def normed(name: str, values: np.ndarray) -> np.ndarray:
+        centred = values - values.mean(1, keepdims=True)
+        scaled = centred / np.sqrt(np.mean(centred**2, 1, keepdims=True) + EPSILON)
+        return scaled * weights[f"{name}.gamma"] + weights[f"{name}.beta"]
+
+    parts = (np.split(dense(name, x), heads, axis=1) for name in ("query", "key", "value"))
+    h = normed("first", x + dense("output", np.concatenate([attended(*one) for one in zip(*parts, strict=True)], 1)))
+    up = dense("up", h)
+    return normed("second", h + dense("down", up * (1 + np.vectorize(math.erf)(up / np.sqrt(2))) / 2))
+
+
+def encoder_weights(
+    bench: CoreWorkbench, rng: np.random.Generator, features: int, hidden: int
+) -> tuple[EncoderWeights, dict[str, np.ndarray]]:
+    """Place random parameters of an encoder layer; return them, and their numbers by name."""
+    shapes = dict.fromkeys(EncoderWeights._fields, (features, features)) | {
+        "up": (features, hidden),
+        "down": (hidden, features),
+    }
+    placed, numbers = [], {}
+
+    def share(name: str, values: np.ndarray) -> HbmTensor:
+        tensor, numbers[name] = bench.share(name, values, 1, FP32)
+        return tensor
+
+    for name, (inputs, outputs) in shapes.items():
+        if name in ("first", "second"):
+            gamma, beta = rng.normal(1, 0.1, outputs), rng.normal(0, 0.1, outputs)
+            placed.append(Scales(share(f"{name}.gamma", gamma), share(f"{name}.beta", beta)))
+            continue
+        w = rng.normal(size=(inputs, outputs)) / np.sqrt(inputs)
+        tensor, numbers[f"{name}.w"] = bench.place(f"{name}.w", w, BF16)
+        placed.append(Dense(tensor, share(f"{name}.bias", rng.normal(0, 0.1, outputs))))
+    return EncoderWeights(*placed), numbers
+
+
+def _encoder(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
+    x, values = bench.place("x", rng.normal(size=(settings.seq, settings.dim)), BF16)
+    weights, numbers = encoder_weights(bench, rng, settings.dim, settings.hidden)
+    y = bench.room("y", x.shape, BF16)
+    layer = encoder(bench.program, load(bench.program, x), weights, settings.heads, epsilon=EPSILON)
+    store(bench.program, y, layer.last.y)
+    return {"y": (y, encoded(values, numbers, settings.heads))}
+
+
 BENCHES = (
     layer_bench(
         "attention",
@@ -44,6 +103,15 @@ BENCHES = (
         integer("DIM", 32, "features of a head", 1, 65536),
         integer("HEADS", 2, "heads", 1, 1024),
         switch("CAUSAL", 0, "1 hides keys after a query's own, the last query's being the last key"),
+    ),
+    layer_bench(
+        "encoder",
+        _encoder,
+        "an encoder layer of a transformer: attention, MLP with gelu, each with a residual and layer normalisation",
+        integer("SEQ", 48, "tokens", 1, 65536),
+        integer("DIM", 64, "features of a token", 1, 65536),
+        integer("HEADS", 4, "heads, which divide the features", 1, 1024),
+        integer("HIDDEN", 128, "features of the MLP between its layers", 1, 65536),
     ),
 )
 """The TESTs."""

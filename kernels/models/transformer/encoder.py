@@ -1,0 +1,117 @@
+"""An encoder layer as of BERT, post-norm: h = layernorm(x + attention(x)), y = layernorm(h + mlp(h)).
+
+Only parameters come from HBM; what lies between x and y stays in SBUF. Products that are contracted over features take
+their operands by features (`_t`), normalisation and the product with values by tokens: the tensor engine turns x, what
+attention leaves and h.
+"""
+
+from typing import NamedTuple
+
+from neuroncore_rtl.kernels.library.attention import Attended, Head, attention
+from neuroncore_rtl.kernels.library.blocks import cut
+from neuroncore_rtl.kernels.library.linear import linear, linear_t
+from neuroncore_rtl.kernels.library.postnorm import Normed, Scales, postnorm
+from neuroncore_rtl.kernels.library.transfer import lanes_of
+from neuroncore_rtl.kernels.library.transpose import identity, transpose
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows
+
+__all__ = ["Dense", "Encoded", "EncoderWeights", "encoder"]
+
+
+class Dense(NamedTuple):
+    """Parameters of a linear layer: w [inputs, outputs], bias [outputs]."""
+
+    w: HbmTensor
+    bias: HbmTensor
+
+
+class EncoderWeights(NamedTuple):
+    """Parameters of an encoder layer.
+
+    Arguments:
+        query, key, value, output: of attention, [features, features].
+        first: of the normalisation behind it.
+        up, down: of the MLP, [features, hidden] and [hidden, features].
+        second: of the normalisation behind it.
+    """
+
+    query: Dense
+    key: Dense
+    value: Dense
+    output: Dense
+    first: Scales
+    up: Dense
+    down: Dense
+    second: Scales
+
+
+class Encoded(NamedTuple):
+    """What an encoder layer returns, and what its gradient needs.
+
+    Arguments:
+        last: y, and what it is the normalisation of.
+        x_t: x by features.
+        heads: operands of attention.
+        attended: what attention returned; attended_t: the same by features.
+        middle: h, and what it is the normalisation of; middle_t: h by features.
+        hidden_t: gelu(h up + bias) by features.
+    """
+
+    last: Normed
+    x_t: Rows
+    heads: list[Head]
+    attended: Attended
+    attended_t: Rows
+    middle: Normed
+    middle_t: Rows
+    hidden_t: Rows
+
+
+def encoder(
+    program: Program, x: Rows, weights: EncoderWeights, heads: int, *, causal: bool = False, epsilon: float = 1e-5
+) -> Encoded:
+    """Append and return an encoder layer of x, [tokens, features].
+
+    Arguments:
+        program: what it is appended to.
+        x: BF16, in tiles that may be operands of the array.
+        weights: BF16 matrices and FP32 vectors.
+        heads: how many; they share the features evenly.
+        causal: whether a token sees only those up to itself.
+        epsilon: of the normalisations.
+
+    Raises:
+        ValueError: if heads do not divide the features, or shapes or formats do not fit.
+    """
+    features = x.shape[1]
+    if heads < 1 or features % heads:
+        raise ValueError(f"heads must divide the {features} features of a token, not {heads}")
+    matrix = identity(program, x.format)
+    x_t = transpose(program, x, matrix)
+    operands = _heads(program, x_t, weights, heads)
+    attended = attention(program, operands, matrix, causal=causal)
+    attended_t = transpose(program, attended.out, matrix, "attended_t")
+    middle = postnorm(program, attended_t, *weights.output, x, weights.first, epsilon=epsilon, name="h")
+    middle_t = transpose(program, middle.y, matrix, "h_t")
+    hidden_t = linear_t(program, weights.up.w, middle_t, weights.up.bias, "gelu", name="hidden_t")
+    last = postnorm(program, hidden_t, *weights.down, middle.y, weights.second, epsilon=epsilon)
+    return Encoded(last, x_t, operands, attended, attended_t, middle, middle_t, hidden_t)
+
+
+def _heads(program: Program, x_t: Rows, weights: EncoderWeights, heads: int) -> list[Head]:
+    """Append and return what attention works on: queries and keys of a head start at partition 0."""
+    width = x_t.shape[0] // heads
+    each = cut(0, width, lanes_of(program.config))
+    parts = [slice(head * width + part.start, head * width + part.stop) for head in range(heads) for part in each]
+    q_t, k_t = (
+        linear_t(program, dense.w, x_t, dense.bias, name=name, parts=parts)
+        for name, dense in (("q_t", weights.query), ("k_t", weights.key))
+    )
+    v = linear(program, x_t, *weights.value, name="v")
+    return [
+        Head(
+            *(Rows(matrix.tiles[head * len(each) : (head + 1) * len(each)]) for matrix in (q_t, k_t)),
+            v.columns(head * width, (head + 1) * width),
+        )
+        for head in range(heads)
+    ]
