@@ -44,6 +44,7 @@ class Scaled:
 
     def __init__(self, rng, scale):
         self.normal = lambda *arguments: rng.normal(*arguments) * scale
+        self.integers = rng.integers
 
 
 # Of numbers as small as these the epsilons of the norms, and of adamw, are as large as what they are added to.
