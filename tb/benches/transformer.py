@@ -7,9 +7,12 @@ import numpy as np
 from neuroncore_rtl.kernels.library.attention import Head, attention
 from neuroncore_rtl.kernels.library.postnorm import Scales
 from neuroncore_rtl.kernels.library.transfer import load, store
+from neuroncore_rtl.kernels.models.transformer.decoder import Cache, decoder, owners
 from neuroncore_rtl.kernels.models.transformer.encoder import Dense, EncoderWeights, encoder
-from neuroncore_rtl.kernels.program import HbmTensor
-from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.kernels.program import HbmTensor, Rows, dma_gather, dma_scatter
+from neuroncore_rtl.kernels.program.instructions import memset, tensor_scalar
+from neuroncore_rtl.spec.formats import BF16, FP32, INT32
+from neuroncore_rtl.spec.isa import AluOp
 from neuroncore_rtl.tb.benches.layers import layer_bench
 from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, References
 from neuroncore_rtl.tb.sim.settings import Settings, integer, switch
@@ -42,7 +45,7 @@ def _attention(bench: CoreWorkbench, settings: Settings, rng: np.random.Generato
 EPSILON = 1e-5
 
 
-def encoded(x: np.ndarray, weights: dict[str, np.ndarray], heads: int) -> np.ndarray:
+def encoded(x: np.ndarray, weights: dict[str, np.ndarray], heads: int, causal: bool = False) -> np.ndarray:
     """Return an encoder layer of x [tokens, features] in float64; weights: by the names of `encoder_weights`."""
 
     def dense(name: str, values: np.ndarray) -> np.ndarray:
@@ -54,7 +57,9 @@ def encoded(x: np.ndarray, weights: dict[str, np.ndarray], heads: int) -> np.nda
         return scaled * weights[f"{name}.gamma"] + weights[f"{name}.beta"]
 
     parts = (np.split(dense(name, x), heads, axis=1) for name in ("query", "key", "value"))
-    h = normed("first", x + dense("output", np.concatenate([attended(*one) for one in zip(*parts, strict=True)], 1)))
+    h = normed(
+        "first", x + dense("output", np.concatenate([attended(*one, causal) for one in zip(*parts, strict=True)], 1))
+    )
     up = dense("up", h)
     return normed("second", h + dense("down", up * (1 + np.vectorize(math.erf)(up / np.sqrt(2))) / 2))
 
@@ -93,6 +98,25 @@ def _encoder(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator)
     return {"y": (y, encoded(values, numbers, settings.heads))}
 
 
+def _decoder(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
+    tokens, features, program = settings.seq, settings.dim, bench.program
+    x, values = bench.place("x", rng.normal(size=(tokens, features)), BF16)
+    weights, numbers = encoder_weights(bench, rng, features, settings.hidden)
+    y = bench.room("y", x.shape, BF16)
+    cache = Cache(bench.room("keys_t", (features, tokens), BF16), bench.room("values", (tokens, features), BF16))
+    own = owners(program, features, settings.heads)
+    position = program.space.sbuf("position", INT32, (1,))
+    program.append(memset(position, 0))
+    program.start_section()
+    token = program.space.sbuf("token", BF16, (features,), 1)
+    program.append(dma_gather(token, x, position[:1]))
+    found = decoder(program, Rows((token,)), weights, own, cache, position, epsilon=EPSILON)
+    program.append(dma_scatter(y, found.tiles[0], position[:1]))
+    program.append(tensor_scalar(position, position, 1, AluOp.ADD))
+    bench.runs = [0, *(1 for _ in range(tokens))]
+    return {"y": (y, encoded(values, numbers, settings.heads, causal=True))}
+
+
 BENCHES = (
     layer_bench(
         "attention",
@@ -112,6 +136,15 @@ BENCHES = (
         integer("DIM", 64, "features of a token", 1, 65536),
         integer("HEADS", 4, "heads, which divide the features", 1, 1024),
         integer("HIDDEN", 128, "features of the MLP between its layers", 1, 65536),
+    ),
+    layer_bench(
+        "decoder",
+        _decoder,
+        "the same layer, causal, a token at a time, with the keys and values of those before in HBM",
+        integer("SEQ", 12, "tokens", 1, 65536),
+        integer("DIM", 32, "features of a token", 1, 65536),
+        integer("HEADS", 4, "heads, which divide the features", 1, 1024),
+        integer("HIDDEN", 64, "features of the MLP between its layers", 1, 65536),
     ),
 )
 """The TESTs."""

@@ -5,6 +5,7 @@ golden, and the results themselves with float64.
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -21,7 +22,7 @@ from neuroncore_rtl.kernels.program.rows import Rows, place_rows, replicate
 from neuroncore_rtl.kernels.program.tensor import HbmTensor
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32, Format
-from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, MultiplyMoving, Storage, queue_name
+from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, Instruction, MultiplyMoving, Storage
 from neuroncore_rtl.tb.benches.core_bench import check_room, hbm_of, roofline, summary
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
@@ -90,7 +91,10 @@ class Workbench(ABC):
     Attributes:
         program: what was appended.
         contents: what was placed, with its codes.
+        runs: numbers of sections, in the order in which an image runs them; None: every one once.
     """
+
+    runs: Sequence[int] | None = None
 
     def __init__(self, config: Config):
         self.config, self.program = config, Program(config)
@@ -128,10 +132,16 @@ class Workbench(ABC):
     def _ideal_cycles(self) -> dict[str, int]:
         """Return for each engine how many cycles its instructions take if it never waits."""
         cycles = dict.fromkeys(ENGINES, 0)
-        for entry in self.program.entries:
-            if isinstance(entry.instruction, Elementwise):
-                cycles[queue_name(entry.queue, self.config)] += step_cycles(entry.instruction, self.config)
+        for one, times in self._executed():
+            if isinstance(one, Elementwise):
+                cycles[one.engine.name.lower()] += times * step_cycles(one, self.config)
         return cycles
+
+    def _executed(self) -> Iterator[tuple[Instruction, int]]:
+        """Yield the instructions, and how often each is executed."""
+        times = None if self.runs is None else Counter(self.runs)
+        for entry in self.program.entries:
+            yield entry.instruction, 1 if times is None else times[entry.section]
 
     def run(self, test: str, settings: Settings, references: References) -> Report:
         """Simulate the program and compare.
@@ -167,8 +177,7 @@ class CoreWorkbench(Workbench):
     def _ideal_cycles(self) -> dict[str, int]:
         """Return for each engine how many cycles its instructions take if it never waits, of the tensor engine those in
         which a column enters the array."""
-        instructions = [entry.instruction for entry in self.program.entries]
-        columns = sum(one.n for one in instructions if isinstance(one, MultiplyMoving))
+        columns = sum(one.n * times for one, times in self._executed() if isinstance(one, MultiplyMoving))
         return super()._ideal_cycles() | {"tensor": columns}
 
     def room(self, name: str, shape: tuple[int, int], fmt: Format = FP32) -> HbmTensor:
@@ -187,7 +196,7 @@ class CoreWorkbench(Workbench):
     def _simulate(self, test: str, settings: Settings) -> tuple[np.ndarray, dict[str, object], dict[str, object]]:
         label = f"core-{self._label(settings)}"
         with refusals():
-            image = build_image(self.program, self.contents)
+            image = build_image(self.program, self.contents, runs=self.runs)
         task = ImageTask(machine=self.config, images=[image], behaviour=hbm_of(settings))
         done = execute(task, settings, f"core-{test}-{label}", pictures=f"{test}-{label}")
         ideal = self._ideal_cycles()
@@ -198,9 +207,10 @@ class CoreWorkbench(Workbench):
 
     def _moved(self) -> int:
         """Return the bytes that the program reads from HBM and writes to it."""
-        copies = [entry.instruction for entry in self.program.entries if isinstance(entry.instruction, DmaCopy)]
-        sides = [(copy, side) for copy in copies for side in (copy.src, copy.dst) if side.storage == Storage.HBM]
-        return sum(prod(copy.shape) * side.format.bits // 8 for copy, side in sides)
+        copies = [(one, times) for one, times in self._executed() if isinstance(one, DmaCopy)]
+        sides = [(copy, times, side) for copy, times in copies for side in (copy.src, copy.dst)]
+        sides = [found for found in sides if found[2].storage == Storage.HBM]
+        return sum(times * prod(copy.shape) * side.format.bits // 8 for copy, times, side in sides)
 
 
 class ModelWorkbench(CoreWorkbench):
@@ -209,11 +219,11 @@ class ModelWorkbench(CoreWorkbench):
     def run(self, test: str, settings: Settings, references: References) -> Report:
         """Predict the program; arguments as of :meth:`Workbench.run`."""
         with refusals():
-            image = build_image(self.program)
+            image = build_image(self.program, runs=self.runs)
         ideal = self._ideal_cycles()
         slowest = max(ideal, key=ideal.get)
         extra = {"roofline": roofline(slowest, ideal[slowest], self._moved(), self.config, settings.bandwidth)}
-        found = predicted(image, settings)
+        found = predicted(image, settings, sections=self.runs)
         return modelled_report(test, self._label(settings), settings, found, ideal[slowest], extra)
 
 

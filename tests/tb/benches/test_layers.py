@@ -13,6 +13,7 @@ BOUNDS = {
     "linear PRESET=tiny M=9 K=13 N=6 LAYOUT=rows SEED=3": 1.01 * BF16,
     "swiglu PRESET=tiny M=5 K=9 N=10 SEED=4": 3 * BF16,  # what is hidden is rounded, too
     "rope PRESET=tiny SEQ=6 HEADS=3 DIM=6 SEED=5 STALL=40": 1.01 * BF16,
+    "decoder PRESET=tiny SEQ=3 DIM=12 HEADS=3 HIDDEN=20 SEED=6": 3 * BF16,
     "conv2d PRESET=tiny IMAGES=1 CHANNELS=5 HEIGHT=6 WIDTH=7 N=6 SEED=4 STALL=40": 1.01 * BF16,
     "conv2d PRESET=tiny IMAGES=1 CHANNELS=3 HEIGHT=6 WIDTH=7 N=2 STRIDE=2 SEED=5": 1.01 * BF16,
     "linear_backward PRESET=tiny M=9 K=7 N=10 ADD=1 SEED=2 STALL=40": 1.01 * BF16,

@@ -55,7 +55,7 @@ class Case:
             return classifier.image(layers, images[: settings.batch], encode, settings.confidence / 100)
         bench = CoreWorkbench(config)
         bench_named(self.test).build(bench, settings, rng)
-        return build_image(bench.program, bench.contents)
+        return build_image(bench.program, bench.contents, runs=bench.runs)
 
 
 @dataclass(frozen=True)
