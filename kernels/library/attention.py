@@ -30,7 +30,7 @@ from neuroncore_rtl.spec.config import PSUM_WORDS
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS, Format
 from neuroncore_rtl.spec.isa import AluOp, Index
 
-__all__ = ["Attended", "Head", "attention"]
+__all__ = ["Attended", "Head", "attention", "hide"]
 
 HIDDEN = -(2.0**100)
 """The score of a key that a query does not see: its exponential is zero."""
@@ -135,6 +135,22 @@ def _check(heads: Sequence[Head], causal: bool, scale: float | None) -> tuple[in
     return queries, keys
 
 
+def hide(program: Program, scores: Tensor, own: int) -> None:
+    """Append what hides from a tile of queries the scores of keys that come after a query's own.
+
+    Arguments:
+        program: what it is appended to.
+        scores: in PSUM.
+        own: column of the first query's own key; each query's is the one behind that of the query before.
+    """
+    # All queries see the keys before: number of query - number of key >= 0 is left to be asked.
+    visible = min(max(0, own + 1), scores.size)
+    if visible < scores.size:
+        hidden = scores[:, visible:]
+        index = Index(base=own - visible, partition=1, steps=(-1,))
+        program.append(affine_select(hidden, hidden, index, AluOp.IS_GE, HIDDEN))
+
+
 class _Tile(NamedTuple):
     """Queries of a head that are a tile of the result.
 
@@ -171,7 +187,8 @@ class _Tile(NamedTuple):
                 self.program, head.q_t.tiles, [tile[:, first:end] for tile in head.k_t.tiles], self.rows
             )
             yield
-            self._hide(scores, first)
+            if self.past is not None:
+                hide(self.program, scores, self.past + self.rows.start - first)
             bias = self.bias if last else space.sbuf("bias", FP32, (1,), scores.partitions)
             weights, total = self._exponentials(scores, bias, before)
             yield
@@ -190,17 +207,6 @@ class _Tile(NamedTuple):
         self.program.append(reciprocal(self.inverse, before.total))
         for columns, part in zip(cut(0, self.out.size, PSUM_WORDS), before.values, strict=True):
             self.program.append(tensor_scalar(self.out[:, columns], part, self.inverse, AluOp.MULTIPLY))
-
-    def _hide(self, scores: Tensor, first: int) -> None:
-        """Append what hides the scores of keys, from the first one on, that come after a query's own."""
-        if self.past is None:
-            return
-        # All queries see the keys before this one: number of query - number of key >= 0 is left to be asked.
-        visible = min(max(0, self.past + self.rows.start + 1 - first), scores.size)
-        if visible < scores.size:
-            index = Index(base=self.past + self.rows.start - first - visible, partition=1, steps=(-1,))
-            hidden = scores[:, visible:]
-            self.program.append(affine_select(hidden, hidden, index, AluOp.IS_GE, HIDDEN))
 
     def _exponentials(self, scores: Tensor, bias: Tensor, before: "_Sums | None") -> tuple[Tensor, Tensor]:
         """Append the bias of the keys so far, exp(scores * scale + bias), and its sum; return the latter two."""

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from neuroncore_rtl.kernels.library.attention import Head, attention
+from neuroncore_rtl.kernels.library.attention_backward import attention_backward
 from neuroncore_rtl.kernels.library.embedding import embedding, embedding_backward
 from neuroncore_rtl.kernels.library.layernorm_backward import layernorm_backward
 from neuroncore_rtl.kernels.library.linear_backward import (
@@ -61,6 +63,28 @@ def _layernorm_backward(bench: CoreWorkbench, settings: Settings, rng: np.random
     return {place.name: (place, exact[place.name]) for place in places}
 
 
+def _attention_backward(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
+    queries, width, count, causal = settings.seq, settings.dim, settings.heads, bool(settings.causal)
+    program, keys, heads, exact = bench.program, settings.keys or queries, [], []
+    dout, slopes = bench.place("dout", rng.normal(size=(queries, count * width)), BF16)
+    for number in range(count):
+        q_t, q = bench.place(f"q_t{number}", rng.normal(size=(width, queries)), BF16)
+        k_t, k = bench.place(f"k_t{number}", rng.normal(size=(width, keys)), BF16)
+        v, values = bench.place(f"v{number}", rng.normal(size=(keys, width)), BF16)
+        heads.append(Head(*(load(program, matrix) for matrix in (q_t, k_t, v))))
+        own = slopes[:, number * width : (number + 1) * width]
+        exact.append(derivatives.attention_gradients(q.T, k.T, values, own, causal))
+    matrix = identity(program, BF16)
+    attended = attention(program, heads, matrix, causal=causal)
+    gradients = attention_backward(program, heads, attended, load(program, dout), matrix, causal=causal)
+    found = {}
+    for name, gradient in zip(("dq", "dk", "dv"), gradients, strict=True):
+        place = bench.room(name, gradient.shape, BF16)
+        store(program, place, gradient)
+        found[name] = place, np.concatenate([one[name] for one in exact], axis=1)
+    return found
+
+
 def _embedding(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
     rows, tokens, features, program = settings.vocab, settings.seq, settings.dim, bench.program
     table, vectors = bench.place("table", rng.normal(size=(rows, features)), BF16)
@@ -94,6 +118,16 @@ BENCHES = (
         "the gradients of layer normalisation's x, gamma and beta",
         integer("M", 40, "tokens", 1, 65536),
         integer("N", 96, "features of a token", 2, 65536),
+    ),
+    layer_bench(
+        "attention_backward",
+        _attention_backward,
+        "attention, and the gradients of its queries, keys and values",
+        integer("SEQ", 64, "queries", 1, 65536),
+        integer("KEYS", None, "keys, as many as queries unless told", 1, 65536),
+        integer("DIM", 32, "features of a head", 1, 65536),
+        integer("HEADS", 2, "heads", 1, 1024),
+        switch("CAUSAL", 0, "1 hides keys after a query's own, the last query's being the last key"),
     ),
     layer_bench(
         "embedding",

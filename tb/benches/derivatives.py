@@ -3,7 +3,7 @@
 import numpy as np
 
 __all__ = [
-    "attention", "attention_gradients", "crossentropy", "layernorm", "layernorm_gradients", "linear_gradients",
+    "attention_gradients", "crossentropy", "layernorm", "layernorm_gradients", "linear_gradients",
     "softmax", "softmax_gradient",
 ]  # fmt: skip
 
@@ -46,25 +46,16 @@ def softmax_gradient(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
     return y * (dy - (y * dy).sum(-1, keepdims=True))
 
 
-def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False) -> np.ndarray:
-    """Return softmax(q k.T / sqrt(width)) v; if causal, the last query sees all keys, others fewer."""
-    return _weights(q, k, causal) @ v
-
-
 def attention_gradients(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, dout: np.ndarray, causal: bool = False
 ) -> dict[str, np.ndarray]:
-    """Return dq, dk and dv."""
-    weights = _weights(q, k, causal)
-    slopes = softmax_gradient(weights, dout @ v.T) / np.sqrt(q.shape[1])
-    return {"dq": slopes @ k, "dk": slopes.T @ q, "dv": weights.T @ dout}
-
-
-def _weights(q: np.ndarray, k: np.ndarray, causal: bool) -> np.ndarray:
+    """Return dq, dk and dv of softmax(q k.T / sqrt(width)) v; if causal, the last query sees all keys, others fewer."""
     scores = q @ k.T / np.sqrt(q.shape[1])
     if causal:
         scores[~np.tri(*scores.shape, len(k) - len(q), dtype=bool)] = -np.inf
-    return softmax(scores)
+    weights = softmax(scores)
+    slopes = softmax_gradient(weights, dout @ v.T) / np.sqrt(q.shape[1])
+    return {"dq": slopes @ k, "dk": slopes.T @ q, "dv": weights.T @ dout}
 
 
 def crossentropy(logits: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

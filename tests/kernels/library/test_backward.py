@@ -6,17 +6,21 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import decode
+from neuroncore_rtl.kernels.library import attention_backward
+from neuroncore_rtl.kernels.library.attention import Head, attention
 from neuroncore_rtl.kernels.library.crossentropy import crossentropy
 from neuroncore_rtl.kernels.library.streamed import streamed
+from neuroncore_rtl.kernels.library.transfer import load
 from neuroncore_rtl.kernels.program import Program, build_image
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import FP32, INT32
+from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.tb.benches.workbench import CoreWorkbench
 from neuroncore_rtl.tb.check.ordering import find_unordered
 from neuroncore_rtl.tb.cli.registry import bench_named
 from tests.kernels.running import finished
 
-BF16 = 2.0**-8
+PLACE = 2.0**-8
+"""Half of the distance between 1 and the next number of BF16."""
 
 CONFIGS = {
     "tiny": Config(rows=4, columns=4),
@@ -26,15 +30,19 @@ CONFIGS = {
 
 LAYERS = {
     # Results are rounded once, sums of BF16 numbers not at all.
-    "linear_backward M=1 K=1 N=1": 1.01 * BF16,
-    "linear_backward M=7 K=10 N=9": 1.01 * BF16,
-    "linear_backward M=19 K=6 N=23 LAYOUT=features ADD=1": 1.01 * BF16,
+    "linear_backward M=1 K=1 N=1": 1.01 * PLACE,
+    "linear_backward M=7 K=10 N=9": 1.01 * PLACE,
+    "linear_backward M=19 K=6 N=23 LAYOUT=features ADD=1": 1.01 * PLACE,
     # The normalised rows are rounded before they are summed up.
-    "layernorm_backward M=1 N=3": 2 * BF16,
-    "layernorm_backward M=9 N=13": 2 * BF16,
-    "layernorm_backward M=6 N=515": 2 * BF16,
-    "embedding VOCAB=1 SEQ=3 DIM=1": 1.01 * BF16,
-    "embedding VOCAB=530 SEQ=21 DIM=7": 1.01 * BF16,
+    "layernorm_backward M=1 N=3": 2 * PLACE,
+    "layernorm_backward M=9 N=13": 2 * PLACE,
+    "layernorm_backward M=6 N=515": 2 * PLACE,
+    # Weights and the slopes of scores are rounded, too.
+    "attention_backward SEQ=4 DIM=4 HEADS=1": 3 * PLACE,
+    "attention_backward SEQ=9 KEYS=13 DIM=6 HEADS=2": 3 * PLACE,
+    "attention_backward SEQ=7 KEYS=22 DIM=3 HEADS=3 CAUSAL=1": 3 * PLACE,
+    "embedding VOCAB=1 SEQ=3 DIM=1": 1.01 * PLACE,
+    "embedding VOCAB=530 SEQ=21 DIM=7": 1.01 * PLACE,
 }
 """By TEST and variables, which error of the largest result is too large."""
 
@@ -48,8 +56,8 @@ def ran(rng, program, inputs):
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-@pytest.mark.parametrize("words", LAYERS)
-def test_gradients_are_near_float64(rng, words, config):
+@pytest.mark.parametrize(("words", "bound"), LAYERS.items(), ids=LAYERS)
+def test_gradients_are_near_float64(rng, words, config, bound):
     test, *own = words.split()
     bench = CoreWorkbench(config)
     references = bench_named(test).build(bench, bench_named(test).settings(own), rng)
@@ -57,7 +65,16 @@ def test_gradients_are_near_float64(rng, words, config):
     for name, (place, exact) in references.items():
         found = decode(np.ascontiguousarray(place.elements(hbm)), place.format)
         error = np.abs(found - exact).max() / np.abs(exact).max()
-        assert error < LAYERS[words], f"{name}: {error:.3g}"
+        assert error < bound, f"{name}: {error:.3g}"
+
+
+@pytest.mark.parametrize("causal", (0, 1))
+def test_gradients_of_attention_are_added_up_over_blocks_of_keys(rng, monkeypatch, causal):
+    """Of 8 keys each, where queries come that see only the first of them."""
+    monkeypatch.setattr(attention_backward, "PSUM_WORDS", 8)
+    test_gradients_are_near_float64(
+        rng, f"attention_backward SEQ=25 DIM=10 HEADS=1 CAUSAL={causal}", CONFIGS["tiny"], 3 * PLACE
+    )
 
 
 def test_cross_entropy_of_masked_classes_and_labels_that_are_none(rng):
@@ -72,6 +89,18 @@ def test_cross_entropy_of_masked_classes_and_labels_that_are_none(rng):
     expected = softmax - [[0, 1, 0, 0], [0, 0, 0, 0]]
     np.testing.assert_allclose(loss.elements(hbm).view(np.float32)[:, 0], [-np.log(softmax[0, 1]), np.log(4)], 1e-6)
     np.testing.assert_allclose(slopes.elements(hbm).view(np.float32), expected, rtol=1e-5)
+
+
+def test_attention_refuses_what_does_not_fit_its_result():
+    program = Program(CONFIGS["tiny"])
+    q_t, k_t, v, dout = (load(program, program.space.hbm(name, BF16, (8, 8))) for name in ("q_t", "k_t", "v", "dout"))
+    heads = [Head(q_t, k_t, v)]
+    attended = attention(program, heads)
+    with pytest.raises(ValueError, match=r"dout: shape must be \[8, 8\], in such tiles, not \[8, 4\]"):
+        attention_backward.attention_backward(program, heads, attended, dout.columns(0, 4))
+    wide = load(program, program.space.hbm("wide", FP32, (8, 8)))
+    with pytest.raises(ValueError, match="dout: format must be bf16, not fp32"):
+        attention_backward.attention_backward(program, heads, attended, wide)
 
 
 def test_refusals():

@@ -43,6 +43,7 @@ CASES = [
     Case("crossentropy", "PRESET=tiny M=40 N=96"),
     Case("linear_backward", "PRESET=tiny M=12 K=20 N=24"),
     Case("layernorm_backward", "PRESET=tiny M=12 N=24"),
+    Case("attention_backward", "PRESET=tiny SEQ=12 DIM=8 HEADS=2"),
     Case("embedding", "PRESET=tiny VOCAB=20 SEQ=12 DIM=24"),
     Case("decoder", "PRESET=tiny SEQ=3 DIM=12 HEADS=3 HIDDEN=20"),
     Case("attention", "PRESET=tiny SEQ=12 DIM=6 HEADS=1 CAUSAL=1"),
