@@ -12,11 +12,16 @@ from neuroncore_rtl.kernels.library.linear_backward import (
     input_gradient_t,
     weight_gradient,
 )
+from neuroncore_rtl.kernels.library.postnorm import Scales
 from neuroncore_rtl.kernels.library.transfer import load, store
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
+from neuroncore_rtl.kernels.models.transformer.encoder import Dense, EncoderWeights, encoder
+from neuroncore_rtl.kernels.models.transformer.encoder_backward import encoder_backward
+from neuroncore_rtl.kernels.program import HbmTensor
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.tb.benches import derivatives
 from neuroncore_rtl.tb.benches.layers import layer_bench
+from neuroncore_rtl.tb.benches.transformer import EPSILON, encoder_weights
 from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, References
 from neuroncore_rtl.tb.sim.settings import Settings, choice, integer, switch
 
@@ -101,6 +106,38 @@ def _embedding(bench: CoreWorkbench, settings: Settings, rng: np.random.Generato
     return {"y": (y, vectors[drawn]), "dtable": (dtable, exact)}
 
 
+def _encoder_backward(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
+    shape, heads, causal = (settings.seq, settings.dim), settings.heads, bool(settings.causal)
+    program = bench.program
+    x, values = bench.place("x", rng.normal(size=shape), BF16)
+    weights, numbers = encoder_weights(bench, rng, settings.dim, settings.hidden)
+    dy, slopes = bench.place("dy", rng.normal(size=shape), BF16)
+    exact = derivatives.encoder_gradients(values, numbers, heads, slopes, causal, EPSILON)
+    # What is added to all keys changes nothing: beside the others' gradients its own, zero, is told from an error.
+    joint = {f"{name}.bias": number for number, name in enumerate(("query", "key", "value"))}
+    exact["attention.bias"] = np.concatenate([exact.pop(name) for name in joint])
+    formats = {"x": BF16}
+    places = {name: bench.room(f"d{name}", value.shape, formats.get(name, FP32)) for name, value in exact.items()}
+
+    def row(name: str) -> HbmTensor:
+        return places["attention.bias"][joint[name]] if name in joint else places[name][0]
+
+    gradients = EncoderWeights(
+        *(
+            Scales(row(f"{name}.gamma"), row(f"{name}.beta"))
+            if name in ("first", "second")
+            else Dense(places[f"{name}.w"], row(f"{name}.bias"))
+            for name in EncoderWeights._fields
+        )
+    )
+    tokens = load(program, x)
+    options = {"causal": causal, "epsilon": EPSILON}
+    encoded = encoder(program, tokens, weights, heads, **options)
+    found = encoder_backward(program, tokens, encoded, weights, load(program, dy), gradients, **options)
+    store(program, places["x"], found)
+    return {f"d{name}": (place, exact[name]) for name, place in places.items()}
+
+
 BENCHES = (
     layer_bench(
         "linear_backward",
@@ -128,6 +165,16 @@ BENCHES = (
         integer("DIM", 32, "features of a head", 1, 65536),
         integer("HEADS", 2, "heads", 1, 1024),
         switch("CAUSAL", 0, "1 hides keys after a query's own, the last query's being the last key"),
+    ),
+    layer_bench(
+        "encoder_backward",
+        _encoder_backward,
+        "an encoder layer, and the gradients of its input and of all its parameters",
+        integer("SEQ", 48, "tokens", 1, 65536),
+        integer("DIM", 64, "features of a token", 1, 65536),
+        integer("HEADS", 4, "heads, which divide the features", 1, 1024),
+        integer("HIDDEN", 128, "features of the MLP between its layers", 1, 65536),
+        switch("CAUSAL", 0, "1 hides tokens after a token's own"),
     ),
     layer_bench(
         "embedding",

@@ -1,10 +1,12 @@
 """Layers and their derivatives in float64: what backward kernels are compared with."""
 
+import math
+
 import numpy as np
 
 __all__ = [
-    "attention_gradients", "crossentropy", "layernorm", "layernorm_gradients", "linear_gradients",
-    "softmax", "softmax_gradient",
+    "attention", "attention_gradients", "crossentropy", "encoder_gradients", "gelu", "layernorm",
+    "layernorm_gradients", "linear_gradients", "softmax", "softmax_gradient",
 ]  # fmt: skip
 
 
@@ -46,16 +48,35 @@ def softmax_gradient(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
     return y * (dy - (y * dy).sum(-1, keepdims=True))
 
 
+def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False) -> np.ndarray:
+    """Return softmax(q k.T / sqrt(width)) v; if causal, the last query sees all keys, others fewer."""
+    return _weights(q, k, causal) @ v
+
+
 def attention_gradients(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, dout: np.ndarray, causal: bool = False
 ) -> dict[str, np.ndarray]:
-    """Return dq, dk and dv of softmax(q k.T / sqrt(width)) v; if causal, the last query sees all keys, others fewer."""
+    """Return dq, dk and dv."""
+    weights = _weights(q, k, causal)
+    slopes = softmax_gradient(weights, dout @ v.T) / np.sqrt(q.shape[1])
+    return {"dq": slopes @ k, "dk": slopes.T @ q, "dv": weights.T @ dout}
+
+
+def _weights(q: np.ndarray, k: np.ndarray, causal: bool) -> np.ndarray:
     scores = q @ k.T / np.sqrt(q.shape[1])
     if causal:
         scores[~np.tri(*scores.shape, len(k) - len(q), dtype=bool)] = -np.inf
-    weights = softmax(scores)
-    slopes = softmax_gradient(weights, dout @ v.T) / np.sqrt(q.shape[1])
-    return {"dq": slopes @ k, "dk": slopes.T @ q, "dv": weights.T @ dout}
+    return softmax(scores)
+
+
+def gelu(x: np.ndarray, function: str = "gelu") -> tuple[np.ndarray, np.ndarray]:
+    """Return gelu(x) or gelu_tanh(x), and its derivative."""
+    if function == "gelu":
+        gate, density = (1 + np.vectorize(math.erf)(x / np.sqrt(2))) / 2, np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+        return x * gate, gate + x * density
+    slope = np.sqrt(2 / np.pi)
+    t = np.tanh(slope * (x + 0.044715 * x**3))
+    return x * (1 + t) / 2, (1 + t) / 2 + x * (1 - t * t) / 2 * slope * (1 + 3 * 0.044715 * x * x)
 
 
 def crossentropy(logits: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -69,3 +90,49 @@ def crossentropy(logits: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np
     loss = -np.log(y[rows, labels])[:, None]
     y[rows, labels] -= 1
     return loss, y
+
+
+def encoder_gradients(
+    x: np.ndarray,
+    weights: dict[str, np.ndarray],
+    heads: int,
+    dy: np.ndarray,
+    causal: bool = False,
+    epsilon: float = 1e-5,
+) -> dict[str, np.ndarray]:
+    """Return the gradients of an encoder layer's parameters, by their names, and of x, by "x".
+
+    Arguments:
+        x, dy: [tokens, features].
+        weights: by name: `w` and `bias` of query, key, value, output, up and down, `gamma` and `beta` of the
+            normalisations first and second, such as "query.w".
+        causal: whether a token sees only those up to itself.
+    """
+    found = {}
+
+    def dense(name: str, values: np.ndarray) -> np.ndarray:
+        return values @ weights[f"{name}.w"] + weights[f"{name}.bias"]
+
+    def dense_gradient(name: str, values: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+        dx, found[f"{name}.w"], found[f"{name}.bias"] = linear_gradients(values, weights[f"{name}.w"], slopes).values()
+        return dx
+
+    def norm_gradient(name: str, values: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+        gradients = layernorm_gradients(values, weights[f"{name}.gamma"], slopes, epsilon)
+        dx, found[f"{name}.gamma"], found[f"{name}.beta"] = gradients.values()
+        return dx
+
+    parts = [np.split(dense(name, x), heads, axis=1) for name in ("query", "key", "value")]
+    mixed = np.concatenate([attention(*one, causal) for one in zip(*parts, strict=True)], axis=1)
+    sums = x + dense("output", mixed)
+    middle = layernorm(sums, weights["first.gamma"], weights["first.beta"], epsilon)
+    up = dense("up", middle)
+    hidden, bends = gelu(up)
+    slopes = norm_gradient("second", middle + dense("down", hidden), dy)
+    slopes = slopes + dense_gradient("up", middle, dense_gradient("down", hidden, slopes) * bends)
+    slopes = norm_gradient("first", sums, slopes)
+    dmixed = np.split(dense_gradient("output", mixed, slopes), heads, axis=1)
+    each = [attention_gradients(*one, causal).values() for one in zip(*parts, dmixed, strict=True)]
+    for name, own in zip(("query", "key", "value"), zip(*each, strict=True), strict=True):
+        slopes = slopes + dense_gradient(name, x, np.concatenate(own, axis=1))
+    return found | {"x": slopes}

@@ -4,7 +4,6 @@ TARGET=core is the machine as its users have it: an image that loads, computes a
 and the scalar engine alone, with a harness in place of the memories: they are built sooner than a core.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +27,6 @@ from neuroncore_rtl.tb.benches.workbench import (
     ModelWorkbench,
     References,
     Workbench,
-    check_sizes,
     refusals,
 )
 from neuroncore_rtl.tb.sim.report import Report
@@ -103,18 +101,8 @@ def _gelu(bench: Workbench, settings: Settings, rng: np.random.Generator) -> Ref
     dy, slopes = bench.place("dy", rng.normal(0, 1, shape), fmt)
     y, dx = bench.room("y", shape, fmt), bench.room("dx", shape, fmt)
     bench.append(partial(gelu, function=settings.func), [y, dx], [x, dy])
-    value, derivative = _gelu_and_slope(exact, settings.func)
+    value, derivative = derivatives.gelu(exact, settings.func)
     return {"y": (y, value), "dx": (dx, derivative * slopes)}
-
-
-def _gelu_and_slope(x: np.ndarray, function: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return gelu(x) and its derivative in float64."""
-    if function == "gelu":
-        gate, density = (1 + np.vectorize(math.erf)(x / np.sqrt(2))) / 2, np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
-        return x * gate, gate + x * density
-    slope = np.sqrt(2 / np.pi)
-    t = np.tanh(slope * (x + 0.044715 * x**3))
-    return x * (1 + t) / 2, (1 + t) / 2 + x * (1 - t * t) / 2 * slope * (1 + 3 * 0.044715 * x * x)
 
 
 def _adamw(bench: Workbench, settings: Settings, rng: np.random.Generator) -> References:
@@ -163,7 +151,6 @@ class KernelBench(Bench):
 def _bench(name: str, build: Build, what: str, *options: Option, exact: str = "float64") -> KernelBench:
     def run(settings: Settings) -> Report:
         benches = {"core": CoreWorkbench, "engine": EngineWorkbench, "model": ModelWorkbench}
-        check_sizes(settings)
         bench = benches[settings.target](settings.config)
         with refusals():
             references = build(bench, settings, np.random.default_rng(settings.seed))

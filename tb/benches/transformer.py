@@ -1,7 +1,5 @@
 """Attention, and what a transformer makes of it, a TEST each: from HBM to HBM on the core, and in float64."""
 
-import math
-
 import numpy as np
 
 from neuroncore_rtl.kernels.library.attention import Head, attention
@@ -13,20 +11,12 @@ from neuroncore_rtl.kernels.program import HbmTensor, Rows, dma_gather, dma_scat
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_scalar
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.spec.isa import AluOp
+from neuroncore_rtl.tb.benches import derivatives
 from neuroncore_rtl.tb.benches.layers import layer_bench
 from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, References
 from neuroncore_rtl.tb.sim.settings import Settings, integer, switch
 
-__all__ = ["BENCHES", "attended", "encoded", "encoder_weights"]
-
-
-def attended(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False) -> np.ndarray:
-    """Return softmax(q k.T / sqrt(width)) v in float64; if causal, the last query sees all keys, others fewer."""
-    scores = q @ k.T / np.sqrt(q.shape[1])
-    if causal:
-        scores[~np.tri(*scores.shape, len(k) - len(q), dtype=bool)] = -np.inf
-    powers = np.exp(scores - scores.max(1, keepdims=True))
-    return powers / powers.sum(1, keepdims=True) @ v
+__all__ = ["BENCHES", "encoded", "encoder_weights"]
 
 
 def _attention(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
@@ -37,7 +27,7 @@ def _attention(bench: CoreWorkbench, settings: Settings, rng: np.random.Generato
         k_t, k = bench.place(f"k_t{number}", rng.normal(size=(width, keys)), BF16)
         v, values = bench.place(f"v{number}", rng.normal(size=(keys, width)), BF16)
         heads.append(Head(*(load(program, matrix) for matrix in (q_t, k_t, v))))
-        exact.append(attended(q.T, k.T, values, bool(settings.causal)))
+        exact.append(derivatives.attention(q.T, k.T, values, bool(settings.causal)))
     store(program, y, attention(program, heads, causal=bool(settings.causal)).out)
     return {"y": (y, np.concatenate(exact, axis=1))}
 
@@ -52,16 +42,12 @@ def encoded(x: np.ndarray, weights: dict[str, np.ndarray], heads: int, causal: b
         return values @ weights[f"{name}.w"] + weights[f"{name}.bias"]
 
     def normed(name: str, values: np.ndarray) -> np.ndarray:
-        centred = values - values.mean(1, keepdims=True)
-        scaled = centred / np.sqrt(np.mean(centred**2, 1, keepdims=True) + EPSILON)
-        return scaled * weights[f"{name}.gamma"] + weights[f"{name}.beta"]
+        return derivatives.layernorm(values, weights[f"{name}.gamma"], weights[f"{name}.beta"], EPSILON)
 
     parts = (np.split(dense(name, x), heads, axis=1) for name in ("query", "key", "value"))
-    h = normed(
-        "first", x + dense("output", np.concatenate([attended(*one, causal) for one in zip(*parts, strict=True)], 1))
-    )
-    up = dense("up", h)
-    return normed("second", h + dense("down", up * (1 + np.vectorize(math.erf)(up / np.sqrt(2))) / 2))
+    mixed = [derivatives.attention(*one, causal) for one in zip(*parts, strict=True)]
+    h = normed("first", x + dense("output", np.concatenate(mixed, axis=1)))
+    return normed("second", h + dense("down", derivatives.gelu(dense("up", h))[0]))
 
 
 def encoder_weights(

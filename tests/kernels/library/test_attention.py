@@ -9,7 +9,7 @@ from neuroncore_rtl.kernels.library.transfer import load, store
 from neuroncore_rtl.kernels.program import Program, Rows, build_image
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.tb.benches.transformer import attended
+from neuroncore_rtl.tb.benches import derivatives
 from neuroncore_rtl.tb.benches.workbench import encode
 from neuroncore_rtl.tb.check.ordering import find_unordered
 from tests.kernels.running import finished
@@ -61,7 +61,7 @@ def test_attention_is_near_float64(rng, config, count, queries, keys, width, fea
     y = program.space.hbm("y", FP32, (queries, count * features))
     store(program, y, attention(program, heads, causal=causal, fmt=FP32).out)
     found = y.elements(ran(rng, program, inputs)).view(np.float32)
-    exact = np.concatenate([attended(*one, causal) for one in numbers], axis=1)
+    exact = np.concatenate([derivatives.attention(*one, causal) for one in numbers], axis=1)
     # Weights are rounded once; what is added up in FP32 is exact beside that.
     largest = max(np.abs(v).max() for _, _, v in numbers)
     np.testing.assert_allclose(found, exact, atol=1.1 * 2.0**-8 * largest)
@@ -91,7 +91,7 @@ def test_scores_of_any_size_do_not_overflow(rng):
     y = program.space.hbm("y", BF16, (7, 3))
     store(program, y, attention(program, heads, causal=True).out)
     found = decode(y.elements(ran(rng, program, inputs)), BF16)
-    np.testing.assert_allclose(found, attended(*numbers[0], causal=True), rtol=2.0**-6, atol=2.0**-6)
+    np.testing.assert_allclose(found, derivatives.attention(*numbers[0], causal=True), rtol=2.0**-6, atol=2.0**-6)
 
 
 def test_refusals(rng):

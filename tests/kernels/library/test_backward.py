@@ -41,6 +41,8 @@ LAYERS = {
     "attention_backward SEQ=4 DIM=4 HEADS=1": 3 * PLACE,
     "attention_backward SEQ=9 KEYS=13 DIM=6 HEADS=2": 3 * PLACE,
     "attention_backward SEQ=7 KEYS=22 DIM=3 HEADS=3 CAUSAL=1": 3 * PLACE,
+    "encoder_backward SEQ=5 DIM=6 HEADS=3 HIDDEN=7": 16 * PLACE,
+    "encoder_backward SEQ=9 DIM=12 HEADS=2 HIDDEN=21 CAUSAL=1": 8 * PLACE,
     "embedding VOCAB=1 SEQ=3 DIM=1": 1.01 * PLACE,
     "embedding VOCAB=530 SEQ=21 DIM=7": 1.01 * PLACE,
 }

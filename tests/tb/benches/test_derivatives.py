@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.tb.benches import derivatives
-from neuroncore_rtl.tb.benches.transformer import attended
+from neuroncore_rtl.tb.benches.transformer import encoded
 
 STEP = 1e-6
 
@@ -46,7 +46,7 @@ def test_layer_normalisation(rng):
 def test_attention(rng, causal):
     q, k, v, dout = (rng.normal(size=shape) for shape in ((4, 3), (6, 3), (6, 2), (4, 2)))
     found = derivatives.attention_gradients(q, k, v, dout, causal).values()
-    check(found, slopes_of(lambda: (attended(q, k, v, causal) * dout).sum(), q, k, v))
+    check(found, slopes_of(lambda: (derivatives.attention(q, k, v, causal) * dout).sum(), q, k, v))
 
 
 def test_softmax_and_cross_entropy(rng):
@@ -54,3 +54,23 @@ def test_softmax_and_cross_entropy(rng):
     found = derivatives.softmax_gradient(derivatives.softmax(x), dy)
     check([found], slopes_of(lambda: (derivatives.softmax(x) * dy).sum(), x))
     check([derivatives.crossentropy(x, labels)[1]], slopes_of(lambda: derivatives.crossentropy(x, labels)[0].sum(), x))
+
+
+@pytest.mark.parametrize("causal", (False, True))
+def test_an_encoder_layer(rng, causal):
+    tokens, features, hidden, heads = 3, 4, 5, 2
+    x, dy = rng.normal(size=(2, tokens, features))
+    shapes = {f"{name}.w": (features, features) for name in ("query", "key", "value", "output")}
+    shapes |= {"up.w": (features, hidden), "down.w": (hidden, features), "up.bias": (1, hidden)}
+    shapes |= {f"{name}.bias": (1, features) for name in ("query", "key", "value", "output", "down")}
+    shapes |= {f"{name}.{scale}": (1, features) for name in ("first", "second") for scale in ("gamma", "beta")}
+    values = {name: rng.normal(size=shape) for name, shape in shapes.items()}
+    found = derivatives.encoder_gradients(x, values, heads, dy, causal)
+    expected = slopes_of(lambda: (encoded(x, values, heads, causal) * dy).sum(), x, *values.values())
+    check([found["x"], *(found[name] for name in values)], expected)
+
+
+@pytest.mark.parametrize("function", ("gelu", "gelu_tanh"))
+def test_gelu(rng, function):
+    x = rng.normal(0, 2, (3, 4))
+    check([derivatives.gelu(x, function)[1]], slopes_of(lambda: derivatives.gelu(x, function)[0].sum(), x))

@@ -19,6 +19,7 @@ BOUNDS = {
     "linear_backward PRESET=tiny M=9 K=7 N=10 ADD=1 SEED=2 STALL=40": 1.01 * BF16,
     "layernorm_backward PRESET=tiny M=6 N=9 SEED=3": 2 * BF16,
     "attention_backward PRESET=tiny SEQ=6 KEYS=9 DIM=5 HEADS=2 CAUSAL=1 SEED=3 STALL=40": 3 * BF16,
+    "encoder_backward PRESET=tiny SEQ=4 DIM=6 HEADS=2 HIDDEN=5 SEED=3": 8 * BF16,
     "embedding PRESET=tiny VOCAB=9 SEQ=7 DIM=5 SEED=4 STALL=40": 1.01 * BF16,
     # Weights are rounded, and what they give.
     "attention PRESET=tiny SEQ=6 DIM=6 HEADS=2 SEED=4": 2.01 * BF16,

@@ -44,6 +44,7 @@ CASES = [
     Case("linear_backward", "PRESET=tiny M=12 K=20 N=24"),
     Case("layernorm_backward", "PRESET=tiny M=12 N=24"),
     Case("attention_backward", "PRESET=tiny SEQ=12 DIM=8 HEADS=2"),
+    Case("encoder_backward", "PRESET=small SEQ=16 DIM=32 HEADS=2 HIDDEN=48"),
     Case("embedding", "PRESET=tiny VOCAB=20 SEQ=12 DIM=24"),
     Case("decoder", "PRESET=tiny SEQ=3 DIM=12 HEADS=3 HIDDEN=20"),
     Case("attention", "PRESET=tiny SEQ=12 DIM=6 HEADS=1 CAUSAL=1"),
