@@ -11,7 +11,7 @@ All is done for as many keys as a bank of PSUM holds the scores of, so SBUF need
 ds is turned, for dq: the other products contract over queries, which lie along the partitions.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import sqrt
 from typing import NamedTuple
 
@@ -240,7 +240,9 @@ class _Block:
                     program.append(scalar_tensor_tensor(target, sums, *added))
                 before[number].append(target)
 
-    def _over_queries(self, places, stationary, moving):
+    def _over_queries(
+        self, places: Sequence[Tensor], stationary: dict[int, Tensor], moving: Rows
+    ) -> Iterator[tuple[Tensor, Tensor, slice]]:
         """Append products that contract over queries; yield for each piece its tile of a result, sums and columns."""
         for place, part in zip(places, self._parts, strict=True):
             numbers = [number for number in stationary if part in self._seen(number)]

@@ -9,11 +9,14 @@ from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library import attention_backward
 from neuroncore_rtl.kernels.library.attention import Head, attention
 from neuroncore_rtl.kernels.library.crossentropy import crossentropy
+from neuroncore_rtl.kernels.library.embedding import embedding_backward
+from neuroncore_rtl.kernels.library.layernorm_backward import layernorm_backward
 from neuroncore_rtl.kernels.library.streamed import streamed
-from neuroncore_rtl.kernels.library.transfer import load
+from neuroncore_rtl.kernels.library.transfer import load, store
 from neuroncore_rtl.kernels.program import Program, build_image
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
+from neuroncore_rtl.tb.benches import derivatives
 from neuroncore_rtl.tb.benches.workbench import CoreWorkbench
 from neuroncore_rtl.tb.check.ordering import find_unordered
 from neuroncore_rtl.tb.cli.registry import bench_named
@@ -77,6 +80,34 @@ def test_gradients_of_attention_are_added_up_over_blocks_of_keys(rng, monkeypatc
     test_gradients_are_near_float64(
         rng, f"attention_backward SEQ=25 DIM=10 HEADS=1 CAUSAL={causal}", CONFIGS["tiny"], 3 * PLACE
     )
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_gradients_are_added_to_what_is_there(rng, config):
+    bench, (tokens, features, rows) = CoreWorkbench(config), (9, 6, 517)
+    program = bench.program
+    (x, values), (dy, slopes), (way, others) = (
+        bench.place(name, rng.normal(size=(tokens, features)), BF16) for name in ("x", "dy", "way")
+    )
+    gamma, gains = bench.share("gamma", rng.normal(size=features), tokens)
+    dgamma, dbeta, dtable = (
+        bench.place(name, rng.normal(size=(n, features))) for name, n in (("dgamma", 1), ("dbeta", 1), ("dtable", rows))
+    )
+    numbers, drawn = bench.place("numbers", rng.integers(0, rows, (tokens, 1)), INT32)
+    dx, dout = bench.room("dx", (tokens, features)), load(program, dy)
+    before = load(program, dgamma[0]), load(program, dbeta[0])
+    found = layernorm_backward(program, load(program, x), gamma, dout, load(program, way), before)
+    table = embedding_backward(program, rows, load(program, numbers), dout, load(program, dtable[0]))
+    places = (dx, dgamma[0], dbeta[0], dtable[0])
+    for place, matrix in zip(places, (*found, table), strict=True):
+        store(program, place, matrix)
+    hbm = ran(rng, program, bench.contents)
+    exact = derivatives.layernorm_gradients(values, gains, slopes)
+    summed = dtable[1].copy()
+    np.add.at(summed, drawn[:, 0].astype(int), slopes)
+    expected = (exact["dx"] + others, exact["dgamma"] + dgamma[1], exact["dbeta"] + dbeta[1], summed)
+    for place, one in zip(places, expected, strict=True):
+        np.testing.assert_allclose(place.elements(hbm).view(np.float32), one, atol=2 * PLACE * np.abs(one).max())
 
 
 def test_cross_entropy_of_masked_classes_and_labels_that_are_none(rng):
