@@ -25,6 +25,7 @@ from neuroncore_rtl.kernels.program.instructions import (
     tensor_copy,
     tensor_scalar,
     tensor_scalar_reduce,
+    tensor_tensor,
 )
 from neuroncore_rtl.spec.config import PSUM_WORDS
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS, Format
@@ -135,20 +136,25 @@ def _check(heads: Sequence[Head], causal: bool, scale: float | None) -> tuple[in
     return queries, keys
 
 
-def hide(program: Program, scores: Tensor, own: int) -> None:
+def hide(program: Program, scores: Tensor, own: int, place: Tensor | None = None) -> int:
     """Append what hides from a tile of queries the scores of keys that come after a query's own.
 
     Arguments:
         program: what it is appended to.
         scores: in PSUM.
         own: column of the first query's own key; each query's is the one behind that of the query before.
+        place: like scores, where those of keys go that not all queries see; None: they stay.
+
+    Returns:
+        How many keys, from the first one on, all queries see.
     """
-    # All queries see the keys before: number of query - number of key >= 0 is left to be asked.
     visible = min(max(0, own + 1), scores.size)
     if visible < scores.size:
-        hidden = scores[:, visible:]
         index = Index(base=own - visible, partition=1, steps=(-1,))
-        program.append(affine_select(hidden, hidden, index, AluOp.IS_GE, HIDDEN))
+        hidden = (place or scores)[:, visible:]
+        # Number of query - number of key >= 0.
+        program.append(affine_select(hidden, scores[:, visible:], index, AluOp.IS_GE, HIDDEN))
+    return visible
 
 
 class _Tile(NamedTuple):
@@ -187,10 +193,8 @@ class _Tile(NamedTuple):
                 self.program, head.q_t.tiles, [tile[:, first:end] for tile in head.k_t.tiles], self.rows
             )
             yield
-            if self.past is not None:
-                hide(self.program, scores, self.past + self.rows.start - first)
             bias = self.bias if last else space.sbuf("bias", FP32, (1,), scores.partitions)
-            weights, total = self._exponentials(scores, bias, before)
+            weights, total = self._exponentials(scores, first, bias, before)
             yield
             weights_t = self._turned(weights, [length(part) for part in parts[few]])
             yield
@@ -208,18 +212,30 @@ class _Tile(NamedTuple):
         for columns, part in zip(cut(0, self.out.size, PSUM_WORDS), before.values, strict=True):
             self.program.append(tensor_scalar(self.out[:, columns], part, self.inverse, AluOp.MULTIPLY))
 
-    def _exponentials(self, scores: Tensor, bias: Tensor, before: "_Sums | None") -> tuple[Tensor, Tensor]:
-        """Append the bias of the keys so far, exp(scores * scale + bias), and its sum; return the latter two."""
+    def _exponentials(self, scores: Tensor, first: int, bias: Tensor, before: "_Sums | None") -> tuple[Tensor, Tensor]:
+        """Append the bias of the keys so far, exp(scores * scale + bias), and its sum; return the latter two.
+
+        Arguments:
+            scores: of keys from the first one on.
+            bias: where it goes.
+            before: what is known of earlier keys; None: there are none.
+        """
         program, space, n = self.program, self.program.space, scores.partitions
-        scaled, largest, total = (
-            space.sbuf(name, FP32, shape, n)
-            for name, shape in (("scaled", scores.shape), ("largest", (1,)), ("total", (1,)))
-        )
-        weights = space.sbuf("weights", self.head.v.format, scores.shape, n)
-        # PSUM is read once for both, as one engine reads it at a time.
-        program.append(tensor_scalar_reduce(scaled, scores, self.scale, AluOp.MULTIPLY, largest, AluOp.MAX))
+        scaled, weights = (space.sbuf("scores", fmt, scores.shape, n) for fmt in (FP32, self.head.v.format))
+        total, *largest = (space.sbuf(name, FP32, (1,), n) for name in ("total", "largest", "largest"))
+        # PSUM is read once, as one engine reads it at a time.
+        seen = scores.size
+        if self.past is not None:
+            seen = hide(program, scores, self.past + self.rows.start - first, scaled)
+        pieces = [(scores, slice(0, seen)), (scaled, slice(seen, scores.size))]
+        pieces = [(source, columns) for source, columns in pieces if length(columns)]
+        for (source, columns), most in zip(pieces, largest, strict=False):
+            operands = scaled[:, columns], source[:, columns], self.scale
+            program.append(tensor_scalar_reduce(*operands, AluOp.MULTIPLY, most, AluOp.MAX))
+        if len(pieces) > 1:
+            program.append(tensor_tensor(largest[0], *largest, AluOp.MAX))
         least = (before.bias, AluOp.MIN) if before else ()
-        program.append(tensor_scalar(bias, largest, -1.0, AluOp.MULTIPLY, *least))
+        program.append(tensor_scalar(bias, largest[0], -1.0, AluOp.MULTIPLY, *least))
         program.append(activation(weights, scaled, "exp", bias=bias, sum_into=total))
         return weights, total
 

@@ -1,11 +1,15 @@
 """Linear layers: y = function(x w + bias), of any size, between matrices wherever they are."""
 
 from collections.abc import Sequence
+from itertools import groupby
 
+from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.library.product import product
-from neuroncore_rtl.kernels.library.transfer import Matrix, load, load_row
+from neuroncore_rtl.kernels.library.transfer import ONE_PASS, Matrix, lanes_of, load, load_row
+from neuroncore_rtl.kernels.library.transpose import turned
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor
-from neuroncore_rtl.kernels.program.instructions import activation, tensor_tensor
+from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_copy, tensor_tensor
+from neuroncore_rtl.spec.config import PSUM_WORDS
 from neuroncore_rtl.spec.formats import BF16, Format
 from neuroncore_rtl.spec.isa import AluOp
 
@@ -87,6 +91,18 @@ def column_of(program: Program, bias: HbmTensor, size: int, parts: Sequence[slic
     """Return parameters, one a partition, by the row of the result at which a tile of them starts."""
     if bias.shape != (size,):
         raise ValueError(f"{bias.name}: shape must be [{size}], not {list(bias.shape)}")
-    rows = load(program, bias.reshape(size, 1), parts)
-    assert rows.tiles[0].partitions <= program.config.columns
-    return {part.start: tile for part, tile in zip(rows.parts, rows.tiles, strict=True)}
+    parts = cut(0, size, lanes_of(program.config)) if parts is None else parts
+    if bias.format not in ONE_PASS:
+        return dict(zip((part.start for part in parts), load(program, bias.reshape(size, 1), parts).tiles, strict=True))
+    # DMA moves an element a beat; as a row they come together, and the tensor engine turns them.
+    row, found = load(program, bias.reshape(1, size)).tiles[0], {}
+    one = program.space.sbuf("one", bias.format, (1,), 1)
+    program.append(memset(one, 1.0))
+    for count, alike in groupby(parts, key=length):
+        alike = list(alike)
+        for few in cut(0, len(alike), PSUM_WORDS):
+            sums = turned(program, [row[:, part] for part in alike[few]], one)
+            columns = program.space.sbuf(bias.name, bias.format, sums.shape, count)
+            program.append(tensor_copy(columns, sums))
+            found |= {part.start: columns[:, number : number + 1] for number, part in enumerate(alike[few])}
+    return found

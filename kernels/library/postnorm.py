@@ -20,10 +20,10 @@ assert PSUM_WORDS <= STATS_ELEMENTS
 
 
 class Scales(NamedTuple):
-    """Parameters of a layer normalisation: gamma and beta, [features]."""
+    """Parameters of a layer normalisation: gamma and beta, [features], in HBM, or as `load_row` brings them."""
 
-    gamma: HbmTensor
-    beta: HbmTensor
+    gamma: HbmTensor | Tensor
+    beta: HbmTensor | Tensor
 
 
 class Normed(NamedTuple):
@@ -37,7 +37,7 @@ def postnorm(
     program: Program,
     x_t: Matrix,
     w: Matrix,
-    bias: HbmTensor,
+    bias: HbmTensor | Tensor,
     residual: Rows,
     scales: Scales,
     *,
@@ -50,7 +50,7 @@ def postnorm(
     Arguments:
         program: what it is appended to.
         x_t: [inputs, tokens]; w: [inputs, outputs].
-        bias: [outputs].
+        bias: [outputs], in HBM, or as `load_row` brings it.
         residual: [tokens, outputs], in tiles that may be operands of the array.
         scales: of the normalisation.
         epsilon: what is added to a variance.
@@ -66,7 +66,7 @@ def postnorm(
     if residual.shape != (x_t.shape[1], features):
         found = list(residual.shape)
         raise ValueError(f"{name}: residual must be {[x_t.shape[1], features]}, not {found}")
-    row, gains, shifts = (load_row(program, parameters) for parameters in (bias, *scales))
+    row, gains, shifts = (load_row(program, one) if isinstance(one, HbmTensor) else one for one in (bias, *scales))
     pieces = len(cut(0, features, PSUM_WORDS))
     sums, statistics, moments = (
         scratch(program.space, f"{name}.{what}", residual, columns)

@@ -5,17 +5,21 @@ from math import ceil
 
 from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.library.engines import LONG, beats
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, dma_copy
-from neuroncore_rtl.kernels.program.instructions import tensor_copy
-from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, SBUF_BANKS, Config
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, dma_copy, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
+from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, PSUM_WORDS, SBUF_BANKS, Config
+from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS
 
-__all__ = ["Matrix", "aligned", "lanes_of", "load", "load_row", "on_chip", "store"]
+__all__ = ["ONE_PASS", "Matrix", "aligned", "lanes_of", "load", "load_row", "on_chip", "store"]
 
 Matrix = Rows | HbmTensor
 """A matrix wherever it is; in HBM [rows, columns]."""
 
 SHARE = 2 * SBUF_BANKS * LINE_BYTES
 """Bytes of a row that one copy moves: two lines of every bank, so that ports do not meet in one."""
+
+ONE_PASS = tuple(fmt for fmt in MATMUL_FORMATS if fmt not in (FP32, INT8))
+"""Formats whose products take a pass of the array, in FP32: a product with 1 is the number itself."""
 
 HALVES = 2
 """Copies that bring a tile at most: an instruction has room for two waits."""
@@ -57,9 +61,24 @@ def load(program: Program, source: HbmTensor, parts: Sequence[slice] | None = No
 
 
 def load_row(program: Program, source: HbmTensor) -> Tensor:
-    """Append what brings parameters [columns] to every partition."""
-    row = program.space.sbuf(source.name, source.format, source.shape)
-    program.append(dma_copy(row, source), next(program.loads))
+    """Append what brings parameters [columns] to every partition that a result of the array may have.
+
+    HBM gives them once if the tensor engine multiplies them in one pass: a column of ones brings them to all
+    partitions. Others, such as FP32, it gives to each.
+    """
+    lanes = lanes_of(program.config)
+    row = program.space.sbuf(source.name, source.format, source.shape, lanes)
+    if source.format not in ONE_PASS:
+        program.append(dma_copy(row, source), next(program.loads))
+        return row
+    once = load(program, source.reshape(1, -1)).tiles[0]
+    ones = program.space.sbuf("ones", source.format, (lanes,), 1)
+    program.append(memset(ones, 1.0))
+    for columns in cut(0, row.size, PSUM_WORDS):
+        sums = program.space.psum(source.name, FP32, (PSUM_WORDS,), lanes)[:, : length(columns)]
+        program.append(load_stationary(ones))
+        program.append(multiply_moving(sums, once[:, columns]))
+        program.append(tensor_copy(row[:, columns], sums))
     return row
 
 

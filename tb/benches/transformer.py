@@ -9,7 +9,7 @@ from neuroncore_rtl.kernels.models.transformer.decoder import Cache, decoder, ow
 from neuroncore_rtl.kernels.models.transformer.encoder import Dense, EncoderWeights, encoder
 from neuroncore_rtl.kernels.program import HbmTensor, Rows, dma_gather, dma_scatter
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_scalar
-from neuroncore_rtl.spec.formats import BF16, FP32, INT32
+from neuroncore_rtl.spec.formats import BF16, INT32
 from neuroncore_rtl.spec.isa import AluOp
 from neuroncore_rtl.tb.benches import derivatives
 from neuroncore_rtl.tb.benches.layers import layer_bench
@@ -61,7 +61,7 @@ def encoder_weights(
     placed, numbers = [], {}
 
     def share(name: str, values: np.ndarray) -> HbmTensor:
-        tensor, numbers[name] = bench.share(name, values, 1, FP32)
+        tensor, numbers[name] = bench.share(name, values, 1, BF16)
         return tensor
 
     for name, (inputs, outputs) in shapes.items():

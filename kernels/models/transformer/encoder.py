@@ -11,7 +11,7 @@ from neuroncore_rtl.kernels.library.attention import Attended, Head, attention
 from neuroncore_rtl.kernels.library.blocks import cut
 from neuroncore_rtl.kernels.library.linear import linear, linear_t
 from neuroncore_rtl.kernels.library.postnorm import Normed, Scales, postnorm
-from neuroncore_rtl.kernels.library.transfer import lanes_of
+from neuroncore_rtl.kernels.library.transfer import lanes_of, load_row
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows
 
@@ -75,7 +75,7 @@ def encoder(
     Arguments:
         program: what it is appended to.
         x: BF16, in tiles that may be operands of the array.
-        weights: BF16 matrices and FP32 vectors.
+        weights: of the format of x; vectors may be FP32, but come from HBM sooner if not.
         heads: how many; they share the features evenly.
         causal: whether a token sees only those up to itself.
         epsilon: of the normalisations.
@@ -86,15 +86,17 @@ def encoder(
     features = x.shape[1]
     if heads < 1 or features % heads:
         raise ValueError(f"heads must divide the {features} features of a token, not {heads}")
+    # The tensor engine brings them to all partitions while it waits for the first weights.
+    rows = [load_row(program, row) for row in (weights.output.bias, *weights.first, weights.down.bias, *weights.second)]
     matrix = identity(program, x.format)
     x_t = transpose(program, x, matrix)
     operands = _heads(program, x_t, weights, heads)
     attended = attention(program, operands, matrix, causal=causal)
     attended_t = transpose(program, attended.out, matrix, "attended_t")
-    middle = postnorm(program, attended_t, *weights.output, x, weights.first, epsilon=epsilon, name="h")
+    middle = postnorm(program, attended_t, weights.output.w, rows[0], x, Scales(*rows[1:3]), epsilon=epsilon, name="h")
     middle_t = transpose(program, middle.y, matrix, "h_t")
     hidden_t = linear_t(program, weights.up.w, middle_t, weights.up.bias, "gelu", name="hidden_t")
-    last = postnorm(program, hidden_t, *weights.down, middle.y, weights.second, epsilon=epsilon)
+    last = postnorm(program, hidden_t, weights.down.w, rows[3], middle.y, Scales(*rows[4:]), epsilon=epsilon)
     return Encoded(last, x_t, operands, attended, attended_t, middle, middle_t, hidden_t)
 
 

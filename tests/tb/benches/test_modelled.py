@@ -48,6 +48,7 @@ CASES = [
     Case("embedding", "PRESET=tiny VOCAB=20 SEQ=12 DIM=24"),
     Case("decoder", "PRESET=tiny SEQ=3 DIM=12 HEADS=3 HIDDEN=20"),
     Case("attention", "PRESET=tiny SEQ=12 DIM=6 HEADS=1 CAUSAL=1"),
+    Case("encoder", "PRESET=tiny SEQ=6 DIM=8 HEADS=2 HIDDEN=10"),
     Case("digits", "PRESET=small BATCH=20"),
     Case("digits", "PRESET=small BATCH=120"),
     *[Case("program", f"PRESET=tiny SEED={seed}") for seed in (1, 2, 3)],
@@ -67,6 +68,8 @@ FULL = [
     Case("gelu", "PRESET=full M=256 N=256"),
     Case("adamw", "PRESET=full M=128 N=256 STEPS=1"),
     Case("topk", "PRESET=full M=128 N=128"),
+    Case("attention", "PRESET=full SEQ=512 DIM=64 HEADS=4 CAUSAL=1"),
+    Case("encoder", "PRESET=full SEQ=128 DIM=768 HEADS=12 HIDDEN=3072"),
     Case("digits", "PRESET=full BATCH=120"),
     Case("program", "PRESET=full SEED=1"),
 ]
