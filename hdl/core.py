@@ -46,6 +46,7 @@ class Core(wiring.Component):
             What other cores send may yet move something in a core of an instance.
         console: bytes for the host to print.
         issued, issued_addresses: for each queue, its engine takes a record in this cycle, and the record's address.
+        passed: that record is a NOP, which no engine takes and which has retired.
         retired, retired_addresses: it has finished one; those of LoadStationary are behind all queues.
         controller_retires, controller_pc: an instruction of the controller.
         counters: those of the queues, engines and memories.
@@ -170,6 +171,7 @@ class Core(wiring.Component):
         m.d.comb += [
             self.issued.eq(Cat(queue.issued for queue in queues)),
             self.issued_addresses.eq(Cat(queue.issued_address for queue in queues)),
+            self.passed.eq(Cat(queue.passed for queue in queues)),
             self.retired.eq(Cat(*(queue.retired[0] for queue in queues), queues[0].retired[1])),
             self.retired_addresses.eq(
                 Cat(*(queue.retired_address[0] for queue in queues), queues[0].retired_address[1])

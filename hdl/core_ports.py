@@ -81,6 +81,7 @@ def core_signature(config: Config) -> wiring.Signature:
             "console": Out(stream.Signature(8, always_ready=True)),
             "issued": Out(queues),
             "issued_addresses": Out(HBM_ADDRESS_BITS * queues),
+            "passed": Out(queues),
             "retired": Out(lanes),
             "retired_addresses": Out(HBM_ADDRESS_BITS * lanes),
             "controller_retires": Out(1),

@@ -43,6 +43,7 @@ class Engines:
             Engine.SCALAR: lambda instruction: scalar.execute(instruction, self.sbuf, self.psum),
             Engine.DMA: self._copy,
             Engine.COLLECTIVE: lambda instruction: self.network.execute(self.number, instruction),
+            Engine.QUEUE: lambda instruction: None,
         }
 
     def execute(self, engine: Engine, body: int) -> tuple[int, int] | None:

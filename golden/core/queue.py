@@ -9,7 +9,15 @@ from neuroncore_rtl.golden.core.engines import Engines
 from neuroncore_rtl.golden.core.errors import CoreError, Errors
 from neuroncore_rtl.golden.core.network import Waiting
 from neuroncore_rtl.golden.core.semaphores import Semaphores
-from neuroncore_rtl.spec.isa import HEADER_BITS, HEADER_FIELDS, RECORD_BYTES, Cause, UpdateOp, engine_of_queue
+from neuroncore_rtl.spec.isa import (
+    HEADER_BITS,
+    HEADER_FIELDS,
+    RECORD_BYTES,
+    Cause,
+    UpdateOp,
+    engine_of_queue,
+    engines_taken,
+)
 from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS, RECORDS_AHEAD
 from neuroncore_rtl.spec.isa.fields import unpack
 
@@ -97,7 +105,7 @@ class Queue:
             return False
         record, address = self._record, self.address
         try:
-            fault = self._engines.execute(self.engine, record.body)
+            fault = self._engines.execute(record.header["engine"], record.body)
         except Waiting:
             return False
         if fault is not None:
@@ -116,7 +124,7 @@ class Queue:
             return self._report(Cause.FETCH, 0)
         word = int.from_bytes(data.tobytes(), "little")
         header = unpack(HEADER_FIELDS, word)
-        if header["engine"] != self.engine:
+        if header["engine"] not in engines_taken(self.engine):
             return self._report(Cause.ENGINE, header["engine"])
         self._record = _Record(header, word >> HEADER_BITS)
         return True

@@ -129,6 +129,9 @@ class Queue:
             self._blocked = True
             return
         timed.ready = self._agenda.now
+        if record.instruction.lane is None:
+            self._agenda.at(self._update(timed.ready + 1, record), self._issue)
+            return
         self._offering = True
         self._agenda.at(timed.ready + 1, self.engine_ready)
 
@@ -156,7 +159,11 @@ class Queue:
         self._trace.append(timed)
         self._flying += 1
         self._may_look = now + 1
-        self._model.start(record, timed)
+        if record.instruction.lane is None:
+            timed.retired = now
+            self._agenda.at(now + 1, self._leave)
+        else:
+            self._model.start(record, timed)
         self._ask_at(now + 1)
         if self._coming and self._coming[0][1].fetched >= 0:
             self._look_at(self._coming[0][1].fetched)
@@ -164,11 +171,14 @@ class Queue:
     def retire(self, record: Record, timed: Timed) -> None:
         """Note that the engine finishes a record in this cycle."""
         timed.retired = self._agenda.now
-        cycle = taken = timed.retired + 1
-        for update in record.updates:
-            taken = self._semaphores.update(cycle, update)
-            cycle = taken + 1
-        self._agenda.at(taken + 1, self._leave)
+        self._agenda.at(self._update(timed.retired + 1, record) + 1, self._leave)
+
+    def _update(self, cycle: int, record: Record) -> int:
+        """Make a record's updates from a cycle on; return that of the last one, or this if there are none."""
+        taken = cycle
+        for number, update in enumerate(record.updates):
+            taken = self._semaphores.update(taken + (number > 0), update)
+        return taken
 
     def _leave(self) -> None:
         self._flying -= 1

@@ -1,10 +1,11 @@
 """Records that an engine has taken, in order: until it has finished them, and then until their updates are done."""
 
-from amaranth import Module, Mux, Signal, unsigned
+from amaranth import Module, Signal, unsigned
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.queue.semaphores import Update, UpdateOp
+from neuroncore_rtl.hdl.queue.semaphores import Update
+from neuroncore_rtl.hdl.queue.updates import Updates
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
 __all__ = ["Flight", "InFlight"]
@@ -49,6 +50,8 @@ class InFlight(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        m.submodules.updates = updates = Updates()
+        wiring.connect(m, updates.update, wiring.flipped(self.update))
         m.submodules.records = records = memory.Memory(shape=Flight, depth=self.depth, init=[])
         started, finished, left = (Signal(range(2 * self.depth), name=n) for n in ("started", "finished", "left"))
         write = records.write_port()
@@ -62,26 +65,13 @@ class InFlight(wiring.Component):
             oldest.addr.eq(left),
             self.busy.eq(started != left),
             self.oldest.eq(oldest.data.address),
+            updates.valid.eq(left != finished),
+            updates.updates.eq(oldest.data.updates),
+            self.leaves.eq(updates.done),
         ]
         m.d.sync += [
             started.eq(started + self.start),
             finished.eq(finished + self.finish),
             left.eq(left + self.leaves),
         ]
-
-        first, second = oldest.data.updates
-        done = Signal()  # the first update of the oldest record
-        at_first = Signal()
-        waiting = Signal()
-        m.d.comb += [
-            waiting.eq(left != finished),
-            at_first.eq(~done & (first.op != UpdateOp.NONE)),
-            self.update.payload.eq(Mux(at_first, first, second)),
-            self.update.valid.eq(waiting & (self.update.payload.op != UpdateOp.NONE)),
-            self.leaves.eq(
-                waiting & (self.update.ready | ~self.update.valid) & ~(at_first & (second.op != UpdateOp.NONE))
-            ),
-        ]
-        with m.If(self.update.valid & self.update.ready):
-            m.d.sync += done.eq(~self.leaves)
         return m

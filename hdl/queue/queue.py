@@ -1,6 +1,6 @@
 """The queue of an engine: takes records from HBM in order, waits, issues, and updates semaphores when they finish."""
 
-from amaranth import Module, Mux, Signal
+from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -10,6 +10,7 @@ from neuroncore_rtl.hdl.queue.in_flight import Flight, InFlight
 from neuroncore_rtl.hdl.queue.prefetcher import Block, Prefetcher
 from neuroncore_rtl.hdl.queue.record import Record
 from neuroncore_rtl.hdl.queue.semaphores import Update, Wait
+from neuroncore_rtl.hdl.queue.updates import Updates
 from neuroncore_rtl.spec import isa, timing
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, QUEUE_COUNTERS, Engine
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS, LANES, QUEUE_BLOCKS
@@ -33,6 +34,9 @@ class Queue(wiring.Component):
     A record is issued `WAIT_LATENCY` cycles after its last semaphore was updated, and a record every two cycles if
     nothing waits. A semaphore is updated two cycles after the engine has finished, if its turn comes at once.
 
+    A NOP is not issued but passed, by the queue itself: `WAIT_LATENCY` cycles after its last semaphore was updated, or
+    when its own updates are done, the first one in that cycle. Those of records in flight come first.
+
     Errors come in the order of the program: an instruction's when all records before it have left, a record's that
     cannot be fetched (FETCH) or is for another engine (ENGINE) likewise, without looking at its semaphores. A refused
     update (SEMAPHORE) is left out, and those behind it are done.
@@ -52,8 +56,8 @@ class Queue(wiring.Component):
         update: to the semaphores; update_refused: what is taken in this cycle is not done.
         engine_error: see :class:`hdl.engine_error.DetailedError`.
         error: the queue's first error, until reset. halt: no further record is issued, but for one that is on offer.
-        issued, issued_address: the engine takes a record in this cycle. retired, retired_address: of each lane, it has
-            finished one in this cycle.
+        issued, issued_address: the engine takes a record in this cycle, or a NOP is passed. passed: a NOP, which has
+            retired by that. retired, retired_address: of each lane, the engine has finished a record in this cycle.
         busy: there is work. waiting: the next record waits for a semaphore. address: of that record, or else of the
             oldest that has not left (the lower lane's). progress: something happens in this cycle.
         counters: :data:`QueueCounters`. retired_count: records that have left; rung: records of all blocks taken.
@@ -88,6 +92,7 @@ class Queue(wiring.Component):
                 "halt": In(1),
                 "issued": Out(1),
                 "issued_address": Out(HBM_ADDRESS_BITS),
+                "passed": Out(1),
                 "retired": Out(lanes),
                 "retired_address": Out(HBM_ADDRESS_BITS).array(lanes),
                 "busy": Out(1),
@@ -104,8 +109,11 @@ class Queue(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.prefetcher = self._prefetcher = prefetcher = Prefetcher(self.body_bits, self.records)
+        m.submodules.updates = self._updates = Updates()  # of a NOP
         self._bad, self._cleared = Signal(), Signal()  # the next record is not one of ours; it waits for nothing
+        self._given = Signal()  # the engine takes it
         self._flying = Signal(range(IN_FLIGHT + 1))
+        self._left = Signal(range(2 * IN_FLIGHT))  # of those it was given, modulo its range
         wiring.connect(m, wiring.flipped(self.blocks), prefetcher.blocks)
         wiring.connect(m, prefetcher.request, wiring.flipped(self.request))
         wiring.connect(m, wiring.flipped(self.record), prefetcher.record)
@@ -126,14 +134,18 @@ class Queue(wiring.Component):
     def _issue(self, m: Module, head):
         """Look at the semaphores once a cycle until both waits hold; then offer the instruction until it is taken."""
         header = head.header
-        ready = Signal()
+        ready, nop = Signal(), Signal()
         m.d.comb += [
-            self._bad.eq(head.error | (header.engine != self.engine)),
+            nop.eq(header.engine == Engine.QUEUE),
+            self._bad.eq(head.error | ((header.engine != self.engine) & ~nop)),
             ready.eq(self._prefetcher.head.valid & ~self._bad & ~self._cleared),
             self.waiting.eq(ready & ~self.wait_satisfied),
-            self.issue.valid.eq(self._cleared),
+            self.issue.valid.eq(self._cleared & ~nop),
             self.issue.payload.eq(head.body),
-            self.issued.eq(self.issue.valid & self.issue.ready),
+            self._given.eq(self.issue.valid & self.issue.ready),
+            self._updates.valid.eq(self._cleared & nop),
+            self.passed.eq(self._updates.done),
+            self.issued.eq(self._given | self.passed),
         ]
         for number, wait in enumerate(self.wait):
             m.d.comb += [
@@ -157,11 +169,12 @@ class Queue(wiring.Component):
                 update.semaphore.eq(head.header[f"update{number}_semaphore"]),
                 update.value.eq(head.header[f"update{number}_value"]),
             ]
+        m.d.comb += self._updates.updates.eq(record.updates)
         lanes = []
         for number in range(self.lanes):
             m.submodules[f"in_flight{number}"] = flight = InFlight(IN_FLIGHT)
             m.d.comb += [
-                flight.start.eq(self.issued & (lane == number)),
+                flight.start.eq(self._given & (lane == number)),
                 flight.record.eq(record),
                 flight.finish.eq(self.completions[number]),
                 self.retired[number].eq(self.completions[number]),
@@ -170,45 +183,58 @@ class Queue(wiring.Component):
             lanes.append(flight)
         left = sum(flight.leaves for flight in lanes)
         m.d.sync += [
-            self._flying.eq(self._flying + self.issued - left),
-            self.counters.records.eq(self.counters.records + left),
+            self._flying.eq(self._flying + self._given - left),
+            self._left.eq(self._left + left),
+            self.counters.records.eq(self.counters.records + left + self.passed),
         ]
         m.d.comb += self.retired_count.eq(self.counters.records)
         return lanes
 
-    def _update(self, m: Module, lanes: list[InFlight]) -> Signal:
-        """Make the updates of the lanes in turns; return the address of the record whose update is at the port."""
+    def _update(self, m: Module, lanes: list[InFlight]) -> Value:
+        """Make the updates of the lanes in turns; return the address of the record whose update is at the port.
+
+        Those of a NOP come when the lanes have none, which is soon, as nothing is issued before the NOP is passed.
+        """
+        own, flown = self._updates.update, stream.Signature(Update).create()
         turn, chosen = Signal(), Signal()
+        kept, passing = Signal(), Signal()  # a NOP's update was on offer, and is
         address = Signal(HBM_ADDRESS_BITS)
         if self.lanes > 1:
             first, second = (flight.update.valid for flight in lanes)
             m.d.comb += chosen.eq(Mux(turn, second, ~first & second))
-            with m.If(self.update.valid):
+            with m.If(flown.valid & ~passing):
                 m.d.sync += turn.eq(chosen ^ self.update.ready)  # an update that is on offer stays
         with m.Switch(chosen):
             for number, flight in enumerate(lanes):
                 with m.Case(number):
                     m.d.comb += [
-                        self.update.valid.eq(flight.update.valid),
-                        self.update.payload.eq(flight.update.payload),
-                        flight.update.ready.eq(self.update.ready),
+                        flown.valid.eq(flight.update.valid),
+                        flown.payload.eq(flight.update.payload),
+                        flight.update.ready.eq(self.update.ready & ~passing),
                         address.eq(flight.oldest),
                     ]
-        return address
+        m.d.sync += kept.eq(passing & ~self.update.ready)
+        m.d.comb += [
+            passing.eq(own.valid & (kept | ~flown.valid)),
+            own.ready.eq(self.update.ready & passing),
+            self.update.valid.eq(own.valid | flown.valid),
+            self.update.payload.eq(Mux(passing, own.payload, flown.payload)),
+        ]
+        return Mux(passing, self.issued_address, address)
 
-    def _report(self, m: Module, head, updating: Signal):
+    def _report(self, m: Module, head, updating: Value):
         """Keep the first error."""
         # Addresses by the engine's number of a record; it has no more than these at once.
         m.submodules.issued_addresses = addresses = memory.Memory(shape=HBM_ADDRESS_BITS, depth=IN_FLIGHT, init=[])
         write, read = addresses.write_port(), addresses.read_port(domain="comb")
         number = Signal(range(IN_FLIGHT))
         m.d.comb += [
-            write.en.eq(self.issued),
+            write.en.eq(self._given),
             write.addr.eq(number),
             write.data.eq(self.issued_address),
             read.addr.eq(self.engine_error.number),
         ]
-        m.d.sync += number.eq(number + self.issued)
+        m.d.sync += number.eq(number + self._given)
 
         def report(cause, address, detail):
             m.d.sync += [
@@ -221,7 +247,7 @@ class Queue(wiring.Component):
         with m.If(~self.error.valid):
             with m.If(self.update_refused):
                 report(isa.Cause.SEMAPHORE, updating, self.update.payload.semaphore)
-            with m.Elif(self.engine_error.valid & (self.retired_count == self.engine_error.number)):
+            with m.Elif(self.engine_error.valid & (self._left == self.engine_error.number[: len(self._left)])):
                 report(self.engine_error.cause, read.data, self.engine_error.detail)
             with m.Elif(self._prefetcher.head.valid & self._bad & (self._flying == 0)):
                 with m.If(head.error):

@@ -57,7 +57,6 @@ class Allocator:
     Arguments:
         config: the machine's parameters.
         hbm: the first address in HBM.
-        sbuf_end: bytes of a partition of SBUF that may be given out.
 
     Attributes:
         buffers: the temporaries; the first one has number 1.
@@ -67,10 +66,10 @@ class Allocator:
     HBM_ALIGNMENT = LINE_BYTES
     """Bytes of which every address in HBM is a multiple: no beat is shared by two tensors."""
 
-    def __init__(self, config: Config, hbm: int = 0, sbuf_end: int = SBUF_BYTES):
+    def __init__(self, config: Config, hbm: int = 0):
         self.config = config
         self.buffers: list[Buffer] = []
-        self._ends = {Storage.SBUF: sbuf_end, Storage.PSUM: PSUM_BYTES, Storage.HBM: 1 << HBM_ADDRESS_BITS}
+        self._ends = {Storage.SBUF: SBUF_BYTES, Storage.PSUM: PSUM_BYTES, Storage.HBM: 1 << HBM_ADDRESS_BITS}
         self._used = {Storage.SBUF: 0, Storage.PSUM: 0, Storage.HBM: hbm}
         self.hbm_tensors: list[HbmTensor] = []
 

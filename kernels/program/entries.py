@@ -35,16 +35,16 @@ class Entry:
         position: its number in the program.
         section: that of its section, from 0 on.
         queue: where it starts.
-        lane, number: where it completes, and its number there.
+        lane, number: where it completes, and its number there; of a NOP None, and 0.
         instruction: with `overlap` as the instructions before it allow.
         waits: lanes, and how many instructions of each must have completed before it starts.
-        source: the kernel's line that appended it, or what a barrier is for.
+        source: the kernel's line that appended it, or what a NOP is for.
     """
 
     position: int
     section: int
     queue: int
-    lane: int
+    lane: int | None
     number: int
     instruction: Instruction
     waits: list[tuple[int, int]]

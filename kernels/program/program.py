@@ -21,7 +21,7 @@ from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, offse
 from neuroncore_rtl.kernels.program.entries import Entry, Step, records_of
 from neuroncore_rtl.kernels.program.footprint import check_apart
 from neuroncore_rtl.kernels.program.lifetimes import addresses, peak
-from neuroncore_rtl.kernels.program.sequence import Sequence, barrier_words
+from neuroncore_rtl.kernels.program.sequence import Sequence
 from neuroncore_rtl.kernels.program.source import caller, located
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import SEMAPHORES, Config
@@ -61,8 +61,7 @@ class Program:
             raise ValueError(f"core must be between 0 and {self.config.cores - 1}, not {self.core!r}")
         if self.base < 0 or self.base % isa.RECORD_BYTES:
             raise ValueError(f"base must be a multiple of {isa.RECORD_BYTES}, not {self.base!r}")
-        end = barrier_words(self.config).address
-        self.space = Allocator(self.config, hbm=self.base + HEADER_BYTES, sbuf_end=end)
+        self.space = Allocator(self.config, hbm=self.base + HEADER_BYTES)
         self.loads, self.stores = cycle(self.load_queues), cycle(self.store_queues)
         self._steps: list[Step] = []
         self._section = 0
@@ -89,13 +88,15 @@ class Program:
         """Append an instruction, whose own `overlap` does not matter.
 
         Arguments:
-            instruction: of any engine.
+            instruction: of any engine; NOPs come by themselves.
             queue: of a copy, the queue that it goes to; None: that of each DMA engine in turn.
 
         Raises:
-            ValueError: if the instruction is not legal; if it writes what it also reads other than element for element;
-                if the queue is not one of its engine. The message ends with the kernel's line.
+            ValueError: if the instruction is not legal, or a NOP; if it writes what it also reads other than element
+                for element; if the queue is not one of its engine. The message ends with the kernel's line.
         """
+        if instruction.lane is None:
+            raise ValueError(f"instruction must be of an engine, not {instruction.name}")
         # A place may be anywhere, so its start is as good as any.
         instruction.moved(lambda storage, address: offset_of(address)).check(self._context)
         check_apart(instruction)
@@ -114,7 +115,7 @@ class Program:
 
     @property
     def entries(self) -> list[Entry]:
-        """What was appended, and barriers, in program order.
+        """What was appended, and NOPs, in program order.
 
         Raises:
             ValueError: as :func:`kernels.program.lifetimes.addresses`.

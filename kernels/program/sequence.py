@@ -7,7 +7,7 @@ worked out from the bytes that instructions touch (:mod:`kernels.program.order`)
   the count. The tensor queue has two lanes, as a LoadStationary may complete before the MultiplyMoving before it; every
   other queue is one lane. A semaphore that has counted to its maximum is followed by a fresh one.
 * A record has room for two waits. What is left over goes to the record before it in its queue if that has room, else to
-  a barrier: a copy of one word that takes up two waits and is waited for in their place.
+  a NOP between the two.
 * Within the vector and the scalar queue the engine keeps the order; reading what an earlier instruction still writes
   is kept from by not setting `overlap`.
 """
@@ -15,29 +15,18 @@ worked out from the bytes that instructions touch (:mod:`kernels.program.order`)
 from dataclasses import replace
 from itertools import cycle
 
-from neuroncore_rtl.kernels.program.copies import dma_copy
 from neuroncore_rtl.kernels.program.entries import Entry, Step
 from neuroncore_rtl.kernels.program.order import Order
 from neuroncore_rtl.kernels.program.source import Source
-from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec import isa
-from neuroncore_rtl.spec.config import SBUF_BYTES, Config
-from neuroncore_rtl.spec.formats import INT32
-from neuroncore_rtl.spec.isa.engine import QUEUES
+from neuroncore_rtl.spec.config import Config
 
-__all__ = ["Sequence", "barrier_words"]
+__all__ = ["Sequence"]
 
 MULTIPLIES, LOADS = 0, 1
 """Lanes of the tensor queue; that of queue q > 0 is q + 1."""
 
 MOST_WAITS = 2
-
-
-def barrier_words(config: Config) -> Tensor:
-    """Return the words at the end of SBUF that barriers copy: each DMA engine has one of its own."""
-    lanes = min(config.partitions, config.dma_engines)
-    words = -(-config.dma_engines // lanes)
-    return Tensor(name="barriers", format=INT32, address=SBUF_BYTES - 4 * words, partitions=lanes, shape=(words,))
 
 
 class Sequence:
@@ -47,20 +36,18 @@ class Sequence:
         config: the machine's parameters.
 
     Attributes:
-        entries: instructions and barriers, in program order.
+        entries: instructions and NOPs, in program order.
     """
 
     def __init__(self, config: Config):
         self.entries: list[Entry] = []
         queues = isa.queue_count(config)
         self._config = config
-        self._copying = isa.queues_of(isa.Engine.DMA, config)
         self._order = Order(lanes=queues + 1, queues=queues)
         self._last: list[Entry | None] = [None] * queues
         self._section = 0
         self._source: Source | None = None
-        self._turns = cycle(self._copying)
-        self._words = barrier_words(config)
+        self._turns = cycle(isa.queues_of(isa.Engine.DMA, config))
         self._positions: list[list[int]] = [[] for _ in range(queues + 1)]
 
     def append(self, step: Step) -> None:
@@ -98,40 +85,21 @@ class Sequence:
             if not early:
                 break
             self._wait(queue, before.waits, early[0], waits.pop(early[0]))
-        while len(waits) > MOST_WAITS and queue == isa.collective_queue(self._config):
-            waits = self._join(waits)
         while len(waits) > MOST_WAITS:
-            barrier = self._barrier(queue, dict(list(waits.items())[:MOST_WAITS]))
-            rest = dict(list(waits.items())[MOST_WAITS:])
-            waits = rest if barrier.queue == queue else {**rest, barrier.lane: barrier.number + 1}
+            lanes = list(waits)[:MOST_WAITS]
+            self._add(isa.Nop(), queue, None, {lane: waits.pop(lane) for lane in lanes})
         return waits
 
-    def _join(self, waits: dict[int, int]) -> dict[int, int]:
-        """Return fewer waits for the same ones of a collective, all of DMA queues, by a barrier in one of these.
-
-        It holds up what comes behind what is waited for, such as more stores. Elsewhere it could hold up loads.
-        """
-        home, *others = list(waits)[: MOST_WAITS + 1]
-        barrier = self._barrier(home - 1, {lane: waits[lane] for lane in others})
-        return {lane: count for lane, count in waits.items() if lane not in (home, *others)} | {
-            barrier.lane: barrier.number + 1
-        }
-
-    def _barrier(self, queue: int, waits: dict[int, int]) -> Entry:
-        """Append a record that waits for two others, to `queue` if that is a DMA engine's."""
-        if queue not in self._copying:
-            queue = next(self._turns)
-        place, lane = divmod(queue - len(QUEUES), self._words.partitions)
-        word = self._words[lane : lane + 1, place]
-        return self._add(dma_copy(word, word), queue, queue + 1, waits)
-
-    def _add(self, instruction: isa.Instruction, queue: int, lane: int, waits: dict[int, int]) -> Entry:
+    def _add(self, instruction: isa.Instruction, queue: int, lane: int | None, waits: dict[int, int]) -> None:
         needed: list[tuple[int, int]] = []
         for other, count in waits.items():
             self._wait(queue, needed, other, count)
-        # A MultiplyMoving uses the weights of the last LoadStationary, so that one and those before it are done.
-        implied = (LOADS,) if lane == MULTIPLIES else ()
-        number = self._order.add(queue, lane, instruction, implied)
+        number = 0
+        if lane is not None:
+            # A MultiplyMoving uses the weights of the last LoadStationary, so that one and those before it are done.
+            implied = (LOADS,) if lane == MULTIPLIES else ()
+            number = self._order.add(queue, lane, instruction, implied)
+            self._positions[lane].append(len(self.entries))
         entry = Entry(
             position=len(self.entries),
             section=self._section,
@@ -144,8 +112,6 @@ class Sequence:
         )
         self.entries.append(entry)
         self._last[queue] = entry
-        self._positions[lane].append(entry.position)
-        return entry
 
     def _wait(self, queue: int, waits: list[tuple[int, int]], lane: int, count: int) -> None:
         waits.append((lane, count))

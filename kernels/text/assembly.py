@@ -2,6 +2,7 @@
 
     tensor_scalar partitions=4 shape=16 dst=sbuf[0,0x100].bf16(1) a=psum[0,0x0].fp32(1) op0=multiply s0=0x40000000
     dma_copy shape=4x32 dst=hbm[0x1000].fp32(32,1) src=sbuf[0,0x100].bf16(p1,1) | wait s3>=4 s5>=1 | signal s7+1
+    nop | wait s5>=7 s6>=1
     all_reduce group=0+2x4 rank=3 count=4096 dtype=bf16 src=0x1000 dst=0x2000 op=max | wait s3>=4
 
 An instruction is its name and fields by their names in `spec.isa`, in any order; a field that is not there has its

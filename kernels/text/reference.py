@@ -43,6 +43,7 @@ def page() -> str:
         *("The instruction follows at bit " + str(isa.HEADER_BITS) + " of the record. Engines:", _codes(isa.Engine)),
         *("What an update does:", _codes(isa.UpdateOp)),
         *("Counters of every queue:", _documented(engine)["QUEUE_COUNTERS"], _table(("number", "name"), counters)),
+        *("### NOP", _prose(isa.Nop)),
         *("## Formats", _formats()),
         *("## Tensor engine", _layout(isa.TENSOR_FIELDS)),
         *(f"### LOAD_STATIONARY = {isa.LOAD_STATIONARY}", _prose(isa.LoadStationary)),

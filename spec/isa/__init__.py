@@ -2,7 +2,8 @@
 
 A folder for each engine has its instruction's layout, its rules, and what it is, reads and writes; `registry` lists
 them, `record` puts them behind the header that every engine's instructions share. What each of them says about itself
-is the protocol in `instruction`; whoever encodes, judges, orders, shows or executes instructions asks by that.
+is the protocol in `instruction`; whoever encodes, judges, orders, shows or executes instructions asks by that. What
+queues execute themselves is in `nop`.
 
 An opcode is added to the vector engine by its lines in `elementwise/opcode.py`, and rules of its own in
 `elementwise/rules.py`; an engine by its folder, and its lines in `engine` and `registry`.
@@ -35,11 +36,13 @@ from neuroncore_rtl.spec.isa.engine import (
     Engine,
     collective_queue,
     engine_of_queue,
+    engines_taken,
     queue_count,
     queue_name,
     queues_of,
 )
 from neuroncore_rtl.spec.isa.instruction import Context, Instruction
+from neuroncore_rtl.spec.isa.nop import Nop
 from neuroncore_rtl.spec.isa.record import (
     BODY_BITS,
     HEADER_BITS,
@@ -70,7 +73,7 @@ __all__ = [
     "LOAD_STATIONARY", "MNEMONICS", "MULTIPLY_MOVING", "POINTER_FIELDS", "QUEUE_COUNTERS", "RECORD_BITS",
     "RECORD_BYTES", "SCALAR_OPCODES", "TENSOR_BITS", "TENSOR_FIELDS", "VECTOR_OPCODES", "Access", "AluOp", "Cause",
     "Context", "DmaCopy", "DmaIndex", "DmaTensor", "Elementwise", "Engine", "Index", "Instruction", "LoadStationary",
-    "MultiplyMoving", "Opcode", "Pointer", "Record", "Region", "Rule", "Storage", "TensorInstruction", "Update",
-    "UpdateOp", "Wait", "cause_name", "collective_queue", "decode_instruction", "engine_of_queue", "instruction_type",
-    "queue_count", "queue_name", "queues_of",
+    "MultiplyMoving", "Nop", "Opcode", "Pointer", "Record", "Region", "Rule", "Storage", "TensorInstruction", "Update",
+    "UpdateOp", "Wait", "cause_name", "collective_queue", "decode_instruction", "engine_of_queue", "engines_taken",
+    "instruction_type", "queue_count", "queue_name", "queues_of",
 ]  # fmt: skip

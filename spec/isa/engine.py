@@ -6,7 +6,7 @@ from neuroncore_rtl.spec.config import Config
 
 __all__ = [
     "COUNTER_BITS", "LANES", "QUEUES", "QUEUE_BLOCKS", "QUEUE_COUNTERS", "RECORDS_AHEAD", "Engine", "collective_queue",
-    "engine_of_queue", "queue_count", "queue_name", "queues_of",
+    "engine_of_queue", "engines_taken", "queue_count", "queue_name", "queues_of",
 ]  # fmt: skip
 
 
@@ -23,14 +23,17 @@ class Engine(enum.IntEnum):
     """Copies between HBM, SBUF and PSUM."""
     COLLECTIVE = 5
     """A group of cores' operations on what is in their HBM."""
+    QUEUE = 6
+    """None of them: every queue executes the instruction itself."""
 
 
 QUEUES = (Engine.TENSOR, Engine.VECTOR, Engine.SCALAR)
 """Engines of queues 0, 1, 2; the DMA engines' follow, and that of the collective engine, where there is one."""
 
-LANES = {engine: 2 if engine == Engine.TENSOR else 1 for engine in Engine}
+LANES = {engine: 1 for engine in Engine} | {Engine.TENSOR: 2, Engine.QUEUE: 0}
 """Lanes of a queue, in each of which instructions complete in order: `Instruction.lane` says in which. A LoadStationary
-may complete before the MultiplyMoving before it, so the tensor engine has two."""
+may complete before the MultiplyMoving before it, so the tensor engine has two. What the queue executes itself is in
+none."""
 
 RECORDS_AHEAD = {Engine.TENSOR: 8, Engine.VECTOR: 4, Engine.SCALAR: 4, Engine.DMA: 2, Engine.COLLECTIVE: 2}
 """Records that a queue fetches ahead, the one that waits or is issued among them; those of the tensor engine are short,
@@ -54,7 +57,9 @@ def queue_count(config: Config) -> int:
 
 
 def queues_of(engine: Engine, config: Config) -> range:
-    """Return the queues of an engine; there are none of the collective engine in a core that is alone."""
+    """Return the queues of an engine: none of the collective engine in a core that is alone, all of QUEUE."""
+    if engine == Engine.QUEUE:
+        return range(queue_count(config))
     if engine in QUEUES:
         return range(QUEUES.index(engine), QUEUES.index(engine) + 1)
     last = len(QUEUES) + config.dma_engines
@@ -71,6 +76,11 @@ def engine_of_queue(queue: int, config: Config) -> Engine:
     if queue == collective_queue(config):
         return Engine.COLLECTIVE
     return QUEUES[queue] if queue < len(QUEUES) else Engine.DMA
+
+
+def engines_taken(engine: Engine) -> tuple[Engine, Engine]:
+    """Return the engines whose records the queue of an engine takes."""
+    return engine, Engine.QUEUE
 
 
 def queue_name(queue: int, config: Config) -> str:

@@ -50,8 +50,9 @@ class Instruction(ABC):
     named_by: ClassVar[tuple[str, type[enum.IntEnum]] | None] = None
     """The field whose code is the instruction's name, and the codes; None if the type is."""
 
-    lane: ClassVar[int] = 0
-    """In which lane of its queue (`spec.isa.engine.LANES`) it completes."""
+    lane: ClassVar[int | None] = 0
+    """In which lane of its queue (`spec.isa.engine.LANES`) it completes. None: in none, as no engine takes it; it
+    completes in its queue, before the queue looks at the next record."""
 
     overlap: bool | None = None
     """Whether it may start reading while earlier ones of its engine are still writing; None: that is not its to say."""

@@ -1,7 +1,7 @@
 """The record: what a program in HBM is made of. One size for every engine: header, then the engine's instruction.
 
 A queue takes its records in order: it waits for up to two semaphores, gives the instruction to its engine, and when
-that has finished it does up to two updates.
+that has finished it does up to two updates. A NOP it executes itself.
 """
 
 import enum

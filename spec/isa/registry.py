@@ -6,6 +6,7 @@ from neuroncore_rtl.spec.isa.dma import DmaCopy
 from neuroncore_rtl.spec.isa.elementwise import Elementwise
 from neuroncore_rtl.spec.isa.engine import Engine
 from neuroncore_rtl.spec.isa.instruction import Instruction
+from neuroncore_rtl.spec.isa.nop import Nop
 from neuroncore_rtl.spec.isa.tensor import LoadStationary, MultiplyMoving, TensorInstruction
 
 __all__ = ["INSTRUCTIONS", "MNEMONICS", "decode_instruction", "instruction_type"]
@@ -16,12 +17,13 @@ INSTRUCTIONS: dict[Engine, type[Instruction]] = {
     Engine.SCALAR: Elementwise,
     Engine.DMA: DmaCopy,
     Engine.COLLECTIVE: Collective,
+    Engine.QUEUE: Nop,
 }
 """What each engine executes."""
 
 
 def _mnemonics() -> dict[str, type[Instruction]]:
-    kinds = LoadStationary, MultiplyMoving, DmaCopy, Elementwise, Collective
+    kinds = LoadStationary, MultiplyMoving, DmaCopy, Elementwise, Collective, Nop
     names = {kind: [code.name for code in kind.named_by[1]] if kind.named_by else [kind.name] for kind in kinds}
     return {name.lower(): kind for kind in kinds for name in names[kind]}
 

@@ -3,7 +3,7 @@
 A run has races only where instructions happened to work at the same time (:mod:`tb.check.races`); here a program is
 judged for every run that it allows. Each record has a clock: of each lane, how many of its records have certainly
 completed when this one starts. A lane is where records complete in order: a queue, and of the tensor queue two, as a
-LoadStationary may complete before an earlier MultiplyMoving.
+LoadStationary may complete before an earlier MultiplyMoving. The NOPs of a queue are a lane of their own, too.
 
 What a wait makes certain: if a semaphore must reach a value, and all that other lanes ever add to it falls short of it,
 then the first records of this lane that make up the rest have completed. A semaphore that a record sets or subtracts
@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import Record, UpdateOp, queue_name
+from neuroncore_rtl.spec.isa import Instruction, Record, UpdateOp, queue_name
 from neuroncore_rtl.tb.check.races import Execution, Race, TouchTable
 
 __all__ = ["find_unordered"]
 
 MULTIPLIES, LOADS = 0, 1
-"""Lanes of the tensor queue; that of queue q > 0 is q + 1."""
+"""Lanes of the tensor queue; that of queue q > 0 is q + 1. Behind them come those of NOPs."""
 
 
 def find_unordered(program: Sequence[tuple[int, int, Record]], config: Config) -> list[Race]:
@@ -88,7 +88,8 @@ class _Clocks:
 
     def __init__(self, program: Sequence[tuple[int, Record]]):
         self.queues = np.array([queue for queue, _ in program], np.int64)
-        self.lanes = np.array([queue + 1 if queue else record.instruction.lane for queue, record in program], np.int64)
+        most = max(self.queues, default=0)
+        self.lanes = np.array([_lane(queue, record.instruction, most) for queue, record in program], np.int64)
         self.numbers = np.zeros(len(program), np.int64)
         self.starts = np.zeros((len(program), max(self.lanes, default=0) + 1), np.int64)
         self._ends = np.zeros_like(self.starts)  # clocks when they have completed
@@ -121,3 +122,10 @@ class _Clocks:
                 else:
                     adders[update.semaphore].is_counter = False
         return adders
+
+
+def _lane(queue: int, instruction: Instruction, most: int) -> int:
+    """Return the lane of an instruction; most: the last queue."""
+    if instruction.lane is None:
+        return most + 2 + queue
+    return queue + 1 if queue else instruction.lane

@@ -71,6 +71,8 @@ def touches_of(instruction: Instruction, config: Config) -> list[Touch]:
             return list(_multiply(instruction))
         case collective.Collective():
             return list(_collective(instruction))
+        case isa.Nop():
+            return []
     raise TypeError(f"instruction must be one of the core's, not {instruction!r}")
 
 

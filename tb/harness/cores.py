@@ -248,11 +248,13 @@ def _read_events(lines: Iterable[Sequence[str]]) -> tuple[list[Event], str]:
     for kind, *fields in lines:
         if kind == "c":
             console.append(chr(int(fields[0])))
-        elif kind == "i":
-            issued.append((int(fields[0]), int(fields[1], 16), int(fields[2])))
-        else:
+            continue
+        queue, address, cycle = int(fields[0]), int(fields[1], 16), int(fields[2])
+        if kind in "ip":
+            issued.append((queue, address, cycle))
+        if kind in "pr":
             # A record may be executed more than once: the times of one address come in the order of its issues.
-            retired.setdefault(int(fields[1], 16), []).append(int(fields[2]))
+            retired.setdefault(address, []).append(cycle)
     found = []
     for queue, address, cycle in issued:
         ends = retired.get(address)

@@ -142,6 +142,7 @@ module core_log (
     input wire [`ERROR-1:0] error,
     input wire [`QUEUES-1:0]         issued,
     input wire [`QUEUES*40-1:0]      issued_addresses,
+    input wire [`QUEUES-1:0]         passed,
     input wire [`QUEUES:0]           retired,
     input wire [(`QUEUES+1)*40-1:0]  retired_addresses,
     input wire [`COUNTERS-1:0]       counters
@@ -158,7 +159,8 @@ module core_log (
         if (|issued) begin
             /* verilator unroll_disable */
             for (i = 0; i < `QUEUES; i = i + 1) if (issued[i])
-                $fwrite(events, "i %0d %0d %h %0d\n", number, i, issued_addresses[40*i +: 40], cycle);
+                $fwrite(events, "%s %0d %0d %h %0d\n", passed[i] ? "p" : "i", number, i, issued_addresses[40*i +: 40],
+                        cycle);
         end
         if (|retired) begin
             /* verilator unroll_disable */

@@ -82,8 +82,8 @@ def hbm_sources(check_axi: bool) -> list[Path]:
 
 
 _OUTPUTS = (
-    "exit_code", "error", "console__valid", "console__payload", "issued", "issued_addresses", "retired",
-    "retired_addresses", "controller_retires", "controller_pc", "counters",
+    "exit_code", "error", "console__valid", "console__payload", "issued", "issued_addresses", "passed",
+    "retired", "retired_addresses", "controller_retires", "controller_pc", "counters",
 )  # fmt: skip
 """Ports of a core that are wires of its own in the harness."""
 

@@ -102,13 +102,13 @@ def _changed(
         for _ in range(int(rng.integers(1, 4))):
             changed ^= 1 << _meaningful_bit(rng, engine)
         said = changed & 7
-        if said != engine:
+        if said not in isa.engines_taken(engine):
             instructions[address] = None
             return changed, CoreFault(queue, isa.Cause.ENGINE, address, said)
-        kind = isa.INSTRUCTIONS[engine]
+        kind = isa.instruction_type(said)
         values = kind.unpack(changed >> isa.HEADER_BITS)
         # On its own, whatever comes before it: as if all columns were loaded.
-        broken = kind.violation(engine, values, isa.Context(image.config, loaded=(image.config.columns, True)))
+        broken = kind.violation(said, values, isa.Context(image.config, loaded=(image.config.columns, True)))
         if broken is not None:
             instructions[address] = None
             # Flipped header bits may keep it from being judged at all.

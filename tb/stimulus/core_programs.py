@@ -21,6 +21,7 @@ from neuroncore_rtl.spec.isa.access import storage_partitions
 from neuroncore_rtl.spec.isa.fields import pack, unpack, width_of
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, Writer, garbled
+from neuroncore_rtl.tb.stimulus.nops import NopProgram
 
 __all__ = ["CoreChoices", "CoreProgram", "execute_in_order", "garbled_image", "random_core_program"]
 
@@ -37,6 +38,7 @@ class CoreChoices:
 
     Arguments:
         tensor, elementwise, copies: shares of the engines' instructions.
+        nops: share of the records that have NOPs before them.
         sbuf_bytes, psum_bytes, hbm_bytes: of a partition, and of HBM, what is used; multiples of 4, on chip
             at least 4096, so that every instruction finds room.
         elementwise_choices: of the vector and the scalar engine's instructions.
@@ -45,6 +47,7 @@ class CoreChoices:
     tensor: float = 0.3
     elementwise: float = 0.4
     copies: float = 0.3
+    nops: float = 0.2
     sbuf_bytes: int = 4096
     psum_bytes: int = 4096
     hbm_bytes: int = 4096
@@ -103,7 +106,7 @@ class _CoreWriter:
 
     def __init__(self, rng: np.random.Generator, config: Config, choices: CoreChoices, base: int):
         self.rng, self.config, self.choices = rng, config, choices
-        self.program = Program(config, base)
+        self.program = NopProgram(config, base, share=choices.nops, seed=int(rng.integers(1 << 32)))
         space = self.program.space
         self.memories = {
             isa.Storage.SBUF: rng.integers(0, 256, (config.partitions, choices.sbuf_bytes), np.uint8),

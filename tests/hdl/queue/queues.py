@@ -10,7 +10,10 @@ from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS
 from neuroncore_rtl.spec.isa.fields import pack, width_of
 from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
 
-__all__ = ["Item", "QueueModel", "holds"]
+__all__ = ["OWN", "Item", "QueueModel", "holds"]
+
+OWN = -1
+"""Whose update it is: the NOP's, which no lane has."""
 
 
 @dataclass
@@ -34,9 +37,19 @@ class Item:
             values |= {f"update{n}": int(op), f"update{n}_semaphore": semaphore, f"update{n}_value": value}
         return pack(isa.HEADER_FIELDS, values, "record") | self.body << isa.HEADER_BITS
 
-    def lane(self, lanes: int) -> int:
-        """The lane of the queue in which it finishes."""
-        return int(lanes > 1 and self.body & 3 == isa.LOAD_STATIONARY)
+    @property
+    def is_nop(self) -> bool:
+        """Whether the queue executes it itself."""
+        return self.engine == Engine.QUEUE
+
+    @property
+    def changes(self) -> deque:
+        """Its updates, without those that are none."""
+        return deque(update for update in self.updates if update[0] != UpdateOp.NONE)
+
+    def lane(self, lanes: int) -> int | None:
+        """The lane of the queue in which it finishes; None if it is a NOP."""
+        return None if self.is_nop else int(lanes > 1 and self.body & 3 == isa.LOAD_STATIONARY)
 
 
 def holds(item: Item, values) -> bool:
@@ -60,7 +73,7 @@ class Lane:
     def start(self, item: Item):
         """Take a record."""
         self.records.append(item)
-        self.left.append(deque(update for update in item.updates if update[0] != UpdateOp.NONE))
+        self.left.append(item.changes)
 
     def leave(self):
         """Forget the oldest."""
@@ -85,9 +98,24 @@ class QueueModel:
         self.here = deque()  # records that came and were not issued
         self.next = 0  # of the first block, the record to ask for
         self.cleared = False
+        self.own = deque()  # updates of the next record, if it is a NOP that waits for nothing
+        self.kept = False  # one of them was on offer and was not taken
         self.rung = 0
         self.counters = dict.fromkeys(isa.QUEUE_COUNTERS, 0)
         self.body_bits = width_of(INSTRUCTIONS[engine].layout)
+
+    @property
+    def passing(self) -> bool:
+        """Whether the next record is a NOP that waits for nothing."""
+        return self.cleared and self.here[0].is_nop
+
+    def offer(self) -> tuple | None:
+        """Return a NOP's update if it is on offer: it gives way to those of the lanes, unless it was there first."""
+        return self.own[0] if self.own and (self.kept or not any(lane.offers for lane in self.lanes)) else None
+
+    def passes(self, updated) -> bool:
+        """Return whether a NOP is passed in a cycle in which this update was taken, as of `step`."""
+        return self.passing and len(self.own) == int(updated == OWN)
 
     @property
     def flying(self) -> int:
@@ -126,10 +154,13 @@ class QueueModel:
 
     def step(self, values, *, rings=None, asked=False, came=None, issued=False, finished=(), updated=None, halt=False):
         """Move on by a cycle in which: a block was rung; the request was taken; a record came; the instruction was
-        taken; these lanes were told to have finished; the update of this lane was taken."""
+        taken; these lanes were told to have finished; the update of this lane, or the NOP's (`OWN`), was taken."""
         self.counters[self.state(values)] += 1
         clears = self.here and not self.cleared and holds(self.here[0], values) and self.flying < IN_FLIGHT and not halt
-        if updated is not None:
+        self.kept = self.offer() is not None and updated != OWN
+        if updated == OWN:
+            self.own.popleft()
+        elif updated is not None:
             self.lanes[updated].left[0].popleft()
         leaving = [lane for lane in self.lanes if lane.finished and not lane.left[0]]
         for lane in leaving:
@@ -146,7 +177,12 @@ class QueueModel:
         if issued:
             item = self.here.popleft()
             self.asked.popleft()
-            self.lanes[item.lane(len(self.lanes))].start(item)
+            if item.is_nop:
+                self.counters["records"] += 1
+            else:
+                self.lanes[item.lane(len(self.lanes))].start(item)
+        elif clears and self.here[0].is_nop:
+            self.own = self.here[0].changes
         self.cleared = bool((self.cleared or clears) and not issued)
         if came is not None:
             self.here.append(came)

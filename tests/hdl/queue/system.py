@@ -138,7 +138,10 @@ class Player:
             if ctx.get(queue.issued):
                 item = self.memory[ctx.get(queue.issued_address)]
                 self.issued.append((self.time, number, item))
-                self.working[number][item.lane(queue.lanes)].append(item)
+                if item.is_nop:
+                    self.finished.append((self.time, number, item))
+                else:
+                    self.working[number][item.lane(queue.lanes)].append(item)
         error = ctx.get(self.system.errors.error)
         if self.error is None and error.valid:
             self.error = self.time, error

@@ -10,7 +10,7 @@ from neuroncore_rtl.hdl.queue.queue import IN_FLIGHT, Queue
 from neuroncore_rtl.hdl.queue.record import Record
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine, UpdateOp
 from neuroncore_rtl.spec.isa.record import HEADER_BITS
-from tests.hdl.queue.queues import Item, QueueModel, holds
+from tests.hdl.queue.queues import OWN, Item, QueueModel, holds
 from tests.hdl.simulation import drive, random_bits, simulated
 
 SEED = 1977
@@ -27,6 +27,7 @@ def random_item(rng, engine, address, serial):
     """Return a record with random waits and updates; serial numbers tell updates apart."""
     waits = tuple((int(rng.integers(4)), int(rng.integers(4))) for _ in range(rng.integers(3)))
     updates = tuple((UpdateOp(int(rng.integers(4))), int(rng.integers(256)), 2 * serial + n) for n in range(2))
+    engine = Engine.QUEUE if rng.random() < 0.3 else engine
     return Item(int(engine), random_bits(rng, RECORD_BITS - HEADER_BITS), waits, updates, address)
 
 
@@ -98,9 +99,9 @@ class Driver:
         assert ctx.get(dut.places) == model.room and ctx.get(dut.blocks.ready) == (model.room > 0)
         assert ctx.get(dut.request.valid) == (model.request is not None)
         assert model.request is None or ctx.get(dut.request.payload) == model.request
-        assert ctx.get(dut.issue.valid) == model.cleared
+        assert ctx.get(dut.issue.valid) == (model.cleared and not model.passing)
         if model.cleared:
-            assert ctx.get(dut.issue.payload) == head.body % (1 << model.body_bits)
+            assert model.passing or ctx.get(dut.issue.payload) == head.body % (1 << model.body_bits)
             assert ctx.get(dut.issued_address) == head.address
         waiting = bool(head and not model.cleared and not holds(head, self.values))
         assert ctx.get(dut.waiting) == waiting and ctx.get(dut.busy) == model.busy
@@ -112,13 +113,14 @@ class Driver:
         for n in finished:
             lane = model.lanes[n]
             assert ctx.get(dut.retired_address[n]) == lane.records[lane.finished].address
-        offers = [lane.offers for lane in model.lanes]
-        assert ctx.get(dut.update.valid) == any(offers)
+        offers, own = [lane.offers for lane in model.lanes], model.offer()
+        assert ctx.get(dut.update.valid) == (own is not None or any(offers))
         chosen = None
-        if any(offers):
+        if own or any(offers):
             payload = ctx.get(dut.update.payload)
             update = (UpdateOp(payload.op.value), payload.semaphore, payload.value)
-            chosen = offers.index(update)
+            assert own in (None, update)
+            chosen = OWN if own else offers.index(update)
             assert self.offered in (None, update), "an update changed while it was on offer"
             self.offered = update
         for name in QUEUE_COUNTERS:
@@ -135,8 +137,9 @@ class Driver:
         rings = self.blocks.popleft() if ctx.get(dut.blocks.valid & dut.blocks.ready) else None
         asked = ctx.get(dut.request.valid & dut.request.ready)
         issued = ctx.get(dut.issued)
-        assert issued == ctx.get(dut.issue.valid & dut.issue.ready)
         updated = chosen if chosen is not None and ctx.get(dut.update.ready) else None
+        assert ctx.get(dut.passed) == model.passes(updated)
+        assert issued == (ctx.get(dut.issue.valid & dut.issue.ready) or model.passes(updated))
         assert ctx.get(dut.progress) == any((rings, asked, came, issued, finished, updated is not None))
         if asked:
             self.fetching.append(model.request)
@@ -177,10 +180,11 @@ async def test_every_port_in_every_cycle_is_that_of_the_model(ctx, dut, kind, pa
     assert not model.busy
     addresses = [address + n * RECORD_BYTES for address, count in blocks for n in range(count)]
     assert driver.issued == addresses and len(addresses) > 50
-    for lane in range(lanes):
+    for lane in (None, *range(lanes)):
         items = [memory[address] for address in addresses if memory[address].lane(lanes) == lane]
-        wanted = [update for item in items for update in item.updates if update[0] != UpdateOp.NONE]
-        assert [update for number, update in driver.updates if number == lane] == wanted
+        wanted = [update for item in items for update in item.changes]
+        source = OWN if lane is None else lane
+        assert [update for number, update in driver.updates if number == source] == wanted and wanted
     assert model.counters["records"] == len(addresses)
     assert most == IN_FLIGHT or pace != "slow engine"
 

@@ -15,6 +15,11 @@ TENSOR, VECTOR, DMA, COLLECTIVE = range(len(ENGINES))
 ADD, SUBTRACT, SET, NONE = UpdateOp.ADD, UpdateOp.SUBTRACT, UpdateOp.SET, UpdateOp.NONE
 
 
+def nop(*, waits=(), updates=(), **others):
+    """Return a record that any queue executes itself."""
+    return Item(int(Engine.QUEUE), 0, tuple(waits), tuple(updates), **others)
+
+
 def item(queue, *, waits=(), updates=(), body=2, **others):
     """Return a record for a queue; in the tensor's it is a MultiplyMoving, which finishes in lane 0."""
     return Item(int(ENGINES[queue]), body, tuple(waits), tuple(updates), **others)
@@ -35,7 +40,7 @@ def play(rng, programs, cycles, *, until=lambda player: False, fault=None, ports
         drive(ctx, system, **ports or {})
         await player.sweep()
         for _ in range(cycles):
-            if fault and len(player.issued) > fault[1]:
+            if fault and sum(not i.is_nop for _, _, i in player.issued) > fault[1]:
                 report = dict(zip(("number", "cause", "detail"), map(int, fault[1:]), strict=True))
                 ctx.set(system.queues[fault[0]].engine_error, {"valid": 1, **report})
             if until(player):
@@ -92,6 +97,9 @@ def ordered_program(rng, count):
             op, amount = (SUBTRACT, 1 + low // 2) if low else (SET, 9)
             values[semaphore] = low - amount if op == SUBTRACT else amount
             updates.append((op, semaphore, amount))
+        if len(updates) < 2 and rng.random() < 0.2:
+            programs[queue].append(nop(waits=waits, updates=updates))
+            continue
         programs[queue].append(item(queue, waits=waits, updates=updates, body=int(rng.integers(1, 3))))
     return programs, values
 
@@ -123,6 +131,37 @@ def test_pace_of_waits_and_of_records_that_wait_for_nothing(rng):
     start = finished + 1 + Queue.WAIT_LATENCY
     assert [t for t, q, _ in player.issued if q == DMA] == [start]
     assert [t for t, q, _ in player.issued if q == TENSOR] == [start + 2 * n for n in range(9)]
+
+
+def test_a_nop_passes_what_is_in_flight_and_holds_up_what_comes(rng):
+    """It updates although the record before it never finishes, an update a cycle; the one behind it comes then."""
+    programs = {
+        DMA: [item(DMA), nop(updates=[(ADD, 1, 1), (SET, 2, 7)]), item(DMA), nop(waits=[(3, 1), (2, 7)]), item(DMA)],
+        VECTOR: [item(VECTOR, waits=[(1, 1), (2, 7)], updates=[(ADD, 3, 1)])],
+    }
+    player = play(rng, programs, 60, finishes=lambda player, queue, item: queue == VECTOR)
+    times = [time for time, queue, _ in player.issued if queue == DMA]
+    ((vector, _, _),) = (event for event in player.issued if event[1] == VECTOR)
+    ((finished, _, _),) = (event for event in player.finished if event[1] == VECTOR)
+    joined = finished + 1 + Queue.WAIT_LATENCY
+    assert times == [times[0], times[0] + 3, times[0] + 5, joined, joined + 2]
+    assert vector == times[1] + Queue.WAIT_LATENCY and player.left[:4] == [0, 1, 7, 1]
+
+
+def test_engines_do_not_count_nops(rng):
+    """The engine's error names the record by its number among those that the engine was given."""
+    program = [item(DMA, updates=[(ADD, 0, 1)]) for _ in range(40)]
+    mixed = [record for one in program for record in (nop(), one, nop(updates=[(ADD, 1, 1)]))]
+    fault, finishes = (DMA, 21, Rule.RANGE, 77), only(program[:21])
+    player = play_to_error(rng, {DMA: mixed}, DMA, 3 * 21 + 1, Rule.RANGE, 77, finishes=finishes, fault=fault)
+    assert player.left[0] == 21 and player.left[1] >= 21
+
+
+@pytest.mark.parametrize("queue", [TENSOR, DMA])
+def test_an_update_of_a_nop_beyond_the_range(queue, rng):
+    program = [item(queue), nop(updates=[(SUBTRACT, 4, 1), (ADD, 1, 1)]), item(queue)]
+    player = play_to_error(rng, {queue: program}, queue, 1, Cause.SEMAPHORE, 4)
+    assert player.left[:5] == [0, 1, 0, 0, 0]
 
 
 @pytest.mark.parametrize("pace", [1.0, 0.3])

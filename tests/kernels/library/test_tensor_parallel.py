@@ -87,26 +87,17 @@ def test_a_collective_waits_for_its_strip_s_stores_and_for_nothing_else(rng, pre
     x, w = operands(rng, m, 2 * config.rows, n)
     (shard, _) = tensor_parallel_programs(config, Group(0, 1, 2), x, w, strips=4)
     entries = shard.program.entries
-    copies = {e.position: e.instruction for e in entries if isinstance(e.instruction, DmaCopy) and not is_barrier(e)}
+    copies = {e.position: e.instruction for e in entries if isinstance(e.instruction, DmaCopy)}
     stores = {position: copy.dst.address for position, copy in copies.items() if copy.dst.storage == Storage.HBM}
     for one, rows in zip(collectives(shard), row_strips(m, n, 4, config.columns), strict=True):
         assert one.instruction.src == shard.partial[rows].address and one.instruction.dst == shard.y[rows].address
-        awaited, pending = set(), list(one.waits)
-        while pending:  # what must have completed, by lanes, through barriers
-            lane, count = pending.pop()
-            done = [entry for entry in entries if entry.lane == lane and entry.number < count]
-            awaited |= {entry.position for entry in done}
-            pending += [wait for entry in done[-1:] if is_barrier(entry) for wait in entry.waits]
+        waits = [wait for entry in entries[: one.position + 1] if entry.queue == one.queue for wait in entry.waits]
+        awaited = {e.position for e in entries for lane, count in waits if e.lane == lane and e.number < count}
         place = range(one.instruction.src, one.instruction.src + 4 * one.instruction.count)
         own = {position for position, address in stores.items() if address in place}
         assert own and own <= awaited
         # No load, of a later strip or of this one, is among what it waits for.
         assert awaited.isdisjoint(copies.keys() - stores.keys())
-
-
-def is_barrier(entry):
-    copy = entry.instruction
-    return isinstance(copy, DmaCopy) and copy.src.storage == copy.dst.storage == Storage.SBUF
 
 
 def test_without_the_collectives_it_is_the_same_program(rng):

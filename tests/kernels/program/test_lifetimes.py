@@ -125,7 +125,7 @@ def test_what_is_in_the_way_is_named():
     with pytest.raises(ValueError) as refusal:
         program.records()
     line = rf"\(test_lifetimes.py:{inspect.currentframe().f_lineno - 5}\)"
-    beside = "c: SBUF must have room for 60,000 bytes of a partition beside 140,000 of 196,604 that are in use"
+    beside = "c: SBUF must have room for 60,000 bytes of a partition beside 140,000 of 196,608 that are in use"
     expected = rf"{beside} {line}:\n  b: 90,000 bytes {line}\n  a: 50,000 bytes {line}"
     assert re.fullmatch(expected, str(refusal.value))
     # Of what two sections touch it is the line that touches it first, too.
@@ -141,5 +141,5 @@ def test_what_is_in_the_way_is_named():
     program.append(dma_copy(out, large[:, 0, :10]))
     with pytest.raises(ValueError, match=rf"h: SBUF .* \(test_lifetimes.py:{line + 3}\):\n  l: .*:{line}\)$"):
         program.records()
-    with pytest.raises(ValueError, match="d: SBUF must have room for 200,000 bytes of a partition, not 196,604"):
+    with pytest.raises(ValueError, match="d: SBUF must have room for 200,000 bytes of a partition, not 196,608"):
         program.space.sbuf("d", INT8, (200_000,))

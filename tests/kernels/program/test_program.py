@@ -16,9 +16,10 @@ from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.program.footprint import runs_of
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32
-from neuroncore_rtl.spec.isa import AluOp, DmaCopy, Elementwise, LoadStationary, MultiplyMoving, Record, UpdateOp
+from neuroncore_rtl.spec.isa import AluOp, DmaCopy, Elementwise, LoadStationary, MultiplyMoving, Nop, Record, UpdateOp
 from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC
-from neuroncore_rtl.tb.stimulus.core_programs import execute_in_order, garbled_image, random_core_program
+from neuroncore_rtl.tb.stimulus.core_programs import CoreChoices, execute_in_order, garbled_image, random_core_program
+from tests.kernels.joins import join_image
 from tests.kernels.running import finished
 from tests.oracles.touched import touched
 
@@ -93,7 +94,7 @@ def completed_before(program, records):
 def test_every_conflict_is_ordered(rng):
     conflicts = waits = 0
     for config in CONFIGS:
-        program = random_core_program(rng, config, 50).program
+        program = random_core_program(rng, config, 60, CoreChoices(nops=0)).program
         records = program.records()
         before = completed_before(program, records)
         cells_of = [touched(entry.instruction, config) for entry in program.entries]
@@ -158,24 +159,37 @@ def test_no_record_waits_for_one_that_comes_after_it():
     program.append(isa.memset(t, 0.0))
     copy_by_rows(program, x, t)
     program.append(isa.memset(t, 1.0))
-    assert [len(entry.waits) for entry in program.entries] == [0, 1, 1, 1, 1, 2, 2, 2]
+    assert [len(entry.waits) for entry in program.entries] == [0, 1, 1, 1, 1, 2, 2]
     for entry in program.entries:
         for lane, count in entry.waits:
             awaited = next(e for e in program.entries if (e.lane, e.number) == (lane, count - 1))
             assert awaited.position < entry.position
 
 
-def test_barriers_change_nothing(rng):
+def test_what_does_not_fit_goes_to_nops(rng):
     program = Program(Config(rows=4, columns=4, dma_engines=6))
     x, y, t, u = tensors(program, 4, "xy", "tu")
     copy_by_rows(program, t, x)
     program.append(isa.activation(u, t, "identity", scale=2.0))
-    assert len(program.entries) == 7 and [len(entry.waits) for entry in program.entries[4:]] == [2, 2, 2]
+    assert [(entry.queue, len(entry.waits)) for entry in program.entries[4:]] == [(2, 2), (2, 2)]
+    assert [entry.instruction.name for entry in program.entries[4:]] == ["NOP", "ACTIVATE"]
     program.append(dma_copy(y, u), queue=3)
     values = np.arange(16, dtype=np.float32).reshape(4, 4)
     image = build_image(program, [(x, values.view(np.uint32))])
     for order in (None, rng, rng):
         assert np.array_equal(y.elements(finished(image, order).hbm).view(np.float32), 2 * values)
+
+
+@pytest.mark.parametrize("engines", [1, 2, 5, 8])
+def test_an_instruction_waits_for_every_other_lane(rng, engines):
+    image, results = join_image(Config(rows=4, columns=4, dma_engines=engines))
+    (joined,) = (part for block, part in zip(image.blocks, image.records, strict=True) if block.queue == 1)
+    # Both lanes of the tensor queue, the scalar queue, and every DMA queue.
+    assert sum(len(record.waits) for record in joined) == 3 + engines and not any(r.updates for r in joined[:-1])
+    assert [record.instruction.name for record in joined] == ["NOP"] * ((2 + engines) // 2) + ["MEMSET"]
+    for order in (None, *[rng] * 5):
+        hbm = finished(image, order).hbm
+        assert all((tensor.elements(hbm) == code).all() for tensor, code in results)
 
 
 def test_a_full_semaphore_is_followed_by_a_fresh_one(monkeypatch):
@@ -204,6 +218,7 @@ def test_refusals():
     for wrong, message in (
         (lambda: program.append(dma_copy(t, x), queue=1), "queue must be that of dma0, dma1, not 1"),
         (lambda: program.append(isa.memset(t, 0.0), queue=2), "queue must be that of vector, not 2"),
+        (lambda: program.append(Nop()), "instruction must be of an engine, not NOP"),
         (lambda: program.append(dma_copy(t[:, 1:], t[:, :7])), "DMA_COPY: dst must be apart from src"),
         (
             lambda: program.append(multiply_moving(result, t)),

@@ -42,7 +42,7 @@ def test_a_kernel_of_the_library_is_named_with_its_caller():
     assert str(program.entries[0].source) == f"{kernels[0]}, from {line}"
 
 
-def test_barriers_name_what_they_are_for():
+def test_nops_name_what_they_are_for():
     program = Program(Config(rows=4, columns=4, dma_engines=6))
     x, t, u = program.space.hbm("x", FP32, (4, 4)), *(program.space.sbuf(name, FP32, (4,)) for name in "tu")
     for row in range(4):

@@ -96,6 +96,9 @@ RECORDS = {
         ),
         waits=(Wait(3, 4),), updates=(Update(7),),
     ),
+    "nop | wait s3>=4 s5>=1 | signal s7+1 s8+2": Record(
+        instruction=isa.Nop(), waits=(Wait(3, 4), Wait(5, 1)), updates=(Update(7), Update(8, 2)),
+    ),
 }  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from neuroncore_rtl.golden.timing import predict
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.kernels.program.instructions import tensor_tensor
 from neuroncore_rtl.spec.config import PRESETS
@@ -13,6 +14,7 @@ from neuroncore_rtl.tb.harness.cores import CoreDevice
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.sim import simulation
 from neuroncore_rtl.tb.sim.doctor import require
+from tests.kernels.joins import join_image
 from tests.tb.harness.core_images import Work
 from tests.tb.reports import passed, report_of
 
@@ -24,7 +26,7 @@ def test_random_programs_are_golden():
     print(report.as_json())
     assert report.extra["races"] == 0
     assert report.extra["kinds_of_instruction"] >= 20
-    assert min(report.extra["instructions"].values()) >= 20
+    assert min(report.extra["instructions"].values()) >= 20 and report.extra["instructions"]["queue"] >= 50
     assert set(report.extra["bytes_compared"]) == {"HBM", "SBUF", "PSUM"}
 
 
@@ -69,6 +71,33 @@ def test_icarus_runs_an_image_alike():
         assert batch.mismatches == {"HBM": 0} and batch.runs[0].exit_code == 0
         runs += batch.runs
     assert runs[0] == runs[1] and runs[0].cycles > 1000
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        pytest.param(TINY, id="tiny"),
+        pytest.param(
+            TINY.with_overrides(rows=8, dma_engines=5, hbm_ports=3, hbm_bytes=64),
+            marks=pytest.mark.slow,
+            id="eight producers",
+        ),
+    ],
+)
+def test_an_instruction_waits_for_every_other_lane(config):
+    """Both lanes of the tensor queue, the scalar queue and all DMA queues, by NOPs in the vector queue."""
+    image, results = join_image(config)
+    batch = core_batch.run_batch(CoreDevice(machine=config), [image], behaviour=Hbm(latency=64, size=1 << 20))
+    assert not batch.failures and not any(batch.mismatches.values())
+    assert all((tensor.elements(batch.hbm) == code).all() for tensor, code in results)
+    predicted = {record.address: record for record in predict(image).records}
+    nops = 0
+    for event in batch.runs[0].events:
+        _, record = image.locate(event.address)
+        timed = predicted[event.address]
+        assert abs(event.issued - timed.issued) <= 4 and abs(event.retired - timed.retired) <= 4, record
+        nops += record.instruction.name == "NOP" and event.issued == event.retired
+    assert nops == (2 + config.dma_engines) // 2
 
 
 def test_sections_run_again_on_the_core():

@@ -190,6 +190,8 @@ def test_a_queue_races_with_itself_only_with_overlap():
     # The one between waits for the first one, and the last one for that.
     between = elementwise(512, 576)
     assert not races((VECTOR, first, 0, 9), (VECTOR, between, 4, 12), (VECTOR, overlapping, 5, 15))
+    # A NOP waits for none of them.
+    assert races((VECTOR, first, 0, 9), (VECTOR, isa.Nop(), 4, 4), (VECTOR, overlapping, 5, 15)) == [(0, 2)]
     assert races((VECTOR, first, 0, 9), (SCALAR, elementwise(256, 64), 5, 15))
 
 
@@ -287,6 +289,43 @@ def test_a_wait_is_certain_of_what_others_cannot_add():
     assert ordered([DMA0, DMA1, DMA1], Wait(1, 3))
     assert not ordered([DMA0, DMA1, DMA1], Wait(1, 2))
     assert not ordered([DMA0], Wait(1, 1), isa.Update(1), isa.Update(1, 1, isa.UpdateOp.SET))
+
+
+def joined(queue, *waits, updates=()):
+    """Return the place of a NOP in a program."""
+    return queue, 0x800, Record(instruction=isa.Nop(), waits=tuple(Wait(*wait) for wait in waits), updates=updates)
+
+
+def test_nops_join(rng):
+    """A copy over what five others read comes after all of them, by NOPs in its queue or in any other."""
+    queues = TENSOR, VECTOR, SCALAR, DMA0, DMA1
+    readers = [
+        (queue, 128 * n, Record(instruction=copy(64, 256 * (n + 1), count=1), updates=(isa.Update(n + 1),)))
+        for n, queue in enumerate(queues)
+    ]
+    own = [joined(DMA2, (1, 1), (2, 1)), joined(DMA2, (3, 1), (4, 1))]
+    other = [joined(TENSOR, (1, 1), (2, 1)), joined(SCALAR, (3, 1), (4, 1))]
+    other = [(queue, address, replace(record, updates=(isa.Update(9),))) for queue, address, record in other]
+    for nops, last in ((own, (5, 1)), (other, (9, 2))):
+        writer = Record(instruction=copy(512, 64, count=1), waits=(Wait(*last), Wait(5, 1)))
+        program = [*readers, *nops, (DMA2, 0x900, writer)]
+        assert not find_unordered(program, CONFIG)
+        for place in (len(readers), len(readers) + 1):
+            queue, address, record = program[place]
+            for number in range(2):
+                hasty = replace(record, waits=record.waits[:number] + record.waits[number + 1 :])
+                (race,) = find_unordered([*program[:place], (queue, address, hasty), *program[place + 1 :]], CONFIG)
+                assert race.first.queue == queues[2 * (place - len(readers)) + number]
+
+
+def test_a_nop_says_nothing_of_the_records_before_it():
+    reader = Record(instruction=copy(64, 512, count=1))
+    writer = Record(instruction=copy(512, 64, count=1), waits=(Wait(1, 1),))
+    nop = joined(DMA0, updates=(isa.Update(1),))
+    assert find_unordered([(DMA0, 0, reader), nop, (DMA1, 0x900, writer)], CONFIG)
+    awaited = Record(instruction=copy(64, 512, count=1), updates=(isa.Update(2),))
+    nop = joined(DMA0, (2, 1), updates=(isa.Update(1),))
+    assert not find_unordered([(DMA0, 0, awaited), nop, (DMA1, 0x900, writer)], CONFIG)
 
 
 def test_lanes_of_the_tensor_queue_complete_apart():

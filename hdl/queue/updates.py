@@ -1,0 +1,41 @@
+"""The updates of one record, one a cycle."""
+
+from amaranth import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from neuroncore_rtl.hdl.queue.semaphores import Update, UpdateOp
+
+__all__ = ["Updates"]
+
+
+class Updates(wiring.Component):
+    """Offers what a record updates in order, leaving out what is NONE.
+
+    Ports:
+        valid: a record has finished; it stays until `done`. updates: its own.
+        update: the next one, in the same cycle.
+        done: at the end of this cycle all of them are made, or there was none; the next record may follow.
+    """
+
+    valid: In(1)
+    updates: In(data.ArrayLayout(Update, 2))
+    update: Out(stream.Signature(Update))
+    done: Out(1)
+
+    def elaborate(self, platform):
+        m = Module()
+        first, second = self.updates
+        made = Signal()  # the first one
+        at_first = Signal()
+        m.d.comb += [
+            at_first.eq(~made & (first.op != UpdateOp.NONE)),
+            self.update.payload.eq(Mux(at_first, first, second)),
+            self.update.valid.eq(self.valid & (self.update.payload.op != UpdateOp.NONE)),
+            self.done.eq(
+                self.valid & (self.update.ready | ~self.update.valid) & ~(at_first & (second.op != UpdateOp.NONE))
+            ),
+        ]
+        with m.If(self.update.valid & self.update.ready):
+            m.d.sync += made.eq(~self.done)
+        return m
