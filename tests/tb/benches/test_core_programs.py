@@ -87,7 +87,7 @@ def test_icarus_runs_an_image_alike():
 def test_an_instruction_waits_for_every_other_lane(config):
     """Both lanes of the tensor queue, the scalar queue and all DMA queues, by NOPs in the vector queue."""
     image, results = join_image(config)
-    batch = core_batch.run_batch(CoreDevice(machine=config), [image], behaviour=Hbm(latency=64, size=1 << 20))
+    batch = core_batch.run_batch(CoreDevice(machine=config), [image], behaviour=Hbm(latency=64))
     assert not batch.failures and not any(batch.mismatches.values())
     assert all((tensor.elements(batch.hbm) == code).all() for tensor, code in results)
     predicted = {timed.address: timed for timed in predict(image).records}
