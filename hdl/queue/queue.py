@@ -12,7 +12,7 @@ from neuroncore_rtl.hdl.queue.record import Record
 from neuroncore_rtl.hdl.queue.semaphores import Update, Wait
 from neuroncore_rtl.hdl.queue.updates import Updates
 from neuroncore_rtl.spec import isa, timing
-from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, QUEUE_COUNTERS, Engine
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, QUEUE_COUNTERS, Engine, engines_taken
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS, LANES, QUEUE_BLOCKS
 from neuroncore_rtl.spec.isa.fields import width_of
 from neuroncore_rtl.spec.isa.registry import INSTRUCTIONS
@@ -134,10 +134,11 @@ class Queue(wiring.Component):
     def _issue(self, m: Module, head):
         """Look at the semaphores once a cycle until both waits hold; then offer the instruction until it is taken."""
         header = head.header
+        engine, itself = engines_taken(self.engine)
         ready, nop = Signal(), Signal()
         m.d.comb += [
-            nop.eq(header.engine == Engine.QUEUE),
-            self._bad.eq(head.error | ((header.engine != self.engine) & ~nop)),
+            nop.eq(header.engine == itself),
+            self._bad.eq(head.error | ((header.engine != engine) & ~nop)),
             ready.eq(self._prefetcher.head.valid & ~self._bad & ~self._cleared),
             self.waiting.eq(ready & ~self.wait_satisfied),
             self.issue.valid.eq(self._cleared & ~nop),

@@ -79,7 +79,7 @@ def engine_of_queue(queue: int, config: Config) -> Engine:
 
 
 def engines_taken(engine: Engine) -> tuple[Engine, Engine]:
-    """Return the engines whose records the queue of an engine takes."""
+    """Return the engines whose records the queue of an engine takes: that one, and QUEUE."""
     return engine, Engine.QUEUE
 
 
