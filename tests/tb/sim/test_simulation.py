@@ -129,7 +129,7 @@ def test_run_time_library_is_compiled_once(root, tmp_path):
     counter(root=root)
     (library,) = (root / "verilator").glob("runtime-*")
     copied = tmp_path / "verilator" / library.name
-    shutil.copytree(library, copied, ignore=shutil.ignore_patterns("*.o.*"))
+    shutil.copytree(library, copied, ignore=shutil.ignore_patterns("*.o.*", "*.pch.*"))
     compiled = sorted(copied.iterdir())
     assert compiled
     built = counter(root=tmp_path, text=f"{COUNTER}\n// another\n")
@@ -138,25 +138,44 @@ def test_run_time_library_is_compiled_once(root, tmp_path):
     check(built, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("source", "other", "calls"),
-    [
-        ("/v/include/verilated.cpp", (), 1),
-        ("/v/include/verilated.cpp", ("-DCLOCK=clk",), 1),
-        ("/v/include/verilated.cpp", ("-DVM_TRACE=1",), 2),
-        ("Vtop.cpp", (), 2),
-    ],
-)
-def test_object_of_the_run_time_library_is_copied_if_the_options_are_the_same(source, other, calls, tmp_path):
+@pytest.fixture
+def calls(tmp_path):
+    """Compile a file through `OBJECT_CACHE` once with each list of options; return the calls of the compiler."""
     compiler = tmp_path / "compiler"
-    compiler.write_text('#!/bin/sh\necho "$*" >> calls\necho object > "$3"\n')
+    compiler.write_text('#!/bin/sh\necho "$*" >> calls\nwhile [ "$1" != -o ]; do shift; done\necho object > "$2"\n')
     compiler.chmod(0o755)
-    for options in ((), other):
-        command = [verilator.OBJECT_CACHE, compiler, "-c", "-o", "made.o", source, *options]
-        subprocess.run(command, cwd=tmp_path, env=os.environ | {"RUNTIME_OBJECTS": str(tmp_path / "kept")}, check=True)
-        assert (tmp_path / "made.o").read_text() == "object\n"
-        (tmp_path / "made.o").unlink()
-    assert len((tmp_path / "calls").read_text().splitlines()) == calls
+
+    def calls(source, *lists):
+        for options in lists:
+            command = [verilator.OBJECT_CACHE, compiler, "c++", *options, "-c", "-o", "made.o", source]
+            environment = os.environ | {"RUNTIME_OBJECTS": str(tmp_path / "kept")}
+            subprocess.run(command, cwd=tmp_path, env=environment, check=True)
+            assert (tmp_path / "made.o").read_text() == "object\n"
+            (tmp_path / "made.o").unlink()
+        return (tmp_path / "calls").read_text().splitlines()
+
+    return calls
+
+
+@pytest.mark.parametrize(("other", "count"), [(("-Os",), 1), (("-Os", "-DCLOCK=clk"), 1), (("-DVM_TRACE=1",), 2)])
+def test_object_of_the_run_time_library_is_copied_if_the_options_are_the_same(other, count, calls):
+    assert len(calls("/v/include/verilated.cpp", ("-Os",), other)) == count
+
+
+@pytest.mark.parametrize(
+    ("other", "count"),
+    [(("-O2", "-DA=0"), 1), (("-DA=0", "-O2"), 1), (("-O2", "-DCLOCK=clk", "-DA=0"), 1), (("-O0", "-DA=0"), 2)],
+)
+def test_headers_are_compiled_once_for_the_same_options_and_each_file_gets_them(other, count, calls):
+    called = calls("Vtop.cpp", ("-O2", "-DA=0"), other)
+    assert len([call for call in called if "c++-header" in call]) == count
+    given = [call.split(" -include-pch ")[1] for call in called if "made.o" in call]
+    assert len(given) == 2 and len(set(given)) == count
+
+
+def test_a_file_with_a_header_of_its_own_gets_no_other(calls):
+    [call] = calls("Vtop.cpp", ("-O2", "-include-pch", "Vtop__pch.h.fast.gch"))
+    assert call.count("-include-pch") == 1
 
 
 def test_build_calls_neither_perl_nor_another_compiler(root, tmp_path, monkeypatch):
