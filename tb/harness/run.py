@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from neuroncore_rtl.tb.harness.outcome import Outcome
-from neuroncore_rtl.tb.sim import run_to_end, simulation
+from neuroncore_rtl.tb.sim import light_start, run_to_end, simulation
 from neuroncore_rtl.tb.sim.clock import PERIOD_NS
 from neuroncore_rtl.tb.sim.report import progress
 from neuroncore_rtl.tb.sim.vectors import wanted
@@ -126,7 +126,11 @@ def run_harness(
         SimulationFailed: if the harness is not done within the limit, or breaks off.
     """
     state = directory.resolve() / "state.json"
-    env = {run_to_end.PORTS_VARIABLE: ",".join(ports), run_to_end.STATE_VARIABLE: str(state)}
+    env = {
+        "PYGPI_USERS": light_start.ENTRIES,
+        run_to_end.PORTS_VARIABLE: ",".join(ports),
+        run_to_end.STATE_VARIABLE: str(state),
+    }
     options = {"plusargs": plusargs, "env": env, "timeout_ns": limit * PERIOD_NS, "waves_levels": waves_levels}
     simulation.run(build, run_to_end.__name__, run_dir=directory, **options)
     return json.loads(state.read_text())

@@ -1,0 +1,32 @@
+"""The Python of a harness's simulation starts without pytest, and cocotb does not miss it."""
+
+import subprocess
+import sys
+
+from cocotb_tools import _env
+from pygpi import entry
+
+from neuroncore_rtl.tb.sim import light_start
+
+PROGRAM = """
+import sys
+from neuroncore_rtl.tb.sim.light_start import stand_in_for_pytest
+stand_in_for_pytest()
+from cocotb.regression import RegressionManager
+RegressionManager.setup_pytest_assertion_rewriting()
+print(*sorted(name for name in sys.modules if "pytest" in name))
+"""
+
+
+def test_cocotb_starts_and_no_module_of_pytest_is_loaded():
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == sorted(light_start.USED)
+
+
+def test_entries_are_those_of_cocotb_but_for_its_coverage(monkeypatch):
+    asked = {}
+    monkeypatch.setattr(_env, "get_list", lambda name, default: asked.update({name: default}) or [])
+    entry.load_entry()
+    coverage, *others = asked["PYGPI_USERS"]
+    assert "coverage" in coverage
+    assert light_start.ENTRIES.split(",")[1:] == others
