@@ -209,7 +209,7 @@ def steps(sbuf_reads, psum_reads, sbuf_writes, psum_writes, rank, until, state, 
         rank: VECTOR or SCALAR.
         until: the cycle.
         state: of the instruction, which goes on.
-        plan: `golden.timing.costs.Plan`.
+        plan: `golden.timing.plan.Plan`.
         shape: counts, outermost first.
         a, b, dst: see `begin_steps`.
     """

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from neuroncore_rtl.golden.timing import costs
 from neuroncore_rtl.golden.timing.banks import Banks
 from neuroncore_rtl.golden.timing.calendar import BEGUN, GO, SCALAR, VECTOR, WRITTEN, begin_steps, steps
 from neuroncore_rtl.golden.timing.events import Agenda
+from neuroncore_rtl.golden.timing.plan import plan_of, tensors_of
 from neuroncore_rtl.golden.timing.prediction import Timed
 from neuroncore_rtl.golden.timing.queue import Queue
-from neuroncore_rtl.spec import timing
+from neuroncore_rtl.spec import costs, timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Engine, Record
 
@@ -78,8 +78,8 @@ class ElementwiseEngine:
         self._rest = costs.step_interval(instruction)
         shape = np.ones(4, np.int64)
         shape[4 - len(instruction.shape) :] = instruction.shape
-        tensors = costs.tensors(instruction)
-        plan = costs.plan(instruction, self._config)
+        tensors = tensors_of(instruction)
+        plan = plan_of(instruction, self._config)
         walk = begin_steps(first, self._written, plan.depth, *tensors), plan, shape, *tensors
         self._agenda.at(first if self._rank == SCALAR else self._agenda.now, self._step, (record, timed), walk)
 

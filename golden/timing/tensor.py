@@ -9,6 +9,7 @@ from neuroncore_rtl.golden.timing.prediction import Timed
 from neuroncore_rtl.golden.timing.queue import Queue
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
+from neuroncore_rtl.spec.costs import array_latency
 from neuroncore_rtl.spec.isa import LoadStationary, Record
 
 __all__ = ["TensorEngine"]
@@ -26,11 +27,8 @@ class TensorEngine:
 
     def __init__(self, config: Config, agenda: Agenda, banks: Banks):
         self._agenda, self._banks = agenda, banks
-        tiles = -(-config.columns // LOAD_COLUMNS)
         self._spacing = config.add_latency + 2
-        self.latency = (
-            timing.READ_LATENCY + timing.EDGE_LATENCY + config.rows * config.mac_latency + tiles - 2 + self._spacing
-        )
+        self.latency = array_latency(config)
         self._ready = 0
         self._gone = {kind: deque([-1] * timing.TENSOR_QUEUE, timing.TENSOR_QUEUE) for kind in (True, False)}
         self._loads_free = self._moves_free = 0

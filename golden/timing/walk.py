@@ -8,6 +8,7 @@ import numpy as np
 
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import LINE_BYTES, PSUM_BANKS, PSUM_BYTES, SBUF_BANKS
+from neuroncore_rtl.spec.costs import adjacent
 from neuroncore_rtl.spec.isa import DmaTensor, Storage
 
 __all__ = ["Walk", "walk_of"]
@@ -36,26 +37,14 @@ def walk_of(tensor: DmaTensor, shape: tuple[int, ...], rows: bool, size: int) ->
         rows: whether the outermost dimension goes by row numbers.
         size: bytes of a beat.
     """
-    element = tensor.format.bits // 8
-    dimensions = [
-        (count, step, d == tensor.axis, rows and d == 0)
-        for d, (count, step) in enumerate(zip(shape, tensor.steps, strict=True))
-    ]
-    adjacent, merging, jumps = 1, True, []
-    for count, step, is_axis, is_row in reversed(dimensions):
-        if merging and (count == 1 or (step == adjacent and not is_axis and not is_row)):
-            adjacent *= count
-        else:
-            merging = False
-            if count > 1:
-                jumps.append((count, 0 if is_axis else step * element))
+    length, jumps = adjacent(tensor, shape, rows)
     if tensor.storage == Storage.PSUM:
         grid = beat = timing.PSUM_WORD_BYTES
     else:
         beat = size
         grid = size if tensor.storage == Storage.SBUF else timing.BURST_BEATS * size
     period = PSUM_BYTES if tensor.storage == Storage.PSUM else max(grid, LINE_BYTES * SBUF_BANKS)
-    return _cut(adjacent * element, tuple(jumps), tensor.address % period, beat, grid, tensor.storage)
+    return _cut(length, jumps, tensor.address % period, beat, grid, tensor.storage)
 
 
 @lru_cache(1 << 12)

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from neuroncore_rtl.golden.timing.costs import step_cycles
+from neuroncore_rtl.spec.costs import step_cycles
 from neuroncore_rtl.spec.formats import FORMATS, format_named
 from neuroncore_rtl.spec.isa import Opcode, Storage
 from neuroncore_rtl.tb.benches.execution import run_recorded

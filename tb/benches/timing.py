@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neuroncore_rtl.golden.timing.costs import dependent_period, latency, period
 from neuroncore_rtl.spec.config import PSUM_BYTES, Config
+from neuroncore_rtl.spec.costs import dependent_period, latency, period
 from neuroncore_rtl.spec.isa import Context
 from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, Case, formula
 from neuroncore_rtl.tb.check.execution import expected_memories
@@ -26,7 +26,7 @@ REPEATED = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """Cycles of an instruction, measured and by the formulas of `golden.timing.costs`.
+    """Cycles of an instruction, measured and by the formulas of `spec.costs`.
 
     Arguments:
         case: the instruction.
@@ -134,7 +134,7 @@ def _run(settings: Settings) -> Report:
         compared=compared,
         mismatches=mismatches,
         extra={"measurements": len(measurements), "formulas": {case.name: formula(case, config) for case in CASES}},
-        failures=(f"not as the formulas of golden/timing/costs.py say: {', '.join(wrong)}",) if wrong else (),
+        failures=(f"not as the formulas of spec/costs.py say: {', '.join(wrong)}",) if wrong else (),
     )
 
 

@@ -14,13 +14,13 @@ from math import prod
 import numpy as np
 
 from neuroncore_rtl.golden.arith import decode, round_fp32
-from neuroncore_rtl.golden.timing.costs import step_cycles
 from neuroncore_rtl.kernels.library.streamed import streamed
 from neuroncore_rtl.kernels.program.image import build_image
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.rows import Rows, place_rows, replicate
 from neuroncore_rtl.kernels.program.tensor import HbmTensor
 from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.costs import step_cycles
 from neuroncore_rtl.spec.formats import FP32, Format
 from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, Instruction, MultiplyMoving, Storage
 from neuroncore_rtl.tb.benches.core_bench import check_room, hbm_of, roofline, summary

@@ -1,6 +1,6 @@
 """What every instruction costs in cycles: as published for NeuronCore-v2, by our formula, and why they differ.
 
-TEST=timing measures them, tests assert the formulas of `golden.timing.costs`, and docs/vector_engine.md has the table
+TEST=timing measures them, tests assert the formulas of `spec.costs`, and docs/vector_engine.md has the table
 that :func:`table` makes.
 """
 
@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from neuroncore_rtl.golden.timing.costs import is_slow, period
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.spec.costs import is_slow, period
 from neuroncore_rtl.spec.formats import FP32, INT32, Format
 from neuroncore_rtl.spec.functions import function_named
 from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage

@@ -1,10 +1,10 @@
-"""Every instruction takes the cycles that the formulas of `golden.timing.costs` say, and the manual has their table."""
+"""Every instruction takes the cycles that the formulas of `spec.costs` say, and the manual has their table."""
 
 import pytest
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.golden.timing.costs import latency, period, step_cycles
 from neuroncore_rtl.hdl.elementwise.checker import Checker
+from neuroncore_rtl.spec.costs import latency, period, step_cycles
 from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES
 from neuroncore_rtl.tb.benches import timing as bench
 from neuroncore_rtl.tb.benches.timing import measure

@@ -1,0 +1,66 @@
+"""What the timing model has to know of an instruction of the vector or the scalar engine."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from neuroncore_rtl.spec import timing
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.costs import SEARCHES, drain, lanes_latency, step_interval, steps_before, steps_behind, used_by
+from neuroncore_rtl.spec.isa import Elementwise, Opcode, Storage
+from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, transpose_block
+
+__all__ = ["Plan", "plan_of", "tensors_of"]
+
+
+class Plan(NamedTuple):
+    """What :func:`golden.timing.calendar.steps` has to know of an instruction.
+
+    before, behind: steps before the elements, and behind them. interval: least cycles from step to step. delay: cycles
+    from a step to its write. depth: results that may be on their way. group: elements of a result. silent: elements
+    without one.
+    """
+
+    before: int
+    behind: int
+    interval: int
+    delay: int
+    depth: int
+    group: int
+    silent: int
+
+
+def plan_of(instruction: Elementwise, config: Config) -> Plan:
+    """Return the plan of an instruction."""
+    silent = prod(instruction.shape) if instruction.opcode in OUTPUTS else 0
+    if instruction.opcode == Opcode.TRANSPOSE:
+        silent = transpose_block(config)
+    return Plan(
+        before=steps_before(instruction),
+        behind=steps_behind(instruction, config),
+        interval=step_interval(instruction),
+        delay=drain(instruction),
+        depth=lanes_latency(instruction) + timing.STORE_SLACK,
+        group=prod(instruction.shape[-instruction.axes :]) if instruction.opcode == Opcode.TENSOR_REDUCE else 1,
+        silent=silent,
+    )
+
+
+def tensors_of(instruction: Elementwise) -> Sequence[np.ndarray]:
+    """Return of a, b and dst what :func:`golden.timing.calendar.steps` takes."""
+    used = used_by(instruction) - ({"b"} if instruction.opcode in SEARCHES else set())
+    return [_access(instruction, name, name in used or name == "dst") for name in ("a", "b", "dst")]
+
+
+def _access(instruction: Elementwise, name: str, used: bool) -> np.ndarray:
+    found, access = np.zeros(7, np.int64), getattr(instruction, name)
+    if used and access is not None:
+        size = access.format.bits // 8
+        found[:3] = 1, access.storage == Storage.PSUM, access.address
+        moved = [step * size for step in access.steps]
+        if name == "dst" and instruction.opcode == Opcode.TENSOR_REDUCE:
+            moved[-instruction.axes :] = [0] * instruction.axes
+        found[7 - len(moved) :] = moved
+    return found

@@ -1,0 +1,146 @@
+"""What an instruction costs in cycles, when nobody else is at the memories: what follows from its fields and from the
+constants of :mod:`spec.timing`.
+
+Of the vector and the scalar engine it is exact, of the others what has a formula.
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+from neuroncore_rtl.spec import timing
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
+from neuroncore_rtl.spec.isa import AluOp, DmaTensor, Elementwise, Opcode, Pointer, Storage
+from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, VALUES8, transpose_block, uses
+
+__all__ = [
+    "SEARCHES", "adjacent", "array_latency", "dependent_period", "drain", "is_slow", "lanes_latency", "latency",
+    "period", "step_cycles", "step_interval", "steps_before", "steps_behind", "used_by",
+]  # fmt: skip
+
+_DIVIDER = timing.DIVIDE_LATENCY, timing.DIVIDE_INTERVAL
+_UNITS = {AluOp.DIVIDE: _DIVIDER, AluOp.POWER: (timing.POWER_LATENCY, timing.POWER_INTERVAL)}
+"""Latency and interval of the iterative units."""
+
+SEARCHES = (Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8)
+"""What loads b before it begins."""
+
+_ENTRY = timing.ELEMENTWISE_CHECKER_LATENCY + timing.SEQUENCER_LATENCY
+"""Cycles from an instruction that an idle engine takes to its first read."""
+
+
+def step_interval(instruction: Elementwise) -> int:
+    """Return the least cycles from a step of an instruction to the next, memories aside."""
+    first, second = _slow_units(instruction)
+    if first and second:
+        return first[0] + second[1]
+    if first or second:
+        return (first or second)[1]
+    if instruction.opcode == Opcode.BN_AGGR:
+        return timing.SET_INTERVAL
+    return timing.SCAN_INTERVAL if instruction.opcode == Opcode.TENSOR_TENSOR_SCAN else 1
+
+
+def is_slow(instruction: Elementwise) -> bool:
+    """Return whether nothing else may be in the lanes."""
+    return instruction.opcode == Opcode.BN_AGGR or any(_slow_units(instruction))
+
+
+def step_cycles(instruction: Elementwise, config: Config) -> int:
+    """Return the cycles from the first step of an instruction to that of the next, if nothing else holds it up."""
+    interval = step_interval(instruction)
+    others = (steps_before(instruction) + steps_behind(instruction, config)) * interval
+    return others + prod(instruction.shape) * max(interval, _sbuf_reads(instruction))
+
+
+def period(instruction: Elementwise, config: Config) -> int:
+    """Return the cycles from an instruction to the next of its kind, if they overlap."""
+    if is_slow(instruction):
+        return dependent_period(instruction, config)
+    return max(timing.ELEMENTWISE_CHECKER_INTERVAL, step_cycles(instruction, config))
+
+
+def dependent_period(instruction: Elementwise, config: Config) -> int:
+    """Return the cycles from an instruction to the next of its kind, if each waits for the one before to be written."""
+    reads = 1 if steps_behind(instruction, config) else max(1, _sbuf_reads(instruction))
+    # The last step waits for its reads alone, and nothing for the interval after it.
+    return step_cycles(instruction, config) - max(step_interval(instruction), reads) + reads + drain(instruction)
+
+
+def latency(instruction: Elementwise, config: Config) -> int:
+    """Return the cycles from an instruction that an idle engine takes to the pulse that retires it."""
+    return _ENTRY + dependent_period(instruction, config)
+
+
+def drain(instruction: Elementwise) -> int:
+    """Return the cycles from the last step of an instruction to the first one that waits for all writes."""
+    units = [_DIVIDER] if instruction.opcode == Opcode.BN_AGGR else filter(None, _slow_units(instruction))
+    slow = sum(unit[0] - 1 for unit in units)
+    return timing.READ_LATENCY + lanes_latency(instruction) + slow + timing.STORE_LATENCY
+
+
+def lanes_latency(instruction: Elementwise) -> int:
+    """Return the cycles from a step of an instruction to its result, where no operation is slow."""
+    return timing.SCALAR_LANES_LATENCY if instruction.opcode == Opcode.ACTIVATE else timing.VECTOR_LANES_LATENCY
+
+
+def _sbuf_reads(instruction: Elementwise) -> int:
+    """Return how many words of SBUF an element takes."""
+    tensors = ("a",) if instruction.opcode in SEARCHES else ("a", "b")
+    used = used_by(instruction)
+    return sum(name in used and getattr(instruction, name).storage == Storage.SBUF for name in tensors)
+
+
+def used_by(instruction: Elementwise) -> frozenset[str]:
+    """Return what an instruction uses, as :func:`spec.isa.elementwise.uses`."""
+    return uses({"opcode": instruction.opcode, "sum_store": instruction.sum_store})
+
+
+def steps_behind(instruction: Elementwise, config: Config) -> int:
+    """Return the steps of an instruction after its elements."""
+    if instruction.opcode == Opcode.TRANSPOSE:
+        return transpose_block(config)
+    return OUTPUTS.get(instruction.opcode, int("result" in used_by(instruction)))
+
+
+def _slow_units(instruction: Elementwise) -> Sequence[tuple[int, int] | None]:
+    """Return latency and interval of the iterative unit of op0 and of op1, None where there is none."""
+    if instruction.opcode == Opcode.RECIPROCAL:
+        return _DIVIDER, None
+    used = used_by(instruction)
+    return [_UNITS.get(getattr(instruction, name)) if name in used else None for name in ("op0", "op1")]
+
+
+def steps_before(instruction: Elementwise) -> int:
+    """Return the steps of an instruction before its elements."""
+    loads = sum(
+        isinstance(getattr(instruction, name), Pointer) for name in ("s0", "s1") if name in used_by(instruction)
+    )
+    return loads + (VALUES8 if instruction.opcode in SEARCHES else 0)
+
+
+def array_latency(config: Config) -> int:
+    """Return the cycles from the last column of a MultiplyMoving to the pulse that retires it."""
+    tiles = -(-config.columns // LOAD_COLUMNS)
+    through = timing.READ_LATENCY + timing.EDGE_LATENCY + config.rows * config.mac_latency + tiles
+    return through + config.add_latency
+
+
+def adjacent(tensor: DmaTensor, shape: tuple[int, ...], rows: bool) -> tuple[int, tuple[tuple[int, int], ...]]:
+    """Return the bytes that a copy finds side by side, and count and step in bytes of every dimension beyond, innermost
+    first; from partition to partition the step is 0.
+
+    Arguments:
+        tensor, shape: of the copy.
+        rows: whether the outermost dimension goes by row numbers.
+    """
+    element = tensor.format.bits // 8
+    together, merging, jumps = 1, True, []
+    for d in reversed(range(len(shape))):
+        count, step, is_axis = shape[d], tensor.steps[d], d == tensor.axis
+        if merging and (count == 1 or (step == together and not is_axis and not (rows and d == 0))):
+            together *= count
+        else:
+            merging = False
+            if count > 1:
+                jumps.append((count, 0 if is_axis else step * element))
+    return together * element, tuple(jumps)
