@@ -14,7 +14,7 @@ cut into *groups*, the rows of an array's columns by up to a PSUM bank of words,
 
 A finished group goes from PSUM to SBUF, cast on the way, and from there to HBM, in pieces of some columns. Copies
 are shared among the DMA engines of all ports (:mod:`kernels.library.engines`). A record has two waits, so what one
-needs comes by two of them at most.
+needs comes by two of them at most. The order of it all is chosen here, and kept to.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +34,7 @@ __all__ = ["Finish", "Stored", "matmul", "passes"]
 
 Finish = Callable[[Tensor, Tensor, slice, slice], None]
 """Appends what finishes a piece of a group, up to `DRAIN` columns. It is given its destination in SBUF, sums in PSUM,
-its rows and columns of C."""
+its rows and columns of C. What it appends keeps its order, too."""
 
 Stored = Callable[[slice], None]
 """Appends what follows when all of a strip's stores are appended; it is given the strip's rows."""
@@ -86,7 +86,8 @@ def matmul(
         names = ", ".join(fmt.name for fmt in MATMUL_FORMATS)
         raise ValueError(f"a and b must have the same format of {names}, not {a.format.name} and {b.format.name}")
     kernel = _Kernel(program, c, a, b, finish, strips or [slice(0, c.shape[0])])
-    kernel.run(stored or (lambda rows: None))
+    with program.in_order():
+        kernel.run(stored or (lambda rows: None))
 
 
 def passes(fmt: Format, transposed: bool = False) -> list[tuple[int, int, bool]]:

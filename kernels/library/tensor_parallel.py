@@ -70,6 +70,7 @@ def tensor_parallel_programs(
     strips: int = 4,
     reduce: bool = True,
     base: int = 0,
+    order: str = Program.order,
 ) -> list[Shard]:
     """Return what every rank of a group executes, in order of ranks.
 
@@ -81,6 +82,7 @@ def tensor_parallel_programs(
         strips: of Y.
         reduce: whether the partial products are added up; else the programs are the same without the collectives.
         base: HBM address of every image.
+        order: of the programs' instructions, see :class:`kernels.program.Program`.
 
     Raises:
         ValueError: if shapes, the group or the strips do not fit.
@@ -95,7 +97,7 @@ def tensor_parallel_programs(
     cuts = row_strips(m, n, strips, config.columns)
 
     def shard(rank: int, part: slice) -> Shard:
-        program = Program(config, base, core=group.cores[rank])
+        program = Program(config, base, core=group.cores[rank], order=order)
         space, k = program.space, part.stop - part.start
         partial, y = space.hbm("partial", FP32, (m, n)), space.hbm("y", FP32, (m, n))
         left, right = space.hbm("x", fmt, (k, m)), space.hbm("w", fmt, (k, n))

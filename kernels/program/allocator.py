@@ -6,6 +6,7 @@ is one of a *buffer* of its own, far beyond those of any memory, so that views, 
 out in the same way. What is *kept* has its own place from the start to the end of the program.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
@@ -13,10 +14,10 @@ from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.formats import Format
-from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Storage
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Region, Storage
 from neuroncore_rtl.spec.isa.access import storage_partitions
 
-__all__ = ["Allocator", "Buffer", "buffer_of", "offset_of"]
+__all__ = ["Allocator", "Buffer", "buffer_of", "buffers_in", "offset_of"]
 
 BUFFER_BITS = 20
 """Bits of an address within a buffer; those above are the buffer's number, and 0 for what has its place."""
@@ -44,6 +45,11 @@ class Buffer:
 def buffer_of(address: int) -> int:
     """Return the number of the buffer that an address is in, from 1 on; 0: it is the address of a place."""
     return address >> BUFFER_BITS
+
+
+def buffers_in(regions: Iterable[Region]) -> set[int]:
+    """Return the numbers of the buffers that regions are in."""
+    return {buffer_of(region.address) for region in regions if region.storage != Storage.HBM} - {0}
 
 
 def offset_of(address: int) -> int:

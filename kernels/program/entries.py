@@ -19,12 +19,14 @@ class Step(NamedTuple):
         section: that of its section, from 0 on.
         queue: where it starts; None: that of its engine, or of each DMA engine in turn.
         source: the kernel's line.
+        in_order: whether its queue starts it behind all such ones before it, whatever order is chosen.
     """
 
     instruction: Instruction
     section: int
     queue: int | None
     source: Source
+    in_order: bool = False
 
 
 @dataclass(kw_only=True)

@@ -1,6 +1,7 @@
 """Whether the bytes that instructions read and write meet."""
 
 from functools import lru_cache
+from math import gcd
 
 import numpy as np
 
@@ -43,6 +44,10 @@ def overlap(one: Region, other: Region) -> bool:
     low, high = max(one.span[0], other.span[0]), min(one.span[1], other.span[1])
     if low >= high or (one.is_dense and other.is_dense):
         return low < high
+    (length, pitch), (reach, step) = one.comb, other.comb
+    pitch = gcd(pitch, step)
+    if length <= (other.span[0] - one.span[0]) % pitch <= pitch - reach:
+        return False  # such as other columns of the same rows
     (starts, length), (others, reach) = runs_of(one), runs_of(other)
     # For each run of the other: the first run of this one that ends behind its start.
     nearest = np.searchsorted(starts, others - length, side="right")

@@ -7,15 +7,19 @@ such as a load, has the longest time ahead of what needs it; how far that runs a
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 
-from neuroncore_rtl.kernels.program.allocator import Allocator, Buffer, buffer_of
+from neuroncore_rtl.kernels.program.allocator import Allocator, Buffer, buffers_in
 from neuroncore_rtl.kernels.program.entries import Step
 from neuroncore_rtl.kernels.program.source import Source
 from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_BYTES
-from neuroncore_rtl.spec.isa import Region, Storage
+from neuroncore_rtl.spec.isa import Storage
 
-__all__ = ["addresses", "peak"]
+__all__ = ["NoRoom", "addresses", "peak"]
 
 BANK = PSUM_BYTES // PSUM_BANKS
+
+
+class NoRoom(ValueError):
+    """There is none for a temporary."""
 
 
 def addresses(steps: Sequence[Step], space: Allocator) -> dict[int, int]:
@@ -24,8 +28,8 @@ def addresses(steps: Sequence[Step], space: Allocator) -> dict[int, int]:
     One that several sections touch has its place all the time, as sections may be left out or come again.
 
     Raises:
-        ValueError: if a buffer is read before anything is written to it, or if there is no room for one; the message
-            names it, and what has its place there at that time.
+        ValueError: if a buffer is read before anything is written to it.
+        NoRoom: if there is none for a buffer; the message names it, and what has its place there at that time.
     """
     first, last = _lives(steps, space.buffers)
     lives = {number: (first[number], last[number]) for number in first}
@@ -44,7 +48,7 @@ def addresses(steps: Sequence[Step], space: Allocator) -> dict[int, int]:
             place = rings[buffer.storage].take(buffer)
             if place is None:
                 live = [other for other in found if lives[other][1] >= step]
-                raise ValueError(_no_room(number, live, {other: steps[first[other]].source for other in first}, space))
+                raise NoRoom(_no_room(number, live, {other: steps[first[other]].source for other in first}, space))
             found[number] = place
         for number in dying.get(step, ()):
             buffer = space.buffers[number - 1]
@@ -62,19 +66,15 @@ def peak(found: dict[int, int], space: Allocator, storage: Storage) -> int:
 def _lives(steps: Sequence[Step], buffers: Sequence[Buffer]) -> tuple[dict[int, int], dict[int, int]]:
     """Return of every buffer the number of the step that touches it first and last."""
     first, last = {}, {}
-    for number, (instruction, _, _, source) in enumerate(steps):
-        for buffer in _touched(instruction.reads):
+    for number, (instruction, _, _, source, _) in enumerate(steps):
+        for buffer in buffers_in(instruction.reads):
             if buffer not in first:
                 name = buffers[buffer - 1].name
                 raise ValueError(f"{name} must be written before {instruction.name} reads it ({source})")
-        for buffer in _touched((*instruction.writes, *instruction.reads)):
+        for buffer in buffers_in((*instruction.writes, *instruction.reads)):
             first.setdefault(buffer, number)
             last[buffer] = number
     return first, last
-
-
-def _touched(regions: Iterable[Region]) -> set[int]:
-    return {buffer_of(region.address) for region in regions if region.storage != Storage.HBM} - {0}
 
 
 def _no_room(number: int, live: Iterable[int], sources: Mapping[int, Source], space: Allocator) -> str:

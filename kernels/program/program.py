@@ -1,8 +1,9 @@
 """A program of the whole core under construction: instructions in program order, and where their tensors are.
 
 Instructions are appended as if they ran one after the other; so kernels read like the algorithm. When the program is
-whole, its temporaries get their places (:mod:`kernels.program.lifetimes`), and each instruction goes to the queue of
-its engine with what it must wait for (:mod:`kernels.program.sequence`); everything else runs at the same time.
+whole, they are put in an order that keeps engines busy (:mod:`kernels.program.schedule`), if that is wanted; its
+temporaries get their places (:mod:`kernels.program.lifetimes`), and each instruction goes to the queue of its engine
+with what it must wait for (:mod:`kernels.program.sequence`); everything else runs at the same time.
 
 A collective waits and is waited for like everything else that touches its core's HBM; its queue is one lane. What other
 cores have to do before it is their programs' affair: all of a group must append it, and what comes before it in their
@@ -14,23 +15,31 @@ semaphores anew, and what several of them touch has its place all the time.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import cycle
 
 from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, offset_of
 from neuroncore_rtl.kernels.program.entries import Entry, Step, records_of
 from neuroncore_rtl.kernels.program.footprint import check_apart
-from neuroncore_rtl.kernels.program.lifetimes import addresses, peak
+from neuroncore_rtl.kernels.program.lifetimes import NoRoom, addresses, peak
+from neuroncore_rtl.kernels.program.schedule import scheduled
 from neuroncore_rtl.kernels.program.sequence import Sequence
 from neuroncore_rtl.kernels.program.source import caller, located
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import SEMAPHORES, Config
 from neuroncore_rtl.spec.isa import Storage
 
-__all__ = ["HEADER_BYTES", "Program"]
+__all__ = ["HEADER_BYTES", "ORDERS", "Program"]
 
 HEADER_BYTES = 128
 """What an image's header takes up, so that everything behind it is aligned."""
+
+ORDERS = ("program", "scheduled")
+"""How the instructions of a queue follow each other."""
+
+SHARES = (0.9, 0.6, 0.3)
+"""Of each memory, what steps before their turn may fill: less, if pieces of what is left are too small."""
 
 
 @dataclass
@@ -42,6 +51,9 @@ class Program:
         base: HBM address of its image, a multiple of 128; tensors follow behind the image's header.
         semaphores: those that a section may use, all zero when it starts; others are left to the control program.
         core: the one of its instance that executes it.
+        order: "program": every queue starts its instructions as they were appended; "scheduled": in an order that
+            keeps engines busy. Both leave the same in every memory. What does not fit in memory when it is scheduled
+            keeps the order in which it was appended.
 
     Attributes:
         space: where tensors of all storages are named.
@@ -52,6 +64,7 @@ class Program:
     base: int = 0
     semaphores: range = range(SEMAPHORES)
     core: int = 0
+    order: str = "program"
     space: Allocator = field(init=False)
     loads: Iterator[int] = field(init=False)
     stores: Iterator[int] = field(init=False)
@@ -61,10 +74,13 @@ class Program:
             raise ValueError(f"core must be between 0 and {self.config.cores - 1}, not {self.core!r}")
         if self.base < 0 or self.base % isa.RECORD_BYTES:
             raise ValueError(f"base must be a multiple of {isa.RECORD_BYTES}, not {self.base!r}")
+        if self.order not in ORDERS:
+            raise ValueError(f"order must be one of {', '.join(ORDERS)}, not {self.order!r}")
         self.space = Allocator(self.config, hbm=self.base + HEADER_BYTES)
         self.loads, self.stores = cycle(self.load_queues), cycle(self.store_queues)
         self._steps: list[Step] = []
         self._section = 0
+        self._in_order = False
         self._context = isa.Context(self.config, core=self.core)
         self._laid_out: tuple[tuple, dict[int, int], list[Entry]] = (), {}, []
 
@@ -105,7 +121,18 @@ class Program:
             names = ", ".join(isa.queue_name(q, self.config) for q in queues)
             raise ValueError(f"queue must be that of {names}, not {queue!r}")
         self._context = instruction.after(self._context)
-        self._steps.append(Step(instruction, self._section, queue, caller()))
+        self._steps.append(Step(instruction, self._section, queue, caller(), self._in_order))
+
+    @contextmanager
+    def in_order(self) -> Iterator[None]:
+        """Let every queue start what is appended within in the order in which it is appended, and copies without a
+        queue when they are ready: for a kernel that has chosen the order itself, and is faster by it. What is appended
+        before or behind may still come between."""
+        before, self._in_order = self._in_order, True
+        try:
+            yield
+        finally:
+            self._in_order = before
 
     def start_section(self) -> None:
         """Start the next section with what is appended from now on."""
@@ -115,7 +142,7 @@ class Program:
 
     @property
     def entries(self) -> list[Entry]:
-        """What was appended, and NOPs, in program order.
+        """What was appended, and NOPs, in the order in which they were laid out.
 
         Raises:
             ValueError: as :func:`kernels.program.lifetimes.addresses`.
@@ -123,7 +150,7 @@ class Program:
         return self._lay_out()[1]
 
     def records(self) -> list[isa.Record]:
-        """Return the record of every entry, in program order.
+        """Return the record of every entry, in their order.
 
         Raises:
             ValueError: if there are too few semaphores; as `entries`.
@@ -140,17 +167,30 @@ class Program:
         """Return the address of every buffer, and the entries."""
         known, places, entries = self._laid_out
         # What is kept takes room from the temporaries.
-        wanted = len(self._steps), self.space.used(Storage.SBUF), self.space.used(Storage.PSUM)
+        wanted = len(self._steps), self.space.used(Storage.SBUF), self.space.used(Storage.PSUM), self.order
         if known != wanted:
-            places = addresses(self._steps, self.space)
-            sequence = Sequence(self.config)
-
-            def place(storage: Storage, address: int) -> int:
-                buffer = buffer_of(address)
-                return places[buffer] + offset_of(address) if buffer else address
-
-            for step in self._steps:
-                sequence.append(step._replace(instruction=step.instruction.moved(place)))
-            entries = sequence.entries
+            places, entries = self._scheduled() or self._placed(self._steps)
             self._laid_out = wanted, places, entries
         return places, entries
+
+    def _scheduled(self) -> tuple[dict[int, int], list[Entry]] | None:
+        """Return the same in an order that keeps engines busy; None if that is not wanted, or does not fit."""
+        for share in SHARES if self.order == "scheduled" else ():
+            try:
+                return self._placed(scheduled(self._steps, self.space, share))
+            except NoRoom:
+                continue
+        return None
+
+    def _placed(self, steps: list[Step]) -> tuple[dict[int, int], list[Entry]]:
+        """Return the same of steps in their order."""
+        places = addresses(steps, self.space)
+        sequence = Sequence(self.config)
+
+        def place(storage: Storage, address: int) -> int:
+            buffer = buffer_of(address)
+            return places[buffer] + offset_of(address) if buffer else address
+
+        for step in steps:
+            sequence.append(step._replace(instruction=step.instruction.moved(place)))
+        return places, sequence.entries

@@ -2,6 +2,7 @@
 
 import enum
 from dataclasses import dataclass, replace
+from typing import Self
 
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.formats import Format
@@ -11,6 +12,7 @@ __all__ = [
     "DIMENSIONS",
     "POINTER_FIELDS",
     "Access",
+    "Addressed",
     "Pointer",
     "Storage",
     "drop_step",
@@ -60,8 +62,18 @@ ACCESS_FIELDS: tuple[tuple[str, int], ...] = (
 steps are two's complement, in elements."""
 
 
+class Addressed:
+    """What has an address: a frozen dataclass without slots."""
+
+    def at(self, address: int) -> Self:
+        """Return the same at another address."""
+        moved = object.__new__(type(self))
+        moved.__dict__.update(self.__dict__, address=address)
+        return moved
+
+
 @dataclass(frozen=True, kw_only=True)
-class Pointer:
+class Pointer(Addressed):
     """One element in SBUF in each partition: a per-partition scalar.
 
     Arguments:
@@ -76,7 +88,7 @@ class Pointer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Access:
+class Access(Addressed):
     """The elements that an instruction reads or writes; lane i works on partition `partition` + i.
 
     Arguments:

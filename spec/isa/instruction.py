@@ -92,6 +92,11 @@ class Instruction(ABC):
     def in_turn(self) -> bool:
         """Whether it begins only when all before it in its lane have completed."""
 
+    @property
+    def continues(self) -> bool:
+        """Whether it uses what the instruction before it in its queue left in the engine, not in memory."""
+        return False
+
     def may_overwrite(self, written: Region, other: Region) -> bool:
         """Return whether `written` may lie where another region of its own does: dst may, element for element.
 
@@ -114,6 +119,17 @@ class Instruction(ABC):
             place: from a storage, SBUF or PSUM, and a byte address there to another one.
         """
         return self
+
+    def _moved(self, place: Move, **parts: object) -> Self:
+        """Return the same with other parts, which are those on chip at other addresses."""
+        # Programs move every instruction; `dataclasses.replace`, and regions worked out anew, would take most of that.
+        moved = object.__new__(type(self))
+        known = moved.__dict__
+        known.update(self.__dict__, **parts)
+        for name in ("reads", "writes"):
+            if name in known:
+                known[name] = tuple(region.moved(place) for region in known[name])
+        return moved
 
     @abstractmethod
     def fields(self, config: Config | None = None) -> dict[str, int]:

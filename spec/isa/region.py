@@ -1,7 +1,9 @@
 """Where an instruction reads or writes: the same bytes in each of some partitions of a storage."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import gcd
 
 from neuroncore_rtl.spec.isa.access import Storage
 
@@ -44,14 +46,21 @@ class Region:
         return self.address + low, self.address + high + self.size
 
     @cached_property
+    def comb(self) -> tuple[int, int]:
+        """The length of runs of bytes of which it certainly consists, and a number of which the ways from one run to
+        all others are multiples; 0: there is one run."""
+        length, pitch = self.size, 0
+        for step, count in sorted((abs(step), count) for count, step in self.dimensions):
+            if not pitch and step <= length:
+                length += (count - 1) * step
+            else:
+                pitch = gcd(pitch, step)
+        return length, pitch
+
+    @property
     def is_dense(self) -> bool:
         """Whether it certainly touches every byte of its span."""
-        reach = self.size
-        for step, count in sorted((abs(step), count) for count, step in self.dimensions):
-            if step > reach:
-                return False
-            reach += (count - 1) * step
-        return True
+        return self.comb[1] == 0
 
     @cached_property
     def is_distinct(self) -> bool:
@@ -62,6 +71,19 @@ class Region:
                 return False
             reach += (count - 1) * step
         return True
+
+    def moved(self, place: Callable[[Storage, int], int]) -> "Region":
+        """Return the same at another address on chip; for `place` see :meth:`spec.isa.Instruction.moved`."""
+        if self.storage == Storage.HBM:
+            return self
+        # A copy of what is known already, such as the span, takes less time than working it out again.
+        moved = object.__new__(Region)
+        known = moved.__dict__
+        known.update(self.__dict__)
+        known["address"] = place(self.storage, self.address)
+        if "span" in known:
+            known["span"] = tuple(end + known["address"] - self.address for end in self.span)
+        return moved
 
     def coincides(self, other: "Region") -> bool:
         """Return whether the two are the same element for element, and no element is there twice."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from neuroncore_rtl.kernels.program.program import ORDERS, Program
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, queue_name
 from neuroncore_rtl.tb.harness.hbm import Hbm
@@ -20,8 +21,8 @@ from neuroncore_rtl.tb.sim.settings import (
 )
 
 __all__ = [
-    "HBM_OPTIONS", "HBM_ROOM", "LATENCY", "STALL", "busy_cycles", "check_room", "core_options", "hbm_of", "hbm_width",
-    "queue_cycles", "random_hbm", "roofline", "summary",
+    "HBM_OPTIONS", "HBM_ROOM", "LATENCY", "ORDER", "STALL", "busy_cycles", "check_room", "core_options", "hbm_of",
+    "hbm_width", "queue_cycles", "random_hbm", "roofline", "summary",
 ]  # fmt: skip
 
 _STALL = "every stream and memory port that the harness drives pauses in so many of 256 cycles, at random"
@@ -35,6 +36,9 @@ HBM_ROOM = 1 << 29
 HBM_OPTIONS = (LATENCY, BANDWIDTH, STALL)
 """How HBM behaves. Twice 200 cycles of beats is what its model holds."""
 
+_ORDER = "how the instructions of a queue follow each other: as kernels append them, or so that engines are busy"
+ORDER = choice("ORDER", Program.order, _ORDER, ORDERS)
+
 
 def core_options(target: str, engine: str | None, preset: str) -> tuple[Option, ...]:
     """Return the variables of a TEST of the whole core or of an engine alone, behind its own.
@@ -47,7 +51,7 @@ def core_options(target: str, engine: str | None, preset: str) -> tuple[Option, 
     alone = f"{engine} alone, where HBM plays no part, or " if engine else ""
     where = f"the whole core, or {alone}the core's timing model, where no RTL runs"
     target_option = choice("TARGET", target, where, ("core", "engine", "model") if engine else ("core", "model"))
-    return target_option, *configuration_options(preset), SEED, *HBM_OPTIONS, *RECORDED
+    return target_option, *configuration_options(preset), ORDER, SEED, *HBM_OPTIONS, *RECORDED
 
 
 def check_room(size: int) -> None:

@@ -104,7 +104,7 @@ Found = tuple[np.ndarray, Counter, dict[str, str], list[str]]
 
 def _on_core(settings: Settings, layers: list[Layer], images: np.ndarray, label: str) -> Found:
     config, measured = settings.config, Counter()
-    classifier_of = cache(lambda batch: Classifier(config, batch, sizes_of(layers)))
+    classifier_of = cache(lambda batch: Classifier(config, batch, sizes_of(layers), settings.order))
     failures, predicted, notes = [], [], {}
     for number, first in enumerate(range(0, len(images), settings.batch)):
         part = images[first : first + settings.batch]
@@ -133,7 +133,8 @@ def _on_model(settings: Settings, layers: list[Layer], images: np.ndarray) -> Re
     config, found, ideal = settings.config, [], 0
     for first in range(0, len(images), settings.batch):
         part = images[first : first + settings.batch]
-        image = Classifier(config, len(part), sizes_of(layers)).image(layers, part, encode, settings.confidence / 100)
+        classifier = Classifier(config, len(part), sizes_of(layers), settings.order)
+        image = classifier.image(layers, part, encode, settings.confidence / 100)
         executed = {address for _, address in Core(config, image.memory()).run(image.base).records}
         sections = executed_sections(image, executed)
         ideal += sum(_ideal_cycles(layers, len(part), PASSES[number], config) for number in sections)

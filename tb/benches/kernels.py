@@ -151,7 +151,8 @@ class KernelBench(Bench):
 def _bench(name: str, build: Build, what: str, *options: Option, exact: str = "float64") -> KernelBench:
     def run(settings: Settings) -> Report:
         benches = {"core": CoreWorkbench, "engine": EngineWorkbench, "model": ModelWorkbench}
-        bench = benches[settings.target](settings.config)
+        check_sizes(settings)
+        bench = benches[settings.target](settings.config, settings.order)
         with refusals():
             references = build(bench, settings, np.random.default_rng(settings.seed))
         return bench.run(name, settings, references)

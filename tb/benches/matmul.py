@@ -82,22 +82,25 @@ def multiply(
     return result, totals
 
 
-def product_image(a: np.ndarray, b: np.ndarray, fmt: Format, config: Config) -> tuple[Image, HbmTensor]:
+def product_image(
+    a: np.ndarray, b: np.ndarray, fmt: Format, config: Config, order: str = Program.order
+) -> tuple[Image, HbmTensor]:
     """Return the image that multiplies on the core, and where in HBM the product will be.
 
     Arguments:
         a, b: storage words of `fmt`, of shapes [M, K] and [K, N]; A is stored transposed.
         fmt, config: number format and machine.
+        order: of the program's instructions.
     """
-    program, product, left, right = product_program(*a.shape, b.shape[1], fmt, config)
+    program, product, left, right = product_program(*a.shape, b.shape[1], fmt, config, order)
     return build_image(program, [(left, a.T), (right, b)]), product
 
 
 def product_program(
-    m: int, k: int, n: int, fmt: Format, config: Config
+    m: int, k: int, n: int, fmt: Format, config: Config, order: str = Program.order
 ) -> tuple[Program, HbmTensor, HbmTensor, HbmTensor]:
     """Return the program that multiplies [M, K] by [K, N] on the core, the product, A transposed, and B."""
-    program = Program(config)
+    program = Program(config, order=order)
     left, right = program.space.hbm("a", fmt, (k, m)), program.space.hbm("b", fmt, (k, n))
     product = program.space.hbm("c", INT32 if fmt is INT8 else FP32, (m, n))
     matmul(program, product, left, right)
@@ -151,7 +154,7 @@ Product = tuple[np.ndarray, dict[str, object], dict[str, object]]
 
 def _on_core(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, label: str) -> Product:
     config = settings.config
-    image, product = product_image(a, b, fmt, config)
+    image, product = product_image(a, b, fmt, config, settings.order)
     task = ImageTask(machine=config, images=[image], behaviour=hbm_of(settings))
     done = execute(task, settings, f"core-matmul-{label}", pictures=f"matmul-{label}")
     ideal, moved = ideal_cycles(*a.shape, b.shape[1], fmt, config), (a.size + b.size) * fmt.bits // 8 + 4 * product.size
@@ -169,7 +172,7 @@ def _on_model(settings: Settings) -> Report:
     config, fmt = settings.config, format_named(settings.dtype)
     m, k, n = settings.m, settings.k, settings.n
     with progress("making the program"):
-        image = build_image(product_program(m, k, n, fmt, config)[0])
+        image = build_image(product_program(m, k, n, fmt, config, settings.order)[0])
     ideal, moved = ideal_cycles(m, k, n, fmt, config), (m * k + k * n) * fmt.bits // 8 + 4 * m * n
     extra = {
         "shape": f"[{m}, {k}] x [{k}, {n}] {fmt.name} on {config.rows} x {config.columns}",

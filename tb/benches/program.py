@@ -10,9 +10,10 @@ from dataclasses import asdict
 import numpy as np
 
 from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Opcode
-from neuroncore_rtl.tb.benches.core_bench import random_hbm
+from neuroncore_rtl.tb.benches.core_bench import ORDER, random_hbm
 from neuroncore_rtl.tb.check.core_batch import run_batch
 from neuroncore_rtl.tb.harness.cores import CoreDevice
 from neuroncore_rtl.tb.sim.report import Report, progress
@@ -38,7 +39,9 @@ ALIGNMENT = 4096
 """Images start at multiples of this."""
 
 
-def random_images(rng: np.random.Generator, config: Config, count: int, instructions: int) -> list[Image]:
+def random_images(
+    rng: np.random.Generator, config: Config, count: int, instructions: int, order: str = Program.order
+) -> list[Image]:
     """Return images of random programs, one behind the other; in half of them the bits that mean nothing are random."""
     images, base = [], 0
     for _ in range(count):
@@ -47,7 +50,7 @@ def random_images(rng: np.random.Generator, config: Config, count: int, instruct
             psum_bytes=int(rng.choice([4096, 4096, 8192])),
             elementwise_choices=Choices(opcodes=OPCODES),
         )
-        image = random_core_program(rng, config, instructions, choices, base).image()
+        image = random_core_program(rng, config, instructions, choices, base, order).image()
         images.append(garbled_image(rng, image) if rng.integers(2) else image)
         base += -(-len(image.data) // ALIGNMENT) * ALIGNMENT
     return images
@@ -61,7 +64,8 @@ def _run(settings: Settings) -> Report:
     for first in range(0, settings.count, BATCH):
         rng = np.random.default_rng((settings.seed, first))
         with progress(f"programs from {first}: making them"):
-            images = random_images(rng, config, min(BATCH, settings.count - first), settings.instructions)
+            count = min(BATCH, settings.count - first)
+            images = random_images(rng, config, count, settings.instructions, settings.order)
         behaviour = random_hbm(rng, **TEMPERS)
         batch = run_batch(device, images, sim=settings.sim, behaviour=behaviour)
         records = [record for image in images for part in image.records for record in part]
@@ -105,6 +109,7 @@ BENCH = Bench(
         integer("COUNT", 32, "programs", 1, 100_000),
         integer("INSTRUCTIONS", 60, "instructions of each program", 1, 1000),
         *configuration_options("tiny"),
+        ORDER,
         SEED,
         SIM,
     ),

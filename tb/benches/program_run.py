@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from neuroncore_rtl.kernels.program import Program, build_image
+from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.spec.config import PRESETS, preset_named
 from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, busy_cycles, hbm_of, queue_cycles
 from neuroncore_rtl.tb.benches.execution import execute
@@ -51,8 +52,8 @@ def run(
         preset: the machine, "tiny" to "full": of a kernel "small" unless told, of a program that it was made for.
         target: "rtl", simulated and compared with golden byte for byte; "golden", the numpy model alone, sooner;
             "model", golden, with cycles from the timing model instead of RTL.
-        variables: those of `make sim`, in small letters: latency, bandwidth and stall of HBM, seed, sim, lanes,
-            waves, depth.
+        variables: those of `make sim`, in small letters: order of a kernel's instructions, latency, bandwidth and stall
+            of HBM, seed, sim, lanes, waves, depth.
 
     Raises:
         ValueError: if an argument is not valid, or the kernel is refused.
@@ -62,11 +63,14 @@ def run(
     settings = _settings({"preset": preset, "target": target, **variables})
     name = "program"
     if not isinstance(program, Program):
-        kernel, program = program, Program(preset_named(settings.preset or PRESET))
+        kernel, config = program, preset_named(settings.preset or PRESET)
+        program = Program(config, order=settings.order or Program.order)
         name = re.sub(r"\W+", "", getattr(kernel, "__name__", name))
         kernel(program)
     elif settings.preset and preset_named(settings.preset) != program.config:
         raise UsageError(f"PRESET must be that of the program, {program.config}, not {settings.preset!r}")
+    elif settings.order and settings.order != program.order:
+        raise UsageError(f"ORDER must be that of the program, {program.order}, not {settings.order}")
     if program.config.cores > 1:
         raise UsageError(f"a program must be of a core that is alone, not of one of {program.config.cores}")
     image = build_image(program, list(contents(inputs or {}, program.space.hbm_tensors)))
@@ -81,6 +85,7 @@ def _settings(given: Mapping[str, int | str | None]) -> Settings:
     options = (
         choice("PRESET", None, "the machine", PRESETS),
         choice("TARGET", "rtl", "what it runs on", ("rtl", "golden", "model")),
+        choice("ORDER", None, "of the instructions of a queue", ORDERS),
         *(SEED, *HBM_OPTIONS, *RECORDED),
     )
     words = {name.upper(): int(value) if isinstance(value, bool) else value for name, value in given.items()}

@@ -24,7 +24,7 @@ from neuroncore_rtl.spec.isa import collective_queue
 from neuroncore_rtl.spec.isa.collective import CollectiveKind, Group
 from neuroncore_rtl.tb.benches import collective_options as variables
 from neuroncore_rtl.tb.benches.collective import ring_bound
-from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, hbm_of, hbm_width
+from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, ORDER, hbm_of, hbm_width
 from neuroncore_rtl.tb.benches.execution import Executed, execute
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.matmul import ideal_cycles
@@ -85,7 +85,8 @@ def _images(
 ) -> tuple[list[Image], list[Shard]]:
     """Return the image of every core, of which those outside the group have nothing to do; and the ranks' shards."""
     try:
-        shards = tensor_parallel_programs(instance, group, x, w, fmt=fmt, strips=settings.strips, reduce=reduce)
+        how = {"fmt": fmt, "strips": settings.strips, "reduce": reduce, "order": settings.order}
+        shards = tensor_parallel_programs(instance, group, x, w, **how)
     except ValueError as error:
         raise UsageError(str(error)) from None
     images = {core: shard.image for core, shard in zip(group.cores, shards, strict=True)}
@@ -197,6 +198,7 @@ BENCH = Bench(
         integer("STRIPS", 4, "of Y, each with an all-reduce", 1, 4096),
         dtype_option(_FORMATS),
         variables.ERRORS,
+        ORDER,
         SEED,
         *HBM_OPTIONS,
         *RECORDED[:-1],

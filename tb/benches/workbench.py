@@ -87,6 +87,7 @@ class Workbench(ABC):
 
     Arguments:
         config: the machine's parameters.
+        order: of the program's instructions, see :class:`kernels.program.Program`.
 
     Attributes:
         program: what was appended.
@@ -96,8 +97,8 @@ class Workbench(ABC):
 
     runs: Sequence[int] | None = None
 
-    def __init__(self, config: Config):
-        self.config, self.program = config, Program(config)
+    def __init__(self, config: Config, order: str = Program.order):
+        self.config, self.program = config, Program(config, order=order)
         self.contents: list[tuple[Matrix, np.ndarray]] = []
 
     @abstractmethod

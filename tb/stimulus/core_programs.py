@@ -74,7 +74,12 @@ class CoreProgram:
 
 
 def random_core_program(
-    rng: np.random.Generator, config: Config, count: int, choices: CoreChoices | None = None, base: int = 0
+    rng: np.random.Generator,
+    config: Config,
+    count: int,
+    choices: CoreChoices | None = None,
+    base: int = 0,
+    order: str = Program.order,
 ) -> CoreProgram:
     """Return a program of `count` instructions, beside the copies at its start and end.
 
@@ -84,8 +89,9 @@ def random_core_program(
         count: instructions.
         choices: what they are drawn from.
         base: HBM address of its image, a multiple of 128.
+        order: of its instructions, see :class:`kernels.program.Program`.
     """
-    writer = _CoreWriter(rng, config, choices or CoreChoices(), base)
+    writer = _CoreWriter(rng, config, choices or CoreChoices(), base, order)
     for _ in range(count):
         writer.add()
     return writer.finish()
@@ -104,9 +110,9 @@ def execute_in_order(image: Image, program: Program) -> Engines:
 class _CoreWriter:
     """A program as it grows."""
 
-    def __init__(self, rng: np.random.Generator, config: Config, choices: CoreChoices, base: int):
+    def __init__(self, rng: np.random.Generator, config: Config, choices: CoreChoices, base: int, order: str):
         self.rng, self.config, self.choices = rng, config, choices
-        self.program = NopProgram(config, base, share=choices.nops, seed=int(rng.integers(1 << 32)))
+        self.program = NopProgram(config, base, order=order, share=choices.nops, seed=int(rng.integers(1 << 32)))
         space = self.program.space
         self.memories = {
             isa.Storage.SBUF: rng.integers(0, 256, (config.partitions, choices.sbuf_bytes), np.uint8),

@@ -40,6 +40,7 @@ class Classifier:
         config: the machine's parameters.
         batch: images.
         sizes: pixels, hidden units, digits.
+        order: of the program's instructions, see :class:`kernels.program.Program`.
 
     Attributes:
         probabilities: where the probability of every digit goes, FP32 [batch, digits] in HBM.
@@ -50,10 +51,10 @@ class Classifier:
         ValueError: if SBUF has no room for so many images, or rows of probabilities are not computed in one piece.
     """
 
-    def __init__(self, config: Config, batch: int, sizes: tuple[int, int, int]):
+    def __init__(self, config: Config, batch: int, sizes: tuple[int, int, int], order: str = Program.order):
         self.config, self.batch = config, batch
         pixels, hidden, digits = sizes
-        self.program = Program(config)
+        self.program = Program(config, order=order)
         space = self.program.space
         self.probabilities = space.hbm("probabilities", FP32, (batch, digits))
         self.digits = space.hbm("digits", INT32, (batch,))

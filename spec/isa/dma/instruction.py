@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import Format, format_of
-from neuroncore_rtl.spec.isa.access import Storage, drop_step
+from neuroncore_rtl.spec.isa.access import Addressed, Storage, drop_step
 from neuroncore_rtl.spec.isa.dma.layout import DMA_COPY, DMA_DIMENSIONS, DMA_FIELDS, NO_AXIS, OUTERMOST, SIGNED
 from neuroncore_rtl.spec.isa.dma.rules import dma_violation
 from neuroncore_rtl.spec.isa.engine import Engine
@@ -18,7 +18,7 @@ __all__ = ["DmaCopy", "DmaIndex", "DmaTensor"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DmaTensor:
+class DmaTensor(Addressed):
     """Where a copy reads or writes.
 
     Arguments:
@@ -46,7 +46,7 @@ class DmaTensor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DmaIndex:
+class DmaIndex(Addressed):
     """Row numbers of a gather or scatter: INT32 words in SBUF, one in each of as many partitions as there are rows.
 
     The outermost dimension of the tensor in HBM then steps by row numbers instead of 0, 1, 2, ...
@@ -97,14 +97,13 @@ class DmaCopy(Instruction):
         """Return the same on other addresses on chip."""
 
         def tensor(of: DmaTensor) -> DmaTensor:
-            return of if of.storage == Storage.HBM else replace(of, address=place(of.storage, of.address))
+            return of if of.storage == Storage.HBM else of.at(place(of.storage, of.address))
 
         def index(of: DmaIndex | None) -> DmaIndex | None:
-            return of and replace(of, address=place(Storage.SBUF, of.address))
+            return of and of.at(place(Storage.SBUF, of.address))
 
-        return replace(
-            self, src=tensor(self.src), dst=tensor(self.dst), gather=index(self.gather), scatter=index(self.scatter)
-        )
+        parts = {"src": tensor(self.src), "dst": tensor(self.dst)}
+        return self._moved(place, **parts, gather=index(self.gather), scatter=index(self.scatter))
 
     def fields(self, config: Config | None = None) -> dict[str, int]:
         """Return the value of every field, as :meth:`unpack` returns it.

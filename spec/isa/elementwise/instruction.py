@@ -94,11 +94,16 @@ class Elementwise(Instruction):
         """Whether it begins only when all before it have completed."""
         return not self.overlap
 
+    @property
+    def continues(self) -> bool:
+        """Whether it adds to the lanes' running sums."""
+        return self.opcode == Opcode.ACTIVATE and self.sum_continue
+
     def moved(self, place: Move) -> Self:
         """Return the same on other addresses on chip."""
         parts = {name: getattr(self, name) for name in (*ACCESSES, "s0", "s1")}
-        return replace(self, **{
-            name: replace(part, address=place(getattr(part, "storage", Storage.SBUF), part.address))
+        return self._moved(place, **{
+            name: part.at(place(getattr(part, "storage", Storage.SBUF), part.address))
             for name, part in parts.items()
             if isinstance(part, Access | Pointer)
         })  # fmt: skip
@@ -134,12 +139,6 @@ class Elementwise(Instruction):
             )
         values |= {f"index_step{d}": step for d, step in enumerate(reversed(self.index.steps))}
         return values
-
-    def _access(self, name: str, access: Access, config: Config) -> dict[str, int]:
-        if len(access.steps) != len(self.shape):
-            raise ValueError(f"{name}.steps must be one for each of {len(self.shape)} dimensions, not {access.steps!r}")
-        steps = {f"step{d}": step for d, step in enumerate(reversed(access.steps))}
-        return _pointer(name, access, config) | {"storage": int(access.storage)} | steps
 
     def _access(self, name: str, access: Access, config: Config) -> dict[str, int]:
         if len(access.steps) != len(self.shape):

@@ -44,12 +44,11 @@ class TensorInstruction(Instruction):
 
     def moved(self, place: Move) -> Self:
         """Return the same on other addresses on chip."""
-        return replace(self, address=place(Storage.SBUF, self.address))
+        return self._moved(place, address=place(Storage.SBUF, self.address))
 
     def fields(self, config: Config | None = None) -> dict[str, int]:
         """Return the value of every field."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        values |= {"opcode": self.opcode, "dtype": self.format.code}
+        values = {**vars(self), "opcode": self.opcode, "dtype": self.format.code}
         return {name: int(values.get(name, 0)) for name, _ in TENSOR_FIELDS}
 
     @classmethod
@@ -128,10 +127,12 @@ class MultiplyMoving(TensorInstruction):
 
     name = "MULTIPLY_MOVING"
     opcode = MULTIPLY_MOVING
+    continues = True
 
     def moved(self, place: Move) -> Self:
         """Return the same on other addresses on chip."""
-        return replace(super().moved(place), psum=place(Storage.PSUM, WORD * self.psum) // WORD)
+        psum = place(Storage.PSUM, WORD * self.psum) // WORD
+        return self._moved(place, address=place(Storage.SBUF, self.address), psum=psum)
 
     @property
     def integer(self) -> bool:

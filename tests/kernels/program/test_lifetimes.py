@@ -21,20 +21,21 @@ BANK = PSUM_BYTES // 8
 
 
 def random_steps(rng, space, count, storage, most):
-    """Return instructions that write and read temporaries at random, a few at a time, and their buffers' lives."""
+    """Return instructions that write and read one or two temporaries at random, and their buffers' lives."""
     steps, live, lives = [], [], {}
     for number in range(count):
+        touched = [live[rng.integers(len(live))] for _ in range(2 * (len(live) > 2))]
         if len(live) < 3 or rng.random() < 0.4:
             new = space.sbuf if storage == Storage.SBUF else space.psum
             live.append(new(f"t{number}", FP32, (int(rng.integers(1, most)),)))
-            steps.append(Step(memset(live[-1], 1.0), 0, None, None))
-        else:
-            one = live[rng.integers(len(live))]
-            steps.append(Step(tensor_copy(one, one), 0, None, None))
-            if rng.random() < 0.5:
-                live.remove(one)
-        touched = buffer_of(steps[-1].instruction.dst.address)
-        lives[touched] = lives.get(touched, (number, number))[0], number
+            touched = [live[-1], *touched[1:]]
+        # The first touch of one may be the last one of another.
+        instruction = tensor_copy(*(tensor[:, :1] for tensor in touched)) if touched[1:] else memset(touched[0], 1.0)
+        live = [tensor for tensor in live if tensor not in touched[-2:] or rng.random() < 0.5]
+        steps.append(Step(instruction, 0, None, None))
+        for tensor in touched:
+            buffer = buffer_of(tensor.address)
+            lives[buffer] = lives.get(buffer, (number, number))[0], number
     return steps, lives
 
 

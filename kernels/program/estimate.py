@@ -1,0 +1,85 @@
+"""About how long instructions take: what the order of a program is chosen by.
+
+What counts is which of two instructions is ready first, and which engine has the most to do. Estimates of copies are
+high rather than low: what is planned behind a load that comes late is late, too, and what is planned before it is not.
+"""
+
+from math import prod
+
+from neuroncore_rtl.spec import costs, timing
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, Instruction, LoadStationary, MultiplyMoving, Storage
+from neuroncore_rtl.spec.isa.engine import RECORDS_AHEAD
+
+__all__ = ["Estimate"]
+
+HBM_LATENCY = 64
+"""Cycles from an address at HBM's port to its data, which nobody knows when a program is made."""
+
+FETCH = HBM_LATENCY + 10
+"""Cycles in which a record comes from there."""
+
+HANDOVER = 8
+"""Cycles from an instruction's end, by way of a semaphore, to the issue of the one that waits for it."""
+
+COPY = 30
+"""Cycles of a copy from its issue to its end, beside those of its beats and of HBM."""
+
+CONFLICTS = 2
+"""Cycles of a beat: on chip the engines go first."""
+
+COLLECTIVE = 2000
+"""Cycles of a collective, whatever it does."""
+
+
+class Estimate:
+    """Estimates for a machine.
+
+    Arguments:
+        config: its parameters.
+    """
+
+    OVERLAP = (HBM_LATENCY + COPY) // 2
+    """Cycles from one copy of an engine to the next, at least: it has two on their way."""
+
+    def __init__(self, config: Config):
+        self._config = config
+        self._products = costs.array_latency(config) + HANDOVER
+        self._least = {engine: -(-FETCH // ahead) for engine, ahead in RECORDS_AHEAD.items()}
+        self._known: dict[tuple, tuple[int, int]] = {}
+
+    def cycles(self, instruction: Instruction) -> tuple[int, int]:
+        """Return for how many cycles an instruction keeps its engine, and how much later its results may be used."""
+        if isinstance(instruction, MultiplyMoving):
+            cycles, delay = instruction.n, self._products
+        elif isinstance(instruction, LoadStationary):
+            cycles, delay = 0, self._products
+        elif isinstance(instruction, Elementwise):
+            cycles, delay = self._elementwise(instruction)
+        elif isinstance(instruction, DmaCopy):
+            beats = max(self._beats(instruction, side) for side in ("src", "dst"))
+            casts = instruction.src.format is not instruction.dst.format
+            cycles = max(CONFLICTS * beats, prod(instruction.shape) // timing.CAST_LANES if casts else 0)
+            delay = HBM_LATENCY + COPY + HANDOVER
+        else:
+            cycles, delay = COLLECTIVE, HANDOVER
+        return max(cycles, self._least[instruction.engine]), delay
+
+    def _elementwise(self, instruction: Elementwise) -> tuple[int, int]:
+        one = instruction
+        storages = (access and access.storage for access in (one.a, one.b))
+        key = one.opcode, one.shape, one.op0, one.op1, one.sum_store, type(one.s0), type(one.s1), *storages
+        if key not in self._known:
+            delay = timing.ELEMENTWISE_CHECKER_LATENCY + costs.drain(one) + HANDOVER
+            self._known[key] = costs.step_cycles(one, self._config), delay
+        return self._known[key]
+
+    def _beats(self, copy: DmaCopy, name: str) -> int:
+        side = getattr(copy, name)
+        rows = copy.gather is not None or copy.scatter is not None
+        key = side.steps, side.axis, copy.shape, side.storage, side.format.bits, rows
+        if key not in self._known:
+            length, jumps = costs.adjacent(side, copy.shape, rows)
+            beat = timing.PSUM_WORD_BYTES if side.storage == Storage.PSUM else self._config.hbm_bytes
+            self._known[key] = prod(count for count, _ in jumps) * -(-length // beat), 0
+        return self._known[key][0]

@@ -1,0 +1,78 @@
+"""What a schedule puts in order: units of instructions that stay together, and which of them come before others."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from neuroncore_rtl.kernels.program.entries import Step
+from neuroncore_rtl.kernels.program.estimate import Estimate
+from neuroncore_rtl.kernels.program.live import Live
+from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.isa import Engine, Storage
+
+__all__ = ["Unit", "units_of"]
+
+
+@dataclass(slots=True, eq=False)
+class Unit:
+    """Instructions of a queue that stay together, as each uses what the one before it left in the engine.
+
+    Arguments:
+        number: its place among the units, in program order.
+        queue: where its instructions start; None: in that of any DMA engine.
+        engine: which executes it.
+        stores: whether it is a copy to HBM.
+        steps: numbers of its steps.
+        cycles: for which it keeps its engine.
+        delay: cycles from then until its results may be used.
+        before: how many units it must still wait for.
+        after: those that must wait for it.
+    """
+
+    number: int
+    queue: int | None
+    engine: Engine
+    stores: bool
+    steps: list[int] = field(default_factory=list)
+    cycles: int = 0
+    delay: int = 0
+    before: int = 0
+    after: list["Unit"] = field(default_factory=list)
+
+
+def units_of(steps: Sequence[Step], config: Config) -> list[Unit]:
+    """Return the units of a section's steps, in the order of their first ones."""
+    units: list[Unit] = []
+    places: list[Unit] = []  # of each step
+    last: dict[int | None, Unit] = {}
+    estimate = Estimate(config)
+    for number, (instruction, _, queue, *_) in enumerate(steps):
+        engine = instruction.engine
+        if queue is None and engine != Engine.DMA:
+            queue = isa.queues_of(engine, config)[0]
+        if not (instruction.continues and queue in last):
+            stores = engine == Engine.DMA and instruction.dst.storage == Storage.HBM
+            last[queue] = Unit(len(units), queue, engine, stores)
+            units.append(last[queue])
+        unit = last[queue]
+        unit.steps.append(number)
+        cycles, unit.delay = estimate.cycles(instruction)
+        unit.cycles += cycles
+        places.append(unit)
+    live = Live(ordered=False)
+    in_order: dict[int, Unit] = {}
+    for number, (instruction, *_, ordered) in enumerate(steps):
+        unit = places[number]
+        # Each step is a lane of its own: any of them may be the last one.
+        touching = (*live.last(instruction.reads, written=True), *live.last(instruction.writes, written=False))
+        live.add(number, number, instruction)
+        before = {places[one] for one in touching}
+        # Collectives come in the order in which other cores expect them.
+        if unit.queue is not None and (ordered or unit.engine == Engine.COLLECTIVE):
+            before.add(in_order.get(unit.queue, unit))
+            in_order[unit.queue] = unit
+        before.discard(unit)
+        for one in before:
+            one.after.append(unit)
+        unit.before += len(before)
+    return units
