@@ -2,7 +2,7 @@
 
 Kernels append in the order of the algorithm, in which an engine would often wait for another one while there is other
 work. Here that order is kept only where bytes, or the state of an engine, make it necessary. Time goes by on a model of
-the machine (:mod:`kernels.program.estimate`), and whenever an engine is free it takes what is the most urgent of all
+the machine (:mod:`spec.estimate`), and whenever an engine is free it takes what is the most urgent of all
 that is ready:
 
 * A step is *due* when the busiest engine would be through with everything up to it, if it never waited; and early
@@ -20,10 +20,10 @@ from itertools import groupby
 
 from neuroncore_rtl.kernels.program.allocator import Allocator, buffers_in
 from neuroncore_rtl.kernels.program.entries import Step
-from neuroncore_rtl.kernels.program.estimate import Estimate
 from neuroncore_rtl.kernels.program.room import Room
 from neuroncore_rtl.kernels.program.units import Unit, units_of
 from neuroncore_rtl.spec import isa
+from neuroncore_rtl.spec.estimate import Estimate
 from neuroncore_rtl.spec.isa import Engine
 
 __all__ = ["scheduled"]
@@ -116,11 +116,11 @@ class _Schedule:
     def _latest_starts(self) -> list[float]:
         """Return when each unit has to start, so that the busiest engine need not wait."""
         ports = self._config.hbm_ports
-        work: dict[tuple[Engine, bool], float] = {}
+        work: dict[tuple[int | None, bool], float] = {}
         due, latest = [], 0.0
         for unit in self._units:
-            kind = unit.engine, unit.stores
-            work[kind] = work.get(kind, 0.0) + unit.cycles / (ports if unit.engine == Engine.DMA else 1)
+            kind = None if unit.copies else unit.queue, unit.stores
+            work[kind] = work.get(kind, 0.0) + unit.cycles / (ports if unit.copies else 1)
             latest = max(latest, work[kind])
             due.append(latest)
         for unit in reversed(self._units):
@@ -165,12 +165,12 @@ class _Schedule:
     def _start(self, unit: Unit, queue: int) -> None:
         """Let a unit begin on a queue."""
         begin = self._now
-        if unit.engine == Engine.DMA:
+        if unit.copies:
             port = self._port(queue)
             begin = max(begin, port[unit.stores])
             port[unit.stores] = begin + unit.cycles
         over = begin + unit.cycles
-        least = self._now + Estimate.OVERLAP if unit.engine == Engine.DMA else over
+        least = self._now + Estimate.OVERLAP if unit.copies else over
         heappush(self._events, (max(over, least), -1, queue))
         self._run(unit, over + unit.delay)
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from neuroncore_rtl.kernels.program.entries import Step
-from neuroncore_rtl.kernels.program.estimate import Estimate
 from neuroncore_rtl.kernels.program.live import Live
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.estimate import Estimate
 from neuroncore_rtl.spec.isa import Engine, Storage
 
 __all__ = ["Unit", "units_of"]
@@ -20,8 +20,8 @@ class Unit:
     Arguments:
         number: its place among the units, in program order.
         queue: where its instructions start; None: in that of any DMA engine.
-        engine: which executes it.
-        stores: whether it is a copy to HBM.
+        copies: whether it is a copy.
+        stores: whether it writes to HBM.
         steps: numbers of its steps.
         cycles: for which it keeps its engine.
         delay: cycles from then until its results may be used.
@@ -31,7 +31,7 @@ class Unit:
 
     number: int
     queue: int | None
-    engine: Engine
+    copies: bool
     stores: bool
     steps: list[int] = field(default_factory=list)
     cycles: int = 0
@@ -45,14 +45,14 @@ def units_of(steps: Sequence[Step], config: Config) -> list[Unit]:
     units: list[Unit] = []
     places: list[Unit] = []  # of each step
     last: dict[int | None, Unit] = {}
-    estimate = Estimate(config)
+    estimate, copying = Estimate(config), isa.queues_of(Engine.DMA, config)
     for number, (instruction, _, queue, *_) in enumerate(steps):
-        engine = instruction.engine
-        if queue is None and engine != Engine.DMA:
-            queue = isa.queues_of(engine, config)[0]
+        queues = isa.queues_of(instruction.engine, config)
+        if queue is None and len(queues) == 1:
+            queue = queues[0]
         if not (instruction.continues and queue in last):
-            stores = engine == Engine.DMA and instruction.dst.storage == Storage.HBM
-            last[queue] = Unit(len(units), queue, engine, stores)
+            stores = any(region.storage == Storage.HBM for region in instruction.writes)
+            last[queue] = Unit(len(units), queue, queues == copying, stores)
             units.append(last[queue])
         unit = last[queue]
         unit.steps.append(number)
@@ -68,7 +68,7 @@ def units_of(steps: Sequence[Step], config: Config) -> list[Unit]:
         live.add(number, number, instruction)
         before = {places[one] for one in touching}
         # Collectives come in the order in which other cores expect them.
-        if unit.queue is not None and (ordered or unit.engine == Engine.COLLECTIVE):
+        if unit.queue is not None and (ordered or unit.queue == isa.collective_queue(config)):
             before.add(in_order.get(unit.queue, unit))
             in_order[unit.queue] = unit
         before.discard(unit)
