@@ -41,7 +41,7 @@ def layer_bench(name: str, build: Build, what: str, *options: Option, preset: st
 
     def run(settings: Settings) -> Report:
         check_sizes(settings)
-        bench = {"core": CoreWorkbench, "model": ModelWorkbench}[settings.target](settings.config)
+        bench = {"core": CoreWorkbench, "model": ModelWorkbench}[settings.target](settings.config, settings.order)
         with refusals():
             references = build(bench, settings, np.random.default_rng(settings.seed))
         return bench.run(name, settings, references)

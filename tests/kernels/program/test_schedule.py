@@ -142,7 +142,7 @@ def test_a_dependence_that_is_left_out_is_seen(rng, monkeypatch, written):
     assert seen > 4
 
 
-MOST = 80_000, 6_000
+MOST = 100_000, 8_000
 """Bytes of the largest tile in SBUF and in PSUM."""
 
 
