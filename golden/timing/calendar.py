@@ -209,7 +209,7 @@ def steps(sbuf_reads, psum_reads, sbuf_writes, psum_writes, rank, until, state, 
         rank: VECTOR or SCALAR.
         until: the cycle.
         state: of the instruction, which goes on.
-        plan: `golden.timing.plan.Plan`.
+        plan: the numbers of a `golden.timing.plan.Plan`; what is compiled and kept knows no class of another file.
         shape: counts, outermost first.
         a, b, dst: see `begin_steps`.
     """

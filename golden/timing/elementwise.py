@@ -80,7 +80,7 @@ class ElementwiseEngine:
         shape[4 - len(instruction.shape) :] = instruction.shape
         tensors = tensors_of(instruction)
         plan = plan_of(instruction, self._config)
-        walk = begin_steps(first, self._written, plan.depth, *tensors), plan, shape, *tensors
+        walk = begin_steps(first, self._written, plan.depth, *tensors), tuple(plan), shape, *tensors
         self._agenda.at(first if self._rank == SCALAR else self._agenda.now, self._step, (record, timed), walk)
 
     def _step(self, job: Job, walk: tuple) -> None:
