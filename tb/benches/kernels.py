@@ -27,6 +27,7 @@ from neuroncore_rtl.tb.benches.workbench import (
     ModelWorkbench,
     References,
     Workbench,
+    check_sizes,
     refusals,
 )
 from neuroncore_rtl.tb.sim.report import Report
