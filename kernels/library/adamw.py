@@ -1,13 +1,26 @@
-"""One step of the AdamW optimiser (Loshchilov and Hutter, "Decoupled weight decay regularization", 2019)."""
+"""The AdamW optimiser (Loshchilov and Hutter, "Decoupled weight decay regularization", 2019), a step at a time.
+
+What changes from step to step are two scalars and the draw of the stochastic rounding. A program that is unrolled has
+numbers for the scalars (`adamw`). One whose step is run again and again has them in memory (`next_correction`).
+"""
 
 from dataclasses import dataclass
 from math import sqrt
 
-from neuroncore_rtl.kernels.program import Program, Rows, scratch, tiles_of
-from neuroncore_rtl.kernels.program.instructions import activation, scalar_tensor_tensor, tensor_scalar, tensor_tensor
+from neuroncore_rtl.kernels.program import Draw, Program, Rows, Tensor, tiles_of
+from neuroncore_rtl.kernels.program.instructions import (
+    activation,
+    memset,
+    reciprocal,
+    scalar_tensor_tensor,
+    tensor_scalar,
+    tensor_tensor,
+)
+from neuroncore_rtl.kernels.program.operands import Scalar
+from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
 
-__all__ = ["AdamW", "adamw"]
+__all__ = ["AdamW", "Correction", "adamw", "descend", "first_powers", "next_correction", "update"]
 
 _ADD, _SUBTRACT, _MULTIPLY, _DIVIDE = AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY, AluOp.DIVIDE
 
@@ -30,6 +43,19 @@ class AdamW:
     decay: float = 1e-2
 
 
+@dataclass(frozen=True)
+class Correction:
+    """Makes up for moments that began from zero: numbers, or tensors of one element a partition.
+
+    Arguments:
+        pace: rate / (1 - beta1**step).
+        scale: 1 / (1 - beta2**step).
+    """
+
+    pace: Scalar
+    scale: Scalar
+
+
 def adamw(
     program: Program,
     parameters: Rows,
@@ -49,16 +75,77 @@ def adamw(
         seed: of the stochastic rounding of the parameters, each step a stream of its own; None for nearest even.
     """
     o = options
-    pace = o.rate / (1 - o.beta1**step)
-    others = [scratch(program.space, name, parameters) for name in "abc"]
-    tiles = tiles_of(parameters, first, second, gradients, *others)
-    for (p, m, v, g, a, b, c), draw in zip(tiles, parameters.draws(seed, step), strict=True):
-        program.append(activation(b, g, "square", scale=sqrt(1 - o.beta2)))
-        program.append(tensor_scalar(a, g, 1 - o.beta1, _MULTIPLY))
-        program.append(scalar_tensor_tensor(m, m, o.beta1, _MULTIPLY, a, _ADD))
-        program.append(scalar_tensor_tensor(v, v, o.beta2, _MULTIPLY, b, _ADD))
-        program.append(activation(b, v, "sqrt", scale=1 / (1 - o.beta2**step)))
-        program.append(tensor_scalar(c, p, 1 - o.rate * o.decay, _MULTIPLY))
-        program.append(tensor_scalar(b, b, o.epsilon, _ADD))
-        program.append(tensor_tensor(a, m, b, _DIVIDE))
-        program.append(scalar_tensor_tensor(p, a, pace, _MULTIPLY, c, _SUBTRACT, reverse1=True, stochastic=draw))
+    correction = Correction(o.rate / (1 - o.beta1**step), 1 / (1 - o.beta2**step))
+    tiles = tiles_of(parameters, first, second, gradients)
+    for (p, m, v, g), draw in zip(tiles, parameters.draws(seed, step), strict=True):
+        direction, decayed = update(program, p, m, v, g, correction, options)
+        descend(program, p, direction, decayed, correction, draw)
+
+
+def update(
+    program: Program, p: Tensor, m: Tensor, v: Tensor, g: Tensor, correction: Correction, options: AdamW
+) -> tuple[Tensor, Tensor]:
+    """Append the first part of a step: the moments are updated, and the parameters stay.
+
+    Arguments:
+        program: what it is appended to.
+        p, m, v, g: parameters, moments and gradients, of the same partitions and shape.
+        correction: of this step.
+        options: hyperparameters.
+
+    Returns:
+        m / (sqrt(v / (1 - beta2**step)) + epsilon) and (1 - rate decay) p, in FP32.
+    """
+    o, space = options, program.space
+    a, b, c = (space.sbuf(f"{name} of {p.name}", FP32, p.shape, p.partitions) for name in ("direction", "b", "decayed"))
+    program.append(activation(b, g, "square", scale=sqrt(1 - o.beta2)))
+    program.append(tensor_scalar(a, g, 1 - o.beta1, _MULTIPLY))
+    program.append(scalar_tensor_tensor(m, m, o.beta1, _MULTIPLY, a, _ADD))
+    program.append(scalar_tensor_tensor(v, v, o.beta2, _MULTIPLY, b, _ADD))
+    program.append(activation(b, v, "sqrt", scale=correction.scale))
+    program.append(tensor_scalar(c, p, 1 - o.rate * o.decay, _MULTIPLY))
+    program.append(tensor_scalar(b, b, o.epsilon, _ADD))
+    program.append(tensor_tensor(a, m, b, _DIVIDE))
+    return a, c
+
+
+def descend(
+    program: Program, p: Tensor, direction: Tensor, decayed: Tensor, correction: Correction, draw: Draw | None
+) -> None:
+    """Append the second part of a step: p = decayed - pace direction.
+
+    Arguments:
+        program: what it is appended to.
+        p: parameters, of any format.
+        direction, decayed: what `update` returned.
+        correction: of this step.
+        draw: of the stochastic rounding of p; None for nearest even.
+    """
+    options = {"reverse1": True, "stochastic": draw}
+    program.append(scalar_tensor_tensor(p, direction, correction.pace, _MULTIPLY, decayed, _SUBTRACT, **options))
+
+
+def first_powers(program: Program, partitions: int) -> Tensor:
+    """Append and return the powers of both betas before the first step, FP32 [2] in so many partitions: ones."""
+    powers = program.space.sbuf("powers", FP32, (2,), partitions)
+    program.append(memset(powers, 1.0))
+    return powers
+
+
+def next_correction(program: Program, powers: Tensor, options: AdamW) -> Correction:
+    """Append and return the correction of the next step, in the partitions of the powers.
+
+    Arguments:
+        program: what it is appended to.
+        powers: of both betas, which have one more factor then.
+        options: hyperparameters.
+    """
+    sizes = {"scales": 2, "pace": 1}
+    scales, pace = (program.space.sbuf(name, FP32, (size,), powers.partitions) for name, size in sizes.items())
+    for place, beta in enumerate((options.beta1, options.beta2)):
+        power = powers[:, place : place + 1]
+        program.append(tensor_scalar(power, power, beta, _MULTIPLY))
+    program.append(tensor_scalar(scales, powers, 1.0, _SUBTRACT, reverse0=True))
+    program.append(reciprocal(scales, scales))
+    program.append(tensor_scalar(pace, scales[:, :1], options.rate, _MULTIPLY))
+    return Correction(pace, scales[:, 1:])

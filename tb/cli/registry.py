@@ -11,7 +11,7 @@ __all__ = ["COMMANDS", "MODULES", "TABLES", "bench_named", "tests"]
 
 MODULES = (
     "matmul", "vector", "activation", "timing", "kernels", "layers", "transformer", "backward", "sr", "mac", "round",
-    "digits", "riscv", "program", "collective", "collectives", "router", "gradients", "tensor_parallel",
+    "digits", "train", "riscv", "program", "collective", "collectives", "router", "gradients", "tensor_parallel",
 )  # fmt: skip
 """Modules of `tb/benches/` in the order of help: each defines `BENCH`, the TEST of its name, or is in `TABLES`."""
 

@@ -51,6 +51,8 @@ CASES = [
     Case("encoder", "PRESET=tiny SEQ=6 DIM=8 HEADS=2 HIDDEN=10"),
     Case("digits", "PRESET=small BATCH=20"),
     Case("digits", "PRESET=small BATCH=120"),
+    Case("train", "PRESET=tiny HIDDEN=4 BATCH=6 STEPS=3 ROUND=sr"),
+    Case("train", "PRESET=small STEPS=2 ROUND=rne"),
     *[Case("program", f"PRESET=tiny SEED={seed}") for seed in (1, 2, 3)],
     *[Case("program", f"PRESET=small SEED={seed} LATENCY=150") for seed in (4, 5)],
 ]

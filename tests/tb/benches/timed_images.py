@@ -9,7 +9,7 @@ from neuroncore_rtl.golden.timing import Prediction, predict
 from neuroncore_rtl.kernels.models import digits as network
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.spec.formats import format_named
-from neuroncore_rtl.tb.benches import digits, matmul, program
+from neuroncore_rtl.tb.benches import digits, matmul, program, train
 from neuroncore_rtl.tb.benches.core_bench import hbm_of
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.modelled import memory_timing
@@ -53,6 +53,10 @@ class Case:
             layers, (images, _) = network.load(), network.held_out()
             classifier = digits.Classifier(config, settings.batch, digits.sizes_of(layers))
             return classifier.image(layers, images[: settings.batch], encode, settings.confidence / 100)
+        if self.test == "train":
+            task = train.task_of(settings)
+            trainer = train.trainer_of(settings, task, settings.round)
+            return trainer.image(task.images, task.labels, task.start, encode)
         bench = CoreWorkbench(config)
         bench_named(self.test).build(bench, settings, rng)
         return build_image(bench.program, bench.contents, runs=bench.runs)
@@ -97,6 +101,8 @@ def measured(case: Case) -> Measured:
     if case.test == "digits":
         sections = digits.executed_sections(image, executed)
         options = {"sections": sections, "path": digits.control_path(case.settings.batch, image.config.columns)}
+    if case.test == "train":
+        options = {"sections": train.trainer_of(case.settings, train.task_of(case.settings), case.settings.round).runs}
     return Measured(case, cycles, predict(image, memory_timing(case.settings), **options))
 
 

@@ -1,0 +1,253 @@
+"""The digits network learns on the core: an image trains it for many steps, and nothing but the core takes part.
+
+Weights (BF16), biases, moments and gradients (FP32) are in SBUF from the first step to the last one. The program has
+sections, of which the controller runs some again and again (`runs` of :func:`kernels.program.build_image`):
+
+* The first one loads what training begins with.
+* A step gathers its images from the training set in HBM by row numbers that it then advances itself, goes forward and
+  backward through both layers, and computes what AdamW adds to every parameter.
+* Weights are rounded stochastically in a section of their own for each step: the stream of the random words is a field
+  of the instruction, and no two steps may have the same.
+* The last one stores the parameters.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from neuroncore_rtl.kernels.library.adamw import AdamW, descend, first_powers, next_correction, update
+from neuroncore_rtl.kernels.library.blocks import cut, length
+from neuroncore_rtl.kernels.library.crossentropy import crossentropy
+from neuroncore_rtl.kernels.library.embedding import embedding
+from neuroncore_rtl.kernels.library.parameter import Parameter
+from neuroncore_rtl.kernels.library.product import product
+from neuroncore_rtl.kernels.library.transfer import lanes_of
+from neuroncore_rtl.kernels.library.transpose import identity, transpose
+from neuroncore_rtl.kernels.program import (
+    HbmTensor,
+    Image,
+    Program,
+    Rows,
+    Tensor,
+    build_image,
+    dma_scatter,
+    scratch,
+    tiles_of,
+)
+from neuroncore_rtl.kernels.program.instructions import (
+    activation,
+    iota,
+    memset,
+    tensor_scalar,
+    tensor_tensor,
+)
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import BF16, FP32, INT32, Format
+from neuroncore_rtl.spec.isa import AluOp, Index
+
+__all__ = ["Trainer"]
+
+SETUP, STEP = 0, 1
+"""Numbers of sections."""
+
+
+@dataclass(frozen=True)
+class _Layer:
+    weight: Parameter
+    bias: Parameter
+    """The same row in every partition."""
+
+
+class Trainer:
+    """The program that trains the network.
+
+    Arguments:
+        config: the machine's parameters.
+        examples: images of the training set.
+        sizes: pixels, hidden units, digits.
+        batch: images of a step.
+        steps: of the training.
+        options: hyperparameters.
+        seed: of the stochastic rounding of the weights; None for nearest even.
+
+    Attributes:
+        batch: images of a step.
+        program: what computes all of it.
+        losses: where the cross entropy of every image in every step goes, FP32 [steps * batch, 1] in HBM.
+        parameters: in HBM weight and bias of both layers in turn, BF16 [in, out] and FP32 [out]: what training begins
+            with, and what it ends with.
+
+    Raises:
+        ValueError: if a batch is not a part of the training set, or SBUF has no room.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        examples: int,
+        sizes: tuple[int, int, int],
+        batch: int,
+        steps: int,
+        options: AdamW,
+        seed: int | None = None,
+    ):
+        if not 1 <= batch <= examples:
+            raise ValueError(f"batch must be between 1 and the {examples} images there are, not {batch!r}")
+        self.program = Program(config)
+        self.batch = batch
+        self._options, self._steps, self._seed = options, steps, seed
+        self._tiles = cut(0, batch, lanes_of(config))
+        space, lanes = self.program.space, lanes_of(config)
+        self.losses = space.hbm("losses", FP32, (steps * batch, 1))
+        self._images = space.hbm("images", BF16, (examples, sizes[0]))
+        self._labels = space.hbm("labels", INT32, (examples, 1))
+        self.parameters, self._layers = [], []
+        for number, (inputs, outputs) in enumerate(pairwise(sizes)):
+            weight, bias = f"weight {number}", f"bias {number}"
+            self.parameters += [space.hbm(weight, BF16, (inputs, outputs)), space.hbm(bias, FP32, (outputs,))]
+            self._layers.append(
+                _Layer(
+                    Parameter(space, weight, BF16, inputs, outputs, lanes),
+                    Parameter(space, bias, FP32, lanes, outputs, lanes),
+                )
+            )
+        self._set_up()
+        self.program.start_section()
+        self._step()
+        self.program.start_section()
+        self._store()
+
+    def image(
+        self,
+        images: np.ndarray,
+        labels: np.ndarray,
+        parameters: Sequence[np.ndarray],
+        encode: Callable[[np.ndarray, Format], np.ndarray],
+    ) -> Image:
+        """Return the image.
+
+        Arguments:
+            images, labels: see `kernels.models.digits.training_set`; the steps go through them in their order, again
+                and again.
+            parameters: that training begins with, as :func:`kernels.models.digits.gradients.initial` has them.
+            encode: makes codes of a format from numbers.
+        """
+        tensors = [self._images, self._labels, *self.parameters]
+        arrays = [images, labels[:, None], *parameters]
+        contents = [(tensor, encode(array, tensor.format)) for tensor, array in zip(tensors, arrays, strict=True)]
+        return build_image(self.program, contents, runs=self.runs)
+
+    @property
+    def _all(self) -> Iterator[tuple[Parameter, HbmTensor]]:
+        own = [one for layer in self._layers for one in (layer.weight, layer.bias)]
+        return zip(own, self.parameters, strict=True)
+
+    def _set_up(self) -> None:
+        """Append what a step finds in SBUF."""
+        program, space, lanes = self.program, self.program.space, lanes_of(self.program.config)
+        for own, source in self._all:
+            own.load(program, source)
+        self._powers = first_powers(program, lanes)
+        self._identity = identity(program, BF16)
+        self._ones = space.sbuf("ones", BF16, (lanes,), lanes)
+        program.append(memset(self._ones, 1.0))
+        # Of each image of a batch: where it is in the training set, and its number since the start.
+        self._rows, self._numbers = (
+            space.sbuf(name, INT32, (len(self._tiles),), lanes) for name in ("rows", "numbers")
+        )
+        for counter in (self._rows, self._numbers):
+            program.append(iota(counter, Index(partition=1, steps=(lanes,))))
+
+    def _column(self, counter: Tensor) -> Rows:
+        """Return a number of each image of the batch, [batch, 1]."""
+        return Rows(tuple(counter[: length(part), tile : tile + 1] for tile, part in enumerate(self._tiles)))
+
+    def _advance(self) -> None:
+        """Append the next step's row numbers; the first image follows the last one."""
+        program, examples = self.program, self._images.shape[0]
+        beyond = program.space.sbuf("beyond", INT32, self._rows.shape, self._rows.partitions)
+        for counter in (self._rows, self._numbers):
+            program.append(tensor_scalar(counter, counter, self.batch, AluOp.ADD))
+        program.append(tensor_scalar(beyond, self._rows, examples, AluOp.IS_GE, examples, AluOp.MULTIPLY))
+        program.append(tensor_tensor(self._rows, self._rows, beyond, AluOp.SUBTRACT))
+
+    def _step(self) -> None:
+        """Append a step, and behind it a section for each that rounds the weights stochastically."""
+        program, (first, second) = self.program, self._layers
+        rows = self._column(self._rows)
+        images, labels = embedding(program, self._images, rows), embedding(program, self._labels, rows)
+        sums = self._forward(first, images)
+        hidden, slopes = scratch(program.space, "hidden", sums, fmt=BF16), scratch(program.space, "slopes", sums)
+        for out, slope, tile in tiles_of(hidden, slopes, sums):
+            program.append(activation(out, tile, "gelu"))
+            program.append(activation(slope, tile, "dgelu"))
+        scores = self._forward(second, hidden)
+        loss, errors = scratch(program.space, "loss", scores, 1), scratch(program.space, "errors", scores, fmt=BF16)
+        crossentropy(program, loss, errors, scores, labels, 1 / self.batch)
+        for tile, places in tiles_of(loss, self._column(self._numbers)):
+            program.append(dma_scatter(self.losses, tile, places), next(program.stores))
+        hidden_errors = self._backward(second, errors, slopes)
+        self._gradients(second, hidden, errors)
+        self._gradients(first, images, hidden_errors)
+        self._advance()
+        self._descend()
+
+    def _forward(self, layer: _Layer, x: Rows) -> Rows:
+        """Append and return x w + bias, FP32 [images, outputs]."""
+        program, bias = self.program, layer.bias.values
+
+        def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
+            program.append(tensor_tensor(out, sums, bias[: sums.partitions, 0, columns], AluOp.ADD))
+
+        x_t = transpose(program, x, self._identity)
+        return product(program, x_t, layer.weight.rows, name="sums", fmt=FP32, finish=finish)
+
+    def _backward(self, layer: _Layer, errors: Rows, slopes: Rows) -> Rows:
+        """Append and return (errors w.T) * slopes, BF16 [images, inputs]."""
+        program = self.program
+        factors = {part.start: tile for part, tile in zip(slopes.parts, slopes.tiles, strict=True)}
+
+        def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
+            program.append(tensor_tensor(out, sums, factors[rows.start][:, columns], AluOp.MULTIPLY))
+
+        errors_t = transpose(program, errors, self._identity, "errors_t")
+        w_t = transpose(program, layer.weight.rows, self._identity, "w_t")
+        return product(program, errors_t, w_t, name="errors", finish=finish)
+
+    def _gradients(self, layer: _Layer, x: Rows, errors: Rows) -> None:
+        """Append the gradients of a layer's weight, x.T errors, and of its bias, in every partition."""
+        ones = Rows(tuple(self._ones[: tile.partitions] for tile in errors.tiles))
+        layer.weight.set_gradient(self.program, x, errors)
+        layer.bias.set_gradient(self.program, ones, errors)
+
+    def _descend(self) -> None:
+        """Append AdamW."""
+        program, options = self.program, self._options
+        correction = next_correction(program, self._powers, options)
+        rounded = []
+        for one, _ in self._all:
+            parts = update(program, one.values, one.first, one.second, one.gradient, correction, options)
+            if self._seed is None or one.values.format is FP32:
+                descend(program, one.values, *parts, correction, None)
+            else:
+                rounded.append((one, parts))
+        for step in range(self._steps if rounded else 0):
+            program.start_section()
+            for number, (one, parts) in enumerate(rounded):
+                draw = one.draw(self._seed, step * len(rounded) + number)
+                descend(program, one.values, *parts, correction, draw)
+
+    def _store(self) -> None:
+        """Append what brings the parameters to HBM."""
+        for own, target in self._all:
+            own.store(self.program, target)
+
+    @property
+    def runs(self) -> list[int]:
+        """The sections in the order in which the controller runs them."""
+        if self._seed is None:
+            return [SETUP, *self._steps * [STEP], STEP + 1]
+        rounding = range(STEP + 1, STEP + 1 + self._steps)
+        return [SETUP, *(section for own in rounding for section in (STEP, own)), rounding.stop]

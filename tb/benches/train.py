@@ -1,0 +1,254 @@
+"""TEST=train: the digits network learns on the core, its weights in BF16, with a plot.
+
+One image trains for all steps: gather, forward, cross entropy, backward, AdamW, and no host between. The loss of every
+image in every step is in HBM in the end, and every byte of that is compared with golden. The curve of stochastic
+rounding stands beside that of rounding to nearest even, where a weight stays as it is while its steps are less than
+half a last place, and beside that of float64 on the same images.
+
+TARGET=model is for long curves: golden computes, and the timing model tells the cycles.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.golden.arith import decode
+from neuroncore_rtl.golden.core import Core
+from neuroncore_rtl.golden.timing.costs import step_cycles
+from neuroncore_rtl.kernels.library.adamw import AdamW
+from neuroncore_rtl.kernels.models.digits import Layer, classify, gelu, held_out, softmax, training_set
+from neuroncore_rtl.kernels.models.digits.gradients import gradients, initial
+from neuroncore_rtl.kernels.models.digits.trainer import Trainer
+from neuroncore_rtl.kernels.program import Image
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.spec.isa import Elementwise, MultiplyMoving, queue_name
+from neuroncore_rtl.tb.benches.core_bench import core_options, hbm_of, summary
+from neuroncore_rtl.tb.benches.execution import execute
+from neuroncore_rtl.tb.benches.images import ImageTask
+from neuroncore_rtl.tb.benches.modelled import modelled_report, predicted
+from neuroncore_rtl.tb.benches.workbench import encode, refusals
+from neuroncore_rtl.tb.sim.report import Report, progress, shown
+from neuroncore_rtl.tb.sim.settings import Bench, Settings, choice, integer
+
+__all__ = ["BENCH", "Learned", "Task", "disagreements", "learned", "reference", "task_of", "trainer_of"]
+
+PIXELS, DIGITS = 64, 10
+
+ROUNDINGS = {"sr": "stochastic", "rne": "to nearest even"}
+
+MOST_INSTRUCTIONS = 1 << 40
+"""Of the controller in golden, which looks whether queues are idle for as long as there are steps."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is learned.
+
+    Arguments:
+        images, labels: the training set in the order in which steps go through it.
+        start: weight and bias of both layers in turn, float64.
+        options: of AdamW.
+    """
+
+    images: np.ndarray
+    labels: np.ndarray
+    start: list[np.ndarray]
+    options: AdamW
+
+
+def task_of(settings: Settings) -> Task:
+    """Return the task: SEED draws the order of the images and the first weights."""
+    rng = np.random.default_rng(settings.seed)
+    images, labels = training_set()
+    order = rng.permutation(len(images))
+    start = initial(rng, (PIXELS, settings.hidden, DIGITS))
+    return Task(images[order], labels[order], start, AdamW(rate=settings.rate / 1e6))
+
+
+def trainer_of(settings: Settings, task: Task, rounding: str) -> Trainer:
+    """Return the program for a rounding of the weights."""
+    sizes, seed = (PIXELS, settings.hidden, DIGITS), settings.seed if rounding == "sr" else None
+    return Trainer(settings.config, len(task.labels), sizes, settings.batch, settings.steps, task.options, seed)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a run left.
+
+    Arguments:
+        losses: float64 [steps], means of a batch.
+        parameters: weight and bias of both layers in turn, float64.
+    """
+
+    losses: np.ndarray
+    parameters: list[np.ndarray]
+
+    @property
+    def accuracy(self) -> float:
+        """Of held-out images."""
+        return accuracy(self.parameters)
+
+    def ends(self) -> tuple[float, float]:
+        """Return the mean losses of the first and the last steps, a quarter each."""
+        few = -(-len(self.losses) // 4)
+        return float(self.losses[:few].mean()), float(self.losses[-few:].mean())
+
+
+def accuracy(parameters: Sequence[np.ndarray]) -> float:
+    """Return the share of held-out digits that numpy reads rightly; parameters: weight and bias of both layers."""
+    images, labels = held_out()
+    layers = [Layer(*(part.astype(np.float32) for part in parameters[place : place + 2])) for place in (0, 2)]
+    return float((classify(layers, images).argmax(axis=1) == labels).mean())
+
+
+def learned(trainer: Trainer, hbm: np.ndarray) -> Learned:
+    """Return what a run left in HBM, uint8 from address 0."""
+    losses, *parameters = (
+        decode(np.ascontiguousarray(tensor.elements(hbm)), tensor.format)
+        for tensor in (trainer.losses, *trainer.parameters)
+    )
+    return Learned(losses.reshape(-1, trainer.batch).mean(axis=1), parameters)
+
+
+def reference(task: Task, batch: int, steps: int) -> Learned:
+    """Return what float64 makes of the same images."""
+    parameters, o, losses = [part.copy() for part in task.start], task.options, []
+    moments = [(np.zeros_like(part), np.zeros_like(part)) for part in parameters]
+    for step in range(1, steps + 1):
+        rows = np.arange((step - 1) * batch, step * batch) % len(task.labels)
+        images, labels = task.images[rows].astype(float), task.labels[rows]
+        weight0, bias0, weight1, bias1 = parameters
+        probabilities = softmax(gelu(images @ weight0 + bias0) @ weight1 + bias1)
+        losses.append(-np.log(probabilities[np.arange(batch), labels]).mean())
+        for p, g, (m, v) in zip(parameters, gradients(parameters, images, labels), moments, strict=True):
+            m += (1 - o.beta1) * (g - m)
+            v += (1 - o.beta2) * (g * g - v)
+            root = np.sqrt(v / (1 - o.beta2**step)) + o.epsilon
+            p -= o.rate * (o.decay * p + m / (1 - o.beta1**step) / root)
+    return Learned(np.array(losses), parameters)
+
+
+def _run(settings: Settings) -> Report:
+    task, curves = task_of(settings), {}
+    label = f"{settings.preset}-{settings.config.rows}x{settings.config.columns}-{settings.round}"
+    label += f"-{settings.hidden}-{settings.batch}x{settings.steps}-{settings.rate}"
+    measured, models, notes, failures = Counter(), [], {}, []
+    for name in [name for name in ROUNDINGS if settings.round in (name, "both")]:
+        with refusals():
+            trainer = trainer_of(settings, task, name)
+            image = trainer.image(task.images, task.labels, task.start, encode)
+        measured["ideal_cycles"] += ideal_cycles(trainer, settings.config)
+        if settings.target == "model":
+            hbm, wrong = _on_golden(image, f"golden: {settings.steps:,} steps, {ROUNDINGS[name]}")
+            models.append(predicted(image, settings, sections=trainer.runs))
+        else:
+            part = ImageTask(machine=settings.config, images=[image], behaviour=hbm_of(settings))
+            run = f"train-{label}-{settings.sim}-{name}"
+            done = execute(part, settings, f"core-{run}", pictures=run)
+            hbm, wrong = done.outcome.memories["hbm"][0], done.failures
+            measured.update(compared=done.compared, mismatches=done.mismatches, cycles=done.cycles)
+            notes |= {f"{name} busy": summary(done.outcome.parts[0], settings.config)["busy"]}
+            notes |= {f"{name} {what}": path for what, path in done.files.items()}
+        curves[name] = learned(trainer, hbm)
+        failures += [f"{name}: {failure}" for failure in (*wrong, *disagreements(curves[name]))]
+    curves["float64"] = reference(task, settings.batch, settings.steps)
+    extra = _found(curves, task) | {"plot": shown(_plot(curves, settings, label))}
+    if models:
+        found = sum(models[1:], models[0])
+        report = modelled_report("train", label, settings, found, measured["ideal_cycles"], extra)
+        return replace(report, failures=tuple(failures))
+    return Report(
+        test="train",
+        label=f"core-{label}-{settings.sim}",
+        settings=dict(settings.values),
+        extra={"config": asdict(settings.config), **extra, **notes},
+        failures=tuple(failures),
+        **measured,
+    )
+
+
+def _on_golden(image: Image, doing: str) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return the HBM that golden leaves, and what is wrong."""
+    with progress(doing):
+        outcome = Core(image.config, image.memory()).run(image.base, MOST_INSTRUCTIONS)
+    ended = (outcome.exit_code, outcome.error) == (0, None)
+    return outcome.hbm, () if ended else (f"golden must end without an error, not with {outcome.error}",)
+
+
+def disagreements(found: Learned) -> Iterator[str]:
+    """Say where nothing was learned."""
+    first, last = found.ends()
+    if not last < first:
+        yield f"the loss must fall, but the last steps' is {last:.3f} and that of the first ones {first:.3f}"
+
+
+def ideal_cycles(trainer: Trainer, config: Config) -> int:
+    """Return the cycles of the busiest engine if it never waits, of the tensor engine those in which a column enters
+    the array."""
+    cycles, runs = Counter(), Counter(trainer.runs)
+    for entry in trainer.program.entries:
+        one = entry.instruction
+        if isinstance(one, Elementwise | MultiplyMoving):
+            own = one.n if isinstance(one, MultiplyMoving) else step_cycles(one, config)
+            cycles[queue_name(entry.queue, config)] += runs[entry.section] * own
+    return max(cycles.values())
+
+
+def _found(curves: Mapping[str, Learned], task: Task) -> dict[str, object]:
+    """Return what was learned, for a report."""
+    ends = {name: found.ends() for name, found in curves.items()}
+    rounded = [decode(encode(part, fmt), fmt) for part, fmt in zip(task.start, (BF16, FP32, BF16, FP32), strict=True)]
+    return {
+        "loss, first and last quarter": {name: f"{first:.3f} to {last:.3f}" for name, (first, last) in ends.items()},
+        "accuracy before": f"{accuracy(rounded):.2%}",
+        "accuracy after": {name: f"{found.accuracy:.2%}" for name, found in curves.items()},
+    }
+
+
+def _plot(curves: Mapping[str, Learned], settings: Settings, label: str) -> Path:
+    """Draw the losses, and over them means of a few steps; return where the picture is."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
+    few = max(1, settings.steps // 20)
+    styles = {"sr": ("tab:blue", "-"), "rne": ("tab:red", "-"), "float64": ("black", "--")}
+    for name, found in curves.items():
+        colour, line = styles[name]
+        rounding = f"BF16 weights, {ROUNDINGS[name]}" if name in ROUNDINGS else name
+        means = np.convolve(found.losses, np.full(few, 1 / few), "valid")
+        steps = np.arange(1, settings.steps + 1)
+        if name in ROUNDINGS:
+            axes.plot(steps, found.losses, color=colour, lw=0.5, alpha=0.3)
+        axes.plot(steps[few - 1 :], means, line, color=colour, lw=1.2, label=f"{rounding}: {found.accuracy:.1%} right")
+    axes.set(title=f"Handwritten digits, AdamW, rate {settings.rate / 1e6:g}", xlabel="steps", ylabel="cross entropy")
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    path = SIM_BUILD / "plots" / f"train-{label}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+    return path
+
+
+BENCH = Bench(
+    name="train",
+    summary="a network learns to read digits on the core, BF16 weights rounded stochastically or to nearest even, "
+    "with a plot",
+    options=(
+        integer("STEPS", 40, "steps of the training", 1, 1000),
+        integer("BATCH", 32, "images of a step", 1, 1437),
+        integer("HIDDEN", 48, "units between pixels and digits", 1, 512),
+        integer("RATE", 1000, "learning rate in millionths", 1, 100_000),
+        choice("ROUND", "both", "rounding of the weights", ("both", *ROUNDINGS)),
+        *core_options("core", None, "small"),
+    ),
+    run=_run,
+)
