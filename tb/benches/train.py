@@ -243,7 +243,7 @@ BENCH = Bench(
     summary="a network learns to read digits on the core, BF16 weights rounded stochastically or to nearest even, "
     "with a plot",
     options=(
-        integer("STEPS", 40, "steps of the training", 1, 1000),
+        integer("STEPS", 100, "steps of the training", 1, 1000),
         integer("BATCH", 32, "images of a step", 1, 1437),
         integer("HIDDEN", 48, "units between pixels and digits", 1, 512),
         integer("RATE", 1000, "learning rate in millionths", 1, 100_000),
