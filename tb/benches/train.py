@@ -37,12 +37,7 @@ from neuroncore_rtl.tb.sim.settings import Bench, Settings, choice, integer
 
 __all__ = ["BENCH", "Learned", "Task", "disagreements", "learned", "reference", "task_of", "trainer_of"]
 
-PIXELS, DIGITS = 64, 10
-
 ROUNDINGS = {"sr": "stochastic", "rne": "to nearest even"}
-
-MOST_INSTRUCTIONS = 1 << 40
-"""Of the controller in golden, which looks whether queues are idle for as long as there are steps."""
 
 
 @dataclass(frozen=True)
@@ -60,20 +55,25 @@ class Task:
     start: list[np.ndarray]
     options: AdamW
 
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Pixels, hidden units, digits."""
+        return *self.start[0].shape, self.start[2].shape[1]
+
 
 def task_of(settings: Settings) -> Task:
     """Return the task: SEED draws the order of the images and the first weights."""
     rng = np.random.default_rng(settings.seed)
     images, labels = training_set()
     order = rng.permutation(len(images))
-    start = initial(rng, (PIXELS, settings.hidden, DIGITS))
+    start = initial(rng, (images.shape[1], settings.hidden, int(labels.max()) + 1))
     return Task(images[order], labels[order], start, AdamW(rate=settings.rate / 1e6))
 
 
 def trainer_of(settings: Settings, task: Task, rounding: str) -> Trainer:
     """Return the program for a rounding of the weights."""
-    sizes, seed = (PIXELS, settings.hidden, DIGITS), settings.seed if rounding == "sr" else None
-    return Trainer(settings.config, len(task.labels), sizes, settings.batch, settings.steps, task.options, seed)
+    seed = settings.seed if rounding == "sr" else None
+    return Trainer(settings.config, len(task.labels), task.sizes, settings.batch, settings.steps, task.options, seed)
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ def _run(settings: Settings) -> Report:
 def _on_golden(image: Image, doing: str) -> tuple[np.ndarray, tuple[str, ...]]:
     """Return the HBM that golden leaves, and what is wrong."""
     with progress(doing):
-        outcome = Core(image.config, image.memory()).run(image.base, MOST_INSTRUCTIONS)
+        outcome = Core(image.config, image.memory()).run(image.base)
     ended = (outcome.exit_code, outcome.error) == (0, None)
     return outcome.hbm, () if ended else (f"golden must end without an error, not with {outcome.error}",)
 
@@ -243,7 +243,7 @@ BENCH = Bench(
     summary="a network learns to read digits on the core, BF16 weights rounded stochastically or to nearest even, "
     "with a plot",
     options=(
-        integer("STEPS", 100, "steps of the training", 1, 1000),
+        integer("STEPS", 100, "steps of the training", 2, 1000),
         integer("BATCH", 32, "images of a step", 1, 1437),
         integer("HIDDEN", 48, "units between pixels and digits", 1, 512),
         integer("RATE", 1000, "learning rate in millionths", 1, 100_000),
