@@ -16,7 +16,7 @@ NAMES = $(filter-out $(OURS),$(foreach word,$(MAKEOVERRIDES),$(if $(findstring =
 VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 
 .DEFAULT_GOAL := help
-.PHONY: help sim waves verilog test lint format bench figures doctor lock clean
+.PHONY: help sim waves profile verilog test lint format bench figures doctor lock clean
 # One recipe at a time, whatever -j says: what is parallel inside knows its own limits.
 .NOTPARALLEL:
 
@@ -28,6 +28,9 @@ sim: $(READY) ## run a TEST in a simulator and compare every result bit for bit:
 
 waves: $(READY) ## open the latest waveform of a TEST in GTKWave: make waves TEST=matmul
 	@$(TB) waves '$(TEST)' $(VARIABLES)
+
+profile: $(READY) ## run a TEST on the core and write where its cycles went: make profile TEST=matmul [TARGET=model ...]
+	@$(TB) profile '$(TEST)' $(VARIABLES)
 
 verilog: $(READY) ## export Verilog for other tools: make verilog PRESET=full
 	@$(TB) verilog $(VARIABLES)

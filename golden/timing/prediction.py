@@ -16,6 +16,7 @@ class Timed:
         fetched: it is at the head of its queue, and those before it are issued or before it in the queue.
         ready: its semaphores hold, and its turn has come.
         issued, retired: as in `tb.harness.outcome.Event`.
+        began: of a MultiplyMoving, its first column enters the array.
     """
 
     queue: int
@@ -24,6 +25,7 @@ class Timed:
     ready: int = -1
     issued: int = -1
     retired: int = -1
+    began: int = -1
 
 
 @dataclass(frozen=True, kw_only=True)

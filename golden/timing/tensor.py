@@ -53,6 +53,7 @@ class TensorEngine:
             retired = last + 1
         else:
             last = self._move(leaves, instruction)
+            timed.began = last + 1 - instruction.n
             retired = last + self.latency
         gone.append(last)
         self._agenda.at(retired, self.queue.retire, record, timed)

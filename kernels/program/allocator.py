@@ -66,6 +66,7 @@ class Allocator:
 
     Attributes:
         buffers: the temporaries; the first one has number 1.
+        kept: the tensors on chip that have their places from the start to the end.
         hbm_tensors: those that have their places in HBM, in the order in which they got them.
     """
 
@@ -77,6 +78,7 @@ class Allocator:
         self.buffers: list[Buffer] = []
         self._ends = {Storage.SBUF: SBUF_BYTES, Storage.PSUM: PSUM_BYTES, Storage.HBM: 1 << HBM_ADDRESS_BITS}
         self._used = {Storage.SBUF: 0, Storage.PSUM: 0, Storage.HBM: hbm}
+        self.kept: list[Tensor] = []
         self.hbm_tensors: list[HbmTensor] = []
 
     def sbuf(
@@ -118,9 +120,11 @@ class Allocator:
             raise ValueError(f"{name}: partitions must be between 1 and {most}, not {partitions!r}")
         size = prod(shape) * fmt.bits // 8
         address = self._take(storage, name, size) if kept else self._buffer(storage, name, size)
-        return Tensor(
+        tensor = Tensor(
             name=name, format=fmt, address=address, partitions=partitions, shape=tuple(shape), storage=storage
         )
+        self.kept += [tensor] if kept else []
+        return tensor
 
     @located
     def _buffer(self, storage: Storage, name: str, size: int) -> int:

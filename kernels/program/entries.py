@@ -1,11 +1,12 @@
 """Instructions in their places, and the records that they become: waits for counts turned into semaphores."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
 from neuroncore_rtl.kernels.program.source import Source
-from neuroncore_rtl.spec.isa import Instruction, Record, Update, Wait
+from neuroncore_rtl.spec.isa import Instruction, Record, Storage, Update, Wait
 from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
 
 __all__ = ["Entry", "Step", "records_of"]
@@ -20,6 +21,7 @@ class Step(NamedTuple):
         queue: where it starts; None: that of its engine, or of each DMA engine in turn.
         source: the kernel's line.
         in_order: whether its queue starts it behind all such ones before it, whatever order is chosen.
+        buffers: numbers of the temporaries that it touches, by storage and by the address that it names.
     """
 
     instruction: Instruction
@@ -27,6 +29,7 @@ class Step(NamedTuple):
     queue: int | None
     source: Source
     in_order: bool = False
+    buffers: Mapping[tuple[Storage, int], int] = MappingProxyType({})
 
 
 @dataclass(kw_only=True)
@@ -41,6 +44,7 @@ class Entry:
         instruction: with `overlap` as the instructions before it allow.
         waits: lanes, and how many instructions of each must have completed before it starts.
         source: the kernel's line that appended it, or what a NOP is for.
+        buffers: as of its step; a NOP has none.
     """
 
     position: int
@@ -51,6 +55,7 @@ class Entry:
     instruction: Instruction
     waits: list[tuple[int, int]]
     source: Source
+    buffers: Mapping[tuple[Storage, int], int]
 
 
 def records_of(entries: Sequence[Entry], semaphores: range) -> list[Record]:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neuroncore_rtl.kernels.control import Block, ControlProgram, stock_program
+from neuroncore_rtl.kernels.program.allocator import Allocator
+from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.program import HEADER_BYTES, Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor
 from neuroncore_rtl.spec.config import Config
@@ -36,6 +38,9 @@ class Image:
         blocks: the queues' records, in the order in which the control program starts them, section by section.
         records: for each block its records.
         control: the control program's symbols, by name.
+        entries: for each block the entries that its records were made of, for tools that tell of them; none if it was
+            not made of a program.
+        space: where the program's tensors were named, likewise.
     """
 
     config: Config
@@ -44,6 +49,8 @@ class Image:
     blocks: tuple[Block, ...]
     records: tuple[tuple[Record, ...], ...]
     control: Mapping[str, int]
+    entries: tuple[tuple[Entry, ...], ...] = ()
+    space: Allocator | None = None
 
     def locate(self, address: int) -> tuple[int, Record]:
         """Return the queue and the record at an HBM address.
@@ -51,11 +58,25 @@ class Image:
         Raises:
             KeyError: if no record starts there.
         """
-        place = bisect_right(self.blocks, address, key=lambda block: block.address) - 1
-        if place >= 0:
-            number, rest = divmod(address - self.blocks[place].address, RECORD_BYTES)
-            if rest == 0 and number < self.blocks[place].count:
-                return self.blocks[place].queue, self.records[place][number]
+        block, number = self._place(address)
+        return self.blocks[block].queue, self.records[block][number]
+
+    def entry(self, address: int) -> Entry:
+        """Return the entry that the record at an HBM address was made of.
+
+        Raises:
+            KeyError: if no record starts there.
+        """
+        block, number = self._place(address)
+        return self.entries[block][number]
+
+    def _place(self, address: int) -> tuple[int, int]:
+        """Return the numbers of a block and of its record, by the record's address."""
+        block = bisect_right(self.blocks, address, key=lambda block: block.address) - 1
+        if block >= 0:
+            number, rest = divmod(address - self.blocks[block].address, RECORD_BYTES)
+            if rest == 0 and number < self.blocks[block].count:
+                return block, number
         raise KeyError(f"address must be that of a record, not {address:#x}")
 
     def memory(self, size: int | None = None) -> np.ndarray:
@@ -96,13 +117,14 @@ def build_image(
     for tensor, codes in contents:
         replace(tensor, address=tensor.address - base).elements(memory)[...] = codes
     data = _aligned(memory.tobytes())
-    blocks, records = [], []
+    blocks, records, entries = [], [], []
     parts = _parts(program)
     counted = _counted(parts, program.semaphores)
     for section, queue, part in parts:
         blocks.append(Block(queue, base + len(data), len(part), section, program.semaphores[: counted[section]]))
-        records.append(tuple(part))
-        data += b"".join(record.encode(config) for record in part)
+        records.append(tuple(record for _, record in part))
+        entries.append(tuple(entry for entry, _ in part))
+        data += b"".join(record.encode(config) for record in records[-1])
     control, words = stock_program(blocks, runs) if control is None else (control, arguments(blocks))
     text = control.image(words)
     header = (IMAGE_MAGIC, len(text), len(data), config.rows, config.columns, config.dma_engines, config.cores)
@@ -114,31 +136,37 @@ def build_image(
         blocks=tuple(blocks),
         records=tuple(records),
         control=control.symbols,
+        entries=tuple(entries),
+        space=program.space,
     )
 
 
-def _parts(program: Program) -> list[tuple[int, int, list[Record]]]:
-    """Return sections, queues and their records in parts that fit a block, by the place of a part's first record.
+_Part = tuple[int, int, list[tuple[Entry, Record]]]
+"""The number of a section, of a queue, and of the records of that queue in it as many as a block holds."""
+
+
+def _parts(program: Program) -> list[_Part]:
+    """Return entries and records in parts that fit a block, by the place of a part's first record.
 
     Started in this order, a block only waits for records of blocks that were started before.
     """
-    parts: list[tuple[int, int, list[Record]]] = []
-    current: dict[tuple[int, int], list[Record]] = {}
+    parts: list[_Part] = []
+    current: dict[tuple[int, int], list[tuple[Entry, Record]]] = {}
     for entry, record in zip(program.entries, program.records(), strict=True):
         place = entry.section, entry.queue
         part = current.get(place)
         if part is None or len(part) == MOST_RECORDS:
             part = current[place] = []
             parts.append((*place, part))
-        part.append(record)
+        part.append((entry, record))
     return parts
 
 
-def _counted(parts: Sequence[tuple[int, int, list[Record]]], semaphores: range) -> dict[int, int]:
+def _counted(parts: Sequence[_Part], semaphores: range) -> dict[int, int]:
     """Return how many of the semaphores, from the first one on, each section counts on."""
     counted: dict[int, int] = {}
-    for section, _, records in parts:
-        used = (1 + semaphores.index(update.semaphore) for record in records for update in record.updates)
+    for section, _, part in parts:
+        used = (1 + semaphores.index(update.semaphore) for _, record in part for update in record.updates)
         counted[section] = max(counted.get(section, 0), max(used, default=0))
     return counted
 

@@ -14,9 +14,10 @@ It may leave out any of them, or run one again: no record waits for one of anoth
 semaphores anew, and what several of them touch has its place all the time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import cycle
 
 from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, offset_of
@@ -187,10 +188,18 @@ class Program:
         places = addresses(steps, self.space)
         sequence = Sequence(self.config)
 
-        def place(storage: Storage, address: int) -> int:
-            buffer = buffer_of(address)
-            return places[buffer] + offset_of(address) if buffer else address
-
         for step in steps:
-            sequence.append(step._replace(instruction=step.instruction.moved(place)))
+            buffers: dict[tuple[Storage, int], int] = {}
+            place = partial(_place, places, buffers)
+            sequence.append(step._replace(instruction=step.instruction.moved(place), buffers=buffers))
         return places, sequence.entries
+
+
+def _place(places: Mapping[int, int], buffers: dict[tuple[Storage, int], int], storage: Storage, address: int) -> int:
+    """Return where an address is in the end, and note in `buffers` whose it is."""
+    buffer = buffer_of(address)
+    if not buffer:
+        return address
+    place = places[buffer] + offset_of(address)
+    buffers[storage, place] = buffer
+    return place

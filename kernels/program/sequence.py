@@ -12,6 +12,7 @@ worked out from the bytes that instructions touch (:mod:`kernels.program.order`)
   is kept from by not setting `overlap`.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import cycle
 
@@ -70,7 +71,7 @@ class Sequence:
             if not independent:
                 self._order.settle(queue, lane)
             instruction = replace(instruction, overlap=independent)
-        self._add(instruction, queue, lane, waits)
+        self._add(instruction, queue, lane, waits, step.buffers)
 
     def _queue(self, instruction: isa.Instruction) -> int:
         queues = isa.queues_of(instruction.engine, self._config)
@@ -87,10 +88,17 @@ class Sequence:
             self._wait(queue, before.waits, early[0], waits.pop(early[0]))
         while len(waits) > MOST_WAITS:
             lanes = list(waits)[:MOST_WAITS]
-            self._add(isa.Nop(), queue, None, {lane: waits.pop(lane) for lane in lanes})
+            self._add(isa.Nop(), queue, None, {lane: waits.pop(lane) for lane in lanes}, {})
         return waits
 
-    def _add(self, instruction: isa.Instruction, queue: int, lane: int | None, waits: dict[int, int]) -> None:
+    def _add(
+        self,
+        instruction: isa.Instruction,
+        queue: int,
+        lane: int | None,
+        waits: dict[int, int],
+        buffers: Mapping[tuple[isa.Storage, int], int],
+    ) -> None:
         needed: list[tuple[int, int]] = []
         for other, count in waits.items():
             self._wait(queue, needed, other, count)
@@ -109,6 +117,7 @@ class Sequence:
             instruction=instruction,
             waits=needed,
             source=self._source,
+            buffers=buffers,
         )
         self.entries.append(entry)
         self._last[queue] = entry

@@ -10,6 +10,7 @@ from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, queue_name
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim.settings import (
+    PROFILE,
     RECORDED,
     SEED,
     Option,
@@ -51,7 +52,7 @@ def core_options(target: str, engine: str | None, preset: str) -> tuple[Option, 
     alone = f"{engine} alone, where HBM plays no part, or " if engine else ""
     where = f"the whole core, or {alone}the core's timing model, where no RTL runs"
     target_option = choice("TARGET", target, where, ("core", "engine", "model") if engine else ("core", "model"))
-    return target_option, *configuration_options(preset), ORDER, SEED, *HBM_OPTIONS, *RECORDED
+    return target_option, *configuration_options(preset), ORDER, SEED, *HBM_OPTIONS, *RECORDED, PROFILE
 
 
 def check_room(size: int) -> None:
@@ -130,15 +131,14 @@ def summary(run: Outcome, config: Config) -> dict[str, object]:
     counters, cycles = run.counters, max(run.cycles, 1)
     moved = {name: sum(dma[name] for dma in counters["dma"]) for name in ("read_bytes", "write_bytes")}
     records = {queue_name(number, config): queue["records"] for number, queue in enumerate(counters["queues"])}
-    stalls = {
-        f"queue_{name}": {cause: f"{count / cycles:.1%}" for cause, count in counts.items() if count}
-        | {"records": records[name]}
+    queues = {
+        name: {"records": records[name]} | {cause: f"{count / cycles:.1%}" for cause, count in counts.items()}
         for name, counts in queue_cycles(run, config).items()
     }
     return {
         "busy": {name: f"{value / cycles:.1%}" for name, value in busy_cycles(run).items()},
         "dma_bytes": moved,
-        **stalls,
+        "queues": queues,
         "conflicts": {name: count for name, count in counters["conflicts"].items() if count},
         "controller": counters["controller"],
     }

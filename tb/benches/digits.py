@@ -26,6 +26,7 @@ from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.matmul import ideal_cycles, multiply_recorded
 from neuroncore_rtl.tb.benches.modelled import modelled_report, predicted
+from neuroncore_rtl.tb.benches.profiled import profile_lines
 from neuroncore_rtl.tb.benches.workbench import encode
 from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.sim.settings import Bench, Settings, integer
@@ -110,7 +111,8 @@ def _on_core(settings: Settings, layers: list[Layer], images: np.ndarray, label:
         part = images[first : first + settings.batch]
         classifier = classifier_of(len(part))
         image = classifier.image(layers, part, encode, settings.confidence / 100)
-        task = ImageTask(machine=config, images=[image], behaviour=hbm_of(settings))
+        profiled = bool(settings.profile)
+        task = ImageTask(machine=config, images=[image], behaviour=hbm_of(settings), profiled=profiled)
         name = f"digits-{label}-{number}"
         done = execute(task, settings, f"core-{name}", pictures=name)
         run, (hbm,) = done.outcome.parts[0], done.outcome.memories["hbm"]
@@ -124,24 +126,28 @@ def _on_core(settings: Settings, layers: list[Layer], images: np.ndarray, label:
         ideal = sum(_ideal_cycles(layers, len(part), fmt, config) for fmt in passes)
         measured.update(compared=done.compared, mismatches=done.mismatches, cycles=done.cycles, ideal_cycles=ideal)
         notes[f"batch_{number}"] = f"{done.cycles:,} cycles; {'; '.join(run.console.splitlines())}"
-        notes |= {f"batch_{number}_{what}": path for what, path in done.files.items()}
+        files = done.files | profile_lines(settings, name, image, run)
+        notes |= {f"batch_{number}_{what}": path for what, path in files.items()}
     return np.concatenate(predicted), measured, notes, failures
 
 
 def _on_model(settings: Settings, layers: list[Layer], images: np.ndarray) -> Report:
     """Return what the timing model says; golden tells whether a batch is computed again."""
     config, found, ideal = settings.config, [], 0
-    for first in range(0, len(images), settings.batch):
+    label, notes = f"{settings.preset}-{config.rows}x{config.columns}", {}
+    for number, first in enumerate(range(0, len(images), settings.batch)):
         part = images[first : first + settings.batch]
         classifier = Classifier(config, len(part), sizes_of(layers), settings.order)
         image = classifier.image(layers, part, encode, settings.confidence / 100)
         executed = {address for _, address in Core(config, image.memory()).run(image.base).records}
         sections = executed_sections(image, executed)
-        ideal += sum(_ideal_cycles(layers, len(part), PASSES[number], config) for number in sections)
+        ideal += sum(_ideal_cycles(layers, len(part), PASSES[section], config) for section in sections)
         path = control_path(len(part), config.columns)
         found.append(predicted(image, settings, sections=sections, path=path))
-    label = f"{settings.preset}-{config.rows}x{config.columns}"
-    return modelled_report("digits", label, settings, sum(found[1:], found[0]), ideal, {"images": len(images)})
+        lines = profile_lines(settings, f"digits-{label}-{number}", image, found[-1])
+        notes |= {f"batch_{number}_{what}": line for what, line in lines.items()}
+    extra = {"images": len(images), **notes}
+    return modelled_report("digits", label, settings, sum(found[1:], found[0]), ideal, extra)
 
 
 def _disagreements(

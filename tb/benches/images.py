@@ -24,6 +24,9 @@ __all__ = ["ImageTask"]
 PAGE = 4096
 """The HBM of each core of an instance is so many bytes, or a multiple."""
 
+_WORK = ("memories", "boots", "delays", "behaviour", "errors", "limit", "profiled")
+"""What the device is told as it is here."""
+
 CHIP_LEVELS = 2
 """Levels of the hierarchy between the harness and a core, more than where there is one core alone."""
 
@@ -41,6 +44,7 @@ class ImageTask:
         errors: share of the frames that are disturbed.
         core: the core of an instance whose insides a waveform shows; None: none.
         limit: cycles after which the run is given up.
+        profiled: whether the outcome of each core has its activity.
 
     Raises:
         UsageError: if there is no such core.
@@ -54,6 +58,7 @@ class ImageTask:
     errors: float = 0.0
     core: int | None = None
     limit: int = 50_000_000
+    profiled: bool = False
 
     def __post_init__(self):
         if self.core is not None and self.core >= len(self.images):
@@ -111,7 +116,7 @@ class ImageTask:
 
     def work(self, seed: int, *, sampled: bool = False) -> CoreWork:
         """Return what the cores boot, and what befalls them."""
-        own = {name: getattr(self, name) for name in ("memories", "boots", "delays", "behaviour", "errors", "limit")}
+        own = {name: getattr(self, name) for name in _WORK}
         return CoreWork(**own, seed=seed, sampled=sampled and self.instance is not None)
 
     def golden(self) -> tuple[Sequence[np.ndarray], list[CoreOutcome]]:

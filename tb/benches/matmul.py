@@ -20,6 +20,7 @@ from neuroncore_rtl.tb.benches.core_bench import check_room, core_options, hbm_o
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.modelled import modelled_report, predicted
+from neuroncore_rtl.tb.benches.profiled import profile_lines, refuse_profile
 from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.harness.tensor import COUNTERS, TensorDevice, TensorWork
 from neuroncore_rtl.tb.sim.report import Report, progress, shown
@@ -117,6 +118,7 @@ def multiply_recorded(
         settings: with the options of `core_options`.
         waves: where the waveform is recorded; None: nowhere.
     """
+    refuse_profile(settings)
     waves = waves if settings.waves else None
     options = {"sim": settings.sim, "stall": settings.stall, "seed": settings.seed, "waves_levels": settings.depth}
     result, counters = multiply(a, b, fmt, settings.config, waves=waves, **options)
@@ -155,7 +157,8 @@ Product = tuple[np.ndarray, dict[str, object], dict[str, object]]
 def _on_core(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, label: str) -> Product:
     config = settings.config
     image, product = product_image(a, b, fmt, config, settings.order)
-    task = ImageTask(machine=config, images=[image], behaviour=hbm_of(settings))
+    profiled = bool(settings.profile)
+    task = ImageTask(machine=config, images=[image], behaviour=hbm_of(settings), profiled=profiled)
     done = execute(task, settings, f"core-matmul-{label}", pictures=f"matmul-{label}")
     ideal, moved = ideal_cycles(*a.shape, b.shape[1], fmt, config), (a.size + b.size) * fmt.bits // 8 + 4 * product.size
     extra = {
@@ -163,6 +166,7 @@ def _on_core(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, labe
         "config": asdict(config),
         **summary(done.outcome.parts[0], config),
         **done.files,
+        **profile_lines(settings, f"matmul-{label}", image, done.outcome.parts[0]),
     }
     result = np.ascontiguousarray(product.elements(done.outcome.memories["hbm"][0])).view(np.uint32)
     return result, extra, {**done.measured, "label": f"core-{label}"}
@@ -179,7 +183,9 @@ def _on_model(settings: Settings) -> Report:
         "roofline": roofline("array", ideal, moved, config, settings.bandwidth),
     }
     label = f"{settings.preset}-{config.rows}x{config.columns}-{fmt.name}-{m}x{k}x{n}"
-    return modelled_report("matmul", label, settings, predicted(image, settings), ideal, extra)
+    found = predicted(image, settings)
+    extra |= profile_lines(settings, f"matmul-{label}", image, found)
+    return modelled_report("matmul", label, settings, found, ideal, extra)
 
 
 def _on_engine(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, label: str) -> Product:

@@ -43,10 +43,12 @@ def modelled_report(
         extra: further lines.
     """
     cycles = max(found.cycles, 1)
+    waited = {queue: causes for queue, causes in found.waits.items() if any(causes.values())}
+    # Each engine has causes of its own.
+    causes = dict.fromkeys(cause for own in waited.values() for cause in own)
     waits = {
-        f"queue_{queue}": {cause: f"{count / cycles:.1%}" for cause, count in causes.items() if count}
-        for queue, causes in found.waits.items()
-        if any(causes.values())
+        queue: {cause: f"{own[cause] / cycles:.1%}" if cause in own else "" for cause in causes}
+        for queue, own in waited.items()
     }
     return Report(
         test=test,
@@ -62,6 +64,6 @@ def modelled_report(
             "records": len(found.records),
             "config": asdict(settings.config),
             "busy": {name: f"{count / cycles:.1%}" for name, count in found.busy.items() if count},
-            **waits,
+            "waits": waits,
         },
     )

@@ -33,6 +33,8 @@ class Result:
         compared, mismatches: bytes of HBM that were compared with golden's, and how many of them differ.
         timeline: a file for https://ui.perfetto.dev.
         waveform: for GTKWave, if one was asked for.
+        profile: the folder of a profile, if one was asked for; then also `busiest`, the queue whose engine worked most,
+            and `causes`, where all cycles of that engine went (`tb.view.profile.stalls`).
     """
 
     program: Program
@@ -45,6 +47,9 @@ class Result:
     mismatches: int = 0
     timeline: Path | None = None
     waveform: Path | None = None
+    profile: Path | None = None
+    busiest: str | None = None
+    causes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def bit_exact(self) -> bool | None:
@@ -101,5 +106,9 @@ class Result:
             yield "timeline", shown(self.timeline)
         if self.waveform is not None:
             yield "waveform", shown(self.waveform)
+        if self.profile is not None:
+            yield "profile", shown(self.profile)
+            counts = ", ".join(f"{cause} {count:,}" for cause, count in self.causes.items() if count)
+            yield f"cycles of {self.busiest}", counts
         for name, array in self.arrays.items():
             yield name, f"{list(array.shape)} {self._outputs[name].format.name}"

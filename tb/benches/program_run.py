@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from neuroncore_rtl.golden.timing import Prediction
 from neuroncore_rtl.kernels.program import Program, build_image
 from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.spec.config import PRESETS, preset_named
@@ -11,12 +12,14 @@ from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, busy_cycles, hbm_o
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.modelled import predicted
+from neuroncore_rtl.tb.benches.profiled import refuse_profile, written_profile
 from neuroncore_rtl.tb.benches.program_arrays import Inputs, contents
 from neuroncore_rtl.tb.benches.program_result import Result
 from neuroncore_rtl.tb.check.image_failures import explained
 from neuroncore_rtl.tb.harness.cores import ROOM_BYTES
+from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim.report import progress
-from neuroncore_rtl.tb.sim.settings import RECORDED, SEED, Bench, Settings, UsageError, choice
+from neuroncore_rtl.tb.sim.settings import PROFILE, RECORDED, SEED, Bench, Settings, UsageError, choice
 from neuroncore_rtl.tb.sim.vectors import chosen
 
 __all__ = ["Kernel", "ProgramFailed", "run"]
@@ -53,7 +56,7 @@ def run(
         target: "rtl", simulated and compared with golden byte for byte; "golden", the numpy model alone, sooner;
             "model", golden, with cycles from the timing model instead of RTL.
         variables: those of `make sim`, in small letters: order of a kernel's instructions, latency, bandwidth and stall
-            of HBM, seed, sim, lanes, waves, depth.
+            of HBM, seed, sim, lanes, waves, depth; profile=1 writes a profile (:mod:`tb.view.profile`).
 
     Raises:
         ValueError: if an argument is not valid, or the kernel is refused.
@@ -73,10 +76,13 @@ def run(
         raise UsageError(f"ORDER must be that of the program, {program.order}, not {settings.order}")
     if program.config.cores > 1:
         raise UsageError(f"a program must be of a core that is alone, not of one of {program.config.cores}")
+    if settings.target == "golden":
+        refuse_profile(settings)
     image = build_image(program, list(contents(inputs or {}, program.space.hbm_tensors)))
     if image.base + len(image.data) > ROOM_BYTES:
         raise UsageError(f"HBM must have at most {ROOM_BYTES:,} bytes, not {image.base + len(image.data):,}")
-    task = ImageTask(machine=program.config, images=[image], behaviour=hbm_of(settings))
+    profiled = bool(settings.profile)
+    task = ImageTask(machine=program.config, images=[image], behaviour=hbm_of(settings), profiled=profiled)
     on_target = {"rtl": _on_rtl, "golden": _on_golden, "model": _on_model}[settings.target]
     return Result(program=program, target=settings.target, **on_target(task, settings, name))
 
@@ -86,7 +92,7 @@ def _settings(given: Mapping[str, int | str | None]) -> Settings:
         choice("PRESET", None, "the machine", PRESETS),
         choice("TARGET", "rtl", "what it runs on", ("rtl", "golden", "model")),
         choice("ORDER", None, "of the instructions of a queue", ORDERS),
-        *(SEED, *HBM_OPTIONS, *RECORDED),
+        *(SEED, *HBM_OPTIONS, *RECORDED, PROFILE),
     )
     words = {name.upper(): int(value) if isinstance(value, bool) else value for name, value in given.items()}
     command = Bench(name="run", summary="a program of one's own", options=options, run=run)
@@ -110,6 +116,7 @@ def _on_rtl(task: ImageTask, settings: Settings, name: str) -> dict[str, object]
         "compared": done.compared,
         "mismatches": done.mismatches,
         **{file: Path(path).absolute() for file, path in done.files.items()},
+        **_profiled(settings, label, task, outcome),
     }
 
 
@@ -129,10 +136,23 @@ def _on_model(task: ImageTask, settings: Settings, name: str) -> dict[str, objec
     (image,) = task.images
     found = predicted(image, settings)
     busy = {engine: count / found.cycles for engine, count in found.busy.items()}
+    label = f"run-{name}-{task.config.rows}x{task.config.columns}"
     copying = max(share for engine, share in busy.items() if engine.startswith("dma"))
     engines = {engine: share for engine, share in busy.items() if not engine.startswith("dma")}
     return _on_golden(task, settings, name) | {
         "cycles": found.cycles,
         "utilisation": engines | {"dma": copying},
         "stalls": {queue: causes for queue, causes in found.waits.items() if any(causes.values())},
+        **_profiled(settings, label, task, found),
     }
+
+
+def _profiled(settings: Settings, label: str, task: ImageTask, found: Outcome | Prediction) -> dict[str, object]:
+    """Return the fields of a result that tell of its profile, if there is to be one."""
+    written = written_profile(settings, label, task.images[0], found)
+    if written is None:
+        return {}
+    directory, figures = written
+    run = figures.run
+    causes = {cause.name.lower(): count for cause, count in figures.stalls[run.queue_name(run.busiest)].items()}
+    return {"profile": directory.absolute(), "busiest": run.queue_name(run.busiest), "causes": causes}

@@ -28,6 +28,7 @@ from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.instructions import compare_program
 from neuroncore_rtl.tb.benches.modelled import modelled_report, predicted
+from neuroncore_rtl.tb.benches.profiled import profile_lines, refuse_profile
 from neuroncore_rtl.tb.check.execution import ElementwiseProgram, record_of
 from neuroncore_rtl.tb.harness.elementwise import ENGINES, PROGRAM_DEPTH, ElementwiseDevice
 from neuroncore_rtl.tb.sim.report import Report
@@ -198,12 +199,15 @@ class CoreWorkbench(Workbench):
         label = f"core-{self._label(settings)}"
         with refusals():
             image = build_image(self.program, self.contents, runs=self.runs)
-        task = ImageTask(machine=self.config, images=[image], behaviour=hbm_of(settings))
+        profiled = bool(settings.profile)
+        task = ImageTask(machine=self.config, images=[image], behaviour=hbm_of(settings), profiled=profiled)
         done = execute(task, settings, f"core-{test}-{label}", pictures=f"{test}-{label}")
         ideal = self._ideal_cycles()
         slowest = max(ideal, key=ideal.get)
         bound = {"roofline": roofline(slowest, ideal[slowest], self._moved(), self.config, settings.bandwidth)}
-        extra = {**bound, **summary(done.outcome.parts[0], self.config), **done.files}
+        run = done.outcome.parts[0]
+        profile = profile_lines(settings, f"{test}-{label}", image, run)
+        extra = {**bound, **summary(run, self.config), **done.files, **profile}
         return done.outcome.memories["hbm"][0], extra, {"label": label, **done.measured}
 
     def _moved(self) -> int:
@@ -225,6 +229,7 @@ class ModelWorkbench(CoreWorkbench):
         slowest = max(ideal, key=ideal.get)
         extra = {"roofline": roofline(slowest, ideal[slowest], self._moved(), self.config, settings.bandwidth)}
         found = predicted(image, settings, sections=self.runs)
+        extra |= profile_lines(settings, f"{test}-{self._label(settings)}", image, found)
         return modelled_report(test, self._label(settings), settings, found, ideal[slowest], extra)
 
 
@@ -258,6 +263,7 @@ class EngineWorkbench(Workbench):
         return sbuf, np.zeros((self.config.columns, sizes[1]), np.uint8)
 
     def _simulate(self, test: str, settings: Settings) -> tuple[np.ndarray, dict[str, object], dict[str, object]]:
+        refuse_profile(settings)
         config = self.config
         records = [record_of(entry, config) for entry in self.program.entries]
         for engine in ENGINES:

@@ -55,6 +55,16 @@ class _Tests(click.Group):
         return _command(bench.bench_named(name), _simulate)
 
 
+class _Profiles(click.Group):
+    """The group whose commands are the TESTs that have profiles."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return bench.profiled_tests()
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command:
+        return _command(bench.profile_named(name), _simulate)
+
+
 def _command(command: Bench, run) -> click.Command:
     """Return the command-line form of a bench; `run` gets the bench and its settings, and returns an exit status."""
 
@@ -88,6 +98,11 @@ def app():
 @app.group(cls=_Tests)
 def sim():
     """Run a TEST: real RTL in a simulator, compared bit for bit with the golden model."""
+
+
+@app.group(cls=_Profiles)
+def profile():
+    """Run a TEST on the core, and write where its cycles went: a timeline, a listing, numbers and pictures."""
 
 
 @app.command()

@@ -1,13 +1,23 @@
 """The registry of TESTs and commands: make, the command line and help read it, so none of them can be out of date."""
 
 import importlib
+from dataclasses import replace
 from functools import cache
 
 from neuroncore_rtl.tb import benches
-from neuroncore_rtl.tb.sim.settings import Bench, UsageError, choice, configuration_options, integer, switch
+from neuroncore_rtl.tb.sim.settings import (
+    LANES,
+    PROFILE,
+    Bench,
+    UsageError,
+    choice,
+    configuration_options,
+    integer,
+    switch,
+)
 from neuroncore_rtl.tb.sim.vectors import WAYS
 
-__all__ = ["COMMANDS", "MODULES", "TABLES", "bench_named", "tests"]
+__all__ = ["COMMANDS", "MODULES", "TABLES", "bench_named", "profile_named", "profiled_tests", "tests"]
 
 MODULES = (
     "matmul", "vector", "activation", "timing", "kernels", "layers", "transformer", "backward", "sr", "mac", "round",
@@ -41,6 +51,25 @@ def bench_named(name: str) -> Bench:
         if name in _benches(module):
             return _benches(module)[name]
     raise UsageError(f"TEST must be one of {', '.join(tests())}, not {name!r}")
+
+
+def profiled_tests() -> list[str]:
+    """Return the names of the TESTs that have profiles: those that run an image on a core that is alone."""
+    return [name for name, bench in tests().items() if PROFILE in bench.options]
+
+
+def profile_named(name: str) -> Bench:
+    """Return the bench of a TEST with other defaults: on the core, with a profile.
+
+    Raises:
+        UsageError: if there is none of that name, or if it has no profiles; the message lists those that have.
+    """
+    bench = bench_named(name)
+    if PROFILE not in bench.options:
+        raise UsageError(f"TEST must be one that has profiles, {', '.join(profiled_tests())}, not {name!r}")
+    defaults = {"PROFILE": 1, "TARGET": "core"}
+    own = (option for option in bench.options if option is not LANES)  # it comes by itself
+    return replace(bench, options=tuple(replace(one, default=defaults.get(one.name, one.default)) for one in own))
 
 
 def _later(module: str, name: str):

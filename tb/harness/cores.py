@@ -14,6 +14,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, cause_name, queue_count
 from neuroncore_rtl.tb.harness import subject_ports
+from neuroncore_rtl.tb.harness.activity import activity_defines, read_activity
 from neuroncore_rtl.tb.harness.hbm import HbmWork
 from neuroncore_rtl.tb.harness.link_view import DISTURBANCE, LINK_VIEW, instance_label, link_defines
 from neuroncore_rtl.tb.harness.outcome import Ending, Event, Outcome, fields_by_kind, link_activity
@@ -70,6 +71,7 @@ class CoreWork(HbmWork):
         limit: cycles after which an image is given up, and those after it are not run.
         patience: cycles of rest after which a run is left in which some core's program cannot end.
         host: cycle after each start in which the host interrupts the controllers; 0 for never.
+        profiled: whether outcomes have the `activity` of their core.
     """
 
     boots: Sequence[int | None] = (0,)
@@ -77,6 +79,7 @@ class CoreWork(HbmWork):
     limit: int = 1_000_000
     patience: int = PATIENCE
     host: int = 0
+    profiled: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +146,7 @@ class CoreDevice:
         ports = [f"{prefix}__{port}" for prefix in prefixes for port in range(core.hbm_ports)]
         axi = (core.hbm_bytes, axi_id_bits(core))
         defines = {
-            "ARGUMENTS": arguments(("limit", "rounds", "host", "patience"), ("boots",), ("runs", "events")),
+            "ARGUMENTS": arguments(("limit", "rounds", "host", "patience", "profile"), ("boots",), ("runs", "events")),
             "TOP": "machines" if self.instance else "machine",
             "SUBJECT": "linked_cores cores" if self.instance else "core core",
             "CORES": cores,
@@ -151,6 +154,7 @@ class CoreDevice:
             "QUEUES": queue_count(core),
             "COUNTERS": core_counters(core).size,
             **layout_defines("ERROR", CoreError),
+            **activity_defines(core),
             "CORE_WIRES": subject_ports.core_wires(core, cores),
             "CORE_LOGS": subject_ports.core_logs(cores, waves),
             "PORTS": connections(subject_ports.core_connections(cores) | subject_ports.axi_connections(ports, *axi)),
@@ -180,7 +184,7 @@ class CoreDevice:
         ]
         words = write_lines(directory, {"boots": "".join(f"{line:x}\n" for line in lines)})
         words += plusargs(runs=directory / "runs", events=directory / "events", rounds=rounds)
-        words += plusargs(limit=work.limit, patience=work.patience, host=work.host)
+        words += plusargs(limit=work.limit, patience=work.patience, host=work.host, profile=int(work.profiled))
         words += work.hbm_plusargs(directory, self.core.hbm_bytes, limited=self.instance is not None)
         return words + work.link_plusargs(directory), rounds * (work.limit + 1000)
 
@@ -202,7 +206,7 @@ class CoreDevice:
         lines = sorted(found["core"], key=lambda fields: int(fields[0]))  # and of a core alone by their rounds
         logs = _logs((directory / "events").read_text(), self.cores)
         parts = {
-            number: _part(fields[1:], self.core, *_read_events(log))
+            number: _part(fields[1:], self.core, log)
             for number, (fields, log) in enumerate(zip(lines, logs, strict=True))
         }
         links = link_activity(found["wire"], directory, work.sampled) if self.instance else None
@@ -243,11 +247,12 @@ def _logs(text: str, cores: int) -> list[list[list[str]]]:
 
 
 def _read_events(lines: Iterable[Sequence[str]]) -> tuple[list[Event], str]:
-    """Return the records and the printed text of a run, from the fields of the lines that tell of it."""
+    """Return the records and the printed text of a run, from the fields of the lines that tell of them."""
     issued, retired, console = [], {}, []
     for kind, *fields in lines:
         if kind == "c":
             console.append(chr(int(fields[0])))
+        if kind not in "ipr":
             continue
         queue, address, cycle = int(fields[0]), int(fields[1], 16), int(fields[2])
         if kind in "ip":
@@ -262,13 +267,15 @@ def _read_events(lines: Iterable[Sequence[str]]) -> tuple[list[Event], str]:
     return found, "".join(console)
 
 
-def _part(fields: Sequence[str], config: Config, events: Sequence[Event], console: str) -> Outcome:
-    """Return what became of an image, from the fields of the line that says so."""
+def _part(fields: Sequence[str], config: Config, log: Sequence[Sequence[str]]) -> Outcome:
+    """Return what became of an image, from the fields of the line that says so, and from those that tell of the run."""
     cycles, over, exit_code, gave_up, cause, queue, address, detail, counters = fields
     errors = (CoreFault(int(queue), int(cause), int(address, 16), int(detail, 16)),) if int(cause) else ()
     ending = (
         Ending.FINISHED if int(over) else Ending.LIMIT if int(gave_up) else Ending.ERROR if errors else Ending.STUCK
     )
+    events, console = _read_events(log)
     said = {"exit_code": int(exit_code, 16) if int(over) else None, "errors": errors, "console": console}
     counted = plain(core_counters(config), int(counters, 16))
-    return Outcome(ending=ending, cycles=int(cycles), **said, counters=counted, events=events)
+    activity = read_activity((fields for kind, *fields in log if kind == "a"), config, int(cycles))
+    return Outcome(ending=ending, cycles=int(cycles), **said, counters=counted, events=events, activity=activity)

@@ -12,11 +12,13 @@
 //   +patience=N   cycles in which every core rests before a round is left in which one with an error, or one that was not
 //                 started, keeps its program from ending
 //   +host=N       cycle in which the host interrupts the controllers; 0 for never
+//   +profile=N    1 if what every core does in every cycle is written, too
 //   +runs=FILE    "core NUMBER", cycles until its program ended, whether it did and with which code, whether it was given
 //                 up, its error, and all counters; "end CYCLES GIVEN_UP" of each round; "wire NUMBER", whether its link is
 //                 dead, disturbed frames, the counters of the end that sends
 //   +events=FILE  "i CORE QUEUE ADDRESS CYCLE" for a record that an engine takes, "r CORE LANE ADDRESS CYCLE" for one
-//                 that it has finished, "c CORE BYTE" for what a program prints, "s ROUND" before those of each round
+//                 that it has finished, "c CORE BYTE" for what a program prints, "s ROUND" before those of each round;
+//                 where a run is profiled "a CORE CYCLE BITS", which counters count from that cycle on
 `timescale 1ns / 1ps
 
 module `TOP (
@@ -28,7 +30,7 @@ module `TOP (
 
     reg [8*1024-1:0] path;
     reg [72:0]       boots [0:`ROUNDS*`CORES-1];
-    reg [31:0]       limit, patience, host;
+    reg [31:0]       limit, patience, host, profile;
     integer          boots_count, rounds, runs, events, c, w;
     initial begin
         done = 0;
@@ -137,7 +139,7 @@ endmodule
 module core_log (
     input wire        clk, rst,
     input wire        finished, given_up, over, console__valid,
-    input wire [31:0] number, cycle, runs, events, ended, exit_code,
+    input wire [31:0] number, cycle, profile, runs, events, ended, exit_code,
     input wire [7:0]  console__payload,
     input wire [`ERROR-1:0] error,
     input wire [`QUEUES-1:0]         issued,
@@ -153,6 +155,16 @@ module core_log (
     input wire        controller_retires
 `endif
 );
+    // What a counter shows in a cycle it has counted before, and it counts cycles, so its lowest bit tells all.
+    wire [`ACTIVITIES-1:0] counted = `ACTIVITY;
+    reg  [`ACTIVITIES-1:0] counted_before, active_before;
+    wire [`ACTIVITIES-1:0] active = {counted[`ACTIVITIES-1:1] ^ counted_before[`ACTIVITIES-1:1], counted[0]};
+    always @(posedge clk) if (profile != 0) begin
+        counted_before <= rst ? 0 : counted;
+        active_before <= rst ? 0 : active;
+        if (!rst && active != active_before) $fwrite(events, "a %0d %0d %h\n", number, cycle - 1, active);
+    end
+
     integer i;
     always @(posedge clk) if (!rst) begin
         if (console__valid) $fwrite(events, "c %0d %0d\n", number, console__payload);

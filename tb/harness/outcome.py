@@ -107,6 +107,7 @@ class Outcome:
         errors: that were reported, in order; as text, each names its cause and its place.
         counters: by their names, nested.
         events: in the order in which they began: an `Event` for each record, of the controller alone a `TraceEntry`.
+        activity: of a core that is profiled, the cycles in which its counters counted; see `tb.harness.activity`.
         parts: what became of each core or image by its number, or of each engine by its name.
         links: what the links did, where there are some.
         memories: what the memories hold in the end, by their names.
@@ -120,6 +121,7 @@ class Outcome:
     errors: Sequence[object] = ()
     counters: Mapping = field(default_factory=dict)
     events: Sequence = ()
+    activity: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
     parts: Mapping[int | str, "Outcome"] = field(default_factory=dict)
     links: LinkActivity | None = None
     memories: Mapping[str, np.ndarray] = field(default_factory=dict)

@@ -126,7 +126,7 @@ def core_logs(cores: int, waves: bool) -> str:
             "clk": "clk",
             "rst": "rst || closing || done",
             "number": f"32'd{core}",
-            **{name: name for name in ("cycle", "finished", "given_up", "runs", "events")},
+            **{name: name for name in ("cycle", "finished", "given_up", "profile", "runs", "events")},
             "ended": f"over_before[{core}] ? ended[{core}] : cycle - 1",
             "over": f"over[{core}]",
             **({"quiet": f"quiet[{core}]"} if waves else {}),

@@ -49,7 +49,8 @@ class Report:
         mismatches: how many of them differed in any bit.
         cycles: clock cycles it took, None where cycles mean nothing.
         ideal_cycles: cycles it would have taken had no unit ever waited, None with `cycles`.
-        extra: further lines of the table, in order, by their heading; JSON values.
+        extra: further lines of the table, in order, by their heading; JSON values. A mapping of mappings is a table
+            of its own, with a row for each of them.
         failures: other reasons why the run has failed, a sentence each.
         details: what the record has besides the table, by its heading; JSON values.
         modelled: the cycles are those of the timing model; no RTL has run, and nothing was compared.
@@ -141,10 +142,27 @@ class Report:
             yield "ideal cycles", f"{self.ideal_cycles:,}"
             yield "utilisation", f"{self.utilisation:.1%}"
         for heading, value in self.extra.items():
-            yield heading.replace("_", " "), _readable(value)
+            yield from _rows_of(heading.replace("_", " "), value)
         if not self.modelled:
             yield "compared", f"{self.compared:,}"
             yield "bit-exact", "yes" if self.bit_exact else "no"
+
+
+def _rows_of(heading: str, value: object) -> Iterator[tuple[str, str]]:
+    """Yield the rows of a value of `Report.extra`: a table if it is a mapping of mappings, which has a row of each."""
+    if not (isinstance(value, Mapping) and value and all(isinstance(row, Mapping) for row in value.values())):
+        yield heading, _readable(value)
+        return
+    columns = list(dict.fromkeys(name for row in value.values() for name in row))
+    cells = [[_readable(row[name]) if name in row else "" for name in columns] for row in value.values()]
+    # Words stand to the left, in the last column; numbers to the right.
+    words = {name for name in columns[-1:] for row in value.values() if isinstance(row.get(name), str)}
+    words = {name for name in words if not all(str(row.get(name, "")).endswith("%") for row in value.values())}
+    titles = ["" if name in words else name.replace("_", " ") for name in columns]
+    widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
+    for name, row in zip((heading, *(f"  {name}" for name in value)), (titles, *cells), strict=True):
+        texts = zip(columns, row, widths, strict=True)
+        yield name, "  ".join(cell if column in words else cell.rjust(width) for column, cell, width in texts).rstrip()
 
 
 def _readable(value: object) -> str:

@@ -11,8 +11,8 @@ from neuroncore_rtl.tb.sim.simulation import SIMULATORS
 from neuroncore_rtl.tb.sim.vectors import WAYS
 
 __all__ = [
-    "DEPTH", "LANES", "RECORDED", "SEED", "SIM", "WAVES", "Bench", "Option", "Settings", "UsageError", "choice",
-    "configuration_options", "dtype_option", "integer", "switch",
+    "DEPTH", "LANES", "PROFILE", "RECORDED", "SEED", "SIM", "WAVES", "Bench", "Option", "Settings", "UsageError",
+    "choice", "configuration_options", "dtype_option", "integer", "switch",
 ]  # fmt: skip
 
 
@@ -179,6 +179,7 @@ LANES = choice(
 )
 WAVES = switch("WAVES", 0, "1 records a waveform")
 DEPTH = integer("DEPTH", 3, "levels of the hierarchy in the waveform, 0 for all", 0, 99)
+PROFILE = integer("PROFILE", None, "1 writes a profile of what runs on the core, or by its timing model", 0, 1)
 RECORDED = (SIM, WAVES, DEPTH)
 """Who simulates, and what is recorded."""
 

@@ -8,7 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Slice", "TrackGroup", "write_timeline"]
+__all__ = ["KINDS", "Slice", "TrackGroup", "write_timeline"]
+
+
+KINDS = {
+    "load": "thread_state_iowait", "store": "thread_state_runnable", "copy": "thread_state_sleeping",
+    "weights": "rail_animation", "multiply": "good", "vector": "rail_load", "scalar": "rail_response",
+    "collective": "olive", "control": "grey", "stall": "bad", "rest": "white",
+}  # fmt: skip
+"""The colour of each kind of slice, by its name in Chrome's trace viewer. Perfetto's user interface takes the colour
+from a slice's name without its digits."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +29,8 @@ class Slice:
         begin, end: cycles.
         name: on the slice.
         args: what is told of it where it is selected.
+        kind: of its colour, one of `KINDS`; "" for any colour.
+        number: by which arrows of its group find it; None if there are none.
     """
 
     track: int
@@ -27,6 +38,8 @@ class Slice:
     end: int
     name: str
     args: Mapping[str, object]
+    kind: str = ""
+    number: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +53,14 @@ class TrackGroup:
         tracks: names of the tracks of slices, by number.
         slices: those of a track in the order of their beginnings.
         curves: by the track's name, (cycle, value from there on), in order; repetitions are left out.
+        arrows: numbers of two slices, from the end of the first one to the beginning of the second.
     """
 
     name: str
     tracks: Sequence[str] = ()
     slices: Iterable[Slice] = ()
     curves: Mapping[str, Sequence[tuple[int, float]]] = field(default_factory=dict)
+    arrows: Iterable[tuple[int, int]] = ()
 
 
 def write_timeline(path: Path, groups: Iterable[TrackGroup]) -> Path:
@@ -69,14 +84,24 @@ def _events(process: int, group: TrackGroup) -> Iterator[Mapping[str, object]]:
     for thread, title in enumerate(group.tracks, 1):
         yield {"ph": "M", "pid": process, "tid": thread, "name": "thread_name", "args": {"name": title}}
     free: dict[int, int] = {}
+    shown: dict[int, tuple[int, int, int]] = {}
     for one in group.slices:
         begin = max(one.begin, free.get(one.track, 0))
-        free[one.track] = max(begin, one.end)
-        at = {"ph": "X", "pid": process, "tid": one.track + 1, "ts": begin, "dur": max(one.end - begin, 0)}
-        yield at | {"name": one.name, "args": dict(one.args)}
+        free[one.track] = end = max(begin, one.end)
+        at = {"ph": "X", "pid": process, "tid": one.track + 1, "ts": begin, "dur": end - begin}
+        colour = {"cat": one.kind, "cname": KINDS[one.kind]} if one.kind else {}
+        if one.number is not None:
+            shown[one.number] = one.track + 1, begin, end
+        yield at | colour | {"name": one.name, "args": dict(one.args)}
+    for number, (first, second) in enumerate(group.arrows):
+        # What does not lie within its slice is not drawn.
+        (tail, begin, end), (head, there, _) = shown[first], shown[second]
+        arrow = {"pid": process, "id": process << 32 | number, "name": "semaphore", "cat": "semaphore"}
+        yield arrow | {"ph": "s", "tid": tail, "ts": max(begin, end - 1)}
+        yield arrow | {"ph": "f", "bp": "e", "tid": head, "ts": there}
     for track, points in group.curves.items():
-        shown = None
+        last = None
         for cycle, value in points:
-            if value != shown:
+            if value != last:
                 yield {"ph": "C", "pid": process, "ts": cycle, "name": track, "args": {"value": value}}
-            shown = value
+            last = value

@@ -1,0 +1,82 @@
+"""What a core does in every cycle: which of its counters of cycles counted in it.
+
+A counter says how many cycles there were, and not which. Where a run is profiled the harness watches the lowest bit of
+each, and writes a line when the set of those that count changes.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from amaranth import Shape
+from amaranth.lib import data
+
+from neuroncore_rtl.hdl.core_ports import core_counters
+from neuroncore_rtl.spec.config import Config
+
+__all__ = ["STARTED", "Activity", "activity_defines", "read_activity"]
+
+Activity = Mapping[str, Sequence[tuple[int, int]]]
+"""By the name of a counter, such as "queues.0.idle", the spans of cycles in which it counted: the first one, and the
+one after the last, in order. Of the queues all counters of cycles, of the engines `busy`, `columns` and `wait_...`, of
+the controller `waiting`; and `STARTED`."""
+
+STARTED = "controller.started"
+"""Since when the controller's first instruction has retired."""
+
+_INSTRUCTIONS = "controller.instructions"
+
+_CYCLES = ("idle", "executing", "busy", "columns", "waiting")
+
+
+def activity_defines(config: Config) -> dict[str, object]:
+    """Return the macros `ACTIVITY`, a vector with a bit of every counter that is watched, and `ACTIVITIES`, its width.
+
+    The lowest bit says whether any instruction has retired, the others are the lowest ones of counters of cycles.
+    """
+    bits = [
+        f"|counters[{low + width - 1}:{low}]" if name == _INSTRUCTIONS else f"counters[{low}]"
+        for name, low, width in _watched(config)
+    ]
+    return {"ACTIVITY": f"{{{', '.join(reversed(bits))}}}", "ACTIVITIES": len(bits)}
+
+
+def read_activity(lines: Iterable[Sequence[str]], config: Config, end: int) -> Activity:
+    """Return what a core did.
+
+    Arguments:
+        lines: the fields of the harness's lines, a cycle and the bits that are so from there on, in order.
+        config: the core's parameters.
+        end: the cycle in which the run ended.
+    """
+    names = [STARTED if name == _INSTRUCTIONS else name for name, _, _ in _watched(config)]
+    found: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
+    since: dict[int, int] = {}
+    before = 0
+    for cycle, word in [*((int(cycle), int(bits, 16)) for cycle, bits in lines), (end, 0)]:
+        cycle, changed = min(cycle, end), before ^ word
+        while changed:
+            bit = changed.bit_length() - 1
+            changed ^= 1 << bit
+            if word >> bit & 1:
+                since[bit] = cycle
+            elif cycle > since[bit]:
+                found[names[bit]].append((since[bit], cycle))
+        before = word
+    return found
+
+
+def _watched(config: Config) -> list[tuple[str, int, int]]:
+    """Return name, lowest bit and width of the counters that are watched; that of instructions is the first one."""
+    leaves = {name: (low, width) for name, low, width in _leaves(core_counters(config), "", 0)}
+    kinds = {name: name.rpartition(".")[2] for name in leaves}
+    cycles = [name for name, kind in kinds.items() if kind in _CYCLES or kind.startswith("wait_")]
+    return [(name, *leaves[name]) for name in (_INSTRUCTIONS, *cycles)]
+
+
+def _leaves(shape, name: str, base: int) -> Iterator[tuple[str, int, int]]:
+    """Yield name, lowest bit and width of every counter in a layout."""
+    layout = shape.as_shape() if isinstance(shape, type) else shape
+    if not isinstance(layout, data.StructLayout | data.ArrayLayout):
+        yield name, base, Shape.cast(layout).width
+        return
+    for key, field in iter(layout):
+        yield from _leaves(field.shape, f"{name}.{key}" if name else str(key), base + field.offset)

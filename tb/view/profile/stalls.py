@@ -1,0 +1,109 @@
+"""What an engine waited for: every cycle of a run has one cause, so that they sum to the cycles of the run."""
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+
+import numpy as np
+
+from neuroncore_rtl.kernels.program.footprint import overlap
+from neuroncore_rtl.spec.isa import Engine, Region
+from neuroncore_rtl.tb.view.profile.run import ProfiledRun, Ran
+
+__all__ = ["MEANINGS", "Cause", "causes_of", "counted", "spans_of"]
+
+
+class Cause(enum.IntEnum):
+    """What the cycle of an engine went to."""
+
+    BUSY = 0
+    DATA = 1
+    RESULT = 2
+    PLACE = 3
+    RECORD = 4
+    ENGINE = 5
+    START = 6
+    END = 7
+
+
+MEANINGS: Mapping[Cause, str] = {
+    Cause.BUSY: "it worked",
+    Cause.DATA: "waited for data: a load",
+    Cause.RESULT: "waited for a result of another engine",
+    Cause.PLACE: "waited for a place: a buffer still in use",
+    Cause.RECORD: "waited for its next record",
+    Cause.ENGINE: "waited for itself: weights, fill and drain, turns at a memory",
+    Cause.START: "boot, until the first instruction of any engine",
+    Cause.END: "nothing was left for it to do",
+}
+"""Each cause in words. The tensor engine works while columns enter its array, others while they have an instruction.
+What is waited for counts before the record that waits: fetching that sooner would not help."""
+
+
+def causes_of(run: ProfiledRun, queue: int) -> np.ndarray:
+    """Return the cause of every cycle of the engine of a queue, uint8 [cycles].
+
+    A cycle before an instruction is issued goes to that of what it waits for which completes last, if that has not yet
+    completed; else to its record, if that has not come; else to the engine, if that has not finished what it took
+    before; else to what was waited for, as a semaphore takes some cycles, or to the record if nothing was.
+    """
+    found = np.full(run.cycles, Cause.END, np.uint8)
+    since = flying = 0
+    for ran in run.queues.get(queue, ()):
+        window = found[since : ran.issued]
+        cycles = np.arange(since, since + len(window))
+        awaited = [(run.ended(one), one) for one in run.awaited(ran)]
+        last = max(awaited, key=lambda pair: pair[0], default=None)
+        cause = Cause.RECORD if last is None else _cause(run, ran, last[1])
+        window[:] = cause
+        window[cycles < flying] = Cause.ENGINE
+        window[cycles < ran.fetched] = Cause.RECORD
+        if last is not None:
+            window[cycles < last[0]] = cause
+        since = ran.issued
+        flying = max(flying, run.ended(ran))
+    found[since:flying] = Cause.ENGINE
+    found[: min((ran.issued for ran in run.records), default=run.cycles)] = Cause.START
+    for begin, end in run.busy[queue]:
+        found[begin:end] = Cause.BUSY
+    return found
+
+
+def counted(causes: np.ndarray) -> dict[Cause, int]:
+    """Return the cycles of every cause."""
+    return dict(zip(Cause, np.bincount(causes, minlength=len(Cause)).tolist(), strict=True))
+
+
+def spans_of(causes: np.ndarray) -> Iterator[tuple[int, int, Cause]]:
+    """Yield the first cycle of every stall, the one after the last, and its cause."""
+    changes = [0, *(np.flatnonzero(np.diff(causes)) + 1).tolist(), len(causes)]
+    for begin, end in pairwise(changes):
+        if begin < end and causes[begin] != Cause.BUSY:
+            yield begin, end, Cause(int(causes[begin]))
+
+
+def _cause(run: ProfiledRun, ran: Ran, awaited: Ran) -> Cause:
+    """Return why a record waits for another one.
+
+    A record that has too many waits leaves some to the one before it in its queue, or to a barrier.
+    """
+    instruction = awaited.record.instruction
+    for waiting in (ran, *run.behind(ran), *(run.waiting.get(ran.number, ()) if _is_barrier(ran) else ())):
+        if _meet(instruction.writes, waiting.record.instruction.reads):
+            return Cause.DATA if instruction.engine == Engine.DMA else Cause.RESULT
+        if _meet((*instruction.reads, *instruction.writes), waiting.record.instruction.writes):
+            return Cause.PLACE
+    if _is_barrier(awaited) and run.awaited(awaited):
+        return _cause(run, ran, max(run.awaited(awaited), key=run.ended))
+    return Cause.DATA if instruction.engine == Engine.DMA else Cause.RESULT
+
+
+def _is_barrier(ran: Ran) -> bool:
+    """Return whether a record changes nothing, and is there only to wait and to be waited for."""
+    reads, writes = ran.record.instruction.reads, ran.record.instruction.writes
+    return [region.place for region in reads] == [region.place for region in writes] and not ran.entry.buffers
+
+
+def _meet(some: Iterable[Region], others: Iterable[Region]) -> bool:
+    others = tuple(others)
+    return any(overlap(one, other) for one in some for other in others)

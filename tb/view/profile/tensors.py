@@ -1,0 +1,82 @@
+"""The names of tensors behind addresses, and how much of the memories on chip tensors take up in time."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+
+from neuroncore_rtl.kernels.program.allocator import Allocator
+from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, LoadStationary, MultiplyMoving, Region, Storage
+from neuroncore_rtl.tb.view.profile.run import ProfiledRun, Ran
+
+__all__ = ["Names", "occupancy", "shape_of"]
+
+
+class Names:
+    """What the tensors of a program are called.
+
+    Arguments:
+        space: where they were named.
+    """
+
+    def __init__(self, space: Allocator):
+        self._buffers = space.buffers
+        placed = [*space.hbm_tensors, *space.kept]
+        self._places: dict[Storage, list[tuple[int, int, str]]] = {storage: [] for storage in Storage}
+        for tensor in placed:
+            end = tensor.address + tensor.size * tensor.format.bits // 8
+            self._places[tensor.storage].append((tensor.address, end, tensor.name))
+        for places in self._places.values():
+            places.sort()
+
+    def of(self, ran: Ran) -> dict[str, str]:
+        """Return the names of a record's tensors, by what its instruction calls them."""
+        instruction = ran.record.instruction
+        regions = {region.name: region for region in (*instruction.writes, *instruction.reads)}
+        return {name: found for name, region in regions.items() if (found := self._of(region, ran.entry.buffers))}
+
+    def _of(self, region: Region, buffers: Mapping[tuple[Storage, int], int]) -> str | None:
+        buffer = buffers.get((region.storage, region.address))
+        if buffer:
+            return self._buffers[buffer - 1].name
+        places = self._places[region.storage]
+        at = bisect_right(places, region.span[0], key=lambda place: place[0]) - 1
+        return places[at][2] if at >= 0 and region.span[0] < places[at][1] else None
+
+
+def shape_of(ran: Ran) -> str:
+    """Return the shape of what a record's instruction works on, such as "4 x 96"; empty if it has none."""
+    match ran.record.instruction:
+        case LoadStationary(k=k, m=m):
+            counts: Sequence[int] = (k, m)
+        case MultiplyMoving(k=k, m=m, n=n):
+            counts = (m, k, n)
+        case DmaCopy(shape=shape):
+            counts = shape
+        case Elementwise(partitions=partitions, shape=shape):
+            counts = (partitions, *shape)
+        case instruction:
+            counts = [getattr(instruction, field.name) for field in fields(instruction) if field.name == "count"]
+    return " x ".join(map(str, counts))
+
+
+def occupancy(run: ProfiledRun, storage: Storage) -> list[tuple[int, int]]:
+    """Return how many bytes of a partition tensors take up, as (cycle, bytes from there on).
+
+    What is kept takes its place all the time, a temporary from when its first instruction is issued until its last one
+    has retired.
+    """
+    buffers, lives = run.image.space.buffers, {}
+    for ran in run.records:
+        for (place, _), number in ran.entry.buffers.items():
+            if place == storage:
+                begin, end = lives.get(number, (ran.issued, 0))
+                lives[number] = min(begin, ran.issued), max(end, run.ended(ran))
+    changes = {0: run.image.space.used(storage)}
+    for number, (begin, end) in lives.items():
+        changes[begin] = changes.get(begin, 0) + buffers[number - 1].size
+        changes[end] = changes.get(end, 0) - buffers[number - 1].size
+    found, total = [], 0
+    for cycle in sorted(changes):
+        total += changes[cycle]
+        found.append((cycle, total))
+    return found
