@@ -48,7 +48,7 @@ def written_profile(
     if not settings.values.get("PROFILE"):
         return None
     modelled = isinstance(found, Prediction)
-    name = f"{name}-model" if modelled else name
+    name = f"{name.removesuffix(f'-{settings.sim}')}-model" if modelled else name
     run = modelled_run(name, image, found) if modelled else simulated_run(name, image, found)
     directory = profiles() / name
     with progress("writing the profile"):

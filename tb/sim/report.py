@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +19,8 @@ __all__ = ["Report", "progress", "shown", "terminal"]
 RESULTS = SIM_BUILD / "results"
 """Where the JSON records go."""
 
+
+_NUMBER = re.compile(r"[\d.,]*%?")
 
 PLAIN_WIDTH = 120
 """Columns of output that goes into a file or a pipe, which has no width of its own."""
@@ -155,9 +158,8 @@ def _rows_of(heading: str, value: object) -> Iterator[tuple[str, str]]:
         return
     columns = list(dict.fromkeys(name for row in value.values() for name in row))
     cells = [[_readable(row[name]) if name in row else "" for name in columns] for row in value.values()]
-    # Words stand to the left, in the last column; numbers to the right.
-    words = {name for name in columns[-1:] for row in value.values() if isinstance(row.get(name), str)}
-    words = {name for name in words if not all(str(row.get(name, "")).endswith("%") for row in value.values())}
+    # Words stand to the left, and need no title; numbers to the right.
+    words = {name for name, *column in zip(columns, *cells, strict=True) if not all(map(_NUMBER.fullmatch, column))}
     titles = ["" if name in words else name.replace("_", " ") for name in columns]
     widths = [max(map(len, column)) for column in zip(titles, *cells, strict=True)]
     for name, row in zip((heading, *(f"  {name}" for name in value)), (titles, *cells), strict=True):

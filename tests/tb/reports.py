@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from neuroncore_rtl.tb.benches import execution
+from neuroncore_rtl.tb.benches import execution, profiled
 from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.view import waves
@@ -29,8 +29,9 @@ def passed(test: str, words: str = "") -> Report:
 
 @contextmanager
 def recording_under(directory: Path) -> Iterator[None]:
-    """Let TESTs record waveforms, timelines and pictures under a directory that others do not write."""
+    """Let TESTs record waveforms, timelines, profiles and pictures under a directory that others do not write."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(waves.waveform, "__defaults__", (directory,))
+        patch.setattr(profiled.profiles, "__defaults__", (directory,))
         patch.setattr(execution, "SIM_BUILD", directory)
         yield

@@ -1,6 +1,6 @@
 """A run of an image as profiles see it, whoever ran it: its records in time, and when each engine worked."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -107,11 +107,18 @@ class ProfiledRun:
                 found.setdefault(one.number, []).append(ran)
         return found
 
+    def before(self, ran: Ran) -> list[Ran]:
+        """Return the record before a record in its queue; none if that is the first one."""
+        place = self._place(ran)
+        return self.queues[ran.queue][max(0, place - 1) : place]
+
     def behind(self, ran: Ran) -> list[Ran]:
-        """Return the next record of a record's queue; none if that is the last one."""
-        queue = self.queues[ran.queue]
-        place = bisect_right(queue, ran.number, key=lambda one: one.number)
-        return queue[place : place + 1]
+        """Return the record behind a record in its queue; none if that is the last one."""
+        place = self._place(ran)
+        return self.queues[ran.queue][place + 1 : place + 2]
+
+    def _place(self, ran: Ran) -> int:
+        return bisect_left(self.queues[ran.queue], ran.number, key=lambda one: one.number)
 
     def ended(self, ran: Ran) -> int:
         """Return the cycle in which a record retired, or the run ended before."""

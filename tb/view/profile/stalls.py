@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from neuroncore_rtl.kernels.program.footprint import overlap
-from neuroncore_rtl.spec.isa import Engine, Region
+from neuroncore_rtl.spec.isa import Engine, Instruction, Region
 from neuroncore_rtl.tb.view.profile.run import ProfiledRun, Ran
 
 __all__ = ["MEANINGS", "Cause", "causes_of", "counted", "spans_of"]
@@ -27,7 +27,7 @@ class Cause(enum.IntEnum):
 
 
 MEANINGS: Mapping[Cause, str] = {
-    Cause.BUSY: "it worked",
+    Cause.BUSY: "it worked: an instruction in the engine, of the tensor engine a column",
     Cause.DATA: "waited for data: a load",
     Cause.RESULT: "waited for a result of another engine",
     Cause.PLACE: "waited for a place: a buffer still in use",
@@ -36,8 +36,7 @@ MEANINGS: Mapping[Cause, str] = {
     Cause.START: "boot, until the first instruction of any engine",
     Cause.END: "nothing was left for it to do",
 }
-"""Each cause in words. The tensor engine works while columns enter its array, others while they have an instruction.
-What is waited for counts before the record that waits: fetching that sooner would not help."""
+"""Each cause in words. What is waited for counts before the record that waits: fetching that sooner would not help."""
 
 
 def causes_of(run: ProfiledRun, queue: int) -> np.ndarray:
@@ -87,14 +86,23 @@ def _cause(run: ProfiledRun, ran: Ran, awaited: Ran) -> Cause:
 
     A record that has too many waits leaves some to the one before it in its queue, or to a barrier.
     """
-    instruction = awaited.record.instruction
-    for waiting in (ran, *run.behind(ran), *(run.waiting.get(ran.number, ()) if _is_barrier(ran) else ())):
-        if _meet(instruction.writes, waiting.record.instruction.reads):
-            return Cause.DATA if instruction.engine == Engine.DMA else Cause.RESULT
-        if _meet((*instruction.reads, *instruction.writes), waiting.record.instruction.writes):
-            return Cause.PLACE
-    if _is_barrier(awaited) and run.awaited(awaited):
-        return _cause(run, ran, max(run.awaited(awaited), key=run.ended))
+    waiting = [ran, *run.behind(ran), *(run.waiting.get(ran.number, ()) if _is_barrier(ran) else ())]
+    # A barrier stands for what it waits for, and for what is before it in its queue.
+    behind = [*run.awaited(awaited), *run.before(awaited)] if _is_barrier(awaited) else []
+    for one in (awaited, *sorted(behind, key=run.ended, reverse=True)):
+        for cause in filter(None, (_conflict(one.record.instruction, w.record.instruction) for w in waiting)):
+            return cause
+    return _from(awaited.record.instruction)
+
+
+def _conflict(earlier: Instruction, later: Instruction) -> Cause | None:
+    """Return why an instruction must wait for an earlier one; None if it need not."""
+    if _meet(earlier.writes, later.reads):
+        return _from(earlier)
+    return Cause.PLACE if _meet((*earlier.reads, *earlier.writes), later.writes) else None
+
+
+def _from(instruction: Instruction) -> Cause:
     return Cause.DATA if instruction.engine == Engine.DMA else Cause.RESULT
 
 
