@@ -1,5 +1,5 @@
 # A thin layer over `python -m neuroncore_rtl.tb`: it makes the virtual environment and hands the variables on.
-# `make help` lists everything.
+# `make help` lists what there is.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -20,8 +20,8 @@ VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 # One recipe at a time, whatever -j says: what is parallel inside knows its own limits.
 .NOTPARALLEL:
 
-help: $(READY) ## this list
-	@$(TB) help
+help: $(READY) ## this list; make help TEST=matmul lists the variables of a TEST
+	@$(TB) help $(if $(TEST),'$(TEST)')
 
 sim: $(READY) ## run a TEST in a simulator and compare every result bit for bit: make sim TEST=matmul [NAME=VALUE ...]
 	@$(TB) sim '$(TEST)' $(VARIABLES)

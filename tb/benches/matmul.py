@@ -21,6 +21,7 @@ from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.modelled import modelled_report, predicted
 from neuroncore_rtl.tb.benches.profiled import profile_lines, refuse_profile
+from neuroncore_rtl.tb.check.tiles import count_differences
 from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.harness.tensor import COUNTERS, TensorDevice, TensorWork
 from neuroncore_rtl.tb.sim.report import Report, progress, shown
@@ -140,7 +141,8 @@ def _run(settings: Settings) -> Report:
     with progress("golden product"):
         expected = golden.matrix_product(a, b, fmt, config.rows)
     measured["compared"] += expected.size
-    measured["mismatches"] += _count_differences(result, expected)
+    again = f"{BENCH.command(settings, WAVES=1)}, then make waves TEST=matmul"
+    measured["mismatches"] += count_differences(result, expected, fmt is INT8, config.columns, again)
     return Report(
         test="matmul",
         settings=dict(settings.values),
@@ -192,14 +194,6 @@ def _on_engine(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, la
     result, counters, recorded = multiply_recorded(a, b, fmt, settings, waveform("matmul"))
     extra = {"config": asdict(settings.config), "counters": counters, **recorded}
     return result, extra, {"label": label, "compared": 0, "mismatches": 0, "cycles": counters["cycles"]}
-
-
-def _count_differences(result: np.ndarray, expected: np.ndarray) -> int:
-    """Return how many elements differ, and print the first of them."""
-    differs = np.argwhere(result != expected)
-    for row, column in differs[:10]:
-        print(f"C[{row}, {column}]: RTL {result[row, column]:08x}, golden {expected[row, column]:08x}")
-    return len(differs)
 
 
 BENCH = Bench(

@@ -114,11 +114,12 @@ def doctor():
 
 
 @app.command("help")
-def show_help():
-    """List targets, TESTs, variables and presets."""
+@click.argument("test", metavar="[TEST]", required=False)
+def show_help(test: str | None):
+    """List targets, TESTs and presets, or the variables of a TEST."""
     from neuroncore_rtl.tb.cli.overview import show
 
-    show()
+    show(test)
 
 
 @app.command()

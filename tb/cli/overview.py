@@ -1,4 +1,4 @@
-"""What `make help` prints, gathered from the code: targets, TESTs, variables, presets."""
+"""What `make help` prints, gathered from the code: a screen of targets, TESTs and presets; of a TEST its variables."""
 
 import dataclasses
 import re
@@ -9,8 +9,9 @@ from neuroncore_rtl import ROOT
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.tb.cli import registry as bench
 from neuroncore_rtl.tb.sim.report import terminal
+from neuroncore_rtl.tb.sim.settings import Bench
 
-__all__ = ["overview", "show", "targets"]
+__all__ = ["described", "overview", "show", "targets"]
 
 MAKEFILE = ROOT / "Makefile"
 
@@ -20,29 +21,53 @@ def targets() -> list[tuple[str, str]]:
     return re.findall(r"^([a-z-]+):.*?## (.+)$", MAKEFILE.read_text(), re.MULTILINE)
 
 
-def show() -> None:
-    """Print the overview, as wide as the terminal."""
-    click.echo(overview(terminal().width), nl=False)
+def show(name: str | None) -> None:
+    """Print the overview, or what there is to say of a TEST, or of a command, as wide as the terminal.
+
+    Raises:
+        UsageError: if there is no TEST, and no command, of that name.
+    """
+    width = terminal().width
+    click.echo(overview(width) if name is None else described(_named(name), width), nl=False)
+
+
+def _named(name: str) -> Bench:
+    commands = {command.name: command for command in bench.COMMANDS}
+    return commands[name] if name in commands else bench.bench_named(name)
 
 
 def overview(width: int) -> str:
     """Return the overview in lines of at most `width` characters."""
-    formatter = click.HelpFormatter(width=width)
-    tests = bench.tests().values()
-    commands = [(f"make sim TEST={test.name}", test) for test in tests]
-    commands += [(f"make {command.name}", command) for command in bench.COMMANDS]
+    sizes = (f"{name} {config.rows} x {config.columns}" for name, config in PRESETS.items())
     sections = {
         "targets": [(f"make {name}", text) for name, text in targets()],
-        "TEST=, for make sim": [(test.name, test.summary) for test in tests],
-        **{
-            f"variables of {line}": [(f"{option.name}=", option.describe()) for option in command.options]
-            for line, command in commands
-        },
-        "PRESET=, named configurations": [
-            (name, ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in dataclasses.asdict(config).items()))
-            for name, config in PRESETS.items()
+        "TEST=, for make sim": [(group, " ".join(bench.tests(modules))) for group, modules in bench.GROUPS.items()],
+        "more": [
+            ("make help TEST=matmul", "what a TEST does and its variables; TEST=bench: those of a target"),
+            ("PRESET=", f"the machine: {', '.join(sizes)} processing elements"),
         ],
     }
+    return _text(sections, width)
+
+
+def described(one: Bench, width: int) -> str:
+    """Return what a TEST, or a command, does and takes, in lines of at most `width` characters."""
+    line = f"make {one.name}" if one in bench.COMMANDS else f"make sim TEST={one.name}"
+    names = [option.name for option in one.options]
+    presets = {
+        name: ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in dataclasses.asdict(config).items())
+        for name, config in PRESETS.items()
+    }
+    sections = {
+        line: [("", one.summary)],
+        "variables": [(f"{option.name}=", option.describe()) for option in one.options],
+        "PRESET=, named configurations": [*presets.items()] if "PRESET" in names else [],
+    }
+    return _text(sections, width)
+
+
+def _text(sections: dict[str, list[tuple[str, str]]], width: int) -> str:
+    formatter = click.HelpFormatter(width=width)
     for heading, rows in sections.items():
         if rows:
             with formatter.section(heading):

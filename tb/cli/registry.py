@@ -1,6 +1,7 @@
 """The registry of TESTs and commands: make, the command line and help read it, so none of them can be out of date."""
 
 import importlib
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
@@ -17,13 +18,22 @@ from neuroncore_rtl.tb.sim.settings import (
 )
 from neuroncore_rtl.tb.sim.vectors import WAYS
 
-__all__ = ["COMMANDS", "MODULES", "TABLES", "bench_named", "profile_named", "profiled_tests", "tests"]
+__all__ = ["COMMANDS", "GROUPS", "MODULES", "TABLES", "bench_named", "profile_named", "profiled_tests", "tests"]
 
-MODULES = (
-    "matmul", "vector", "activation", "timing", "kernels", "layers", "transformer", "backward", "sr", "mac", "round",
-    "digits", "train", "riscv", "program", "collective", "collectives", "router", "gradients", "tensor_parallel",
-)  # fmt: skip
-"""Modules of `tb/benches/` in the order of help: each defines `BENCH`, the TEST of its name, or is in `TABLES`."""
+GROUPS = {
+    "products, networks": ("matmul", "digits", "train", "tensor_parallel"),
+    "kernels of rows": ("kernels",),
+    "layers": ("layers", "transformer"),
+    "their gradients": ("backward",),
+    "engines": ("vector", "activation", "timing", "sr"),
+    "arithmetic": ("mac", "round"),
+    "core, controller": ("program", "riscv"),
+    "links of chips": ("router", "collective", "collectives", "gradients"),
+}
+"""Modules of `tb/benches/` as help groups their TESTs."""
+
+MODULES = tuple(module for modules in GROUPS.values() for module in modules)
+"""All of them: each defines `BENCH`, the TEST of its name, or is in `TABLES`."""
 
 TABLES = ("kernels", "layers", "transformer", "backward", "collective")
 """Those that define `BENCHES`, a table of TESTs that are alike."""
@@ -35,9 +45,10 @@ def _benches(module: str) -> dict[str, Bench]:
     return {bench.name: bench for bench in (found.BENCHES if module in TABLES else (found.BENCH,))}
 
 
-def tests() -> dict[str, Bench]:
-    """Return all TESTs by name."""
-    return {name: bench for module in MODULES for name, bench in _benches(module).items()}
+def tests(modules: Iterable[str] | None = None) -> dict[str, Bench]:
+    """Return the TESTs of some modules, None: all, by name."""
+    modules = MODULES if modules is None else modules
+    return {name: bench for module in modules for name, bench in _benches(module).items()}
 
 
 def bench_named(name: str) -> Bench:

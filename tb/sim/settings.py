@@ -126,6 +126,17 @@ class Bench:
             at = self.options.index(SIM) + 1
             object.__setattr__(self, "options", (*self.options[:at], LANES, *self.options[at:]))
 
+    def command(self, settings: Settings, **changed: object) -> str:
+        """Return the command that runs it with these settings again, but for those that change.
+
+        Arguments:
+            settings: those that it ran with.
+            changed: other values, by the options' names.
+        """
+        values = {**settings.values, **changed}
+        words = [f"{one.name}={values[one.name]}" for one in self.options if values[one.name] != one.default]
+        return " ".join(["make sim", f"TEST={self.name}", *words])
+
     def settings(self, assignments: Iterable[str] = (), **values: object) -> Settings:
         """Return settings from NAME=VALUE texts and from values already parsed, defaults for the rest.
 

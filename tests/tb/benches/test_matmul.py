@@ -155,7 +155,12 @@ def test_bench_prints_elements_that_differ_and_fails(target, monkeypatch, capsys
     report = report_of("matmul", f"M=5 K=6 N=7 PRESET=tiny TARGET={target}")
     assert (report.exit_status, report.mismatches) == (1, 1)
     assert target == "core" or report.compared == 35
-    assert "C[2, 3]: RTL " in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "C[rows 0:4, columns 0:4] is the first tile that differs, in 1 of 16 elements:" in printed
+    found, expected = re.search(r"  C\[2, 3\]: RTL (\S+) \(\w{8}\), golden (\S+) \(\w{8}\)", printed).groups()
+    assert found != expected and float(found) == pytest.approx(float(expected))
+    target = "" if target == "core" else " TARGET=engine"
+    assert f"make sim TEST=matmul M=5 K=6 N=7{target} PRESET=tiny WAVES=1, then make waves TEST=matmul" in printed
 
 
 @pytest.mark.parametrize(

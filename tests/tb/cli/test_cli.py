@@ -1,6 +1,7 @@
 """The command line: what exists is listed, what does not is refused with what would be valid."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -115,24 +116,60 @@ def test_help_of_a_test_lists_its_options(cli):
         assert f"--{option.name.lower().replace('_', '-')} " in text
 
 
-def test_help_lists_every_target_test_preset_and_variable():
-    # Wide, so that no description is broken into lines.
-    lines = overview.overview(width=1000).splitlines()
+def sections_of(text: str) -> dict[str, dict[str, str]]:
+    """Return the rows of each section of a help that is so wide that no description is broken into lines."""
     sections = {}
-    for line in lines:
+    for line in text.splitlines():
         if line.endswith(":") and not line.startswith(" "):
             rows = sections[line.removesuffix(":")] = {}
         elif line:
-            name, text = line.split(maxsplit=1) if not line.startswith("  make") else line.rsplit("  ", 1)
-            rows[name.strip()] = text.strip()
-    assert sections.pop("targets") == {f"make {name}": text for name, text in overview.targets()}
-    assert list(sections.pop("PRESET=, named configurations")) == list(PRESETS)
-    tests = bench.tests().values()
-    assert sections.pop("TEST=, for make sim") == {test.name: test.summary for test in tests}
-    for test in tests:
-        variables = sections.pop(f"variables of make sim TEST={test.name}")
-        assert variables == {f"{option.name}=": option.describe() for option in test.options}
-    assert list(sections) == [f"variables of make {command.name}" for command in bench.COMMANDS if command.options]
+            name, text = re.split(r"\s{2,}", line.strip(), maxsplit=1) if "  " in line.strip() else ("", line.strip())
+            rows[name] = text
+    return sections
+
+
+def test_help_lists_every_target_test_and_preset():
+    sections = sections_of(overview.overview(width=1000))
+    assert sections["targets"] == {f"make {name}": text for name, text in overview.targets()}
+    listed = [name for names in sections["TEST=, for make sim"].values() for name in names.split()]
+    assert listed == list(bench.tests())
+    assert all(f"{name} " in sections["more"]["PRESET="] for name in PRESETS)
+
+
+def test_help_fits_a_screen():
+    lines = overview.overview(width=120).splitlines()
+    assert len(lines) <= 40 and max(map(len, lines)) <= 120
+    groups = lines[lines.index("TEST=, for make sim:") + 1 : lines.index("more:") - 1]
+    assert len(groups) == len(bench.GROUPS), "a line each"
+
+
+@pytest.mark.parametrize("name", [*bench.tests(), *(command.name for command in bench.COMMANDS)])
+def test_help_of_one_has_its_variables_and_the_presets(name):
+    one = bench.tests().get(name) or next(command for command in bench.COMMANDS if command.name == name)
+    sections = sections_of(overview.described(one, width=1000))
+    assert sections["variables"] == {f"{option.name}=": option.describe() for option in one.options}
+    assert list(sections.get("PRESET=, named configurations", PRESETS)) == list(PRESETS)
+    assert one.summary in next(iter(sections.values())).values()
+
+
+def test_help_by_its_command():
+    def cli(*words):
+        return CliRunner().invoke(app, words)
+
+    assert cli("help").stdout.startswith("targets:")
+    assert cli("help", "matmul").stdout.startswith("make sim TEST=matmul:")
+    assert cli("help", "bench").stdout.startswith("make bench:")
+    result = cli("help", "gone")
+    assert result.exit_code == 2 and "TEST must be one of" in result.stderr
+
+
+def test_profiles_are_of_tests_on_the_core():
+    one = bench.profile_named("softmax").settings()
+    assert (one.profile, one.target) == (1, "core")
+    assert bench.profile_named("softmax").settings(["TARGET=model"]).target == "model"
+    assert bench.profiled_tests()[:2] == ["matmul", "digits"]
+    result = CliRunner().invoke(app, ("profile", "vector"))
+    assert result.exit_code == 2 and "TEST must be one that has profiles, matmul, " in result.stderr
 
 
 def test_every_public_target_of_the_makefile_has_its_line_of_help():

@@ -1,0 +1,38 @@
+"""Where a product differs: the first tile of it, in numbers that people read."""
+
+import numpy as np
+
+__all__ = ["SHOWN", "count_differences"]
+
+SHOWN = 4
+"""Elements of the first tile that are printed."""
+
+
+def count_differences(found: np.ndarray, expected: np.ndarray, integer: bool, side: int, again: str) -> int:
+    """Return how many elements of a product differ, and print where the first ones are.
+
+    Arguments:
+        found, expected: words of FP32, or of INT32, uint32 of shape [M, N].
+        integer: whether they are INT32.
+        side: rows and columns of a tile.
+        again: the command that shows what happened.
+    """
+    differs = found != expected
+    if not differs.any():
+        return 0
+    # Tile by tile in row-major order, as products are cut.
+    row, column = min((np.argwhere(differs) // side * side).tolist())
+    rows, columns = range(row, min(row + side, len(found))), range(column, min(column + side, found.shape[1]))
+    own = np.argwhere(differs[row : rows.stop, column : columns.stop]) + (row, column)
+    tile = f"C[rows {row}:{rows.stop}, columns {column}:{columns.stop}]"
+    print(f"{tile} is the first tile that differs, in {len(own):,} of {len(rows) * len(columns):,} elements:")
+    for place in map(tuple, own[:SHOWN].tolist()):
+        told = [f"{_number(words[place], integer)} ({words[place]:08x})" for words in (found, expected)]
+        print(f"  C[{place[0]}, {place[1]}]: RTL {told[0]}, golden {told[1]}")
+    print(f"to see it: {again}")
+    return int(differs.sum())
+
+
+def _number(word: np.uint32, integer: bool) -> str:
+    """Return a word as a decimal number."""
+    return str(word.view(np.int32 if integer else np.float32))
