@@ -111,7 +111,7 @@ def draw_roofline(path: Path, figures: Figures) -> Path:
     ridge, reached = peak / width, figures.flops["hardware"] / max(run.cycles, 1)
     intensity = figures.intensity
     figure, axes = pyplot.subplots(figsize=(7.0, 4.6), layout="constrained")
-    low, high = min(ridge, intensity or ridge) / 8, max(ridge, intensity) * 8
+    low, high = min(ridge, intensity or ridge) / 8, max(ridge, intensity) * 16
     axes.plot([low, ridge, high], [low * width, peak, peak], color=INK, linewidth=2)
     axes.plot([ridge, ridge], [low * width / 8, peak], color=FAINT, linewidth=0.8, linestyle=":")
     axes.text(high, peak * 1.08, f"array: {peak:,} operations a cycle", ha="right", color=INK, fontsize=9)
@@ -122,8 +122,8 @@ def draw_roofline(path: Path, figures: Figures) -> Path:
         axes.plot([intensity, intensity], [reached, bound], color=COLOURS["load"], linewidth=1.2)
         axes.plot([intensity], [reached], "o", color=COLOURS["load"], markersize=8)
         words = f"{run.name}\n{reached:,.1f} operations a cycle,\n{reached / bound:.0%} of what is possible"
-        side = {"ha": "right", "xytext": (-10, -4)} if intensity > ridge else {"ha": "left", "xytext": (10, -4)}
-        axes.annotate(words, (intensity, reached), textcoords="offset points", va="top", fontsize=9, color=INK, **side)
+        place = {"xytext": (10, -4), "textcoords": "offset points", "va": "top"}
+        axes.annotate(words, (intensity, reached), fontsize=9, color=INK, **place)
     else:
         axes.text(0.5, 0.5, "the array has not multiplied", transform=axes.transAxes, ha="center", color=FAINT)
     axes.set_xscale("log", base=2)

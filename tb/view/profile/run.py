@@ -83,6 +83,24 @@ class ProfiledRun:
         return found
 
     @cached_property
+    def sections(self) -> list[tuple[int, int, int]]:
+        """The sections as they ran: the number of the first record, the cycle in which that was issued, and the one in
+        which all records up to the next section's had retired."""
+        found: list[tuple[int, int, int]] = []
+        running = None
+        for ran in self.records:
+            if ran.entry.section != running:
+                running = ran.entry.section
+                found.append((ran.number, ran.issued, 0))
+            first, begin, end = found[-1]
+            found[-1] = first, begin, max(end, self.ended(ran))
+        return found
+
+    def section(self, ran: Ran) -> int:
+        """Return in which of `sections` a record ran."""
+        return bisect_right(self.sections, ran.number, key=lambda section: section[0]) - 1
+
+    @cached_property
     def completed(self) -> dict[tuple[int, int], list[Ran]]:
         """By lane and number in it the records that an entry became, one for each time that its section ran."""
         found: dict[tuple[int, int], list[Ran]] = {}

@@ -33,8 +33,8 @@ MEANINGS: Mapping[Cause, str] = {
     Cause.PLACE: "waited for a place: a buffer still in use",
     Cause.RECORD: "waited for its next record",
     Cause.ENGINE: "waited for itself: weights, fill and drain, turns at a memory",
-    Cause.START: "boot, until the first instruction of any engine",
-    Cause.END: "nothing was left for it to do",
+    Cause.START: "boot, and the controller between sections: no engine has anything to do",
+    Cause.END: "nothing was left for it to do, in this section",
 }
 """Each cause in words. What is waited for counts before the record that waits: fetching that sooner would not help."""
 
@@ -44,11 +44,16 @@ def causes_of(run: ProfiledRun, queue: int) -> np.ndarray:
 
     A cycle before an instruction is issued goes to that of what it waits for which completes last, if that has not yet
     completed; else to its record, if that has not come; else to the engine, if that has not finished what it took
-    before; else to what was waited for, as a semaphore takes some cycles, or to the record if nothing was.
+    before; else to what was waited for, as a semaphore takes some cycles, or to the record if nothing was. Of another
+    section nothing is waited for.
     """
     found = np.full(run.cycles, Cause.END, np.uint8)
-    since = flying = 0
+    since = flying = section = 0
     for ran in run.queues.get(queue, ()):
+        if run.section(ran) != section:
+            section = run.section(ran)
+            found[since:flying] = Cause.ENGINE
+            since = run.sections[section][1]
         window = found[since : ran.issued]
         cycles = np.arange(since, since + len(window))
         awaited = [(run.ended(one), one) for one in run.awaited(ran)]
@@ -62,7 +67,10 @@ def causes_of(run: ProfiledRun, queue: int) -> np.ndarray:
         since = ran.issued
         flying = max(flying, run.ended(ran))
     found[since:flying] = Cause.ENGINE
-    found[: min((ran.issued for ran in run.records), default=run.cycles)] = Cause.START
+    quiet = 0
+    for _, begin, end in run.sections or [(0, run.cycles, run.cycles)]:
+        found[quiet:begin] = Cause.START
+        quiet = end
     for begin, end in run.busy[queue]:
         found[begin:end] = Cause.BUSY
     return found

@@ -134,6 +134,25 @@ def test_a_wait_that_another_record_has_taken_up_has_the_cause_of_what_it_is_for
         assert lengths[cause] > 450 and sum(counted(causes_of(run, VECTOR)).values()) == run.cycles
 
 
+def test_between_sections_the_controller_works():
+    """An engine has nothing left in a section, and does not wait for what comes in the next one before that starts."""
+
+    def kernel(program):
+        loaded(program)
+        program.start_section()
+        loaded(program)
+
+    run = hand_run(kernel, [(90, 100, 150), (90, 154, 200), (590, 600, 700), (590, 704, 750)])
+    assert spans(run, VECTOR) == [
+        (0, 100, "START"),
+        (100, 154, "DATA"),
+        (200, 600, "START"),
+        (600, 704, "DATA"),
+        (750, 1000, "END"),
+    ]
+    assert spans(run, DMA0)[:2] == [(0, 100, "START"), (150, 200, "END")]
+
+
 def test_a_run_that_broke_off():
     run = hand_run(loaded, [(90, 100, None), (95, 1000, None)])
     assert spans(run, VECTOR) == [(0, 100, "START"), (100, 1000, "DATA")]
