@@ -14,7 +14,7 @@ from neuroncore_rtl.hdl.tensor.engine import Counters as TensorCounters
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS
 from neuroncore_rtl.spec.isa.engine import LANES, QUEUES
-from neuroncore_rtl.tb.view.engine_waves import AT_ROW0, ROW0_WEIGHTS, elementwise_groups, tensor_fields
+from neuroncore_rtl.tb.view.engine_waves import AT_ROW0, ROW0_WEIGHTS, array_traces, elementwise_groups, tensor_fields
 from neuroncore_rtl.tb.view.wave_groups import ERROR, Trace, counters, traces
 
 __all__ = ["OPEN", "core_groups"]
@@ -41,6 +41,7 @@ def core_groups(known: Collection[str]) -> dict[str, list[Trace]]:
         "errors": traces(_ERRORS, "core"),
         **{f"queue {name}": _queue(queue) for queue, name in enumerate(names)},
         **_tensor(),
+        "tensor: systolic array": array_traces(known, "machine", "core.tensor"),
         **elementwise_groups("vector", "core."),
         **elementwise_groups("scalar", "core."),
         **{name: _dma(name) for name in dma},

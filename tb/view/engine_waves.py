@@ -1,6 +1,9 @@
 """What a waveform shows first, in groups, of the engines and the controller's processor, each in its harness; the core,
 which has all of them, is in `tb/view/core_waves.py`."""
 
+import re
+from collections.abc import Collection
+
 from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.elementwise.instruction import Op
 from neuroncore_rtl.hdl.elementwise.instruction import Opcode as ElementwiseOpcode
@@ -13,8 +16,8 @@ from neuroncore_rtl.spec.config import LOAD_COLUMNS
 from neuroncore_rtl.tb.view.wave_groups import ERROR, Trace, counters, traces
 
 __all__ = [
-    "AT_ROW0", "ELEMENTWISE_GROUPS", "RISCV_GROUPS", "ROW0_WEIGHTS", "TENSOR_GROUPS", "elementwise_groups",
-    "tensor_fields",
+    "AT_ROW0", "ELEMENTWISE_GROUPS", "RISCV_GROUPS", "ROW0_WEIGHTS", "TENSOR_GROUPS", "array_traces",
+    "elementwise_groups", "tensor_fields", "tensor_groups",
 ]  # fmt: skip
 
 AT_ROW0 = TensorEngine.INPUT_LATENCY - 1
@@ -62,6 +65,35 @@ TENSOR_GROUPS: dict[str, list[Trace]] = {
     "counters": [*counters("", ["cycles"]), *counters("engine.counters", TensorCounters.as_shape().members)],
 }
 """What is shown of the tensor engine in the harness of `tb/harness/tensor.v`, from top to bottom."""
+
+
+def array_traces(known: Collection[str], top: str, engine: str) -> list[Trace]:
+    """Return what is shown of the first column of the array, row by row, as far as it was recorded.
+
+    Each row has the moving operand a cycle (a MAC's latency) after the one above it, and so its sum: a diagonal.
+
+    Arguments:
+        known: the waveform's signals.
+        top, engine: names of the harness and of the engine's instance in it.
+    """
+    tile = re.compile(rf"{re.escape(f'{top}.{engine}')}\.datapath\.array\.block_(\d+)_0\.tile_(\d+)_0\.active0")
+    places = sorted(tuple(map(int, found.groups())) for found in map(tile.fullmatch, known) if found)
+    found = []
+    for signal, form, what in (
+        ("moving_out", "operand", "moving"),
+        ("active0", "operand", "weight"),
+        ("out__0", "fp32", "sum"),
+    ):
+        for first, row in places:
+            at = f"{engine}.datapath.array.block_{first}_0.tile_{row}_0"
+            found += traces(f"{signal} {form} row {first + row}: {what}", at)
+    return found
+
+
+def tensor_groups(known: Collection[str]) -> dict[str, list[Trace]]:
+    """Return the groups for the tensor engine alone that a waveform with these signals is of."""
+    return TENSOR_GROUPS | {"systolic array": array_traces(known, "tensor", "engine")}
+
 
 _COMMANDS = f"""
     instructions__ handshake | instructions__payload.opcode Opcode

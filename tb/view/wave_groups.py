@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from neuroncore_rtl.spec import isa
+from neuroncore_rtl.tb.view.wave_numbers import NUMBERS
 
 __all__ = ["CAUSE", "ERROR", "Trace", "counters", "traces"]
 
-_FORMATS = ("hex", "dec", "signed", "bin")
-"""GTKWave's formats of a line's values, those that tables use."""
+_FORMATS = ("hex", "dec", "signed", "bin", *NUMBERS)
+"""Formats of a line's values: GTKWave's, those that tables use, and those of numbers."""
 
 CAUSE = enum.IntEnum("Cause", {cause.name: cause.value for kind in (isa.Rule, isa.Cause) for cause in kind})
 """Causes of error, those that are broken rules among them."""
@@ -26,7 +27,8 @@ class Trace:
     Arguments:
         signal: hierarchical name in the harness.
         alias: what it is called on the screen.
-        format: "hex", "dec", "signed" or "bin", or an enumeration, whose names are shown.
+        format: "hex", "dec", "signed" or "bin"; an enumeration, whose names are shown; or a format of numbers
+            (`tb.view.wave_numbers`), which are shown in decimal.
     """
 
     signal: str

@@ -21,6 +21,7 @@ from neuroncore_rtl.tb.sim.report import terminal
 from neuroncore_rtl.tb.sim.settings import Bench, UsageError
 from neuroncore_rtl.tb.view import core_waves, engine_waves, instance_waves
 from neuroncore_rtl.tb.view.wave_groups import Trace
+from neuroncore_rtl.tb.view.wave_numbers import NUMBERS, WIDTHS, words_in
 
 __all__ = ["latest", "open_waves", "signals", "waveform", "write_save_file"]
 
@@ -51,7 +52,7 @@ class _Display:
 
 
 _HARNESSES = {
-    "tensor": _Display(lambda known, core: engine_waves.TENSOR_GROUPS),
+    "tensor": _Display(lambda known, core: engine_waves.tensor_groups(known)),
     "elementwise": _Display(lambda known, core: engine_waves.ELEMENTWISE_GROUPS),
     "riscv": _Display(lambda known, core: engine_waves.RISCV_GROUPS),
     "machine": _Display(lambda known, core: core_waves.core_groups(known), core_waves.OPEN),
@@ -111,6 +112,7 @@ def write_save_file(vcd: Path, core: int | None = None) -> Path:
         for group, traces in display.groups(known, core).items()
     }
     words = _words(vcd.parent, (trace.format for traces in groups.values() for trace in traces))
+    words |= _numbers(vcd, [(known[f"{top}.{t.signal}"], t.format) for traces in groups.values() for t in traces])
     path = vcd.with_suffix(".gtkw")
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     with unfinished.open("w") as stream:
@@ -145,6 +147,23 @@ def _words(directory: Path, formats: Iterable[object]) -> dict[type, str]:
         unfinished.write_text(make_translation_filter([(e.value, e.name) for e in enum], datafmt="hex", size=width))
         unfinished.replace(path)
         paths[enum] = str(path.resolve())
+    return paths
+
+
+def _numbers(vcd: Path, lines: Iterable[tuple[str, object]]) -> dict[str, str]:
+    """Write a translation file for each format of numbers among lines, by signal and format; return their paths."""
+    signals: dict[str, list[str]] = {}
+    for signal, form in lines:
+        if form in NUMBERS:
+            signals.setdefault(form, []).append(signal)
+    paths = {}
+    for form, names in signals.items():
+        path = vcd.with_suffix(f".{form}.words")
+        entries = [(word, NUMBERS[form](word)) for word in sorted(words_in(vcd, names))]
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        unfinished.write_text(make_translation_filter(entries, datafmt="hex", size=WIDTHS[form]))
+        unfinished.replace(path)
+        paths[form] = str(path.resolve())
     return paths
 
 

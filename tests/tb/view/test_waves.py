@@ -4,6 +4,7 @@ The engine alone is recorded by both simulators. A core that records takes Veril
 """
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from neuroncore_rtl.tb.view import waves as waves_module
 from neuroncore_rtl.tb.view.core_waves import OPEN, core_groups
 from neuroncore_rtl.tb.view.engine_waves import TENSOR_GROUPS
 from neuroncore_rtl.tb.view.wave_groups import CAUSE, Trace, traces
+from neuroncore_rtl.tb.view.wave_numbers import NUMBERS, WIDTHS
 from neuroncore_rtl.tb.view.waves import latest, open_waves, signals, write_save_file
 from tests.tb.reports import passed, recording_under
 from tests.tb.view.recordings import SaveFile, Waveform
@@ -191,3 +193,34 @@ def test_missing_display_is_said(monkeypatch, tmp_path):
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     with pytest.raises(MissingTool, match="^a display is missing"):
         open_waves(bench_named("matmul"), tmp_path)
+
+
+def test_the_array_shows_its_diagonal_in_decimal(tmp_path):
+    """At full depth: each row has its operands a cycle after the row above; words are shown as the numbers they are."""
+    _, vcd, save = product(tmp_path, "icarus", "TARGET=engine DEPTH=0 M=4 K=4 N=6")
+    rows = range(TINY.rows)
+    wanted = [f"row {row}: {what}" for what in ("moving", "weight", "sum") for row in rows]
+    assert "systolic array" in save.groups
+    shown = re.findall(r"^\+\{(row \d+: (?:moving|weight|sum))\}", vcd.with_suffix(".gtkw").read_text(), re.MULTILINE)
+    assert shown == wanted
+    wave = Waveform(vcd, "tensor")
+    tile = "engine.datapath.array.block_0_0.tile_{}_0.{}".format
+    began = []
+    for row in rows:
+        changes = ((time, int(word, 2)) for time, word in wave[tile(row, "moving_out")].tv if set(word) <= set("01"))
+        began.append(next(time for time, word in changes if word and NUMBERS["operand"](word) != "absent"))
+    cycle = wave.edges[1] - wave.edges[0]
+    assert [time - began[0] for time in began] == [row * cycle for row in rows]
+    for form, signal in (("operand", "active0"), ("fp32", "out__0")):
+        told = dict(line.split(maxsplit=1) for line in vcd.with_suffix(f".{form}.words").read_text().splitlines())
+        for _, word in wave[tile(0, signal)].tv:
+            if set(word) <= set("01"):
+                assert told[f"{int(word, 2):0{-(-WIDTHS[form] // 4)}x}"] == NUMBERS[form](int(word, 2))
+
+
+def test_words_as_numbers():
+    operand = NUMBERS["operand"]
+    one, half = 512 << 12 | 1 << 11, 511 << 12 | 1 << 11
+    assert [operand(one), operand(half | 1 << 22), operand(0)] == ["1", "-0.5", "0"]
+    assert [operand(1 << 23), operand(1 << 24), operand(3 << 23)] == ["inf", "nan", "absent"]
+    assert [NUMBERS["fp32"](word) for word in (0x3FC00000, 0xC0000000, 0x7FC00000)] == ["1.5", "-2", "nan"]
