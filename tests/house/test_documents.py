@@ -160,7 +160,7 @@ def test_commands_in_text_exist(path):
     """Lists and places to fill in (`TEST=a|b`, `ELF=path`, `...`) aside."""
     for line in COMMAND.findall(path.read_text()):
         _, *words = line.split()
-        plain = [word for word in words if not re.search(r"\.\.\.|\||path|file|ARGS|<|\"", word)]
+        plain = [word for word in words if not re.search(r"\.\.\.|\||path|=file|ARGS|<|\"", word)]
         if plain[0] not in ("sim", "waves", "profile") or any(word.startswith("TEST=") for word in plain):
             settings(tuple(plain))
 
