@@ -84,14 +84,16 @@ class ProfiledRun:
 
     @cached_property
     def sections(self) -> list[tuple[int, int, int]]:
-        """The sections as they ran: the number of the first record, the cycle in which that was issued, and the one in
-        which all records up to the next section's had retired."""
+        """The sections as they ran, each as often as it did: the number of the first record, the cycle in which that
+        was issued, and the one in which all records up to the next section's had retired."""
         found: list[tuple[int, int, int]] = []
-        running = None
+        running, seen = None, set()
         for ran in self.records:
-            if ran.entry.section != running:
+            if ran.entry.section != running or ran.address in seen:
                 running = ran.entry.section
+                seen.clear()
                 found.append((ran.number, ran.issued, 0))
+            seen.add(ran.address)
             first, begin, end = found[-1]
             found[-1] = first, begin, max(end, self.ended(ran))
         return found

@@ -1,5 +1,7 @@
 """Every cycle of an engine has one cause, and the right one: programs whose records are timed by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from neuroncore_rtl.kernels.program import dma_copy, load_stationary, multiply_moving
@@ -151,6 +153,20 @@ def test_between_sections_the_controller_works():
         (750, 1000, "END"),
     ]
     assert spans(run, DMA0)[:2] == [(0, 100, "START"), (150, 200, "END")]
+
+
+def test_a_section_may_run_again():
+    """Each time it waits for the records of that time."""
+    once = hand_run(loaded, [(90, 100, 150), (90, 154, 200)])
+    later = [
+        replace(ran, number=ran.number + 2, fetched=590, issued=ran.issued + 500, retired=ran.retired + 500)
+        for ran in once.records
+    ]
+    records = [*once.records, *later]
+    twice = replace(once, records=records, busy=once.busy | {VECTOR: [(154, 200), (654, 700)]})
+    assert [begin for _, begin, _ in twice.sections] == [100, 600]
+    assert twice.awaited(records[3]) == [records[2]]
+    assert spans(twice, VECTOR)[2:] == [(200, 600, "START"), (600, 654, "DATA"), (700, 1000, "END")]
 
 
 def test_a_run_that_broke_off():
