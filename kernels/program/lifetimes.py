@@ -66,11 +66,12 @@ def peak(found: dict[int, int], space: Allocator, storage: Storage) -> int:
 def _lives(steps: Sequence[Step], buffers: Sequence[Buffer]) -> tuple[dict[int, int], dict[int, int]]:
     """Return of every buffer the number of the step that touches it first and last."""
     first, last = {}, {}
-    for number, (instruction, _, _, source, _) in enumerate(steps):
+    for number, step in enumerate(steps):
+        instruction = step.instruction
         for buffer in buffers_in(instruction.reads):
             if buffer not in first:
                 name = buffers[buffer - 1].name
-                raise ValueError(f"{name} must be written before {instruction.name} reads it ({source})")
+                raise ValueError(f"{name} must be written before {instruction.name} reads it ({step.source})")
         for buffer in buffers_in((*instruction.writes, *instruction.reads)):
             first.setdefault(buffer, number)
             last[buffer] = number

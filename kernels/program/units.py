@@ -61,14 +61,14 @@ def units_of(steps: Sequence[Step], config: Config) -> list[Unit]:
         places.append(unit)
     live = Live(ordered=False)
     in_order: dict[int, Unit] = {}
-    for number, (instruction, *_, ordered) in enumerate(steps):
-        unit = places[number]
+    for number, step in enumerate(steps):
+        unit, instruction = places[number], step.instruction
         # Each step is a lane of its own: any of them may be the last one.
         touching = (*live.last(instruction.reads, written=True), *live.last(instruction.writes, written=False))
         live.add(number, number, instruction)
         before = {places[one] for one in touching}
         # Collectives come in the order in which other cores expect them.
-        if unit.queue is not None and (ordered or unit.queue == isa.collective_queue(config)):
+        if unit.queue is not None and (step.in_order or unit.queue == isa.collective_queue(config)):
             before.add(in_order.get(unit.queue, unit))
             in_order[unit.queue] = unit
         before.discard(unit)

@@ -92,11 +92,11 @@ def spans_of(causes: np.ndarray) -> Iterator[tuple[int, int, Cause]]:
 def _cause(run: ProfiledRun, ran: Ran, awaited: Ran) -> Cause:
     """Return why a record waits for another one.
 
-    A record that has too many waits leaves some to the one before it in its queue, or to a barrier.
+    A record that has too many waits leaves some to the one before it in its queue, or to a NOP.
     """
-    waiting = [ran, *run.behind(ran), *(run.waiting.get(ran.number, ()) if _is_barrier(ran) else ())]
-    # A barrier stands for what it waits for, and for what is before it in its queue.
-    behind = [*run.awaited(awaited), *run.before(awaited)] if _is_barrier(awaited) else []
+    waiting = [ran, *run.behind(ran), *(run.waiting.get(ran.number, ()) if _only_waits(ran) else ())]
+    # A NOP stands for what it waits for, and for what is before it in its queue.
+    behind = [*run.awaited(awaited), *run.before(awaited)] if _only_waits(awaited) else []
     for one in (awaited, *sorted(behind, key=run.ended, reverse=True)):
         for cause in filter(None, (_conflict(one.record.instruction, w.record.instruction) for w in waiting)):
             return cause
@@ -114,10 +114,9 @@ def _from(instruction: Instruction) -> Cause:
     return Cause.DATA if instruction.engine == Engine.DMA else Cause.RESULT
 
 
-def _is_barrier(ran: Ran) -> bool:
-    """Return whether a record changes nothing, and is there only to wait and to be waited for."""
-    reads, writes = ran.record.instruction.reads, ran.record.instruction.writes
-    return [region.place for region in reads] == [region.place for region in writes] and not ran.entry.buffers
+def _only_waits(ran: Ran) -> bool:
+    """Return whether a record touches nothing, and is there only to wait and to be waited for."""
+    return not (ran.record.instruction.reads or ran.record.instruction.writes)
 
 
 def _meet(some: Iterable[Region], others: Iterable[Region]) -> bool:
