@@ -9,11 +9,11 @@ from math import prod
 
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
-from neuroncore_rtl.spec.isa import AluOp, DmaTensor, Elementwise, Opcode, Pointer, Storage
+from neuroncore_rtl.spec.isa import AluOp, DmaTensor, Elementwise, Instruction, Opcode, Pointer, Storage
 from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, VALUES8, transpose_block, uses
 
 __all__ = [
-    "SEARCHES", "adjacent", "array_latency", "dependent_period", "drain", "is_slow", "lanes_latency", "latency",
+    "SEARCHES", "adjacent", "array_latency", "busy_cycles", "dependent_period", "drain", "is_slow", "lanes_latency", "latency",
     "period", "step_cycles", "step_interval", "steps_before", "steps_behind", "used_by",
 ]  # fmt: skip
 
@@ -50,6 +50,12 @@ def step_cycles(instruction: Elementwise, config: Config) -> int:
     interval = step_interval(instruction)
     others = (steps_before(instruction) + steps_behind(instruction, config)) * interval
     return others + prod(instruction.shape) * max(interval, _sbuf_reads(instruction))
+
+
+def busy_cycles(instruction: Instruction, config: Config) -> int:
+    """Return the cycles that an instruction keeps the tensor, vector or scalar engine busy if it never waits; 0 of
+    others, and of weights, which are loaded beside a product."""
+    return step_cycles(instruction, config) if isinstance(instruction, Elementwise) else instruction.columns
 
 
 def period(instruction: Elementwise, config: Config) -> int:

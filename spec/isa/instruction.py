@@ -78,6 +78,21 @@ class Instruction(ABC):
         return {}
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """Of what it works on, such as partitions and elements; empty if it has none."""
+        return ()
+
+    @property
+    def columns(self) -> int:
+        """Columns that it moves through the array, one a cycle."""
+        return 0
+
+    @property
+    def transfers(self) -> tuple[tuple[str, Storage, int], ...]:
+        """What it copies: "read" or "write", the storage, and how many bytes."""
+        return ()
+
+    @property
     @abstractmethod
     def reads(self) -> tuple[Region, ...]:
         """The regions of its sources: tensors, scalars and row numbers in memory."""

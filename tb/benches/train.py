@@ -18,15 +18,15 @@ import numpy as np
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.golden.core import Core
-from neuroncore_rtl.golden.timing.costs import step_cycles
 from neuroncore_rtl.kernels.library.adamw import AdamW
 from neuroncore_rtl.kernels.models.digits import Layer, classify, gelu, held_out, softmax, training_set
 from neuroncore_rtl.kernels.models.digits.gradients import gradients, initial
 from neuroncore_rtl.kernels.models.digits.trainer import Trainer
 from neuroncore_rtl.kernels.program import Image
 from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.costs import busy_cycles
 from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.spec.isa import Elementwise, MultiplyMoving, queue_name
+from neuroncore_rtl.spec.isa import queue_name
 from neuroncore_rtl.tb.benches.core_bench import core_options, hbm_of, summary
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
@@ -193,9 +193,7 @@ def ideal_cycles(trainer: Trainer, config: Config) -> int:
     cycles, runs = Counter(), Counter(trainer.runs)
     for entry in trainer.program.entries:
         one = entry.instruction
-        if isinstance(one, Elementwise | MultiplyMoving):
-            own = one.n if isinstance(one, MultiplyMoving) else step_cycles(one, config)
-            cycles[queue_name(entry.queue, config)] += runs[entry.section] * own
+        cycles[queue_name(entry.queue, config)] += runs[entry.section] * busy_cycles(one, config)
     return max(cycles.values())
 
 

@@ -20,9 +20,9 @@ from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.rows import Rows, place_rows, replicate
 from neuroncore_rtl.kernels.program.tensor import HbmTensor
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.costs import step_cycles
+from neuroncore_rtl.spec.costs import busy_cycles
 from neuroncore_rtl.spec.formats import FP32, Format
-from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, Instruction, MultiplyMoving, Storage
+from neuroncore_rtl.spec.isa import Instruction, Storage
 from neuroncore_rtl.tb.benches.core_bench import check_room, hbm_of, roofline, summary
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
@@ -135,8 +135,8 @@ class Workbench(ABC):
         """Return for each engine how many cycles its instructions take if it never waits."""
         cycles = dict.fromkeys(ENGINES, 0)
         for one, times in self._executed():
-            if isinstance(one, Elementwise):
-                cycles[one.engine.name.lower()] += times * step_cycles(one, self.config)
+            if one.engine.name.lower() in cycles:
+                cycles[one.engine.name.lower()] += times * busy_cycles(one, self.config)
         return cycles
 
     def _executed(self) -> Iterator[tuple[Instruction, int]]:
@@ -179,7 +179,7 @@ class CoreWorkbench(Workbench):
     def _ideal_cycles(self) -> dict[str, int]:
         """Return for each engine how many cycles its instructions take if it never waits, of the tensor engine those in
         which a column enters the array."""
-        columns = sum(one.n * times for one, times in self._executed() if isinstance(one, MultiplyMoving))
+        columns = sum(one.columns * times for one, times in self._executed())
         return super()._ideal_cycles() | {"tensor": columns}
 
     def room(self, name: str, shape: tuple[int, int], fmt: Format = FP32) -> HbmTensor:
@@ -212,10 +212,8 @@ class CoreWorkbench(Workbench):
 
     def _moved(self) -> int:
         """Return the bytes that the program reads from HBM and writes to it."""
-        copies = [(one, times) for one, times in self._executed() if isinstance(one, DmaCopy)]
-        sides = [(copy, times, side) for copy, times in copies for side in (copy.src, copy.dst)]
-        sides = [found for found in sides if found[2].storage == Storage.HBM]
-        return sum(times * prod(copy.shape) * side.format.bits // 8 for copy, times, side in sides)
+        copied = ((times, part) for one, times in self._executed() for part in one.transfers)
+        return sum(times * size for times, (_, storage, size) in copied if storage == Storage.HBM)
 
 
 class ModelWorkbench(CoreWorkbench):

@@ -211,6 +211,11 @@ class Collective(Instruction):
         return same.get(self.kind, False)
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """Elements of a block."""
+        return (self.count,)
+
+    @property
     def summary(self) -> str:
         """What it does in a few words: kind, type and size."""
         name = super().summary

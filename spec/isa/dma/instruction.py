@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import ClassVar, Self
 
 from neuroncore_rtl.spec.config import Config
@@ -87,6 +88,17 @@ class DmaCopy(Instruction):
     in_turn = True
 
     opcode: ClassVar[int] = DMA_COPY
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The shape of the copy."""
+        return self.shape
+
+    @property
+    def transfers(self) -> tuple[tuple[str, Storage, int], ...]:
+        """What it copies: "read" or "write", the storage, and how many bytes."""
+        sides = ("read", self.src), ("write", self.dst)
+        return tuple((way, one.storage, prod(self.shape) * one.format.bits // 8) for way, one in sides)
 
     @property
     def summary(self) -> str:

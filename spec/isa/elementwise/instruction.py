@@ -80,6 +80,11 @@ class Elementwise(Instruction):
     named_by = "opcode", Opcode
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """Partitions, and elements of each."""
+        return self.partitions, *self.shape
+
+    @property
     def engine(self) -> Engine:
         """The engine that executes it."""
         return Engine.SCALAR if self.opcode in SCALAR_OPCODES else Engine.VECTOR

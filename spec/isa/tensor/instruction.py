@@ -92,6 +92,11 @@ class LoadStationary(TensorInstruction):
     lane = 1
     writes = ()
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Rows and columns of the operand."""
+        return self.k, self.m
+
     @cached_property
     def reads(self) -> tuple[Region, ...]:
         """The weights."""
@@ -133,6 +138,16 @@ class MultiplyMoving(TensorInstruction):
         """Return the same on other addresses on chip."""
         psum = place(Storage.PSUM, WORD * self.psum) // WORD
         return self._moved(place, address=place(Storage.SBUF, self.address), psum=psum)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Rows of the result, length of its sums, and its columns."""
+        return self.m, self.k, self.n
+
+    @property
+    def columns(self) -> int:
+        """Columns that it moves through the array, one a cycle."""
+        return self.n
 
     @property
     def integer(self) -> bool:

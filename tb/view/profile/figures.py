@@ -7,10 +7,9 @@ Times are seconds at the core's clock; shares are between 0 and 1 in the summary
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.spec.isa import DmaCopy, Engine, MultiplyMoving, Storage, engine_of_queue
+from neuroncore_rtl.spec.isa import Engine, Storage, engine_of_queue
 from neuroncore_rtl.tb.view.profile.run import ProfiledRun
 from neuroncore_rtl.tb.view.profile.stalls import Cause, causes_of, counted
 
@@ -42,7 +41,7 @@ class Figures:
         found = dict.fromkeys(("hardware", "transpose", "model"), 0)
         for ran in self.run.records:
             one = ran.record.instruction
-            if isinstance(one, MultiplyMoving):
+            if one.columns:
                 done = 2 * one.k * one.m * one.n
                 found["hardware"] += done
                 found["transpose"] += done * one.transpose
@@ -54,11 +53,8 @@ class Figures:
         """Bytes that copies read from each storage and write to it, such as "hbm_read_bytes"."""
         found = {f"{storage.name.lower()}_{side}_bytes": 0 for storage in Storage for side in ("read", "write")}
         for ran in self.run.records:
-            copy = ran.record.instruction
-            if isinstance(copy, DmaCopy):
-                for side, tensor in (("read", copy.src), ("write", copy.dst)):
-                    size = prod(copy.shape) * tensor.format.bits // 8
-                    found[f"{tensor.storage.name.lower()}_{side}_bytes"] += size
+            for side, storage, size in ran.record.instruction.transfers:
+                found[f"{storage.name.lower()}_{side}_bytes"] += size
         return found
 
     @property
@@ -94,13 +90,13 @@ class Figures:
         for engine in Engine:
             queues = [queue for queue in run.queues if engine_of_queue(queue, run.config) == engine]
             active = max((run.worked(queue) for queue in queues), default=0)
-            name = "dma" if engine == Engine.DMA else f"{engine.name.lower()}_engine"
+            name = {Engine.DMA: "dma"}.get(engine, f"{engine.name.lower()}_engine")
             found |= {
                 f"{name}_active_time": active / CLOCK_HZ,
                 f"{name}_active_time_percent": active / cycles,
                 f"{name}_instruction_count": sum(len(run.queues[queue]) for queue in queues),
             }
-        multiplications = sum(isinstance(ran.record.instruction, MultiplyMoving) for ran in run.records)
+        multiplications = sum(bool(ran.record.instruction.columns) for ran in run.records)
         found |= {
             "matmul_instruction_count": multiplications,
             **{f"{name}_flops": count for name, count in self.flops.items()},

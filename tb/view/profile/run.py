@@ -9,7 +9,7 @@ from neuroncore_rtl.golden.timing import Prediction
 from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import Engine, MultiplyMoving, Record, engine_of_queue, queue_count, queue_name
+from neuroncore_rtl.spec.isa import Engine, Record, queue_count, queue_name
 from neuroncore_rtl.spec.isa.engine import QUEUES
 from neuroncore_rtl.tb.harness.activity import STARTED, Activity
 from neuroncore_rtl.tb.harness.outcome import Outcome
@@ -194,12 +194,12 @@ def modelled_run(name: str, image: Image, found: Prediction) -> ProfiledRun:
     records = [
         _ran(image, number, one.address, one.fetched, one.issued, one.retired) for number, one in enumerate(timed)
     ]
-    config, busy = image.config, {queue: [] for queue in range(queue_count(image.config))}
+    busy = {queue: [] for queue in range(queue_count(image.config))}
     for ran, one in zip(records, timed, strict=True):
         instruction = ran.record.instruction
-        if isinstance(instruction, MultiplyMoving):
-            busy[ran.queue].append((one.began, one.began + instruction.n))
-        elif engine_of_queue(ran.queue, config) != Engine.TENSOR:
+        if instruction.columns:
+            busy[ran.queue].append((one.began, one.began + instruction.columns))
+        elif instruction.lane == 0:
             busy[ran.queue].append((one.issued, one.retired))
     first = min((ran.fetched for ran in records), default=found.cycles)
     return ProfiledRun(

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from neuroncore_rtl.kernels.program.footprint import overlap
-from neuroncore_rtl.spec.isa import Engine, Instruction, Region
+from neuroncore_rtl.spec.isa import Instruction, Region
 from neuroncore_rtl.tb.view.profile.run import ProfiledRun, Ran
 
 __all__ = ["MEANINGS", "Cause", "causes_of", "counted", "spans_of"]
@@ -111,7 +111,7 @@ def _conflict(earlier: Instruction, later: Instruction) -> Cause | None:
 
 
 def _from(instruction: Instruction) -> Cause:
-    return Cause.DATA if instruction.engine == Engine.DMA else Cause.RESULT
+    return Cause.DATA if instruction.transfers else Cause.RESULT
 
 
 def _only_waits(ran: Ran) -> bool:

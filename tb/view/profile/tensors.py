@@ -1,11 +1,10 @@
 """The names of tensors behind addresses, and how much of the memories on chip tensors take up in time."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Mapping
 
 from neuroncore_rtl.kernels.program.allocator import Allocator
-from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, LoadStationary, MultiplyMoving, Region, Storage
+from neuroncore_rtl.spec.isa import Region, Storage
 from neuroncore_rtl.tb.view.profile.run import ProfiledRun, Ran
 
 __all__ = ["Names", "occupancy", "shape_of"]
@@ -45,18 +44,7 @@ class Names:
 
 def shape_of(ran: Ran) -> str:
     """Return the shape of what a record's instruction works on, such as "4 x 96"; empty if it has none."""
-    match ran.record.instruction:
-        case LoadStationary(k=k, m=m):
-            counts: Sequence[int] = (k, m)
-        case MultiplyMoving(k=k, m=m, n=n):
-            counts = (m, k, n)
-        case DmaCopy(shape=shape):
-            counts = shape
-        case Elementwise(partitions=partitions, shape=shape):
-            counts = (partitions, *shape)
-        case instruction:
-            counts = [getattr(instruction, field.name) for field in fields(instruction) if field.name == "count"]
-    return " x ".join(map(str, counts))
+    return " x ".join(map(str, ran.record.instruction.sizes))
 
 
 def occupancy(run: ProfiledRun, storage: Storage) -> list[tuple[int, int]]:

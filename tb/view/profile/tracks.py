@@ -3,7 +3,7 @@ what stalled, the controller, and how full the memories on chip are."""
 
 from collections.abc import Iterator
 
-from neuroncore_rtl.spec.isa import DmaCopy, Engine, Storage, queue_count
+from neuroncore_rtl.spec.isa import Storage, queue_count
 from neuroncore_rtl.tb.view.profile.run import ProfiledRun, Ran
 from neuroncore_rtl.tb.view.profile.stalls import MEANINGS, Cause, causes_of, spans_of
 from neuroncore_rtl.tb.view.profile.tensors import Names, occupancy, shape_of
@@ -18,14 +18,15 @@ LOADING = "tensor, loading"
 def kind_of(ran: Ran) -> str:
     """Return of which kind (`tb.view.timeline.KINDS`) a record is."""
     instruction = ran.record.instruction
-    match instruction:
-        case DmaCopy():
-            if instruction.src.storage == Storage.HBM:
-                return "load"
-            return "store" if instruction.dst.storage == Storage.HBM else "copy"
-        case _ if instruction.engine == Engine.TENSOR:
-            return "weights" if instruction.lane else "multiply"
-    return instruction.engine.name.lower()
+    if instruction.transfers:
+        source, target = (storage for _, storage, _ in instruction.transfers)
+        if Storage.HBM not in (source, target):
+            return "copy"
+        return "load" if source == Storage.HBM else "store"
+    if instruction.columns:
+        return "multiply"
+    # The lanes of the tensor queue are the only ones that are told apart.
+    return "weights" if instruction.lane else instruction.engine.name.lower()
 
 
 def profile_tracks(run: ProfiledRun) -> Iterator[TrackGroup]:
