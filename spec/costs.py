@@ -13,8 +13,8 @@ from neuroncore_rtl.spec.isa import AluOp, DmaTensor, Elementwise, Instruction, 
 from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, VALUES8, transpose_block, uses
 
 __all__ = [
-    "SEARCHES", "adjacent", "array_latency", "busy_cycles", "dependent_period", "drain", "is_slow", "lanes_latency", "latency",
-    "period", "step_cycles", "step_interval", "steps_before", "steps_behind", "used_by",
+    "SEARCHES", "adjacent", "array_latency", "busy_cycles", "dependent_period", "drain", "is_slow", "lanes_latency",
+    "latency", "period", "step_cycles", "step_interval", "steps_before", "steps_behind", "used_by",
 ]  # fmt: skip
 
 _DIVIDER = timing.DIVIDE_LATENCY, timing.DIVIDE_INTERVAL
