@@ -42,6 +42,7 @@ class Started(Protocol):
     blocks: Sequence[Block]
     records: Sequence[Sequence[Record]]
     control: Mapping[str, int]
+    runs: Sequence[int] | None
 
 
 def predict(
@@ -56,7 +57,7 @@ def predict(
     Arguments:
         image: with the stock control program, or one that starts sections likewise.
         memory: how HBM behaves.
-        sections: those that the control program runs, in order, each as often as it is named; None: all, once.
+        sections: those that the control program runs, in order, each as often as it is named; None: the image's runs.
         path: of a control program; None: the stock program's.
 
     Raises:
@@ -83,6 +84,7 @@ def predict(
         engines.append(model)
         queues.append(Queue(number, engine, agenda, fetcher, semaphores, model, trace))
     size = int.from_bytes(image.data[4:8], "little")
+    sections = image.runs if sections is None else sections
     controller = Controller(config, agenda, hbm, semaphores, queues, image, size // 4, sections, path)
     controller.start()
     agenda.run()

@@ -31,7 +31,7 @@ from neuroncore_rtl.spec.config import PSUM_WORDS
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS, Format
 from neuroncore_rtl.spec.isa import AluOp, Index
 
-__all__ = ["Attended", "Head", "attention", "hide"]
+__all__ = ["HIDDEN", "Attended", "Head", "attention", "hide"]
 
 HIDDEN = -(2.0**100)
 """The score of a key that a query does not see: its exponential is zero."""

@@ -73,7 +73,7 @@ def linear(
     if bias is not None and bias.shape != w.shape[1:]:
         raise ValueError(f"{bias.name}: shape must be {list(w.shape[1:])}, not {list(bias.shape)}")
     row = load_row(program, bias) if bias else None
-    before = {part.start: tile for part, tile in zip(residual.parts, residual.tiles, strict=True)} if residual else {}
+    before = residual.by_first if residual else {}
 
     def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
         added = [] if row is None else [row[: sums.partitions, columns]]

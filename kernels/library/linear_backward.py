@@ -69,7 +69,7 @@ def input_gradient_t(
     w_t = transpose(program, on_chip(program, w), matrix, "w_t")
     if slopes is None:
         return linear(program, w_t, dy_t, name=name, fmt=fmt)
-    factors = {part.start: tile for part, tile in zip(slopes.parts, slopes.tiles, strict=True)}
+    factors = slopes.by_first
 
     def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
         program.append(tensor_tensor(out, sums, factors[rows.start][:, columns], AluOp.MULTIPLY))

@@ -75,18 +75,17 @@ def postnorm(
     # The bias is there before the sums are.
     for tile, before in tiles_of(sums, residual):
         program.append(tensor_tensor(tile, before, row[: tile.partitions], AluOp.ADD))
-    numbers = {part.start: number for number, part in enumerate(residual.parts)}
+    tiles = [matrix.by_first for matrix in (sums, statistics, moments)]
     outs: dict[int, list[Tensor]] = {}
 
     def finish(out: Tensor, found: Tensor, rows: slice, columns: slice) -> None:
-        number = numbers[rows.start]
-        whole, stats = sums.tiles[number], statistics.tiles[number]
-        outs.setdefault(number, []).append(out)
+        whole, stats, few = (own[rows.start] for own in tiles)
+        outs.setdefault(rows.start, []).append(out)
         place = columns.start // PSUM_WORDS * STATS
         program.append(tensor_tensor(whole[:, columns], found, whole[:, columns], AluOp.ADD))
         program.append(bn_stats(stats[:, place : place + STATS], whole[:, columns]))
         if columns.stop == features:
-            _normalise(program, outs.pop(number), whole, stats, moments.tiles[number], (gains, shifts), epsilon)
+            _normalise(program, outs.pop(rows.start), whole, stats, few, (gains, shifts), epsilon)
 
     return Normed(product(program, x_t, w, name=name, fmt=fmt, finish=finish), sums)
 

@@ -28,7 +28,7 @@ def swiglu_t(
     if gate.shape != up.shape:
         raise ValueError(f"{name}: gate and up must have one shape, not {list(gate.shape)} and {list(up.shape)}")
     gates = linear_t(program, gate, x_t, function="silu", name="gate_t", fmt=FP32)
-    opened = dict(zip((part.start for part in gates.parts), gates.tiles, strict=True))
+    opened = gates.by_first
 
     def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
         program.append(tensor_tensor(out, sums, opened[rows.start][:, columns], AluOp.MULTIPLY))

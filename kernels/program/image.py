@@ -41,6 +41,7 @@ class Image:
         entries: for each block the entries that its records were made of, for tools that tell of them; none if it was
             not made of a program.
         space: where the program's tensors were named, likewise.
+        runs: numbers of sections, in the order in which the stock program runs them; None: every one once.
     """
 
     config: Config
@@ -51,6 +52,7 @@ class Image:
     control: Mapping[str, int]
     entries: tuple[tuple[Entry, ...], ...] = ()
     space: Allocator | None = None
+    runs: tuple[int, ...] | None = None
 
     def locate(self, address: int) -> tuple[int, Record]:
         """Return the queue and the record at an HBM address.
@@ -138,6 +140,7 @@ def build_image(
         control=control.symbols,
         entries=tuple(entries),
         space=program.space,
+        runs=None if runs is None else tuple(runs),
     )
 
 

@@ -43,6 +43,11 @@ class Rows:
         ends = [*accumulate((tile.partitions for tile in self.tiles), initial=0)]
         return [slice(*pair) for pair in pairwise(ends)]
 
+    @property
+    def by_first(self) -> dict[int, Tensor]:
+        """Each tile by the number of its first row, from 0 on, which tells it from the others."""
+        return dict(zip((part.start for part in self.parts), self.tiles, strict=True))
+
     def columns(self, first: int, end: int) -> "Rows":
         """Return the columns from `first` to before `end`."""
         return Rows(tuple(tile[:, first:end] for tile in self.tiles), self.first)

@@ -145,7 +145,7 @@ def _run(settings: Settings) -> Report:
         measured["ideal_cycles"] += ideal_cycles(trainer, settings.config)
         if settings.target == "model":
             hbm, wrong = _on_golden(image, f"golden: {settings.steps:,} steps, {ROUNDINGS[name]}")
-            models.append(predicted(image, settings, sections=trainer.runs))
+            models.append(predicted(image, settings))
         else:
             part = ImageTask(machine=settings.config, images=[image], behaviour=hbm_of(settings))
             run = f"train-{label}-{settings.sim}-{name}"

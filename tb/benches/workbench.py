@@ -226,7 +226,7 @@ class ModelWorkbench(CoreWorkbench):
         ideal = self._ideal_cycles()
         slowest = max(ideal, key=ideal.get)
         extra = {"roofline": roofline(slowest, ideal[slowest], self._moved(), self.config, settings.bandwidth)}
-        found = predicted(image, settings, sections=self.runs)
+        found = predicted(image, settings)
         extra |= profile_lines(settings, f"{test}-{self._label(settings)}", image, found)
         return modelled_report(test, self._label(settings), settings, found, ideal[slowest], extra)
 

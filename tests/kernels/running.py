@@ -1,12 +1,19 @@
 """Images of programs on golden, which must come to their end without an error."""
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
 from neuroncore_rtl.golden.core import Core, CoreOutcome, run_instance
 from neuroncore_rtl.kernels.program import Image
 from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.tb.check.ordering import find_unordered
 
-__all__ = ["finished", "finished_instance"]
+__all__ = ["finished", "finished_instance", "finished_ordered"]
+
+Executed = Sequence[tuple[int, int]]
+"""Queue and address of each record that was executed."""
 
 
 def finished(image: Image, order: np.random.Generator | None = None) -> CoreOutcome:
@@ -14,6 +21,28 @@ def finished(image: Image, order: np.random.Generator | None = None) -> CoreOutc
     outcome = Core(image.config, image.memory(), order).run(image.base)
     assert (outcome.exit_code, outcome.error) == (0, None)
     return outcome
+
+
+def finished_ordered(image: Image, order: np.random.Generator | None = None) -> CoreOutcome:
+    """Return what `finished` does of a program in which semaphores leave nothing to chance."""
+    outcome = finished(image, order)
+    for records in _runs(image, outcome.records):
+        found = find_unordered([(queue, at, image.locate(at)[1]) for queue, at in records], image.config)
+        assert found == []
+    return outcome
+
+
+def _runs(image: Image, records: Executed) -> Iterator[Executed]:
+    """Return the records of each run of a section, which nothing outlasts."""
+    sections = {block.address: block.section for block in image.blocks}
+    sizes = Counter()
+    for block in image.blocks:
+        sizes[block.section] += block.count
+    while records:
+        first = max(address for address in sections if address <= records[0][1])
+        size = sizes[sections[first]]
+        yield records[:size]
+        records = records[size:]
 
 
 def finished_instance(

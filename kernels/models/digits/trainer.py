@@ -207,7 +207,7 @@ class Trainer:
     def _backward(self, layer: _Layer, errors: Rows, slopes: Rows) -> Rows:
         """Append and return (errors w.T) * slopes, BF16 [images, inputs]."""
         program = self.program
-        factors = {part.start: tile for part, tile in zip(slopes.parts, slopes.tiles, strict=True)}
+        factors = slopes.by_first
 
         def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
             program.append(tensor_tensor(out, sums, factors[rows.start][:, columns], AluOp.MULTIPLY))

@@ -11,6 +11,7 @@ added up along the partitions.
 from math import sqrt
 from typing import NamedTuple
 
+from neuroncore_rtl.kernels.library.attention import HIDDEN
 from neuroncore_rtl.kernels.library.linear import linear, linear_t
 from neuroncore_rtl.kernels.library.postnorm import postnorm
 from neuroncore_rtl.kernels.library.product import product
@@ -31,9 +32,6 @@ from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.spec.isa import AluOp, Index
 
 __all__ = ["Cache", "Owners", "decoder", "owners"]
-
-HIDDEN = -(2.0**100)
-"""What is added to the score of a position that is not there yet: its exponential is zero."""
 
 
 class Cache(NamedTuple):
@@ -138,6 +136,7 @@ def _attended(program: Program, q_t: Rows, own: Owners, cache: Cache, position: 
     queries_t = scratch(program.space, "queries_t", own.by_features, fmt=BF16)
     for out, mine, q in tiles_of(queries_t, own.by_features, q_t):
         program.append(tensor_scalar(out, mine, q, AluOp.MULTIPLY))
+    # A position that is not there yet has no share: what is added to its score leaves nothing of it.
     numbers = program.space.sbuf("positions", INT32, (positions,))
     hidden = program.space.sbuf("hidden", FP32, (positions,))
     program.append(iota(numbers, Index(steps=(1,))))
@@ -150,7 +149,7 @@ def _attended(program: Program, q_t: Rows, own: Owners, cache: Cache, position: 
     scores = product(program, queries_t, cache.keys_t, name="scores", fmt=FP32, finish=scaled)
     weights = scratch(program.space, "weights", scores, fmt=BF16)
     softmax(program, weights, scores)
-    kept = dict(zip((part.start for part in own.by_heads.parts), own.by_heads.tiles, strict=True))
+    kept = own.by_heads.by_first
 
     def mine(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
         program.append(tensor_tensor(out, sums, kept[rows.start][:, columns], AluOp.MULTIPLY))

@@ -18,9 +18,8 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32
 from neuroncore_rtl.tb.benches import derivatives
 from neuroncore_rtl.tb.benches.workbench import CoreWorkbench
-from neuroncore_rtl.tb.check.ordering import find_unordered
 from neuroncore_rtl.tb.cli.registry import bench_named
-from tests.kernels.running import finished
+from tests.kernels.running import finished_ordered
 
 PLACE = 2.0**-8
 """Half of the distance between 1 and the next number of BF16."""
@@ -55,9 +54,7 @@ LAYERS = {
 def ran(rng, program, inputs):
     """Return HBM after golden has run a program, queues in random order; nothing may be left to chance."""
     image = build_image(program, inputs)
-    outcome = finished(image, rng)
-    assert find_unordered([(q, a, image.locate(a)[1]) for q, a in outcome.records], image.config) == []
-    return outcome.hbm
+    return finished_ordered(image, rng).hbm
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)

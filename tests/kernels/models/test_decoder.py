@@ -9,7 +9,7 @@ from neuroncore_rtl.kernels.program import Program, build_image, dma_copy
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.benches.workbench import CoreWorkbench
 from neuroncore_rtl.tb.cli.registry import bench_named
-from tests.kernels.running import finished
+from tests.kernels.running import finished, finished_ordered
 
 CONFIGS = {"tiny": Config(rows=4, columns=4), "odd": Config(rows=5, columns=6, dma_engines=3)}
 
@@ -20,7 +20,7 @@ def test_tokens_are_those_of_the_whole_text(rng, config, words):
     bench, layer = CoreWorkbench(config), bench_named("decoder")
     ((y, expected),) = layer.build(bench, layer.settings(words.split()), rng).values()
     image = build_image(bench.program, bench.contents, runs=bench.runs)
-    found = decode(np.ascontiguousarray(y.elements(finished(image, rng).hbm)), y.format)
+    found = decode(np.ascontiguousarray(y.elements(finished_ordered(image, rng).hbm)), y.format)
     np.testing.assert_allclose(found, expected, atol=2**-6 * max(1, np.abs(expected).max()))
 
 

@@ -11,8 +11,7 @@ from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.tb.benches.digits import TARGET_DIFFERENCE, results, sizes_of
 from neuroncore_rtl.tb.benches.workbench import encode
-from neuroncore_rtl.tb.check.ordering import find_unordered
-from tests.kernels.running import finished
+from tests.kernels.running import finished, finished_ordered
 
 SEED = 64
 LAYERS = load()
@@ -83,10 +82,8 @@ def test_what_the_controller_counts_is_in_hbm():
 
 @pytest.mark.parametrize("threshold", (0.0, 1.5))
 def test_nothing_is_left_to_chance_within_a_section(threshold):
-    *_, image, outcome = run(WIDE, IMAGES[:24], threshold)
-    for section in {block.section for block in image.blocks}:
-        part = [(q, a, image.locate(a)[1]) for q, a in outcome.records if section in sections(image, a)]
-        assert find_unordered(part, image.config) == []
+    classifier = classifier_of(WIDE, 24, sizes_of(LAYERS))
+    finished_ordered(classifier.image(LAYERS, IMAGES[:24], encode, threshold))
 
 
 def test_refusals():

@@ -12,8 +12,7 @@ from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.tb.benches.train import Task, reference
 from neuroncore_rtl.tb.benches.workbench import encode
-from neuroncore_rtl.tb.check.ordering import find_unordered
-from tests.kernels.running import finished
+from tests.kernels.running import finished_ordered
 
 SEED = 71
 SIZES = (11, 7, 5)
@@ -38,23 +37,10 @@ def trained(task, config, batch, steps, seed=None, order=None):
     """Return the losses [steps * batch] and the parameters that golden leaves."""
     trainer = Trainer(config, EXAMPLES, SIZES, batch, steps, task.options, seed)
     image = trainer.image(task.images, task.labels, task.start, encode)
-    outcome = finished(image, order)
-    for records in runs_of(image, outcome.records):
-        assert find_unordered([(q, a, image.locate(a)[1]) for q, a in records], image.config) == []
+    outcome = finished_ordered(image, order)
     return [
         decode(np.ascontiguousarray(t.elements(outcome.hbm)), t.format) for t in (trainer.losses, *trainer.parameters)
     ]
-
-
-def runs_of(image, records):
-    """Return the records of each run of a section, which nothing outlasts."""
-    sizes = {}
-    for block in image.blocks:
-        sizes[block.section] = sizes.get(block.section, 0) + block.count
-    while records:
-        block = max((b for b in image.blocks if b.address <= records[0][1]), key=lambda block: block.address)
-        yield records[: sizes[block.section]]
-        records = records[sizes[block.section] :]
 
 
 @pytest.mark.parametrize("seed", (None, 3), ids=("rne", "sr"))

@@ -1,6 +1,5 @@
 """Images of TESTs on the core, and how many cycles they take on RTL and by the timing model."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -40,28 +39,28 @@ class Case:
         latency = next((int(word[8:]) for word in self.words.split() if word.startswith("LATENCY")), 64)
         return Settings({**chosen.values, "LATENCY": latency, "BANDWIDTH": 0, "STALL": 0})
 
-    def image(self) -> tuple[Image, Sequence[int] | None]:
-        """Return what the core runs, and the sections in their order; None: every one once."""
+    def image(self) -> Image:
+        """Return what the core runs."""
         settings, rng = self.settings, np.random.default_rng(self.settings.seed)
         config = settings.config
         if self.test == "program":
-            return program.random_images(rng, config, 1, settings.instructions)[0], None
+            return program.random_images(rng, config, 1, settings.instructions)[0]
         if self.test == "matmul":
             fmt = format_named(settings.dtype)
             shapes = (settings.m, settings.k), (settings.k, settings.n)
             operands = (matmul.random_matrix(rng, fmt, *shape) for shape in shapes)
-            return matmul.product_image(*operands, fmt, config)[0], None
+            return matmul.product_image(*operands, fmt, config)[0]
         if self.test == "digits":
             layers, (images, _) = network.load(), network.held_out()
             classifier = digits.Classifier(config, settings.batch, digits.sizes_of(layers))
-            return classifier.image(layers, images[: settings.batch], encode, settings.confidence / 100), None
+            return classifier.image(layers, images[: settings.batch], encode, settings.confidence / 100)
         if self.test == "train":
             task = train.task_of(settings)
             trainer = train.trainer_of(settings, task, settings.round)
-            return trainer.image(task.images, task.labels, task.start, encode), trainer.runs
+            return trainer.image(task.images, task.labels, task.start, encode)
         bench = CoreWorkbench(config)
         bench_named(self.test).build(bench, settings, rng)
-        return build_image(bench.program, bench.contents, runs=bench.runs), bench.runs
+        return build_image(bench.program, bench.contents, runs=bench.runs)
 
 
 @dataclass(frozen=True)
@@ -86,20 +85,20 @@ class Measured:
 
 
 @cache
-def _on_rtl(case: Case) -> tuple[Image, Sequence[int] | None, int, frozenset[int]]:
-    """Return the image, its sections, the cycles that it takes, and the addresses of the records that were executed."""
-    settings, (image, runs) = case.settings, case.image()
+def _on_rtl(case: Case) -> tuple[Image, int, frozenset[int]]:
+    """Return the image, the cycles that it takes, and the addresses of the records that were executed."""
+    settings, image = case.settings, case.image()
     behaviour = Hbm(latency=settings.latency) if case.test == "program" else hbm_of(settings)
     task = ImageTask(machine=settings.config, images=[image], behaviour=behaviour)
     outcome = run(task.device(), task.work(1), doing=f"{case.test} {case.words}").parts[0]
     assert outcome.exit_code is not None and not outcome.errors
-    return image, runs, outcome.cycles, frozenset(event.address for event in outcome.events)
+    return image, outcome.cycles, frozenset(event.address for event in outcome.events)
 
 
 def measured(case: Case) -> Measured:
     """Run a case on RTL, once for all, and on the model."""
-    image, runs, cycles, executed = _on_rtl(case)
-    options = {"sections": runs}
+    image, cycles, executed = _on_rtl(case)
+    options = {}
     if case.test == "digits":
         sections = digits.executed_sections(image, executed)
         options = {"sections": sections, "path": digits.control_path(case.settings.batch, image.config.columns)}
