@@ -1,7 +1,7 @@
 """Images as tasks: one on a core that is alone, or one on every core of an instance."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.tb.check.image_failures import explained, image_failures
 from neuroncore_rtl.tb.harness.collective_faults import link_name
-from neuroncore_rtl.tb.harness.cores import ROOM_BYTES, CoreDevice, CoreWork
+from neuroncore_rtl.tb.harness.cores import CoreDevice, CoreWork, room_of
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim.settings import UsageError
@@ -108,11 +108,11 @@ class ImageTask:
         return [image.base for image in self.images]
 
     def device(self, *, waves: bool = False) -> CoreDevice:
-        """Return the cores; of an instance nobody watches the AXI ports, and there is as much room as is needed."""
+        """Return the cores, with as much room as is needed; of an instance nobody watches the AXI ports."""
+        device = CoreDevice(machine=self.machine, room=room_of(self.memories))
         if self.instance is None:
-            return CoreDevice(machine=self.machine)
-        room = max(ROOM_BYTES, 1 << (self.memories.size - 1).bit_length())
-        return CoreDevice(machine=self.machine, room=room, check_axi=False, inside=waves and self.core is not None)
+            return device
+        return replace(device, check_axi=False, inside=waves and self.core is not None)
 
     def work(self, seed: int, *, sampled: bool = False) -> CoreWork:
         """Return what the cores boot, and what befalls them."""

@@ -8,7 +8,8 @@ from neuroncore_rtl.golden.timing import Prediction
 from neuroncore_rtl.kernels.program import Program, build_image
 from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.spec.config import PRESETS, preset_named
-from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, busy_cycles, hbm_of, queue_cycles
+from neuroncore_rtl.spec.isa import Storage
+from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, busy_cycles, check_room, hbm_of, queue_cycles
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.modelled import predicted
@@ -16,7 +17,6 @@ from neuroncore_rtl.tb.benches.profiled import refuse_profile, written_profile
 from neuroncore_rtl.tb.benches.program_arrays import Inputs, contents
 from neuroncore_rtl.tb.benches.program_result import Result
 from neuroncore_rtl.tb.check.image_failures import explained
-from neuroncore_rtl.tb.harness.cores import ROOM_BYTES
 from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim.report import progress
 from neuroncore_rtl.tb.sim.settings import PROFILE, RECORDED, SEED, Bench, Settings, UsageError, choice
@@ -78,9 +78,8 @@ def run(
         raise UsageError(f"a program must be of a core that is alone, not of one of {program.config.cores}")
     if settings.target == "golden":
         refuse_profile(settings)
+    check_room(program.end(Storage.HBM))
     image = build_image(program, list(contents(inputs or {}, program.space.hbm_tensors)))
-    if image.base + len(image.data) > ROOM_BYTES:
-        raise UsageError(f"HBM must have at most {ROOM_BYTES:,} bytes, not {image.base + len(image.data):,}")
     profiled = bool(settings.profile)
     task = ImageTask(machine=program.config, images=[image], behaviour=hbm_of(settings), profiled=profiled)
     on_target = {"rtl": _on_rtl, "golden": _on_golden, "model": _on_model}[settings.target]

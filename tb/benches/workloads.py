@@ -19,7 +19,7 @@ from neuroncore_rtl.tb.benches.images import PAGE, ImageTask
 from neuroncore_rtl.tb.check.image_failures import LISTED
 from neuroncore_rtl.tb.harness.collective import CollectiveDevice, CollectiveWork
 from neuroncore_rtl.tb.harness.collective_faults import CollectiveFault, link_name
-from neuroncore_rtl.tb.harness.cores import ROOM_BYTES
+from neuroncore_rtl.tb.harness.cores import room_of
 from neuroncore_rtl.tb.harness.hbm import Hbm
 from neuroncore_rtl.tb.harness.outcome import Ending, Event, Outcome
 from neuroncore_rtl.tb.sim.settings import Settings
@@ -154,7 +154,7 @@ class EngineTask:
 
     def device(self, *, waves: bool = False) -> CollectiveDevice:
         """Return the engines, with as much room as is needed."""
-        room = max(ROOM_BYTES, 1 << (self.workload.memories.size - 1).bit_length())
+        room = room_of(self.workload.memories)
         return CollectiveDevice(instance=self.instance, room=room, check_axi=self.check_axi)
 
     def work(self, seed: int, *, sampled: bool = False) -> CollectiveWork:

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from neuroncore_rtl.hdl.core_ports import axi_id_bits, core_counters
 from neuroncore_rtl.hdl.instance import LinkedCores
 from neuroncore_rtl.hdl.queue.errors import CoreError
@@ -24,10 +26,16 @@ from neuroncore_rtl.tb.sim.elaboration import elaborated, engine_verilog
 from neuroncore_rtl.tb.sim.images import write_lines
 from neuroncore_rtl.tb.sim.layouts import layout_defines, plain
 
-__all__ = ["ROOM_BYTES", "CoreDevice", "CoreFault", "CoreWork"]
+__all__ = ["ROOM_BYTES", "CoreDevice", "CoreFault", "CoreWork", "room_of"]
 
 ROOM_BYTES = 64 << 20
 """HBM of all cores that the harness has room for, unless it is built for more."""
+
+
+def room_of(memories: np.ndarray) -> int:
+    """Return for how many bytes of HBM a harness is built: few sizes, so that builds are shared."""
+    return max(ROOM_BYTES, 1 << (memories.size - 1).bit_length())
+
 
 ROUNDS = 256
 """Images that a core alone can run one after the other."""

@@ -158,7 +158,7 @@ def test_programs_that_do_not_fit_are_refused():
         double(program)
 
     def large(program):
-        program.space.hbm("large", INT8, (65 << 20,))
+        program.space.hbm("large", INT8, (513 << 20,))
 
     for kernel, inputs, options, message in (
         (Program(TINY), {}, {"preset": "small"}, "PRESET must be that of the program, .*rows=4.*, not 'small'"),
@@ -169,7 +169,7 @@ def test_programs_that_do_not_fit_are_refused():
             {"preset": "tiny"},
             "an input's name must be that of one tensor, not of 2: give 'x' as itself",
         ),
-        (large, {}, {"preset": "tiny"}, "HBM must have at most 67,108,864 bytes, not 68,"),
+        (large, {}, {"preset": "tiny"}, "tensors in HBM must have at most 536,870,912 bytes to be simulated, not 537,"),
     ):
         with pytest.raises(ValueError, match=message):
             run(kernel, inputs, target="golden", **options)
