@@ -1,9 +1,11 @@
 """A program of one's own on the RTL, compared with golden, or on golden alone: what `neuroncore_rtl.run` does."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
+from neuroncore_rtl.golden.core import CoreOutcome
 from neuroncore_rtl.golden.timing import Prediction
 from neuroncore_rtl.kernels.program import Program, build_image
 from neuroncore_rtl.kernels.program.program import ORDERS
@@ -16,7 +18,8 @@ from neuroncore_rtl.tb.benches.modelled import predicted
 from neuroncore_rtl.tb.benches.profiled import refuse_profile, written_profile
 from neuroncore_rtl.tb.benches.program_arrays import Inputs, contents
 from neuroncore_rtl.tb.benches.program_result import Result
-from neuroncore_rtl.tb.check.image_failures import explained
+from neuroncore_rtl.tb.check.image_failures import LISTED, explained
+from neuroncore_rtl.tb.check.unwritten import find_unwritten
 from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim.report import progress
 from neuroncore_rtl.tb.sim.settings import PROFILE, RECORDED, SEED, Bench, Settings, UsageError, choice
@@ -60,7 +63,8 @@ def run(
 
     Raises:
         ValueError: if an argument is not valid, or the kernel is refused.
-        ProgramFailed: if the program reports an error, does not end, or has races.
+        ProgramFailed: if the program reports an error, does not end, has races, or reads on chip what it has not
+            written.
         MissingTool, BuildFailed, SimulationFailed: if the machine cannot simulate.
     """
     settings = _settings({"preset": preset, "target": target, **variables})
@@ -81,9 +85,22 @@ def run(
     check_room(program.end(Storage.HBM))
     image = build_image(program, list(contents(inputs or {}, program.space.hbm_tensors)))
     profiled = bool(settings.profile)
-    task = ImageTask(machine=program.config, images=[image], behaviour=hbm_of(settings), profiled=profiled)
+    task = _Task(machine=program.config, images=[image], behaviour=hbm_of(settings), profiled=profiled)
     on_target = {"rtl": _on_rtl, "golden": _on_golden, "model": _on_model}[settings.target]
     return Result(program=program, target=settings.target, **on_target(task, settings, name))
+
+
+class _Task(ImageTask):
+    """An image that must not read on chip what it has not written."""
+
+    def failures(self, outcome: Outcome, expected: Sequence[CoreOutcome]) -> Iterator[str]:
+        """Yield what is wrong, a sentence each."""
+        yield from super().failures(outcome, expected)
+        yield from self.unwritten(expected[0])
+
+    def unwritten(self, expected: CoreOutcome) -> Iterator[str]:
+        """Yield what golden read before it was written, a sentence each."""
+        return map(str, islice(find_unwritten(self.images[0], expected.records), LISTED))
 
 
 def _settings(given: Mapping[str, int | str | None]) -> Settings:
@@ -98,7 +115,7 @@ def _settings(given: Mapping[str, int | str | None]) -> Settings:
     return command.settings(f"{name}={value}" for name, value in words.items() if value is not None)
 
 
-def _on_rtl(task: ImageTask, settings: Settings, name: str) -> dict[str, object]:
+def _on_rtl(task: _Task, settings: Settings, name: str) -> dict[str, object]:
     """Return the fields of a result of the RTL."""
     label = f"run-{name}-{task.config.rows}x{task.config.columns}-{settings.sim}"
     with chosen(settings.lanes):
@@ -119,7 +136,7 @@ def _on_rtl(task: ImageTask, settings: Settings, name: str) -> dict[str, object]
     }
 
 
-def _on_golden(task: ImageTask, settings: Settings, name: str) -> dict[str, object]:
+def _on_golden(task: _Task, settings: Settings, name: str) -> dict[str, object]:
     """Return the fields of a result of golden."""
     with progress("golden"):
         (memory,), (outcome,) = task.golden()
@@ -127,10 +144,12 @@ def _on_golden(task: ImageTask, settings: Settings, name: str) -> dict[str, obje
         raise ProgramFailed(explained(outcome.error, task.memories[0], task.config))
     if outcome.exit_code is None:
         raise ProgramFailed(f"the program must end, but has not after {len(outcome.records):,} records")
+    if unwritten := [*task.unwritten(outcome)]:
+        raise ProgramFailed("\n".join(unwritten))
     return {"memory": memory}
 
 
-def _on_model(task: ImageTask, settings: Settings, name: str) -> dict[str, object]:
+def _on_model(task: _Task, settings: Settings, name: str) -> dict[str, object]:
     """Return the fields of a result whose cycles the timing model has worked out."""
     (image,) = task.images
     found = predicted(image, settings)

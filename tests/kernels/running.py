@@ -9,6 +9,7 @@ from neuroncore_rtl.golden.core import Core, CoreOutcome, run_instance
 from neuroncore_rtl.kernels.program import Image
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.check.ordering import find_unordered
+from neuroncore_rtl.tb.check.unwritten import find_unwritten
 
 __all__ = ["finished", "finished_instance", "finished_ordered"]
 
@@ -24,8 +25,10 @@ def finished(image: Image, order: np.random.Generator | None = None) -> CoreOutc
 
 
 def finished_ordered(image: Image, order: np.random.Generator | None = None) -> CoreOutcome:
-    """Return what `finished` does of a program in which semaphores leave nothing to chance."""
+    """Return what `finished` does of a program that leaves nothing to chance: semaphores order what touches the same
+    bytes, and all that is read on chip was written."""
     outcome = finished(image, order)
+    assert [*map(str, find_unwritten(image, outcome.records))] == []
     for records in _runs(image, outcome.records):
         found = find_unordered([(queue, at, image.locate(at)[1]) for queue, at in records], image.config)
         assert found == []

@@ -10,7 +10,7 @@ import pytest
 import neuroncore_rtl
 from neuroncore_rtl import run
 from neuroncore_rtl.kernels.program import HbmTensor, Program, dma_copy, dma_gather
-from neuroncore_rtl.kernels.program.instructions import tensor_copy, tensor_scalar
+from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy, tensor_scalar
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP8E4M3, FP32, INT8, INT32
 from neuroncore_rtl.spec.isa import AluOp
@@ -186,6 +186,18 @@ def test_a_program_that_reports_an_error_fails(target, tmp_path):
 
     with pytest.raises(ProgramFailed, match=r"INDEX.* \(row 4\)"), recording_under(tmp_path):
         run(gather, {"rows": [[1], [4], [0], [0]]}, preset="tiny", target=target)
+
+
+@pytest.mark.parametrize("target", ("golden", "rtl"))
+def test_a_program_that_reads_what_it_has_not_written_fails(target, tmp_path):
+    def forgetful(program):
+        y, tile = program.space.hbm("y", FP32, (4, 8)), program.space.sbuf("tile", FP32, (8,))
+        program.append(memset(tile[:, :6], 1.0))
+        program.append(dma_copy(y, tile))
+
+    place = r"of src SBUF partition 0, byte 24, is not \(test_program_run.py:\d+\)"
+    with pytest.raises(ProgramFailed, match=f"must be written before, but {place}"), recording_under(tmp_path):
+        run(forgetful, preset="tiny", target=target)
 
 
 def test_importing_the_package_is_cheap():
