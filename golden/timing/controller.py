@@ -56,6 +56,9 @@ CHECK = 11
 POLL = 8
 """From a look that does not to the next one."""
 
+TO_PLACE = 8
+"""From a place that a queue gives to the doorbell that waited for it."""
+
 TO_RETURN = 15
 """From the look that finds a section's last queue idle to the return of `run_section`."""
 
@@ -94,7 +97,10 @@ class Controller:
         self._semaphores, self._queues = semaphores, queues
         blocks = zip(image.blocks, image.records, strict=True)
         found = {section: list(items) for section, items in groupby(blocks, key=lambda item: item[0].section)}
-        self._sections = [found[section] for section in (found if sections is None else sections)]
+        chosen = [*found] if sections is None else sections
+        if missing := sorted({*chosen} - {*found}):
+            raise ValueError(f"sections must be some of the image's, {[*found]}, not {missing}")
+        self._sections = [found[section] for section in chosen]
         self._path = path or (ONE if len(found) == len(self._sections) == 1 else SEVERAL)
         self._changed = 0  # all semaphores below it may be other than zero
         self._words = words
@@ -141,7 +147,7 @@ class Controller:
 
     def _place(self) -> None:
         self._queues[self._sections[self._section][self._block][0].queue].on_place = None
-        self._agenda.at(self._agenda.now + 8, self._ring)
+        self._agenda.at(self._agenda.now + TO_PLACE, self._ring)
 
     def _check(self) -> None:
         """Look whether the queues of the section are idle, one after the other."""

@@ -17,13 +17,11 @@ __all__ = ["Walk", "walk_of"]
 @dataclass(frozen=True, eq=False)
 class Walk:
     """Arguments:
-    runs: pieces of adjacent bytes.
     beats: accesses on chip, or beats of HBM.
     bursts: of HBM; on chip the same as `beats`.
     banks: of each access on chip, uint8 [beats].
     """
 
-    runs: int
     beats: int
     bursts: int
     banks: np.ndarray
@@ -62,11 +60,11 @@ def _cut(length: int, jumps: tuple[tuple[int, int], ...], address: int, beat: in
     each = ends // beat - places // beat + 1
     beats, bursts = (int((ends // unit - places // unit + 1).sum()) * same for unit in (beat, grid))
     if storage == Storage.HBM:
-        return Walk(runs, beats, bursts, _NONE)
+        return Walk(beats, bursts, _NONE)
     firsts = np.repeat(places // beat, each) * beat
     inside = np.arange(beats) - np.repeat(np.cumsum(each) - each, each)
     pitch, banks = (PSUM_BYTES // PSUM_BANKS, PSUM_BANKS) if storage == Storage.PSUM else (LINE_BYTES, SBUF_BANKS)
-    return Walk(runs, beats, bursts, ((firsts + inside * beat) // pitch % banks).astype(np.uint8))
+    return Walk(beats, bursts, ((firsts + inside * beat) // pitch % banks).astype(np.uint8))
 
 
 _NONE = np.zeros(0, np.uint8)

@@ -73,7 +73,12 @@ def adamw(
 
     Arguments:
         seed: of the stochastic rounding of the parameters, each step a stream of its own; None for nearest even.
+
+    Raises:
+        ValueError: if a step is below 1.
     """
+    if step < 1:
+        raise ValueError(f"step must be at least 1, not {step!r}")
     o = options
     correction = Correction(o.rate / (1 - o.beta1**step), 1 / (1 - o.beta2**step))
     tiles = tiles_of(parameters, first, second, gradients)

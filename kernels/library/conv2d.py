@@ -36,8 +36,11 @@ class Window:
 
     def __post_init__(self):
         for name, least in (("stride", 1), ("padding", 0)):
-            if min(getattr(self, name)) < least:
-                raise ValueError(f"{name} must be at least {least}, not {getattr(self, name)!r}")
+            match getattr(self, name):
+                case (int(down), int(across)) if min(down, across) >= least:
+                    pass
+                case other:
+                    raise ValueError(f"{name} must be two integers of at least {least}, not {other!r}")
 
     def places(self, image: tuple[int, int], size: tuple[int, int]) -> tuple[int, int]:
         """Return how many places a filter of a size has in an image, down and across.
@@ -75,7 +78,7 @@ def conv2d(
         name, fmt: of the result.
 
     Raises:
-        ValueError: if shapes or formats do not fit, or a row of y is too long for a bank of PSUM.
+        ValueError: if shapes or formats do not fit.
     """
     image, channels = _image(x), x.shape[0]
     if len(w.shape) != 4 or w.shape[2] != channels:

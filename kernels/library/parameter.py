@@ -71,4 +71,4 @@ class Parameter:
             tile = rows.start // self.gradient.partitions
             program.append(tensor_copy(self.gradient[: sums.partitions, tile, columns], sums))
 
-        product(program, a, b, finish=finish)
+        product(program, a, b, parts=self._parts, finish=finish)

@@ -43,7 +43,9 @@ def streamed(
     """
     space, lanes = program.space, program.config.partitions
     matrices = [*results, *(operand for operand in operands if operand not in results)]
-    rows = matrices[0].shape[0]
+    if not matrices:
+        raise ValueError("streamed: there must be at least one matrix, not none")
+    rows = (*matrices[0].shape, "rows")[0]
     for matrix in matrices:
         if len(matrix.shape) != 2 or matrix.shape[0] != rows:
             raise ValueError(f"{matrix.name}: shape must be [{rows}, columns], not {list(matrix.shape)}")

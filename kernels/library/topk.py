@@ -18,6 +18,8 @@ def topk(program: Program, values: Rows, indices: Rows, x: Rows) -> None:
     Arguments:
         values, indices: what was found: a multiple of 8 columns each, of x's format and an integer one.
 
+    Of more than 8 elements, places of those that are -inf may be named again, as what was found is marked with it.
+
     Raises:
         ValueError: if a row has fewer elements than are looked for, or more or fewer than the instructions search.
     """

@@ -8,7 +8,9 @@ out in the same way. What is *kept* has its own place from the start to the end 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import count
 from math import prod
+from numbers import Integral
 
 from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
@@ -24,6 +26,9 @@ BUFFER_BITS = 20
 
 GRANULE = 4 * LOAD_COLUMNS
 """Bytes of which every buffer has a multiple: a LoadStationary reads whole groups of columns."""
+
+_NUMBERS = count(1)
+"""Of buffers, those of all programs, so that none takes another one's for its own."""
 
 assert max(SBUF_BYTES, PSUM_BYTES) < 1 << BUFFER_BITS
 
@@ -65,7 +70,7 @@ class Allocator:
         hbm: the first address in HBM.
 
     Attributes:
-        buffers: the temporaries; the first one has number 1.
+        buffers: the temporaries by their numbers, which no other program's have.
         kept: the tensors on chip that have their places from the start to the end.
         hbm_tensors: those that have their places in HBM, in the order in which they got them.
     """
@@ -75,7 +80,7 @@ class Allocator:
 
     def __init__(self, config: Config, hbm: int = 0):
         self.config = config
-        self.buffers: list[Buffer] = []
+        self.buffers: dict[int, Buffer] = {}
         self._ends = {Storage.SBUF: SBUF_BYTES, Storage.PSUM: PSUM_BYTES, Storage.HBM: 1 << HBM_ADDRESS_BITS}
         self._used = {Storage.SBUF: 0, Storage.PSUM: 0, Storage.HBM: hbm}
         self.kept: list[Tensor] = []
@@ -98,8 +103,9 @@ class Allocator:
 
     def hbm(self, name: str, fmt: Format, shape: tuple[int, ...]) -> HbmTensor:
         """Return a new tensor in HBM; ValueError if there is no room."""
+        shape = _extents(name, shape)
         address = self._take(Storage.HBM, name, prod(shape) * fmt.bits // 8)
-        self.hbm_tensors.append(HbmTensor(name=name, format=fmt, address=address, shape=tuple(shape)))
+        self.hbm_tensors.append(HbmTensor(name=name, format=fmt, address=address, shape=shape))
         return self.hbm_tensors[-1]
 
     def room(self, storage: Storage) -> range:
@@ -115,14 +121,12 @@ class Allocator:
         self, storage: Storage, name: str, fmt: Format, shape: tuple[int, ...], partitions: int | None, kept: bool
     ) -> Tensor:
         most = storage_partitions(storage, self.config)
-        partitions = most if partitions is None else partitions
-        if not 1 <= partitions <= most:
+        shape, partitions = _extents(name, shape), most if partitions is None else partitions
+        if not isinstance(partitions, Integral) or not 1 <= partitions <= most:
             raise ValueError(f"{name}: partitions must be between 1 and {most}, not {partitions!r}")
         size = prod(shape) * fmt.bits // 8
         address = self._take(storage, name, size) if kept else self._buffer(storage, name, size)
-        tensor = Tensor(
-            name=name, format=fmt, address=address, partitions=partitions, shape=tuple(shape), storage=storage
-        )
+        tensor = Tensor(name=name, format=fmt, address=address, partitions=partitions, shape=shape, storage=storage)
         self.kept += [tensor] if kept else []
         return tensor
 
@@ -132,8 +136,9 @@ class Allocator:
         size = max(GRANULE, -(-size // GRANULE) * GRANULE)
         if size > most:
             raise ValueError(f"{name}: {storage.name} must have room for {size:,} bytes of a partition, not {most:,}")
-        self.buffers.append(Buffer(name, storage, size))
-        return len(self.buffers) << BUFFER_BITS
+        number = next(_NUMBERS)
+        self.buffers[number] = Buffer(name, storage, size)
+        return number << BUFFER_BITS
 
     @located
     def _take(self, storage: Storage, name: str, size: int) -> int:
@@ -144,3 +149,12 @@ class Allocator:
             raise ValueError(f"{name}: {storage.name} must end at {self._ends[storage]} bytes, not {end}")
         self._used[storage] = end
         return address
+
+
+@located
+def _extents(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape; ValueError if it is none."""
+    extents = tuple(shape) if isinstance(shape, Iterable) else None
+    if extents is None or not all(isinstance(extent, Integral) and extent >= 0 for extent in extents):
+        raise ValueError(f"{name}: shape must be integers of at least 0, such as (4, 8), not {shape!r}")
+    return tuple(map(int, extents))

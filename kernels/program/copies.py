@@ -3,6 +3,7 @@ dimension of a tensor."""
 
 from dataclasses import replace
 
+from neuroncore_rtl.kernels.program.operands import check_on_chip
 from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 from neuroncore_rtl.spec.formats import INT32
@@ -20,6 +21,9 @@ def dma_copy(dst: Tensor | HbmTensor, src: Tensor | HbmTensor, order: tuple[int,
         order: for each dimension of dst that of src which goes along it, such as (1, 0) for a transposition; None:
             the same one.
     """
+    for tensor in (dst, src):
+        if not isinstance(tensor, Tensor | HbmTensor):
+            raise ValueError(f"what is copied must be a tensor, not {tensor!r}")
     shape, to = dst.copied()
     counts, of = src.copied()
     order = tuple(range(len(counts))) if order is None else order
@@ -46,6 +50,8 @@ def dma_scatter(table: HbmTensor, src: Tensor, rows: Tensor) -> DmaCopy:
 
 @located
 def _indexed(tensor: Tensor, table: HbmTensor, rows: Tensor, gather: bool) -> DmaCopy:
+    check_on_chip(tensor)
+    check_on_chip(rows)
     shape, near = tensor.copied()
     counts, far = table.copied()
     if counts[1:] != shape[1:]:

@@ -44,33 +44,33 @@ def addresses(steps: Sequence[Step], space: Allocator) -> dict[int, int]:
     found: dict[int, int] = {}
     for step in sorted({*born, *dying}):
         for number in born.get(step, ()):
-            buffer = space.buffers[number - 1]
+            buffer = space.buffers[number]
             place = rings[buffer.storage].take(buffer)
             if place is None:
                 live = [other for other in found if lives[other][1] >= step]
                 raise NoRoom(_no_room(number, live, {other: steps[first[other]].source for other in first}, space))
             found[number] = place
         for number in dying.get(step, ()):
-            buffer = space.buffers[number - 1]
+            buffer = space.buffers[number]
             rings[buffer.storage].give(found[number], buffer.size)
     return found
 
 
 def peak(found: dict[int, int], space: Allocator, storage: Storage) -> int:
     """Return where the last byte that is used of a partition ends."""
-    ends = (at + space.buffers[number - 1].size for number, at in found.items())
-    own = (end for end, number in zip(ends, found, strict=True) if space.buffers[number - 1].storage == storage)
+    ends = (at + space.buffers[number].size for number, at in found.items())
+    own = (end for end, number in zip(ends, found, strict=True) if space.buffers[number].storage == storage)
     return max(own, default=space.used(storage))
 
 
-def _lives(steps: Sequence[Step], buffers: Sequence[Buffer]) -> tuple[dict[int, int], dict[int, int]]:
+def _lives(steps: Sequence[Step], buffers: Mapping[int, Buffer]) -> tuple[dict[int, int], dict[int, int]]:
     """Return of every buffer the number of the step that touches it first and last."""
     first, last = {}, {}
     for number, step in enumerate(steps):
         instruction = step.instruction
         for buffer in buffers_in(instruction.reads):
             if buffer not in first:
-                name = buffers[buffer - 1].name
+                name = buffers[buffer].name
                 raise ValueError(f"{name} must be written before {instruction.name} reads it ({step.source})")
         for buffer in buffers_in((*instruction.writes, *instruction.reads)):
             first.setdefault(buffer, number)
@@ -87,8 +87,8 @@ def _no_room(number: int, live: Iterable[int], sources: Mapping[int, Source], sp
         sources: of each buffer the line that touches it first.
         space: what named them.
     """
-    wanted = space.buffers[number - 1]
-    beside = [(space.buffers[other - 1], sources[other]) for other in live]
+    wanted = space.buffers[number]
+    beside = [(space.buffers[other], sources[other]) for other in live]
     beside = sorted((one for one in beside if one[0].storage == wanted.storage), key=lambda one: -one[0].size)
     lines = "".join(f"\n  {buffer.name}: {buffer.size:,} bytes ({source})" for buffer, source in beside)
     total = sum(buffer.size for buffer, _ in beside)

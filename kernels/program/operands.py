@@ -7,17 +7,18 @@ the formats (`spec.isa.elementwise.is_integer`).
 
 import math
 from dataclasses import dataclass, replace
+from numbers import Real
 
 import numpy as np
 
 from neuroncore_rtl.kernels.program.source import located
-from neuroncore_rtl.kernels.program.tensor import Tensor
+from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 from neuroncore_rtl.spec.isa import Access, Elementwise, Index, Opcode, Pointer
 from neuroncore_rtl.spec.isa.access import POINTER_FIELDS
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_FIELDS, OUTPUTS, VALUES8, is_integer
 from neuroncore_rtl.spec.isa.fields import pack
 
-__all__ = ["Draw", "Scalar", "elementwise", "reduced", "row_major", "word"]
+__all__ = ["Draw", "Scalar", "check_on_chip", "elementwise", "reduced", "row_major", "word"]
 
 Scalar = int | float | Tensor
 
@@ -50,6 +51,13 @@ def row_major(shape: tuple[int, ...], base: int = 0, partition: int | None = Non
     return Index(base=base, partition=math.prod(shape) if partition is None else partition, steps=steps)
 
 
+def check_on_chip(tensor: object) -> None:
+    """Refuse as an engine's operand what is no tensor in SBUF or PSUM."""
+    if not isinstance(tensor, Tensor):
+        name, found = ("an operand", repr(tensor)) if not isinstance(tensor, HbmTensor) else (tensor.name, "in HBM")
+        raise ValueError(f"{name}: an engine's operand must be a tensor in SBUF or PSUM, not {found}")
+
+
 @located
 def elementwise(
     opcode: Opcode,
@@ -74,6 +82,9 @@ def elementwise(
         stochastic: the draw; rounds: whether it rounds.
         options: fields that are passed on.
     """
+    for tensor in (dst, a, b, values, result):
+        if tensor is not None:
+            check_on_chip(tensor)
     shape = dst.shape if shape is None else shape
     for tensor in (a, b, values, result, s0, s1):
         if isinstance(tensor, Tensor) and tensor.partitions != dst.partitions:
@@ -135,6 +146,8 @@ def _integer(opcode: Opcode, accesses: dict[str, Access], scalars: list, options
 
 def word(name: str, value: int | float, integer: bool) -> int:
     """Return the 32-bit word of a number: INT32, or FP32 to nearest even; ValueError for what INT32 cannot hold."""
+    if not isinstance(value, Real):
+        raise ValueError(f"{name} must be a number or a tensor, not {value!r}")
     if not integer:
         with np.errstate(over="ignore"):
             return int(np.float32(value).view(np.uint32))

@@ -5,6 +5,7 @@ A product of one tile is two of them, result = a.T b, with the contraction along
 contraction are added with `accumulate`. Whether a tile fits the array is checked where it is appended.
 """
 
+from neuroncore_rtl.kernels.program.operands import check_on_chip
 from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import Tensor
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS
@@ -55,6 +56,7 @@ def multiply_moving(
         ValueError: if tensors are not of this kind, or do not fit each other; the message names one and the rule.
     """
     _check_operand(b, half)
+    check_on_chip(result)
     sums = INT32 if b.format is INT8 else FP32
     if result.storage != Storage.PSUM or result.partition:
         raise ValueError(f"{result.name}: a product must be in PSUM, from partition 0 on, not {_place(result)}")
@@ -83,6 +85,7 @@ def multiply_moving(
 
 
 def _check_operand(tensor: Tensor, half: int) -> None:
+    check_on_chip(tensor)
     if tensor.storage != Storage.SBUF or tensor.partition:
         raise ValueError(f"{tensor.name}: an operand must be in SBUF, from partition 0 on, not {_place(tensor)}")
     if tensor.format not in MATMUL_FORMATS:

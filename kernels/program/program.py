@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import cycle
 
-from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, offset_of
+from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, buffers_in, offset_of
 from neuroncore_rtl.kernels.program.entries import Entry, Step, records_of
 from neuroncore_rtl.kernels.program.footprint import check_apart
 from neuroncore_rtl.kernels.program.lifetimes import NoRoom, addresses, peak
@@ -80,6 +80,7 @@ class Program:
         self.space = Allocator(self.config, hbm=self.base + HEADER_BYTES)
         self.loads, self.stores = cycle(self.load_queues), cycle(self.store_queues)
         self._steps: list[Step] = []
+        self._engines: set[isa.Engine] = set()  # that have instructions in the section
         self._section = 0
         self._in_order = False
         self._context = isa.Context(self.config, core=self.core)
@@ -109,14 +110,22 @@ class Program:
             queue: of a copy, the queue that it goes to; None: that of each DMA engine in turn.
 
         Raises:
-            ValueError: if the instruction is not legal, or a NOP; if it writes what it also reads other than element
+            ValueError: if the instruction is not legal, or a NOP; if a tensor is another program's; if it goes on with
+                the sums of one that is not in its section; if it writes what it also reads other than element
                 for element; if the queue is not one of its engine. The message ends with the kernel's line.
         """
-        if instruction.lane is None:
-            raise ValueError(f"instruction must be of an engine, not {instruction.name}")
+        if not isinstance(instruction, isa.Instruction) or instruction.lane is None:
+            raise ValueError(f"instruction must be of an engine, not {getattr(instruction, 'name', instruction)}")
+        foreign = buffers_in((*instruction.reads, *instruction.writes)).difference(self.space.buffers)
+        if foreign:
+            raise ValueError(f"{instruction.name}: tensors must be of this program, but one is another one's temporary")
         # A place may be anywhere, so its start is as good as any.
         instruction.moved(lambda storage, address: offset_of(address)).check(self._context)
         check_apart(instruction)
+        if instruction.continues and instruction.engine not in self._engines:
+            rule = "what goes on from the instruction before must have one before it in its section"
+            raise ValueError(f"{instruction.name}: {rule}")
+        self._engines.add(instruction.engine)
         queues = isa.queues_of(instruction.engine, self.config)
         if queue is not None and queue not in queues:
             names = ", ".join(isa.queue_name(q, self.config) for q in queues)
@@ -140,6 +149,7 @@ class Program:
         self._section += 1
         # Weights stay, but not if the section that loads them is left out.
         self._context = replace(self._context, loaded=None)
+        self._engines.clear()
 
     @property
     def entries(self) -> list[Entry]:

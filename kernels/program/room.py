@@ -38,7 +38,7 @@ class Room:
                 last[number] = unit
                 self._users[number] = self._users.get(number, 0) + 1
         self._first = first
-        self._sizes = {number: (named[number - 1].storage, named[number - 1].size) for number in first}
+        self._sizes = {number: (named[number].storage, named[number].size) for number in first}
         self._born: list[list[int]] = [[] for _ in buffers]
         changes = {storage: np.zeros(len(buffers) + 1, np.int64) for storage in STORAGES}
         for number, (storage, size) in self._sizes.items():
@@ -48,7 +48,7 @@ class Room:
         self._in_order = {storage: changes[storage].cumsum() for storage in STORAGES}
         self._most = {storage: share * len(space.room(storage)) for storage in STORAGES}
         for number in always:
-            self._most[named[number - 1].storage] -= named[number - 1].size
+            self._most[named[number].storage] -= named[number].size
         self._placed: set[int] = set()
         self._early: set[int] = set()
         self._early_bytes = dict.fromkeys(STORAGES, 0)

@@ -181,7 +181,16 @@ class HbmTensor(_Strided):
         return self.shape, DmaTensor(format=self.format, address=self.address, storage=self.storage, steps=self.steps)
 
     def elements(self, memory: np.ndarray) -> np.ndarray:
-        """Return its codes, unsigned integers, as a view of HBM's bytes, uint8 [bytes] from address 0."""
+        """Return its codes, unsigned integers, as a view of HBM's bytes, uint8 [bytes] from address 0.
+
+        Raises:
+            ValueError: if it reaches beyond them.
+        """
+        spans = [(count - 1) * step for count, step in zip(self.shape, self.steps, strict=True)]
+        low, high = (sum(pick(span, 0) for span in spans) for pick in (min, max))
+        first, end = (self.address + step * self.format.bits // 8 for step in (low, high + 1))
+        if self.size and not 0 <= first <= end <= len(memory):
+            raise ValueError(f"{self.name}: it must lie within HBM's {len(memory):,} bytes, not from {first:#x} on")
         words = memory[self.address :][: self.format.bits // 8].view(f"<u{self.format.bits // 8}")
         return as_strided(words, self.shape, [step * self.format.bits // 8 for step in self.steps])
 

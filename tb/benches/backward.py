@@ -23,7 +23,7 @@ from neuroncore_rtl.tb.benches import derivatives
 from neuroncore_rtl.tb.benches.layers import layer_bench
 from neuroncore_rtl.tb.benches.transformer import EPSILON, encoder_weights
 from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, References
-from neuroncore_rtl.tb.sim.settings import Settings, choice, integer, switch
+from neuroncore_rtl.tb.sim.settings import Settings, UsageError, choice, integer, switch
 
 __all__ = ["BENCHES"]
 
@@ -109,6 +109,8 @@ def _embedding(bench: CoreWorkbench, settings: Settings, rng: np.random.Generato
 def _encoder_backward(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
     shape, heads, causal = (settings.seq, settings.dim), settings.heads, bool(settings.causal)
     program = bench.program
+    if settings.dim % heads:
+        raise UsageError(f"HEADS must divide DIM={settings.dim}, not be {heads}")
     x, values = bench.place("x", rng.normal(size=shape), BF16)
     weights, numbers = encoder_weights(bench, rng, settings.dim, settings.hidden)
     dy, slopes = bench.place("dy", rng.normal(size=shape), BF16)

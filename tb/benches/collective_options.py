@@ -71,6 +71,8 @@ def instance_of(settings: Settings) -> Instance:
         link_bytes = settings.link_bytes or link_bytes_of(core)
     else:
         link_bytes = settings.link_bytes or (named.link_bytes if named else LINK_BYTES)
+        if link_bytes & link_bytes - 1:
+            raise UsageError(f"LINK_BYTES must be a power of two, not {link_bytes}")
         core = PRESETS["small"].with_overrides(hbm_bytes=min(64, 2 * link_bytes))
     links = {"link_bytes": link_bytes, "link_latency": settings.link_latency}
     try:

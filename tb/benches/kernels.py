@@ -23,17 +23,17 @@ from neuroncore_rtl.tb.benches import derivatives
 from neuroncore_rtl.tb.benches.core_bench import core_options
 from neuroncore_rtl.tb.benches.workbench import (
     CoreWorkbench,
+    Draws,
     EngineWorkbench,
     ModelWorkbench,
     References,
     Workbench,
-    check_sizes,
     refusals,
 )
 from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings, choice, dtype_option, integer
 
-__all__ = ["BENCHES", "Build", "KernelBench"]
+__all__ = ["BENCHES", "Build", "KernelBench", "run_kernel"]
 
 EPSILON = 1e-5
 
@@ -149,19 +149,29 @@ class KernelBench(Bench):
     build: Build
 
 
-def _bench(name: str, build: Build, what: str, *options: Option, exact: str = "float64") -> KernelBench:
-    def run(settings: Settings) -> Report:
-        benches = {"core": CoreWorkbench, "engine": EngineWorkbench, "model": ModelWorkbench}
-        check_sizes(settings)
-        bench = benches[settings.target](settings.config, settings.order)
-        with refusals():
-            references = build(bench, settings, np.random.default_rng(settings.seed))
-        return bench.run(name, settings, references)
+WORKBENCHES = {"core": CoreWorkbench, "engine": EngineWorkbench, "model": ModelWorkbench}
+"""By the values of TARGET."""
 
+
+def run_kernel(name: str, build: Build, settings: Settings) -> Report:
+    """Run a TEST.
+
+    Arguments:
+        name: of the TEST.
+        build: what it computes.
+        settings: with its variables.
+    """
+    bench = WORKBENCHES[settings.target](settings.config, settings.order)
+    with refusals():
+        references = build(bench, settings, Draws(settings.seed))
+    return bench.run(name, settings, references)
+
+
+def _bench(name: str, build: Build, what: str, *options: Option, exact: str = "float64") -> KernelBench:
     common = core_options("engine", "the vector and the scalar engine", "tiny")
     options = (ROWS, COLUMNS, dtype_option(FLOATS), *options, *common)
     summary = f"{what}, bit for bit and against {exact}"
-    return KernelBench(name=name, summary=summary, options=options, run=run, build=build)
+    return KernelBench(name=name, summary=summary, options=options, run=partial(run_kernel, name, build), build=build)
 
 
 BENCHES = (

@@ -1,6 +1,7 @@
 """The layers of networks, a TEST each: from HBM to HBM on the core, and what they would be in float64."""
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -13,9 +14,8 @@ from neuroncore_rtl.kernels.library.transpose import identity, transpose
 from neuroncore_rtl.kernels.program import dma_copy
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.tb.benches.core_bench import core_options
-from neuroncore_rtl.tb.benches.kernels import Build, KernelBench
-from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, ModelWorkbench, References, check_sizes, refusals
-from neuroncore_rtl.tb.sim.report import Report
+from neuroncore_rtl.tb.benches.kernels import Build, KernelBench, run_kernel
+from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, References
 from neuroncore_rtl.tb.sim.settings import Option, Settings, choice, integer
 
 __all__ = ["BENCHES", "layer_bench"]
@@ -29,7 +29,7 @@ FUNCTIONS = {
 
 
 def layer_bench(name: str, build: Build, what: str, *options: Option, preset: str = "small") -> KernelBench:
-    """Return the TEST of a layer.
+    """Return the TEST of a layer, which runs on the core.
 
     Arguments:
         name: of the TEST.
@@ -39,16 +39,9 @@ def layer_bench(name: str, build: Build, what: str, *options: Option, preset: st
         preset: the configuration unless told.
     """
 
-    def run(settings: Settings) -> Report:
-        check_sizes(settings)
-        bench = {"core": CoreWorkbench, "model": ModelWorkbench}[settings.target](settings.config, settings.order)
-        with refusals():
-            references = build(bench, settings, np.random.default_rng(settings.seed))
-        return bench.run(name, settings, references)
-
     summary = f"{what}, bit for bit and against float64"
     options = (*options, *core_options("core", None, preset))
-    return KernelBench(name=name, summary=summary, options=options, run=run, build=build)
+    return KernelBench(name=name, summary=summary, options=options, run=partial(run_kernel, name, build), build=build)
 
 
 def _linear(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
@@ -99,8 +92,7 @@ def _swiglu(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) 
 def _rope(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
     tokens, heads, width, program = settings.seq, settings.heads, settings.dim, bench.program
     x, values = bench.place("x", rng.normal(size=(tokens, heads * width)), BF16)
-    with refusals():
-        turns = angles(tokens, width)
+    turns = angles(tokens, width)
     (cosines, cos), (sines, sin) = (
         bench.place(name, table, FP32) for name, table in (("cosines", np.cos(turns)), ("sines", np.sin(turns)))
     )

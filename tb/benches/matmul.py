@@ -21,6 +21,7 @@ from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.modelled import modelled_report, predicted
 from neuroncore_rtl.tb.benches.profiled import profile_lines, refuse_profile
+from neuroncore_rtl.tb.benches.workbench import refusals
 from neuroncore_rtl.tb.check.tiles import count_differences
 from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.harness.tensor import COUNTERS, TensorDevice, TensorWork
@@ -177,7 +178,7 @@ def _on_core(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, labe
 def _on_model(settings: Settings) -> Report:
     config, fmt = settings.config, format_named(settings.dtype)
     m, k, n = settings.m, settings.k, settings.n
-    with progress("making the program"):
+    with progress("making the program"), refusals():
         image = build_image(product_program(m, k, n, fmt, config, settings.order)[0])
     ideal, moved = ideal_cycles(m, k, n, fmt, config), (m * k + k * n) * fmt.bits // 8 + 4 * m * n
     extra = {

@@ -24,8 +24,14 @@ def memory_timing(settings: Settings) -> MemoryTiming:
 
 
 def predicted(image: Image, settings: Settings, **options: object) -> Prediction:
-    """Return what the timing model says of an image; options: those of :func:`golden.timing.predict`."""
+    """Return what the timing model says of an image; options: those of :func:`golden.timing.predict`.
+
+    Raises:
+        UsageError: if the machine or its HBM is one that the model does not know.
+    """
     memory = memory_timing(settings)
+    if image.config.cores > 1:
+        raise UsageError(f"CORES must be 1 for TARGET=model, not {image.config.cores}")
     records = sum(map(len, image.records))
     with progress(f"timing model: {records:,} records"):
         return predict(image, memory, **options)

@@ -30,12 +30,22 @@ def contents(inputs: Inputs, tensors: Sequence[HbmTensor]) -> Iterator[tuple[Hbm
     Raises:
         ValueError: if there is no such tensor, or two of a name; as of `codes_of`.
     """
+    if not isinstance(inputs, Mapping):
+        raise ValueError(f"inputs must be arrays by names of tensors, such as {{'x': x}}, not {inputs!r}")
     for key, given in inputs.items():
+        if not isinstance(key, str | HbmTensor):
+            raise ValueError(f"an input must be named by a tensor in HBM or by its name, not by {key!r}")
         tensor = _named(key, tensors) if isinstance(key, str) else key
         ends = ((one.address, one.address + one.size * one.format.bits // 8) for one in tensors)
-        if not any(first <= tensor.address < end for first, end in ends):
+        if not any(first <= tensor.address and tensor.address + _span(tensor) <= end for first, end in ends):
             raise ValueError(f"{tensor.name}: an input must be in the program's HBM, not at {tensor.address:#x}")
         yield tensor, codes_of(tensor, given)
+
+
+def _span(tensor: HbmTensor) -> int:
+    """Return the bytes from the start of a tensor, or of a view, to its end."""
+    steps = zip(tensor.shape, tensor.steps, strict=True)
+    return (1 + sum((count - 1) * max(step, 0) for count, step in steps)) * tensor.format.bits // 8
 
 
 def _named(name: str, tensors: Sequence[HbmTensor]) -> HbmTensor:

@@ -82,6 +82,10 @@ def run(
         raise UsageError(f"a program must be of a core that is alone, not of one of {program.config.cores}")
     if settings.target == "golden":
         refuse_profile(settings)
+        if settings.waves:
+            raise UsageError(f"WAVES must be 0 for TARGET=golden, not {settings.waves}")
+    if settings.profile and not program.entries:
+        raise UsageError("PROFILE must be 0 for a program without instructions, not 1")
     check_room(program.end(Storage.HBM))
     image = build_image(program, list(contents(inputs or {}, program.space.hbm_tensors)))
     profiled = bool(settings.profile)

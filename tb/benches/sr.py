@@ -68,7 +68,7 @@ def _run(settings: Settings) -> Report:
         "plot": shown(plot),
     }
     failures = () if untiled else ("the sums differ from those of one tensor without tiles",)
-    return replace(report, extra={**report.extra, **extra}, failures=failures)
+    return replace(report, extra={**report.extra, **extra}, failures=(*report.failures, *failures))
 
 
 def _accumulate(runs: int, seed: int) -> np.ndarray:

@@ -24,7 +24,7 @@ from neuroncore_rtl.spec.isa import collective_queue
 from neuroncore_rtl.spec.isa.collective import CollectiveKind, Group
 from neuroncore_rtl.tb.benches import collective_options as variables
 from neuroncore_rtl.tb.benches.collective import ring_bound
-from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, ORDER, hbm_of, hbm_width
+from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, ORDER, check_room, hbm_of, hbm_width
 from neuroncore_rtl.tb.benches.execution import Executed, execute
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.matmul import ideal_cycles
@@ -101,6 +101,7 @@ def _run(settings: Settings) -> Report:
     (group,) = variables.groups_of(instance, settings.cores, 1, 1)
     fmt = format_named(settings.dtype)
     m, k, n = settings.m, settings.k, settings.n
+    check_room((m * k + k * n) * fmt.bits // 8 + 4 * m * n)
     rng = np.random.default_rng(settings.seed)
     x, w = (
         stimulus.ordinary_codes(rng, fmt, rows * columns).reshape(rows, columns) for rows, columns in ((m, k), (k, n))

@@ -36,17 +36,22 @@ from neuroncore_rtl.tb.sim.settings import Settings, UsageError
 
 __all__ = [
     "CoreWorkbench",
+    "Draws",
     "EngineWorkbench",
     "ModelWorkbench",
     "References",
     "Workbench",
-    "check_sizes",
     "encode",
     "refusals",
 ]
 
-SIZES = ("M", "K", "N", "SEQ", "DIM", "HEADS", "HIDDEN", "IMAGES", "CHANNELS", "HEIGHT", "WIDTH", "FILTER")
+SIZES = (
+    "M", "K", "N", "SEQ", "KEYS", "DIM", "HEADS", "HIDDEN", "VOCAB", "IMAGES", "CHANNELS", "HEIGHT", "WIDTH", "FILTER",
+)  # fmt: skip
 """Variables by which results are told apart, in the order in which they name one."""
+
+ELSEWHERE = {*SIZES, "PRESET", "ROWS", "COLUMNS", "DTYPE", "SIM", "TARGET", "LANES", "WAVES", "DEPTH", "PROFILE"}
+"""Variables that a label names otherwise, or that change no result."""
 
 Matrix = Rows | HbmTensor
 Matrices = Sequence[Matrix]
@@ -62,16 +67,20 @@ def encode(values: np.ndarray, fmt: Format) -> np.ndarray:
     return round_fp32(np.asarray(values, np.float32).view(np.uint32), fmt, "rne", None)
 
 
-def check_sizes(settings: Settings) -> None:
-    """Refuse sizes of which a matrix would be too large to be simulated, before its numbers are drawn.
+class Draws(np.random.Generator):
+    """Random numbers: what would be too large to be simulated is refused before it is drawn.
 
-    Raises:
-        UsageError: if the numbers of a matrix of the two largest ones would have more bytes than there is room for.
+    Arguments:
+        seed: as of :func:`numpy.random.default_rng`, whose numbers these are.
     """
-    check_room(
-        np.dtype(np.float64).itemsize
-        * prod(sorted(settings.values[name] for name in SIZES if name in settings.values)[-2:])
-    )
+
+    def __init__(self, seed: int):
+        super().__init__(np.random.PCG64(seed))
+
+    def normal(self, loc=0.0, scale=1.0, size=()) -> np.ndarray:
+        """Return normal numbers; UsageError if they have more bytes than there is room for."""
+        check_room(np.dtype(np.float64).itemsize * prod(np.atleast_1d(np.array(size, dtype=object))))
+        return super().normal(loc, scale, size)
 
 
 @contextmanager
@@ -168,9 +177,15 @@ class Workbench(ABC):
 
     def _label(self, settings: Settings) -> str:
         values, config = settings.values, self.config
-        shape = "x".join(str(values[name]) for name in SIZES if name in values)
-        parts = (settings.preset, f"{config.rows}x{config.columns}", values.get("DTYPE"), shape, settings.sim)
+        shape = "x".join(str(values[name]) for name in SIZES if values.get(name) is not None)
+        own = (f"{name.lower()}{value}" for name, value in settings.told.items() if name not in ELSEWHERE)
+        machine = settings.preset, f"{config.rows}x{config.columns}"
+        parts = (*machine, values.get("DTYPE"), shape, *own, self._ran(settings))
         return "-".join(str(part) for part in parts if part)
+
+    def _ran(self, settings: Settings) -> str | None:
+        """Return who simulated."""
+        return settings.sim
 
 
 class CoreWorkbench(Workbench):
@@ -218,6 +233,9 @@ class CoreWorkbench(Workbench):
 
 class ModelWorkbench(CoreWorkbench):
     """The image of the core, whose cycles the timing model tells; nothing is computed."""
+
+    def _ran(self, settings: Settings) -> None:
+        """Nobody simulated."""
 
     def run(self, test: str, settings: Settings, references: References) -> Report:
         """Predict the program; arguments as of :meth:`Workbench.run`."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES
-from neuroncore_rtl.spec.isa import DmaCopy, Storage
+from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, Storage
 from neuroncore_rtl.tb.check.touches import Touch, touches_of
 
 __all__ = ["Unwritten", "find_unwritten"]
@@ -37,8 +37,8 @@ class Unwritten:
 
     def __str__(self) -> str:
         return (
-            f"{self.instruction}: what it reads must be written before, but of {self.touch.name} "
-            f"{self.touch.storage.name} partition {self.partition}, byte {self.byte}, is not ({self.source})"
+            f"{self.instruction}: {self.touch.name} must be written before it is read, but "
+            f"{self.touch.storage.name} partition {self.partition}, byte {self.byte} is not ({self.source})"
         )
 
 
@@ -67,7 +67,10 @@ def find_unwritten(image: Image, records: Iterable[tuple[int, int]]) -> Iterator
             for touch in touches_of(instruction, config)
             if touch.storage in written and not (gathers and touch.name == "src")
         ]
-        return [one for one in places if not one[0].writes], [one for one in places if one[0].writes]
+        # What a predicated copy leaves is read as much as what it takes.
+        keeps = isinstance(instruction, Elementwise) and instruction.keep
+        reads = [one for one in places if not one[0].writes or (keeps and one[0].name == "dst")]
+        return reads, [one for one in places if one[0].writes]
 
     told = set()
     for _, address in records:

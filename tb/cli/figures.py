@@ -119,6 +119,9 @@ def _printed(words: Iterable[str]) -> str | None:
 def main(settings: Settings) -> int:
     """Run the commands that documents show, write what they printed, then the figures; return the exit status."""
     status = 0
+    lines = [" ".join(block.words) for path in documents() for block in blocks(path.read_text())]
+    if not any((settings.only or "") in line for line in lines):
+        raise UsageError(f"ONLY must be a part of a command that documents show, not {settings.only!r}")
     for path in documents():
         for block in blocks(path.read_text()):
             line = " ".join(block.words)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from neuroncore_rtl.spec.config import PRESETS, Config, preset_named
@@ -87,9 +87,11 @@ class Settings:
 
     Arguments:
         values: by the options' names in capitals.
+        defaults: what they are unless told, of some of them.
     """
 
     values: Mapping[str, int | str | Path | None]
+    defaults: Mapping[str, int | str | Path | None] = field(default_factory=dict)
 
     def __getattr__(self, name: str):
         try:
@@ -98,10 +100,22 @@ class Settings:
             raise AttributeError(f"this bench has no option {name.upper()}") from None
 
     @property
+    def told(self) -> dict[str, int | str | Path | None]:
+        """The values that are other than their defaults."""
+        return {name: value for name, value in self.values.items() if value != self.defaults.get(name, value)}
+
+    @property
     def config(self) -> Config:
-        """The preset with the parameters that were given on top of it."""
+        """The preset with the parameters that were given on top of it.
+
+        Raises:
+            UsageError: if there is no such machine.
+        """
         overrides = {name: self.values.get(name.upper()) for name in Config.RANGES}
-        return preset_named(self.preset).with_overrides(**overrides)
+        try:
+            return preset_named(self.preset).with_overrides(**overrides)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
 
 
 @dataclass(frozen=True)
@@ -152,7 +166,7 @@ class Bench:
             if name not in options:
                 raise UsageError(f"a variable of {self.name} must be one of {', '.join(options)}, not {name!r}")
             chosen[name] = options[name].parse(text)
-        return Settings(chosen)
+        return Settings(chosen, {name: option.default for name, option in options.items()})
 
 
 def integer(name: str, default: int | None, help: str, minimum: int, maximum: int | None = None) -> Option:

@@ -152,8 +152,8 @@ class Writer:
                 self.append(placed)
                 return placed
             except ValueError as refusal:
-                # A destination may not lie across a source; all else is legal.
-                if "must be apart" not in str(refusal):
+                # A destination may not lie across a source, nor running sums go on that none has started.
+                if not any(rule in str(refusal) for rule in ("must be apart", "must have one before it")):
                     raise
         raise ValueError("the memories must have room for a destination beside the sources")
 

@@ -60,7 +60,7 @@ def save(layers: list[Layer], path: Path) -> None:
 
 def main() -> None:
     """Train, write the weights to the file named on the command line or over the shipped ones, print the accuracy."""
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else WEIGHTS
+    path = Path(sys.argv[1]).with_suffix(".npz") if len(sys.argv) > 1 else WEIGHTS
     layers = train()
     save(layers, path)
     images, labels = held_out()

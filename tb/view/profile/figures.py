@@ -65,7 +65,12 @@ class Figures:
     @property
     def intensity(self) -> float:
         """Operations of the array for each byte of HBM; 0 if HBM moved nothing."""
-        return (self.flops["hardware"] - self.flops["transpose"]) / self.hbm_bytes if self.hbm_bytes else 0.0
+        return self.product_flops / self.hbm_bytes if self.hbm_bytes else 0.0
+
+    @property
+    def product_flops(self) -> int:
+        """Operations of the array, those of transpositions aside."""
+        return self.flops["hardware"] - self.flops["transpose"]
 
     @property
     def peak(self) -> int:

@@ -108,7 +108,7 @@ def draw_roofline(path: Path, figures: Figures) -> Path:
     """
     pyplot = _pyplot()
     run, peak, width = figures.run, figures.peak, figures.hbm_width
-    ridge, reached = peak / width, figures.flops["hardware"] / max(run.cycles, 1)
+    ridge, reached = peak / width, figures.product_flops / max(run.cycles, 1)
     intensity = figures.intensity
     figure, axes = pyplot.subplots(figsize=(7.0, 4.6), layout="constrained")
     low, high = min(ridge, intensity or ridge) / 8, max(ridge, intensity) * 16

@@ -36,7 +36,7 @@ class Names:
     def _of(self, region: Region, buffers: Mapping[tuple[Storage, int], int]) -> str | None:
         buffer = buffers.get((region.storage, region.address))
         if buffer:
-            return self._buffers[buffer - 1].name
+            return self._buffers[buffer].name
         places = self._places[region.storage]
         at = bisect_right(places, region.span[0], key=lambda place: place[0]) - 1
         return places[at][2] if at >= 0 and region.span[0] < places[at][1] else None
@@ -61,8 +61,8 @@ def occupancy(run: ProfiledRun, storage: Storage) -> list[tuple[int, int]]:
                 lives[number] = min(begin, ran.issued), max(end, run.ended(ran))
     changes = {0: run.image.space.used(storage)}
     for number, (begin, end) in lives.items():
-        changes[begin] = changes.get(begin, 0) + buffers[number - 1].size
-        changes[end] = changes.get(end, 0) - buffers[number - 1].size
+        changes[begin] = changes.get(begin, 0) + buffers[number].size
+        changes[end] = changes.get(end, 0) - buffers[number].size
     found, total = [], 0
     for cycle in sorted(changes):
         total += changes[cycle]

@@ -50,9 +50,9 @@ def test_random_lifetimes_are_apart_and_aligned(rng, storage, most):
         except ValueError as refusal:
             assert "must have room for" in str(refusal)
             continue
-        places = {number: (found[number], space.buffers[number - 1].size, *lives[number]) for number in lives}
+        places = {number: (found[number], space.buffers[number].size, *lives[number]) for number in lives}
         for number, (start, size, first, last) in places.items():
-            alignment = space.buffers[number - 1].alignment
+            alignment = space.buffers[number].alignment
             assert start % alignment == 0 and 0 <= start <= start + size <= (SBUF_BYTES, PSUM_BYTES)[storage]
             if storage == Storage.PSUM:
                 assert start % BANK == 0 if size > BANK else start // BANK == (start + size - 1) // BANK

@@ -228,6 +228,23 @@ def test_refusals():
         (lambda: dma_copy(t, x, order=(0, 0)), r"order must be one of the 2 dimensions of x each, not \(0, 0\)"),
         (lambda: dma_gather(t, x, small[:, 0]), "small: row numbers must be 4 partitions of int32, not 4 of int8"),
         (lambda: dma_gather(t, x[:, :4], t[:, 0]), r"x: rows must have the shape \(8,\) of t, not \(4,\)"),
+        (lambda: program.append(None), "instruction must be of an engine, not None"),
+        (lambda: dma_copy(t, 3.0), "what is copied must be a tensor, not 3.0"),
+        (lambda: isa.tensor_copy(t, x), "x: an engine's operand must be a tensor in SBUF or PSUM, not in HBM"),
+        (lambda: multiply_moving(result, x), "x: an engine's operand must be a tensor in SBUF or PSUM, not in HBM"),
+        (lambda: isa.tensor_scalar(t, t, None, isa.AluOp.ADD), "s0 must be a number or a tensor, not None"),
+        (
+            lambda: program.append(
+                isa.activation(t[:, 1:], t[:, 1:], "exp", sum_into=t[:, 0].reshape(), sum_continue=True)
+            ),
+            "ACTIVATE: what goes on from the instruction before must have one before it in its section",
+        ),
+        (
+            lambda: program.append(isa.memset(Program(TINY).space.sbuf("t", FP32, (8,)), 0.0)),
+            "MEMSET: tensors must be of this program, but one is another one's temporary",
+        ),
+        (lambda: program.space.hbm("y", FP32, (-16,)), r"y: shape must be integers of at least 0, .*, not \(-16,\)"),
+        (lambda: program.space.sbuf("y", FP32, 4), r"y: shape must be integers of at least 0, .*, not 4"),
         (lambda: Program(TINY, core=1), "core must be between 0 and 0, not 1"),
         (lambda: Program(TINY, base=64), "base must be a multiple of 128, not 64"),
     ):

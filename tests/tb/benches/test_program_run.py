@@ -169,6 +169,15 @@ def test_programs_that_do_not_fit_are_refused():
             {"preset": "tiny"},
             "an input's name must be that of one tensor, not of 2: give 'x' as itself",
         ),
+        (copied(FP32), [("x", VALUES)], {"preset": "tiny"}, "inputs must be arrays by names of tensors, .* not"),
+        (copied(FP32), {3: VALUES}, {"preset": "tiny"}, "an input must be named by a tensor in HBM or by its name"),
+        (
+            copied(FP32),
+            {Program(TINY).space.hbm("f", FP32, (1 << 22,)): np.zeros(1 << 22)},
+            {"preset": "tiny"},
+            "f: an input must be in the program's HBM, not at 0x80",
+        ),
+        (copied(FP32), {}, {"preset": "tiny", "waves": 1}, "WAVES must be 0 for TARGET=golden, not 1"),
         (large, {}, {"preset": "tiny"}, "tensors in HBM must have at most 536,870,912 bytes to be simulated, not 537,"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -195,8 +204,11 @@ def test_a_program_that_reads_what_it_has_not_written_fails(target, tmp_path):
         program.append(memset(tile[:, :6], 1.0))
         program.append(dma_copy(y, tile))
 
-    place = r"of src SBUF partition 0, byte 24, is not \(test_program_run.py:\d+\)"
-    with pytest.raises(ProgramFailed, match=f"must be written before, but {place}"), recording_under(tmp_path):
+    place = r"SBUF partition 0, byte 24 is not \(test_program_run.py:\d+\)"
+    with (
+        pytest.raises(ProgramFailed, match=f"src must be written before it is read, but {place}"),
+        recording_under(tmp_path),
+    ):
         run(forgetful, preset="tiny", target=target)
 
 

@@ -16,7 +16,7 @@ from neuroncore_rtl.tb.stimulus.riscv_encoding import i_type, j_type, load_const
 from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST
 from tests.hdl.tensor.engines import faulty
 from tests.kernels.control.programs import PROGRAMS, executable
-from tests.tb.reports import passed, report_of
+from tests.tb.reports import report_of
 
 
 def follow(program, *, code, sim="verilator", **options):
@@ -125,8 +125,9 @@ def test_silent_cpu_fails_the_bench(monkeypatch):
 
 @pytest.mark.parametrize("options", ["", "LOCKSTEP=0 STALL=40"])
 def test_bench_runs_random_programs(options):
-    report = passed("riscv", f"COUNT=200 {options}")
-    assert report.cycles > report.extra["instructions"] > 400
+    report = report_of("riscv", f"COUNT=200 {options}")
+    assert report.exit_status == 0 and report.cycles > report.extra["instructions"] > 400
+    assert (report.compared > 0) == report.bit_exact == ("LOCKSTEP=0" not in options)
 
 
 def test_bench_fails_where_a_program_does_not_end():
