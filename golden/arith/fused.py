@@ -63,6 +63,7 @@ def has_fused_multiply_add() -> bool:
     return machine() in ("aarch64", "arm64") or has_feature("fma")
 
 
+@cache
 def has_feature(name: str) -> bool:
     """Return whether this processor has a feature, by LLVM's name for it."""
     return binding.get_host_cpu_features().get(name, False)

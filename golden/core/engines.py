@@ -1,6 +1,7 @@
 """All engines and their memories: executes the instruction in a record's body, or says which rule it breaks."""
 
 from collections.abc import Callable
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -11,8 +12,12 @@ from neuroncore_rtl.golden.tensor import TensorEngine
 from neuroncore_rtl.golden.vector import VectorEngine
 from neuroncore_rtl.spec.config import SBUF_BYTES, Config
 from neuroncore_rtl.spec.isa import Context, DmaCopy, Engine, Instruction, instruction_type
+from neuroncore_rtl.spec.isa.rule import Broken
 
 __all__ = ["Engines"]
+
+RECORDS = 1 << 16
+"""Of so many different instructions is known what they say: those of a section that is run again are read once."""
 
 
 class Engines:
@@ -37,6 +42,7 @@ class Engines:
         tensor, vector, scalar = TensorEngine(config), VectorEngine(config), ScalarEngine(config)
         self.psum = tensor.psum.view(np.uint8)
         self._context = Context(config, core=number)
+        self._read = lru_cache(RECORDS)(partial(_read, config))
         self._execute: dict[Engine, Callable[[Instruction], tuple[int, int] | None]] = {
             Engine.TENSOR: lambda instruction: tensor.execute(instruction, self.sbuf, self.sbuf),
             Engine.VECTOR: lambda instruction: vector.execute(instruction, self.sbuf, self.psum),
@@ -54,12 +60,9 @@ class Engines:
         Raises:
             Waiting: if a collective waits for other cores; it is executed again then.
         """
-        kind = instruction_type(engine)
-        values = kind.unpack(body)
-        broken = kind.violation(engine, values, self._context)
+        broken, instruction = self._read(engine, body, self._context)
         if broken is not None:
             return broken[0], 0
-        instruction = kind.decode(values, self.config)
         fault = self._execute[engine](instruction)
         self._context = instruction.after(self._context)
         return fault
@@ -70,3 +73,11 @@ class Engines:
         except DmaFault as fault:
             return fault.cause, fault.detail
         return None
+
+
+def _read(config: Config, engine: Engine, body: int, context: Context) -> tuple[Broken | None, Instruction | None]:
+    """Return the rule that the instruction in a record's body breaks, or the instruction."""
+    kind = instruction_type(engine)
+    values = kind.unpack(body)
+    broken = kind.violation(engine, values, context)
+    return broken, None if broken is not None else kind.decode(values, config)

@@ -1,7 +1,8 @@
 """A queue: takes records in order, each when its semaphores allow it, and gives them to its engine."""
 
 from collections import deque
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,25 +25,30 @@ from neuroncore_rtl.spec.isa.fields import unpack
 __all__ = ["Queue"]
 
 
-@dataclass
-class _Record:
-    """A record that was fetched: its header, its body."""
+class _Record(NamedTuple):
+    """A record that was fetched.
 
-    header: dict[str, int]
+    Arguments:
+        engine: the code of the one that it is for.
+        body: its instruction.
+        waits: semaphores and what they must at least be.
+        updates: what becomes of semaphores.
+    """
+
+    engine: int
     body: int
+    waits: list[tuple[int, int]]
+    updates: list[tuple[int, UpdateOp, int]]
 
-    @property
-    def waits(self) -> list[tuple[int, int]]:
-        """Semaphores and what they must at least be."""
-        h = self.header
-        return [(h[f"wait{n}_semaphore"], h[f"wait{n}_value"]) for n in (0, 1) if h[f"wait{n}"]]
 
-    @property
-    def updates(self) -> list[tuple[int, UpdateOp, int]]:
-        """What becomes of semaphores."""
-        h = self.header
-        ops = [(n, UpdateOp(h[f"update{n}"])) for n in (0, 1)]
-        return [(h[f"update{n}_semaphore"], op, h[f"update{n}_value"]) for n, op in ops if op != UpdateOp.NONE]
+@lru_cache(1 << 16)
+def _record(word: int) -> _Record:
+    """Return what a record says; one of a section that is run again is read once."""
+    h = unpack(HEADER_FIELDS, word)
+    waits = [(h[f"wait{n}_semaphore"], h[f"wait{n}_value"]) for n in (0, 1) if h[f"wait{n}"]]
+    ops = [(n, UpdateOp(h[f"update{n}"])) for n in (0, 1)]
+    updates = [(h[f"update{n}_semaphore"], op, h[f"update{n}_value"]) for n, op in ops if op != UpdateOp.NONE]
+    return _Record(h["engine"], word >> HEADER_BITS, waits, updates)
 
 
 class Queue:
@@ -105,7 +111,7 @@ class Queue:
             return False
         record, address = self._record, self.address
         try:
-            fault = self._engines.execute(record.header["engine"], record.body)
+            fault = self._engines.execute(record.engine, record.body)
         except Waiting:
             return False
         if fault is not None:
@@ -122,11 +128,10 @@ class Queue:
         data: np.ndarray = self._engines.hbm[self.address : self.address + RECORD_BYTES]
         if len(data) < RECORD_BYTES:
             return self._report(Cause.FETCH, 0)
-        word = int.from_bytes(data.tobytes(), "little")
-        header = unpack(HEADER_FIELDS, word)
-        if header["engine"] not in engines_taken(self.engine):
-            return self._report(Cause.ENGINE, header["engine"])
-        self._record = _Record(header, word >> HEADER_BITS)
+        record = _record(int.from_bytes(data.tobytes(), "little"))
+        if record.engine not in engines_taken(self.engine):
+            return self._report(Cause.ENGINE, record.engine)
+        self._record = record
         return True
 
     def _report(self, cause: int, detail: int) -> bool:
