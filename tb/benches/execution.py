@@ -65,6 +65,7 @@ class Executed:
 
     Arguments:
         outcome: what became of it on the RTL.
+        golden: the HBM of each core, uint8 [bytes], as golden left it.
         cycles: that it took.
         compared, mismatches: bytes of all cores' HBM.
         failures: what else is wrong, a sentence each.
@@ -74,6 +75,7 @@ class Executed:
     """
 
     outcome: Outcome
+    golden: Sequence[np.ndarray]
     cycles: int
     compared: int
     mismatches: int
@@ -113,6 +115,7 @@ def execute(task: Task, settings: Settings, label: str, *, pictures: str | None 
         files = draw(pictures, task.tracks(outcome), *(drawn if task.instance is not None else ()))
     return Executed(
         outcome=outcome,
+        golden=memories,
         cycles=cycles,
         compared=outcome.memories["hbm"].size,
         mismatches=_differences(outcome.memories["hbm"], memories),

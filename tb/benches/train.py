@@ -9,33 +9,26 @@ TARGET=model is for long curves: golden computes, and the timing model tells the
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.golden.core import Core
 from neuroncore_rtl.kernels.library.adamw import AdamW
 from neuroncore_rtl.kernels.models.digits import Layer, classify, gelu, held_out, softmax, training_set
 from neuroncore_rtl.kernels.models.digits.gradients import gradients, initial
 from neuroncore_rtl.kernels.models.digits.trainer import Trainer
-from neuroncore_rtl.kernels.program import Image
-from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.costs import busy_cycles
 from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.spec.isa import queue_name
-from neuroncore_rtl.tb.benches.core_bench import core_options, hbm_of, summary
-from neuroncore_rtl.tb.benches.execution import execute
-from neuroncore_rtl.tb.benches.images import ImageTask
-from neuroncore_rtl.tb.benches.modelled import modelled_report, predicted
+from neuroncore_rtl.tb.benches.core_bench import core_options
+from neuroncore_rtl.tb.benches.learning import Curve, disagreements, draw_losses, ends_of, ideal_cycles, learn
+from neuroncore_rtl.tb.benches.modelled import modelled_report
 from neuroncore_rtl.tb.benches.workbench import encode, refusals
-from neuroncore_rtl.tb.sim.report import Report, progress, shown
+from neuroncore_rtl.tb.sim.report import Report, shown
 from neuroncore_rtl.tb.sim.settings import Bench, Settings, choice, integer
 
-__all__ = ["BENCH", "Learned", "Task", "disagreements", "learned", "reference", "task_of", "trainer_of"]
+__all__ = ["BENCH", "Task", "Trained", "learned", "reference", "task_of", "trainer_of"]
 
 ROUNDINGS = {"sr": "stochastic", "rne": "to nearest even"}
 
@@ -77,7 +70,7 @@ def trainer_of(settings: Settings, task: Task, rounding: str) -> Trainer:
 
 
 @dataclass(frozen=True)
-class Learned:
+class Trained:
     """What a run left.
 
     Arguments:
@@ -93,11 +86,6 @@ class Learned:
         """Of held-out images."""
         return accuracy(self.parameters)
 
-    def ends(self) -> tuple[float, float]:
-        """Return the mean losses of the first and the last steps, a quarter each."""
-        few = -(-len(self.losses) // 4)
-        return float(self.losses[:few].mean()), float(self.losses[-few:].mean())
-
 
 def accuracy(parameters: Sequence[np.ndarray]) -> float:
     """Return the share of held-out digits that numpy reads rightly; parameters: weight and bias of both layers."""
@@ -106,16 +94,16 @@ def accuracy(parameters: Sequence[np.ndarray]) -> float:
     return float((classify(layers, images).argmax(axis=1) == labels).mean())
 
 
-def learned(trainer: Trainer, hbm: np.ndarray) -> Learned:
+def learned(trainer: Trainer, hbm: np.ndarray) -> Trained:
     """Return what a run left in HBM, uint8 from address 0."""
     losses, *parameters = (
         decode(np.ascontiguousarray(tensor.elements(hbm)), tensor.format)
         for tensor in (trainer.losses, *trainer.parameters)
     )
-    return Learned(losses.reshape(-1, trainer.batch).mean(axis=1), parameters)
+    return Trained(losses.reshape(-1, trainer.batch).mean(axis=1), parameters)
 
 
-def reference(task: Task, batch: int, steps: int) -> Learned:
+def reference(task: Task, batch: int, steps: int) -> Trained:
     """Return what float64 makes of the same images."""
     parameters, o, losses = [part.copy() for part in task.start], task.options, []
     moments = [(np.zeros_like(part), np.zeros_like(part)) for part in parameters]
@@ -130,7 +118,7 @@ def reference(task: Task, batch: int, steps: int) -> Learned:
             v += (1 - o.beta2) * (g * g - v)
             root = np.sqrt(v / (1 - o.beta2**step)) + o.epsilon
             p -= o.rate * (o.decay * p + m / (1 - o.beta1**step) / root)
-    return Learned(np.array(losses), parameters)
+    return Trained(np.array(losses), parameters)
 
 
 def _run(settings: Settings) -> Report:
@@ -142,22 +130,14 @@ def _run(settings: Settings) -> Report:
         with refusals():
             trainer = trainer_of(settings, task, name)
             image = trainer.image(task.images, task.labels, task.start, encode)
-        measured["ideal_cycles"] += ideal_cycles(trainer, settings.config)
-        if settings.target == "model":
-            hbm, wrong = _on_golden(image, f"golden: {settings.steps:,} steps, {ROUNDINGS[name]}")
-            models.append(predicted(image, settings))
-        else:
-            part = ImageTask(machine=settings.config, images=[image], behaviour=hbm_of(settings))
-            run = f"train-{label}-{settings.sim}-{name}"
-            done = execute(part, settings, f"core-{run}", pictures=run)
-            hbm, wrong = done.outcome.memories["hbm"][0], done.failures
-            measured.update(compared=done.compared, mismatches=done.mismatches, cycles=done.cycles)
-            notes |= {f"{name} busy": summary(done.outcome.parts[0], settings.config)["busy"]}
-            notes |= {f"{name} {what}": path for what, path in done.files.items()}
-        curves[name] = learned(trainer, hbm)
-        failures += [f"{name}: {failure}" for failure in (*wrong, *disagreements(curves[name]))]
+        found = learn(image, settings, f"train-{label}-{name}", f"{settings.steps:,} steps, {ROUNDINGS[name]}")
+        measured.update(found.measured, ideal_cycles=ideal_cycles(image))
+        models += [found.prediction] if found.prediction else []
+        notes |= {f"{name} {what}": note for what, note in found.notes.items()}
+        curves[name] = learned(trainer, found.hbm)
+        failures += [f"{name}: {failure}" for failure in (*found.failures, *disagreements(curves[name].losses))]
     curves["float64"] = reference(task, settings.batch, settings.steps)
-    extra = _found(curves, task) | {"plot": shown(_plot(curves, settings, label))}
+    extra = _found(curves, task) | {"plot": shown(_plot(curves, settings, label))} | notes
     if models:
         found = sum(models[1:], models[0])
         report = modelled_report("train", label, settings, found, measured["ideal_cycles"], extra)
@@ -166,74 +146,31 @@ def _run(settings: Settings) -> Report:
         test="train",
         label=f"core-{label}-{settings.sim}",
         settings=dict(settings.values),
-        extra={"config": asdict(settings.config), **extra, **notes},
+        extra={"config": asdict(settings.config), **extra},
         failures=tuple(failures),
         **measured,
     )
 
 
-def _on_golden(image: Image, doing: str) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the HBM that golden leaves, and what is wrong."""
-    with progress(doing):
-        outcome = Core(image.config, image.memory()).run(image.base)
-    ended = (outcome.exit_code, outcome.error) == (0, None)
-    return outcome.hbm, () if ended else (f"golden must end without an error, not with {outcome.error}",)
-
-
-def disagreements(found: Learned) -> Iterator[str]:
-    """Say where nothing was learned."""
-    first, last = found.ends()
-    if not last < first:
-        yield f"the loss must fall, but the last steps' is {last:.3f} and that of the first ones {first:.3f}"
-
-
-def ideal_cycles(trainer: Trainer, config: Config) -> int:
-    """Return the cycles of the busiest engine if it never waits, of the tensor engine those in which a column enters
-    the array."""
-    cycles, runs = Counter(), Counter(trainer.runs)
-    for entry in trainer.program.entries:
-        one = entry.instruction
-        cycles[queue_name(entry.queue, config)] += runs[entry.section] * busy_cycles(one, config)
-    return max(cycles.values())
-
-
-def _found(curves: Mapping[str, Learned], task: Task) -> dict[str, object]:
+def _found(curves: Mapping[str, Trained], task: Task) -> dict[str, object]:
     """Return what was learned, for a report."""
-    ends = {name: found.ends() for name, found in curves.items()}
     rounded = [decode(encode(part, fmt), fmt) for part, fmt in zip(task.start, (BF16, FP32, BF16, FP32), strict=True)]
     return {
-        "loss, first and last quarter": {name: f"{first:.3f} to {last:.3f}" for name, (first, last) in ends.items()},
+        **ends_of({name: found.losses for name, found in curves.items()}),
         "accuracy before": f"{accuracy(rounded):.2%}",
         "accuracy after": {name: f"{found.accuracy:.2%}" for name, found in curves.items()},
     }
 
 
-def _plot(curves: Mapping[str, Learned], settings: Settings, label: str) -> Path:
-    """Draw the losses, and over them means of a few steps; return where the picture is."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
-    few = max(1, settings.steps // 20)
+def _plot(curves: Mapping[str, Trained], settings: Settings, label: str) -> Path:
+    """Draw the losses; return where the picture is."""
     styles = {"sr": ("tab:blue", "-"), "rne": ("tab:red", "-"), "float64": ("black", "--")}
+    drawn = []
     for name, found in curves.items():
-        colour, line = styles[name]
         rounding = f"BF16 weights, {ROUNDINGS[name]}" if name in ROUNDINGS else name
-        means = np.convolve(found.losses, np.full(few, 1 / few), "valid")
-        steps = np.arange(1, settings.steps + 1)
-        if name in ROUNDINGS:
-            axes.plot(steps, found.losses, color=colour, lw=0.5, alpha=0.3)
-        axes.plot(steps[few - 1 :], means, line, color=colour, lw=1.2, label=f"{rounding}: {found.accuracy:.1%} right")
-    axes.set(title=f"Handwritten digits, AdamW, rate {settings.rate / 1e6:g}", xlabel="steps", ylabel="cross entropy")
-    axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    path = SIM_BUILD / "plots" / f"train-{label}.png"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
-    return path
+        what = f"{rounding}: {found.accuracy:.1%} right"
+        drawn.append(Curve(found.losses, what, *styles[name], faint=name in ROUNDINGS))
+    return draw_losses(f"train-{label}", f"Handwritten digits, AdamW, rate {settings.rate / 1e6:g}", drawn)
 
 
 BENCH = Bench(
