@@ -1,6 +1,7 @@
 """The operands of one instruction: codes and words of what it reads, and the writing of its results."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -33,11 +34,10 @@ class Operands:
     """
 
     def __init__(self, instruction: Elementwise, config: Config, sbuf: np.ndarray, psum: np.ndarray):
-        instruction.check(Context(config))
+        self._fields = _legal_fields(instruction, config)
         self.instruction = instruction
         self.partitions = instruction.partitions
         self.shape = (1,) * (DIMENSIONS - len(instruction.shape)) + tuple(instruction.shape)
-        self._fields = instruction.fields(config)
         self.integer = is_integer(self._fields)
         self._memories = {Storage.SBUF: sbuf, Storage.PSUM: psum}
 
@@ -115,3 +115,14 @@ class Operands:
         access = getattr(self.instruction, name)
         steps = (0,) * (DIMENSIONS - len(access.steps)) + tuple(access.steps)
         return replace(access, steps=steps), tuple(reversed(counts_of(self._fields, name)))
+
+
+@lru_cache(1 << 16)
+def _legal_fields(instruction: Elementwise, config: Config) -> dict[str, int]:
+    """Return the fields of an instruction; one that is executed again is judged once.
+
+    Raises:
+        ValueError: if it is not legal.
+    """
+    instruction.check(Context(config))
+    return instruction.fields(config)
