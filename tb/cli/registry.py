@@ -21,7 +21,7 @@ from neuroncore_rtl.tb.sim.vectors import WAYS
 __all__ = ["COMMANDS", "GROUPS", "MODULES", "TABLES", "bench_named", "profile_named", "profiled_tests", "tests"]
 
 GROUPS = {
-    "products, networks": ("matmul", "digits", "train", "tensor_parallel"),
+    "products, networks": ("matmul", "digits", "train", "charlm", "tensor_parallel"),
     "kernels of rows": ("kernels",),
     "layers": ("layers", "transformer"),
     "their gradients": ("backward",),

@@ -53,6 +53,7 @@ CASES = [
     Case("digits", "PRESET=small BATCH=120"),
     Case("train", "PRESET=tiny HIDDEN=4 BATCH=6 STEPS=3 ROUND=sr"),
     Case("train", "PRESET=small STEPS=2 ROUND=rne"),
+    Case("charlm", "PRESET=tiny PROMPT=a TOKENS=2 STEPS=2 SEQ=6 DIM=8 HIDDEN=8"),
     *[Case("program", f"PRESET=tiny SEED={seed}") for seed in (1, 2, 3)],
     *[Case("program", f"PRESET=small SEED={seed} LATENCY=150") for seed in (4, 5)],
 ]

@@ -9,7 +9,7 @@ from neuroncore_rtl.golden.timing import Prediction, predict
 from neuroncore_rtl.kernels.models import digits as network
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.spec.formats import format_named
-from neuroncore_rtl.tb.benches import digits, matmul, program, train
+from neuroncore_rtl.tb.benches import charlm, digits, matmul, program, train
 from neuroncore_rtl.tb.benches.core_bench import hbm_of
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.modelled import memory_timing
@@ -58,6 +58,9 @@ class Case:
             task = train.task_of(settings)
             trainer = train.trainer_of(settings, task, settings.round)
             return trainer.image(task.images, task.labels, task.start, encode)
+        if self.test == "charlm":
+            task = charlm.task_of(settings)
+            return charlm.image_of(charlm.model_of(settings, task), task)
         bench = CoreWorkbench(config)
         bench_named(self.test).build(bench, settings, rng)
         return build_image(bench.program, bench.contents, runs=bench.runs)

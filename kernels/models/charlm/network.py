@@ -1,0 +1,100 @@
+"""The network: rows of characters and of positions are added, go through encoder layers, and a linear layer makes
+scores of the next character of each."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuroncore_rtl.kernels.library.postnorm import Scales
+from neuroncore_rtl.kernels.models.transformer.encoder import Dense, EncoderWeights
+from neuroncore_rtl.kernels.program import HbmTensor
+
+__all__ = ["Sizes", "dense_of", "initial", "layer_of"]
+
+NORMS = ("first", "second")
+
+EMBEDDED = 0.3
+"""How large the rows of characters and of positions are at first."""
+
+NEARLY_ALIKE = 0.1
+"""How far scores are apart at first."""
+
+LONGEST = 100.0
+"""Of the waves of positions, over the shortest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """How large the network is.
+
+    Arguments:
+        characters: that there are.
+        context: characters that it sees at most.
+        features: of a character.
+        heads: of attention, which divide the features.
+        hidden: features of the MLP between its layers.
+        layers: encoder layers.
+
+    Raises:
+        ValueError: if heads do not divide the features.
+    """
+
+    characters: int
+    context: int
+    features: int
+    heads: int
+    hidden: int
+    layers: int
+
+    def __post_init__(self):
+        if self.features % self.heads:
+            raise ValueError(f"heads must divide the {self.features} features of a character, not {self.heads}")
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of all parameters by name, such as "layer0.query.w"."""
+        across = dict.fromkeys(EncoderWeights._fields, (self.features, self.features))
+        across |= {"up": (self.features, self.hidden), "down": (self.hidden, self.features)}
+        found = {"embedding": (self.characters, self.features), "position": (self.context, self.features)}
+        for layer in range(self.layers):
+            for name, shape in across.items():
+                if name in NORMS:
+                    own = dict.fromkeys(Scales._fields, shape[1:])
+                else:
+                    own = {"w": shape, "bias": shape[1:]}
+                found |= {f"layer{layer}.{name}.{kind}": one for kind, one in own.items()}
+        return found | {"output.w": (self.features, self.characters), "output.bias": (self.characters,)}
+
+
+def initial(rng: np.random.Generator, sizes: Sizes) -> dict[str, np.ndarray]:
+    """Return the parameters that training begins with, float64 by name: biases of zero, normalisations that change
+    nothing, and weights that neither raise nor lower what goes through them, but for those of the scores, which begin
+    nearly alike. Positions begin as waves, by which neighbours are alike."""
+
+    def drawn(name: str, shape: tuple[int, ...]) -> np.ndarray:
+        if len(shape) == 1:
+            return np.full(shape, float(name.endswith("gamma")))
+        deviation = {"embedding": EMBEDDED, "output.w": NEARLY_ALIKE / np.sqrt(shape[0])}
+        return rng.normal(0, deviation.get(name, 1 / np.sqrt(shape[0])), shape)
+
+    features = np.arange(sizes.features)
+    angles = np.arange(sizes.context)[:, None] * LONGEST ** (-(features // 2 * 2) / sizes.features)
+    waves = np.where(features % 2, np.cos(angles), np.sin(angles))
+    return {name: drawn(name, shape) for name, shape in sizes.shapes().items()} | {"position": EMBEDDED * waves}
+
+
+def dense_of(find: Callable[[str], HbmTensor], name: str) -> Dense:
+    """Return the parameters of a linear layer; find: where the parameter of a name is."""
+    return Dense(find(f"{name}.w"), find(f"{name}.bias"))
+
+
+def layer_of(find: Callable[[str], HbmTensor], layer: int) -> EncoderWeights:
+    """Return the parameters of an encoder layer, or what else there is of each; arguments as of `dense_of`."""
+    return EncoderWeights(
+        *(
+            Scales(*(find(f"layer{layer}.{name}.{kind}") for kind in Scales._fields))
+            if name in NORMS
+            else dense_of(find, f"layer{layer}.{name}")
+            for name in EncoderWeights._fields
+        )
+    )

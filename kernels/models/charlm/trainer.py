@@ -1,0 +1,132 @@
+"""A step of the training: windows of the text forward and backward, and AdamW.
+
+Where a window starts is in HBM, a number for each, and the step advances the number of its first one itself: so one
+section, run again, is the whole training. Everything but the parameters lives in SBUF.
+"""
+
+from typing import NamedTuple
+
+from neuroncore_rtl.kernels.library.adamw import AdamW, first_powers, next_correction
+from neuroncore_rtl.kernels.library.blocks import cut, length
+from neuroncore_rtl.kernels.library.crossentropy import crossentropy
+from neuroncore_rtl.kernels.library.embedding import embedding, embedding_backward
+from neuroncore_rtl.kernels.library.linear import linear
+from neuroncore_rtl.kernels.library.linear_backward import bias_gradient, input_gradient, weight_gradient
+from neuroncore_rtl.kernels.library.masters import Masters
+from neuroncore_rtl.kernels.library.transfer import lanes_of, load, store
+from neuroncore_rtl.kernels.library.transpose import identity, transpose
+from neuroncore_rtl.kernels.models.charlm.network import Sizes, dense_of, layer_of
+from neuroncore_rtl.kernels.models.transformer.encoder import encoder
+from neuroncore_rtl.kernels.models.transformer.encoder_backward import encoder_backward
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, dma_gather, dma_scatter, scratch, tiles_of
+from neuroncore_rtl.kernels.program.instructions import iota, memset, tensor_scalar, tensor_tensor
+from neuroncore_rtl.spec.formats import BF16, FP32, INT32
+from neuroncore_rtl.spec.isa import AluOp, Index
+
+__all__ = ["Trainer", "Windows"]
+
+
+class Windows(NamedTuple):
+    """What is learned from, INT32 in HBM, and what becomes of it.
+
+    Arguments:
+        text: numbers of characters, [characters, 1].
+        starts: where the windows of all steps start, [windows, 1]; behind each must be a character more than it has.
+        losses: where the cross entropy of every character goes, FP32 [windows * context, 1].
+    """
+
+    text: HbmTensor
+    starts: HbmTensor
+    losses: HbmTensor
+
+
+class Trainer:
+    """Two sections of a program: what the steps find, appended when this is made, and a step.
+
+    Arguments:
+        program: what they are appended to.
+        masters: the parameters, with a gradient for each window of a step.
+        windows: of all steps.
+        sizes: of the network.
+        options: hyperparameters.
+    """
+
+    def __init__(self, program: Program, masters: Masters, windows: Windows, sizes: Sizes, options: AdamW):
+        self._program, self._masters, self._windows = program, masters, windows
+        self._sizes, self._options = sizes, options
+        lanes = lanes_of(program.config)
+        self._tiles = cut(0, sizes.context, lanes)
+        self._powers = first_powers(program, program.config.partitions)
+        self._identity = identity(program, BF16)
+        # The number of the next window in every partition, and of each of a window's characters where it is there and
+        # where its loss goes.
+        self._window = program.space.sbuf("window", INT32, (1,), lanes)
+        self._offsets, self._places = (
+            program.space.sbuf(name, INT32, (len(self._tiles),), lanes) for name in ("offsets", "places")
+        )
+        program.append(memset(self._window, 0))
+        for counter in (self._offsets, self._places):
+            program.append(iota(counter, Index(partition=1, steps=(lanes,))))
+
+    def append_step(self) -> None:
+        """Append a step."""
+        program = self._program
+        for number in range(len(self._masters.gradients)):
+            self._window_gradients(number)
+            program.append(tensor_scalar(self._window, self._window, 1, AluOp.ADD))
+            program.append(tensor_scalar(self._places, self._places, self._sizes.context, AluOp.ADD))
+        correction = next_correction(program, self._powers, self._options)
+        self._masters.descend(program, correction, self._options)
+
+    def _window_gradients(self, number: int) -> None:
+        """Append a window's losses, and the gradients of all parameters; number: of the window in its step."""
+        program, sizes, copy = self._program, self._sizes, self._masters.copy
+        inputs, labels = self._characters()
+        x = _added(program, embedding(program, copy("embedding"), inputs), load(program, copy("position")))
+        layers, output = [layer_of(copy, layer) for layer in range(sizes.layers)], dense_of(copy, "output")
+        passed = []
+        for weights in layers:
+            passed.append((x, encoder(program, x, weights, sizes.heads, causal=True)))
+            x = passed[-1][1].last.y
+        logits = linear(program, transpose(program, x, self._identity), *output, name="logits", fmt=FP32)
+        losses, dlogits = scratch(program.space, "loss", x, 1), scratch(program.space, "dlogits", logits, fmt=BF16)
+        crossentropy(program, losses, dlogits, logits, labels, 1 / (sizes.context * len(self._masters.gradients)))
+        for tile, places in tiles_of(losses, self._column(self._places)):
+            program.append(dma_scatter(self._windows.losses, tile, places), next(program.stores))
+
+        def gradient(name: str) -> HbmTensor:
+            return self._masters.gradient(name, number)
+
+        store(program, gradient("output.w"), weight_gradient(program, x, dlogits))
+        store(program, gradient("output.bias").reshape(1, -1), bias_gradient(program, dlogits))
+        dx = input_gradient(program, transpose(program, dlogits, self._identity), output.w, self._identity)
+        for layer in reversed(range(sizes.layers)):
+            x, encoded = passed[layer]
+            dx = encoder_backward(program, x, encoded, layers[layer], dx, layer_of(gradient, layer), causal=True)
+        store(program, gradient("position"), dx)
+        store(program, gradient("embedding"), embedding_backward(program, sizes.characters, inputs, dx))
+
+    def _characters(self) -> tuple[Rows, Rows]:
+        """Append and return the window's characters, and behind each of them the next one, INT32 [context, 1]."""
+        program, text = self._program, self._windows.text
+        start, rows, behind = (
+            program.space.sbuf(name, INT32, shape, self._window.partitions)
+            for name, shape in (("start", (1,)), ("rows", self._offsets.shape), ("behind", self._offsets.shape))
+        )
+        program.append(dma_gather(start, self._windows.starts, self._window), next(program.loads))
+        program.append(tensor_scalar(rows, self._offsets, start, AluOp.ADD))
+        program.append(tensor_scalar(behind, rows, 1, AluOp.ADD))
+        inputs, labels = (embedding(program, text, self._column(counter)) for counter in (rows, behind))
+        return inputs, labels
+
+    def _column(self, counter: Tensor) -> Rows:
+        """Return a number of each of the window's characters, [context, 1]."""
+        return Rows(tuple(counter[: length(part), tile : tile + 1] for tile, part in enumerate(self._tiles)))
+
+
+def _added(program: Program, characters: Rows, positions: Rows) -> Rows:
+    """Append and return the sum of two matrices."""
+    result = scratch(program.space, "x", characters, fmt=BF16)
+    for out, one, other in tiles_of(result, characters, positions):
+        program.append(tensor_tensor(out, one, other, AluOp.ADD))
+    return result

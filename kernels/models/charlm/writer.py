@@ -1,0 +1,102 @@
+"""Writing: a section that is run again for every character. The position is a number in SBUF, keys and values are in
+HBM. While the prompt has characters they are taken, whatever the network would have said; then its own."""
+
+from typing import NamedTuple
+
+from neuroncore_rtl.kernels.library.embedding import embedding
+from neuroncore_rtl.kernels.library.linear import linear
+from neuroncore_rtl.kernels.library.masters import Masters
+from neuroncore_rtl.kernels.library.transpose import identity, transpose
+from neuroncore_rtl.kernels.models.charlm.network import Sizes, dense_of, layer_of
+from neuroncore_rtl.kernels.models.transformer.decoder import Cache, decoder, owners
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, dma_gather, dma_scatter
+from neuroncore_rtl.kernels.program.instructions import (
+    find_index8,
+    max8,
+    memset,
+    tensor_copy,
+    tensor_copy_predicated,
+    tensor_scalar,
+    tensor_tensor,
+)
+from neuroncore_rtl.spec.formats import BF16, FP32, INT32
+from neuroncore_rtl.spec.isa import AluOp
+from neuroncore_rtl.spec.isa.elementwise import SEARCH_ELEMENTS, VALUES8
+
+__all__ = ["NONE", "Page", "Writer"]
+
+NONE = -1
+"""In a prompt the number of what is behind it."""
+
+
+class Page(NamedTuple):
+    """What is written, and where, in HBM.
+
+    Arguments:
+        prompt: INT32 [context, 1]: numbers of its characters, and behind it `NONE`.
+        scores: of each character, FP32 [context, characters], by the positions from which they came.
+        written: the number of the highest score, the first of equal ones, INT32 [context, 1], likewise.
+    """
+
+    prompt: HbmTensor
+    scores: HbmTensor
+    written: HbmTensor
+
+
+class Writer:
+    """Two sections of a program: what the characters find, appended when this is made, and a character.
+
+    Arguments:
+        program: what they are appended to.
+        masters: the parameters, of which copies are read.
+        sizes: of the network.
+        page: what is written.
+
+    Raises:
+        ValueError: if there are more or fewer characters than the vector engine searches.
+    """
+
+    def __init__(self, program: Program, masters: Masters, sizes: Sizes, page: Page):
+        low, high = SEARCH_ELEMENTS
+        if not low <= sizes.characters <= high:
+            raise ValueError(f"characters must be from {low} to {high} to be searched, not {sizes.characters}")
+        self._program, self._masters, self._page = program, masters, page
+        space = program.space
+        self._caches = [
+            Cache(
+                space.hbm(f"keys_t {layer}", BF16, (sizes.features, sizes.context)),
+                space.hbm(f"values {layer}", BF16, (sizes.context, sizes.features)),
+            )
+            for layer in range(sizes.layers)
+        ]
+        self._owners = owners(program, sizes.features, sizes.heads)
+        self._identity = identity(program, BF16)
+        self._position = space.sbuf("position", INT32, (1,))
+        self._last = space.sbuf("last", INT32, (1,), 1)
+        for counter in (self._position, self._last):
+            program.append(memset(counter, 0))
+
+    def append_character(self) -> None:
+        """Append what reads a character and writes the next one."""
+        program, page, copy = self._program, self._page, self._masters.copy
+        space, position, last = program.space, self._position, self._last
+        given, is_given = (space.sbuf(name, INT32, (1,), 1) for name in ("given", "is given"))
+        program.append(dma_gather(given, page.prompt, position[:1]))
+        program.append(tensor_scalar(is_given, given, NONE, AluOp.IS_GT))
+        program.append(tensor_copy_predicated(last, is_given, given))
+
+        x = embedding(program, copy("embedding"), Rows((last,)), "x")
+        place = embedding(program, copy("position"), Rows((position[:1],)), "place")
+        program.append(tensor_tensor(x.tiles[0], x.tiles[0], place.tiles[0], AluOp.ADD))
+        for layer, cache in enumerate(self._caches):
+            x = decoder(program, x, layer_of(copy, layer), self._owners, cache, position)
+        x_t = transpose(program, x, self._identity)
+        scores = linear(program, x_t, *dense_of(copy, "output"), name="scores", fmt=FP32).tiles[0]
+
+        best, where = space.sbuf("best", FP32, (VALUES8,), 1), space.sbuf("where", INT32, (VALUES8,), 1)
+        program.append(max8(best, scores))
+        program.append(find_index8(where, scores, best))
+        program.append(tensor_copy(last, where[:, :1]))
+        for target, source in ((page.scores, scores), (page.written, last)):
+            program.append(dma_scatter(target, source, position[:1]), next(program.stores))
+        program.append(tensor_scalar(position, position, 1, AluOp.ADD))

@@ -1,0 +1,120 @@
+"""The program that learns a text and then writes: on any machine, of any sizes, what float64 learns and writes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.arith import decode
+from neuroncore_rtl.kernels.library.adamw import AdamW
+from neuroncore_rtl.kernels.models.charlm import Text, sonnets
+from neuroncore_rtl.kernels.models.charlm.network import Sizes, initial
+from neuroncore_rtl.kernels.models.charlm.program import LanguageModel
+from neuroncore_rtl.spec.config import Config, preset_named
+from neuroncore_rtl.spec.formats import BF16
+from neuroncore_rtl.tb.benches import language_model
+from neuroncore_rtl.tb.benches.workbench import encode
+from tests.kernels.running import finished_ordered
+
+TEXT = Text("abracadabra, hocus pocus. fidibus, abracadabra!\n")
+SIZES = Sizes(characters=len(TEXT.characters), context=7, features=6, heads=2, hidden=9, layers=1)
+CONFIGS = {
+    "tiny": (preset_named("tiny"), SIZES),
+    "wide": (Config(rows=5, columns=6, dma_engines=3), replace(SIZES, layers=2, context=5)),
+    "tall": (Config(rows=16, columns=4, dma_engines=4), replace(SIZES, heads=1, context=9)),
+}
+
+
+def ran(config, sizes, starts, options, prompt, written, order, start):
+    """Return the losses [windows, context], what was written, and the parameters."""
+    model = LanguageModel(config, sizes, len(TEXT.numbers), starts.shape[1], len(starts), options)
+    image = model.image(TEXT.numbers, starts.ravel(), start, TEXT.encode(prompt), written, encode)
+    outcome = finished_ordered(image, order)
+    tensors = [model.windows.losses, model.page.written, *map(model.masters.value, sizes.shapes())]
+    losses, page, *values = (decode(np.ascontiguousarray(t.elements(outcome.hbm)), t.format) for t in tensors)
+    page = page[len(prompt) - 1 :][:written, 0].astype(int)
+    return losses.reshape(-1, sizes.context), page, dict(zip(sizes.shapes(), values, strict=True))
+
+
+def rounded(start):
+    """Return parameters that BF16 holds."""
+    return {name: decode(encode(value, BF16), BF16) for name, value in start.items()}
+
+
+def check_written(page, parameters, sizes, prompt):
+    """Each character that was written has the highest score in float64, or nearly."""
+    read = [*TEXT.encode(prompt), *page]
+    scores = language_model.scores(parameters, sizes, np.array(read[:-1]))[len(prompt) - 1 :]
+    assert (scores[np.arange(len(page)), page] > scores.max(axis=1) - 0.05).all()
+
+
+@pytest.mark.parametrize(("config", "sizes"), CONFIGS.values(), ids=CONFIGS)
+def test_every_machine_learns_and_writes_what_float64_does(rng, config, sizes):
+    start, options = rounded(initial(rng, sizes)), AdamW(rate=0.02)
+    starts = rng.integers(0, len(TEXT.numbers) - sizes.context, (3, 2))
+    prompt = "abra"
+    written = sizes.context + 1 - len(prompt)
+    losses, page, values = ran(config, sizes, starts, options, prompt, written, rng, start)
+    windows = TEXT.numbers[starts[..., None] + np.arange(sizes.context + 1)]
+    exact, parameters = language_model.trained(start, sizes, windows, options)
+    np.testing.assert_allclose(losses.reshape(3, -1).mean(axis=1), exact, rtol=0.02)
+    for name, value in parameters.items():
+        # A key's bias changes nothing, and where it goes is noise that AdamW magnifies.
+        if not name.endswith("key.bias"):
+            assert np.abs(values[name] - value).mean() < 0.01, name
+    check_written(page, parameters, sizes, prompt)
+
+
+def test_windows_are_where_they_start_and_losses_where_they_belong(rng):
+    """Of a network that learns nothing, every character of a window has float64's loss, wherever the window comes."""
+    start, starts = rounded(initial(rng, SIZES)), np.array([[3, 0], [0, len(TEXT.numbers) - SIZES.context - 1]])
+    # Scores that are far apart, so that another character's loss is another one.
+    start["output.w"] *= 16
+    losses, _, values = ran(CONFIGS["tiny"][0], SIZES, starts, AdamW(rate=0), "a", 1, None, start)
+    for found, first in zip(losses, starts.ravel(), strict=True):
+        window = TEXT.numbers[first : first + SIZES.context + 1]
+        np.testing.assert_allclose(found, language_model.losses(start, SIZES, window), atol=0.06)
+    assert all(np.array_equal(values[name], value) for name, value in start.items())
+
+
+def test_a_prompt_is_read_whatever_would_have_been_written(rng):
+    """Not one of its characters is what the network would say, and what follows depends on them."""
+    start, starts = rounded(initial(rng, SIZES)), np.zeros((1, 1), int)
+    start["output.w"] *= 16
+    pages = {}
+    for prompt in ("hocus", "hocub"):
+        written = SIZES.context + 1 - len(prompt)
+        _, page, _ = ran(CONFIGS["tiny"][0], SIZES, starts, AdamW(rate=0), prompt, written, rng, start)
+        check_written(page, start, SIZES, prompt)
+        pages[prompt] = list(page)
+    assert pages["hocus"] != pages["hocub"]
+
+
+def test_text_and_numbers():
+    text = sonnets()
+    assert len(text.text) > 10_000 and text.decode(text.numbers) == text.text
+    assert text.decode(text.encode("Shall I ")) == "Shall I "
+    with pytest.raises(ValueError, match="characters must be of the text, .* not 'é' at place 3"):
+        text.encode("thé")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"starts": [[len(TEXT.numbers) - 7]]}, "starts must be from 0 to 40, not 41 to 41"),
+        ({"prompt": "abracada"}, "must have at least a character each, and 8 in all, not 8 and 1"),
+        ({"prompt": ""}, "must have at least a character each, and 8 in all, not 0 and 1"),
+        ({"sizes": replace(SIZES, context=48)}, "context must be below the 48 characters of the text, not 48"),
+        ({"sizes": replace(SIZES, characters=7)}, "characters must be from 8 to .* to be searched, not 7"),
+    ],
+)
+def test_refusals(rng, changed, said):
+    given = {"sizes": SIZES, "starts": [[0]], "prompt": "a"} | changed
+    with pytest.raises(ValueError, match=said):
+        sizes, starts = given["sizes"], np.array(given["starts"])
+        ran(CONFIGS["tiny"][0], sizes, starts, AdamW(), given["prompt"], 1, None, initial(rng, sizes))
+
+
+def test_heads_must_divide_the_features():
+    with pytest.raises(ValueError, match="heads must divide the 6 features of a character, not 4"):
+        replace(SIZES, heads=4)
