@@ -86,7 +86,8 @@ def task_of(settings: Settings) -> Task:
             hidden=settings.hidden,
             layers=settings.layers,
         )
-    check_room(sum(map(prod, sizes.shapes().values())) * np.dtype(np.float64).itemsize)
+    # Masters, two moments and gradients in FP32, copies in BF16.
+    check_room(sum(map(prod, sizes.shapes().values())) * (4 * (3 + settings.batch) + 2))
     try:
         prompt = len(text.encode(settings.prompt))
     except ValueError as refusal:

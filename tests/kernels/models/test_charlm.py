@@ -51,13 +51,13 @@ def check_written(page, parameters, sizes, prompt):
 @pytest.mark.parametrize(("config", "sizes"), CONFIGS.values(), ids=CONFIGS)
 def test_every_machine_learns_and_writes_what_float64_does(rng, config, sizes):
     start, options = rounded(initial(rng, sizes)), AdamW(rate=0.02)
-    starts = rng.integers(0, len(TEXT.numbers) - sizes.context, (3, 2))
+    starts = rng.integers(0, len(TEXT.numbers) - sizes.context, (2, 2))
     prompt = "abra"
     written = sizes.context + 1 - len(prompt)
     losses, page, values = ran(config, sizes, starts, options, prompt, written, rng, start)
     windows = TEXT.numbers[starts[..., None] + np.arange(sizes.context + 1)]
     exact, parameters = language_model.trained(start, sizes, windows, options)
-    np.testing.assert_allclose(losses.reshape(3, -1).mean(axis=1), exact, rtol=0.02)
+    np.testing.assert_allclose(losses.reshape(2, -1).mean(axis=1), exact, rtol=0.02)
     for name, value in parameters.items():
         # A key's bias changes nothing, and where it goes is noise that AdamW magnifies.
         if not name.endswith("key.bias"):
