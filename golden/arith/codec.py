@@ -42,7 +42,8 @@ def canonical(bits, fmt: FloatFormat = FP32) -> np.ndarray:
     """Return codes of `fmt` with every NaN replaced by the canonical one (positive, quiet, no payload)."""
     bits = np.asarray(bits)
     is_nan = (bits & ((1 << (fmt.bits - 1)) - 1)) > fmt.infinity
-    return np.where(is_nan, fmt.nan, bits).astype(storage_dtype(fmt))
+    bits = np.where(is_nan, fmt.nan, bits) if is_nan.any() else bits
+    return bits.astype(storage_dtype(fmt))
 
 
 def canonical_value(value) -> np.ndarray:

@@ -1,18 +1,21 @@
 """FP32 multiplication and fused multiply-add of any operands: IEEE 754 binary32, one rounding, RNE."""
 
 from functools import cache
-from platform import machine
 
 import numpy as np
-from llvmlite import binding
-from numba import float32, types, vectorize
-from numba.extending import intrinsic
 
 from neuroncore_rtl.golden.arith.codec import canonical_value
+from neuroncore_rtl.golden.arith.machine_code import (
+    FLOAT,
+    INDEX,
+    compile_function,
+    counted,
+    has_fused_multiply_add,
+    multiply_add,
+    new_function,
+)
 
-__all__ = [
-    "has_feature", "has_fused_multiply_add", "multiply_add_exactly", "multiply_add_fp32", "multiply_fp32",
-]  # fmt: skip
+__all__ = ["multiply_add_exactly", "multiply_add_fp32", "multiply_fp32"]
 
 
 def multiply_fp32(a, b) -> np.ndarray:
@@ -34,8 +37,10 @@ def multiply_add_fp32(a, b, c) -> np.ndarray:
     """
     if not has_fused_multiply_add():
         return multiply_add_exactly(a, b, c)
-    with np.errstate(all="ignore"):
-        return canonical_value(_compiled()(*(np.asarray(operand, np.float32) for operand in (a, b, c))))
+    operands = np.broadcast_arrays(*(np.asarray(operand, np.float32) for operand in (a, b, c)))
+    results = np.empty(operands[0].shape, np.float32)
+    _compiled()(*map(np.ascontiguousarray, operands), results, results.size)
+    return canonical_value(results)
 
 
 def multiply_add_exactly(a, b, c) -> np.ndarray:
@@ -58,31 +63,11 @@ def multiply_add_exactly(a, b, c) -> np.ndarray:
         return canonical_value(word.view(np.float64).astype(np.float32))
 
 
-def has_fused_multiply_add() -> bool:
-    """Return whether this processor multiplies and adds with one rounding."""
-    return machine() in ("aarch64", "arm64") or has_feature("fma")
-
-
-@cache
-def has_feature(name: str) -> bool:
-    """Return whether this processor has a feature, by LLVM's name for it."""
-    return binding.get_host_cpu_features().get(name, False)
-
-
-@intrinsic
-def fused_multiply_add(typing_context, a, b, c):
-    """The processor's fused multiply-add of three float32, for compiled functions; slow and right without one."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.fma(*arguments)
-
-    return types.float32(types.float32, types.float32, types.float32), generate
-
-
 @cache
 def _compiled():
-    @vectorize([float32(float32, float32, float32)])
-    def multiply_add(a, b, c):
-        return fused_multiply_add(a, b, c)
-
-    return multiply_add
+    """Return the compiled loop multiply_add(a, b, c, results, count) over adjacent elements."""
+    builder, (*operands, results, count) = new_function("multiply_add", *[FLOAT.as_pointer()] * 4, INDEX)
+    with counted(builder, count) as index:
+        a, b, c = (builder.load(builder.gep(operand, [index])) for operand in operands)
+        builder.store(multiply_add(builder, a, b, c, fused=True), builder.gep(results, [index]))
+    return compile_function(builder)

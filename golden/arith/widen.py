@@ -28,6 +28,8 @@ def widen(codes, fmt: Format) -> np.ndarray:
         return _table(fmt)[codes]
     if not fmt.is_float:
         return codes.view(np.int32).astype(np.float32).view(np.uint32)
+    if fmt == FP32:
+        return canonical(codes)
     padding = np.uint32((1 << fmt.padding_bits) - 1)
     is_nan = codes << np.uint32(1) > FP32.infinity << 1
     return np.where(is_nan, np.uint32(FP32.nan), codes & ~padding)

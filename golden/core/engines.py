@@ -44,9 +44,9 @@ class Engines:
         self._context = Context(config, core=number)
         self._read = lru_cache(RECORDS)(partial(_read, config))
         self._execute: dict[Engine, Callable[[Instruction], tuple[int, int] | None]] = {
-            Engine.TENSOR: lambda instruction: tensor.execute(instruction, self.sbuf, self.sbuf),
-            Engine.VECTOR: lambda instruction: vector.execute(instruction, self.sbuf, self.psum),
-            Engine.SCALAR: lambda instruction: scalar.execute(instruction, self.sbuf, self.psum),
+            Engine.TENSOR: lambda instruction: tensor.perform(instruction, self.sbuf, self.sbuf),
+            Engine.VECTOR: lambda instruction: vector.perform(instruction, self.sbuf, self.psum),
+            Engine.SCALAR: lambda instruction: scalar.perform(instruction, self.sbuf, self.psum),
             Engine.DMA: self._copy,
             Engine.COLLECTIVE: lambda instruction: self.network.execute(self.number, instruction),
             Engine.QUEUE: lambda instruction: None,

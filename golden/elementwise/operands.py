@@ -10,7 +10,7 @@ from neuroncore_rtl.golden.elementwise.index import element_index, element_words
 from neuroncore_rtl.golden.elementwise.words import load, store
 from neuroncore_rtl.golden.memory import gather, scatter
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import DIMENSIONS, Access, Context, Elementwise, Pointer, Storage
+from neuroncore_rtl.spec.isa import DIMENSIONS, Access, Elementwise, Pointer, Storage
 from neuroncore_rtl.spec.isa.elementwise import counts_of, is_integer
 
 __all__ = ["Operands"]
@@ -28,13 +28,10 @@ class Operands:
         partitions: lanes.
         shape: counts of the instruction's four dimensions, outermost first.
         integer: whether it computes in INT32.
-
-    Raises:
-        ValueError: if the instruction is not legal.
     """
 
     def __init__(self, instruction: Elementwise, config: Config, sbuf: np.ndarray, psum: np.ndarray):
-        self._fields = _legal_fields(instruction, config)
+        self._fields = _fields_of(instruction, config)
         self.instruction = instruction
         self.partitions = instruction.partitions
         self.shape = (1,) * (DIMENSIONS - len(instruction.shape)) + tuple(instruction.shape)
@@ -118,11 +115,6 @@ class Operands:
 
 
 @lru_cache(1 << 16)
-def _legal_fields(instruction: Elementwise, config: Config) -> dict[str, int]:
-    """Return the fields of an instruction; one that is executed again is judged once.
-
-    Raises:
-        ValueError: if it is not legal.
-    """
-    instruction.check(Context(config))
+def _fields_of(instruction: Elementwise, config: Config) -> dict[str, int]:
+    """Return the fields of an instruction; of one that is executed again they are found once."""
     return instruction.fields(config)

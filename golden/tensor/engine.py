@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuroncore_rtl.golden.arith import storage_dtype
-from neuroncore_rtl.golden.tensor.kernel import column_sums
+from neuroncore_rtl.golden.memory.access import strided
+from neuroncore_rtl.golden.tensor.kernel import TILE, WIDTH, Packed, multiply, pack
 from neuroncore_rtl.golden.tensor.operand import array_operand
-from neuroncore_rtl.golden.tensor.product import accumulate
 from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_WORDS, Config
 from neuroncore_rtl.spec.isa import Context, LoadStationary, MultiplyMoving, TensorInstruction
 
@@ -16,11 +16,10 @@ __all__ = ["TensorEngine"]
 
 @dataclass(frozen=True)
 class _Weights:
-    """A loaded stationary operand: instruction, values and presence [k, m]."""
+    """A loaded stationary operand."""
 
     instruction: LoadStationary
-    values: np.ndarray
-    present: np.ndarray | None
+    operand: Packed
 
 
 class TensorEngine:
@@ -55,30 +54,31 @@ class TensorEngine:
             ValueError: if it is not legal after those before it; if it reads beyond the memory.
         """
         instruction.check(self._context)
+        self.perform(instruction, stationary_memory, moving_memory)
+        self._context = instruction.after(self._context)
+
+    def perform(self, instruction: TensorInstruction, stationary_memory, moving_memory) -> None:
+        """Execute one instruction that is legal after those before it, as :meth:`execute` does."""
         if isinstance(instruction, LoadStationary):
             self._load(instruction, stationary_memory)
         else:
             self._multiply(instruction, moving_memory)
-        self._context = instruction.after(self._context)
 
     def _load(self, load: LoadStationary, memory) -> None:
-        codes = _elements(load, memory, load.m, load.format.bits // 8)
-        self._shadow = _Weights(load, *array_operand(codes, load.format, load.half))
+        codes = pack(_elements(load, memory, load.m, load.format.bits // 8), TILE)
+        self._shadow = _Weights(load, array_operand(codes, load.format, load.half))
 
-    def _multiply(self, multiply: MultiplyMoving, memory) -> None:
-        weights = self._shadow
-        codes = _elements(multiply, memory, multiply.n, multiply.stride)
-        moving, present = array_operand(codes, multiply.format, multiply.half, skip_zero=multiply.transpose)
-        k, m = min(multiply.k, weights.instruction.k), multiply.m
-        sums = column_sums(
-            weights.values[:k, :m],
-            moving[:k],
-            stationary_present=None if weights.present is None else weights.present[:k, :m],
-            moving_present=None if present is None else present[:k],
-            init=-0.0 if multiply.transpose else 0.0,
+    def _multiply(self, multiplied: MultiplyMoving, memory) -> None:
+        loaded = self._shadow.instruction
+        codes = _elements(multiplied, memory, multiplied.n, multiplied.stride)[: loaded.k]
+        multiply(
+            self._shadow.operand,
+            array_operand(pack(codes, WIDTH), multiplied.format, multiplied.half, skip_zero=multiplied.transpose),
+            self.psum[: multiplied.m, multiplied.psum : multiplied.psum + multiplied.n],
+            accumulates=multiplied.accumulate,
+            integer=multiplied.integer,
+            init=-0.0 if multiplied.transpose else 0.0,
         )
-        words = self.psum[:m, multiply.psum : multiply.psum + multiply.n]
-        words[:] = accumulate(words if multiply.accumulate else None, sums, multiply.integer)
 
 
 def _elements(instruction: TensorInstruction, memory, count: int, stride: int) -> np.ndarray:
@@ -88,6 +88,5 @@ def _elements(instruction: TensorInstruction, memory, count: int, stride: int) -
     end = instruction.address + (count - 1) * stride + size
     if instruction.k > rows or end > length:
         raise ValueError(f"memory must have {instruction.k} rows of {end} bytes or more, not {memory.shape!r}")
-    words = memory[: instruction.k, : length - length % size].view(storage_dtype(instruction.format).newbyteorder("<"))
-    first = words[:, instruction.address // size :]
-    return np.lib.stride_tricks.as_strided(first, (len(words), count), (words.strides[0], stride))
+    shape, strides = (instruction.k, count), (memory.strides[0], stride)
+    return strided(memory, (0, instruction.address), storage_dtype(instruction.format), shape, strides)

@@ -5,7 +5,7 @@ from functools import cache
 import numpy as np
 
 from neuroncore_rtl.golden.arith import operand, storage_dtype
-from neuroncore_rtl.spec.formats import FP32, Format
+from neuroncore_rtl.spec.formats import BF16, FP32, Format
 
 __all__ = ["array_operand"]
 
@@ -32,6 +32,9 @@ def array_operand(bits, fmt: Format, half: int = 0, skip_zero: bool = False) -> 
     """
     if fmt == FP32:
         values = operand(bits, fmt, ("hi", "lo")[half])
+    elif fmt == BF16:
+        # The upper half of FP32, which is several times faster than the table.
+        values = (np.asarray(bits).astype(np.uint32) << np.uint32(16)).view(np.float32)
     elif fmt.bits <= TABLE_BITS:
         values = _table(fmt)[np.asarray(bits, storage_dtype(fmt))]
     else:

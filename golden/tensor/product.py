@@ -5,12 +5,12 @@ from os import cpu_count
 
 import numpy as np
 
-from neuroncore_rtl.golden.arith import add_fp32
-from neuroncore_rtl.golden.tensor.kernel import column_sums
+from neuroncore_rtl.golden.arith import storage_dtype
+from neuroncore_rtl.golden.tensor.kernel import TILE, WIDTH, Packed, multiply, pack
 from neuroncore_rtl.golden.tensor.operand import array_operand
 from neuroncore_rtl.spec.formats import FP32, INT8, Format
 
-__all__ = ["PASSES", "SHARED", "accumulate", "matrix_product"]
+__all__ = ["PASSES", "SHARED", "matrix_product"]
 
 PASSES = ((0, 0), (0, 1), (1, 0), (1, 1))
 """The passes of an FP32 product in their order: half of the stationary, half of the moving operand."""
@@ -42,51 +42,37 @@ def matrix_product(a_bits, b_bits, fmt: Format, rows: int) -> np.ndarray:
         raise ValueError(f"operands must be [M, K] and [K, N], not {a_bits.shape!r} and {b_bits.shape!r}")
     if rows < 1:
         raise ValueError(f"rows must be at least 1, not {rows!r}")
-    halves = (0, 1) if fmt == FP32 else (0,)
-    transposed = np.ascontiguousarray(a_bits.T)
-    stationary = [array_operand(transposed, fmt, half) for half in halves]
+    a_bits, b_bits = (bits.astype(storage_dtype(fmt), copy=False) for bits in (a_bits, b_bits))
+    psum = np.zeros((len(a_bits), b_bits.shape[1]), np.uint32)
+    stationary = _halves(pack(a_bits.T, TILE), fmt)
 
-    def product(columns: slice) -> np.ndarray:
-        moving = [array_operand(b_bits[:, columns], fmt, half) for half in halves]
-        return _product(stationary, moving, rows, integer=fmt == INT8)
+    def product(first: int) -> None:
+        part = slice(first, first + BLOCK)
+        _multiply(stationary, _halves(pack(b_bits[:, part], WIDTH), fmt), psum[:, part], rows, integer=fmt == INT8)
 
-    if a_bits.size * b_bits.shape[1] < SHARED:
-        return product(slice(None))
-    with ThreadPoolExecutor(cpu_count()) as pool:
-        found = pool.map(product, [slice(first, first + BLOCK) for first in range(0, b_bits.shape[1], BLOCK)])
-        return np.concatenate([*found], axis=1)
-
-
-def _product(stationary, moving, rows: int, *, integer: bool) -> np.ndarray:
-    """Return what PSUM holds after a product of operands, each a list of halves of values and presence."""
-    (first, _), (other, _) = stationary[0], moving[0]
-    psum = np.zeros((first.shape[1], other.shape[1]), np.uint32)
-    for row in range(0, len(first), rows):
-        tile = slice(row, row + rows)
-        for number, (stationary_half, moving_half) in enumerate(PASSES if len(stationary) > 1 else PASSES[:1]):
-            (w, w_present), (x, x_present) = stationary[stationary_half], moving[moving_half]
-            sums = column_sums(
-                w[tile],
-                x[tile],
-                stationary_present=None if w_present is None else w_present[tile],
-                moving_present=None if x_present is None else x_present[tile],
-            )
-            psum = accumulate(psum if row or number else None, sums, integer)
+    blocks = range(0, psum.shape[1], BLOCK)
+    if psum.size * a_bits.shape[1] < SHARED:
+        list(map(product, blocks))
+    else:
+        with ThreadPoolExecutor(cpu_count()) as pool:
+            list(pool.map(product, blocks))
     return psum
 
 
-def accumulate(psum, sums, integer: bool) -> np.ndarray:
-    """Return what PSUM holds after column sums arrived.
+def _halves(codes: np.ndarray, fmt: Format) -> list[Packed]:
+    """Return the packed operands of the passes: the two halves of FP32, or the one of another format."""
+    return [array_operand(codes, fmt, half) for half in ((0, 1) if fmt == FP32 else (0,))]
 
-    Arguments:
-        psum: uint32, the words before; None if they are overwritten.
-        sums: float32, their shape, NaN canonical.
-        integer: True adds the sums, which then are integers, as INT32 that wraps around; False adds FP32.
 
-    Returns:
-        uint32, the shape of `sums`.
-    """
-    if integer:
-        words = sums.astype(np.int32).view(np.uint32)
-        return words if psum is None else psum + words
-    return sums.view(np.uint32) if psum is None else add_fp32(psum.view(np.float32), sums).view(np.uint32)
+def _multiply(stationary: list[Packed], moving: list[Packed], psum: np.ndarray, rows: int, *, integer: bool) -> None:
+    """Bring PSUM from 0 to what it holds after a product of operands, of which each has its halves."""
+    passes = PASSES if len(stationary) > 1 else PASSES[:1]
+    for row in range(0, moving[0][0].shape[1], rows):
+        for number, (own, other) in enumerate(passes):
+            operands = (_rows(one, slice(row, row + rows)) for one in (stationary[own], moving[other]))
+            multiply(*operands, psum, accumulates=row + number > 0, integer=integer)
+
+
+def _rows(operand: Packed, rows: slice) -> Packed:
+    values, present = operand
+    return values[:, rows], None if present is None else present[:, rows]

@@ -1,97 +1,129 @@
-"""A tile of column sums in vector registers, in LLVM's intermediate language: Numba has no vectors of its own."""
+"""The code of a pass of the array: tiles of column sums in vector registers, added to PSUM where they end."""
 
 from llvmlite import ir
 from llvmlite.ir import IRBuilder, Value
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.golden.arith.machine_code import (
+    FLAG,
+    FLOAT,
+    INDEX,
+    WORD,
+    canonical,
+    counted,
+    local,
+    multiply_add,
+    new_function,
+)
 
-__all__ = ["TILE", "compile_tile"]
+__all__ = ["TILE", "build_pass"]
 
 TILE = 4
 """Stationary columns of a tile: each moving vector that is loaded is used so many times."""
 
 
-def compile_tile(width: int, masked: bool, fused: bool):
-    """Return tile(stationary, moving, stationary_present, moving_present, sums, first), for compiled functions.
+def build_pass(width: int, masked: bool, integer: bool, fused: bool) -> IRBuilder:
+    """Return the function of which :func:`golden.tensor.kernel.multiply` says what it does.
 
-    It continues the chains of `sums` [TILE, width] in place along K, with rows of the moving operand [K, width] and
-    columns of the stationary operand from `first` on, and makes NaN canonical. All arrays are contiguous.
+    Its arguments are: pointers to the stationary operand [tiles, rows, TILE], the moving operand [blocks, rows, width],
+    their masks, and PSUM; the rows to multiply; partitions and columns of PSUM; for each of the five arrays the
+    elements from one tile, block or partition to the next; whether to accumulate; and what the chains start with.
 
     Arguments:
-        width: moving columns of a tile; the processor's vectors are as many as that takes.
-        masked: whether it looks at the masks, of the shapes of their operands.
-        fused: True for a fused multiply-add, False for a float64 sum and a cast.
+        width: moving columns of a block; the processor's vectors are as many as that takes.
+        masked: whether it looks at the masks.
+        integer: whether PSUM holds INT32.
+        fused: as of :func:`golden.arith.machine_code.multiply_add`.
     """
-
-    def generate(context, builder, signature, arguments):
-        *arrays, first = arguments
-        *kinds, _ = signature.args
-        arrays = [context.make_array(kind)(context, builder, array) for kind, array in zip(kinds, arrays, strict=True)]
-        _Tile(builder, width, fused, first).generate(*arrays, masked=masked)
-        return context.get_dummy_value()
-
-    @intrinsic
-    def tile(typing_context, stationary, moving, stationary_present, moving_present, sums, first):
-        return types.void(stationary, moving, stationary_present, moving_present, sums, first), generate
-
-    return tile
+    pointers = FLOAT, FLOAT, FLAG, FLAG, WORD if integer else FLOAT
+    kinds = *(kind.as_pointer() for kind in pointers), *[INDEX] * 8, FLAG, FLOAT
+    builder, arguments = new_function("multiply", *kinds)
+    _Pass(builder, width, masked, integer, fused, *arguments).build()
+    return builder
 
 
-class _Tile:
-    """The code of a tile, whose first stationary column is the value `first`."""
+class _Pass:
+    """The builder and the arguments of the function."""
 
-    def __init__(self, builder: IRBuilder, width: int, fused: bool, first: Value):
-        self.builder, self.width, self.fused, self.first = builder, width, fused, first
-        self.floats, self.doubles, self.flags = (
-            ir.VectorType(kind, width) for kind in (ir.FloatType(), ir.DoubleType(), ir.IntType(8))
-        )
+    def __init__(self, builder, width: int, masked: bool, integer: bool, fused: bool, *arguments: Value):
+        self.builder, self.width, self.masked, self.integer, self.fused = builder, width, masked, integer, fused
+        self.stationary, self.moving, self.stationary_present, self.moving_present, self.psum = arguments[:5]
+        self.rows, self.partitions, self.columns = arguments[5:8]
+        self.steps = dict(zip(arguments[:5], arguments[8:13], strict=True))
+        self.accumulate, self.init = arguments[13:]
+        self.floats, self.words, self.flags = (ir.VectorType(kind, width) for kind in (FLOAT, WORD, FLAG))
 
-    def generate(self, stationary, moving, stationary_present, moving_present, sums, *, masked: bool) -> None:
+    def build(self) -> None:
         builder = self.builder
-        rows, pitch = (builder.extract_value(stationary.shape, axis) for axis in (0, 1))
-        places = [self.row(sums, ir.Constant(self.first.type, m), self.floats) for m in range(TILE)]
-        # LLVM makes registers of them.
-        totals = [cgutils.alloca_once_value(builder, builder.load(place, align=4)) for place in places]
-        with cgutils.for_range(builder, rows) as loop:
-            x = builder.load(self.row(moving, loop.index, self.floats), align=4)
-            present = builder.load(self.row(moving_present, loop.index, self.flags), align=1) if masked else None
-            own = builder.add(builder.mul(loop.index, pitch), self.first)
-            for m, place in enumerate(totals):
-                column = builder.add(own, ir.Constant(own.type, m))
-                total = builder.load(place)
-                found = self.multiply_add(x, self.spread(stationary, column, self.floats), total)
-                if masked:
-                    both = builder.and_(present, self.spread(stationary_present, column, self.flags))
-                    found = builder.select(builder.icmp_unsigned("!=", both, self.flags(None)), found, total)
-                builder.store(found, place)
-        for total, place in zip(totals, places, strict=True):
-            builder.store(self.canonical(builder.load(total)), place, align=4)
+        with counted(builder, self.pieces(self.columns, self.width)) as block:
+            with counted(builder, self.pieces(self.partitions, TILE)) as tile:
+                totals = [local(builder, self.floats) for _ in range(TILE)]
+                for total in totals:
+                    builder.store(self.spread(self.init), total)
+                with counted(builder, self.rows) as row:
+                    self.add_row(block, tile, row, totals)
+                for number, total in enumerate(totals):
+                    partition = builder.add(builder.mul(tile, INDEX(TILE)), INDEX(number))
+                    with builder.if_then(builder.icmp_signed("<", partition, self.partitions)):
+                        self.write(builder.load(total), partition, builder.mul(block, INDEX(self.width)))
 
-    def row(self, array, number: Value, kind: ir.VectorType) -> Value:
-        """Return the pointer to a row of an array of `width` columns."""
-        place = self.builder.gep(array.data, [self.builder.mul(number, ir.Constant(number.type, self.width))])
-        return self.builder.bitcast(place, kind.as_pointer())
+    def add_row(self, block: Value, tile: Value, row: Value, totals: list[Value]) -> None:
+        """Go on with every chain of a tile by one row."""
+        builder = self.builder
+        x = self.moving_row(self.moving, block, row, self.floats)
+        present = self.moving_row(self.moving_present, block, row, self.flags) if self.masked else None
+        for number, place in enumerate(totals):
+            total = builder.load(place)
+            found = multiply_add(builder, x, self.weight(self.stationary, tile, row, number), total, self.fused)
+            if self.masked:
+                both = builder.and_(present, self.weight(self.stationary_present, tile, row, number))
+                found = builder.select(builder.icmp_unsigned("!=", both, self.flags(None)), found, total)
+            builder.store(found, place)
 
-    def spread(self, array, place: Value, kind: ir.VectorType) -> Value:
-        """Return a vector that has one value of an array everywhere."""
-        value, nothing = self.builder.load(self.builder.gep(array.data, [place])), kind(ir.Undefined)
-        one = self.builder.insert_element(nothing, value, ir.IntType(32)(0))
-        return self.builder.shuffle_vector(one, nothing, ir.VectorType(ir.IntType(32), self.width)(None))
+    def moving_row(self, array: Value, block: Value, row: Value, kind: ir.VectorType) -> Value:
+        """Return a row of a block of the moving operand, or of its mask."""
+        place = self.place(array, block, self.builder.mul(row, INDEX(self.width)))
+        return self.builder.load(self.builder.bitcast(place, kind.as_pointer()), align=1)
 
-    def multiply_add(self, x: Value, w: Value, total: Value) -> Value:
-        """Return total + x * w, rounded once."""
-        if self.fused:
-            kind = ir.FunctionType(self.floats, [self.floats] * 3)
-            name = f"llvm.fma.v{self.width}f32"
-            return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), (x, w, total))
-        x, w, total = (self.builder.fpext(value, self.doubles) for value in (x, w, total))
-        return self.builder.fptrunc(self.builder.fadd(self.builder.fmul(x, w), total), self.floats)
+    def weight(self, array: Value, tile: Value, row: Value, number: int) -> Value:
+        """Return a vector of a value of a tile of the stationary operand, or of its mask."""
+        inside = self.builder.add(self.builder.mul(row, INDEX(TILE)), INDEX(number))
+        return self.spread(self.builder.load(self.place(array, tile, inside)))
 
-    def canonical(self, value: Value) -> Value:
-        """Return the value with every NaN replaced by the canonical one."""
-        words = ir.VectorType(ir.IntType(32), self.width)
-        nan = self.builder.bitcast(words([FP32.nan] * self.width), self.floats)
-        return self.builder.select(self.builder.fcmp_unordered("uno", value, value), nan, value)
+    def write(self, sums: Value, partition: Value, column: Value) -> None:
+        """Write or add the sums of a partition to PSUM, as far as it has columns."""
+        builder, kind = self.builder, self.words if self.integer else self.floats
+        place = builder.bitcast(self.place(self.psum, partition, column), kind.as_pointer())
+        align = WORD(4)
+        numbers = ir.VectorType(INDEX, self.width)(list(range(self.width)))
+        inside = builder.icmp_signed("<", numbers, self.spread(builder.sub(self.columns, column)))
+        old = builder.call(self.masked_access("load", kind), (place, align, inside, kind(None)))
+        accumulate = builder.icmp_unsigned("!=", self.accumulate, FLAG(0))
+        if self.integer:
+            sums = builder.fptosi(sums, kind)
+            new = builder.select(accumulate, builder.add(old, sums), sums)
+        else:
+            new = canonical(builder, builder.select(accumulate, builder.fadd(old, sums), sums))
+        builder.call(self.masked_access("store", kind), (new, place, align, inside))
+
+    def masked_access(self, what: str, kind: ir.VectorType) -> ir.Function:
+        """Return LLVM's access to those elements of a vector that a mask chooses."""
+        name = f"llvm.masked.{what}.v{self.width}{'i32' if self.integer else 'f32'}.p0"
+        flags, place = ir.VectorType(ir.IntType(1), self.width), kind.as_pointer()
+        loads = ir.FunctionType(kind, [place, WORD, flags, kind])
+        stores = ir.FunctionType(ir.VoidType(), [kind, place, WORD, flags])
+        module = self.builder.module
+        return module.globals.get(name) or ir.Function(module, loads if what == "load" else stores, name)
+
+    def pieces(self, count: Value, size: int) -> Value:
+        """Return how many pieces of a size make so many elements, the last one perhaps not whole."""
+        return self.builder.sdiv(self.builder.add(count, INDEX(size - 1)), INDEX(size))
+
+    def place(self, array: Value, number: Value, inside: Value) -> Value:
+        """Return the pointer to an element inside of a tile, block or partition of an array."""
+        return self.builder.gep(array, [self.builder.add(self.builder.mul(number, self.steps[array]), inside)])
+
+    def spread(self, value: Value) -> Value:
+        """Return a vector that has one value everywhere."""
+        kind = ir.VectorType(value.type, self.width)
+        one = self.builder.insert_element(kind(ir.Undefined), value, WORD(0))
+        return self.builder.shuffle_vector(one, kind(ir.Undefined), self.words(None))

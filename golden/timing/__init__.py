@@ -3,9 +3,18 @@
 It is event-driven over instructions. Values play no part: what a program computes is golden's affair.
 """
 
-from neuroncore_rtl.golden.timing.controller import ControlPath
-from neuroncore_rtl.golden.timing.memory import MemoryTiming
-from neuroncore_rtl.golden.timing.model import predict
+from importlib import import_module
+
 from neuroncore_rtl.golden.timing.prediction import Prediction, Timed
 
 __all__ = ["ControlPath", "MemoryTiming", "Prediction", "Timed", "predict"]
+
+_MODULES = {"ControlPath": "controller", "MemoryTiming": "memory", "predict": "model"}
+"""Where names are that need compiled functions, which are slow to import: few who import this package use them."""
+
+
+def __getattr__(name: str):
+    """Return one of these names when it is first asked for."""
+    if name in _MODULES:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

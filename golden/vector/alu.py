@@ -6,7 +6,7 @@ from neuroncore_rtl.golden.arith import add_fp32, canonical, divide_fp32, multip
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa.alu import FLOAT_ONLY, AluOp
 
-__all__ = ["alu"]
+__all__ = ["alu", "rank"]
 
 _COMPARISONS = {
     AluOp.IS_EQUAL: np.equal,
@@ -94,12 +94,12 @@ def _float(op: AluOp, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if op is AluOp.ABSOLUTE_MAX:
         # Patterns of magnitudes are in the order of what they stand for, and every NaN is above infinity.
         return canonical(np.maximum(a & _MAGNITUDE, b & _MAGNITUDE))
-    chosen = (np.minimum if op is AluOp.MIN else np.maximum)(_rank(a), _rank(b))
+    chosen = (np.minimum if op is AluOp.MIN else np.maximum)(rank(a), rank(b))
     unordered = np.isnan(a.view(np.float32)) | np.isnan(b.view(np.float32))
-    return np.where(unordered, np.uint32(FP32.nan), _rank(chosen).view(np.uint32))
+    return np.where(unordered, np.uint32(FP32.nan), rank(chosen).view(np.uint32))
 
 
-def _rank(words: np.ndarray) -> np.ndarray:
+def rank(words: np.ndarray) -> np.ndarray:
     """Return an integer for each pattern, in the order of the values, -0 below +0; its own inverse."""
     words = words.view(np.int32)
     return words ^ (words >> 31 & np.int32(0x7FFFFFFF))

@@ -9,7 +9,7 @@ from neuroncore_rtl.golden.vector.reduction import negative, reduce_words, scan
 from neuroncore_rtl.golden.vector.search import find_index8, match_replace8, max8
 from neuroncore_rtl.golden.vector.statistics import bn_aggr, bn_stats
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Elementwise, Opcode
+from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Context, Elementwise, Opcode
 from neuroncore_rtl.spec.isa.elementwise import transpose_block
 
 __all__ = ["VectorEngine"]
@@ -39,6 +39,11 @@ class VectorEngine:
         """
         if instruction.opcode not in VECTOR_OPCODES:
             raise ValueError(f"opcode must be one of the vector engine's, not {instruction.opcode!r}")
+        instruction.check(Context(self.config))
+        self.perform(instruction, sbuf, psum)
+
+    def perform(self, instruction: Elementwise, sbuf: np.ndarray, psum: np.ndarray) -> None:
+        """Execute one legal instruction, as :meth:`execute` does."""
         operands = Operands(instruction, self.config, sbuf, psum)
         if instruction.opcode == Opcode.TRANSPOSE:
             operands.write_codes(transpose(operands.codes("a"), transpose_block(self.config)))

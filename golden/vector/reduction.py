@@ -1,13 +1,15 @@
 """Reductions and the scan: op(op(op(x[0], x[1]), x[2]), ...) along the last axis, in order."""
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-from numba import njit
 
 from neuroncore_rtl.golden.arith import canonical
-from neuroncore_rtl.golden.vector.alu import alu
+from neuroncore_rtl.golden.arith.machine_code import FLOAT, INDEX, compile_function, counted, local, new_function
+from neuroncore_rtl.golden.vector.alu import alu, rank
 from neuroncore_rtl.golden.vector.operations import apply
+from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["negative", "reduce_words", "running_sum", "scan"]
@@ -16,12 +18,16 @@ _ROUNDED = {AluOp.ADD, AluOp.MULTIPLY}
 """FP32 operations whose order shows in the bits. The other reductions, and all of INT32, are associative and
 commutative to the bit."""
 
+_EXTREMES = {AluOp.MAX: np.max, AluOp.MIN: np.min}
+
 
 def reduce_words(op: AluOp, words, integer: bool = False) -> np.ndarray:
     """Return the reduction of [..., n] words, n >= 1, by one of `spec.isa.alu.REDUCTIONS`: [...]."""
     words = np.asarray(words, np.uint32)
     if op in _ROUNDED and not integer:
         return _in_order(op, words[..., 0], words[..., 1:])
+    if op in _EXTREMES and words.shape[-1] > 1:
+        return _extreme(_EXTREMES[op], words, integer)
     while words.shape[-1] > 1:
         half = words.shape[-1] // 2
         halves = alu(op, words[..., :half], words[..., half : 2 * half], integer)
@@ -59,25 +65,35 @@ def scan(a, b, start, op0: AluOp, op1: AluOp, reverse0=False, reverse1=False, in
     return np.ascontiguousarray(np.moveaxis(results, 0, -1))
 
 
+def _extreme(choose: Callable, words: np.ndarray, integer: bool) -> np.ndarray:
+    """Return the largest or smallest of [..., n] words as the ALU finds it, in one step: [...]."""
+    if integer:
+        return choose(words.view(np.int32), -1).view(np.uint32)
+    unordered = np.isnan(words.view(np.float32)).any(-1)
+    return np.where(unordered, np.uint32(FP32.nan), rank(choose(rank(words), -1)).view(np.uint32))
+
+
 def _in_order(op: AluOp, start, words: np.ndarray) -> np.ndarray:
     """Return `start` [...] combined with words [..., n], one after the other, in FP32."""
     rows = np.ascontiguousarray(words, np.uint32).view(np.float32)
     results = np.array(np.broadcast_to(start, rows.shape[:-1]), np.uint32)
-    _compiled(op)(rows.reshape(results.size, rows.shape[-1]), results.view(np.float32).reshape(-1))
+    _compiled(op)(rows, results, results.size, rows.shape[-1])
     return canonical(results)
 
 
 @cache
 def _compiled(op: AluOp):
-    """Return the loop that continues `totals` [rows] with `rows` [rows, n]; a NaN stays one, whatever its payload."""
-    is_sum = op is AluOp.ADD
+    """Return the compiled loop in_order(rows, totals, count, length), which continues `totals` with rows of a length.
 
-    @njit
-    def in_order(rows, totals):
-        for row in range(len(totals)):
-            total = totals[row]
-            for x in rows[row]:
-                total = total + x if is_sum else total * x
-            totals[row] = total
-
-    return in_order
+    A NaN stays one, whatever its payload.
+    """
+    builder, (rows, totals, count, length) = new_function("in_order", *[FLOAT.as_pointer()] * 2, INDEX, INDEX)
+    combine = builder.fadd if op is AluOp.ADD else builder.fmul
+    with counted(builder, count) as row:
+        total, place = local(builder, FLOAT), builder.gep(totals, [row])
+        builder.store(builder.load(place), total)
+        with counted(builder, length) as index:
+            x = builder.load(builder.gep(rows, [builder.add(builder.mul(row, length), index)]))
+            builder.store(combine(builder.load(total), x), total)
+        builder.store(builder.load(total), place)
+    return compile_function(builder)

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from neuroncore_rtl.golden.timing import MemoryTiming, Prediction, predict
+from neuroncore_rtl.golden import timing
+from neuroncore_rtl.golden.timing import Prediction
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.tb.sim.report import Report, progress
 from neuroncore_rtl.tb.sim.settings import Settings, UsageError
@@ -11,7 +12,7 @@ from neuroncore_rtl.tb.sim.settings import Settings, UsageError
 __all__ = ["memory_timing", "modelled_report", "predicted"]
 
 
-def memory_timing(settings: Settings) -> MemoryTiming:
+def memory_timing(settings: Settings) -> "timing.MemoryTiming":
     """Return the HBM that the options ask for.
 
     Raises:
@@ -20,7 +21,7 @@ def memory_timing(settings: Settings) -> MemoryTiming:
     for name in ("STALL", "WAVES"):
         if settings.values.get(name):
             raise UsageError(f"{name} must be 0 for TARGET=model, not {settings.values[name]}")
-    return MemoryTiming(latency=settings.latency, bandwidth=settings.bandwidth)
+    return timing.MemoryTiming(latency=settings.latency, bandwidth=settings.bandwidth)
 
 
 def predicted(image: Image, settings: Settings, **options: object) -> Prediction:
@@ -34,7 +35,7 @@ def predicted(image: Image, settings: Settings, **options: object) -> Prediction
         raise UsageError(f"CORES must be 1 for TARGET=model, not {image.config.cores}")
     records = sum(map(len, image.records))
     with progress(f"timing model: {records:,} records"):
-        return predict(image, memory, **options)
+        return timing.predict(image, memory, **options)
 
 
 def modelled_report(

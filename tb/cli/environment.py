@@ -53,7 +53,9 @@ def _fill(directory: Path, lock: Path) -> None:
     _run(*pip, "install", "--quiet", next(line for line in lock.read_text().split() if line.startswith("uv==")))
     os.environ.update(_settings_of(pip))
     install = (uv, "pip", "install", "--python", python)
-    _run(*install, *quiet, "--requirements", str(lock))
+    # Else every command would compile again what it imports, which takes a second.
+    compiled = ["--compile-bytecode"] if sys.dont_write_bytecode else []
+    _run(*install, *quiet, *compiled, "--requirements", str(lock))
     _run(*install, "--quiet", "--no-deps", "--no-build-isolation", "--editable", str(lock.resolve().parent))
 
 

@@ -18,6 +18,7 @@ from neuroncore_rtl.spec.isa.rule import Broken, Rule, lowest
 __all__ = ["dma_violation"]
 
 _CODES = frozenset(fmt.code for fmt in FORMATS.values())
+_STORAGES = frozenset(Storage)
 
 
 def dma_violation(values: dict[str, int], config: Config) -> Broken | None:
@@ -59,7 +60,7 @@ def _tensor_violations(
     if tensor["dtype"] not in _CODES:
         yield Rule.FORMAT, f"{name}'s format must be the code of one of {', '.join(FORMATS)}, not {tensor['dtype']}"
         return
-    if tensor["storage"] not in set(Storage):
+    if tensor["storage"] not in _STORAGES:
         yield Rule.STORAGE, f"{name}'s storage must be SBUF, PSUM or HBM, not {tensor['storage']}"
         return
     storage, axis, size = Storage(tensor["storage"]), tensor["axis"], format_of(tensor["dtype"]).bits // 8

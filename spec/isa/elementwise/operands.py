@@ -13,10 +13,12 @@ __all__ = ["BY_CODE", "accesses", "counts_of", "extent", "is_integer", "places",
 BY_CODE: dict[int, Format] = {f.code: f for f in FORMATS.values()}
 """Formats by their codes."""
 
+_USES = {opcode: frozenset(used.split()) for opcode, used in USES.items()}
+
 
 def uses(values: dict[str, int]) -> frozenset[str]:
     """Return what an instruction of known opcode uses: of a, b, result, s0, s1, op0, op1. dst is always used."""
-    used = frozenset(USES[Opcode(values["opcode"])].split())
+    used = _USES[values["opcode"]]
     return used | {"result"} if values["opcode"] == Opcode.ACTIVATE and values["sum_store"] else used
 
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import canonical, round_fp32, storage_dtype, widen
-from neuroncore_rtl.golden.arith.fused import has_fused_multiply_add
+from neuroncore_rtl.golden.arith.machine_code import assembly, has_fused_multiply_add
 from neuroncore_rtl.golden.tensor import TensorEngine, accumulate, array_operand, matrix_product
-from neuroncore_rtl.golden.tensor.kernel import column_sums, column_sums_equation, compile_chains
+from neuroncore_rtl.golden.tensor.kernel import TILE, WIDTH, column_sums, column_sums_equation, multiply, pack
 from neuroncore_rtl.golden.tensor.product import SHARED
+from neuroncore_rtl.golden.tensor.tile import build_pass
 from neuroncore_rtl.spec.config import PSUM_WORDS, Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP16, FP32, INT8, MATMUL_FORMATS, TF32
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
@@ -73,27 +74,57 @@ def test_kernel_is_the_equation_on_every_pair_of_special_values():
         assert set(words(f(w, w))[np.isnan(f(w, w))].tolist()) == {NAN}
 
 
+def passed(w, x, psum, masks=(None, None), **options):
+    """Return what PSUM holds after `multiply`, among words that it must not touch."""
+    around = np.full((psum.shape[0] + 2, psum.shape[1] + 9), 0xABCD1234, np.uint32)
+    inside = around[1:-1, 3:-6]
+    inside[:] = psum
+    operands = [
+        (pack(values, size), None if present is None else pack(present, size))
+        for values, present, size in zip((w, x), masks, (TILE, WIDTH), strict=True)
+    ]
+    multiply(*operands, inside, **options)
+    result = inside.copy()
+    inside[:] = 0xABCD1234
+    assert (around == 0xABCD1234).all()
+    return result
+
+
+@EVERY_FORMAT
+def test_a_pass_adds_the_column_sums_to_psum(fmt, rng):
+    changed = 0
+    for k, m, n in [(1, 1, 1), (2, 3, 65), (3, 4, 64), (4, 5, 63), (31, 40, 90), (128, 20, 130)] * 3:
+        w, _ = array_operand(codes(rng, fmt, (k, m)), fmt)
+        x, _ = array_operand(codes(rng, fmt, (k, n)), fmt)
+        masks = (None, None) if rng.random() < 0.3 else (rng.random((k, m)) < 0.7, rng.random((k, n)) < 0.7)
+        sums = column_sums_equation(w, x, stationary_present=masks[0], moving_present=masks[1])
+        old = random_codes(rng, FP32 if fmt.is_float else INT8, m * n).reshape(m, n).astype(np.uint32)
+        for psum in (old, None):
+            expected = accumulate(psum, sums, integer=not fmt.is_float)
+            options = {"accumulates": psum is not None, "integer": not fmt.is_float}
+            assert_same_bits(passed(w, x, old, masks, **options), expected)
+        changed += (old != accumulate(old, sums, integer=not fmt.is_float)).sum()
+    assert changed > 5_000
+
+
 @pytest.mark.parametrize("masked", [False, True])
 def test_kernel_without_a_fused_multiply_add_gives_the_same_bits(masked, rng):
     compared = 0
     for _ in range(10):
         w, _ = array_operand(codes(rng, BF16, (24, 64)), BF16)
-        x, _ = array_operand(codes(rng, TF32, (64, 100)), TF32)
-        present = rng.random((24, 64)) < 0.7, rng.random((64, 100)) < 0.7
-        ours, theirs = np.zeros((2, 24, 100), np.float32)
-        compile_chains(masked, fused=False)(w, x, *present, ours)
-        compile_chains(masked)(w, x, *present, theirs)
+        x, _ = array_operand(codes(rng, TF32, (24, 100)), TF32)
+        masks = (rng.random(w.shape) < 0.7, rng.random(x.shape) < 0.7) if masked else (None, None)
+        psum = random_codes(rng, FP32, 6400).reshape(64, 100)
+        ours, theirs = (passed(w, x, psum, masks, accumulates=True, fused=fused) for fused in (False, None))
         assert_same_bits(ours, theirs)
         compared += ours.size
-    assert compared == 24_000
+    assert compared == 64_000
 
 
 @pytest.mark.skipif(not has_fused_multiply_add(), reason="this processor has no fused multiply-add")
 @pytest.mark.parametrize("masked", [False, True])
 def test_kernel_uses_the_processors_vector_fused_multiply_add(masked):
-    one = np.ones((4, 4), np.float32)
-    column_sums(one, one, moving_present=np.zeros((4, 4), bool) if masked else None)
-    code = "\n".join(compile_chains(masked).inspect_asm().values())
+    code = assembly(build_pass(WIDTH, masked, integer=False, fused=True))
     assert "fmaf" not in code, "it calls the C library"
     assert any(name in code for name in ("vfmadd132ps", "vfmadd213ps", "vfmadd231ps", "fmla"))
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden import vector
+from neuroncore_rtl.golden.arith import round_fp32
 from neuroncore_rtl.golden.elementwise import load, store
 from neuroncore_rtl.golden.vector import VectorEngine, alu, bn_aggr, bn_stats, reduce_words, running_sum
 from neuroncore_rtl.spec.config import Config
@@ -85,6 +86,14 @@ def test_store_in_pieces_is_store_at_once(rng):
         whole = store(values, BF16, random=random)
         for k, part in enumerate(parts):
             assert_same_bits(part, whole[k::7])
+
+
+def test_storing_bf16_is_rounding_to_nearest_even(rng):
+    ties = (rng.integers(0, 1 << 16, 50_000, np.uint32) << 16) + 0x8000
+    values = np.concatenate([random_fp32(rng, 100_000), special_fp32(), ties, ties - 1, ties + 1])
+    stored, rounded = store(values, BF16), round_fp32(values, BF16)
+    assert stored.dtype == rounded.dtype
+    assert np.array_equal(stored, rounded)
 
 
 # Reductions and scans

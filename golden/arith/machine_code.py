@@ -1,0 +1,143 @@
+"""Functions that are built in LLVM's intermediate language and compiled for this processor, in some milliseconds."""
+
+import ctypes
+import platform
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import numpy as np
+from llvmlite import binding, ir
+from llvmlite.ir import IRBuilder, Value
+
+from neuroncore_rtl.spec.formats import FP32
+
+__all__ = [
+    "FLAG", "FLOAT", "INDEX", "WORD", "assembly", "canonical", "compile_function", "counted", "has_feature",
+    "has_fused_multiply_add", "load", "local", "multiply_add", "new_function",
+]  # fmt: skip
+
+FLOAT, WORD, FLAG, INDEX = ir.FloatType(), ir.IntType(32), ir.IntType(8), ir.IntType(64)
+
+_ARGUMENTS = {FLOAT: ctypes.c_float, WORD: ctypes.c_uint32, FLAG: ctypes.c_uint8, INDEX: ctypes.c_int64}
+
+
+@cache
+def has_feature(name: str) -> bool:
+    """Return whether this processor has a feature, by LLVM's name for it."""
+    return binding.get_host_cpu_features().get(name, False)
+
+
+@cache
+def has_fused_multiply_add() -> bool:
+    """Return whether this processor multiplies and adds with one rounding."""
+    return platform.machine() in ("aarch64", "arm64") or has_feature("fma")
+
+
+def new_function(name: str, *kinds: ir.Type) -> tuple[IRBuilder, list[Value]]:
+    """Return the builder of a function without a result, and its arguments; it ends where `compile_function` takes it.
+
+    Arguments:
+        name: of the function.
+        kinds: of its arguments: pointers, or one of those above.
+    """
+    function = ir.Function(ir.Module(name), ir.FunctionType(ir.VoidType(), kinds), name)
+    return IRBuilder(function.append_basic_block()), list(function.args)
+
+
+def compile_function(builder: IRBuilder) -> Callable[..., None]:
+    """Return the function that a builder has built: it takes arrays for pointers, and numbers.
+
+    Nothing is checked: the arrays must be what the function takes them for. Other threads go on while it runs.
+    """
+    function = builder.function
+    address, engine = load(_optimised(builder), function.name)
+    kinds = (_ARGUMENTS.get(kind, ctypes.c_void_p) for kind in function.function_type.args)
+    native = ctypes.CFUNCTYPE(None, *kinds)(address)
+
+    def call(*arguments: np.ndarray | float, engine=engine) -> None:  # the engine holds the code
+        native(*(one.ctypes.data if isinstance(one, np.ndarray) else one for one in arguments))
+
+    return call
+
+
+def load(module: binding.ModuleRef, name: str) -> tuple[int, binding.ExecutionEngine]:
+    """Return the address of a function of a module, and what holds its code as long as it is held itself."""
+    engine = binding.create_mcjit_compiler(module, _machine())
+    engine.finalize_object()
+    return engine.get_function_address(name), engine
+
+
+def assembly(builder: IRBuilder) -> str:
+    """Return what becomes of a function, as text for this processor's assembler."""
+    return _machine().emit_assembly(_optimised(builder))
+
+
+def _optimised(builder: IRBuilder) -> binding.ModuleRef:
+    if not builder.block.is_terminated:
+        builder.ret_void()
+    module = binding.parse_assembly(str(builder.module))
+    options = binding.create_pipeline_tuning_options(speed_level=2)
+    options.loop_vectorization = True
+    passes = binding.create_pass_builder(_machine(), options)
+    passes.getModulePassManager().run(module, passes)
+    return module
+
+
+def _machine() -> binding.TargetMachine:
+    """Return what makes code for this processor."""
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    features = binding.get_host_cpu_features().flatten()
+    target = binding.Target.from_default_triple()
+    return target.create_target_machine(cpu=binding.get_host_cpu_name(), features=features, opt=3)
+
+
+@contextmanager
+def counted(builder: IRBuilder, count: Value) -> Iterator[Value]:
+    """Build a loop: what is built inside is done for an index from 0 to below `count`, both INDEX."""
+    before = builder.block
+    head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
+    builder.branch(head)
+    builder.position_at_end(head)
+    index = builder.phi(INDEX)
+    index.add_incoming(INDEX(0), before)
+    builder.cbranch(builder.icmp_signed("<", index, count), body, end)
+    builder.position_at_end(body)
+    yield index
+    index.add_incoming(builder.add(index, INDEX(1)), builder.block)
+    builder.branch(head)
+    builder.position_at_end(end)
+
+
+def local(builder: IRBuilder, kind: ir.Type) -> Value:
+    """Return the place of a variable; LLVM makes a register of it."""
+    with builder.goto_entry_block():
+        return builder.alloca(kind)
+
+
+def multiply_add(builder: IRBuilder, a: Value, b: Value, c: Value, fused: bool) -> Value:
+    """Return a * b + c of vectors of floats, or of floats.
+
+    Arguments:
+        builder: of the function.
+        a, b, c: of one type.
+        fused: True for a fused multiply-add; False for a float64 sum and a cast, which for a and b of 12 significand
+            bits gives the same bits (:func:`golden.arith.fma_fp32`).
+    """
+    if fused:
+        suffix = f"v{a.type.count}f32" if isinstance(a.type, ir.VectorType) else "f32"
+        name, kind = f"llvm.fma.{suffix}", ir.FunctionType(a.type, [a.type] * 3)
+        known = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+        return builder.call(known, (a, b, c))
+    double = ir.DoubleType()
+    wide = ir.VectorType(double, a.type.count) if isinstance(a.type, ir.VectorType) else double
+    a_wide, b_wide, c_wide = (builder.fpext(value, wide) for value in (a, b, c))
+    return builder.fptrunc(builder.fadd(builder.fmul(a_wide, b_wide), c_wide), a.type)
+
+
+def canonical(builder: IRBuilder, value: Value) -> Value:
+    """Return a vector of floats with every NaN replaced by the canonical one."""
+    words = ir.VectorType(WORD, value.type.count)
+    nan = builder.bitcast(words([FP32.nan] * value.type.count), value.type)
+    return builder.select(builder.fcmp_unordered("uno", value, value), nan, value)
