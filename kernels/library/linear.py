@@ -1,14 +1,14 @@
 """Linear layers: y = function(x w + bias), of any size, between matrices wherever they are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.library.product import product
 from neuroncore_rtl.kernels.library.transfer import ONE_PASS, Matrix, lanes_of, load, load_row
-from neuroncore_rtl.kernels.library.transpose import turned
+from neuroncore_rtl.kernels.library.transpose import identity, turned
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor
-from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_copy, tensor_tensor
+from neuroncore_rtl.kernels.program.instructions import activation, tensor_copy, tensor_tensor
 from neuroncore_rtl.spec.config import PSUM_WORDS
 from neuroncore_rtl.spec.formats import BF16, Format
 from neuroncore_rtl.spec.isa import AluOp
@@ -20,7 +20,7 @@ def linear_t(
     program: Program,
     w: Matrix,
     x_t: Matrix,
-    bias: HbmTensor | None = None,
+    bias: HbmTensor | Mapping[int, Tensor] | None = None,
     function: str = "identity",
     *,
     name: str = "y_t",
@@ -32,14 +32,14 @@ def linear_t(
     Arguments:
         program: what it is appended to.
         w: [inputs, outputs]; x_t: [inputs, tokens], features along the partitions.
-        bias: [outputs]; None: there is none.
+        bias: [outputs], in HBM, or as `column_of` brings it; None: there is none.
         function: of the scalar engine, on the FP32 sum; what has a bias costs no more.
         name, fmt, parts: of the result, as of :func:`kernels.library.product.product`.
 
     Raises:
         ValueError: if shapes or formats do not fit.
     """
-    biases = column_of(program, bias, w.shape[1], parts) if bias else {}
+    biases = column_of(program, bias, w.shape[1], parts) if isinstance(bias, HbmTensor) else bias or {}
 
     def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
         # Adding -0.0 changes nothing, not even the sign of a zero.
@@ -52,7 +52,7 @@ def linear(
     program: Program,
     x_t: Matrix,
     w: Matrix,
-    bias: HbmTensor | None = None,
+    bias: HbmTensor | Tensor | None = None,
     residual: Rows | None = None,
     *,
     name: str = "y",
@@ -63,7 +63,7 @@ def linear(
     Arguments:
         program: what it is appended to.
         x_t: [inputs, tokens]; w: [inputs, outputs].
-        bias: [outputs]; None: there is none.
+        bias: [outputs], in HBM, or as `load_row` brings it; None: there is none.
         residual: [tokens, outputs] in tiles like the result's; None: there is none.
         name, fmt: of the result; what is added is added in FP32, the bias first.
 
@@ -72,7 +72,7 @@ def linear(
     """
     if bias is not None and bias.shape != w.shape[1:]:
         raise ValueError(f"{bias.name}: shape must be {list(w.shape[1:])}, not {list(bias.shape)}")
-    row = load_row(program, bias) if bias else None
+    row = load_row(program, bias) if isinstance(bias, HbmTensor) else bias
     before = residual.by_first if residual else {}
 
     def finish(out: Tensor, sums: Tensor, rows: slice, columns: slice) -> None:
@@ -87,22 +87,38 @@ def linear(
     return product(program, x_t, w, name=name, fmt=fmt, finish=finish)
 
 
-def column_of(program: Program, bias: HbmTensor, size: int, parts: Sequence[slice] | None = None) -> dict[int, Tensor]:
-    """Return parameters, one a partition, by the row of the result at which a tile of them starts."""
+def column_of(
+    program: Program,
+    bias: HbmTensor,
+    size: int,
+    parts: Sequence[slice] | None = None,
+    matrix: Tensor | None = None,
+) -> dict[int, Tensor]:
+    """Return parameters, one a partition, by the row of the result at which a tile of them starts.
+
+    Arguments:
+        program: what it is appended to.
+        bias: [size], in HBM.
+        size: rows of the result.
+        parts: those of each tile; None: tiles that may be operands again.
+        matrix: an identity matrix of the format of bias; None: one is made.
+    """
     if bias.shape != (size,):
         raise ValueError(f"{bias.name}: shape must be [{size}], not {list(bias.shape)}")
-    parts = cut(0, size, lanes_of(program.config)) if parts is None else parts
+    lanes = lanes_of(program.config)
+    parts = cut(0, size, lanes) if parts is None else parts
     if bias.format not in ONE_PASS:
         return dict(zip((part.start for part in parts), load(program, bias.reshape(size, 1), parts).tiles, strict=True))
-    # DMA moves an element a beat; as a row they come together, and the tensor engine turns them.
-    row, found = load(program, bias.reshape(1, size)).tiles[0], {}
-    one = program.space.sbuf("one", bias.format, (1,), 1)
-    program.append(memset(one, 1.0))
+    # DMA moves an element a beat; a part comes as a row, and the tensor engine turns as many as there are partitions.
+    matrix, found = matrix or identity(program, bias.format), {}
     for count, alike in groupby(parts, key=length):
         alike = list(alike)
-        for few in cut(0, len(alike), PSUM_WORDS):
-            sums = turned(program, [row[:, part] for part in alike[few]], one)
+        rows = load(program, bias[alike[0].start : alike[-1].stop].reshape(-1, count))
+        for few in cut(0, len(rows.tiles), PSUM_WORDS // lanes):
+            sums = turned(program, rows.tiles[few], matrix)
             columns = program.space.sbuf(bias.name, bias.format, sums.shape, count)
             program.append(tensor_copy(columns, sums))
-            found |= {part.start: columns[:, number : number + 1] for number, part in enumerate(alike[few])}
+            first = rows.parts[few.start].start
+            for number, part in enumerate(alike[first : first + sums.size]):
+                found[part.start] = columns[:, number : number + 1]
     return found

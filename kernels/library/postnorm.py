@@ -1,11 +1,12 @@
 """The end of a transformer's sublayer: layernorm(x w + bias + residual), row by row as sums leave the array."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from neuroncore_rtl.kernels.library.blocks import cut
-from neuroncore_rtl.kernels.library.product import product
+from neuroncore_rtl.kernels.library.product import product, strips_of
 from neuroncore_rtl.kernels.library.transfer import Matrix, load_row
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, scratch, tiles_of
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, scratch
 from neuroncore_rtl.kernels.program.instructions import activation, bn_aggr, bn_stats, tensor_scalar, tensor_tensor
 from neuroncore_rtl.spec.config import PSUM_WORDS
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
@@ -13,6 +14,9 @@ from neuroncore_rtl.spec.isa import AluOp
 from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, STATS_ELEMENTS, Opcode
 
 __all__ = ["Normed", "Scales", "postnorm"]
+
+PIECE = 128
+"""Columns that are normalised together: enough to hide how long the engines take to hand them over."""
 
 STATS = OUTPUTS[Opcode.BN_STATS]
 
@@ -67,24 +71,24 @@ def postnorm(
         found = list(residual.shape)
         raise ValueError(f"{name}: residual must be {[x_t.shape[1], features]}, not {found}")
     row, gains, shifts = (load_row(program, one) if isinstance(one, HbmTensor) else one for one in (bias, *scales))
-    pieces = len(cut(0, features, PSUM_WORDS))
+    pieces = len(strips_of(w, x_t.shape[1], program.config))
     sums, statistics, moments = (
         scratch(program.space, f"{name}.{what}", residual, columns)
         for what, columns in (("sums", features), ("stats", pieces * STATS), ("moments", 3))
     )
-    # The bias is there before the sums are.
-    for tile, before in tiles_of(sums, residual):
-        program.append(tensor_tensor(tile, before, row[: tile.partitions], AluOp.ADD))
-    tiles = [matrix.by_first for matrix in (sums, statistics, moments)]
-    outs: dict[int, list[Tensor]] = {}
+    tiles = [matrix.by_first for matrix in (sums, statistics, moments, residual)]
+    outs: dict[int, list[tuple[Tensor, slice]]] = {}
 
     def finish(out: Tensor, found: Tensor, rows: slice, columns: slice) -> None:
-        whole, stats, few = (own[rows.start] for own in tiles)
-        outs.setdefault(rows.start, []).append(out)
-        place = columns.start // PSUM_WORDS * STATS
-        program.append(tensor_tensor(whole[:, columns], found, whole[:, columns], AluOp.ADD))
+        whole, stats, few, before = (own[rows.start] for own in tiles)
+        done = outs.setdefault(rows.start, [])
+        place = len(done) * STATS
+        done.append((out, columns))
+        program.append(tensor_tensor(found, found, row[: found.partitions, columns], AluOp.ADD))
+        program.append(tensor_tensor(whole[:, columns], found, before[:, columns], AluOp.ADD))
         program.append(bn_stats(stats[:, place : place + STATS], whole[:, columns]))
         if columns.stop == features:
+            stats = stats[:, : place + STATS]
             _normalise(program, outs.pop(rows.start), whole, stats, few, (gains, shifts), epsilon)
 
     return Normed(product(program, x_t, w, name=name, fmt=fmt, finish=finish), sums)
@@ -92,22 +96,27 @@ def postnorm(
 
 def _normalise(
     program: Program,
-    outs: list[Tensor],
+    outs: Sequence[tuple[Tensor, slice]],
     x: Tensor,
     stats: Tensor,
     moments: Tensor,
     scales: tuple[Tensor, Tensor],
     epsilon: float,
 ) -> None:
-    """Append outs = (x - mean) / sqrt(variance + epsilon) * gamma + beta, in pieces of a bank's columns."""
+    """Append out = (x - mean) / sqrt(variance + epsilon) * gamma + beta of columns of x, for each out and its columns.
+
+    It goes piece by piece, so that both engines work, and what follows begins with the first one.
+    """
     mean, factor, shift = (moments[:, column : column + 1] for column in range(3))
     program.append(bn_aggr(moments[:, :2], stats))
     program.append(tensor_scalar(factor, factor, epsilon, AluOp.ADD, -0.5, AluOp.POWER))
     program.append(tensor_scalar(shift, mean, factor, AluOp.MULTIPLY, -1.0, AluOp.MULTIPLY))
-    for out, columns in zip(outs, cut(0, x.size, PSUM_WORDS), strict=True):
-        gamma, beta = (row[: x.partitions, columns] for row in scales)
+    for out, columns in outs:
         # In PSUM, as the vector engine takes an operand of each memory in a cycle.
-        bank = program.space.psum("normalised", FP32, (PSUM_WORDS,), x.partitions)[:, : out.size]
-        program.append(activation(bank, x[:, columns], "identity", scale=factor, bias=shift))
-        program.append(tensor_tensor(bank, bank, gamma, AluOp.MULTIPLY))
-        program.append(tensor_tensor(out, bank, beta, AluOp.ADD))
+        bank = program.space.psum("normalised", FP32, (PSUM_WORDS,), x.partitions)
+        for part in cut(columns.start, columns.stop, PIECE):
+            here = slice(part.start - columns.start, part.stop - columns.start)
+            gamma, beta = (row[: x.partitions, part] for row in scales)
+            program.append(activation(bank[:, here], x[:, part], "identity", scale=factor, bias=shift))
+            program.append(tensor_tensor(bank[:, here], bank[:, here], gamma, AluOp.MULTIPLY))
+            program.append(tensor_tensor(out[:, here], bank[:, here], beta, AluOp.ADD))

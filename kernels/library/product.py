@@ -6,16 +6,23 @@ with `_t`.
 """
 
 from collections.abc import Callable, Sequence
+from math import ceil
 
 from neuroncore_rtl.kernels.library.blocks import cut, length, neighbours
 from neuroncore_rtl.kernels.library.matmul import passes
 from neuroncore_rtl.kernels.library.transfer import Matrix, aligned, lanes_of, load
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
-from neuroncore_rtl.spec.config import PSUM_WORDS
+from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_WORDS, Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32, MATMUL_FORMATS, Format
 
-__all__ = ["Finish", "accumulated", "product"]
+__all__ = ["Finish", "accumulated", "product", "strips_of"]
+
+OPEN = PSUM_BANKS // 2
+"""Groups that are summed up together at most: the other banks are left to those before and behind."""
+
+LEAST = 32
+"""Columns of the last strip of a product, on a small array: as the tensor engine gets a record in nine cycles."""
 
 Finish = Callable[[Tensor, Tensor, slice, slice], None]
 """Appends what finishes a piece of a product: it is given the piece's place in SBUF, its sums in PSUM, and its rows and
@@ -65,20 +72,24 @@ def product(
     if isinstance(a, HbmTensor) and isinstance(b, HbmTensor):
         b = load(program, b, depth)
     groups = [parts[few] for few in neighbours(parts, config.columns, config.quadrant)]
-    strips = neighbours([slice(group[0].start, group[-1].stop) for group in groups], PSUM_WORDS)
+    # Half a bank's columns come together, so that the array need not wait for long.
+    strips = neighbours([slice(group[0].start, group[-1].stop) for group in groups], PSUM_WORDS // 2)
     # What is on chip needs no strips, and so what is in HBM comes once.
     for few in strips if isinstance(a, HbmTensor) else [slice(None)]:
         strip = groups[few]
         rows = slice(strip[0][0].start, strip[-1][-1].stop)
         stationary = _columns(program, a, depth, rows)
-        for columns in cut(0, n, PSUM_WORDS):
+        for columns in strips_of(b, m, config):
             moving = _columns(program, b, depth, columns)
-            for group in strip:
-                first = group[0].start
-                sums = accumulated(program, stationary, moving, slice(first - rows.start, group[-1].stop - rows.start))
-                for part in group:
-                    own = sums[part.start - first : part.stop - first]
-                    (finish or cast)(results[part.start][:, columns], own, part, columns)
+            # What comes from HBM is multiplied as it comes, but of the last groups each is finished before the next one
+            # begins, so that little is left to be done at the end.
+            arrives = isinstance(a, HbmTensor) or (isinstance(b, HbmTensor) and columns.stop < n)
+            for some in cut(0, len(strip), OPEN if arrives else 1):
+                left = [slice(group[0].start - rows.start, group[-1].stop - rows.start) for group in strip[some]]
+                for group, sums in zip(strip[some], _summed(program, stationary, moving, left), strict=True):
+                    for part in group:
+                        own = sums[part.start - group[0].start : part.stop - group[0].start]
+                        (finish or cast)(results[part.start][:, columns], own, part, columns)
     return Rows(tuple(results.values()))
 
 
@@ -87,6 +98,23 @@ def _columns(program: Program, operand: Matrix, depth: Sequence[slice], columns:
     if isinstance(operand, HbmTensor):
         return list(load(program, operand[:, columns], depth).tiles)
     return [tile[:, columns] for tile in operand.tiles]
+
+
+def strips_of(b: Matrix, m: int, config: Config) -> list[slice]:
+    """Return the columns of b that are multiplied together, for m columns of a.
+
+    Where the array has as much to do as HBM, which brings them, they get ever fewer: so what finishes a strip is done
+    while the next one is multiplied, and little is left to be done behind the last one.
+    """
+    n = b.shape[1]
+    if not isinstance(b, HbmTensor) or m < config.columns:
+        return cut(0, n, PSUM_WORDS)
+    least, found, start = max(LEAST, config.columns // 2), [], 0
+    while start < n:
+        half = ceil((n - start) / 2 / least) * least
+        found.append(slice(start, min(start + min(half, PSUM_WORDS), n)))
+        start = found[-1].stop
+    return found
 
 
 def accumulated(program: Program, stationary: Sequence[Tensor], moving: Sequence[Tensor], columns: slice) -> Tensor:
@@ -98,16 +126,24 @@ def accumulated(program: Program, stationary: Sequence[Tensor], moving: Sequence
         moving: tiles of b of the same rows, of as many columns as a bank has room for.
         columns: of a, at most as many as the array has.
     """
+    return _summed(program, stationary, moving, [columns])[0]
+
+
+def _summed(
+    program: Program, stationary: Sequence[Tensor], moving: Sequence[Tensor], groups: Sequence[slice]
+) -> list[Tensor]:
+    """Append such products of some groups of columns, tile of K by tile of K."""
     fmt, n = moving[0].format, moving[0].size
-    # A bank of its own, so that what drains others does not wait for the array.
-    bank = program.space.psum("sums", INT32 if fmt is INT8 else FP32, (PSUM_WORDS,), length(columns))
-    sums = bank[:, :n]
-    accumulate = False
-    for tile, b in zip(stationary, moving, strict=True):
-        a = aligned(program, tile[:, columns])
-        for half, other, loaded in passes(fmt):
-            if loaded:
-                program.append(load_stationary(a, half=half))
-            program.append(multiply_moving(sums, b, half=other, accumulate=accumulate))
-            accumulate = True
+    # A bank of its own for each, so that what drains others does not wait for the array.
+    kind = INT32 if fmt is INT8 else FP32
+    sums = [program.space.psum("sums", kind, (PSUM_WORDS,), length(columns))[:, :n] for columns in groups]
+    for number, (tile, b) in enumerate(zip(stationary, moving, strict=True)):
+        for columns, own in zip(groups, sums, strict=True):
+            a = aligned(program, tile[:, columns])
+            accumulate = number > 0
+            for half, other, loaded in passes(fmt):
+                if loaded:
+                    program.append(load_stationary(a, half=half))
+                program.append(multiply_moving(own, b, half=other, accumulate=accumulate))
+                accumulate = True
     return sums

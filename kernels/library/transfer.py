@@ -60,16 +60,23 @@ def load(program: Program, source: HbmTensor, parts: Sequence[slice] | None = No
     return Rows(tuple(tiles))
 
 
-def load_row(program: Program, source: HbmTensor) -> Tensor:
+def load_row(program: Program, source: HbmTensor, *, each: bool = False) -> Tensor:
     """Append what brings parameters [columns] to every partition that a result of the array may have.
 
     HBM gives them once if the tensor engine multiplies them in one pass: a column of ones brings them to all
     partitions. Others, such as FP32, it gives to each.
+
+    Arguments:
+        program: what it is appended to.
+        source: the parameters.
+        each: whether HBM gives them to each partition anyway, as is better where HBM has less to do than the array.
     """
     lanes = lanes_of(program.config)
     row = program.space.sbuf(source.name, source.format, source.shape, lanes)
-    if source.format not in ONE_PASS:
-        program.append(dma_copy(row, source), next(program.loads))
+    if each or source.format not in ONE_PASS:
+        for rows, columns in _shares(program.config, row, min(program.config.hbm_ports, HALVES)):
+            size = beats(program.config, *_size(row[rows, columns]))
+            program.append(dma_copy(row[rows, columns], source[columns]), _loading(program, size))
         return row
     once = load(program, source.reshape(1, -1)).tiles[0]
     ones = program.space.sbuf("ones", source.format, (lanes,), 1)

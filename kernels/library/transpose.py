@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.library.transfer import aligned, lanes_of
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, load_stationary, multiply_moving
-from neuroncore_rtl.kernels.program.instructions import affine_select, memset, tensor_copy
+from neuroncore_rtl.kernels.program.instructions import activation, affine_select, memset
 from neuroncore_rtl.spec.config import PSUM_WORDS
 from neuroncore_rtl.spec.formats import FP32, Format
 from neuroncore_rtl.spec.isa import AluOp, Index
@@ -40,7 +40,7 @@ def transpose(program: Program, x: Rows, matrix: Tensor, name: str = "x_t") -> R
         for few in cut(0, len(x.tiles), max(1, PSUM_WORDS // lanes_of(program.config))):
             first, last = x.parts[few.start].start, x.parts[few.stop - 1].stop
             sums = turned(program, [source[:, part] for source in x.tiles[few]], matrix)
-            program.append(tensor_copy(tile[:, first:last], sums))
+            program.append(activation(tile[:, first:last], sums, "identity", bias=-0.0))
         tiles.append(tile)
     return Rows(tuple(tiles))
 

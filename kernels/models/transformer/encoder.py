@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from neuroncore_rtl.kernels.library.attention import Attended, Head, attention
 from neuroncore_rtl.kernels.library.blocks import cut
-from neuroncore_rtl.kernels.library.linear import linear, linear_t
+from neuroncore_rtl.kernels.library.linear import column_of, linear, linear_t
 from neuroncore_rtl.kernels.library.postnorm import Normed, Scales, postnorm
 from neuroncore_rtl.kernels.library.transfer import lanes_of, load_row
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor
 
 __all__ = ["Dense", "Encoded", "EncoderWeights", "encoder"]
 
@@ -86,30 +86,35 @@ def encoder(
     features = x.shape[1]
     if heads < 1 or features % heads:
         raise ValueError(f"heads must divide the {features} features of a token, not {heads}")
-    # The tensor engine brings them to all partitions while it waits for the first weights.
-    rows = [load_row(program, row) for row in (weights.output.bias, *weights.first, weights.down.bias, *weights.second)]
     matrix = identity(program, x.format)
+    # The array has nothing else to do until x is there.
+    row = load_row(program, weights.value.bias)
     x_t = transpose(program, x, matrix)
-    operands = _heads(program, x_t, weights, heads)
+    biases = column_of(program, weights.up.bias, weights.up.w.shape[1], matrix=matrix)
+    operands = _heads(program, x_t, weights, row, matrix, heads)
+    # HBM has time while softmax keeps the other engines busy.
+    rows = [load_row(program, row, each=True) for row in (weights.output.bias, *weights.first)]
     attended = attention(program, operands, matrix, causal=causal)
     attended_t = transpose(program, attended.out, matrix, "attended_t")
     middle = postnorm(program, attended_t, weights.output.w, rows[0], x, Scales(*rows[1:3]), epsilon=epsilon, name="h")
     middle_t = transpose(program, middle.y, matrix, "h_t")
-    hidden_t = linear_t(program, weights.up.w, middle_t, weights.up.bias, "gelu", name="hidden_t")
+    hidden_t = linear_t(program, weights.up.w, middle_t, biases, "gelu", name="hidden_t")
+    rows += [load_row(program, row, each=True) for row in (weights.down.bias, *weights.second)]
     last = postnorm(program, hidden_t, weights.down.w, rows[3], middle.y, Scales(*rows[4:]), epsilon=epsilon)
     return Encoded(last, x_t, operands, attended, attended_t, middle, middle_t, hidden_t)
 
 
-def _heads(program: Program, x_t: Rows, weights: EncoderWeights, heads: int) -> list[Head]:
+def _heads(program: Program, x_t: Rows, weights: EncoderWeights, row: Tensor, matrix: Tensor, heads: int) -> list[Head]:
     """Append and return what attention works on: queries and keys of a head start at partition 0."""
     width = x_t.shape[0] // heads
     each = cut(0, width, lanes_of(program.config))
     parts = [slice(head * width + part.start, head * width + part.stop) for head in range(heads) for part in each]
+    biases = [column_of(program, dense.bias, x_t.shape[0], parts, matrix) for dense in (weights.query, weights.key)]
     q_t, k_t = (
-        linear_t(program, dense.w, x_t, dense.bias, name=name, parts=parts)
-        for name, dense in (("q_t", weights.query), ("k_t", weights.key))
+        linear_t(program, dense.w, x_t, bias, name=name, parts=parts)
+        for name, dense, bias in zip(("q_t", "k_t"), (weights.query, weights.key), biases, strict=True)
     )
-    v = linear(program, x_t, *weights.value, name="v")
+    v = linear(program, x_t, weights.value.w, row, name="v")
     return [
         Head(
             *(Rows(matrix.tiles[head * len(each) : (head + 1) * len(each)]) for matrix in (q_t, k_t)),
