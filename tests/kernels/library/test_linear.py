@@ -6,10 +6,10 @@ import pytest
 from neuroncore_rtl.golden import tensor as golden
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.linear import linear, linear_t
-from neuroncore_rtl.kernels.library.product import product
-from neuroncore_rtl.kernels.library.transfer import load, store
+from neuroncore_rtl.kernels.library.product import product, strips_of
+from neuroncore_rtl.kernels.library.transfer import load, load_row, store
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
-from neuroncore_rtl.kernels.program import Program, build_image
+from neuroncore_rtl.kernels.program import Program, Rows, build_image
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP32, INT8, INT32
 from neuroncore_rtl.spec.isa import Storage
@@ -61,6 +61,32 @@ def test_more_columns_than_a_bank_and_parts_of_a_pass(rng):
         assert np.array_equal(c.elements(hbm), golden.matrix_product(left.T, right, BF16, config.rows))
         results.append(sum(entry.instruction.name == "LOAD_STATIONARY" for entry in program.entries))
     assert results[0] < results[1]
+
+
+def test_strips_of_hbm_get_ever_fewer(rng):
+    """Ten tokens are three groups, of which all but those of the last strip are summed up together."""
+    program = Program(TINY)
+    (a, left), (b, right) = placed(rng, program, "a", BF16, (9, 10)), placed(rng, program, "b", BF16, (9, 700))
+    assert [part.stop for part in strips_of(b, 10, TINY)] == [352, 544, 640, 672, 700]
+    assert [part.stop for part in strips_of(b, 3, TINY)] == [512, 700]
+    c = program.space.hbm("c", FP32, (10, 700))
+    store(program, c, product(program, load(program, a), b, fmt=FP32))
+    moved = [step.instruction for step in program.entries if step.instruction.name == "MULTIPLY_MOVING"]
+    assert [one.accumulate for one in moved[:9]] == [False] * 3 + [True] * 6
+    assert [one.accumulate for one in moved[-9:]] == [False, True, True] * 3
+    hbm = ran(rng, program, [(a, left), (b, right)])
+    assert np.array_equal(c.elements(hbm), golden.matrix_product(left.T, right, BF16, 4))
+
+
+@pytest.mark.parametrize("each", (False, True))
+@pytest.mark.parametrize("fmt", (BF16, FP32), ids=lambda fmt: fmt.name)
+def test_a_row_of_parameters_is_in_every_partition(rng, each, fmt):
+    program = Program(TINY)
+    row, codes = placed(rng, program, "row", fmt, (600,))
+    out = program.space.hbm("out", fmt, (4, 600))
+    store(program, out, Rows((load_row(program, row, each=each),)))
+    assert np.array_equal(out.elements(ran(rng, program, [(row, codes)])), np.broadcast_to(codes, (4, 600)))
+    assert any(step.instruction.name == "MULTIPLY_MOVING" for step in program.entries) is (fmt is BF16 and not each)
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
