@@ -17,8 +17,8 @@ def connect_on_chip(m: Module, config: Config, units: CoreUnits) -> Value:
     memory, tensor = units.memory, units.tensor
     wiring.connect(m, tensor.stationary, memory.stationary)
     wiring.connect(m, tensor.moving, memory.moving)
-    wiring.connect(m, memory.psum, tensor.psum)
-    wiring.connect(m, memory.psum_write, tensor.psum_write)
+    for name in ("psum", "psum_shared", "psum_write"):
+        wiring.connect(m, getattr(memory, name), getattr(tensor, name))
     for name, engine in (("vector", units.vector), ("scalar", units.scalar)):
         wiring.connect(m, engine.sbuf, getattr(memory, f"{name}_sbuf"))
         wiring.connect(m, engine.psum, getattr(memory, f"{name}_psum"))

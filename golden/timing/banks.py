@@ -8,7 +8,7 @@ __all__ = ["Banks"]
 
 
 class Banks:
-    """Of SBUF the eight banks, of PSUM the one port for all but the array, and the banks that this adds to.
+    """Of SBUF the eight banks; of PSUM those, and the ports that all but the array share.
 
     Arguments:
         ports: line ports.

@@ -12,8 +12,8 @@ from numba import njit
 from neuroncore_rtl.spec.config import LINE_BYTES, PSUM_BANKS, PSUM_WORDS, SBUF_BANKS
 
 __all__ = [
-    "BEGUN", "GO", "SCALAR", "VECTOR", "WRITTEN", "begin_steps", "columns", "line_accesses", "load_steps",
-    "new_calendar", "new_owners", "slots", "steps",
+    "APART", "BEGUN", "GO", "SCALAR", "SHARING", "VECTOR", "WRITTEN", "begin_steps", "columns", "line_accesses",
+    "load_steps", "new_calendar", "new_owners", "slots", "steps",
 ]  # fmt: skip
 
 _WINDOW = 1 << 14
@@ -22,6 +22,12 @@ _WINDOW = 1 << 14
 ARRAY, VECTOR, SCALAR, _LINE, _PORT = 0, 8, 16, 24, 32
 """An entry has for each of those who ask, in the order of their ranks, a bit for each bank, weights and line ports in
 common; then for each line port."""
+
+APART = _PORT
+"""A rank behind all of them: nobody shares a port with others."""
+
+SHARING = SCALAR, VECTOR
+"""From which rank on all share one port of PSUM, to read and to write."""
 
 _BITS = 36
 
@@ -56,11 +62,11 @@ def _take(calendar, cycle, bits):
 
 
 @njit(cache=True)
-def _before(rank, bank, shared):
-    """Return the bits of those who go before a rank at a bank; shared: of PSUM, where they have one port."""
+def _before(rank, bank, sharing):
+    """Return the bits of those who go before a rank at a bank; sharing: the first of those who have one port."""
     found = bank
     for other in range(VECTOR, rank, _BANKS):
-        found |= (1 if shared else bank) << other
+        found |= (1 if other >= sharing else bank) << other
     return found
 
 
@@ -73,7 +79,7 @@ def _precedes(first, second, cycle, count):
 
 @njit(cache=True)
 def line_accesses(
-    calendar, ports, owners, debts, banks, first, count, begin, cycles, turns, until, port, number, shared, most
+    calendar, ports, owners, debts, banks, first, count, begin, cycles, turns, until, port, number, sharing, most
 ):
     """Put the accesses of a line port into a calendar; return how many of them, the cycle of the last one,
     and cycles waited for banks.
@@ -87,10 +93,10 @@ def line_accesses(
         turns: cycles from one to the next at least.
         until: cycle behind which no further one is put in.
         port: number of the port, which has an access a cycle. number: among those who take turns.
-        shared: whether all ports share one access a cycle, as those of PSUM do.
+        sharing: the rank from which on all share one access a cycle, as in PSUM; APART: none do.
         most: cycles that it waits for engines before it goes first.
     """
-    cycle, waited, own = begin - 1, 0, 1 << (_PORT + port)
+    cycle, waited, own, shared = begin - 1, 0, 1 << (_PORT + port), sharing < APART
     while debts[number]:
         cycle += 1
         if _taken(ports, cycle) & own == 0:
@@ -101,7 +107,7 @@ def line_accesses(
             return done, cycle, waited
         cycle = max(cycle + (turns if done else 1), begin + done * cycles // count)
         bank = 1 << banks[first + done]
-        engines, mine = _before(_LINE, bank, shared), (1 if shared else bank) << _LINE
+        engines, mine = _before(_LINE, bank, sharing), (1 if shared else bank) << _LINE
         patience = most
         while True:
             taken = _taken(calendar, cycle)
@@ -150,7 +156,7 @@ def load_steps(calendar, owners, debts, begin, count, address, step, most):
     for number in range(count):
         cycle += 1
         place = (address + number * step) >> _LINE_SHIFT & (_BANKS - 1)
-        engines, mine = _before(_LINE, 1 << place, False), 1 << place << _LINE
+        engines, mine = _before(_LINE, 1 << place, APART), 1 << place << _LINE
         patience = most
         while True:
             taken = _taken(calendar, cycle)
@@ -169,13 +175,15 @@ def load_steps(calendar, owners, debts, begin, count, address, step, most):
 
 
 @njit(cache=True)
-def _free(calendar, cycle, access, address, rank):
-    """Return the first cycle in which an engine gets a column."""
+def _free(calendar, cycle, access, address, rank, sharing):
+    """Return the first cycle in which an engine gets a column; sharing: of PSUM, see `_before`."""
     bank = 1 << ((address >> (_BANK_SHIFT if access[1] else _LINE_SHIFT)) & (_BANKS - 1))
-    bits = _before(rank, bank, access[1])
+    if not access[1]:
+        sharing = APART
+    bits = _before(rank, bank, sharing)
     while _taken(calendar, cycle) & bits:
         cycle += 1
-    _take(calendar, cycle, (1 if access[1] else bank) << rank)
+    _take(calendar, cycle, (1 if rank >= sharing else bank) << rank)
     return cycle
 
 
@@ -225,10 +233,10 @@ def steps(sbuf_reads, psum_reads, sbuf_writes, psum_writes, rank, until, state, 
         came = go + 1
         if element:
             if b[0]:
-                came = _free(psum_reads if b[1] else sbuf_reads, came, b, rows[7], rank)
+                came = _free(psum_reads if b[1] else sbuf_reads, came, b, rows[7], rank, SHARING[0])
             if a[0]:
                 asked = max(came + 1, next_go) if both else go + 1
-                came = max(came, _free(psum_reads if a[1] else sbuf_reads, asked, a, rows[3], rank))
+                came = max(came, _free(psum_reads if a[1] else sbuf_reads, asked, a, rows[3], rank, SHARING[0]))
         writes = number >= total or (element and number >= silent and (number + 1) % group == 0)
         go = max(came, next_go)
         if writes:
@@ -236,7 +244,7 @@ def steps(sbuf_reads, psum_reads, sbuf_writes, psum_writes, rank, until, state, 
             go = max(go, state[place] + 1)
             after = max(go + delay, after + 1)
             if element:
-                after = _free(psum_writes if dst[1] else sbuf_writes, after, dst, rows[11], rank)
+                after = _free(psum_writes if dst[1] else sbuf_writes, after, dst, rows[11], rank, SHARING[1])
             state[place] = after
             results += 1
         next_go = go + interval

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 from neuroncore_rtl.golden.timing.banks import Banks
-from neuroncore_rtl.golden.timing.calendar import line_accesses
+from neuroncore_rtl.golden.timing.calendar import APART, SHARING, line_accesses
 from neuroncore_rtl.golden.timing.copy import Copy, plan_copy
 from neuroncore_rtl.golden.timing.events import Agenda
 from neuroncore_rtl.golden.timing.memory import Hbm
@@ -171,7 +171,7 @@ class DmaEngine:
         done, last, waited = line_accesses(
             *(tables[psum][side], tables[0][side], banks.owners[side], banks.debts[side], walk.banks),
             *(first, count, begin, cycles, turns, until),
-            *(self._port, self._port + (side == 0), psum, timing.LINE_PATIENCE),
+            *(self._port, self._port + (side == 0), SHARING[side] if psum else APART, timing.LINE_PATIENCE),
         )
         self.until[side] = last + turns - 1
         self.waited["bank"] += waited

@@ -23,6 +23,7 @@ class BankArbiter(wiring.Component):
     Ports:
         requests: a bit for each requester, the engines' first. banks: what each asks for.
         grants: a bit for each that goes ahead of all others who ask for its bank.
+        urgent: one of the lines that are granted has lost its patience.
         turn: the line port that goes first of those that are as urgent; counts through all of them, cycle by cycle.
         held_up: what is granted cannot be taken in this cycle.
         stalls: a bit for each whose request is not taken in this cycle.
@@ -39,6 +40,7 @@ class BankArbiter(wiring.Component):
                 "turn": In(range(max(2, lines))),
                 "held_up": In(1),
                 "grants": Out(count),
+                "urgent": Out(1),
                 "stalls": Out(count),
             }
         )
@@ -62,6 +64,7 @@ class BankArbiter(wiring.Component):
                 if other != number
             ]
             m.d.comb += self.grants[number].eq(self.requests[number] & ~Cat(*ahead).any())
+        m.d.comb += self.urgent.eq((self.grants[self.engines :] & self._urgent).any())
         m.d.comb += self.stalls.eq(self.requests & ~Mux(self.held_up, 0, self.grants))
         return m
 

@@ -51,7 +51,7 @@ class OnChipMemory(wiring.Component):
         vector_sbuf, scalar_sbuf, vector_psum, scalar_psum: read ports of the other engines.
         vector_write, scalar_write: their write ports.
         line_reads, line_writes: line ports of `config.hbm_bytes`, as many as HBM ports.
-        psum, psum_write: to the tensor engine.
+        psum, psum_shared, psum_write: to the tensor engine, as of :class:`hdl.memory.psum_port.PsumPort`.
         conflicts: :class:`Conflicts`.
 
     A request is taken in the cycle in which it is made, if nothing is in its way; a write can be read in the next one.
@@ -74,6 +74,7 @@ class OnChipMemory(wiring.Component):
                 "line_reads": In(LineRead(size)).array(ports),
                 "line_writes": In(LineWrite(size)).array(ports),
                 "psum": Out(ReadPort(columns, 32)),
+                "psum_shared": Out(ReadPort(columns, 32)),
                 "psum_write": Out(PsumWritePort(columns)),
                 "conflicts": Out(Conflicts),
             }
@@ -83,8 +84,8 @@ class OnChipMemory(wiring.Component):
         m = Module()
         sbuf = gated(m, "sbuf", "sbuf", partial(Sbuf, self.config), platform)
         m.submodules.psum = psum = PsumPort(self.config)
-        wiring.connect(m, psum.psum, wiring.flipped(self.psum))
-        wiring.connect(m, psum.psum_write, wiring.flipped(self.psum_write))
+        for name in ("psum", "psum_shared", "psum_write"):
+            wiring.connect(m, getattr(psum, name), wiring.flipped(getattr(self, name)))
         for name in ("stationary", "moving"):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(sbuf, name))
         for name in ("vector", "scalar"):

@@ -5,7 +5,7 @@ Overwriting is adding to the neutral element, which is -0 in FP32: x + -0 is x f
 word that is overwritten is not read.
 
 Each of the eight banks reads one word and writes one word a cycle. Sums never wait; whoever else reads or writes PSUM
-waits in the cycles in which they use the same bank.
+waits in the cycles in which they use the same bank. Others read two words a cycle, of different banks, and write one.
 """
 
 from functools import partial
@@ -50,7 +50,8 @@ class Psum(wiring.Component):
     Ports:
         valid: column sums arrive in the next cycle. write: what to do with them (:class:`PsumWrite`).
         sums: the column sums, FP32, 32 bits for each partition, a cycle after `valid`.
-        reads, writes: ports for everyone else; a request that waits may change.
+        reads, shared_reads, writes: ports for everyone else; a request that waits may change. The two that read never
+            ask for the same bank.
 
     One word per cycle. The written word can be read `spacing` cycles after `valid`, so the same word must not be
     asked for again earlier than that: the sequencer sees to it.
@@ -66,6 +67,7 @@ class Psum(wiring.Component):
                 "write": In(PsumWrite),
                 "sums": In(32 * columns),
                 "reads": In(ReadPort(columns, 32)),
+                "shared_reads": In(ReadPort(columns, 32)),
                 "writes": In(PsumWritePort(columns)),
             }
         )
@@ -84,20 +86,29 @@ class Psum(wiring.Component):
             stages.append((valid, write))
         (reading, read), (_, adding), (writing, written) = stages[0], stages[1], stages[-1]
 
-        from_outside, to_outside = self.reads.address[2:], self.writes.address[2:]
+        readers, to_outside = (self.reads, self.shared_reads), self.writes.address[2:]
+        from_outside = [port.address[2:] for port in readers]
         own_reads, own_writes = Signal(PSUM_BANKS), Signal(PSUM_BANKS)
-        outside_reads, outside_writes = Signal(PSUM_BANKS), Signal(PSUM_BANKS)
+        outside_reads = [Signal(PSUM_BANKS, name=f"outside_reads{number}") for number in range(len(readers))]
+        outside_writes = Signal(PSUM_BANKS)
         m.d.comb += [
             own_reads.eq(Mux(reading & read.accumulate, 1 << read.address[BANK], 0)),
             own_writes.eq(Mux(writing, 1 << written.address[BANK], 0)),
-            outside_reads.eq(Mux(self.reads.valid, 1 << from_outside[BANK], 0)),
             outside_writes.eq(Mux(self.writes.valid, 1 << to_outside[BANK], 0)),
-            self.reads.ready.eq(~(own_reads & 1 << from_outside[BANK]).any()),
             self.writes.ready.eq(~(own_writes & 1 << to_outside[BANK]).any()),
         ]
+        for port, address, outside in zip(readers, from_outside, outside_reads, strict=True):
+            m.d.comb += [
+                outside.eq(Mux(port.valid, 1 << address[BANK], 0)),
+                port.ready.eq(~(own_reads & 1 << address[BANK]).any()),
+            ]
+        first, second = from_outside
         values = {
-            "reads": own_reads | outside_reads,
-            "read_words": Cat(Mux(own, read.address[WORD], from_outside[WORD]) for own in own_reads),
+            "reads": own_reads | outside_reads[0] | outside_reads[1],
+            "read_words": Cat(
+                Mux(own, read.address[WORD], Mux(shared, second[WORD], first[WORD]))
+                for own, shared in zip(own_reads, outside_reads[1], strict=True)
+            ),
             "accumulate": adding.accumulate,
             "old_bank": adding.address[BANK],
             "update": own_writes,
@@ -105,7 +116,7 @@ class Psum(wiring.Component):
             "store": outside_writes & ~own_writes,
             "mask": self.writes.mask,
             "write_words": Cat(Mux(own, written.address[WORD], to_outside[WORD]) for own in own_writes),
-            "read_bank": from_outside[BANK],
+            "read_banks": Cat(address[BANK] for address in from_outside),
         }
         build = partial(PsumPartitions, self.columns, self.add_latency)
         module = f"psum_partitions_{self.columns}_latency{self.add_latency}"
@@ -116,6 +127,6 @@ class Psum(wiring.Component):
             partitions.updates.eq(Cat(written.partitions > column for column in range(self.columns))),
             partitions.stores.eq(self.writes.enable),
             partitions.store_data.eq(self.writes.data),
-            self.reads.data.eq(partitions.read_data),
+            *(port.data.eq(words) for port, words in zip(readers, partitions.read_data, strict=True)),
         ]
         return m

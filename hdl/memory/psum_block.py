@@ -12,7 +12,7 @@ from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.memory.bank import Bank
 from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_WORDS
 
-__all__ = ["BANK_BITS", "WORD_BITS", "PsumBlock", "PsumPartition", "PsumPartitions", "common_ports"]
+__all__ = ["BANK_BITS", "READERS", "WORD_BITS", "PsumBlock", "PsumPartition", "PsumPartitions", "common_ports"]
 
 WORD_BITS = (PSUM_WORDS - 1).bit_length()
 """Number of a word in its bank."""
@@ -23,6 +23,9 @@ BANK_BITS = (PSUM_BANKS - 1).bit_length()
 BLOCK = 32
 """Partitions of a block."""
 
+READERS = 2
+"""Words that are read for the outside at once, of different banks."""
+
 NEGATIVE_ZERO = 0x80000000
 
 
@@ -32,7 +35,7 @@ def common_ports() -> dict:
     reads, read_words: banks that are read, and where. accumulate, old_bank: the sum that comes now is added to what
     this bank has read in the cycle before, or else to the neutral element. update, update_integer: the FP32 or INT32
     result of the sum that came `add_latency` cycles ago is written to these banks. store, mask: these bytes of a word
-    from outside are. write_words: where banks are written. read_bank: the bank that is read for the outside.
+    from outside are. write_words: where banks are written. read_banks: of each reader outside, the bank that is read.
     """
     words = data.ArrayLayout(WORD_BITS, PSUM_BANKS)
     return {
@@ -45,7 +48,7 @@ def common_ports() -> dict:
         "store": In(PSUM_BANKS),
         "mask": In(4),
         "write_words": In(words),
-        "read_bank": In(BANK_BITS),
+        "read_banks": In(data.ArrayLayout(BANK_BITS, READERS)),
     }
 
 
@@ -59,12 +62,13 @@ class PsumPartition(wiring.Component):
         sum: a column sum, FP32.
         updates, stores: whether this partition takes part in `update`, in `store`.
         store_data: the word from outside.
-        read_data: the word that `read_bank` has read, which is now that of the cycle before.
+        read_data: the words that `read_banks` have read, which are now those of the cycle before.
     """
 
     def __init__(self, add_latency: int):
         self.add_latency = add_latency
-        own = {"sum": In(32), "updates": In(1), "stores": In(1), "store_data": In(32), "read_data": Out(32)}
+        own = {"sum": In(32), "updates": In(1), "stores": In(1), "store_data": In(32)}
+        own["read_data"] = Out(data.ArrayLayout(32, READERS))
         super().__init__(common_ports() | own)
 
     def elaborate(self, platform):
@@ -97,7 +101,7 @@ class PsumPartition(wiring.Component):
                 bank.write_line.eq(self.write_words[number]),
                 bank.write_data.eq(Mux(update, new, self.store_data)),
             ]
-            for select, word in ((self.old_bank, old), (self.read_bank, self.read_data)):
+            for select, word in ((self.old_bank, old), *zip(self.read_banks, self.read_data, strict=True)):
                 with m.If(select == number):
                     m.d.comb += word.eq(bank.data)
         return m
@@ -110,7 +114,7 @@ def _block_ports(partitions: int) -> dict:
         "updates": In(partitions),
         "stores": In(partitions),
         "store_data": In(words),
-        "read_data": Out(words),
+        "read_data": Out(data.ArrayLayout(words, READERS)),
     }
 
 
@@ -122,7 +126,7 @@ class PsumBlock(wiring.Component):
         add_latency: pipeline stages of the adders.
 
     Ports: those of :class:`PsumPartition`, with a part for each partition where it is not one of `common_ports`;
-        `read_bank` a cycle earlier, with the read.
+        `read_banks` a cycle earlier, with the read.
     """
 
     def __init__(self, partitions: int, add_latency: int):
@@ -133,19 +137,19 @@ class PsumBlock(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         # Registered here, so that a simulator sees no output that depends on an input of the same cycle.
-        read_bank = Signal.like(self.read_bank, reset_less=True)
-        m.d.sync += read_bank.eq(self.read_bank)
+        read_banks = Signal.like(self.read_banks, reset_less=True)
+        m.d.sync += read_banks.eq(self.read_banks)
         for index in range(self.partitions):
             build = partial(PsumPartition, self.add_latency)
             partition = shared(m, f"partition{index}", f"partition_latency{self.add_latency}", build, platform)
-            common = {name: getattr(self, name) for name in common_ports()} | {"read_bank": read_bank}
+            common = {name: getattr(self, name) for name in common_ports()} | {"read_banks": read_banks}
             m.d.comb += [getattr(partition, name).eq(value) for name, value in common.items()]
             m.d.comb += [
                 partition.sum.eq(self.sums[index]),
                 partition.updates.eq(self.updates[index]),
                 partition.stores.eq(self.stores[index]),
                 partition.store_data.eq(self.store_data[index]),
-                self.read_data[index].eq(partition.read_data),
+                *(words[index].eq(word) for words, word in zip(self.read_data, partition.read_data, strict=True)),
             ]
         return m
 
@@ -174,6 +178,6 @@ class PsumPartitions(wiring.Component):
                 block.updates.eq(self.updates[part]),
                 block.stores.eq(self.stores[part]),
                 block.store_data.eq(self.store_data.as_value()[words]),
-                self.read_data.as_value()[words].eq(block.read_data),
+                *(whole.as_value()[words].eq(own) for whole, own in zip(self.read_data, block.read_data, strict=True)),
             ]
         return m

@@ -1,4 +1,5 @@
-"""The way to PSUM for everyone but the tensor engine: one read and one write a cycle, of all partitions at one address.
+"""The way to PSUM for everyone but the tensor engine, of all partitions at one address: two reads a cycle of different
+banks, one of them the vector engine's, and one write.
 
 A line port reads and writes one word of one partition through it.
 """
@@ -9,13 +10,18 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter
 from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, PsumWritePort, ReadPort, WritePort
+from neuroncore_rtl.hdl.memory.psum_block import BANK_BITS, WORD_BITS
 from neuroncore_rtl.spec.config import Config
 
 __all__ = ["PsumPort"]
 
+BANK = slice(2 + WORD_BITS, 2 + WORD_BITS + BANK_BITS)
+"""Of a byte address, the bank."""
+
 
 class PsumPort(wiring.Component):
-    """Serves one reader and one writer a cycle: vector, scalar, line ports, with the patience of those.
+    """Serves one writer a cycle: vector, scalar, line ports, with the patience of those. It serves two readers, the
+    vector engine and one of the others; if they meet at a bank, the same goes first as if there were only one.
 
     Arguments:
         config: the machine's parameters.
@@ -24,7 +30,8 @@ class PsumPort(wiring.Component):
         vector, scalar: read ports. vector_write, scalar_write: write ports.
         line_reads, line_writes: line ports of `config.hbm_bytes`, as many as HBM ports.
         turn: see :class:`hdl.memory.bank_arbiter.BankArbiter`.
-        psum, psum_write: to the tensor engine, which has PSUM. A request that waits gives way to one that goes before.
+        psum, psum_shared, psum_write: to the tensor engine, which has PSUM: the vector engine's reads, those of the
+            others, and all writes. A request that waits gives way to one that goes before.
         read_stalls, write_stalls: bits for vector, scalar, and each line port, which ask and are not served.
     """
 
@@ -40,6 +47,7 @@ class PsumPort(wiring.Component):
                 "line_reads": In(LineRead(size)).array(ports),
                 "line_writes": In(LineWrite(size)).array(ports),
                 "psum": Out(ReadPort(config.columns, 32)),
+                "psum_shared": Out(ReadPort(config.columns, 32)),
                 "psum_write": Out(PsumWritePort(config.columns)),
                 "turn": In(range(max(2, ports))),
                 "read_stalls": Out(2 + ports),
@@ -53,26 +61,41 @@ class PsumPort(wiring.Component):
         self._write(m)
         return m
 
-    def _arbitrate(self, m: Module, name: str, engines: list, lines: list, port, stalls: Value) -> Value:
-        """Answer those who ask, and return which of them is granted the port: a bit for each."""
+    def _arbitrate(self, m: Module, name: str, engines: list, lines: list, ready: Value) -> BankArbiter:
+        """Answer those who ask for a port, and return who decides: it grants the port to one of them.
+
+        Arguments:
+            name: of the direction.
+            engines, lines: who asks.
+            ready: whether who is granted the port is served.
+        """
         arbiter = BankArbiter(len(engines), len(lines))
         m.submodules[f"{name}_arbiter"] = arbiter
         m.d.comb += [
             arbiter.requests.eq(Cat(asker.valid for asker in engines + lines)),
             arbiter.turn.eq(self.turn),
-            arbiter.held_up.eq(~port.ready),
-            port.valid.eq(arbiter.requests.any()),
-            stalls.eq(arbiter.stalls),
+            arbiter.held_up.eq(~ready),
         ]
         for number, asker in enumerate(engines + lines):
-            m.d.comb += asker.ready.eq(arbiter.grants[number] & port.ready)
-        return arbiter.grants
+            m.d.comb += asker.ready.eq(arbiter.grants[number] & ready)
+        return arbiter
 
     def _read(self, m: Module) -> None:
-        config, psum = self.config, self.psum
-        engines = [self.vector, self.scalar]
-        lines = [self.line_reads[port] for port in range(config.hbm_ports)]
-        grants = self._arbitrate(m, "read", engines, lines, psum, self.read_stalls)
+        config, vector, psum, shared = self.config, self.vector, self.psum, self.psum_shared
+        engines, lines = [self.scalar], [self.line_reads[port] for port in range(config.hbm_ports)]
+        ready = Signal()
+        arbiter = self._arbitrate(m, "read", engines, lines, ready)
+        meet, yields = Signal(), Signal()
+        m.d.comb += [
+            meet.eq(vector.valid & arbiter.requests.any() & (vector.address[BANK] == shared.address[BANK])),
+            yields.eq(meet & arbiter.urgent),
+            psum.valid.eq(vector.valid & ~yields),
+            psum.address.eq(vector.address),
+            vector.ready.eq(psum.ready & ~yields),
+            shared.valid.eq(arbiter.requests.any() & (~meet | yields)),
+            ready.eq(shared.ready & (~meet | yields)),
+            self.read_stalls.eq(Cat(vector.valid & ~vector.ready, arbiter.stalls)),
+        ]
 
         word_address = [
             *(port.address for port in engines),
@@ -80,23 +103,24 @@ class PsumPort(wiring.Component):
         ]
         partition = Signal(range(config.columns), reset_less=True)
         word = Signal(32, reset_less=True)
-        with m.Switch(grants):
+        with m.Switch(arbiter.grants):
             for number, address in enumerate(word_address):
-                with m.Case("-" * (len(grants) - number - 1) + "1" + "-" * number):
-                    m.d.comb += psum.address.eq(address)
+                with m.Case("-" * (len(arbiter.grants) - number - 1) + "1" + "-" * number):
+                    m.d.comb += shared.address.eq(address)
                     if number >= len(engines):
                         m.d.sync += partition.eq(lines[number - len(engines)].partition)
-        m.d.sync += word.eq(Array(psum.data.word_select(column, 32) for column in range(config.columns))[partition])
-        m.d.comb += [port.data.eq(psum.data) for port in engines]
+        m.d.sync += word.eq(Array(shared.data.word_select(column, 32) for column in range(config.columns))[partition])
+        m.d.comb += [vector.data.eq(psum.data), self.scalar.data.eq(shared.data)]
         m.d.comb += [line.data.eq(word.replicate(config.hbm_bytes // 4)) for line in lines]
 
     def _write(self, m: Module) -> None:
         config, psum_write = self.config, self.psum_write
         engines = [self.vector_write, self.scalar_write]
         lines = [self.line_writes[port] for port in range(config.hbm_ports)]
-        grants = self._arbitrate(m, "write", engines, lines, psum_write, self.write_stalls)
+        arbiter = self._arbitrate(m, "write", engines, lines, psum_write.ready)
+        m.d.comb += [psum_write.valid.eq(arbiter.requests.any()), self.write_stalls.eq(arbiter.stalls)]
         for number, port in enumerate(engines + lines):
-            with m.If(grants[number]):
+            with m.If(arbiter.grants[number]):
                 if number < len(engines):
                     m.d.comb += [
                         getattr(psum_write, name).eq(getattr(port, name))

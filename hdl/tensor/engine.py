@@ -67,8 +67,8 @@ class TensorEngine(wiring.Component):
     Ports:
         instructions: a stream of :data:`TensorInstruction`.
         stationary, moving: read ports of the operand memory.
-        psum: reads PSUM; stalls in the cycles in which sums are added to words of the same bank. A request that waits
-            may change.
+        psum, psum_shared: read PSUM, never the same bank in a cycle; stall in those in which sums are added to words of
+            the same bank. A request that waits may change.
         psum_write: writes PSUM; stalls while sums are written to the same bank. It may change likewise.
         retired: the last word of a MultiplyMoving is written and can be read, and its operand may be overwritten. One
             pulse each, in order.
@@ -87,6 +87,7 @@ class TensorEngine(wiring.Component):
                 "stationary": Out(ReadPort(config.rows, STATIONARY_BITS)),
                 "moving": Out(ReadPort(config.rows, MOVING_BITS)),
                 "psum": In(ReadPort(config.columns, 32)),
+                "psum_shared": In(ReadPort(config.columns, 32)),
                 "psum_write": In(PsumWritePort(config.columns)),
                 "retired": Out(1),
                 "loaded": Out(1),
@@ -216,6 +217,7 @@ class TensorEngine(wiring.Component):
         m.submodules.psum = psum = Psum(config.columns, config.add_latency)
         m.d.comb += [line.i.eq(control), Cat(psum.valid, psum.write).eq(line.o)]
         wiring.connect(m, wiring.flipped(self.psum), psum.reads)
+        wiring.connect(m, wiring.flipped(self.psum_shared), psum.shared_reads)
         wiring.connect(m, wiring.flipped(self.psum_write), psum.writes)
 
         # What a waveform shows of the sums.
@@ -241,7 +243,8 @@ class TensorEngine(wiring.Component):
             m.d.sync += drain.eq(self.latency(self.config))
         with m.Elif(drain != 0):
             m.d.sync += drain.eq(drain - 1)
-        m.d.comb += self.active.eq(self.busy | (drain != 0) | self.loaded | self.psum.valid | self.psum_write.valid)
+        outside = self.psum.valid | self.psum_shared.valid | self.psum_write.valid
+        m.d.comb += self.active.eq(self.busy | (drain != 0) | self.loaded | outside)
         counters = self.counters
         macs = Signal(22)
         m.d.comb += macs.eq(mover.column.k * mover.column.write.partitions)

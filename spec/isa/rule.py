@@ -31,7 +31,7 @@ class Rule(enum.IntEnum):
     PARTITIONS = 8
     """Lanes exist in the storage; more than half of them start at partition 0, more than a quarter at a half."""
     PORTS = 9
-    """Two sources cannot both be in PSUM, which has one read port."""
+    """Two sources cannot both be in PSUM, to which an engine has one read port."""
     ALIGNMENT = 10
     """Addresses are multiples of the element's size."""
     RANGE = 11

@@ -119,6 +119,7 @@ module tensor (
         end
 
     // Nobody else writes to PSUM.
+    assign {psum_shared_valid, psum_shared_address} = 0;
     assign {psum_write_valid, psum_write_address, psum_write_enable, psum_write_mask, psum_write_data} = 0;
     tensor_engine engine (`PORTS);
 endmodule

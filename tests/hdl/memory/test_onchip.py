@@ -28,4 +28,5 @@ def test_everyone_reads_what_was_written_and_waits_only_behind_others(config):
     # After its patience only other line ports go before a line port.
     assert traffic.longest <= LINE_PATIENCE + config.hbm_ports
     assert traffic.urgent > 0
+    assert traffic.beside > CYCLES / 10
     assert min(traffic.counted.values()) > 0

@@ -1,6 +1,7 @@
 """PSUM's storage: sums that are added or overwrite, the least spacing between them, and everyone else's way to it."""
 
 from collections import namedtuple
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -39,8 +40,8 @@ def random_updates(rng, spacing, count):
 
 
 def run(add_latency, updates):
-    """Return what updates left, by their cycle, read at the first cycle in which it can be; without the reads that had
-    to give way, which happens exactly where an update reads the same bank."""
+    """Return what updates left, by their cycle, read at the first cycle in which it can be, by the two ports in turn;
+    without the reads that had to give way, which happens exactly where an update reads the same bank."""
     psum = Psum(1, add_latency)
     by_cycle = {update.cycle: update for update in updates}
 
@@ -53,16 +54,18 @@ def run(add_latency, updates):
                 write = {name: getattr(update, name) for name in ("address", "accumulate", "integer")}
                 ctx.set(Value.cast(psum.write), PsumWrite.const(write | {"partitions": 1}).as_bits())
             ctx.set(psum.sums, before.bits if before else 0xDEADBEEF)
+            before, port = (psum.reads, psum.shared_reads)[:: 1 if cycle % 2 else -1]
             if taken:
-                left[cycle - 1 - psum.spacing] = ctx.get(psum.reads.data)
+                left[cycle - 1 - psum.spacing] = ctx.get(before.data)
             readable = by_cycle.get(cycle - psum.spacing)
-            ctx.set(psum.reads.valid, readable is not None)
+            ctx.set(before.valid, 0)
+            ctx.set(port.valid, readable is not None)
             if readable:
-                ctx.set(psum.reads.address, 4 * readable.address)
+                ctx.set(port.address, 4 * readable.address)
                 bank = readable.address // PSUM_WORDS
                 meets = update is not None and update.accumulate and update.address // PSUM_WORDS == bank
-                assert ctx.get(psum.reads.ready) == (not meets)
-            taken = readable is not None and bool(ctx.get(psum.reads.ready))
+                assert ctx.get(port.ready) == (not meets)
+            taken = readable is not None and bool(ctx.get(port.ready))
             await ctx.tick()
         return left
 
@@ -134,11 +137,13 @@ async def test_words_are_written_from_outside_byte_by_byte_beside_the_sums(ctx, 
                 memory[column, updated] = np.frombuffer(word.to_bytes(4, "little"), np.uint8)
         await ctx.tick()
     ctx.set(psum.writes.valid, 0)
-    ctx.set(psum.reads.valid, 1)
-    for address in WORDS:
-        ctx.set(psum.reads.address, 4 * address)
+    ports = psum.reads, psum.shared_reads
+    for pair in permutations(WORDS, 2):
+        apart = pair[0] // PSUM_WORDS != pair[1] // PSUM_WORDS
+        for port, address in zip(ports, pair, strict=True):
+            drive(ctx, port, valid=apart or port is psum.reads, address=4 * address)
         await ctx.tick()
-        seen = ctx.get(psum.reads.data).to_bytes(4 * columns, "little")
-        assert seen == memory[:, address].tobytes()
+        for port, address in [*zip(ports, pair, strict=True)][: 1 + apart]:
+            assert ctx.get(port.data).to_bytes(4 * columns, "little") == memory[:, address].tobytes()
     print(f"{count} writes, {stalled} of them had to wait")
     assert count / 10 < stalled < count / 2

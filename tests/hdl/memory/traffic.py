@@ -9,7 +9,7 @@ import numpy as np
 from neuroncore_rtl.hdl.memory.bank_arbiter import LINE_PATIENCE
 from neuroncore_rtl.hdl.memory.onchip import Conflicts, OnChipMemory
 from neuroncore_rtl.hdl.memory.port import LineRead, OnChipStorage, ReadPort
-from neuroncore_rtl.spec.config import LINE_BYTES, PSUM_BYTES, SBUF_BANKS, SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import LINE_BYTES, PSUM_BYTES, PSUM_WORDS, SBUF_BANKS, SBUF_BYTES, Config
 from tests.hdl.simulation import drive
 
 __all__ = ["Traffic"]
@@ -44,6 +44,10 @@ class Port:
     due: dict[int, tuple] = field(default_factory=dict)
 
     @property
+    def at_psum(self) -> bool:
+        return self.request["storage"] == OnChipStorage.PSUM
+
+    @property
     def is_line(self) -> bool:
         return self.kind.startswith("line")
 
@@ -75,6 +79,10 @@ def ports_of(memory: OnChipMemory, config: Config) -> list[Port]:
     return ports
 
 
+def _psum_bank(port: Port) -> int:
+    return port.request["address"] // (4 * PSUM_WORDS)
+
+
 class Traffic:
     """Random requests on every port, and a model that says what each must see."""
 
@@ -90,8 +98,8 @@ class Traffic:
         }
         self.psum = np.zeros_like(self.contents[OnChipStorage.PSUM])
         self.conflicts = dict.fromkeys(Conflicts.as_shape().members, 0)
-        self.psum_due = 0
-        self.compared = self.longest = self.urgent = 0
+        self.psum_due = {"psum": 0, "psum_shared": 0}
+        self.compared = self.longest = self.urgent = self.beside = 0
 
     def request(self, port: Port) -> dict:
         """Return a request; addresses are in the first and the last lines of each bank."""
@@ -121,24 +129,48 @@ class Traffic:
             wanted["data"] = int.from_bytes(wanted["bytes"].tobytes(), "little")
         return wanted
 
-    def judge(self, taken: dict[int, bool], psum_ready: tuple[bool, bool]) -> None:
+    def judge(self, taken: dict[int, bool], psum_ready: dict[str, bool]) -> None:
         """Check that of those who meet the right one is served, and all that meet nobody."""
         meeting = defaultdict(list)
+        self.judge_psum_reads(taken, psum_ready)
         for port in self.ports:
-            if port.request:
-                storage, address = port.request["storage"], port.request["address"]
-                bank = address // LINE_BYTES % SBUF_BANKS if storage == OnChipStorage.SBUF else None
-                meeting[port.writes, storage, bank].append(port)
-        for (writes, storage, _), here in meeting.items():
+            if port.request and (port.writes or not port.at_psum):
+                address = port.request["address"]
+                bank = None if port.at_psum else address // LINE_BYTES % SBUF_BANKS
+                meeting[port.writes, port.at_psum, bank].append(port)
+        for (_, at_psum, _), here in meeting.items():
             served = [p for p in here if taken[id(p)]]
-            if storage == OnChipStorage.PSUM and not psum_ready[writes]:
+            if at_psum and not psum_ready["psum_write"]:
                 assert not served
                 continue
             assert len(served) == 1
-            patient = [p for p in here if p.is_patient and p.waited >= LINE_PATIENCE]
-            self.urgent += bool(patient) and any(not p.is_patient for p in here)
-            first = min(p.rank for p in here)
-            assert served[0] in (patient or [p for p in here if p.rank == first])
+            assert served[0] in self.first_of(here)
+
+    def first_of(self, here: list[Port]) -> list[Port]:
+        """Return those of whom one must be served."""
+        patient = [p for p in here if p.is_patient and p.waited >= LINE_PATIENCE]
+        self.urgent += bool(patient) and any(not p.is_patient for p in here)
+        first = min(p.rank for p in here)
+        return patient or [p for p in here if p.rank == first]
+
+    def judge_psum_reads(self, taken: dict[int, bool], psum_ready: dict[str, bool]) -> None:
+        """Check that the vector engine is served beside one of the others, but not at the same bank."""
+        reads = [p for p in self.ports if p.request and p.at_psum and not p.writes]
+        vector = [p for p in reads if p.signals is self.memory.vector_psum]
+        others = [p for p in reads if p.signals is not self.memory.vector_psum]
+        first = self.first_of(others) if others else []
+        meeting = [p for p in first if vector and _psum_bank(p) == _psum_bank(vector[0])]
+        urgent = [p for p in meeting if p.is_patient and p.waited >= LINE_PATIENCE]
+        served = [p for p in others if taken[id(p)]]
+        self.beside += bool(served and vector and taken[id(vector[0])])
+        if vector and not taken[id(vector[0])]:
+            assert urgent or not psum_ready["psum"]
+        if served:
+            (one,) = served
+            assert one in first and psum_ready["psum_shared"]
+            assert one not in meeting or (one in urgent and not taken[id(vector[0])])
+        elif others:
+            assert not psum_ready["psum_shared"] or [p for p in meeting if p not in urgent]
 
     def execute(self, cycle: int, port: Port) -> None:
         """Do what a taken request does: note what is to be read and when, or write."""
@@ -175,9 +207,10 @@ class Traffic:
                     port.request = self.request(port)
                 values = {name: value for name, value in (port.request or {}).items() if hasattr(port.signals, name)}
                 drive(ctx, port.signals, valid=port.request is not None, **values)
-            psum_ready = bool(rng.random() < 0.8), bool(rng.random() < 0.8)
-            drive(ctx, memory.psum, ready=psum_ready[0], data=self.psum_due)
-            ctx.set(memory.psum_write.ready, psum_ready[1])
+            psum_ready = {name: bool(rng.random() < 0.8) for name in (*self.psum_due, "psum_write")}
+            for name, due in self.psum_due.items():
+                drive(ctx, getattr(memory, name), ready=psum_ready[name], data=due)
+            ctx.set(memory.psum_write.ready, psum_ready["psum_write"])
             for port in self.ports:
                 if not port.writes:
                     self.check(ctx, cycle, port)
@@ -197,13 +230,15 @@ class Traffic:
             await ctx.tick()
         self.counted = {name: ctx.get(getattr(memory.conflicts, name)) for name in self.conflicts}
 
-    def serve_psum(self, ctx, ready: tuple[bool, bool]) -> None:
+    def serve_psum(self, ctx, ready: dict[str, bool]) -> None:
         """Be the tensor engine's PSUM."""
-        reads, writes = self.memory.psum, self.memory.psum_write
-        if ctx.get(reads.valid) and ready[0]:
-            address = ctx.get(reads.address)
-            self.psum_due = int.from_bytes(self.psum[:, address : address + 4].tobytes(), "little")
-        if ctx.get(writes.valid) and ready[1]:
+        writes = self.memory.psum_write
+        for name in self.psum_due:
+            reads = getattr(self.memory, name)
+            if ctx.get(reads.valid) and ready[name]:
+                address = ctx.get(reads.address)
+                self.psum_due[name] = int.from_bytes(self.psum[:, address : address + 4].tobytes(), "little")
+        if ctx.get(writes.valid) and ready["psum_write"]:
             address, enable, mask = ctx.get(writes.address), ctx.get(writes.enable), ctx.get(writes.mask)
             words = ctx.get(writes.data).to_bytes(4 * self.config.columns, "little")
             for byte, value in enumerate(words):
