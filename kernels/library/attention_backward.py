@@ -15,7 +15,8 @@ from collections.abc import Iterator, Sequence
 from math import sqrt
 from typing import NamedTuple
 
-from neuroncore_rtl.kernels.library.attention import Attended, Head, hide
+from neuroncore_rtl.kernels.library.attention import Attended
+from neuroncore_rtl.kernels.library.attention_tile import Head, hide
 from neuroncore_rtl.kernels.library.blocks import cut, length, neighbours
 from neuroncore_rtl.kernels.library.product import accumulated
 from neuroncore_rtl.kernels.library.transfer import lanes_of

@@ -5,18 +5,30 @@ from math import ceil
 
 from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.library.engines import LONG, beats
-from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, dma_copy, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.program import (
+    HbmTensor,
+    Program,
+    Rows,
+    Tensor,
+    dma_copy,
+    load_stationary,
+    multiply_moving,
+    place_rows,
+)
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
 from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, PSUM_WORDS, SBUF_BANKS, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS
 
-__all__ = ["ONE_PASS", "Matrix", "aligned", "lanes_of", "load", "load_row", "on_chip", "store"]
+__all__ = ["ONE_PASS", "Matrix", "aligned", "lanes_of", "load", "load_row", "load_together", "on_chip", "store"]
 
 Matrix = Rows | HbmTensor
 """A matrix wherever it is; in HBM [rows, columns]."""
 
 SHARE = 2 * SBUF_BANKS * LINE_BYTES
 """Bytes of a row that one copy moves: two lines of every bank, so that ports do not meet in one."""
+
+SHORTEST = 4
+"""Beats of a row that are worth a copy of their own."""
 
 ONE_PASS = tuple(fmt for fmt in MATMUL_FORMATS if fmt not in (FP32, INT8))
 """Formats whose products take a pass of the array, in FP32: a product with 1 is the number itself."""
@@ -58,6 +70,31 @@ def load(program: Program, source: HbmTensor, parts: Sequence[slice] | None = No
             program.append(copy, _loading(program, beats(program.config, *_size(tile[rows, columns]))))
         tiles.append(tile)
     return Rows(tuple(tiles))
+
+
+def load_together(program: Program, sources: Sequence[HbmTensor], step: int) -> list[Rows]:
+    """Append what brings matrices to SBUF as `load` does, some columns of each in turn: what needs few columns of all
+    of them may begin before the others are there.
+
+    Arguments:
+        program: what it is appended to.
+        sources: [rows, columns] each.
+        step: columns that come together, or more, as copies must not be too short.
+    """
+    config = program.config
+    count = min(config.hbm_ports, HALVES)
+    step = max(step, SHORTEST * config.hbm_bytes * 8 // min(source.format.bits for source in sources))
+    found = [
+        place_rows(program.space, source.name, source.format, *source.shape, lanes=lanes_of(config))
+        for source in sources
+    ]
+    for columns in cut(0, max(source.shape[1] for source in sources), step):
+        for source, matrix in zip(sources, found, strict=True):
+            for part, tile in zip(matrix.parts, matrix.tiles, strict=True):
+                for rows in cut(0, tile.partitions, ceil(tile.partitions / count)) if columns.start < tile.size else ():
+                    copy = dma_copy(tile[rows, columns], source[part][rows, columns])
+                    program.append(copy, _loading(program, 2 * beats(config, *_size(tile[rows, columns]))))
+    return found
 
 
 def load_row(program: Program, source: HbmTensor, *, each: bool = False) -> Tensor:

@@ -1,13 +1,16 @@
 """Attention, and what a transformer makes of it, a TEST each: from HBM to HBM on the core, and in float64."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from neuroncore_rtl.kernels.library.attention import Head, attention
+from neuroncore_rtl.kernels.library.blocks import cut
 from neuroncore_rtl.kernels.library.postnorm import Scales
-from neuroncore_rtl.kernels.library.transfer import load, store
+from neuroncore_rtl.kernels.library.transfer import load, load_together, store
 from neuroncore_rtl.kernels.models.transformer.decoder import Cache, decoder, owners
 from neuroncore_rtl.kernels.models.transformer.encoder import Dense, EncoderWeights, encoder
-from neuroncore_rtl.kernels.program import HbmTensor, Rows, dma_gather, dma_scatter
+from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, dma_copy, dma_gather, dma_scatter
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_scalar
 from neuroncore_rtl.spec.formats import BF16, INT32
 from neuroncore_rtl.spec.isa import AluOp
@@ -21,15 +24,33 @@ __all__ = ["BENCHES", "encoded", "encoder_weights"]
 
 def _attention(bench: CoreWorkbench, settings: Settings, rng: np.random.Generator) -> References:
     queries, keys, width, program = settings.seq, settings.keys or settings.seq, settings.dim, bench.program
-    y, heads, exact = bench.room("y", (queries, settings.heads * width), BF16), [], []
+    y, placed, exact = bench.room("y", (queries, settings.heads * width), BF16), [], []
     for number in range(settings.heads):
         q_t, q = bench.place(f"q_t{number}", rng.normal(size=(width, queries)), BF16)
         k_t, k = bench.place(f"k_t{number}", rng.normal(size=(width, keys)), BF16)
         v, values = bench.place(f"v{number}", rng.normal(size=(keys, width)), BF16)
-        heads.append(Head(*(load(program, matrix) for matrix in (q_t, k_t, v))))
+        placed.append((q_t, k_t, v))
         exact.append(derivatives.attention(q.T, k.T, values, bool(settings.causal)))
-    store(program, y, attention(program, heads, causal=bool(settings.causal)).out)
+
+    def finish(out: Tensor, rows: slice, columns: slice) -> None:
+        # By all ports, as nothing hides what is stored last.
+        for few in cut(0, out.partitions, -(-out.partitions // program.config.hbm_ports)):
+            program.append(dma_copy(y[rows, columns][few], out[few]), next(program.stores))
+
+    attention(program, _loaded(program, placed), causal=bool(settings.causal), finish=finish)
     return {"y": (y, np.concatenate(exact, axis=1))}
+
+
+def _loaded(program: Program, heads: Sequence[tuple[HbmTensor, HbmTensor, HbmTensor]]) -> list[Head]:
+    """Append what loads q_t, k_t and v of heads: what scores are made of comes before the values of the head before."""
+    found: list[Head] = []
+    scored: list[list[Rows]] = []
+    for number in range(len(heads) + 1):
+        for q_t, k_t, _ in heads[number : number + 1]:
+            scored.append(load_together(program, (q_t, k_t), program.config.columns))
+        if number:
+            found.append(Head(*scored[number - 1], load(program, heads[number - 1][2])))
+    return found
 
 
 EPSILON = 1e-5

@@ -11,7 +11,7 @@ added up along the partitions.
 from math import sqrt
 from typing import NamedTuple
 
-from neuroncore_rtl.kernels.library.attention import HIDDEN
+from neuroncore_rtl.kernels.library.attention_tile import HIDDEN
 from neuroncore_rtl.kernels.library.linear import linear, linear_t
 from neuroncore_rtl.kernels.library.postnorm import postnorm
 from neuroncore_rtl.kernels.library.product import product

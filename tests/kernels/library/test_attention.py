@@ -5,8 +5,8 @@ import pytest
 
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.library.attention import Head, attention
-from neuroncore_rtl.kernels.library.transfer import load, store
-from neuroncore_rtl.kernels.program import Program, Rows, build_image
+from neuroncore_rtl.kernels.library.transfer import load, load_together, store
+from neuroncore_rtl.kernels.program import Program, Rows, build_image, dma_copy
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.tb.benches import derivatives
@@ -89,6 +89,37 @@ def test_scores_of_any_size_do_not_overflow(rng):
     store(program, y, attention(program, heads, causal=True).out)
     found = decode(y.elements(ran(rng, program, inputs)), BF16)
     np.testing.assert_allclose(found, derivatives.attention(*numbers[0], causal=True), rtol=2.0**-6, atol=2.0**-6)
+
+
+def test_tiles_are_finished_when_they_are_there(rng):
+    """Each is given with its place; what is stored at once is what is returned."""
+    program = Program(CONFIGS["odd"])
+    heads, inputs, _ = heads_of(rng, program, 3, 12, 14, 4, 7)
+    early, y = (program.space.hbm(name, BF16, (12, 21)) for name in ("early", "y"))
+    placed = []
+
+    def finish(out, rows, columns):
+        placed.append((rows.start, columns.start))
+        program.append(dma_copy(early[rows, columns], out))
+
+    store(program, y, attention(program, heads, causal=True, finish=finish).out)
+    hbm = ran(rng, program, inputs)
+    assert np.array_equal(early.elements(hbm), y.elements(hbm))
+    down, up = [0, 5, 10], [10, 5, 0]
+    assert placed == [(row, 7 * head) for head, rows in enumerate((down, up, down)) for row in rows]
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_matrices_that_come_together_are_those_that_come_alone(rng, config):
+    program = Program(config)
+    placements = [placed(rng, program, name, shape) for name, shape in (("a", (21, 90)), ("b", (9, 31)))]
+    sources = [tensor for tensor, _ in placements]
+    targets = [program.space.hbm(f"{source.name} again", BF16, source.shape) for source in sources]
+    for target, matrix in zip(targets, load_together(program, sources, 16), strict=True):
+        store(program, target, matrix)
+    hbm = ran(rng, program, placements)
+    for target, (_, codes) in zip(targets, placements, strict=True):
+        assert np.array_equal(target.elements(hbm), codes)
 
 
 def test_refusals(rng):
