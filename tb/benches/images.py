@@ -1,7 +1,7 @@
 """Images as tasks: one on a core that is alone, or one on every core of an instance."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -109,10 +109,8 @@ class ImageTask:
 
     def device(self, *, waves: bool = False) -> CoreDevice:
         """Return the cores, with as much room as is needed; of an instance nobody watches the AXI ports."""
-        device = CoreDevice(machine=self.machine, room=room_of(self.memories))
-        if self.instance is None:
-            return device
-        return replace(device, check_axi=False, inside=waves and self.core is not None)
+        inside = {"check_axi": False, "inside": waves and self.core is not None} if self.instance else {}
+        return CoreDevice(machine=self.machine, room=room_of(self.memories), **inside)
 
     def work(self, seed: int, *, sampled: bool = False) -> CoreWork:
         """Return what the cores boot, and what befalls them."""
