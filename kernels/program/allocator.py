@@ -52,9 +52,9 @@ def buffer_of(address: int) -> int:
     return address >> BUFFER_BITS
 
 
-def buffers_in(regions: Iterable[Region]) -> set[int]:
-    """Return the numbers of the buffers that regions are in."""
-    return {buffer_of(region.address) for region in regions if region.storage != Storage.HBM} - {0}
+def buffers_in(regions: Iterable[Region]) -> list[int]:
+    """Return the numbers of the buffers that regions are in, ascending, so that a program is laid out in one way."""
+    return sorted({buffer_of(region.address) for region in regions if region.storage != Storage.HBM} - {0})
 
 
 def offset_of(address: int) -> int:

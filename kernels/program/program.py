@@ -116,8 +116,7 @@ class Program:
         """
         if not isinstance(instruction, isa.Instruction) or instruction.lane is None:
             raise ValueError(f"instruction must be of an engine, not {getattr(instruction, 'name', instruction)}")
-        foreign = buffers_in((*instruction.reads, *instruction.writes)).difference(self.space.buffers)
-        if foreign:
+        if not self.space.buffers.keys() >= {*buffers_in((*instruction.reads, *instruction.writes))}:
             raise ValueError(f"{instruction.name}: tensors must be of this program, but one is another one's temporary")
         # A place may be anywhere, so its start is as good as any.
         instruction.moved(lambda storage, address: offset_of(address)).check(self._context)

@@ -16,7 +16,7 @@ Any order that is kept to leaves the same in every memory, so what is estimated 
 
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from itertools import groupby
+from itertools import chain, groupby
 
 from neuroncore_rtl.kernels.program.allocator import Allocator, buffers_in
 from neuroncore_rtl.kernels.program.entries import Step
@@ -65,7 +65,7 @@ class _Schedule:
     ):
         self._steps, self._config = steps, space.config
         self._units = units_of(steps, self._config)
-        buffers = [set().union(*(touched[number] for number in unit.steps)) - always for unit in self._units]
+        buffers = [sorted({*chain(*(touched[number] for number in unit.steps))} - always) for unit in self._units]
         self._room = Room(buffers, always, space, share)
         self._copying = isa.queues_of(Engine.DMA, self._config)
         self._starts = self._latest_starts()

@@ -112,6 +112,13 @@ def test_both_orders_leave_the_same_bits(rng, number):
     assert moved > 6 and various > 4
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_program_is_laid_out_in_one_way(order):
+    """Whatever other programs there were before it."""
+    images = [Steps(SEED, Program(CONFIGS[1], order=order)).image(60) for _ in range(20)]
+    assert {image.data for image in images} == {images[0].data}
+
+
 def test_random_instructions_of_every_kind_leave_the_same_bits(rng):
     for config in CONFIGS:
         seed = int(rng.integers(1 << 30))

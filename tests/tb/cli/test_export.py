@@ -122,12 +122,14 @@ def test_description_says_what_the_verilog_says(exported):
         "input": f"""
             clk 1 rst 1 instructions__payload {TENSOR_BITS} instructions__valid 1
             stationary__ready 1 stationary__data {128 * rows} moving__ready 1 moving__data {32 * rows}
-            psum__valid 1 psum__address 18 psum_write__valid 1 psum_write__address 18
+            psum__valid 1 psum__address 18 psum_shared__valid 1 psum_shared__address 18
+            psum_write__valid 1 psum_write__address 18
             psum_write__enable {columns} psum_write__mask 4 psum_write__data {32 * columns}
         """,
         "output": f"""
             instructions__ready 1 stationary__valid 1 stationary__address 18 moving__valid 1 moving__address 18
-            psum__ready 1 psum__data {32 * columns} psum_write__ready 1
+            psum__ready 1 psum__data {32 * columns} psum_shared__ready 1 psum_shared__data {32 * columns}
+            psum_write__ready 1
             retired 1 loaded 1 error 41 busy 1 active 1 counters {7 * 48}
         """,
     }

@@ -23,8 +23,10 @@ SHELLS = {
         {"instructions__valid": f"instructions__valid | (fault == {Fault.TWICE} && seen != 0 && seen < 3)"}, "",
         "instructions__valid & instructions__ready"),
     "tensor_engine": (
-        {"psum__ready": "serves"},
-        f"wire serves; assign psum__ready = serves | (fault == {Fault.IGNORED} && psum__valid);", "1'b0"),
+        {"psum__ready": "serves", "psum_shared__ready": "serves_shared"}, f"""
+    wire serves, serves_shared;
+    assign psum__ready = serves | (fault == {Fault.IGNORED} && psum__valid);
+    assign psum_shared__ready = serves_shared | (fault == {Fault.IGNORED} && psum_shared__valid);""", "1'b0"),
     "dma_engine": (
         {"write__data": "bytes", "write__address": "address"}, f"""
     wire [63:0] bytes;
