@@ -12,7 +12,7 @@ JOBS ?= 2
 # Every NAME=VALUE of make's command line that is meant for a TEST, each quoted for the shell. The environment does not
 # count: a shell that happens to export M or SEED changes nothing, and a misspelt name is refused instead of ignored.
 OURS := TEST PYTHON JOBS ARGS
-NAMES = $(filter-out $(OURS),$(foreach word,$(MAKEOVERRIDES),$(if $(findstring =,$(word)),$(firstword $(subst =, ,$(word))))))
+NAMES = $(filter-out $(OURS),$(sort $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))))
 VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 
 .DEFAULT_GOAL := help

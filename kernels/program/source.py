@@ -2,12 +2,14 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-__all__ = ["Line", "Source", "caller", "located"]
+__all__ = ["Line", "Source", "caller", "located", "standing_in"]
 
 _Function = TypeVar("_Function", bound=Callable)
 
@@ -40,8 +42,24 @@ class Source(NamedTuple):
         return str(self.kernel) if self.kernel == self.user else f"{self.kernel}, from {self.user}"
 
 
+_STANDING_IN: ContextVar[Source | None] = ContextVar("standing_in", default=None)
+
+
+@contextmanager
+def standing_in(source: Source) -> Iterator[None]:
+    """Let `source` be what calls this folder within: a front end appends for lines that it has read before."""
+    before = _STANDING_IN.set(source)
+    try:
+        yield
+    finally:
+        _STANDING_IN.reset(before)
+
+
 def caller() -> Source:
-    """Return the lines from which this folder was called."""
+    """Return the lines from which this folder was called, or which stand in for them."""
+    source = _STANDING_IN.get()
+    if source is not None:
+        return source
     frame = sys._getframe(1)
     while frame.f_code.co_filename.startswith(_PROGRAM):
         frame = frame.f_back

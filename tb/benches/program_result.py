@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from neuroncore_rtl.kernels.program import HbmTensor, Program
+from neuroncore_rtl.kernels.program.source import Line
 from neuroncore_rtl.spec.isa import Storage
 from neuroncore_rtl.tb.benches.program_arrays import numbers_of
 from neuroncore_rtl.tb.sim.report import shown
+from neuroncore_rtl.tb.view.source_lines import LineCycles
 
 __all__ = ["Result"]
 
@@ -31,6 +33,7 @@ class Result:
             or its next record was on its way (wait_fetch), waited for others (wait_semaphore) or for the engine
             (wait_engine).
         compared, mismatches: bytes of HBM that were compared with golden's, and how many of them differ.
+        lines: by the kernel's line the cycles in which an engine worked for it (`tb.view.source_lines`).
         timeline: a file for https://ui.perfetto.dev.
         waveform: for GTKWave, if one was asked for.
         profile: the folder of a profile, if one was asked for; then also `busiest`, the queue whose engine worked most,
@@ -45,6 +48,7 @@ class Result:
     stalls: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     compared: int = 0
     mismatches: int = 0
+    lines: Mapping[Line, LineCycles] = field(default_factory=dict)
     timeline: Path | None = None
     waveform: Path | None = None
     profile: Path | None = None

@@ -24,6 +24,7 @@ from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim.report import progress
 from neuroncore_rtl.tb.sim.settings import PROFILE, RECORDED, SEED, Bench, Settings, UsageError, choice
 from neuroncore_rtl.tb.sim.vectors import chosen
+from neuroncore_rtl.tb.view.source_lines import cycles_by_line
 
 __all__ = ["Kernel", "ProgramFailed", "run"]
 
@@ -135,6 +136,9 @@ def _on_rtl(task: _Task, settings: Settings, name: str) -> dict[str, object]:
         "stalls": {queue: {c: n for c, n in counts.items() if c != "executing"} for queue, counts in queues.items()},
         "compared": done.compared,
         "mismatches": done.mismatches,
+        "lines": cycles_by_line(
+            task.images[0], ((event.address, event.issued, event.retired) for event in outcome.events), done.cycles
+        ),
         **{file: Path(path).absolute() for file, path in done.files.items()},
         **_profiled(settings, label, task, outcome),
     }
@@ -165,6 +169,7 @@ def _on_model(task: _Task, settings: Settings, name: str) -> dict[str, object]:
         "cycles": found.cycles,
         "utilisation": engines | {"dma": copying},
         "stalls": {queue: causes for queue, causes in found.waits.items() if any(causes.values())},
+        "lines": cycles_by_line(image, ((one.address, one.issued, one.retired) for one in found.records), found.cycles),
         **_profiled(settings, label, task, found),
     }
 

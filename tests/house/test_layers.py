@@ -16,8 +16,9 @@ BELOW = {
     "hdl": ("spec",),
     "golden": ("spec",),
     "kernels": ("spec",),
-    "tb": ("spec", "hdl", "golden", "kernels"),
-    "bench": ("spec", "hdl", "golden", "kernels", "tb"),
+    "frontends": ("spec", "golden", "kernels"),
+    "tb": ("spec", "hdl", "golden", "kernels", "frontends"),
+    "bench": ("spec", "hdl", "golden", "kernels", "frontends", "tb"),
 }
 """For every folder those that it may import, besides itself."""
 
@@ -29,6 +30,7 @@ STRANGERS = {
     "hdl": {"numpy", "cocotb"},
     "golden": {"amaranth", "cocotb"},
     "kernels": {"amaranth", "cocotb"},
+    "frontends": {"amaranth", "cocotb"},
 }
 """Libraries that a folder does without."""
 

@@ -1,0 +1,167 @@
+"""The calls of the interface: how each is lowered, in both dialects, and what a table of them says.
+
+In the second dialect a call writes to its first argument, `dst`; in the first one it returns a new tile, and takes
+`dtype` and `mask` besides. Each call is one function that writes to a `dst`; what it would return is worked out by
+`result`.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+
+from neuroncore_rtl.frontends.nki.affine import Mask
+from neuroncore_rtl.frontends.nki.dtypes import DType, dtype_of, promoted
+from neuroncore_rtl.frontends.nki.lines import from_kernel, kernel_line
+from neuroncore_rtl.frontends.nki.operands import written
+from neuroncore_rtl.frontends.nki.recording import Pending, Recording, recording
+from neuroncore_rtl.frontends.nki.storage import Memory
+from neuroncore_rtl.frontends.nki.views import View
+
+__all__ = ["Call", "Result", "at_least_2d", "instruction", "like", "nothing", "returned"]
+
+HINTS = frozenset(("name", "engine", "priority", "dge_mode", "oob_mode", "perf_mode"))
+"""Arguments that change nothing here: an instruction has one engine, and copies have queues of their own."""
+
+Result = Callable[[dict], tuple[tuple[int, ...], DType, Memory]]
+"""From a call's arguments to shape, type and memory of what it returns."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call.
+
+    Arguments:
+        name: in its module.
+        lower: appends it: (recording, dst, arguments).
+        how: "exact", "expanded" into several instructions, or "differs".
+        note: in what, in a few words.
+        result: what it returns without a dst; None: it always has one.
+        like: the argument over whose shape a mask is.
+        product: whether it can add to what is in PSUM.
+    """
+
+    name: str
+    lower: Callable
+    how: str
+    note: str
+    result: Result | None
+    like: str
+    product: bool = False
+
+    @property
+    def parameters(self) -> list[inspect.Parameter]:
+        """Those of the second dialect, dst first."""
+        return list(inspect.signature(self.lower).parameters.values())[1:]
+
+    def function(self, older: bool) -> Callable:
+        """Return what kernels call, in the first dialect or in the second one."""
+        own = self.parameters
+        skipped = own[1:] if older and self.result is not None else own
+        signature = inspect.Signature(skipped)
+
+        @from_kernel
+        def called(*args, dtype=None, mask=None, **options):
+            options = {key: value for key, value in options.items() if key not in HINTS}
+            dst = options.pop("dst", None) if skipped is not own else None
+            try:
+                bound = signature.bind(*args, **options)
+            except TypeError as wrong:
+                raise ValueError(f"nisa.{self.name}{signature}: {wrong}") from None
+            arguments = dict(bound.arguments)
+            dst = arguments.pop("dst", dst)
+            return self.run(dst, arguments, dtype, mask)
+
+        called.__name__ = called.__qualname__ = self.name
+        called.__doc__ = self.lower.__doc__
+        return called
+
+    def run(self, dst: View | None, arguments: dict, dtype: object, mask: Mask | None) -> View | None:
+        """Append it, or let it wait for what its result is assigned to."""
+        current = recording()
+        current.flush()
+        arguments = {name: _resolved(current, value) for name, value in arguments.items()}
+        if mask is not None and not isinstance(mask, Mask):
+            raise ValueError(f"nisa.{self.name}: mask must be a comparison of index expressions, not {mask!r}")
+        shape = arguments[self.like].shape if self.like in arguments else None
+
+        def append(target: View, **more) -> None:
+            parts = {name: _masked(value, mask, shape) for name, value in arguments.items()}
+            target = current.resolved(target)
+            part = target.masked(mask, shape if shape is not None else target.shape)
+            if part is not None:
+                self.lower(current, part, **parts, **more)
+                written(part)
+
+        if dst is not None:
+            append(dst)
+            return dst
+        if self.result is None:
+            raise ValueError(f"nisa.{self.name}: dst must be given")
+        shape_of, own, memory = self.result(arguments)
+        result = current.allocate(shape_of, own if dtype is None else dtype_of(dtype), memory)
+        current.pending = Pending(result, append, kernel_line(), self.product)
+        return result
+
+
+def instruction(
+    table: dict[str, Call],
+    how: str = "exact",
+    note: str = "",
+    *,
+    result: Result | None,
+    like: str = "data",
+    name: str = "",
+    **more,
+) -> Callable:
+    """Return a decorator that puts a function that appends a call into a table; arguments as of :class:`Call`."""
+
+    def entered(lower: Callable) -> Callable:
+        called = name or lower.__name__
+        table[called] = Call(called, lower, how, note, result, like, **more)
+        return lower
+
+    return entered
+
+
+def like(*names: str, dtype: DType | None = None, memory: Memory = Memory.sbuf) -> Result:
+    """Return what a call returns that is as large as its first argument of these names, of a type that holds all."""
+
+    def found(arguments: dict) -> tuple[tuple[int, ...], DType, Memory]:
+        views = [arguments[name] for name in names if isinstance(arguments.get(name), View)]
+        return at_least_2d(views[0].shape), dtype or promoted(*(view.dtype for view in views)), memory
+
+    return found
+
+
+def at_least_2d(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of a tile: partitions, and one element of each if there is nothing else."""
+    return (*shape, 1) if len(shape) == 1 else shape
+
+
+def nothing(arguments: dict) -> tuple[tuple[int, ...], DType, Memory]:
+    """Return what a call returns that has no operand to take a shape from."""
+    raise ValueError("a dst must be given")
+
+
+def returned(function: Callable) -> Callable:
+    """Let a function of `nki.language` flush what waits, resolve its tensors, and name the kernel's line."""
+
+    @wraps(function)
+    def called(*args, **options):
+        current = recording()
+        current.flush()
+        args = [_resolved(current, value) for value in args]
+        return function(*args, **{name: _resolved(current, value) for name, value in options.items()})
+
+    return from_kernel(called)
+
+
+def _resolved(current: Recording, value: object) -> object:
+    return current.resolved(value) if isinstance(value, View) else value
+
+
+def _masked(value: object, mask: Mask | None, shape: tuple[int, ...] | None) -> object:
+    if mask is None or not isinstance(value, View) or shape is None:
+        return value
+    return value.masked(mask, shape)

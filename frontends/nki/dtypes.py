@@ -1,0 +1,119 @@
+"""Number formats by the names that kernels give them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuroncore_rtl.spec.formats import (
+    BF16,
+    FORMATS,
+    FP8E3M4,
+    FP8E4M3,
+    FP8E5M2,
+    FP16,
+    FP32,
+    INT8,
+    INT16,
+    INT32,
+    TF32,
+    Format,
+)
+
+__all__ = ["DTYPES", "DType", "dtype_of", "promoted"]
+
+
+@dataclass(frozen=True, eq=False)
+class DType:
+    """A number format of the interface; equal to its name, and to numpy's type of the same name.
+
+    Arguments:
+        name: as of `nki.language`.
+        format: the machine's; None: the machine has none, and a tensor of it is refused.
+    """
+
+    name: str
+    format: Format | None
+
+    def __eq__(self, other: object) -> bool:
+        try:
+            return self.name == dtype_of(other).name
+        except ValueError:
+            return False
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.known.bits // 8
+
+    @property
+    def known(self) -> Format:
+        """The machine's format; ValueError if it has none."""
+        if self.format is None:
+            raise ValueError(f"dtype must be one that the machine has ({', '.join(_KNOWN)}), not {self.name}")
+        return self.format
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is a floating-point format."""
+        return self.known.is_float
+
+
+DTYPES = {
+    dtype.name: dtype
+    for dtype in (
+        *(DType(*pair) for pair in (("float32", FP32), ("tfloat32", TF32), ("bfloat16", BF16), ("float16", FP16))),
+        *(DType(*pair) for pair in (("float8_e4m3", FP8E4M3), ("float8_e5m2", FP8E5M2), ("float8_e3m4", FP8E3M4))),
+        *(DType(*pair) for pair in (("int8", INT8), ("int16", INT16), ("int32", INT32))),
+        *(DType(name, None) for name in ("uint8", "uint16", "uint32", "bool_", "float8_e4m3fn", "float8_e8m0fnu")),
+        *(DType(name, None) for name in ("float8_e5m2_x4", "float8_e4m3fn_x4", "float4_e2m1fn_x4")),
+    )
+}
+"""Every type of `nki.language`, by name."""
+
+_KNOWN = tuple(name for name, dtype in DTYPES.items() if dtype.format is not None)
+_BY_FORMAT = {dtype.format.name: dtype for dtype in DTYPES.values() if dtype.format is not None}
+assert set(_BY_FORMAT) == set(FORMATS)
+
+
+def dtype_of(given: object) -> DType:
+    """Return the type that a kernel, numpy or INPUTS mean: itself, its name, numpy's, or the machine's short name.
+
+    Raises:
+        ValueError: if there is none of that name; the message lists those that exist.
+    """
+    if isinstance(given, DType):
+        return given
+    name = given if isinstance(given, str) else _numpy_name(given)
+    name = {"bool": "bool_"}.get(name, name)
+    found = DTYPES.get(name) or _BY_FORMAT.get(name)
+    if found is None:
+        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {name!r}")
+    return found
+
+
+def promoted(*dtypes: DType) -> DType:
+    """Return the type that holds what all of them hold, as an operation on them has: FP32 if none of them does."""
+    first = dtypes[0]
+    if all(dtype.name == first.name for dtype in dtypes):
+        return first
+    floats = [dtype for dtype in dtypes if dtype.is_float]
+    if len({dtype.name for dtype in floats}) == 1:
+        return floats[0]
+    if floats:
+        return DTYPES["float32"]
+    return max(dtypes, key=lambda dtype: dtype.itemsize)
+
+
+def _numpy_name(given: object) -> str:
+    if given is None:
+        raise ValueError("dtype must be a type, not None")
+    try:
+        return np.dtype(given).name
+    except TypeError:
+        return str(given)

@@ -1,0 +1,79 @@
+"""Kernels in the interface's first dialect: calls return tiles, indices are expressions, masks cut what is over."""
+
+import neuronxcc.nki as nki
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+import numpy as np
+from neuronxcc.nki.language import par_dim
+
+
+@nki.jit
+def softmax_rows(x):
+    """Return the softmax of every row of x [rows, columns], whatever their number."""
+    rows, columns = x.shape
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    p = nl.arange(nl.tile_size.pmax)[:, None]
+    f = nl.arange(columns)[None, :]
+    for number in nl.affine_range((rows + nl.tile_size.pmax - 1) // nl.tile_size.pmax):
+        first = number * nl.tile_size.pmax
+        tile = nl.load(x[first + p, f], mask=first + p < rows)
+        powers = nl.exp(nl.subtract(tile, nl.max(tile, axis=[1], keepdims=True)))
+        nl.store(out[first + p, f], value=powers / nl.sum(powers, axis=[1]), mask=first + p < rows)
+    return out
+
+
+@nki.jit
+def added(a, b):
+    """Return a + b: a program of the grid for each tile."""
+    tile = nl.tile_size.pmax
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    p = nl.program_id(0) * tile + nl.arange(tile)[:, None]
+    f = nl.arange(a.shape[1])[None, :]
+    nl.store(out[p, f], value=nl.load(a[p, f]) + nl.load(b[p, f]))
+    return out
+
+
+def added_on_grid(a, b):
+    """Return a + b of any number of tiles of rows."""
+    return added[a.shape[0] // nl.tile_size.pmax,](a, b)
+
+
+@nki.jit
+def product(x, w, bias):
+    """Return gelu(x w + bias) for x [tokens, features], w [features, outputs], bias [outputs, 1]; transposed.
+
+    Tiles of the contraction are blocks of one tensor each, and add up in PSUM.
+    """
+    (tokens, features), outputs = x.shape, w.shape[1]
+    tile = nl.tile_size.pmax
+    blocks = features // tile
+    assert features % tile == 0 and outputs <= tile and tokens <= tile
+    out = nl.ndarray((outputs, tokens), dtype=nl.float32, buffer=nl.shared_hbm)
+    p = nl.arange(tile)[:, None]
+    x_t = nl.ndarray((blocks, par_dim(tile), tokens), dtype=x.dtype)
+    weights = nl.ndarray((blocks, par_dim(tile), outputs), dtype=w.dtype)
+    for block in nl.affine_range(blocks):
+        x_t[block, p, nl.arange(tokens)[None, :]] = nl.load_transpose2d(x[:, nl.ds(block * tile, tile)])
+        weights[block] = nl.load(w[nl.ds(block * tile, tile), :])
+    sums = nl.zeros((par_dim(outputs), tokens), dtype=np.float32, buffer=nl.psum)
+    for block in nl.affine_range(blocks):
+        sums += nisa.nc_matmul(stationary=weights[block], moving=x_t[block])
+    nl.store(out, value=nisa.activation(op=nl.gelu, data=sums, bias=nl.load(bias), scale=1.0))
+    return out
+
+
+@nki.jit
+def statistics(x):
+    """Return mean, variance and largest magnitude of every row of x, [partitions, 3], and its even columns."""
+    rows, columns = x.shape
+    out = nl.ndarray((rows, 3), dtype=nl.float32, buffer=nl.shared_hbm)
+    even = nl.ndarray((rows, columns // 2), dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.load(x)
+    i_p, i_f = nl.mgrid[0:rows, 0 : columns // 2]
+    found = nl.ndarray((rows, 3), dtype=nl.float32)
+    found[:, 0] = nl.mean(tile, axis=1)
+    found[:, 1] = nl.var(tile, axis=1)
+    found[:, 2] = nl.max(nl.abs(tile), axis=1)
+    nl.store(out, value=found)
+    nl.store(even, value=nl.copy(tile[i_p, 2 * i_f]))
+    return out, even

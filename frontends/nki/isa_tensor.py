@@ -1,0 +1,167 @@
+"""Calls of the tensor engine: products and transpositions."""
+
+from math import prod
+
+from neuroncore_rtl.frontends.nki.calls import Call, instruction
+from neuroncore_rtl.frontends.nki.dtypes import DTYPES
+from neuroncore_rtl.frontends.nki.operands import identity, in_sbuf, lanes_tensor, span
+from neuroncore_rtl.frontends.nki.recording import Recording
+from neuroncore_rtl.frontends.nki.storage import Memory
+from neuroncore_rtl.frontends.nki.views import View
+from neuroncore_rtl.kernels.library.matmul import passes
+from neuroncore_rtl.kernels.program import Tensor, dma_copy, load_stationary, multiply_moving
+from neuroncore_rtl.kernels.program.instructions import tensor_copy
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS
+from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format
+from neuroncore_rtl.spec.isa import Storage
+
+__all__ = ["CALLS", "OPERAND", "stationary_operand", "transposable", "transposed"]
+
+CALLS: dict[str, Call] = {}
+"""The calls of this module."""
+
+OPERAND = "operand of the tensor engine"
+"""Why a copy is inserted: it is not in SBUF from partition 0 on, or not with the steps that the engine takes."""
+
+
+def _product(arguments: dict) -> tuple:
+    stationary, moving = arguments["stationary"], arguments["moving"]
+    dtype = DTYPES["int32" if moving.dtype == "int8" else "float32"]
+    return (prod(stationary.shape[1:]), *moving.shape[1:]), dtype, Memory.psum
+
+
+@instruction(
+    CALLS, "expanded", "LOAD_STATIONARY and MULTIPLY_MOVING; FP32 four pairs of halves", result=_product,
+    like="moving", product=True,
+)  # fmt: skip
+def nc_matmul(
+    r: Recording,
+    dst: View,
+    stationary: View,
+    moving: View,
+    is_stationary_onezero=False,
+    is_moving_onezero=False,
+    is_transpose=False,
+    accumulate=None,
+    tile_position=(),
+    tile_size=(),
+) -> None:
+    """dst = stationary.T moving, or dst += it; accumulate=None: what is new in PSUM is overwritten."""
+    if tile_position or tile_size:
+        raise ValueError(f"tile_position must not be given: the array has no tiles, not {tile_position or tile_size}")
+    config, columns = r.program.config, prod(stationary.shape[1:])
+    if dst.allocation.memory is not Memory.psum:
+        raise ValueError(f"{dst.name}: dst must be in PSUM, not in {dst.allocation.memory.value}")
+    if stationary.shape[0] != moving.shape[0] or moving.shape[0] > config.rows:
+        rule = f"stationary and moving must have the same partitions, at most {config.rows}"
+        raise ValueError(f"{rule}, not {stationary.shape[0]} and {moving.shape[0]}")
+    if columns > config.columns:
+        raise ValueError(f"{stationary.name}: stationary columns must be at most {config.columns}, not {columns}")
+    if prod(moving.shape[1:]) > PSUM_WORDS:
+        rule = f"moving columns must be at most {PSUM_WORDS}"
+        raise ValueError(f"{moving.name}: {rule}, not {prod(moving.shape[1:])}")
+    formats = stationary.dtype.known, moving.dtype.known
+    if formats[0] is not formats[1] and {FP32, INT8} & set(formats):
+        raise ValueError(f"float32 and int8 must meet their own kind, not {stationary.dtype} and {moving.dtype}")
+    a, b = stationary_operand(r, stationary), _moving(r, moving)
+    sums, adds = _sums(r, dst, columns, b, accumulate)
+    if is_transpose:
+        transposed(r, sums, a)
+        return
+    for half, other, loaded in passes(formats[0]):
+        if loaded:
+            r.program.append(load_stationary(a, half=half))
+        r.program.append(multiply_moving(sums, b, half=other, accumulate=adds))
+        adds = True
+
+
+@instruction(
+    CALLS, "expanded", "by the tensor engine, and from PSUM where dst is in SBUF; integers by DMA",
+    result=lambda given: ((prod(given["data"].shape[1:]), given["data"].shape[0]), given["data"].dtype, Memory.psum),
+)  # fmt: skip
+def nc_transpose(r: Recording, dst: View, data: View) -> None:
+    """dst = data.T, free dimensions of data as one."""
+    rows, columns = data.shape[0], prod(data.shape[1:])
+    if (dst.shape[0], prod(dst.shape[1:])) != (columns, rows):
+        raise ValueError(f"{dst.name}: shape must be ({columns}, {rows}), that of data turned, not {dst.shape}")
+    if columns > r.program.config.columns or rows > r.program.config.rows:
+        limits = f"{r.program.config.rows} partitions and {r.program.config.columns} columns"
+        raise ValueError(f"{data.name}: what is transposed must have at most {limits}, not {rows} and {columns}")
+    target = lanes_tensor(r, dst)
+    if not transposable(data.dtype.known):
+        source = lanes_tensor(r, data)
+        r.inserted["transposition by DMA"] += 1
+        r.program.append(dma_copy(target.reshape(target.size), source.reshape(source.size), (1, 0)))
+        return
+    source = stationary_operand(r, data)
+    if target.storage == Storage.PSUM and target.format is FP32:
+        transposed(r, target.reshape(target.size), source)
+        return
+    sums = r.program.space.psum(dst.name, FP32, (rows,), columns)
+    transposed(r, sums, source)
+    r.inserted["PSUM to dst"] += 1
+    r.program.append(tensor_copy(target.reshape(target.size), sums))
+
+
+def transposed(r: Recording, sums: Tensor, source: Tensor) -> None:
+    """Append sums = source.T, bit for bit but for the sign of zeros of FP32; source is a stationary operand."""
+    matrix = identity(r, source.format)
+    lanes = source.partitions
+    for half in (0, 1) if source.format is FP32 else (0,):
+        r.program.append(load_stationary(source, half=half))
+        r.program.append(multiply_moving(sums, matrix[:lanes, :lanes], accumulate=half > 0, transpose=True))
+
+
+def stationary_operand(r: Recording, view: View) -> Tensor:
+    """Return a stationary operand: columns side by side, from a multiple of four on, in SBUF from partition 0 on."""
+    tensor, fmt = lanes_tensor(r, view), view.dtype.known
+    flat = _flat(tensor)
+    step = LOAD_COLUMNS * tensor.format.bits // 8
+    if tensor.storage == Storage.SBUF and flat is not None and not tensor.partition and tensor.address % step == 0:
+        if flat.size == 1 or flat.steps == (1,):
+            return flat
+    return in_sbuf(r, tensor, OPERAND, fmt).reshape(tensor.size)
+
+
+def _moving(r: Recording, view: View) -> Tensor:
+    """Return a moving operand: elements in equal steps, in SBUF from partition 0 on."""
+    tensor, fmt = lanes_tensor(r, view), view.dtype.known
+    flat = _flat(tensor)
+    if tensor.storage == Storage.SBUF and flat is not None and not tensor.partition and flat.steps[0] >= 0:
+        return flat
+    return in_sbuf(r, tensor, OPERAND, fmt).reshape(tensor.size)
+
+
+def _flat(tensor: Tensor) -> Tensor | None:
+    """Return a tensor as one dimension; None if its elements are not in equal steps."""
+    try:
+        return tensor.reshape(tensor.size)
+    except ValueError:
+        return None
+
+
+def _sums(r: Recording, dst: View, columns: int, moving: Tensor, accumulate: bool | None) -> tuple[Tensor, bool]:
+    """Return the sums of a product, and whether it adds to them."""
+    if (dst.shape[0], prod(dst.shape[1:])) != (columns, moving.size):
+        raise ValueError(f"{dst.name}: shape must be ({columns}, {moving.size}), not {dst.shape}")
+    allocation, block, part = dst.allocation, dst.one_block(), span(dst)
+    before = allocation.written(block)[part]
+    whole = before.size == allocation.width and dst.shape[0] == allocation.shape[allocation.lanes]
+    if block in allocation.zeros and whole and accumulate is not False:
+        allocation.zeros.remove(block)
+        accumulate = False
+    sums = lanes_tensor(r, dst)
+    if accumulate is None:
+        before = allocation.written(block)[part]
+        if before.any() and not before.all():
+            rule = "what a product adds to must all have been written before, or none of it"
+            raise ValueError(f"{dst.name}: {rule}, not {before.sum()} of {before.size} columns")
+        accumulate = bool(before.all())
+    elif accumulate and not allocation.written(block)[part].any():
+        accumulate = False
+    return sums.reshape(sums.size), bool(accumulate)
+
+
+def transposable(fmt: Format) -> bool:
+    """Return whether the tensor engine passes numbers of a format through."""
+    return fmt in MATMUL_FORMATS and fmt is not INT8

@@ -1,0 +1,42 @@
+"""`nki.jit` and what else wraps kernels: a call, or `kernel[grid](...)`, appends the kernel to the recording."""
+
+import inspect
+from collections.abc import Callable
+from numbers import Integral
+
+from neuroncore_rtl.frontends.nki.lines import from_kernel
+from neuroncore_rtl.frontends.nki.recording import recording
+
+__all__ = ["Kernel", "jit"]
+
+
+class Kernel:
+    """A function of a kernel.
+
+    Arguments:
+        function: the kernel as it was written.
+        grid: programs along each axis; empty: one.
+    """
+
+    def __init__(self, function: Callable, grid: tuple[int, ...] = ()):
+        self.function, self.grid = function, grid
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.__signature__ = inspect.signature(function)
+        self.__wrapped__ = function
+
+    @from_kernel
+    def __getitem__(self, grid) -> "Kernel":
+        grid = grid if isinstance(grid, tuple) else (grid,)
+        if not all(isinstance(n, Integral) and n >= 1 for n in grid):
+            raise ValueError(f"a grid must be of integers from 1 on, not {grid!r}")
+        return Kernel(self.function, tuple(int(n) for n in grid))
+
+    def __call__(self, *args, **options):
+        return recording().launch(self.function, self.grid, args, options)
+
+
+def jit(function: Callable | None = None, **options) -> Callable:
+    """Return a kernel of a function; used with arguments or without, which change nothing here."""
+    if function is None:
+        return jit
+    return function if isinstance(function, Kernel) else Kernel(function)

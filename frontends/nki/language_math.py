@@ -1,0 +1,286 @@
+"""Functions of `nki.language` on tiles: each becomes the instruction that does the same."""
+
+import operator as python
+from collections.abc import Callable
+from math import prod
+
+from neuroncore_rtl.frontends.nki.calls import Call, returned
+from neuroncore_rtl.frontends.nki.dtypes import dtype_of
+from neuroncore_rtl.frontends.nki.isa_elementwise import CALLS as ELEMENTWISE
+from neuroncore_rtl.frontends.nki.isa_move import CALLS as MOVE
+from neuroncore_rtl.frontends.nki.isa_move import copy as dma
+from neuroncore_rtl.frontends.nki.isa_reduce import CALLS as REDUCE
+from neuroncore_rtl.frontends.nki.isa_reduce import axes_of
+from neuroncore_rtl.frontends.nki.isa_tensor import CALLS as TENSOR
+from neuroncore_rtl.frontends.nki.lines import from_kernel
+from neuroncore_rtl.frontends.nki.operands import written
+from neuroncore_rtl.frontends.nki.operators import ACTIVATIONS, OPERATIONS
+from neuroncore_rtl.frontends.nki.recording import recording
+from neuroncore_rtl.frontends.nki.storage import Memory
+from neuroncore_rtl.frontends.nki.views import View
+
+__all__ = ["EXPANDED", "FUNCTIONS"]
+
+FUNCTIONS: dict[str, Callable] = {}
+"""The functions of this module by their names in `nki.language`."""
+
+EXPANDED: dict[str, str] = {}
+"""Of those that become several instructions, which."""
+
+
+def _isa(call: Call) -> Callable:
+    return call.function(older=True)
+
+
+_copy, _tensor_tensor, _tensor_scalar, _activation, _reciprocal, _scalar_tensor_tensor = (
+    _isa(ELEMENTWISE[name])
+    for name in ("tensor_copy", "tensor_tensor", "tensor_scalar", "activation", "reciprocal", "scalar_tensor_tensor")
+)
+_reduce, _matmul, _dma_copy = _isa(REDUCE["tensor_reduce"]), _isa(TENSOR["nc_matmul"]), _isa(MOVE["dma_copy"])
+
+PLAIN = {
+    "add": python.add, "subtract": python.sub, "multiply": python.mul, "divide": python.truediv, "maximum": max,
+    "minimum": min, "power": python.pow, "equal": python.eq, "not_equal": python.ne, "less": python.lt,
+    "less_equal": python.le, "greater": python.gt, "greater_equal": python.ge,
+}  # fmt: skip
+"""What operations do to numbers."""
+
+
+def _language(function: Callable, name: str = "", expanded: str = "") -> Callable:
+    name = name or function.__name__.rstrip("_")
+    function.__name__ = function.__qualname__ = name
+    FUNCTIONS[name] = returned(function)
+    if expanded:
+        EXPANDED[name] = expanded
+    return FUNCTIONS[name]
+
+
+def _is_column(x: View, other: View) -> bool:
+    """Return whether a tile has one element a partition, where another one has several."""
+    lanes = x.lanes is not None and x.shape[0] == other.shape[0] and x.partition.steps[x.lanes] == 1
+    return lanes and x.lanes == 0 and prod(x.shape[1:]) == 1 and prod(other.shape[1:]) > 1
+
+
+def _binary(name: str) -> None:
+    def function(x, y, dtype=None, mask=None):
+        if not isinstance(x, View) and not isinstance(y, View):
+            return PLAIN[name](x, y)
+        for operand in (x, y):
+            if isinstance(operand, View) and not operand.allocation.memory.on_chip:
+                raise ValueError(f"{operand.name}: an operand must be on chip, not in HBM: load it first")
+        if not isinstance(y, View) or (isinstance(x, View) and _is_column(y, x)):
+            return _tensor_scalar(x, name, y, dtype=dtype, mask=mask)
+        if not isinstance(x, View) or _is_column(x, y):
+            return _tensor_scalar(y, name, x, reverse0=True, dtype=dtype, mask=mask)
+        if prod(y.shape) > prod(x.shape):
+            x = x.fitted(y.shape)
+        return _tensor_tensor(x, y, name, dtype=dtype, mask=mask)
+
+    _language(function, name)
+
+
+def _unary(name: str) -> None:
+    def function(x, dtype=None, mask=None):
+        return _activation(name, x, dtype=dtype, mask=mask)
+
+    _language(function, name)
+
+
+for _name in OPERATIONS:
+    if _name != "bypass":
+        _binary(_name)
+for _name in ACTIVATIONS:
+    if _name not in ("copy", "identity", "reciprocal"):
+        _unary(_name)
+
+
+@_language
+def copy(x, dtype=None, mask=None):
+    return _copy(x, dtype=dtype, mask=mask)
+
+
+_language(lambda x, dtype=None, mask=None: _copy(x, dtype=dtype, mask=mask), "static_cast")
+
+
+@_language
+def reciprocal(x, dtype=None, mask=None):
+    return _reciprocal(x, dtype=dtype, mask=mask)
+
+
+@_language
+def negative(x, dtype=None, mask=None):
+    return _tensor_scalar(x, "multiply", -1, dtype=dtype, mask=mask)
+
+
+@_language
+def invert(x, dtype=None, mask=None):
+    return _tensor_scalar(x, "bitwise_xor", -1, dtype=dtype, mask=mask)
+
+
+@_language
+def logical_not(x, dtype=None, mask=None):
+    return _tensor_scalar(x, "equal", 0, dtype=dtype, mask=mask)
+
+
+def _reduction(name: str, op: str) -> None:
+    def function(x, axis, dtype=None, keepdims=False, mask=None):
+        return _reduce(op, x, axis, keepdims=keepdims, dtype=dtype, mask=mask)
+
+    _language(function, name)
+
+
+for _name, _op in (("sum", "add"), ("max", "maximum"), ("min", "minimum"), ("prod", "multiply")):
+    _reduction(_name, _op)
+
+
+def _count(x: View, axis) -> int:
+    return prod(x.shape[d] for d in axes_of(x, axis))
+
+
+def _mean(x, axis, dtype=None, keepdims=False, mask=None):
+    total = _reduce("add", x, axis, keepdims=keepdims, dtype="float32", mask=mask)
+    return _tensor_scalar(total, "multiply", 1 / _count(x, axis), dtype=dtype or x.dtype)
+
+
+_language(_mean, "mean", "sum, and a product with 1 / n")
+
+
+def _var(x, axis, dtype=None, keepdims=False, mask=None):
+    mean = _mean(x, axis, dtype="float32", mask=mask)
+    centred = _tensor_scalar(x, "subtract", mean, dtype="float32", mask=mask)
+    return _mean(_activation("square", centred, mask=mask), axis, dtype=dtype or x.dtype, keepdims=keepdims, mask=mask)
+
+
+_language(_var, "var", "mean, difference, square, mean")
+
+
+def _all(x, axis, dtype=None, mask=None):
+    return _reduce("minimum", _tensor_scalar(x, "not_equal", 0, mask=mask), axis, dtype=dtype, mask=mask)
+
+
+_language(_all, "all", "not_equal, min")
+
+
+def _softmax(x, axis=-1, dtype=None, mask=None):
+    least = _reduce("maximum", x, axis, negate=True, dtype="float32", mask=mask)
+    powers = _activation("exp", x, bias=least, dtype="float32", mask=mask)
+    share = _reciprocal(_reduce("add", powers, axis, mask=mask))
+    return _tensor_scalar(powers, "multiply", share, dtype=dtype or x.dtype, mask=mask)
+
+
+_language(_softmax, "softmax", "max, exp, sum, reciprocal, product")
+
+
+def _rms_norm(x, w, axis, n, epsilon=1e-6, dtype=None, compute_dtype=None, mask=None):
+    squares = _activation("square", x, dtype="float32", mask=mask)
+    total = _reduce("add", squares, axis, mask=mask)
+    root = _activation("rsqrt", total, scale=1 / n, bias=epsilon, mask=mask)
+    return _scalar_tensor_tensor(x, "multiply", root, "multiply", w, dtype=dtype or x.dtype, mask=mask)
+
+
+_language(_rms_norm, "rms_norm", "square, sum, rsqrt, product")
+
+
+def _transpose(x, dtype=None, mask=None):
+    current = recording()
+    dtype = x.dtype if dtype is None else dtype_of(dtype)
+    result = current.allocate((prod(x.shape[1:]), x.shape[0]), dtype, Memory.sbuf)
+    TENSOR["nc_transpose"].run(result, {"data": x}, None, mask)
+    return result
+
+
+_language(_transpose, "transpose", "nc_transpose, and from PSUM")
+
+
+def _matmul_of_tiles(x, y, transpose_x=False, mask=None):
+    stationary = x if transpose_x else _transpose(x)
+    return _matmul(stationary, y, mask=mask)
+
+
+_language(_matmul_of_tiles, "matmul", "transpose unless transpose_x, nc_matmul")
+
+
+@_language
+def broadcast_to(x, shape, dtype=None):
+    shape = tuple(int(n) for n in shape)
+    return x.repeated(shape) if dtype is None else _copy(x.repeated(shape), dtype=dtype)
+
+
+@_language
+def expand_dims(x, axis):
+    axis = axis % (x.ndim + 1)
+    return x[(slice(None),) * axis + (None,)]
+
+
+@_language
+def load(src, dtype=None, mask=None):
+    return _dma_copy(src, dtype=dtype, mask=mask)
+
+
+def _load_transpose2d(src, dtype=None, mask=None):
+    current = recording()
+    if src.ndim != 2 or mask is not None:
+        raise ValueError(f"{src.name}: what is transposed must be of 2 dimensions, without a mask, not {src.shape}")
+    dtype = src.dtype if dtype is None else dtype_of(dtype)
+    exact = current.allocate(tuple(reversed(src.shape)), src.dtype, Memory.sbuf)
+    dma(current, exact, src.permuted((1, 0)))
+    written(exact)
+    return exact if dtype == src.dtype else _copy(exact, dtype=dtype)
+
+
+_language(_load_transpose2d, "load_transpose2d", "dma_copy of rows, turned by the tensor engine, and from PSUM")
+
+
+def _store(dst, value, mask=None):
+    if not isinstance(value, View):
+        raise ValueError(f"value must be a tile, not {value!r}")
+    shape = dst.shape
+    dst, value = dst.masked(mask), value.fitted(shape).masked(mask, shape)
+    if dst is not None:
+        dma(recording(), dst, value)
+        written(dst)
+
+
+_language(_store, "store")
+
+
+@from_kernel
+def assign(target: View, value) -> None:
+    """Write a value to a view: a call's result at once, anything else by a copy."""
+    current = recording()
+    target = current.resolved(target)
+    if isinstance(value, View):
+        same = target.allocation is value.allocation and target.shape == value.shape
+        if same and all(
+            (getattr(target, name).start, getattr(target, name).steps)
+            == (getattr(value, name).start, getattr(value, name).steps)
+            for name in ("element", "partition", "block")
+        ):
+            return
+        if current.assign(target, value):
+            return
+        current.flush()
+        value = current.resolved(value)
+        if not (target.allocation.memory.on_chip and value.allocation.memory.on_chip):
+            dma(current, target, value)
+            written(target)
+            return
+        ELEMENTWISE["tensor_copy"].run(target, {"src": value}, None, None)
+    else:
+        ELEMENTWISE["memset"].run(target, {"value": value}, None, None)
+
+
+@from_kernel
+def accumulate(target: View, value) -> View:
+    """Add to a view: a product that waits at once, anything else by an instruction."""
+    current = recording()
+    if isinstance(value, View) and current.assign(target, value, accumulate=True):
+        return target
+    current.flush()
+    target = current.resolved(target)
+    if not isinstance(value, View) or _is_column(value, target):
+        ELEMENTWISE["tensor_scalar"].run(target, {"data": target, "op0": "add", "operand0": value}, None, None)
+    else:
+        arguments = {"data1": target, "data2": current.resolved(value), "op": "add"}
+        ELEMENTWISE["tensor_tensor"].run(target, arguments, None, None)
+    return target

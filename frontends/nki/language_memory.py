@@ -1,0 +1,221 @@
+"""The rest of `nki.language`: tensors, loops, grids, index expressions, sizes of the machine."""
+
+from contextlib import contextmanager
+from math import prod
+from numbers import Integral
+
+import numpy as np
+
+from neuroncore_rtl.frontends.nki.affine import arange, mgrid
+from neuroncore_rtl.frontends.nki.dtypes import DTYPES, DType, dtype_of
+from neuroncore_rtl.frontends.nki.isa_elementwise import CALLS as ELEMENTWISE
+from neuroncore_rtl.frontends.nki.lines import from_kernel
+from neuroncore_rtl.frontends.nki.recording import recording
+from neuroncore_rtl.frontends.nki.storage import Memory
+from neuroncore_rtl.frontends.nki.views import View
+from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_WORDS, SBUF_BYTES, Config
+from neuroncore_rtl.spec.isa.elementwise.opcode import STATS_ELEMENTS
+
+__all__ = ["Range", "TileSize", "names"]
+
+MEMORIES = {**{memory.value: memory for memory in Memory}, "hbm": Memory.private_hbm}
+"""Memories by their names."""
+
+
+class ParDim(int):
+    """The extent of the partition dimension, where a shape has blocks before it."""
+
+
+class Range(dict):
+    """The least and the greatest number of FP32, and the least normal one, as attributes."""
+
+    __getattr__ = dict.__getitem__
+
+
+class TileSize:
+    """`nl.tile_size`: sizes of the machine that a kernel is recorded for.
+
+    Arguments:
+        config: its parameters.
+    """
+
+    def __init__(self, config: Config):
+        self.pmax = min(config.partitions, config.columns)
+        self.psum_fmax = self.psum_bank_fmax = self.gemm_moving_fmax = PSUM_WORDS
+        self.psum_bank_fmax_bytes = 4 * PSUM_WORDS
+        self.gemm_stationary_fmax = config.columns
+        self.bn_stats_fmax = STATS_ELEMENTS
+        self.psum_min_align = self.sbuf_min_align = 1
+        self.psum_num_banks = PSUM_BANKS
+        self.sbuf_size_bytes = self.total_available_sbuf_size = SBUF_BYTES
+
+
+def _memory(buffer) -> Memory:
+    if isinstance(buffer, Memory):
+        return buffer
+    found = getattr(buffer, "memory", None) or MEMORIES.get(buffer)
+    if found is None:
+        raise ValueError(f"buffer must be one of {', '.join(MEMORIES)}, not {buffer!r}")
+    return found
+
+
+@from_kernel
+def ndarray(shape, dtype, buffer=Memory.sbuf, name="", **options) -> View:
+    """Return a new tensor; on chip its partitions are the dimension that par_dim marks, else the first one."""
+    current = recording()
+    current.flush()
+    memory = _memory(buffer)
+    shape = (shape,) if isinstance(shape, Integral) else tuple(shape)
+    marked = [d for d, n in enumerate(shape) if isinstance(n, ParDim)]
+    if len(marked) > 1:
+        raise ValueError(f"par_dim must mark one dimension, not {len(marked)} of {shape}")
+    return current.allocate(shape, dtype_of(dtype), memory, name, marked[0] if marked else 0)
+
+
+@from_kernel
+def zeros(shape, dtype, buffer=Memory.sbuf, name="", **options) -> View:
+    """Return a new tensor of zeros on chip."""
+    result = ndarray(shape, dtype, buffer, name)
+    if not result.allocation.memory.on_chip:
+        raise ValueError(f"{result.name}: zeros must be on chip: copy them to HBM from there")
+    result.allocation.zeros.update(range(prod(result.shape[: result.lanes])))
+    return result
+
+
+@from_kernel
+def full(shape, fill_value, dtype, buffer=Memory.sbuf, name="", **options) -> View:
+    """Return a new tensor of one number on chip."""
+    result = ndarray(shape, dtype, buffer, name)
+    ELEMENTWISE["memset"].run(result, {"value": fill_value}, None, None)
+    return result
+
+
+def ones(shape, dtype, buffer=Memory.sbuf, name="", **options) -> View:
+    """Return a new tensor of ones on chip."""
+    return full(shape, 1, dtype, buffer, name)
+
+
+def empty_like(x: View, dtype=None, buffer=None, name="") -> View:
+    """Return a new tensor of the shape of another one."""
+    return ndarray(x.shape, x.dtype if dtype is None else dtype, x.buffer if buffer is None else buffer, name)
+
+
+def zeros_like(x: View, dtype=None, buffer=None, name="") -> View:
+    """Return zeros of the shape of another tensor."""
+    return zeros(x.shape, x.dtype if dtype is None else dtype, x.buffer if buffer is None else buffer, name)
+
+
+@from_kernel
+def shared_constant(constant, dtype=None, **options) -> View:
+    """Return numbers in HBM that are there from the start."""
+    values = np.asarray(constant)
+    current = recording()
+    current.flush()
+    return current.constant(values, dtype_of(values.dtype if dtype is None else dtype))
+
+
+@from_kernel
+def shared_identity_matrix(n: int, dtype="int8", dst: View | None = None) -> View:
+    """Return an identity matrix in HBM that is there from the start."""
+    if dst is not None:
+        raise ValueError("dst must be None: copy the matrix by nisa.dma_copy")
+    return shared_constant(np.eye(n), "int8" if dtype_of(dtype) == "uint8" else dtype)
+
+
+@from_kernel
+def _range(start, stop=None, step=1, **options) -> range:
+    bounds = (0, start, step) if stop is None else (start, stop, step)
+    if not all(isinstance(number, Integral) for number in bounds):
+        raise ValueError(f"a loop's bounds must be known integers, not {bounds!r}")
+    return range(*bounds)
+
+
+@from_kernel
+def ds(start: int, size: int) -> slice:
+    """Return the slice of so many indices from a start on."""
+    if not isinstance(start, Integral) or not isinstance(size, Integral):
+        raise ValueError(f"a slice's start and size must be known integers, not {start!r} and {size!r}")
+    return slice(start, start + size)
+
+
+@from_kernel
+def program_id(axis: int = 0) -> int:
+    """Return which program of the grid this is, along one of its axes; 0 without a grid."""
+    place = recording().place
+    if place and not 0 <= axis < len(place):
+        raise ValueError(f"axis must be one of the {len(place)} of the grid, not {axis!r}")
+    return place[axis] if place else 0
+
+
+def num_programs(axes=0) -> int:
+    """Return the programs of the grid along axes."""
+    grid = recording().grid or (1,)
+    axes = range(len(grid)) if axes is None else (axes,) if isinstance(axes, Integral) else axes
+    return prod(grid[axis] for axis in axes)
+
+
+def program_ndim() -> int:
+    """Return the axes of the grid."""
+    return len(recording().grid)
+
+
+def spmd_dim(programs: int, cores: int = 1) -> int:
+    """Return the programs of an axis of a grid whose programs are shared by cores: one core runs all of them."""
+    return int(programs) * int(cores)
+
+
+def device_print(*words, **options) -> None:
+    """Print nothing: a kernel is recorded before anything has a value."""
+
+
+@contextmanager
+def no_reorder():
+    """Keep the order of what is within, as every program here does."""
+    yield
+
+
+def is_hbm(buffer) -> bool:
+    """Return whether a memory is HBM."""
+    return not _memory(buffer).on_chip
+
+
+def is_on_chip(buffer) -> bool:
+    """Return whether a memory is SBUF or PSUM."""
+    return _memory(buffer).on_chip
+
+
+def is_sbuf(buffer) -> bool:
+    """Return whether a memory is SBUF."""
+    return _memory(buffer) is Memory.sbuf
+
+
+def is_psum(buffer) -> bool:
+    """Return whether a memory is PSUM."""
+    return _memory(buffer) is Memory.psum
+
+
+def names(config: Config) -> dict[str, object]:
+    """Return what `nki.language` has besides of functions on tiles, for a machine."""
+    single = np.finfo(np.float32)
+    functions = (
+        ndarray, zeros, full, ones, empty_like, zeros_like, shared_constant, shared_identity_matrix, ds, program_id,
+        num_programs, program_ndim, spmd_dim, device_print, no_reorder, is_hbm, is_on_chip, is_sbuf, is_psum,
+    )  # fmt: skip
+    return {
+        **{function.__name__: function for function in functions},
+        **MEMORIES,
+        **DTYPES,
+        **dict.fromkeys(("affine_range", "sequential_range", "static_range", "dynamic_range"), _range),
+        "arange": arange,
+        "mgrid": mgrid,
+        "dslice": ds,
+        "par_dim": ParDim,
+        "nc": int,
+        "empty": ndarray,
+        "tile_size": TileSize(config),
+        "bool": DTYPES["bool_"],
+        "fp32": Range(min=float(single.min), max=float(single.max), tiny=float(single.tiny)),
+        "MemoryRegion": Memory,
+        "DType": DType,
+        "NkiTensor": View,
+    }

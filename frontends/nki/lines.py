@@ -1,0 +1,36 @@
+"""The kernel's own line: where what is recorded, and what is refused, comes from."""
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TypeVar
+
+from neuroncore_rtl.kernels.program.source import Line, Source, located, standing_in
+
+__all__ = ["from_kernel", "kernel_line"]
+
+_Function = TypeVar("_Function", bound=Callable)
+
+_OWN = str(Path(__file__).resolve().parent)
+
+
+def kernel_line() -> Source:
+    """Return the innermost line that is not in this folder; kernels in folders below are kernels."""
+    frame = sys._getframe(1)
+    while frame.f_code.co_filename.rpartition("/")[0] == _OWN or frame.f_code.co_filename.startswith("<"):
+        frame = frame.f_back
+    line = Line(frame.f_code.co_filename, frame.f_lineno)
+    return Source(line, line)
+
+
+def from_kernel(function: _Function) -> _Function:
+    """Let what a function that kernels call appends, and what it refuses, name the kernel's line."""
+    checked = located(function)
+
+    @wraps(function)
+    def called(*args, **options):
+        with standing_in(kernel_line()):
+            return checked(*args, **options)
+
+    return called

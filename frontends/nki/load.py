@@ -1,0 +1,53 @@
+"""A kernel's file: what is in it, and one of its functions."""
+
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+from neuroncore_rtl.frontends.nki.hook import answering
+from neuroncore_rtl.frontends.nki.kernel import Kernel
+from neuroncore_rtl.spec.config import Config
+
+__all__ = ["function_of", "kernels_in", "load"]
+
+
+def load(file: Path, config: Config) -> ModuleType:
+    """Return the module of a file, whose imports of the interface are answered for a machine.
+
+    Raises:
+        ValueError: if there is no such file; the message lists what its folder has.
+        Exception: what the file raises.
+    """
+    file = Path(file).resolve()
+    if not file.is_file():
+        there = ", ".join(sorted(one.name for one in file.parent.glob("*.py"))) or "no Python file"
+        raise ValueError(f"KERNEL must be of an existing file, not {file}: in {file.parent} there is {there}")
+    module = ModuleType(file.stem)
+    module.__file__ = str(file)
+    with answering(config, file.parent):
+        # Dataclasses look their module up while the file runs.
+        sys.modules[file.stem] = module
+        exec(compile(file.read_text(), str(file), "exec"), module.__dict__)
+    return module
+
+
+def kernels_in(module: ModuleType) -> dict[str, Callable]:
+    """Return the kernels of a module, and the other functions that it defines, by name; kernels first."""
+    own = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, Kernel) or (inspect.isfunction(value) and value.__module__ == module.__name__)
+    }
+    return dict(sorted(own.items(), key=lambda item: not isinstance(item[1], Kernel)))
+
+
+def function_of(module: ModuleType, name: str) -> Callable:
+    """Return a kernel, or a function that calls kernels, by its name; ValueError if there is none: it lists those."""
+    found = kernels_in(module)
+    if name not in found:
+        raise ValueError(
+            f"KERNEL must be a function of {module.__name__}.py, {', '.join(found) or 'none'}, not {name!r}"
+        )
+    return found[name]

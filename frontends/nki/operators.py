@@ -1,0 +1,54 @@
+"""Operations and functions of the machine by the names of the interface, which takes its own functions and numpy's."""
+
+from neuroncore_rtl.spec.isa import AluOp
+
+__all__ = ["ACTIVATIONS", "OPERATIONS", "activation_named", "name_of", "operation"]
+
+OPERATIONS = {
+    "add": AluOp.ADD, "subtract": AluOp.SUBTRACT, "multiply": AluOp.MULTIPLY, "divide": AluOp.DIVIDE,
+    "maximum": AluOp.MAX, "minimum": AluOp.MIN, "abs_max": AluOp.ABSOLUTE_MAX, "power": AluOp.POWER,
+    "equal": AluOp.IS_EQUAL, "not_equal": AluOp.NOT_EQUAL, "greater": AluOp.IS_GT, "greater_equal": AluOp.IS_GE,
+    "less": AluOp.IS_LT, "less_equal": AluOp.IS_LE, "logical_and": AluOp.LOGICAL_AND, "logical_or": AluOp.LOGICAL_OR,
+    "logical_xor": AluOp.LOGICAL_XOR, "bitwise_and": AluOp.BITWISE_AND, "bitwise_or": AluOp.BITWISE_OR,
+    "bitwise_xor": AluOp.BITWISE_XOR, "left_shift": AluOp.LOGICAL_SHIFT_LEFT,
+    "right_shift": AluOp.LOGICAL_SHIFT_RIGHT, "bypass": AluOp.BYPASS,
+}  # fmt: skip
+"""Operations of two operands."""
+
+_ALIASES = {
+    "max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum", "sum": "add", "prod": "multiply",
+    "true_divide": "divide", "log": "log", "absolute": "abs",
+}  # fmt: skip
+
+ACTIVATIONS = {
+    "copy": "identity", "identity": "identity", "square": "square", "abs": "abs", "sign": "sign", "relu": "relu",
+    "exp": "exp", "log": "ln", "sqrt": "sqrt", "rsqrt": "rsqrt", "reciprocal": "reciprocal", "tanh": "tanh",
+    "sigmoid": "sigmoid", "erf": "erf", "erf_dx": "derf", "gelu": "gelu", "gelu_dx": "dgelu",
+    "gelu_apprx_tanh": "gelu_tanh", "silu": "silu", "silu_dx": "dsilu", "softplus": "softplus", "sin": "sin",
+    "cos": "cos",
+}  # fmt: skip
+"""Functions of one operand, and the machine's names of them."""
+
+
+def name_of(given: object) -> str:
+    """Return the name of an operation or a function that a kernel passes, without that of numpy's aliases."""
+    name = given if isinstance(given, str) else getattr(given, "__name__", repr(given))
+    return _ALIASES.get(name, name)
+
+
+def operation(given: object) -> AluOp:
+    """Return the operation that a kernel means; ValueError if the machine has none of the name."""
+    if given is None:
+        return AluOp.BYPASS
+    name = name_of(given)
+    if name not in OPERATIONS:
+        raise ValueError(f"op must be one of {', '.join(OPERATIONS)}, not {name}")
+    return OPERATIONS[name]
+
+
+def activation_named(given: object) -> str:
+    """Return the machine's name of a function that a kernel means; ValueError if it has none."""
+    name = name_of(given)
+    if name not in ACTIVATIONS:
+        raise ValueError(f"op must be a function that the machine has ({', '.join(ACTIVATIONS)}), not {name}")
+    return ACTIVATIONS[name]

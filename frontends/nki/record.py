@@ -1,0 +1,101 @@
+"""From a kernel and its arrays to a program: inputs and results by name in HBM, and what had to be inserted."""
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuroncore_rtl.frontends.nki.dtypes import DType
+from neuroncore_rtl.frontends.nki.kernel import Kernel
+from neuroncore_rtl.frontends.nki.modules import OPERATORS
+from neuroncore_rtl.frontends.nki.recording import Recording
+from neuroncore_rtl.frontends.nki.tensor import NkiTensor
+from neuroncore_rtl.frontends.nki.views import View
+from neuroncore_rtl.kernels.program import HbmTensor, Program
+from neuroncore_rtl.spec.config import Config
+
+__all__ = ["Array", "Recorded", "record"]
+
+
+@dataclass(frozen=True)
+class Array:
+    """An argument of a kernel in HBM.
+
+    Arguments:
+        values: numbers, rounded to the type to nearest even.
+        dtype: of its elements in HBM.
+    """
+
+    values: np.ndarray
+    dtype: DType
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """A kernel as a program.
+
+    Arguments:
+        program: its instructions.
+        inputs: what tensors in HBM start with.
+        results: what the kernel returns, in order.
+        inserted: instructions that no call names, by what they are for.
+    """
+
+    program: Program
+    inputs: Mapping[HbmTensor, np.ndarray]
+    results: tuple[View, ...]
+    inserted: Counter
+
+
+def record(
+    kernel: Callable,
+    arguments: Mapping[str, object],
+    config: Config,
+    grid: tuple[int, ...] = (),
+    order: str = "program",
+) -> Recorded:
+    """Return a kernel, or a function that calls kernels, as a program.
+
+    Arguments:
+        kernel: as loaded.
+        arguments: by the names of its parameters; an :class:`Array` becomes a tensor in HBM, others stay as they are.
+        config: the machine.
+        grid: programs along each axis, run one after the other; empty: one.
+        order: of the instructions of a queue, as of :class:`kernels.program.Program`.
+
+    Raises:
+        ValueError: if arguments do not fit the kernel, a call is refused (the message ends with the kernel's line), or
+            it returns nothing.
+        Exception: what the kernel raises.
+    """
+    program = Program(config, order=order)
+    current = Recording(program, NkiTensor, OPERATORS)
+    name = getattr(kernel, "__name__", "kernel")
+    signature = inspect.signature(kernel)
+    try:
+        signature.bind(**arguments)
+    except TypeError as wrong:
+        raise ValueError(f"arguments must fit {name}{signature}: {wrong}") from None
+    inputs: dict[HbmTensor, np.ndarray] = {}
+    given = {}
+    for key, value in arguments.items():
+        if isinstance(value, Array):
+            tensor = program.space.hbm(key, value.dtype.known, value.values.shape)
+            inputs[tensor] = value.values
+            given[key] = current.of_hbm(tensor, value.dtype)
+        else:
+            given[key] = value
+    if grid:
+        kernel = kernel[grid] if isinstance(kernel, Kernel) else Kernel(kernel)[grid]
+    with current.current():
+        found = kernel(**given)
+    results = tuple(found) if isinstance(found, tuple | list) else (found,)
+    if any(not isinstance(result, View) or result.allocation.memory.on_chip for result in results):
+        shown = ", ".join(type(result).__name__ if not isinstance(result, View) else result.name for result in results)
+        raise ValueError(
+            f"{name} must return tensors in HBM, such as nl.ndarray(..., buffer=nl.shared_hbm), not {shown}"
+        )
+    inputs |= dict(current.constants)
+    return Recorded(program=program, inputs=inputs, results=results, inserted=current.inserted)

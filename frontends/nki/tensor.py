@@ -1,0 +1,53 @@
+"""What kernels hold: views with operators. `a + b` is `nl.add(a, b)`, and `tile[...] = value` writes."""
+
+from neuroncore_rtl.frontends.nki.lines import from_kernel
+from neuroncore_rtl.frontends.nki.recording import recording
+from neuroncore_rtl.frontends.nki.views import View
+
+__all__ = ["NkiTensor"]
+
+
+def _operator(name: str, swapped: bool = False):
+    def operate(self, other):
+        calls = recording().calls
+        return calls[name](other, self) if swapped else calls[name](self, other)
+
+    return operate
+
+
+class NkiTensor(View):
+    """A tensor of HBM, SBUF or PSUM, or a view of one."""
+
+    __hash__ = None
+
+    def __setitem__(self, key, value) -> None:
+        """Write to a part: the result of a call goes there at once, anything else is copied."""
+        recording().calls["assign"](self[key], value)
+
+    def __iadd__(self, other):
+        """Add to it: products add to what is in PSUM, as they are summed up."""
+        return recording().calls["accumulate"](self, other)
+
+    @from_kernel
+    def __bool__(self) -> bool:
+        raise ValueError(f"{self.name}: a condition must be known while the kernel is recorded, not one on a tensor")
+
+    def __neg__(self):
+        return recording().calls["negative"](self)
+
+    def __invert__(self):
+        return recording().calls["invert"](self)
+
+
+for _symbol, _name in (
+    ("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "divide"), ("pow", "power"),
+    ("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor"), ("lshift", "left_shift"),
+    ("rshift", "right_shift"),
+):  # fmt: skip
+    setattr(NkiTensor, f"__{_symbol}__", _operator(_name))
+    setattr(NkiTensor, f"__r{_symbol}__", _operator(_name, swapped=True))
+for _symbol, _name in (
+    ("lt", "less"), ("le", "less_equal"), ("gt", "greater"), ("ge", "greater_equal"), ("eq", "equal"),
+    ("ne", "not_equal"),
+):  # fmt: skip
+    setattr(NkiTensor, f"__{_symbol}__", _operator(_name))

@@ -1,0 +1,67 @@
+"""Names of the interface that this machine does not have, each with the reason and the nearest way."""
+
+__all__ = ["ISA", "LANGUAGE"]
+
+NO_GATHER = "indices in memory are not lowered yet; rows: kernels.program.dma_gather"
+NO_REGISTER = "loops and addresses are known when a kernel is recorded: use Python's numbers"
+NEWER = "NeuronCore-v2 has none"
+RANDOM = "random numbers are those of nisa.dropout and of stochastic rounding"
+ONE_CORE = "a kernel is of one core; collectives: kernels.library.collectives"
+
+ISA = {
+    "activate2": "use activation and tensor_scalar",
+    "core_barrier": ONE_CORE,
+    "dma_compute": "add on chip by tensor_tensor",
+    "exponential": NEWER,
+    "local_gather": NO_GATHER,
+    "nc_matmul_mx": NEWER,
+    "nc_n_gather": NO_GATHER,
+    "nc_stream_shuffle": "copy the partitions by dma_copy",
+    "nonzero_with_count": NEWER,
+    "quantize_mx": NEWER,
+    "rand2": NEWER,
+    "rand_get_state": RANDOM,
+    "rand_set_state": RANDOM,
+    "range_select": NEWER + "; use affine_select",
+    "register_alloc": NO_REGISTER,
+    "register_load": NO_REGISTER,
+    "register_move": NO_REGISTER,
+    "register_store": NO_REGISTER,
+    "rng": RANDOM,
+    "select_reduce": "use tensor_copy_predicated and tensor_reduce",
+    "sendrecv": ONE_CORE,
+    "sequence_bounds": "no instruction of the vector engine does it",
+    "set_rng_seed": RANDOM,
+    "tensor_copy_dynamic_dst": NO_REGISTER,
+    "tensor_copy_dynamic_src": NO_REGISTER,
+    "tensor_partition_reduce": "multiply by a column of ones with nc_matmul",
+    "tensor_scalar_cumulative": "use tensor_tensor_scan",
+    "topk": "use max8, nc_find_index8 and nc_match_replace8",
+}
+"""Of `nki.isa`."""
+
+LANGUAGE = {
+    "abs_min": "no operation of the vector engine",
+    "all_reduce": ONE_CORE,
+    "arctan": "no function of the scalar engine",
+    "atomic_rmw": NO_GATHER,
+    "ceil": "no function of the scalar engine; a cast to int32 rounds to nearest even",
+    "dropout": "use nisa.dropout",
+    "floor": "no function of the scalar engine; a cast to int32 rounds to nearest even",
+    "fmod": "no operation of the vector engine",
+    "fori_loop": NO_REGISTER,
+    "gather_flattened": NO_GATHER,
+    "gelu_apprx_sigmoid": "no function of the scalar engine; use gelu_apprx_tanh",
+    "gelu_apprx_sigmoid_dx": "no function of the scalar engine; use gelu_dx",
+    "loop_reduce": "sums over loops are those of products in PSUM",
+    "mish": "no function of the scalar engine; multiply by tanh(softplus(x))",
+    "mod": "no operation of the vector engine",
+    "prelu": "no function of the scalar engine by that name; use relu",
+    "rand": RANDOM,
+    "random_seed": RANDOM,
+    "tan": "no function of the scalar engine; divide sin by cos",
+    "trunc": "no function of the scalar engine; a cast to int32 rounds to nearest even",
+    "where": "use tensor_copy_predicated or affine_select",
+    "while_loop": NO_REGISTER,
+}
+"""Of `nki.language`."""

@@ -1,0 +1,363 @@
+"""Access patterns: tensors as kernels hold them, and views of them that move no data.
+
+Where an element of a view is, is affine in its index: so many elements, partitions and blocks from those of index 0. An
+index of integers, slices or index expressions, a reshape or a broadcast gives another such pattern of the same tensor.
+"""
+
+from dataclasses import dataclass, replace
+from math import prod
+from numbers import Integral
+from typing import Self
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from neuroncore_rtl.frontends.nki.affine import Affine, Mask, broadcast_shapes
+from neuroncore_rtl.frontends.nki.dtypes import DType, dtype_of
+from neuroncore_rtl.frontends.nki.lines import from_kernel
+from neuroncore_rtl.frontends.nki.storage import Allocation
+
+__all__ = ["View"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class View:
+    """Part of a tensor, or all of it.
+
+    Arguments:
+        allocation: the tensor.
+        dtype: of an element.
+        shape: counts of its dimensions.
+        element, partition, block: where an element is, over `shape`; HBM and blocks count elements of their own.
+        lanes: on chip, the dimension that goes from partition to partition, or repeats one; None: it has none.
+        bounds: what must stay below a limit and not below 0, over `shape`: index expressions before a mask is applied.
+    """
+
+    allocation: Allocation
+    dtype: DType
+    shape: tuple[int, ...]
+    element: Affine
+    partition: Affine
+    block: Affine
+    lanes: int | None = None
+    bounds: tuple[tuple[Affine, int], ...] = ()
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Elements in all partitions."""
+        return prod(self.shape)
+
+    @property
+    def name(self) -> str:
+        return self.allocation.name
+
+    @property
+    def buffer(self):
+        """The memory that it is in."""
+        return self.allocation.memory
+
+    @property
+    def offset(self) -> int:
+        """The element of index 0."""
+        return self.element.start
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Elements from one index of each dimension to the next."""
+        return self.element.steps
+
+    # -- views -----------------------------------------------------------------------------------------------------
+
+    @from_kernel
+    def __getitem__(self, key) -> Self:
+        """Return a part, by integers, slices, None and ..., or by index expressions that broadcast to its shape."""
+        return self._through(*self._indices(key if isinstance(key, tuple) else (key,)))
+
+    @from_kernel
+    def reshape(self, *shape) -> Self:
+        """Return a view of another shape; on chip the partitions stay as they are."""
+        shape = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], Integral) else tuple(shape)
+        shape = tuple(int(n) for n in shape)
+        if -1 in shape:
+            rest = prod(n for n in shape if n != -1)
+            shape = tuple(self.size // rest if n == -1 else n for n in shape)
+        first = 0
+        if self.lanes is not None:
+            first = self.lanes + 1
+            if shape[:first] != self.shape[:first]:
+                raise ValueError(f"{self.name}: the partitions of {self.shape} must stay first, not {shape}")
+        if prod(shape) != self.size or self.bounds:
+            raise ValueError(f"{self.name}: shape must be of the {self.size} elements of {self.shape}, not {shape}")
+        elements = as_strided(np.zeros(1, np.int8), self.shape[first:], self.element.steps[first:])
+        try:
+            steps = elements.reshape(shape[first:], copy=False).strides
+        except (ValueError, TypeError):
+            rule = f"another shape of the same steps, not of {self.shape} with steps {self.element.steps}"
+            raise ValueError(f"{self.name}: {shape} must be {rule}") from None
+        kept = {name: getattr(self, name) for name in ("element", "partition", "block")}
+        moved = {name: axis.steps[:first] for name, axis in kept.items()}
+        rest = {"element": tuple(int(step) for step in steps)}
+        rest |= dict.fromkeys(("partition", "block"), (0,) * (len(shape) - first))
+        axes = {name: Affine(shape, moved[name] + rest[name], kept[name].start) for name in kept}
+        return replace(self, shape=shape, **axes)
+
+    @from_kernel
+    def broadcast_to(self, *shape) -> Self:
+        """Return a view that repeats elements, by the rules of numpy."""
+        shape = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], Integral) else shape
+        return self.repeated(tuple(int(n) for n in shape))
+
+    @from_kernel
+    def broadcast(self, dim: int, size: int) -> Self:
+        """Return a view that repeats a dimension of one element."""
+        return self.repeated(tuple(size if d == dim % self.ndim else n for d, n in enumerate(self.shape)))
+
+    @from_kernel
+    def permute(self, *dims) -> Self:
+        """Return a view with the dimensions in another order; on chip the partitions stay first."""
+        order = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], Integral) else dims
+        return self.permuted(tuple(order))
+
+    @from_kernel
+    def expand_dim(self, dim: int) -> Self:
+        """Return a view with another dimension, of one element."""
+        return self[(slice(None),) * dim + (None,)]
+
+    @from_kernel
+    def squeeze_dim(self, dim: int) -> Self:
+        """Return a view without a dimension of one element."""
+        if self.shape[dim] != 1:
+            raise ValueError(f"{self.name}: a dimension that goes must have one element, not {self.shape[dim]}")
+        return self[(slice(None),) * (dim % self.ndim) + (0,)]
+
+    @from_kernel
+    def slice(self, dim: int, start: int, end: int, step: int = 1) -> Self:
+        """Return the part from `start` to before `end` of a dimension."""
+        return self[(slice(None),) * (dim % self.ndim) + (slice(start, end, step),)]
+
+    @from_kernel
+    def select(self, dim: int, index: int) -> Self:
+        """Return the part of one index of a dimension."""
+        return self[(slice(None),) * (dim % self.ndim) + (index,)]
+
+    @from_kernel
+    def reshape_dim(self, dim: int, shape: tuple[int, ...]) -> Self:
+        """Return a view with a dimension cut into several."""
+        return self.reshape((*self.shape[:dim], *shape, *self.shape[dim + 1 :]))
+
+    @from_kernel
+    def flatten_dims(self, start_dim: int, end_dim: int) -> Self:
+        """Return a view with the dimensions from one to another, that included, as one."""
+        last = end_dim % self.ndim + 1
+        return self.reshape((*self.shape[:start_dim], prod(self.shape[start_dim:last]), *self.shape[last:]))
+
+    @from_kernel
+    def view(self, dtype) -> Self:
+        """Return the same bits in a type of the same size."""
+        dtype = dtype_of(dtype)
+        if dtype.itemsize != self.dtype.itemsize:
+            raise ValueError(f"{self.name}: view must be of {self.dtype.itemsize} bytes an element, not {dtype}")
+        return replace(self, dtype=dtype)
+
+    @from_kernel
+    def ap(self, pattern, offset: int | None = None, scalar_offset=None, vector_offset=None, **options) -> Self:
+        """Return the access pattern of pairs (step, count), outermost first; on chip the first is the partitions', in
+        elements of a partition: a tensor's width for the next partition, 0 for the same one."""
+        if scalar_offset is not None or vector_offset is not None or any(options.values()):
+            raise ValueError(f"{self.name}: ap must be of steps and counts alone; offsets in memory are unsupported")
+        shape = tuple(int(count) for _, count in pattern)
+        steps, start = tuple(int(step) for step, _ in pattern), self.element.start if offset is None else int(offset)
+        flat = (0,) * len(shape)
+        if self.lanes is None:
+            bounds = ((Affine(shape, steps, start), self.allocation.width),)
+            return replace(self, shape=shape, element=Affine(shape, steps, start), partition=Affine(shape, flat),
+                           block=Affine(shape, flat, self.block.start), bounds=bounds)  # fmt: skip
+        width = self.allocation.width
+        row, start = divmod(start, width) if offset is not None else (self.partition.start, start)
+        if steps[0] % width:
+            raise ValueError(f"{self.name}: a pattern's first step must be of partitions, each {width}, not {steps[0]}")
+        element = Affine(shape, (0, *steps[1:]), start)
+        partition = Affine(shape, (steps[0] // width, *flat[1:]), row)
+        lanes = self.allocation.shape[self.allocation.lanes]
+        return replace(
+            self,
+            shape=shape,
+            element=element,
+            partition=partition,
+            block=Affine(shape, flat, self.block.start),
+            lanes=0,
+            bounds=((element, width), (partition, lanes)),
+        )
+
+    # -- what lowering asks for ------------------------------------------------------------------------------------
+
+    def masked(self, mask: Mask | None, like: tuple[int, ...] | None = None) -> Self | None:
+        """Return the part where a mask over the shape `like`, its own unless told, holds; None if that is nothing.
+
+        Dimensions that differ from those of `like`, such as those of one element, stay whole.
+        """
+        if mask is None:
+            return self
+        like = self.shape if like is None else like
+        parts = mask.rectangle(like)
+        if any(part.stop <= part.start for part in parts):
+            return None
+        own = [slice(0, n) for n in self.shape]
+        for d in range(min(len(like), self.ndim)):
+            if self.shape[d] == like[d]:
+                own[d] = parts[d]
+        return self._through(*self._indices(tuple(own)))
+
+    def repeated(self, shape: tuple[int, ...]) -> Self:
+        """Return it broadcast to a shape; ValueError if it does not."""
+        if broadcast_shapes(self.shape, shape) != shape:
+            raise ValueError(f"{self.name}: shape must broadcast to {shape}, not {self.shape}")
+        more = len(shape) - self.ndim
+        repeats = [n == 1 and shape[more + d] != 1 for d, n in enumerate(self.shape)]
+
+        def wide(axis: Affine) -> Affine:
+            own = (0 if again else step for step, again in zip(axis.steps, repeats, strict=True))
+            return Affine(shape, ((0,) * more + tuple(own)), axis.start)
+
+        bounds = tuple((wide(axis), limit) for axis, limit in self.bounds)
+        axes = {name: wide(getattr(self, name)) for name in ("element", "partition", "block")}
+        return replace(
+            self, shape=shape, lanes=None if self.lanes is None else more + self.lanes, bounds=bounds, **axes
+        )
+
+    def fitted(self, shape: tuple[int, ...]) -> Self:
+        """Return it in a shape that is its own but for dimensions of one element, or broadcast to it.
+
+        Raises:
+            ValueError: if it is neither.
+        """
+        if self.shape == shape:
+            return self
+        if [n for n in self.shape if n != 1] == [n for n in shape if n != 1]:
+            own = iter([d for d, n in enumerate(self.shape) if n != 1])
+            order = [next(own) if n != 1 else None for n in shape]
+            return self.picked(order)
+        return self.repeated(shape)
+
+    def permuted(self, order: tuple[int, ...]) -> Self:
+        """Return it with the dimensions in another order."""
+        if sorted(order) != list(range(self.ndim)):
+            raise ValueError(f"{self.name}: order must be of the {self.ndim} dimensions of {self.shape}, not {order}")
+        return self.picked(list(order))
+
+    def unrepeated(self) -> Self:
+        """Return it with one partition, where it repeats one."""
+        parts = [slice(0, 1) if d == self.lanes else slice(None) for d in range(self.ndim)]
+        return self[tuple(parts)]
+
+    def check_bounds(self) -> None:
+        """Refuse it if an index goes beyond the tensor."""
+        for axis, limit in self.bounds:
+            least, most = axis.range
+            if least < 0 or most >= limit:
+                raise ValueError(f"{self.name}: an index must be between 0 and {limit - 1}, not from {least} to {most}")
+
+    def one_block(self) -> int:
+        """Return the number of the block that it is in; ValueError if it is in several."""
+        if any(step and n > 1 for step, n in zip(self.block.steps, self.shape, strict=True)):
+            rule = f"blocks must be chosen by numbers: an operand is one tile, not {self.shape} over several"
+            raise ValueError(f"{self.name}: {rule}")
+        return self.block.start
+
+    def picked(self, order: list[int | None]) -> Self:
+        """Return it with dimensions picked from its own; None: a new one of one element. What is left out has one."""
+        shape = tuple(1 if d is None else self.shape[d] for d in order)
+        lanes = None
+        if self.lanes is not None:
+            if self.lanes in order:
+                lanes = order.index(self.lanes)
+            elif self.shape[self.lanes] == 1 and order and order[0] is None:
+                lanes = 0
+
+        def ordered(axis: Affine) -> Affine:
+            return Affine(shape, tuple(0 if d is None else axis.steps[d] for d in order), axis.start)
+
+        bounds = tuple((ordered(axis), limit) for axis, limit in self.bounds)
+        axes = {name: ordered(getattr(self, name)) for name in ("element", "partition", "block")}
+        return replace(self, shape=shape, lanes=lanes, bounds=bounds, **axes)
+
+    # -- indices ---------------------------------------------------------------------------------------------------
+
+    def _indices(self, key: tuple) -> tuple[tuple[int, ...], list[Affine], list[tuple[Affine, int]]]:
+        """Return the shape that a key gives, an index over it for each dimension, and what must stay in bounds."""
+        used = sum(part is not None and part is not Ellipsis for part in key)
+        if used > self.ndim or sum(part is Ellipsis for part in key) > 1:
+            raise ValueError(f"{self.name}: an index must have at most {self.ndim} parts, those of {self.shape}")
+        rest = (slice(None),) * (self.ndim - used)
+        at = next((n for n, part in enumerate(key) if part is Ellipsis), None)
+        key = (*key, *rest) if at is None else (*key[:at], *rest, *key[at + 1 :])
+        expressions = [part for part in key if isinstance(part, Affine)]
+        common: tuple[int, ...] = ()
+        for part in expressions:
+            common = broadcast_shapes(common, part.shape)
+        places = [n for n, part in enumerate(key) if isinstance(part, Affine)]
+        if places and any(not isinstance(part, Affine | Integral) for part in key[places[0] : places[-1]]):
+            raise ValueError(f"{self.name}: index expressions must be side by side, not with slices between them")
+        shape: list[int] = []
+        found: list[tuple[int | None, object]] = []  # the first of its dimensions of the result, and the part
+        for n, part in enumerate(key):
+            if places and n == places[0]:
+                start = len(shape)
+                shape += common
+            if isinstance(part, Affine):
+                found.append((start, part))
+            elif part is None:
+                shape.append(1)
+            elif isinstance(part, slice):
+                found.append((len(shape), part))
+                shape.append(0)
+            elif isinstance(part, Integral):
+                found.append((None, int(part)))
+            else:
+                rule = "an index must be an integer, a slice, None, ... or an index expression"
+                raise ValueError(f"{self.name}: {rule}, not {type(part).__name__} {part!r}")
+        indices: list[tuple[int, dict[int, int]]] = []
+        for d, (first, part) in enumerate(found):
+            count = self.shape[d]
+            if isinstance(part, int):
+                if not -count <= part < count:
+                    raise ValueError(f"{self.name}: an index must be between 0 and {count - 1}, not {part}")
+                indices.append((part % count, {}))
+            elif isinstance(part, slice):
+                begin, end, step = part.indices(count)
+                if step < 1 or end <= begin or (isinstance(part.stop, Integral) and part.stop > count):
+                    rule = f"a slice must be of 1 or more of the {count} from 0 to {count - 1}"
+                    raise ValueError(f"{self.name}: {rule}, not {part.start}:{part.stop}:{part.step}")
+                shape[first] = len(range(begin, end, step))
+                indices.append((begin, {first: step}))
+            else:
+                wide = part.over(common)
+                indices.append((wide.start, {first + e: step for e, step in enumerate(wide.steps)}))
+        result = tuple(shape)
+        over = [Affine(result, tuple(own.get(d, 0) for d in range(len(result))), start) for start, own in indices]
+        bounds = [(index, self.shape[d]) for d, index in enumerate(over) if isinstance(found[d][1], Affine)]
+        return result, over, bounds
+
+    def _through(self, shape: tuple[int, ...], indices: list[Affine], new: list[tuple[Affine, int]] = ()) -> Self:
+        """Return the view whose element of an index is its own of `indices`."""
+
+        def composed(axis: Affine) -> Affine:
+            steps = [sum(step * index.steps[d] for step, index in zip(axis.steps, indices, strict=True))
+                     for d in range(len(shape))]  # fmt: skip
+            return Affine(
+                shape, tuple(steps), axis.start + sum(s * i.start for s, i in zip(axis.steps, indices, strict=True))
+            )
+
+        lanes = None
+        if self.lanes is not None:
+            over = [d for d, step in enumerate(indices[self.lanes].steps) if step]
+            if len(over) > 1:
+                raise ValueError(f"{self.name}: partitions must go along one dimension of {shape}, not {len(over)}")
+            lanes = over[0] if over else None
+        bounds = (*((composed(axis), limit) for axis, limit in self.bounds), *new)
+        axes = {name: composed(getattr(self, name)) for name in ("element", "partition", "block")}
+        return replace(self, shape=shape, lanes=lanes, bounds=bounds, **axes)

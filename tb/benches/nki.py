@@ -1,0 +1,130 @@
+"""TEST=nki: a kernel written for AWS's Neuron Kernel Interface, as it is, on this machine (docs/nki.md)."""
+
+import inspect
+import re
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl import ROOT
+from neuroncore_rtl.frontends.nki.load import kernels_in, load
+from neuroncore_rtl.kernels.program.program import ORDERS, Program
+from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS
+from neuroncore_rtl.tb.benches.nki_inputs import arguments_of, errors_of, reference_of
+from neuroncore_rtl.tb.benches.nki_run import found_in, recorded
+from neuroncore_rtl.tb.benches.program_run import ProgramFailed, run
+from neuroncore_rtl.tb.benches.workbench import refusals
+from neuroncore_rtl.tb.sim.report import Report
+from neuroncore_rtl.tb.sim.settings import (
+    RECORDED,
+    SEED,
+    Bench,
+    Settings,
+    UsageError,
+    choice,
+    configuration_options,
+    switch,
+)
+from neuroncore_rtl.tb.view.source_lines import line_table
+
+__all__ = ["BENCH"]
+
+KERNEL = "frontends/nki/examples/newer.py:attention"
+INPUTS = "q=16x32:bf16 k=16x32:bf16 v=32x16:bf16 causal=True"
+
+
+def _run(settings: Settings) -> Report:
+    if settings.list:
+        return _listed(settings)
+    config = settings.config
+    name = settings.kernel.rpartition(":")[2]
+    label = f"{settings.target}-{re.sub(r'[^A-Za-z0-9_]+', '', name)}-{settings.preset}-{config.rows}x{config.columns}"
+    with refusals():
+        kernel = found_in(settings.kernel, config)
+        arguments = arguments_of(settings.inputs, np.random.default_rng(settings.seed))
+        made = recorded(kernel, arguments, config, _grid(settings.grid), settings.order)
+        target = {"core": "rtl"}.get(settings.target, settings.target)
+        variables = {option.name.lower(): settings.values[option.name] for option in (*HBM_OPTIONS, *RECORDED, SEED)}
+        try:
+            done = run(made.program, made.inputs, target=target, **variables)
+        except ProgramFailed as failure:
+            return Report(
+                test="nki", label=label, settings=dict(settings.values), compared=0, mismatches=0,
+                failures=tuple(str(failure).splitlines()),
+            )  # fmt: skip
+        outputs = tuple(done.read(view.allocation.tensor(0)) for view in made.results)
+        against = {}
+        if settings.reference:
+            against = {"against_numpy": errors_of(reference_of(settings.reference), arguments, outputs)}
+    lines = {}
+    if done.cycles is not None:
+        lines = {
+            "cycles_are": "open-RTL cycles, not a prediction of Trainium's",
+            "busy": {engine: f"{share:.1%}" for engine, share in done.utilisation.items()},
+            "lines": line_table(done.lines, done.cycles),
+        }
+    return Report(
+        test="nki",
+        label=label,
+        settings=dict(settings.values),
+        compared=done.compared,
+        mismatches=done.mismatches,
+        cycles=done.cycles,
+        modelled=target != "rtl",
+        extra={
+            "outputs": ", ".join(
+                f"{list(one.shape)} {view.dtype}" for one, view in zip(outputs, made.results, strict=True)
+            ),
+            "records": len(made.program.entries),
+            "inserted": dict(made.inserted) or "nothing",
+            **against,
+            "config": asdict(config),
+            **lines,
+        },
+    )
+
+
+def _listed(settings: Settings) -> Report:
+    file = settings.kernel.rpartition(":")[0] or settings.kernel
+    path = Path(file) if Path(file).exists() else ROOT / file
+    with refusals():
+        module = load(path, settings.config)
+    found = {name: f"{name}{_signature(function)}" for name, function in kernels_in(module).items()}
+    return Report(
+        test="nki", label="list", settings={"KERNEL": settings.kernel}, compared=0, mismatches=0, modelled=True,
+        extra={"functions": ", ".join(found.values()) or "none"},
+    )  # fmt: skip
+
+
+def _signature(function) -> str:
+    return str(inspect.signature(function))
+
+
+def _grid(text: str | None) -> tuple[int, ...]:
+    if not text:
+        return ()
+    if not re.fullmatch(r"\d+(x\d+)*", text):
+        raise UsageError(f"GRID must be counts such as 4 or 2x8, not {text!r}")
+    return tuple(int(n) for n in text.split("x"))
+
+
+BENCH = Bench(
+    name="nki",
+    summary="a kernel of AWS's Neuron Kernel Interface, its file as it is; cycles of its lines",
+    options=(
+        choice("KERNEL", KERNEL, "path/to/file.py:function"),
+        choice("INPUTS", INPUTS, "its arguments: name=128x512:bf16 random, name=file.npy, name=value"),
+        choice("GRID", None, "programs along each axis, such as 4 or 2x8"),
+        choice("REFERENCE", None, "path/to/file.py:function of numpy with the same arguments: the error is printed"),
+        switch("LIST", 0, "only list the functions of KERNEL's file"),
+        choice("TARGET", "core", "the RTL of the core, its timing model, or golden alone", ("core", "model", "golden")),
+        *configuration_options("small"),
+        choice("ORDER", Program.order, "of the instructions of a queue", ORDERS),
+        SEED,
+        *HBM_OPTIONS,
+        *RECORDED,
+    ),
+    run=_run,
+)
+"""The TEST."""
