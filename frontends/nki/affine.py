@@ -10,7 +10,7 @@ from numbers import Integral
 
 from neuroncore_rtl.frontends.nki.lines import from_kernel
 
-__all__ = ["Affine", "Condition", "Mask", "arange", "broadcast_shapes", "mgrid"]
+__all__ = ["NOWHERE", "Affine", "Condition", "Mask", "arange", "broadcast_shapes", "mgrid"]
 
 
 def broadcast_shapes(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
@@ -146,8 +146,12 @@ class Mask:
 
     conditions: tuple[Condition, ...]
 
-    def __and__(self, other: "Mask") -> "Mask":
-        return Mask((*self.conditions, *other.conditions))
+    def __and__(self, other: "Mask | bool") -> "Mask":
+        if isinstance(other, Mask):
+            return Mask((*self.conditions, *other.conditions))
+        return self if other else NOWHERE
+
+    __rand__ = __and__
 
     def rectangle(self, shape: tuple[int, ...]) -> tuple[slice, ...]:
         """Return the part of a shape where it holds.
@@ -159,16 +163,19 @@ class Mask:
         for condition in self.conditions:
             value = condition.value
             steps = (0,) * (len(shape) - len(value.shape)) + value.steps[max(0, len(value.shape) - len(shape)) :]
+            whole = Affine(tuple(shape), steps, value.start).range
+            least = 1 if condition.relation == "gt" else 0
+            if condition.relation in ("ge", "gt") and (whole[0] >= least or whole[1] < least):
+                parts = parts if whole[0] >= least else [slice(0, 0) for _ in shape]
+                continue
             moving = [d for d, (step, count) in enumerate(zip(steps, shape, strict=True)) if step and count > 1]
             if len(moving) > 1 or condition.relation == "ne" or (moving and condition.relation == "eq"):
                 raise ValueError(
                     f"a mask must be a rectangle: one dimension in each condition, by <, <=, > or >=, not {steps} over "
                     f"{tuple(shape)}"
                 )
-            least = 1 if condition.relation == "gt" else 0
             if not moving:
-                holds = value.start == 0 if condition.relation == "eq" else value.start >= least
-                parts = parts if holds else [slice(0, 0) for _ in shape]
+                parts = parts if value.start == 0 else [slice(0, 0) for _ in shape]
                 continue
             (d,), step = moving, steps[moving[0]]
             if step > 0:
@@ -178,6 +185,10 @@ class Mask:
             first, end = max(parts[d].start, first), min(parts[d].stop, end)
             parts[d] = slice(first, max(first, end))
         return tuple(parts)
+
+
+NOWHERE = Mask((Condition(Affine((), (), -1), "ge"),))
+"""The mask that holds nowhere."""
 
 
 @from_kernel

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 
-from neuroncore_rtl.frontends.nki.affine import Mask
+import numpy as np
+
+from neuroncore_rtl.frontends.nki.affine import NOWHERE, Mask
 from neuroncore_rtl.frontends.nki.dtypes import DType, dtype_of, promoted
 from neuroncore_rtl.frontends.nki.lines import from_kernel, kernel_line
 from neuroncore_rtl.frontends.nki.operands import written
@@ -81,6 +83,8 @@ class Call:
         current = recording()
         current.flush()
         arguments = {name: _resolved(current, value) for name, value in arguments.items()}
+        if isinstance(mask, bool | np.bool_):
+            mask = None if mask else NOWHERE
         if mask is not None and not isinstance(mask, Mask):
             raise ValueError(f"nisa.{self.name}: mask must be a comparison of index expressions, not {mask!r}")
         shape = arguments[self.like].shape if self.like in arguments else None

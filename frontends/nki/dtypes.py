@@ -47,6 +47,14 @@ class DType:
         return self.name
 
     @property
+    def dtype(self) -> np.dtype:
+        """What numpy takes for it: its type of the name, or that of all numbers of the format."""
+        if self.format is None:
+            return np.dtype({"bool_": "bool"}.get(self.name, self.name if "uint" in self.name else "float32"))
+        exact = self.name in ("float16", "float32") or not self.format.is_float
+        return np.dtype(self.name if exact else np.float32)
+
+    @property
     def itemsize(self) -> int:
         """Bytes of an element."""
         return self.known.bits // 8

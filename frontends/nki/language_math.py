@@ -2,6 +2,7 @@
 
 import operator as python
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
 
 from neuroncore_rtl.frontends.nki.calls import Call, returned
@@ -14,10 +15,11 @@ from neuroncore_rtl.frontends.nki.isa_reduce import axes_of
 from neuroncore_rtl.frontends.nki.isa_tensor import CALLS as TENSOR
 from neuroncore_rtl.frontends.nki.lines import from_kernel
 from neuroncore_rtl.frontends.nki.operands import written
-from neuroncore_rtl.frontends.nki.operators import ACTIVATIONS, OPERATIONS
+from neuroncore_rtl.frontends.nki.operators import ACTIVATIONS, OPERATIONS, operation
 from neuroncore_rtl.frontends.nki.recording import recording
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
+from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["EXPANDED", "FUNCTIONS"]
 
@@ -244,11 +246,30 @@ def _store(dst, value, mask=None):
 _language(_store, "store")
 
 
+@dataclass(frozen=True)
+class LoopSum:
+    """What `nl.loop_reduce` returns: a term of a sum over loops, which is added to what it is assigned to."""
+
+    term: View
+
+
+def _loop_reduce(x, op, loop_indices, dtype=None, mask=None):
+    if operation(op) is not AluOp.ADD:
+        raise ValueError(f"op must be add, not {operation(op).name.lower()}")
+    return LoopSum(x)
+
+
+_language(_loop_reduce, "loop_reduce", "an addition to what it is assigned to, which starts from zero")
+
+
 @from_kernel
 def assign(target: View, value) -> None:
     """Write a value to a view: a call's result at once, anything else by a copy."""
     current = recording()
     target = current.resolved(target)
+    if isinstance(value, LoopSum):
+        accumulate(target, value.term)
+        return
     if isinstance(value, View):
         same = target.allocation is value.allocation and target.shape == value.shape
         if same and all(

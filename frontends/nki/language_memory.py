@@ -86,7 +86,8 @@ def zeros(shape, dtype, buffer=Memory.sbuf, name="", **options) -> View:
 def full(shape, fill_value, dtype, buffer=Memory.sbuf, name="", **options) -> View:
     """Return a new tensor of one number on chip."""
     result = ndarray(shape, dtype, buffer, name)
-    ELEMENTWISE["memset"].run(result, {"value": fill_value}, None, None)
+    for block in np.ndindex(*result.shape[: result.lanes or 0]):
+        ELEMENTWISE["memset"].run(result[block], {"value": fill_value}, None, None)
     return result
 
 

@@ -6,7 +6,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TypeVar
 
-from neuroncore_rtl.kernels.program.source import Line, Source, located, standing_in
+from neuroncore_rtl.kernels.program.source import Line, Source, located, stand_in, standing_in
 
 __all__ = ["from_kernel", "kernel_line"]
 
@@ -16,7 +16,11 @@ _OWN = str(Path(__file__).resolve().parent)
 
 
 def kernel_line() -> Source:
-    """Return the innermost line that is not in this folder; kernels in folders below are kernels."""
+    """Return the line of the call that is under way: the innermost one that is not in this folder. Kernels in folders
+    below are kernels."""
+    source = stand_in()
+    if source is not None:
+        return source
     frame = sys._getframe(1)
     while frame.f_code.co_filename.rpartition("/")[0] == _OWN or frame.f_code.co_filename.startswith("<"):
         frame = frame.f_back

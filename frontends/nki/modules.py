@@ -5,7 +5,7 @@ What the machine does not have is there by name, so that a file can import it, a
 
 import difflib
 from collections.abc import Callable, Mapping
-from enum import Enum
+from enum import Enum, IntEnum
 from types import ModuleType
 
 from neuroncore_rtl.frontends.nki import language_memory, unsupported
@@ -44,7 +44,7 @@ class Engine(Enum):
     sync = 6
 
 
-class NcVersion(Enum):
+class NcVersion(IntEnum):
     """`nisa.nc_version`: generations of the core."""
 
     gen2 = 2
@@ -96,6 +96,7 @@ def modules(config: Config) -> dict[str, ModuleType]:
         wrappers = dict.fromkeys(
             ("jit", "baremetal", "benchmark", "profile", "trace", "simulate", "simulate_kernel"), jit
         )
+        wrappers["tensor"] = _Annotation
         parts = {"isa": isa, "language": language, "compiler": compiler, "typing": typing}
         found[name] = _module(name, wrappers | parts, {}, "nki")
         found |= {f"{name}.{part}": module for part, module in parts.items()}

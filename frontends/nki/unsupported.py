@@ -53,7 +53,6 @@ LANGUAGE = {
     "gather_flattened": NO_GATHER,
     "gelu_apprx_sigmoid": "no function of the scalar engine; use gelu_apprx_tanh",
     "gelu_apprx_sigmoid_dx": "no function of the scalar engine; use gelu_dx",
-    "loop_reduce": "sums over loops are those of products in PSUM",
     "mish": "no function of the scalar engine; multiply by tanh(softplus(x))",
     "mod": "no operation of the vector engine",
     "prelu": "no function of the scalar engine by that name; use relu",

@@ -75,11 +75,16 @@ class View:
     @from_kernel
     def __getitem__(self, key) -> Self:
         """Return a part, by integers, slices, None and ..., or by index expressions that broadcast to its shape."""
-        return self._through(*self._indices(key if isinstance(key, tuple) else (key,)))
+        key = key if isinstance(key, tuple) else (key,)
+        # Of a tile of partitions alone each has one element, which kernels of the first dialect name, too.
+        column = (self.ndim, self.lanes, len(key)) == (1, 0, 2) and not any(part is None for part in key)
+        whole = self.picked([0, None]) if column else self
+        return whole._through(*whole._indices(key))
 
     @from_kernel
-    def reshape(self, *shape) -> Self:
+    def reshape(self, *sizes, shape=None) -> Self:
         """Return a view of another shape; on chip the partitions stay as they are."""
+        shape = sizes if shape is None else tuple(shape)
         shape = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], Integral) else tuple(shape)
         shape = tuple(int(n) for n in shape)
         if -1 in shape:

@@ -9,7 +9,7 @@ from functools import wraps
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-__all__ = ["Line", "Source", "caller", "located", "standing_in"]
+__all__ = ["Line", "Source", "caller", "located", "stand_in", "standing_in"]
 
 _Function = TypeVar("_Function", bound=Callable)
 
@@ -55,9 +55,14 @@ def standing_in(source: Source) -> Iterator[None]:
         _STANDING_IN.reset(before)
 
 
+def stand_in() -> Source | None:
+    """Return what stands in for the lines that call this folder, if anything does."""
+    return _STANDING_IN.get()
+
+
 def caller() -> Source:
     """Return the lines from which this folder was called, or which stand in for them."""
-    source = _STANDING_IN.get()
+    source = stand_in()
     if source is not None:
         return source
     frame = sys._getframe(1)
