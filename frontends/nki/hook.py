@@ -92,7 +92,7 @@ def answering(config: Config, folder: Path) -> Iterator[None]:
             file = getattr(sys.modules[name], "__file__", None)
             if name in finder._own or hasattr(sys.modules[name], "absent") or _within(file, folder):
                 del sys.modules[name]
-        sys.modules.update({name: module for name, module in before.items() if name not in sys.modules})
+        sys.modules.update({name: module for name, module in before.items() if sys.modules.get(name) is not module})
         os.environ.clear()
         os.environ.update(environment)
 

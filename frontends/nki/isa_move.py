@@ -5,7 +5,7 @@ from math import ceil, prod
 
 from neuroncore_rtl.frontends.nki.calls import Call, at_least_2d, instruction
 from neuroncore_rtl.frontends.nki.isa_tensor import stationary_operand, transposable, transposed
-from neuroncore_rtl.frontends.nki.operands import lanes_tensor
+from neuroncore_rtl.frontends.nki.operands import common, lanes_tensor
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
@@ -67,8 +67,35 @@ def copy(r: Recording, dst: View, src: View, turned: bool = False) -> None:
     on_chip = [view for view in (dst, src) if view.allocation.memory.on_chip]
     if len(on_chip) == 1 and _is_turned(*on_chip, dst if on_chip[0] is src else src):
         _through_tensor_engine(r, dst, src)
-        return
-    _strided(r, dst, src)
+    elif len(on_chip) == 1 and _is_slow(r, *on_chip, dst if on_chip[0] is src else src):
+        _through_vector_engine(r, dst, src)
+    else:
+        _strided(r, dst, src)
+
+
+def _is_slow(r: Recording, near: View, far: View) -> bool:
+    """Return whether a copy would move an element a cycle, and the vector engine could make one of lines of it: it is of
+    PSUM, of other types, or of elements that are apart."""
+    if near.lanes != 0 or near.ndim < 2 or near.shape[0] == 1 or near.partition.start % r.program.config.quadrant:
+        return False
+    inner = [step for n, step in zip(near.shape[1:], near.element.steps[1:], strict=True) if n > 1]
+    if not inner or not near.partition.steps[0]:
+        return False
+    return near.allocation.memory is Memory.psum or near.dtype != far.dtype or inner[-1] != 1
+
+
+def _through_vector_engine(r: Recording, dst: View, src: View) -> None:
+    """Append a copy between HBM and the chip by way of a tile of SBUF with the type and the order that HBM has."""
+    near, far = (dst, src) if dst.allocation.memory.on_chip else (src, dst)
+    tile = r.allocate(near.shape, far.dtype, Memory.sbuf, near.name)
+    if near is dst:
+        _strided(r, tile, src)
+        r.inserted["copy behind a load"] += 1
+        r.program.append(tensor_copy(*common(r, near.shape, dst, tile)))
+    else:
+        r.inserted["copy before a store"] += 1
+        r.program.append(tensor_copy(*common(r, near.shape, tile, src)))
+        _strided(r, dst, tile)
 
 
 def _is_turned(near: View, far: View) -> bool:

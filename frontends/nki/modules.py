@@ -18,7 +18,7 @@ from neuroncore_rtl.frontends.nki.isa_reduce import CALLS as REDUCE
 from neuroncore_rtl.frontends.nki.isa_tensor import CALLS as TENSOR
 from neuroncore_rtl.frontends.nki.kernel import jit
 from neuroncore_rtl.frontends.nki.language_math import FUNCTIONS, accumulate, assign
-from neuroncore_rtl.frontends.nki.lines import from_kernel
+from neuroncore_rtl.frontends.nki.lines import from_kernel, kernel_line
 from neuroncore_rtl.frontends.nki.reductions import ReduceCommand
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.spec.config import Config
@@ -142,7 +142,8 @@ def _module(name: str, contents: Mapping[str, object], missing: Mapping[str, str
             raise AttributeError(key)
         near = difflib.get_close_matches(key, [known for known in contents if not known.startswith("_")], 3)
         rest = f"; there is {', '.join(near)}" if near else ""
-        raise AttributeError(f"{short}.{key} is not a name of the interface that this machine has{rest}")
+        rule = "is not a name of the interface that this machine has"
+        raise AttributeError(f"{short}.{key} {rule}{rest} ({kernel_line()})")
 
     module.__getattr__ = unknown
     return module

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import chain, count
 from math import prod
 
 import numpy as np
@@ -20,7 +20,7 @@ from neuroncore_rtl.frontends.nki.lines import kernel_line
 from neuroncore_rtl.frontends.nki.storage import Allocation, Memory, format_in
 from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
-from neuroncore_rtl.kernels.program.source import Source, standing_in
+from neuroncore_rtl.kernels.program.source import Source, located, standing_in
 
 __all__ = ["Pending", "Recording", "recording"]
 
@@ -42,6 +42,11 @@ class Pending:
     run: Callable[..., None]
     source: Source
     product: bool = False
+
+    def append(self, target: View, **options: bool) -> None:
+        """Append it; what is refused names the call's line."""
+        with standing_in(self.source):
+            located(self.run)(target, **options)
 
 
 @dataclass
@@ -144,7 +149,7 @@ class Recording:
                 raise ValueError(f"{name}: {rule}, {found.shape} of {found.dtype}, not {shape} of {dtype}")
         else:
             names = {tensor.name for tensor in self.program.space.hbm_tensors}
-            name = next(n for n in (name, *(f"{name}.{k}" for k in range(1, 1 << 20))) if n not in names)
+            name = next(n for n in chain((name,), (f"{name}.{k}" for k in count(1))) if n not in names)
             found = self.of_hbm(self.program.space.hbm(name, dtype.known, shape), dtype, memory)
             self._shared += [found] if memory is Memory.shared_hbm else []
         self._shared_now += memory is Memory.shared_hbm
@@ -168,8 +173,7 @@ class Recording:
         """Append the call that waits, with a tensor of its own for the result."""
         if self.pending is not None:
             waiting, self.pending = self.pending, None
-            with standing_in(waiting.source):
-                waiting.run(waiting.result)
+            waiting.append(waiting.result)
 
     def assign(self, target: View, value: View, accumulate: bool = False) -> bool:
         """Let the call that waits write its result to `target` if that is `value`; return whether it is."""
@@ -179,8 +183,7 @@ class Recording:
         if [n for n in target.shape if n != 1] != [n for n in value.shape if n != 1]:
             return False
         self.pending = None
-        with standing_in(waiting.source):
-            waiting.run(target, **({"accumulate": True} if accumulate else {}))
+        waiting.append(target, **({"accumulate": True} if accumulate else {}))
         self._aliases[value.allocation] = target, target.allocation.version
         return True
 

@@ -16,6 +16,7 @@ COLOURS = {
     "hdl": ("#fdf0df", "#c77d1b"),
     "golden": ("#fbf3cf", "#a98a12"),
     "kernels": ("#eaf4e5", "#4f8a3c"),
+    "frontends": ("#e4f3f1", "#2f8a80"),
     "tb": ("#e6f0fa", "#2f6db3"),
     "bench": ("#f2eafa", "#7c4bb0"),
 }
@@ -27,6 +28,7 @@ SAYINGS = {
     "golden": "the same as equations, in numpy",
     "kernels": "the software of the machine",
     "bench": "measurements",
+    "frontends": "others' kernels",
     "cli": "the command line, the registry of TESTs",
     "benches": "one file a TEST: asked, compared, printed",
     "view": "waveforms, timelines, pictures",
@@ -125,6 +127,14 @@ def picture() -> str:
         text(42, bench_y + 27, "bench/", "name"),
         text(42, bench_y + 47, SAYINGS["bench"], "small"),
         *arrow(("bench", "tb") in folders, f"M135 {bench_y + 31}H156"),
+    ]
+    beside, front_y = LEFT - 15 + ROOM_WIDTH + 250, tb_bottom - 110
+    drawn += [
+        box("frontends", beside + 18, front_y, 120, 62),
+        text(beside + 28, front_y + 27, "frontends/", "name"),
+        text(beside + 28, front_y + 47, SAYINGS["frontends"], "small"),
+        *arrow(("tb", "frontends") in folders, f"M{beside} {front_y + 31}H{beside + 14}"),
+        *arrow(("frontends", "kernels") in folders, f"M{beside + 78} {front_y + 62}V{middle - 4}"),
     ]
     for folder, left in zip(("hdl", "golden", "kernels"), lefts, strict=True):
         drawn += floor(folder, left, middle, third, STOREY)

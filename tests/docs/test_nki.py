@@ -1,0 +1,13 @@
+"""Every block of code in docs/nki.md runs, and prints what stands behind it."""
+
+from tests.docs.guide import GUIDE, executed
+
+PAGE = GUIDE.with_name("nki.md")
+
+
+def test_the_page_is_true(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    found = list(executed(PAGE))
+    assert len(found) == 2
+    for said, printed in found:
+        assert printed == (said or "")

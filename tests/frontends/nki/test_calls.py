@@ -1,0 +1,159 @@
+"""What calls become: numbers against numpy, and how many instructions of which kind."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl import run_nki
+from neuroncore_rtl.frontends.nki.modules import CALLS
+from neuroncore_rtl.frontends.nki.operators import ACTIVATIONS, OPERATIONS
+from tests.frontends.nki.kernels import result, written
+
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(4, 24)).astype(np.float32)
+
+
+def instructions(kernel, *args):
+    """Return how often a kernel has which instruction."""
+    run = run_nki(kernel, *args, preset="tiny", target="golden")
+    return Counter(entry.instruction.name for entry in run.run.program.entries), run
+
+
+def test_a_call_is_an_instruction(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+a, b = (nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf) for _ in range(2))
+nisa.dma_copy(dst=a, src=x)
+nisa.tensor_scalar(dst=b, data=a, op0=np.multiply, operand0=2.0, op1=nl.add, operand1=1)
+nisa.tensor_tensor(dst=a, data1=a, data2=b, op=nl.subtract)
+nisa.activation(dst=b, op=nl.square, data=a, scale=0.5)
+nisa.dma_copy(dst=out, src=b)
+return out
+""")  # fmt: skip
+    found, run = instructions(kernel, X)
+    assert np.allclose(run.outputs[0], ((X - (2 * X + 1)) / 2) ** 2, rtol=1e-6)
+    assert found == {"DMA_COPY": 2, "TENSOR_SCALAR": 1, "TENSOR_TENSOR": 1, "ACTIVATE": 1} and not run.inserted
+
+
+def test_a_result_goes_where_it_is_assigned(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+tile = nl.ndarray(x.shape, dtype=x.dtype)
+a = nl.load(x)
+tile[:, 0:12] = nl.exp(a[:, 0:12])
+kept = nisa.activation(op=np.tanh, data=a[:, 12:24])
+tile[:, 12:24] = kept
+nl.store(out, value=tile)
+return out
+""", older=True)  # fmt: skip
+    found, run = instructions(kernel, X)
+    assert np.allclose(run.outputs[0], np.concatenate([np.exp(X[:, :12]), np.tanh(X[:, 12:])], 1), rtol=1e-5)
+    assert found == {"DMA_COPY": 2, "ACTIVATE": 2}
+
+
+def test_a_result_is_not_read_where_something_else_was_written_since(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+a = nl.load(x)
+tile = nl.ndarray(x.shape, dtype=x.dtype)
+kept = nl.exp(a)
+tile[...] = kept
+tile[...] = nl.square(a)
+nl.store(out, value=kept)
+return out
+""", older=True)  # fmt: skip
+    with pytest.raises(ValueError, match=r"must be used before that tensor is written again.*kernel.py:14"):
+        result(kernel, X)
+
+
+@pytest.mark.parametrize("fmt", ["float32", "bfloat16", "float16"])
+def test_sums_in_psum_begin_with_the_first_product(tmp_path, fmt):
+    kernel = written(tmp_path, """
+out = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+tile = nl.ndarray((4, 24), dtype=x.dtype, buffer=nl.sbuf)
+nisa.dma_copy(dst=tile, src=x)
+for again in range(2):
+    sums = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.psum)
+    for part in range(2):
+        nisa.nc_matmul(dst=sums, stationary=tile[:, 4 * part : 4 * part + 4], moving=tile[:, 8:16])
+    found = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=found, src=sums)
+nisa.dma_copy(dst=out, src=found)
+return out
+""")  # fmt: skip
+    x = X.astype(np.float16).astype(np.float32) if fmt == "float16" else X
+    error = np.abs(result(kernel, (x, fmt)) - (x[:, :4] + x[:, 4:8]).T @ x[:, 8:16]).max()
+    assert error < {"float32": 1e-5, "bfloat16": 0.1, "float16": 1e-4}[fmt]
+
+
+def test_what_the_machine_asks_for_is_inserted_and_counted(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+tile, row = nl.load(x), nl.load(x[0:1, 0:4])
+sums = nisa.nc_matmul(tile[:, 1:5], tile[:, 8:12])
+both = nisa.tensor_tensor(sums, sums, op=nl.add)
+scaled = nisa.tensor_scalar(both, op0=nl.multiply, operand0=sums[:, 0:1])
+nl.store(out, value=scaled + row.broadcast_to((4, 4)))
+return out
+""", older=True)  # fmt: skip
+    _, run = instructions(kernel, X)
+    sums = X[:, 1:5].T @ X[:, 8:12]
+    assert np.allclose(run.outputs[0], 2 * sums * sums[:, :1] + X[:1, :4], atol=1e-5)
+    assert run.inserted == {
+        "operand of the tensor engine": 1, "second source in PSUM": 1, "scalar in PSUM": 1, "row to all partitions": 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "int32"])
+def test_transpositions_keep_every_bit(tmp_path, dtype):
+    kernel = written(tmp_path, """
+turned, loaded, moved = (nl.ndarray((4, 4), dtype=x.dtype, buffer=nl.shared_hbm) for _ in range(3))
+tile = nl.load(x)
+nl.store(turned, value=nl.transpose(tile))
+nl.store(loaded, value=nl.load_transpose2d(x))
+p, f = nl.mgrid[0:4, 0:4]
+nl.store(moved[f, p], value=tile[p, f])
+return turned, loaded, moved
+""", older=True)  # fmt: skip
+    x = np.trunc(RNG.normal(size=(4, 4)) * 50).astype(np.float32)
+    x[1, 2] = np.inf if "float" in dtype else 7
+    for output in run_nki(kernel, (x, dtype), preset="tiny", target="golden").outputs:
+        assert np.array_equal(output, x.T)
+
+
+def test_masks_store_what_they_hold_for(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+p, f = nl.arange(4)[:, None], nl.arange(24)[None, :]
+for first in nl.affine_range(3):
+    tile = nl.load(x[4 * first + p, f], mask=4 * first + p < x.shape[0])
+    nl.store(out[4 * first + p, f], value=tile * 3, mask=(4 * first + p < x.shape[0]) & (f < 20))
+return out
+""", older=True)  # fmt: skip
+    x = RNG.normal(size=(9, 24)).astype(np.float32)
+    expected = 3 * x
+    expected[:, 20:] = 0
+    assert np.array_equal(result(kernel, x), expected)
+
+
+def test_a_grid_runs_its_programs_on_shared_tensors(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray((2, 3, 4, 2), dtype=nl.int32, buffer=nl.shared_hbm)
+i, j = nl.program_id(0), nl.program_id(1)
+tile = nl.full((4, 2), 10 * i + j + nl.num_programs(1), dtype=nl.int32)
+nl.store(out[i, j], value=tile)
+return out
+""", older=True, parameters="")  # fmt: skip
+    found = result(kernel, grid=(2, 3))
+    assert np.array_equal(found[..., 0, 0], [[3, 4, 5], [13, 14, 15]])
+
+
+UNDEFINED_AT = {"log", "sqrt", "rsqrt", "reciprocal"}
+
+
+def test_every_operation_and_function_has_a_name_of_the_machine():
+    from neuroncore_rtl.spec.functions import FUNCTIONS
+
+    assert set(ACTIVATIONS.values()) <= set(FUNCTIONS) and len(set(OPERATIONS.values())) == len(OPERATIONS)
+    assert {"nc_matmul", "dma_copy", "activation", "tensor_reduce"} <= set(CALLS)

@@ -1,0 +1,88 @@
+"""What is refused before anything runs, with the rule, the value and the kernel's line; a kernel's own errors stay."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl import run_nki
+from tests.frontends.nki.kernels import FIRST, written
+
+X = np.ones((4, 8), np.float32)
+
+OUT = "out = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.shared_hbm)\n"
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("nl.floor(nl.load(x))", "nl.floor must be replaced, as this machine does not have it: .*int32"),
+        ("nisa.tensor_scaler(nl.load(x))", "nisa.tensor_scaler is not a name .*; there is tensor_scalar"),
+        ("nl.load(x[nl.arange(4)[:, None] + 2, nl.arange(8)[None, :]])", "an index must be between 0 and 3, not .* 5"),
+        ("nl.load(x[nl.arange(4)[:, None] // 2, nl.arange(8)[None, :]])", "an index must be affine"),
+        ("nl.ndarray((5, 8), dtype=nl.float32)", r"partitions must be at most 4, not the 5 of \(5, 8\)"),
+        ("nl.ndarray((4, 8), dtype=nl.uint8)", "dtype must be one that the machine has .*, not uint8"),
+        ("nl.ndarray((4, 8), dtype='float')", "dtype must be one of .*, not 'float'"),
+        ("nl.ndarray((4, 0), dtype=nl.float32)", "1 or more elements"),
+        ("nl.ndarray((4, 8), dtype=nl.float32, buffer='dram')", "buffer must be one of .*, not 'dram'"),
+        ("nisa.nc_matmul(nl.load(x), nl.load(x))", "partitions must be at most 4, not the 8"),
+        ("nisa.nc_matmul(nl.load(x[:, :4]), nl.zeros((4, 513), nl.float32))", "moving columns must be at most 512"),
+        ("nisa.nc_matmul(nl.load(x[:, :4]), nl.zeros((4, 8), nl.bfloat16))", "float32 and int8 must meet their own"),
+        ("nisa.nc_matmul(x[:, :4], nl.load(x))", "must be in SBUF or PSUM, not in HBM"),
+        ("nisa.nc_matmul(nl.load(x[:, :4]), nl.load(x), tile_position=(0, 0))", "tile_position must not be given"),
+        ("nisa.activation(op=nl.mod, data=nl.load(x))", "op must be a function that the machine has .*, not mod"),
+        ("nisa.tensor_tensor(nl.load(x), nl.load(x), op=np.hypot)", "op must be one of .*, not hypot"),
+        ("nisa.tensor_reduce(nl.add, nl.load(x), axis=0)", "axis must be of the free dimensions, 1 to 1, not 0"),
+        ("nisa.tensor_copy(nl.load(x), mode=3)", "nisa.tensor_copy.*unexpected keyword argument 'mode'"),
+        ("x + 1", "must be on chip, not in HBM: load it first"),
+        ("bool(nl.load(x) > 0)", "a condition must be known while the kernel is recorded"),
+    ],
+)
+def test_refused_with_the_line(tmp_path, line, message):
+    kernel = written(tmp_path, f"{OUT}y = {line}\nnl.store(out, value=y)\nreturn out", older=True)
+    with pytest.raises((ValueError, AttributeError), match=message) as refused:
+        run_nki(kernel, X, preset="tiny", target="golden")
+    assert str(refused.value).endswith(f"(kernel.py:{FIRST + 1})")
+
+
+def test_a_mask_that_is_no_rectangle_names_its_line(tmp_path):
+    body = f"{OUT}p, f = nl.mgrid[0:4, 0:8]\nnl.store(out, value=nl.load(x[p, f], mask=p >= f))\nreturn out"
+    with pytest.raises(ValueError, match=r"a mask must be a rectangle.*\(kernel.py:\d+\)"):
+        run_nki(written(tmp_path, body, older=True), X, preset="tiny", target="golden")
+
+
+@pytest.mark.parametrize("body", ["nl.load(x)", "return nl.load(x)", "return 3"])
+def test_a_kernel_returns_tensors_in_hbm(tmp_path, body):
+    with pytest.raises(ValueError, match="kernel must return tensors in HBM"):
+        run_nki(written(tmp_path, body, older=True), X, preset="tiny", target="golden")
+
+
+def test_arguments_fit_the_kernel(tmp_path):
+    kernel = written(tmp_path, "return x", parameters="x, y")
+    with pytest.raises(ValueError, match=r"arguments must fit kernel\(x, y\): missing a required argument: 'y'"):
+        run_nki(kernel, X, preset="tiny", target="golden")
+    with pytest.raises(ValueError, match="at most the 2 of the kernel, x, y, not 3"):
+        run_nki(kernel, X, X, X, preset="tiny", target="golden")
+    with pytest.raises(ValueError, match="x: dtype must be one of .*, not 'float64'"):
+        run_nki(kernel, X.astype(np.float64), X, preset="tiny", target="golden")
+
+
+def test_files_and_functions_that_do_not_exist_list_those_that_do(tmp_path):
+    kernel = written(tmp_path, "return x")
+    with pytest.raises(ValueError, match="KERNEL must be a function of kernel.py, kernel, not 'karnel'"):
+        run_nki(kernel.replace(":kernel", ":karnel"), X, preset="tiny")
+    with pytest.raises(ValueError, match=r"of an existing file, not .*none.py: in .* there is kernel.py"):
+        run_nki(f"{tmp_path}/none.py:kernel", X, preset="tiny")
+    with pytest.raises(ValueError, match="path/to/file.py:function, not 'kernel'"):
+        run_nki("kernel", X, preset="tiny")
+
+
+def test_a_kernel_s_own_error_is_its_own(tmp_path):
+    kernel = written(tmp_path, "assert x.shape == (4, 9), 'nine columns'")
+    with pytest.raises(AssertionError, match="nine columns"):
+        run_nki(kernel, X, preset="tiny", target="golden")
+
+
+def test_a_call_outside_of_a_kernel_is_refused(tmp_path):
+    file = tmp_path / "loose.py"
+    file.write_text("import nki.language as nl\nnl.zeros((4, 4), nl.float32)\n")
+    with pytest.raises(RuntimeError, match="recorded while a kernel runs"):
+        run_nki(f"{file}:any", preset="tiny")

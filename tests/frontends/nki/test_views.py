@@ -1,0 +1,126 @@
+"""Views are numpy's: what an index, a reshape or a pattern of a tensor names, against the same of an array."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neuroncore_rtl.frontends.nki.affine import Affine, arange, mgrid
+from neuroncore_rtl.frontends.nki.dtypes import DTYPES
+from neuroncore_rtl.frontends.nki.modules import OPERATORS
+from neuroncore_rtl.frontends.nki.recording import Recording
+from neuroncore_rtl.frontends.nki.storage import Memory
+from neuroncore_rtl.frontends.nki.tensor import NkiTensor
+from neuroncore_rtl.kernels.program import Program
+from neuroncore_rtl.spec.config import PRESETS
+
+RECORDING = Recording(Program(PRESETS["full"]), NkiTensor, OPERATORS)
+
+
+def tensor(*shape, memory=Memory.sbuf):
+    """Return a tensor, and the numbers of its elements as an array."""
+    return RECORDING.allocate(shape, DTYPES["float32"], memory), np.arange(np.prod(shape)).reshape(shape)
+
+
+def numbers(view):
+    """Return the number of every element of a view in its tensor; on chip partitions times the width and elements."""
+    index = np.indices(view.shape)
+    axes = [axis.start + sum(s * i for s, i in zip(axis.steps, index, strict=True))
+            for axis in (view.element, view.partition, view.block)]  # fmt: skip
+    lanes = view.allocation.lanes
+    rows = 0 if lanes is None else view.allocation.shape[lanes]
+    return axes[0] + view.allocation.width * (axes[1] + rows * axes[2])
+
+
+def values(expression: Affine):
+    """Return an index expression as an array."""
+    index = np.indices(expression.shape)
+    return np.asarray(expression.start + sum(s * i for s, i in zip(expression.steps, index, strict=True)))
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_indices_of_indices_are_those_of_numpy(data):
+    view, array = tensor(6, 5, 4)
+    for _ in range(2):
+        key = []
+        for n in view.shape:
+            start = data.draw(st.integers(0, n - 1))
+            stop = data.draw(st.integers(start + 1, n))
+            slices = st.just(slice(start, stop, data.draw(st.integers(1, 3))))
+            key.append(data.draw(st.one_of(slices, st.integers(0, n - 1)) if n > 1 else slices))
+        view, array = view[tuple(key)], array[tuple(key)]
+        assert view.shape == array.shape and np.array_equal(numbers(view), array)
+
+
+@pytest.mark.parametrize("memory", [Memory.private_hbm, Memory.sbuf])
+def test_index_expressions_are_those_of_numpy(memory):
+    view, array = tensor(8, 24, memory=memory)
+    p, i, j = arange(6)[:, None, None], arange(3)[None, :, None], arange(4)[None, None, :]
+    found = view[p + 1, 20 - 4 * i - j]
+    assert np.array_equal(numbers(found), array[values(p + 1), values(20 - 4 * i - j)])
+    p, f = mgrid[0:8, 2:12:3]
+    assert np.array_equal(numbers(view[p, f]), array[values(p), values(f)])
+    assert np.array_equal(numbers(view[p, 3]), array[values(p), 3])
+
+
+def test_views_of_views():
+    view, array = tensor(4, 12, memory=Memory.sbuf)
+    assert np.array_equal(numbers(view.reshape(4, 3, 4)[:, 1:, ::2]), array.reshape(4, 3, 4)[:, 1:, ::2])
+    assert np.array_equal(numbers(view.reshape((4, 3, 4)).permute(0, 2, 1)), array.reshape(4, 3, 4).transpose(0, 2, 1))
+    assert np.array_equal(numbers(view[:, None].broadcast_to((4, 5, 12))), np.broadcast_to(array[:, None], (4, 5, 12)))
+    assert np.array_equal(numbers(view.ap([[12, 4], [6, 2], [1, 3]], offset=2)), array.reshape(4, 2, 6)[:, :, 2:5])
+    assert np.array_equal(numbers(view.slice(1, 2, 8, 2).expand_dim(1)), array[:, None, 2:8:2])
+
+
+def test_blocks_have_tensors_of_their_own():
+    blocks = RECORDING.allocate((3, 2, 128, 8), DTYPES["float32"], Memory.sbuf, lanes=2)
+    assert [blocks[i, j].one_block() for i in range(3) for j in range(2)] == list(range(6))
+    with pytest.raises(ValueError, match="blocks must be chosen by numbers"):
+        blocks[:, 0].one_block()
+
+
+@pytest.mark.parametrize(
+    "key, message",
+    [
+        ((0, 0, 0, 0), "at most 3 parts"),
+        ((6,), "between 0 and 5, not 6"),
+        ((slice(0, 7),), "0 to 5, not 0:7:None"),
+        ((slice(2, 2),), "1 or more"),
+        (("a",), "must be an integer, a slice"),
+        ((arange(4), slice(None), arange(4)), "side by side"),
+    ],
+)
+def test_indices_that_are_refused(key, message):
+    with pytest.raises(ValueError, match=message):
+        tensor(6, 5, 4)[0][key]
+
+
+def test_an_index_beyond_the_tensor_is_found_when_it_is_used():
+    view, _ = tensor(6, 5)
+    with pytest.raises(ValueError, match="between 0 and 5, not from 0 to 7"):
+        view[arange(8)[:, None], arange(5)[None, :]].check_bounds()
+
+
+@pytest.mark.parametrize("wrong", [lambda i: i // 2, lambda i: i % 2, lambda i: i * i, lambda i: i * 0.5])
+def test_an_index_is_affine(wrong):
+    with pytest.raises(ValueError, match=r"an index must be affine.*\(test_views.py:\d+\)"):
+        wrong(arange(8))
+
+
+@given(first=st.integers(-20, 20), step=st.integers(-3, 3).filter(bool), limit=st.integers(-20, 40))
+def test_masks_are_the_rectangles_that_numpy_finds(first, step, limit):
+    i = first + step * arange(9)[:, None]
+    for mask, holds in ((i < limit, values(i) < limit), (i >= limit, values(i) >= limit),
+                        (i <= limit, values(i) <= limit), (i > limit, values(i) > limit)):  # fmt: skip
+        found = np.zeros((9, 5), bool)
+        found[mask.rectangle((9, 5))] = True
+        assert np.array_equal(found, np.broadcast_to(holds, (9, 5)))
+
+
+def test_a_mask_that_is_no_rectangle():
+    p, f = mgrid[0:4, 0:4]
+    with pytest.raises(ValueError, match="a mask must be a rectangle"):
+        (p >= f).rectangle((4, 4))
+    assert (p + 4 * f < 100).rectangle((4, 4)) == (slice(0, 4), slice(0, 4))
+    assert ((p < 3) & (f >= 1)).rectangle((4, 4)) == (slice(0, 3), slice(1, 4))

@@ -1,0 +1,159 @@
+"""TEST=nki and `run_nki`: examples of both dialects against numpy, on golden and on the RTL, and published sources."""
+
+import os
+from math import erf
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl import run_nki
+from neuroncore_rtl.tb.benches.nki import BENCH
+from neuroncore_rtl.tb.sim.settings import UsageError
+from tests.tb.reports import recording_under
+
+RNG = np.random.default_rng(1)
+LANES = {"tiny": 4, "small": 16}
+NEWER, OLDER = (f"frontends/nki/examples/{name}.py:" for name in ("newer", "older"))
+
+
+def normal(*shape):
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+def softmax(x):
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def attention(p):
+    q, k, v = normal(p, 3 * p), normal(p, 3 * p), normal(3 * p, p)
+    scores = np.where(np.tri(3 * p) > 0, q.T @ k / np.sqrt(p), -1e9)
+    return [(one, "bfloat16") for one in (q, k, v)], [softmax(scores) @ v], 0.06
+
+
+def normalised(p):
+    x, gamma = normal(2 * p + 1, 60), normal(1, 60)
+    centred = x - x.mean(1, keepdims=True)
+    return [x, gamma], [centred / np.sqrt(x.var(1, keepdims=True) + 1e-5) * gamma], 1e-5
+
+
+def decayed_sums(p):
+    x, decay = normal(p, 40), np.abs(normal(p, 1)) / 2
+    sums = np.zeros((p, 40), np.float32)
+    for i in range(40):
+        sums[:, i] = x[:, i] + (decay[:, 0] * sums[:, i - 1] if i else 0)
+    places = np.argsort(-sums, axis=1, kind="stable")[:, :8]
+    return [x, decay], [sums, np.take_along_axis(sums, places, 1), places], 1e-5
+
+
+def gated(p):
+    x = normal(p, 24)
+    return [x], [2 * np.where(x > 0.5, x, np.arange(24) / 24).T], 1e-6
+
+
+def softmax_rows(p):
+    x = normal(2 * p + 3, 30)
+    return [x], [softmax(x)], 1e-6
+
+
+def added_on_grid(p):
+    a, b = normal(3 * p, 20), normal(3 * p, 20)
+    return [a, b], [a + b], 0
+
+
+def product(p):
+    x, w, bias = normal(p - 1, 3 * p), normal(3 * p, p) / np.float32(4), normal(p, 1)
+    sums = (x @ w).T + bias
+    return [x, w, bias], [sums * (1 + np.vectorize(erf)(sums / np.sqrt(2))) / 2], 1e-5
+
+
+def statistics(p):
+    x = normal(p, 40)
+    return [x], [np.stack([x.mean(1), x.var(1), np.abs(x).max(1)], 1), x[:, ::2]], 1e-6
+
+
+EXAMPLES = [*((NEWER, make) for make in (attention, normalised, decayed_sums, gated)),
+            *((OLDER, make) for make in (softmax_rows, added_on_grid, product, statistics))]  # fmt: skip
+
+
+@pytest.mark.parametrize("preset", LANES)
+@pytest.mark.parametrize("file, make", EXAMPLES)
+def test_examples_on_golden(file, make, preset):
+    args, expected, most = make(LANES[preset])
+    done = run_nki(f"{file}{make.__name__}", *args, preset=preset, target="golden")
+    for found, wanted in zip(done.outputs, expected, strict=True):
+        assert found.shape == wanted.shape and np.abs(found - wanted).max() <= most
+
+
+@pytest.mark.parametrize("file, make", [(NEWER, gated), (OLDER, statistics)])
+def test_examples_on_the_rtl(file, make, tmp_path):
+    args, expected, most = make(4)
+    with recording_under(tmp_path):
+        done = run_nki(f"{file}{make.__name__}", *args, preset="tiny")
+    assert done.run.bit_exact and np.abs(done.outputs[0] - expected[0]).max() <= most
+    files = {Path(line.file).name for line in done.run.lines}
+    assert files == {f"{Path(file).stem}.py"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file, make", EXAMPLES)
+def test_all_examples_on_the_rtl(file, make, tmp_path):
+    args, _, _ = make(16)
+    with recording_under(tmp_path):
+        assert run_nki(f"{file}{make.__name__}", *args, preset="small").run.bit_exact
+
+
+def test_the_report_has_the_lines_of_the_kernel(tmp_path):
+    reference = tmp_path / "reference.py"
+    reference.write_text(
+        "import numpy as np\ndef softmax(x):\n    e = np.exp(x)\n    return e / e.sum(1, keepdims=True)\n"
+    )
+    report = BENCH.run(BENCH.settings([f"KERNEL={OLDER}softmax_rows", "INPUTS=x=20x24:bf16", "TARGET=model",
+                                       f"REFERENCE={reference}:softmax"]))  # fmt: skip
+    assert report.modelled and report.cycles > 500 and report.exit_status == 0
+    assert float(report.extra["against_numpy"]["output 0"]["of_the_largest"]) < 0.02
+    lines = report.extra["lines"]
+    assert all(name.startswith("older.py:") for name in lines)
+    # Two tiles, of a load, a maximum, a difference, an exponential, a sum, a quotient and a store each.
+    assert sum(row["records"] for row in lines.values()) == report.extra["records"] == 14
+    assert max(row["cycles"] for row in lines.values()) < report.cycles
+
+
+def test_a_file_s_functions_are_listed():
+    report = BENCH.run(BENCH.settings([f"KERNEL={NEWER}attention", "LIST=1"]))
+    assert "attention(q, k, v, causal=True)" in report.extra["functions"]
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        (["INPUTS=q"], "INPUTS must be words name=value, each name once, not 'q'"),
+        (["INPUTS=q=4x4:uint8"], "dtype must be one that the machine has .*, not uint8"),
+        (["INPUTS=q=4x4:fp99"], "dtype must be one of .*, not 'fp99'"),
+        (["INPUTS=q=none.npy"], "a file must exist"),
+        (["INPUTS=q=what"], "a value must be a shape and a type"),
+        (["INPUTS=q=16x16:bf16"], "arguments must fit attention.*missing a required argument: 'k'"),
+        (["GRID=2y3"], "GRID must be counts such as 4 or 2x8, not '2y3'"),
+        (["KERNEL=none.py:f"], "KERNEL must be of an existing file"),
+        ([f"KERNEL={NEWER}f"], "KERNEL must be a function of newer.py, attention, .*, not 'f'"),
+    ],
+)
+def test_wrong_words_are_refused(words, message):
+    with pytest.raises(UsageError, match=message):
+        BENCH.run(BENCH.settings(["TARGET=golden", *words]))
+
+
+SAMPLES = os.environ.get("NKI_SAMPLES")
+
+
+@pytest.mark.skipif(SAMPLES is None, reason="NKI_SAMPLES names no checkout of the published samples")
+def test_published_kernels_run_unedited():
+    tutorials = f"{SAMPLES}/src/nki_samples/tutorials"
+    a, b = normal(128, 64), normal(128, 512)
+    kernel = f"{tutorials}/matrix_multiplication/matrix_multiplication_nki_kernels.py:nki_matmul_basic_"
+    (found,) = run_nki(kernel, a, b, preset="full", target="golden").outputs
+    assert np.abs(found - a.T @ b).max() < 1e-4
+    a, b = normal(256, 512), normal(256, 512)
+    kernel = f"{tutorials}/tensor_addition/tensor_addition_nki_kernels.py:nki_tensor_add"
+    assert np.array_equal(run_nki(kernel, a, b, preset="full", target="golden").outputs[0], a + b)
