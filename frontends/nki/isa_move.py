@@ -74,8 +74,8 @@ def copy(r: Recording, dst: View, src: View, turned: bool = False) -> None:
 
 
 def _is_slow(r: Recording, near: View, far: View) -> bool:
-    """Return whether a copy would move an element a cycle, and the vector engine could make one of lines of it: it is of
-    PSUM, of other types, or of elements that are apart."""
+    """Return whether a copy would move an element a cycle, and the vector engine could make one of lines of it: it
+    is of PSUM, of other types, or of elements that are apart."""
     if near.lanes != 0 or near.ndim < 2 or near.shape[0] == 1 or near.partition.start % r.program.config.quadrant:
         return False
     inner = [step for n, step in zip(near.shape[1:], near.element.steps[1:], strict=True) if n > 1]

@@ -23,7 +23,7 @@ __all__ = ["COMMANDS", "GROUPS", "MODULES", "TABLES", "bench_named", "profile_na
 GROUPS = {
     "products, networks": ("matmul", "digits", "train", "charlm", "tensor_parallel"),
     "kernels of rows": ("kernels",),
-    "kernels of other interfaces": ("nki",),
+    "other interfaces": ("nki",),
     "layers": ("layers", "transformer"),
     "their gradients": ("backward",),
     "engines": ("vector", "activation", "timing", "sr"),
