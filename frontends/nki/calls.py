@@ -93,6 +93,10 @@ class Call:
             parts = {name: _masked(value, mask, shape) for name, value in arguments.items()}
             target = current.resolved(target)
             part = target.masked(mask, shape if shape is not None else target.shape)
+            if dst is None and target.allocation is result.allocation and (part is None or part.shape != target.shape):
+                # Calls without a mask read all of the tile: it is zero where this one leaves it out.
+                current.inserted["zeros beside a mask"] += 1
+                target.allocation.zeros.add(target.one_block())
             if part is not None:
                 self.lower(current, part, **parts, **more)
                 written(part)

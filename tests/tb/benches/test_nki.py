@@ -115,8 +115,9 @@ def test_the_report_has_the_lines_of_the_kernel(tmp_path):
     assert float(report.extra["against_numpy"]["output 0"]["of_the_largest"]) < 0.02
     lines = report.extra["lines"]
     assert all(name.startswith("older.py:") for name in lines)
-    # Two tiles, of a load, a maximum, a difference, an exponential, a sum, a quotient and a store each.
-    assert sum(row["records"] for row in lines.values()) == report.extra["records"] == 14
+    # Two tiles, of a load, a maximum, a difference, an exponential, a sum, a quotient and a store each; zeros in one.
+    assert sum(row["records"] for row in lines.values()) == report.extra["records"] == 15
+    assert report.extra["inserted"] == {"zeros beside a mask": 1}
     assert max(row["cycles"] for row in lines.values()) < report.cycles
 
 
