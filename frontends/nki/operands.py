@@ -175,7 +175,7 @@ def _spread(recording: Recording, view: View) -> View:
     moving = [d for d, n in enumerate(once.shape) if n > 1 and once.element.steps[d]]
     shape = tuple(once.shape[d] for d in moving) or (1,)
     steps = tuple(once.element.steps[d] for d in moving)
-    key = "spread", id(allocation), allocation.version, once.element.start, once.block.start, shape, steps
+    key = "spread", allocation, allocation.version, once.element.start, once.block.start, shape, steps
     key = (*key, once.partition.start, view.shape[lanes], view.dtype)
 
     def make() -> View:
@@ -185,7 +185,7 @@ def _spread(recording: Recording, view: View) -> View:
         _to_all_lanes(recording, lanes_tensor(recording, wide), source)
         return wide
 
-    wide = recording.once((*key, allocation), make)
+    wide = recording.once(key, make)
     order = [0 if d == lanes else 1 + moving.index(d) if d in moving else None for d in range(view.ndim)]
     return wide.picked(order).repeated(view.shape)
 

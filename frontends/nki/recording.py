@@ -200,9 +200,15 @@ class Recording:
         if target.allocation.version != version:
             rule = "a result that was assigned must be used before that tensor is written again"
             raise ValueError(f"{view.name}: {rule}, but it was in {target.name}")
-        if view.shape == target.shape:
-            return target
-        return target.fitted(view.shape)
+        own = view.allocation
+        whole = target.fitted(own.shape)
+        if len(own.shape) == 2:
+            return whole.indexed(view.shape, [view.partition, view.element])
+        steps = tuple(prod(own.shape[d + 1 :]) if d else 0 for d in range(len(own.shape)))
+        if (view.shape, view.element.start, view.element.steps) != (own.shape, 0, steps) or view.partition.start:
+            rule = "a result of several free dimensions that was assigned must be used as it is"
+            raise ValueError(f"{view.name}: {rule}, or as part of {target.name}, not as {view.shape} of {own.shape}")
+        return whole
 
     # -- the kernel ------------------------------------------------------------------------------------------------
 

@@ -79,7 +79,7 @@ class View:
         # Of a tile of partitions alone each has one element, which kernels of the first dialect name, too.
         column = (self.ndim, self.lanes, len(key)) == (1, 0, 2) and not any(part is None for part in key)
         whole = self.picked([0, None]) if column else self
-        return whole._through(*whole._indices(key))
+        return whole.indexed(*whole._indices(key))
 
     @from_kernel
     def reshape(self, *sizes, shape=None) -> Self:
@@ -215,7 +215,7 @@ class View:
         for d in range(min(len(like), self.ndim)):
             if self.shape[d] == like[d]:
                 own[d] = parts[d]
-        return self._through(*self._indices(tuple(own)))
+        return self.indexed(*self._indices(tuple(own)))
 
     def repeated(self, shape: tuple[int, ...]) -> Self:
         """Return it broadcast to a shape; ValueError if it does not."""
@@ -347,7 +347,7 @@ class View:
         bounds = [(index, self.shape[d]) for d, index in enumerate(over) if isinstance(found[d][1], Affine)]
         return result, over, bounds
 
-    def _through(self, shape: tuple[int, ...], indices: list[Affine], new: list[tuple[Affine, int]] = ()) -> Self:
+    def indexed(self, shape: tuple[int, ...], indices: list[Affine], new: list[tuple[Affine, int]] = ()) -> Self:
         """Return the view whose element of an index is its own of `indices`."""
 
         def composed(axis: Affine) -> Affine:

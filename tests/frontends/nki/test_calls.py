@@ -53,6 +53,22 @@ return out
     assert found == {"DMA_COPY": 2, "ACTIVATE": 2}
 
 
+def test_parts_of_a_result_are_read_where_it_was_assigned(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray((4, 4), dtype=x.dtype, buffer=nl.shared_hbm)
+a = nl.load(x)
+tile = nl.ndarray((4, 3, 8), dtype=x.dtype)
+kept = nl.exp(a[:, 4:12])
+tile[:, 1, :] = kept
+nl.store(out, value=kept[:, 2:6] + kept[:, 0:8:2])
+return out
+""", older=True)  # fmt: skip
+    found, run = instructions(kernel, X)
+    powers = np.exp(X[:, 4:12])
+    assert np.allclose(run.outputs[0], powers[:, 2:6] + powers[:, 0:8:2], rtol=1e-5)
+    assert found == {"DMA_COPY": 2, "ACTIVATE": 1, "TENSOR_TENSOR": 1}
+
+
 def test_a_result_is_not_read_where_something_else_was_written_since(tmp_path):
     kernel = written(tmp_path, """
 out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
