@@ -11,7 +11,6 @@ from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.library.engines import LONG, beats
-from neuroncore_rtl.kernels.library.transfer import lanes_of
 from neuroncore_rtl.kernels.program import dma_copy as copied
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
 from neuroncore_rtl.spec.config import LINE_BYTES, SBUF_BANKS
@@ -110,7 +109,7 @@ def _through_tensor_engine(r: Recording, dst: View, src: View) -> None:
     """Append a transposed copy between HBM and the chip: whole rows of HBM, which the tensor engine turns."""
     loads = dst.allocation.memory.on_chip
     near, far = (dst, src) if loads else (src, dst)
-    size, space = lanes_of(r.program.config), r.program.space
+    size, space = r.program.lanes, r.program.space
     for part in cut(0, near.shape[1], size):
         own, theirs = near[:, part], far[:, part].permuted((1, 0))
         rows, width = theirs.shape
@@ -212,7 +211,7 @@ def _transpose_on_chip(r: Recording, dst: View, src: View) -> None:
         r.program.append(copied(lanes_tensor(r, dst), lanes_tensor(r, src), (1, 0)), next(r.program.loads))
         return
     rows, columns = src.shape
-    size = lanes_of(r.program.config)
+    size = r.program.lanes
     for part in cut(0, columns, size):
         sums = r.program.space.psum(dst.name, FP32, (rows,), length(part))
         transposed(r, sums, stationary_operand(r, src[:, part]))

@@ -12,7 +12,6 @@ from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.library.blocks import cut, length
-from neuroncore_rtl.kernels.library.transfer import lanes_of
 from neuroncore_rtl.kernels.program import Tensor, dma_copy, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import affine_select, memset, tensor_copy
 from neuroncore_rtl.spec.config import PSUM_WORDS
@@ -150,7 +149,7 @@ def identity(recording: Recording, fmt: Format) -> Tensor:
     """Return an identity matrix as large as the array; it is made when a format needs it first."""
 
     def make() -> Tensor:
-        size, space = lanes_of(recording.program.config), recording.program.space
+        size, space = recording.program.lanes, recording.program.space
         ones, matrix = (space.sbuf(name, fmt, (size,), size) for name in ("ones", "identity"))
         recording.inserted["identity matrix"] += 1
         recording.program.append(memset(ones, 1.0))
@@ -216,6 +215,6 @@ def _to_all_lanes(recording: Recording, dst: Tensor, src: Tensor) -> None:
 
 
 def _ones(recording: Recording, fmt: Format) -> Tensor:
-    ones = recording.program.space.sbuf("ones", fmt, (lanes_of(recording.program.config),), 1)
+    ones = recording.program.space.sbuf("ones", fmt, (recording.program.lanes,), 1)
     recording.program.append(memset(ones, 1.0))
     return ones

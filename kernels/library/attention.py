@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from neuroncore_rtl.kernels.library.attention_tile import Head, Queries
 from neuroncore_rtl.kernels.library.pipeline import pipelined
-from neuroncore_rtl.kernels.library.transfer import lanes_of
 from neuroncore_rtl.kernels.library.transpose import identity
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, place_rows
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_copy
@@ -64,7 +63,7 @@ def attention(
         ValueError: if shapes or formats do not fit each other, or there are more queries than keys if causal.
     """
     queries, keys = _check(heads, causal, scale)
-    lanes, widths = lanes_of(program.config), [head.v.shape[1] for head in heads]
+    lanes, widths = program.lanes, [head.v.shape[1] for head in heads]
     ends = [sum(widths[: number + 1]) for number in range(len(heads))]
     out = place_rows(program.space, name, fmt, queries, sum(widths), lanes=lanes)
     biases, inverses = (

@@ -19,7 +19,6 @@ from neuroncore_rtl.kernels.library.attention import Attended
 from neuroncore_rtl.kernels.library.attention_tile import Head, hide
 from neuroncore_rtl.kernels.library.blocks import cut, length, neighbours
 from neuroncore_rtl.kernels.library.product import accumulated
-from neuroncore_rtl.kernels.library.transfer import lanes_of
 from neuroncore_rtl.kernels.library.transpose import identity, transpose, turned
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, place_rows, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import (
@@ -74,7 +73,7 @@ def attention_backward(
     if (dout.shape, dout.parts) != (attended.out.shape, attended.out.parts):
         raise ValueError(f"dout: shape must be {list(attended.out.shape)}, in such tiles, not {list(dout.shape)}")
     queries, keys = dout.shape[0], heads[0].v.shape[0]
-    lanes = lanes_of(program.config)
+    lanes = program.lanes
     widths = [(head.q_t.shape[0], head.k_t.shape[0], head.v.shape[1]) for head in heads]
     results = AttentionGradients(
         *(

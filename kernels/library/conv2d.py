@@ -13,7 +13,7 @@ from math import ceil
 from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.library.linear import column_of
 from neuroncore_rtl.kernels.library.matmul import passes
-from neuroncore_rtl.kernels.library.transfer import aligned, lanes_of
+from neuroncore_rtl.kernels.library.transfer import aligned
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, dma_copy, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_copy
 from neuroncore_rtl.spec.config import PSUM_WORDS
@@ -92,7 +92,7 @@ def conv2d(
     weights = [_filter(program, w, part) for part in padded.parts]
     biases = column_of(program, bias, w.shape[3]) if bias else {}
     tiles = []
-    for part in cut(0, w.shape[3], lanes_of(program.config)):
+    for part in cut(0, w.shape[3], program.lanes):
         out = program.space.sbuf(f"{name}[{part.start}:{part.stop}]", fmt, (height, width), length(part))
         for rows, columns in _pieces(padded.tiles[0].shape[1], height, width, window):
             sums = _sums(program, padded.tiles, weights, part, (rows, columns), window)

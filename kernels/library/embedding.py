@@ -2,7 +2,6 @@
 
 from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.library.linear_backward import weight_gradient
-from neuroncore_rtl.kernels.library.transfer import lanes_of
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, dma_gather, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import iota, tensor_scalar
 from neuroncore_rtl.spec.config import PSUM_WORDS
@@ -45,7 +44,7 @@ def embedding_backward(
         before: a gradient that is added to, FP32 in tiles that may be operands of the array; None: there is none.
         name: of the result.
     """
-    tiles, lanes = [], lanes_of(program.config)
+    tiles, lanes = [], program.lanes
     for part in cut(0, rows, max(1, PSUM_WORDS // lanes) * lanes):
         row = program.space.sbuf("rows", INT32, (length(part),))
         program.append(iota(row, Index(base=part.start, steps=(1,))))

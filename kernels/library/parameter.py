@@ -22,7 +22,7 @@ class Parameter:
         name: of the matrix.
         fmt: of its values; the rest is FP32.
         rows, columns: its shape.
-        lanes: rows of a tile, no more than are operands of the array (`kernels.library.transfer.lanes_of`).
+        lanes: rows of a tile, no more than are operands of the array (`Program.lanes`).
 
     Attributes:
         values, first, second, gradient: [tiles, columns] in each of `lanes` partitions.

@@ -71,7 +71,7 @@ def postnorm(
         found = list(residual.shape)
         raise ValueError(f"{name}: residual must be {[x_t.shape[1], features]}, not {found}")
     row, gains, shifts = (load_row(program, one) if isinstance(one, HbmTensor) else one for one in (bias, *scales))
-    pieces = len(strips_of(w, x_t.shape[1], program.config))
+    pieces = len(strips_of(w, x_t.shape[1], program.columns))
     sums, statistics, moments = (
         scratch(program.space, f"{name}.{what}", residual, columns)
         for what, columns in (("sums", features), ("stats", pieces * STATS), ("moments", 3))

@@ -10,10 +10,10 @@ from math import ceil
 
 from neuroncore_rtl.kernels.library.blocks import cut, length, neighbours
 from neuroncore_rtl.kernels.library.matmul import passes
-from neuroncore_rtl.kernels.library.transfer import Matrix, aligned, lanes_of, load
+from neuroncore_rtl.kernels.library.transfer import Matrix, aligned, load
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
-from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_WORDS, Config
+from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_WORDS
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32, MATMUL_FORMATS, Format
 
 __all__ = ["Finish", "accumulated", "product", "strips_of"]
@@ -61,8 +61,8 @@ def product(
         found = f"{a.format.name} and {b.format.name}"
         raise ValueError(f"{name}: operands must have the same format of {names}, not {found}")
     config, (m, n) = program.config, (a.shape[1], b.shape[1])
-    depth = next((one.parts for one in (a, b) if isinstance(one, Rows)), cut(0, a.shape[0], config.rows))
-    parts = cut(0, m, lanes_of(config)) if parts is None else parts
+    depth = next((one.parts for one in (a, b) if isinstance(one, Rows)), cut(0, a.shape[0], program.rows))
+    parts = cut(0, m, program.lanes) if parts is None else parts
     names = {part.start: f"{name}[{part.start}:{part.stop}]" for part in parts}
     results = {part.start: program.space.sbuf(names[part.start], fmt, (n,), length(part)) for part in parts}
 
@@ -79,7 +79,7 @@ def product(
         strip = groups[few]
         rows = slice(strip[0][0].start, strip[-1][-1].stop)
         stationary = _columns(program, a, depth, rows)
-        for columns in strips_of(b, m, config):
+        for columns in strips_of(b, m, program.columns):
             moving = _columns(program, b, depth, columns)
             # What comes from HBM is multiplied as it comes, but of the last groups each is finished before the next one
             # begins, so that little is left to be done at the end.
@@ -100,16 +100,16 @@ def _columns(program: Program, operand: Matrix, depth: Sequence[slice], columns:
     return [tile[:, columns] for tile in operand.tiles]
 
 
-def strips_of(b: Matrix, m: int, config: Config) -> list[slice]:
-    """Return the columns of b that are multiplied together, for m columns of a.
+def strips_of(b: Matrix, m: int, width: int) -> list[slice]:
+    """Return the columns of b that are multiplied together, for m columns of a on an array of `width` columns.
 
     Where the array has as much to do as HBM, which brings them, they get ever fewer: so what finishes a strip is done
     while the next one is multiplied, and little is left to be done behind the last one.
     """
     n = b.shape[1]
-    if not isinstance(b, HbmTensor) or m < config.columns:
+    if not isinstance(b, HbmTensor) or m < width:
         return cut(0, n, PSUM_WORDS)
-    least, found, start = max(LEAST, config.columns // 2), [], 0
+    least, found, start = max(LEAST, width // 2), [], 0
     while start < n:
         half = ceil((n - start) / 2 / least) * least
         found.append(slice(start, min(start + min(half, PSUM_WORDS), n)))

@@ -19,7 +19,7 @@ from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
 from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, PSUM_WORDS, SBUF_BANKS, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS
 
-__all__ = ["ONE_PASS", "Matrix", "aligned", "lanes_of", "load", "load_row", "load_together", "on_chip", "store"]
+__all__ = ["ONE_PASS", "Matrix", "aligned", "load", "load_row", "load_together", "on_chip", "store"]
 
 Matrix = Rows | HbmTensor
 """A matrix wherever it is; in HBM [rows, columns]."""
@@ -35,11 +35,6 @@ ONE_PASS = tuple(fmt for fmt in MATMUL_FORMATS if fmt not in (FP32, INT8))
 
 HALVES = 2
 """Copies that bring a tile at most: an instruction has room for two waits."""
-
-
-def lanes_of(config: Config) -> int:
-    """Return the most rows of a tile that is an operand of the array, or a result of it, whichever is needed."""
-    return min(config.rows, config.columns)
 
 
 def on_chip(program: Program, matrix: Matrix, parts: Sequence[slice] | None = None) -> Rows:
@@ -60,7 +55,7 @@ def load(program: Program, source: HbmTensor, parts: Sequence[slice] | None = No
     """
     if len(source.shape) != 2:
         raise ValueError(f"{source.name}: shape must be [rows, columns], not {list(source.shape)}")
-    parts = cut(0, source.shape[0], lanes_of(program.config)) if parts is None else parts
+    parts = cut(0, source.shape[0], program.lanes) if parts is None else parts
     tiles = []
     for part in parts:
         name = f"{source.name}[{part.start}:{part.stop}]"
@@ -85,8 +80,7 @@ def load_together(program: Program, sources: Sequence[HbmTensor], step: int) -> 
     count = min(config.hbm_ports, HALVES)
     step = max(step, SHORTEST * config.hbm_bytes * 8 // min(source.format.bits for source in sources))
     found = [
-        place_rows(program.space, source.name, source.format, *source.shape, lanes=lanes_of(config))
-        for source in sources
+        place_rows(program.space, source.name, source.format, *source.shape, lanes=program.lanes) for source in sources
     ]
     for columns in cut(0, max(source.shape[1] for source in sources), step):
         for source, matrix in zip(sources, found, strict=True):
@@ -108,7 +102,7 @@ def load_row(program: Program, source: HbmTensor, *, each: bool = False) -> Tens
         source: the parameters.
         each: whether HBM gives them to each partition anyway, as is better where HBM has less to do than the array.
     """
-    lanes = lanes_of(program.config)
+    lanes = program.lanes
     row = program.space.sbuf(source.name, source.format, source.shape, lanes)
     if each or source.format not in ONE_PASS:
         for rows, columns in _shares(program.config, row, min(program.config.hbm_ports, HALVES)):

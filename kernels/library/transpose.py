@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from neuroncore_rtl.kernels.library.blocks import cut, length
-from neuroncore_rtl.kernels.library.transfer import aligned, lanes_of
+from neuroncore_rtl.kernels.library.transfer import aligned
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import activation, affine_select, memset
 from neuroncore_rtl.spec.config import PSUM_WORDS
@@ -15,7 +15,7 @@ __all__ = ["identity", "transpose", "turned"]
 
 def identity(program: Program, fmt: Format) -> Tensor:
     """Append and return an identity matrix as large as the array: ones, kept where partition - column = 0."""
-    size = lanes_of(program.config)
+    size = program.lanes
     ones, matrix = (program.space.sbuf(name, fmt, (size,), size) for name in ("ones", "identity"))
     program.append(memset(ones, 1.0))
     program.append(affine_select(matrix, ones, Index(partition=1, steps=(-1,)), AluOp.IS_EQUAL, 0.0))
@@ -34,10 +34,10 @@ def transpose(program: Program, x: Rows, matrix: Tensor, name: str = "x_t") -> R
     """
     rows, columns = x.shape
     tiles = []
-    for part in cut(0, columns, lanes_of(program.config)):
+    for part in cut(0, columns, program.lanes):
         tile = program.space.sbuf(f"{name}[{part.start}:{part.stop}]", x.format, (rows,), length(part))
         # As many tiles of x as a bank has room for leave it together.
-        for few in cut(0, len(x.tiles), max(1, PSUM_WORDS // lanes_of(program.config))):
+        for few in cut(0, len(x.tiles), max(1, PSUM_WORDS // program.lanes)):
             first, last = x.parts[few.start].start, x.parts[few.stop - 1].stop
             sums = turned(program, [source[:, part] for source in x.tiles[few]], matrix)
             program.append(activation(tile[:, first:last], sums, "identity", bias=-0.0))

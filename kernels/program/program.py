@@ -55,6 +55,8 @@ class Program:
         order: "program": every queue starts its instructions as they were appended; "scheduled": in an order that
             keeps engines busy. Both leave the same in every memory. What does not fit in memory when it is scheduled
             keeps the order in which it was appended.
+        tile: rows and columns of the array that kernels of the library use; None: all. Sums along K are rounded where
+            they leave the array, so with the same tile they leave the same bits on every machine that has as many.
 
     Attributes:
         space: where tensors of all storages are named.
@@ -66,6 +68,7 @@ class Program:
     semaphores: range = range(SEMAPHORES)
     core: int = 0
     order: str = "program"
+    tile: int | None = None
     space: Allocator = field(init=False)
     loads: Iterator[int] = field(init=False)
     stores: Iterator[int] = field(init=False)
@@ -77,6 +80,9 @@ class Program:
             raise ValueError(f"base must be a multiple of {isa.RECORD_BYTES}, not {self.base!r}")
         if self.order not in ORDERS:
             raise ValueError(f"order must be one of {', '.join(ORDERS)}, not {self.order!r}")
+        most = min(self.config.rows, self.config.columns)
+        if self.tile is not None and not 1 <= self.tile <= most:
+            raise ValueError(f"tile must be from 1 to the {most} rows and columns of the array, not {self.tile!r}")
         self.space = Allocator(self.config, hbm=self.base + HEADER_BYTES)
         self.loads, self.stores = cycle(self.load_queues), cycle(self.store_queues)
         self._steps: list[Step] = []
@@ -85,6 +91,21 @@ class Program:
         self._in_order = False
         self._context = isa.Context(self.config, core=self.core)
         self._laid_out: tuple[tuple, dict[int, int], list[Entry]] = (), {}, []
+
+    @property
+    def rows(self) -> int:
+        """Rows of the array that kernels use: those along which it adds up."""
+        return self.tile or self.config.rows
+
+    @property
+    def columns(self) -> int:
+        """Columns of the array that kernels use."""
+        return self.tile or self.config.columns
+
+    @property
+    def lanes(self) -> int:
+        """The most rows of a tile that is an operand of the array, or a result of it, whichever is needed."""
+        return min(self.rows, self.columns)
 
     @property
     def dma_queues(self) -> range:

@@ -21,7 +21,7 @@ from neuroncore_rtl.kernels.models.charlm.program import STEP, WRITE, LanguageMo
 from neuroncore_rtl.kernels.program import HbmTensor, Image
 from neuroncore_rtl.spec.isa import Storage
 from neuroncore_rtl.tb.benches import language_model
-from neuroncore_rtl.tb.benches.core_bench import check_room, core_options
+from neuroncore_rtl.tb.benches.core_bench import TILE, check_room, core_options
 from neuroncore_rtl.tb.benches.learning import Curve, Learned, disagreements, draw_losses, ends_of, ideal_cycles, learn
 from neuroncore_rtl.tb.benches.modelled import modelled_report
 from neuroncore_rtl.tb.benches.workbench import encode, refusals
@@ -111,7 +111,7 @@ def model_of(settings: Settings, task: Task) -> LanguageModel:
     """Return the program."""
     steps, batch = task.starts.shape
     length = len(task.text.numbers)
-    return LanguageModel(settings.config, task.sizes, length, batch, steps, task.options, settings.order)
+    return LanguageModel(settings.config, task.sizes, length, batch, steps, task.options, settings.order, settings.tile)
 
 
 def image_of(model: LanguageModel, task: Task) -> Image:
@@ -127,6 +127,7 @@ def _run(settings: Settings) -> Report:
         check_room(model.program.space.used(Storage.HBM))
         image = image_of(model, task)
     machine = f"{settings.preset}-{settings.config.rows}x{settings.config.columns}"
+    machine += f"-tile{settings.tile}" if settings.tile else ""
     label = f"{machine}-{'x'.join(str(settings.values[name]) for name in SIZES)}"
     found = learn(image, settings, f"charlm-{label}", f"{settings.steps:,} steps, {task.read} characters")
     with progress("float64"):
@@ -249,6 +250,7 @@ BENCH = Bench(
         integer("HIDDEN", 64, "features of the MLP between its layers", 1, 16384),
         integer("LAYERS", 1, "layers", 1, 32),
         integer("RATE", 10_000, "learning rate in millionths", 1, 100_000),
+        TILE,
         *core_options("core", None, "small"),
     ),
     run=_run,

@@ -22,8 +22,8 @@ from neuroncore_rtl.tb.sim.settings import (
 )
 
 __all__ = [
-    "HBM_OPTIONS", "HBM_ROOM", "LATENCY", "ORDER", "STALL", "busy_cycles", "check_room", "core_options", "hbm_of",
-    "hbm_width", "queue_cycles", "random_hbm", "roofline", "summary",
+    "HBM_OPTIONS", "HBM_ROOM", "LATENCY", "ORDER", "STALL", "TILE", "busy_cycles", "check_room", "core_options",
+    "hbm_of", "hbm_width", "queue_cycles", "random_hbm", "roofline", "summary",
 ]  # fmt: skip
 
 _STALL = "every stream and memory port that the harness drives pauses in so many of 256 cycles, at random"
@@ -39,6 +39,15 @@ HBM_OPTIONS = (LATENCY, BANDWIDTH, STALL)
 
 _ORDER = "how the instructions of a queue follow each other: as kernels append them, or so that engines are busy"
 ORDER = choice("ORDER", Program.order, _ORDER, ORDERS)
+
+
+TILE = integer(
+    "TILE",
+    None,
+    "rows and columns of the array that kernels use, all unless told: the same TILE, the same bits on every PRESET",
+    1,
+    128,
+)
 
 
 def core_options(target: str, engine: str | None, preset: str) -> tuple[Option, ...]:

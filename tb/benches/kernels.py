@@ -161,7 +161,7 @@ def run_kernel(name: str, build: Build, settings: Settings) -> Report:
         build: what it computes.
         settings: with its variables.
     """
-    bench = WORKBENCHES[settings.target](settings.config, settings.order)
+    bench = WORKBENCHES[settings.target](settings.config, settings.order, settings.values.get("TILE"))
     with refusals():
         references = build(bench, settings, Draws(settings.seed))
     return bench.run(name, settings, references)

@@ -13,7 +13,7 @@ from neuroncore_rtl.kernels.library.transfer import load, store
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
 from neuroncore_rtl.kernels.program import dma_copy
 from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.tb.benches.core_bench import core_options
+from neuroncore_rtl.tb.benches.core_bench import TILE, core_options
 from neuroncore_rtl.tb.benches.kernels import Build, KernelBench, run_kernel
 from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, References
 from neuroncore_rtl.tb.sim.settings import Option, Settings, choice, integer
@@ -40,7 +40,7 @@ def layer_bench(name: str, build: Build, what: str, *options: Option, preset: st
     """
 
     summary = f"{what}, bit for bit and against float64"
-    options = (*options, *core_options("core", None, preset))
+    options = (*options, TILE, *core_options("core", None, preset))
     return KernelBench(name=name, summary=summary, options=options, run=partial(run_kernel, name, build), build=build)
 
 

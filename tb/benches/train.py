@@ -21,7 +21,7 @@ from neuroncore_rtl.kernels.models.digits import Layer, classify, gelu, held_out
 from neuroncore_rtl.kernels.models.digits.gradients import gradients, initial
 from neuroncore_rtl.kernels.models.digits.trainer import Trainer
 from neuroncore_rtl.spec.formats import BF16, FP32
-from neuroncore_rtl.tb.benches.core_bench import core_options
+from neuroncore_rtl.tb.benches.core_bench import TILE, core_options
 from neuroncore_rtl.tb.benches.learning import Curve, disagreements, draw_losses, ends_of, ideal_cycles, learn
 from neuroncore_rtl.tb.benches.modelled import modelled_report
 from neuroncore_rtl.tb.benches.workbench import encode, refusals
@@ -66,7 +66,8 @@ def task_of(settings: Settings) -> Task:
 def trainer_of(settings: Settings, task: Task, rounding: str) -> Trainer:
     """Return the program for a rounding of the weights."""
     seed = settings.seed if rounding == "sr" else None
-    return Trainer(settings.config, len(task.labels), task.sizes, settings.batch, settings.steps, task.options, seed)
+    length, batch, steps = len(task.labels), settings.batch, settings.steps
+    return Trainer(settings.config, length, task.sizes, batch, steps, task.options, seed, settings.tile)
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,7 @@ def _run(settings: Settings) -> Report:
     task, curves = task_of(settings), {}
     label = f"{settings.preset}-{settings.config.rows}x{settings.config.columns}-{settings.round}"
     label += f"-{settings.hidden}-{settings.batch}x{settings.steps}-{settings.rate}"
+    label += f"-tile{settings.tile}" if settings.tile else ""
     measured, models, notes, failures = Counter(), [], {}, []
     for name in [name for name in ROUNDINGS if settings.round in (name, "both")]:
         with refusals():
@@ -183,6 +185,7 @@ BENCH = Bench(
         integer("HIDDEN", 48, "units between pixels and digits", 1, 512),
         integer("RATE", 1000, "learning rate in millionths", 1, 100_000),
         choice("ROUND", "both", "rounding of the weights", ("both", *ROUNDINGS)),
+        TILE,
         *core_options("core", None, "small"),
     ),
     run=_run,

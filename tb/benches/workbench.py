@@ -97,7 +97,7 @@ class Workbench(ABC):
 
     Arguments:
         config: the machine's parameters.
-        order: of the program's instructions, see :class:`kernels.program.Program`.
+        order, tile: of the program, see :class:`kernels.program.Program`.
 
     Attributes:
         program: what was appended.
@@ -107,8 +107,9 @@ class Workbench(ABC):
 
     runs: Sequence[int] | None = None
 
-    def __init__(self, config: Config, order: str = Program.order):
-        self.config, self.program = config, Program(config, order=order)
+    def __init__(self, config: Config, order: str = Program.order, tile: int | None = None):
+        with refusals():
+            self.config, self.program = config, Program(config, order=order, tile=tile)
         self.contents: list[tuple[Matrix, np.ndarray]] = []
 
     @abstractmethod

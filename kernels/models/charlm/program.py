@@ -33,7 +33,7 @@ class LanguageModel:
         batch: windows of a step.
         steps: of the training.
         options: hyperparameters.
-        order: see :class:`kernels.program.Program`.
+        order, tile: see :class:`kernels.program.Program`.
 
     Attributes:
         program: what computes all of it.
@@ -54,10 +54,11 @@ class LanguageModel:
         steps: int,
         options: AdamW,
         order: str = Program.order,
+        tile: int | None = None,
     ):
         if sizes.context >= text:
             raise ValueError(f"context must be below the {text:,} characters of the text, not {sizes.context:,}")
-        self.program, self.sizes, self._steps = Program(config, order=order), sizes, steps
+        self.program, self.sizes, self._steps = Program(config, order=order, tile=tile), sizes, steps
         space, count = self.program.space, steps * batch
         self.masters = Masters(space, sizes.shapes(), batch)
         self.windows = Windows(

@@ -13,7 +13,7 @@ from neuroncore_rtl.kernels.library.embedding import embedding, embedding_backwa
 from neuroncore_rtl.kernels.library.linear import linear
 from neuroncore_rtl.kernels.library.linear_backward import bias_gradient, input_gradient, weight_gradient
 from neuroncore_rtl.kernels.library.masters import Masters
-from neuroncore_rtl.kernels.library.transfer import lanes_of, load, store
+from neuroncore_rtl.kernels.library.transfer import load, store
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
 from neuroncore_rtl.kernels.models.charlm.network import Sizes, dense_of, layer_of
 from neuroncore_rtl.kernels.models.transformer.encoder import encoder
@@ -54,7 +54,7 @@ class Trainer:
     def __init__(self, program: Program, masters: Masters, windows: Windows, sizes: Sizes, options: AdamW):
         self._program, self._masters, self._windows = program, masters, windows
         self._sizes, self._options = sizes, options
-        lanes = lanes_of(program.config)
+        lanes = program.lanes
         self._tiles = cut(0, sizes.context, lanes)
         self._powers = first_powers(program, program.config.partitions)
         self._identity = identity(program, BF16)

@@ -23,7 +23,6 @@ from neuroncore_rtl.kernels.library.crossentropy import crossentropy
 from neuroncore_rtl.kernels.library.embedding import embedding
 from neuroncore_rtl.kernels.library.parameter import Parameter
 from neuroncore_rtl.kernels.library.product import product
-from neuroncore_rtl.kernels.library.transfer import lanes_of
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
 from neuroncore_rtl.kernels.program import (
     HbmTensor,
@@ -71,6 +70,7 @@ class Trainer:
         steps: of the training.
         options: hyperparameters.
         seed: of the stochastic rounding of the weights; None for nearest even.
+        tile: see :class:`kernels.program.Program`.
 
     Attributes:
         batch: images of a step.
@@ -92,14 +92,15 @@ class Trainer:
         steps: int,
         options: AdamW,
         seed: int | None = None,
+        tile: int | None = None,
     ):
         if not 1 <= batch <= examples:
             raise ValueError(f"batch must be between 1 and the {examples} images there are, not {batch!r}")
-        self.program = Program(config)
+        self.program = Program(config, tile=tile)
         self.batch = batch
         self._options, self._steps, self._seed = options, steps, seed
-        self._tiles = cut(0, batch, lanes_of(config))
-        space, lanes = self.program.space, lanes_of(config)
+        self._tiles = cut(0, batch, self.program.lanes)
+        space, lanes = self.program.space, self.program.lanes
         self.losses = space.hbm("losses", FP32, (steps * batch, 1))
         self._images = space.hbm("images", BF16, (examples, sizes[0]))
         self._labels = space.hbm("labels", INT32, (examples, 1))
@@ -146,7 +147,7 @@ class Trainer:
 
     def _set_up(self) -> None:
         """Append what a step finds in SBUF."""
-        program, space, lanes = self.program, self.program.space, lanes_of(self.program.config)
+        program, space, lanes = self.program, self.program.space, self.program.lanes
         for own, source in self._all:
             own.load(program, source)
         self._powers = first_powers(program, lanes)

@@ -16,7 +16,6 @@ from neuroncore_rtl.kernels.library.linear import linear, linear_t
 from neuroncore_rtl.kernels.library.postnorm import postnorm
 from neuroncore_rtl.kernels.library.product import product
 from neuroncore_rtl.kernels.library.softmax import softmax
-from neuroncore_rtl.kernels.library.transfer import lanes_of
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
 from neuroncore_rtl.kernels.models.transformer.encoder import EncoderWeights
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, dma_scatter, place_rows, scratch, tiles_of
@@ -66,7 +65,7 @@ def owners(program: Program, features: int, heads: int) -> Owners:
     """
     if heads < 1 or features % heads:
         raise ValueError(f"heads must divide the {features} features of a token, not {heads}")
-    width, lanes = features // heads, lanes_of(program.config)
+    width, lanes = features // heads, program.lanes
     by_features = place_rows(program.space, "by features", BF16, features, heads, lanes=lanes)
     by_heads = place_rows(program.space, "by heads", FP32, heads, features, lanes=lanes)
     for matrix, feature, head in ((by_features, (1, 0), (0, 1)), (by_heads, (0, 1), (1, 0))):

@@ -11,7 +11,7 @@ from neuroncore_rtl.kernels.library.attention import Attended, Head, attention
 from neuroncore_rtl.kernels.library.blocks import cut
 from neuroncore_rtl.kernels.library.linear import column_of, linear, linear_t
 from neuroncore_rtl.kernels.library.postnorm import Normed, Scales, postnorm
-from neuroncore_rtl.kernels.library.transfer import lanes_of, load_row
+from neuroncore_rtl.kernels.library.transfer import load_row
 from neuroncore_rtl.kernels.library.transpose import identity, transpose
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor
 
@@ -107,7 +107,7 @@ def encoder(
 def _heads(program: Program, x_t: Rows, weights: EncoderWeights, row: Tensor, matrix: Tensor, heads: int) -> list[Head]:
     """Append and return what attention works on: queries and keys of a head start at partition 0."""
     width = x_t.shape[0] // heads
-    each = cut(0, width, lanes_of(program.config))
+    each = cut(0, width, program.lanes)
     parts = [slice(head * width + part.start, head * width + part.stop) for head in range(heads) for part in each]
     biases = [column_of(program, dense.bias, x_t.shape[0], parts, matrix) for dense in (weights.query, weights.key)]
     q_t, k_t = (

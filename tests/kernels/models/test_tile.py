@@ -1,0 +1,73 @@
+"""Kernels that use as many rows and columns of the array leave the same bits on every machine that has them."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.kernels.program import Program, build_image
+from neuroncore_rtl.spec.config import Config, preset_named
+from neuroncore_rtl.tb.benches import charlm, train
+from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, encode
+from neuroncore_rtl.tb.cli.registry import bench_named
+from neuroncore_rtl.tb.sim.settings import UsageError
+from tests.kernels.running import finished
+
+MACHINES = ("PRESET=tiny", "PRESET=tiny ROWS=5 COLUMNS=6", "PRESET=small HBM_PORTS=2", "PRESET=full")
+
+
+def trained(settings):
+    """Return the losses and the parameters of the digits network."""
+    task = train.task_of(settings)
+    trainer = train.trainer_of(settings, task, "sr")
+    return trainer.image(task.images, task.labels, task.start, encode), [trainer.losses, *trainer.parameters]
+
+
+def written(settings):
+    """Return the losses of a language model and the characters that it writes."""
+    task = charlm.task_of(settings)
+    model = charlm.model_of(settings, task)
+    return charlm.image_of(model, task), [model.windows.losses, model.page.scores, model.page.written]
+
+
+def layer(name):
+    def built(settings):
+        """Return the results of a layer's TEST."""
+        bench = CoreWorkbench(settings.config, tile=settings.tile)
+        results = bench_named(name).build(bench, settings, np.random.default_rng(3))
+        return build_image(bench.program, bench.contents, runs=bench.runs), [place for place, _ in results.values()]
+
+    return built
+
+
+CASES = {
+    "train": (trained, "STEPS=3 BATCH=10 HIDDEN=9"),
+    "charlm": (written, "STEPS=2 SEQ=16 DIM=12 HIDDEN=20 PROMPT=So TOKENS=4"),
+    "encoder_backward": (layer("encoder_backward"), "SEQ=20 DIM=24 HEADS=2 HIDDEN=40"),
+    "attention": (layer("attention"), "SEQ=19 DIM=70 HEADS=1 CAUSAL=1"),
+}
+
+
+def left(test, machine, words=""):
+    """Return the bytes of the results that golden leaves."""
+    build, own = CASES[test]
+    image, results = build(bench_named(test).settings(f"{own} {machine} {words}".split()))
+    hbm = finished(image).hbm
+    return b"".join(np.ascontiguousarray(one.elements(hbm)).tobytes() for one in results)
+
+
+@pytest.mark.parametrize("test", CASES)
+def test_the_same_bits_on_every_machine(test):
+    found = [left(test, machine, "TILE=4") for machine in MACHINES]
+    assert found == found[:1] * len(found)
+
+
+def test_without_a_tile_sums_are_rounded_elsewhere():
+    """Else the bits would be the same in any case, and the test above would say nothing."""
+    small = left("encoder_backward", "PRESET=tiny")
+    assert left("encoder_backward", "PRESET=tiny", "TILE=4") == small != left("encoder_backward", "PRESET=full")
+
+
+def test_a_tile_must_fit_the_array():
+    with pytest.raises(ValueError, match="tile must be from 1 to the 5 rows and columns of the array, not 6"):
+        Program(Config(rows=5, columns=6), tile=6)
+    with pytest.raises(UsageError, match="tile must be from 1 to the 4 rows"):
+        CoreWorkbench(preset_named("tiny"), tile=16)
