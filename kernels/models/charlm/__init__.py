@@ -1,7 +1,7 @@
 """A small transformer that learns a text character by character, and then writes: the text.
 
-Shakespeare's sonnets 12 to 35, first printed in 1609 and in the public domain, with today's spelling as Project
-Gutenberg has it, without indents.
+Shakespeare's sonnets 12 to 35, first printed in 1609 and in the public domain, with today's spelling
+and without indents.
 """
 
 from dataclasses import dataclass
