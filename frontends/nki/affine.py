@@ -4,9 +4,9 @@
 enumerated: an index expression is what an access pattern is made of, and anything else is refused.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Integral
+from operator import itemgetter
 
 from neuroncore_rtl.frontends.nki.lines import from_kernel
 
@@ -203,28 +203,7 @@ def arange(*bounds: int) -> Affine:
 class _Grid(tuple):
     """Index expressions of a grid, also by the names p, x, y, z, w of its dimensions."""
 
-    @property
-    def p(self) -> Affine:
-        return self[0]
-
-    @property
-    def x(self) -> Affine:
-        return self[1]
-
-    @property
-    def y(self) -> Affine:
-        return self[2]
-
-    @property
-    def z(self) -> Affine:
-        return self[3]
-
-    @property
-    def w(self) -> Affine:
-        return self[4]
-
-    def __iter__(self) -> Iterator[Affine]:
-        return super().__iter__()
+    p, x, y, z, w = (property(itemgetter(dimension)) for dimension in range(5))
 
 
 class _MeshGrid:
