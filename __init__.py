@@ -6,7 +6,7 @@ Interface.
 
 from pathlib import Path
 
-__all__ = ["ROOT", "SIM_BUILD", "run", "run_nki"]
+__all__ = ["ROOT", "SIM_BUILD", "nki_machine", "run", "run_nki"]
 
 ROOT = Path(__file__).resolve().parent
 """The folder that all others are in."""
@@ -16,7 +16,7 @@ SIM_BUILD = (ROOT if (ROOT / "pyproject.toml").is_file() else Path.cwd()) / "sim
 
 
 def __getattr__(name: str):
-    """Return `run` or `run_nki` when it is first asked for: what simulates is slow to import, few modules need it."""
+    """Return what simulates when it is first asked for: it is slow to import, and few modules need it."""
     if name == "run":
         from neuroncore_rtl.tb.benches.program_run import run
 
@@ -25,4 +25,8 @@ def __getattr__(name: str):
         from neuroncore_rtl.tb.benches.nki_run import run_nki
 
         return run_nki
+    if name == "nki_machine":
+        from neuroncore_rtl.tb.benches.nki_host import nki_machine
+
+        return nki_machine
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
+from neuroncore_rtl.frontends.nki.kernel import jit
 from neuroncore_rtl.frontends.nki.modules import modules
 from neuroncore_rtl.spec.config import Config
 
@@ -68,6 +69,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         module = ModuleType(spec.name)
         module.absent, module.__path__ = True, []
         module.__getattr__ = Absent(spec.name).__getattr__
+        if spec.name == "torch_neuronx":
+            module.nki_jit = jit
         return module
 
     def exec_module(self, module: ModuleType) -> None:

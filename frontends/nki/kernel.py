@@ -4,10 +4,11 @@ import inspect
 from collections.abc import Callable
 from numbers import Integral
 
+from neuroncore_rtl.frontends.nki import host
 from neuroncore_rtl.frontends.nki.lines import from_kernel
-from neuroncore_rtl.frontends.nki.recording import recording
+from neuroncore_rtl.frontends.nki.recording import is_recording, recording
 
-__all__ = ["Kernel", "jit"]
+__all__ = ["Kernel", "jit", "simulate_kernel"]
 
 
 class Kernel:
@@ -32,6 +33,8 @@ class Kernel:
         return Kernel(self.function, tuple(int(n) for n in grid))
 
     def __call__(self, *args, **options):
+        if not is_recording():
+            return host.call(self.function, self.grid, args, options)
         return recording().launch(self.function, self.grid, args, options)
 
 
@@ -40,3 +43,8 @@ def jit(function: Callable | None = None, **options) -> Callable:
     if function is None:
         return jit
     return function if isinstance(function, Kernel) else Kernel(function)
+
+
+def simulate_kernel(kernel: Callable, *args, **options):
+    """Call a kernel with arguments."""
+    return jit(kernel)(*args, **options)

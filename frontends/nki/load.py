@@ -3,10 +3,12 @@
 import inspect
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
 from neuroncore_rtl.frontends.nki.hook import answering
+from neuroncore_rtl.frontends.nki.host import running
 from neuroncore_rtl.frontends.nki.kernel import Kernel
 from neuroncore_rtl.spec.config import Config
 
@@ -29,8 +31,18 @@ def load(file: Path, config: Config) -> ModuleType:
     with answering(config, file.parent):
         # Dataclasses look their module up while the file runs.
         sys.modules[file.stem] = module
-        exec(compile(file.read_text(), str(file), "exec"), module.__dict__)
+        # A file may call its kernels where it is loaded, as examples do: what stands before that is what is wanted.
+        with running(_end), suppress(_Called):
+            exec(compile(file.read_text(), str(file), "exec"), module.__dict__)
     return module
+
+
+class _Called(Exception):
+    """A kernel was called by the file that it is in."""
+
+
+def _end(*call: object) -> None:
+    raise _Called
 
 
 def kernels_in(module: ModuleType) -> dict[str, Callable]:

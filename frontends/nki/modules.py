@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum
 from types import ModuleType
 
-from neuroncore_rtl.frontends.nki import language_memory, unsupported
+import numpy as np
+
+from neuroncore_rtl.frontends.nki import host, language_memory, unsupported
 from neuroncore_rtl.frontends.nki.calls import Call
 from neuroncore_rtl.frontends.nki.isa_elementwise import CALLS as ELEMENTWISE
 from neuroncore_rtl.frontends.nki.isa_generate import CALLS as GENERATE
@@ -16,7 +18,7 @@ from neuroncore_rtl.frontends.nki.isa_generate import OLDER
 from neuroncore_rtl.frontends.nki.isa_move import CALLS as MOVE
 from neuroncore_rtl.frontends.nki.isa_reduce import CALLS as REDUCE
 from neuroncore_rtl.frontends.nki.isa_tensor import CALLS as TENSOR
-from neuroncore_rtl.frontends.nki.kernel import jit
+from neuroncore_rtl.frontends.nki.kernel import jit, simulate_kernel
 from neuroncore_rtl.frontends.nki.language_math import FUNCTIONS, accumulate, assign
 from neuroncore_rtl.frontends.nki.lines import from_kernel, kernel_line
 from neuroncore_rtl.frontends.nki.reductions import ReduceCommand
@@ -85,7 +87,8 @@ class _Annotation:
 
 def modules(config: Config) -> dict[str, ModuleType]:
     """Return the modules for a machine, by their names."""
-    language = _module("nki.language", FUNCTIONS | language_memory.names(config), unsupported.LANGUAGE, "nl")
+    functions = FUNCTIONS | language_memory.names(config) | {"static_cast": _static_cast}
+    language = _module("nki.language", functions, unsupported.LANGUAGE, "nl")
     newer = _isa({name: call.function(older=False) for name, call in CALLS.items()})
     older = _isa({name: call.function(older=True) for name, call in (CALLS | OLDER).items()} | {"memset": _memset})
     places = {"sbuf": _Places(Memory.sbuf), "psum": _Places(Memory.psum), "no_reorder": language.no_reorder}
@@ -93,10 +96,8 @@ def modules(config: Config) -> dict[str, ModuleType]:
     typing = _module("nki.typing", {"tensor": _Annotation}, {}, "nki.typing")
     found: dict[str, ModuleType] = {}
     for name, isa in (("nki", newer), ("neuronxcc.nki", older)):
-        wrappers = dict.fromkeys(
-            ("jit", "baremetal", "benchmark", "profile", "trace", "simulate", "simulate_kernel"), jit
-        )
-        wrappers["tensor"] = _Annotation
+        wrappers = dict.fromkeys(("jit", "baremetal", "benchmark", "profile", "trace", "simulate"), jit)
+        wrappers |= {"simulate_kernel": simulate_kernel, "tensor": _Annotation}
         parts = {"isa": isa, "language": language, "compiler": compiler, "typing": typing}
         found[name] = _module(name, wrappers | parts, {}, "nki")
         found |= {f"{name}.{part}": module for part, module in parts.items()}
@@ -119,6 +120,13 @@ def _decorator(function: Callable | None = None, **options) -> Callable:
 def _memset(shape, value, dtype, mask=None, engine=None):
     """Return a new tile of one number: `memset` of the first dialect."""
     return language_memory.full(shape, value, dtype)
+
+
+def _static_cast(x, dtype, mask=None):
+    """Return a tile, or an array of numpy, in another type."""
+    if isinstance(x, np.ndarray):
+        return host.static_cast(x, dtype)
+    return FUNCTIONS["static_cast"](x, dtype=dtype, mask=mask)
 
 
 def _isa(calls: dict[str, Callable]) -> ModuleType:

@@ -39,13 +39,15 @@ class Recorded:
     Arguments:
         program: its instructions.
         inputs: what tensors in HBM start with.
-        results: what the kernel returns, in order.
+        results: what the kernel returns, in order; if it returns nothing, the arguments that it writes to.
+        written: arguments in HBM that it writes to, by their names.
         inserted: instructions that no call names, by what they are for.
     """
 
     program: Program
     inputs: Mapping[HbmTensor, np.ndarray]
     results: tuple[View, ...]
+    written: Mapping[str, View]
     inserted: Counter
 
 
@@ -91,11 +93,16 @@ def record(
         kernel = kernel[grid] if isinstance(kernel, Kernel) else Kernel(kernel)[grid]
     with current.current():
         found = kernel(**given)
+    written = {key: view for key, view in given.items() if isinstance(view, View) and view.allocation.version}
+    if found is None:
+        # The first dialect has kernels that write to their arguments.
+        found = tuple(written.values())
     results = tuple(found) if isinstance(found, tuple | list) else (found,)
-    if any(not isinstance(result, View) or result.allocation.memory.on_chip for result in results):
+    if not results or any(not isinstance(result, View) or result.allocation.memory.on_chip for result in results):
         shown = ", ".join(type(result).__name__ if not isinstance(result, View) else result.name for result in results)
+        shown = shown or "nothing"
         raise ValueError(
             f"{name} must return tensors in HBM, such as nl.ndarray(..., buffer=nl.shared_hbm), not {shown}"
         )
     inputs |= dict(current.constants)
-    return Recorded(program=program, inputs=inputs, results=results, inserted=current.inserted)
+    return Recorded(program=program, inputs=inputs, results=results, written=written, inserted=current.inserted)

@@ -22,7 +22,7 @@ from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
 from neuroncore_rtl.kernels.program.source import Source, located, standing_in
 
-__all__ = ["Pending", "Recording", "recording"]
+__all__ = ["Pending", "Recording", "is_recording", "recording"]
 
 _CURRENT: ContextVar["Recording | None"] = ContextVar("recording", default=None)
 
@@ -240,6 +240,11 @@ class Recording:
             self._outermost, self.grid, self.place = True, (), ()
             self._shared_now = len(self._shared)
         return result
+
+
+def is_recording() -> bool:
+    """Return whether a kernel runs."""
+    return _CURRENT.get() is not None
 
 
 def recording() -> Recording:

@@ -24,7 +24,7 @@ from neuroncore_rtl.tb.benches.program_run import PRESET, run
 from neuroncore_rtl.tb.benches.workbench import encode
 from neuroncore_rtl.tb.sim.settings import UsageError
 
-__all__ = ["NkiResult", "found_in", "recorded", "rounded", "run_nki"]
+__all__ = ["NkiResult", "argument_of", "found_in", "recorded", "rounded", "run_nki"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ def run_nki(
         raise ValueError(
             f"arguments must be at most the {len(names)} of the kernel, {', '.join(names)}, not {len(args)}"
         )
-    arguments = {name: _argument(name, given) for name, given in zip(names, args, strict=False)}
+    arguments = {name: argument_of(name, given) for name, given in zip(names, args, strict=False)}
     made = recorded(function, arguments, config, grid, order)
     done = run(made.program, made.inputs, **variables)
     return NkiResult(
@@ -116,7 +116,8 @@ def rounded(values: np.ndarray, fmt: Format) -> np.ndarray:
     return numbers.astype(np.float32) if fmt.is_float else numbers.astype(f"int{fmt.bits}")
 
 
-def _argument(name: str, given: object) -> object:
+def argument_of(name: str, given: object) -> object:
+    """Return an argument of a kernel: an array is one in HBM, others stay as they are; ValueError for its type."""
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], np.ndarray):
         values, dtype = given
     elif isinstance(given, np.ndarray):

@@ -1,0 +1,50 @@
+"""What hosts of kernels do: call them with arrays of numpy, and cast those.
+
+A kernel that is called while none is recorded runs on the machine that :func:`running` has plugged in.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import ml_dtypes
+import numpy as np
+
+from neuroncore_rtl.frontends.nki.dtypes import DType, dtype_of
+
+__all__ = ["call", "host_dtype", "running", "static_cast"]
+
+Runner = Callable[[Callable, tuple[int, ...], tuple, dict], object]
+"""Runs a function of a kernel: (function, grid, arguments, options)."""
+
+_RUNNER: ContextVar[Runner | None] = ContextVar("runner", default=None)
+
+
+@contextmanager
+def running(runner: Runner) -> Iterator[None]:
+    """Let kernels that hosts call run by this within."""
+    before = _RUNNER.set(runner)
+    try:
+        yield
+    finally:
+        _RUNNER.reset(before)
+
+
+def call(function: Callable, grid: tuple[int, ...], args: tuple, options: dict) -> object:
+    """Run a kernel that a host has called; RuntimeError if no machine is plugged in."""
+    runner = _RUNNER.get()
+    if runner is None:
+        rule = "a kernel must be run by run_nki, make sim TEST=nki, or within nki_machine"
+        raise RuntimeError(f"{function.__name__}: {rule}, not called by itself")
+    return runner(function, grid, args, options)
+
+
+def host_dtype(dtype: DType) -> np.dtype:
+    """Return numpy's type of a number format; TF32 is float32 there."""
+    name = {"tfloat32": "float32", "bool_": "bool"}.get(dtype.name, dtype.name)
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+def static_cast(x: np.ndarray, dtype: object) -> np.ndarray:
+    """Return an array of numpy in another type."""
+    return np.asarray(x).astype(host_dtype(dtype_of(dtype)))

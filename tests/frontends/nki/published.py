@@ -1,0 +1,278 @@
+"""Kernels that others have published, by their places in a checkout of nki-samples or of the Neuron SDK's repository:
+arguments of small sizes, and what numpy makes of them. None of their text is here."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from neuroncore_rtl.frontends.nki.dtypes import dtype_of
+from neuroncore_rtl.tb.benches.nki_run import rounded
+
+__all__ = ["PUBLISHED", "Published"]
+
+RNG = np.random.default_rng(0)
+
+
+@dataclass(frozen=True)
+class Published:
+    """A kernel.
+
+    Arguments:
+        file: below the checkout.
+        function: in it.
+        arguments: arrays with their types, and values, in the kernel's order.
+        expected: what numpy makes of the rounded arguments: an array, or several.
+        grid: programs along each axis.
+        error: most that is allowed, of the largest number.
+    """
+
+    file: str
+    function: str
+    arguments: tuple
+    expected: Callable
+    grid: tuple[int, ...] = ()
+    error: float = 2e-2
+
+    @property
+    def name(self) -> str:
+        """Its file's folder and its function, for a test."""
+        return f"{self.file.split('/')[-2]}/{self.function}" + ("-causal" if True in self.arguments else "")
+
+    def results(self) -> tuple[np.ndarray, ...]:
+        """Return what numpy makes of its arguments."""
+        given = [rounded(x[0], dtype_of(x[1]).known) if isinstance(x, tuple) and _is_array(x[0]) else x
+                 for x in self.arguments]  # fmt: skip
+        found = self.expected(*given)
+        return found if isinstance(found, tuple) else (found,)
+
+
+def _is_array(value: object) -> bool:
+    return isinstance(value, np.ndarray)
+
+
+def normal(*shape: int, dtype: str = "fp32", scale: float = 1.0) -> tuple[np.ndarray, str]:
+    """Return random numbers and their type."""
+    return RNG.normal(size=shape) * scale, dtype
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    """Return the softmax of rows."""
+    powers = np.exp(x - x.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float = 1.0, causal: bool = False) -> np.ndarray:
+    """Return the attention of queries, keys and values, a token a row."""
+    scores = q @ np.swapaxes(k, -1, -2) * scale
+    if causal:
+        scores[..., ~np.tri(*scores.shape[-2:], dtype=bool)] = -9984
+    return softmax(scores) @ v
+
+
+def mamba(delta, u, a, b, c) -> np.ndarray:
+    """Return the selective scan: (batch, channels, length) of states (channels, states)."""
+    result = np.zeros_like(delta)
+    for state in range(a.shape[1]):
+        decay = np.exp(delta * a[None, :, state, None])
+        gained = delta * u * b[:, state][:, None, :]
+        held = np.zeros(delta.shape[:2])
+        for step in range(delta.shape[2]):
+            held = decay[:, :, step] * held + gained[:, :, step]
+            result[:, :, step] += held * c[:, state, step][:, None]
+    return result
+
+
+def layernorm(x, epsilon, gamma, beta) -> np.ndarray:
+    """Return the layer norm of rows."""
+    return (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + epsilon) * gamma + beta
+
+
+def rmsnorm(x, epsilon: float = 0.0) -> np.ndarray:
+    """Return rows over their root mean squares."""
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + epsilon)
+
+
+def rotated(q, k, cos, sin) -> np.ndarray:
+    """Return rotary embeddings of queries and keys, (batch, heads, length, size)."""
+    half = q.shape[-1] // 2
+    turn = [np.concatenate([-x[..., half:], x[..., :half]], -1) for x in (q, k)]
+    return np.stack([x * cos[:, None] + t * sin[:, None] for x, t in zip((q, k), turn, strict=True)])
+
+
+def doubled(x: np.ndarray, axis: int) -> np.ndarray:
+    """Return an image that is twice as long along an axis, linear between the middles of pixels."""
+    n = x.shape[axis]
+    place = np.clip((np.arange(2 * n) + 0.5) / 2 - 0.5, 0, n - 1)
+    low = np.floor(place).astype(int)
+    share = (place - low).reshape([-1 if d == axis else 1 for d in range(x.ndim)])
+    return np.take(x, low, axis) * (1 - share) + np.take(x, np.minimum(low + 1, n - 1), axis) * share
+
+
+def nearest(x, shape) -> np.ndarray:
+    """Return an image (batch, height, width, channels) of another height and width, by its nearest pixels."""
+    rows, columns = (np.floor(np.arange(shape[d]) * x.shape[d] / shape[d]).astype(int) for d in (1, 2))
+    return x[:, rows][:, :, columns]
+
+
+def windows(x, size: int) -> np.ndarray:
+    """Return the maximum of each window of an image."""
+    return np.lib.stride_tricks.sliding_window_view(x, (size, size)).max((2, 3))
+
+
+def scattered(operand, source) -> np.ndarray:
+    """Return the sums of source at the largest pixel of each 3 x 3 window, two apart, of operand padded by one."""
+    n, c, height, width = operand.shape
+    padded = np.full((n, c, height + 2, width + 2), -np.inf)
+    padded[:, :, 1:-1, 1:-1] = operand
+    result = np.zeros_like(padded)
+    i, j = np.ogrid[:n, :c]
+    for row in range(source.shape[2]):
+        for column in range(source.shape[3]):
+            window = padded[:, :, 2 * row : 2 * row + 3, 2 * column : 2 * column + 3].reshape(n, c, 9)
+            best = window.argmax(2)
+            np.add.at(result, (i, j, 2 * row + best // 3, 2 * column + best % 3), source[:, :, row, column])
+    return result[:, :, 1:-1, 1:-1]
+
+
+def attention_gradients(q, k, v, dy) -> tuple[np.ndarray, ...]:
+    """Return the derivatives of causal attention by q, k and v, (batch, heads, size, length) all of them."""
+    q, k, v, dy = (np.swapaxes(x, -1, -2) for x in (q, k, v, dy))
+    scale = 1 / np.sqrt(q.shape[-1])
+    scores = q @ np.swapaxes(k, -1, -2) * scale
+    scores[..., ~np.tri(scores.shape[-1], dtype=bool)] = -9984
+    weights = softmax(scores)
+    by_weights = dy @ np.swapaxes(v, -1, -2)
+    by_scores = weights * (by_weights - (weights * by_weights).sum(-1, keepdims=True)) * scale
+    found = by_scores @ k, np.swapaxes(by_scores, -1, -2) @ q, np.swapaxes(weights, -1, -2) @ dy
+    return tuple(np.swapaxes(x, -1, -2) for x in found)
+
+
+def backward_arguments() -> tuple:
+    """Return arguments of a causal attention's backward pass, its own results among them."""
+    q, k, v, dy = (normal(1, 1, 64, 2048, dtype="bf16") for _ in range(4))
+    turned = [np.swapaxes(rounded(x[0], dtype_of("bf16").known).astype(np.float64), -1, -2) for x in (q, k, v)]
+    scores = turned[0] @ np.swapaxes(turned[1], -1, -2) / 8
+    scores[..., ~np.tri(2048, dtype=bool)] = -9984
+    logs = np.log(np.exp(scores - scores.max(-1, keepdims=True)).sum(-1)) + scores.max(-1)
+    o = np.swapaxes(softmax(scores) @ turned[2], -1, -2), "bf16"
+    lse = logs.reshape(1, 1, 16, 128).swapaxes(-1, -2), "fp32"
+    return q, k, v, o, dy, lse, None, None, True, True
+
+
+@dataclass
+class _Table:
+    """Rows as they are written down below."""
+
+    rows: list[Published] = field(default_factory=list)
+
+    def add(self, files: str | tuple[str, ...], functions: str, arguments: tuple, expected, **more) -> None:
+        """Add each of some functions in each of some files."""
+        for file in (files,) if isinstance(files, str) else files:
+            for function in functions.split():
+                self.rows.append(Published(file, function, arguments, expected, **more))
+
+
+def _rows() -> Iterator[Published]:
+    table = _Table()
+    add = table.add
+
+    def both(path: str) -> tuple[str, str]:
+        return f"src/nki_samples/tutorials/{path}", f"nki/examples/{path}"
+
+    tutorial, reference = "src/nki_samples/tutorials/", "src/nki_samples/reference/"
+    pair = normal(256, 1024, dtype="fp16"), normal(256, 1024, dtype="fp16")
+    add(both("tensor_addition/tensor_addition_nki_kernels.py"), "nki_tensor_add", pair, np.add)
+    add(tutorial + "tensor_addition/spmd_tensor_addition_nki_kernels.py", "nki_tensor_add", pair, np.add)
+    add(
+        tutorial + "tensor_addition/spmd_multiple_nc_tensor_addition_nki_kernels.py", "nki_tensor_add_nc2", pair, np.add
+    )
+    numbers = RNG.integers(-100, 101, size=(5, 12)), "int8"
+    add(both("transpose2d/transpose2d_nki_kernels.py"), "tensor_transpose2D_kernel_", (numbers, (3, 4)),
+        lambda x, shape: x.reshape(5, *shape).swapaxes(1, 2).reshape(5, 12), error=0)  # fmt: skip
+    add(both("average_pool2d/average_pool2d_nki_kernels.py"), "tensor_avgpool_kernel",
+        (normal(2, 6, 6, dtype="fp16"), 2), lambda x, n: x.reshape(2, 3, n, 3, n).mean((2, 4)))  # fmt: skip
+    matmul = both("matrix_multiplication/matrix_multiplication_nki_kernels.py")
+    add(matmul, "nki_matmul_basic_", (normal(128, 64, dtype="bf16"), normal(128, 512, dtype="bf16")),
+        lambda a, b: a.T @ b)  # fmt: skip
+    add(matmul, "nki_matmul_tiled_ nki_matmul_hoist_load_ nki_matmul_block_free_dimension_",
+        (normal(512, 256, dtype="bf16"), normal(512, 1024, dtype="bf16")), lambda a, b: a.T @ b)  # fmt: skip
+    add(matmul, "nki_matmul_fully_optimized_", (normal(1024, 2048, dtype="bf16"), normal(1024, 1024, dtype="bf16")),
+        lambda a, b: a.T @ b)  # fmt: skip
+    scan = (normal(1, 256, 128)[0] ** 2, "fp32"), normal(1, 256, 128), (-(normal(256, 4)[0] ** 2), "fp32")
+    scan += normal(1, 4, 128), normal(1, 4, 128)
+    add(both("fused_mamba/mamba_nki_kernels.py"), "mamba_v1 mamba_v2", scan, mamba)
+    scan = tuple((x[:, :, :1].repeat(512, 2) if x.ndim == 3 else x, t) for x, t in scan)
+    add(both("fused_mamba/mamba_nki_kernels.py"), "mamba_v3", scan, mamba)
+    rows, gamma, beta = normal(300, 512), normal(512), normal(512)
+    add(tutorial + "layernorm/layernorm_nki_kernel.py", "nki_layernorm_kernel_v1 nki_layernorm_kernel_v2",
+        (rows, 1e-5, gamma, beta), layernorm)  # fmt: skip
+    add(tutorial + "rmsnorm/rmsnorm_nki_kernels.py", "nki_rmsnorm_kernel", (rows, gamma), lambda x, g: rmsnorm(x) * g)
+    add(tutorial + "softmax/softmax_nki_kernels.py", "nki_softmax_kernel", (rows,), softmax)
+    heads = normal(1, 2, 256, 64), normal(1, 2, 256, 64), normal(1, 256, 64), normal(1, 256, 64)
+    add(tutorial + "rotary/rotary_nki_kernels.py", "nki_apply_rotary_embedding", heads, rotated, grid=(1, 2))
+    image = normal(512, 64), normal(512, 64), normal(512, 64)
+    for causal in (False, True):
+        add(tutorial + "sd_attention/sd_attention_nki_kernels.py", "fused_self_attn_for_SD_small_head_size",
+            (*image, causal), lambda q, k, v, causal: attention(q, k, v, 0.125, causal))  # fmt: skip
+    forward = tutorial + "attention_fwd_performance/attention_kernels.py"
+    tokens = tuple(normal(128, 128, scale=0.5) for _ in range(3))
+    add(forward, "attn_fwd_v1 attn_fwd_v2", tokens, lambda q, k, v: attention(q.T, k.T, v.T))
+    tokens = tuple(normal(128, 512, scale=0.5) for _ in range(3))
+    add(
+        forward,
+        " ".join(f"attn_fwd_v{n}" for n in (3, 4, 5, 6, 7, 8)),
+        tokens,
+        lambda q, k, v: attention(q.T, k.T, v.T),
+    )
+    tokens = tuple(normal(128, 1024, scale=0.5) for _ in range(3))
+    add(forward, "attn_fwd_v8a attn_fwd_v9 attn_fwd_v10 attn_fwd_v11", tokens, lambda q, k, v: attention(q.T, k.T, v.T))
+
+    add("nki/examples/index-case-1.py", "tensor_split_kernel_", (normal(128, 301, dtype="fp16"),),
+        lambda x: (x[:, ::2], x[:, 1::2]), error=0)  # fmt: skip
+    add("nki/examples/index-case-3.py", "tensor_maxpool_kernel_", (normal(64, 12, 12, dtype="fp16"), 3),
+        lambda x, n: x.reshape(64, 4, n, 4, n).max((2, 4)), error=0)  # fmt: skip
+    add("nki/examples/layout-pass.py", "tensor_exp_kernel_", (normal(128, 512, dtype="bf16"),), np.exp)
+    add("nki/examples/simulate/nki_simulate_example.py", "add_kernel", (normal(128, 512), normal(128, 512)), np.add)
+    add("nki/examples/getting_started_baremetal.py", "nki_tensor_add_kernel", (normal(4, 3, dtype="fp16"),) * 2, np.add)
+
+    add("contributed/matmul.py", "matmul", (normal(1024, 512, dtype="bf16"), normal(1024, 2048, dtype="bf16")),
+        lambda a, b: a.T @ b)  # fmt: skip
+    add("contributed/maxpooling.py", "max_pooling_2d_stride_1", (normal(200, 64), 3), windows, error=0)
+    add("contributed/interpolate_bilinear_fwd.py", "interpolate_bilinear_2x_fwd", (normal(1, 128, 20, 20),),
+        lambda x: doubled(doubled(x, 2), 3))  # fmt: skip
+    add("contributed/interpolate_trilinear_fwd.py", "interpolate_trilinear_2x_fwd", (normal(1, 128, 8, 8, 8),),
+        lambda x: doubled(doubled(doubled(x, 2), 3), 4))  # fmt: skip
+    add(reference + "tutorial.py", "add_kernel_nx8x128x512", (normal(2, 8, 128, 512), normal(2, 8, 128, 512), 2**20),
+        lambda a, b, n: a + b, grid=(2,))  # fmt: skip
+    add(reference + "allocated_fused_linear.py", "allocated_fused_rms_norm_qkv",
+        (normal(1, 256, 512, dtype="bf16"), normal(512, 512, dtype="bf16")),
+        lambda x, w: rmsnorm(x, 1e-6) @ w)  # fmt: skip
+    q, k, v = normal(1, 64, 1024, dtype="bf16"), normal(1, 1024, 64, dtype="bf16"), normal(1, 1024, 64, dtype="bf16")
+    add(reference + "attention.py", "fused_self_attn_for_SD_small_head_size", (q, k, v),
+        lambda q, k, v: attention(q.swapaxes(1, 2), k, v, 0.125), grid=(1,))  # fmt: skip
+    q, k, v = (normal(*shape, dtype="bf16", scale=0.5) for shape in ((1, 128, 2048), (1, 128, 2048), (1, 2048, 128)))
+    add(reference + "allocated_attention.py", "allocated_fused_self_attn_for_SD_small_head_size", (q, k, v),
+        lambda q, k, v: attention(q.swapaxes(1, 2), k.swapaxes(1, 2), v, 0.125).swapaxes(1, 2), grid=(1,))  # fmt: skip
+    q, k, v = (normal(1, 1, *shape, dtype="bf16") for shape in ((64, 2048), (64, 2048), (2048, 64)))
+    add(reference + "attention.py", "flash_fwd", (q, k, v, None),
+        lambda q, k, v, seed: attention(q.swapaxes(2, 3), k.swapaxes(2, 3), v, 0.125, True), grid=(1, 1))  # fmt: skip
+    add(reference + "attention.py", "flash_attn_bwd", backward_arguments(),
+        lambda q, k, v, o, dy, *rest: attention_gradients(q, k, v, dy), grid=(1, 1))  # fmt: skip
+    add(reference + "vision.py", "resize_nearest_fixed_dma_kernel", (normal(1, 30, 20, 64), (1, 59, 38, 64)), nearest,
+        error=0)  # fmt: skip
+    add(reference + "vision.py", "adaptive_avg_pool2d_kernel", (normal(4, 64, 12, 12), (4, 4)),
+        lambda x, shape: x.reshape(4, 64, 4, 3, 4, 3).mean((3, 5)))  # fmt: skip
+    add(
+        reference + "vision.py",
+        "select_and_scatter_kernel",
+        (normal(8, 64, 112, 112), normal(8, 64, 56, 56)),
+        scattered,
+    )
+    cumulated = normal(200, 3000), (np.zeros((200, 3000)), "fp32")
+    add("contributed/neuron-team-kernels/cumsum.py", "cumsum", cumulated, lambda x, y: np.cumsum(x, 1))
+    yield from table.rows
+
+
+PUBLISHED = tuple(_rows())
+"""All of them."""

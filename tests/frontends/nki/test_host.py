@@ -1,0 +1,74 @@
+"""Kernels that a host's program calls with arrays of numpy."""
+
+import sys
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from neuroncore_rtl import nki_machine
+from tests.frontends.nki.kernels import HEADER
+
+X = np.random.default_rng(3).normal(size=(4, 6)).astype(np.float32)
+
+
+def host(folder, text: str, **options) -> dict:
+    """Run a host's program within a machine, and return its names."""
+    file = folder / "host.py"
+    file.write_text(HEADER.format(package="neuronxcc.nki") + text)
+    names: dict[str, object] = {"X": X}
+    with nki_machine(preset="tiny", **options):
+        exec(compile(file.read_text(), str(file), "exec"), names)
+    return names
+
+
+DOUBLED = """
+@nki.jit(mode="simulation")
+def doubled(x, times=2):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nl.store(out, value=nl.multiply(nl.load(x), times))
+    return out
+"""
+
+
+@pytest.mark.parametrize(
+    "call", ["doubled(X)", "nki.simulate_kernel(doubled, X)", "nki.simulate(doubled)(X)", "nki.baremetal(doubled)(X)"]
+)
+def test_a_call_returns_arrays(tmp_path, call):
+    found = host(tmp_path, f"{DOUBLED}\nfound = {call}\nmore = doubled(nl.static_cast(X, nl.bfloat16), times=4)")
+    assert found["found"].dtype == np.float32 and (found["found"] == 2 * X).all()
+    assert found["more"].dtype == ml_dtypes.bfloat16
+    assert (found["more"].astype(np.float32) == 4 * X.astype(ml_dtypes.bfloat16).astype(np.float32)).all()
+    assert "neuronxcc" not in sys.modules
+
+
+def test_what_a_kernel_writes_to_changes_in_place(tmp_path):
+    found = host(tmp_path, """
+@nki.jit
+def doubled(x, out):
+    i = nl.program_id(0)
+    nl.store(out[2 * i : 2 * i + 2], value=nl.multiply(nl.load(x[2 * i : 2 * i + 2]), 2.0))
+
+out = np.zeros_like(X)
+nothing = doubled[2](X, out)
+""")  # fmt: skip
+    assert (found["out"] == 2 * X).all()
+
+
+def test_a_call_runs_on_the_rtl(tmp_path):
+    found = host(tmp_path, f"{DOUBLED}\nfound = doubled(X)", target="rtl")
+    assert (found["found"] == 2 * X).all()
+
+
+def test_without_a_machine_a_kernel_cannot_be_called(tmp_path):
+    found = host(tmp_path, DOUBLED)
+    with pytest.raises(RuntimeError, match="doubled: a kernel must be run by run_nki"):
+        found["doubled"](X)
+
+
+def test_a_file_that_calls_its_kernels_is_loaded_up_to_there(tmp_path):
+    from neuroncore_rtl import run_nki
+
+    file = tmp_path / "script.py"
+    file.write_text(f"{HEADER.format(package='nki')}{DOUBLED}\nassert doubled(np.ones((2, 2))).sum() == 8\n1 / 0\n")
+    assert (run_nki(f"{file}:doubled", X, preset="tiny", target="golden").outputs[0] == 2 * X).all()

@@ -1,0 +1,50 @@
+"""Kernels that others have published, unedited: NKI_SAMPLES and NEURON_SDK name checkouts of aws-neuron/nki-samples and
+aws-neuron/aws-neuron-sdk. Without them nothing runs."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl import run_nki
+from tests.frontends.nki.published import PUBLISHED, Published
+
+CHECKOUTS = [Path(os.environ[name]) for name in ("NKI_SAMPLES", "NEURON_SDK") if os.environ.get(name)]
+
+
+FOUND = [
+    pytest.param(kernel, checkout / kernel.file, id=f"{kernel.file.split('/')[0]}-{kernel.name}")
+    for kernel in PUBLISHED
+    for checkout in CHECKOUTS
+    if (checkout / kernel.file).is_file()
+]
+"""The kernels that there are, and their files."""
+
+
+def ran(kernel: Published, file: Path, capsys: pytest.CaptureFixture, **options) -> None:
+    """Run a kernel, and compare what it leaves with numpy."""
+    arguments = [(x[0], x[1]) if isinstance(x, tuple) and isinstance(x[0], np.ndarray) else x for x in kernel.arguments]
+    done = run_nki(f"{file}:{kernel.function}", *arguments, grid=kernel.grid, preset="full", **options)
+    errors = []
+    for output, expected in zip(done.outputs, kernel.results(), strict=False):
+        assert output.size == expected.size
+        scale = np.abs(expected).max()
+        errors.append(np.abs(output.reshape(expected.shape).astype(np.float64) - expected).max() / scale)
+    with capsys.disabled():
+        told = f"{max(errors):.2e} of the largest, {len(done.run.program.entries)} records, {dict(done.inserted)}"
+        print(f"\n{kernel.name}: {told}" + (f", {done.run.cycles:,} cycles" if done.run.cycles else ""))
+    assert max(errors) <= kernel.error
+    if options["target"] == "rtl":
+        assert done.run.compared and done.run.bit_exact
+
+
+@pytest.mark.parametrize(("kernel", "file"), FOUND)
+def test_a_published_kernel_runs_on_golden(kernel, file, capsys):
+    ran(kernel, file, capsys, target=os.environ.get("NKI_TARGET", "golden"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kernel", "file"), FOUND)
+def test_a_published_kernel_is_bit_exact_on_the_rtl(kernel, file, capsys):
+    ran(kernel, file, capsys, target="rtl")
