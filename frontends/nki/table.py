@@ -3,7 +3,6 @@
 `python -m neuroncore_rtl.frontends.nki.table` writes it there.
 """
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from neuroncore_rtl.frontends.nki import unsupported
@@ -14,43 +13,40 @@ from neuroncore_rtl.frontends.nki.language_memory import names
 from neuroncore_rtl.frontends.nki.modules import CALLS
 from neuroncore_rtl.spec.config import PRESETS
 
-__all__ = ["BEGIN", "END", "PAGE", "table", "written"]
+__all__ = ["BEGIN", "END", "PAGE", "calls", "table", "written"]
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "nki.md"
+ONE = "an instruction each"
+NONE = "no instruction, but for `zeros`, `ones` and `full`: a MEMSET"
+ALIKE = ("exact", ONE), ("exact", NONE)
 BEGIN, END = "<!-- table: python -m neuroncore_rtl.frontends.nki.table -->\n", "<!-- /table -->"
 
 
-def table() -> str:
-    """Return the tables of both modules."""
+def calls() -> dict[str, list[tuple[str, str, str]]]:
+    """Return of each module its names, what this machine makes of them, and in what that differs."""
     isa = [(name, call.how, call.note) for name, call in CALLS.items()]
     isa += [(f"{name}, of expressions", call.how, call.note or "in the first dialect") for name, call in OLDER.items()]
     isa += [("memset of a shape", "exact", "in the first dialect")]
     isa += [(name, "unsupported", why) for name, why in unsupported.ISA.items()]
-    several = [(name, "expanded", EXPANDED[name]) for name in EXPANDED]
-    single = [(name, "exact", "") for name in FUNCTIONS if name not in EXPANDED]
     known = names(PRESETS["tiny"])
     lacking = [name for name, value in known.items() if isinstance(value, DType) and value.format is None]
-    others = [name for name in known if name not in FUNCTIONS and name not in lacking]
-    missing = [(name, "unsupported", "the machine has no such format") for name in lacking]
-    missing += [(name, "unsupported", why) for name, why in unsupported.LANGUAGE.items()]
-    language = [
-        (", ".join(f"`{name}`" for name in sorted(part)), "exact", note) for part, note in _alike(single, others)
-    ]
-    return "\n".join(
-        [
-            "| `nki.isa` | how | |", "|---|---|---|",
-            *(f"| `{name}` | {how} | {note} |" for name, how, note in sorted(isa)),
-            "", "| `nki.language` | how | |", "|---|---|---|",
-            *(f"| {name} | {how} | {note} |" for name, how, note in language),
-            *(f"| `{name}` | {how} | {note} |" for name, how, note in sorted(several + missing)),
-            "",
-        ]
-    )  # fmt: skip
+    language = [(name, "expanded" if name in EXPANDED else "exact", EXPANDED.get(name, ONE)) for name in FUNCTIONS]
+    language += [(name, "exact", NONE) for name in known if name not in FUNCTIONS and name not in lacking]
+    language += [(name, "unsupported", "the machine has no such format") for name in lacking]
+    language += [(name, "unsupported", why) for name, why in unsupported.LANGUAGE.items()]
+    return {"nki.isa": sorted(isa), "nki.language": sorted(language)}
 
 
-def _alike(single: list[tuple[str, str, str]], others: list[str]) -> Iterator[tuple[list[str], str]]:
-    yield [name for name, _, _ in single], "an instruction each"
-    yield others, "no instruction, but for `zeros`, `ones` and `full`: a MEMSET"
+def table() -> str:
+    """Return the tables of both modules; of the language's exact names a row for those that are alike."""
+    lines = []
+    for module, rows in calls().items():
+        lines += [f"| `{module}` | how | |", "|---|---|---|"]
+        for alike in (ONE, NONE):
+            found = ", ".join(f"`{name}`" for name, how, note in rows if (how, note) == ("exact", alike))
+            lines += [f"| {found} | exact | {alike} |"] if found else []
+        lines += [f"| `{name}` | {how} | {note} |" for name, how, note in rows if (how, note) not in ALIKE] + [""]
+    return "\n".join(lines)
 
 
 def written(text: str) -> str:

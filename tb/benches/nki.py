@@ -8,15 +8,19 @@ from pathlib import Path
 import numpy as np
 
 from neuroncore_rtl import ROOT
+from neuroncore_rtl.frontends.nki.costs import published_by_line
 from neuroncore_rtl.frontends.nki.load import kernels_in, load
+from neuroncore_rtl.frontends.nki.table import calls
 from neuroncore_rtl.kernels.program.program import ORDERS, Program
 from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS
 from neuroncore_rtl.tb.benches.nki_inputs import arguments_of, errors_of, reference_of
 from neuroncore_rtl.tb.benches.nki_run import found_in, recorded
+from neuroncore_rtl.tb.benches.program_result import Result
 from neuroncore_rtl.tb.benches.program_run import ProgramFailed, run
 from neuroncore_rtl.tb.benches.workbench import refusals
-from neuroncore_rtl.tb.sim.report import Report
+from neuroncore_rtl.tb.sim.report import Report, shown
 from neuroncore_rtl.tb.sim.settings import (
+    PROFILE,
     RECORDED,
     SEED,
     Bench,
@@ -30,7 +34,8 @@ from neuroncore_rtl.tb.view.source_lines import line_table
 
 __all__ = ["BENCH"]
 
-KERNEL = "frontends/nki/examples/newer.py:attention"
+EXAMPLES = "frontends/nki/examples"
+KERNEL = f"{EXAMPLES}/newer.py:attention"
 INPUTS = "q=16x32:bf16 k=16x32:bf16 v=32x16:bf16 causal=True"
 
 
@@ -45,7 +50,8 @@ def _run(settings: Settings) -> Report:
         arguments = arguments_of(settings.inputs, np.random.default_rng(settings.seed))
         made = recorded(kernel, arguments, config, _grid(settings.grid), settings.order)
         target = {"core": "rtl"}.get(settings.target, settings.target)
-        variables = {option.name.lower(): settings.values[option.name] for option in (*HBM_OPTIONS, *RECORDED, SEED)}
+        passed_on = (*HBM_OPTIONS, *RECORDED, PROFILE, SEED)
+        variables = {option.name.lower(): settings.values[option.name] for option in passed_on}
         try:
             done = run(made.program, made.inputs, target=target, **variables)
         except ProgramFailed as failure:
@@ -62,8 +68,10 @@ def _run(settings: Settings) -> Report:
         lines = {
             "cycles_are": "open-RTL cycles, not a prediction of Trainium's",
             "busy": {engine: f"{share:.1%}" for engine, share in done.utilisation.items()},
-            "lines": line_table(done.lines, done.cycles),
+            "lines": _line_table(done),
         }
+    if done.profile is not None:
+        lines |= {"profile": shown(done.profile), f"cycles_of_{done.busiest}": done.causes}
     return Report(
         test="nki",
         label=label,
@@ -85,20 +93,33 @@ def _run(settings: Settings) -> Report:
     )
 
 
+def _line_table(done: Result) -> dict[str, dict[str, object]]:
+    """Return the costs of the kernel's lines, and what is published of their instructions."""
+    rows = line_table(done.lines, done.cycles)
+    published = published_by_line(done.program.entries)
+    for line in done.lines:
+        cost = published.get(line)
+        rows[str(line)] |= {"published": round(cost.cycles) if cost else "", "formula": cost.formula if cost else ""}
+    return rows
+
+
 def _listed(settings: Settings) -> Report:
-    file = settings.kernel.rpartition(":")[0] or settings.kernel
-    path = Path(file) if Path(file).exists() else ROOT / file
+    """Return what there is: the functions of KERNEL's file and of the files that ship, and every call."""
+    named = settings.kernel.rpartition(":")[0] or settings.kernel
+    files = [named, *(str(file.relative_to(ROOT)) for file in sorted((ROOT / EXAMPLES).glob("[!_]*.py")))]
+    found = {}
     with refusals():
-        module = load(path, settings.config)
-    found = {name: f"{name}{_signature(function)}" for name, function in kernels_in(module).items()}
+        for file in dict.fromkeys(files):
+            path = Path(file) if Path(file).exists() else ROOT / file
+            for name, function in kernels_in(load(path, settings.config)).items():
+                found[f"{file}:{name}"] = str(inspect.signature(function))
     return Report(
-        test="nki", label="list", settings={"KERNEL": settings.kernel}, compared=0, mismatches=0, modelled=True,
-        extra={"functions": ", ".join(found.values()) or "none"},
+        test="nki", label="list", settings={"KERNEL": settings.kernel}, compared=0, mismatches=0, judge="nothing ran",
+        extra={
+            "kernels": {kernel: {"arguments": arguments} for kernel, arguments in found.items()},
+            **{module: {name: {"how": how, "": note} for name, how, note in rows} for module, rows in calls().items()},
+        },
     )  # fmt: skip
-
-
-def _signature(function) -> str:
-    return str(inspect.signature(function))
 
 
 def _grid(text: str | None) -> tuple[int, ...]:
@@ -117,13 +138,14 @@ BENCH = Bench(
         choice("INPUTS", INPUTS, "its arguments: name=128x512:bf16 random, name=file.npy, name=value"),
         choice("GRID", None, "programs along each axis, such as 4 or 2x8"),
         choice("REFERENCE", None, "path/to/file.py:function of numpy with the same arguments: the error is printed"),
-        switch("LIST", 0, "only list the functions of KERNEL's file"),
+        switch("LIST", 0, "only list the kernels of KERNEL's file and those that ship, and every call"),
         choice("TARGET", "core", "the RTL of the core, its timing model, or golden alone", ("core", "model", "golden")),
         *configuration_options("small"),
         choice("ORDER", Program.order, "of the instructions of a queue", ORDERS),
         SEED,
         *HBM_OPTIONS,
         *RECORDED,
+        PROFILE,
     ),
     run=_run,
 )

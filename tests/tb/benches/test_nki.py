@@ -1,6 +1,5 @@
-"""TEST=nki and `run_nki`: examples of both dialects against numpy, on golden and on the RTL, and published sources."""
+"""TEST=nki and `run_nki`: examples of both dialects against numpy, on golden and on the RTL."""
 
-import os
 from math import erf
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl import run_nki
+from neuroncore_rtl.tb.benches import profiled
 from neuroncore_rtl.tb.benches.nki import BENCH
 from neuroncore_rtl.tb.sim.settings import UsageError
 from tests.tb.reports import recording_under
@@ -119,11 +119,28 @@ def test_the_report_has_the_lines_of_the_kernel(tmp_path):
     assert sum(row["records"] for row in lines.values()) == report.extra["records"] == 15
     assert report.extra["inserted"] == {"zeros beside a mask": 1}
     assert max(row["cycles"] for row in lines.values()) < report.cycles
+    # Published of two tiles: a maximum and a sum of 24 BF16 each, and of what else is an instruction the least, 64.
+    assert sum(row["published"] for row in lines.values()) == 4 * 12 + (1 + 3 * 2) * 64
+    assert {row["formula"] for row in lines.values()} == {"max(64, N / 2)", "N / 2; max(64, N)"}
 
 
-def test_a_file_s_functions_are_listed():
-    report = BENCH.run(BENCH.settings([f"KERNEL={NEWER}attention", "LIST=1"]))
-    assert "attention(q, k, v, causal=True)" in report.extra["functions"]
+def test_a_profile_says_where_the_cycles_went(tmp_path, monkeypatch):
+    monkeypatch.setattr(profiled, "profiles", lambda: tmp_path)
+    words = [f"KERNEL={OLDER}softmax_rows", "INPUTS=x=20x24:bf16", "TARGET=model", "PROFILE=1"]
+    report = BENCH.run(BENCH.settings(words))
+    assert sum(report.extra["cycles_of_vector"].values()) == report.cycles
+    assert (tmp_path / "run-program-16x16-model" / "timeline.json").is_file()
+
+
+def test_kernels_and_calls_are_listed(tmp_path):
+    file = tmp_path / "own.py"
+    file.write_text("import nki\n@nki.jit\ndef mine(x, y=2):\n    return x\n")
+    report = BENCH.run(BENCH.settings([f"KERNEL={file}:mine", "LIST=1"]))
+    assert report.extra["kernels"][f"{file}:mine"] == {"arguments": "(x, y=2)"}
+    assert report.extra["kernels"][f"{NEWER}attention"] == {"arguments": "(q, k, v, causal=True)"}
+    assert report.extra["nki.isa"]["nc_matmul"]["how"] == "expanded"
+    assert report.extra["nki.language"]["exp"]["how"] == "exact"
+    assert report.exit_status == 0
 
 
 @pytest.mark.parametrize(
@@ -143,18 +160,3 @@ def test_a_file_s_functions_are_listed():
 def test_wrong_words_are_refused(words, message):
     with pytest.raises(UsageError, match=message):
         BENCH.run(BENCH.settings(["TARGET=golden", *words]))
-
-
-SAMPLES = os.environ.get("NKI_SAMPLES")
-
-
-@pytest.mark.skipif(SAMPLES is None, reason="NKI_SAMPLES names no checkout of the published samples")
-def test_published_kernels_run_unedited():
-    tutorials = f"{SAMPLES}/src/nki_samples/tutorials"
-    a, b = normal(128, 64), normal(128, 512)
-    kernel = f"{tutorials}/matrix_multiplication/matrix_multiplication_nki_kernels.py:nki_matmul_basic_"
-    (found,) = run_nki(kernel, a, b, preset="full", target="golden").outputs
-    assert np.abs(found - a.T @ b).max() < 1e-4
-    a, b = normal(256, 512), normal(256, 512)
-    kernel = f"{tutorials}/tensor_addition/tensor_addition_nki_kernels.py:nki_tensor_add"
-    assert np.array_equal(run_nki(kernel, a, b, preset="full", target="golden").outputs[0], a + b)

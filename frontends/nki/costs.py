@@ -1,0 +1,117 @@
+"""What AWS has published of the cycles of an instruction on NeuronCore-v2, to stand beside those of this RTL.
+
+The formulas are those of the pages of `nki.isa` of SDK 2.26, whose later editions have none; N is the number of
+elements of a partition, S of stationary columns. They count the cycles of the engine's own clock, and say nothing of
+copies from and to HBM.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import prod
+
+from neuroncore_rtl.kernels.program.entries import Entry
+from neuroncore_rtl.kernels.program.source import Line
+from neuroncore_rtl.spec.formats import BF16
+from neuroncore_rtl.spec.isa import AluOp, Instruction, Storage
+
+__all__ = ["PublishedCost", "published_by_line", "published_cost"]
+
+LEAST = 64
+"""About as many cycles as an instruction takes at least."""
+
+
+@dataclass(frozen=True)
+class PublishedCost:
+    """What an instruction is said to cost.
+
+    Arguments:
+        formula: as published.
+        cycles: its value.
+    """
+
+    formula: str
+    cycles: float
+
+
+def _elements(instruction: Instruction) -> int:
+    return prod(instruction.shape)
+
+
+def _each(instruction: Instruction) -> PublishedCost:
+    return PublishedCost("max(64, N)", max(LEAST, _elements(instruction)))
+
+
+def _twice(instruction: Instruction) -> PublishedCost:
+    return PublishedCost("max(64, 2N)", max(LEAST, 2 * _elements(instruction)))
+
+
+def _and_a_read(instruction: Instruction) -> PublishedCost:
+    return PublishedCost("max(64, N) + 64", max(LEAST, _elements(instruction)) + LEAST)
+
+
+def _two_operands(instruction: Instruction) -> PublishedCost:
+    operands = instruction.a, instruction.b
+    simple = {instruction.op0} <= {AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY}
+    halves = simple and {operand.format for operand in (*operands, instruction.dst)} == {BF16}
+    one_in_psum = [operand.storage for operand in operands].count(Storage.PSUM) == 1
+    return _each(instruction) if one_in_psum or halves else _twice(instruction)
+
+
+def _select(instruction: Instruction) -> PublishedCost:
+    split = instruction.a.storage != instruction.b.storage
+    return _each(instruction) if split else _twice(instruction)
+
+
+def _reduce(instruction: Instruction) -> PublishedCost:
+    halved = instruction.a.format is BF16 and instruction.op0 in (AluOp.ADD, AluOp.MAX)
+    return PublishedCost("N / 2" if halved else "N", _elements(instruction) / (2 if halved else 1))
+
+
+def _memset(instruction: Instruction) -> PublishedCost:
+    halved = instruction.dst.format.bits == 16 and instruction.s0 == 0
+    count = _elements(instruction) / (2 if halved else 1)
+    return PublishedCost("max(64, N / 2)" if halved else "max(64, N)", max(LEAST, count))
+
+
+def _product(instruction: Instruction) -> PublishedCost:
+    columns = max(min(LEAST, instruction.m), instruction.n)
+    return PublishedCost("max(min(64, S), N)", columns)
+
+
+_COSTS: dict[str, Callable[[Instruction], PublishedCost]] = {
+    "MULTIPLY_MOVING": _product,
+    "ACTIVATE": lambda one: _and_a_read(one) if one.sum_store else _each(one),
+    "TENSOR_SCALAR_REDUCE": _and_a_read,
+    "TENSOR_TENSOR": _two_operands,
+    "SCALAR_TENSOR_TENSOR": lambda one: PublishedCost("2N", 2 * _elements(one)),
+    "TENSOR_TENSOR_SCAN": _twice,
+    "TENSOR_REDUCE": _reduce,
+    "SELECT": _select,
+    "MEMSET": _memset,
+    "RECIPROCAL": lambda one: PublishedCost("max(64, 8N)", max(LEAST, 8 * _elements(one))),
+    "BN_AGGR": lambda one: PublishedCost("max(64, 13N / 3)", max(LEAST, 13 * _elements(one) / 3)),
+    **dict.fromkeys(("MAX8", "FIND_INDEX8"), lambda one: PublishedCost("N", _elements(one))),
+    **dict.fromkeys(("IOTA", "AFFINE_SELECT"), lambda one: PublishedCost("150 + N", 150 + _elements(one))),
+    **dict.fromkeys(("TENSOR_COPY", "TENSOR_SCALAR", "BN_STATS", "DROPOUT", "TRANSPOSE"), _each),
+}
+"""By the names of the machine's instructions."""
+
+
+def published_cost(instruction: Instruction) -> PublishedCost | None:
+    """Return what an instruction is said to cost; None: nothing has been said."""
+    found = _COSTS.get(instruction.name)
+    return found and found(instruction)
+
+
+def published_by_line(entries: Iterable[Entry]) -> dict[Line, PublishedCost]:
+    """Return what the instructions of each line of a kernel are said to cost together, with all formulas that count."""
+    formulas: dict[Line, Counter[str]] = {}
+    cycles: Counter[Line] = Counter()
+    for entry in entries:
+        cost = published_cost(entry.instruction)
+        if cost is not None:
+            line = entry.source.user
+            formulas.setdefault(line, Counter())[cost.formula] += 1
+            cycles[line] += cost.cycles
+    return {line: PublishedCost("; ".join(found), cycles[line]) for line, found in formulas.items()}
