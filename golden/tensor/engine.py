@@ -43,7 +43,7 @@ class TensorEngine:
         """Execute one instruction.
 
         A LoadStationary fills the shadow registers, replacing what an earlier one left there; a MultiplyMoving works
-        with what was loaded last.
+        with what was loaded last, in the rows that both name.
 
         Arguments:
             instruction: a LoadStationary or MultiplyMoving.
@@ -70,11 +70,16 @@ class TensorEngine:
 
     def _multiply(self, multiplied: MultiplyMoving, memory) -> None:
         loaded = self._shadow.instruction
-        codes = _elements(multiplied, memory, multiplied.n, multiplied.stride)[: loaded.k]
+        first = max(loaded.row, multiplied.row)
+        count = max(min(loaded.row + loaded.k, multiplied.row + multiplied.k) - first, 0)
+        tiles = slice((multiplied.column - loaded.column) // TILE, None)
+        rows = slice(first - loaded.row, first - loaded.row + count)
+        codes = _elements(multiplied, memory, multiplied.n, multiplied.stride)[first - multiplied.row :][:count]
+        partitions = slice(multiplied.column, multiplied.column + multiplied.m)
         multiply(
-            self._shadow.operand,
+            tuple(part if part is None else part[tiles, rows] for part in self._shadow.operand),
             array_operand(pack(codes, WIDTH), multiplied.format, multiplied.half, skip_zero=multiplied.transpose),
-            self.psum[: multiplied.m, multiplied.psum : multiplied.psum + multiplied.n],
+            self.psum[partitions, multiplied.psum : multiplied.psum + multiplied.n],
             accumulates=multiplied.accumulate,
             integer=multiplied.integer,
             init=-0.0 if multiplied.transpose else 0.0,
@@ -86,7 +91,8 @@ def _elements(instruction: TensorInstruction, memory, count: int, stride: int) -
     size = instruction.format.bits // 8
     rows, length = memory.shape
     end = instruction.address + (count - 1) * stride + size
-    if instruction.k > rows or end > length:
-        raise ValueError(f"memory must have {instruction.k} rows of {end} bytes or more, not {memory.shape!r}")
+    last = instruction.row + instruction.k
+    if last > rows or end > length:
+        raise ValueError(f"memory must have {last} rows of {end} bytes or more, not {memory.shape!r}")
     shape, strides = (instruction.k, count), (memory.strides[0], stride)
-    return strided(memory, (0, instruction.address), storage_dtype(instruction.format), shape, strides)
+    return strided(memory, (instruction.row, instruction.address), storage_dtype(instruction.format), shape, strides)

@@ -17,6 +17,7 @@ from amaranth.lib.wiring import In
 from neuroncore_rtl.hdl.hierarchy import lanes
 from neuroncore_rtl.hdl.memory.port import PsumWritePort, ReadPort
 from neuroncore_rtl.hdl.memory.psum_block import BANK_BITS, WORD_BITS, PsumPartitions
+from neuroncore_rtl.hdl.span import Span, members
 from neuroncore_rtl.spec.config import PSUM_BANKS
 
 __all__ = ["BANK", "PSUM_ADDRESS", "WORD", "Psum", "PsumWrite"]
@@ -32,12 +33,12 @@ BANK = slice(WORD_BITS, WORD_BITS + BANK_BITS)
 
 
 class PsumWrite(data.Struct):
-    """What happens to a word: which one, added to or replaced, FP32 or INT32; and in how many partitions."""
+    """What happens to a word: which one, added to or replaced, FP32 or INT32; and in which partitions."""
 
     address: PSUM_ADDRESS
     accumulate: unsigned(1)
     integer: unsigned(1)
-    partitions: unsigned(11)
+    partitions: Span
 
 
 class Psum(wiring.Component):
@@ -124,7 +125,7 @@ class Psum(wiring.Component):
         m.d.comb += [getattr(partitions, name).eq(value) for name, value in values.items()]
         m.d.comb += [
             partitions.sums.eq(self.sums),
-            partitions.updates.eq(Cat(written.partitions > column for column in range(self.columns))),
+            partitions.updates.eq(members(written.partitions, self.columns)),
             partitions.stores.eq(self.writes.enable),
             partitions.store_data.eq(self.writes.data),
             *(port.data.eq(words) for port, words in zip(readers, partitions.read_data, strict=True)),

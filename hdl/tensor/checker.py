@@ -11,18 +11,20 @@ from neuroncore_rtl.hdl import checker
 from neuroncore_rtl.hdl.arith.formats import FormatCode, element_size
 from neuroncore_rtl.hdl.checker import lowest_rule
 from neuroncore_rtl.hdl.memory.psum import WORD
+from neuroncore_rtl.hdl.span import Span
 from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS, SBUF_BYTES, Config
 from neuroncore_rtl.spec.formats import MATMUL_FORMATS
 from neuroncore_rtl.spec.isa.rule import Rule
+from neuroncore_rtl.spec.isa.tensor.rules import column_starts, row_starts
 
 __all__ = ["Checker"]
 
 
 class Loaded(data.Struct):
-    """What the last LoadStationary brought: how many columns, 0 if there was none, and whether they are INT8."""
+    """What the last LoadStationary brought: which columns, none if there was none, and whether they are INT8."""
 
-    columns: unsigned(11)
+    columns: Span
     integer: unsigned(1)
 
 
@@ -67,7 +69,8 @@ class Checker(checker.Checker):
         with m.If(self.o.valid & self.o.ready):
             with m.If(instruction.opcode == Opcode.LOAD_STATIONARY):
                 m.d.sync += [
-                    loaded.columns.eq(instruction.m),
+                    loaded.columns.first.eq(instruction.column),
+                    loaded.columns.end.eq(instruction.column + instruction.m),
                     loaded.integer.eq(instruction.dtype == FormatCode.INT8),
                 ]
         return m
@@ -93,11 +96,17 @@ class Checker(checker.Checker):
             Rule.FORMAT: ~code.matches(*(fmt.code for fmt in MATMUL_FORMATS)),
             Rule.OPERATION: instruction.half & (instruction.dtype != FormatCode.FP32),
             Rule.SHAPE: _outside(instruction.m, config.columns) | (moving & _outside(instruction.n, PSUM_WORDS)),
-            Rule.PARTITIONS: _outside(instruction.k, config.rows),
+            Rule.PARTITIONS: _outside(instruction.k, config.rows)
+            | _misplaced(instruction.row, instruction.k, row_starts(config), config.rows, config.quadrant)
+            | _misplaced(instruction.column, instruction.m, column_starts(config), config.columns, config.quadrant),
             Rule.ALIGNMENT: unaligned,
             Rule.RANGE: (end > SBUF_BYTES) | (moving & (instruction.psum[WORD] + instruction.n > PSUM_WORDS)),
             Rule.STATE: moving
-            & ((instruction.m > loaded.columns) | ((instruction.dtype == FormatCode.INT8) & ~loaded.integer)),
+            & (
+                (instruction.column < loaded.columns.first)
+                | (instruction.column + instruction.m > loaded.columns.end)
+                | ((instruction.dtype == FormatCode.INT8) & ~loaded.integer)
+            ),
         }
         return lowest_rule(m, broken)
 
@@ -105,3 +114,14 @@ class Checker(checker.Checker):
 def _outside(value: Value, most: int) -> Value:
     """Return whether a number is not one of 1 to `most`."""
     return (value < 1) | (value > most)
+
+
+def _misplaced(start: Value, count: Value, starts: list[int], limit: int, quadrant: int) -> Value:
+    """Return whether rows or columns do not start where they may, or end beyond the last one."""
+    odd = [one for one in starts if one // quadrant % 2]
+    return (
+        ~start.matches(*starts)
+        | ((count > 2 * quadrant) & (start != 0))
+        | ((count > quadrant) & start.matches(*odd))
+        | (start + count > limit)
+    )

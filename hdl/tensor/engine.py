@@ -18,6 +18,7 @@ from neuroncore_rtl.hdl.fifo import BypassFifo
 from neuroncore_rtl.hdl.hierarchy import lanes
 from neuroncore_rtl.hdl.memory.port import PsumWritePort, ReadPort
 from neuroncore_rtl.hdl.memory.psum import Psum
+from neuroncore_rtl.hdl.span import members
 from neuroncore_rtl.hdl.tensor.array import tile_count
 from neuroncore_rtl.hdl.tensor.checker import Checker
 from neuroncore_rtl.hdl.tensor.datapath import Datapath
@@ -193,10 +194,10 @@ class TensorEngine(wiring.Component):
         m.d.comb += [
             datapath.moving.eq(column.element),
             datapath.fresh.eq(fresh),
-            datapath.moving_present.eq(Cat(column.k > row for row in range(config.rows))),
+            datapath.moving_present.eq(members(column.rows, config.rows)),
             datapath.moving_words.eq(self.moving.data),
             datapath.stationary.eq(step.element),
-            datapath.stationary_present.eq(Cat(step.k > row for row in range(config.rows))),
+            datapath.stationary_present.eq(members(step.rows, config.rows)),
             datapath.stationary_words.eq(self.stationary.data),
             datapath.swap.eq(swap),
             datapath.load.eq(load),
@@ -247,7 +248,8 @@ class TensorEngine(wiring.Component):
         m.d.comb += self.active.eq(self.busy | (drain != 0) | self.loaded | outside)
         counters = self.counters
         macs = Signal(22)
-        m.d.comb += macs.eq(mover.column.k * mover.column.write.partitions)
+        instruction = mover.i.payload.instruction
+        m.d.comb += macs.eq(instruction.k * instruction.m)
         for counter, happens in (
             (counters.busy, self.busy),
             (counters.columns, mover.column_valid),

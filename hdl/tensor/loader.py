@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.formats import element_size
 from neuroncore_rtl.hdl.memory.port import ReadPort
+from neuroncore_rtl.hdl.span import Span
 from neuroncore_rtl.hdl.tensor.array import tile_count
 from neuroncore_rtl.hdl.tensor.edge import STATIONARY_BITS, Element
 from neuroncore_rtl.hdl.tensor.instruction import TensorInstruction
@@ -20,9 +21,7 @@ class LoadStepControl(data.StructLayout):
 
     def __init__(self, config: Config):
         tiles = tile_count(config.columns)
-        super().__init__(
-            {"element": Element, "k": unsigned(11), "distance": unsigned(max(1, (tiles - 1).bit_length()))}
-        )
+        super().__init__({"element": Element, "rows": Span, "distance": unsigned(max(1, (tiles - 1).bit_length()))})
 
 
 class Loader(wiring.Component):
@@ -63,20 +62,21 @@ class Loader(wiring.Component):
         m = Module()
         instruction = self.i.payload
         size = element_size(m, "size", instruction.dtype, MATMUL_FORMATS)
-        distance = Signal.like(self.step.distance)
+        index = Signal.like(self.step.distance)
         address = Signal.like(self.memory.address)
         running, fire, last = Signal(), Signal(), Signal()
         tiles = (instruction.m + (LOAD_COLUMNS - 1)) >> LOAD_COLUMNS.bit_length() - 1
         m.d.comb += [
-            address.eq(instruction.address + ((distance * LOAD_COLUMNS) << size)),
+            address.eq(instruction.address + ((index * LOAD_COLUMNS) << size)),
             self.memory.valid.eq(self.i.valid & (running | self.start_allowed)),
             # The memory knows whole words; the edge picks the elements.
             self.memory.address.eq(address & ~(STATIONARY_BITS // 8 - 1)),
             fire.eq(self.memory.valid & self.memory.ready),
-            last.eq(distance == tiles - 1),
+            last.eq(index == tiles - 1),
             self.step_valid.eq(fire),
-            self.step.distance.eq(distance),
-            self.step.k.eq(instruction.k),
+            self.step.distance.eq((instruction.column >> LOAD_COLUMNS.bit_length() - 1) + index),
+            self.step.rows.first.eq(instruction.row),
+            self.step.rows.end.eq(instruction.row + instruction.k),
             self.step.element.offset.eq(address),
             self.step.element.size.eq(size),
             self.step.element.dtype.eq(instruction.dtype),
@@ -90,5 +90,5 @@ class Loader(wiring.Component):
             self.idle.eq(~self.i.valid),
         ]
         with m.If(fire):
-            m.d.sync += [running.eq(~last), distance.eq(Mux(last, 0, distance + 1))]
+            m.d.sync += [running.eq(~last), index.eq(Mux(last, 0, index + 1))]
         return m

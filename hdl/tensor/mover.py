@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.arith.formats import FormatCode, element_size
 from neuroncore_rtl.hdl.memory.port import ReadPort
 from neuroncore_rtl.hdl.memory.psum import PSUM_ADDRESS, Psum, PsumWrite
+from neuroncore_rtl.hdl.span import Span
 from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, Element
 from neuroncore_rtl.hdl.tensor.instruction import TensorInstruction
 from neuroncore_rtl.spec.config import Config
@@ -29,7 +30,7 @@ class ColumnControl(data.Struct):
     """
 
     element: Element
-    k: unsigned(11)
+    rows: Span
     swap: unsigned(1)
     identity: unsigned(1)
     write: PsumWrite
@@ -124,13 +125,15 @@ class Mover(wiring.Component):
             self.column.element.half.eq(instruction.half),
             # Zeros of an identity, and zero halves, contribute nothing: they must not make a NaN of an infinity.
             self.column.element.skip_zero.eq(instruction.half | instruction.transpose),
-            self.column.k.eq(instruction.k),
+            self.column.rows.first.eq(instruction.row),
+            self.column.rows.end.eq(instruction.row + instruction.k),
             self.column.swap.eq(swap),
             self.column.identity.eq(instruction.transpose),
             self.column.write.address.eq(word),
             self.column.write.accumulate.eq(instruction.accumulate),
             self.column.write.integer.eq(instruction.dtype == FormatCode.INT8),
-            self.column.write.partitions.eq(instruction.m),
+            self.column.write.partitions.first.eq(instruction.column),
+            self.column.write.partitions.end.eq(instruction.column + instruction.m),
             self.column.last.eq(last),
         ]
         with m.If(fire):

@@ -15,6 +15,7 @@ __all__ = [
     "Addressed",
     "Pointer",
     "Storage",
+    "allowed_start",
     "drop_step",
     "storage_bytes",
     "storage_partitions",
@@ -43,6 +44,21 @@ def storage_bytes(storage: int) -> int:
 def storage_partitions(storage: int, config: Config) -> int:
     """Return the partitions of an on-chip storage."""
     return config.columns if storage == Storage.PSUM else config.partitions
+
+
+def allowed_start(start: int, count: int, quadrant: int) -> str | None:
+    """Return where an access to partitions must start, in words, if not at the quadrant where it does; else None.
+
+    Arguments:
+        start: its first partition, that of a quadrant.
+        count: of partitions.
+        quadrant: partitions of one.
+    """
+    if count > 2 * quadrant and start:
+        return f"0 for more than {2 * quadrant}"
+    if count > quadrant and start // quadrant % 2:
+        return f"0 or {2 * quadrant} for more than {quadrant}"
+    return None
 
 
 def drop_step(steps: tuple[int, ...], d: int) -> tuple[int, ...] | None:

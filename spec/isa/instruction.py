@@ -26,12 +26,12 @@ class Context:
     Arguments:
         config: the machine's parameters.
         core: the one of its instance that executes it.
-        loaded: columns that the LoadStationary before it filled, and whether they are INT8; None if there was none.
+        loaded: the columns that the LoadStationary before it filled, and whether they are INT8; None if there was none.
     """
 
     config: Config
     core: int = 0
-    loaded: tuple[int, bool] | None = None
+    loaded: tuple[range, bool] | None = None
 
 
 class Instruction(ABC):

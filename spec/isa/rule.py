@@ -29,7 +29,8 @@ class Rule(enum.IntEnum):
     SHAPE = 7
     """Counts are at least 1, and as many as the opcode can take."""
     PARTITIONS = 8
-    """Lanes exist in the storage; more than half of them start at partition 0, more than a quarter at a half."""
+    """Lanes exist in the storage, rows and columns in the array, and start at a quadrant; more than half of them start
+    at 0, more than a quarter at a half."""
     PORTS = 9
     """Two sources cannot both be in PSUM, to which an engine has one read port."""
     ALIGNMENT = 10
@@ -39,7 +40,7 @@ class Rule(enum.IntEnum):
     STORAGE = 12
     """A DMA's storages exist, and what is gathered or scattered is in HBM."""
     STATE = 13
-    """A MultiplyMoving uses no more columns than were loaded, and INT8 with INT8 only."""
+    """A MultiplyMoving uses no columns but those that were loaded, and INT8 with INT8 only."""
 
 
 Broken = tuple[Rule, str]

@@ -64,9 +64,9 @@ def touches_of(instruction: Instruction, config: Config) -> list[Touch]:
             return list(_elementwise(instruction, config))
         case isa.DmaCopy():
             return list(_copy(instruction))
-        case isa.LoadStationary(k=k, m=m, address=address):
+        case isa.LoadStationary(m=m, address=address):
             size = instruction.format.bits // 8
-            return [_touch("stationary", False, isa.Storage.SBUF, range(k), address, size, [(m, size)])]
+            return [_touch("stationary", False, isa.Storage.SBUF, _rows(instruction), address, size, [(m, size)])]
         case isa.MultiplyMoving():
             return list(_multiply(instruction))
         case collective.Collective():
@@ -142,10 +142,16 @@ def _copy(instruction: isa.DmaCopy) -> Iterator[Touch]:
 def _multiply(multiply: isa.MultiplyMoving) -> Iterator[Touch]:
     size = multiply.format.bits // 8
     moving = [(multiply.n, multiply.stride)]
-    yield _touch("moving", False, isa.Storage.SBUF, range(multiply.k), multiply.address, size, moving)
+    yield _touch("moving", False, isa.Storage.SBUF, _rows(multiply), multiply.address, size, moving)
+    columns = range(multiply.column, multiply.column + multiply.m)
     for writes in (False, True) if multiply.accumulate else (True,):
         words = [(multiply.n, WORD)]
-        yield _touch("psum", writes, isa.Storage.PSUM, range(multiply.m), WORD * multiply.psum, WORD, words)
+        yield _touch("psum", writes, isa.Storage.PSUM, columns, WORD * multiply.psum, WORD, words)
+
+
+def _rows(instruction: isa.TensorInstruction) -> range:
+    """Return the partitions that an operand of the array is in."""
+    return range(instruction.row, instruction.row + instruction.k)
 
 
 def _collective(instruction: collective.Collective) -> Iterator[Touch]:

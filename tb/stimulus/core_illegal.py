@@ -108,7 +108,7 @@ def _changed(
         kind = isa.instruction_type(said)
         values = kind.unpack(changed >> isa.HEADER_BITS)
         # On its own, whatever comes before it: as if all columns were loaded.
-        broken = kind.violation(said, values, isa.Context(image.config, loaded=(image.config.columns, True)))
+        broken = kind.violation(said, values, isa.Context(image.config, loaded=(range(image.config.columns), True)))
         if broken is not None:
             instructions[address] = None
             # Flipped header bits may keep it from being judged at all.

@@ -22,6 +22,7 @@ from neuroncore_rtl.spec.isa.fields import pack, unpack, width_of
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, Writer, garbled
 from neuroncore_rtl.tb.stimulus.nops import NopProgram
+from neuroncore_rtl.tb.stimulus.tensor_windows import random_columns, random_rows
 
 __all__ = ["CoreChoices", "CoreProgram", "execute_in_order", "garbled_image", "random_core_program"]
 
@@ -164,13 +165,13 @@ class _CoreWriter:
         fmt = MATMUL_FORMATS[rng.integers(len(MATMUL_FORMATS))]
         common = {
             "format": fmt,
-            "k": int(rng.integers(1, config.rows + 1)),
             "half": int(rng.integers(2)) * (fmt is FP32),
+            **random_rows(rng, config),
         }
         if self.loaded is None or rng.random() < 0.4:
-            m = int(rng.integers(1, config.columns + 1))
-            address = self._sbuf_address(fmt, -(-m // LOAD_COLUMNS) * LOAD_COLUMNS, 1, LOAD_COLUMNS)
-            instruction = self.loaded = isa.LoadStationary(**common, m=m, address=address)
+            common |= random_columns(rng, config)
+            address = self._sbuf_address(fmt, -(-common["m"] // LOAD_COLUMNS) * LOAD_COLUMNS, 1, LOAD_COLUMNS)
+            instruction = self.loaded = isa.LoadStationary(**common, address=address)
         else:
             if fmt is INT8 and self.loaded.format is not INT8:
                 common["format"] = fmt = self.loaded.format
@@ -179,9 +180,10 @@ class _CoreWriter:
             words = self.choices.psum_bytes // 4
             bank = int(rng.integers(-(-words // PSUM_WORDS))) * PSUM_WORDS
             psum = bank + int(rng.integers(min(PSUM_WORDS, words - bank) - n + 1))
+            loaded = range(self.loaded.column, self.loaded.column + self.loaded.m)
             instruction = isa.MultiplyMoving(
                 **common,
-                m=int(rng.integers(1, self.loaded.m + 1)),
+                **random_columns(rng, config, loaded),
                 n=n,
                 address=self._sbuf_address(fmt, n, step, 1),
                 stride=step * fmt.bits // 8,

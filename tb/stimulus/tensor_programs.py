@@ -1,7 +1,7 @@
 """Random programs of the tensor engine, and what golden reads from PSUM when it executes them.
 
-They compute nothing useful. Formats, halves, masks, strides and addresses change from one instruction to the next;
-words are added to while they are still being written; loads replace each other; PSUM is read while it is written.
+They compute nothing useful. Formats, halves, rows, columns, strides and addresses change from one instruction to the
+next; words are added to while they are still being written; loads replace each other; PSUM is read while it is written.
 """
 
 import numpy as np
@@ -12,11 +12,15 @@ from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
 from neuroncore_rtl.tb.harness.tensor import Drain, Step, TensorProgram
 from neuroncore_rtl.tb.stimulus import operands as stimulus
+from neuroncore_rtl.tb.stimulus.tensor_windows import random_columns, random_rows
 
 __all__ = ["random_program"]
 
 WILD = (0.0, 0.0, 0.002, 0.02, 0.3)
 """Shares of special and arbitrary elements, of which an operand has one: mostly few, as a NaN hides what it adds to."""
+
+FULL = 0.5
+"""Share of the operands that have as many rows or columns as there can be."""
 
 FLOATS = tuple(fmt for fmt in MATMUL_FORMATS if fmt is not INT8)
 
@@ -112,13 +116,12 @@ class _Writer:
         """Add a LoadStationary."""
         rng = self.rng
         fmt = INT8 if rng.random() < 0.25 else FLOATS[rng.integers(len(FLOATS))]
-        m = self._most(self.config.columns)
+        rows, columns = random_rows(rng, self.config, FULL), random_columns(rng, self.config, full=FULL)
         step = LOAD_COLUMNS * fmt.bits // 8
         # Columns up to a whole load step are read, and must not be seen.
-        address = self.stationary.place(fmt, -(-m // LOAD_COLUMNS) * LOAD_COLUMNS, fmt.bits // 8, step)
-        self.loaded = LoadStationary(
-            format=fmt, half=self._half(fmt), k=self._most(self.config.rows), m=m, address=address
-        )
+        count = -(-columns["m"] // LOAD_COLUMNS) * LOAD_COLUMNS
+        address = self.stationary.place(fmt, count, fmt.bits // 8, step)
+        self.loaded = LoadStationary(format=fmt, half=self._half(fmt), address=address, **rows, **columns)
         self._add(self.loaded, 0)
 
     def multiply(self) -> None:
@@ -134,14 +137,14 @@ class _Writer:
         move = MultiplyMoving(
             format=fmt,
             half=self._half(fmt),
-            k=self._most(self.config.rows),
-            m=self._most(self.loaded.m),
             n=n,
             address=self.moving.place(fmt, n, stride, element, sparse=transpose),
             stride=stride,
             psum=self._words(n),
             accumulate=rng.random() < 0.6,
             transpose=transpose,
+            **self._rows(),
+            **random_columns(rng, self.config, range(self.loaded.column, self.loaded.column + self.loaded.m), FULL),
         )
         self.moves += 1
         self.written[move.psum : move.psum + n] = True
@@ -158,9 +161,10 @@ class _Writer:
         self.engine.execute(instruction, self.stationary.bytes, self.moving.bytes)
         self.steps.append(Step(instruction, drains))
 
-    def _most(self, limit: int) -> int:
-        """Return `limit` every other time, or else anything from 1 to it."""
-        return limit if self.rng.random() < 0.5 else int(self.rng.integers(1, limit + 1))
+    def _rows(self) -> dict[str, int]:
+        """Return rows: mostly from where those of the weights start."""
+        rows = random_rows(self.rng, self.config, FULL)
+        return rows if self.rng.random() < 0.4 else {"row": self.loaded.row, "k": min(rows["k"], self.loaded.k)}
 
     def _half(self, fmt: Format) -> int:
         return int(self.rng.integers(2)) if fmt is FP32 else 0

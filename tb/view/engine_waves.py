@@ -30,7 +30,7 @@ ROW0_WEIGHTS = "\n".join(f"weights_row0_{n} hex row 0: weight {n}" for n in rang
 def tensor_fields(engine: str) -> list[Trace]:
     """Return what is shown of an instruction that an instance of the tensor engine is offered."""
     table = """
-        opcode Opcode | dtype FormatCode | half dec | k dec | m dec | n dec | address hex
+        opcode Opcode | dtype FormatCode | half dec | k dec | m dec | n dec | row dec | column dec | address hex
         stride hex | psum hex | accumulate dec
     """
     return traces(table, f"{engine}.instructions__payload", TensorOpcode, FormatCode)
@@ -41,7 +41,7 @@ TENSOR_GROUPS: dict[str, list[Trace]] = {
     "stationary": traces(
         f"""
         loader.waiting bin wait for shadow weights | loader.stalled bin wait for memory
-        loader.step_valid bin load step | loader.distance dec to tile | stationary__address hex
+        loader.step_valid bin load step | loader.index dec step | stationary__address hex
         load{AT_ROW0} bin row 0: load | distance_at_row0 dec row 0: distance
         {ROW0_WEIGHTS}
         """,
@@ -57,7 +57,8 @@ TENSOR_GROUPS: dict[str, list[Trace]] = {
         "engine",
     ),
     "PSUM": traces("""
-        engine.psum.valid bin write | engine.psum.write.partitions dec
+        engine.psum.valid bin write | engine.psum.write.partitions.first dec first partition
+        engine.psum.write.partitions.end dec end of partitions
         engine.psum.write.address hex | engine.psum.write.accumulate bin
         engine.sum0 hex sum of column 0 (FP32) | engine.retired bin instruction retired
         drain_go bin read | engine.psum__address hex read address

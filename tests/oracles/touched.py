@@ -25,8 +25,8 @@ def touched(instruction: Instruction, config: Config) -> tuple[Cells, Cells]:
     cells = tuple(set().union(*(_cells(t) for t in touches if t.writes == writes)) for writes in (False, True))
     if isinstance(instruction, LoadStationary):
         octets = -(-instruction.m // LOAD_COLUMNS) * LOAD_COLUMNS * instruction.format.bits // 8
-        first = instruction.address
-        cells[0].update(product([Storage.SBUF], range(instruction.k), range(first, first + octets)))
+        first, rows = instruction.address, range(instruction.row, instruction.row + instruction.k)
+        cells[0].update(product([Storage.SBUF], rows, range(first, first + octets)))
     return cells
 
 

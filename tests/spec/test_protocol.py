@@ -17,7 +17,7 @@ from neuroncore_rtl.spec.isa.fields import width_of
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = PRESETS["tiny"].with_overrides(cores=4)
-CONTEXT = isa.Context(CONFIG, core=2, loaded=(4, False))
+CONTEXT = isa.Context(CONFIG, core=2, loaded=(range(4), False))
 
 PLACES_ALLOWED = 10
 """Where code outside spec/ may ask of what kind an instruction or an engine is. The oracle of touched bytes, which
@@ -39,8 +39,8 @@ def elementwise(opcode: Opcode) -> Elementwise:
 TABLE = isa.DmaTensor(format=BF16, address=1 << 20, storage=isa.Storage.HBM, steps=(64, 0, 1))
 NEAR = isa.DmaTensor(format=FP32, address=64, storage=isa.Storage.SBUF, steps=(1, 0, 1), axis=0)
 EXAMPLES: list[isa.Instruction] = [
-    isa.LoadStationary(format=FP32, half=1, k=3, m=4, address=32),
-    isa.MultiplyMoving(format=BF16, k=4, m=3, n=5, address=2, stride=6, psum=512, accumulate=True),
+    isa.LoadStationary(format=FP32, half=1, k=2, m=4, address=32, row=2),
+    isa.MultiplyMoving(format=BF16, k=1, m=3, n=5, address=2, stride=6, psum=512, row=3, accumulate=True),
     DmaCopy(shape=(3, 1, 5), src=TABLE, dst=NEAR, gather=isa.DmaIndex(address=4, limit=9)),
     DmaCopy(shape=(1, 3, 5), src=TABLE, dst=NEAR),
     *map(elementwise, Opcode),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.functions import FUNCTIONS
-from neuroncore_rtl.spec.isa.access import DIMENSIONS, Storage, storage_bytes, storage_partitions
+from neuroncore_rtl.spec.isa.access import DIMENSIONS, Storage, allowed_start, storage_bytes, storage_partitions
 from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp
 from neuroncore_rtl.spec.isa.elementwise.opcode import (
     OPERATIONS,
@@ -116,10 +116,9 @@ def _partitions(values: dict[str, int], config: Config) -> Iterator[str]:
         start, limit = place["quadrant"] * quadrant, storage_partitions(place["storage"], config)
         if start + lanes > limit:
             yield f"{name}'s partitions must end at {limit}, not {start + lanes}"
-        if lanes > 2 * quadrant and place["quadrant"]:
-            yield f"{name}.partition must be 0 for more than {2 * quadrant} partitions, not {start}"
-        elif lanes > quadrant and place["quadrant"] % 2:
-            yield f"{name}.partition must be 0 or {2 * quadrant} for more than {quadrant} partitions, not {start}"
+        allowed = allowed_start(start, lanes, quadrant)
+        if allowed:
+            yield f"{name}.partition must be {allowed} partitions, not {start}"
 
 
 def _ports(values: dict[str, int], config: Config) -> Iterator[str]:

@@ -29,12 +29,17 @@ class TensorInstruction(Instruction):
         half: of FP32, which half of the significand: 0 the upper, 1 the lower 12 bits. 0 for other formats.
         k: rows that take part; the others are absent.
         address: byte address of the first element in every partition.
+        row: first row of the array that takes part, and so first partition of SBUF; the start of a quadrant.
+        column: first column of the array, and so first partition of PSUM; the start of a quadrant, and a multiple of
+            `LOAD_COLUMNS`.
     """
 
     format: Format
     half: int = 0
     k: int
     address: int
+    row: int = 0
+    column: int = 0
 
     layout = TENSOR_FIELDS
     engine = Engine.TENSOR
@@ -81,7 +86,8 @@ class TensorInstruction(Instruction):
 class LoadStationary(TensorInstruction):
     """Load `k` rows x `m` columns of weights into the shadow registers; the next MultiplyMoving makes them active.
 
-    The columns of a partition are contiguous in memory, and the first one lies on a boundary of `LOAD_COLUMNS`
+    They are the whole stationary operand: what another load brought to other rows or columns is no longer there. The
+    columns of a partition are contiguous in memory, and the first one lies on a boundary of `LOAD_COLUMNS`
     elements. Columns from `m` to the next multiple of `LOAD_COLUMNS` are read too. Takes ceil(m / LOAD_COLUMNS) cycles.
     """
 
@@ -102,16 +108,18 @@ class LoadStationary(TensorInstruction):
         """The weights."""
         size = self.format.bits // 8
         columns = -(-self.m // LOAD_COLUMNS) * LOAD_COLUMNS
-        return (Region("stationary", Storage.SBUF, 0, self.k, self.address, size, ((columns, size),)),)
+        return (Region("stationary", Storage.SBUF, self.row, self.k, self.address, size, ((columns, size),)),)
 
     def after(self, context: Context) -> Context:
         """Return what the next instruction is judged against."""
-        return replace(context, loaded=(self.m, self.format is INT8))
+        return replace(context, loaded=(range(self.column, self.column + self.m), self.format is INT8))
 
 
 @dataclass(frozen=True, kw_only=True)
 class MultiplyMoving(TensorInstruction):
     """Stream `n` columns of `k` elements through the array into PSUM: result[m, n] from stationary[k, m], moving[k, n].
+
+    The rows that take part are those of this instruction that the load has, too; the columns are some of the load's.
 
     Arguments:
         m: columns of the array, hence PSUM partitions, that are written.
@@ -158,13 +166,13 @@ class MultiplyMoving(TensorInstruction):
     def reads(self) -> tuple[Region, ...]:
         """The moving operand."""
         dimensions = ((self.n, self.stride),) if self.n > 1 else ()
-        return (Region("moving", Storage.SBUF, 0, self.k, self.address, self.format.bits // 8, dimensions),)
+        return (Region("moving", Storage.SBUF, self.row, self.k, self.address, self.format.bits // 8, dimensions),)
 
     @cached_property
     def writes(self) -> tuple[Region, ...]:
         """The words of PSUM."""
         dimensions = ((self.n, WORD),) if self.n > 1 else ()
-        return (Region("psum", Storage.PSUM, 0, self.m, WORD * self.psum, WORD, dimensions),)
+        return (Region("psum", Storage.PSUM, self.column, self.m, WORD * self.psum, WORD, dimensions),)
 
 
 assert LANES[Engine.TENSOR] == 1 + LoadStationary.lane

@@ -19,6 +19,8 @@ TENSOR_FIELDS: Layout = (
     ("address", 18),
     ("stride", 16),
     ("psum", 12),
+    ("row", 10),
+    ("column", 10),
 )
 """Name and width of each field of a tensor instruction, from the least significant bit up."""
 

@@ -4,26 +4,37 @@ from collections.abc import Iterator
 
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS, SBUF_BYTES, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, format_of
+from neuroncore_rtl.spec.isa.access import allowed_start
 from neuroncore_rtl.spec.isa.rule import Broken, Rule, lowest
 from neuroncore_rtl.spec.isa.tensor.layout import LOAD_STATIONARY, MULTIPLY_MOVING
 
-__all__ = ["tensor_violation"]
+__all__ = ["column_starts", "row_starts", "tensor_violation"]
 
 _CODES = {fmt.code for fmt in MATMUL_FORMATS}
 
 
-def tensor_violation(values: dict[str, int], config: Config, loaded: tuple[int, bool] | None) -> Broken | None:
+def row_starts(config: Config) -> list[int]:
+    """Return the rows of the array where an operand may start: the quadrants of SBUF."""
+    return list(range(0, config.rows, config.quadrant))
+
+
+def column_starts(config: Config) -> list[int]:
+    """Return the columns where a result may start: the quadrants of PSUM that a step of a load can start with."""
+    return [column for column in range(0, config.columns, config.quadrant) if column % LOAD_COLUMNS == 0]
+
+
+def tensor_violation(values: dict[str, int], config: Config, loaded: tuple[range, bool] | None) -> Broken | None:
     """Return the lowest rule that an instruction breaks, and a message; None if it is legal.
 
     Arguments:
         values: of every field.
         config: the machine's parameters.
-        loaded: columns that the LoadStationary before it filled, and whether they are INT8; None if there was none.
+        loaded: the columns that the LoadStationary before it filled, and whether they are INT8; None if there was none.
     """
     return lowest(_violations(values, config, loaded))
 
 
-def _violations(values: dict[str, int], config: Config, loaded: tuple[int, bool] | None) -> Iterator[Broken]:
+def _violations(values: dict[str, int], config: Config, loaded: tuple[range, bool] | None) -> Iterator[Broken]:
     moving = values["opcode"] == MULTIPLY_MOVING
     if values["opcode"] not in (LOAD_STATIONARY, MULTIPLY_MOVING):
         yield Rule.OPCODE, f"opcode must be {LOAD_STATIONARY} or {MULTIPLY_MOVING}, not {values['opcode']}"
@@ -40,6 +51,18 @@ def _violations(values: dict[str, int], config: Config, loaded: tuple[int, bool]
         yield Rule.SHAPE, f"m must be between 1 and {config.columns}, not {values['m']}"
     if not 1 <= values["k"] <= config.rows:
         yield Rule.PARTITIONS, f"k must be between 1 and {config.rows}, not {values['k']}"
+    for name, counted, starts, limit in (
+        ("row", "k", row_starts(config), config.rows),
+        ("column", "m", column_starts(config), config.columns),
+    ):
+        start, end = values[name], values[name] + values[counted]
+        allowed = allowed_start(start, values[counted], config.quadrant)
+        if start not in starts:
+            yield Rule.PARTITIONS, f"{name} must be one of {', '.join(map(str, starts))}, not {start}"
+        elif allowed:
+            yield Rule.PARTITIONS, f"{name} must be {allowed} {name}s, not {start}"
+        elif end > limit:
+            yield Rule.PARTITIONS, f"{name} + {counted} must be at most {limit}, not {end}"
     if moving:
         if not 1 <= values["n"] <= PSUM_WORDS:
             yield Rule.SHAPE, f"n must be between 1 and {PSUM_WORDS}, not {values['n']}"
@@ -52,8 +75,10 @@ def _violations(values: dict[str, int], config: Config, loaded: tuple[int, bool]
             yield Rule.RANGE, f"psum + n must stay within a bank of {PSUM_WORDS} words, not {last}"
         if loaded is None:
             yield Rule.STATE, "a MultiplyMoving must come after a LoadStationary"
-        elif values["m"] > loaded[0]:
-            yield Rule.STATE, f"m must be at most {loaded[0]}, as was loaded, not {values['m']}"
+        elif values["column"] < loaded[0].start or values["column"] + values["m"] > loaded[0].stop:
+            found = f"{values['column']} to {values['column'] + values['m'] - 1}"
+            rule = f"columns must be of those that were loaded, {loaded[0].start} to {loaded[0].stop - 1}"
+            yield Rule.STATE, f"{rule}, not {found}"
         elif fmt is INT8 and not loaded[1]:
             yield Rule.STATE, "the stationary format must be int8 for int8"
     else:

@@ -14,6 +14,8 @@ from neuroncore_rtl.golden.tensor.tile import build_pass
 from neuroncore_rtl.spec.config import PSUM_WORDS, Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP16, FP32, INT8, MATMUL_FORMATS, TF32
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
+from neuroncore_rtl.spec.isa.access import allowed_start
+from neuroncore_rtl.spec.isa.tensor import column_starts, row_starts
 from neuroncore_rtl.tb.check.oracles import softfloat
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.operands import random_codes, special_codes, special_fp32
@@ -229,8 +231,15 @@ def place(memory, matrix, address, stride):
         memory[: len(matrix), first : first + matrix.itemsize] = element.view(np.uint8)
 
 
+def any_start(rng, starts, count, limit, quadrant):
+    """Return where so many rows or columns may start."""
+    allowed = [start for start in starts if start + count <= limit and not allowed_start(start, count, quadrant)]
+    return int(rng.choice(allowed))
+
+
 def run_tiled(rng, engine, a, b, fmt):
-    """Multiply a [M, K] by b [K, N] with instructions on random tiles of M and N; return the words of PSUM."""
+    """Multiply a [M, K] by b [K, N] with instructions on random tiles of M and N, which lie in the array wherever they
+    may; return the words of PSUM."""
     config, size = engine.config, fmt.bits // 8
     (m, k), n = a.shape, b.shape[1]
     result = np.zeros((m, n), np.uint32)
@@ -241,27 +250,33 @@ def run_tiled(rng, engine, a, b, fmt):
         while n0 < n:
             count = int(rng.integers(1, min(n - n0, PSUM_WORDS) + 1))
             psum = int(rng.integers(8)) * PSUM_WORDS + int(rng.integers(PSUM_WORDS - count + 1))
+            column = any_start(rng, column_starts(config), len(a_tile), config.columns, config.quadrant)
             for k0 in range(0, k, config.rows):
                 w, x = a_tile[:, k0 : k0 + config.rows].T, b[k0 : k0 + config.rows, n0 : n0 + count]
+                row = any_start(rng, row_starts(config), len(w), config.rows, config.quadrant)
                 # Memories are full of noise, rows beyond k included.
                 stationary, moving = rng.integers(0, 256, (2, config.rows, 1 << 14), np.uint8)
                 stride = size * int(rng.integers(1, 4))
                 address = 4 * size * int(rng.integers(8)), size * int(rng.integers(8))
-                place(stationary, w, address[0], size)
-                place(moving, x, address[1], stride)
-                k_tile = len(w)
-                # The rows of either instruction are masked by the other.
-                k_load, k_multiply = rng.permutation([k_tile, config.rows]).tolist()
+                place(stationary[row:], w, address[0] + size * column, size)
+                place(moving[row:], x, address[1], stride)
+                # The rows of either instruction are masked by the other, and the columns of a load by the product.
+                rows = {"row": row, "k": len(w)}, {"row": 0, "k": config.rows}
+                load_rows, rows = rows if rng.random() < 0.5 else rows[::-1]
+                columns = {"column": column, "m": w.shape[1]}
+                wide = rng.random() < 0.5
+                loaded = {"column": 0, "m": config.columns} if wide else columns
                 for index, (w_half, x_half) in enumerate(passes):
-                    common = {"format": fmt, "m": w.shape[1]}
-                    load = LoadStationary(**common, half=w_half, k=k_load, address=address[0])
+                    first = address[0] + (0 if wide else size * column)
+                    load = LoadStationary(format=fmt, half=w_half, address=first, **load_rows, **loaded)
                     multiply = MultiplyMoving(
-                        **common, half=x_half, k=k_multiply, address=address[1], n=count, stride=stride, psum=psum,
-                        accumulate=k0 > 0 or index > 0,
+                        format=fmt, half=x_half, address=address[1], n=count, stride=stride, psum=psum,
+                        accumulate=k0 > 0 or index > 0, **rows, **columns,
                     )  # fmt: skip
                     engine.execute(load, stationary, None)
                     engine.execute(multiply, None, moving)
-            result[m0 : m0 + len(a_tile), n0 : n0 + count] = engine.psum[: len(a_tile), psum : psum + count]
+            found = engine.psum[column : column + len(a_tile), psum : psum + count]
+            result[m0 : m0 + len(a_tile), n0 : n0 + count] = found
             n0 += count
     return result
 
@@ -269,7 +284,7 @@ def run_tiled(rng, engine, a, b, fmt):
 @EVERY_FORMAT
 def test_instructions_on_random_tiles_give_the_product(fmt, rng):
     compared = 0
-    for config in (MACHINE, Config(rows=5, columns=8), Config(rows=16, columns=6)):
+    for config in (MACHINE, Config(rows=5, columns=8), Config(rows=16, columns=6), Config(rows=9, columns=16)):
         for _ in range(4):
             m, k, n = rng.integers(1, 40, 3)
             a, b = codes(rng, fmt, (m, k), special=0.01), codes(rng, fmt, (k, n), special=0.01)
@@ -340,6 +355,27 @@ def test_a_second_load_replaces_the_first_and_weights_stay_until_the_next():
     assert engine.psum[:, 0].view(np.float32).tolist() == [4, 8, 12, 16]
 
 
+def test_an_operand_lies_anywhere_in_the_array_and_other_rows_and_columns_do_not_count():
+    """Rows 4 to 7 by columns 4 to 6 of a machine of 8 x 8; what is around them is infinite."""
+    engine = TensorEngine(Config(rows=8, columns=8))
+    weights, x = np.full((8, 8), np.inf), np.full((8, 1), np.inf)
+    weights[4:, :3], x[4:] = np.arange(12).reshape(4, 3), [[1], [10], [100], [1000]]
+    engine.execute(simple(LoadStationary, m=3, row=4, column=4), memory_of(weights), None)
+    engine.execute(simple(MultiplyMoving, m=3, row=4, column=4), None, memory_of(x))
+    expected = [0, 0, 0, 0, *(x[4:, 0] @ weights[4:, :3]), 0]
+    assert engine.psum[:, 0].view(np.float32).tolist() == expected
+
+
+def test_rows_that_meet_no_weights_leave_zero():
+    engine = TensorEngine(Config(rows=8, columns=8))
+    engine.psum[:] = 7
+    memory = memory_of(np.ones((8, 4)))
+    engine.execute(simple(LoadStationary, row=4), memory, None)
+    engine.execute(simple(MultiplyMoving), None, memory)
+    engine.execute(simple(MultiplyMoving, psum=1, transpose=True), None, memory)
+    assert engine.psum[:4, :2].tolist() == [[0, NEGATIVE_ZERO]] * 4
+
+
 def test_formats_of_the_two_operands_may_differ():
     engine = TensorEngine(MACHINE)
     engine.execute(simple(LoadStationary, format=FP8E4M3), memory_of([[1.5, 0, 0, 0]] * 4, FP8E4M3), None)
@@ -362,8 +398,10 @@ def test_partitions_and_words_that_are_not_addressed_stay():
     [
         (0, simple(MultiplyMoving), "a MultiplyMoving must come after a LoadStationary"),
         (0, simple(LoadStationary, k=5), "k must be between 1 and 4, not 5"),
+        (0, simple(LoadStationary, k=1, row=4), "row must be one of 0, 1, 2, 3, not 4"),
+        (0, simple(LoadStationary, k=2, row=3), "row must be 0 or 2 for more than 1 rows, not 3"),
         (0, simple(LoadStationary, address=16), "memory must have 4 rows of 24 bytes or more"),
-        (3, simple(MultiplyMoving), "m must be at most 3, as was loaded, not 4"),
+        (3, simple(MultiplyMoving), "columns must be of those that were loaded, 0 to 2, not 0 to 3"),
         (3, simple(MultiplyMoving, format=INT8, m=3), "stationary format must be int8 for int8"),
         (0, simple(LoadStationary, format=FP16, half=1), "must be 0, or for fp32 1"),
     ],

@@ -52,7 +52,8 @@ def run(add_latency, updates):
             ctx.set(psum.valid, update is not None)
             if update:
                 write = {name: getattr(update, name) for name in ("address", "accumulate", "integer")}
-                ctx.set(Value.cast(psum.write), PsumWrite.const(write | {"partitions": 1}).as_bits())
+                write["partitions"] = {"first": 0, "end": 1}
+                ctx.set(Value.cast(psum.write), PsumWrite.const(write).as_bits())
             ctx.set(psum.sums, before.bits if before else 0xDEADBEEF)
             before, port = (psum.reads, psum.shared_reads)[:: 1 if cycle % 2 else -1]
             if taken:
@@ -117,7 +118,7 @@ async def test_words_are_written_from_outside_byte_by_byte_beside_the_sums(ctx, 
     stalled = 0
     for cycle in range(count + psum.spacing):
         ctx.set(psum.valid, cycle in updates)
-        write = {"address": updates.get(cycle, 0), "partitions": 2}
+        write = {"address": updates.get(cycle, 0), "partitions": {"first": 1, "end": 3}}
         ctx.set(Value.cast(psum.write), PsumWrite.const(write).as_bits())
         ctx.set(psum.sums, sum((cycle + (column << 8)) << 32 * column for column in range(columns)))
         address, enable, mask = int(rng.choice(WORDS)), int(rng.integers(8)), int(rng.integers(16))
@@ -132,7 +133,7 @@ async def test_words_are_written_from_outside_byte_by_byte_beside_the_sums(ctx, 
             chosen = np.array([[enable >> c & mask >> b & 1 for b in range(4)] for c in range(columns)], bool)
             memory[:, address] = np.where(chosen, octets, memory[:, address])
         if updated is not None:
-            for column in range(2):
+            for column in (1, 2):
                 word = cycle - writes_sum + 1 + (column << 8)
                 memory[column, updated] = np.frombuffer(word.to_bytes(4, "little"), np.uint8)
         await ctx.tick()

@@ -17,12 +17,21 @@ from tests.hdl.verdicts import assert_verdicts, pass_on
 
 SEED = 5
 CONFIG = Config(rows=6, columns=9)
+QUARTERED = Config(rows=12, columns=16)
+"""A machine whose operands and results can start at quadrants."""
 
 RULES = {
     Rule.OPCODE, Rule.FORMAT, Rule.OPERATION, Rule.SHAPE, Rule.PARTITIONS, Rule.ALIGNMENT, Rule.RANGE, Rule.STATE,
 }  # fmt: skip
 """What a tensor instruction can break."""
 
+PLACED = (
+    LoadStationary(format=BF16, k=4, m=7, address=16, row=4, column=8),
+    LoadStationary(format=FP32, k=4, m=4, address=0, row=8, column=12),
+    LoadStationary(format=INT8, k=2, m=3, address=4, row=4, column=4),
+    MultiplyMoving(format=BF16, k=4, m=3, n=9, address=2, stride=2, psum=0, row=8, column=12),
+    MultiplyMoving(format=INT8, k=3, m=3, n=9, address=1, stride=1, psum=0, row=4, column=4),
+)
 LOADS = (
     LoadStationary(format=BF16, k=6, m=9, address=8),
     LoadStationary(format=FP32, half=1, k=1, m=1, address=SBUF_BYTES - 16),
@@ -41,13 +50,15 @@ EDGES = {
     "address": (0, 1, 2, 4, SBUF_BYTES - 16, SBUF_BYTES - 4, SBUF_BYTES - 1, SBUF_BYTES, (1 << 18) - 1),
     "stride": (0, 1, 2, 4, 384, 65535),
     "psum": (0, 1, 511, 3584, 4095),
+    "row": (0, 1, 2, 3, 4, 8, 12, 1023),
+    "column": (0, 1, 3, 4, 8, 9, 12, 16, 1023),
 }
 """Values at which rules begin and end."""
 
 
-def words(rng, count):
-    """Return instruction words: legal ones with up to three fields changed, and any bits."""
-    legal = [instruction.encode() for instruction in LOADS + MOVES]
+def words(rng, legal, count):
+    """Return instruction words: legal ones with up to three fields changed."""
+    legal = [instruction.encode() for instruction in legal]
     for _ in range(count):
         word = legal[rng.integers(len(legal))]
         values = TensorInstruction.unpack(word)
@@ -58,23 +69,24 @@ def words(rng, count):
         yield pack(TENSOR_FIELDS, values, "tensor")
 
 
-def violations_of(words):
+def violations_of(words, config):
     """Yield the rule that each word breaks by the specification, behind those before it since the last broken one."""
     loaded = None
     for word in words:
         values = TensorInstruction.unpack(word)
-        yield (broken := tensor_violation(values, CONFIG, loaded))
+        yield (broken := tensor_violation(values, config, loaded))
         if broken:
             loaded = None
         elif values["opcode"] == LoadStationary.opcode:
-            loaded = values["m"], values["dtype"] == INT8.code
+            loaded = range(values["column"], values["column"] + values["m"]), values["dtype"] == INT8.code
 
 
-def test_every_word_breaks_the_rule_that_the_specification_names(rng):
-    setups = [(), *((load.encode(),) for load in LOADS)]
-    given = [word for last in words(rng, 1500) for word in (*setups[rng.integers(len(setups))], last)]
-    violations = list(violations_of(given))
-    jobs = assert_verdicts(Checker(CONFIG), given, violations, RULES, late=True)
+@pytest.mark.parametrize(("config", "legal"), [(CONFIG, LOADS + MOVES), (QUARTERED, PLACED)])
+def test_every_word_breaks_the_rule_that_the_specification_names(config, legal, rng):
+    setups = [(), *((one.encode(),) for one in legal if isinstance(one, LoadStationary))]
+    given = [word for last in words(rng, legal, 1500) for word in (*setups[rng.integers(len(setups))], last)]
+    violations = list(violations_of(given, config))
+    jobs = assert_verdicts(Checker(config), given, violations, RULES, late=True)
     assert all(job is None or job.as_bits() == word for word, job in zip(given, jobs, strict=True))
     causes = Counter(broken and broken[0] for broken in violations)
     print(causes)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa import TENSOR_BITS
 from neuroncore_rtl.tb.harness.run import run as run_device
 from neuroncore_rtl.tb.harness.tensor import TensorDevice, TensorWork
@@ -12,7 +12,9 @@ from neuroncore_rtl.tb.stimulus.tensor_programs import random_program
 from tests.hdl.tensor.engines import faulty
 
 CONFIG = PRESETS["tiny"]
-SEED = 3
+QUARTERED = Config(rows=8, columns=8)
+"""A machine whose operands and results can start at quadrants."""
+SEED = 8
 
 RESULTS = {
     "accumulates never": (r"\w*partition_latency\d+", {"accumulate": "1'b0"}),
@@ -30,6 +32,20 @@ RESULTS = {
     ),
 }
 """Faults that leave the engine running with wrong results: module, ports, and body of its shell."""
+
+MISPLACED = {
+    "rows before the first stationary one take part": (
+        r"edge_\d+",
+        {"stationary_present": "stationary_present | (stationary_present - 8'd1)"},
+    ),
+    "rows before the first moving one take part": (
+        r"edge_\d+",
+        {"moving_present": "moving_present | (moving_present - 8'd1)"},
+    ),
+    "columns before the first are written": (r"psum_\d+_\w+", {"updates": "updates | (updates - 8'd1)"}),
+    "weights go to the other columns": (r"datapath_\w+", {"distance": "~distance"}),
+}
+"""Faults of where operands and results lie in the array."""
 
 REPORTED = {
     "weights swapped a cycle late": (
@@ -52,17 +68,17 @@ REPORTED = {
 """Faults that leave results out, or undefined as those of weights that were never loaded, and what is said of them."""
 
 
-def run(module, ports, body=""):
+def run(module, ports, body="", config=CONFIG):
     """Return the words of PSUM that an engine with a module in a shell delivers, and those that golden expects."""
-    program, expected = random_program(np.random.default_rng(SEED), CONFIG, 30, longest=9)
+    program, expected = random_program(np.random.default_rng(SEED), config, 30, longest=9)
     print(f"seed {SEED}, {expected.size} words")
-    device = faulty(TensorDevice(config=CONFIG), module, ports=ports, body=body)
+    device = faulty(TensorDevice(config=config), module, ports=ports, body=body)
     return run_device(device, TensorWork(program=program), sim="icarus").memories["psum"], expected
 
 
-@pytest.mark.parametrize("fault", RESULTS)
+@pytest.mark.parametrize("fault", [*RESULTS, *MISPLACED])
 def test_wrong_results_are_noticed(fault):
-    words, expected = run(*RESULTS[fault])
+    words, expected = run(*RESULTS[fault]) if fault in RESULTS else run(*MISPLACED[fault], config=QUARTERED)
     differ = int((words != expected).sum())
     print(f"{differ} of {expected.size} words differ")
     assert words.shape == expected.shape

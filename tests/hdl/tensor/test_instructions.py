@@ -11,7 +11,7 @@ from neuroncore_rtl.spec.config import PRESETS, SBUF_BYTES, Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP32, INT8, INT16, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import TENSOR_BITS, Context, LoadStationary, MultiplyMoving
 
-CONTEXT = Context(Config(rows=4, columns=5), loaded=(5, True))
+CONTEXT = Context(Config(rows=4, columns=5), loaded=(range(5), True))
 LOAD = LoadStationary(format=BF16, k=4, m=5, address=8)
 MOVE = MultiplyMoving(format=BF16, k=4, m=5, n=512, address=2, stride=2, psum=512)
 
@@ -76,13 +76,59 @@ def test_ends_of_the_ranges_are_valid(instruction):
     assert 0 <= instruction.encode() < 1 << TENSOR_BITS
 
 
+WIDE = Config(rows=10, columns=16)
+PLACED = {"k": 2, "m": 4, "row": 8, "column": 8}
+
+REFUSED_PLACES = [
+    ({"row": 2}, ": row must be one of 0, 4, 8, not 2"),
+    ({"row": 12, "k": 1}, ": row must be one of 0, 4, 8, not 12"),
+    ({"row": 4, "k": 5}, ": row must be 0 or 8 for more than 4 rows, not 4"),
+    ({"row": 8, "k": 3}, r": row \+ k must be at most 10, not 11"),
+    ({"column": 9}, ": column must be one of 0, 4, 8, 12, not 9"),
+    ({"column": 12, "m": 5}, ": column must be 0 or 8 for more than 4 columns, not 12"),
+    ({"column": 8, "m": 9}, ": column must be 0 for more than 8 columns, not 8"),
+    ({"row": 1024}, "row must be from 0 to 1023, not 1024"),
+    ({"column": -4}, "column must be from 0 to 1023, not -4"),
+]
+
+
+@pytest.mark.parametrize("instruction", [LOAD, MOVE])
+@pytest.mark.parametrize(("change", "message"), REFUSED_PLACES)
+def test_operands_and_results_start_at_quadrants(instruction, change, message):
+    context = Context(WIDE, loaded=(range(16), True))
+    placed = replace(instruction, **PLACED)
+    placed.check(context)
+    with pytest.raises(ValueError, match=message):
+        replace(placed, **change).check(context)
+
+
+def test_a_result_starts_where_a_step_of_a_load_does():
+    for config, starts in ((Config(rows=8, columns=8), (0, 4)), (Config(rows=12, columns=12), (0,))):
+        for column in range(config.columns):
+            load = replace(LOAD, k=1, m=1, column=column)
+            if column in starts:
+                load.check(Context(config))
+                continue
+            with pytest.raises(ValueError, match=f"column must be one of {', '.join(map(str, starts))}, not {column}"):
+                load.check(Context(config))
+
+
+@pytest.mark.parametrize(("columns", "found"), [({"column": 4}, "4 to 7"), ({"column": 8, "m": 7}, "8 to 14")])
+def test_a_product_has_no_columns_that_were_not_loaded(columns, found):
+    context = replace(LOAD, k=1, m=6, column=8).after(Context(WIDE))
+    for column, m in ((8, 6), (8, 1), (12, 2)):
+        replace(MOVE, column=column, m=m).check(context)
+    with pytest.raises(ValueError, match=f"columns must be of those that were loaded, 8 to 13, not {found}"):
+        replace(MOVE, **{"m": 4, **columns}).check(context)
+
+
 def test_hardware_reads_every_field_as_it_was_written():
     fields = {
-        "half": 1, "k": 93, "m": 87, "n": 321, "address": 0x0ABCC, "stride": 0x0124, "psum": 0x655, "accumulate": True,
-        "transpose": False,
+        "half": 1, "k": 29, "m": 27, "n": 321, "address": 0x0ABCC, "stride": 0x0124, "psum": 0x655, "accumulate": True,
+        "transpose": False, "row": 96, "column": 64,
     }  # fmt: skip
     move = MultiplyMoving(format=FP32, **fields)
-    move.check(Context(PRESETS["full"], loaded=(128, False)))
+    move.check(Context(PRESETS["full"], loaded=(range(128), False)))
     read = TensorInstruction.from_bits(move.encode())
     assert (read.opcode, read.dtype.value) == (Opcode.MULTIPLY_MOVING, FP32.code)
     assert {name: getattr(read, name) for name in fields} == fields

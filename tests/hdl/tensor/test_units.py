@@ -159,7 +159,7 @@ def test_mover_asks_for_every_word_once_in_order_however_the_memory_stalls(share
         for fmt, n, address, stride in operands
     ]
     for move in moves:
-        move.check(Context(config, loaded=(4, True)))
+        move.check(Context(config, loaded=(range(4), True)))
     mover = Mover(config)
     taken, cycles = run_sequencer(mover, mover.weights_loaded, moves, share, rng)
     words = [[(m.address + i * m.stride) % (1 << 18) & ~3 for i in range(m.n)] for m in moves]

@@ -83,6 +83,28 @@ def test_fields_are_those_of_the_tensors():
     assert multiply_moving(result, b[:, :1].broadcast_to(6)).stride == 0
 
 
+def test_operands_and_results_lie_in_any_quarter_of_the_array(rng):
+    config = Config(rows=16, columns=16)
+    program = Program(config)
+    space = program.space
+    left, right = space.hbm("left", BF16, (16, 4)), space.hbm("right", BF16, (16, 5))
+    out, staged = space.hbm("out", FP32, (16, 5)), space.sbuf("staged", FP32, (5,))
+    a, b, sums = space.sbuf("a", BF16, (4,)), space.sbuf("b", BF16, (5,)), space.psum("sums", FP32, (5,))
+    codes = [rng.integers(1 << 14, size=of.shape) for of in (left, right)]
+    expected = np.zeros((16, 5), np.uint32)
+    program.append(dma_copy(a, left))
+    program.append(dma_copy(b, right))
+    quarters = [slice(first, first + 4) for first in (0, 4, 8, 12)]
+    for rows, columns in zip([quarters[n] for n in (2, 0, 3, 1)], quarters, strict=True):
+        program.append(load_stationary(a[rows], column=columns.start))
+        program.append(multiply_moving(sums[columns], b[rows]))
+        expected[columns] = matrix_product(codes[0][rows].T, codes[1][rows], BF16, config.rows)
+    program.append(tensor_copy(staged, sums))
+    program.append(dma_copy(out, staged))
+    hbm = finished(build_image(program, list(zip((left, right), codes, strict=True)))).hbm
+    assert np.array_equal(out.elements(hbm), expected)
+
+
 def test_any_tensor_may_be_stationary():
     """Wherever a tensor gets its place, the tensor engine can load it."""
     program = Program(CONFIG)
@@ -104,11 +126,7 @@ def test_refusals_name_the_tensor_and_the_rule():
     words = program.space.psum("words", INT32, (6,))
     small = program.space.sbuf("small", INT8, (6,))
     for wrong, message in (
-        (lambda: load_stationary(result), "result: an operand must be in SBUF, from partition 0 on, not PSUM from par"),
-        (
-            lambda: load_stationary(a[4:]),
-            "a: an operand must be in SBUF, from partition 0 on, not SBUF from par",
-        ),
+        (lambda: load_stationary(result), "result: an operand must be in SBUF, not PSUM"),
         (lambda: load_stationary(counts), "counts: format must be one of bf16, .*, fp32, not int16"),
         (lambda: load_stationary(a, half=1), "a: half must be 0, or for fp32 1, not 1 for bf16"),
         (lambda: load_stationary(whole, half=2), "whole: half must be 0, or for fp32 1, not 2 for fp32"),
@@ -121,8 +139,7 @@ def test_refusals_name_the_tensor_and_the_rule():
             "whole: a stationary operand must have one dimension",
         ),
         (lambda: load_stationary(a[:, 1:]), r"a: a stationary operand's address must be a multiple of 8, not \d+"),
-        (lambda: multiply_moving(whole, b), "whole: a product must be in PSUM, from partition 0 on, not SBUF"),
-        (lambda: multiply_moving(result[4:], b), "result: a product must be in PSUM, from partition 0 on, not PSUM"),
+        (lambda: multiply_moving(whole, b), "whole: a product must be in PSUM, not SBUF"),
         (lambda: multiply_moving(words, b), "words: sums of bf16 must be fp32, not int32"),
         (lambda: multiply_moving(result, small), "result: sums of int8 must be int32, not fp32"),
         (lambda: multiply_moving(result, b[:, :4]), r"result: shape must be \(4,\), that of b, not \(6,\)"),
@@ -138,5 +155,10 @@ def test_refusals_name_the_tensor_and_the_rule():
     ):
         with pytest.raises(ValueError, match=rf"^{message}.* \(test_products.py:\d+\)$"):
             wrong()
+    with pytest.raises(ValueError, match=r"row must be one of 0, 2, 4, 6, not 3 .*\(test_products.py:\d+\)$"):
+        program.append(load_stationary(a[3:5]))
+    program.append(load_stationary(a[:, :4]))
+    with pytest.raises(ValueError, match=r"columns .* loaded, 0 to 3, not 4 to 4 .*\(test_products.py:\d+\)$"):
+        program.append(multiply_moving(result[4:], b))
     with pytest.raises(ValueError, match=r"m must be between 1 and 6, not 7 .*\(test_products.py:\d+\)$"):
         program.append(load_stationary(program.space.sbuf("broad", BF16, (7,))))
