@@ -11,9 +11,11 @@ from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.library.matmul import passes
 from neuroncore_rtl.kernels.program import Tensor, dma_copy, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
-from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format
 from neuroncore_rtl.spec.isa import Storage
+from neuroncore_rtl.spec.isa.access import allowed_start
+from neuroncore_rtl.spec.isa.tensor import row_starts
 
 __all__ = ["CALLS", "OPERAND", "stationary_operand", "transposable", "transposed"]
 
@@ -21,7 +23,8 @@ CALLS: dict[str, Call] = {}
 """The calls of this module."""
 
 OPERAND = "operand of the tensor engine"
-"""Why a copy is inserted: it is not in SBUF from partition 0 on, or not with the steps that the engine takes."""
+"""Why a copy is inserted: it is not in SBUF, not in the partitions of the other operand, or not with the steps that the
+engine takes."""
 
 
 def _product(arguments: dict) -> tuple:
@@ -31,8 +34,8 @@ def _product(arguments: dict) -> tuple:
 
 
 @instruction(
-    CALLS, "expanded", "LOAD_STATIONARY and MULTIPLY_MOVING; FP32 four pairs of halves", result=_product,
-    like="moving", product=True,
+    CALLS, "expanded", "LOAD_STATIONARY and MULTIPLY_MOVING; FP32 four pairs of halves; tiles of the array in turn",
+    result=_product, like="moving", product=True,
 )  # fmt: skip
 def nc_matmul(
     r: Recording,
@@ -47,9 +50,9 @@ def nc_matmul(
     tile_size=(),
 ) -> None:
     """dst = stationary.T moving, or dst += it; accumulate=None: what is new in PSUM is overwritten."""
-    if tile_position or tile_size:
-        raise ValueError(f"tile_position must not be given: the array has no tiles, not {tile_position or tile_size}")
     config, columns = r.program.config, prod(stationary.shape[1:])
+    if tile_position or tile_size:
+        _check_tile(config, tile_position, tile_size, (stationary.shape[0], columns))
     if dst.allocation.memory is not Memory.psum:
         raise ValueError(f"{dst.name}: dst must be in PSUM, not in {dst.allocation.memory.value}")
     if stationary.shape[0] != moving.shape[0] or moving.shape[0] > config.rows:
@@ -63,14 +66,15 @@ def nc_matmul(
     formats = stationary.dtype.known, moving.dtype.known
     if formats[0] is not formats[1] and {FP32, INT8} & set(formats):
         raise ValueError(f"float32 and int8 must meet their own kind, not {stationary.dtype} and {moving.dtype}")
-    a, b = stationary_operand(r, stationary), _moving(r, moving)
+    a = stationary_operand(r, stationary)
+    b = _moving(r, moving, a.partition)
     sums, adds = _sums(r, dst, columns, b, accumulate)
     if is_transpose:
         transposed(r, sums, a)
         return
     for half, other, loaded in passes(formats[0]):
         if loaded:
-            r.program.append(load_stationary(a, half=half))
+            r.program.append(load_stationary(a, half=half, column=sums.partition))
         r.program.append(multiply_moving(sums, b, half=other, accumulate=adds))
         adds = True
 
@@ -105,31 +109,60 @@ def nc_transpose(r: Recording, dst: View, data: View) -> None:
 
 def transposed(r: Recording, sums: Tensor, source: Tensor) -> None:
     """Append sums = source.T, bit for bit but for the sign of zeros of FP32; source is a stationary operand."""
-    matrix = identity(r, source.format)
-    lanes = source.partitions
+    lanes = slice(source.partition, source.partition + source.partitions)
+    matrix = identity(r, source.format)[lanes, lanes]
     for half in (0, 1) if source.format is FP32 else (0,):
-        r.program.append(load_stationary(source, half=half))
-        r.program.append(multiply_moving(sums, matrix[:lanes, :lanes], accumulate=half > 0, transpose=True))
+        r.program.append(load_stationary(source, half=half, column=sums.partition))
+        r.program.append(multiply_moving(sums, matrix, accumulate=half > 0, transpose=True))
 
 
 def stationary_operand(r: Recording, view: View) -> Tensor:
-    """Return a stationary operand: columns side by side, from a multiple of four on, in SBUF from partition 0 on."""
+    """Return a stationary operand: columns side by side, from a multiple of four on, in SBUF where a row may start."""
     tensor, fmt = lanes_tensor(r, view), view.dtype.known
     flat = _flat(tensor)
     step = LOAD_COLUMNS * tensor.format.bits // 8
-    if tensor.storage == Storage.SBUF and flat is not None and not tensor.partition and tensor.address % step == 0:
+    if _in_rows(r, tensor) and flat is not None and tensor.address % step == 0:
         if flat.size == 1 or flat.steps == (1,):
             return flat
     return in_sbuf(r, tensor, OPERAND, fmt).reshape(tensor.size)
 
 
-def _moving(r: Recording, view: View) -> Tensor:
-    """Return a moving operand: elements in equal steps, in SBUF from partition 0 on."""
+def _moving(r: Recording, view: View, row: int) -> Tensor:
+    """Return a moving operand: elements in equal steps, in SBUF from the stationary one's first partition on."""
     tensor, fmt = lanes_tensor(r, view), view.dtype.known
     flat = _flat(tensor)
-    if tensor.storage == Storage.SBUF and flat is not None and not tensor.partition and flat.steps[0] >= 0:
+    if tensor.storage == Storage.SBUF and tensor.partition == row and flat is not None and flat.steps[0] >= 0:
         return flat
-    return in_sbuf(r, tensor, OPERAND, fmt).reshape(tensor.size)
+    return in_sbuf(r, tensor, OPERAND, fmt, row).reshape(tensor.size)
+
+
+def _in_rows(r: Recording, tensor: Tensor) -> bool:
+    """Return whether the rows of the array can start where a tensor does."""
+    config, start = r.program.config, tensor.partition
+    if tensor.storage != Storage.SBUF or start not in row_starts(config) or start + tensor.partitions > config.rows:
+        return False
+    return allowed_start(start, tensor.partitions, config.quadrant) is None
+
+
+def _check_tile(config: Config, position: tuple, size: tuple, shape: tuple[int, int]) -> None:
+    """Check the part of the array that a call names, by the interface's rules; operands and dst say where they are.
+
+    Arguments:
+        position: its first row and column.
+        size: its rows and columns.
+        shape: of the stationary operand.
+    """
+    if len(position) != 2 or len(size) != 2:
+        raise ValueError(f"tile_position and tile_size must both be pairs, not {position!r} and {size!r}")
+    limits = config.rows, config.columns
+    for name, start, most, count, limit in zip(("row", "column"), position, size, shape, limits, strict=True):
+        sizes = [limit // parts for parts in (4, 2, 1) if limit % parts == 0]
+        if most not in sizes:
+            raise ValueError(f"tile_size must be {' or '.join(map(str, sizes))} {name}s, not {most!r}")
+        if start not in range(0, limit, most):
+            raise ValueError(f"tile_position must be a multiple of {most} {name}s below {limit}, not {start!r}")
+        if count > most:
+            raise ValueError(f"the stationary operand must have at most the {most} {name}s of tile_size, not {count}")
 
 
 def _flat(tensor: Tensor) -> Tensor | None:
@@ -146,8 +179,7 @@ def _sums(r: Recording, dst: View, columns: int, moving: Tensor, accumulate: boo
         raise ValueError(f"{dst.name}: shape must be ({columns}, {moving.size}), not {dst.shape}")
     allocation, block, part = dst.allocation, dst.one_block(), span(dst)
     before = allocation.written(block)[part]
-    whole = before.size == allocation.width and dst.shape[0] == allocation.shape[allocation.lanes]
-    if block in allocation.zeros and whole and accumulate is not False:
+    if block in allocation.zeros and before.shape == allocation.written(block).shape and accumulate is not False:
         allocation.zeros.remove(block)
         accumulate = False
     sums = lanes_tensor(r, dst)
@@ -155,7 +187,7 @@ def _sums(r: Recording, dst: View, columns: int, moving: Tensor, accumulate: boo
         before = allocation.written(block)[part]
         if before.any() and not before.all():
             rule = "what a product adds to must all have been written before, or none of it"
-            raise ValueError(f"{dst.name}: {rule}, not {before.sum()} of {before.size} columns")
+            raise ValueError(f"{dst.name}: {rule}, not {before.sum()} of {before.size} elements")
         accumulate = bool(before.all())
     elif accumulate and not allocation.written(block)[part].any():
         accumulate = False

@@ -102,11 +102,11 @@ def written(view: View) -> View:
     return view
 
 
-def span(view: View) -> slice:
-    """Return the elements of a partition from the first to the last that a view has."""
-    steps = [step * (n - 1) for step, n in zip(view.element.steps, view.shape, strict=True)]
-    first = view.element.start + sum(min(0, step) for step in steps)
-    return slice(first, view.element.start + sum(max(0, step) for step in steps) + 1)
+def span(view: View) -> tuple[slice, slice]:
+    """Return the partitions and the elements of each from the first to the last that a view has."""
+    ends = (axis.range for axis in (view.partition, view.element))
+    partitions, elements = (slice(first, last + 1) for first, last in ends)
+    return partitions, elements
 
 
 def _fill_zeros(recording: Recording, view: View) -> None:
@@ -146,10 +146,10 @@ def scalar(recording: Recording, given: object, lanes: int) -> float | int | Ten
 
 
 def identity(recording: Recording, fmt: Format) -> Tensor:
-    """Return an identity matrix as large as the array; it is made when a format needs it first."""
+    """Return an identity matrix of as many rows as the array; it is made when a format needs it first."""
 
     def make() -> Tensor:
-        size, space = recording.program.lanes, recording.program.space
+        size, space = recording.program.config.rows, recording.program.space
         ones, matrix = (space.sbuf(name, fmt, (size,), size) for name in ("ones", "identity"))
         recording.inserted["identity matrix"] += 1
         recording.program.append(memset(ones, 1.0))

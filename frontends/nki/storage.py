@@ -83,5 +83,5 @@ class Allocation:
         return self._tensors[block]
 
     def written(self, block: int) -> np.ndarray:
-        """Return for each element of a partition whether anything has been written to it."""
-        return self._written.setdefault(block, np.zeros(self.width, bool))
+        """Return for each element, bool [partitions, elements], whether anything has been written to it."""
+        return self._written.setdefault(block, np.zeros((self.shape[self.lanes], self.width), bool))

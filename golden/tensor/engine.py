@@ -72,6 +72,7 @@ class TensorEngine:
         loaded = self._shadow.instruction
         first = max(loaded.row, multiplied.row)
         count = max(min(loaded.row + loaded.k, multiplied.row + multiplied.k) - first, 0)
+        # Columns start where a step of a load does, and so at a whole tile.
         tiles = slice((multiplied.column - loaded.column) // TILE, None)
         rows = slice(first - loaded.row, first - loaded.row + count)
         codes = _elements(multiplied, memory, multiplied.n, multiplied.stride)[first - multiplied.row :][:count]

@@ -170,3 +170,77 @@ return out
 def test_every_operation_and_function_has_a_name_of_the_machine():
     assert set(ACTIVATIONS.values()) <= set(FUNCTIONS) and len(set(OPERATIONS.values())) == len(OPERATIONS)
     assert {"nc_matmul", "dma_copy", "activation", "tensor_reduce"} <= set(CALLS)
+
+
+TILED = RNG.normal(size=(16, 20)).astype(np.float32)
+
+
+def test_operands_and_sums_lie_in_any_quarter_of_the_array(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray((16, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+tile = nl.ndarray((16, 20), dtype=x.dtype, buffer=nl.sbuf)
+sums = nl.ndarray((16, 8), dtype=nl.float32, buffer=nl.psum)
+nisa.dma_copy(dst=tile, src=x)
+for part in range(2):  # the second time they are added to
+    for n in range(4):
+        rows, columns = nl.ds(4 * (3 - n), 4), nl.ds(4 * n, 4)
+        nisa.nc_matmul(
+            dst=sums[columns, :], stationary=tile[rows, 0:4], moving=tile[rows, 4 + 8 * part : 12 + 8 * part],
+            tile_position=(4 * (3 - n), 4 * n), tile_size=(4, 4),
+        )
+found = nl.ndarray((16, 8), dtype=nl.float32, buffer=nl.sbuf)
+nisa.tensor_copy(dst=found, src=sums)
+nisa.dma_copy(dst=out, src=found)
+return out
+""")  # fmt: skip
+    run = run_nki(kernel, (TILED, "bfloat16"), preset="small", target="golden")
+    parts = [TILED[4 * n : 4 * n + 4] for n in (3, 2, 1, 0)]
+    expected = np.concatenate([part[:, :4].T @ (part[:, 4:12] + part[:, 12:20]) for part in parts])
+    assert np.abs(run.outputs[0] - expected).max() < 0.2 and not run.inserted
+    places = {(i.row, i.column) for i in (entry.instruction for entry in run.run.program.entries) if hasattr(i, "row")}
+    assert places == {(12, 0), (8, 4), (4, 8), (0, 12)}
+
+
+def test_tiles_of_the_array_keep_operands_where_they_are(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray((4, 8, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+for n in nl.affine_range(4):
+    rows = nl.ds(4 * n, 4)
+    g, h = nl.load(x[rows, 0:8]), nl.load(x[rows, 8:16])
+    product = nisa.nc_matmul(g, h, tile_position=(n // 2 * 8, n % 2 * 8), tile_size=(8, 8))
+    nl.store(out[n], value=product)
+return out
+""", older=True)  # fmt: skip
+    run = run_nki(kernel, TILED, preset="small", target="golden")
+    expected = [TILED[4 * n : 4 * n + 4, :8].T @ TILED[4 * n : 4 * n + 4, 8:16] for n in range(4)]
+    assert np.abs(run.outputs[0] - expected).max() < 1e-5 and "operand of the tensor engine" not in run.inserted
+
+
+@pytest.mark.parametrize(("place", "copies"), [("rows, 8:16", 0), ("0:4, 8:16", 1)])
+def test_a_moving_operand_goes_to_the_partitions_of_the_stationary_one(tmp_path, place, copies):
+    kernel = written(tmp_path, f"""
+out = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+tile, rows = nl.load(x), nl.ds(8, 4)
+nl.store(out, value=nisa.nc_matmul(tile[rows, 0:4], tile[{place}]))
+return out
+""", older=True)  # fmt: skip
+    run = run_nki(kernel, TILED, preset="small", target="golden")
+    moving = TILED[8:12, 8:16] if not copies else TILED[:4, 8:16]
+    assert np.abs(run.outputs[0] - TILED[8:12, :4].T @ moving).max() < 1e-5
+    assert run.inserted["operand of the tensor engine"] == copies
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+def test_what_is_transposed_starts_at_any_quarter(tmp_path, dtype):
+    kernel = written(tmp_path, """
+out = nl.ndarray((4, 16), dtype=x.dtype, buffer=nl.shared_hbm)
+tile = nl.load(x)
+turned = nl.ndarray((4, 16), dtype=x.dtype)
+for n in range(4):
+    turned[:, nl.ds(4 * n, 4)] = nisa.nc_transpose(tile[nl.ds(4 * n, 4), 4:8])
+nl.store(out, value=turned)
+return out
+""", older=True)  # fmt: skip
+    x = np.trunc(TILED * 40).astype(np.float32)
+    run = run_nki(kernel, (x, dtype), preset="small", target="golden")
+    assert np.array_equal(run.outputs[0], x[:, 4:8].T) and "operand of the tensor engine" not in run.inserted

@@ -8,6 +8,8 @@ from tests.frontends.nki.kernels import FIRST, written
 
 X = np.ones((4, 8), np.float32)
 
+TILED = "nisa.nc_matmul(nl.load(x[:, :4]), nl.load(x)"
+
 OUT = "out = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.shared_hbm)\n"
 
 
@@ -27,7 +29,11 @@ OUT = "out = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.shared_hbm)\n"
         ("nisa.nc_matmul(nl.load(x[:, :4]), nl.zeros((4, 513), nl.float32))", "moving columns must be at most 512"),
         ("nisa.nc_matmul(nl.load(x[:, :4]), nl.zeros((4, 8), nl.bfloat16))", "float32 and int8 must meet their own"),
         ("nisa.nc_matmul(x[:, :4], nl.load(x))", "must be in SBUF or PSUM, not in HBM"),
-        ("nisa.nc_matmul(nl.load(x[:, :4]), nl.load(x), tile_position=(0, 0))", "tile_position must not be given"),
+        (f"{TILED}, tile_position=(0, 0))", r"tile_position and tile_size must both be pairs, not \(0, 0\) and \(\)"),
+        (f"{TILED}, tile_position=(0, 2), tile_size=(3, 4))", "tile_size must be 1 or 2 or 4 rows, not 3"),
+        (f"{TILED}, tile_position=(0, 1), tile_size=(4, 2))", "tile_position must be .* of 2 columns below 4, not 1"),
+        (f"{TILED}, tile_position=(4, 0), tile_size=(4, 4))", "tile_position must be .* of 4 rows below 4, not 4"),
+        (f"{TILED}, tile_position=(0, 0), tile_size=(2, 4))", "must have at most the 2 rows of tile_size, not 4"),
         ("nisa.activation(op=nl.mod, data=nl.load(x))", "op must be a function that the machine has .*, not mod"),
         ("nisa.tensor_tensor(nl.load(x), nl.load(x), op=np.hypot)", "op must be one of .*, not hypot"),
         ("nisa.tensor_reduce(nl.add, nl.load(x), axis=0)", "axis must be of the free dimensions, 1 to 1, not 0"),

@@ -119,7 +119,7 @@ def test_comments_and_blank_lines_mean_nothing():
     [
         ("frobnicate", "line 2: an instruction must be one of load_stationary, multiply_moving, dma_copy, tensor_copy"),
         ("load_stationary format=bf16 k=4 m=4", "line 2: load_stationary must have address"),
-        ("load_stationary n=4", "line 2: a field of load_stationary must be one of format, half, k, address, row, column, m, not"),
+        ("load_stationary n=4", "line 2: a field of load_stationary must be one of format, half, k, address, row, co"),
         ("load_stationary k=4 k=5", "line 2: k must be there once"),
         ("load_stationary k=four", "line 2: a number must be decimal, or hexadecimal behind 0x, not 'four'"),
         ("load_stationary format=fp64", "line 2: format must be one of fp32, "),
