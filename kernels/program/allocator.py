@@ -19,7 +19,7 @@ from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Region, Storage
 from neuroncore_rtl.spec.isa.access import storage_partitions
 
-__all__ = ["Allocator", "Buffer", "buffer_of", "buffers_in", "offset_of"]
+__all__ = ["Allocator", "Buffer", "buffer_of", "buffers_of", "offset_of"]
 
 BUFFER_BITS = 20
 """Bits of an address within a buffer; those above are the buffer's number, and 0 for what has its place."""
@@ -52,9 +52,9 @@ def buffer_of(address: int) -> int:
     return address >> BUFFER_BITS
 
 
-def buffers_in(regions: Iterable[Region]) -> list[int]:
-    """Return the numbers of the buffers that regions are in, ascending, so that a program is laid out in one way."""
-    return sorted({buffer_of(region.address) for region in regions if region.storage != Storage.HBM} - {0})
+def buffers_of(regions: Iterable[Region]) -> tuple[int, ...]:
+    """Return the number of the buffer that each region is in; 0: in none."""
+    return tuple(0 if region.storage == Storage.HBM else region.address >> BUFFER_BITS for region in regions)
 
 
 def offset_of(address: int) -> int:

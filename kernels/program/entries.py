@@ -1,12 +1,11 @@
 """Instructions in their places, and the records that they become: waits for counts turned into semaphores."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import NamedTuple
 
 from neuroncore_rtl.kernels.program.source import Source
-from neuroncore_rtl.spec.isa import Instruction, Record, Storage, Update, Wait
+from neuroncore_rtl.spec.isa import Instruction, Record, Update, Wait
 from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
 
 __all__ = ["Entry", "Step", "records_of"]
@@ -20,16 +19,22 @@ class Step(NamedTuple):
         section: that of its section, from 0 on.
         queue: where it starts; None: that of its engine, or of each DMA engine in turn.
         source: the kernel's line.
+        buffers: of each region that it writes, and then of each that it reads, the number of the temporary that it is
+            in; 0: in none.
         in_order: whether its queue starts it behind all such ones before it, whatever order is chosen.
-        buffers: numbers of the temporaries that it touches, by storage and by the address that it names.
     """
 
     instruction: Instruction
     section: int
     queue: int | None
     source: Source
+    buffers: tuple[int, ...]
     in_order: bool = False
-    buffers: Mapping[tuple[Storage, int], int] = MappingProxyType({})
+
+    @property
+    def touched(self) -> list[int]:
+        """Numbers of the temporaries, ascending, so that a program is laid out in one way."""
+        return sorted({*self.buffers} - {0})
 
 
 @dataclass(kw_only=True)
@@ -55,7 +60,7 @@ class Entry:
     instruction: Instruction
     waits: list[tuple[int, int]]
     source: Source
-    buffers: Mapping[tuple[Storage, int], int]
+    buffers: tuple[int, ...] = ()
 
 
 def records_of(entries: Sequence[Entry], semaphores: range) -> list[Record]:

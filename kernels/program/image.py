@@ -12,6 +12,7 @@ import numpy as np
 
 from neuroncore_rtl.kernels.control import Block, ControlProgram, stock_program
 from neuroncore_rtl.kernels.program.allocator import Allocator
+from neuroncore_rtl.kernels.program.collector import collector_paused
 from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.program import HEADER_BYTES, Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor
@@ -92,6 +93,7 @@ class Image:
         memory[self.base : self.base + len(self.data)] = np.frombuffer(self.data, np.uint8)
 
 
+@collector_paused()
 def build_image(
     program: Program,
     contents: Sequence[tuple[HbmTensor, np.ndarray]] = (),

@@ -7,7 +7,7 @@ such as a load, has the longest time ahead of what needs it; how far that runs a
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 
-from neuroncore_rtl.kernels.program.allocator import Allocator, Buffer, buffers_in
+from neuroncore_rtl.kernels.program.allocator import Allocator, Buffer, buffers_of
 from neuroncore_rtl.kernels.program.entries import Step
 from neuroncore_rtl.kernels.program.source import Source
 from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_BYTES
@@ -67,13 +67,13 @@ def _lives(steps: Sequence[Step], buffers: Mapping[int, Buffer]) -> tuple[dict[i
     """Return of every buffer the number of the step that touches it first and last."""
     first, last = {}, {}
     for number, step in enumerate(steps):
-        instruction = step.instruction
-        for buffer in buffers_in(instruction.reads):
+        for buffer in step.touched:
             if buffer not in first:
-                name = buffers[buffer].name
-                raise ValueError(f"{name} must be written before {instruction.name} reads it ({step.source})")
-        for buffer in buffers_in((*instruction.writes, *instruction.reads)):
-            first.setdefault(buffer, number)
+                instruction = step.instruction
+                if buffer in buffers_of(instruction.reads):
+                    name = buffers[buffer].name
+                    raise ValueError(f"{name} must be written before {instruction.name} reads it ({step.source})")
+                first[buffer] = number
             last[buffer] = number
     return first, last
 

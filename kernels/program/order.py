@@ -8,12 +8,12 @@ it completes, has a *clock*: of each lane, how many instructions have then compl
 """
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from neuroncore_rtl.kernels.program.live import Live
-from neuroncore_rtl.spec.isa import Instruction
+from neuroncore_rtl.kernels.program.live import Live, Reach
 
 __all__ = ["Order"]
 
@@ -43,27 +43,29 @@ class Order:
         self._clocks: list[list[np.ndarray]] = [[] for _ in range(self.lanes)]
         self._live = Live()
 
-    def conflicts(self, queue: int, instruction: Instruction, ordered: tuple[int, ...] = ()) -> dict[int, int]:
+    def conflicts(
+        self, queue: int, reads: Sequence[Reach], writes: Sequence[Reach], ordered: tuple[int, ...] = ()
+    ) -> dict[int, int]:
         """Return what a queue's next instruction must wait for, by lane: how many must have completed.
 
         Arguments:
             queue: its number.
-            instruction: it.
+            reads, writes: what the instruction touches.
             ordered: lanes whose conflicts the engine itself keeps in order.
         """
         known = self._known[queue].tolist()
         for lane in ordered:
             known[lane] = EVERYTHING
-        after = self._live.last(instruction.reads, known, written=True)
-        for lane, number in self._live.last(instruction.writes, known, written=False).items():
+        after = self._live.last(reads, known, written=True)
+        for lane, number in self._live.last(writes, known, written=False).items():
             after[lane] = max(after.get(lane, -1), number)
         return self.reduced({lane: number + 1 for lane, number in after.items()})
 
-    def reads_unfinished(self, queue: int, lane: int, instruction: Instruction) -> bool:
+    def reads_unfinished(self, queue: int, lane: int, reads: Sequence[Reach]) -> bool:
         """Return whether a queue's next instruction reads what one of a lane writes that may not have completed."""
         known = [EVERYTHING] * self.lanes
         known[lane] = int(self._known[queue][lane])
-        return bool(self._live.last(instruction.reads, known, written=True))
+        return bool(self._live.last(reads, known, written=True))
 
     def reduced(self, waits: dict[int, int]) -> dict[int, int]:
         """Return the waits without those that follow from others."""
@@ -88,12 +90,14 @@ class Order:
         """Note that a queue's next instruction starts after all of a lane so far."""
         self._known[queue][lane] = self.counts[lane]
 
-    def add(self, queue: int, lane: int, instruction: Instruction, implied: tuple[int, ...] = ()) -> int:
+    def add(
+        self, queue: int, lane: int, reads: Sequence[Reach], writes: Sequence[Reach], implied: tuple[int, ...] = ()
+    ) -> int:
         """Add a queue's next instruction; return its number in its lane.
 
         Arguments:
             queue, lane: where it starts and completes.
-            instruction: it.
+            reads, writes: what it touches.
             implied: lanes of which all so far have completed when it has.
         """
         number = self.counts[lane]
@@ -103,5 +107,5 @@ class Order:
             clock[other] = self.counts[other]
         self._clocks[lane].append(clock)
         self.counts[lane] += 1
-        self._live.add(lane, number, instruction)
+        self._live.add(lane, number, reads, writes)
         return number

@@ -14,13 +14,13 @@ It may leave out any of them, or run one again: no record waits for one of anoth
 semaphores anew, and what several of them touch has its place all the time.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import cycle
 
-from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, buffers_in, offset_of
+from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, buffers_of, offset_of
+from neuroncore_rtl.kernels.program.collector import collector_paused
 from neuroncore_rtl.kernels.program.entries import Entry, Step, records_of
 from neuroncore_rtl.kernels.program.footprint import check_apart
 from neuroncore_rtl.kernels.program.lifetimes import NoRoom, addresses, peak
@@ -137,21 +137,21 @@ class Program:
         """
         if not isinstance(instruction, isa.Instruction) or instruction.lane is None:
             raise ValueError(f"instruction must be of an engine, not {getattr(instruction, 'name', instruction)}")
-        if not self.space.buffers.keys() >= {*buffers_in((*instruction.reads, *instruction.writes))}:
-            raise ValueError(f"{instruction.name}: tensors must be of this program, but one is another one's temporary")
         # A place may be anywhere, so its start is as good as any.
-        instruction.moved(lambda storage, address: offset_of(address)).check(self._context)
+        instruction.moved(_in_buffer).check(self._context)
+        buffers = buffers_of((*instruction.writes, *instruction.reads))
+        if not self.space.buffers.keys() >= {*buffers} - {0}:
+            raise ValueError(f"{instruction.name}: tensors must be of this program, but one is another one's temporary")
         check_apart(instruction)
         if instruction.continues and instruction.engine not in self._engines:
             rule = "what goes on from the instruction before must have one before it in its section"
             raise ValueError(f"{instruction.name}: {rule}")
         self._engines.add(instruction.engine)
-        queues = isa.queues_of(instruction.engine, self.config)
-        if queue is not None and queue not in queues:
+        if queue is not None and queue not in (queues := isa.queues_of(instruction.engine, self.config)):
             names = ", ".join(isa.queue_name(q, self.config) for q in queues)
             raise ValueError(f"queue must be that of {names}, not {queue!r}")
         self._context = instruction.after(self._context)
-        self._steps.append(Step(instruction, self._section, queue, caller(), self._in_order))
+        self._steps.append(Step(instruction, self._section, queue, caller(), buffers, self._in_order))
 
     @contextmanager
     def in_order(self) -> Iterator[None]:
@@ -194,6 +194,7 @@ class Program:
             return self.space.used(storage)
         return peak(self._lay_out()[0], self.space, storage)
 
+    @collector_paused()
     def _lay_out(self) -> tuple[dict[int, int], list[Entry]]:
         """Return the address of every buffer, and the entries."""
         known, places, entries = self._laid_out
@@ -218,18 +219,15 @@ class Program:
         places = addresses(steps, self.space)
         sequence = Sequence(self.config)
 
+        def place(storage: Storage, address: int) -> int:
+            buffer = buffer_of(address)
+            return places[buffer] + offset_of(address) if buffer else address
+
         for step in steps:
-            buffers: dict[tuple[Storage, int], int] = {}
-            place = partial(_place, places, buffers)
-            sequence.append(step._replace(instruction=step.instruction.moved(place), buffers=buffers))
+            sequence.append(step._replace(instruction=step.instruction.moved(place)))
         return places, sequence.entries
 
 
-def _place(places: Mapping[int, int], buffers: dict[tuple[Storage, int], int], storage: Storage, address: int) -> int:
-    """Return where an address is in the end, and note in `buffers` whose it is."""
-    buffer = buffer_of(address)
-    if not buffer:
-        return address
-    place = places[buffer] + offset_of(address)
-    buffers[storage, place] = buffer
-    return place
+def _in_buffer(storage: Storage, address: int) -> int:
+    """Return an address within its buffer."""
+    return offset_of(address)

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from itertools import chain, groupby
 
-from neuroncore_rtl.kernels.program.allocator import Allocator, buffers_in
+from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.entries import Step
 from neuroncore_rtl.kernels.program.room import Room
 from neuroncore_rtl.kernels.program.units import Unit, units_of
@@ -43,7 +43,7 @@ def scheduled(steps: Sequence[Step], space: Allocator, share: float) -> list[Ste
         space: which named the tensors.
         share: of each memory, that steps before their turn may fill.
     """
-    touched = [buffers_in((*step.instruction.reads, *step.instruction.writes)) for step in steps]
+    touched = [step.touched for step in steps]
     sections: dict[int, int] = {}
     always = {
         number

@@ -12,11 +12,10 @@ worked out from the bytes that instructions touch (:mod:`kernels.program.order`)
   is kept from by not setting `overlap`.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
 from itertools import cycle
 
 from neuroncore_rtl.kernels.program.entries import Entry, Step
+from neuroncore_rtl.kernels.program.live import reaches
 from neuroncore_rtl.kernels.program.order import Order
 from neuroncore_rtl.kernels.program.source import Source
 from neuroncore_rtl.spec import isa
@@ -43,12 +42,12 @@ class Sequence:
     def __init__(self, config: Config):
         self.entries: list[Entry] = []
         queues = isa.queue_count(config)
-        self._config = config
+        self._queues = {engine: isa.queues_of(engine, config) for engine in isa.Engine}
         self._order = Order(lanes=queues + 1, queues=queues)
         self._last: list[Entry | None] = [None] * queues
         self._section = 0
         self._source: Source | None = None
-        self._turns = cycle(isa.queues_of(isa.Engine.DMA, config))
+        self._turns = cycle(self._queues[isa.Engine.DMA])
         self._positions: list[list[int]] = [[] for _ in range(queues + 1)]
 
     def append(self, step: Step) -> None:
@@ -62,19 +61,22 @@ class Sequence:
         # The engine keeps the order of its own instructions; the two lanes of the tensor queue have no memory in common
         # that either writes.
         ordered = (MULTIPLIES, LOADS) if queue == 0 else (lane,)
-        waits = self._fit(queue, self._order.conflicts(queue, instruction, ordered))
+        reads, writes = reaches(instruction.reads), reaches(instruction.writes)
+        waits = self._waits(queue, self._fit(queue, self._order.conflicts(queue, reads, writes, ordered)))
         if instruction.overlap is not None:
             # What it waits for elsewhere may itself have waited for what it reads.
-            for other, count in waits.items():
-                self._order.wait(queue, other, count)
-            independent = not self._order.reads_unfinished(queue, lane, instruction)
+            independent = not self._order.reads_unfinished(queue, lane, reads)
             if not independent:
                 self._order.settle(queue, lane)
-            instruction = replace(instruction, overlap=independent)
-        self._add(instruction, queue, lane, waits, step.buffers)
+            instruction = instruction.overlapping(independent)
+        # A MultiplyMoving uses the weights of the last LoadStationary, so that one and those before it are done.
+        implied = (LOADS,) if lane == MULTIPLIES else ()
+        number = self._order.add(queue, lane, reads, writes, implied)
+        self._positions[lane].append(len(self.entries))
+        self._add(instruction, queue, waits, lane, number, step.buffers)
 
     def _queue(self, instruction: isa.Instruction) -> int:
-        queues = isa.queues_of(instruction.engine, self._config)
+        queues = self._queues[instruction.engine]
         return next(self._turns) if len(queues) > 1 else queues[0]
 
     def _fit(self, queue: int, waits: dict[int, int]) -> dict[int, int]:
@@ -85,29 +87,27 @@ class Sequence:
             early = [lane for lane, count in waits.items() if self._positions[lane][count - 1] < before.position]
             if not early:
                 break
-            self._wait(queue, before.waits, early[0], waits.pop(early[0]))
+            before.waits += self._waits(queue, {early[0]: waits.pop(early[0])})
         while len(waits) > MOST_WAITS:
             lanes = list(waits)[:MOST_WAITS]
-            self._add(isa.Nop(), queue, None, {lane: waits.pop(lane) for lane in lanes}, {})
+            self._add(isa.Nop(), queue, self._waits(queue, {lane: waits.pop(lane) for lane in lanes}))
         return waits
+
+    def _waits(self, queue: int, waits: dict[int, int]) -> list[tuple[int, int]]:
+        """Let a queue wait; return the waits as an entry has them."""
+        for lane, count in waits.items():
+            self._order.wait(queue, lane, count)
+        return [*waits.items()]
 
     def _add(
         self,
         instruction: isa.Instruction,
         queue: int,
-        lane: int | None,
-        waits: dict[int, int],
-        buffers: Mapping[tuple[isa.Storage, int], int],
+        waits: list[tuple[int, int]],
+        lane: int | None = None,
+        number: int = 0,
+        buffers: tuple[int, ...] = (),
     ) -> None:
-        needed: list[tuple[int, int]] = []
-        for other, count in waits.items():
-            self._wait(queue, needed, other, count)
-        number = 0
-        if lane is not None:
-            # A MultiplyMoving uses the weights of the last LoadStationary, so that one and those before it are done.
-            implied = (LOADS,) if lane == MULTIPLIES else ()
-            number = self._order.add(queue, lane, instruction, implied)
-            self._positions[lane].append(len(self.entries))
         entry = Entry(
             position=len(self.entries),
             section=self._section,
@@ -115,13 +115,9 @@ class Sequence:
             lane=lane,
             number=number,
             instruction=instruction,
-            waits=needed,
+            waits=waits,
             source=self._source,
             buffers=buffers,
         )
         self.entries.append(entry)
         self._last[queue] = entry
-
-    def _wait(self, queue: int, waits: list[tuple[int, int]], lane: int, count: int) -> None:
-        waits.append((lane, count))
-        self._order.wait(queue, lane, count)

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
+from functools import lru_cache, wraps
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -15,6 +15,7 @@ _Function = TypeVar("_Function", bound=Callable)
 
 _PROGRAM = str(Path(__file__).resolve().parent) + os.sep
 _LIBRARY = str(Path(__file__).resolve().parents[1] / "library") + os.sep
+_BOTH = _PROGRAM, _LIBRARY
 
 
 class Line(NamedTuple):
@@ -68,12 +69,18 @@ def caller() -> Source:
     frame = sys._getframe(1)
     while frame.f_code.co_filename.startswith(_PROGRAM):
         frame = frame.f_back
-    kernel = user = Line(frame.f_code.co_filename, frame.f_lineno)
-    if kernel.file.startswith(_LIBRARY):
-        while frame.f_code.co_filename.startswith((_PROGRAM, _LIBRARY)):
-            frame = frame.f_back
-        user = Line(frame.f_code.co_filename, frame.f_lineno)
-    return Source(kernel, user)
+    file, number = frame.f_code.co_filename, frame.f_lineno
+    if not file.startswith(_LIBRARY):
+        return _source(file, number, file, number)
+    while frame.f_code.co_filename.startswith(_BOTH):
+        frame = frame.f_back
+    return _source(file, number, frame.f_code.co_filename, frame.f_lineno)
+
+
+@lru_cache(4096)
+def _source(kernel_file: str, kernel_number: int, user_file: str, user_number: int) -> Source:
+    """Return the one source of these lines: a program has many instructions of each."""
+    return Source(Line(kernel_file, kernel_number), Line(user_file, user_number))
 
 
 def located(function: _Function) -> _Function:

@@ -7,12 +7,12 @@ all of them do.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import prod
-from numbers import Integral
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from neuroncore_rtl.kernels.program import strides
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.spec.isa import Access, DmaTensor, Pointer, Storage
 
@@ -44,19 +44,19 @@ class _Strided:
     def reshape(self, *shape: int) -> Self:
         """Return a view of another shape, one extent of which may be -1; ValueError if no steps can express it."""
         try:
-            return self._view(lambda elements: elements.reshape(shape, copy=False))
+            return self._seen(*strides.reshaped(self.shape, self.steps, shape))
         except ValueError:
             old = f"{self.shape!r} with steps {self.steps!r}"
             raise ValueError(f"{self.name}: {shape!r} must be another shape of the same steps, not of {old}") from None
 
     def permute(self, *axes: int) -> Self:
         """Return a view with the dimensions in another order; of a tensor on chip the free ones."""
-        return self._view(lambda elements: elements.transpose(axes))
+        return self._seen(*strides.permuted(self.shape, self.steps, axes))
 
     def broadcast_to(self, *shape: int) -> Self:
         """Return a view that repeats elements, by the rules of numpy; ValueError if these do not allow it."""
         try:
-            return self._view(lambda elements: np.broadcast_to(elements, shape))
+            return self._seen(*strides.broadcast(self.shape, self.steps, shape))
         except ValueError:
             raise ValueError(f"{self.name}: shape must broadcast to {shape!r}, not {self.shape!r}") from None
 
@@ -66,27 +66,19 @@ class _Strided:
             raise ValueError(f"{self.name}: format must have {self.format.bits} bits, not {fmt.name!r}")
         return replace(self, format=fmt)
 
-    def _part(self, key: Iterable) -> Self:
-        for index in key:
-            if not (index is None or index is Ellipsis or isinstance(index, slice | Integral)):
-                raise TypeError(f"{self.name}: an index must be an integer, a slice, None or ..., not {index!r}")
-        rest = () if Ellipsis in key else (Ellipsis,)  # with it numpy gives a view of a single element, too
-        return self._view(lambda elements: elements[(*key, *rest)])
+    def _part(self, key: Iterable, **rows: int) -> Self:
+        """Return a part; rows: which partitions it has, if there are any."""
+        try:
+            start, shape, steps = strides.part(self.shape, self.steps, key)
+        except (IndexError, TypeError) as wrong:
+            raise type(wrong)(f"{self.name}: {wrong}") from None
+        return self._seen(shape, steps, address=self.address + start * self.format.bits // 8, **rows)
 
-    def _view(self, transform) -> Self:
-        """Apply to the free dimensions what numpy would do to an array; it works out shape, steps and offset.
-
-        Nothing is read: the array has one byte an element and no memory of its own behind most of them.
-        """
-        elements = as_strided(np.zeros(1, np.int8), self.shape, self.steps)
-        view = transform(elements)
-        offset = _start(view) - _start(elements)
-        return replace(
-            self,
-            address=self.address + offset * self.format.bits // 8,
-            shape=tuple(int(n) for n in view.shape),
-            steps=tuple(int(step) for step in view.strides),
-        )
+    def _seen(self, shape: tuple[int, ...], steps: tuple[int, ...], **others: int) -> Self:
+        # Kernels make views of every tile: `dataclasses.replace` takes several times as long.
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__, shape=shape, steps=steps, **others)
+        return view
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +116,7 @@ class Tensor(_Strided):
         first, end, step = rows.indices(self.partitions)
         if step != 1 or end <= first:
             raise ValueError(f"{self.name}: partitions must be consecutive and at least one, not {rows!r}")
-        part = replace(self, partition=self.partition + first, partitions=end - first)
-        return part._part(free)
+        return self._part(free, partition=self.partition + first, partitions=end - first)
 
     def access(self) -> Access:
         """Return how an instruction names it."""
@@ -193,7 +184,3 @@ class HbmTensor(_Strided):
             raise ValueError(f"{self.name}: it must lie within HBM's {len(memory):,} bytes, not from {first:#x} on")
         words = memory[self.address :][: self.format.bits // 8].view(f"<u{self.format.bits // 8}")
         return as_strided(words, self.shape, [step * self.format.bits // 8 for step in self.steps])
-
-
-def _start(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from neuroncore_rtl.kernels.program.entries import Step
-from neuroncore_rtl.kernels.program.live import Live
+from neuroncore_rtl.kernels.program.live import Live, reaches
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.estimate import Estimate
@@ -45,9 +45,10 @@ def units_of(steps: Sequence[Step], config: Config) -> list[Unit]:
     units: list[Unit] = []
     places: list[Unit] = []  # of each step
     last: dict[int | None, Unit] = {}
-    estimate, copying = Estimate(config), isa.queues_of(Engine.DMA, config)
+    estimate, queues_of = Estimate(config), {engine: isa.queues_of(engine, config) for engine in Engine}
+    copying, collective = queues_of[Engine.DMA], isa.collective_queue(config)
     for number, (instruction, _, queue, *_) in enumerate(steps):
-        queues = isa.queues_of(instruction.engine, config)
+        queues = queues_of[instruction.engine]
         if queue is None and len(queues) == 1:
             queue = queues[0]
         if not (instruction.continues and queue in last):
@@ -64,11 +65,12 @@ def units_of(steps: Sequence[Step], config: Config) -> list[Unit]:
     for number, step in enumerate(steps):
         unit, instruction = places[number], step.instruction
         # Each step is a lane of its own: any of them may be the last one.
-        touching = (*live.last(instruction.reads, written=True), *live.last(instruction.writes, written=False))
-        live.add(number, number, instruction)
+        reads, writes = reaches(instruction.reads), reaches(instruction.writes)
+        touching = (*live.last(reads, written=True), *live.last(writes, written=False))
+        live.add(number, number, reads, writes)
         before = {places[one] for one in touching}
         # Collectives come in the order in which other cores expect them.
-        if unit.queue is not None and (step.in_order or unit.queue == isa.collective_queue(config)):
+        if unit.queue is not None and (step.in_order or unit.queue == collective):
             before.add(in_order.get(unit.queue, unit))
             in_order[unit.queue] = unit
         before.discard(unit)

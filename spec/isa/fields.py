@@ -26,12 +26,14 @@ def pack(layout: Layout, values: dict[str, int], place: str = "", signed: Iterab
     """
     word = shift = 0
     for name, width in layout:
-        value = int(values[name])
-        low, high = (-(1 << (width - 1)), 1 << (width - 1)) if name in signed else (0, 1 << width)
-        if not low <= value < high:
-            where = f"{place}.{name}" if place else name
-            raise ValueError(f"{where} must be from {low} to {high - 1}, not {value!r}")
-        word |= (value & ((1 << width) - 1)) << shift
+        value = values[name]
+        if value:  # most are 0, which fits
+            value = int(value)
+            low, high = (-(1 << (width - 1)), 1 << (width - 1)) if name in signed else (0, 1 << width)
+            if not low <= value < high:
+                where = f"{place}.{name}" if place else name
+                raise ValueError(f"{where} must be from {low} to {high - 1}, not {value!r}")
+            word |= (value & ((1 << width) - 1)) << shift
         shift += width
     return word
 

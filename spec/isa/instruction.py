@@ -135,16 +135,24 @@ class Instruction(ABC):
         """
         return self
 
+    def overlapping(self, overlap: bool) -> Self:
+        """Return the same that may, or may not, start reading while earlier ones of its engine are still writing."""
+        return self._with(overlap=overlap)
+
     def _moved(self, place: Move, **parts: object) -> Self:
         """Return the same with other parts, which are those on chip at other addresses."""
-        # Programs move every instruction; `dataclasses.replace`, and regions worked out anew, would take most of that.
-        moved = object.__new__(type(self))
-        known = moved.__dict__
-        known.update(self.__dict__, **parts)
+        known = vars(self)
         for name in ("reads", "writes"):
             if name in known:
-                known[name] = tuple(region.moved(place) for region in known[name])
-        return moved
+                parts[name] = tuple(region.moved(place) for region in known[name])
+        return self._with(**parts)
+
+    def _with(self, **parts: object) -> Self:
+        # Programs move every instruction: `dataclasses.replace`, and regions worked out anew, take several times as
+        # long.
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__, **parts)
+        return other
 
     @abstractmethod
     def fields(self, config: Config | None = None) -> dict[str, int]:

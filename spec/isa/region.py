@@ -1,17 +1,21 @@
 """Where an instruction reads or writes: the same bytes in each of some partitions of a storage."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from math import gcd
+from typing import NamedTuple
 
 from neuroncore_rtl.spec.isa.access import Storage
 
 __all__ = ["Region"]
 
+_Dimensions = tuple[tuple[int, int], ...]
 
-@dataclass(frozen=True)
-class Region:
+SHAPES = 4096
+"""Of how many shapes of regions it is kept what they cover: a program has millions of regions of a few shapes."""
+
+
+class Region(NamedTuple):
     """The elements of one access.
 
     Arguments:
@@ -30,7 +34,7 @@ class Region:
     partitions: int
     address: int
     size: int
-    dimensions: tuple[tuple[int, int], ...]
+    dimensions: _Dimensions
     partition_step: int = 1
 
     @property
@@ -38,52 +42,31 @@ class Region:
         """The partitions."""
         return range(self.partition, self.partition + self.partitions * self.partition_step, self.partition_step)
 
-    @cached_property
+    @property
     def span(self) -> tuple[int, int]:
         """The first byte, and the one after the last."""
-        spans = [(count - 1) * step for count, step in self.dimensions]
-        low, high = (sum(pick(span, 0) for span in spans) for pick in (min, max))
-        return self.address + low, self.address + high + self.size
+        low, high = _span(self.size, self.dimensions)
+        return self.address + low, self.address + high
 
-    @cached_property
+    @property
     def comb(self) -> tuple[int, int]:
         """The length of runs of bytes of which it certainly consists, and a number of which the ways from one run to
         all others are multiples; 0: there is one run."""
-        length, pitch = self.size, 0
-        for step, count in sorted((abs(step), count) for count, step in self.dimensions):
-            if not pitch and step <= length:
-                length += (count - 1) * step
-            else:
-                pitch = gcd(pitch, step)
-        return length, pitch
+        return _comb(self.size, self.dimensions)
 
     @property
     def is_dense(self) -> bool:
         """Whether it certainly touches every byte of its span."""
-        return self.comb[1] == 0
+        return _comb(self.size, self.dimensions)[1] == 0
 
-    @cached_property
+    @property
     def is_distinct(self) -> bool:
         """Whether certainly no two of its elements are the same: each step goes beyond all that smaller ones reach."""
-        reach = 0
-        for step, count in sorted((abs(step), count) for count, step in self.dimensions):
-            if step <= reach:
-                return False
-            reach += (count - 1) * step
-        return True
+        return _is_distinct(self.dimensions)
 
     def moved(self, place: Callable[[Storage, int], int]) -> "Region":
         """Return the same at another address on chip; for `place` see :meth:`spec.isa.Instruction.moved`."""
-        if self.storage == Storage.HBM:
-            return self
-        # A copy of what is known already, such as the span, takes less time than working it out again.
-        moved = object.__new__(Region)
-        known = moved.__dict__
-        known.update(self.__dict__)
-        known["address"] = place(self.storage, self.address)
-        if "span" in known:
-            known["span"] = tuple(end + known["address"] - self.address for end in self.span)
-        return moved
+        return self if self.storage == Storage.HBM else self._replace(address=place(self.storage, self.address))
 
     def coincides(self, other: "Region") -> bool:
         """Return whether the two are the same element for element, and no element is there twice."""
@@ -92,7 +75,33 @@ class Region:
     @property
     def place(self) -> tuple:
         """All but the name."""
-        return (
-            self.storage, self.partition, self.partitions, self.partition_step, self.address, self.size,
-            self.dimensions,
-        )  # fmt: skip
+        return self[1:]
+
+
+@lru_cache(SHAPES)
+def _span(size: int, dimensions: _Dimensions) -> tuple[int, int]:
+    """Return the first byte from the address on, and the one after the last."""
+    spans = [(count - 1) * step for count, step in dimensions]
+    low, high = (sum(pick(span, 0) for span in spans) for pick in (min, max))
+    return low, high + size
+
+
+@lru_cache(SHAPES)
+def _comb(size: int, dimensions: _Dimensions) -> tuple[int, int]:
+    length, pitch = size, 0
+    for step, count in sorted((abs(step), count) for count, step in dimensions):
+        if not pitch and step <= length:
+            length += (count - 1) * step
+        else:
+            pitch = gcd(pitch, step)
+    return length, pitch
+
+
+@lru_cache(SHAPES)
+def _is_distinct(dimensions: _Dimensions) -> bool:
+    reach = 0
+    for step, count in sorted((abs(step), count) for count, step in dimensions):
+        if step <= reach:
+            return False
+        reach += (count - 1) * step
+    return True

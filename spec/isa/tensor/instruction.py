@@ -1,6 +1,6 @@
 """The instructions of the tensor engine: load weights, and stream a matrix through them."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import ClassVar, Self
 
@@ -112,7 +112,8 @@ class LoadStationary(TensorInstruction):
 
     def after(self, context: Context) -> Context:
         """Return what the next instruction is judged against."""
-        return replace(context, loaded=(range(self.column, self.column + self.m), self.format is INT8))
+        columns = range(self.column, self.column + self.m)
+        return Context(context.config, context.core, loaded=(columns, self.format is INT8))
 
 
 @dataclass(frozen=True, kw_only=True)

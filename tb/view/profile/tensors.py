@@ -1,7 +1,7 @@
 """The names of tensors behind addresses, and how much of the memories on chip tensors take up in time."""
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator
 
 from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.spec.isa import Region, Storage
@@ -29,12 +29,9 @@ class Names:
 
     def of(self, ran: Ran) -> dict[str, str]:
         """Return the names of a record's tensors, by what its instruction calls them."""
-        instruction = ran.record.instruction
-        regions = {region.name: region for region in (*instruction.writes, *instruction.reads)}
-        return {name: found for name, region in regions.items() if (found := self._of(region, ran.entry.buffers))}
+        return {region.name: found for region, buffer in _touched(ran) if (found := self._of(region, buffer))}
 
-    def _of(self, region: Region, buffers: Mapping[tuple[Storage, int], int]) -> str | None:
-        buffer = buffers.get((region.storage, region.address))
+    def _of(self, region: Region, buffer: int) -> str | None:
         if buffer:
             return self._buffers[buffer].name
         places = self._places[region.storage]
@@ -55,8 +52,8 @@ def occupancy(run: ProfiledRun, storage: Storage) -> list[tuple[int, int]]:
     """
     buffers, lives = run.image.space.buffers, {}
     for ran in run.records:
-        for (place, _), number in ran.entry.buffers.items():
-            if place == storage:
+        for region, number in _touched(ran):
+            if number and region.storage == storage:
                 begin, end = lives.get(number, (ran.issued, 0))
                 lives[number] = min(begin, ran.issued), max(end, run.ended(ran))
     changes = {0: run.image.space.used(storage)}
@@ -68,3 +65,9 @@ def occupancy(run: ProfiledRun, storage: Storage) -> list[tuple[int, int]]:
         total += changes[cycle]
         found.append((cycle, total))
     return found
+
+
+def _touched(ran: Ran) -> Iterator[tuple[Region, int]]:
+    """Return the regions that a record writes and reads, and of each the number of the temporary that it is in."""
+    instruction = ran.entry.instruction
+    return zip((*instruction.writes, *instruction.reads), ran.entry.buffers, strict=True)

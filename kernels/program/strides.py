@@ -1,0 +1,89 @@
+"""Views of elements that lie a step apart along each dimension, by the rules of numpy: which shape, steps and first
+element a part of them has. No element is looked at."""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from numbers import Integral
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+__all__ = ["broadcast", "part", "permuted", "reshaped"]
+
+_Sizes = tuple[int, ...]
+_View = tuple[_Sizes, _Sizes]
+"""Shape, and steps in elements."""
+
+VIEWS = 4096
+"""How many views are kept: numpy is asked once for those that kernels make of tile after tile."""
+
+
+def part(shape: _Sizes, steps: _Sizes, key: Iterable) -> tuple[int, _Sizes, _Sizes]:
+    """Return of `array[key]` where the first element is, in elements, and the view.
+
+    Arguments:
+        shape, steps: of the array, a number each for each dimension.
+        key: integers, slices, None, and at most one `...`, without which the last dimensions stay as they are.
+
+    Raises:
+        TypeError: if an index is none of these.
+        IndexError: if there are more of them than dimensions, or one is out of range.
+    """
+    key = tuple(key)
+    dots = sum(index is Ellipsis for index in key)
+    taken = len(key) - dots - sum(index is None for index in key)
+    if taken > len(shape) or dots > 1:
+        raise IndexError(f"indices must be at most {len(shape)} and one ..., not {key!r}")
+    start, counts, strides, d = 0, [], [], 0
+    for index in key if dots else (*key, Ellipsis):
+        if isinstance(index, slice):
+            first, end, step = index.indices(shape[d])
+            count = len(range(first, end, step))
+            counts.append(count)
+            # Of nothing the first element is that of everything.
+            start += first * steps[d] if count else 0
+            strides.append(step * steps[d] if count else steps[d])
+            d += 1
+        elif index is None:
+            counts.append(1)
+            strides.append(0)
+        elif index is Ellipsis:
+            rest = d + len(shape) - taken
+            counts += shape[d:rest]
+            strides += steps[d:rest]
+            d = rest
+        elif isinstance(index, Integral):
+            if not -shape[d] <= index < shape[d]:
+                raise IndexError(f"index {index} is out of bounds for dimension {d} of {shape[d]}")
+            start += (int(index) % shape[d]) * steps[d]
+            d += 1
+        else:
+            raise TypeError(f"an index must be an integer, a slice, None or ..., not {index!r}")
+    return start, tuple(counts), tuple(strides)
+
+
+@lru_cache(VIEWS)
+def reshaped(shape: _Sizes, steps: _Sizes, wanted: _Sizes) -> _View:
+    """Return the view of another shape, one extent of which may be -1; ValueError if no steps can express it."""
+    return _seen(_array(shape, steps).reshape(wanted, copy=False))
+
+
+@lru_cache(VIEWS)
+def permuted(shape: _Sizes, steps: _Sizes, axes: _Sizes) -> _View:
+    """Return the view with dimensions in another order; ValueError if that is none."""
+    return _seen(_array(shape, steps).transpose(axes))
+
+
+@lru_cache(VIEWS)
+def broadcast(shape: _Sizes, steps: _Sizes, wanted: _Sizes) -> _View:
+    """Return the view that repeats elements; ValueError if there is none of that shape."""
+    return _seen(np.broadcast_to(_array(shape, steps), wanted))
+
+
+def _array(shape: _Sizes, steps: _Sizes) -> np.ndarray:
+    """Return an array that numpy works on: one byte an element, and no memory behind most of them."""
+    return as_strided(np.zeros(1, np.int8), shape, steps)
+
+
+def _seen(view: np.ndarray) -> _View:
+    return tuple(int(n) for n in view.shape), tuple(int(step) for step in view.strides)
