@@ -26,7 +26,9 @@ from neuroncore_rtl.hdl.arith.operand import Operand
 from neuroncore_rtl.hdl.scalar.lane import ActivationLane
 from neuroncore_rtl.hdl.scalar.tables import FunctionTables
 from neuroncore_rtl.hdl.vector.lane import VectorLane
+from neuroncore_rtl.tb.sim.doctor import MissingTool
 from neuroncore_rtl.tb.sim.report import progress
+from neuroncore_rtl.tb.sim.simulation import BuildFailed
 
 __all__ = ["UNITS", "measure", "measure_all", "table"]
 
@@ -107,9 +109,16 @@ def table(record: dict[str, dict[str, object]]) -> Table:
 
 
 def _run(directory: Path, tool: str, *arguments: str) -> str:
-    """Run one of YoWASP's tools and return what it said; RuntimeError with the end of that if it failed."""
+    """Run one of YoWASP's tools and return what it said.
+
+    Raises:
+        MissingTool: if it is not there.
+        BuildFailed: if it failed, with the end of what it said.
+    """
     program = Path(sys.executable).with_name(f"yowasp-{tool}")
+    if not program.is_file():
+        raise MissingTool(f"{program.name} is missing beside {sys.executable}: install the package {program.name}")
     result = subprocess.run([program, *arguments], cwd=directory, capture_output=True, text=True)
     if result.returncode:
-        raise RuntimeError(f"{tool} failed:\n{(result.stdout + result.stderr)[-2000:]}")
+        raise BuildFailed(f"{tool} failed:\n{(result.stdout + result.stderr)[-2000:]}")
     return result.stdout + result.stderr

@@ -13,6 +13,7 @@ from filelock import FileLock
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.tb.sim import simulation, vectors
+from neuroncore_rtl.tb.sim.doctor import MissingTool
 
 __all__ = ["COLUMNS", "cold_build", "timed"]
 
@@ -43,6 +44,10 @@ def cold_build(elaborate: Callable[[bool], object], design: Callable[..., simula
     Arguments:
         elaborate: makes the Verilog anew, given whether blocks of lanes are vectors (`tb.sim.vectors.wanted`).
         design: of a device, of that Verilog.
+
+    Raises:
+        BuildFailed: if a compiler refuses something, or the build ends otherwise.
+        MissingTool: if there is none.
     """
     # A process of its own: the system remembers the largest child that a process ever had.
     context = multiprocessing.get_context("fork")
@@ -51,14 +56,25 @@ def cold_build(elaborate: Callable[[bool], object], design: Callable[..., simula
     process.start()
     sender.close()
     try:
-        return receiver.recv()
+        found = receiver.recv()
     except EOFError:
-        raise RuntimeError("the build failed; its error is above") from None
+        raise simulation.BuildFailed("a cold build must come to its end, but its process did not") from None
     finally:
         process.join()
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
 def _measure(elaborate: Callable, design: Callable, sender) -> None:
+    """Send the figures, or why there are none."""
+    try:
+        sender.send(_figures(elaborate, design))
+    except (simulation.BuildFailed, MissingTool) as failed:
+        sender.send(failed)
+
+
+def _figures(elaborate: Callable, design: Callable) -> dict[str, float]:
     SIM_BUILD.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="cold-", dir=SIM_BUILD) as root:
         vectors.libraries_folder = Path(root) / "lanes"  # of this process alone
@@ -68,12 +84,11 @@ def _measure(elaborate: Callable, design: Callable, sender) -> None:
         simulation.build(design(vectors=vectors.wanted()), root=Path(root))
         built = time.perf_counter()
         _keep(Path(root), SIM_BUILD)
-    figures = {
+    return {
         "elaboration_s": elaborated - started,
         "cold_build_s": built - started,
         "build_peak_gib": resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / GIB,
     }
-    sender.send(figures)
 
 
 def _keep(root: Path, place: Path) -> None:

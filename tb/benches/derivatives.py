@@ -49,20 +49,26 @@ def softmax_gradient(y: np.ndarray, dy: np.ndarray) -> np.ndarray:
 
 
 def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, causal: bool = False) -> np.ndarray:
-    """Return softmax(q k.T / sqrt(width)) v; if causal, the last query sees all keys, others fewer."""
+    """Return softmax(q k.T / sqrt(width)) v; if causal, the last query sees all keys, others fewer.
+
+    Raises:
+        ValueError: if there are more queries than keys if causal: what sees no key has no softmax.
+    """
     return _weights(q, k, causal) @ v
 
 
 def attention_gradients(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, dout: np.ndarray, causal: bool = False
 ) -> dict[str, np.ndarray]:
-    """Return dq, dk and dv."""
+    """Return dq, dk and dv; ValueError as of :func:`attention`."""
     weights = _weights(q, k, causal)
     slopes = softmax_gradient(weights, dout @ v.T) / np.sqrt(q.shape[1])
     return {"dq": slopes @ k, "dk": slopes.T @ q, "dv": weights.T @ dout}
 
 
 def _weights(q: np.ndarray, k: np.ndarray, causal: bool) -> np.ndarray:
+    if causal and len(q) > len(k):
+        raise ValueError(f"keys must be at least the {len(q)} queries if causal, not {len(k)}")
     scores = q @ k.T / np.sqrt(q.shape[1])
     if causal:
         scores[~np.tri(*scores.shape, len(k) - len(q), dtype=bool)] = -np.inf

@@ -14,7 +14,7 @@ from neuroncore_rtl.kernels.library.matmul import matmul, passes
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor
-from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.config import PSUM_WORDS, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32, MATMUL_FORMATS, Format, format_named
 from neuroncore_rtl.tb.benches.core_bench import check_room, core_options, hbm_of, roofline, summary
 from neuroncore_rtl.tb.benches.execution import execute
@@ -34,6 +34,10 @@ from neuroncore_rtl.tb.view.waves import waveform, write_save_file
 __all__ = [
     "BENCH", "ideal_cycles", "multiply", "multiply_recorded", "product_image", "product_program", "random_matrix",
 ]  # fmt: skip
+
+
+MOST_INSTRUCTIONS = 1 << 19
+"""Of the tensor engine in an image: about a minute of planning and 64 MiB of records."""
 
 
 def ideal_cycles(m: int, k: int, n: int, fmt: Format, config: Config) -> int:
@@ -102,12 +106,29 @@ def product_image(
 def product_program(
     m: int, k: int, n: int, fmt: Format, config: Config, order: str = Program.order
 ) -> tuple[Program, HbmTensor, HbmTensor, HbmTensor]:
-    """Return the program that multiplies [M, K] by [K, N] on the core, the product, A transposed, and B."""
+    """Return the program that multiplies [M, K] by [K, N] on the core, the product, A transposed, and B.
+
+    Raises:
+        ValueError: if it would have more than `MOST_INSTRUCTIONS` of the tensor engine; as
+            :func:`kernels.library.matmul.matmul`.
+    """
     program = Program(config, order=order)
     left, right = program.space.hbm("a", fmt, (k, m)), program.space.hbm("b", fmt, (k, n))
     product = program.space.hbm("c", INT32 if fmt is INT8 else FP32, (m, n))
+    _check_instructions(m, k, n, fmt, config)
     matmul(program, product, left, right)
     return program, product, left, right
+
+
+def _check_instructions(m: int, k: int, n: int, fmt: Format, config: Config) -> None:
+    tiles = -(-m // config.columns) * -(-k // config.rows) * -(-n // PSUM_WORDS)
+    instructions = 2 * len(passes(fmt)) * tiles
+    if instructions > MOST_INSTRUCTIONS:
+        raise ValueError(
+            f"a product must take at most {MOST_INSTRUCTIONS:,} instructions of the tensor engine, two for each of its "
+            f"tiles of {config.columns} x {config.rows} x {PSUM_WORDS}, not {instructions:,}: smaller M, K or N, or a "
+            "larger array, make them fewer"
+        )
 
 
 def multiply_recorded(
@@ -133,6 +154,9 @@ def _run(settings: Settings) -> Report:
     if settings.target == "model":
         return _on_model(settings)
     check_room((m * k + k * n) * fmt.bits // 8 + 4 * m * n)
+    if settings.target == "core":
+        with refusals():
+            _check_instructions(m, k, n, fmt, config)
     rng = np.random.default_rng(settings.seed)
     a, b = random_matrix(rng, fmt, m, k), random_matrix(rng, fmt, k, n)
     label = f"{settings.preset}-{config.rows}x{config.columns}-{fmt.name}-{m}x{k}x{n}-{settings.sim}"

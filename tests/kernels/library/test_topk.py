@@ -1,0 +1,48 @@
+"""The largest elements of rows and their places, which are those of a stable sort whatever the elements are."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.arith import decode
+from neuroncore_rtl.kernels.library.streamed import streamed
+from neuroncore_rtl.kernels.library.topk import topk
+from neuroncore_rtl.kernels.program import Program, Rows, build_image
+from neuroncore_rtl.spec.config import preset_named
+from neuroncore_rtl.spec.formats import BF16, FP32, INT32
+from neuroncore_rtl.tb.benches.workbench import encode
+from tests.kernels.running import finished_ordered
+
+TINY = preset_named("tiny")
+INFINITE = float("inf")
+
+
+def found(x, k, fmt, rng):
+    """Return values and places of the k largest elements of each row of x, as golden finds them in random order."""
+    program = Program(TINY)
+    source, values = program.space.hbm("x", fmt, x.shape), program.space.hbm("values", fmt, (len(x), k))
+    places = program.space.hbm("places", INT32, (len(x), k))
+    streamed(program, topk, [values, places], [source])
+    hbm = finished_ordered(build_image(program, [(source, encode(x, fmt))]), rng).hbm
+    return decode(np.ascontiguousarray(values.elements(hbm)), fmt), places.elements(hbm).view(np.int32)
+
+
+@pytest.mark.parametrize("k", (8, 16, 24))
+@pytest.mark.parametrize("fmt", (FP32, BF16), ids=("fp32", "bf16"))
+def test_no_place_is_named_twice(k, fmt, rng):
+    """Of rows with few and many -inf, with nothing else, with +inf, and with the same number many times."""
+    x = np.round(rng.normal(0, 3, (9, 24)))
+    for row, count in enumerate((0, 1, 7, 12, 20, 24)):
+        x[row, rng.permutation(24)[:count]] = -INFINITE
+    x[6], x[7, ::2], x[8, 3:20] = 2.0, INFINITE, INFINITE
+    x[7, 1::4] = -INFINITE
+    values, places = found(x, k, fmt, rng)
+    order = np.argsort(-x, axis=1, kind="stable")[:, :k]
+    assert np.array_equal(places, order) and np.array_equal(values, np.take_along_axis(x, order, 1))
+
+
+def test_of_eight_elements_nothing_is_copied():
+    program = Program(TINY)
+    x, values = (program.space.sbuf(name, FP32, (n,), kept=True) for name, n in (("x", 20), ("values", 8)))
+    places = program.space.sbuf("places", INT32, (8,), kept=True)
+    topk(program, Rows((values,)), Rows((places,)), Rows((x,)))
+    assert [entry.instruction.name for entry in program.entries] == ["MAX8", "FIND_INDEX8"]
