@@ -1,4 +1,5 @@
-"""`make bench`: how long a build takes, how fast the engines simulate, how busy they are, and what a unit's area is.
+"""`make bench`: how long builds take, of simulators and of programs, how fast the engines simulate, how busy they are,
+and what a unit's area is.
 
 Every figure is measured when the command runs. Cold builds start from an empty directory: elaboration, Verilator and
 the C++ compiler, nothing cached. Simulation speed is wall time from the first clock edge to the last result.
@@ -7,7 +8,7 @@ the C++ compiler, nothing cached. Simulation speed is wall time from the first c
 import json
 from collections.abc import Callable
 
-from neuroncore_rtl.bench import area, core, elementwise, link, tensor
+from neuroncore_rtl.bench import area, core, elementwise, link, program, tensor
 from neuroncore_rtl.bench.machine import described, machine
 from neuroncore_rtl.bench.ways import measured_ways
 from neuroncore_rtl.tb.sim.report import RESULTS, shown, terminal
@@ -25,6 +26,7 @@ PARTS: dict[str, tuple[Callable, Callable]] = {
     "elementwise": (lambda sizes: elementwise.measure(sorted({sizes[0], sizes[-1]})), elementwise.tables),
     "core": (lambda sizes: core.measure(), core.tables),
     "link": (lambda sizes: link.measure(), link.tables),
+    "program": (lambda sizes: program.measure(), program.tables),
     "area": (lambda sizes: {"area": area.measure_all()}, lambda record: [area.table(record["area"])]),
 }
 """What `PART` chooses from: from sizes to a record of figures, and from that to its tables."""
@@ -39,7 +41,7 @@ def main(settings: Settings) -> int:
 def _measure(settings: Settings) -> int:
     console = terminal()
     sizes = [settings.size] if settings.size else list(SIZES)
-    record = machine(() if settings.part == "area" else measured_ways())
+    record = machine(() if settings.part in ("program", "area") else measured_ways())
     console.print(described(record), markup=False, soft_wrap=True)
     for part in PARTS if settings.part == "all" else (settings.part,):
         measure, tables = PARTS[part]

@@ -89,6 +89,9 @@ def _later(module: str, name: str):
     return lambda settings: getattr(importlib.import_module(f"neuroncore_rtl.{module}"), name)(settings)
 
 
+PARTS = ("all", "tensor", "elementwise", "core", "link", "program", "area")
+"""What `make bench` measures."""
+
 COMMANDS = (
     Bench(
         name="verilog",
@@ -100,7 +103,7 @@ COMMANDS = (
         name="bench",
         summary="Measure build times, simulated cycles per second, utilisation and area, and print the tables.",
         options=(
-            choice("PART", "all", "what to measure", ("all", "tensor", "elementwise", "core", "link", "area")),
+            choice("PART", "all", "what to measure", PARTS),
             integer(
                 "SIZE", None, "rows and columns of the only array to measure, instead of 8, 16, 32, 64 and 128", 2, 128
             ),

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from neuroncore_rtl.bench import core, run, tensor
+from neuroncore_rtl.bench import core, program, run, tensor
 from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16
-from neuroncore_rtl.tb.cli.registry import COMMANDS
+from neuroncore_rtl.tb.cli.registry import COMMANDS, PARTS
 from neuroncore_rtl.tb.sim.vectors import LANES_VARIABLE, WAYS, wanted
 
 [BENCH] = [command for command in COMMANDS if command.name == "bench"]
@@ -65,6 +65,21 @@ def test_core_with_start_and_end_in_one_way(bench, cold):
     [row] = record["core"]
     assert row["vector"]["whole_cycles_per_s"] < row["vector"]["cycles_per_s"]
     assert "with start" in output and "speed-up" not in output
+
+
+def test_programs_in_both_orders(bench, monkeypatch):
+    monkeypatch.setattr(program, "LAYER", "SEQ=4 DIM=6 HEADS=2 HIDDEN=5")
+    monkeypatch.setattr(program, "CALLS", 40)
+    record, output = bench("PART=program")
+    assert [row["order"] for row in record["program"]] == ["program", "scheduled"] * 2
+    # A product is two records, another one fills the first tile, and the last result is copied to HBM.
+    assert record["program"][-1]["records"] == 10 * 5 + 1
+    assert all(row["each"] == pytest.approx(row["seconds"] / row["records"] * 1e6) for row in record["program"])
+    assert "LANES" not in output and "us a record" in output
+
+
+def test_what_is_measured_is_what_part_chooses_from():
+    assert ("all", *run.PARTS) == PARTS
 
 
 @pytest.mark.slow

@@ -1,0 +1,105 @@
+"""How long it takes to build a program: from the first call of a kernel to the bytes of the image."""
+
+import gc
+import time
+from collections.abc import Callable
+from tempfile import TemporaryDirectory
+
+from rich.table import Table
+
+from neuroncore_rtl.bench.tables import table
+from neuroncore_rtl.frontends.nki.record import record
+from neuroncore_rtl.kernels.program.image import Image, build_image
+from neuroncore_rtl.kernels.program.program import ORDERS
+from neuroncore_rtl.spec.config import Config, preset_named
+from neuroncore_rtl.tb.benches.nki_run import found_in
+from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, Draws
+from neuroncore_rtl.tb.cli.registry import bench_named
+from neuroncore_rtl.tb.sim.report import progress
+
+__all__ = ["measure", "tables"]
+
+LAYER = "SEQ=128 DIM=128 HEADS=4 HIDDEN=512"
+"""Variables of TEST=encoder_backward."""
+
+CALLS = 10_000
+"""Of the kernel of the Neuron Kernel Interface."""
+
+REPETITIONS = 3
+"""The fastest counts, as others use the machine, too."""
+
+KERNEL = """
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def rounds(count):
+    rows, columns = nl.tile_size.pmax, 64
+    out = nl.ndarray((rows, columns), dtype=nl.bfloat16, buffer=nl.shared_hbm)
+    tile = nl.ndarray((rows, columns), dtype=nl.bfloat16, buffer=nl.sbuf)
+    nisa.memset(dst=tile, value=1.0)
+    for _ in range(count):
+        sums = nl.ndarray((rows, columns), dtype=nl.float32, buffer=nl.psum)
+        nisa.nc_matmul(dst=sums, stationary=tile[:, :rows], moving=tile)
+        least = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.tensor_reduce(dst=least, op=nl.maximum, data=sums, axis=1, negate=True)
+        tile = nl.ndarray((rows, columns), dtype=nl.bfloat16, buffer=nl.sbuf)
+        nisa.activation(dst=tile, op=nl.exp, data=sums, bias=least)
+        nisa.dma_copy(dst=out, src=tile)
+    return out
+"""
+"""Four calls a round, one of each kind of engine."""
+
+
+def measure() -> dict[str, list[dict[str, object]]]:
+    """Return a row for each program, built in each order."""
+    config = preset_named("small")
+    programs: dict[str, Callable[[str], Image]] = {
+        f"encoder_backward {LAYER}": _layer,
+        f"{CALLS:,} calls of nki": lambda order: _calls(config, order),
+    }
+    rows = []
+    for name, build in programs.items():
+        for order in ORDERS:
+            with progress(f"{name}, ORDER={order}"):
+                build(order)
+                rows.append({"program": name, "order": order, **_fastest(build, order)})
+    return {"program": rows}
+
+
+def tables(found: dict[str, object]) -> list[Table]:
+    """Return the table of :func:`measure`."""
+    columns = "program: {program} | ORDER: {order} | records: {records:,} | s: {seconds:.2f} | us a record: {each:.0f}"
+    caption = "CPU time of one process, PRESET=small"
+    return [table("From a kernel's first call to the bytes of its image", found["program"], columns, caption)]
+
+
+def _layer(order: str) -> Image:
+    test = bench_named("encoder_backward")
+    settings = test.settings([*LAYER.split(), f"ORDER={order}", "PRESET=small"])
+    bench = CoreWorkbench(settings.config, settings.order)
+    test.build(bench, settings, Draws(settings.seed))
+    return build_image(bench.program, bench.contents)
+
+
+def _calls(config: Config, order: str) -> Image:
+    with TemporaryDirectory() as folder:
+        path = f"{folder}/rounds.py"
+        with open(path, "w") as file:
+            file.write(KERNEL)
+        kernel = found_in(f"{path}:rounds", config)
+    return build_image(record(kernel, {"count": CALLS // 4}, config, order=order).program)
+
+
+def _fastest(build: Callable[[str], Image], order: str) -> dict[str, float]:
+    """Return records, seconds, and microseconds a record, of the fastest of some times."""
+    seconds = []
+    for _ in range(REPETITIONS):
+        gc.collect()
+        started = time.process_time()
+        image = build(order)
+        seconds.append(time.process_time() - started)
+    records = sum(map(len, image.records))
+    return {"records": records, "seconds": min(seconds), "each": min(seconds) / records * 1e6}
