@@ -12,9 +12,9 @@ from neuroncore_rtl.frontends.nki.record import record
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.spec.config import Config, preset_named
+from neuroncore_rtl.tb.benches import backward
 from neuroncore_rtl.tb.benches.nki_run import found_in
 from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, Draws
-from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.sim.report import progress
 
 __all__ = ["measure", "tables"]
@@ -77,7 +77,7 @@ def tables(found: dict[str, object]) -> list[Table]:
 
 
 def _layer(order: str) -> Image:
-    test = bench_named("encoder_backward")
+    [test] = [test for test in backward.BENCHES if test.name == "encoder_backward"]
     settings = test.settings([*LAYER.split(), f"ORDER={order}", "PRESET=small"])
     bench = CoreWorkbench(settings.config, settings.order)
     test.build(bench, settings, Draws(settings.seed))
