@@ -33,7 +33,7 @@ def dma_copy(instruction: DmaCopy, hbm: np.ndarray, sbuf: np.ndarray, psum: np.n
     """Execute one copy.
 
     It reads all, of a gather or scatter all of a row, before it writes; where two of its writes meet, the later one
-    stays.
+    stays. Of a row that it skips it neither reads nor writes anything.
 
     Arguments:
         instruction: a legal one.
@@ -52,6 +52,8 @@ def dma_copy(instruction: DmaCopy, hbm: np.ndarray, sbuf: np.ndarray, psum: np.n
         return
     words = sbuf[index.partition : index.partition + shape[0], index.address : index.address + 4]
     for row, number in enumerate(np.ascontiguousarray(words).view("<u4").reshape(-1).tolist()):
+        if number >= index.limit and index.skip:
+            continue
         if number >= index.limit:
             raise DmaFault(Cause.INDEX, number)
         source = src.row(number if instruction.gather else row)

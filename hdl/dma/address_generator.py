@@ -14,7 +14,8 @@ _OUTERMOST = DMA_DIMENSIONS - 1
 
 
 class AddressGenerator(wiring.Component):
-    """One run a cycle. Before each row of a gather or scatter it waits until it may go on, and learns where to.
+    """One run a cycle. Before each row of a gather or scatter it waits until it may go on, and learns where to, or that
+    it goes on to the row behind it.
 
     It knows, for each dimension, where the current row of the dimensions below it starts. A move along a dimension
     starts from there, and starts the rows of the dimensions below anew.
@@ -36,7 +37,8 @@ class AddressGenerator(wiring.Component):
         side, indexed, waiting = Signal(Side, reset_less=True), Signal(), Signal()
         starts = [Signal(place, name=f"start{d}", reset_less=True) for d in range(DMA_DIMENSIONS)]
         index = [Signal(len(side.last[d]), name=f"index{d}", reset_less=True) for d in range(DMA_DIMENSIONS)]
-        dimension, finished = self._next_dimension(m, side, index)
+        skips = Signal()
+        dimension, finished = self._next_dimension(m, side, index, skips)
         moved = self._move(m, side, starts, dimension)
         m.d.comb += [
             self.o.valid.eq(self.busy & ~waiting),
@@ -45,6 +47,7 @@ class AddressGenerator(wiring.Component):
             self.o.payload.address.eq(starts[0].address),
             self.o.payload.bytes.eq(side.bytes),
             self.rows.ready.eq(self.busy & waiting),
+            skips.eq(self.rows.valid & self.rows.ready & self.rows.payload.skip),
         ]
 
         with m.If(self.start.valid):
@@ -56,7 +59,7 @@ class AddressGenerator(wiring.Component):
                     starts[d].address.eq(self.start.side.address),
                     starts[d].partition.eq(self.start.side.partition),
                 ]
-        with m.Elif(self.o.valid & self.o.ready):
+        with m.Elif((self.o.valid & self.o.ready) | skips):
             m.d.sync += [self.busy.eq(~finished), waiting.eq(indexed & (dimension == _OUTERMOST))]
             for d in range(DMA_DIMENSIONS):
                 with m.If(dimension >= d if d else 1):
@@ -68,12 +71,13 @@ class AddressGenerator(wiring.Component):
         return m
 
     @staticmethod
-    def _next_dimension(m: Module, side, index: list[Signal]) -> tuple[Signal, Signal]:
-        """Return the innermost dimension that is not at its end, which the next run lies along, and whether none is."""
+    def _next_dimension(m: Module, side, index: list[Signal], skips: Signal) -> tuple[Signal, Signal]:
+        """Return the innermost dimension that is not at its end, which the next run lies along, and whether none is;
+        of a row that is skipped, as behind its last run."""
         dimension, finished = Signal(range(DMA_DIMENSIONS)), Signal()
         m.d.comb += finished.eq(1)
         for d in reversed(range(DMA_DIMENSIONS)):
-            with m.If(index[d] != side.last[d]):
+            with m.If((index[d] != side.last[d]) & (~skips if d < _OUTERMOST else 1)):
                 m.d.comb += [dimension.eq(d), finished.eq(0)]
         return dimension, finished
 

@@ -1,7 +1,8 @@
 """HBM's answers to what was written: which copies are finished, and whether one failed.
 
 A copy is over when its last burst is complete; the next one need not wait for the answers. They come in order, so a
-copy is finished when as many have come as there were bursts when it was over.
+copy is finished when at least as many have come as there were bursts when it was over: more, if behind one that wrote
+is one that skipped all of its rows, which has to wait for its turn.
 """
 
 from amaranth import Module, Signal
@@ -18,7 +19,7 @@ class CopyAnswers(wiring.Signature):
     """What the answers mean for copies, seen from who wants to know.
 
     Members:
-        close: a copy of at least one burst is over, the last of them complete now or before; only if `closable`.
+        close: a copy is over, the last of its bursts complete now or before; only if `closable`.
         retired: a pulse for each closed copy, in order, when its writes are answered.
         quiet: every burst is answered. idle: and every copy is retired.
         failed: an answer was an error; stays until reset. The copy is the first that has not retired.
@@ -52,16 +53,18 @@ class Answers(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         begun, answered, missing = (Signal(range(2 * self.BURSTS), name=n) for n in ("begun", "answered", "missing"))
+        ahead = Signal.like(begun)  # answers beyond those of the copy that is next; up to COPIES, else negative
         m.submodules.over = over = Fifo(begun.shape(), self.COPIES)
         m.d.comb += [
             missing.eq(begun - answered),
+            ahead.eq(answered - over.o.payload),
             self.room.eq(missing != self.BURSTS),
             self.copies.quiet.eq(missing == 0),
             self.copies.idle.eq(self.copies.quiet & ~over.o.valid),
             self.copies.closable.eq(over.i.ready),
             over.i.valid.eq(self.copies.close),
             over.i.payload.eq(begun + self.burst),
-            self.copies.retired.eq(over.o.valid & (answered == over.o.payload) & ~self.copies.failed),
+            self.copies.retired.eq(over.o.valid & ~ahead[-1] & ~self.copies.failed),
             over.o.ready.eq(self.copies.retired),
         ]
         m.d.sync += [

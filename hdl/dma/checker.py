@@ -140,6 +140,7 @@ class Checker(checker.Checker):
             job.rows.partition.eq(instruction.index_partition[:PARTITION_BITS]),
             job.rows.last.eq(instruction.count4 - 1),
             job.rows.limit.eq(instruction.index_limit),
+            job.rows.skip.eq(instruction.index_skip),
             job.rows.step.eq(Mux(instruction.scatter, instruction.dst_step4, instruction.src_step4)),
             job.rows.size.eq(Mux(instruction.scatter, job.dst.size, job.src.size)),
         ]

@@ -66,8 +66,8 @@ class Rows(data.Struct):
     """The row numbers of a gather or scatter.
 
     on: there are some. scatter: they are those of the destination, else of the source. address, partition: of the first
-    one in SBUF. last: how many there are, less one. limit: what they are below. step: from row to row, in elements of
-    log2 `size` bytes.
+    one in SBUF. last: how many there are, less one. limit: what they are below. skip: rows of other ones are left out.
+    step: from row to row, in elements of log2 `size` bytes.
     """
 
     on: unsigned(1)
@@ -76,6 +76,7 @@ class Rows(data.Struct):
     partition: unsigned(PARTITION_BITS)
     last: unsigned(DMA_WIDTHS["count0"])
     limit: unsigned(DMA_WIDTHS["index_limit"])
+    skip: unsigned(1)
     step: signed(DMA_WIDTHS["src_step0"])
     size: unsigned(2)
 
@@ -90,10 +91,12 @@ class Job(data.Struct):
 
 
 class Row(data.Struct):
-    """A tensor may go on to its next row. bad: it may not, the row number is beyond its limit. offset: of the row's
-    bytes from those of row 0; 0 for the tensor that has no row numbers."""
+    """A tensor may go on to its next row. bad: it may not, the row number is beyond its limit. skip: it is, and the
+    tensor goes on to the row behind it. offset: of the row's bytes from those of row 0; 0 for the tensor that has no
+    row numbers."""
 
     bad: unsigned(1)
+    skip: unsigned(1)
     offset: unsigned(HBM_ADDRESS_BITS)
 
 

@@ -1,8 +1,8 @@
 """Reads the row numbers of a gather or scatter ahead of the rows, and judges them.
 
-    line access -> [number] -> [product] -> offset, good or bad -> a queue to either tensor
+    line access -> [number] -> [product] -> offset, good, bad or to be skipped -> a queue to either tensor
 
-Both tensors wait for their rows: so a copy ends at the same row in both.
+Both tensors wait for their rows: so a copy ends at the same row in both, and leaves out the same ones.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal
@@ -27,7 +27,7 @@ class RowReader(wiring.Component):
         load: begin with `rows`.
         line: of SBUF.
         src, dst: what either tensor learns of the rows.
-        failed: a row number was beyond its limit; stays until reset. number: the first such one.
+        failed: a row number was beyond its limit, and not to be skipped; stays until reset. number: the first such one.
         busy: a number is still to be read, or on its way.
     """
 
@@ -79,7 +79,7 @@ class RowReader(wiring.Component):
         # The number, then its offset.
         number, late_number = Signal(32, reset_less=True), Signal(32, reset_less=True)
         product = Signal(HBM_ADDRESS_BITS, reset_less=True)
-        line, bad, offset = Signal(8 * self.size), Signal(), Signal(HBM_ADDRESS_BITS)
+        line, beyond, offset = Signal(8 * self.size), Signal(), Signal(HBM_ADDRESS_BITS)
         m.d.sync += [
             number.eq(line[:32]),
             late_number.eq(number),
@@ -87,17 +87,18 @@ class RowReader(wiring.Component):
         ]
         m.d.comb += [
             line.eq(self.line.data >> Cat(Const(0, 5), rows.address[2:place_bits])),
-            bad.eq(late_number >= rows.limit),
+            beyond.eq(late_number >= rows.limit),
             offset.eq(product << rows.size),
         ]
         for name, queue in queues.items():
             of_this = rows.scatter == (name == "dst")
             m.d.comb += [
                 queue.i.valid.eq(flight[-1]),
-                queue.i.payload.bad.eq(bad),
+                queue.i.payload.bad.eq(beyond & ~rows.skip),
+                queue.i.payload.skip.eq(beyond & rows.skip),
                 queue.i.payload.offset.eq(Mux(of_this, offset, 0)),
             ]
             m.d.sync += free[name].eq(free[name] - access + (queue.o.valid & queue.o.ready))
-        with m.If(flight[-1] & bad & ~self.failed):
+        with m.If(flight[-1] & beyond & ~rows.skip & ~self.failed):
             m.d.sync += [self.failed.eq(1), self.number.eq(late_number)]
         return m

@@ -38,18 +38,26 @@ def dma_copy(dst: Tensor | HbmTensor, src: Tensor | HbmTensor, order: tuple[int,
     return DmaCopy(shape=shape, dst=to, src=replace(of, steps=tuple(steps), axis=axis))
 
 
-def dma_gather(dst: Tensor, table: HbmTensor, rows: Tensor) -> DmaCopy:
-    """dst[i] = table[rows[i]]: rows are INT32, one a partition of as many partitions as dst's first dimension has."""
-    return _indexed(dst, table, rows, gather=True)
+def dma_gather(dst: Tensor, table: HbmTensor, rows: Tensor, *, skip: bool = False) -> DmaCopy:
+    """dst[i] = table[rows[i]].
+
+    Arguments:
+        dst: on chip.
+        table: in HBM.
+        rows: INT32, one a partition of as many partitions as dst's first dimension has.
+        skip: where a number is none of a row, negative ones included, dst stays as it is; else that is an error when
+            the program runs.
+    """
+    return _indexed(dst, table, rows, skip, gather=True)
 
 
-def dma_scatter(table: HbmTensor, src: Tensor, rows: Tensor) -> DmaCopy:
-    """table[rows[i]] = src[i]; of rows with the same number the last one stays."""
-    return _indexed(src, table, rows, gather=False)
+def dma_scatter(table: HbmTensor, src: Tensor, rows: Tensor, *, skip: bool = False) -> DmaCopy:
+    """table[rows[i]] = src[i]; of rows with the same number the last one stays. Arguments as of `dma_gather`."""
+    return _indexed(src, table, rows, skip, gather=False)
 
 
 @located
-def _indexed(tensor: Tensor, table: HbmTensor, rows: Tensor, gather: bool) -> DmaCopy:
+def _indexed(tensor: Tensor, table: HbmTensor, rows: Tensor, skip: bool, *, gather: bool) -> DmaCopy:
     check_on_chip(tensor)
     check_on_chip(rows)
     shape, near = tensor.copied()
@@ -59,7 +67,7 @@ def _indexed(tensor: Tensor, table: HbmTensor, rows: Tensor, gather: bool) -> Dm
     if rows.pointer().format != INT32 or rows.partitions != shape[0]:
         found = f"{rows.partitions} of {rows.format.name}"
         raise ValueError(f"{rows.name}: row numbers must be {shape[0]} partitions of int32, not {found}")
-    index = DmaIndex(address=rows.address, partition=rows.partition, limit=counts[0])
+    index = DmaIndex(address=rows.address, partition=rows.partition, limit=counts[0], skip=skip)
     if gather:
         return DmaCopy(shape=shape, dst=near, src=far, gather=index)
     return DmaCopy(shape=shape, dst=far, src=near, scatter=index)

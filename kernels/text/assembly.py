@@ -136,7 +136,7 @@ def _value_text(name: str, value) -> str:
             partition = "" if value.storage == isa.Storage.HBM and value.partition == 0 else f"{value.partition},"
             return f"{value.storage.name.lower()}[{partition}{value.address:#x}].{value.format.name}({steps})"
         case isa.DmaIndex():
-            return f"[{value.partition},{value.address:#x}]<{value.limit}"
+            return f"[{value.partition},{value.address:#x}]<{value.limit}" + "?" * value.skip
         case isa.Index():
             return f"{value.base}+{value.partition}({','.join(map(str, value.steps))})"
     return hex(value) if name in _HEXADECIMAL else str(int(value))
@@ -189,8 +189,9 @@ def _group(key: str, text: str) -> Group:
 
 
 def _rows(key: str, text: str) -> isa.DmaIndex:
-    partition, address, limit = _matched(r"\[(\d+),(\w+)\]<(\d+)", text, f"{key} must be like [0,0x100]<64")
-    return isa.DmaIndex(address=_integer(address), partition=int(partition), limit=int(limit))
+    form = f"{key} must be like [0,0x100]<64, or [0,0x100]<64? to skip rows"
+    partition, address, limit, skip = _matched(r"\[(\d+),(\w+)\]<(\d+)(\??)", text, form)
+    return isa.DmaIndex(address=_integer(address), partition=int(partition), limit=int(limit), skip=bool(skip))
 
 
 def _index(key: str, text: str) -> isa.Index:

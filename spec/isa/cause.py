@@ -35,7 +35,7 @@ class Cause(enum.IntEnum):
     AXI = 37
     """HBM answered a read or write of this copy with an error. detail: 0."""
     INDEX = 38
-    """A row number of a gather or scatter is not below its limit. detail: the row number."""
+    """A row number of a gather or scatter that skips none is not below its limit. detail: the row number."""
     BOOT = 39
     """The image's header is wrong, or cannot be read. detail: which of its words; queue and record mean nothing."""
     DISAGREE = 40

@@ -32,6 +32,9 @@ INDICES = 16
 TABLE_ROWS = 8
 """Rows among which those numbers choose."""
 
+SKIPPED = 4
+"""Of the words so many last ones are any numbers, for copies that skip rows beyond those."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CoreChoices:
@@ -155,7 +158,9 @@ class _CoreWriter:
             self.program.append(dma_copy(results[tensor.name], tensor))
         rng, shape = self.rng, self.rows.shape
         contents = [(self.starts[storage], memory) for storage, memory in self.memories.items()]
-        contents.append((self.rows, rng.integers(0, TABLE_ROWS, shape)))
+        numbers = rng.integers(0, TABLE_ROWS, shape)
+        numbers[..., -SKIPPED:] = rng.integers(-TABLE_ROWS, 2 * TABLE_ROWS, (*shape[:-1], SKIPPED))
+        contents.append((self.rows, numbers))
         contents.append((self.hbm, stimulus.ordinary_codes(rng, FP32, self.hbm.size // 4).view(np.uint8)))
         return CoreProgram(self.program, contents, results)
 
@@ -228,9 +233,10 @@ class _CoreWriter:
         storages = [isa.Storage(int(code)) for code in rng.choice(len(isa.Storage), 2, p=(0.4, 0.2, 0.4))]
         index = None
         if rng.random() < 0.25 and shape[0] <= config.partitions and isa.Storage.HBM in storages:
-            address = self.indices.address + 4 * int(rng.integers(INDICES))
+            place = int(rng.integers(INDICES))
+            address, skip = self.indices.address + 4 * place, place >= INDICES - SKIPPED
             first = int(rng.integers(config.partitions - shape[0] + 1))
-            index = isa.DmaIndex(address=address, partition=first, limit=TABLE_ROWS)
+            index = isa.DmaIndex(address=address, partition=first, limit=TABLE_ROWS, skip=skip)
         gather = index if storages[0] == isa.Storage.HBM else None
         scatter = index if gather is None else None
         src = self._tensor(shape, of, storages[0], gather, source=True)

@@ -14,8 +14,8 @@ from neuroncore_rtl.spec.isa.dma import DMA_DIMENSIONS, HBM_ADDRESS_BITS, dma_vi
 from neuroncore_rtl.tb.check.touches import touches_of
 
 __all__ = [
-    "INDEX_ADDRESS", "INDEX_LIMIT", "SBUF_USED", "USED_BYTES", "any_copy", "is_apart", "places", "random_copy",
-    "word_copy",
+    "INDEX_ADDRESS", "INDEX_LIMIT", "SBUF_USED", "USED_BYTES", "any_copy", "beyond", "is_apart", "places",
+    "random_copy", "word_copy",
 ]  # fmt: skip
 
 Window = tuple[int, int]
@@ -63,7 +63,7 @@ def any_copy(
         config: the machine's parameters.
         windows: of each storage the first byte and the one behind the last in which tensors lie.
         elements: how many, at most.
-        index: of a gather or scatter, but for the partition of its first row number.
+        index: of a gather or scatter, but for the partition of its first row number, and whether it skips rows.
     """
     rank = int(rng.integers(1, DMA_DIMENSIONS + 1))
     shape = [int(rng.choice((1, 2, 3, 4, 7, 16, elements))) for _ in range(rank)]
@@ -85,8 +85,15 @@ def any_copy(
     rows = {}
     if any(indexed):
         partition = int(rng.integers(config.partitions - shape[0] + 1))
-        rows["gather" if gathers else "scatter"] = replace(index, partition=partition)
+        skip = bool(rng.random() < 0.5)
+        rows["gather" if gathers else "scatter"] = replace(index, partition=partition, skip=skip)
     return DmaCopy(shape=tuple(shape), src=src, dst=dst, **rows)
+
+
+def beyond(rng: np.random.Generator, limit: int, rows: np.ndarray, share: float) -> np.ndarray:
+    """Return row numbers of which a share is beyond the limit: at it, behind it, negative."""
+    others = rng.choice([limit, limit + 1, limit + 2, 1 << 31, (1 << 32) - limit, (1 << 32) - 1], len(rows))
+    return np.where(rng.random(len(rows)) < share, others, rows).astype("<u4")
 
 
 def _tensor(rng, config, fmt: Format, storage: Storage, shape, window: Window, rows: int | None) -> DmaTensor:
@@ -137,7 +144,7 @@ def places(
     Arguments:
         tensor: side of a copy.
         shape: of the copy.
-        rows: of a gather or scatter, the row numbers.
+        rows: of a gather or scatter, the row numbers of this tensor.
     """
     for index in np.ndindex(*shape):
         partition, address = tensor.partition, tensor.address

@@ -42,6 +42,7 @@ EXAMPLES: list[isa.Instruction] = [
     isa.LoadStationary(format=FP32, half=1, k=2, m=4, address=32, row=2),
     isa.MultiplyMoving(format=BF16, k=1, m=3, n=5, address=2, stride=6, psum=512, row=3, accumulate=True),
     DmaCopy(shape=(3, 1, 5), src=TABLE, dst=NEAR, gather=isa.DmaIndex(address=4, limit=9)),
+    DmaCopy(shape=(3, 1, 5), src=NEAR, dst=TABLE, scatter=isa.DmaIndex(address=4, limit=9, skip=True)),
     DmaCopy(shape=(1, 3, 5), src=TABLE, dst=NEAR),
     *map(elementwise, Opcode),
     *(

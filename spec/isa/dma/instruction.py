@@ -17,6 +17,9 @@ from neuroncore_rtl.spec.isa.rule import Broken
 
 __all__ = ["DmaCopy", "DmaIndex", "DmaTensor"]
 
+_INDEX = ("address", "partition", "limit", "skip")
+"""What there is to say of row numbers."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class DmaTensor(Addressed):
@@ -55,13 +58,15 @@ class DmaIndex(Addressed):
     Arguments:
         address: of the word, in every partition.
         partition: the one of row 0.
-        limit: row numbers are unsigned and below this; another one is an error (`Cause.INDEX`), and neither its row nor
-            those after it are written.
+        limit: row numbers are unsigned and below this, so negative ones are beyond it.
+        skip: a row whose number is not below the limit is left out, and what its destination holds stays. Else such a
+            number is an error (`Cause.INDEX`), and neither its row nor those after it are written.
     """
 
     address: int
     partition: int = 0
     limit: int
+    skip: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +101,7 @@ class DmaCopy(Instruction):
 
     @property
     def transfers(self) -> tuple[tuple[str, Storage, int], ...]:
-        """What it copies: "read" or "write", the storage, and how many bytes."""
+        """What it copies: "read" or "write", the storage, and how many bytes; rows that it skips included."""
         sides = ("read", self.src), ("write", self.dst)
         return tuple((way, one.storage, prod(self.shape) * one.format.bits // 8) for way, one in sides)
 
@@ -156,7 +161,7 @@ class DmaCopy(Instruction):
             }
             values |= {f"{name}_step{d}": step for d, step in zip(places, tensor.steps, strict=True)}
         if index:
-            values |= {"index_address": index.address, "index_partition": index.partition, "index_limit": index.limit}
+            values |= {f"index_{name}": int(getattr(index, name)) for name in _INDEX}
         return values
 
     @classmethod
@@ -183,9 +188,7 @@ class DmaCopy(Instruction):
                 axis=None if axis == NO_AXIS else OUTERMOST - axis,
             )
 
-        index = DmaIndex(
-            address=values["index_address"], partition=values["index_partition"], limit=values["index_limit"]
-        )
+        index = DmaIndex(**{name: values[f"index_{name}"] for name in _INDEX} | {"skip": bool(values["index_skip"])})
         return cls(
             shape=tuple(values[f"count{d}"] for d in dimensions),
             src=tensor("src"),
@@ -202,7 +205,7 @@ class DmaCopy(Instruction):
     @classmethod
     def unused(cls, values: dict[str, int]) -> frozenset[str]:
         """Return the fields that mean nothing in a legal instruction."""
-        unused = set() if values["gather"] or values["scatter"] else {"index_address", "index_partition", "index_limit"}
+        unused = set() if values["gather"] or values["scatter"] else {f"index_{name}" for name in _INDEX}
         for name, indexed in (("src", values["gather"]), ("dst", values["scatter"])):
             if values[f"{name}_storage"] == Storage.HBM:
                 unused.add(f"{name}_partition")

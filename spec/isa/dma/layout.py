@@ -39,6 +39,7 @@ DMA_FIELDS: Layout = (
     ("index_address", 18),
     ("index_partition", 11),
     ("index_limit", 32),
+    ("index_skip", 1),
 )
 """Name and width of each field, from the least significant bit up. Dimension 0 is the innermost; steps are two's
 complement, in elements, or in partitions in the dimension that is the axis."""

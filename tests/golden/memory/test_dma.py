@@ -1,5 +1,6 @@
 """The model of the DMA engines: copies against a loop over elements, casts against those of the elementwise engines."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,7 +12,15 @@ from neuroncore_rtl.golden.memory.dma import DmaFault, dma_copy
 from neuroncore_rtl.spec.config import PSUM_BYTES, Config
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.isa import Cause, DmaCopy, DmaIndex, DmaTensor, Storage
-from tests.oracles.copies import INDEX_ADDRESS, INDEX_LIMIT, SBUF_USED, USED_BYTES, places, random_copy
+from tests.oracles.copies import (
+    INDEX_ADDRESS,
+    INDEX_LIMIT,
+    SBUF_USED,
+    USED_BYTES,
+    beyond,
+    places,
+    random_copy,
+)
 from tests.oracles.memories import changed_bytes
 
 SEED = 1414
@@ -45,7 +54,10 @@ def oracle(copy, *memories):
         rows = [int.from_bytes(word.tobytes(), "little") for word in words]
     sources = places(copy.src, copy.shape, rows if copy.gather else None)
     targets = places(copy.dst, copy.shape, rows if copy.scatter else None)
-    for source, target in zip(sources, targets, strict=True):
+    elements = zip(np.ndindex(*copy.shape), sources, targets, strict=True)
+    for (row, *_), source, target in elements:
+        if index and rows[row] >= index.limit:
+            continue
         data = bytes(int(before[place[0]][byte(*place)]) for place in source)
         if copy.src.format != copy.dst.format:
             codes = np.frombuffer(data, storage_dtype(copy.src.format))
@@ -56,15 +68,17 @@ def oracle(copy, *memories):
 
 
 def test_copy_is_the_loop_over_elements(rng):
-    changed = kinds = 0
+    changed = kinds = skipping = 0
     for _ in range(COPIES):
         copy = random_copy(rng, CONFIG, HBM_BYTES)
         before = memories(rng)
         rows = rng.integers(INDEX_LIMIT, size=CONFIG.partitions).astype("<u4")
+        if any(index and index.skip for index in (copy.gather, copy.scatter)):
+            rows, skipping = beyond(rng, INDEX_LIMIT, rows, 0.4), skipping + 1
         before[1][:, INDEX_ADDRESS : INDEX_ADDRESS + 4] = rows[:, np.newaxis].view(np.uint8)
         changed += changed_bytes(before, partial(dma_copy, copy), partial(oracle, copy), copy) > 0
         kinds |= 1 << (2 if copy.gather else 1 if copy.scatter else 0)
-    assert changed > 0.9 * COPIES and kinds == 0b111
+    assert changed > 0.9 * COPIES and kinds == 0b111 and skipping > 0.03 * COPIES
 
 
 def tensor(fmt, storage, steps, **place):
@@ -93,6 +107,27 @@ def test_rows_before_a_wrong_row_number_are_done(kind, rng):
         assert np.array_equal(sbuf[2:4], before[1][2:4])
     else:
         assert np.array_equal(table[[1, 2, 4]], before[0][: 5 * 16].reshape(5, 16)[[1, 2, 4]])
+
+
+@pytest.mark.parametrize("kind", ["gather", "scatter"])
+def test_rows_beyond_the_limit_are_skipped(kind, rng):
+    """At the limit, negative ones and all: what the destination held stays."""
+    skipping = indexed(kind)
+    index = replace(getattr(skipping, kind), skip=True)
+    skipping = replace(skipping, **{kind: index})
+    for numbers in ([3, 5, 0, -1], [-(1 << 31), 4, 6, 4], [5, 6, 7, -5]):
+        hbm, sbuf, psum = memories(rng)
+        sbuf[1:5, 64:68] = np.array(numbers, "<i4")[:, np.newaxis].view(np.uint8)
+        table, tile = hbm[: 5 * 16].reshape(5, 16), sbuf[:4, 128:144]
+        wanted = tile.copy() if kind == "gather" else table.copy()
+        for row, number in enumerate(numbers):
+            if 0 <= number < 5:
+                if kind == "gather":
+                    wanted[row] = table[number]
+                else:
+                    wanted[number] = tile[row]
+        dma_copy(skipping, hbm, sbuf, psum)
+        assert np.array_equal(tile if kind == "gather" else table, wanted)
 
 
 @pytest.mark.parametrize("address, step", [(HBM_BYTES - 6, 1), (4, -1), (HBM_BYTES, 0)])

@@ -11,7 +11,7 @@ from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex, DmaTensor, Storage
 from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
 from neuroncore_rtl.spec.isa.dma import dma_violation
 from tests.hdl.dma.machine import HBM_BYTES, Error, Memories
-from tests.oracles.copies import any_copy, is_apart
+from tests.oracles.copies import any_copy, beyond, is_apart
 
 __all__ = ["differing", "execute", "legal_copy", "random_copy", "random_memories", "tensor"]
 
@@ -61,7 +61,9 @@ def legal_copy(rng: np.random.Generator, config: Config, memories: Memories, bas
         index = copy.gather or copy.scatter
         if index:
             rows = rng.integers(0, index.limit, copy.shape[0]).astype("<u4")
-            if rng.random() < 0.2:
+            if index.skip:
+                rows = beyond(rng, index.limit, rows, rng.choice((0.1, 0.5, 1)))
+            elif rng.random() < 0.2:
                 rows[rng.integers(len(rows))] = index.limit + rng.integers(0, 3)
             if rng.random() >= 0.5:
                 continue

@@ -12,6 +12,7 @@ from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, DmaCopy, DmaIndex, Storage
 from tests.hdl.dma.copies import differing, execute, legal_copy, random_memories, tensor
 from tests.hdl.dma.machine import HBM_BYTES, run_copies
+from tests.oracles.copies import beyond
 
 CONFIG = replace(PRESETS["tiny"], rows=8)
 WIDE = replace(CONFIG, hbm_bytes=64)
@@ -69,6 +70,48 @@ def test_copies_see_those_before_them(stall):
     outcome = run_copies(CONFIG, program, memories, stall=stall)
     assert outcome.errors == execute(program, memories) == []
     assert differing(outcome.memories, memories) == 0
+
+
+@pytest.mark.parametrize(("stall", "latency"), [(0, 50), (100, 2)])
+def test_rows_beyond_the_limit_are_skipped(stall, latency):
+    """One, some or all of them, between copies that write: every one retires in its turn, and what stays, stays."""
+    rng = np.random.default_rng(18)
+    memories = random_memories(rng, CONFIG)
+    table = tensor(Storage.HBM, 0x1004, (24, 8, 1), INT32)
+    tile = tensor(Storage.SBUF, 0x2010, (1, 10, 1), INT32, axis=0)
+    program = []
+    for number, rows in enumerate(range(1, 9)):
+        for share in (0, 0.3, 1, 1):
+            address = 4 * len(program)
+            numbers = beyond(rng, 10, rng.integers(0, 10, 8), share).view(np.uint8).reshape(8, 4)
+            memories[Storage.SBUF][:, address : address + 4] = numbers
+            index = DmaIndex(address=address, partition=8 - rows, limit=10, skip=True)
+            program += [
+                DmaCopy(shape=(rows, 3, 8 - number), src=table, dst=tile, gather=index),
+                DmaCopy(shape=(400,), src=tensor(Storage.SBUF, 0x3000), dst=tensor(Storage.HBM, 0x6003 + 16 * number)),
+                DmaCopy(shape=(rows, 3, 8 - number), src=tile, dst=table, scatter=index),
+                DmaCopy(shape=(rows, 3, 8 - number), src=tile, dst=replace(table, address=0x5000), scatter=index),
+                DmaCopy(shape=(3,), src=tensor(Storage.SBUF, 0x4000), dst=tensor(Storage.HBM, 0x8003 + 16 * number)),
+            ]
+    outcome = run_copies(CONFIG, program, memories, stall=stall, latency=latency)
+    assert outcome.errors == execute(program, memories) == []
+    assert len(outcome.retired) == len(program)
+    assert differing(outcome.memories, memories) == 0
+
+
+def test_a_row_that_is_skipped_costs_a_cycle():
+    """Beside a copy of as many rows that has them all moved."""
+    memories = random_memories(np.random.default_rng(19), CONFIG)
+    memories[Storage.SBUF][:, :4] = np.arange(8, dtype="<u4")[:, np.newaxis].view(np.uint8)
+    table, tile = tensor(Storage.HBM, 0, (400, 1)), tensor(Storage.SBUF, 0x200, (1, 1), axis=0)
+    cycles = []
+    for limit in (8, 1, 0):
+        index = DmaIndex(address=0, limit=limit, skip=True)
+        copy = DmaCopy(shape=(8, 400), src=table, dst=tile, gather=index)
+        outcome = run_copies(CONFIG, [copy] * 3, memories)
+        cycles.append(outcome.retired[-1] - outcome.retired[0])
+        assert outcome.counters["read_bytes"] == outcome.counters["write_bytes"] == 3 * limit * 400
+    assert cycles[0] - cycles[1] > 2 * 7 * (400 // CONFIG.hbm_bytes - 2) and cycles[2] <= 60
 
 
 def test_another_result_is_noticed(monkeypatch):

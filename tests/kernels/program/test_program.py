@@ -259,11 +259,12 @@ def test_copies_are_those_of_numpy(rng):
     program = Program(TINY)
     space = program.space
     values, entries = rng.integers(0, 1 << 16, (4, 6)), rng.integers(0, 1 << 16, (9, 6))
-    chosen = np.array([7, 0, 3, 8])
-    scattered = np.zeros((9, 6))
+    chosen, some = np.array([7, 0, 3, 8]), np.array([9, 2, -1, 8])
+    scattered, partly, skipping = np.zeros((9, 6)), np.zeros((9, 6)), entries[chosen]
     scattered[chosen] = values
-    x, table, numbers = space.hbm("x", BF16, (4, 6)), space.hbm("table", BF16, (9, 6)), space.hbm("n", INT32, (4, 1))
-    t, picked, rows = space.sbuf("t", BF16, (6,)), space.sbuf("picked", BF16, (6,)), space.sbuf("rows", INT32, (1,))
+    partly[[2, 8]], skipping[[1, 3]] = values[[1, 3]], entries[[2, 8]]
+    x, table, numbers = space.hbm("x", BF16, (4, 6)), space.hbm("table", BF16, (9, 6)), space.hbm("n", INT32, (4, 2))
+    t, picked, rows = space.sbuf("t", BF16, (6,)), space.sbuf("picked", BF16, (6,)), space.sbuf("rows", INT32, (2,))
     turned, chip, row = (space.sbuf(name, BF16, shape) for name, shape in (("u", (4,)), ("v", (4,)), ("w", (2, 6))))
     expected = {
         "copy": values,
@@ -272,6 +273,8 @@ def test_copies_are_those_of_numpy(rng):
         "row": np.broadcast_to(values[2], (4, 2, 6)),
         "gathered": entries[chosen],
         "scattered": scattered,
+        "skipping": skipping,
+        "partly scattered": partly,
     }
     results = {name: space.hbm(name, BF16, array.shape) for name, array in expected.items()}
     for copy in (
@@ -287,9 +290,12 @@ def test_copies_are_those_of_numpy(rng):
         dma_gather(picked, table, rows[:, 0]),
         dma_copy(results["gathered"], picked),
         dma_scatter(results["scattered"], t, rows[:, 0]),
+        dma_gather(picked, table, rows[:, 1], skip=True),
+        dma_copy(results["skipping"], picked),
+        dma_scatter(results["partly scattered"], t, rows[:, 1], skip=True),
     ):
         program.append(copy)
-    image = build_image(program, [(x, values), (table, entries), (numbers, chosen[:, np.newaxis])])
+    image = build_image(program, [(x, values), (table, entries), (numbers, np.stack([chosen, some], 1))])
     hbm = finished(image, rng).hbm
     for name, array in expected.items():
         assert np.array_equal(results[name].elements(hbm), array), name

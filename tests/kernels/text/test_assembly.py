@@ -84,6 +84,15 @@ RECORDS = {
         ),
         waits=(Wait(0, 1), Wait(255, 65535)),
     ),
+    "dma_copy shape=3x8 src=psum[0,0x20].fp32(p1,1) dst=hbm[0x1000].fp32(64,1) scatter=[2,0x80]<64? "
+    "| signal s7+1": Record(
+        instruction=isa.DmaCopy(
+            shape=(3, 8), dst=isa.DmaTensor(format=FP32, address=0x1000, storage=Storage.HBM, steps=(64, 1)),
+            src=isa.DmaTensor(format=FP32, address=0x20, storage=Storage.PSUM, steps=(1, 1), axis=0),
+            scatter=isa.DmaIndex(address=0x80, partition=2, limit=64, skip=True),
+        ),
+        updates=(Update(7),),
+    ),
     "multiply_moving format=bf16 k=4 address=0x40 m=4 n=32 stride=2 psum=512 accumulate | signal s9-2": Record(
         instruction=isa.MultiplyMoving(format=BF16, k=4, m=4, n=32, address=0x40, stride=2, psum=512, accumulate=True),
         updates=(Update(9, 2, UpdateOp.SUBTRACT),),
