@@ -22,7 +22,7 @@ from neuroncore_rtl.frontends.nki.views import View
 
 __all__ = ["Call", "Result", "at_least_2d", "instruction", "like", "nothing", "returned"]
 
-HINTS = frozenset(("name", "engine", "priority", "dge_mode", "oob_mode", "perf_mode"))
+HINTS = frozenset(("name", "engine", "priority", "dge_mode", "perf_mode"))
 """Arguments that change nothing here: an instruction has one engine, and copies have queues of their own."""
 
 Result = Callable[[dict], tuple[tuple[int, ...], DType, Memory]]

@@ -1,51 +1,46 @@
 """Calls of the DMA engines."""
 
-from dataclasses import replace
-from math import ceil, prod
-
 from neuroncore_rtl.frontends.nki.calls import Call, at_least_2d, instruction
 from neuroncore_rtl.frontends.nki.isa_tensor import stationary_operand, transposable, transposed
 from neuroncore_rtl.frontends.nki.operands import common, lanes_tensor
+from neuroncore_rtl.frontends.nki.operators import operation
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.storage import Memory
+from neuroncore_rtl.frontends.nki.strided import strided
+from neuroncore_rtl.frontends.nki.tables import in_table, table_of, whole_block
 from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.library.blocks import cut, length
-from neuroncore_rtl.kernels.library.engines import LONG, beats
 from neuroncore_rtl.kernels.program import dma_copy as copied
-from neuroncore_rtl.kernels.program.instructions import tensor_copy
-from neuroncore_rtl.spec.config import LINE_BYTES, SBUF_BANKS
+from neuroncore_rtl.kernels.program.instructions import tensor_copy, tensor_tensor
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.spec.isa import DmaCopy, DmaTensor, Storage
 
-__all__ = ["CALLS", "copy"]
+__all__ = ["CALLS", "combine", "copy", "skips"]
 
 CALLS: dict[str, Call] = {}
 """The calls of this module."""
-
-DIMENSIONS = 5
-"""Of a copy at most."""
-
-SHARE = 2 * SBUF_BANKS * LINE_BYTES
-"""Bytes of a row that one copy moves at most, as of the library: two lines of every bank."""
 
 
 @instruction(
     CALLS, "expanded", "a copy for each KiB of a partition; a transposed one by the tensor engine",
     result=lambda given: (at_least_2d(given["src"].shape), given["src"].dtype, Memory.sbuf), like="src",
 )  # fmt: skip
-def dma_copy(r: Recording, dst: View, src: View, dst_rmw_op=None, unique_indices=True) -> None:
-    """dst = src, between HBM, SBUF and PSUM, cast on the way."""
-    if dst_rmw_op is not None:
-        raise ValueError("dst_rmw_op must be None: add on chip by tensor_tensor")
-    copy(r, dst, src)
+def dma_copy(r: Recording, dst: View, src: View, dst_rmw_op=None, unique_indices=True, oob_mode=None) -> None:
+    """dst = src, between HBM, SBUF and PSUM, cast on the way; or dst = dst_rmw_op(dst, src), by numbers without another
+    that is the same."""
+    if dst_rmw_op is None:
+        copy(r, dst, src, skip=skips(oob_mode))
+    else:
+        combine(r, dst, src, dst_rmw_op, skips(oob_mode))
 
 
 @instruction(
     CALLS, "expanded", "by the tensor engine where one side is in HBM or both on chip; integers by DMA",
     result=lambda given: (tuple(reversed(given["src"].shape)), given["src"].dtype, Memory.sbuf), like="src",
 )  # fmt: skip
-def dma_transpose(r: Recording, dst: View, src: View, axes=None) -> None:
+def dma_transpose(r: Recording, dst: View, src: View, axes=None, oob_mode=None) -> None:
     """dst = src.T of two dimensions."""
+    if src.is_indirect:
+        raise ValueError(f"{src.name}: NeuronCore-v2 transposes no rows by an index in memory: gather them by dma_copy")
     if axes not in (None, (1, 0), [1, 0]) or src.ndim != 2:
         raise ValueError(
             f"{src.name}: what is transposed must be of 2 dimensions, axes (1, 0), not {src.shape}, {axes}"
@@ -53,8 +48,33 @@ def dma_transpose(r: Recording, dst: View, src: View, axes=None) -> None:
     copy(r, dst, src.permuted((1, 0)) if src.lanes is None else src, turned=src.lanes is not None)
 
 
-def copy(r: Recording, dst: View, src: View, turned: bool = False) -> None:
-    """Append dst = src, or of tensors on chip dst = src.T."""
+def skips(mode) -> bool:
+    """Return whether a mode of numbers beyond a tensor is to skip them, else they are an error when they are met."""
+    name = getattr(mode, "value", mode)
+    if name not in (None, "error", "skip"):
+        raise ValueError(f"oob_mode must be error or skip, not {mode!r}")
+    return name == "skip"
+
+
+def combine(r: Recording, dst: View, src: View, op, skip: bool = False) -> None:
+    """Append dst = op(dst, src) for a dst in HBM: it is copied to the chip and back, so that of rows with the same
+    number the last one alone has had its effect."""
+    if dst.allocation.memory.on_chip:
+        raise ValueError(f"{dst.name}: what is read, modified and written must be in HBM, not on chip")
+    held = r.allocate(at_least_2d(dst.shape), dst.dtype, Memory.sbuf, dst.name)
+    r.inserted["copy to modify"] += 1
+    copy(r, held, dst, skip=skip)
+    term = src
+    if not src.allocation.memory.on_chip:
+        term = r.allocate(held.shape, src.dtype, Memory.sbuf, src.name)
+        copy(r, term, src)
+    term = term.fitted(held.shape)
+    r.program.append(tensor_tensor(*common(r, held.shape, held, held, term), operation(op)))
+    copy(r, dst, held, skip=skip)
+
+
+def copy(r: Recording, dst: View, src: View, turned: bool = False, skip: bool = False) -> None:
+    """Append dst = src, or of tensors on chip dst = src.T; `skip` what numbers beyond a tensor name."""
     if turned:
         _transpose_on_chip(r, dst, src)
         return
@@ -64,12 +84,37 @@ def copy(r: Recording, dst: View, src: View, turned: bool = False) -> None:
         shape = dst.shape
     dst, src = dst.fitted(shape), src.fitted(shape)
     on_chip = [view for view in (dst, src) if view.allocation.memory.on_chip]
-    if len(on_chip) == 1 and _is_turned(*on_chip, dst if on_chip[0] is src else src):
+    if any(view.is_indirect for view in on_chip):
+        _by_way_of_hbm(r, dst, src, skip)
+    elif skip and src.is_indirect and dst.allocation.memory.on_chip:
+        _skipping(r, dst, src)
+    elif len(on_chip) == 1 and _is_turned(*on_chip, dst if on_chip[0] is src else src):
         _through_tensor_engine(r, dst, src)
     elif len(on_chip) == 1 and _is_slow(r, *on_chip, dst if on_chip[0] is src else src):
-        _through_vector_engine(r, dst, src)
+        _through_vector_engine(r, dst, src, skip)
     else:
-        _strided(r, dst, src)
+        strided(r, dst, src, skip)
+
+
+def _skipping(r: Recording, dst: View, src: View) -> None:
+    """Append a copy to the chip that leaves some of dst as it is: zero, if nothing has been there."""
+    block = dst.one_block()
+    if dst.allocation.is_new(block):
+        r.inserted["zeros behind skipped rows"] += 1
+        dst.allocation.zeros.add(block)
+    strided(r, dst, src, skip=True)
+
+
+def _by_way_of_hbm(r: Recording, dst: View, src: View, skip: bool) -> None:
+    """Append a copy on chip by an index in memory: the DMA engines find rows of HBM alone by numbers."""
+    if src.is_indirect and src.allocation.memory.on_chip:
+        copy(r, dst, in_table(src, table_of(r, src)), skip=skip)
+        return
+    if dst.allocation.is_new(dst.one_block()):
+        dst.allocation.zeros.add(dst.one_block())
+    table = table_of(r, dst)
+    copy(r, in_table(dst, table), src, skip=skip)
+    copy(r, whole_block(r, dst), table)
 
 
 def _is_slow(r: Recording, near: View, far: View) -> bool:
@@ -83,23 +128,25 @@ def _is_slow(r: Recording, near: View, far: View) -> bool:
     return near.allocation.memory is Memory.psum or near.dtype != far.dtype or inner[-1] != 1
 
 
-def _through_vector_engine(r: Recording, dst: View, src: View) -> None:
+def _through_vector_engine(r: Recording, dst: View, src: View, skip: bool) -> None:
     """Append a copy between HBM and the chip by way of a tile of SBUF with the type and the order that HBM has."""
     near, far = (dst, src) if dst.allocation.memory.on_chip else (src, dst)
     tile = r.allocate(near.shape, far.dtype, Memory.sbuf, near.name)
     if near is dst:
-        _strided(r, tile, src)
+        strided(r, tile, src)
         r.inserted["copy behind a load"] += 1
         r.program.append(tensor_copy(*common(r, near.shape, dst, tile)))
     else:
         r.inserted["copy before a store"] += 1
         r.program.append(tensor_copy(*common(r, near.shape, tile, src)))
-        _strided(r, dst, tile)
+        strided(r, dst, tile, skip)
 
 
 def _is_turned(near: View, far: View) -> bool:
     """Return whether the rows of HBM are along the partitions of a tensor on chip that the array can transpose."""
     if near.lanes != 0 or near.ndim != 2 or not transposable(near.dtype.known) or near.dtype != far.dtype:
+        return False
+    if far.is_indirect:
         return False
     rows, columns = near.shape
     return rows > 1 and columns > 1 and far.element.steps[0] == 1 and far.element.steps[1] > 1
@@ -116,7 +163,7 @@ def _through_tensor_engine(r: Recording, dst: View, src: View) -> None:
         held = r.allocate((rows, width), near.dtype, Memory.sbuf, near.name)
         r.inserted["transposition by the tensor engine"] += 1
         if loads:
-            _strided(r, held, theirs)
+            strided(r, held, theirs)
             sums = space.psum(near.name, FP32, (rows,), width)
             transposed(r, sums, stationary_operand(r, held))
             r.program.append(tensor_copy(lanes_tensor(r, own), sums))
@@ -124,81 +171,7 @@ def _through_tensor_engine(r: Recording, dst: View, src: View) -> None:
             sums = space.psum(near.name, FP32, (width,), rows)
             transposed(r, sums, stationary_operand(r, own))
             r.program.append(tensor_copy(lanes_tensor(r, held), sums))
-            _strided(r, theirs, held)
-
-
-def _strided(r: Recording, dst: View, src: View) -> None:
-    """Append a copy of views of one shape: in shares that keep several DMA engines busy, if it is long."""
-    for view in (dst, src):
-        view.check_bounds()
-    shape = dst.shape
-    ends = [_end(r, view) for view in (dst, src)]
-    moving = [d for d, n in enumerate(shape) if n > 1]
-    counts = [shape[d] for d in moving] or [1]
-    steps = [[end[1][d] for d in moving] or [1] for end in ends]
-    axes = [moving.index(end[2]) if end[2] in moving else None for end in ends]
-    d = 0
-    while d + 1 < len(counts):
-        along = any(axis in (d, d + 1) for axis in axes)
-        if not along and all(own[d] == own[d + 1] * counts[d + 1] for own in steps):
-            counts[d : d + 2] = [counts[d] * counts[d + 1]]
-            for own in steps:
-                del own[d]
-            axes = [None if axis is None else axis - (axis > d) for axis in axes]
-        else:
-            d += 1
-    if len(counts) > DIMENSIONS:
-        raise ValueError(f"{dst.name}: a copy must be of at most {DIMENSIONS} dimensions, not {len(counts)} of {shape}")
-    queues = r.program.stores if not dst.allocation.memory.on_chip else r.program.loads
-    sizes = [end[0].format.bits // 8 for end in ends]
-    for part in _shares(r, counts, axes, max(sizes)):
-        few = tuple(length(one) for one in part)
-        moved = [
-            _from(end[0], [one.start for one in part], own, axis, size)
-            for end, own, axis, size in zip(ends, steps, axes, sizes, strict=True)
-        ]
-        r.program.append(DmaCopy(shape=few, dst=moved[0], src=moved[1]), next(queues))
-
-
-def _end(r: Recording, view: View) -> tuple[DmaTensor, tuple[int, ...], int | None]:
-    """Return where a copy begins, its steps over the view's shape, and which dimension goes along partitions."""
-    if not view.allocation.memory.on_chip:
-        base = view.allocation.tensor(0)
-        address = base.address + view.element.start * base.format.bits // 8
-        place = DmaTensor(format=view.dtype.known, address=address, storage=Storage.HBM, steps=(1,))
-        return place, view.element.steps, None
-    lanes = view.lanes if view.lanes is not None and view.partition.steps[view.lanes] else None
-    first = lanes_tensor(r, view if lanes is not None else view.unrepeated())
-    place = DmaTensor(
-        format=first.format, address=first.address, storage=first.storage, steps=(1,), partition=first.partition
-    )
-    steps = tuple(view.partition.steps[d] if d == lanes else step for d, step in enumerate(view.element.steps))
-    return place, steps, lanes
-
-
-def _from(place: DmaTensor, starts: list[int], steps: list[int], axis: int | None, size: int) -> DmaTensor:
-    """Return an end of a share of a copy."""
-    offset = sum(start * step for d, (start, step) in enumerate(zip(starts, steps, strict=True)) if d != axis)
-    partition = place.partition + (0 if axis is None else starts[axis] * steps[axis])
-    return replace(place, address=place.address + offset * size, steps=tuple(steps), partition=partition, axis=axis)
-
-
-def _shares(r: Recording, counts: list[int], axes: list[int | None], size: int) -> list[tuple[slice, ...]]:
-    """Cut a copy as the library does: the innermost dimension into shares of a row, the partitions if all stay long."""
-    whole = [slice(0, n) for n in counts]
-    axis = next((axis for axis in axes if axis is not None), None)
-    last = len(counts) - 1
-    if axis is None or axis == last:
-        return [tuple(whole)]
-    row = prod(n for d, n in enumerate(counts) if d != axis) * size
-    pieces = min(counts[last], ceil(row / SHARE))
-    widest = ceil(ceil(counts[last] / pieces) / 4) * 4
-    parts = max(1, min(r.program.config.hbm_ports, beats(r.program.config, counts[axis], ceil(row / pieces)) // LONG))
-    found = []
-    for rows in cut(0, counts[axis], ceil(counts[axis] / parts)):
-        for columns in cut(0, counts[last], widest):
-            found.append(tuple(rows if d == axis else columns if d == last else one for d, one in enumerate(whole)))
-    return found
+            strided(r, theirs, held)
 
 
 def _transpose_on_chip(r: Recording, dst: View, src: View) -> None:

@@ -8,8 +8,10 @@ from math import prod
 from neuroncore_rtl.frontends.nki.calls import Call, returned
 from neuroncore_rtl.frontends.nki.dtypes import dtype_of
 from neuroncore_rtl.frontends.nki.isa_elementwise import CALLS as ELEMENTWISE
+from neuroncore_rtl.frontends.nki.isa_gather import CALLS as GATHER
 from neuroncore_rtl.frontends.nki.isa_move import CALLS as MOVE
 from neuroncore_rtl.frontends.nki.isa_move import copy as dma
+from neuroncore_rtl.frontends.nki.isa_move import skips
 from neuroncore_rtl.frontends.nki.isa_reduce import CALLS as REDUCE
 from neuroncore_rtl.frontends.nki.isa_reduce import axes_of
 from neuroncore_rtl.frontends.nki.isa_tensor import CALLS as TENSOR
@@ -215,8 +217,8 @@ def expand_dims(x, axis):
 
 
 @_language
-def load(src, dtype=None, mask=None):
-    return _dma_copy(src, dtype=dtype, mask=mask)
+def load(src, dtype=None, mask=None, mode=None):
+    return _dma_copy(src, dtype=dtype, mask=mask, oob_mode=mode)
 
 
 def _load_transpose2d(src, dtype=None, mask=None):
@@ -233,17 +235,33 @@ def _load_transpose2d(src, dtype=None, mask=None):
 _language(_load_transpose2d, "load_transpose2d", "dma_copy of rows, turned by the tensor engine, and from PSUM")
 
 
-def _store(dst, value, mask=None):
+def _store(dst, value, mask=None, mode=None):
     if not isinstance(value, View):
         raise ValueError(f"value must be a tile, not {value!r}")
     shape = dst.shape
     dst, value = dst.masked(mask), value.fitted(shape).masked(mask, shape)
     if dst is not None:
-        dma(recording(), dst, value)
+        dma(recording(), dst, value, skip=skips(mode))
         written(dst)
 
 
 _language(_store, "store")
+
+
+def _atomic_rmw(dst, value, op, mask=None):
+    MOVE["dma_copy"].run(dst, {"src": value, "dst_rmw_op": op}, None, mask)
+
+
+_language(_atomic_rmw, "atomic_rmw", "load, op, store: of rows with the same index the last one alone has its effect")
+
+
+def _gather_flattened(data, indices, axis=0, dtype=None):
+    result = recording().allocate(indices.shape, data.dtype, Memory.sbuf)
+    GATHER["nc_n_gather"].run(result, {"data": data, "indices": indices}, None, None)
+    return result if dtype is None or dtype_of(dtype) == data.dtype else _copy(result, dtype=dtype)
+
+
+_language(_gather_flattened, "gather_flattened", "nc_n_gather")
 
 
 @dataclass(frozen=True)
@@ -272,10 +290,14 @@ def assign(target: View, value) -> None:
         return
     if isinstance(value, View):
         same = target.allocation is value.allocation and target.shape == value.shape
-        if same and all(
-            (getattr(target, name).start, getattr(target, name).steps)
-            == (getattr(value, name).start, getattr(value, name).steps)
-            for name in ("element", "partition", "block")
+        if (
+            same
+            and target.numbers is value.numbers
+            and all(
+                (getattr(target, name).start, getattr(target, name).steps)
+                == (getattr(value, name).start, getattr(value, name).steps)
+                for name in ("element", "partition", "block")
+            )
         ):
             return
         if current.assign(target, value):

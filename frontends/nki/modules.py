@@ -13,6 +13,7 @@ import numpy as np
 from neuroncore_rtl.frontends.nki import host, language_memory, unsupported
 from neuroncore_rtl.frontends.nki.calls import Call
 from neuroncore_rtl.frontends.nki.isa_elementwise import CALLS as ELEMENTWISE
+from neuroncore_rtl.frontends.nki.isa_gather import CALLS as GATHER
 from neuroncore_rtl.frontends.nki.isa_generate import CALLS as GENERATE
 from neuroncore_rtl.frontends.nki.isa_generate import OLDER
 from neuroncore_rtl.frontends.nki.isa_move import CALLS as MOVE
@@ -27,7 +28,7 @@ from neuroncore_rtl.spec.config import Config
 
 __all__ = ["CALLS", "OPERATORS", "modules"]
 
-CALLS: dict[str, Call] = TENSOR | ELEMENTWISE | REDUCE | MOVE | GENERATE
+CALLS: dict[str, Call] = TENSOR | ELEMENTWISE | REDUCE | MOVE | GATHER | GENERATE
 """The calls of `nki.isa` in the second dialect."""
 
 OPERATORS: Mapping[str, Callable] = {**FUNCTIONS, "assign": assign, "accumulate": accumulate}
@@ -55,7 +56,7 @@ class NcVersion(IntEnum):
 
 
 class Choice(Enum):
-    """Ways of making descriptors, of treating indices beyond a tensor, of multiplying: hints."""
+    """Ways of making descriptors and of multiplying, which are hints, and of treating indices beyond a tensor."""
 
     unknown = "unknown"
     none = "none"
@@ -102,6 +103,7 @@ def modules(config: Config) -> dict[str, ModuleType]:
         found[name] = _module(name, wrappers | parts, {}, "nki")
         found |= {f"{name}.{part}": module for part, module in parts.items()}
         found |= {f"{name}.compiler.backends": _module("backends", {}, {}, "backends")}
+        found |= {f"{name}.isa.constants": _module("constants", {"oob_mode": Choice}, {}, "nki.isa.constants")}
     found["neuronxcc"] = _module("neuronxcc", {"nki": found["neuronxcc.nki"]}, {}, "neuronxcc")
     return found
 

@@ -29,6 +29,10 @@ def lanes_tensor(recording: Recording, view: View) -> Tensor:
     """
     if not view.allocation.memory.on_chip:
         raise ValueError(f"{view.name}: an operand must be in SBUF or PSUM, not in HBM: copy it there first")
+    if view.numbers is not None:
+        raise ValueError(
+            f"{view.name}: an operand's place must be known, not an index in memory: use tensor_copy first"
+        )
     view.check_bounds()
     _fill_zeros(recording, view)
     base = view.allocation.tensor(view.one_block())

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from math import prod
 
@@ -180,6 +180,8 @@ class Recording:
         waiting = self.pending
         if waiting is None or waiting.result is not value or (accumulate and not waiting.product):
             return False
+        if target.numbers is not None and target.allocation.memory.on_chip:
+            return False
         if [n for n in target.shape if n != 1] != [n for n in value.shape if n != 1]:
             return False
         self.pending = None
@@ -193,9 +195,13 @@ class Recording:
         Raises:
             ValueError: if that has been written to again.
         """
+        if view.numbers is not None:
+            view = replace(view, numbers=replace(view.numbers, view=self.resolved(view.numbers.view)))
         found = self._aliases.get(view.allocation)
         if found is None:
             return view
+        if view.numbers is not None:
+            raise ValueError(f"{view.name}: what was assigned must be indexed in {found[0].name} by an index in memory")
         target, version = found
         if target.allocation.version != version:
             rule = "a result that was assigned must be used before that tensor is written again"

@@ -82,6 +82,10 @@ class Allocation:
             self._tensors[block] = self.make(block)
         return self._tensors[block]
 
+    def is_new(self, block: int) -> bool:
+        """Return whether nothing has touched a block."""
+        return block not in self._tensors
+
     def written(self, block: int) -> np.ndarray:
         """Return for each element, bool [partitions, elements], whether anything has been written to it."""
         return self._written.setdefault(block, np.zeros((self.shape[self.lanes], self.width), bool))

@@ -1,6 +1,11 @@
-"""What kernels hold: views with operators. `a + b` is `nl.add(a, b)`, and `tile[...] = value` writes."""
+"""What kernels hold: views with operators. `a + b` is `nl.add(a, b)`, and `tile[...] = value` writes.
 
+A view in an index is numbers in SBUF, to which an index expression may be added.
+"""
+
+from neuroncore_rtl.frontends.nki.affine import Affine
 from neuroncore_rtl.frontends.nki.lines import from_kernel
+from neuroncore_rtl.frontends.nki.numbers import Moved
 from neuroncore_rtl.frontends.nki.recording import recording
 from neuroncore_rtl.frontends.nki.views import View
 
@@ -9,6 +14,8 @@ __all__ = ["NkiTensor"]
 
 def _operator(name: str, swapped: bool = False):
     def operate(self, other):
+        if isinstance(other, Affine) and name == "add":
+            return Moved(other, self)  # an index, part of which is in memory
         calls = recording().calls
         return calls[name](other, self) if swapped else calls[name](self, other)
 

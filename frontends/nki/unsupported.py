@@ -2,7 +2,6 @@
 
 __all__ = ["ISA", "LANGUAGE"]
 
-NO_GATHER = "indices in memory are not lowered yet; rows: kernels.program.dma_gather"
 NO_REGISTER = "loops and addresses are known when a kernel is recorded: use Python's numbers"
 NEWER = "NeuronCore-v2 has none"
 RANDOM = "random numbers are those of nisa.dropout and of stochastic rounding"
@@ -13,9 +12,7 @@ ISA = {
     "core_barrier": ONE_CORE,
     "dma_compute": "add on chip by tensor_tensor",
     "exponential": NEWER,
-    "local_gather": NO_GATHER,
     "nc_matmul_mx": NEWER,
-    "nc_n_gather": NO_GATHER,
     "nc_stream_shuffle": "copy the partitions by dma_copy",
     "nonzero_with_count": NEWER,
     "quantize_mx": NEWER,
@@ -32,8 +29,6 @@ ISA = {
     "sendrecv": ONE_CORE,
     "sequence_bounds": "no instruction of the vector engine does it",
     "set_rng_seed": RANDOM,
-    "tensor_copy_dynamic_dst": NO_REGISTER,
-    "tensor_copy_dynamic_src": NO_REGISTER,
     "tensor_partition_reduce": "multiply by a column of ones with nc_matmul",
     "tensor_scalar_cumulative": "use tensor_tensor_scan",
     "topk": "use max8, nc_find_index8 and nc_match_replace8",
@@ -44,13 +39,11 @@ LANGUAGE = {
     "abs_min": "no operation of the vector engine",
     "all_reduce": ONE_CORE,
     "arctan": "no function of the scalar engine",
-    "atomic_rmw": NO_GATHER,
     "ceil": "no function of the scalar engine; a cast to int32 rounds to nearest even",
     "dropout": "use nisa.dropout",
     "floor": "no function of the scalar engine; a cast to int32 rounds to nearest even",
     "fmod": "no operation of the vector engine",
     "fori_loop": NO_REGISTER,
-    "gather_flattened": NO_GATHER,
     "gelu_apprx_sigmoid": "no function of the scalar engine; use gelu_apprx_tanh",
     "gelu_apprx_sigmoid_dx": "no function of the scalar engine; use gelu_dx",
     "mish": "no function of the scalar engine; multiply by tanh(softplus(x))",

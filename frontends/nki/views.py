@@ -2,6 +2,7 @@
 
 Where an element of a view is, is affine in its index: so many elements, partitions and blocks from those of index 0. An
 index of integers, slices or index expressions, a reshape or a broadcast gives another such pattern of the same tensor.
+One index may be numbers in SBUF: then each element lies so much further as its number says when the program runs.
 """
 
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 from neuroncore_rtl.frontends.nki.affine import Affine, Mask, broadcast_shapes
 from neuroncore_rtl.frontends.nki.dtypes import DType, dtype_of
 from neuroncore_rtl.frontends.nki.lines import from_kernel
+from neuroncore_rtl.frontends.nki.numbers import Moved, Numbers
 from neuroncore_rtl.frontends.nki.storage import Allocation
 
 __all__ = ["View"]
@@ -31,6 +33,7 @@ class View:
         element, partition, block: where an element is, over `shape`; HBM and blocks count elements of their own.
         lanes: on chip, the dimension that goes from partition to partition, or repeats one; None: it has none.
         bounds: what must stay below a limit and not below 0, over `shape`: index expressions before a mask is applied.
+        numbers: the index that is in memory.
     """
 
     allocation: Allocation
@@ -41,6 +44,7 @@ class View:
     block: Affine
     lanes: int | None = None
     bounds: tuple[tuple[Affine, int], ...] = ()
+    numbers: Numbers | None = None
 
     @property
     def ndim(self) -> int:
@@ -70,6 +74,11 @@ class View:
         """Elements from one index of each dimension to the next."""
         return self.element.steps
 
+    @property
+    def is_indirect(self) -> bool:
+        """Whether an index is in memory."""
+        return self.numbers is not None
+
     # -- views -----------------------------------------------------------------------------------------------------
 
     @from_kernel
@@ -95,7 +104,7 @@ class View:
             first = self.lanes + 1
             if shape[:first] != self.shape[:first]:
                 raise ValueError(f"{self.name}: the partitions of {self.shape} must stay first, not {shape}")
-        if prod(shape) != self.size or self.bounds:
+        if prod(shape) != self.size or self.bounds or self.numbers:
             raise ValueError(f"{self.name}: shape must be of the {self.size} elements of {self.shape}, not {shape}")
         elements = as_strided(np.zeros(1, np.int8), self.shape[first:], self.element.steps[first:])
         try:
@@ -145,9 +154,18 @@ class View:
         return self[(slice(None),) * (dim % self.ndim) + (slice(start, end, step),)]
 
     @from_kernel
-    def select(self, dim: int, index: int) -> Self:
-        """Return the part of one index of a dimension."""
+    def select(self, dim: int, index: "int | View") -> Self:
+        """Return the part of one index of a dimension, a number or a tensor of one element in SBUF."""
+        index = _single(index) if isinstance(index, View) else index
         return self[(slice(None),) * (dim % self.ndim) + (index,)]
+
+    @from_kernel
+    def vector_select(self, dim: int, offset: "View") -> Self:
+        """Return the rows of a tensor in HBM that numbers in SBUF name, one in each partition."""
+        if dim % self.ndim or self.lanes is not None:
+            raise ValueError(f"{self.name}: rows must be of the first dimension of a tensor in HBM, not of {dim}")
+        first = offset.fitted((offset.size,))
+        return self[(first, *(slice(None),) * (self.ndim - 1))]
 
     @from_kernel
     def reshape_dim(self, dim: int, shape: tuple[int, ...]) -> Self:
@@ -169,20 +187,34 @@ class View:
         return replace(self, dtype=dtype)
 
     @from_kernel
-    def ap(self, pattern, offset: int | None = None, scalar_offset=None, vector_offset=None, **options) -> Self:
+    def ap(
+        self, pattern, offset: int | None = None, scalar_offset=None, vector_offset=None, indirect_dim: int = 0,
+        **options,
+    ) -> Self:  # fmt: skip
         """Return the access pattern of pairs (step, count), outermost first; on chip the first is the partitions', in
-        elements of a partition: a tensor's width for the next partition, 0 for the same one."""
-        if scalar_offset is not None or vector_offset is not None or any(options.values()):
-            raise ValueError(f"{self.name}: ap must be of steps and counts alone; offsets in memory are unsupported")
+        elements of a partition: a tensor's width for the next partition, 0 for the same one.
+
+        A number in SBUF moves all of it along a dimension of the tensor, or one a partition moves each of the pattern's
+        outermost rows, whose own step means nothing then.
+        """
+        if any(options.values()):
+            raise ValueError(f"{self.name}: ap must be of steps, counts and offsets alone, not {options}")
         shape = tuple(int(count) for _, count in pattern)
         steps, start = tuple(int(step) for step, _ in pattern), self.element.start if offset is None else int(offset)
+        found = self._patterned(shape, steps if vector_offset is None else (0, *steps[1:]), start, offset is not None)
+        if scalar_offset is None and vector_offset is None:
+            return found
+        return found._offset(self, scalar_offset, vector_offset, indirect_dim)
+
+    def _patterned(self, shape: tuple[int, ...], steps: tuple[int, ...], start: int, across: bool) -> Self:
+        """Return an access pattern; `across`: its start counts the elements of all partitions."""
         flat = (0,) * len(shape)
         if self.lanes is None:
             bounds = ((Affine(shape, steps, start), self.allocation.width),)
             return replace(self, shape=shape, element=Affine(shape, steps, start), partition=Affine(shape, flat),
-                           block=Affine(shape, flat, self.block.start), bounds=bounds)  # fmt: skip
+                           block=Affine(shape, flat, self.block.start), bounds=bounds, numbers=None)  # fmt: skip
         width = self.allocation.width
-        row, start = divmod(start, width) if offset is not None else (self.partition.start, start)
+        row, start = divmod(start, width) if across else (self.partition.start, start)
         if steps[0] % width:
             raise ValueError(f"{self.name}: a pattern's first step must be of partitions, each {width}, not {steps[0]}")
         element = Affine(shape, (0, *steps[1:]), start)
@@ -196,7 +228,30 @@ class View:
             block=Affine(shape, flat, self.block.start),
             lanes=0,
             bounds=((element, width), (partition, lanes)),
+            numbers=None,
         )
+
+    def _offset(self, base: "View", scalar: "View | None", vector: "View | None", dim: int) -> Self:
+        """Return it moved by numbers along a dimension of the view that it is a pattern of."""
+        offset = scalar if vector is None else vector
+        if not isinstance(offset, View) or (scalar is not None and vector is not None):
+            rule = "an offset in memory must be one tensor in SBUF, scalar_offset or vector_offset"
+            raise ValueError(f"{self.name}: {rule}, not {scalar!r} and {vector!r}")
+        if vector is not None and (dim or self.lanes is not None or vector.size != self.shape[0]):
+            rule = f"vector_offset must be {self.shape[0]} numbers for rows of a tensor in HBM"
+            raise ValueError(f"{self.name}: {rule}, not {vector.size} in dimension {dim}")
+        ones = (1,) * (self.ndim - 1)
+        number = _single(scalar).picked([None] * self.ndim) if vector is None else vector.fitted((vector.size, *ones))
+        step, last = base._step_of(dim), self.element.range[1]
+        limit = (self.allocation.width - 1 - last) // step + 1
+        return replace(self, numbers=Numbers(number.repeated(self.shape), step, max(0, limit)))
+
+    def _step_of(self, dim: int) -> int:
+        """Return the elements from index to index of a dimension that numbers may go along."""
+        step = self.element.steps[dim]
+        if dim == self.lanes or self.block.steps[dim] or step < 1:
+            raise ValueError(f"{self.name}: an index in memory must go along elements, which dimension {dim} does not")
+        return step
 
     # -- what lowering asks for ------------------------------------------------------------------------------------
 
@@ -230,9 +285,9 @@ class View:
 
         bounds = tuple((wide(axis), limit) for axis, limit in self.bounds)
         axes = {name: wide(getattr(self, name)) for name in ("element", "partition", "block")}
-        return replace(
-            self, shape=shape, lanes=None if self.lanes is None else more + self.lanes, bounds=bounds, **axes
-        )
+        lanes = None if self.lanes is None else more + self.lanes
+        numbers = self.numbers and self.numbers.repeated(shape)
+        return replace(self, shape=shape, lanes=lanes, bounds=bounds, numbers=numbers, **axes)
 
     def fitted(self, shape: tuple[int, ...]) -> Self:
         """Return it in a shape that is its own but for dimensions of one element, or broadcast to it.
@@ -288,18 +343,21 @@ class View:
 
         bounds = tuple((ordered(axis), limit) for axis, limit in self.bounds)
         axes = {name: ordered(getattr(self, name)) for name in ("element", "partition", "block")}
-        return replace(self, shape=shape, lanes=lanes, bounds=bounds, **axes)
+        numbers = self.numbers and self.numbers.picked(order)
+        return replace(self, shape=shape, lanes=lanes, bounds=bounds, numbers=numbers, **axes)
 
     # -- indices ---------------------------------------------------------------------------------------------------
 
-    def _indices(self, key: tuple) -> tuple[tuple[int, ...], list[Affine], list[tuple[Affine, int]]]:
-        """Return the shape that a key gives, an index over it for each dimension, and what must stay in bounds."""
+    def _indices(self, key: tuple) -> tuple[tuple[int, ...], list[Affine], list[tuple[Affine, int]], Numbers | None]:
+        """Return the shape that a key gives, an index over it for each dimension, what must stay in bounds, and the
+        index that is in memory."""
         used = sum(part is not None and part is not Ellipsis for part in key)
         if used > self.ndim or sum(part is Ellipsis for part in key) > 1:
             raise ValueError(f"{self.name}: an index must have at most {self.ndim} parts, those of {self.shape}")
         rest = (slice(None),) * (self.ndim - used)
         at = next((n for n, part in enumerate(key) if part is Ellipsis), None)
         key = (*key, *rest) if at is None else (*key[:at], *rest, *key[at + 1 :])
+        key, number = self._without_number(key)
         expressions = [part for part in key if isinstance(part, Affine)]
         common: tuple[int, ...] = ()
         for part in expressions:
@@ -345,10 +403,39 @@ class View:
         result = tuple(shape)
         over = [Affine(result, tuple(own.get(d, 0) for d in range(len(result))), start) for start, own in indices]
         bounds = [(index, self.shape[d]) for d, index in enumerate(over) if isinstance(found[d][1], Affine)]
-        return result, over, bounds
+        if number is None:
+            return result, over, bounds, None
+        place, view = number
+        d = sum(part is not None for part in key[:place])
+        if over[d].range[0] < 0:
+            raise ValueError(f"{self.name}: what is added to an index in memory must be at least 0, not {over[d]}")
+        where = found[d][0]
+        order = [None] * len(result)
+        if view.ndim:
+            view = view.repeated(common)
+            order[where : where + len(common)] = range(len(common))
+        limit = max(0, self.shape[d] - over[d].range[1])
+        return result, over, bounds, Numbers(view.picked(order).repeated(result), self._step_of(d), limit)
 
-    def indexed(self, shape: tuple[int, ...], indices: list[Affine], new: list[tuple[Affine, int]] = ()) -> Self:
-        """Return the view whose element of an index is its own of `indices`."""
+    def _without_number(self, key: tuple) -> tuple[tuple, "tuple[int, View] | None"]:
+        """Return a key with 0 where an index is in memory, and which part that is."""
+        places = [n for n, part in enumerate(key) if isinstance(part, View | Moved)]
+        if not places:
+            return key, None
+        if len(places) > 1 or self.numbers is not None:
+            raise ValueError(f"{self.name}: at most one index may be in memory, not {len(places)} more")
+        (n,) = places
+        part = key[n] if isinstance(key[n], Moved) else Moved(Affine(key[n].shape, (0,) * key[n].ndim), key[n])
+        known = part.affine if part.affine.shape or part.number.shape else part.affine.start
+        if isinstance(known, Affine):
+            known = known.over(broadcast_shapes(known.shape, part.number.shape))
+        return (*key[:n], known, *key[n + 1 :]), (n, part.number)
+
+    def indexed(
+        self, shape: tuple[int, ...], indices: list[Affine], new: list[tuple[Affine, int]] = (),
+        numbers: Numbers | None = None,
+    ) -> Self:  # fmt: skip
+        """Return the view whose element of an index is its own of `indices`; `new`, `numbers`: as of a view."""
 
         def composed(axis: Affine) -> Affine:
             steps = [sum(step * index.steps[d] for step, index in zip(axis.steps, indices, strict=True))
@@ -365,4 +452,12 @@ class View:
             lanes = over[0] if over else None
         bounds = (*((composed(axis), limit) for axis, limit in self.bounds), *new)
         axes = {name: composed(getattr(self, name)) for name in ("element", "partition", "block")}
-        return replace(self, shape=shape, lanes=lanes, bounds=bounds, **axes)
+        numbers = self.numbers.indexed(shape, indices) if self.numbers else numbers
+        return replace(self, shape=shape, lanes=lanes, bounds=bounds, numbers=numbers, **axes)
+
+
+def _single(view: View) -> View:
+    """Return the one element of a tensor, without dimensions."""
+    if view.size != 1:
+        raise ValueError(f"{view.name}: an index in memory must be one element, not {view.shape}")
+    return view[(0,) * view.ndim]

@@ -127,3 +127,78 @@ def gated(x, threshold=0.5):
     nisa.scalar_tensor_tensor(dst=doubled, data=result, op0=nl.multiply, operand0=2.0, op1=nl.add, operand1=doubled)
     nisa.dma_transpose(dst=out, src=doubled)
     return out
+
+
+@nki.jit
+def expert_rows(x, weights, tokens, expert):
+    """Return out of which row tokens[i] is x[tokens[i]] weights[expert], and the others are zero.
+
+    x is [rows, features], weights [experts, features, outputs], tokens [n, 1] where numbers that are none of a row are
+    left out, expert [1, 1]; both are indices in memory.
+    """
+    rows, features = x.shape
+    count, outputs = tokens.shape[0], weights.shape[2]
+    out = nl.ndarray((rows, outputs), dtype=x.dtype, buffer=nl.shared_hbm)
+    zeros = nl.ndarray((count, features), dtype=x.dtype, buffer=nl.sbuf)
+    chosen = nl.ndarray((count, features), dtype=x.dtype, buffer=nl.sbuf)
+    numbers = nl.ndarray(tokens.shape, dtype=nl.int32, buffer=nl.sbuf)
+    which = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+    weight = nl.ndarray((features, outputs), dtype=weights.dtype, buffer=nl.sbuf)
+    nisa.memset(dst=zeros, value=0)
+    for first in range(0, rows, count):
+        few = min(count, rows - first)
+        nisa.dma_copy(dst=out[first : first + few], src=zeros[0:few, 0:outputs])
+    nisa.dma_copy(dst=numbers, src=tokens)
+    nisa.dma_copy(dst=which, src=expert)
+    nisa.dma_copy(dst=weight, src=weights.select(0, which))
+    nisa.memset(dst=chosen, value=0)
+    by_rows = x.ap(pattern=[[features, count], [1, features]], vector_offset=numbers, indirect_dim=0)
+    nisa.dma_copy(dst=chosen, src=by_rows, oob_mode=nisa.oob_mode.skip)
+    turned = nl.ndarray((features, count), dtype=x.dtype, buffer=nl.psum)
+    stationary = nl.ndarray((features, count), dtype=x.dtype, buffer=nl.sbuf)
+    sums = nl.ndarray((count, outputs), dtype=nl.float32, buffer=nl.psum)
+    result = nl.ndarray((count, outputs), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.nc_transpose(dst=turned, data=chosen)
+    nisa.tensor_copy(dst=stationary, src=turned)
+    nisa.nc_matmul(dst=sums, stationary=stationary, moving=weight)
+    nisa.tensor_copy(dst=result, src=sums)
+    nisa.dma_copy(dst=out.vector_select(0, numbers), src=result, oob_mode=nisa.oob_mode.skip)
+    return out
+
+
+@nki.jit
+def looked_up(x, places, start, width=4):
+    """Return x[p, places[p, i]] for places of x's shape but for n, and x[:, start : start + width], start [1, 1]."""
+    rows, columns = x.shape
+    found = nl.ndarray(places.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    part = nl.ndarray((rows, width), dtype=x.dtype, buffer=nl.shared_hbm)
+    table = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    numbers, picked = (nl.ndarray(places.shape, dtype=each, buffer=nl.sbuf) for each in (nl.int32, x.dtype))
+    first = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+    window = nl.ndarray((rows, width), dtype=x.dtype, buffer=nl.sbuf)
+    for tile, source in ((table, x), (numbers, places), (first, start)):
+        nisa.dma_copy(dst=tile, src=source)
+    nisa.nc_n_gather(dst=picked, data=table, indices=numbers)
+    moved = table.ap(pattern=[[columns, rows], [1, width]], scalar_offset=first, indirect_dim=1)
+    nisa.tensor_copy(dst=window, src=moved)
+    nisa.dma_copy(dst=found, src=picked)
+    nisa.dma_copy(dst=part, src=window)
+    return found, part
+
+
+@nki.jit
+def shared_places(x, places, width=2):
+    """Return of every 16 partitions of x [partitions, columns] the `width` elements from each of their places on.
+
+    The places of 16 partitions [partitions, n] are common to them, one partition's after the other; the result is
+    [partitions, n, 16, width].
+    """
+    rows, columns = places.shape
+    out = nl.ndarray((rows, columns, 16, width), dtype=x.dtype, buffer=nl.shared_hbm)
+    table, numbers = (nl.ndarray(one.shape, dtype=one.dtype, buffer=nl.sbuf) for one in (x, places))
+    found = nl.ndarray(out.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=table, src=x)
+    nisa.dma_copy(dst=numbers, src=places)
+    nisa.local_gather(dst=found, src_buffer=table, index=numbers, num_elem_per_idx=width)
+    nisa.dma_copy(dst=out, src=found)
+    return out

@@ -4,6 +4,7 @@ import neuronxcc.nki as nki
 import neuronxcc.nki.isa as nisa
 import neuronxcc.nki.language as nl
 import numpy as np
+from neuronxcc.nki.isa.constants import oob_mode
 from neuronxcc.nki.language import par_dim
 
 
@@ -77,3 +78,45 @@ def statistics(x):
     nl.store(out, value=found)
     nl.store(even, value=nl.copy(tile[i_p, 2 * i_f]))
     return out, even
+
+
+@nki.jit
+def added_rows(table, x, rows):
+    """Return table with x[i] added to row rows[i], which are all different; those that are none of a row are left out.
+
+    table is [any, columns], x [n, columns], rows [n, 1].
+    """
+    (count, columns), all_rows = x.shape, table.shape[0]
+    out = nl.ndarray(table.shape, dtype=table.dtype, buffer=nl.shared_hbm)
+    p, f = nl.mgrid[0 : nl.tile_size.pmax, 0:columns]
+    for first in nl.affine_range(0, all_rows, nl.tile_size.pmax):
+        nl.store(out[first + p, f], value=nl.load(table[first + p, f], mask=first + p < all_rows),
+                 mask=first + p < all_rows)  # fmt: skip
+    i_p, i_f = nl.arange(count)[:, None], nl.arange(columns)[None, :]
+    numbers = nl.load(rows)
+    sums = nl.load(out[numbers[i_p, 0], i_f], mode=oob_mode.skip) + nl.load(x)
+    nl.store(out[numbers[i_p, 0], i_f], value=sums, mode=oob_mode.skip)
+    return out
+
+
+@nki.jit
+def repeated(values, limit):
+    """Return of each of values [1, n], from 0 to before `limit`, how often it is there, and where it was before or -1.
+
+    Every value is an index in memory: of a count in HBM that is added to, and of a place on chip that is read and set.
+    """
+    count = values.shape[1]
+    counts = nl.ndarray((1, limit), dtype=np.int32, buffer=nl.private_hbm)
+    often, before = (nl.ndarray(values.shape, dtype=np.int32, buffer=nl.shared_hbm) for _ in range(2))
+    numbers, one = nl.load(values), nl.full((1, 1), 1, dtype=np.int32)
+    nl.store(counts, value=nl.zeros((1, limit), dtype=np.int32))
+    last, found = nl.full((1, limit), -1, dtype=np.int32), nl.ndarray(values.shape, dtype=np.int32)
+    p, f = nl.mgrid[0:1, 0:1]
+    for place in nl.sequential_range(count):
+        nl.atomic_rmw(counts[p, numbers[0, place] + f], value=one, op=np.add)
+        found[p, place] = nisa.tensor_copy_dynamic_src(last[p, numbers[0, place] + f])
+        now = nl.full((1, 1), place, dtype=np.int32)
+        nisa.tensor_copy_dynamic_dst(dst=last[p, numbers[0, place] + f], src=now)
+    nl.store(often, value=nl.gather_flattened(data=nl.load(counts), indices=numbers))
+    nl.store(before, value=found)
+    return often, before

@@ -73,12 +73,49 @@ def statistics(p):
     return [x], [np.stack([x.mean(1), x.var(1), np.abs(x).max(1)], 1), x[:, ::2]], 1e-6
 
 
-EXAMPLES = [*((NEWER, make) for make in (attention, normalised, decayed_sums, gated)),
-            *((OLDER, make) for make in (softmax_rows, added_on_grid, product, statistics))]  # fmt: skip
+def expert_rows(p):
+    x, weights, tokens = normal(3 * p, p), normal(3, p, p), RNG.permutation(3 * p)[:p, np.newaxis].astype(np.int32)
+    tokens[[1, p - 1], 0] = -1, 3 * p
+    expected, kept = np.zeros((3 * p, p), np.float32), [row for row in tokens[:, 0] if 0 <= row < 3 * p]
+    expected[kept] = x[kept] @ weights[2]
+    return [x, weights, tokens, np.array([[2]], np.int32)], [expected], 1e-5
 
 
-@pytest.mark.parametrize("preset", LANES)
-@pytest.mark.parametrize("file, make", EXAMPLES)
+def looked_up(p):
+    x, places = normal(p, 20), RNG.integers(0, 20, (p, 5)).astype(np.int32)
+    return [x, places, np.array([[13]], np.int32)], [np.take_along_axis(x, places, 1), x[:, 13:17]], 0
+
+
+def shared_places(p):
+    x, places = normal(p, 30), RNG.integers(0, 29, (p, 3)).astype(np.int32)
+    chosen = places.T.reshape(3, 16)
+    return [x, places], [np.stack([x[:, chosen], x[:, chosen + 1]], -1)], 0
+
+
+def added_rows(p):
+    table, x, rows = normal(2 * p + 1, 9), normal(p, 9), RNG.permutation(2 * p + 1)[:p, np.newaxis].astype(np.int32)
+    rows[2] = -7
+    expected = table.copy()
+    for row, term in zip(rows[:, 0], x, strict=True):
+        if row >= 0:
+            expected[row] += term
+    return [table, x, rows], [expected], 0
+
+
+def repeated(p):
+    values = RNG.integers(0, 4, (1, 7)).astype(np.int32)
+    same = values.T == values
+    before = np.where(same & np.tri(7, k=-1, dtype=bool), np.arange(7), -1).max(1)
+    return [values, 5], [same.sum(1)[np.newaxis], before[np.newaxis]], 0
+
+
+EXAMPLES = [*((NEWER, make) for make in (attention, normalised, decayed_sums, gated, expert_rows, looked_up)),
+            *((OLDER, make) for make in (softmax_rows, added_on_grid, product, statistics)),
+            *((OLDER, make) for make in (added_rows, repeated))]  # fmt: skip
+
+
+@pytest.mark.parametrize("preset, file, make", [*((preset, *one) for preset in LANES for one in EXAMPLES),
+                                                ("small", NEWER, shared_places)])  # fmt: skip
 def test_examples_on_golden(file, make, preset):
     args, expected, most = make(LANES[preset])
     done = run_nki(f"{file}{make.__name__}", *args, preset=preset, target="golden")
@@ -86,7 +123,7 @@ def test_examples_on_golden(file, make, preset):
         assert found.shape == wanted.shape and np.abs(found - wanted).max() <= most
 
 
-@pytest.mark.parametrize("file, make", [(NEWER, gated), (OLDER, statistics)])
+@pytest.mark.parametrize("file, make", [(NEWER, gated), (OLDER, statistics), (NEWER, expert_rows), (OLDER, repeated)])
 def test_examples_on_the_rtl(file, make, tmp_path):
     args, expected, most = make(4)
     with recording_under(tmp_path):
@@ -97,7 +134,7 @@ def test_examples_on_the_rtl(file, make, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file, make", EXAMPLES)
+@pytest.mark.parametrize("file, make", [*EXAMPLES, (NEWER, shared_places)])
 def test_all_examples_on_the_rtl(file, make, tmp_path):
     args, _, _ = make(16)
     with recording_under(tmp_path):

@@ -1,0 +1,68 @@
+"""Indices in memory: numbers in SBUF by which an access finds its place when the program runs."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+from neuroncore_rtl.frontends.nki.affine import Affine
+
+if TYPE_CHECKING:
+    from neuroncore_rtl.frontends.nki.views import View
+
+__all__ = ["Moved", "Numbers"]
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """Numbers of which each element of a view has one, and lies so many steps behind where it would lie without.
+
+    Arguments:
+        view: of the numbers, over the shape of the view that they move.
+        step: elements of the tensor from number to number.
+        limit: numbers are not negative and below this.
+    """
+
+    view: "View"
+    step: int
+    limit: int
+
+    def indexed(self, shape: tuple[int, ...], indices: list[Affine]) -> Self:
+        """Return them for a part of the view."""
+        return replace(self, view=self.view.indexed(shape, indices))
+
+    def picked(self, order: list[int | None]) -> Self:
+        """Return them with dimensions picked as those of the view."""
+        return replace(self, view=self.view.picked(order))
+
+    def repeated(self, shape: tuple[int, ...]) -> Self:
+        """Return them for a view that is broadcast."""
+        return replace(self, view=self.view.repeated(shape))
+
+    @property
+    def along(self) -> int | None:
+        """The dimension that goes from partition to partition of the numbers; None: all are in one."""
+        steps = self.view.partition.steps
+        return next((d for d, n in enumerate(self.view.shape) if n > 1 and steps[d]), None)
+
+    @property
+    def apart(self) -> list[int]:
+        """The dimensions that go from element to element of the numbers' partitions."""
+        steps = self.view.element.steps
+        return [d for d, n in enumerate(self.view.shape) if n > 1 and steps[d]]
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """An index expression and a number in SBUF, which are added.
+
+    Arguments:
+        affine: the expression.
+        number: a view that broadcasts with it.
+    """
+
+    affine: Affine
+    number: "View"
+
+    def __add__(self, other) -> "Moved":
+        return Moved(self.affine + other, self.number)
+
+    __radd__ = __add__

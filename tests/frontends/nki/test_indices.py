@@ -1,0 +1,244 @@
+"""Indices in memory: rows of HBM by numbers in SBUF, in both dialects, and elements on chip."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl import run_nki
+from neuroncore_rtl.spec.isa import DmaCopy
+from tests.frontends.nki.kernels import result, written
+
+RNG = np.random.default_rng(8)
+TABLE = RNG.normal(size=(9, 30)).astype(np.float32)
+ROWS = np.array([[7], [0], [3], [8]], np.int32)
+SOME = np.array([[2], [-1], [9], [5]], np.int32)
+OUT = "out = nl.ndarray({shape}, dtype=x.dtype, buffer=nl.shared_hbm)\n"
+
+
+def copies(kernel, *args, **options):
+    """Return what a kernel leaves, its gathers and scatters, and what was inserted."""
+    done = run_nki(kernel, *args, preset="tiny", target="golden", **options)
+    moved = [entry.instruction for entry in done.run.program.entries if isinstance(entry.instruction, DmaCopy)]
+    return done.outputs, [one for one in moved if one.gather or one.scatter], done.inserted
+
+
+@pytest.mark.parametrize("index", ["t", "t[i_p, 0]", "nl.copy(t)", "t[0:4]"])
+def test_a_tile_is_an_index_of_the_first_dialect(tmp_path, index):
+    kernel = written(tmp_path, OUT.format(shape="(4, 30)") + f"""
+i_p, i_f = nl.arange(4)[:, None], nl.arange(30)[None, :]
+t = nl.load(rows)
+nl.store(out, value=nl.load(x[{index}, i_f]))
+return out
+""", older=True, parameters="x, rows")  # fmt: skip
+    (found,), (gather,), inserted = copies(kernel, TABLE, ROWS)
+    assert np.array_equal(found, TABLE[ROWS[:, 0]]) and not inserted
+    assert gather.shape == (4, 30) and gather.gather.limit == 9 and not gather.gather.skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("where", ["", ", mode=nisa.oob_mode.skip"])
+def test_stores_by_rows(tmp_path, where, dtype):
+    """The last one of a number stays; parts of rows, rows of two dimensions, in the middle of a tensor."""
+    kernel = written(tmp_path, OUT.format(shape="(2, 9, 5, 6)") + f"""
+i_p, i_a, i_b = nl.arange(4)[:, None, None], nl.arange(5)[None, :, None], nl.arange(3)[None, None, :]
+tile, t = nl.load(x[0:4]).reshape((4, 5, 6)), nl.load(rows)
+nl.store(out[1, t[i_p, 0], i_a, 2 + i_b], value=tile[i_p, i_a, 3 + i_b]{where})
+return out
+""", older=True, parameters="x, rows")  # fmt: skip
+    table = np.round(8 * TABLE)
+    rows = SOME if where else np.array([[3], [0], [3], [8]], np.int32)
+    found = result(kernel, (table, dtype), rows)
+    expected = np.zeros((2, 9, 5, 6))
+    for row, tile in zip(rows[:, 0], table[:4].reshape(4, 5, 6), strict=True):
+        if 0 <= row < 9:
+            expected[1, row, :, 2:5] = tile[:, 3:6]
+    assert np.array_equal(found, expected)
+
+
+def test_rows_that_are_skipped_stay_as_they_are(tmp_path):
+    """In a tile of its own that is zero, in blocks, and in one that was written, cast on the way or not."""
+    kernel = written(tmp_path, OUT.format(shape="(4, 4, 30)") + """
+i_p, i_f = nl.arange(4)[:, None], nl.arange(30)[None, :]
+t = nl.load(rows)
+kept = nl.full((4, 30), 7, dtype=nl.bfloat16)
+kept[i_p, i_f] = nl.load(x[t, i_f], mode=nisa.oob_mode.skip)
+blocks = nl.ndarray((2, nl.par_dim(4), 30), dtype=x.dtype)
+for n in range(2):
+    blocks[n, i_p, i_f] = nl.load(x[t, i_f], mode=nisa.oob_mode.skip)
+nl.store(out[0], value=nl.load(x[t, i_f], mode=nisa.oob_mode.skip))
+nl.store(out[1], value=kept)
+nl.store(out[2], value=blocks[0])
+nl.store(out[3], value=blocks[1])
+return out
+""", older=True, parameters="x, rows")  # fmt: skip
+    table = np.round(8 * TABLE)
+    (found,), _, inserted = copies(kernel, table, SOME)
+    expected = np.zeros((4, 30))
+    expected[[0, 3]] = table[[2, 5]]
+    assert all(np.array_equal(found[n], expected) for n in (0, 2, 3))
+    expected[[1, 2]] = 7
+    assert np.array_equal(found[1], expected)
+    assert inserted == Counter({"zeros behind skipped rows": 3, "copy before a store": 1})
+
+
+@pytest.mark.parametrize("key, wanted", [
+    ("n[0, 0], i_p, i_f", lambda x, n: x[n, :4, :5]),
+    ("i_p, n[0, 0], i_f", lambda x, n: x[:4, n, :5]),
+    ("i_p, i_f, n[0, 0]", lambda x, n: x[:4, :5, n]),
+    ("0:4, n[0, 0], 0:5", lambda x, n: x[:4, n, :5]),
+    ("2, n[0, 0] + i_p, i_f", lambda x, n: x[2, n : n + 4, :5]),
+    ("2, i_p + n, 1 + i_f", lambda x, n: x[2, n : n + 4, 1:6]),
+    ("1, 2 * i_p, n[0, 0] + i_f", lambda x, n: x[1, 0:8:2, n : n + 5]),
+])  # fmt: skip
+def test_a_number_is_an_index_of_any_dimension(tmp_path, key, wanted):
+    kernel = written(tmp_path, OUT.format(shape="(4, 5)") + f"""
+i_p, i_f = nl.arange(4)[:, None], nl.arange(5)[None, :]
+n = nl.load(number)
+tile = nl.load(x[{key}])
+nl.store(out, value=tile)
+return out
+""", older=True, parameters="x, number")  # fmt: skip
+    x = RNG.normal(size=(6, 9, 8)).astype(np.float32)
+    assert np.array_equal(result(kernel, x, np.array([[3]], np.int32)), wanted(x, 3))
+
+
+def test_masks_and_several_numbers_of_a_partition(tmp_path):
+    kernel = written(tmp_path, OUT.format(shape="(2, 4, 30)") + """
+i_p, i_f = nl.arange(4)[:, None], nl.arange(30)[None, :]
+t = nl.load(rows)
+nl.store(out[0], value=nl.load(x[t[i_p, 1], i_f], mask=(i_p < 3) & (i_f >= 10)))
+i_p, i_c, i_f = nl.arange(4)[:, None, None], nl.arange(3)[None, :, None], nl.arange(10)[None, None, :]
+nl.store(out[1].reshape((4, 3, 10)), value=nl.load(x[t[i_p, i_c], 20 + i_f]))
+return out
+""", older=True, parameters="x, rows")  # fmt: skip
+    rows = RNG.integers(0, 9, (4, 3)).astype(np.int32)
+    (found,), gathers, _ = copies(kernel, TABLE, rows)
+    expected = np.zeros((4, 30), np.float32)
+    expected[:3, 10:] = TABLE[rows[:3, 1], 10:]
+    assert np.array_equal(found[0], expected) and np.array_equal(found[1], TABLE[rows, 20:].reshape(4, 30))
+    assert len(gathers) == 1 + 3
+
+
+@pytest.mark.parametrize("op", ["add", "maximum"])
+@pytest.mark.parametrize(
+    "how", ["nl.atomic_rmw(out[t, i_f], tile, op=np.{})", "nisa.dma_copy(dst=out[t, i_f], src=tile, dst_rmw_op=np.{})"]
+)
+def test_rows_are_read_modified_and_written(tmp_path, how, op):
+    kernel = written(tmp_path, OUT.format(shape="(9, 30)") + f"""
+i_f = nl.arange(30)[None, :]
+for first in (0, 4, 8):
+    nl.store(out[first : min(first + 4, 9)], value=nl.load(x[first : min(first + 4, 9)]))
+tile, t = nl.load(x[0:4]), nl.load(rows)
+{how.format(op)}
+return out
+""", older=True, parameters="x, rows")  # fmt: skip
+    expected = TABLE.copy()
+    getattr(np, op).at(expected, ROWS[:, 0], TABLE[:4])
+    assert np.array_equal(result(kernel, TABLE, ROWS), expected)
+
+
+def test_access_patterns_with_offsets_in_memory(tmp_path):
+    """As the second dialect has them: step and limit are those of the tensor, not of the pattern."""
+    kernel = written(tmp_path, """
+rows, few, block, one = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.shared_hbm)
+                         for shape in ((9, 30), (4, 3), (4, 6), (30,)))
+t, n = nl.ndarray((4, 1), dtype=nl.int32, buffer=nl.sbuf), nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+nisa.dma_copy(dst=t, src=numbers)
+nisa.dma_copy(dst=n, src=numbers[2:3])
+tile, part = nl.ndarray((4, 30), dtype=x.dtype, buffer=nl.sbuf), nl.ndarray((4, 6), dtype=x.dtype, buffer=nl.sbuf)
+whole = x.ap(pattern=[[30, 4], [1, 30]], vector_offset=t, indirect_dim=0)
+assert whole.is_indirect and whole.shape == (4, 30) and not x.is_indirect
+nisa.dma_copy(dst=tile, src=whole)
+nisa.dma_copy(dst=rows.ap([[30, 4], [1, 30]], vector_offset=t), src=tile)
+nisa.dma_copy(dst=few, src=x.ap([[0, 4], [2, 3]], 5, vector_offset=t))
+nisa.dma_copy(dst=part, src=x.ap([[30, 4], [1, 6]], 1, scalar_offset=n, indirect_dim=0))
+nisa.dma_copy(dst=block, src=part)
+nisa.dma_copy(dst=one, src=x.select(0, n))
+return rows, few, block, one
+""", parameters="x, numbers")  # fmt: skip
+    (rows, few, block, one), found, _ = copies(kernel, TABLE, ROWS)
+    chosen = ROWS[:, 0]
+    expected = np.zeros_like(TABLE)
+    expected[chosen] = TABLE[chosen]
+    assert np.array_equal(rows, expected) and np.array_equal(few, TABLE[chosen][:, 5:10:2])
+    assert np.array_equal(block, TABLE[3:7, 1:7]) and np.array_equal(one, TABLE[3])
+    # The last element that is reached is one of the tensor: the fourth row behind the number is, of the third.
+    limits = [(copy.gather or copy.scatter).limit for copy in found]
+    assert limits == [9, 9, 9, 6, 9]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "int16"])
+@pytest.mark.parametrize("call", ["nl.gather_flattened(a, i)", "nisa.nc_n_gather(data=a, indices=i)"])
+def test_elements_on_chip_by_numbers(tmp_path, call, dtype):
+    kernel = written(tmp_path, OUT.format(shape="(4, 2, 3)") + f"""
+a, i = nl.load(x).reshape((4, 5, 6)), nl.load(indices)
+nl.store(out, value={call})
+return out
+""", older=True, parameters="x, indices")  # fmt: skip
+    indices = RNG.integers(0, 30, (4, 2, 3)).astype(np.int32)
+    x = np.round(100 * TABLE[:4])
+    found = result(kernel, (x, dtype), (indices, "int16"))
+    assert np.array_equal(found, np.take_along_axis(x, indices.reshape(4, 6), 1).reshape(4, 2, 3))
+
+
+@pytest.mark.parametrize("width, count", [(1, None), (2, 48), (4, 41), (8, 1)])
+def test_groups_of_partitions_gather_by_their_numbers(tmp_path, width, count):
+    shape = (32, count or 48, width)
+    kernel = written(tmp_path, OUT.format(shape=shape) + f"""
+a, i = (nl.ndarray(one.shape, dtype=one.dtype, buffer=nl.sbuf) for one in (x, indices))
+found = nl.ndarray({shape}, dtype=x.dtype, buffer=nl.sbuf)
+nisa.dma_copy(dst=a, src=x)
+nisa.dma_copy(dst=i, src=indices)
+nisa.local_gather(dst=found, src_buffer=a, index=i, num_elem_per_idx={width}, num_valid_indices={count})
+nisa.dma_copy(dst=out, src=found)
+return out
+""", parameters="x, indices")  # fmt: skip
+    x, indices = RNG.normal(size=(32, 40)).astype(np.float32), RNG.integers(0, 33, (32, 3)).astype(np.int16)
+    found = result(kernel, x, indices, preset="medium")
+    for group in (slice(0, 16), slice(16, 32)):
+        numbers = indices[group].flatten(order="F")[:count]
+        assert np.array_equal(found[group], np.stack([x[group][:, numbers + k] for k in range(width)], -1))
+
+
+def test_a_table_is_made_once_while_it_stays_as_it_is(tmp_path):
+    kernel = written(tmp_path, OUT.format(shape="(4, 8)") + """
+a, n = nl.load(x), nl.load(places)
+tile = nl.ndarray((4, 8), dtype=x.dtype)
+p, f = nl.mgrid[0:4, 0:2]
+for k in range(4):
+    tile[p, 2 * k + f] = nl.copy(a[p, n[0, k] + f]) if k % 2 else nisa.tensor_copy_dynamic_src(a[p, n[0, k] + f])
+nl.store(out, value=tile)
+return out
+""", older=True, parameters="x, places")  # fmt: skip
+    places = np.array([[4, 28, 0, 7]], np.int32)
+    (found,), gathers, inserted = copies(kernel, TABLE[:4], places)
+    assert np.array_equal(found, np.concatenate([TABLE[:4, n : n + 2] for n in places[0]], 1))
+    assert len(gathers) == 4 and inserted == {"copy to HBM, to be indexed": 1}
+
+
+@pytest.mark.parametrize("line, message", [
+    ("nl.load(x[nl.load(rows), nl.load(rows)])", "at most one index may be in memory, not 2 more"),
+    ("nl.load(x[rows, nl.arange(30)[None, :]])", "an index must be integers in SBUF, not int32 in shared_hbm"),
+    ("nl.load(x[nl.load(x[0:4, 0:1]), nl.arange(30)[None, :]])", "an index must be integers in SBUF, not float32 in sbuf"),
+    ("nl.exp(nl.load(x[0:4])[nl.arange(4)[:, None], nl.load(rows)[0, 0] + nl.arange(2)[None, :]])",
+     "an operand's place must be known, not an index in memory"),
+    ("nl.copy(nl.load(x[0:4])[nl.load(rows)[0, 0] + nl.arange(2)[:, None], nl.arange(2)[None, :]])",
+     "must go along elements, which dimension 0 does not"),
+    ("nl.load(x[nl.load(rows)[0, 0] + nl.arange(2)[:, None] - 1, nl.arange(2)[None, :]])", "must be at least 0"),
+    ("nl.load(x[nl.load(rows), nl.arange(30)[None, :]], mode='wrap')", "oob_mode must be error or skip, not 'wrap'"),
+    ("nisa.local_gather(nl.load(x[0:4]), nl.load(rows))", "partitions must be a multiple of 16"),
+])  # fmt: skip
+def test_what_is_refused(tmp_path, line, message):
+    kernel = written(tmp_path, f"{line}\nreturn x", older=True, parameters="x, rows")
+    with pytest.raises(ValueError, match=message + r".*\(kernel.py:8\)"):
+        result(kernel, TABLE, ROWS)
+
+
+def test_a_number_beyond_the_tensor_ends_the_run(tmp_path):
+    kernel = written(tmp_path, OUT.format(shape="(4, 30)") + """
+nl.store(out, value=nl.load(x[nl.load(rows), nl.arange(30)[None, :]]))
+return out
+""", older=True, parameters="x, rows")  # fmt: skip
+    with pytest.raises(Exception, match=r"gather=.*INDEX \(row -?\d+\)"):
+        result(kernel, TABLE, SOME)
