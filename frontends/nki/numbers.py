@@ -1,14 +1,28 @@
 """Indices in memory: numbers in SBUF by which an access finds its place when the program runs."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import Protocol, Self
 
 from neuroncore_rtl.frontends.nki.affine import Affine
 
-if TYPE_CHECKING:
-    from neuroncore_rtl.frontends.nki.views import View
-
 __all__ = ["Moved", "Numbers"]
+
+
+class Tile(Protocol):
+    """What numbers are in: a view (:class:`frontends.nki.views.View`) of a tensor on chip."""
+
+    shape: tuple[int, ...]
+    element: Affine
+    partition: Affine
+
+    def indexed(self, shape: tuple[int, ...], indices: list[Affine]) -> Self:
+        """Return the view whose element of an index is its own of `indices`."""
+
+    def picked(self, order: list[int | None]) -> Self:
+        """Return it with dimensions picked from its own; None: a new one of one element."""
+
+    def repeated(self, shape: tuple[int, ...]) -> Self:
+        """Return it broadcast to a shape."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +35,7 @@ class Numbers:
         limit: numbers are not negative and below this.
     """
 
-    view: "View"
+    view: Tile
     step: int
     limit: int
 
@@ -60,9 +74,12 @@ class Moved:
     """
 
     affine: Affine
-    number: "View"
+    number: Tile
 
     def __add__(self, other) -> "Moved":
         return Moved(self.affine + other, self.number)
 
     __radd__ = __add__
+
+    def __sub__(self, other) -> "Moved":
+        return Moved(self.affine - other, self.number)

@@ -220,7 +220,7 @@ return out
 @pytest.mark.parametrize("line, message", [
     ("nl.load(x[nl.load(rows), nl.load(rows)])", "at most one index may be in memory, not 2 more"),
     ("nl.load(x[rows, nl.arange(30)[None, :]])", "an index must be integers in SBUF, not int32 in shared_hbm"),
-    ("nl.load(x[nl.load(x[0:4, 0:1]), nl.arange(30)[None, :]])", "an index must be integers in SBUF, not float32 in sbuf"),
+    ("nl.load(x[nl.load(x[0:4, 0:1]), nl.arange(30)[None, :]])", "must be integers in SBUF, not float32 in sbuf"),
     ("nl.exp(nl.load(x[0:4])[nl.arange(4)[:, None], nl.load(rows)[0, 0] + nl.arange(2)[None, :]])",
      "an operand's place must be known, not an index in memory"),
     ("nl.copy(nl.load(x[0:4])[nl.load(rows)[0, 0] + nl.arange(2)[:, None], nl.arange(2)[None, :]])",
