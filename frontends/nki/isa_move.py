@@ -21,7 +21,7 @@ CALLS: dict[str, Call] = {}
 
 
 @instruction(
-    CALLS, "expanded", "a copy for each KiB of a partition; a transposed one by the tensor engine; rows as by atomic_rmw",
+    CALLS, "expanded", "a copy for each KiB of a partition; a transposed one by the tensor engine",
     result=lambda given: (at_least_2d(given["src"].shape), given["src"].dtype, Memory.sbuf), like="src",
 )  # fmt: skip
 def dma_copy(r: Recording, dst: View, src: View, dst_rmw_op=None, unique_indices=True, oob_mode=None) -> None:

@@ -94,7 +94,7 @@ def modules(config: Config) -> dict[str, ModuleType]:
     older = _isa({name: call.function(older=True) for name, call in (CALLS | OLDER).items()} | {"memset": _memset})
     places = {"sbuf": _Places(Memory.sbuf), "psum": _Places(Memory.psum), "no_reorder": language.no_reorder}
     compiler = _module("nki.compiler", places | dict.fromkeys(DECORATORS, _decorator), {}, "nki.compiler")
-    typing = _module("nki.typing", {"tensor": _Annotation}, {}, "nki.typing")
+    typing = _module("nki.typing", dict.fromkeys(("tensor", "mutable_tensor"), _Annotation), {}, "nki.typing")
     found: dict[str, ModuleType] = {}
     for name, isa in (("nki", newer), ("neuronxcc.nki", older)):
         wrappers = dict.fromkeys(("jit", "baremetal", "benchmark", "profile", "trace", "simulate"), jit)
@@ -103,6 +103,11 @@ def modules(config: Config) -> dict[str, ModuleType]:
         found[name] = _module(name, wrappers | parts, {}, "nki")
         found |= {f"{name}.{part}": module for part, module in parts.items()}
         found |= {f"{name}.compiler.backends": _module("backends", {}, {}, "backends")}
+        private = _module("private_api", {}, unsupported.PRIVATE, "nki._private.private_api")
+        found |= {
+            f"{name}._private": _module("_private", {}, {}, "nki._private"),
+            f"{name}._private.private_api": private,
+        }
         found |= {f"{name}.isa.constants": _module("constants", {"oob_mode": Choice}, {}, "nki.isa.constants")}
     found["neuronxcc"] = _module("neuronxcc", {"nki": found["neuronxcc.nki"]}, {}, "neuronxcc")
     return found

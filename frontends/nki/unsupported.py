@@ -1,6 +1,6 @@
 """Names of the interface that this machine does not have, each with the reason and the nearest way."""
 
-__all__ = ["ISA", "LANGUAGE"]
+__all__ = ["ISA", "LANGUAGE", "PRIVATE"]
 
 NO_REGISTER = "loops and addresses are known when a kernel is recorded: use Python's numbers"
 NEWER = "NeuronCore-v2 has none"
@@ -57,3 +57,6 @@ LANGUAGE = {
     "while_loop": NO_REGISTER,
 }
 """Of `nki.language`."""
+
+PRIVATE = {"do_while": NO_REGISTER}
+"""Of `nki._private.private_api`, which published kernels import."""

@@ -83,7 +83,10 @@ class View:
 
     @from_kernel
     def __getitem__(self, key) -> Self:
-        """Return a part, by integers, slices, None and ..., or by index expressions that broadcast to its shape."""
+        """Return a part, by integers, slices, None and ..., or by index expressions that broadcast to its shape; by a
+        mask where that holds, None if that is nowhere."""
+        if isinstance(key, Mask):
+            return self.masked(key)
         key = key if isinstance(key, tuple) else (key,)
         # Of a tile of partitions alone each has one element, which kernels of the first dialect name, too.
         column = (self.ndim, self.lanes, len(key)) == (1, 0, 2) and not any(part is None for part in key)

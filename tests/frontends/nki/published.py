@@ -37,7 +37,8 @@ class Published:
     @property
     def name(self) -> str:
         """Its file's folder and its function, for a test."""
-        return f"{self.file.split('/')[-2]}/{self.function}" + ("-causal" if True in self.arguments else "")
+        causal = any(argument is True for argument in self.arguments)
+        return f"{self.file.split('/')[-2]}/{self.function}" + "-causal" * causal
 
     def results(self) -> tuple[np.ndarray, ...]:
         """Return what numpy makes of its arguments."""
@@ -100,6 +101,13 @@ def rotated(q, k, cos, sin) -> np.ndarray:
     return np.stack([x * cos[:, None] + t * sin[:, None] for x, t in zip((q, k), turn, strict=True)])
 
 
+def spread(x: np.ndarray, fill: float, step: int) -> np.ndarray:
+    """Return 128 rows of which those some steps apart are those of x, as many as there are."""
+    result = np.full((128, x.shape[1]), float(fill))
+    result[::step] = x[: -(-128 // step)]
+    return result
+
+
 def doubled(x: np.ndarray, axis: int) -> np.ndarray:
     """Return an image that is twice as long along an axis, linear between the middles of pixels."""
     n = x.shape[axis]
@@ -158,6 +166,27 @@ def backward_arguments() -> tuple:
     o = np.swapaxes(softmax(scores) @ turned[2], -1, -2), "bf16"
     lse = logs.reshape(1, 1, 16, 128).swapaxes(-1, -2), "fp32"
     return q, k, v, o, dy, lse, None, None, True, True
+
+
+def expert_arguments() -> tuple:
+    """Return arguments of a mixture of two experts: 200 tokens and one for padding, in three blocks of 128."""
+    hidden, tokens = RNG.normal(size=(201, 4096)), np.full(3 * 128, 200, np.int32)
+    hidden[200] = 0
+    order = RNG.permutation(200)
+    tokens[:90], tokens[128:238], tokens[256:276] = order[:90], order[70:180], order[180:]
+    affinities = RNG.random((402, 1)), "bf16"
+    weights = normal(2, 4096, 2, 128, dtype="bf16", scale=1 / 64), normal(2, 128, 4096, dtype="bf16", scale=1 / 8)
+    return (hidden, "bf16"), affinities, *weights, 128, tokens, np.array([[0], [1], [0]], np.int32)
+
+
+def experts(hidden, affinities, up, down, block, tokens, expert_of) -> np.ndarray:
+    """Return what the experts of blocks of tokens make of them, each times its affinity, in sum."""
+    result = np.zeros(hidden.shape)
+    for own, (expert,) in zip(tokens.reshape(-1, block), expert_of, strict=True):
+        gate, value = np.moveaxis(hidden[own] @ up[expert].reshape(hidden.shape[1], -1), -1, 0).reshape(2, -1, block)
+        found = (gate / (1 + np.exp(-gate)) * value).T @ down[expert]
+        np.add.at(result, own, found * affinities.reshape(len(hidden), -1)[own, expert][:, None])
+    return result
 
 
 @dataclass
@@ -236,6 +265,26 @@ def _rows() -> Iterator[Published]:
     add("nki/examples/simulate/nki_simulate_example.py", "add_kernel", (normal(128, 512), normal(128, 512)), np.add)
     add("nki/examples/getting_started_baremetal.py", "nki_tensor_add_kernel", (normal(4, 3, dtype="fp16"),) * 2, np.add)
 
+    indirect, copies = ("nki/test/test_nki_" + name for name in ("nl_load_store_indirect.py", "isa_dma_copy.py"))
+    rows, few, even = normal(128, 512), normal(64, 512), 2 * np.arange(64, dtype=np.int32)
+    add(indirect, "example_indirect_load_1", (rows, even), lambda x, chosen: x[chosen], error=0)
+    add(indirect, "example_indirect_load_2", (rows,), lambda x: x[::2], error=0)
+    add(indirect, "example_indirect_save_1", (few, even), lambda x, chosen: spread(x, 0, 2), error=0)
+    add(indirect, "example_indirect_save_2", (few,), lambda x: spread(x, 0, 2), error=0)
+    add(copies, "nki_indirect_load_oob_err", (rows,), lambda x: x[::2], error=0)
+    add(copies, "nki_indirect_load_oob_skip", (rows,), lambda x: np.concatenate([x[::3], np.full((21, 512), -1.0)]),
+        error=0)  # fmt: skip
+    add(copies, "nki_indirect_store_rmw", (few,), lambda x: 1 + spread(x, 0, 2))
+    add(copies, "nki_indirect_store_oob_skip", (few,), lambda x: spread(x, -1, 3), error=0)
+    add("nki/test/test_nki_isa_local_gather.py", "nki_local_gather",
+        (normal(128, 512, 4), np.tile(4 * RNG.integers(0, 512, (16, 4)), (8, 1)).astype(np.int32), 4, 64,
+         (128, 4, 16, 4)), lambda x, places, *rest: x[:, places[:16].T // 4], error=0)  # fmt: skip
+    add(
+        "contributed/neuron-team-kernels/blockwise_mm.py",
+        "blockwise_mm_baseline_allocated",
+        expert_arguments(),
+        experts,
+    )
     add("contributed/matmul.py", "matmul", (normal(1024, 512, dtype="bf16"), normal(1024, 2048, dtype="bf16")),
         lambda a, b: a.T @ b)  # fmt: skip
     add("contributed/maxpooling.py", "max_pooling_2d_stride_1", (normal(200, 64), 3), windows, error=0)

@@ -120,6 +120,18 @@ return out
     assert len(gathers) == 1 + 3
 
 
+def test_a_mask_is_an_index(tmp_path):
+    kernel = written(tmp_path, OUT.format(shape="(4, 30)") + """
+i_p, i_f = nl.arange(4)[:, None], nl.arange(8)[None, :]
+tile = nl.load(x[0:4])
+for first in range(0, 30, 8):
+    column = first + i_f
+    nl.store(out[i_p, column][column < 30], value=nl.copy(tile[i_p, column][column < 30]))
+return out
+""", older=True)  # fmt: skip
+    assert np.array_equal(result(kernel, TABLE), TABLE[:4])
+
+
 @pytest.mark.parametrize("op", ["add", "maximum"])
 @pytest.mark.parametrize(
     "how", ["nl.atomic_rmw(out[t, i_f], tile, op=np.{})", "nisa.dma_copy(dst=out[t, i_f], src=tile, dst_rmw_op=np.{})"]
