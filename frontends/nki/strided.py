@@ -46,33 +46,36 @@ def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
     counts = [1 if d is None else shape[d] for d in moving] or [1]
     steps = [[0 if d is None else end[1][d] for d in moving] or [1] for end in ends]
     axes = [None if end[2] is None or end[2] not in moving else moving.index(end[2]) for end in ends]
-    d = 0 if index is None else 1
-    while d + 1 < len(counts):
-        along = any(axis in (d, d + 1) for axis in axes)
-        if not along and all(own[d] == own[d + 1] * counts[d + 1] for own in steps):
-            counts[d : d + 2] = [counts[d] * counts[d + 1]]
-            for own in steps:
-                del own[d]
-            axes = [None if axis is None else axis - (axis > d) for axis in axes]
-        else:
-            d += 1
+    _join(counts, steps, axes, 0 if index is None else 1)
     if len(counts) > DIMENSIONS:
         raise ValueError(f"{dst.name}: a copy must be of at most {DIMENSIONS} dimensions, not {len(counts)} of {shape}")
     queues = r.program.stores if not dst.allocation.memory.on_chip else r.program.loads
     sizes = [end[0].format.bits // 8 for end in ends]
     # Rows that are scattered stay in their order, as the last one of a number is the one that remains.
     for part in _shares(r, counts, axes, max(sizes), by_rows=not dst.is_indirect):
-        few = tuple(length(one) for one in part)
-        starts = [one.start for one in part]
-        by = {}
-        if index is not None:
-            name = "scatter" if dst.is_indirect else "gather"
-            by[name] = replace(index, partition=index.partition + starts[0])
-        moved = []
+        few, starts = tuple(length(one) for one in part), [one.start for one in part]
+        by, moved = {}, []
         for view, end, own, axis, size in zip((dst, src), ends, steps, axes, sizes, strict=True):
-            firsts, by_steps = (starts, own) if not view.is_indirect else ([0, *starts[1:]], [numbers.step, *own[1:]])
-            moved.append(_from(end[0], firsts, by_steps, axis, size))
+            if view.is_indirect:
+                by["scatter" if view is dst else "gather"] = replace(index, partition=index.partition + starts[0])
+                moved.append(_from(end[0], [0, *starts[1:]], [numbers.step, *own[1:]], axis, size))
+            else:
+                moved.append(_from(end[0], starts, own, axis, size))
         r.program.append(DmaCopy(shape=few, dst=moved[0], src=moved[1], **by), next(queues))
+
+
+def _join(counts: list[int], steps: list[list[int]], axes: list[int | None], first: int) -> None:
+    """Make one dimension of those that go on from each other at both ends, from the first one on that may be one."""
+    d = first
+    while d + 1 < len(counts):
+        along = any(axis in (d, d + 1) for axis in axes)
+        if not along and all(own[d] == own[d + 1] * counts[d + 1] for own in steps):
+            counts[d : d + 2] = [counts[d] * counts[d + 1]]
+            for own in steps:
+                del own[d]
+            axes[:] = [None if axis is None else axis - (axis > d) for axis in axes]
+        else:
+            d += 1
 
 
 def _row_numbers(r: Recording, numbers: Numbers, skip: bool) -> DmaIndex:
