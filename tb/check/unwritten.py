@@ -45,7 +45,8 @@ class Unwritten:
 def find_unwritten(image: Image, records: Iterable[tuple[int, int]]) -> Iterator[Unwritten]:
     """Yield for each record that read what no record before it had written where it first did so.
 
-    Rows that a copy finds by number are not looked at, nor is HBM, which starts as the image has it.
+    Rows that a copy finds by number are not looked at, and those that it skips count as written; nor is HBM looked at,
+    which starts as the image has it.
 
     Arguments:
         image: of a program, so that its records have entries.

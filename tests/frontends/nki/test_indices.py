@@ -120,6 +120,31 @@ return out
     assert len(gathers) == 1 + 3
 
 
+def test_long_rows_are_shared_by_engines(tmp_path):
+    """Gathers by rows and columns, scatters by columns alone, so that the last one of a number stays."""
+    kernel = written(tmp_path, """
+out, back = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.shared_hbm) for shape in ((64, 700), x.shape))
+i_p, i_f = nl.arange(64)[:, None], nl.arange(700)[None, :]
+t = nl.load(rows)
+tile = nl.load(x[t[64 + i_p, 0], i_f])
+nl.store(out, value=tile)
+nl.store(back[t[i_p, 0], i_f], value=tile, mode=nisa.oob_mode.skip)
+return out, back
+""", older=True, parameters="x, rows")  # fmt: skip
+    x, rows = RNG.normal(size=(90, 700)).astype(np.float32), RNG.integers(0, 90, (128, 1)).astype(np.int32)
+    rows[:3, 0] = 90, rows[4, 0], -1
+    done = run_nki(kernel, x, rows, preset="full", target="golden")
+    expected = np.zeros_like(x)
+    for row, chosen in zip(rows[:64, 0], rows[64:, 0], strict=True):
+        if 0 <= row < 90:
+            expected[row] = x[chosen]
+    assert np.array_equal(done.outputs[0], x[rows[64:, 0]]) and np.array_equal(done.outputs[1], expected)
+    moved = [entry.instruction for entry in done.run.program.entries if isinstance(entry.instruction, DmaCopy)]
+    gathers, scatters = ([one for one in moved if getattr(one, name)] for name in ("gather", "scatter"))
+    assert len({one.gather.partition for one in gathers}) > 1 and {one.shape[0] for one in scatters} == {64}
+    assert len(gathers) > len(scatters) > 1
+
+
 def test_a_mask_is_an_index(tmp_path):
     kernel = written(tmp_path, OUT.format(shape="(4, 30)") + """
 i_p, i_f = nl.arange(4)[:, None], nl.arange(8)[None, :]
