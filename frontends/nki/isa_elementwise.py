@@ -20,7 +20,7 @@ CALLS: dict[str, Call] = {}
 @instruction(CALLS, result=like("src"), like="src")
 def tensor_copy(r: Recording, dst: View, src: View) -> None:
     """dst = src, cast; where the place of either is an index in memory, by way of HBM."""
-    if dst.is_indirect or src.is_indirect:
+    if dst.is_indirect() or src.is_indirect():
         copy(r, dst, src)
         return
     r.program.append(isa.tensor_copy(*common(r, dst.shape, dst, src)))

@@ -39,7 +39,7 @@ def dma_copy(r: Recording, dst: View, src: View, dst_rmw_op=None, unique_indices
 )  # fmt: skip
 def dma_transpose(r: Recording, dst: View, src: View, axes=None, oob_mode=None) -> None:
     """dst = src.T of two dimensions."""
-    if src.is_indirect:
+    if src.is_indirect():
         raise ValueError(f"{src.name}: NeuronCore-v2 transposes no rows by an index in memory: gather them by dma_copy")
     if axes not in (None, (1, 0), [1, 0]) or src.ndim != 2:
         raise ValueError(
@@ -84,9 +84,9 @@ def copy(r: Recording, dst: View, src: View, turned: bool = False, skip: bool = 
         shape = dst.shape
     dst, src = dst.fitted(shape), src.fitted(shape)
     on_chip = [view for view in (dst, src) if view.allocation.memory.on_chip]
-    if any(view.is_indirect for view in on_chip):
+    if any(view.is_indirect() for view in on_chip):
         _by_way_of_hbm(r, dst, src, skip)
-    elif skip and src.is_indirect and dst.allocation.memory.on_chip:
+    elif skip and src.is_indirect() and dst.allocation.memory.on_chip:
         _skipping(r, dst, src)
     elif len(on_chip) == 1 and _is_turned(*on_chip, dst if on_chip[0] is src else src):
         _through_tensor_engine(r, dst, src)
@@ -107,7 +107,7 @@ def _skipping(r: Recording, dst: View, src: View) -> None:
 
 def _by_way_of_hbm(r: Recording, dst: View, src: View, skip: bool) -> None:
     """Append a copy on chip by an index in memory: the DMA engines find rows of HBM alone by numbers."""
-    if src.is_indirect and src.allocation.memory.on_chip:
+    if src.is_indirect() and src.allocation.memory.on_chip:
         copy(r, dst, in_table(src, table_of(r, src)), skip=skip)
         return
     if dst.allocation.is_new(dst.one_block()):
@@ -146,7 +146,7 @@ def _is_turned(near: View, far: View) -> bool:
     """Return whether the rows of HBM are along the partitions of a tensor on chip that the array can transpose."""
     if near.lanes != 0 or near.ndim != 2 or not transposable(near.dtype.known) or near.dtype != far.dtype:
         return False
-    if far.is_indirect:
+    if far.is_indirect():
         return False
     rows, columns = near.shape
     return rows > 1 and columns > 1 and far.element.steps[0] == 1 and far.element.steps[1] > 1

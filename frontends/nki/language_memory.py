@@ -10,6 +10,7 @@ from neuroncore_rtl.frontends.nki.affine import arange, mgrid
 from neuroncore_rtl.frontends.nki.dtypes import DTYPES, DType, dtype_of
 from neuroncore_rtl.frontends.nki.isa_elementwise import CALLS as ELEMENTWISE
 from neuroncore_rtl.frontends.nki.lines import from_kernel
+from neuroncore_rtl.frontends.nki.numbers import Moved
 from neuroncore_rtl.frontends.nki.recording import recording
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
@@ -132,8 +133,10 @@ def _range(start, stop=None, step=1, **options) -> range:
 
 
 @from_kernel
-def ds(start: int, size: int) -> slice:
-    """Return the slice of so many indices from a start on."""
+def ds(start: int | View, size: int) -> slice | Moved:
+    """Return the slice of so many indices from a start on, which may be a number in SBUF."""
+    if isinstance(start, View):
+        return Moved(arange(size), start.single())
     if not isinstance(start, Integral) or not isinstance(size, Integral):
         raise ValueError(f"a slice's start and size must be known integers, not {start!r} and {size!r}")
     return slice(start, start + size)

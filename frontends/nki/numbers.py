@@ -24,6 +24,9 @@ class Tile(Protocol):
     def repeated(self, shape: tuple[int, ...]) -> Self:
         """Return it broadcast to a shape."""
 
+    def reshape(self, *shape: int) -> Self:
+        """Return a view of another shape."""
+
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
@@ -50,6 +53,10 @@ class Numbers:
     def repeated(self, shape: tuple[int, ...]) -> Self:
         """Return them for a view that is broadcast."""
         return replace(self, view=self.view.repeated(shape))
+
+    def reshaped(self, shape: tuple[int, ...]) -> Self:
+        """Return them for another shape of the view, which keeps the dimension that has one number each."""
+        return replace(self, view=self.view.reshape(*shape))
 
     @property
     def along(self) -> int | None:

@@ -30,7 +30,7 @@ def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
     for view in (dst, src):
         view.check_bounds()
     shape, numbers = dst.shape, dst.numbers or src.numbers
-    if dst.is_indirect and src.is_indirect:
+    if dst.is_indirect() and src.is_indirect():
         raise ValueError(f"{dst.name}: one side of a copy may be found by an index in memory, not {src.name}, too")
     if numbers is not None and numbers.apart:
         for place in np.ndindex(*(shape[d] for d in numbers.apart)):
@@ -52,11 +52,11 @@ def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
     queues = r.program.stores if not dst.allocation.memory.on_chip else r.program.loads
     sizes = [end[0].format.bits // 8 for end in ends]
     # Rows that are scattered stay in their order, as the last one of a number is the one that remains.
-    for part in _shares(r, counts, axes, max(sizes), by_rows=not dst.is_indirect):
+    for part in _shares(r, counts, axes, max(sizes), by_rows=not dst.is_indirect()):
         few, starts = tuple(length(one) for one in part), [one.start for one in part]
         by, moved = {}, []
         for view, end, own, axis, size in zip((dst, src), ends, steps, axes, sizes, strict=True):
-            if view.is_indirect:
+            if view.is_indirect():
                 by["scatter" if view is dst else "gather"] = replace(index, partition=index.partition + starts[0])
                 moved.append(_from(end[0], [0, *starts[1:]], [numbers.step, *own[1:]], axis, size))
             else:

@@ -74,7 +74,6 @@ class View:
         """Elements from one index of each dimension to the next."""
         return self.element.steps
 
-    @property
     def is_indirect(self) -> bool:
         """Whether an index is in memory."""
         return self.numbers is not None
@@ -107,7 +106,7 @@ class View:
             first = self.lanes + 1
             if shape[:first] != self.shape[:first]:
                 raise ValueError(f"{self.name}: the partitions of {self.shape} must stay first, not {shape}")
-        if prod(shape) != self.size or self.bounds or self.numbers:
+        if prod(shape) != self.size or self.bounds:
             raise ValueError(f"{self.name}: shape must be of the {self.size} elements of {self.shape}, not {shape}")
         elements = as_strided(np.zeros(1, np.int8), self.shape[first:], self.element.steps[first:])
         try:
@@ -120,7 +119,7 @@ class View:
         rest = {"element": tuple(int(step) for step in steps)}
         rest |= dict.fromkeys(("partition", "block"), (0,) * (len(shape) - first))
         axes = {name: Affine(shape, moved[name] + rest[name], kept[name].start) for name in kept}
-        return replace(self, shape=shape, **axes)
+        return replace(self, shape=shape, numbers=self.numbers and self.numbers.reshaped(shape), **axes)
 
     @from_kernel
     def broadcast_to(self, *shape) -> Self:
@@ -159,15 +158,15 @@ class View:
     @from_kernel
     def select(self, dim: int, index: "int | View") -> Self:
         """Return the part of one index of a dimension, a number or a tensor of one element in SBUF."""
-        index = _single(index) if isinstance(index, View) else index
+        index = index.single() if isinstance(index, View) else index
         return self[(slice(None),) * (dim % self.ndim) + (index,)]
 
     @from_kernel
-    def vector_select(self, dim: int, offset: "View") -> Self:
+    def vector_select(self, dim: int, vector_offset: "View") -> Self:
         """Return the rows of a tensor in HBM that numbers in SBUF name, one in each partition."""
         if dim % self.ndim or self.lanes is not None:
             raise ValueError(f"{self.name}: rows must be of the first dimension of a tensor in HBM, not of {dim}")
-        first = offset.fitted((offset.size,))
+        first = vector_offset.fitted((vector_offset.size,))
         return self[(first, *(slice(None),) * (self.ndim - 1))]
 
     @from_kernel
@@ -244,7 +243,7 @@ class View:
             rule = f"vector_offset must be {self.shape[0]} numbers for rows of a tensor in HBM"
             raise ValueError(f"{self.name}: {rule}, not {vector.size} in dimension {dim}")
         ones = (1,) * (self.ndim - 1)
-        number = _single(scalar).picked([None] * self.ndim) if vector is None else vector.fitted((vector.size, *ones))
+        number = scalar.single().picked([None] * self.ndim) if vector is None else vector.fitted((vector.size, *ones))
         step, last = base._step_of(dim), self.element.range[1]
         limit = (self.allocation.width - 1 - last) // step + 1
         return replace(self, numbers=Numbers(number.repeated(self.shape), step, max(0, limit)))
@@ -311,6 +310,12 @@ class View:
         if sorted(order) != list(range(self.ndim)):
             raise ValueError(f"{self.name}: order must be of the {self.ndim} dimensions of {self.shape}, not {order}")
         return self.picked(list(order))
+
+    def single(self) -> Self:
+        """Return its one element, without dimensions."""
+        if self.size != 1:
+            raise ValueError(f"{self.name}: an index in memory must be one element, not {self.shape}")
+        return self[(0,) * self.ndim]
 
     def unrepeated(self) -> Self:
         """Return it with one partition, where it repeats one."""
@@ -405,7 +410,11 @@ class View:
                 indices.append((wide.start, {first + e: step for e, step in enumerate(wide.steps)}))
         result = tuple(shape)
         over = [Affine(result, tuple(own.get(d, 0) for d in range(len(result))), start) for start, own in indices]
-        bounds = [(index, self.shape[d]) for d, index in enumerate(over) if isinstance(found[d][1], Affine)]
+        bounds = [
+            (index, self.shape[d])
+            for d, index in enumerate(over)
+            if isinstance(found[d][1], Affine) and index.range != (0, 0)
+        ]
         if number is None:
             return result, over, bounds, None
         place, view = number
@@ -457,10 +466,3 @@ class View:
         axes = {name: composed(getattr(self, name)) for name in ("element", "partition", "block")}
         numbers = self.numbers.indexed(shape, indices) if self.numbers else numbers
         return replace(self, shape=shape, lanes=lanes, bounds=bounds, numbers=numbers, **axes)
-
-
-def _single(view: View) -> View:
-    """Return the one element of a tensor, without dimensions."""
-    if view.size != 1:
-        raise ValueError(f"{view.name}: an index in memory must be one element, not {view.shape}")
-    return view[(0,) * view.ndim]

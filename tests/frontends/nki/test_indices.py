@@ -87,6 +87,7 @@ return out
     ("i_p, n[0, 0], i_f", lambda x, n: x[:4, n, :5]),
     ("i_p, i_f, n[0, 0]", lambda x, n: x[:4, :5, n]),
     ("0:4, n[0, 0], 0:5", lambda x, n: x[:4, n, :5]),
+    ("2, nl.ds(n, 4), 0:5", lambda x, n: x[2, n : n + 4, :5]),
     ("2, n[0, 0] + i_p, i_f", lambda x, n: x[2, n : n + 4, :5]),
     ("2, i_p + n, 1 + i_f", lambda x, n: x[2, n : n + 4, 1:6]),
     ("1, 2 * i_p, n[0, 0] + i_f", lambda x, n: x[1, 0:8:2, n : n + 5]),
@@ -178,31 +179,33 @@ return out
 def test_access_patterns_with_offsets_in_memory(tmp_path):
     """As the second dialect has them: step and limit are those of the tensor, not of the pattern."""
     kernel = written(tmp_path, """
-rows, few, block, one = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.shared_hbm)
-                         for shape in ((9, 30), (4, 3), (4, 6), (30,)))
+rows, few, block, one, cut = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.shared_hbm)
+                              for shape in ((9, 30), (4, 3), (4, 6), (30,), (4, 6, 3)))
 t, n = nl.ndarray((4, 1), dtype=nl.int32, buffer=nl.sbuf), nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
 nisa.dma_copy(dst=t, src=numbers)
 nisa.dma_copy(dst=n, src=numbers[2:3])
 tile, part = nl.ndarray((4, 30), dtype=x.dtype, buffer=nl.sbuf), nl.ndarray((4, 6), dtype=x.dtype, buffer=nl.sbuf)
 whole = x.ap(pattern=[[30, 4], [1, 30]], vector_offset=t, indirect_dim=0)
-assert whole.is_indirect and whole.shape == (4, 30) and not x.is_indirect
+assert whole.is_indirect() and whole.shape == (4, 30) and not x.is_indirect()
 nisa.dma_copy(dst=tile, src=whole)
 nisa.dma_copy(dst=rows.ap([[30, 4], [1, 30]], vector_offset=t), src=tile)
 nisa.dma_copy(dst=few, src=x.ap([[0, 4], [2, 3]], 5, vector_offset=t))
 nisa.dma_copy(dst=part, src=x.ap([[30, 4], [1, 6]], 1, scalar_offset=n, indirect_dim=0))
 nisa.dma_copy(dst=block, src=part)
 nisa.dma_copy(dst=one, src=x.select(0, n))
-return rows, few, block, one
+nisa.dma_copy(dst=cut, src=x.vector_select(0, t).reshape_dim(1, (5, 6)).permute((0, 2, 1)).slice(2, 1, 4))
+return rows, few, block, one, cut
 """, parameters="x, numbers")  # fmt: skip
-    (rows, few, block, one), found, _ = copies(kernel, TABLE, ROWS)
+    (rows, few, block, one, part), found, _ = copies(kernel, TABLE, ROWS)
     chosen = ROWS[:, 0]
     expected = np.zeros_like(TABLE)
     expected[chosen] = TABLE[chosen]
     assert np.array_equal(rows, expected) and np.array_equal(few, TABLE[chosen][:, 5:10:2])
     assert np.array_equal(block, TABLE[3:7, 1:7]) and np.array_equal(one, TABLE[3])
+    assert np.array_equal(part, TABLE[chosen].reshape(4, 5, 6).swapaxes(1, 2)[:, :, 1:4])
     # The last element that is reached is one of the tensor: the fourth row behind the number is, of the third.
     limits = [(copy.gather or copy.scatter).limit for copy in found]
-    assert limits == [9, 9, 9, 6, 9]
+    assert limits == [9, 9, 9, 6, 9, 9]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "int16"])
