@@ -1,8 +1,9 @@
 """Calls of the DMA engines."""
 
 from neuroncore_rtl.frontends.nki.calls import Call, at_least_2d, instruction
+from neuroncore_rtl.frontends.nki.dtypes import DTYPES
 from neuroncore_rtl.frontends.nki.isa_tensor import stationary_operand, transposable, transposed
-from neuroncore_rtl.frontends.nki.operands import common, lanes_tensor
+from neuroncore_rtl.frontends.nki.operands import common, lanes_tensor, one_source_in_psum
 from neuroncore_rtl.frontends.nki.operators import operation
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.storage import Memory
@@ -13,6 +14,7 @@ from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.program import dma_copy as copied
 from neuroncore_rtl.kernels.program.instructions import tensor_copy, tensor_tensor
 from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["CALLS", "combine", "copy", "skips"]
 
@@ -30,7 +32,19 @@ def dma_copy(r: Recording, dst: View, src: View, dst_rmw_op=None, unique_indices
     if dst_rmw_op is None:
         copy(r, dst, src, skip=skips(oob_mode))
     else:
-        combine(r, dst, src, dst_rmw_op, skips(oob_mode))
+        combine(r, dst, [dst, src], operation(dst_rmw_op), skips(oob_mode))
+
+
+@instruction(
+    CALLS, "expanded", "copies to the chip, tensor_tensor, a copy back; indices as for atomic_rmw",
+    result=None, like="dst",
+)  # fmt: skip
+def dma_compute(r: Recording, dst: View, srcs, reduce_op, scales=None, unique_indices=True, oob_mode=None) -> None:
+    """dst = the sum of tensors of HBM and SBUF."""
+    if operation(reduce_op) is not AluOp.ADD or not unique_indices or any(scale != 1 for scale in scales or ()):
+        rule = "reduce_op must be add, scales 1.0, and indices unique"
+        raise ValueError(f"{dst.name}: {rule}, not {operation(reduce_op).name.lower()}, {scales}, {unique_indices}")
+    combine(r, dst, [r.resolved(src) for src in srcs], AluOp.ADD, skips(oob_mode))
 
 
 @instruction(
@@ -56,21 +70,30 @@ def skips(mode) -> bool:
     return name == "skip"
 
 
-def combine(r: Recording, dst: View, src: View, op, skip: bool = False) -> None:
-    """Append dst = op(dst, src) for a dst in HBM: it is copied to the chip and back, so that of rows with the same
-    number the last one alone has had its effect."""
-    if dst.allocation.memory.on_chip:
-        raise ValueError(f"{dst.name}: what is read, modified and written must be in HBM, not on chip")
-    held = r.allocate(at_least_2d(dst.shape), dst.dtype, Memory.sbuf, dst.name)
-    r.inserted["copy to modify"] += 1
-    copy(r, held, dst, skip=skip)
-    term = src
-    if not src.allocation.memory.on_chip:
-        term = r.allocate(held.shape, src.dtype, Memory.sbuf, src.name)
-        copy(r, term, src)
-    term = term.fitted(held.shape)
-    r.program.append(tensor_tensor(*common(r, held.shape, held, held, term), operation(op)))
-    copy(r, dst, held, skip=skip)
+def combine(r: Recording, dst: View, srcs: list[View], op: AluOp, skip: bool = False) -> None:
+    """Append dst = op(srcs[0], srcs[1]) and so on, on the chip: what is in HBM is copied there, and back."""
+    shape = at_least_2d(dst.shape)
+    total, *terms = (_on_chip(r, src, shape, skip) for src in srcs)
+    for number, term in enumerate(terms, start=1):
+        if number == len(terms) and dst.allocation.memory.on_chip:
+            target = dst.fitted(shape)
+        else:
+            target = r.allocate(shape, dst.dtype if number == len(terms) else DTYPES["float32"], Memory.sbuf, dst.name)
+        into, a, b = common(r, shape, target, total, term)
+        r.program.append(tensor_tensor(into, *one_source_in_psum(r, a, b), op))
+        total = target
+    if not (terms and dst.allocation.memory.on_chip):
+        copy(r, dst, total, skip=skip)
+
+
+def _on_chip(r: Recording, src: View, shape: tuple[int, ...], skip: bool) -> View:
+    """Return a view, or a copy of it, on chip."""
+    if src.allocation.memory.on_chip:
+        return src.fitted(shape)
+    tile = r.allocate(shape, src.dtype, Memory.sbuf, src.name)
+    r.inserted["copy to combine"] += 1
+    copy(r, tile, src, skip=skip)
+    return tile
 
 
 def copy(r: Recording, dst: View, src: View, turned: bool = False, skip: bool = False) -> None:

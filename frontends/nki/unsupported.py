@@ -10,7 +10,6 @@ ONE_CORE = "a kernel is of one core; collectives: kernels.library.collectives"
 ISA = {
     "activate2": "use activation and tensor_scalar",
     "core_barrier": ONE_CORE,
-    "dma_compute": "add on chip by tensor_tensor",
     "exponential": NEWER,
     "nc_matmul_mx": NEWER,
     "nc_stream_shuffle": "copy the partitions by dma_copy",

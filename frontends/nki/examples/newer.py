@@ -162,7 +162,8 @@ def expert_rows(x, weights, tokens, expert):
     nisa.tensor_copy(dst=stationary, src=turned)
     nisa.nc_matmul(dst=sums, stationary=stationary, moving=weight)
     nisa.tensor_copy(dst=result, src=sums)
-    nisa.dma_copy(dst=out.vector_select(0, numbers), src=result, oob_mode=nisa.oob_mode.skip)
+    rows_of_out = out.vector_select(0, numbers)
+    nisa.dma_compute(dst=rows_of_out, srcs=[rows_of_out, result], reduce_op=nl.add, oob_mode=nisa.oob_mode.skip)
     return out
 
 

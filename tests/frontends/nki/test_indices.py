@@ -176,6 +176,41 @@ return out
     assert np.array_equal(result(kernel, TABLE, ROWS), expected)
 
 
+def test_sums_of_rows_by_numbers(tmp_path):
+    """Added to rows of HBM, to rows of SBUF, and without an index; in BF16 the sum of three is rounded once."""
+    kernel = written(tmp_path, """
+out, near, plain = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.shared_hbm) for shape in ((9, 30), (4, 30), (4, 30)))
+t = nl.ndarray((4, 1), dtype=nl.int32, buffer=nl.sbuf)
+tile, other = (nl.ndarray((4, 30), dtype=x.dtype, buffer=nl.sbuf) for _ in range(2))
+nisa.dma_copy(dst=t, src=numbers)
+nisa.dma_copy(dst=out, src=x)
+for each in (tile, other):
+    nisa.dma_copy(dst=each, src=x[0:4])
+rows = out.ap([[30, 4], [1, 30]], vector_offset=t)
+nisa.dma_compute(dst=rows, srcs=[rows, tile], reduce_op=nl.add, oob_mode=nisa.oob_mode.skip)
+nisa.dma_compute(dst=tile, srcs=[x.vector_select(0, t), tile], reduce_op=nl.add, oob_mode=nisa.oob_mode.skip)
+nisa.dma_copy(dst=near, src=tile)
+nisa.dma_compute(dst=plain, srcs=[x[1:5], other, x[5:9]], reduce_op=nl.add)
+return out, near, plain
+""", parameters="x, numbers")  # fmt: skip
+    table = TABLE.view(np.uint32) >> 16 << 16
+    table = table.view(np.float32)  # BF16 already
+    (out, near, plain), _, inserted = copies(kernel, (table, "bfloat16"), SOME)
+    for row, term in zip(SOME[:, 0], range(4), strict=True):
+        if 0 <= row < 9:
+            assert np.array_equal(out[row], bf16(table[row] + table[term]))
+        assert np.array_equal(near[term], bf16(table[term] + (table[row] if 0 <= row < 9 else 0)))
+    assert np.array_equal(out[[0, 1, 3, 4, 6, 7, 8]], table[[0, 1, 3, 4, 6, 7, 8]])
+    assert np.array_equal(plain, bf16((table[1:5] + table[:4]) + table[5:9]))
+    assert inserted["copy to combine"] == 4
+
+
+def bf16(x):
+    """Return numbers of FP32 rounded to BF16, to nearest even."""
+    bits = x.astype(np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16 << 16).view(np.float32)
+
+
 def test_access_patterns_with_offsets_in_memory(tmp_path):
     """As the second dialect has them: step and limit are those of the tensor, not of the pattern."""
     kernel = written(tmp_path, """
