@@ -41,4 +41,5 @@ def in_table(view: View, table: View) -> View:
     steps = [width * across + along for across, along in zip(view.partition.steps, view.element.steps, strict=True)]
     element = Affine(view.shape, tuple(steps), width * view.partition.start + view.element.start)
     flat = Affine(view.shape, (0,) * view.ndim)
-    return replace(table, shape=view.shape, element=element, partition=flat, block=flat, numbers=view.numbers)
+    places = {"element": element, "partition": flat, "block": flat, "numbers": view.numbers}
+    return replace(table, dtype=view.dtype, shape=view.shape, **places)
