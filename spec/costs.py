@@ -18,7 +18,13 @@ __all__ = [
 ]  # fmt: skip
 
 _DIVIDER = timing.DIVIDE_LATENCY, timing.DIVIDE_INTERVAL
-_UNITS = {AluOp.DIVIDE: _DIVIDER, AluOp.POWER: (timing.POWER_LATENCY, timing.POWER_INTERVAL)}
+_REMAINDER = timing.REMAINDER_LATENCY, timing.REMAINDER_INTERVAL
+_UNITS = {
+    AluOp.DIVIDE: _DIVIDER,
+    AluOp.POWER: (timing.POWER_LATENCY, timing.POWER_INTERVAL),
+    AluOp.MOD: _REMAINDER,
+    AluOp.FMOD: _REMAINDER,
+}
 """Latency and interval of the iterative units."""
 
 SEARCHES = (Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8)

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 __all__ = [
     "BF16", "FORMATS", "FP8E3M4", "FP8E4M3", "FP8E5M2", "FP16", "FP32", "INT8", "INT16", "INT32", "MAC_FORMATS",
-    "MATMUL_FORMATS", "TF32", "FloatFormat", "Format", "IntFormat", "format_named", "format_of",
+    "MATMUL_FORMATS", "TF32", "UINT8", "UINT16", "UINT32", "FloatFormat", "Format", "IntFormat", "format_named",
+    "format_of",
 ]  # fmt: skip
 
 
@@ -77,23 +78,24 @@ class FloatFormat:
 
 @dataclass(frozen=True)
 class IntFormat:
-    """A two's complement integer of `bits` bits."""
+    """An integer of `bits` bits, two's complement if it is `signed`; named as numpy's type."""
 
     name: str
     code: int
     bits: int
+    signed: bool = True
 
     is_float = False
 
     @property
     def min(self) -> int:
         """Smallest value."""
-        return -(1 << (self.bits - 1))
+        return -(1 << (self.bits - 1)) if self.signed else 0
 
     @property
     def max(self) -> int:
         """Largest value."""
-        return (1 << (self.bits - 1)) - 1
+        return (1 << (self.bits - self.signed)) - 1
 
 
 Format = FloatFormat | IntFormat
@@ -108,9 +110,12 @@ FP8E3M4 = FloatFormat("fp8e3m4", 6, 3, 4)
 INT8 = IntFormat("int8", 7, 8)
 INT16 = IntFormat("int16", 8, 16)
 INT32 = IntFormat("int32", 9, 32)
+UINT8 = IntFormat("uint8", 10, 8, signed=False)
+UINT16 = IntFormat("uint16", 11, 16, signed=False)
+UINT32 = IntFormat("uint32", 12, 32, signed=False)
 
 FORMATS: dict[str, Format] = {
-    f.name: f for f in (FP32, TF32, BF16, FP16, FP8E4M3, FP8E5M2, FP8E3M4, INT8, INT16, INT32)
+    f.name: f for f in (FP32, TF32, BF16, FP16, FP8E4M3, FP8E5M2, FP8E3M4, INT8, INT16, INT32, UINT8, UINT16, UINT32)
 }
 """Every format, by name, in the order of their codes."""
 

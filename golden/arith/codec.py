@@ -27,7 +27,7 @@ def decode(bits, fmt: Format) -> np.ndarray:
     """
     bits = np.asarray(bits).astype(np.int64)
     if not fmt.is_float:
-        return (bits - ((bits >> (fmt.bits - 1)) << fmt.bits)).astype(np.float64)
+        return (bits - ((bits >> (fmt.bits - 1)) * fmt.signed << fmt.bits)).astype(np.float64)
     negative = bits >> (fmt.bits - 1) == 1
     word = bits & ((1 << (fmt.bits - 1)) - 1)
     mantissa = (word >> fmt.padding_bits) & ((1 << fmt.mantissa_bits) - 1)

@@ -101,7 +101,7 @@ def _float_code(sign, rounded, place, is_inf, is_nan, fmt: FloatFormat) -> np.nd
 
 
 def _integer_code(sign, rounded, is_inf, is_nan, fmt: IntFormat) -> np.ndarray:
-    """Apply the sign, saturate, wrap to two's complement."""
+    """Apply the sign, saturate, and wrap what is below zero to two's complement."""
     magnitude = np.where(is_inf, _ONE, rounded)
     value = np.clip(np.where(sign, -magnitude, magnitude), fmt.min, fmt.max)
     return (np.where(is_nan, 0, value) & ((1 << fmt.bits) - 1)).astype(storage_dtype(fmt))

@@ -1,4 +1,4 @@
-"""Between storage words and the two arithmetics of the vector lanes: codes to FP32 or INT32, and INT32 to codes."""
+"""Between storage words and the arithmetics of the vector lanes: codes to FP32 or to 32-bit integers, and back."""
 
 from functools import cache
 
@@ -14,7 +14,7 @@ _TABLE_BITS = 16
 
 
 def widen(codes, fmt: Format) -> np.ndarray:
-    """Return codes as FP32, exactly; INT32 is rounded to nearest even.
+    """Return codes as FP32, exactly; integers of 32 bits are rounded to nearest even.
 
     Arguments:
         codes: of `fmt`, unsigned, any shape.
@@ -27,7 +27,7 @@ def widen(codes, fmt: Format) -> np.ndarray:
     if fmt.bits <= _TABLE_BITS:
         return _table(fmt)[codes]
     if not fmt.is_float:
-        return codes.view(np.int32).astype(np.float32).view(np.uint32)
+        return codes.view(fmt.name).astype(np.float32).view(np.uint32)
     if fmt == FP32:
         return canonical(codes)
     padding = np.uint32((1 << fmt.padding_bits) - 1)
@@ -36,24 +36,23 @@ def widen(codes, fmt: Format) -> np.ndarray:
 
 
 def integers(codes, fmt: IntFormat) -> np.ndarray:
-    """Return codes of an integer format as int32, the shape of `codes`.
+    """Return codes of an integer format as words of 32 bits, two's complement if it has a sign; the shape of `codes`.
 
     Raises:
         ValueError: if `fmt` is no integer format.
     """
     _refuse_float(fmt)
-    return np.asarray(codes, storage_dtype(fmt)).view(f"int{fmt.bits}").astype(np.int32)
+    return np.asarray(codes, storage_dtype(fmt)).view(fmt.name).astype(np.int64).astype(np.uint32)
 
 
 def saturate(values, fmt: IntFormat) -> np.ndarray:
-    """Return int32 values as codes of an integer format; what is out of its range becomes its nearest end.
+    """Return integers as codes of a format; what is out of its range becomes its nearest end.
 
     Raises:
         ValueError: if `fmt` is no integer format.
     """
     _refuse_float(fmt)
-    clipped = np.clip(np.asarray(values, np.int32), fmt.min, fmt.max)
-    return clipped.astype(f"int{fmt.bits}").view(storage_dtype(fmt))
+    return np.clip(np.asarray(values).astype(np.int64), fmt.min, fmt.max).astype(storage_dtype(fmt))
 
 
 @cache

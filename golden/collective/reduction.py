@@ -6,7 +6,7 @@ from neuroncore_rtl.golden.arith import round_fp32, round_stochastic, widen
 from neuroncore_rtl.golden.collective.order import last_rank, orders
 from neuroncore_rtl.golden.vector.alu import alu
 from neuroncore_rtl.spec.formats import BF16
-from neuroncore_rtl.spec.isa import AluOp
+from neuroncore_rtl.spec.isa.alu import AluOp, Arithmetic
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveType, ReduceOp
 
 __all__ = ["reduce_blocks"]
@@ -26,7 +26,8 @@ def reduce_blocks(parts: np.ndarray, instructions: list[Collective], block: int 
         codes [count], the type of `parts`. NaN is canonical in FP32 and BF16.
     """
     first = instructions[0]
-    bf16, integer = first.dtype == CollectiveType.BF16, first.dtype == CollectiveType.INT32
+    bf16 = first.dtype == CollectiveType.BF16
+    arithmetic = Arithmetic.INT32 if first.dtype == CollectiveType.INT32 else Arithmetic.FP32
     last = last_rank(first.kind, first.count, first.group.ranks, first.chunk, block)
     words = widen(parts, BF16) if bf16 else parts
 
@@ -38,7 +39,7 @@ def reduce_blocks(parts: np.ndarray, instructions: list[Collective], block: int 
             continue
         if first.narrow:
             total = widen(round_fp32(total, BF16), BF16)
-        total = alu(_OPS[first.op], total, word, integer)
+        total = alu(_OPS[first.op], total, word, arithmetic)
     return _rounded(total, last, instructions) if bf16 else total
 
 

@@ -11,7 +11,8 @@ from neuroncore_rtl.golden.elementwise.words import load, store
 from neuroncore_rtl.golden.memory import gather, scatter
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import DIMENSIONS, Access, Elementwise, Pointer, Storage
-from neuroncore_rtl.spec.isa.elementwise import counts_of, is_integer
+from neuroncore_rtl.spec.isa.alu import Arithmetic
+from neuroncore_rtl.spec.isa.elementwise import arithmetic_of, counts_of
 
 __all__ = ["Operands"]
 
@@ -27,7 +28,7 @@ class Operands:
     Attributes:
         partitions: lanes.
         shape: counts of the instruction's four dimensions, outermost first.
-        integer: whether it computes in INT32.
+        arithmetic: what it computes in.
     """
 
     def __init__(self, instruction: Elementwise, config: Config, sbuf: np.ndarray, psum: np.ndarray):
@@ -35,7 +36,7 @@ class Operands:
         self.instruction = instruction
         self.partitions = instruction.partitions
         self.shape = (1,) * (DIMENSIONS - len(instruction.shape)) + tuple(instruction.shape)
-        self.integer = is_integer(self._fields)
+        self.arithmetic = arithmetic_of(self._fields)
         self._memories = {Storage.SBUF: sbuf, Storage.PSUM: psum}
 
     def codes(self, name: str) -> np.ndarray:
@@ -45,19 +46,19 @@ class Operands:
 
     def words(self, name: str) -> np.ndarray:
         """Return tensor "a" or "b" in the instruction's arithmetic."""
-        return load(self.codes(name), getattr(self.instruction, name).format, self.integer)
+        return load(self.codes(name), getattr(self.instruction, name).format, self.arithmetic)
 
     def fp32(self, name: str) -> np.ndarray:
         """Return tensor "a" or "b" in FP32, whatever the instruction's arithmetic."""
         return widen(self.codes(name), getattr(self.instruction, name).format)
 
-    def scalar(self, name: str, integer: bool | None = None) -> np.ndarray:
-        """Return scalar "s0" or "s1" in the instruction's arithmetic, or in INT32 or FP32: words that broadcast."""
+    def scalar(self, name: str, arithmetic: Arithmetic | None = None) -> np.ndarray:
+        """Return scalar "s0" or "s1" in the instruction's arithmetic, or in another one: words that broadcast."""
         scalar = getattr(self.instruction, name)
         if not isinstance(scalar, Pointer):
             return np.full((1,) * (DIMENSIONS + 1), scalar & 0xFFFF_FFFF, np.uint32)
         codes = gather(self._memories[Storage.SBUF], scalar, self.partitions, ())
-        words = load(codes, scalar.format, self.integer if integer is None else integer)
+        words = load(codes, scalar.format, self.arithmetic if arithmetic is None else arithmetic)
         return words.reshape(-1, *(1,) * DIMENSIONS)
 
     def index(self) -> np.ndarray:
@@ -87,13 +88,14 @@ class Operands:
         if self.instruction.stochastic:
             last = (..., *(slice(-1, None),) * axes)
             random = self.random()[0][last]
-        codes = store(words.reshape(-1, *shape), access.format, self.integer, random)
+        codes = store(words.reshape(-1, *shape), access.format, self.arithmetic, random)
         scatter(self._memories[access.storage], access, codes, where)
 
-    def write_integers(self, words: np.ndarray) -> None:
-        """Saturate and write INT32 words to dst, an integer format, whatever the instruction's arithmetic."""
+    def write_positions(self, words: np.ndarray) -> None:
+        """Saturate and write integers to dst, whatever the arithmetic; all ones are -1 if it has a sign."""
         access, shape = self._access("dst")
-        codes = store(words.reshape(-1, *shape), access.format, integer=True)
+        arithmetic = Arithmetic.INT32 if access.format.signed else Arithmetic.UINT32
+        codes = store(words.reshape(-1, *shape), access.format, arithmetic)
         scatter(self._memories[access.storage], access, codes)
 
     def write_codes(self, codes: np.ndarray) -> None:
@@ -104,7 +106,7 @@ class Operands:
     def write_result(self, words: np.ndarray) -> None:
         """Cast, to nearest even, and write a reduction's result, one word a lane, at `b`."""
         access, shape = self._access("b")
-        codes = store(words.reshape(-1, *shape), access.format, self.integer)
+        codes = store(words.reshape(-1, *shape), access.format, self.arithmetic)
         scatter(self._memories[access.storage], access, codes)
 
     def _access(self, name: str) -> tuple[Access, tuple[int, ...]]:

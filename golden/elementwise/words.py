@@ -4,6 +4,7 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import canonical, integers, round_fp32, saturate, storage_dtype, widen
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
+from neuroncore_rtl.spec.isa.alu import Arithmetic
 
 __all__ = ["load", "store"]
 
@@ -11,26 +12,26 @@ BLOCK = 1 << 15
 """Elements that are rounded at a time: the 64-bit intermediate results stay in the second-level cache."""
 
 
-def load(codes, fmt: Format, integer: bool = False) -> np.ndarray:
-    """Return codes as words (uint32) of an instruction's arithmetic: INT32 if `integer`, else FP32."""
-    return integers(codes, fmt).view(np.uint32) if integer else widen(codes, fmt)
+def load(codes, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
+    """Return codes as words (uint32) of an arithmetic."""
+    return integers(codes, fmt) if arithmetic else widen(codes, fmt)
 
 
-def store(words, fmt: Format, integer: bool = False, random=None) -> np.ndarray:
+def store(words, fmt: Format, arithmetic: Arithmetic = Arithmetic.FP32, random=None) -> np.ndarray:
     """Return the results of an instruction as codes.
 
     Arguments:
         words: uint32, any shape.
-        fmt: of the codes. INT32 saturates.
-        integer: whether the words are INT32, else FP32, which is rounded once.
+        fmt: of the codes.
+        arithmetic: of the words: integers saturate, FP32 is rounded once.
         random: words of the same shape, for stochastic rounding; None: to nearest even.
 
     Returns:
         codes, the shape of words.
     """
     words = np.ascontiguousarray(words, np.uint32)
-    if integer:
-        return saturate(words.view(np.int32), fmt)
+    if arithmetic:
+        return saturate(words if arithmetic == Arithmetic.UINT32 else words.view(np.int32), fmt)
     if fmt == FP32:
         return canonical(words)
     if fmt == BF16 and random is None:

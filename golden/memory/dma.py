@@ -9,8 +9,9 @@ import numpy as np
 from neuroncore_rtl.golden.arith import storage_dtype
 from neuroncore_rtl.golden.elementwise.words import load, store
 from neuroncore_rtl.golden.memory.access import are_distinct
-from neuroncore_rtl.spec.formats import Format
+from neuroncore_rtl.spec.formats import UINT32, Format
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Cause, DmaCopy, DmaTensor, Storage
+from neuroncore_rtl.spec.isa.alu import Arithmetic
 
 __all__ = ["DmaFault", "dma_copy"]
 
@@ -112,5 +113,7 @@ def _cast(codes: np.ndarray, source: Format, target: Format) -> np.ndarray:
     """Return codes of one format as codes of another: as TENSOR_COPY does, but the same format is copied bit by bit."""
     if source == target:
         return codes
-    integer = not (source.is_float or target.is_float)
-    return store(load(codes, source, integer), target, integer).reshape(codes.shape)
+    arithmetic = Arithmetic.FP32
+    if not (source.is_float or target.is_float):
+        arithmetic = Arithmetic.UINT32 if source == UINT32 else Arithmetic.INT32
+    return store(load(codes, source, arithmetic), target, arithmetic).reshape(codes.shape)

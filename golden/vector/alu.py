@@ -1,10 +1,21 @@
 """The ALU of a vector lane: every operation of `spec.isa.alu` on arrays of words."""
 
+from functools import partial
+
 import numpy as np
 
-from neuroncore_rtl.golden.arith import add_fp32, canonical, divide_fp32, multiply_fp32, power_fp32
+from neuroncore_rtl.golden.arith import (
+    add_fp32,
+    canonical,
+    canonical_value,
+    divide_fp32,
+    fmod_fp32,
+    mod_fp32,
+    multiply_fp32,
+    power_fp32,
+)
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.spec.isa.alu import FLOAT_ONLY, AluOp
+from neuroncore_rtl.spec.isa.alu import FLOAT_ONLY, AluOp, Arithmetic
 
 __all__ = ["alu", "rank"]
 
@@ -30,7 +41,13 @@ _ON_WORDS = {
     AluOp.LOGICAL_SHIFT_LEFT: np.left_shift,
     AluOp.LOGICAL_SHIFT_RIGHT: np.right_shift,
 }
-"""The same in both arithmetics; numpy shifts by the whole width or more to 0."""
+"""The same in every arithmetic; numpy shifts by the whole width or more to 0."""
+
+
+def _integral(whole: np.ufunc, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        return np.broadcast_arrays(canonical_value(whole(a)), b)[0]
+
 
 _FLOAT = {
     AluOp.ADD: add_fp32,
@@ -38,47 +55,57 @@ _FLOAT = {
     AluOp.MULTIPLY: multiply_fp32,
     AluOp.DIVIDE: divide_fp32,
     AluOp.POWER: power_fp32,
+    AluOp.MOD: mod_fp32,
+    AluOp.FMOD: fmod_fp32,
+    AluOp.FLOOR: partial(_integral, np.floor),
+    AluOp.CEIL: partial(_integral, np.ceil),
+    AluOp.TRUNC: partial(_integral, np.trunc),
 }
+
+_MAGNITUDES = {AluOp.LARGER_MAGNITUDE: np.greater, AluOp.SMALLER_MAGNITUDE: np.less}
 
 _WRAPPING = {AluOp.ADD: np.add, AluOp.SUBTRACT: np.subtract, AluOp.MULTIPLY: np.multiply}
 
 _MAGNITUDE = np.uint32(0x7FFFFFFF)
 
 
-def alu(op: AluOp, a, b, integer: bool = False) -> np.ndarray:
+def alu(op: AluOp, a, b, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
     """Return op(a, b).
 
     Arguments:
         op: the operation.
         a, b: words (uint32), any shapes that broadcast; BYPASS gives a in the broadcast shape.
-        integer: whether the arithmetic is INT32, which wraps around, or FP32, whose NaN results are canonical but for
-            BYPASS. Comparisons and logical operations give 1 or 0 of that arithmetic, bitwise ones don't look at it.
+        arithmetic: of the words. FP32 gives canonical NaNs but for BYPASS, integers wrap around. Comparisons and
+            logical operations give 1 or 0 of that arithmetic, bitwise ones don't look at it.
 
     Returns:
         words (uint32).
 
     Raises:
-        ValueError: if INT32 arithmetic has no such operation.
+        ValueError: if integers have no such operation.
     """
-    if integer and op in FLOAT_ONLY:
-        raise ValueError(f"op must be one that INT32 has, not {op.name}")
+    if arithmetic and op in FLOAT_ONLY:
+        raise ValueError(f"op must be one that integers have, not {op.name}")
     a, b = np.asarray(a, np.uint32), np.asarray(b, np.uint32)
     if op is AluOp.BYPASS:
         return np.broadcast_arrays(a, b)[0].copy()
     if op in _ON_WORDS:
         return np.asarray(_ON_WORDS[op](a, b))
-    return _integer(op, a, b) if integer else _float(op, a, b)
+    return _integer(op, a, b, arithmetic) if arithmetic else _float(op, a, b)
 
 
-def _integer(op: AluOp, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _integer(op: AluOp, a: np.ndarray, b: np.ndarray, arithmetic: Arithmetic) -> np.ndarray:
     if op in _WRAPPING:
         with np.errstate(over="ignore"):
             return np.asarray(_WRAPPING[op](a, b))
-    a, b = a.view(np.int32), b.view(np.int32)
+    if arithmetic == Arithmetic.INT32:
+        a, b = a.view(np.int32), b.view(np.int32)
     if op in _COMPARISONS:
         return _COMPARISONS[op](a, b).astype(np.uint32)
     if op in _LOGICAL:
         return _LOGICAL[op](a, b).astype(np.uint32)
+    if op in _MAGNITUDES:
+        return np.where(_MAGNITUDES[op](np.abs(a), np.abs(b)), a, b).view(np.uint32)
     if op is AluOp.ABSOLUTE_MAX:
         a, b = np.abs(a), np.abs(b)
     return np.asarray((np.minimum if op is AluOp.MIN else np.maximum)(a, b)).view(np.uint32)
@@ -91,6 +118,10 @@ def _float(op: AluOp, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if truths:
         with np.errstate(invalid="ignore"):
             return np.asarray(truths(a.view(np.float32), b.view(np.float32)).astype(np.float32)).view(np.uint32)
+    if op in _MAGNITUDES:
+        with np.errstate(invalid="ignore"):
+            first = _MAGNITUDES[op](np.abs(a.view(np.float32)), np.abs(b.view(np.float32)))
+        return canonical(np.where(first, a, b))
     if op is AluOp.ABSOLUTE_MAX:
         # Patterns of magnitudes are in the order of what they stand for, and every NaN is above infinity.
         return canonical(np.maximum(a & _MAGNITUDE, b & _MAGNITUDE))

@@ -10,6 +10,7 @@ from neuroncore_rtl.golden.vector.search import find_index8, match_replace8, max
 from neuroncore_rtl.golden.vector.statistics import bn_aggr, bn_stats
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES, Context, Elementwise, Opcode
+from neuroncore_rtl.spec.isa.alu import Arithmetic
 from neuroncore_rtl.spec.isa.elementwise import transpose_block
 
 __all__ = ["VectorEngine"]
@@ -60,36 +61,36 @@ def _memset(i: Elementwise, on: Operands) -> None:
 
 
 def _tensor_tensor(i: Elementwise, on: Operands) -> None:
-    on.write(apply(i.op0, on.words("a"), on.words("b"), integer=on.integer))
+    on.write(apply(i.op0, on.words("a"), on.words("b"), arithmetic=on.arithmetic))
 
 
 def _tensor_scalar(i: Elementwise, on: Operands) -> None:
-    operations = i.op0, i.op1, i.reverse0, i.reverse1, on.integer
+    operations = i.op0, i.op1, i.reverse0, i.reverse1, on.arithmetic
     on.write(chain(on.words("a"), on.scalar("s0"), on.scalar("s1"), *operations))
 
 
 def _scalar_tensor_tensor(i: Elementwise, on: Operands) -> None:
-    operations = i.op0, i.op1, i.reverse0, i.reverse1, on.integer
+    operations = i.op0, i.op1, i.reverse0, i.reverse1, on.arithmetic
     on.write(chain(on.words("a"), on.scalar("s0"), on.words("b"), *operations))
 
 
 def _tensor_scalar_reduce(i: Elementwise, on: Operands) -> None:
-    words = apply(i.op0, on.words("a"), on.scalar("s0"), i.reverse0, on.integer)
+    words = apply(i.op0, on.words("a"), on.scalar("s0"), i.reverse0, on.arithmetic)
     on.write(words)
-    on.write_result(reduce_words(i.op1, on.flat(words), on.integer))
+    on.write_result(reduce_words(i.op1, on.flat(words), on.arithmetic))
 
 
 def _tensor_reduce(i: Elementwise, on: Operands) -> None:
     words = on.words("a")
     kept = words.shape[: words.ndim - i.axes]
-    result = reduce_words(i.op0, words.reshape(*kept, -1), on.integer)
-    on.write(negative(result, on.integer) if i.negate else result, axes=i.axes)
+    result = reduce_words(i.op0, words.reshape(*kept, -1), on.arithmetic)
+    on.write(negative(result, on.arithmetic) if i.negate else result, axes=i.axes)
 
 
 def _tensor_tensor_scan(i: Elementwise, on: Operands) -> None:
     a, b = on.flat(on.words("a")), on.flat(on.words("b"))
     start = np.broadcast_to(on.scalar("s0").reshape(-1), on.partitions)
-    on.write(scan(a, b, start, i.op0, i.op1, i.reverse0, i.reverse1, on.integer))
+    on.write(scan(a, b, start, i.op0, i.op1, i.reverse0, i.reverse1, on.arithmetic))
 
 
 def _bn_stats(i: Elementwise, on: Operands) -> None:
@@ -115,25 +116,25 @@ def _affine_select(i: Elementwise, on: Operands) -> None:
 
 def _iota(i: Elementwise, on: Operands) -> None:
     words = iota(on.index())
-    on.write(words if on.integer else words.view(np.int32).astype(np.float32).view(np.uint32))
+    on.write(words if on.arithmetic else words.view(np.int32).astype(np.float32).view(np.uint32))
 
 
 def _max8(i: Elementwise, on: Operands) -> None:
-    on.write(max8(on.flat(on.words("a")), on.integer))
+    on.write(max8(on.flat(on.words("a")), on.arithmetic))
 
 
 def _find_index8(i: Elementwise, on: Operands) -> None:
-    positions = find_index8(on.flat(on.words("a")), on.flat(on.words("b")), on.integer)
-    on.write_integers(positions.view(np.uint32))
+    positions = find_index8(on.flat(on.words("a")), on.flat(on.words("b")), on.arithmetic)
+    on.write_positions(positions.view(np.uint32))
 
 
 def _match_replace8(i: Elementwise, on: Operands) -> None:
     replacement = on.scalar("s0").reshape(-1, 1)
-    on.write(match_replace8(on.flat(on.words("a")), on.flat(on.words("b")), replacement, on.integer))
+    on.write(match_replace8(on.flat(on.words("a")), on.flat(on.words("b")), replacement, on.arithmetic))
 
 
 def _dropout(i: Elementwise, on: Operands) -> None:
-    gone = dropped(on.random()[1], on.scalar("s0", integer=False))
+    gone = dropped(on.random()[1], on.scalar("s0", Arithmetic.FP32))
     on.write(np.where(gone, np.uint32(0), on.words("a")))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import divide_fp32
 from neuroncore_rtl.golden.vector.alu import alu
-from neuroncore_rtl.spec.isa import AluOp
+from neuroncore_rtl.spec.isa.alu import AluOp, Arithmetic
 
 __all__ = ["apply", "chain", "nonzero", "reciprocal"]
 
@@ -12,14 +12,14 @@ _MAGNITUDE = np.uint32(0x7FFF_FFFF)
 _ONE = np.float32(1)
 
 
-def apply(op: AluOp, x, y, reverse: bool = False, integer: bool = False) -> np.ndarray:
+def apply(op: AluOp, x, y, reverse: bool = False, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
     """Return op(x, y), or op(y, x) if `reverse`; words, of the broadcast shape."""
-    return alu(op, y, x, integer) if reverse else alu(op, x, y, integer)
+    return alu(op, y, x, arithmetic) if reverse else alu(op, x, y, arithmetic)
 
 
-def chain(a, s0, s1, op0: AluOp, op1: AluOp, reverse0=False, reverse1=False, integer=False) -> np.ndarray:
+def chain(a, s0, s1, op0: AluOp, op1: AluOp, reverse0=False, reverse1=False, arithmetic=Arithmetic.FP32) -> np.ndarray:
     """Return op1(op0(a, s0), s1), each reversed if asked: TENSOR_SCALAR, and with a tensor s1 SCALAR_TENSOR_TENSOR."""
-    return apply(op1, apply(op0, a, s0, reverse0, integer), s1, reverse1, integer)
+    return apply(op1, apply(op0, a, s0, reverse0, arithmetic), s1, reverse1, arithmetic)
 
 
 def reciprocal(a) -> np.ndarray:

@@ -3,19 +3,19 @@
 import numpy as np
 
 from neuroncore_rtl.golden.vector.alu import alu
-from neuroncore_rtl.spec.isa import AluOp
+from neuroncore_rtl.spec.isa.alu import AluOp, Arithmetic
 
 __all__ = ["affine_mask", "dropped", "iota", "transpose"]
 
 
 def iota(numbers) -> np.ndarray:
-    """Return elements' numbers (uint64) as INT32 words, modulo 2**32."""
+    """Return elements' numbers (uint64) as words of integers, modulo 2**32."""
     return (np.asarray(numbers, np.uint64) & np.uint64(0xFFFF_FFFF)).astype(np.uint32)
 
 
 def affine_mask(numbers, op: AluOp) -> np.ndarray:
     """Return where op(the number as INT32, 0) holds, op a comparison."""
-    return alu(op, iota(numbers), np.uint32(0), integer=True) != 0
+    return alu(op, iota(numbers), np.uint32(0), Arithmetic.INT32) != 0
 
 
 def dropped(random, probability) -> np.ndarray:

@@ -10,27 +10,27 @@ from neuroncore_rtl.golden.arith.machine_code import FLOAT, INDEX, compile_funct
 from neuroncore_rtl.golden.vector.alu import alu, rank
 from neuroncore_rtl.golden.vector.operations import apply
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.spec.isa import AluOp
+from neuroncore_rtl.spec.isa.alu import AluOp, Arithmetic
 
 __all__ = ["negative", "reduce_words", "running_sum", "scan"]
 
 _ROUNDED = {AluOp.ADD, AluOp.MULTIPLY}
-"""FP32 operations whose order shows in the bits. The other reductions, and all of INT32, are associative and
+"""FP32 operations whose order shows in the bits. The other reductions, and all of integers, are associative and
 commutative to the bit."""
 
 _EXTREMES = {AluOp.MAX: np.max, AluOp.MIN: np.min}
 
 
-def reduce_words(op: AluOp, words, integer: bool = False) -> np.ndarray:
+def reduce_words(op: AluOp, words, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
     """Return the reduction of [..., n] words, n >= 1, by one of `spec.isa.alu.REDUCTIONS`: [...]."""
     words = np.asarray(words, np.uint32)
-    if op in _ROUNDED and not integer:
+    if op in _ROUNDED and not arithmetic:
         return _in_order(op, words[..., 0], words[..., 1:])
     if op in _EXTREMES and words.shape[-1] > 1:
-        return _extreme(_EXTREMES[op], words, integer)
+        return _extreme(_EXTREMES[op], words, arithmetic)
     while words.shape[-1] > 1:
         half = words.shape[-1] // 2
-        halves = alu(op, words[..., :half], words[..., half : 2 * half], integer)
+        halves = alu(op, words[..., :half], words[..., half : 2 * half], arithmetic)
         words = np.concatenate((halves, words[..., 2 * half :]), -1)
     return words[..., 0]
 
@@ -40,13 +40,13 @@ def running_sum(words, start) -> np.ndarray:
     return _in_order(AluOp.ADD, start, words)
 
 
-def negative(words, integer: bool = False) -> np.ndarray:
-    """Return -x: 0 - x in INT32, in FP32 the other sign."""
+def negative(words, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
+    """Return -x: 0 - x of integers, in FP32 the other sign."""
     words = np.asarray(words, np.uint32)
-    return np.zeros_like(words) - words if integer else words ^ np.uint32(1 << 31)
+    return np.zeros_like(words) - words if arithmetic else words ^ np.uint32(1 << 31)
 
 
-def scan(a, b, start, op0: AluOp, op1: AluOp, reverse0=False, reverse1=False, integer=False) -> np.ndarray:
+def scan(a, b, start, op0: AluOp, op1: AluOp, reverse0=False, reverse1=False, arithmetic=Arithmetic.FP32) -> np.ndarray:
     """Return all r[i] = op1(op0(a[i], r[i-1]), b[i]), each reversed if asked, with r[-1] = start.
 
     Arguments:
@@ -60,14 +60,16 @@ def scan(a, b, start, op0: AluOp, op1: AluOp, reverse0=False, reverse1=False, in
     results = np.empty_like(a)
     previous = np.asarray(start, np.uint32)
     for i in range(len(a)):
-        previous = apply(op1, apply(op0, a[i], previous, reverse0, integer), b[i], reverse1, integer)
+        previous = apply(op1, apply(op0, a[i], previous, reverse0, arithmetic), b[i], reverse1, arithmetic)
         results[i] = previous
     return np.ascontiguousarray(np.moveaxis(results, 0, -1))
 
 
-def _extreme(choose: Callable, words: np.ndarray, integer: bool) -> np.ndarray:
+def _extreme(choose: Callable, words: np.ndarray, arithmetic: Arithmetic) -> np.ndarray:
     """Return the largest or smallest of [..., n] words as the ALU finds it, in one step: [...]."""
-    if integer:
+    if arithmetic == Arithmetic.UINT32:
+        return choose(words, -1)
+    if arithmetic == Arithmetic.INT32:
         return choose(words.view(np.int32), -1).view(np.uint32)
     unordered = np.isnan(words.view(np.float32)).any(-1)
     return np.where(unordered, np.uint32(FP32.nan), rank(choose(rank(words), -1)).view(np.uint32))

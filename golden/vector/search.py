@@ -3,6 +3,7 @@
 import numpy as np
 
 from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.spec.isa.alu import Arithmetic
 from neuroncore_rtl.spec.isa.elementwise import VALUES8
 
 __all__ = ["find_index8", "match_replace8", "max8"]
@@ -10,17 +11,17 @@ __all__ = ["find_index8", "match_replace8", "max8"]
 _MAGNITUDE = np.uint32(0x7FFF_FFFF)
 
 
-def max8(words, integer: bool = False) -> np.ndarray:
+def max8(words, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
     """Return the largest eight of [..., n] words, n >= 8, descending: [..., 8].
 
     NaN is above all; of equal elements, which -0 and +0 are, the earlier one comes first.
     """
     words = np.asarray(words, np.uint32)
-    places = np.argsort(-_order(words, integer), axis=-1, kind="stable")[..., :VALUES8]
+    places = np.argsort(-_order(words, arithmetic), axis=-1, kind="stable")[..., :VALUES8]
     return np.take_along_axis(words, places, -1)
 
 
-def find_index8(words, values, integer: bool = False) -> np.ndarray:
+def find_index8(words, values, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
     """Return the positions of eight values, int32 [..., 8], -1 for one that is not there.
 
     Each element matches at most one value, the first of those not yet found that equals it: so the value that has
@@ -30,7 +31,7 @@ def find_index8(words, values, integer: bool = False) -> np.ndarray:
         words: [..., n].
         values: words [..., 8].
     """
-    elements, keys = (_order(np.asarray(x, np.uint32), integer) for x in (words, values))
+    elements, keys = (_order(np.asarray(x, np.uint32), arithmetic) for x in (words, values))
     positions = []
     for k in range(VALUES8):
         wanted = 1 + (keys[..., :k] == keys[..., k : k + 1]).sum(-1, keepdims=True)
@@ -41,17 +42,17 @@ def find_index8(words, values, integer: bool = False) -> np.ndarray:
     return np.concatenate(positions, -1)
 
 
-def match_replace8(words, values, replacement, integer: bool = False) -> np.ndarray:
+def match_replace8(words, values, replacement, arithmetic: Arithmetic = Arithmetic.FP32) -> np.ndarray:
     """Return words [..., n] with the elements that :func:`find_index8` finds replaced by a word that broadcasts."""
-    positions = find_index8(words, values, integer)[..., np.newaxis]
+    positions = find_index8(words, values, arithmetic)[..., np.newaxis]
     found = (positions == np.arange(np.shape(words)[-1], dtype=np.int32)).any(-2)
     return np.where(found, np.asarray(replacement, np.uint32), np.asarray(words, np.uint32))
 
 
-def _order(words: np.ndarray, integer: bool) -> np.ndarray:
+def _order(words: np.ndarray, arithmetic: Arithmetic) -> np.ndarray:
     """Return an int64 for each word, in the order of the values; equal elements have equal ones."""
-    if integer:
-        return words.view(np.int32).astype(np.int64)
+    if arithmetic:
+        return (words if arithmetic == Arithmetic.UINT32 else words.view(np.int32)).astype(np.int64)
     magnitude = (words & _MAGNITUDE).astype(np.int64)
     ordered = np.where(words > _MAGNITUDE, -magnitude, magnitude)
     return np.where(magnitude > FP32.infinity, np.int64(1 << 31), ordered)

@@ -1,15 +1,22 @@
-"""IEEE 754 binary32 division by digit recurrence: three bits of the quotient a cycle, no multiplier.
+"""IEEE 754 binary32 division by digit recurrence, and its remainder: three bits of the quotient a cycle, no multiplier.
 
 Both significands are normalised, subnormal ones too, and the dividend is doubled if it is the smaller one: the quotient
 then starts with a one, and 24 bits follow, the last of them for the rounding. The remainder stays below the divisor;
 each step doubles it and takes the divisor away if it can (restoring division). What remains in the end says whether the
 quotient is exact.
 
+A remainder takes as many steps as the exponents differ by, at most 276, and waits until so many would be done: a lane
+takes the same time for every number. Of a smaller dividend there are no steps; where the divisor is added to one of the
+other sign, the steps move it to its place below the divisor instead, all that leaves the two guard bits into a sticky
+one. The last cycle but one takes what remains from the divisor, if that is asked for.
+
 The first cycle normalises, eight divide, one rounds. The first cycle of a division may be the last recurrence of the
 one before it, and its rounding the first recurrence of this: nothing that the rounding looks at changes before then.
 """
 
-from amaranth import Cat, Module, Mux, Signal, Value, signed
+from types import SimpleNamespace
+
+from amaranth import Array, Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -25,6 +32,15 @@ _QUOTIENT_BITS = FP32.precision
 """Bits after the leading one: the fraction and the rounding bit."""
 
 _WIDTH = FP32.precision
+_GUARD_BITS = 2
+"""Below the last place of the divisor, for a sum of it and a smaller number of the other sign."""
+
+_EXPONENTS = FP32.max_exponent - (FP32.min_exponent - FP32.mantissa_bits)
+"""Largest difference of two exponents, those of subnormals counted from their leading one."""
+
+_FARTHEST = _WIDTH + _GUARD_BITS + 1
+"""Places that leave nothing but the sticky bit."""
+
 _EXPONENT = signed(FP32.exponent_bits + 2)
 
 
@@ -36,15 +52,22 @@ class _Kind(enum.Enum, shape=2):
 
 
 class Fp32Divider(wiring.Component):
-    """out = a / b in FP32, one rounding to nearest even.
+    """out = a / b in FP32, one rounding to nearest even; or what remains of a.
 
     Subnormals are kept; x / 0 is an infinity, with the sign of the quotient, for every other x than 0 and NaN; 0 / 0
     and Inf / Inf are NaN; NaN results are canonical.
 
+    The remainder of a quotient cut toward zero is exact and has the sign of a; that of a floored one has the sign of b,
+    and is rounded where b is added to a smaller a of the other sign. That of an infinity, and by 0, is NaN; by an
+    infinity it is a, or floored and of the other sign b. Zeros have the sign, too.
+
     Ports:
-        start: a division starts; no earlier than `INTERVAL` cycles after the one before, which else is lost.
-        a, b: FP32 storage words, looked at in the cycle of start only.
-        out: FP32 storage word of the quotient, from `LATENCY` cycles after start until the next result.
+        start: a division starts; no earlier than `INTERVAL` cycles after the one before, or `REMAINDER_INTERVAL` after
+            a remainder, which else is lost.
+        a, b: FP32 storage words. remainder: what is asked for; floored: of which quotient. All of them looked at in the
+            cycle of start only.
+        out: FP32 storage word of the quotient, from `LATENCY` cycles after start until the next result, or of the
+            remainder, from `REMAINDER_LATENCY` cycles after it.
     """
 
     INTERVAL = _QUOTIENT_BITS // _DIGIT_BITS
@@ -53,9 +76,17 @@ class Fp32Divider(wiring.Component):
     LATENCY = INTERVAL + 2
     """Cycles from start to the first one in which out is the quotient."""
 
+    REMAINDER_INTERVAL = -(-_EXPONENTS // _DIGIT_BITS) + 1
+    """Cycles from the start of a remainder to the next one."""
+
+    REMAINDER_LATENCY = REMAINDER_INTERVAL + 2
+    """Cycles from that start to the first one in which out is the remainder."""
+
     start: In(1)
     a: In(32)
     b: In(32)
+    remainder: In(1)
+    floored: In(1)
     out: Out(32)
 
     def elaborate(self, platform):
@@ -63,29 +94,58 @@ class Fp32Divider(wiring.Component):
         a, b = Fp32(self.a), Fp32(self.b)
         a_significand, a_exponent = self._normalised(m, a, "a")
         b_significand, b_exponent = self._normalised(m, b, "b")
-        kind_now = self._kind(m, a, b)
+        now = self._remains(m, a, b, a_exponent, b_exponent)
+        kind_now = self._kind(m, a, b, now.adds)
         difference = Signal(signed(_WIDTH + 1))
-        less = Signal()
-        m.d.comb += [difference.eq(a_significand - b_significand), less.eq(difference < 0)]
+        less, keeps = Signal(), Signal()
+        m.d.comb += [
+            difference.eq(a_significand - b_significand),
+            less.eq(difference < 0),
+            # A quotient would double it.
+            keeps.eq(self.remainder & (now.below | less)),
+        ]
 
-        left = Signal(range(self.INTERVAL + 1))
+        left = Signal(range(self.REMAINDER_INTERVAL + 1))
         divisor, remainder = Signal(_WIDTH, reset_less=True), Signal(_WIDTH, reset_less=True)
-        quotient = Signal(_QUOTIENT_BITS, reset_less=True)
+        quotient = Signal(_WIDTH + _GUARD_BITS, reset_less=True)
         field, sign = Signal(_EXPONENT, reset_less=True), Signal(reset_less=True)
         kind = Signal(_Kind, reset_less=True)
-        rest, bits = self._recurrence(m, remainder, divisor)
+        remains, adds, below = (Signal(name=name, reset_less=True) for name in ("remains", "adds", "below"))
+        steps, guard = Signal(range(_EXPONENTS + 1), reset_less=True), Signal(_GUARD_BITS + 1, reset_less=True)
+        afters, bits = self._recurrence(m, remainder, divisor)
+        rest = Signal(_WIDTH)
+        m.d.comb += rest.eq(afters[-1])
+        with m.If(remains & below):
+            m.d.comb += rest.eq(Mux(steps.any(), remainder >> 1, remainder))
+        with m.Elif(remains & (steps < _DIGIT_BITS)):
+            m.d.comb += rest.eq(Array([remainder, *afters])[steps[:2]])
         with m.If(left != 0):
             m.d.sync += [left.eq(left - 1), remainder.eq(rest), quotient.eq(Cat(bits, quotient))]
+            with m.If(remains):
+                m.d.sync += steps.eq(Mux(below, steps - steps.any(), Mux(steps < _DIGIT_BITS, 0, steps - _DIGIT_BITS)))
+            with m.If(remains & below & steps.any()):
+                m.d.sync += guard.eq(Cat(guard[:2].any(), guard[2], remainder[0]))
+            with m.If(remains & (left == 1)):
+                # The guard bits as they are, the sticky one as what is above the difference.
+                parted = Cat(guard[1:], remainder)
+                added = Cat(Const(0, _GUARD_BITS), divisor) - parted - guard[0]
+                m.d.sync += quotient.eq(Mux(adds & remainder.any() | (below & adds), added, parted))
         with m.If(self.start):
             m.d.sync += [
-                left.eq(self.INTERVAL),
+                left.eq(Mux(self.remainder, self.REMAINDER_INTERVAL, self.INTERVAL)),
                 divisor.eq(b_significand),
-                remainder.eq(difference + Mux(less, a_significand, 0)),
-                field.eq(a_exponent - b_exponent + FP32.bias - less),
-                sign.eq(a.sign ^ b.sign),
+                remainder.eq(Mux(keeps, a_significand, difference + Mux(less, a_significand, 0))),
+                field.eq(Mux(self.remainder, now.field, a_exponent - b_exponent + FP32.bias - less)),
+                sign.eq(Mux(self.remainder, Mux(self.floored, b.sign, a.sign), a.sign ^ b.sign)),
                 kind.eq(kind_now),
+                remains.eq(self.remainder),
+                adds.eq(now.adds),
+                below.eq(now.below),
+                steps.eq(now.steps),
+                guard.eq(0),
             ]
-        self._round(m, left == 1, quotient, rest, field, sign, kind)
+        inexact = Mux(remains, guard[0], rest.any())
+        self._round(m, left == 1, quotient, remains, inexact, field, sign, kind)
         return m
 
     def _normalised(self, m: Module, word: Fp32, name: str) -> tuple[Value, Value]:
@@ -95,28 +155,64 @@ class Fp32Divider(wiring.Component):
         m.d.comb += exponent.eq(word.exponent - shift)
         return significand, exponent
 
-    def _kind(self, m: Module, a: Fp32, b: Fp32) -> Signal:
+    def _remains(self, m: Module, a: Fp32, b: Fp32, a_exponent, b_exponent) -> SimpleNamespace:
+        """Return of a remainder: below, whether the dividend has the smaller exponent; adds, whether the divisor is
+        added to what remains, unless that is zero; the steps; and the exponent field of the result, not normalised."""
+        now = SimpleNamespace(
+            below=Signal(name="now_below"),
+            adds=Signal(name="now_adds"),
+            steps=Signal(range(_EXPONENTS + 1), name="now_steps"),
+            field=Signal(_EXPONENT, name="now_field"),
+        )
+        distance, places = Signal(signed(_EXPONENT.width + 1)), Signal(_EXPONENT.width)
+        m.d.comb += [
+            distance.eq(a_exponent - b_exponent),
+            now.below.eq(distance < 0),
+            now.adds.eq(self.floored & (a.sign ^ b.sign)),
+            places.eq(Mux(now.below, -distance, distance)),
+            now.field.eq(Mux(now.below & ~now.adds, a_exponent, b_exponent)),
+        ]
+        with m.If(~now.below):
+            m.d.comb += now.steps.eq(places)
+        with m.Elif(now.adds):
+            m.d.comb += now.steps.eq(Mux(places > _FARTHEST, _FARTHEST, places))
+        return now
+
+    def _kind(self, m: Module, a: Fp32, b: Fp32, adds: Value) -> Signal:
         kind = Signal(_Kind)
-        with m.If(a.nan | b.nan | (a.zero & b.zero) | (a.infinite & b.infinite)):
+        undefined = Mux(self.remainder, a.infinite | b.zero, (a.zero & b.zero) | (a.infinite & b.infinite))
+        infinite = Mux(self.remainder, b.infinite & adds & ~a.zero, a.infinite | b.zero)
+        with m.If(a.nan | b.nan | undefined):
             m.d.comb += kind.eq(_Kind.NAN)
-        with m.Elif(a.infinite | b.zero):
+        with m.Elif(infinite):
             m.d.comb += kind.eq(_Kind.INFINITE)
-        with m.Elif(a.zero | b.infinite):
+        with m.Elif(a.zero | (b.infinite & ~self.remainder)):
             m.d.comb += kind.eq(_Kind.ZERO)
         return kind
 
-    def _round(self, m: Module, ends, quotient, rest, field, sign, kind) -> None:
+    def _round(self, m: Module, ends, quotient, remains, inexact, field, sign, kind) -> None:
         """Make the word in the cycle after the last recurrence, from what was there at its end."""
-        ended, inexact = Signal(), Signal(reset_less=True)
+        ended, ended_inexact, ended_remains = Signal(), Signal(reset_less=True), Signal(reset_less=True)
         ended_field, ended_sign = Signal(_EXPONENT, reset_less=True), Signal(reset_less=True)
         ended_kind = Signal(_Kind, reset_less=True)
         m.d.sync += ended.eq(ends)
         with m.If(ends):
-            m.d.sync += [ended_field.eq(field), ended_sign.eq(sign), ended_kind.eq(kind), inexact.eq(rest.any())]
-        magnitude = pack_fp32(m, Cat(quotient, 1), ended_field, inexact)
+            m.d.sync += [
+                ended_field.eq(field),
+                ended_sign.eq(sign),
+                ended_kind.eq(kind),
+                ended_inexact.eq(inexact),
+                ended_remains.eq(remains),
+            ]
+        # A quotient has its leading one, what remains has lost it.
+        found = Mux(ended_remains, quotient, Cat(Const(0, 1), quotient[:_QUOTIENT_BITS], Const(1, 1)))
+        significand, shift = normalise(m, found, "found")
+        found_field = Signal(_EXPONENT)
+        m.d.comb += found_field.eq(ended_field - shift)
+        magnitude = pack_fp32(m, significand, found_field, ended_inexact)
         with m.If(ended), m.Switch(ended_kind):
             with m.Case(_Kind.FINITE):
-                m.d.sync += self.out.eq(Cat(magnitude, ended_sign))
+                m.d.sync += self.out.eq(Cat(Mux(significand[-1], magnitude, 0)[:31], ended_sign))
             with m.Case(_Kind.ZERO):
                 m.d.sync += self.out.eq(ended_sign << 31)
             with m.Case(_Kind.INFINITE):
@@ -125,8 +221,9 @@ class Fp32Divider(wiring.Component):
                 m.d.sync += self.out.eq(FP32.nan)
 
     def _recurrence(self, m: Module, remainder, divisor):
-        """Return the remainder after one cycle, and the bits of the quotient that this gives, the first one highest."""
-        bits = []
+        """Return the remainder after each step of a cycle, and the bits of the quotient that they give, the first one
+        highest."""
+        bits, afters = [], []
         for step in range(_DIGIT_BITS):
             trial = Signal(signed(_WIDTH + 2), name=f"trial{step}")
             fits = Signal(name=f"fits{step}")
@@ -139,4 +236,5 @@ class Fp32Divider(wiring.Component):
             ]
             bits.insert(0, fits)
             remainder = after
-        return remainder, Cat(*bits)
+            afters.append(after)
+        return afters, Cat(*bits)

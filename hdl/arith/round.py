@@ -43,7 +43,7 @@ def _stored(fmt: Format, magnitude: Value, sign: Value) -> Value:
     """The storage word of a magnitude, right-aligned in 32 bits."""
     if fmt.is_float:
         return Cat(Const(0, fmt.padding_bits), magnitude[: fmt.bits - 1 - fmt.padding_bits], sign)
-    return Mux(sign, -magnitude, magnitude)[: fmt.bits]
+    return Mux(sign, -magnitude, magnitude)[: fmt.bits] if fmt.signed else magnitude[: fmt.bits]
 
 
 class Fp32Rounder(wiring.Component):
@@ -159,8 +159,9 @@ class Fp32Rounder(wiring.Component):
                     if fmt.is_float:
                         m.d.comb += [base.eq(Cat(Const(0, fmt.mantissa_bits), excess)), limit.eq(_limit(fmt))]
                     else:
-                        # One more below zero than above it.
-                        m.d.comb += [over.eq(excess.any()), limit.eq(_limit(fmt) + sign)]
+                        # One more below zero than above it, or nothing.
+                        below = _limit(fmt) + 1 if fmt.signed else 0
+                        m.d.comb += [over.eq(excess.any()), limit.eq(Mux(sign, below, _limit(fmt)))]
                     stored = _stored(fmt, magnitude, sign)
                     m.d.comb += word.eq(Mux(rounded.nan, fmt.nan if fmt.is_float else 0, stored))
         return word

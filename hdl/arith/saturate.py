@@ -1,25 +1,28 @@
-"""INT32 to a narrower integer that saturates."""
+"""An integer of 32 bits to any integer format, saturating."""
 
 from amaranth import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.formats import FormatCode
-from neuroncore_rtl.spec.formats import INT8, INT16
+from neuroncore_rtl.spec.formats import FORMATS
 
 __all__ = ["Saturate"]
 
+_INTEGERS = tuple(fmt for fmt in FORMATS.values() if not fmt.is_float)
+
 
 class Saturate(wiring.Component):
-    """INT32 to the storage word of an integer format; combinational (latency 0, the caller registers the result).
+    """INT32 or UINT32 to the storage word of an integer format; combinational (latency 0, the caller registers it).
 
     Ports:
-        value: INT32.
-        dtype: INT8, INT16 or INT32; of a float the word means nothing.
-        word: the nearest value of the format, two's complement, right-aligned, upper bits zero.
+        value: INT32, or UINT32 if `uint32`.
+        dtype: an integer format; of a float the word means nothing.
+        word: the nearest value of the format, right-aligned, upper bits zero.
     """
 
     value: In(32)
+    uint32: In(1)
     dtype: In(FormatCode)
     word: Out(32)
 
@@ -27,15 +30,18 @@ class Saturate(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        negative = self.value[31]
+        negative = Signal()
+        m.d.comb += negative.eq(self.value[31] & ~self.uint32)
         with m.Switch(self.dtype):
-            for fmt in (INT8, INT16):
+            for fmt in _INTEGERS:
                 with m.Case(FormatCode(fmt.code)):
                     fits = Signal(name=f"fits_{fmt.name}")
-                    above = self.value[fmt.bits - 1 :]
+                    above = self.value[fmt.bits - fmt.signed :]
+                    # The code of the smallest value: one more than that of the largest, or zero.
+                    smallest = fmt.max + 1 if fmt.signed else 0
                     m.d.comb += [
-                        fits.eq(Mux(negative, above.all(), ~above.any())),
-                        self.word.eq(Mux(fits, self.value[: fmt.bits], fmt.max + negative)),
+                        fits.eq(Mux(negative, above.all() if fmt.signed else 0, ~above.any())),
+                        self.word.eq(Mux(fits, self.value[: fmt.bits], Mux(negative, smallest, fmt.max))),
                     ]
             with m.Default():
                 m.d.comb += self.word.eq(self.value)

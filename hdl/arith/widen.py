@@ -1,8 +1,8 @@
-"""A storage word of any format becomes FP32, and an integer becomes INT32.
+"""A storage word of any format becomes FP32, and an integer a word of 32 bits.
 
 The formats that share the exponent of FP32 need no arithmetic: their words are filled up. The others are a magnitude
 of up to 32 bits: an integer's, or a float's significand put at the top. One normalising shift makes a number of FP32
-of it, subnormal or not, and only an INT32 has bits left to round.
+of it, subnormal or not, and only an integer of 32 bits has bits left to round.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal
@@ -21,15 +21,15 @@ _FIELD_BITS = FP32.exponent_bits
 
 
 class Widen(wiring.Component):
-    """Storage word to FP32 and to INT32; combinational (latency 0, the caller registers the result).
+    """Storage word to FP32 and to an integer; combinational (latency 0, the caller registers the result).
 
     Ports:
         word: the element, right-aligned; of a format of fewer than 32 bits the upper bits are ignored.
         dtype: its format, any of `spec.formats`.
-        fp32: FP32 storage word of the value, exact; of an INT32 rounded to nearest even. Subnormals are kept, those of
+        fp32: FP32 storage word of the value, exact; of 32 bits rounded to nearest even. Subnormals are kept, those of
             FP16 and FP8 become normal numbers. NaN becomes the canonical NaN, also one of FP32. TF32 ignores its 13
             padding bits, but a set one tells a NaN from an infinity.
-        integer: the value of an integer format, sign-extended; 0 for floats.
+        integer: the value of an integer format: UINT32, or the others as INT32; 0 for floats.
     """
 
     word: In(32)
@@ -52,11 +52,12 @@ class Widen(wiring.Component):
             for fmt in FORMATS.values():
                 with m.Case(FormatCode(fmt.code)):
                     if isinstance(fmt, IntFormat):
-                        extended = Cat(self.word[: fmt.bits], self.word[fmt.bits - 1].replicate(_WIDTH - fmt.bits))
+                        negative = self.word[fmt.bits - 1] if fmt.signed else Const(0, 1)
+                        extended = Cat(self.word[: fmt.bits], negative.replicate(_WIDTH - fmt.bits))
                         m.d.comb += [
                             self.integer.eq(extended),
-                            sign.eq(self.word[fmt.bits - 1]),
-                            magnitude.eq(Mux(self.word[fmt.bits - 1], -extended, extended)),
+                            sign.eq(negative),
+                            magnitude.eq(Mux(negative, -extended, extended)),
                             top_field.eq(FP32.bias + _WIDTH - 1),
                         ]
                         continue

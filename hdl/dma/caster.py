@@ -3,8 +3,8 @@
     piece -> [select] -> [widen] -> [round or saturate] -> bytes
                0            1               2
 
-A cast between integers goes through INT32 and saturates; every other one goes through FP32 and rounds once, to nearest
-even. The stages are numbered by the registers behind them.
+A cast between integers goes through 32 bits and saturates; every other one goes through FP32 and rounds once, to
+nearest even. The stages are numbered by the registers behind them.
 """
 
 from amaranth import Cat, Const, EnableInserter, Module, Mux, Signal, Value
@@ -17,7 +17,7 @@ from neuroncore_rtl.hdl.arith.saturate import Saturate
 from neuroncore_rtl.hdl.arith.widen import Widen
 from neuroncore_rtl.hdl.dma.job import bytes_layout, piece_layout
 from neuroncore_rtl.spec import timing
-from neuroncore_rtl.spec.formats import FORMATS
+from neuroncore_rtl.spec.formats import FORMATS, UINT32
 
 __all__ = ["Caster"]
 
@@ -130,6 +130,7 @@ class Caster(wiring.Component):
             rounder.value.eq(value),
             rounder.format.eq(stages[1].formats.dst),
             saturate.value.eq(value),
+            saturate.uint32.eq(Value.cast(stages[1].formats.src) == UINT32.code),
             saturate.dtype.eq(stages[1].formats.dst),
         ]
         with m.If(advance):

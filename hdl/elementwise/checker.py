@@ -17,10 +17,10 @@ from neuroncore_rtl.hdl.elementwise.job import Job, opcode_in, pointer, used, wo
 from neuroncore_rtl.hdl.memory.port import OnChipStorage
 from neuroncore_rtl.spec import isa, timing
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import FORMATS, FP32, INT32
+from neuroncore_rtl.spec.formats import FORMATS, FP32, INT32, UINT32
 from neuroncore_rtl.spec.isa import elementwise
 from neuroncore_rtl.spec.isa.access import DIMENSIONS, POINTER_FIELDS, storage_bytes, storage_partitions
-from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp
+from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp, Arithmetic
 from neuroncore_rtl.spec.isa.fields import pack
 from neuroncore_rtl.spec.isa.rule import Rule
 
@@ -117,7 +117,10 @@ class Checker(checker.Checker):
             Rule.ALIGNMENT: _any(place.used & _misaligned(place) for place in named),
             Rule.RANGE: self._range(m, instruction, job, named, turn),
         }
-        m.d.comb += job.integer.eq(self._integer(instruction, named))
+        m.d.comb += [
+            job.integer.eq(self._integer(instruction, named)),
+            job.uint32.eq(job.integer & self._unsigned(instruction, named)),
+        ]
         for rule in broken.keys() - {Rule.RANGE}:
             late = Signal(name=f"breaks_{rule.name.lower()}")
             m.d.sync += late.eq(broken[rule])
@@ -163,6 +166,18 @@ class Checker(checker.Checker):
             matters = {o for o in able if not elementwise.is_integer(values | {"opcode": o})}
             floats.append(place.used & opcode_in(instruction, matters) & place.code.matches(*_FLOATS))
         return opcode_in(instruction, able) & ~_any(floats)
+
+    @staticmethod
+    def _unsigned(instruction, named: list[_Named]) -> Value:
+        """Whether `spec.isa.elementwise.arithmetic_of` is UINT32 where it is not FP32, asked in the same way."""
+        pointed = {"pointer0": 1, "pointer1": 1}
+        signed = elementwise.Elementwise.unpack(0) | pointed | _formats(INT32.code, *(place.name for place in named))
+        found = []
+        for place in named:
+            values = signed | _formats(UINT32.code, place.name)
+            decided = {o for o in isa.Opcode if elementwise.arithmetic_of(values | {"opcode": o}) == Arithmetic.UINT32}
+            found.append(place.used & opcode_in(instruction, decided) & (place.code == UINT32.code))
+        return _any(found)
 
     @staticmethod
     def _operation(m: Module, instruction) -> Value:

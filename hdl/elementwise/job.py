@@ -21,16 +21,17 @@ INTERVAL_BITS = 8
 class Job(data.Struct):
     """A legal instruction with what follows from it.
 
-    integer: it computes in INT32. size_*: log2 of the bytes of an element of an access or of a pointer's. loads0,
-    loads1: the scalar is read from SBUF. values: 8 values of b are read before the elements. reads_a, reads_b: each
-    element reads a, reads b. group: innermost dimensions of a group of elements, see `Step.first`. writes: ELEMENT
-    steps write dst, and if `reduces`, the last one of each group only; else dst's walk lags by a group if `delayed`.
-    results: RESULT steps; at_b: they write at b, else at dst. slow: nothing else may be in the lanes. interval: least
-    cycles from a step to the next.
+    integer: it computes with integers; uint32: they are UINT32, else INT32. size_*: log2 of the bytes of an element of
+    an access or of a pointer's. loads0, loads1: the scalar is read from SBUF. values: 8 values of b are read before the
+    elements. reads_a, reads_b: each element reads a, reads b. group: innermost dimensions of a group of elements, see
+    `Step.first`. writes: ELEMENT steps write dst, and if `reduces`, the last one of each group only; else dst's walk
+    lags by a group if `delayed`. results: RESULT steps; at_b: they write at b, else at dst. slow: nothing else may be
+    in the lanes. interval: least cycles from a step to the next.
     """
 
     instruction: ElementwiseInstruction
     integer: unsigned(1)
+    uint32: unsigned(1)
     size_dst: unsigned(2)
     size_a: unsigned(2)
     size_b: unsigned(2)
@@ -73,7 +74,7 @@ def pointer(instruction, number: int):
 
 
 def work_out(m: Module, config: Config, instruction, slow: Callable, interval: Callable) -> Signal:
-    """Return a combinational signal with the :class:`Job` of a legal instruction; `integer` is left to the checker.
+    """Return a combinational signal with the :class:`Job` of a legal instruction; arithmetic is left to the checker.
 
     Arguments:
         m: the module.

@@ -202,6 +202,7 @@ class Sequencer(wiring.Component):
             step.phase.eq(now.phase),
             step.number.eq(now.number),
             step.integer.eq(job.integer),
+            step.uint32.eq(job.uint32),
             issue.write.partitions.eq(instruction.partitions),
             issue.write.last.eq(now.final),
             issue.interval.eq(job.interval),

@@ -30,9 +30,10 @@ class Step(data.Struct):
     number: of a LOAD_VALUE or RESULT step, from 0 (TRANSPOSE: modulo 16). first, last: of the elements that
     TENSOR_REDUCE reduces to one, of a block of TRANSPOSE, else of the instruction's elements; of RESULT steps the first
     and the last. position: row-major position of the element in the instruction, modulo 2**16. integer: the instruction
-    computes in INT32. a_dtype: in LOAD_S0 and LOAD_S1 the pointer's. dst_dtype: of what the step writes. stochastic:
-    of ELEMENT steps alone. index: of lane 0's element; lane i adds i * index_partition. pointer0: the scalar is what
-    LOAD_S0 loaded, not scalar0; so pointer1. writes: the step's result is written.
+    computes with integers; uint32: they are UINT32, else INT32. a_dtype: in LOAD_S0 and LOAD_S1 the pointer's.
+    dst_dtype: of what the step writes. stochastic: of ELEMENT steps alone. index: of lane 0's element; lane i adds i *
+    index_partition. pointer0: the scalar is what LOAD_S0 loaded, not scalar0; so pointer1. writes: the step's result is
+    written.
     """
 
     phase: Phase
@@ -47,6 +48,7 @@ class Step(data.Struct):
     reverse0: unsigned(1)
     reverse1: unsigned(1)
     integer: unsigned(1)
+    uint32: unsigned(1)
     negate: unsigned(1)
     keep: unsigned(1)
     function: unsigned(6)

@@ -1,10 +1,11 @@
-"""The ALU of a vector lane: one operation of `spec.isa.alu` in FP32 or INT32 per cycle.
+"""The ALU of a vector lane: one operation of `spec.isa.alu` in FP32, INT32 or UINT32 per cycle.
 
-Order is one comparison for both arithmetics: a float is read as an integer whose bits below the sign are inverted if it
-is negative, which puts -0 below +0 as maximum and minimum want it; comparisons make the two equal.
+Order is one comparison for every arithmetic, of signed integers: UINT32 has its top bit inverted, and a float is read
+as an integer whose bits below the sign are inverted if it is negative, which puts -0 below +0 as maximum and minimum
+want it; comparisons make the two equal.
 """
 
-from amaranth import Cat, Module, Mux, Signal, Value, unsigned
+from amaranth import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -17,7 +18,7 @@ from neuroncore_rtl.spec.formats import FP32
 __all__ = ["Alu"]
 
 _ONE = FP32.bias << FP32.mantissa_bits
-_BELOW_SIGN = (1 << 31) - 1
+_BY_MAGNITUDE = tuple(op.value for op in (Op.ABSOLUTE_MAX, Op.LARGER_MAGNITUDE, Op.SMALLER_MAGNITUDE))
 
 
 class _Source(enum.Enum, shape=unsigned(2)):
@@ -32,13 +33,13 @@ class Alu(wiring.Component):
     """out = op(a, b), `LATENCY` cycles later; one operation enters per cycle.
 
     FP32 rounds once, to nearest even; subnormals are kept, NaN results canonical (0x7FC00000) but for BYPASS, which
-    passes every bit of a. INT32 wraps around. A comparison or a logical operation gives 1.0 or 0.0, or the integers 1
+    passes every bit of a. Integers wrap around. A comparison or a logical operation gives 1.0 or 0.0, or the integers 1
     or 0. Comparisons with NaN are false, NOT_EQUAL is true; -0 equals +0. Bitwise operations and shifts look at the
-    words, whatever the arithmetic. DIVIDE and POWER belong to other units: of these, out means nothing.
+    words, whatever the arithmetic. What is slow belongs to other units: of that, out means nothing.
 
     Ports:
         op: the operation.
-        integer: 1 for INT32, 0 for FP32.
+        integer: 1 for integers, 0 for FP32. uint32: they are UINT32 (integer is 1 then), else INT32.
         a, b: operands.
         out: the result, by one multiplexer from the registers of the adder, the multiplier and the rest.
     """
@@ -48,6 +49,7 @@ class Alu(wiring.Component):
 
     op: In(Op)
     integer: In(1)
+    uint32: In(1)
     a: In(32)
     b: In(32)
     out: Out(32)
@@ -85,7 +87,7 @@ class Alu(wiring.Component):
         words, truths = self._compare(m)
         far = Signal()
         m.d.comb += far.eq(b[5:].any())
-        words |= {
+        words |= self._integral(m) | {
             Op.BITWISE_AND: a & b,
             Op.BITWISE_OR: a | b,
             Op.BITWISE_XOR: a ^ b,
@@ -116,6 +118,31 @@ class Alu(wiring.Component):
             m.d.comb += logic.eq(Mux(truth, Mux(self.integer, 1, _ONE), 0))
         return source, logic
 
+    def _integral(self, m: Module) -> dict[Op, Value]:
+        """Return the words of the operations that round a to an integer.
+
+        Where a has places after the point, ones are added there to round up, and then they are cut off.
+        """
+        a = Fp32(self.a)
+        whole, up = Signal(), Signal()
+        places, magnitude, rounded = Signal(31), Signal(31), Signal(32)
+        m.d.comb += [
+            whole.eq(a.field >= FP32.bias + FP32.mantissa_bits),
+            up.eq(Mux(a.sign, self.op == Op.FLOOR, self.op == Op.CEIL)),
+            places.eq(Const((1 << FP32.mantissa_bits) - 1) >> (a.field - FP32.bias)[:5]),
+        ]
+        with m.If(a.nan):
+            m.d.comb += rounded.eq(FP32.nan)
+        with m.Else():
+            with m.If(whole):
+                m.d.comb += magnitude.eq(self.a)
+            with m.Elif(a.field < FP32.bias):
+                m.d.comb += magnitude.eq(Mux(up & ~a.zero, _ONE, 0))
+            with m.Else():
+                m.d.comb += magnitude.eq((self.a[:31] + Mux(up, places, 0)) & ~places)
+            m.d.comb += rounded.eq(Cat(magnitude, a.sign))
+        return dict.fromkeys((Op.FLOOR, Op.CEIL, Op.TRUNC), rounded)
+
     def _compare(self, m: Module) -> tuple[dict[Op, Value], dict[Op, Value]]:
         """Return the words, and the truths, of the operations that compare."""
         a, b = Fp32(self.a), Fp32(self.b)
@@ -132,7 +159,16 @@ class Alu(wiring.Component):
         ]
         larger = Mux(unordered, FP32.nan, Mux(below, y, x))
         smaller = Mux(unordered, FP32.nan, Mux(below, x, y))
-        words = {Op.BYPASS: self.a, Op.MAX: larger, Op.MIN: smaller, Op.ABSOLUTE_MAX: larger}
+        # What is not in order leaves b.
+        b_word = Mux(~self.integer & b.nan, FP32.nan, self.b)
+        words = {
+            Op.BYPASS: self.a,
+            Op.MAX: larger,
+            Op.MIN: smaller,
+            Op.ABSOLUTE_MAX: larger,
+            Op.LARGER_MAGNITUDE: Mux(unordered | below | (x == y), b_word, self.a),
+            Op.SMALLER_MAGNITUDE: Mux(below & ~unordered, self.a, b_word),
+        }
         truths = {
             Op.IS_EQUAL: equal,
             Op.NOT_EQUAL: ~equal,
@@ -147,16 +183,18 @@ class Alu(wiring.Component):
         return words, truths
 
     def _ordered(self, m: Module):
-        """Return the operands, or their magnitudes for ABSOLUTE_MAX, and whether the first is below the second."""
+        """Return the operands, or their magnitudes where these decide, and whether the first is below the second."""
         operands, keys = [], []
+        by_magnitude = Signal()
+        m.d.comb += by_magnitude.eq(Value.cast(self.op).matches(*_BY_MAGNITUDE))
         for name, word in (("x", self.a), ("y", self.b)):
             magnitude = Signal(32, name=f"{name}_magnitude")
             operand = Signal(32, name=f"{name}_operand")
             key = Signal(32, name=f"{name}_key")
             m.d.comb += [
-                magnitude.eq(Mux(self.integer, Mux(word[31], -word, word), word[:31])),
-                operand.eq(Mux(self.op == Op.ABSOLUTE_MAX, magnitude, word)),
-                key.eq(operand ^ Mux(operand[31] & ~self.integer, _BELOW_SIGN, 0)),
+                magnitude.eq(Mux(self.integer, Mux(word[31] & ~self.uint32, -word, word), word[:31])),
+                operand.eq(Mux(by_magnitude, magnitude, word)),
+                key.eq(operand ^ Cat((operand[31] & ~self.integer).replicate(31), self.uint32)),
             ]
             operands.append(operand)
             keys.append(key)

@@ -13,7 +13,7 @@ from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
 from neuroncore_rtl.hdl.elementwise.step import Phase, Step
 from neuroncore_rtl.hdl.hierarchy import shared
-from neuroncore_rtl.hdl.vector.control import Cast, Chain, Decoded, Events, Finish, Source
+from neuroncore_rtl.hdl.vector.control import Cast, Chain, Decoded, Events, Finish, Source, Unit
 from neuroncore_rtl.hdl.vector.decode import decode, decode_entry, slow_op0, slow_op1
 from neuroncore_rtl.hdl.vector.lane import VectorLane
 from neuroncore_rtl.hdl.vector.stats import SHARES
@@ -24,6 +24,14 @@ __all__ = ["VectorBlock", "VectorLanes"]
 
 BLOCK_LANES = 8
 """Lanes of a block: a fourth of a group of TRANSPOSE, as larger ones take a simulator too long to compile."""
+
+_LATENCIES = {
+    Unit.QUOTIENT: Fp32Divider.LATENCY,
+    Unit.POWER: Fp32Power.LATENCY,
+    Unit.MOD: Fp32Divider.REMAINDER_LATENCY,
+    Unit.FMOD: Fp32Divider.REMAINDER_LATENCY,
+}
+"""Cycles from a start to the result."""
 
 _ONE = FP32.bias << FP32.mantissa_bits
 
@@ -64,7 +72,11 @@ class VectorBlock(wiring.Component):
     LATENCY = 1 + VectorLane.LATENCY
     """Cycles from a step to its result; a slow first operation adds `LATENCY` - 1 of its unit, so does a second one."""
 
-    HOLD = max(unit.LATENCY - unit.INTERVAL for unit in (Fp32Divider, Fp32Power))
+    HOLD = max(
+        Fp32Divider.LATENCY - Fp32Divider.INTERVAL,
+        Fp32Divider.REMAINDER_LATENCY - Fp32Divider.REMAINDER_INTERVAL,
+        Fp32Power.LATENCY - Fp32Power.INTERVAL,
+    )
 
     def __init__(self, lanes: int):
         self.lanes = lanes
@@ -143,7 +155,7 @@ class VectorBlock(wiring.Component):
         chain_2, chain = Signal(Chain, reset_less=True), Signal(Chain)
         divide, power = Signal(), Signal()
         finish_2, cast_2, writes_2 = Signal(Finish, reset_less=True), Signal(Cast, reset_less=True), Signal()
-        valid_2, advance_2 = self._passage(m, "op0", valid_1, decoded_1.chain.slow, chain_2.power)
+        valid_2, advance_2 = self._passage(m, "op0", valid_1, decoded_1.chain.slow, chain_2.unit)
         with m.If(advance_2):
             m.d.sync += [
                 chain_2.eq(decoded_1.chain),
@@ -154,14 +166,14 @@ class VectorBlock(wiring.Component):
         with m.If(valid_2):
             m.d.comb += [
                 chain.eq(chain_2),
-                divide.eq(finish_2.slow & ~finish_2.power),
-                power.eq(finish_2.slow & finish_2.power),
+                divide.eq(finish_2.slow & (finish_2.unit != Unit.POWER)),
+                power.eq(finish_2.slow & (finish_2.unit == Unit.POWER)),
             ]
         with m.Else():
             m.d.comb += [chain.op.eq(Op.BYPASS), chain.a.eq(Source.RUNNING)]
 
         finish_3, cast_3, writes_3 = Signal(Finish, reset_less=True), Signal(Cast, reset_less=True), Signal()
-        valid_3, advance_3 = self._passage(m, "op1", valid_2, finish_2.slow, finish_3.power)
+        valid_3, advance_3 = self._passage(m, "op1", valid_2, finish_2.slow, finish_3.unit)
         with m.If(advance_3):
             m.d.sync += [finish_3.eq(finish_2), cast_3.eq(cast_2), writes_3.eq(writes_2)]
 
@@ -174,12 +186,13 @@ class VectorBlock(wiring.Component):
             "chain": chain,
             "divide": divide,
             "power": power,
+            "unit": finish_2.unit,
             "finish": finish_3,
             "cast": cast_4,
         }
         return control, writes_5
 
-    def _passage(self, m: Module, name: str, valid, slow, power):
+    def _passage(self, m: Module, name: str, valid, slow, unit):
         """Take steps to the next stage: return when it has one, and when control goes there, a cycle before or, if the
         operation is slow, long before.
 
@@ -187,11 +200,15 @@ class VectorBlock(wiring.Component):
             m: the module.
             name: prefix of the signals.
             valid, slow: of a step in this stage.
-            power: of a slow step in the next one.
+            unit: of a slow step in the next one.
         """
         there = Signal(name=f"{name}_there")
-        waiting = Signal(max(Fp32Divider.LATENCY, Fp32Power.LATENCY) - 1, name=f"{name}_waiting")
-        ended = Mux(power, waiting[Fp32Power.LATENCY - 2], waiting[Fp32Divider.LATENCY - 2])
+        waiting = Signal(max(_LATENCIES.values()) - 1, name=f"{name}_waiting")
+        ended = Signal(name=f"{name}_ended")
+        with m.Switch(unit):
+            for case, latency in _LATENCIES.items():
+                with m.Case(case):
+                    m.d.comb += ended.eq(waiting[latency - 2])
         m.d.sync += [waiting.eq(Cat(valid & slow, waiting)), there.eq((valid & ~slow) | ended)]
         return there, (valid & ~slow) | waiting[self.HOLD - 1]
 

@@ -20,7 +20,8 @@ class RoundOrSaturate(wiring.Component):
     Ports:
         index: of the element. key: seed and stream. Both `RANDOM_LATENCY` cycles before the element.
         cast: what to do with it (:class:`Cast`).
-        value: FP32 or INT32. threshold: where there is dropout, the element is 0 if its random word is below this.
+        value: FP32, INT32 or UINT32. threshold: where there is dropout, the element is 0 if its random word is below
+            this.
         word: storage word, upper bits zero, a cycle later.
     """
 
@@ -50,6 +51,7 @@ class RoundOrSaturate(wiring.Component):
             rounder.stochastic.eq(self.cast.stochastic),
             rounder.random.eq(random.out[0]),
             saturate.value.eq(kept),
+            saturate.uint32.eq(self.cast.uint32),
             saturate.dtype.eq(self.cast.dtype),
             self.word.eq(Mux(integer, saturated, rounder.word)),
         ]

@@ -14,13 +14,13 @@ from neuroncore_rtl.hdl.vector.stats import Sample
 from neuroncore_rtl.spec.isa.elementwise import VALUES8
 
 __all__ = [
-    "Cast", "Chain", "Decoded", "Entry", "Events", "Finish", "First", "Operate", "Other", "Second", "Source",
+    "Cast", "Chain", "Decoded", "Entry", "Events", "Finish", "First", "Operate", "Other", "Second", "Source", "Unit",
 ]  # fmt: skip
 
 
 class Entry(data.Struct):
-    """Stage 0. iota: the element's index takes the place of a. a_integer, b_integer: widen to INT32. load0, load1: a is
-    a scalar. immediate0, immediate1: the scalar is in the step."""
+    """Stage 0. iota: the element's index takes the place of a. a_integer, b_integer: widen to integers. load0, load1: a
+    is a scalar. immediate0, immediate1: the scalar is in the step."""
 
     iota: unsigned(1)
     a_dtype: FormatCode
@@ -31,6 +31,15 @@ class Entry(data.Struct):
     load1: unsigned(1)
     immediate0: unsigned(1)
     immediate1: unsigned(1)
+
+
+class Unit(enum.Enum, shape=unsigned(2)):
+    """What a slow operation takes: the power unit, or the divider for one of its results."""
+
+    QUOTIENT = 0
+    POWER = 1
+    MOD = 2
+    FMOD = 3
 
 
 class First(enum.Enum, shape=unsigned(3)):
@@ -69,11 +78,14 @@ class Second(enum.Enum, shape=unsigned(2)):
 
 
 class Operate(data.Struct):
-    """Stage 1, op0(first, other). reverse: op0(other, first). signs: of an index: negative, zero, positive. keep: where
-    `first` is s0, nothing is written. search_b: the search looks at b; number, position: for it."""
+    """Stage 1, op0(first, other). unit: of a slow op0. reverse: op0(other, first). signs: of an index: negative, zero,
+    positive. keep: where `first` is s0, nothing is written. search_b: the search looks at b; number, position: for
+    it."""
 
     op: Op
+    unit: Unit
     integer: unsigned(1)
+    uint32: unsigned(1)
     first: First
     other: Other
     reverse: unsigned(1)
@@ -105,24 +117,25 @@ class Source(enum.Enum, shape=unsigned(2)):
 
 
 class Chain(data.Struct):
-    """Stage 2, op1(a, b). slow, power: the result of op0 comes from a slow unit, that of powers. pass_second:
+    """Stage 2, op1(a, b). slow: the result of op0 comes from a slow `unit`. pass_second:
     `Second` goes on, not the result of op0."""
 
     op: Op
     integer: unsigned(1)
+    uint32: unsigned(1)
     a: Source
     b: Source
     slow: unsigned(1)
-    power: unsigned(1)
+    unit: Unit
     pass_second: unsigned(1)
 
 
 class Finish(data.Struct):
-    """Stage 3, what the result is. slow, power: that of a slow op1, the power. reduced: that of op0, as op1 reduces.
+    """Stage 3, what the result is. slow: that of a slow op1, of `unit`. reduced: that of op0, as op1 reduces.
     statistics: their result `number`. negate: with the other sign, in INT32 if `integer`."""
 
     slow: unsigned(1)
-    power: unsigned(1)
+    unit: Unit
     reduced: unsigned(1)
     statistics: unsigned(1)
     number: unsigned(3)
@@ -131,10 +144,11 @@ class Finish(data.Struct):
 
 
 class Cast(data.Struct):
-    """Stage 4. integer: the result is INT32."""
+    """Stage 4. integer: the result is INT32, or UINT32 if `uint32`."""
 
     dtype: FormatCode
     integer: unsigned(1)
+    uint32: unsigned(1)
     stochastic: unsigned(1)
     dropout: unsigned(1)
 

@@ -5,14 +5,18 @@ from amaranth import Module, Mux, Signal, Value
 from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
 from neuroncore_rtl.hdl.elementwise.step import Phase
-from neuroncore_rtl.hdl.vector.control import Decoded, Entry, First, Other, Second, Source
+from neuroncore_rtl.hdl.vector.control import Decoded, Entry, First, Other, Second, Source, Unit
+from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES
-from neuroncore_rtl.spec.isa.alu import COMPARISONS, AluOp
+from neuroncore_rtl.spec.isa.alu import COMPARISONS, SLOW, AluOp
 from neuroncore_rtl.spec.isa.elementwise import uses
 
 __all__ = ["decode", "decode_entry", "slow_op0", "slow_op1"]
 
-_SLOW = (Op.DIVIDE, Op.POWER)
+_UNSIGNED = tuple(fmt.code for fmt in FORMATS.values() if not fmt.is_float and not fmt.signed)
+
+_UNITS = {Op.POWER: Unit.POWER, Op.MOD: Unit.MOD, Op.FMOD: Unit.FMOD}
+"""Of slow operations other than quotients."""
 
 _SIGNS = {
     AluOp.IS_EQUAL: 0b010,
@@ -30,7 +34,14 @@ def _uses(opcode, name: str) -> Value:
 
 
 def _is_slow(op) -> Value:
-    return op.as_value().matches(*(slow.value for slow in _SLOW))
+    return op.as_value().matches(*sorted(map(int, SLOW)))
+
+
+def _unit(op) -> Value:
+    unit = Value.cast(Unit.QUOTIENT)
+    for operation, own in _UNITS.items():
+        unit = Mux(op == operation, own, unit)
+    return unit
 
 
 def slow_op0(fields) -> Value:
@@ -132,12 +143,15 @@ class _Decoder:
             self.element.eq(step.phase == Phase.ELEMENT),
             self._result.eq(step.phase == Phase.RESULT),
             self.operate.integer.eq(step.integer),
+            self.operate.uint32.eq(step.uint32),
             self.operate.number.eq(step.number),
             self.operate.position.eq(step.position),
             self._chain.integer.eq(step.integer),
+            self._chain.uint32.eq(step.uint32),
             self._finish.integer.eq(step.integer),
             self._cast.dtype.eq(step.dst_dtype),
             self._cast.integer.eq(step.integer),
+            self._cast.uint32.eq(step.uint32),
             self._cast.stochastic.eq(step.stochastic),
         ]
 
@@ -147,14 +161,15 @@ class _Decoder:
             # A RESULT step waits with the elements, so as not to overtake them.
             m.d.comb += [
                 chain.slow.eq(1),
-                chain.power.eq((step.opcode != Opcode.RECIPROCAL) & (step.op0 == Op.POWER)),
-                self.events.divide.eq(self.element & ~chain.power),
-                self.events.power.eq(self.element & chain.power),
+                chain.unit.eq(Mux(step.opcode == Opcode.RECIPROCAL, Unit.QUOTIENT, _unit(step.op0))),
+                self.operate.unit.eq(chain.unit),
+                self.events.divide.eq(self.element & (chain.unit != Unit.POWER)),
+                self.events.power.eq(self.element & (chain.unit == Unit.POWER)),
             ]
         with m.Elif(_uses(step.opcode, "op0")):
             m.d.comb += self.operate.op.eq(step.op0)
         with m.If(slow_op1(step)):
-            m.d.comb += [self._finish.slow.eq(1), self._finish.power.eq(step.op1 == Op.POWER)]
+            m.d.comb += [self._finish.slow.eq(1), self._finish.unit.eq(_unit(step.op1))]
 
     def chained(self, second: Second):
         """op1(op0(first, other), second), each may be reversed."""
@@ -239,7 +254,11 @@ class _Decoder:
             self.operate.first.eq(First.REPLACED),
         ]
         with m.If(self._step.opcode == Opcode.FIND_INDEX8):
-            m.d.comb += [self.operate.first.eq(First.FOUND), self._cast.integer.eq(1)]
+            m.d.comb += [
+                self.operate.first.eq(First.FOUND),
+                self._cast.integer.eq(1),
+                self._cast.uint32.eq(Value.cast(self._step.dst_dtype).matches(*_UNSIGNED)),
+            ]
 
     def dropout(self):
         return [self.operate.second.eq(Second.S0), self._chain.pass_second.eq(1), self._cast.dropout.eq(1)]

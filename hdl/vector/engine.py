@@ -47,7 +47,9 @@ def interval(instruction):
 
 
 def _of_unit(op, constant: str):
-    return Mux(op == Op.POWER, getattr(Fp32Power, constant), getattr(Fp32Divider, constant))
+    of_remainder = getattr(Fp32Divider, f"REMAINDER_{constant}")
+    of_quotient = Mux((op == Op.MOD) | (op == Op.FMOD), of_remainder, getattr(Fp32Divider, constant))
+    return Mux(op == Op.POWER, getattr(Fp32Power, constant), of_quotient)
 
 
 class VectorEngine(wiring.Component):

@@ -20,7 +20,19 @@ from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.arith.widen import Widen
 from neuroncore_rtl.hdl.vector.alu import Alu
 from neuroncore_rtl.hdl.vector.cast import RoundOrSaturate, threshold
-from neuroncore_rtl.hdl.vector.control import Cast, Chain, Entry, Events, Finish, First, Operate, Other, Second, Source
+from neuroncore_rtl.hdl.vector.control import (
+    Cast,
+    Chain,
+    Entry,
+    Events,
+    Finish,
+    First,
+    Operate,
+    Other,
+    Second,
+    Source,
+    Unit,
+)
 from neuroncore_rtl.hdl.vector.search import Search
 from neuroncore_rtl.hdl.vector.stats import Statistics
 
@@ -40,7 +52,7 @@ class VectorLane(wiring.Component):
         advance: what accompanies the result of op0 goes to stage 2; in stage 1, but of a slow step a little later.
         share: stage 2, of the statistics.
         chain: stage 2 (:class:`Chain`); in a cycle without a step BYPASS of `Source.RUNNING`.
-        divide, power: stage 2, a slow op1 starts.
+        divide, power: stage 2, a slow op1 starts. unit: stage 2, which of its results (:class:`Unit`).
         finish: stage 3 (:class:`Finish`). cast: stage 4 (:class:`Cast`).
         word, enable: stage 5, the storage word of the result, upper bits zero, and whether it is written.
     """
@@ -66,6 +78,7 @@ class VectorLane(wiring.Component):
     chain: In(Chain)
     divide: In(1)
     power: In(1)
+    unit: In(Unit)
     finish: In(Finish)
     cast: In(Cast)
     word: Out(32)
@@ -130,6 +143,7 @@ class VectorLane(wiring.Component):
             search.word.eq(Mux(operate.search_b, b, a)),
             search.probe.eq(self.events.probe),
             search.integer.eq(operate.integer),
+            search.uint32.eq(operate.uint32),
             search.position.eq(operate.position),
             search.number.eq(operate.number),
             statistics.x.eq(a),
@@ -156,6 +170,7 @@ class VectorLane(wiring.Component):
             y0.eq(Mux(operate.reverse, first, other)),
             alu.op.eq(operate.op),
             alu.integer.eq(operate.integer),
+            alu.uint32.eq(operate.uint32),
             alu.a.eq(x0),
             alu.b.eq(y0),
         ]
@@ -173,13 +188,15 @@ class VectorLane(wiring.Component):
     def _op1(self, m: Module, units, second: Value, enable: Value) -> tuple[Value, Value, Value, Value]:
         """Stage 2: op1; return its operands, what accompanies its result, and whether that is written."""
         chain, alu = self.chain, units.alu1
-        result0, x1, y1 = (Signal(32, name=name) for name in ("result0", "x1", "y1"))
+        slow0, result0, x1, y1 = (Signal(32, name=name) for name in ("slow0", "result0", "x1", "y1"))
         beside, enable_3 = Signal(32, reset_less=True), Signal(reset_less=True)
         m.d.comb += [
-            result0.eq(Mux(chain.slow, Mux(chain.power, units.power.out, units.divider.out), units.alu0.out)),
+            slow0.eq(Mux(chain.unit == Unit.POWER, units.power.out, units.divider.out)),
+            result0.eq(Mux(chain.slow, slow0, units.alu0.out)),
             y1.eq(Mux(chain.b == Source.SECOND, second, result0)),
             alu.op.eq(chain.op),
             alu.integer.eq(chain.integer),
+            alu.uint32.eq(chain.uint32),
             alu.a.eq(x1),
             alu.b.eq(y1),
         ]
@@ -194,12 +211,18 @@ class VectorLane(wiring.Component):
         def given(unit, operands):
             return [unit.a.eq(operands[0]), unit.b.eq(operands[1])]
 
+        def remains(unit):
+            return [
+                divider.remainder.eq((unit == Unit.MOD) | (unit == Unit.FMOD)),
+                divider.floored.eq(unit == Unit.MOD),
+            ]
+
         with m.If(statistics.divide):
             m.d.comb += given(divider, (statistics.numerator, statistics.denominator))
         with m.Elif(self.divide):
-            m.d.comb += given(divider, of_op1)
+            m.d.comb += [given(divider, of_op1), *remains(self.unit)]
         with m.Elif(events.divide):
-            m.d.comb += given(divider, of_op0)
+            m.d.comb += [given(divider, of_op0), *remains(self.operate.unit)]
         with m.If(self.power):
             m.d.comb += given(power, of_op1)
         with m.Elif(events.power):
@@ -222,7 +245,7 @@ class VectorLane(wiring.Component):
         with m.Elif(finish.reduced):
             m.d.comb += found.eq(beside)
         with m.Elif(finish.slow):
-            m.d.comb += found.eq(Mux(finish.power, units.power.out, units.divider.out))
+            m.d.comb += found.eq(Mux(finish.unit == Unit.POWER, units.power.out, units.divider.out))
         with m.If(finish.negate):
             m.d.comb += result.eq(Mux(finish.integer, -found, found ^ 1 << 31))
         m.d.sync += [result_4.eq(result), threshold_4.eq(threshold(m, beside)), enable_4.eq(enable)]

@@ -1,7 +1,8 @@
 """The largest eight elements of a lane, and the places of eight values.
 
-Words are compared as signed integers: a float whose bits below the sign are inverted if it is negative is in order, the
-canonical NaN above infinity. -0 takes the place of +0, and a bit beside it tells them apart.
+Words are compared as signed integers: UINT32 with the top bit inverted, and a float whose bits below the sign are
+inverted if it is negative, are in order, the canonical NaN above infinity. -0 takes the place of +0, and a bit beside
+it tells them apart.
 """
 
 from amaranth import Array, Cat, Const, Module, Mux, Signal, unsigned
@@ -30,9 +31,9 @@ class Search(wiring.Component):
     """Eight words in order or eight values to look for; one element a cycle.
 
     Ports:
-        word: INT32 if `integer`, else FP32, NaN canonical.
+        word: INT32 or UINT32 if `integer`, else FP32, NaN canonical.
         probe: what to do with it (:class:`Probe`); zero if there is none.
-        integer: arithmetic of the words.
+        integer: the words are integers; uint32: UINT32 (integer is 1 then).
         position: of the word, row-major.
         number: of a value that is loaded, and of the result.
         hit: the word matches a value not found before; in the same cycle.
@@ -43,6 +44,7 @@ class Search(wiring.Component):
     word: In(32)
     probe: In(Probe)
     integer: In(1)
+    uint32: In(1)
     position: In(POSITION_BITS)
     number: In(range(VALUES8))
     hit: Out(1)
@@ -59,7 +61,7 @@ class Search(wiring.Component):
         negative_zero = Signal()
         m.d.comb += negative_zero.eq(~self.integer & (self.word == _NEGATIVE_ZERO))
         with m.If(self.probe.as_value().any()):
-            m.d.comb += key.eq(Mux(negative_zero, 0, _key(self.word, self.integer)))
+            m.d.comb += key.eq(Mux(negative_zero, 0, self._key(self.word)))
 
         with m.If(self.probe.load):
             with m.Switch(self.number):
@@ -96,12 +98,11 @@ class Search(wiring.Component):
         named = Signal(32)
         m.d.comb += [
             named.eq(Array(keys)[self.number]),
-            self.largest.eq(Mux(Array(negative_zeros)[self.number], _NEGATIVE_ZERO, _key(named, self.integer))),
+            self.largest.eq(Mux(Array(negative_zeros)[self.number], _NEGATIVE_ZERO, self._key(named))),
             self.found.eq(Mux(Array(founds)[self.number], Array(places)[self.number], Const(-1, 32))),
         ]
         return m
 
-
-def _key(word, integer):
-    """The order of a word; its own inverse."""
-    return word ^ Cat((word[31] & ~integer).replicate(31), 0)
+    def _key(self, word):
+        """The order of a word; its own inverse."""
+        return word ^ Cat((word[31] & ~self.integer).replicate(31), self.uint32)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from neuroncore_rtl.kernels.program.operands import check_on_chip
 from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
-from neuroncore_rtl.spec.formats import INT32
+from neuroncore_rtl.spec.formats import INT32, UINT32
 from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex
 
 __all__ = ["dma_copy", "dma_gather", "dma_scatter"]
@@ -44,7 +44,7 @@ def dma_gather(dst: Tensor, table: HbmTensor, rows: Tensor, *, skip: bool = Fals
     Arguments:
         dst: on chip.
         table: in HBM.
-        rows: INT32, one a partition of as many partitions as dst's first dimension has.
+        rows: INT32 or UINT32, one a partition of as many partitions as dst's first dimension has.
         skip: where a number is none of a row, negative ones included, dst stays as it is; else that is an error when
             the program runs.
     """
@@ -64,9 +64,9 @@ def _indexed(tensor: Tensor, table: HbmTensor, rows: Tensor, skip: bool, *, gath
     counts, far = table.copied()
     if counts[1:] != shape[1:]:
         raise ValueError(f"{table.name}: rows must have the shape {shape[1:]!r} of {tensor.name}, not {counts[1:]!r}")
-    if rows.pointer().format != INT32 or rows.partitions != shape[0]:
+    if rows.pointer().format not in (INT32, UINT32) or rows.partitions != shape[0]:
         found = f"{rows.partitions} of {rows.format.name}"
-        raise ValueError(f"{rows.name}: row numbers must be {shape[0]} partitions of int32, not {found}")
+        raise ValueError(f"{rows.name}: row numbers must be {shape[0]} partitions of int32 or uint32, not {found}")
     index = DmaIndex(address=rows.address, partition=rows.partition, limit=counts[0], skip=skip)
     if gather:
         return DmaCopy(shape=shape, dst=near, src=far, gather=index)

@@ -144,7 +144,7 @@ def affine_select(dst: Tensor, a: Tensor, index: Index, op: AluOp, otherwise: Sc
 
 
 def iota(dst: Tensor, index: Index) -> Elementwise:
-    """dst = the elements' numbers by `index`, as INT32."""
+    """dst = the elements' numbers by `index`, as INT32, or UINT32 if that is dst's format."""
     return elementwise(Opcode.IOTA, dst, index=index)
 
 

@@ -1,8 +1,8 @@
 """From operands that people write to the fields of an instruction of the vector or the scalar engine.
 
 Free dimensions broadcast to those of the destination by the rules of numpy. A scalar is a number, encoded for the
-instruction's arithmetic, or a tensor of one element a partition. Whether the arithmetic is INT32 or FP32 follows from
-the formats (`spec.isa.elementwise.is_integer`).
+instruction's arithmetic, or a tensor of one element a partition. Which arithmetic that is follows from the formats
+(`spec.isa.elementwise.arithmetic_of`).
 """
 
 import math
@@ -133,7 +133,7 @@ def reduced(draw: Draw, kept: tuple[int, ...], axes: int) -> Draw:
 
 
 def _integer(opcode: Opcode, accesses: dict[str, Access], scalars: list, options: dict) -> bool:
-    """Return whether the instruction computes in INT32."""
+    """Return whether the instruction computes with integers."""
     values = {name: 0 for name, _ in ELEMENTWISE_FIELDS}
     values |= {"opcode": int(opcode), "sum_store": int(options.get("sum_store", 0))}
     values |= {f"{name}_dtype": access.format.code for name, access in accesses.items()}
@@ -145,12 +145,12 @@ def _integer(opcode: Opcode, accesses: dict[str, Access], scalars: list, options
 
 
 def word(name: str, value: int | float, integer: bool) -> int:
-    """Return the 32-bit word of a number: INT32, or FP32 to nearest even; ValueError for what INT32 cannot hold."""
+    """Return the 32-bit word of a number: an integer, or FP32 to nearest even; ValueError if they cannot hold it."""
     if not isinstance(value, Real):
         raise ValueError(f"{name} must be a number or a tensor, not {value!r}")
     if not integer:
         with np.errstate(over="ignore"):
             return int(np.float32(value).view(np.uint32))
     if not math.isfinite(value) or value != int(value) or not -(1 << 31) <= value < 1 << 32:
-        raise ValueError(f"{name} must be an integer of 32 bits in INT32 arithmetic, not {value!r}")
+        raise ValueError(f"{name} must be an integer of 32 bits if every format is an integer's, not {value!r}")
     return int(value) & 0xFFFF_FFFF

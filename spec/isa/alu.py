@@ -2,14 +2,26 @@
 
 import enum
 
-__all__ = ["BITWISE", "COMPARISONS", "FLOAT_ONLY", "REDUCTIONS", "SLOW", "AluOp"]
+__all__ = ["BITWISE", "COMPARISONS", "FLOAT_ONLY", "REDUCTIONS", "SLOW", "AluOp", "Arithmetic"]
+
+
+class Arithmetic(enum.IntEnum):
+    """What the 32 bits of a word are while an instruction computes with it."""
+
+    FP32 = 0
+    """A float."""
+    INT32 = 1
+    """Two's complement."""
+    UINT32 = 2
+    """Without a sign."""
 
 
 class AluOp(enum.IntEnum):
     """op(a, b); the value is the code that instructions carry.
 
-    Arithmetic is FP32, or INT32 that wraps around if every operand and the result of the instruction has an integer
-    format. A comparison or a logical operation gives 1 or 0 of that arithmetic.
+    Arithmetic is FP32, or that of integers of 32 bits, which wraps around, if every operand and the result of the
+    instruction has an integer format: UINT32 if an operand has it, else INT32. A comparison or a logical operation
+    gives 1 or 0 of that arithmetic.
     """
 
     BYPASS = 0
@@ -19,7 +31,7 @@ class AluOp(enum.IntEnum):
     SUBTRACT = 2
     """a - b."""
     MULTIPLY = 3
-    """In INT32 the lower 32 bits of the product."""
+    """Of integers the lower 32 bits of the product."""
     MAX = 4
     """IEEE 754-2019 maximum: NaN if either is NaN, +0 above -0."""
     MIN = 5
@@ -59,17 +71,33 @@ class AluOp(enum.IntEnum):
     LOGICAL_SHIFT_RIGHT = 22
     """The same, to lower places; zeros come in."""
 
+    FLOOR = 23
+    """The largest integer that is at most a; b is not looked at. Zeros keep their sign, infinities stay."""
+    CEIL = 24
+    """The smallest integer that is at least a, -0 between -1 and 0."""
+    TRUNC = 25
+    """a without what it has after the point, with the sign of a."""
+    LARGER_MAGNITUDE = 26
+    """a if |a| > |b|, else b, each with its sign; so b if either is NaN. Magnitudes of integers as of ABSOLUTE_MAX."""
+    SMALLER_MAGNITUDE = 27
+    """a if |a| < |b|, else b."""
+    MOD = 28
+    """a - b * floor(a / b), as numpy's mod: exact but for one rounding where b is added to an a of the other sign; has
+    the sign of b."""
+    FMOD = 29
+    """a - b * trunc(a / b), exact, as C's fmod; has the sign of a."""
 
-SLOW = frozenset({AluOp.DIVIDE, AluOp.POWER})
+
+SLOW = frozenset({AluOp.DIVIDE, AluOp.POWER, AluOp.MOD, AluOp.FMOD})
 """Operations of the iterative units, which take several cycles an element."""
 
-FLOAT_ONLY = SLOW
-"""Operations that INT32 arithmetic does not have."""
+FLOAT_ONLY = SLOW | {AluOp.FLOOR, AluOp.CEIL, AluOp.TRUNC}
+"""Operations that the arithmetic of integers does not have."""
 
 BITWISE = frozenset(
     {AluOp.BITWISE_AND, AluOp.BITWISE_OR, AluOp.BITWISE_XOR, AluOp.LOGICAL_SHIFT_LEFT, AluOp.LOGICAL_SHIFT_RIGHT}
 )
-"""Operations that only INT32 arithmetic has."""
+"""Operations that only the arithmetic of integers has."""
 
 COMPARISONS = (AluOp.IS_EQUAL, AluOp.NOT_EQUAL, AluOp.IS_GT, AluOp.IS_GE, AluOp.IS_LT, AluOp.IS_LE)
 

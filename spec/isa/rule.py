@@ -21,7 +21,7 @@ class Rule(enum.IntEnum):
     OPERATION = 3
     """op0, op1 and function are known, and the opcode can use them."""
     ARITHMETIC = 4
-    """INT32 arithmetic does not divide or raise to powers; FP32 arithmetic has no bitwise operations and shifts."""
+    """Integers are not divided, raised to powers or rounded; FP32 has no bitwise operations and shifts."""
     DESTINATION = 5
     """FIND_INDEX8 writes an integer format; TRANSPOSE keeps the format."""
     ROUNDING = 6

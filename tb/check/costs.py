@@ -98,6 +98,7 @@ _NO_MINIMUM = f"no minimum of {_II}: {_MINIMUM}"
 _TWO_READS = "two words from one SBUF port; " + _NO_MINIMUM
 _UNIT = f"one division in {timing.DIVIDE_INTERVAL} cycles a lane, and the lanes are empty before and after"
 _POWER = f"one power in {timing.POWER_INTERVAL} cycles a lane, and the lanes are empty before and after"
+_REMAINDER = f"one remainder in {timing.REMAINDER_INTERVAL} cycles a lane, and the lanes are empty before and after"
 _RESULTS = "the results leave a cycle each; " + _NO_MINIMUM
 _VALUES = "the 8 values are read first, a cycle each"
 _GPSIMD = "the vector engine does it, not GpSimd behind 150 cycles of software"
@@ -114,6 +115,7 @@ CASES: tuple[Case, ...] = (
     _case("tensor_tensor, one from PSUM", _O.TENSOR_TENSOR, _PLAIN, _NO_MINIMUM, op0=AluOp.ADD, b=_PSUM_B),
     _case("tensor_tensor, divide", _O.TENSOR_TENSOR, _NONE, _UNIT, op0=AluOp.DIVIDE),
     _case("tensor_tensor, power", _O.TENSOR_TENSOR, _NONE, _POWER, op0=AluOp.POWER),
+    _case("tensor_tensor, mod", _O.TENSOR_TENSOR, _NONE, _REMAINDER, op0=AluOp.MOD),
     _case("tensor_scalar", _O.TENSOR_SCALAR, _PLAIN, _NO_MINIMUM, **_MADD),
     _case(
         "tensor_scalar, scalars in SBUF", _O.TENSOR_SCALAR, _PLAIN,

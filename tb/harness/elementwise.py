@@ -18,6 +18,7 @@ from neuroncore_rtl.hdl.engine_error import EngineError
 from neuroncore_rtl.hdl.verilog import module_ports
 from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
 from neuroncore_rtl.spec.isa import DIMENSIONS, ELEMENTWISE_BITS, Elementwise
+from neuroncore_rtl.spec.timing import REMAINDER_LATENCY
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome, events_of, fields_by_kind
 from neuroncore_rtl.tb.harness.verilog_text import arguments, connections, harness, plusargs, wires
 from neuroncore_rtl.tb.sim import simulation
@@ -36,7 +37,7 @@ PROGRAM_DEPTH = 1 << 16
 COUNTERS = tuple(Counters.as_shape().members)
 """Counters of an engine; see :class:`hdl.elementwise.frontend.Counters`."""
 
-SLOWEST = 64
+SLOWEST = 2 * REMAINDER_LATENCY
 """Cycles that an element can take at most, for the limit after which a run is given up."""
 
 

@@ -9,7 +9,15 @@ from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.tb.stimulus.operands import SIGNS, add_cases, fp32_bits, mixed, random_fp32, special_fp32
 
-__all__ = ["alu_cases", "divide_cases", "fma_cases", "multiply_cases", "power_cases", "special_pairs"]
+__all__ = [
+    "alu_cases",
+    "divide_cases",
+    "fma_cases",
+    "multiply_cases",
+    "power_cases",
+    "remainder_cases",
+    "special_pairs",
+]
 
 _BORDERS = (-151, -150, -149, -148, -128, -127, -126, -125, -102, 0, 126, 127)
 """Exponents of a product at the ends of FP32's range and just beyond them."""
@@ -109,6 +117,27 @@ def divide_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarr
         tuple(map(fp32_bits, small)), (midpoint, b), edge,
     ]  # fmt: skip
     return mixed(rng, n, (20, 35, 10, 10, 10, 10, 5), kinds)
+
+
+def remainder_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return n pairs of FP32 patterns (a, b).
+
+    Anything by anything; quotients of up to 30 bits; multiples and what is next to them; dividends of either sign a few
+    places below the divisor, or far below it, where floored remainders are rounded; subnormals.
+    """
+    a, b = random_fp32(rng, n), random_fp32(rng, n)
+    significands = rng.integers(1 << 23, 1 << 24, (2, n)) * rng.choice([-1.0, 1.0], (2, n))
+    places = rng.integers(-120, 70, n)
+    near = np.ldexp(significands, [places + rng.integers(-2, 30, n), places])
+    short = rng.integers(1, 1 << 12, (2, n)) * rng.choice([-1.0, 1.0], (2, n))
+    multiples = fp32_bits(np.ldexp(short[0] * short[1], rng.integers(0, 60, n))), fp32_bits(short[1])
+    beside = multiples[0] + rng.choice([-1, 1], n).astype(np.uint32), multiples[1]
+    below = np.ldexp(significands, [places - rng.integers(0, 30, n), places])
+    small = (rng.integers(1, 1 << 24, (2, n)) >> rng.integers(0, 24, (2, n))).astype(np.uint32) | rng.choice(
+        SIGNS, (2, n)
+    )
+    kinds = [(a, b), tuple(map(fp32_bits, near)), multiples, beside, tuple(map(fp32_bits, below)), tuple(small), (a, a)]
+    return mixed(rng, n, (20, 25, 10, 10, 20, 10, 5), kinds)
 
 
 def power_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:

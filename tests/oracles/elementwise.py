@@ -14,7 +14,7 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import decode, power_fp32, round_fp32, threefry2x32
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import FORMATS, FP32
+from neuroncore_rtl.spec.formats import FORMATS, FP32, UINT32
 from neuroncore_rtl.spec.isa import AluOp, Opcode
 from neuroncore_rtl.spec.isa.access import POINTER_FIELDS
 from neuroncore_rtl.spec.isa.fields import unpack
@@ -36,7 +36,12 @@ _DECIDE = {
     Opcode.SELECT: "dst b s0", Opcode.AFFINE_SELECT: "dst a s0", Opcode.IOTA: "dst", Opcode.MAX8: "dst a",
     Opcode.FIND_INDEX8: "a b", Opcode.MATCH_REPLACE8: "dst a b s0", Opcode.DROPOUT: "dst a s0",
 }  # fmt: skip
-"""What must be of integers, as far as it is in memory, for INT32 arithmetic; other opcodes have none."""
+"""What must be of integers, as far as it is in memory, for arithmetic of integers; other opcodes have none."""
+
+_OPERANDS = {opcode: names.removeprefix("dst ") for opcode, names in _DECIDE.items()} | {
+    Opcode.MEMSET: "dst s0", Opcode.TENSOR_SCALAR_REDUCE: "a s0", Opcode.IOTA: "dst", Opcode.DROPOUT: "a",
+}  # fmt: skip
+"""Which of these tell whether integers have a sign."""
 
 
 def execute(v: dict[str, int], config: Config, sbuf: np.ndarray, psum: np.ndarray, sums=None, function=None) -> None:
@@ -67,6 +72,14 @@ def _is_integer(v) -> bool:
     codes = [v[f"{name}_dtype"] for name in names if not name.startswith("s")]
     codes += [_pointer(v, n)["dtype"] for n in (0, 1) if f"s{n}" in names and v[f"pointer{n}"]]
     return bool(codes) and not any(_FORMATS[code].is_float for code in codes)
+
+
+def _is_unsigned(v) -> bool:
+    """Whether integers are UINT32: if an operand is, or where nothing else tells, the result."""
+    names = _OPERANDS.get(v["opcode"], "").split()
+    codes = [v[f"{name}_dtype"] for name in names if not name.startswith("s")]
+    codes += [_pointer(v, n)["dtype"] for n in (0, 1) if f"s{n}" in names and v[f"pointer{n}"]]
+    return UINT32.code in codes
 
 
 def _pointer(v, number):
@@ -113,6 +126,7 @@ class _Lane:
         self.v, self.config, self.memories, self.lane = v, config, memories, lane
         self.sums, self.function = sums, function
         self.opcode, self.integer, self.places = Opcode(v["opcode"]), _is_integer(v), _places(v)
+        self.wrap = (lambda value: value % (1 << 32)) if self.integer and _is_unsigned(v) else _signed
         self.total = None
 
     def row(self, storage, quadrant) -> np.ndarray:
@@ -123,7 +137,7 @@ class _Lane:
         size = fmt.bits // 8
         codes = [int.from_bytes(row[start : start + size].tobytes(), "little") for start in starts]
         if integer:
-            return [code - (code >> (fmt.bits - 1) << fmt.bits) for code in codes]
+            return [self.wrap(code - (fmt.signed * (code >> (fmt.bits - 1)) << fmt.bits)) for code in codes]
         return list(decode(np.array(codes, np.int64), fmt).astype(np.float32))
 
     def values(self, name, places, integer=None):
@@ -145,10 +159,11 @@ class _Lane:
             at = _pointer(self.v, number)
             return self.read(self.row(0, at["quadrant"]), [at["address"]], at["dtype"], integer)[0]
         word = self.v[f"scalar{number}"]
-        return _wrap(word) if integer else np.uint32(word).view(np.float32)
+        return self.wrap(word) if integer else np.uint32(word).view(np.float32)
 
     def operate(self, op, x, y):
-        return _operate(AluOp(self.v[op]), x, y, self.integer)
+        result = _operate(AluOp(self.v[op]), x, y, self.integer)
+        return self.wrap(result) if self.integer else result
 
     def op(self, number, x, y):
         return self.operate(f"op{number}", *((y, x) if self.v[f"reverse{number}"] else (x, y)))
@@ -173,7 +188,11 @@ class _Lane:
         fmt = _FORMATS[self.v[f"{name}_dtype"]]
         row = self.row(self.v[f"{name}_storage"], self.v[f"{name}_quadrant"])
         if self.integer or self.opcode is Opcode.FIND_INDEX8:
-            codes = [min(max(value, fmt.min), fmt.max) & ((1 << fmt.bits) - 1) for value in results.values()]
+            missing = -1 if fmt.signed else fmt.max
+            found = [
+                missing if value < 0 and self.opcode is Opcode.FIND_INDEX8 else value for value in results.values()
+            ]
+            codes = [min(max(value, fmt.min), fmt.max) & ((1 << fmt.bits) - 1) for value in found]
         else:
             bits = np.array(list(results.values()), np.float32).view(np.uint32)
             draws = None
@@ -189,8 +208,12 @@ class _Lane:
 # Arithmetic
 
 
-def _wrap(value: int) -> int:
+def _signed(value: int) -> int:
     return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def _magnitude(value: int) -> int:
+    return value if value == -(1 << 31) else abs(value)
 
 
 _TRUTH = {
@@ -202,7 +225,9 @@ _TRUTH = {
 
 _INTEGER = {
     AluOp.ADD: operator.add, AluOp.SUBTRACT: operator.sub, AluOp.MULTIPLY: operator.mul, AluOp.MAX: max, AluOp.MIN: min,
-    AluOp.ABSOLUTE_MAX: lambda x, y: max(_wrap(abs(x)), _wrap(abs(y))),
+    AluOp.ABSOLUTE_MAX: lambda x, y: max(_magnitude(x), _magnitude(y)),
+    AluOp.LARGER_MAGNITUDE: lambda x, y: x if _magnitude(x) > _magnitude(y) else y,
+    AluOp.SMALLER_MAGNITUDE: lambda x, y: x if _magnitude(x) < _magnitude(y) else y,
     AluOp.BITWISE_AND: operator.and_, AluOp.BITWISE_OR: operator.or_, AluOp.BITWISE_XOR: operator.xor,
     AluOp.LOGICAL_SHIFT_LEFT: lambda x, y: x << y if 0 <= y < 32 else 0,
     AluOp.LOGICAL_SHIFT_RIGHT: lambda x, y: x % (1 << 32) >> y if 0 <= y < 32 else 0,
@@ -213,6 +238,10 @@ _FLOAT = {
     AluOp.POWER: lambda x, y: np.float32(power_fp32(x, y)),
     AluOp.MAX: lambda x, y: _pick(max, x, y), AluOp.MIN: lambda x, y: _pick(min, x, y),
     AluOp.ABSOLUTE_MAX: lambda x, y: _pick(max, abs(x), abs(y)),
+    AluOp.LARGER_MAGNITUDE: lambda x, y: x if abs(x) > abs(y) else y,
+    AluOp.SMALLER_MAGNITUDE: lambda x, y: x if abs(x) < abs(y) else y,
+    AluOp.FLOOR: lambda x, y: np.floor(x), AluOp.CEIL: lambda x, y: np.ceil(x), AluOp.TRUNC: lambda x, y: np.trunc(x),
+    AluOp.MOD: np.mod, AluOp.FMOD: np.fmod,
 }  # fmt: skip
 
 
@@ -227,7 +256,7 @@ def _operate(op, x, y, integer):
         return x
     if op in _TRUTH:
         return (int if integer else np.float32)(_TRUTH[op](x, y))
-    return _wrap(_INTEGER[op](x, y)) if integer else _FLOAT[op](x, y)
+    return _INTEGER[op](x, y) if integer else _FLOAT[op](x, y)
 
 
 def _fma(x, y, z):
@@ -255,7 +284,7 @@ def _tensor_reduce(lane):
         groups.setdefault((*place[: 4 - axes], *(0,) * axes), []).append(value)
     totals = {kept: reduce(lambda total, x: lane.operate("op0", total, x), values) for kept, values in groups.items()}
     if lane.v["negate"]:
-        return {kept: _wrap(-total) if lane.integer else -total for kept, total in totals.items()}
+        return {kept: lane.wrap(-total) if lane.integer else -total for kept, total in totals.items()}
     return totals
 
 
@@ -301,12 +330,12 @@ def _select(lane):
 
 def _affine_select(lane):
     s0, op = lane.scalar(0), AluOp(lane.v["op0"])
-    chosen = (_operate(op, _wrap(lane.number(place)), 0, True) for place in lane.places)
+    chosen = (_operate(op, _signed(lane.number(place)), 0, True) for place in lane.places)
     return [x if keep else s0 for keep, x in zip(chosen, lane.a, strict=True)]
 
 
 def _iota(lane):
-    numbers = [_wrap(lane.number(place)) for place in lane.places]
+    numbers = [lane.wrap(lane.number(place)) for place in lane.places]
     return numbers if lane.integer else [np.float32(number) for number in numbers]
 
 

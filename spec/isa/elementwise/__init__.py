@@ -20,11 +20,12 @@ from neuroncore_rtl.spec.isa.elementwise.opcode import (
     Opcode,
     transpose_block,
 )
-from neuroncore_rtl.spec.isa.elementwise.operands import counts_of, extent, is_integer, uses
+from neuroncore_rtl.spec.isa.elementwise.operands import arithmetic_of, counts_of, extent, is_integer, uses
 from neuroncore_rtl.spec.isa.elementwise.rules import ELEMENTWISE_RULES, FUNCTION_COUNT, elementwise_violation
 
 __all__ = [
     "ELEMENTWISE_BITS", "ELEMENTWISE_FIELDS", "ELEMENTWISE_RULES", "FUNCTION_COUNT", "OPERATIONS", "OUTPUTS",
     "SCALAR_OPCODES", "SEARCH_ELEMENTS", "STATS_ELEMENTS", "STOCHASTIC", "VALUES8", "VECTOR_OPCODES", "Elementwise",
-    "Index", "Opcode", "counts_of", "elementwise_violation", "extent", "is_integer", "transpose_block", "uses",
+    "Index", "Opcode", "arithmetic_of", "counts_of", "elementwise_violation", "extent", "is_integer",
+    "transpose_block", "uses",
 ]  # fmt: skip

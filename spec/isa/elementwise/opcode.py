@@ -46,14 +46,15 @@ class Opcode(enum.IntEnum):
     AFFINE_SELECT = 13
     """dst = a where op0(the index as INT32, 0), op0 a comparison, else s0."""
     IOTA = 14
-    """dst = the index as INT32."""
+    """dst = the index as INT32, or UINT32 if that is dst's format."""
     TRANSPOSE = 15
     """Blocks of B x B elements, B = min(32, partitions of the machine), are transposed, bits untouched: of a block,
     lane p's element j goes to lane j's element p. Dimension 0 has B elements; lanes go in groups of B."""
     MAX8 = 16
     """dst[0:8] = the largest 8 elements of a, descending; NaN is above all."""
     FIND_INDEX8 = 17
-    """dst[k] = row-major position in a of the value b[k], -1 if there is none. Each element of a matches at most one
+    """dst[k] = row-major position in a of the value b[k]; if there is none, -1, or the largest number of a format
+    without a sign. Each element of a matches at most one
     value, the first of those not yet found that equals it, so that repeated values find successive positions. NaN
     equals NaN here, and -0 equals +0."""
     MATCH_REPLACE8 = 18
@@ -111,7 +112,7 @@ OPCODES = {Engine.VECTOR: VECTOR_OPCODES, Engine.SCALAR: SCALAR_OPCODES}
 """Those of either engine."""
 
 NEVER_INTEGER = frozenset({_O.BN_STATS, _O.BN_AGGR, _O.RECIPROCAL, _O.ACTIVATE, _O.TRANSPOSE})
-"""Opcodes that never compute in INT32."""
+"""Opcodes that never compute with integers."""
 
 STOCHASTIC = frozenset(
     {

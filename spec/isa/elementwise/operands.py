@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
-from neuroncore_rtl.spec.formats import FORMATS, Format
+from neuroncore_rtl.spec.formats import FORMATS, UINT32, Format
 from neuroncore_rtl.spec.isa.access import DIMENSIONS, POINTER_FIELDS, Storage
+from neuroncore_rtl.spec.isa.alu import Arithmetic
 from neuroncore_rtl.spec.isa.elementwise.layout import ELEMENTWISE_FIELDS
 from neuroncore_rtl.spec.isa.elementwise.opcode import NEVER_INTEGER, OUTPUTS, USES, VALUES8, Opcode
 from neuroncore_rtl.spec.isa.fields import unpack
 
-__all__ = ["BY_CODE", "accesses", "counts_of", "extent", "is_integer", "places", "unused", "uses"]
+__all__ = ["BY_CODE", "accesses", "arithmetic_of", "counts_of", "extent", "is_integer", "places", "unused", "uses"]
 
 BY_CODE: dict[int, Format] = {f.code: f for f in FORMATS.values()}
 """Formats by their codes."""
@@ -38,7 +39,7 @@ def places(values: dict[str, int]) -> Iterator[tuple[str, dict[str, int]]]:
 
 
 def is_integer(values: dict[str, int]) -> bool:
-    """Return whether an instruction of known opcode and formats computes in INT32 rather than in FP32.
+    """Return whether an instruction of known opcode and formats computes with integers rather than in FP32.
 
     It does if everything that takes part in the arithmetic has an integer format; SELECT's predicate and FIND_INDEX8's
     positions do not take part. Statistics, reciprocals and activations are always FP32.
@@ -48,6 +49,26 @@ def is_integer(values: dict[str, int]) -> bool:
         return False
     bystander = {Opcode.SELECT: "a", Opcode.FIND_INDEX8: "dst"}.get(opcode)
     return not any(BY_CODE[place["dtype"]].is_float for name, place in places(values) if name != bystander)
+
+
+def arithmetic_of(values: dict[str, int]) -> Arithmetic:
+    """Return the arithmetic of an instruction of known opcode and formats.
+
+    Integers are UINT32 if an operand that takes part has this format, of MEMSET and IOTA also if dst has it; else they
+    are INT32, which holds the smaller formats without a sign, too.
+    """
+    if not is_integer(values):
+        return Arithmetic.FP32
+    opcode = values["opcode"]
+    deciding = (uses(values) & {"a", "b", "s0", "s1"}) - _NO_OPERANDS.get(opcode, frozenset())
+    if opcode in (Opcode.MEMSET, Opcode.IOTA):
+        deciding |= {"dst"}
+    unsigned = any(name in deciding and place["dtype"] == UINT32.code for name, place in places(values))
+    return Arithmetic.UINT32 if unsigned else Arithmetic.INT32
+
+
+_NO_OPERANDS = {Opcode.SELECT: {"a"}, Opcode.DROPOUT: {"s0"}}
+"""What an opcode reads as a predicate or a probability."""
 
 
 def counts_of(values: dict[str, int], name: str) -> list[int]:

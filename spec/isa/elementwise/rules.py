@@ -68,7 +68,7 @@ def _arithmetic(values: dict[str, int], config: Config) -> Iterator[str]:
     wrong = FLOAT_ONLY if integer else BITWISE
     for name in sorted(uses(values) & {"op0", "op1"}):
         if values[name] in wrong and integer:
-            yield f"{name} must be one of INT32 arithmetic if every format is an integer's, not {_named(values[name])}"
+            yield f"{name} must be one of integers if every format is an integer's, not {_named(values[name])}"
         elif values[name] in wrong:
             yield f"{name} must be {_named(values[name])} only if every format is an integer's"
 

@@ -4,7 +4,20 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import canonical, decode, integers, operand, saturate, storage_dtype, widen
-from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, FP32, INT8, INT16, INT32, MAC_FORMATS, TF32
+from neuroncore_rtl.spec.formats import (
+    BF16,
+    FORMATS,
+    FP16,
+    FP32,
+    INT8,
+    INT16,
+    INT32,
+    MAC_FORMATS,
+    TF32,
+    UINT8,
+    UINT16,
+    UINT32,
+)
 from neuroncore_rtl.tb.check.oracles import softfloat
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.operands import random_fp32, special_fp32
@@ -41,21 +54,23 @@ def test_every_code_is_what_a_library_says(theirs, fmt):
     assert_values(codes, fmt, theirs(codes, fmt))
 
 
-@pytest.mark.parametrize("fmt", [INT8, INT16])
-def test_every_integer_code_is_twos_complement(fmt):
+@pytest.mark.parametrize("fmt", [INT8, INT16, UINT8, UINT16])
+def test_every_integer_code_is_that_of_numpy(fmt):
     codes = every_code(fmt)
-    values = [code - (code >> (fmt.bits - 1) << fmt.bits) for code in codes.tolist()]
-    assert integers(codes, fmt).tolist() == values
-    assert_values(codes, fmt, np.array(values, np.float64))
+    values = codes.view(fmt.name)
+    assert_same_bits(integers(codes, fmt), values.astype(np.int64).astype(np.uint32), codes)
+    assert_values(codes, fmt, values.astype(np.float64))
 
 
-def test_int32_rounds_to_nearest_even(rng):
-    """On the way to FP32; float64 holds every INT32, so that the oracle's cast is the only rounding."""
+def test_integers_of_32_bits_round_to_nearest_even(rng):
+    """On the way to FP32; float64 holds every one, so that the oracle's cast is the only rounding."""
     borders = [0, 1, -1, 2**24 + 1, 2**24 + 3, -(2**24) - 1, 2**31 - 1, -(2**31), 2**31 - 64, 2**31 - 65]
     values = np.concatenate([borders, rng.integers(-(1 << 31), 1 << 31, 50_000) >> rng.integers(0, 32, 50_000)])
     codes = values.astype(np.int32).view(np.uint32)
-    assert_same_bits(integers(codes, INT32), values, codes)
+    assert_same_bits(integers(codes, INT32), codes, codes)
     assert_values(codes, INT32, values.astype(np.float64))
+    assert_same_bits(integers(codes, UINT32), codes, codes)
+    assert_values(codes, UINT32, codes.astype(np.float64))
 
 
 def test_fp32_is_what_the_processor_says(rng):
@@ -89,7 +104,7 @@ def test_saturation_is_that_of_python(rng, fmt):
 def test_known_results():
     storage = [(np.uint32(word).astype(storage_dtype(fmt)), fmt) for fmt, word, _ in WIDENED.values()]
     assert_known(WIDENED, [int(widen(*code)) for code in storage])
-    assert_known(SATURATED, [int(saturate(np.int32(value), fmt)) for fmt, value, _ in SATURATED.values()])
+    assert_known(SATURATED, [int(saturate(np.int64(value), fmt)) for fmt, value, _ in SATURATED.values()])
 
 
 def significand_bits(value: np.ndarray) -> int:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl.golden.arith import canonical, decode, round_fp32
-from neuroncore_rtl.spec.formats import BF16, FORMATS, FP32, INT8, INT16, INT32
+from neuroncore_rtl.spec.formats import BF16, FORMATS, FP32
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.operands import random_fp32, round_cases, special_fp32
 from tests.oracles.exact import round_exactly
@@ -13,7 +13,7 @@ from tests.oracles.libraries import GFLOAT, ML_DTYPES, fp32_values, gfloat_round
 from tests.oracles.words import words
 
 SEED = 12
-INTEGERS = (INT8, INT16, INT32)
+INTEGERS = tuple(f for f in FORMATS.values() if not f.is_float)
 FLOATS = [f for f in FORMATS.values() if f.is_float]
 MODES = pytest.mark.parametrize(("mode", "random"), [("rne", None), ("sr", np.uint32(0xFFFFFFFF))])
 TAILS = (0, 1, 0x0FFF, 0x1000, 0x1001, 0x2FFF, 0x3000, 0x3001, 0x7FFF, 0x8000, 0x8001, 0xFFFF)
@@ -40,7 +40,7 @@ def test_random_cases_round_as_gfloat_does(fmt, mode, rng):
 def test_integers_are_rint_then_clip(fmt, rng):
     value, _ = round_cases(rng, fmt, "rne", 200_000)
     numbers = fp32_values(value)
-    theirs = np.clip(np.rint(np.nan_to_num(numbers, nan=0.0)), fmt.min, fmt.max).astype(f"int{fmt.bits}")
+    theirs = np.clip(np.rint(np.nan_to_num(numbers, nan=0.0)), fmt.min, fmt.max).astype(fmt.name)
     assert_same_bits(round_fp32(value, fmt), theirs.view(f"uint{fmt.bits}"), value)
 
 

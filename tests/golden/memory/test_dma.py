@@ -10,8 +10,9 @@ from neuroncore_rtl.golden.arith import storage_dtype
 from neuroncore_rtl.golden.elementwise import load, store
 from neuroncore_rtl.golden.memory.dma import DmaFault, dma_copy
 from neuroncore_rtl.spec.config import PSUM_BYTES, Config
-from neuroncore_rtl.spec.formats import BF16
+from neuroncore_rtl.spec.formats import BF16, UINT32
 from neuroncore_rtl.spec.isa import Cause, DmaCopy, DmaIndex, DmaTensor, Storage
+from neuroncore_rtl.spec.isa.alu import Arithmetic
 from tests.oracles.copies import (
     INDEX_ADDRESS,
     INDEX_LIMIT,
@@ -61,8 +62,10 @@ def oracle(copy, *memories):
         data = bytes(int(before[place[0]][byte(*place)]) for place in source)
         if copy.src.format != copy.dst.format:
             codes = np.frombuffer(data, storage_dtype(copy.src.format))
-            integer = not (copy.src.format.is_float or copy.dst.format.is_float)
-            data = store(load(codes, copy.src.format, integer), copy.dst.format, integer).tobytes()
+            arithmetic = Arithmetic.FP32
+            if not (copy.src.format.is_float or copy.dst.format.is_float):
+                arithmetic = Arithmetic.UINT32 if copy.src.format is UINT32 else Arithmetic.INT32
+            data = store(load(codes, copy.src.format, arithmetic), copy.dst.format, arithmetic).tobytes()
         for place, value in zip(target, data, strict=True):
             named[place[0]][byte(*place)] = value
 

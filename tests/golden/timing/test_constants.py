@@ -20,6 +20,8 @@ def test_derived_constants_are_those_of_the_specification():
     found = {
         "DIVIDE_INTERVAL": Fp32Divider.INTERVAL,
         "DIVIDE_LATENCY": Fp32Divider.LATENCY,
+        "REMAINDER_INTERVAL": Fp32Divider.REMAINDER_INTERVAL,
+        "REMAINDER_LATENCY": Fp32Divider.REMAINDER_LATENCY,
         "POWER_LATENCY": Fp32Power.LATENCY,
         "SET_INTERVAL": Statistics.SET_INTERVAL,
         "VECTOR_LANES_LATENCY": VectorEngine.LATENCY,

@@ -1,4 +1,6 @@
-"""The ALU's operations against Berkeley SoftFloat, Python integers, and their special values by name."""
+"""The ALU's operations against Berkeley SoftFloat, numpy, Python integers, and their special values by name."""
+
+import math
 
 import numpy as np
 import pytest
@@ -6,7 +8,7 @@ import pytest
 from neuroncore_rtl.golden.arith import canonical
 from neuroncore_rtl.golden.vector.alu import alu
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp
+from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp, Arithmetic
 from neuroncore_rtl.tb.check.oracles import softfloat
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases, special_pairs
@@ -40,6 +42,29 @@ def nonzero(words):
     return ~softfloat.equal(words, np.zeros_like(words))
 
 
+def integral(whole):
+    """Python's rounding of a float to an integer, with the sign of the float where that is zero; FP32 patterns."""
+
+    def rounded(a, b):
+        results = [math.copysign(whole(x), x) if math.isfinite(x) else x for x in a.view(np.float32).tolist()]
+        return canonical(np.array(results, np.float32).view(np.uint32))
+
+    return rounded
+
+
+def chosen(first):
+    """The first pattern where a comparison of magnitudes holds, else the second."""
+    return lambda a, b: canonical(np.where(first(a & MAGNITUDE, b & MAGNITUDE), a, b))
+
+
+def of_numpy(function):
+    def on_patterns(a, b):
+        with np.errstate(invalid="ignore"):
+            return canonical(function(a.view(np.float32), b.view(np.float32)).view(np.uint32))
+
+    return on_patterns
+
+
 FLOAT = {
     AluOp.BYPASS: lambda a, b: a,
     AluOp.ADD: lambda a, b: canonical(softfloat.add(a, b)),
@@ -49,6 +74,13 @@ FLOAT = {
     AluOp.MAX: softfloat_maximum,
     AluOp.MIN: lambda a, b: canonical(negated(softfloat_maximum(negated(a), negated(b)).astype(np.uint32))),
     AluOp.ABSOLUTE_MAX: lambda a, b: softfloat_maximum(a & MAGNITUDE, b & MAGNITUDE),
+    AluOp.LARGER_MAGNITUDE: chosen(lambda a, b: softfloat.less(b, a)),
+    AluOp.SMALLER_MAGNITUDE: chosen(softfloat.less),
+    AluOp.FLOOR: integral(math.floor),
+    AluOp.CEIL: integral(math.ceil),
+    AluOp.TRUNC: integral(math.trunc),
+    AluOp.MOD: of_numpy(np.mod),
+    AluOp.FMOD: of_numpy(np.fmod),
     AluOp.IS_EQUAL: lambda a, b: ONE * softfloat.equal(a, b),
     AluOp.NOT_EQUAL: lambda a, b: ONE * ~softfloat.equal(a, b),
     AluOp.IS_GT: lambda a, b: ONE * softfloat.less(b, a),
@@ -61,9 +93,9 @@ FLOAT = {
 }
 
 
-def wrapped(value):
-    """An integer as INT32 that wraps around."""
-    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+def magnitude(value):
+    """That of -2**31 wraps around; no UINT32 has it."""
+    return value if value == -(1 << 31) else abs(value)
 
 
 INTEGER = {
@@ -73,7 +105,9 @@ INTEGER = {
     AluOp.MULTIPLY: lambda a, b: a * b,
     AluOp.MAX: max,
     AluOp.MIN: min,
-    AluOp.ABSOLUTE_MAX: lambda a, b: max(wrapped(abs(a)), wrapped(abs(b))),
+    AluOp.ABSOLUTE_MAX: lambda a, b: max(magnitude(a), magnitude(b)),
+    AluOp.LARGER_MAGNITUDE: lambda a, b: a if magnitude(a) > magnitude(b) else b,
+    AluOp.SMALLER_MAGNITUDE: lambda a, b: a if magnitude(a) < magnitude(b) else b,
     AluOp.IS_EQUAL: lambda a, b: a == b,
     AluOp.NOT_EQUAL: lambda a, b: a != b,
     AluOp.IS_GT: lambda a, b: a > b,
@@ -99,12 +133,13 @@ def test_fp32_operation_agrees_with_softfloat(op, rng):
     assert_same_bits(alu(op, a, b), expected, a, b)
 
 
+@pytest.mark.parametrize(("arithmetic", "dtype"), [(Arithmetic.INT32, np.int32), (Arithmetic.UINT32, np.uint32)])
 @pytest.mark.parametrize("op", INTEGER)
-def test_int32_operation_is_that_of_python(op, rng):
+def test_operation_of_integers_is_that_of_python(op, arithmetic, dtype, rng):
     a, b = pairs(rng, 10_000)
-    operands = zip(a.view(np.int32).tolist(), b.view(np.int32).tolist(), strict=True)
+    operands = zip(a.view(dtype).tolist(), b.view(dtype).tolist(), strict=True)
     expected = [int(INTEGER[op](*pair)) % (1 << 32) for pair in operands]
-    assert_same_bits(alu(op, a, b, integer=True), np.array(expected, np.uint32), a, b)
+    assert_same_bits(alu(op, a, b, arithmetic), np.array(expected, np.uint32), a, b)
 
 
 def test_every_operation_is_tested():
@@ -114,15 +149,18 @@ def test_every_operation_is_tested():
 
 def test_known_results():
     for op, a, b, *results in ALU:
-        assert [int(alu(op, a, b, integer)) for integer in (False, True)] == results, (op.name, hex(a), hex(b))
+        found = [int(alu(op, a, b, arithmetic)) for arithmetic in Arithmetic if op not in FLOAT_ONLY or not arithmetic]
+        assert found == results, (op.name, hex(a), hex(b))
     assert [int(alu(AluOp.POWER, a, b)) for a, b in ((TWO, 0x40400000), (0, 0))] == [0x41000000, ONE]
 
 
-@pytest.mark.parametrize("integer", (False, True))
-@pytest.mark.parametrize("op", sorted(set(AluOp) - FLOAT_ONLY))
-def test_shapes_broadcast_and_results_are_words(op, integer):
+@pytest.mark.parametrize("arithmetic", Arithmetic)
+@pytest.mark.parametrize("op", AluOp)
+def test_shapes_broadcast_and_results_are_words(op, arithmetic):
+    if op in FLOAT_ONLY and arithmetic:
+        return
     a, b = np.full((4, 1), 5, np.uint32), np.full((3,), 2, np.uint32)
-    for result, shape in ((alu(op, a, b, integer), (4, 3)), (alu(op, a[0, 0], b[0], integer), ())):
+    for result, shape in ((alu(op, a, b, arithmetic), (4, 3)), (alu(op, a[0, 0], b[0], arithmetic), ())):
         assert (result.shape, result.dtype) == (shape, np.uint32)
 
 
@@ -133,6 +171,6 @@ def test_bypass_returns_a_copy():
 
 
 @pytest.mark.parametrize("op", sorted(FLOAT_ONLY))
-def test_operation_that_int32_has_not_wrong(op):
-    with pytest.raises(ValueError, match=f"op must be one that INT32 has, not {op.name}"):
-        alu(op, 1, 1, integer=True)
+def test_operation_that_integers_have_not_wrong(op):
+    with pytest.raises(ValueError, match=f"op must be one that integers have, not {op.name}"):
+        alu(op, 1, 1, Arithmetic.INT32)

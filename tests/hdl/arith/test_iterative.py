@@ -3,10 +3,14 @@
 """The divider and the power unit against golden in bulk, special quotients by name, and their handshake."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pytest
+from amaranth import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.golden import arith
 from neuroncore_rtl.hdl.arith import divide, power
@@ -15,7 +19,7 @@ from neuroncore_rtl.hdl.arith.pack import pack_fp32
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.spec.power import LOGARITHM
 from neuroncore_rtl.tb.harness.player import PlayedUnit
-from neuroncore_rtl.tb.stimulus.alu_cases import divide_cases, power_cases, special_pairs
+from neuroncore_rtl.tb.stimulus.alu_cases import divide_cases, power_cases, remainder_cases, special_pairs
 from tests.hdl.arith.units import play
 from tests.hdl.simulation import drive, simulated
 from tests.oracles.known import ARITHMETIC, assert_known
@@ -27,13 +31,44 @@ FEW = 2_000
 class Iterative(NamedTuple):
     """A unit with its golden function, cases of it, and how many of them by simulator."""
 
-    kind: type
+    kind: Callable
     golden: Callable
     cases: Callable
     count: dict[str, int]
 
 
+class Remainder(wiring.Component):
+    """The divider, asked for one kind of remainder."""
+
+    INTERVAL, LATENCY = Fp32Divider.REMAINDER_INTERVAL, Fp32Divider.REMAINDER_LATENCY
+
+    start: In(1)
+    a: In(32)
+    b: In(32)
+    out: Out(32)
+
+    def __init__(self, floored):
+        self.floored = floored
+        super().__init__()
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.divider = divider = Fp32Divider()
+        m.d.comb += [
+            divider.start.eq(self.start),
+            divider.a.eq(self.a),
+            divider.b.eq(self.b),
+            divider.remainder.eq(self.start),
+            divider.floored.eq(self.start & self.floored),
+            self.out.eq(divider.out),
+        ]
+        return m
+
+
+REMAINDERS = {"verilator": 20_000, "icarus": 500}
 UNITS = {
+    "mod": Iterative(partial(Remainder, 1), arith.mod_fp32, remainder_cases, REMAINDERS),
+    "fmod": Iterative(partial(Remainder, 0), arith.fmod_fp32, remainder_cases, REMAINDERS),
     "divide": Iterative(Fp32Divider, arith.divide_fp32, divide_cases, {"verilator": 200_000, "icarus": 3_000}),
     "power": Iterative(Fp32Power, arith.power_fp32, power_cases, {"verilator": 120_000, "icarus": 2_000}),
 }
@@ -63,6 +98,15 @@ def test_divider_that_forgets_the_remainder_is_seen(rng, monkeypatch):
     assert 0 < wrong.sum() < len(a)
 
 
+@pytest.mark.parametrize("floored", (0, 1))
+def test_remainder_that_ends_too_early_is_seen(rng, monkeypatch, floored):
+    monkeypatch.setattr(divide, "_DIGIT_BITS", 2)
+    a, b = remainder_cases(rng, 200)
+    golden = arith.mod_fp32 if floored else arith.fmod_fp32
+    wrong = play_pairs(Remainder(floored), a, b, "icarus") != on_words(golden, a, b)
+    assert 0 < wrong.sum() < len(a)
+
+
 def test_wrong_word_of_a_table_is_seen(rng, monkeypatch):
     """By the results that use its row, and by no others."""
     table = power._table
@@ -86,6 +130,8 @@ def test_known_quotients():
 @pytest.mark.parametrize(
     ("kind", "cases"),
     [
+        (partial(Remainder, 1), [(0xC0A00000, 0x40400000, 0x3F800000), (0x7F7FFFFF, 0x00000003, 0x00000000)]),
+        (partial(Remainder, 0), [(0xC0A00000, 0x40400000, 0xC0000000), (0x40F00000, 0xC0000000, 0x3FC00000)]),
         (Fp32Divider, [(0x3F800000, 0x40400000, 0x3EAAAAAB), (0x40C00000, 0xC0000000, 0xC0400000)]),
         (Fp32Power, [(0x40800000, 0x3F000000, 0x40000000), (0x3F800000, 0x7FC00000, 0x3F800000),
                      (0x40400000, 0x40000000, 0x41100000)]),

@@ -2,6 +2,8 @@
 
 """Between storage words and the lanes' arithmetic: every code of the narrow formats, and saturation, against golden."""
 
+from itertools import product
+
 import numpy as np
 from amaranth import Module
 from amaranth.lib import data
@@ -11,14 +13,14 @@ from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.arith.integer import IntoInt
 from neuroncore_rtl.hdl.arith.saturate import Saturate
 from neuroncore_rtl.hdl.arith.widen import Widen
-from neuroncore_rtl.spec.formats import FORMATS, INT8, INT16, INT32, Format
+from neuroncore_rtl.spec.formats import FORMATS, INT32, UINT32, Format
 from neuroncore_rtl.tb.harness.player import Playable
 from neuroncore_rtl.tb.stimulus.operands import random_fp32, special_codes
 from tests.hdl.arith.units import assert_same, run, shuffled
 from tests.oracles.known import SATURATED, WIDENED, assert_known
 
 PER_FORMAT = {"verilator": 60_000, "icarus": 200}
-INTEGERS = (INT8, INT16, INT32)
+INTEGERS = tuple(fmt for fmt in FORMATS.values() if not fmt.is_float)
 TO_FP32, TO_INTEGER, NARROWED = range(3)
 
 
@@ -26,7 +28,7 @@ class StorageUnit(Playable):
     """Both conversions, combinational, behind one register; `output` selects what is seen."""
 
     def __init__(self):
-        super().__init__(data.StructLayout({"dtype": FormatCode, "output": 2, "word": 32}), 1)
+        super().__init__(data.StructLayout({"dtype": FormatCode, "output": 2, "uint32": 1, "word": 32}), 1)
 
     def elaborate(self, platform):
         m = Module()
@@ -36,6 +38,7 @@ class StorageUnit(Playable):
             widen.word.eq(self.word.word),
             widen.dtype.eq(self.word.dtype),
             saturate.value.eq(self.word.word),
+            saturate.uint32.eq(self.word.uint32),
             saturate.dtype.eq(self.word.dtype),
         ]
         with m.Switch(self.word.output):
@@ -51,7 +54,7 @@ def words_of(rng, fmt: Format, count: int) -> np.ndarray:
     if fmt.is_float and fmt.bits == 32:
         return random_fp32(rng, count)
     noise = rng.integers(0, 1 << 32, count, np.uint32)
-    if fmt == INT32:
+    if fmt in (INT32, UINT32):
         return (noise.view(np.int32) >> rng.integers(0, 32, count, np.int32)).view(np.uint32)
     above = np.uint32((0xFFFFFFFF << fmt.bits) & 0xFFFFFFFF)
     codes = np.arange(1 << fmt.bits, dtype=np.uint32)
@@ -66,13 +69,15 @@ def storage_cases(rng, count):
     for fmt in FORMATS.values():
         words = words_of(rng, fmt, max(count, 1 << fmt.bits) if count > 10_000 and fmt.bits <= 16 else count)
         codes = words.astype(arith.storage_dtype(fmt))
-        integers = np.zeros_like(words) if fmt.is_float else arith.integers(codes, fmt).view(np.uint32)
-        parts += [(fmt.code, TO_FP32, words, arith.widen(codes, fmt)), (fmt.code, TO_INTEGER, words, integers)]
-    for fmt in INTEGERS:
-        borders = np.clip(rng.choice([fmt.min, fmt.max], count) + rng.integers(-1, 2, count), INT32.min, INT32.max)
-        values = np.where(rng.random(count) < 0.3, borders, words_of(rng, INT32, count).view(np.int32)).astype(np.int32)
-        parts.append((fmt.code, NARROWED, values.view(np.uint32), arith.saturate(values, fmt).astype(np.uint32)))
-    return shuffled(rng, parts, ("dtype", "output", "word"))
+        integers = np.zeros_like(words) if fmt.is_float else arith.integers(codes, fmt)
+        parts += [(fmt.code, TO_FP32, 0, words, arith.widen(codes, fmt)), (fmt.code, TO_INTEGER, 0, words, integers)]
+    for fmt, source in product(INTEGERS, (INT32, UINT32)):
+        borders = np.clip(rng.choice([fmt.min, fmt.max], count) + rng.integers(-1, 2, count), source.min, source.max)
+        anything = words_of(rng, source, count).view(source.name)
+        values = np.where(rng.random(count) < 0.3, borders, anything).astype(source.name)
+        expected = arith.saturate(values, fmt).astype(np.uint32)
+        parts.append((fmt.code, NARROWED, source is UINT32, values.view(np.uint32), expected))
+    return shuffled(rng, parts, ("dtype", "output", "uint32", "word"))
 
 
 def test_conversions_in_bulk_are_those_of_golden(rng, sim):
@@ -82,7 +87,10 @@ def test_conversions_in_bulk_are_those_of_golden(rng, sim):
 def test_known_results():
     words = [{"word": word, "dtype": fmt.code} for fmt, word, _ in WIDENED.values()]
     assert_known(WIDENED, run(Widen(), words, "fp32"))
-    values = [{"value": value & 0xFFFFFFFF, "dtype": fmt.code} for fmt, value, _ in SATURATED.values()]
+    values = [
+        {"value": value & 0xFFFFFFFF, "uint32": value > INT32.max, "dtype": fmt.code}
+        for fmt, value, _ in SATURATED.values()
+    ]
     assert_known(SATURATED, run(Saturate(), values, "word"))
 
 

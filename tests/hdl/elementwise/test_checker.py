@@ -8,7 +8,8 @@ from amaranth import Const
 from neuroncore_rtl.hdl.elementwise import checker as unit
 from neuroncore_rtl.hdl.elementwise.checker import Checker
 from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Opcode, Rule, elementwise
-from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, Elementwise, elementwise_violation, is_integer
+from neuroncore_rtl.spec.isa.alu import Arithmetic
+from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, Elementwise, arithmetic_of, elementwise_violation
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields, near_word, random_word
 from tests.hdl.verdicts import assert_verdicts, pass_on
 
@@ -37,7 +38,7 @@ NEVER_OF_ACTIVATE = {Rule.ARITHMETIC, Rule.DESTINATION, Rule.ROUNDING, Rule.PORT
 @pytest.mark.parametrize(
     ("shape", "opcodes", "counts", "rules"),
     [
-        *((shape, VECTOR_OPCODES, (200, 1100, 200), EVERY) for shape in CONFIGS),
+        *((shape, VECTOR_OPCODES, (200, 1300, 200), EVERY) for shape in CONFIGS),
         ("8x4", SCALAR_OPCODES, (100, 800, 100), EVERY - NEVER_OF_ACTIVATE),
     ],
     ids=[*CONFIGS, "scalar"],
@@ -46,8 +47,14 @@ def test_verdicts_are_those_of_the_specification(shape, opcodes, counts, rules, 
     config = CONFIGS[shape]
     words = words_of(rng, config, opcodes, *counts)
     jobs = assert_verdicts(checker(config, opcodes), words, violations_of(config, opcodes, words), rules)
+    seen = set()
     for word, job in zip(words, jobs, strict=True):
-        assert job is None or (job.instruction.as_bits(), job.integer) == (word, is_integer(Elementwise.unpack(word)))
+        if job is not None:
+            arithmetic = arithmetic_of(Elementwise.unpack(word))
+            found = job.instruction.as_bits(), job.integer, job.uint32
+            assert found == (word, arithmetic != Arithmetic.FP32, arithmetic == Arithmetic.UINT32)
+            seen.add(arithmetic)
+    assert seen == (set(Arithmetic) if opcodes == VECTOR_OPCODES else {Arithmetic.FP32})
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from neuroncore_rtl.hdl.elementwise.issue import Issue
 from neuroncore_rtl.hdl.elementwise.sequencer import Sequencer
 from neuroncore_rtl.hdl.elementwise.step import Phase
 from neuroncore_rtl.spec import isa
-from neuroncore_rtl.spec.isa.elementwise import Elementwise, is_integer
+from neuroncore_rtl.spec.isa.alu import Arithmetic
+from neuroncore_rtl.spec.isa.elementwise import Elementwise, arithmetic_of
 from tests.hdl.elementwise.instructions import CONFIGS, OPCODES, copy, legal_fields
 from tests.hdl.elementwise.steps import steps_of
 from tests.hdl.simulation import drive, simulated
@@ -109,7 +110,9 @@ def assert_steps(config, instructions, issues):
                 assert step[name] == getattr(wanted, "value", wanted), f"{name} of {what}"
         for name in PASSED_ON:
             assert step[name] == values[name], f"{name} of {what}"
-        assert step["integer"] == is_integer(values), what
+        arithmetic = arithmetic_of(values)
+        flags = arithmetic != Arithmetic.FP32, arithmetic == Arithmetic.UINT32
+        assert (step["integer"], step["uint32"]) == flags, what
         assert step["stochastic"] == (values["stochastic"] and want.phase == Phase.ELEMENT), what
         assert_column(issue["reads_a"], issue["a"], want.a, f"a of {what}")
         assert_column(issue["reads_b"], issue["b"], want.b, f"b of {what}")

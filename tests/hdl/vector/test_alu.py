@@ -7,39 +7,43 @@ import pytest
 
 from neuroncore_rtl.golden.vector import alu
 from neuroncore_rtl.hdl.vector.alu import Alu
-from neuroncore_rtl.spec.isa.alu import SLOW, AluOp
+from neuroncore_rtl.spec.isa.alu import FLOAT_ONLY, SLOW, AluOp, Arithmetic
 from neuroncore_rtl.tb.harness.player import PlayedUnit
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
 from tests.hdl.arith.units import assert_same, differences, faulty_wire, shuffled
 from tests.oracles.known import ALU
 
 SEED = 20260402
-OPERATIONS = [op for op in AluOp if op not in SLOW]
+OPERATIONS = [(op, kind) for op in AluOp if op not in SLOW for kind in Arithmetic if not (kind and op in FLOAT_ONLY)]
 COUNT = {"verilator": 8_000, "icarus": 100}
 """Cases of each operation and arithmetic."""
 
-PORTS = ("op", "integer", "a", "b")
+PORTS = ("op", "integer", "uint32", "a", "b")
 UNIT = PlayedUnit(Alu(), PORTS)
+
+
+def flags(arithmetic):
+    return arithmetic != Arithmetic.FP32, arithmetic == Arithmetic.UINT32
 
 
 def alu_program(rng, count):
     """Cases of the ALU, operations and arithmetics in random order, and their results by golden."""
     parts = []
-    for op in OPERATIONS:
-        for integer in (False, True):
-            a, b = alu_cases(rng, count)
-            parts.append((op, integer, a, b, alu(op, a, b, integer)))
+    for op, arithmetic in OPERATIONS:
+        a, b = alu_cases(rng, count)
+        parts.append((op, *flags(arithmetic), a, b, alu(op, a, b, arithmetic)))
     return shuffled(rng, parts, PORTS)
 
 
 def test_every_operation_is_that_of_golden(rng, sim):
     cases, expected = alu_program(rng, COUNT[sim])
-    counts = np.bincount(cases["op"] * 2 + cases["integer"])
-    assert (counts > 0).sum() == 2 * len(OPERATIONS)
+    counts = np.bincount(cases["op"] * 4 + cases["integer"] * 2 + cases["uint32"])
+    assert (counts > 0).sum() == len(OPERATIONS)
     assert_same(UNIT, cases, expected, sim)
 
 
 ORDER = {"MAX", "MIN", "ABSOLUTE_MAX", "IS_GT", "IS_GE", "IS_LT", "IS_LE"}
+MAGNITUDE = {"ABSOLUTE_MAX", "LARGER_MAGNITUDE", "SMALLER_MAGNITUDE"}
 
 
 @pytest.mark.parametrize(
@@ -47,6 +51,9 @@ ORDER = {"MAX", "MIN", "ABSOLUTE_MAX", "IS_GT", "IS_GE", "IS_LT", "IS_LE"}
     [
         pytest.param("unordered", "1'h0", ORDER, id="NaN taken for a number"),
         pytest.param("below", "x_key < y_key", ORDER - {"ABSOLUTE_MAX"}, id="negative taken for large"),
+        pytest.param("by_magnitude", "1'h0", MAGNITUDE, id="signs decide"),
+        pytest.param("up", "1'h1", {"FLOOR", "CEIL", "TRUNC"}, id="rounds away from zero"),
+        pytest.param("up", "1'h0", {"FLOOR", "CEIL"}, id="rounds toward zero"),
         pytest.param("far", "1'h0", {"LOGICAL_SHIFT_LEFT", "LOGICAL_SHIFT_RIGHT"}, id="shift distance cut"),
         pytest.param("subtract", "1'h0", {"SUBTRACT"}, id="adds always"),
     ],
@@ -59,5 +66,9 @@ def test_broken_alu_is_noticed(rng, wire, expression, operations):
 
 
 def test_known_results(rng, sim):
-    parts = [(op, integer, a, b, results[integer]) for op, a, b, *results in ALU for integer in (0, 1)]
+    parts = [
+        (op, *flags(arithmetic), a, b, result)
+        for op, a, b, *results in ALU
+        for arithmetic, result in zip(Arithmetic, results, strict=op not in FLOAT_ONLY)
+    ]
     assert_same(UNIT, *shuffled(rng, parts, PORTS), sim)

@@ -18,8 +18,9 @@ from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.step import Phase
 from neuroncore_rtl.hdl.vector.block import VectorBlock
-from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, INT32, Format
+from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, INT32, UINT8, UINT16, UINT32, Format
 from neuroncore_rtl.spec.isa import AluOp, Index, Opcode
+from neuroncore_rtl.spec.isa.alu import Arithmetic
 from tests.hdl.simulation import drive, simulate
 from tests.hdl.vector.units import random_words
 
@@ -31,6 +32,16 @@ SCALARS = np.array([0x3FC00000, 0xBF400000], np.uint32)
 
 INDEX = Index(base=(1 << 40) - 3, partition=-7, steps=(1 << 31 | 5,))
 KEY = (0x12345678, 0x9ABCDEF0)
+
+
+REMAINDER = Fp32Divider.REMAINDER_LATENCY, Fp32Divider.REMAINDER_INTERVAL
+UNITS = {
+    AluOp.DIVIDE: (Fp32Divider.LATENCY, Fp32Divider.INTERVAL),
+    AluOp.POWER: (Fp32Power.LATENCY, Fp32Power.INTERVAL),
+    AluOp.MOD: REMAINDER,
+    AluOp.FMOD: REMAINDER,
+}
+"""Latency and interval of the units of slow operations."""
 
 
 @dataclass
@@ -94,10 +105,11 @@ def played(cases, rng, *, hurry=0):
     return results
 
 
-def elements(opcode, count=ELEMENTS, dst=FP32, sources=FP32, integer=False, writes=None, **fields):
+def elements(opcode, count=ELEMENTS, dst=FP32, sources=FP32, arithmetic=Arithmetic.FP32, writes=None, **fields):
     """Return ELEMENT steps; `writes` tells which write, by default all."""
     common = {
-        "phase": Phase.ELEMENT, "opcode": opcode.value, "integer": integer, "a_dtype": sources.code,
+        "phase": Phase.ELEMENT, "opcode": opcode.value, "integer": arithmetic != Arithmetic.FP32,
+        "uint32": arithmetic == Arithmetic.UINT32, "a_dtype": sources.code,
         "b_dtype": sources.code, "dst_dtype": dst.code, "scalar0": int(SCALARS[0]), "scalar1": int(SCALARS[1]),
         "seed": KEY[0], "stream": KEY[1], "index_partition": INDEX.partition,
     }  # fmt: skip
@@ -120,22 +132,23 @@ def numbers(count=ELEMENTS):
     return element_index(INDEX, LANES, (count,)).T
 
 
-def rounded(words, dst: Format = FP32, stochastic=False, integer=False):
+def rounded(words, dst: Format = FP32, stochastic=False, arithmetic=Arithmetic.FP32):
     random = element_words(*KEY, numbers(len(words)))[0] if stochastic else None
-    return store(words, dst, integer, random).astype(np.uint32)
+    return store(words, dst, arithmetic, random).astype(np.uint32)
 
 
 def cost(*operations):
     """Return the extra latency of slow operations, and the interval."""
-    units = [{AluOp.DIVIDE: Fp32Divider, AluOp.POWER: Fp32Power}[op] for op in operations]
-    latency = sum(unit.LATENCY - 1 for unit in units)
-    return latency, units[-1].INTERVAL + sum(unit.LATENCY for unit in units[:-1])
+    units = [UNITS[op] for op in operations]
+    return sum(latency - 1 for latency, _ in units), units[-1][1] + sum(latency for latency, _ in units[:-1])
 
 
-def case(name, opcode, words, a, b, cost=(0, 1), dst=FP32, stochastic=0, integer=False, enable=None, **fields):
+def case(
+    name, opcode, words, a, b, cost=(0, 1), dst=FP32, stochastic=0, arithmetic=Arithmetic.FP32, enable=None, **fields
+):
     """Return a case of one instruction, of which golden makes words before they are rounded."""
-    steps = elements(opcode, dst=dst, stochastic=stochastic, integer=integer, **fields)
-    return Case(steps, rounded(words, dst, stochastic, integer), a, b, *cost, enable=enable, name=name)
+    steps = elements(opcode, dst=dst, stochastic=stochastic, arithmetic=arithmetic, **fields)
+    return Case(steps, rounded(words, dst, stochastic, arithmetic), a, b, *cost, enable=enable, name=name)
 
 
 def reduction(name, words, a, b, cost=(0, 1), dst=FP32, **fields):
@@ -157,9 +170,20 @@ def ordinary_cases(rng):
     words = chain(a, s0, b, AluOp.SUBTRACT, AluOp.MULTIPLY)
     yield case("scalar_tensor_tensor", Opcode.SCALAR_TENSOR_TENSOR, words, a, b, **op)
     small = rng.integers(0, 1 << 32, (2, ELEMENTS, LANES), np.uint32) % np.uint32(40)
-    words = alu(AluOp.MULTIPLY, *small, True)
-    options = {"dst": INT8, "sources": INT32, "integer": True, "op0": AluOp.MULTIPLY.value}
+    words = alu(AluOp.MULTIPLY, *small, Arithmetic.INT32)
+    options = {"dst": INT8, "sources": INT32, "arithmetic": Arithmetic.INT32, "op0": AluOp.MULTIPLY.value}
     yield case("tensor_tensor in INT32", Opcode.TENSOR_TENSOR, words, *small, **options)
+    large = rng.integers(0, 1 << 32, (2, ELEMENTS, LANES), np.uint32)
+    for dst in (UINT32, INT32, UINT8):
+        words = alu(AluOp.MAX, *large, Arithmetic.UINT32)
+        options = {"dst": dst, "sources": UINT32, "arithmetic": Arithmetic.UINT32, "op0": AluOp.MAX.value}
+        yield case(f"tensor_tensor in UINT32 to {dst.name}", Opcode.TENSOR_TENSOR, words, *large, **options)
+    words = chain(large[0], large[1][:1] * 0, large[1], AluOp.ADD, AluOp.IS_GT, arithmetic=Arithmetic.UINT32)
+    options = {"sources": UINT32, "arithmetic": Arithmetic.UINT32, "op0": AluOp.ADD.value, "op1": AluOp.IS_GT.value}
+    yield case("compared in UINT32", Opcode.SCALAR_TENSOR_TENSOR, words, *large, dst=UINT16, scalar0=0, **options)
+    words = chain(a, s0, b, AluOp.FLOOR, AluOp.LARGER_MAGNITUDE)
+    options = {"op0": AluOp.FLOOR.value, "op1": AluOp.LARGER_MAGNITUDE.value}
+    yield case("floor, larger magnitude", Opcode.SCALAR_TENSOR_TENSOR, words, a, b, **options)
 
     # Scalars that are loaded, right behind an instruction with others.
     loads = [elements(Opcode.TENSOR_SCALAR, 1)[0] | {"phase": phase, "writes": 0, "pointer0": 1, "pointer1": 1}
@@ -200,9 +224,14 @@ def slow_cases(rng):
         (AluOp.DIVIDE, AluOp.DIVIDE),
         (AluOp.POWER, AluOp.DIVIDE),
         (AluOp.MULTIPLY, AluOp.POWER),
+        (AluOp.MOD, AluOp.ADD),
+        (AluOp.ADD, AluOp.FMOD),
+        (AluOp.FMOD, AluOp.MOD),
+        (AluOp.DIVIDE, AluOp.MOD),
+        (AluOp.MOD, AluOp.POWER),
     ):
         words = chain(a, SCALARS[0], b, op0, op1, False, True)
-        slow = cost(*(op for op in (op0, op1) if op in (AluOp.DIVIDE, AluOp.POWER)))
+        slow = cost(*(op for op in (op0, op1) if op in UNITS))
         options = {"op0": op0.value, "op1": op1.value, "reverse1": 1}
         yield case(f"{op0.name}, {op1.name}", Opcode.SCALAR_TENSOR_TENSOR, words, a, b, slow, FP16, 1, **options)
     words = alu(AluOp.DIVIDE, SCALARS[0], a)

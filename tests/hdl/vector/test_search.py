@@ -8,6 +8,7 @@ import pytest
 from neuroncore_rtl.golden.arith import canonical
 from neuroncore_rtl.golden.vector.search import find_index8, match_replace8, max8
 from neuroncore_rtl.hdl.vector.search import Search
+from neuroncore_rtl.spec.isa.alu import Arithmetic
 from neuroncore_rtl.spec.isa.elementwise import SEARCH_ELEMENTS, VALUES8
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from tests.hdl.simulation import drive, simulate, simulated
@@ -15,15 +16,19 @@ from tests.hdl.vector.units import pause, random_words
 
 SEED = 20260404
 FEWEST = SEARCH_ELEMENTS[0]
-ARITHMETIC = pytest.mark.parametrize("integer", [False, True], ids=["fp32", "int32"])
+ARITHMETIC = pytest.mark.parametrize("arithmetic", Arithmetic, ids=lambda arithmetic: arithmetic.name)
 
 
-def sequences_of(rng, integer):
+def flags(arithmetic):
+    return {"integer": arithmetic != Arithmetic.FP32, "uint32": arithmetic == Arithmetic.UINT32}
+
+
+def sequences_of(rng, arithmetic):
     """Return arrays of words with many equal ones, zeros of both signs and NaN among them."""
     few = np.array([0, 1 << 31, 0x7FC00000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 1], np.uint32)
     sequences = []
     for length in (FEWEST, FEWEST + 1, 20, 20, 60, 200):
-        words = rng.integers(0, 1 << 32, length, np.uint32) if integer else random_words(rng, length)
+        words = rng.integers(0, 1 << 32, length, np.uint32) if arithmetic else random_words(rng, length)
         sequences.append(np.where(rng.random(length) < rng.choice([0.0, 0.5, 1.0]), rng.choice(few, length), words))
     return sequences
 
@@ -55,13 +60,13 @@ def eight(ctx, unit, output):
     return words
 
 
-def searched(sequences, rng, integer):
+def searched(sequences, rng, arithmetic):
     """Return the largest words of each sequence."""
     unit = Search()
 
     async def bench(ctx):
         results = []
-        ctx.set(unit.integer, integer)
+        drive(ctx, unit, **flags(arithmetic))
         for words in sequences:
             for position, word in enumerate(words):
                 await step(ctx, rng, unit, word, position, insert=1)
@@ -72,30 +77,32 @@ def searched(sequences, rng, integer):
 
 
 @ARITHMETIC
-def test_largest_are_those_of_golden(integer, rng):
-    sequences = sequences_of(rng, integer)
-    assert searched(sequences, rng, integer) == [max8(words, integer).tolist() for words in sequences]
+def test_largest_are_those_of_golden(arithmetic, rng):
+    sequences = sequences_of(rng, arithmetic)
+    assert searched(sequences, rng, arithmetic) == [max8(words, arithmetic).tolist() for words in sequences]
 
 
 def test_order_of_the_other_arithmetic_is_noticed(rng):
-    sequences = sequences_of(rng, False)
-    assert searched(sequences, rng, False) != [max8(words, True).tolist() for words in sequences]
+    sequences = sequences_of(rng, Arithmetic.FP32)
+    found = [searched(sequences, rng, arithmetic) for arithmetic in Arithmetic]
+    expected = [[max8(words, arithmetic).tolist() for words in sequences] for arithmetic in Arithmetic]
+    assert [[ours == theirs for theirs in expected] for ours in found] == np.eye(3, dtype=bool).tolist()
 
 
 @ARITHMETIC
 @simulated(Search)
-async def test_values_are_found_where_golden_finds_them(ctx, unit, integer, rng):
+async def test_values_are_found_where_golden_finds_them(ctx, unit, arithmetic, rng):
     missing, replacement = set(), np.uint32(0x12345678)
-    ctx.set(unit.integer, integer)
-    for words in sequences_of(rng, integer):
+    drive(ctx, unit, **flags(arithmetic))
+    for words in sequences_of(rng, arithmetic):
         values = values_of(rng, words)
         for number, value in enumerate(values):
             ctx.set(unit.number, number)
             await step(ctx, rng, unit, value, 0, load=1)
         hit = [await step(ctx, rng, unit, word, position, match=1) for position, word in enumerate(words)]
         replaced = np.where(np.array(hit, bool), replacement, words)
-        assert replaced.tolist() == match_replace8(words, values, replacement, integer).tolist()
-        expected = find_index8(words, values, integer)
+        assert replaced.tolist() == match_replace8(words, values, replacement, arithmetic).tolist()
+        expected = find_index8(words, values, arithmetic)
         assert np.array(eight(ctx, unit, unit.found), np.uint32).view(np.int32).tolist() == expected.tolist()
         missing |= set((expected < 0).tolist())
     assert missing == {False, True}

@@ -13,7 +13,7 @@ from neuroncore_rtl.kernels.program import Allocator, Draw, Program, Tensor, row
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.kernels.program.footprint import overlap as meet
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, INT16, INT32
+from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, INT16, INT32, UINT8, UINT16, UINT32
 from neuroncore_rtl.spec.isa import AluOp, Context, Index, Opcode, Storage
 from neuroncore_rtl.tb.benches.workbench import encode
 from neuroncore_rtl.tb.check.execution import expected_memories, record_of
@@ -173,6 +173,46 @@ def test_integers_stay_integers(machine):
     assert isa.tensor_scalar(out, ta, machine.tensor(x(1)), ADD, 1, MULTIPLY).s1 == 0x3F800000
 
 
+def test_integers_without_a_sign(machine):
+    a = np.arange(8 * 4).reshape(8, 4) + 2**32 - 16
+    a %= 2**32
+    ta, out = machine.tensor(a, UINT32), machine.tensor(a * 0, UINT32)
+    machine.expect(out, (a - 9) % 2**32, isa.tensor_scalar(out, ta, 9, SUBTRACT))
+    machine.expect(out, np.maximum(a, 2**31), isa.tensor_scalar(out, ta, 2**31, MAX))
+    machine.expect(out, a >> 1, isa.tensor_scalar(out, ta, 1, AluOp.LOGICAL_SHIFT_RIGHT))
+    assert isa.memset(out, 2**32 - 1).s0 == 2**32 - 1
+    machine.expect(out, np.full_like(a, 2**32 - 1), isa.memset(out, 2**32 - 1))
+    small = machine.tensor(a * 0, UINT8)
+    machine.expect(small, a > 5, isa.tensor_scalar(small, ta, 5, AluOp.IS_GT))
+    machine.expect(small, np.minimum(a, 255), isa.tensor_copy(small, ta))
+    signed = machine.tensor(np.arange(32).reshape(8, 4) - 16, INT32)
+    machine.expect(out, np.maximum(machine.values(signed), 0), isa.tensor_copy(out, signed))
+    machine.expect(signed, np.minimum(a, 2**31 - 1), isa.tensor_copy(signed, ta))
+
+
+def test_positions_without_a_sign_are_all_ones_where_there_is_none(machine):
+    flat = np.tile(np.arange(16.0), (8, 1))
+    values = machine.tensor(np.tile([3.0, 15, 99, 0, -1, 7, 7, 8], (8, 1)))
+    for fmt, ones in ((UINT16, 0xFFFF), (UINT32, 0xFFFFFFFF), (INT16, -1)):
+        places = machine.tensor(np.zeros((8, 8)), fmt)
+        machine.run(isa.find_index8(places, machine.tensor(flat), values))
+        assert machine.values(places)[0].tolist() == [3, 15, ones, 0, ones, 7, ones, 8]
+
+
+def test_remainders_and_whole_numbers(machine):
+    a = np.float32(np.arange(-16, 16).reshape(8, 4) * 0.75)
+    ta, out = machine.tensor(a), machine.tensor(a * 0)
+    for op, function in ((AluOp.MOD, np.mod), (AluOp.FMOD, np.fmod)):
+        machine.expect(out, function(a, 2.5), isa.tensor_scalar(out, ta, 2.5, op))
+        machine.expect(
+            out, function(np.float32(7), a + 0.25), isa.tensor_scalar(out, ta, 0.25, ADD, 7.0, op, reverse1=True)
+        )
+    for op, function in ((AluOp.FLOOR, np.floor), (AluOp.CEIL, np.ceil), (AluOp.TRUNC, np.trunc)):
+        machine.expect(out, function(a), isa.tensor_scalar(out, ta, 0.0, op))
+    machine.expect(out, np.where(abs(a) > 3, a, -3), isa.tensor_scalar(out, ta, -3.0, AluOp.LARGER_MAGNITUDE))
+    machine.expect(out, np.where(abs(a) < 3, a, -3), isa.tensor_scalar(out, ta, -3.0, AluOp.SMALLER_MAGNITUDE))
+
+
 def test_reductions_and_scans(machine):
     a = x(3, 4)
     ta, out, total = machine.tensor(a), machine.tensor(a * 0), machine.tensor(x(3) * 0)
@@ -267,8 +307,11 @@ def test_refusals_of_instructions(machine):
         (lambda: isa.max8(b, a), r"b: elements of a partition must be 8, not \[4\]"),
         (lambda: isa.match_replace8(a, a, b, 0), r"b: elements of a partition must be 8, not \[4\]"),
         (lambda: isa.tensor_scalar(a, a, b, ADD), r"b: a scalar must be one element a partition in SBUF, not \[4\]"),
-        (lambda: isa.memset(i, 0.5), "s0 must be an integer of 32 bits in INT32 arithmetic, not 0.5"),
-        (lambda: isa.memset(i, 1 << 32), "s0 must be an integer of 32 bits in INT32 arithmetic, not 4294967296"),
+        (lambda: isa.memset(i, 0.5), "s0 must be an integer of 32 bits if every format is an integer's, not 0.5"),
+        (
+            lambda: isa.memset(i, 1 << 32),
+            "s0 must be an integer of 32 bits if every format is an integer's, not 4294967296",
+        ),
         (lambda: isa.activation(a, a, "cube"), "function must be one of identity, .*, not 'cube'"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -45,7 +45,7 @@ _REFUSED = {
         "function must be below 29, not 29": instruction(O.ACTIVATE, function=29),
     },
     Rule.ARITHMETIC: {
-        "op0 must be one of INT32 arithmetic if every format is an integer's, not DIVIDE": instruction(
+        "op0 must be one of integers if every format is an integer's, not DIVIDE": instruction(
             O.TENSOR_TENSOR, INT32, INT32, INT8, op0=AluOp.DIVIDE
         ),
         "op0 must be BITWISE_AND only if every format is an integer's": instruction(
