@@ -28,6 +28,9 @@ __all__ = ["Choices", "Writer", "garbled", "random_program"]
 
 INTEGERS = tuple(fmt for fmt in FORMATS.values() if not fmt.is_float)
 
+_REMAINDERS = 8
+"""Most elements of a lane whose remainders are taken: of more they would take most of a program's cycles."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
@@ -268,6 +271,8 @@ class Writer:
     def _operations(self, partial: Elementwise, used: frozenset[str], integer: bool) -> Elementwise:
         rng, opcode = self.rng, partial.opcode
         legal = frozenset(AluOp) - (FLOAT_ONLY if integer else BITWISE) - (frozenset() if self.choices.slow else SLOW)
+        if prod(partial.shape) > _REMAINDERS:
+            legal -= {AluOp.MOD, AluOp.FMOD}
         for name in sorted(used & {"op0", "op1"}):
             choice = sorted(elementwise.OPERATIONS.get((opcode, name), legal) & legal)
             partial = replace(partial, **{name: choice[rng.integers(len(choice))]})
