@@ -162,7 +162,10 @@ class _Lane:
         return self.wrap(word) if integer else np.uint32(word).view(np.float32)
 
     def operate(self, op, x, y):
-        result = _operate(AluOp(self.v[op]), x, y, self.integer)
+        return self.calculate(AluOp(self.v[op]), x, y)
+
+    def calculate(self, op, x, y):
+        result = _operate(op, x, y, self.integer)
         return self.wrap(result) if self.integer else result
 
     def op(self, number, x, y):
