@@ -16,6 +16,9 @@ from neuroncore_rtl.spec.formats import (
     INT16,
     INT32,
     TF32,
+    UINT8,
+    UINT16,
+    UINT32,
     Format,
 )
 
@@ -50,9 +53,9 @@ class DType:
     def dtype(self) -> np.dtype:
         """What numpy takes for it: its type of the name, or that of all numbers of the format."""
         if self.format is None:
-            return np.dtype({"bool_": "bool"}.get(self.name, self.name if "uint" in self.name else "float32"))
+            return np.dtype(np.float32)
         exact = self.name in ("float16", "float32") or not self.format.is_float
-        return np.dtype(self.name if exact else np.float32)
+        return np.dtype(self.name.rstrip("_") if exact else np.float32)
 
     @property
     def itemsize(self) -> int:
@@ -78,11 +81,12 @@ DTYPES = {
         *(DType(*pair) for pair in (("float32", FP32), ("tfloat32", TF32), ("bfloat16", BF16), ("float16", FP16))),
         *(DType(*pair) for pair in (("float8_e4m3", FP8E4M3), ("float8_e5m2", FP8E5M2), ("float8_e3m4", FP8E3M4))),
         *(DType(*pair) for pair in (("int8", INT8), ("int16", INT16), ("int32", INT32))),
-        *(DType(name, None) for name in ("uint8", "uint16", "uint32", "bool_", "float8_e4m3fn", "float8_e8m0fnu")),
-        *(DType(name, None) for name in ("float8_e5m2_x4", "float8_e4m3fn_x4", "float4_e2m1fn_x4")),
+        *(DType(*pair) for pair in (("bool_", UINT8), ("uint8", UINT8), ("uint16", UINT16), ("uint32", UINT32))),
+        *(DType(name, None) for name in ("float8_e4m3fn", "float8_e8m0fnu", "float8_e5m2_x4", "float8_e4m3fn_x4")),
+        DType("float4_e2m1fn_x4", None),
     )
 }
-"""Every type of `nki.language`, by name."""
+"""Every type of `nki.language`, by name. What is stored as `bool_` is a byte, 0 or 1 of what compares."""
 
 _KNOWN = tuple(name for name, dtype in DTYPES.items() if dtype.format is not None)
 _BY_FORMAT = {dtype.format.name: dtype for dtype in DTYPES.values() if dtype.format is not None}
@@ -106,7 +110,8 @@ def dtype_of(given: object) -> DType:
 
 
 def promoted(*dtypes: DType) -> DType:
-    """Return the type that holds what all of them hold, as an operation on them has: FP32 if none of them does."""
+    """Return the type that holds what all of them hold, as an operation on them has: FP32 if no float does, at most 32
+    bits of an integer."""
     first = dtypes[0]
     if all(dtype.name == first.name for dtype in dtypes):
         return first
@@ -115,7 +120,13 @@ def promoted(*dtypes: DType) -> DType:
         return floats[0]
     if floats:
         return DTYPES["float32"]
-    return max(dtypes, key=lambda dtype: dtype.itemsize)
+    signed, unsigned = (
+        max((dtype.known.bits for dtype in dtypes if dtype.known.signed is sign), default=0) for sign in (True, False)
+    )
+    if not signed:
+        return DTYPES[f"uint{unsigned}"]
+    # A number without a sign takes a bit more of a type that has one.
+    return DTYPES[f"int{min(32, max(signed, 2 * unsigned))}"]
 
 
 def _numpy_name(given: object) -> str:

@@ -2,14 +2,15 @@
 
 from neuroncore_rtl.frontends.nki.calls import Call, instruction, like
 from neuroncore_rtl.frontends.nki.isa_move import copy
-from neuroncore_rtl.frontends.nki.operands import common, one_source_in_psum, scalar, written
+from neuroncore_rtl.frontends.nki.operands import common, in_sbuf, one_source_in_psum, scalar, written
 from neuroncore_rtl.frontends.nki.operators import activation_named, operation
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.reductions import ReduceCommand
 from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
-from neuroncore_rtl.spec.isa import AluOp
+from neuroncore_rtl.spec.formats import FP32, UINT32
+from neuroncore_rtl.spec.isa.alu import FLOAT_ONLY, AluOp
 
 __all__ = ["CALLS"]
 
@@ -33,11 +34,33 @@ def memset(r: Recording, dst: View, value=0) -> None:
     r.program.append(isa.memset(target, value))
 
 
+def _for_floats(r: Recording, ops: tuple, target: Tensor, a: Tensor, *others: Tensor | float) -> Tensor:
+    """Return the first source, in FP32 if all are integers and an operation is one of floats."""
+    formats = [tensor.format for tensor in (target, a, *others) if isinstance(tensor, Tensor)]
+    if not FLOAT_ONLY & {operation(op) for op in ops} or any(fmt.is_float for fmt in formats):
+        return a
+    return in_sbuf(r, a, "integers as FP32", FP32)
+
+
+def _drops_bits(target: Tensor, op) -> bool:
+    """Return whether a result may have bits beyond its type, where a cast would saturate."""
+    fmt = target.format
+    return operation(op) is AluOp.LOGICAL_SHIFT_LEFT and not fmt.is_float and not fmt.signed and fmt.bits < 32
+
+
 @instruction(CALLS, result=like("data1", "data2"), like="data1")
 def tensor_tensor(r: Recording, dst: View, data1: View, data2: View, op) -> None:
     """dst = op(data1, data2)."""
     target, a, b = common(r, dst.shape, dst, data1, data2)
-    r.program.append(isa.tensor_tensor(target, *one_source_in_psum(r, a, b), operation(op)))
+    a, b = one_source_in_psum(r, a, b)
+    a = _for_floats(r, (op,), target, a, b)
+    kept = target
+    if _drops_bits(target, op):
+        kept = r.program.space.sbuf(target.name, UINT32, target.shape, target.partitions)
+    r.program.append(isa.tensor_tensor(kept, a, b, operation(op)))
+    if kept is not target:
+        r.inserted["bits beyond the type cut off"] += 1
+        r.program.append(isa.tensor_scalar(target, kept, target.format.max, AluOp.BITWISE_AND))
 
 
 @instruction(CALLS, result=like("data"))
@@ -48,6 +71,9 @@ def tensor_scalar(
     target, a = common(r, dst.shape, dst, data)
     s0 = scalar(r, operand0, target.partitions)
     s1 = 0 if operand1 is None else scalar(r, operand1, target.partitions)
+    a = _for_floats(r, (op0, op1), target, a, s0, s1)
+    if op1 is None and _drops_bits(target, op0):
+        op1, s1 = "bitwise_and", target.format.max
     options = {"reverse0": bool(reverse0), "reverse1": bool(reverse1)}
     r.program.append(isa.tensor_scalar(target, a, s0, operation(op0), s1, operation(op1), **options))
 
@@ -61,6 +87,7 @@ def scalar_tensor_tensor(
     a, b = one_source_in_psum(r, a, b)
     options = {"reverse0": bool(reverse0), "reverse1": bool(reverse1)}
     s0 = scalar(r, operand0, target.partitions)
+    a = _for_floats(r, (op0, op1), target, a, b, s0)
     r.program.append(isa.scalar_tensor_tensor(target, a, s0, operation(op0), b, operation(op1), **options))
 
 

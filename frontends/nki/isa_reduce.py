@@ -96,12 +96,9 @@ def max8(r: Recording, dst: View, src: View) -> None:
     r.program.append(isa.max8(target, source))
 
 
-@instruction(
-    CALLS, "differs", "indices are int32, and -1 where there is none",
-    result=lambda given: ((given["data"].shape[0], 8), DTYPES["int32"], Memory.sbuf),
-)  # fmt: skip
+@instruction(CALLS, result=lambda given: ((given["data"].shape[0], 8), DTYPES["uint32"], Memory.sbuf))
 def nc_find_index8(r: Recording, dst: View, data: View, vals: View) -> None:
-    """dst[k] = the position in data of vals[k]."""
+    """dst[k] = the position in data of vals[k]; all ones if there is none."""
     (target,), (source,), (values,) = (common(r, view.shape, view) for view in (dst, data, vals))
     r.program.append(isa.find_index8(target, source, values))
 

@@ -3,7 +3,7 @@
 import operator as python
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
+from math import fmod, prod
 
 from neuroncore_rtl.frontends.nki.calls import Call, returned
 from neuroncore_rtl.frontends.nki.dtypes import dtype_of
@@ -17,7 +17,7 @@ from neuroncore_rtl.frontends.nki.isa_reduce import axes_of
 from neuroncore_rtl.frontends.nki.isa_tensor import CALLS as TENSOR
 from neuroncore_rtl.frontends.nki.lines import from_kernel
 from neuroncore_rtl.frontends.nki.operands import written
-from neuroncore_rtl.frontends.nki.operators import ACTIVATIONS, OPERATIONS, operation
+from neuroncore_rtl.frontends.nki.operators import ACTIVATIONS, OPERATIONS, ROUNDINGS, operation
 from neuroncore_rtl.frontends.nki.recording import recording
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
@@ -45,7 +45,7 @@ _reduce, _matmul, _dma_copy = _isa(REDUCE["tensor_reduce"]), _isa(TENSOR["nc_mat
 PLAIN = {
     "add": python.add, "subtract": python.sub, "multiply": python.mul, "divide": python.truediv, "maximum": max,
     "minimum": min, "power": python.pow, "equal": python.eq, "not_equal": python.ne, "less": python.lt,
-    "less_equal": python.le, "greater": python.gt, "greater_equal": python.ge,
+    "less_equal": python.le, "greater": python.gt, "greater_equal": python.ge, "mod": python.mod, "fmod": fmod,
 }  # fmt: skip
 """What operations do to numbers."""
 
@@ -90,12 +90,23 @@ def _unary(name: str) -> None:
     _language(function, name)
 
 
+def _rounding(name: str) -> None:
+    def function(x, dtype=None, mask=None):
+        if not x.dtype.is_float:
+            return _copy(x, dtype=dtype, mask=mask)
+        return _tensor_scalar(x, name, 0.0, dtype=dtype, mask=mask)
+
+    _language(function, name)
+
+
 for _name in OPERATIONS:
     if _name != "bypass":
         _binary(_name)
 for _name in ACTIVATIONS:
     if _name not in ("copy", "identity", "reciprocal"):
         _unary(_name)
+for _name in ROUNDINGS:
+    _rounding(_name)
 
 
 @_language
@@ -118,7 +129,8 @@ def negative(x, dtype=None, mask=None):
 
 @_language
 def invert(x, dtype=None, mask=None):
-    return _tensor_scalar(x, "bitwise_xor", -1, dtype=dtype, mask=mask)
+    fmt = x.dtype.known
+    return _tensor_scalar(x, "bitwise_xor", -1 if fmt.is_float or fmt.signed else fmt.max, dtype=dtype, mask=mask)
 
 
 @_language

@@ -117,11 +117,11 @@ def shared_constant(constant, dtype=None, **options) -> View:
 
 
 @from_kernel
-def shared_identity_matrix(n: int, dtype="int8", dst: View | None = None) -> View:
+def shared_identity_matrix(n: int, dtype="uint8", dst: View | None = None) -> View:
     """Return an identity matrix in HBM that is there from the start."""
     if dst is not None:
         raise ValueError("dst must be None: copy the matrix by nisa.dma_copy")
-    return shared_constant(np.eye(n), "int8" if dtype_of(dtype) == "uint8" else dtype)
+    return shared_constant(np.eye(n), dtype)
 
 
 @from_kernel

@@ -2,11 +2,12 @@
 
 from neuroncore_rtl.spec.isa import AluOp
 
-__all__ = ["ACTIVATIONS", "OPERATIONS", "activation_named", "name_of", "operation"]
+__all__ = ["ACTIVATIONS", "OPERATIONS", "ROUNDINGS", "activation_named", "name_of", "operation"]
 
 OPERATIONS = {
     "add": AluOp.ADD, "subtract": AluOp.SUBTRACT, "multiply": AluOp.MULTIPLY, "divide": AluOp.DIVIDE,
-    "maximum": AluOp.MAX, "minimum": AluOp.MIN, "abs_max": AluOp.ABSOLUTE_MAX, "power": AluOp.POWER,
+    "maximum": AluOp.MAX, "minimum": AluOp.MIN, "abs_max": AluOp.LARGER_MAGNITUDE,
+    "abs_min": AluOp.SMALLER_MAGNITUDE, "power": AluOp.POWER, "mod": AluOp.MOD, "fmod": AluOp.FMOD,
     "equal": AluOp.IS_EQUAL, "not_equal": AluOp.NOT_EQUAL, "greater": AluOp.IS_GT, "greater_equal": AluOp.IS_GE,
     "less": AluOp.IS_LT, "less_equal": AluOp.IS_LE, "logical_and": AluOp.LOGICAL_AND, "logical_or": AluOp.LOGICAL_OR,
     "logical_xor": AluOp.LOGICAL_XOR, "bitwise_and": AluOp.BITWISE_AND, "bitwise_or": AluOp.BITWISE_OR,
@@ -15,9 +16,12 @@ OPERATIONS = {
 }  # fmt: skip
 """Operations of two operands."""
 
+ROUNDINGS = {"floor": AluOp.FLOOR, "ceil": AluOp.CEIL, "trunc": AluOp.TRUNC}
+"""Operations that look at their first operand alone."""
+
 _ALIASES = {
     "max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum", "sum": "add", "prod": "multiply",
-    "true_divide": "divide", "log": "log", "absolute": "abs",
+    "true_divide": "divide", "log": "log", "absolute": "abs", "remainder": "mod",
 }  # fmt: skip
 
 ACTIVATIONS = {
@@ -41,9 +45,10 @@ def operation(given: object) -> AluOp:
     if given is None:
         return AluOp.BYPASS
     name = name_of(given)
-    if name not in OPERATIONS:
-        raise ValueError(f"op must be one of {', '.join(OPERATIONS)}, not {name}")
-    return OPERATIONS[name]
+    known = OPERATIONS | ROUNDINGS
+    if name not in known:
+        raise ValueError(f"op must be one of {', '.join(known)}, not {name}")
+    return known[name]
 
 
 def activation_named(given: object) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from neuroncore_rtl.frontends.nki.dtypes import DType
 from neuroncore_rtl.kernels.program import HbmTensor, Tensor
-from neuroncore_rtl.spec.formats import FP32, INT32, Format
+from neuroncore_rtl.spec.formats import FP32, INT32, UINT32, Format
 
 __all__ = ["Allocation", "Memory", "format_in"]
 
@@ -34,7 +34,7 @@ class Memory(Enum):
 def format_in(memory: Memory, dtype: DType) -> Format:
     """Return the format that elements of a type have in a memory."""
     if memory is Memory.psum:
-        return FP32 if dtype.is_float else INT32
+        return FP32 if dtype.is_float else UINT32 if dtype.known is UINT32 else INT32
     return dtype.known
 
 

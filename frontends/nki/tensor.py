@@ -47,7 +47,8 @@ class NkiTensor(View):
 
 
 for _symbol, _name in (
-    ("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "divide"), ("pow", "power"),
+    ("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "divide"), ("mod", "mod"),
+    ("pow", "power"),
     ("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor"), ("lshift", "left_shift"),
     ("rshift", "right_shift"),
 ):  # fmt: skip

@@ -35,23 +35,17 @@ ISA = {
 """Of `nki.isa`."""
 
 LANGUAGE = {
-    "abs_min": "no operation of the vector engine",
     "all_reduce": ONE_CORE,
     "arctan": "no function of the scalar engine",
-    "ceil": "no function of the scalar engine; a cast to int32 rounds to nearest even",
     "dropout": "use nisa.dropout",
-    "floor": "no function of the scalar engine; a cast to int32 rounds to nearest even",
-    "fmod": "no operation of the vector engine",
     "fori_loop": NO_REGISTER,
     "gelu_apprx_sigmoid": "no function of the scalar engine; use gelu_apprx_tanh",
     "gelu_apprx_sigmoid_dx": "no function of the scalar engine; use gelu_dx",
     "mish": "no function of the scalar engine; multiply by tanh(softplus(x))",
-    "mod": "no operation of the vector engine",
     "prelu": "no function of the scalar engine by that name; use relu",
     "rand": RANDOM,
     "random_seed": RANDOM,
     "tan": "no function of the scalar engine; divide sin by cos",
-    "trunc": "no function of the scalar engine; a cast to int32 rounds to nearest even",
     "where": "use tensor_copy_predicated or affine_select",
     "while_loop": NO_REGISTER,
 }

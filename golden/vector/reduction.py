@@ -1,7 +1,7 @@
 """Reductions and the scan: op(op(op(x[0], x[1]), x[2]), ...) along the last axis, in order."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, reduce
 
 import numpy as np
 
@@ -16,7 +16,10 @@ __all__ = ["negative", "reduce_words", "running_sum", "scan"]
 
 _ROUNDED = {AluOp.ADD, AluOp.MULTIPLY}
 """FP32 operations whose order shows in the bits. The other reductions, and all of integers, are associative and
-commutative to the bit."""
+commutative to the bit, but for those of `_LAST_OF_EQUALS`."""
+
+_LAST_OF_EQUALS = {AluOp.LARGER_MAGNITUDE, AluOp.SMALLER_MAGNITUDE}
+"""Operations whose second operand stays where neither is ahead."""
 
 _EXTREMES = {AluOp.MAX: np.max, AluOp.MIN: np.min}
 
@@ -28,6 +31,8 @@ def reduce_words(op: AluOp, words, arithmetic: Arithmetic = Arithmetic.FP32) -> 
         return _in_order(op, words[..., 0], words[..., 1:])
     if op in _EXTREMES and words.shape[-1] > 1:
         return _extreme(_EXTREMES[op], words, arithmetic)
+    if op in _LAST_OF_EQUALS:
+        return reduce(lambda total, x: alu(op, total, x, arithmetic), np.moveaxis(words, -1, 0))
     while words.shape[-1] > 1:
         half = words.shape[-1] // 2
         halves = alu(op, words[..., :half], words[..., half : 2 * half], arithmetic)

@@ -104,7 +104,8 @@ COMPARISONS = (AluOp.IS_EQUAL, AluOp.NOT_EQUAL, AluOp.IS_GT, AluOp.IS_GE, AluOp.
 REDUCTIONS = frozenset(
     {
         AluOp.ADD, AluOp.MULTIPLY, AluOp.MAX, AluOp.MIN, AluOp.ABSOLUTE_MAX, AluOp.LOGICAL_AND, AluOp.LOGICAL_OR,
-        AluOp.LOGICAL_XOR, AluOp.BITWISE_AND, AluOp.BITWISE_OR, AluOp.BITWISE_XOR,
+        AluOp.LOGICAL_XOR, AluOp.BITWISE_AND, AluOp.BITWISE_OR, AluOp.BITWISE_XOR, AluOp.LARGER_MAGNITUDE,
+        AluOp.SMALLER_MAGNITUDE,
     }
 )  # fmt: skip
 """Operations that a reduction may use."""

@@ -113,7 +113,7 @@ def recorded(
 def rounded(values: np.ndarray, fmt: Format) -> np.ndarray:
     """Return numbers as a format holds them."""
     numbers = decode(encode(values, fmt), fmt)
-    return numbers.astype(np.float32) if fmt.is_float else numbers.astype(f"int{fmt.bits}")
+    return numbers.astype(np.float32) if fmt.is_float else numbers.astype(fmt.name)
 
 
 def argument_of(name: str, given: object) -> object:

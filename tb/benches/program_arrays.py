@@ -88,4 +88,4 @@ def codes_of(tensor: HbmTensor, given: ArrayLike) -> np.ndarray:
 
 def numbers_of(codes: np.ndarray, fmt: Format) -> np.ndarray:
     """Return the numbers of codes, in the natural type of their format."""
-    return decode(codes, fmt).astype(np.float32 if fmt.is_float else f"int{fmt.bits}")
+    return decode(codes, fmt).astype(np.float32 if fmt.is_float else fmt.name)

@@ -41,7 +41,7 @@ _REFUSED = {
         "op1 must be one of ADD, .* not IS_GT": instruction(O.TENSOR_SCALAR_REDUCE, op1=AluOp.IS_GT),
         "op0 must be one of BYPASS, .* not DIVIDE": instruction(O.TENSOR_TENSOR_SCAN, op0=AluOp.DIVIDE),
         "op0 must be one of IS_EQUAL, .* not ADD": instruction(O.AFFINE_SELECT, op0=AluOp.ADD),
-        "op0 must be one of BYPASS, .* not 23": instruction(O.TENSOR_TENSOR, op0=23),
+        "op0 must be one of BYPASS, .* not 30": instruction(O.TENSOR_TENSOR, op0=30),
         "function must be below 29, not 29": instruction(O.ACTIVATE, function=29),
     },
     Rule.ARITHMETIC: {
@@ -110,7 +110,7 @@ _REFUSED = {
 REFUSED = [(rule, broken, message) for rule, cases in _REFUSED.items() for message, broken in cases.items()]
 
 UNUSED = [
-    instruction(O.TENSOR_COPY, b=access(address=3), op0=23, s0=Pointer(format=FP32, address=3)),
+    instruction(O.TENSOR_COPY, b=access(address=3), op0=30, s0=Pointer(format=FP32, address=3)),
     instruction(O.IOTA, a=access(address=3)),
     instruction(O.ACTIVATE, b=access(address=3)),
     instruction(O.SELECT, INT32, FP32, INT32),
@@ -151,10 +151,10 @@ def test_opcode_of_another_engine_or_of_none():
 @pytest.mark.parametrize(("field", "place"), [("dst_dtype", "dst"), ("a_dtype", "a"), ("scalar0", "s0")])
 def test_unknown_format(field, place):
     legal = instruction(O.TENSOR_SCALAR, s0=Pointer(format=FP32, address=0))
-    values = legal.fields(CONFIG) | {field: 12 << 20 if field == "scalar0" else 12}
+    values = legal.fields(CONFIG) | {field: 13 << 20 if field == "scalar0" else 13}
     assert elementwise_violation(values, CONFIG, EVERY) == (
         Rule.FORMAT,
-        f"{place}'s format must be the code of one of {', '.join(FORMATS)}, not 12",
+        f"{place}'s format must be the code of one of {', '.join(FORMATS)}, not 13",
     )
 
 

@@ -184,7 +184,7 @@ def test_kernels_and_calls_are_listed(tmp_path):
     "words, message",
     [
         (["INPUTS=q"], "INPUTS must be words name=value, each name once, not 'q'"),
-        (["INPUTS=q=4x4:uint8"], "dtype must be one that the machine has .*, not uint8"),
+        (["INPUTS=q=4x4:float8_e4m3fn"], "dtype must be one that the machine has .*, not float8_e4m3fn"),
         (["INPUTS=q=4x4:fp99"], "dtype must be one of .*, not 'fp99'"),
         (["INPUTS=q=none.npy"], "a file must exist"),
         (["INPUTS=q=what"], "a value must be a shape and a type"),

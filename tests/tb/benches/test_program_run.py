@@ -96,7 +96,7 @@ def test_numbers_and_codes_of_every_format(rng, fmt):
     result = run(copied(fmt), {"x": codes}, preset="tiny", target="golden")
     assert np.array_equal(result.codes["y"], codes) and result.codes["y"].dtype == codes.dtype
     array = result.arrays["y"]
-    assert array.dtype == (np.float32 if fmt.is_float else f"int{fmt.bits}")
+    assert array.dtype == (np.float32 if fmt.is_float else fmt.name)
     again = run(copied(fmt), {"x": array}, preset="tiny", target="golden").arrays["y"]
     assert np.array_equal(again, array, equal_nan=fmt.is_float)
 
