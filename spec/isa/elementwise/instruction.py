@@ -37,7 +37,7 @@ class Elementwise(Instruction):
         dst: destination.
         a, b: sources; of TENSOR_SCALAR_REDUCE and ACTIVATE b is where the reduction's result goes, its steps unused.
         op0, op1, reverse0, reverse1: operations, see :class:`Opcode`.
-        s0, s1: scalars: an int is a 32-bit word of the instruction's arithmetic, FP32 bits or INT32.
+        s0, s1: scalars: an int is a 32-bit word of the instruction's arithmetic, FP32 bits or an integer.
         axes: innermost dimensions that TENSOR_REDUCE reduces.
         negate: change the sign of TENSOR_REDUCE's result.
         keep: SELECT leaves dst alone where the predicate is zero.

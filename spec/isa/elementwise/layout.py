@@ -38,7 +38,7 @@ ELEMENTWISE_FIELDS: Layout = (
 )
 """Name and width of each field, from the least significant bit up. Dimension 0 is the innermost; steps are two's
 complement. pointer0 says that scalar0 holds a `Pointer` (`POINTER_FIELDS`), else it is a word of the
-instruction's arithmetic, FP32 or INT32; so pointer1."""
+instruction's arithmetic, FP32 or an integer; so pointer1."""
 
 ELEMENTWISE_BITS = width_of(ELEMENTWISE_FIELDS)
 """Width of an instruction in bits."""
