@@ -34,6 +34,7 @@ class CoreOutcome:
         error: the first one that the core reported, or None.
         records: (queue, HBM address) of every record that was executed, in this order.
         console: what the program printed.
+        loaded: the words that the program has read on chip, in this order.
         sbuf, psum: uint8 [partitions, bytes]. hbm: uint8 [bytes]. The memories themselves, no copies.
     """
 
@@ -41,6 +42,7 @@ class CoreOutcome:
     error: CoreError | None
     records: list[tuple[int, int]]
     console: bytes
+    loaded: list[int]
     sbuf: np.ndarray
     psum: np.ndarray
     hbm: np.ndarray
@@ -78,6 +80,7 @@ class Core:
         self.registers = Registers(self.machine)
         self.hart: Hart | None = None
         self._timer = Timer()
+        self._loaded: list[int] = []
         self._stalled = False  # at a doorbell
         self._moved = 0  # when a queue, or something that queues wait for, last changed
 
@@ -136,7 +139,7 @@ class Core:
             (at.SBUF_WINDOW, at.PSUM_WINDOW, engines.sbuf, at.SBUF_PITCH_BITS),
             (at.PSUM_WINDOW, at.REGISTERS, engines.psum, at.PSUM_PITCH_BITS),
         )
-        places = [(first, end - first, Window(memory, first, pitch)) for first, end, memory, pitch in windows]
+        places = [(base, end - base, Window(memory, base, pitch, self._loaded)) for base, end, memory, pitch in windows]
         places.append((at.TIMER_COMPARE, at.TIMER_NOW + 8 - at.TIMER_COMPARE, self._timer))
         places.append((at.REGISTERS, at.LOCAL_BASE - at.REGISTERS, self.registers))
         self.hart = Hart(LocalMemory(program), AddressMap(places))
@@ -184,6 +187,7 @@ class Core:
             error=machine.errors.first,
             records=machine.trace,
             console=bytes(self.registers.console),
+            loaded=self._loaded,
             sbuf=engines.sbuf,
             psum=engines.psum,
             hbm=engines.hbm,

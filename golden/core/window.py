@@ -13,16 +13,19 @@ class Window:
     Arguments:
         memory: uint8 [partitions, bytes].
         base, pitch_bits: where it is.
+        loaded: every word that is read is appended.
     """
 
-    def __init__(self, memory: np.ndarray, base: int, pitch_bits: int):
+    def __init__(self, memory: np.ndarray, base: int, pitch_bits: int, loaded: list[int]):
         self._words = memory.view("<u4")
         self._base = base
         self._pitch_bits = pitch_bits
+        self._loaded = loaded
 
     def load(self, address: int, size: int) -> int:
         """Return a word; see :class:`golden.controller.Bus`."""
-        return int(self._words[self._place(address, size)])
+        self._loaded.append(int(self._words[self._place(address, size)]))
+        return self._loaded[-1]
 
     def store(self, address: int, size: int, value: int) -> None:
         """Write a word; see :class:`golden.controller.Bus`."""

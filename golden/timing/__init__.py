@@ -7,9 +7,9 @@ from importlib import import_module
 
 from neuroncore_rtl.golden.timing.prediction import Prediction, Timed
 
-__all__ = ["ControlPath", "MemoryTiming", "Prediction", "Timed", "predict"]
+__all__ = ["ControlPath", "MemoryTiming", "Prediction", "Timed", "flow_path", "predict"]
 
-_MODULES = {"ControlPath": "controller", "MemoryTiming": "memory", "predict": "model"}
+_MODULES = {"ControlPath": "controller", "MemoryTiming": "memory", "flow_path": "controller", "predict": "model"}
 """Where names are that need compiled functions, which are slow to import: few who import this package use them."""
 
 

@@ -14,7 +14,7 @@ from neuroncore_rtl.golden.timing.semaphores import Semaphores
 from neuroncore_rtl.spec.config import SEMAPHORES, Config
 from neuroncore_rtl.spec.memory_map import BOOT_WORDS
 
-__all__ = ["ControlPath", "Controller"]
+__all__ = ["ControlPath", "Controller", "flow_path"]
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,22 @@ class ControlPath:
 
     Arguments:
         first: from the start of `main` to the first section.
-        between: from a section to the next one, if no semaphore is cleared for it.
+        between: from a section to the next one, if no semaphore is cleared for it; a number each if they differ.
         last: from a section to the return of `main`.
+        clear, to_clear: of each semaphore that is cleared, and once if there are any.
     """
 
     first: int
-    between: int
+    between: int | Sequence[int]
     last: int
+    clear: int = 4
+    to_clear: int = 4
+
+    def before(self, run: int) -> int:
+        """Return the cycles before a run of a section, by its number from 0 on."""
+        if run == 0:
+            return self.first
+        return self.between if isinstance(self.between, int) else self.between[run - 1]
 
 
 ONE = ControlPath(first=7, between=0, last=5)
@@ -62,11 +71,37 @@ TO_PLACE = 8
 TO_RETURN = 15
 """From the look that finds a section's last queue idle to the return of `run_section`."""
 
-CLEAR, TO_CLEAR = 4, 4
-"""Of each semaphore that is cleared, and once if there are any."""
-
 TO_EXIT = 1
 """From the return of `main` to the end."""
+
+FLOW = {"SET": 16, "COPY": 18, "ADD": 20, "UNLESS_LESS": 23, "UNLESS": 18, "AGAIN": 18}
+"""Of the operations of `kernels/control/flow.c` but RUN and END; of a branch that goes on with the next one."""
+
+LEAVE = {"UNLESS_LESS": 9, "UNLESS": 7}
+"""More, of a branch that does not."""
+
+FLOW_FIRST, FLOW_RUN, FLOW_NEXT, FLOW_END = 29, 20, 12, 13
+"""From the start of `main` to the first operation; of a RUN before its section, and behind it; of END."""
+
+FLOW_CLEAR, FLOW_TO_CLEAR = 4, 2
+"""As `ControlPath.clear` and `to_clear`."""
+
+
+def flow_path(operations: Sequence[tuple[str, bool]]) -> ControlPath:
+    """Return the path of `kernels/control/flow.c`.
+
+    Arguments:
+        operations: those that are executed, in order: the name, and whether it is a branch that leaves the order.
+    """
+    gaps = [FLOW_FIRST]
+    for name, leaves in operations:
+        if name == "RUN":
+            gaps[-1] += FLOW_RUN
+            gaps.append(FLOW_NEXT)
+        elif name != "END":
+            gaps[-1] += FLOW[name] + (LEAVE.get(name, 0) if leaves else 0)
+    gaps[-1] += FLOW_END
+    return ControlPath(gaps[0], gaps[1:-1], gaps[-1], FLOW_CLEAR, FLOW_TO_CLEAR)
 
 
 class Controller:
@@ -116,7 +151,7 @@ class Controller:
 
     def _returned(self, cycle: int) -> None:
         """Go on when `main` has started, or `run_section` has returned."""
-        path, first = self._path, self._section < 0
+        path = self._path
         self._section, self._block = self._section + 1, 0
         if self._section == len(self._sections):
             self._agenda.at(cycle + path.last + TO_EXIT, self._exit)
@@ -127,8 +162,8 @@ class Controller:
         self._changed = max(used.stop, self._changed)
         if cleared:
             self._semaphores.clear(cleared)
-            cycle += TO_CLEAR + CLEAR * len(cleared)
-        self._agenda.at(cycle + (path.first if first else path.between) + TO_FIRST, self._ring)
+            cycle += path.to_clear + path.clear * len(cleared)
+        self._agenda.at(cycle + path.before(self._section) + TO_FIRST, self._ring)
 
     def _ring(self) -> None:
         block, records = self._sections[self._section][self._block]

@@ -43,6 +43,7 @@ class Started(Protocol):
     records: Sequence[Sequence[Record]]
     control: Mapping[str, int]
     runs: Sequence[int] | None
+    flow: Sequence[object] | None
 
 
 def predict(
@@ -55,17 +56,21 @@ def predict(
     """Return how an image runs on the core that it is for.
 
     Arguments:
-        image: with the stock control program, or one that starts sections likewise.
+        image: with the stock control program, or one that starts sections likewise. One with a flow needs `sections`
+            and the path of its operations (:func:`golden.timing.flow_path`): what the run decides is golden's affair.
         memory: how HBM behaves.
         sections: those that the control program runs, in order, each as often as it is named; None: the image's runs.
         path: of a control program; None: the stock program's.
 
     Raises:
-        ValueError: if the core is one of an instance, or some records wait for what nobody updates.
+        ValueError: if the core is one of an instance, some records wait for what nobody updates, or an image with a
+            flow comes without its sections and its path.
     """
     config = image.config
     if config.cores > 1:
         raise ValueError(f"cores must be 1, as collectives have no timing model, not {config.cores}")
+    if image.flow is not None and (sections is None or path is None):
+        raise ValueError("sections and path must be those of a run, as the image has registers or loops")
     agenda = Agenda()
     hbm = Hbm(config, memory, agenda)
     fetcher, semaphores = Fetcher(config, agenda, hbm), Semaphores(agenda)

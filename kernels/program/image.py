@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neuroncore_rtl.kernels.control import Block, ControlProgram, stock_program
+from neuroncore_rtl.kernels.control import Block, ControlProgram, Operation, flow_program, stock_program
 from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.collector import collector_paused
 from neuroncore_rtl.kernels.program.entries import Entry
+from neuroncore_rtl.kernels.program.flow import ROUNDS
 from neuroncore_rtl.kernels.program.program import HEADER_BYTES, Program
-from neuroncore_rtl.kernels.program.tensor import HbmTensor
+from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Record, Storage
 from neuroncore_rtl.spec.memory_map import BOOT_WORDS, IMAGE_MAGIC
@@ -43,6 +44,9 @@ class Image:
             not made of a program.
         space: where the program's tensors were named, likewise.
         runs: numbers of sections, in the order in which the stock program runs them; None: every one once.
+        flow: what the control program does, of a program with registers or loops; None: it runs sections alone.
+        registers: of such a program, which the control program writes.
+        rounds: the most that its loops may go round together.
     """
 
     config: Config
@@ -54,6 +58,9 @@ class Image:
     entries: tuple[tuple[Entry, ...], ...] = ()
     space: Allocator | None = None
     runs: tuple[int, ...] | None = None
+    flow: tuple[Operation, ...] | None = None
+    registers: tuple[Tensor, ...] = ()
+    rounds: int = ROUNDS
 
     def locate(self, address: int) -> tuple[int, Record]:
         """Return the queue and the record at an HBM address.
@@ -113,10 +120,14 @@ def build_image(
         arguments: makes the words that stand behind a control program from the blocks.
 
     Raises:
-        ValueError: if there are too few semaphores; if a section that is to be run is not there; if there is no room
-            behind the control program for its arguments.
+        ValueError: if there are too few semaphores; if a section that is to be run is not there, or runs or a control
+            program are given for a program that has registers or loops; if there is no room behind the control program
+            for its arguments.
     """
     config, base = program.config, program.base
+    flow = None if program.flow.is_plain else tuple(program.flow.operations())
+    if flow and (runs is not None or control is not None):
+        raise ValueError("runs and control must be None for a program with registers or loops, which has its own")
     memory = np.zeros(program.end(Storage.HBM) - base, np.uint8)
     for tensor, codes in contents:
         replace(tensor, address=tensor.address - base).elements(memory)[...] = codes
@@ -129,7 +140,10 @@ def build_image(
         records.append(tuple(record for _, record in part))
         entries.append(tuple(entry for entry, _ in part))
         data += b"".join(record.encode(config) for record in records[-1])
-    control, words = stock_program(blocks, runs) if control is None else (control, arguments(blocks))
+    if flow:
+        control, words = flow_program(blocks, flow, program.flow.rounds)
+    else:
+        control, words = stock_program(blocks, runs) if control is None else (control, arguments(blocks))
     text = control.image(words)
     header = (IMAGE_MAGIC, len(text), len(data), config.rows, config.columns, config.dma_engines, config.cores)
     header = b"".join(word.to_bytes(4, "little") for word in header)
@@ -143,6 +157,9 @@ def build_image(
         entries=tuple(entries),
         space=program.space,
         runs=None if runs is None else tuple(runs),
+        flow=flow,
+        registers=tuple(register.word for register in program.flow.registers),
+        rounds=program.flow.rounds,
     )
 
 

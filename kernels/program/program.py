@@ -22,6 +22,7 @@ from itertools import cycle
 from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, buffers_of, offset_of
 from neuroncore_rtl.kernels.program.collector import collector_paused
 from neuroncore_rtl.kernels.program.entries import Entry, Step, records_of
+from neuroncore_rtl.kernels.program.flow import Flow
 from neuroncore_rtl.kernels.program.footprint import check_apart
 from neuroncore_rtl.kernels.program.lifetimes import NoRoom, addresses, peak
 from neuroncore_rtl.kernels.program.schedule import scheduled
@@ -60,6 +61,7 @@ class Program:
 
     Attributes:
         space: where tensors of all storages are named.
+        flow: registers, and loops whose rounds only the run knows (:mod:`kernels.program.flow`).
         loads, stores: queues of the next copies to and from the chip, `load_queues` and `store_queues` in turn.
     """
 
@@ -70,6 +72,7 @@ class Program:
     order: str = "program"
     tile: int | None = None
     space: Allocator = field(init=False)
+    flow: Flow = field(init=False)
     loads: Iterator[int] = field(init=False)
     stores: Iterator[int] = field(init=False)
 
@@ -91,6 +94,7 @@ class Program:
         self._in_order = False
         self._context = isa.Context(self.config, core=self.core)
         self._laid_out: tuple[tuple, dict[int, int], list[Entry]] = (), {}, []
+        self.flow = Flow(self)
 
     @property
     def rows(self) -> int:
@@ -166,6 +170,8 @@ class Program:
 
     def start_section(self) -> None:
         """Start the next section with what is appended from now on."""
+        if self._steps and self._steps[-1].section == self._section:
+            self.flow.ran(self._section)
         self._section += 1
         # Weights stay, but not if the section that loads them is left out.
         self._context = replace(self._context, loaded=None)

@@ -47,8 +47,9 @@ _STANDING_IN: ContextVar[Source | None] = ContextVar("standing_in", default=None
 
 
 @contextmanager
-def standing_in(source: Source) -> Iterator[None]:
-    """Let `source` be what calls this folder within: a front end appends for lines that it has read before."""
+def standing_in(source: Source | None) -> Iterator[None]:
+    """Let `source` be what calls this folder within: a front end appends for lines that it has read before. None: the
+    lines that do are, as for a kernel's own function that a front end calls."""
     before = _STANDING_IN.set(source)
     try:
         yield

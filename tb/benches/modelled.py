@@ -1,15 +1,16 @@
 """TARGET=model: the timing model answers for the core, in seconds where RTL would take hours; nothing is compared."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from neuroncore_rtl.golden import timing
 from neuroncore_rtl.golden.timing import Prediction
+from neuroncore_rtl.kernels.control import executed
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.tb.sim.report import Report, progress
 from neuroncore_rtl.tb.sim.settings import Settings, UsageError
 
-__all__ = ["memory_timing", "modelled_report", "predicted"]
+__all__ = ["flow_options", "memory_timing", "modelled_report", "predicted"]
 
 
 def memory_timing(settings: Settings) -> "timing.MemoryTiming":
@@ -22,6 +23,17 @@ def memory_timing(settings: Settings) -> "timing.MemoryTiming":
         if settings.values.get(name):
             raise UsageError(f"{name} must be 0 for TARGET=model, not {settings.values[name]}")
     return timing.MemoryTiming(latency=settings.latency, bandwidth=settings.bandwidth)
+
+
+def flow_options(image: Image, loaded: Sequence[int]) -> dict[str, object]:
+    """Return the options of :func:`golden.timing.predict` for an image with registers or loops; loaded: what the
+    controller of golden has read on chip in its run."""
+    if image.flow is None:
+        return {}
+    operations = [(operation, leaves) for operation, leaves in executed(image.flow, loaded)]
+    sections = [operation.a for operation, _ in operations if operation.code.name == "RUN"]
+    path = timing.flow_path([(operation.code.name, leaves) for operation, leaves in operations])
+    return {"sections": sections, "path": path}
 
 
 def predicted(image: Image, settings: Settings, **options: object) -> Prediction:

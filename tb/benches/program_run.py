@@ -5,8 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
+
 from neuroncore_rtl.golden.core import CoreOutcome
 from neuroncore_rtl.golden.timing import Prediction
+from neuroncore_rtl.kernels.control import ROUNDS_CODE
 from neuroncore_rtl.kernels.program import Program, build_image
 from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.spec.config import PRESETS, preset_named
@@ -14,7 +17,7 @@ from neuroncore_rtl.spec.isa import Storage
 from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS, busy_cycles, check_room, hbm_of, queue_cycles
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
-from neuroncore_rtl.tb.benches.modelled import predicted
+from neuroncore_rtl.tb.benches.modelled import flow_options, predicted
 from neuroncore_rtl.tb.benches.profiled import refuse_profile, written_profile
 from neuroncore_rtl.tb.benches.program_arrays import Inputs, contents
 from neuroncore_rtl.tb.benches.program_result import Result
@@ -96,7 +99,16 @@ def run(
 
 
 class _Task(ImageTask):
-    """An image that must not read on chip what it has not written."""
+    """An image whose loops must end, and which must not read on chip what it has not written."""
+
+    def golden(self) -> tuple[Sequence[np.ndarray], list[CoreOutcome]]:
+        """Return HBM and the outcome; ProgramFailed if its loops have gone round too often, with the kernel's line."""
+        memories, outcomes = super().golden()
+        (image,), code = self.images, outcomes[0].exit_code
+        if image.flow is not None and code is not None and code & ROUNDS_CODE:
+            loop = image.flow[code ^ ROUNDS_CODE].source
+            raise ProgramFailed(f"all loops must end within {image.rounds:,} rounds together, but have not ({loop})")
+        return memories, outcomes
 
     def failures(self, outcome: Outcome, expected: Sequence[CoreOutcome]) -> Iterator[str]:
         """Yield what is wrong, a sentence each."""
@@ -146,6 +158,11 @@ def _on_rtl(task: _Task, settings: Settings, name: str) -> dict[str, object]:
 
 def _on_golden(task: _Task, settings: Settings, name: str) -> dict[str, object]:
     """Return the fields of a result of golden."""
+    return {"memory": _golden(task)[0]}
+
+
+def _golden(task: _Task) -> tuple[np.ndarray, CoreOutcome]:
+    """Return HBM and the outcome of a run on golden, which came to its end."""
     with progress("golden"):
         (memory,), (outcome,) = task.golden()
     if outcome.error is not None:
@@ -154,18 +171,20 @@ def _on_golden(task: _Task, settings: Settings, name: str) -> dict[str, object]:
         raise ProgramFailed(f"the program must end, but has not after {len(outcome.records):,} records")
     if unwritten := [*task.unwritten(outcome)]:
         raise ProgramFailed("\n".join(unwritten))
-    return {"memory": memory}
+    return memory, outcome
 
 
 def _on_model(task: _Task, settings: Settings, name: str) -> dict[str, object]:
     """Return the fields of a result whose cycles the timing model has worked out."""
     (image,) = task.images
-    found = predicted(image, settings)
+    memory, outcome = _golden(task)
+    found = predicted(image, settings, **flow_options(image, outcome.loaded))
     busy = {engine: count / found.cycles for engine, count in found.busy.items()}
     label = f"run-{name}-{task.config.rows}x{task.config.columns}"
     copying = max(share for engine, share in busy.items() if engine.startswith("dma"))
     engines = {engine: share for engine, share in busy.items() if not engine.startswith("dma")}
-    return _on_golden(task, settings, name) | {
+    return {
+        "memory": memory,
         "cycles": found.cycles,
         "utilisation": engines | {"dma": copying},
         "stalls": {queue: causes for queue, causes in found.waits.items() if any(causes.values())},

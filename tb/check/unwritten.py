@@ -57,6 +57,8 @@ def find_unwritten(image: Image, records: Iterable[tuple[int, int]]) -> Iterator
         Storage.SBUF: np.zeros((config.partitions, SBUF_BYTES), bool),
         Storage.PSUM: np.zeros((config.columns, PSUM_BYTES), bool),
     }
+    for register in image.registers:  # which the control program writes
+        written[Storage.SBUF][register.partition, register.address : register.address + 4] = True
 
     @cache
     def places_at(address: int) -> tuple[list[_Place], list[_Place]]:
