@@ -4,6 +4,7 @@ from math import prod
 
 from neuroncore_rtl.frontends.nki.calls import Call, instruction
 from neuroncore_rtl.frontends.nki.dtypes import DTYPES
+from neuroncore_rtl.frontends.nki.loops import check_first_product
 from neuroncore_rtl.frontends.nki.operands import identity, in_sbuf, lanes_tensor, span
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.storage import Memory
@@ -179,6 +180,7 @@ def _sums(r: Recording, dst: View, columns: int, moving: Tensor, accumulate: boo
         raise ValueError(f"{dst.name}: shape must be ({columns}, {moving.size}), not {dst.shape}")
     allocation, block, part = dst.allocation, dst.one_block(), span(dst)
     before = allocation.written(block)[part]
+    check_first_product(r, allocation, accumulate, not before.any() and block not in allocation.zeros)
     if block in allocation.zeros and before.shape == allocation.written(block).shape and accumulate is not False:
         allocation.zeros.remove(block)
         accumulate = False

@@ -10,6 +10,7 @@ from neuroncore_rtl.frontends.nki.affine import arange, mgrid
 from neuroncore_rtl.frontends.nki.dtypes import DTYPES, DType, dtype_of
 from neuroncore_rtl.frontends.nki.isa_elementwise import CALLS as ELEMENTWISE
 from neuroncore_rtl.frontends.nki.lines import from_kernel
+from neuroncore_rtl.frontends.nki.loops import dynamic_range, fori_loop, while_loop
 from neuroncore_rtl.frontends.nki.numbers import Moved
 from neuroncore_rtl.frontends.nki.recording import recording
 from neuroncore_rtl.frontends.nki.storage import Memory
@@ -128,7 +129,8 @@ def shared_identity_matrix(n: int, dtype="uint8", dst: View | None = None) -> Vi
 def _range(start, stop=None, step=1, **options) -> range:
     bounds = (0, start, step) if stop is None else (start, stop, step)
     if not all(isinstance(number, Integral) for number in bounds):
-        raise ValueError(f"a loop's bounds must be known integers, not {bounds!r}")
+        rule = "a loop's bounds must be known integers, or be those of nl.fori_loop and nl.dynamic_range"
+        raise ValueError(f"{rule}, not {bounds!r}")
     return range(*bounds)
 
 
@@ -204,12 +206,13 @@ def names(config: Config) -> dict[str, object]:
     functions = (
         ndarray, zeros, full, ones, empty_like, zeros_like, shared_constant, shared_identity_matrix, ds, program_id,
         num_programs, program_ndim, spmd_dim, device_print, no_reorder, is_hbm, is_on_chip, is_sbuf, is_psum,
+        dynamic_range, fori_loop, while_loop,
     )  # fmt: skip
     return {
         **{function.__name__: function for function in functions},
         **MEMORIES,
         **DTYPES,
-        **dict.fromkeys(("affine_range", "sequential_range", "static_range", "dynamic_range"), _range),
+        **dict.fromkeys(("affine_range", "sequential_range", "static_range"), _range),
         "arange": arange,
         "mgrid": mgrid,
         "dslice": ds,

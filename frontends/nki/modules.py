@@ -18,11 +18,14 @@ from neuroncore_rtl.frontends.nki.isa_generate import CALLS as GENERATE
 from neuroncore_rtl.frontends.nki.isa_generate import OLDER
 from neuroncore_rtl.frontends.nki.isa_move import CALLS as MOVE
 from neuroncore_rtl.frontends.nki.isa_reduce import CALLS as REDUCE
+from neuroncore_rtl.frontends.nki.isa_register import REGISTERS
 from neuroncore_rtl.frontends.nki.isa_tensor import CALLS as TENSOR
 from neuroncore_rtl.frontends.nki.kernel import jit, simulate_kernel
 from neuroncore_rtl.frontends.nki.language_math import FUNCTIONS, accumulate, assign
 from neuroncore_rtl.frontends.nki.lines import from_kernel, kernel_line
+from neuroncore_rtl.frontends.nki.loops import DoWhile
 from neuroncore_rtl.frontends.nki.reductions import ReduceCommand
+from neuroncore_rtl.frontends.nki.registers import VirtualRegister
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.spec.config import Config
 
@@ -103,7 +106,7 @@ def modules(config: Config) -> dict[str, ModuleType]:
         found[name] = _module(name, wrappers | parts, {}, "nki")
         found |= {f"{name}.{part}": module for part, module in parts.items()}
         found |= {f"{name}.compiler.backends": _module("backends", {}, {}, "backends")}
-        private = _module("private_api", {}, unsupported.PRIVATE, "nki._private.private_api")
+        private = _module("private_api", {"do_while": DoWhile}, {}, "nki._private.private_api")
         found |= {
             f"{name}._private": _module("_private", {}, {}, "nki._private"),
             f"{name}._private.private_api": private,
@@ -140,7 +143,8 @@ def _isa(calls: dict[str, Callable]) -> ModuleType:
     hints = {f"{engine.name}_engine": engine for engine in Engine}
     kinds = dict.fromkeys(("dge_mode", "oob_mode", "matmul_perf_mode"), Choice)
     own = {"engine": Engine, "reduce_cmd": ReduceCommand, "nc_version": NcVersion, "dma_engine": Engine}
-    own |= {"get_nc_version": lambda: NcVersion.gen2}
+    own |= {"get_nc_version": lambda: NcVersion.gen2, "VirtualRegister": VirtualRegister}
+    own |= {name: call.function for name, call in REGISTERS.items()}
     return _module("nki.isa", calls | hints | kinds | own, unsupported.ISA, "nisa")
 
 

@@ -74,12 +74,18 @@ class Recording:
     streams: Iterator[int] = field(default_factory=lambda: count(1))
     lanes_summing: bool = False
     """Whether the scalar engine's running sums are those that a kernel goes on with."""
+    loops: list = field(default_factory=list)
+    """The loops whose bodies are being recorded, the innermost one last (:mod:`frontends.nki.loops`)."""
+    on_chip: list[Allocation] = field(default_factory=list)
+    """What was allocated there."""
+    aliases: dict[Allocation, tuple[View, int]] = field(default_factory=dict)
+    """Where results are that were assigned to parts of other tensors, and those tensors' versions then."""
+    made: dict[object, Tensor] = field(default_factory=dict)
+    """What was made once for all."""
 
     def __post_init__(self):
-        self._aliases: dict[Allocation, tuple[View, int]] = {}
         self._shared: list[View] = []
         self._shared_now = 0
-        self._made: dict[object, Tensor] = {}
         self._outermost = True
 
     # -- tensors ---------------------------------------------------------------------------------------------------
@@ -115,6 +121,7 @@ class Recording:
         allocation = Allocation(
             name, dtype, memory, shape, lanes, lambda block: make(name, fmt, (width,), shape[lanes])
         )
+        self.on_chip.append(allocation)
         steps = [tuple(prod(part[d + 1 :]) for d in range(len(part))) for part in (shape[:lanes], shape[lanes + 1 :])]
         none, few, flat = (0,) * lanes, (0,) * (len(shape) - lanes - 1), (0,) * len(shape)
         return self.tensor(
@@ -163,9 +170,9 @@ class Recording:
 
     def once(self, key: object, make: Callable[[], Tensor]) -> Tensor:
         """Return what `make` returned when the key was new."""
-        if key not in self._made:
-            self._made[key] = make()
-        return self._made[key]
+        if key not in self.made:
+            self.made[key] = make()
+        return self.made[key]
 
     # -- calls -----------------------------------------------------------------------------------------------------
 
@@ -186,7 +193,7 @@ class Recording:
             return False
         self.pending = None
         waiting.append(target, **({"accumulate": True} if accumulate else {}))
-        self._aliases[value.allocation] = target, target.allocation.version
+        self.aliases[value.allocation] = target, target.allocation.version
         return True
 
     def resolved(self, view: View) -> View:
@@ -197,7 +204,7 @@ class Recording:
         """
         if view.numbers is not None:
             view = replace(view, numbers=replace(view.numbers, view=self.resolved(view.numbers.view)))
-        found = self._aliases.get(view.allocation)
+        found = self.aliases.get(view.allocation)
         if found is None:
             return view
         if view.numbers is not None:
@@ -224,9 +231,16 @@ class Recording:
         before = _CURRENT.set(self)
         try:
             yield self
-            self.flush()
+            self._end()
         finally:
             _CURRENT.reset(before)
+
+    def _end(self) -> None:
+        """Append what waits at the end of a program; ValueError if it is within a loop."""
+        self.flush()
+        if self.loops:
+            rule = "a loop on a register must end with its body, without break, return, or an if on the register"
+            raise ValueError(f"{rule} ({self.loops[-1].source})")
 
     def launch(self, function: Callable, grid: tuple[int, ...], args: tuple, options: dict) -> object:
         """Run a kernel for every place of a grid, one program after the other; return what the last one returns.
@@ -241,7 +255,7 @@ class Recording:
             for place in np.ndindex(*grid):
                 self.place, self._shared_now = tuple(place), shared
                 result = function(*args, **options)
-                self.flush()
+                self._end()
         finally:
             self._outermost, self.grid, self.place = True, (), ()
             self._shared_now = len(self._shared)

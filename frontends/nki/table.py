@@ -8,8 +8,10 @@ from pathlib import Path
 from neuroncore_rtl.frontends.nki import unsupported
 from neuroncore_rtl.frontends.nki.dtypes import DType
 from neuroncore_rtl.frontends.nki.isa_generate import OLDER
+from neuroncore_rtl.frontends.nki.isa_register import REGISTERS
 from neuroncore_rtl.frontends.nki.language_math import EXPANDED, FUNCTIONS
 from neuroncore_rtl.frontends.nki.language_memory import names
+from neuroncore_rtl.frontends.nki.loops import LOOPS
 from neuroncore_rtl.frontends.nki.modules import CALLS
 from neuroncore_rtl.spec.config import PRESETS
 
@@ -26,12 +28,14 @@ def calls() -> dict[str, list[tuple[str, str, str]]]:
     """Return of each module its names, what this machine makes of them, and in what that differs."""
     isa = [(name, call.how, call.note) for name, call in CALLS.items()]
     isa += [(f"{name}, of expressions", call.how, call.note or "in the first dialect") for name, call in OLDER.items()]
+    isa += [(name, call.how, call.note) for name, call in REGISTERS.items()]
     isa += [("memset of a shape", "exact", "in the first dialect")]
     isa += [(name, "unsupported", why) for name, why in unsupported.ISA.items()]
     known = names(PRESETS["tiny"])
     lacking = [name for name, value in known.items() if isinstance(value, DType) and value.format is None]
     language = [(name, "expanded" if name in EXPANDED else "exact", EXPANDED.get(name, ONE)) for name in FUNCTIONS]
-    language += [(name, "exact", NONE) for name in known if name not in FUNCTIONS and name not in lacking]
+    language += [(name, "exact", NONE) for name in known if name not in (*FUNCTIONS, *LOOPS, *lacking)]
+    language += [(name, "exact", note) for name, note in LOOPS.items()]
     language += [(name, "unsupported", "the machine has no such format") for name in lacking]
     language += [(name, "unsupported", why) for name, why in unsupported.LANGUAGE.items()]
     return {"nki.isa": sorted(isa), "nki.language": sorted(language)}

@@ -1,8 +1,7 @@
 """Names of the interface that this machine does not have, each with the reason and the nearest way."""
 
-__all__ = ["ISA", "LANGUAGE", "PRIVATE"]
+__all__ = ["ISA", "LANGUAGE"]
 
-NO_REGISTER = "loops and addresses are known when a kernel is recorded: use Python's numbers"
 NEWER = "NeuronCore-v2 has none"
 RANDOM = "random numbers are those of nisa.dropout and of stochastic rounding"
 ONE_CORE = "a kernel is of one core; collectives: kernels.library.collectives"
@@ -19,10 +18,6 @@ ISA = {
     "rand_get_state": RANDOM,
     "rand_set_state": RANDOM,
     "range_select": NEWER + "; use affine_select",
-    "register_alloc": NO_REGISTER,
-    "register_load": NO_REGISTER,
-    "register_move": NO_REGISTER,
-    "register_store": NO_REGISTER,
     "rng": RANDOM,
     "select_reduce": "use tensor_copy_predicated and tensor_reduce",
     "sendrecv": ONE_CORE,
@@ -38,7 +33,6 @@ LANGUAGE = {
     "all_reduce": ONE_CORE,
     "arctan": "no function of the scalar engine",
     "dropout": "use nisa.dropout",
-    "fori_loop": NO_REGISTER,
     "gelu_apprx_sigmoid": "no function of the scalar engine; use gelu_apprx_tanh",
     "gelu_apprx_sigmoid_dx": "no function of the scalar engine; use gelu_dx",
     "mish": "no function of the scalar engine; multiply by tanh(softplus(x))",
@@ -47,9 +41,5 @@ LANGUAGE = {
     "random_seed": RANDOM,
     "tan": "no function of the scalar engine; divide sin by cos",
     "where": "use tensor_copy_predicated or affine_select",
-    "while_loop": NO_REGISTER,
 }
 """Of `nki.language`."""
-
-PRIVATE = {"do_while": NO_REGISTER}
-"""Of `nki._private.private_api`, which published kernels import."""

@@ -17,6 +17,7 @@ from neuroncore_rtl.frontends.nki.affine import Affine, Mask, broadcast_shapes
 from neuroncore_rtl.frontends.nki.dtypes import DType, dtype_of
 from neuroncore_rtl.frontends.nki.lines import from_kernel
 from neuroncore_rtl.frontends.nki.numbers import Moved, Numbers
+from neuroncore_rtl.frontends.nki.registers import VirtualRegister
 from neuroncore_rtl.frontends.nki.storage import Allocation
 
 __all__ = ["View"]
@@ -87,6 +88,7 @@ class View:
         if isinstance(key, Mask):
             return self.masked(key)
         key = key if isinstance(key, tuple) else (key,)
+        key = tuple(part.word.single() if isinstance(part, VirtualRegister) else part for part in key)
         # Of a tile of partitions alone each has one element, which kernels of the first dialect name, too.
         column = (self.ndim, self.lanes, len(key)) == (1, 0, 2) and not any(part is None for part in key)
         whole = self.picked([0, None]) if column else self
@@ -156,8 +158,8 @@ class View:
         return self[(slice(None),) * (dim % self.ndim) + (slice(start, end, step),)]
 
     @from_kernel
-    def select(self, dim: int, index: "int | View") -> Self:
-        """Return the part of one index of a dimension, a number or a tensor of one element in SBUF."""
+    def select(self, dim: int, index: "int | View | VirtualRegister") -> Self:
+        """Return the part of one index of a dimension, a number, a register, or a tensor of one element in SBUF."""
         index = index.single() if isinstance(index, View) else index
         return self[(slice(None),) * (dim % self.ndim) + (index,)]
 
@@ -196,9 +198,14 @@ class View:
         """Return the access pattern of pairs (step, count), outermost first; on chip the first is the partitions', in
         elements of a partition: a tensor's width for the next partition, 0 for the same one.
 
-        A number in SBUF moves all of it along a dimension of the tensor, or one a partition moves each of the pattern's
-        outermost rows, whose own step means nothing then.
+        A number in SBUF, or in a register, moves all of it along a dimension of the tensor, or one a partition moves
+        each of the pattern's outermost rows, whose own step means nothing then.
         """
+        if isinstance(scalar_offset, VirtualRegister):
+            scalar_offset = scalar_offset.word
+        if isinstance(scalar_offset, Integral):
+            moved = self.element.start if offset is None else int(offset)
+            return self.ap(pattern, moved + int(scalar_offset) * self._step_of(indirect_dim), **options)
         if any(options.values()):
             raise ValueError(f"{self.name}: ap must be of steps, counts and offsets alone, not {options}")
         shape = tuple(int(count) for _, count in pattern)

@@ -8,6 +8,6 @@ PAGE = GUIDE.with_name("nki.md")
 def test_the_page_is_true(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     found = list(executed(PAGE))
-    assert len(found) == 3
+    assert len(found) == 4
     for said, printed in found:
         assert printed == (said or "")

@@ -16,4 +16,3 @@ def test_what_is_unsupported_is_not_there_and_can_be_imported():
     own = modules(PRESETS["tiny"])
     assert all(callable(getattr(own["nki.isa"], name)) for name in unsupported.ISA)
     assert all(callable(getattr(own["nki.language"], name)) for name in unsupported.LANGUAGE)
-    assert all(callable(getattr(own["neuronxcc.nki._private.private_api"], name)) for name in unsupported.PRIVATE)

@@ -14,7 +14,7 @@ from tests.tb.reports import recording_under
 
 RNG = np.random.default_rng(1)
 LANES = {"tiny": 4, "small": 16}
-NEWER, OLDER = (f"frontends/nki/examples/{name}.py:" for name in ("newer", "older"))
+NEWER, OLDER, LOOPS = (f"frontends/nki/examples/{name}.py:" for name in ("newer", "older", "loops"))
 
 
 def normal(*shape):
@@ -81,6 +81,21 @@ def expert_rows(p):
     return [x, weights, tokens, np.array([[2]], np.int32)], [expected], 1e-5
 
 
+def exponentials_of_some(p):
+    x = normal(4 * p, 12)
+    return [x, np.array([[3]], np.int32)], [np.where(np.arange(4 * p)[:, None] < 3 * p, np.exp(x), 1)], 1e-5
+
+
+def dominant(p):
+    a = normal(p, p) + 2
+    a += a.T
+    v, steps, moved = np.ones((p, 1)), 0, 1
+    while moved > 1e-3:
+        last, v, steps = v, a @ v / np.linalg.norm(a @ v), steps + 1
+        moved = np.linalg.norm(v - last)
+    return [a], [v, np.array([[steps]])], 1e-5
+
+
 def looked_up(p):
     x, places = normal(p, 20), RNG.integers(0, 20, (p, 5)).astype(np.int32)
     return [x, places, np.array([[13]], np.int32)], [np.take_along_axis(x, places, 1), x[:, 13:17]], 0
@@ -111,7 +126,8 @@ def repeated(p):
 
 EXAMPLES = [*((NEWER, make) for make in (attention, normalised, decayed_sums, gated, expert_rows, looked_up)),
             *((OLDER, make) for make in (softmax_rows, added_on_grid, product, statistics)),
-            *((OLDER, make) for make in (added_rows, repeated))]  # fmt: skip
+            *((OLDER, make) for make in (added_rows, repeated)),
+            *((LOOPS, make) for make in (exponentials_of_some, dominant))]  # fmt: skip
 
 
 @pytest.mark.parametrize("preset, file, make", [*((preset, *one) for preset in LANES for one in EXAMPLES),

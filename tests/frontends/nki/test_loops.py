@@ -1,0 +1,342 @@
+"""Loops whose rounds only the run knows, registers, and places that are in one: golden and the RTL against numpy."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl import run_nki
+from neuroncore_rtl.tb.benches.program_run import ProgramFailed
+from tests.frontends.nki.kernels import FIRST, result, written
+
+X = np.arange(128, dtype=np.float32).reshape(16, 8)
+
+LOADED = """
+out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+count = nisa.register_alloc()
+nisa.register_load(count, n)
+"""
+
+COUNTED = {
+    "fori_loop": """
+def body(i):
+    nisa.dma_copy(dst=tile, src=x.ap([[8, 4], [1, 8]], scalar_offset=i))
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=2.0)
+    nisa.dma_copy(dst=out.ap([[8, 4], [1, 8]], scalar_offset=i), src=tile)
+tile = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.sbuf)
+nl.fori_loop(4, count, body, step=4)
+return out
+""",
+    "dynamic_range": """
+for i in nl.dynamic_range(4, count, 4):
+    tile = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x.ap([[8, 4], [1, 8]], scalar_offset=i, indirect_dim=0))
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=2.0)
+    nisa.dma_copy(dst=out.ap([[8, 4], [1, 8]], scalar_offset=i, indirect_dim=0), src=tile)
+return out
+""",
+    "select": """
+tiles, results = (one.reshape((4, 4, 8)) for one in (x, out))
+last = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+nisa.register_store(last, count)
+nisa.tensor_scalar(dst=last, data=last, op0=nl.right_shift, operand0=2)
+end = nisa.register_alloc()
+nisa.register_load(end, last)
+for i in nl.dynamic_range(1, end):
+    tile = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=tiles[i])
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=2.0)
+    nisa.dma_copy(dst=results.select(0, i), src=tile)
+return out
+""",
+}
+
+SUMMED = {
+    "while_loop": """
+def body(r):
+    nisa.tensor_tensor(dst=total, data1=total, data2=tile, op=nl.add)
+    nisa.tensor_tensor(dst=left, data1=left, data2=one, op=nl.subtract)
+    nisa.register_load(r, left)
+    return r
+nl.while_loop(count, body)
+""",
+    "while_loop, of another register": """
+def body(r):
+    nisa.tensor_tensor(dst=total, data1=total, data2=tile, op=nl.add)
+    nisa.register_store(left, r)
+    nisa.tensor_scalar(left, left, nl.add, -1)
+    following = nisa.register_alloc()
+    nisa.register_load(following, left)
+    return following
+nl.while_loop(count, body)
+""",
+    "while": """
+while count:
+    nisa.tensor_tensor(dst=total, data1=total, data2=tile, op=nl.add)
+    nisa.register_store(left, count)
+    nisa.tensor_scalar(left, left, nl.add, -1)
+    nisa.register_load(count, left)
+""",
+    "dynamic_range within while": """
+rounds = nisa.register_alloc(1)
+while rounds:
+    for i in nl.dynamic_range(count):
+        nisa.tensor_tensor(dst=total, data1=total, data2=tile, op=nl.add)
+    nisa.register_move(rounds, 0)
+""",
+}
+
+
+@pytest.mark.parametrize("count", [0, 4, 8, 16])
+@pytest.mark.parametrize("form", COUNTED)
+def test_a_loop_of_a_count_in_memory(tmp_path, form, count):
+    kernel = written(tmp_path, LOADED + COUNTED[form], parameters="x, n")
+    expected = np.zeros_like(X)
+    expected[4 : max(count, 4)] = X[4 : max(count, 4)] + 2
+    assert (result(kernel, X, np.array([[count]], np.int32)) == expected).all()
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+@pytest.mark.parametrize("form", SUMMED)
+def test_a_loop_while_a_register_is_not_zero(tmp_path, form, count):
+    before = """
+total = nl.zeros((4, 8), dtype=nl.float32, buffer=nl.sbuf)
+tile = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)
+nisa.dma_copy(dst=tile, src=x)
+left, one = (nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf) for _ in range(2))
+nisa.dma_copy(dst=left, src=n)
+nisa.memset(one, value=1)
+"""
+    behind = "nisa.dma_copy(dst=out, src=total)\nreturn out"
+    kernel = written(tmp_path, LOADED + before + SUMMED[form] + behind, parameters="x, n")
+    assert (result(kernel, X[:4], np.array([[count]], np.int32)) == count * X[:4]).all()
+
+
+def test_bounds_that_are_known_unroll(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+for i in nl.dynamic_range(4):
+    tile = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x.ap([[8, 4], [1, 8]], scalar_offset=4 * i))
+    nisa.dma_copy(dst=out[4 * i : 4 * i + 4], src=tile)
+return out
+""")  # fmt: skip
+    done = run_nki(kernel, X, preset="tiny", target="golden")
+    assert (done.outputs[0] == X).all() and done.run.program.flow.is_plain
+
+
+def test_products_add_up_from_round_to_round(tmp_path):
+    """Sums in PSUM, rows broadcast to all partitions, and an identity matrix: what a kernel makes once for all."""
+    kernel = written(tmp_path, """
+out = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+count = nisa.register_alloc()
+nisa.register_load(count, n)
+sums = nl.zeros((4, 8), dtype=nl.float32, buffer=nl.psum)
+row = nl.ndarray((1, 8), dtype=nl.float32, buffer=nl.sbuf)
+nisa.dma_copy(dst=row, src=x[0:1])
+start = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)
+nisa.memset(start, value=0.0)
+nisa.tensor_tensor(dst=start, data1=start, data2=row.broadcast_to((4, 8)), op=nl.add)
+for i in nl.dynamic_range(count):
+    tile, turned = (nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.sbuf) for _ in range(2))
+    nisa.dma_copy(dst=tile, src=x.reshape((4, 4, 8))[i][:, 0:4])
+    nisa.nc_transpose(dst=turned, data=tile)
+    moving = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(moving, value=1.0)
+    nisa.tensor_tensor(dst=moving, data1=moving, data2=row.broadcast_to((4, 8)), op=nl.add)
+    nisa.nc_matmul(dst=sums, stationary=turned, moving=moving)
+    nisa.tensor_scalar(dst=row, data=row, op0=nl.multiply, operand0=2.0)
+final = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)
+nisa.tensor_tensor(dst=final, data1=start, data2=sums, op=nl.add)
+nisa.tensor_tensor(dst=final, data1=final, data2=row.broadcast_to((4, 8)), op=nl.add)
+first, turned = (nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.sbuf) for _ in range(2))
+nisa.dma_copy(dst=first, src=x[0:4, 0:4])
+nisa.nc_transpose(dst=turned, data=first)
+nisa.tensor_tensor(dst=final[:, 0:4], data1=final[:, 0:4], data2=turned, op=nl.add)
+nisa.dma_copy(dst=out, src=final)
+return out
+""", parameters="x, n")  # fmt: skip
+    for count in (0, 1, 3):
+        row, expected = X[0].astype(float), np.tile(X[0], (4, 1)).astype(float)
+        for i in range(count):
+            expected += X.reshape(4, 4, 8)[i][:, :4] @ np.tile(1 + row, (4, 1))
+            row *= 2
+        expected[:, :4] += X[:4, :4].T
+        found = result(kernel, X, np.array([[count]], np.int32))
+        assert np.allclose(found, expected + row, rtol=1e-6)
+
+
+def test_an_index_in_sbuf_is_a_place(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.shared_hbm)
+index = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+nisa.dma_copy(dst=index, src=n)
+tile = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.sbuf)
+nisa.dma_copy(dst=tile, src=x.reshape((4, 4, 8)).select(0, index))
+nisa.dma_copy(dst=out, src=tile)
+return out
+""", parameters="x, n")  # fmt: skip
+    assert (result(kernel, X, np.array([[2]], np.int32)) == X[8:12]).all()
+    with pytest.raises(ProgramFailed, match=r"INDEX \(row 4\)"):
+        result(kernel, X, np.array([[4]], np.int32))
+
+
+def test_a_place_lies_within_its_tensor(tmp_path):
+    """Four rows from row 12 on are the last ones; the next place would end beyond them."""
+    kernel = written(tmp_path, """
+out = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.shared_hbm)
+register = nisa.register_alloc()
+nisa.register_load(register, n)
+nisa.dma_copy(dst=out, src=x.ap([[8, 4], [1, 8]], scalar_offset=register))
+return out
+""", parameters="x, n")  # fmt: skip
+    assert (result(kernel, X, np.array([[12]], np.int32)) == X[12:]).all()
+    for beyond in (13, -1):
+        with pytest.raises(ProgramFailed, match=rf"INDEX \(row {beyond & 0xFFFF_FFFF}\)"):
+            result(kernel, X, np.array([[beyond]], np.int32))
+
+
+def test_columns_and_transposed_rows_move_with_a_register(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray((4, 16), dtype=x.dtype, buffer=nl.shared_hbm)
+count = nisa.register_alloc()
+nisa.register_load(count, n)
+for i in nl.dynamic_range(count):
+    tile = nl.ndarray((4, 1), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x.ap([[8, 4], [1, 1]], scalar_offset=i, indirect_dim=1))
+    nisa.dma_copy(dst=out[:, 0:8].select(1, i).expand_dim(1), src=tile)
+    turned = nl.ndarray((4, 4), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=turned, src=x.ap([[1, 4], [8, 4]], scalar_offset=i))
+    nisa.dma_copy(dst=out[:, 8:12], src=turned)
+return out
+""", parameters="x, n")  # fmt: skip
+    found = result(kernel, X, np.array([[5]], np.int32))
+    assert (found[:, :5] == X[:4, :5]).all() and not found[:, 5:8].any()
+    assert (found[:, 8:12] == X[4:8, :4].T).all()
+
+
+ALLOCATED = "r = nisa.register_alloc(1)\n"
+
+
+@pytest.mark.parametrize(
+    "lines, message",
+    [
+        ("if r:\n    pass", "a register's number .* cannot be a condition of Python: use nl.while_loop"),
+        ("int(r)", "it cannot be a number of Python: nl.fori_loop and nl.dynamic_range take it as a bound"),
+        ("range(r)", "it cannot be a number of Python"),
+        ("nl.affine_range(r)", "a loop's bounds must be known integers, or be those of nl.fori_loop"),
+        ("r + 1", "it cannot be computed with: store it by nisa.register_store, compute in SBUF"),
+        ("r == 1", "it cannot be compared: use nl.while_loop"),
+        ("nl.ds(r, 4)", "a slice's start and size must be known integers"),
+        ("nisa.register_load(r, x)", r"must be a tensor of one element, not \(16, 8\)"),
+        ("nisa.register_load(r, x[0:1, 0:1])", "what is in a register must be one integer, not .* fp32"),
+        ("nisa.register_load(1, x[0:1, 0:1])", "dst must be a register of nisa.register_alloc, not 1"),
+        ("nisa.register_move(r, nisa.register_alloc())", "a register must have a value before it is read"),
+        ("nisa.register_move(r, 2.5)", "a register's value must be an integer of 32 bits, or a register, not 2.5"),
+        ("nl.dynamic_range(0, r, r).__next__()", "a loop's step must be an integer from 1 on, known beforehand"),
+        ("nl.fori_loop(0, 1.5, print)", "a loop's bounds must be integers or registers, not 1.5"),
+        ("nl.fori_loop(0, r, lambda i: 3)", "the body of nl.fori_loop must return nothing"),
+        ("nl.while_loop(r, lambda one: None)", "what the body of nl.while_loop returns must be a register"),
+        ("nisa.register_move(next(iter(nl.dynamic_range(r))), 3)", "a loop counts in must not be written"),
+        ("nl.load(x)[r]", "an index in memory must go along elements, which dimension 0 does not"),
+        ("x.select(0, r).select(0, r)", "at most one index may be in memory"),
+        ("nisa.dma_copy(dst=x[r], src=x.select(0, r))", "one side of a copy may be found by an index in memory"),
+        ("nisa.dma_copy(dst=nl.ndarray((1, 8), x.dtype), src=x[nisa.register_alloc()])", "must have a value before"),
+    ],
+)  # fmt: skip
+def test_refused_with_the_line(tmp_path, lines, message):
+    kernel = written(tmp_path, f"{ALLOCATED}{lines}\nreturn x")
+    x = X if "nl.load" not in lines else X[:4]
+    with pytest.raises(ValueError, match=message) as refused:
+        run_nki(kernel, x, preset="tiny", target="golden")
+    assert str(refused.value).endswith(f"(kernel.py:{FIRST + 1})")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["for i in nl.dynamic_range(r):\n    break", "while r:\n    break", "for i in nl.dynamic_range(r):\n    return x"],
+)
+def test_a_loop_is_left_at_its_end(tmp_path, lines):
+    kernel = written(tmp_path, f"{ALLOCATED}{lines}\nreturn x")
+    with pytest.raises(ValueError, match=rf"a loop on a register must end with its body.*\(kernel.py:{FIRST + 1}\)"):
+        run_nki(kernel, X, preset="tiny", target="golden")
+
+
+def test_sums_that_go_on_start_before_the_loop(tmp_path):
+    kernel = written(tmp_path, f"""
+{ALLOCATED}sums = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.psum)
+tile = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)
+nisa.dma_copy(dst=tile, src=x[0:4])
+for i in nl.dynamic_range(r):
+    nisa.nc_matmul(dst=sums, stationary=tile[:, 0:4], moving=tile)
+return x
+""")  # fmt: skip
+    with pytest.raises(ValueError, match="sums that go on from round to round must be written before the loop"):
+        run_nki(kernel, X, preset="tiny", target="golden")
+
+
+def test_a_loop_that_does_not_end_fails_with_its_line(tmp_path):
+    kernel = written(tmp_path, f"""
+{ALLOCATED}tile = nl.ndarray((1, 8), dtype=x.dtype, buffer=nl.sbuf)
+while r:
+    nisa.memset(tile, value=1.0)
+return x
+""")  # fmt: skip
+    with pytest.raises(ProgramFailed, match=rf"all loops must end within 10,000 rounds .*\(kernel.py:{FIRST + 2}\)"):
+        run_nki(kernel, X, preset="tiny", target="golden")
+
+
+def test_lines_of_a_body_are_the_kernels_own(tmp_path):
+    kernel = written(tmp_path, LOADED + COUNTED["fori_loop"], parameters="x, n")
+    done = run_nki(kernel, X, np.array([[16]], np.int32), preset="tiny", target="model")
+    counts = {line.number: cost.records for line, cost in done.run.lines.items()}
+    text = Path(kernel.partition(":")[0]).read_text().splitlines()
+    first = 1 + next(number for number, line in enumerate(text) if "def body" in line)
+    assert [counts.get(number) for number in range(first, first + 4)] == [None, 3, 3, 3]
+
+
+def test_on_the_rtl_as_on_golden(tmp_path):
+    """Rounds that the device counts, and a transposition that moves with them."""
+    kernel = written(tmp_path, LOADED + """
+scratch = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.sbuf)
+left = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+while count:
+    nisa.register_store(left, count)
+    nisa.tensor_scalar(left, left, nl.add, -1)
+    nisa.register_load(count, left)
+    nisa.dma_copy(dst=scratch, src=x.ap([[1, 4], [8, 4]], scalar_offset=count))
+    nisa.dma_copy(dst=out.ap([[8, 4], [1, 4]], scalar_offset=count), src=scratch)
+return out
+""", parameters="x, n")  # fmt: skip
+    done = run_nki(kernel, X, np.array([[9]], np.int32), preset="tiny")
+    assert done.run.bit_exact
+    expected = np.zeros_like(X)
+    for place in reversed(range(9)):
+        expected[place : place + 4, :4] = X[place : place + 4, :4].T
+    assert (done.outputs[0] == expected).all()
+    modelled = run_nki(kernel, X, np.array([[9]], np.int32), preset="tiny", target="model")
+    assert modelled.run.cycles == pytest.approx(done.run.cycles, rel=0.02)
+
+
+def test_a_body_runs_once_before_its_condition_is_asked(tmp_path):
+    """The loop of published kernels, whose body has a condition in HBM for what comes next, and returns."""
+    kernel = written(tmp_path, """
+out = nl.ndarray((1, 8), dtype=nl.int32, buffer=nl.shared_hbm)
+condition = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.hbm)
+index = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.hbm)
+nl.store(index, value=nl.zeros((1, 1), nl.int32))
+with do_while(condition):
+    number = nl.load(index[0], dtype=nl.int32)
+    nl.store(out[0, number], value=nl.add(number, 1))
+    following = nl.add(number, 1)
+    nl.store(index[0], following[0, 0])
+    more = nl.load(x[following, 0])
+    nl.store(condition[0], more[0, 0])
+    return out
+""", older=True)  # fmt: skip
+    file = Path(kernel.partition(":")[0])
+    file.write_text(f"from neuronxcc.nki._private.private_api import do_while\n{file.read_text()}")
+    for count in (0, 1, 4):
+        more = (np.arange(8) <= count).astype(np.int32)[:, np.newaxis]
+        found = result(kernel, more)
+        assert list(found[0]) == [*range(1, count + 2), *(7 - count) * [0]]
