@@ -9,6 +9,7 @@ cut into *groups*, the rows of an array's columns by up to a PSUM bank of words,
 * What comes from HBM stays in SBUF for as long as there is room (:mod:`kernels.library.resident`): with enough of it
   both operands are loaded once, and loads are as far ahead of the array as HBM lets them.
 * The last group is cut into ever narrower pieces, so that little is left to be done when the last sum is ready.
+* If A is a vector, it comes as rows (:mod:`kernels.library.column`), and what HBM brings of B sets the pace.
 * C may be asked for in *strips* of rows, one after the other, so that what is done with one of them, such as a
   collective, can be appended behind its stores and before the next one.
 
@@ -22,6 +23,7 @@ from itertools import cycle, pairwise
 from math import ceil
 
 from neuroncore_rtl.kernels.library.blocks import LAST, OutputBlock, OutputGroup, blocks, cut, length
+from neuroncore_rtl.kernels.library.column import Column
 from neuroncore_rtl.kernels.library.engines import LONG, Engines, beats
 from neuroncore_rtl.kernels.library.resident import Panel, Resident
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
@@ -50,6 +52,9 @@ COPY = 128
 
 SHARE = 7 / 8
 """Of its cycles HBM moves a beat, when it has to."""
+
+HALVED = 12
+"""Last tiles of K whose copies of B are half as wide if the array waits for them: it is behind by a copy at the end."""
 
 STAGES = 32
 """Pieces of finished groups for which SBUF has room beside the operands, on their way to HBM."""
@@ -118,8 +123,9 @@ class _Kernel:
         self.strips = strips
         first = self._groups_in_time()
         self.blocks = [block for rows in strips for block in blocks(rows, *c.shape, self.config, first)]
-        shortest = min(self._beats(length(self.depth[0]), min(*of)) for of in zip(self.widths, c.shape, strict=True))
-        self.loading = Engines(program, program.load_queues, shortest)
+        self.column = Column(program, a)
+        sizes = [self._beats(length(self.depth[0]), min(*of)) for of in zip(self.widths, c.shape, strict=True)]
+        self.loading = Engines(program, program.load_queues, min(sizes[1:] if self.column.tiles else sizes))
         self.banks = cycle(range(PSUM_BANKS))
 
         space = program.space
@@ -129,9 +135,10 @@ class _Kernel:
         self.storing = Engines(program, program.store_queues, beats(self.config, lanes, widest * c.format.bits // 8))
         # As many pieces as may be on their way to HBM, and at least a quarter for what else is in use.
         stages = STAGES * -(-widest * c.format.bits // 8 // LINE_BYTES) * LINE_BYTES
-        room = len(space.room(Storage.SBUF))
+        room = len(space.room(Storage.SBUF)) - self.column.size
         self.resident = self._resident(room - max(stages, room // 4))
         self.weights = None
+        self.starved = False  # whether the array waits for B, which one engine brings, in all of a block
 
     def run(self, stored: Stored) -> None:
         strips = list(self.strips)
@@ -141,7 +148,8 @@ class _Kernel:
             for chunk in self._chunks(number):
                 for group, bank in zip(block.groups, banks, strict=True):
                     for k in range(chunk.start, chunk.stop):
-                        self._multiply(block, group, bank, k, early=first and k == 0, alone=length(chunk) == 1)
+                        early = first and k == 0 and not self.starved
+                        self._multiply(block, group, bank, k, early, alone=length(chunk) == 1)
                     if chunk.stop == len(self.depth):
                         self._drain(group, self.sums[:, bank], self.config.hbm_ports if last else 1)
             if last or self.blocks[number + 1].strip != block.strip:
@@ -211,6 +219,7 @@ class _Kernel:
         loads = self._load_cycles(block) / (SHARE * sum(columns) * depth * len(passes(self.a.format)))
         share = columns[0] / sum(columns)
         single = 0
+        self.starved = loads >= 1 and self.column.tiles > 0
         if loads >= 1:
             single = max(0, depth - LAST)
         elif number == 0 and loads > share:
@@ -236,12 +245,15 @@ class _Kernel:
         """Append what adds a tile of K to a group.
 
         Arguments:
-            early: whether the array has nothing else to do yet.
+            early: whether the array has nothing else to do yet, and HBM time for short copies.
             alone: whether the other groups of the block follow with the same tile.
         """
         left, right = self._panels(block, group)
         a_width, b_width = self.widths
-        if early or k == len(self.depth) - 1:
+        if self.starved:
+            if block is self.blocks[-1] and k >= len(self.depth) - HALVED:
+                b_width = max(a_width, b_width // 2)
+        elif early or k == len(self.depth) - 1:
             b_width = min(b_width, a_width)
         rows, columns, first_a, first_b = group.rows, group.columns, None, None
         if early:
@@ -249,7 +261,11 @@ class _Kernel:
         else:
             rows = slice(rows.start, min(rows.start + a_width, block.rows.stop, left.columns.stop))
             columns = block.columns if alone else columns
-        self.resident.bring(left, k, rows, a_width, first_a)
+        if k < self.column.tiles:
+            address = self.column.bring(k)
+        else:
+            self.resident.bring(left, k, rows, a_width, first_a)
+            address = self.resident.address(left, k, group.rows.start)
         pieces = self.resident.bring(right, k, columns, b_width, first_b)
         common = {"format": self.a.format, "k": length(self.depth[k]), "m": length(group.rows)}
         # B is multiplied as it comes.
@@ -259,7 +275,6 @@ class _Kernel:
             weights = left, k, group.rows.start, half
             if weights != self.weights:
                 self.weights = weights
-                address = self.resident.address(left, k, group.rows.start)
                 self.program.append(LoadStationary(**common, half=half, address=address))
             for part in parts:
                 self.program.append(

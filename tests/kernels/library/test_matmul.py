@@ -8,6 +8,7 @@ import pytest
 
 from neuroncore_rtl.golden.arith import round_fp32
 from neuroncore_rtl.golden.tensor import matrix_product
+from neuroncore_rtl.kernels.library.column import Column
 from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.program import Program, build_image
 from neuroncore_rtl.kernels.program.instructions import activation
@@ -15,16 +16,18 @@ from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import BF16, FP8E5M2, FP16, FP32, INT8, INT32, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import DmaCopy, LoadStationary, MultiplyMoving, Storage
 from neuroncore_rtl.tb.benches.matmul import random_matrix
+from neuroncore_rtl.tb.benches.workbench import encode
 from tests.kernels.running import finished
 
 SEED = 1729
 TINY = preset_named("tiny")
 ODD = Config(rows=5, columns=6, dma_engines=3, hbm_ports=2)
+SPLIT = Config(rows=64, columns=4)
 
 
-def product(rng, program, m, k, n, fmt, result=None, **options):
+def product(rng, program, m, k, n, fmt, result=None, drawn=random_matrix, **options):
     """Append a random product to a program; return where its result goes, what golden leaves there and what it is."""
-    a, b = random_matrix(rng, fmt, m, k), random_matrix(rng, fmt, k, n)
+    a, b = drawn(rng, fmt, m, k), drawn(rng, fmt, k, n)
     space = program.space
     at, bt = space.hbm("a", fmt, (k, m)), space.hbm("b", fmt, (k, n))
     c = space.hbm("c", result or (INT32 if fmt is INT8 else FP32), (m, n))
@@ -43,6 +46,8 @@ def product(rng, program, m, k, n, fmt, result=None, **options):
         (ODD, 1, 40, 300, FP8E5M2),
         (ODD, 61, 11, 33, FP16),
         (ODD, 13, 6, 1030, BF16),
+        *((TINY, 1, 70, 40, fmt) for fmt in MATMUL_FORMATS),
+        (TINY, 1, 64, 1030, BF16),
     ],
     ids=lambda value: str(value) if isinstance(value, int) else None if value in MATMUL_FORMATS else "",
 )
@@ -92,6 +97,46 @@ def test_operands_that_fit_are_loaded_once_and_nothing_waits_for_a_third_engine(
     loads = [copy for copy in copies if copy.src.storage == Storage.HBM]
     assert sum(prod(copy.shape) for copy in loads) == k * (m + n)
     assert all(Storage.HBM in (copy.src.storage, copy.dst.storage) for copy in copies)
+
+
+@pytest.mark.parametrize(
+    "config, shape, tiles",
+    [
+        (TINY, (64, 1), 16),
+        (TINY, (70, 1), 16),
+        (TINY, (15, 1), 0),
+        (TINY, (64, 2), 0),
+        (TINY, (1 << 20, 1), 2456),
+        (ODD, (60, 1), 0),
+        (SPLIT, (64 * 70, 1), 64),
+    ],
+)
+def test_a_vector_has_whole_blocks_of_tiles_for_which_there_is_room(config, shape, tiles):
+    program = Program(config)
+    assert Column(program, program.space.hbm("a", BF16, shape)).tiles == tiles
+
+
+def test_a_vector_of_several_blocks_of_lanes(rng):
+    """Without special values, of which a sum as long as this is never free."""
+
+    def drawn(rng, fmt, *shape):
+        return encode(rng.normal(size=shape), fmt)
+
+    _, found, expected = product(rng, Program(SPLIT), 1, 64 * 33 + 6, 5, BF16, drawn=drawn)
+    assert np.array_equal(found, expected)
+
+
+def test_hbm_brings_a_vector_in_lines_and_a_matrix_in_long_copies():
+    program = Program(preset_named("small"))
+    a, b = program.space.hbm("a", BF16, (512, 1)), program.space.hbm("b", BF16, (512, 512))
+    matmul(program, program.space.hbm("c", FP32, (1, 512)), a, b)
+    copies = [entry.instruction for entry in program.entries if isinstance(entry.instruction, DmaCopy)]
+    shapes = [copy.shape for copy in copies if copy.src.storage == Storage.HBM]
+    last = [(16, 256), (16, 192)]
+    # 32 tiles of K. Of the last 12 come halves, of the last 8 the last columns, which are finished alone, at the end.
+    whole = [(16, 512)] * 20 + [(16, 256)] * 8 + last * 8 + [(16, 64)] * 8
+    assert sorted(shapes) == sorted([(16, 16)] * 2 + whole)
+    assert shapes[-8:] == [(16, 64)] * 8
 
 
 @pytest.mark.parametrize("m, n, ends", [(61, 33, (5, 40, 61)), (13, 1030, (6, 13)), (90, 37, (90,))])
