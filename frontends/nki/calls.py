@@ -64,7 +64,7 @@ class Call:
 
         @from_kernel
         def called(*args, dtype=None, mask=None, **options):
-            options = {key: value for key, value in options.items() if key not in HINTS}
+            options = {key: value for key, value in options.items() if key in signature.parameters or key not in HINTS}
             dst = options.pop("dst", None) if skipped is not own else None
             try:
                 bound = signature.bind(*args, **options)

@@ -1,6 +1,7 @@
 """Calls of the vector and the scalar engine, element by element."""
 
 from neuroncore_rtl.frontends.nki.calls import Call, instruction, like
+from neuroncore_rtl.frontends.nki.engines import Engine, append_copy
 from neuroncore_rtl.frontends.nki.isa_move import copy
 from neuroncore_rtl.frontends.nki.operands import common, in_sbuf, one_source_in_psum, scalar, written
 from neuroncore_rtl.frontends.nki.operators import activation_named, operation
@@ -19,12 +20,12 @@ CALLS: dict[str, Call] = {}
 
 
 @instruction(CALLS, result=like("src"), like="src")
-def tensor_copy(r: Recording, dst: View, src: View) -> None:
+def tensor_copy(r: Recording, dst: View, src: View, engine: Engine | None = None) -> None:
     """dst = src, cast; where the place of either is an index in memory, by way of HBM."""
     if dst.is_indirect() or src.is_indirect():
         copy(r, dst, src)
         return
-    r.program.append(isa.tensor_copy(*common(r, dst.shape, dst, src)))
+    append_copy(r, *common(r, dst.shape, dst, src), engine)
 
 
 @instruction(CALLS, result=None)

@@ -3,6 +3,7 @@
 from neuroncore_rtl.frontends.nki.affine import Affine
 from neuroncore_rtl.frontends.nki.calls import Call, instruction, like
 from neuroncore_rtl.frontends.nki.dtypes import DTYPES
+from neuroncore_rtl.frontends.nki.engines import append_copy
 from neuroncore_rtl.frontends.nki.isa_move import copy
 from neuroncore_rtl.frontends.nki.numbers import Numbers
 from neuroncore_rtl.frontends.nki.operands import common, lanes_tensor, scalar
@@ -89,7 +90,7 @@ def _whole_numbers(r: Recording, indices: View) -> View:
         raise ValueError(f"{indices.name}: indices must be integers, not {indices.dtype}")
     whole = r.allocate(flat.shape, DTYPES["int32"], Memory.sbuf, indices.name)
     r.inserted["indices of 32 bits"] += 1
-    r.program.append(isa.tensor_copy(*common(r, flat.shape, whole, flat)))
+    append_copy(r, *common(r, flat.shape, whole, flat))
     return whole
 
 

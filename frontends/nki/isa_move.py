@@ -2,6 +2,7 @@
 
 from neuroncore_rtl.frontends.nki.calls import Call, at_least_2d, instruction
 from neuroncore_rtl.frontends.nki.dtypes import DTYPES
+from neuroncore_rtl.frontends.nki.engines import append_copy
 from neuroncore_rtl.frontends.nki.isa_tensor import stationary_operand, transposable, transposed
 from neuroncore_rtl.frontends.nki.operands import common, lanes_tensor, one_source_in_psum
 from neuroncore_rtl.frontends.nki.operators import operation
@@ -12,7 +13,7 @@ from neuroncore_rtl.frontends.nki.tables import in_table, table_of, whole_block
 from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.program import dma_copy as copied
-from neuroncore_rtl.kernels.program.instructions import tensor_copy, tensor_tensor
+from neuroncore_rtl.kernels.program.instructions import tensor_tensor
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
 
@@ -158,10 +159,10 @@ def _through_vector_engine(r: Recording, dst: View, src: View, skip: bool) -> No
     if near is dst:
         strided(r, tile, src)
         r.inserted["copy behind a load"] += 1
-        r.program.append(tensor_copy(*common(r, near.shape, dst, tile)))
+        append_copy(r, *common(r, near.shape, dst, tile))
     else:
         r.inserted["copy before a store"] += 1
-        r.program.append(tensor_copy(*common(r, near.shape, tile, src)))
+        append_copy(r, *common(r, near.shape, tile, src))
         strided(r, dst, tile, skip)
 
 
@@ -189,11 +190,11 @@ def _through_tensor_engine(r: Recording, dst: View, src: View) -> None:
             strided(r, held, theirs)
             sums = space.psum(near.name, FP32, (rows,), width)
             transposed(r, sums, stationary_operand(r, held))
-            r.program.append(tensor_copy(lanes_tensor(r, own), sums))
+            append_copy(r, lanes_tensor(r, own), sums)
         else:
             sums = space.psum(near.name, FP32, (width,), rows)
             transposed(r, sums, stationary_operand(r, own))
-            r.program.append(tensor_copy(lanes_tensor(r, held), sums))
+            append_copy(r, lanes_tensor(r, held), sums)
             strided(r, theirs, held)
 
 
@@ -211,4 +212,4 @@ def _transpose_on_chip(r: Recording, dst: View, src: View) -> None:
     for part in cut(0, columns, size):
         sums = r.program.space.psum(dst.name, FP32, (rows,), length(part))
         transposed(r, sums, stationary_operand(r, src[:, part]))
-        r.program.append(tensor_copy(lanes_tensor(r, dst[part, :]), sums))
+        append_copy(r, lanes_tensor(r, dst[part, :]), sums)

@@ -4,6 +4,7 @@ from math import prod
 
 from neuroncore_rtl.frontends.nki.calls import Call, instruction
 from neuroncore_rtl.frontends.nki.dtypes import DTYPES
+from neuroncore_rtl.frontends.nki.engines import append_copy
 from neuroncore_rtl.frontends.nki.loops import check_first_product
 from neuroncore_rtl.frontends.nki.operands import identity, in_sbuf, lanes_tensor, span
 from neuroncore_rtl.frontends.nki.recording import Recording
@@ -11,7 +12,6 @@ from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.library.matmul import passes
 from neuroncore_rtl.kernels.program import Tensor, dma_copy, load_stationary, multiply_moving
-from neuroncore_rtl.kernels.program.instructions import tensor_copy
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format
 from neuroncore_rtl.spec.isa import Storage
@@ -105,7 +105,7 @@ def nc_transpose(r: Recording, dst: View, data: View) -> None:
     sums = r.program.space.psum(dst.name, FP32, (rows,), columns)
     transposed(r, sums, source)
     r.inserted["PSUM to dst"] += 1
-    r.program.append(tensor_copy(target.reshape(target.size), sums))
+    append_copy(r, target.reshape(target.size), sums)
 
 
 def transposed(r: Recording, sums: Tensor, source: Tensor) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from neuroncore_rtl.frontends.nki import host, language_memory, unsupported
 from neuroncore_rtl.frontends.nki.calls import Call
+from neuroncore_rtl.frontends.nki.engines import Engine
 from neuroncore_rtl.frontends.nki.isa_elementwise import CALLS as ELEMENTWISE
 from neuroncore_rtl.frontends.nki.isa_gather import CALLS as GATHER
 from neuroncore_rtl.frontends.nki.isa_generate import CALLS as GENERATE
@@ -36,18 +37,6 @@ CALLS: dict[str, Call] = TENSOR | ELEMENTWISE | REDUCE | MOVE | GATHER | GENERAT
 
 OPERATORS: Mapping[str, Callable] = {**FUNCTIONS, "assign": assign, "accumulate": accumulate}
 """The functions behind the operators of tensors."""
-
-
-class Engine(Enum):
-    """`nisa.engine`: engines, which are hints."""
-
-    unknown = 0
-    tensor = 1
-    scalar = 2
-    gpsimd = 3
-    dma = 4
-    vector = 5
-    sync = 6
 
 
 class NcVersion(IntEnum):

@@ -8,12 +8,13 @@ every operand in the partitions of its own lanes. Where a view is not so, a copy
 from collections.abc import Sequence
 from math import prod
 
+from neuroncore_rtl.frontends.nki.engines import append_copy
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.program import Tensor, dma_copy, load_stationary, multiply_moving
-from neuroncore_rtl.kernels.program.instructions import affine_select, memset, tensor_copy
+from neuroncore_rtl.kernels.program.instructions import affine_select, memset
 from neuroncore_rtl.spec.config import PSUM_WORDS
 from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format
 from neuroncore_rtl.spec.isa import AluOp, Index, Storage
@@ -128,7 +129,7 @@ def in_sbuf(recording: Recording, tensor: Tensor, reason: str, fmt: Format | Non
     fmt = tensor.format if fmt is None else fmt
     copy = recording.program.space.sbuf(tensor.name, fmt, tensor.shape, partition + tensor.partitions)
     recording.inserted[reason] += 1
-    recording.program.append(tensor_copy(copy[partition:], tensor))
+    append_copy(recording, copy[partition:], tensor)
     return copy[partition:]
 
 
@@ -215,7 +216,7 @@ def _to_all_lanes(recording: Recording, dst: Tensor, src: Tensor) -> None:
         program.append(load_stationary(ones[:, : dst.partitions]))
         for half in (0, 1) if src.format is FP32 else (0,):
             program.append(multiply_moving(sums, flat[:, columns], half=half, accumulate=half > 0))
-        program.append(tensor_copy(target[:, columns], sums))
+        append_copy(recording, target[:, columns], sums)
 
 
 def _ones(recording: Recording, fmt: Format) -> Tensor:

@@ -21,6 +21,8 @@ from neuroncore_rtl.frontends.nki.storage import Allocation, Memory, format_in
 from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
 from neuroncore_rtl.kernels.program.source import Source, located, standing_in
+from neuroncore_rtl.spec.costs import busy_cycles
+from neuroncore_rtl.spec.isa import Engine
 
 __all__ = ["Pending", "Recording", "is_recording", "recording"]
 
@@ -86,6 +88,8 @@ class Recording:
     def __post_init__(self):
         self._shared: list[View] = []
         self._shared_now = 0
+        self._busy: Counter[Engine] = Counter()
+        self._counted = 0
         self._outermost = True
 
     # -- tensors ---------------------------------------------------------------------------------------------------
@@ -173,6 +177,13 @@ class Recording:
         if key not in self.made:
             self.made[key] = make()
         return self.made[key]
+
+    def busy(self, engine: Engine) -> int:
+        """Return the cycles for which what has been appended keeps the vector or the scalar engine busy."""
+        for step in self.program.steps[self._counted :]:
+            self._busy[step.instruction.engine] += busy_cycles(step.instruction, self.program.config)
+        self._counted = len(self.program.steps)
+        return self._busy[engine]
 
     # -- calls -----------------------------------------------------------------------------------------------------
 

@@ -178,6 +178,11 @@ class Program:
         self._engines.clear()
 
     @property
+    def steps(self) -> list[Step]:
+        """What was appended, in that order; not to be changed."""
+        return self._steps
+
+    @property
     def entries(self) -> list[Entry]:
         """What was appended, and NOPs, in the order in which they were laid out.
 

@@ -11,10 +11,10 @@ from neuroncore_rtl import ROOT
 from neuroncore_rtl.frontends.nki.costs import published_by_line
 from neuroncore_rtl.frontends.nki.load import kernels_in, load
 from neuroncore_rtl.frontends.nki.table import calls
-from neuroncore_rtl.kernels.program.program import ORDERS, Program
+from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS
 from neuroncore_rtl.tb.benches.nki_inputs import arguments_of, errors_of, reference_of
-from neuroncore_rtl.tb.benches.nki_run import found_in, recorded
+from neuroncore_rtl.tb.benches.nki_run import ORDER, found_in, recorded
 from neuroncore_rtl.tb.benches.program_result import Result
 from neuroncore_rtl.tb.benches.program_run import ProgramFailed, run
 from neuroncore_rtl.tb.benches.workbench import refusals
@@ -141,7 +141,7 @@ BENCH = Bench(
         switch("LIST", 0, "only list the kernels of KERNEL's file and those that ship, and every call"),
         choice("TARGET", "core", "the RTL of the core, its timing model, or golden alone", ("core", "model", "golden")),
         *configuration_options("small"),
-        choice("ORDER", Program.order, "of the instructions of a queue", ORDERS),
+        choice("ORDER", ORDER, "of the instructions of a queue", ORDERS),
         SEED,
         *HBM_OPTIONS,
         *RECORDED,

@@ -15,18 +15,15 @@ import numpy as np
 
 from neuroncore_rtl.frontends.nki.hook import answering
 from neuroncore_rtl.frontends.nki.host import host_dtype, running
-from neuroncore_rtl.kernels.program import Program
 from neuroncore_rtl.spec.config import PRESETS, Config, preset_named
-from neuroncore_rtl.tb.benches.nki_run import argument_of, recorded
+from neuroncore_rtl.tb.benches.nki_run import ORDER, argument_of, recorded
 from neuroncore_rtl.tb.benches.program_run import run
 
 __all__ = ["nki_machine"]
 
 
 @contextmanager
-def nki_machine(
-    preset: str = "full", target: str = "golden", order: str = Program.order, **variables
-) -> Iterator[None]:
+def nki_machine(preset: str = "full", target: str = "golden", order: str = ORDER, **variables) -> Iterator[None]:
     """Answer imports of the interface within, and run the kernels that are called with arrays of numpy.
 
     Arrays come back as the kernel's types; those that a kernel writes to are changed in place.

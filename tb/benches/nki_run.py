@@ -16,7 +16,6 @@ from neuroncore_rtl.frontends.nki.dtypes import dtype_of
 from neuroncore_rtl.frontends.nki.load import function_of, load
 from neuroncore_rtl.frontends.nki.record import Array, Recorded, record
 from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.kernels.program import Program
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.tb.benches.program_result import Result
@@ -24,7 +23,10 @@ from neuroncore_rtl.tb.benches.program_run import PRESET, run
 from neuroncore_rtl.tb.benches.workbench import encode
 from neuroncore_rtl.tb.sim.settings import UsageError
 
-__all__ = ["NkiResult", "argument_of", "found_in", "recorded", "rounded", "run_nki"]
+__all__ = ["ORDER", "NkiResult", "argument_of", "found_in", "recorded", "rounded", "run_nki"]
+
+ORDER = "scheduled"
+"""Of the instructions, unless told: the interface leaves it to the compiler, as long as the results stay the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,7 @@ def run_nki(
     *args: object,
     grid: tuple[int, ...] | int = (),
     preset: str = PRESET,
-    order: str = Program.order,
+    order: str = ORDER,
     **variables: int | str,
 ) -> NkiResult:
     """Run a kernel of the Neuron Kernel Interface, and return what it returns.

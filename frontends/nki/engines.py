@@ -1,0 +1,48 @@
+"""Which engine does what several of them can: copies on chip, by the vector or by the scalar engine.
+
+The interface lets a kernel name one, or leaves the choice open: then the one that has had less to do so far takes it.
+"""
+
+from enum import Enum
+
+from neuroncore_rtl.frontends.nki.recording import Recording
+from neuroncore_rtl.kernels.program import Tensor
+from neuroncore_rtl.kernels.program.instructions import activation, tensor_copy
+from neuroncore_rtl.spec import isa
+
+__all__ = ["Engine", "append_copy"]
+
+
+class Engine(Enum):
+    """`nisa.engine`: engines."""
+
+    unknown = 0
+    tensor = 1
+    scalar = 2
+    gpsimd = 3
+    dma = 4
+    vector = 5
+    sync = 6
+
+
+def append_copy(r: Recording, dst: Tensor, src: Tensor, engine: Engine | None = None) -> None:
+    """Append dst = src, cast, the same bits by either engine.
+
+    The scalar engine takes copies of floating-point numbers, as it calculates with those, and none while its lanes hold
+    running sums, as every instruction of its own starts them anew.
+
+    Arguments:
+        dst, src: on chip.
+        engine: that the kernel names; the vector engine stands for all that are neither known nor the scalar one.
+    """
+    able = dst.format.is_float and src.format.is_float and not r.lanes_summing
+    wanted = Engine.unknown if engine is None else engine
+    if able and (wanted is Engine.scalar or (wanted is Engine.unknown and _scalar_has_less(r))):
+        # x + -0 is x for zeros of both signs.
+        r.program.append(activation(dst, src, "identity", bias=-0.0))
+    else:
+        r.program.append(tensor_copy(dst, src))
+
+
+def _scalar_has_less(r: Recording) -> bool:
+    return r.busy(isa.Engine.SCALAR) < r.busy(isa.Engine.VECTOR)

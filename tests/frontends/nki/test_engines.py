@@ -1,0 +1,98 @@
+"""Copies on chip: by the engine that a kernel names, or by the one that has had less to do, with the same bits."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl import run_nki
+from neuroncore_rtl.frontends.nki.dtypes import dtype_of
+from neuroncore_rtl.golden.arith import decode
+from neuroncore_rtl.tb.stimulus.operands import random_codes
+from tests.frontends.nki.kernels import written
+
+X = np.random.default_rng(8).normal(size=(4, 24)).astype(np.float32)
+
+
+def opcodes(kernel, *args):
+    """Return how often a kernel has which instruction on chip, and the run."""
+    done = run_nki(kernel, *args, preset="tiny", target="golden")
+    names = Counter(step.instruction.name for step in done.run.program.steps)
+    del names["DMA_COPY"]
+    return names, done
+
+
+COPY = """
+out = nl.ndarray(x.shape, dtype={dtype}, buffer=nl.shared_hbm)
+a, b = nl.ndarray(x.shape, dtype=x.dtype), nl.ndarray(x.shape, dtype={dtype})
+nisa.dma_copy(dst=a, src=x)
+nisa.tensor_copy(dst=b, src=a, engine=nisa.engine.{engine})
+nisa.dma_copy(dst=out, src=b)
+return out
+"""
+
+
+@pytest.mark.parametrize("engine, name", [("vector", "TENSOR_COPY"), ("scalar", "ACTIVATE"), ("gpsimd", "TENSOR_COPY")])
+def test_a_kernel_names_the_engine(engine, name, tmp_path):
+    names, done = opcodes(written(tmp_path, COPY.format(engine=engine, dtype="x.dtype")), X)
+    assert names == {name: 1} and (done.outputs[0] == X).all()
+
+
+def test_integers_stay_on_the_vector_engine(tmp_path):
+    names, _ = opcodes(written(tmp_path, COPY.format(engine="scalar", dtype="nl.int32")), X.astype(np.int32))
+    assert names == {"TENSOR_COPY": 1}
+
+
+def drawn(dtype):
+    """Return all numbers of a format, or of FP32 random ones, special ones among them."""
+    fmt = dtype_of(dtype).known
+    codes = random_codes(np.random.default_rng(4), fmt, 4096) if fmt.bits == 32 else np.arange(1 << fmt.bits)
+    with np.errstate(invalid="ignore"):
+        return decode(codes.astype(f"u{fmt.bits // 8}"), fmt).astype(np.float64).reshape(4, -1)
+
+
+FORMATS = ("float32", "bfloat16", "float16", "float8_e4m3", "float8_e5m2")
+
+
+@pytest.mark.parametrize("source", FORMATS)
+@pytest.mark.parametrize("result", FORMATS)
+def test_both_engines_leave_the_same_bits(source, result, tmp_path):
+    left = []
+    for engine in ("vector", "scalar"):
+        kernel = written(tmp_path, COPY.format(engine=engine, dtype=f"nl.{result}"))
+        done = run_nki(kernel, (drawn(source), source), preset="tiny", target="golden")
+        left.append(next(iter(done.run.codes.values())))
+    assert left[0].size and np.array_equal(*left)
+
+
+def test_the_engine_with_less_to_do_takes_a_copy(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+tiles = [nl.ndarray(x.shape, dtype=x.dtype) for _ in range(9)]
+nisa.dma_copy(dst=tiles[0], src=x)
+for before, tile in zip(tiles, tiles[1:]):
+    nisa.tensor_copy(dst=tile, src=before)
+nisa.dma_copy(dst=out, src=tiles[8])
+return out
+""")  # fmt: skip
+    names, done = opcodes(kernel, X)
+    assert names == {"TENSOR_COPY": 4, "ACTIVATE": 4} and (done.outputs[0] == X).all()
+
+
+def test_no_copy_comes_between_running_sums(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray((4, 1), dtype=x.dtype, buffer=nl.shared_hbm)
+a, b = nl.ndarray(x.shape, dtype=x.dtype), nl.ndarray(x.shape, dtype=x.dtype)
+sums = nl.ndarray((4, 1), dtype=x.dtype)
+nisa.dma_copy(dst=a, src=x)
+nisa.tensor_scalar(dst=a, data=a, op0=nl.add, operand0=1.0)
+nisa.tensor_scalar(dst=a, data=a, op0=nl.subtract, operand0=1.0)
+nisa.activation(dst=b, op=nl.copy, data=a, reduce_op=nl.add, reduce_cmd=nisa.reduce_cmd.reset_reduce)
+nisa.tensor_copy(dst=b, src=a)
+nisa.activation(dst=b, op=nl.copy, data=a, reduce_op=nl.add, reduce_res=sums, reduce_cmd=nisa.reduce_cmd.reduce)
+nisa.dma_copy(dst=out, src=sums)
+return out
+""")  # fmt: skip
+    names, done = opcodes(kernel, X)
+    assert names == {"TENSOR_SCALAR": 2, "ACTIVATE": 2, "TENSOR_COPY": 1}
+    assert np.allclose(done.outputs[0], 2 * ((X + 1) - 1).sum(1, keepdims=True), rtol=1e-4)
