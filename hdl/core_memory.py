@@ -7,6 +7,7 @@ from neuroncore_rtl.hdl.core_ports import axi_id_bits, sharers
 from neuroncore_rtl.hdl.core_units import CoreUnits
 from neuroncore_rtl.hdl.memory.axi_arbiter import AxiArbiter
 from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter, LineWriteArbiter
+from neuroncore_rtl.hdl.memory.line_buffer import LineBuffer
 from neuroncore_rtl.spec.config import Config
 
 __all__ = ["connect_hbm", "connect_on_chip"]
@@ -23,14 +24,20 @@ def connect_on_chip(m: Module, config: Config, units: CoreUnits) -> Value:
         wiring.connect(m, engine.sbuf, getattr(memory, f"{name}_sbuf"))
         wiring.connect(m, engine.psum, getattr(memory, f"{name}_psum"))
         wiring.connect(m, engine.write, getattr(memory, f"{name}_write"))
+    busy = memory.busy
     for port, users in enumerate(sharers(config, units.dma, [units.window])):
         m.submodules[f"line_reads{port}"] = reads = LineReadArbiter(config.hbm_bytes, len(users))
         m.submodules[f"line_writes{port}"] = writes = LineWriteArbiter(config.hbm_bytes, len(users))
+        m.submodules[f"line_buffer{port}"] = buffer = LineBuffer(config.hbm_bytes, len(users))
         for number, user in enumerate(users):
             wiring.connect(m, user.read, reads.requesters[number])
             wiring.connect(m, user.write, writes.requesters[number])
+            m.d.comb += user.written.eq(buffer.written[number])
         wiring.connect(m, reads.port, memory.line_reads[port])
-        wiring.connect(m, writes.port, memory.line_writes[port])
+        wiring.connect(m, writes.port, buffer.i)
+        m.d.comb += [buffer.writer.eq(writes.chosen), buffer.busy.eq(busy)]
+        busy = buffer.after
+        wiring.connect(m, buffer.o, memory.line_writes[port])
     ports = [
         *(tensor.stationary, tensor.moving),
         *(port for engine in (units.vector, units.scalar) for port in (engine.sbuf, engine.psum, engine.write)),

@@ -3,6 +3,7 @@
 import numpy as np
 
 from neuroncore_rtl.golden.timing.calendar import new_calendar, new_owners
+from neuroncore_rtl.spec import timing
 
 __all__ = ["Banks"]
 
@@ -16,6 +17,7 @@ class Banks:
     Attributes:
         sbuf_reads, sbuf_writes, psum_reads, psum_writes: calendars.
         owners, debts: of reads and of writes, see :func:`golden.timing.calendar.line_accesses`.
+        held: of each line port, the cycles in which the lines in its buffer are written, and the one that comes.
         engines: of each line port, the DMA engines that are on it.
     """
 
@@ -24,4 +26,5 @@ class Banks:
         self.owners = new_owners(), new_owners()
         # Weights are the first of those who take turns at reading.
         self.debts = np.zeros(1 + ports, np.int64), np.zeros(ports, np.int64)
+        self.held = np.zeros((ports, timing.LINE_BUFFER + 1), np.int64)
         self.engines: list[list] = [[] for _ in range(ports)]

@@ -3,7 +3,8 @@
 An access takes the first cycle from its own on in which its bank is free of those who go before: the array's moving
 operands, the vector engine, the scalar engine, then its weights and the line ports of the DMA engines. Who is put in
 late finds those behind him where they would not have been; so they are put in for few cycles at once. Weights and line
-ports take turns: who was put in first, but would have lost, waits at his next access.
+ports take turns: who was put in first, but would have lost, waits at his next access. Of the lines that a port writes
+to SBUF some may wait, and those behind go ahead.
 """
 
 import numpy as np
@@ -12,8 +13,8 @@ from numba import njit
 from neuroncore_rtl.spec.config import LINE_BYTES, PSUM_BANKS, PSUM_WORDS, SBUF_BANKS
 
 __all__ = [
-    "APART", "BEGUN", "GO", "SCALAR", "SHARING", "VECTOR", "WRITTEN", "begin_steps", "columns", "line_accesses",
-    "load_steps", "new_calendar", "new_owners", "slots", "steps",
+    "APART", "BEGUN", "GO", "SCALAR", "SHARING", "VECTOR", "WRITTEN", "begin_steps", "buffered_lines", "columns",
+    "line_accesses", "load_steps", "new_calendar", "new_owners", "slots", "steps",
 ]  # fmt: skip
 
 _WINDOW = 1 << 14
@@ -128,6 +129,39 @@ def line_accesses(
         if not shared:
             owners[cycle & (_WINDOW - 1), banks[first + done]] = number
     return count, cycle, waited
+
+
+@njit(cache=True)
+def buffered_lines(calendar, ports, held, banks, first, count, begin, cycles, turns, until, port, most):
+    """Put the lines that a port writes to SBUF into a calendar, those behind one whose bank is busy ahead of it; return
+    how many of them, the cycle in which the last one is taken, cycles that they wait to be taken, and the cycle in
+    which all are written.
+
+    Arguments:
+        held: of each place for a line that waits, and of one for the line that comes, the cycle in which it is written.
+        most: cycles that a line that is taken waits for engines before it goes first.
+        calendar, ports, banks, first, count, begin, cycles, turns, until, port: see `line_accesses`.
+    """
+    came, waited, written, own = begin - 1, 0, begin, 1 << (_PORT + port)
+    for done in range(count):
+        if came >= until:
+            return done, came, waited, written
+        due, place = max(came + (turns if done else 1), begin + done * cycles // count), held.argmin()
+        came = max(due, held[place])
+        waited += came - due
+        bank = 1 << banks[first + done]
+        engines, cycle = _before(_LINE, bank, APART), came
+        while True:
+            taken = _taken(calendar, cycle)
+            here = taken & bank << _LINE or _taken(ports, cycle) & own
+            if not here and (taken & engines == 0 or cycle - came >= most):
+                break
+            cycle += 1
+        _take(calendar, cycle, bank << _LINE)
+        _take(ports, cycle, own)
+        held[place] = cycle
+        written = max(written, cycle)
+    return count, came, waited, written
 
 
 @njit(cache=True)

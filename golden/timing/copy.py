@@ -36,6 +36,7 @@ class Copy:
         asked, taken: groups of the source that are asked for, that the destination's side has taken.
         arrived: of groups that were not taken, beats, and cycles of the first and the last one.
         begun: the cycle from which on the destination's side takes them; None: not known yet.
+        written: the cycle in which the last one was written to SBUF.
     """
 
     record: Record
@@ -50,6 +51,7 @@ class Copy:
     taken: int = 0
     arrived: deque = field(default_factory=deque)
     begun: int | None = None
+    written: int = 0
 
     @property
     def from_hbm(self) -> bool:

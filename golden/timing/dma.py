@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 
 from neuroncore_rtl.golden.timing.banks import Banks
-from neuroncore_rtl.golden.timing.calendar import APART, SHARING, line_accesses
+from neuroncore_rtl.golden.timing.calendar import APART, SHARING, buffered_lines, line_accesses
 from neuroncore_rtl.golden.timing.copy import Copy, plan_copy
 from neuroncore_rtl.golden.timing.events import Agenda
 from neuroncore_rtl.golden.timing.memory import Hbm
@@ -167,12 +167,17 @@ class DmaEngine:
         banks, psum = self._banks, copy.storages[side] == Storage.PSUM
         turns = self._turns(side, begin)
         tables = ((banks.sbuf_reads, banks.sbuf_writes), (banks.psum_reads, banks.psum_writes))
-        until = max(begin, self._agenda.now) + AHEAD
-        done, last, waited = line_accesses(
-            *(tables[psum][side], tables[0][side], banks.owners[side], banks.debts[side], walk.banks),
-            *(first, count, begin, cycles, turns, until),
-            *(self._port, self._port + (side == 0), SHARING[side] if psum else APART, timing.LINE_PATIENCE),
-        )
+        wanted = walk.banks, first, count, begin, cycles, turns, max(begin, self._agenda.now) + AHEAD, self._port
+        if side and not psum:
+            most = timing.LINE_AHEAD + timing.LINE_PATIENCE
+            found = buffered_lines(banks.sbuf_writes, banks.sbuf_writes, banks.held[self._port], *wanted, most)
+            done, last, waited, written = found
+            copy.written = max(copy.written, written)
+        else:
+            done, last, waited = line_accesses(
+                *(tables[psum][side], tables[0][side], banks.owners[side], banks.debts[side], *wanted),
+                *(self._port + (side == 0), SHARING[side] if psum else APART, timing.LINE_PATIENCE),
+            )
         self.until[side] = last + turns - 1
         self.waited["bank"] += waited
         if done == count:
@@ -236,7 +241,7 @@ class DmaEngine:
     def _wrote(self, copy: Copy, beats: int, end: int, written: int) -> None:
         self._consumed = max(end + 1, written - 1)
         if copy.taken == copy.groups:
-            self._agenda.at(max(written, self._agenda.now), self._over, copy)
+            self._agenda.at(max(written, copy.written, self._agenda.now), self._over, copy)
         self._taken(beats, max(end, written - 1))
 
     def _taken(self, beats: int, end: int) -> None:

@@ -53,8 +53,9 @@ class DmaEngine(wiring.Component):
 
     Ports:
         instructions: a stream of :data:`DmaInstruction`.
-        read, write: line ports of the on-chip memories. axi: HBM; its IDs are 0.
-        retired: a pulse for each copy, in order, when all of it is written: taken by the memory on chip, answered by
+        read, write: line ports of the on-chip memories. written: at the end of this cycle all that `write` has given
+            away is in the memories. axi: HBM; its IDs are 0.
+        retired: a pulse for each copy, in order, when all of it is written: in the memory on chip, or answered by
             HBM.
         error: :class:`DetailedError`; stays until reset; the detail is the row number of INDEX, else 0. A rule is
             judged before anything is read.
@@ -71,6 +72,7 @@ class DmaEngine(wiring.Component):
                 "instructions": In(stream.Signature(DmaInstruction)),
                 "read": Out(LineRead(size)),
                 "write": Out(LineWrite(size)),
+                "written": In(1, init=1),
                 "axi": Out(AxiPort(size, 1)),
                 "retired": Out(1),
                 "error": Out(DetailedError),
@@ -117,8 +119,8 @@ class DmaEngine(wiring.Component):
             reader.formats.eq(sequencer.formats),
             sequencer.refused.eq(checker.error),
             sequencer.src_busy.eq(src_addresses.busy | src_chunker.busy),
-            sequencer.dst_done.eq(~dst_addresses.busy & ~dst_chunker.busy & writer.free),
-            sequencer.writer_free.eq(writer.free),
+            sequencer.dst_done.eq(~dst_addresses.busy & ~dst_chunker.busy & sequencer.writer_free),
+            sequencer.writer_free.eq(writer.free & self.written),
             sequencer.undelivered.eq(
                 reader.o.valid & reader.o.payload.bad & ~caster.busy & dst_chunker.busy & writer.hungry
             ),

@@ -25,7 +25,7 @@ class Sequencer(wiring.Component):
         src, dst: to the address generators. formats: of the copy that is read.
         src_busy: runs or chunks of the source are left.
         dst_done: none of the destination are, and the last beat has gone on; HBM may still have to answer.
-        writer_free: no beat waits to go on.
+        writer_free: no beat waits to go on, or to be in the memory on chip.
         undelivered: the bytes that are wanted next are those that HBM answered with an error.
         row_failed, row_number: see :class:`hdl.dma.rows.RowReader`.
         answers: of HBM, to what was written.

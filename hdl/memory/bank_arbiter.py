@@ -1,5 +1,9 @@
 """Who gets a bank: those with a rank, then the others in turn, unless one of these has waited for too long."""
 
+from collections.abc import Iterable
+from functools import reduce
+from operator import or_
+
 from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -7,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import SBUF_BANKS
 
-__all__ = ["LINE_PATIENCE", "BankArbiter"]
+__all__ = ["LINE_PATIENCE", "BankArbiter", "one_of"]
 
 LINE_PATIENCE = timing.LINE_PATIENCE
 """Cycles that who goes in turn waits before it goes first, so that no engine can shut it out."""
@@ -81,3 +85,8 @@ class BankArbiter(wiring.Component):
         own_turn = ~self.turn.matches(*range(first + 1, second + 1))
         urgent = self._urgent
         return Mux(urgent[first] == urgent[second], own_turn, urgent[first])
+
+
+def one_of(chosen: Value, values: Iterable[Value]) -> Value:
+    """Return the value whose bit is set, of which there is at most one; else 0."""
+    return reduce(or_, (Mux(bit, value, 0) for bit, value in zip(chosen, values, strict=True)))

@@ -16,14 +16,20 @@ class _LineArbiter(wiring.Component):
     def __init__(self, signature: type[LineRead] | type[LineWrite], size: int, count: int):
         self.size = size
         self.count = count
-        super().__init__({"requesters": In(signature(size)).array(count), "port": Out(signature(size))})
+        super().__init__(
+            {
+                "requesters": In(signature(size)).array(count),
+                "port": Out(signature(size)),
+                "chosen": Out(range(max(2, count))),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         port, requesters = self.port, [self.requesters[number] for number in range(self.count)]
         m.submodules.turn = turn = RoundRobin(self.count)
         waits = Signal()  # the port's request of the cycle before was not taken
-        held, chosen = Signal.like(turn.grant), Signal.like(turn.grant)
+        held, chosen = Signal.like(turn.grant), self.chosen
         m.d.comb += [
             turn.requests.eq(Mux(waits, 1 << held, Cat(requester.valid for requester in requesters))),
             turn.taken.eq(port.valid & port.ready),
@@ -55,7 +61,7 @@ class LineReadArbiter(_LineArbiter):
 
     Ports:
         requesters: of the readers (:class:`LineRead`); all see all data, and know when their own comes.
-        port: to the memory.
+        port: to the memory. chosen: the number of the one whose request it has.
     """
 
     def __init__(self, size: int, count: int):
@@ -71,7 +77,7 @@ class LineWriteArbiter(_LineArbiter):
 
     Ports:
         requesters: of the writers (:class:`LineWrite`).
-        port: to the memory.
+        port: to the memory. chosen: the number of the one whose request it has.
     """
 
     def __init__(self, size: int, count: int):

@@ -5,7 +5,8 @@ vector, scalar engine: reads, writes -> SBUF | PSUM
 line ports: reads, writes ------------> SBUF | PSUM
 """
 
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 
 from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
@@ -15,14 +16,16 @@ from neuroncore_rtl.hdl.clock_gate import gated
 from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, OnChipStorage, PsumWritePort, ReadPort, WritePort
 from neuroncore_rtl.hdl.memory.psum_port import PsumPort
 from neuroncore_rtl.hdl.memory.sbuf import Sbuf
-from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
+from neuroncore_rtl.hdl.memory.sbuf_block import BANK
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, SBUF_BANKS, Config
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
 
 __all__ = ["Conflicts", "OnChipMemory"]
 
 
 class Conflicts(data.Struct):
-    """Counts since reset: cycles in which a request waited because another one had its bank; of line ports the sum.
+    """Counts since reset: cycles in which a request waited because another one had its bank; of line ports the sum, but
+    for lines that wait in a :class:`hdl.memory.line_buffer.LineBuffer` while it asks for another one.
 
     The first eight are of SBUF, by port and direction; psum_read, psum_write of PSUM, whoever asked.
     """
@@ -51,6 +54,7 @@ class OnChipMemory(wiring.Component):
         vector_sbuf, scalar_sbuf, vector_psum, scalar_psum: read ports of the other engines.
         vector_write, scalar_write: their write ports.
         line_reads, line_writes: line ports of `config.hbm_bytes`, as many as HBM ports.
+        busy: a bit for each bank of SBUF that an engine writes in this cycle.
         psum, psum_shared, psum_write: to the tensor engine, as of :class:`hdl.memory.psum_port.PsumPort`.
         conflicts: :class:`Conflicts`.
 
@@ -73,6 +77,7 @@ class OnChipMemory(wiring.Component):
                 "scalar_write": In(WritePort(partitions)),
                 "line_reads": In(LineRead(size)).array(ports),
                 "line_writes": In(LineWrite(size)).array(ports),
+                "busy": Out(SBUF_BANKS),
                 "psum": Out(ReadPort(columns, 32)),
                 "psum_shared": Out(ReadPort(columns, 32)),
                 "psum_write": Out(PsumWritePort(columns)),
@@ -93,6 +98,8 @@ class OnChipMemory(wiring.Component):
             wiring.connect(m, wiring.flipped(getattr(self, f"{name}_psum")), getattr(psum, name))
             write = f"{name}_write"
             _divide(m, getattr(self, write), getattr(sbuf, write), getattr(psum, write))
+        writes = [sbuf.vector_write, sbuf.scalar_write]
+        m.d.comb += self.busy.eq(reduce(or_, (Mux(port.valid, 1 << port.address[BANK], 0) for port in writes)))
         for number in range(self.config.hbm_ports):
             _divide(m, self.line_writes[number], sbuf.line_writes[number], psum.line_writes[number])
             line = self.line_reads[number]

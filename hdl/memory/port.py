@@ -148,7 +148,8 @@ class LineWrite(wiring.Signature):
         size: bytes of an access, as of :class:`LineRead`.
 
     Members:
-        valid, storage, partition, address: as of :class:`LineRead`.
+        valid, storage, partition, address: as of :class:`LineRead`; but in front of the memory another line may take
+            the place of one that is not taken (:class:`hdl.memory.line_buffer.LineBuffer`).
         data, mask: bytes, and which of them to write. Of PSUM all enabled bytes lie in one aligned word of 4.
         ready: the write is taken at the end of this cycle; a read request taken in a later cycle sees it.
     """

@@ -6,23 +6,21 @@
 Banks read and write at once; what asks for different banks does not disturb each other.
 """
 
-from functools import partial, reduce
-from operator import or_
+from functools import partial
 
 from amaranth import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.hierarchy import lanes
-from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter
+from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter, one_of
 from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, ReadPort, WritePort
-from neuroncore_rtl.hdl.memory.sbuf_block import BANK_BITS, BLOCK_BITS, READERS, SbufPartitions, port_bits
+from neuroncore_rtl.hdl.memory.sbuf_block import BANK, BLOCK_BITS, READERS, SbufPartitions, port_bits
 from neuroncore_rtl.spec.config import LINE_BYTES, SBUF_BANKS, Config
 
 __all__ = ["Sbuf"]
 
 _PLACE = slice(0, (LINE_BYTES - 1).bit_length())
-_BANK = slice(_PLACE.stop, _PLACE.stop + BANK_BITS)
 
 
 class Sbuf(wiring.Component):
@@ -94,14 +92,14 @@ class Sbuf(wiring.Component):
         for number, port in enumerate(ports):
             m.d.comb += [
                 arbiter.requests[number].eq(port.valid),
-                arbiter.banks[number].eq(port.address[_BANK]),
+                arbiter.banks[number].eq(port.address[BANK]),
                 port.ready.eq(arbiter.grants[number]),
             ]
         m.d.comb += [arbiter.turn.eq(getattr(self, f"{name}_turn")), stalls.eq(arbiter.stalls)]
         served = []
         for bank in range(SBUF_BANKS):
             served.append(Signal(len(ports), name=f"{name}_bank{bank}"))
-            at_bank = Cat(port.address[_BANK] == bank for port in ports)
+            at_bank = Cat(port.address[BANK] == bank for port in ports)
             m.d.comb += served[-1].eq(arbiter.grants & at_bank)
         return served
 
@@ -114,7 +112,7 @@ class Sbuf(wiring.Component):
         block_of, partition_of = zip(*(_split(line.partition) for line in lines), strict=True)
 
         lockstep = Cat(bank[: len(readers)].any() for bank in served)
-        read_line = Cat(_chosen(bank, [port.address[_BANK.stop :] for port in ports]) for bank in served)
+        read_line = Cat(one_of(bank, [port.address[BANK.stop :] for port in ports]) for bank in served)
         m.d.comb += partitions.read_line.eq(read_line)
         for number, read in enumerate(partitions.read):
             here = Cat(of == number for of in block_of)
@@ -125,13 +123,13 @@ class Sbuf(wiring.Component):
             port = getattr(self, name)
             place = slice((4 * words - 1).bit_length(), _PLACE.stop)
             m.d.comb += [
-                getattr(partitions, f"{name}_select").eq(Cat(port.address[place], port.address[_BANK])),
+                getattr(partitions, f"{name}_select").eq(Cat(port.address[place], port.address[BANK])),
                 port.data.eq(getattr(partitions, name)),
             ]
 
         place = slice((size - 1).bit_length(), _PLACE.stop)
         for number, line in enumerate(lines):
-            select = Cat(line.address[place], line.address[_BANK], partition_of[number])
+            select = Cat(line.address[place], line.address[BANK], partition_of[number])
             m.d.comb += partitions.line_select[number].eq(select)
             for index, taken in enumerate(partitions.line_taken):
                 m.d.comb += taken[number].eq(line.valid & line.ready & (block_of[number] == index))
@@ -162,11 +160,11 @@ class Sbuf(wiring.Component):
         numbers = [Const(port, port_bits(config.hbm_ports)) for port in range(config.hbm_ports)]
         by_line = [bank[len(engines) :] for bank in served]
         common = {
-            "write_line": Cat(_chosen(bank, [port.address[_BANK.stop :] for port in ports]) for bank in served),
-            "write_bytes": Cat(_chosen(bank, bytes_of) for bank in served),
+            "write_line": Cat(one_of(bank, [port.address[BANK.stop :] for port in ports]) for bank in served),
+            "write_bytes": Cat(one_of(bank, bytes_of) for bank in served),
             "write_single": Cat(bank.any() for bank in by_line),
-            "write_partition": Cat(_chosen(bank, partition_of) for bank in by_line),
-            "write_port": Cat(_chosen(bank, numbers) for bank in by_line),
+            "write_partition": Cat(one_of(bank, partition_of) for bank in by_line),
+            "write_port": Cat(one_of(bank, numbers) for bank in by_line),
             "write_scalar": Cat(bank[1] for bank in served),
             "write_lines": Cat(line.data for line in lines),
         }
@@ -184,8 +182,3 @@ class Sbuf(wiring.Component):
 def _split(partition: Value) -> tuple[Value, Value]:
     """Return the block of a partition and its number in it."""
     return partition[BLOCK_BITS:], partition[:BLOCK_BITS]
-
-
-def _chosen(chosen: Value, values: list[Value]) -> Value:
-    """Return the value whose bit is set, of which there is at most one; else 0."""
-    return reduce(or_, (Mux(bit, value, 0) for bit, value in zip(chosen, values, strict=True)))

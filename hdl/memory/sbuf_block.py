@@ -10,7 +10,17 @@ from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.memory.bank import Bank
 from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, SBUF_BANKS, SBUF_BYTES
 
-__all__ = ["BANK_BITS", "BLOCK", "BLOCK_BITS", "LINE_BITS", "READERS", "SbufBlock", "SbufPartitions", "port_bits"]
+__all__ = [
+    "BANK",
+    "BANK_BITS",
+    "BLOCK",
+    "BLOCK_BITS",
+    "LINE_BITS",
+    "READERS",
+    "SbufBlock",
+    "SbufPartitions",
+    "port_bits",
+]
 
 BLOCK = 8
 """Partitions of a block; the last one may have fewer."""
@@ -20,6 +30,9 @@ BLOCK_BITS = (BLOCK - 1).bit_length()
 
 BANK_BITS = (SBUF_BANKS - 1).bit_length()
 """Number of a bank."""
+
+BANK = slice((LINE_BYTES - 1).bit_length(), (LINE_BYTES - 1).bit_length() + BANK_BITS)
+"""Of a byte address, the bank."""
 
 LINES = SBUF_BYTES // LINE_BYTES // SBUF_BANKS
 """Lines of a bank in one partition."""

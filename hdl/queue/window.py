@@ -22,7 +22,7 @@ _WORD_BITS = 2
 
 
 class Window(wiring.Component):
-    """One access at a time: a write is answered when the memory has taken it, a read `LineRead.LATENCY` cycles later.
+    """One access at a time: a write is answered when it is in the memory, a read `LineRead.LATENCY` cycles later.
 
     An access is refused with an error if it is not of a whole word, or if the partition or the byte does not exist.
 
@@ -30,7 +30,8 @@ class Window(wiring.Component):
         config: the machine's parameters.
 
     Ports:
-        bus: the controller's. read, write: ports of the on-chip memories.
+        bus: the controller's. read, write: ports of the on-chip memories. written: at the end of this cycle what
+            `write` has given away is there.
     """
 
     def __init__(self, config: Config):
@@ -40,6 +41,7 @@ class Window(wiring.Component):
                 "bus": In(Bus()),
                 "read": Out(LineRead(config.hbm_bytes)),
                 "write": Out(LineWrite(config.hbm_bytes)),
+                "written": In(1, init=1),
             }
         )
 
@@ -49,6 +51,7 @@ class Window(wiring.Component):
         request = hold_request(m, self.bus, answered)
         exists = self._place(m, request)
         word_index = request.address[_WORD_BITS : self.config.hbm_bytes.bit_length() - 1]
+        given = Signal()  # a write has been taken, and is not in the memory
         arriving = Signal(LineRead.LATENCY)  # a bit moves up from when a read is taken to when its data is there
         m.d.comb += [
             self.write.data.eq(request.data.replicate(self.config.hbm_bytes >> _WORD_BITS)),
@@ -64,7 +67,8 @@ class Window(wiring.Component):
             with m.If(~exists | ~request.mask.all()):
                 m.d.comb += [answered.eq(1), self.bus.error.eq(1)]
             with m.Elif(request.write):
-                m.d.comb += [self.write.valid.eq(1), answered.eq(self.write.ready)]
+                m.d.comb += [self.write.valid.eq(~given), answered.eq((given | self.write.ready) & self.written)]
+                m.d.sync += given.eq((given | self.write.ready) & ~self.written)
             with m.Else():
                 m.d.comb += [self.read.valid.eq(~arriving.any()), answered.eq(arriving[-1])]
         return m

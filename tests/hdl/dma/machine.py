@@ -86,6 +86,7 @@ def run_copies(
     bad: tuple[int, int] = (0, 0),
     latency: int = 50,
     stall: int = 0,
+    unwritten: int = 0,
     seed: int = 1,
     sim: str = "verilator",
 ) -> Outcome:
@@ -99,6 +100,7 @@ def run_copies(
         bad: first address, and the one behind the last, of others that it answers so; from the base on.
         latency: of HBM, in cycles.
         stall: every handshake pauses in so many of 256 cycles, at random. seed: of the pauses.
+        unwritten: cycles from a line that is taken to its being written on chip.
         sim: the simulator.
     """
     build = built(config, sim)
@@ -109,7 +111,9 @@ def run_copies(
         files = {"program": hex_words([copy.encode() for copy in copies], DMA_BITS)}
         files |= {name: hex_lines(memories[storage], config.hbm_bytes) for name, storage in on_chip.items()}
         out = {name: (directory / f"{name}.out").resolve() for name in (*on_chip, "events")}
-        arguments = plusargs(limit=limit, stall=stall, noise=seed, base=base, program_count=len(copies))
+        arguments = plusargs(
+            limit=limit, stall=stall, noise=seed, base=base, unwritten=unwritten, program_count=len(copies)
+        )
         arguments += plusargs(events=out["events"], **{f"{name}_out": out[name] for name in on_chip})
         arguments += [*behaviour.plusargs(), *hbm.write_memory(directory, memories[Storage.HBM][0], config.hbm_bytes)]
         arguments += write_files(directory, files)

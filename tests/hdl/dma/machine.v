@@ -8,7 +8,7 @@
 // +psum_out: the memories at the end; +events: a line "a|r cycle" for an instruction that is taken or retired, "e cycle
 // cause number detail" for an error, after which the engine is reset and goes on behind the failed copy; +base: address
 // of HBM's first byte; +stall: the other handshakes pause in so many of 256 cycles; +noise: seed; +limit: cycles after
-// which a run is given up.
+// which a run is given up; +unwritten: cycles from a line that is taken to its being written.
 module machine (
     input  wire         clk,
     output reg          done = 0,
@@ -23,11 +23,12 @@ module machine (
     reg [63:0]             cycles = 0;
     reg [8*1024-1:0]       path;
     reg [39:0]             base;
-    integer                count, limit, events, i;
+    integer                count, limit, unwritten, events, i;
 
     initial begin
         if (!$value$plusargs("limit=%d", limit)) $fatal(1, "+limit is missing");
         if (!$value$plusargs("program_count=%d", count)) $fatal(1, "+program_count is missing");
+        if (!$value$plusargs("unwritten=%d", unwritten)) unwritten = 0;
         if ($value$plusargs("program=%s", path)) $readmemh(path, program_, 0, count - 1);
         if ($value$plusargs("sbuf=%s", path)) $readmemh(path, chip, 0, PSUM - 1);
         if ($value$plusargs("psum=%s", path)) $readmemh(path, chip, PSUM);
@@ -59,6 +60,10 @@ module machine (
     wire [`SIZE-1:0]     write__mask;
     reg  [BITS-1:0]      read_first, read_second;
     wire                 read__ready = !pause[1], write__ready = !pause[2];
+
+    integer              left = 0;  // cycles until all lines are written
+    wire                 written = left == 0 && !(write__valid && write__ready && unwritten != 0);
+    always @(posedge clk) left <= write__valid && write__ready ? unwritten - (unwritten != 0) : left - (left != 0);
 
     // HBM, whose first byte has the address `base`.
     `AXI_WIRES

@@ -114,6 +114,17 @@ def test_a_row_that_is_skipped_costs_a_cycle():
     assert cycles[0] - cycles[1] > 2 * 7 * (400 // CONFIG.hbm_bytes - 2) and cycles[2] <= 60
 
 
+def test_a_copy_to_the_chip_is_over_when_its_last_line_is_written():
+    memories = random_memories(np.random.default_rng(3), CONFIG)
+    places = [(Storage.HBM, Storage.SBUF), (Storage.HBM, Storage.PSUM), (Storage.SBUF, Storage.HBM)]
+    copies = [DmaCopy(shape=(64,), src=tensor(src), dst=tensor(dst, 1 << 12)) for src, dst in places]
+    at_once, late = (
+        np.array([run_copies(CONFIG, [copy], memories, unwritten=cycles).retired[0] for copy in copies])
+        for cycles in (0, 30)
+    )
+    assert list(late - at_once) == [30, 30, 0]
+
+
 def test_another_result_is_noticed(monkeypatch):
     """The reference loses the lowest bit of every element that is cast."""
     store = golden.store

@@ -1,4 +1,5 @@
-"""Words through the windows against memories that are arrays, with stalls; and what does not exist."""
+"""Words through the windows against memories that are arrays, with stalls, some of which take a write before they do
+it; and what does not exist."""
 
 import pytest
 
@@ -19,11 +20,12 @@ CONFIGS = {
 
 
 class Memories:
-    """Serves the line ports of a window from a dictionary of words, by storage, partition and address."""
+    """Serves the line ports of a window from a dictionary of words, by storage, partition and address; writes some
+    later than it takes them."""
 
     def __init__(self, rng, ctx, dut, size):
         self.rng, self.ctx, self.dut, self.size = rng, ctx, dut, size
-        self.words = {}
+        self.words, self.late, self.delayed = {}, None, 0
         self.arriving = [None] * LineRead.LATENCY
 
     def step(self):
@@ -44,7 +46,13 @@ class Memories:
             storage, partition, address = self.place(write)
             mask, data = ctx.get(write.mask), ctx.get(write.data)
             (n,) = (n for n in range(self.size // 4) if mask == 0xF << 4 * n)
-            self.words[storage, partition, address + 4 * n] = data >> 32 * n & 0xFFFF_FFFF
+            assert self.late is None, "a write is given away twice"
+            self.late = (storage, partition, address + 4 * n), data >> 32 * n & 0xFFFF_FFFF
+        if self.late and self.rng.random() < 0.5:
+            place, word = self.late
+            self.words[place], self.late = word, None
+        self.delayed += self.late is not None
+        ctx.set(self.dut.written, self.late is None)
 
     def place(self, port):
         address = self.ctx.get(port.address)
@@ -85,7 +93,7 @@ async def test_words_and_what_does_not_exist(ctx, dut, shape, rng):
         assert memories.words == model
     for elsewhere in (0, SBUF_WINDOW - 4, PSUM_WINDOW + (1 << 28), 0x4000_0000, 0x9000_0000):
         assert await asker.access(elsewhere, each=memories.step) == "error"
-    assert refused > 50 and checked > 50
+    assert refused > 50 and checked > 50 and memories.delayed > 50
 
 
 @simulated(lambda: Window(CONFIGS["tiny"]))

@@ -1,0 +1,129 @@
+"""Lines that a port has taken from its writers, and whose banks others write: those behind go ahead of them.
+
+writers' arbiter -+-------------------> SBUF, PSUM
+                  +-> lines that wait -^
+"""
+
+from amaranth import Array, Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+
+from neuroncore_rtl.hdl.memory.bank_arbiter import one_of
+from neuroncore_rtl.hdl.memory.port import LineWrite, OnChipStorage
+from neuroncore_rtl.hdl.memory.sbuf_block import BANK, BANK_BITS
+from neuroncore_rtl.spec import timing
+from neuroncore_rtl.spec.config import SBUF_BANKS
+
+__all__ = ["LineBuffer"]
+
+
+class LineBuffer(wiring.Component):
+    """Writes one line a cycle, without latency: the oldest one to PSUM or to a bank of SBUF that nobody before it
+    writes, be it here or just coming. If there is none, the oldest of all asks for its bank.
+
+    What goes to the same bank keeps its order, so a byte holds what came last. At most `AHEAD` lines go ahead of the
+    oldest, which then asks until it is served.
+
+    Arguments:
+        size: bytes of an access.
+        writers: those who share the port.
+
+    Ports:
+        i: of their arbiter. writer: the number of the one that it has chosen.
+        o: to the memories; a request that is not taken may give way to another one.
+        busy: a bit for each bank of SBUF that an engine, or a port before this one, asks for. after: the same for the
+            next port.
+        written: a bit for each writer, of whom no line is left to be written at the end of this cycle.
+    """
+
+    LINES = timing.LINE_BUFFER
+    AHEAD = timing.LINE_AHEAD
+
+    def __init__(self, size: int, writers: int):
+        self.size = size
+        self.writers = writers
+        super().__init__(
+            {
+                "i": In(LineWrite(size)),
+                "writer": In(range(max(2, writers))),
+                "o": Out(LineWrite(size)),
+                "busy": In(SBUF_BANKS),
+                "after": Out(SBUF_BANKS),
+                "written": Out(writers),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        known = data.StructLayout({"psum": 1, "bank": BANK_BITS, "writer": self.writer.shape()})
+        waiting = [Signal(known, name=f"waiting{n}", reset_less=True) for n in range(self.LINES)]  # oldest first
+        count, comes = Signal(range(self.LINES + 1)), Signal(known)
+        lines = [*waiting, comes]
+        there, gone = Signal(len(lines)), Signal(len(lines))
+        chosen, stays = self._choose(m, there, lines), Signal()
+        m.d.comb += [
+            comes.psum.eq(self.i.storage == OnChipStorage.PSUM),
+            comes.bank.eq(self.i.address[BANK]),
+            comes.writer.eq(self.writer),
+            there.eq(Cat(*(count > n for n in range(self.LINES)), self.i.valid)),
+            gone.eq(Mux(self.o.ready, there & chosen, 0)),
+            self.i.ready.eq((count != self.LINES) | self.o.ready),
+            stays.eq(self.i.valid & self.i.ready & ~gone[-1]),
+            self.o.valid.eq(there.any()),
+        ]
+        for writer in range(self.writers):
+            left = there & ~gone & Cat(line.writer == writer for line in lines)
+            m.d.comb += self.written[writer].eq(~left.any())
+        with m.If(self.o.valid & (self.o.storage == OnChipStorage.SBUF)):
+            m.d.comb += self.after.eq(self.busy | (1 << self.o.address[BANK]))
+        with m.Else():
+            m.d.comb += self.after.eq(self.busy)
+
+        m.d.sync += count.eq(count + stays - gone[:-1].any())
+        for n in range(self.LINES):
+            # What comes is put behind those that are left.
+            with m.If(gone[: n + 1].any()):
+                m.d.sync += waiting[n].eq(Mux(count == n + 1, comes, lines[n + 1]))
+            with m.Elif(count == n):
+                m.d.sync += waiting[n].eq(comes)
+        self._hold(m, count, chosen, gone, stays)
+        return m
+
+    def _choose(self, m: Module, there: Signal, lines: list) -> Signal:
+        """Return a bit for each line, set for the one that asks if there is any."""
+        able, chosen = Signal(len(lines)), Signal(len(lines))
+        ahead, busy = Signal(range(self.AHEAD + 1)), Array(self.busy)
+        free = Cat(line.psum | ~busy[line.bank] for line in lines)
+        m.d.comb += [
+            able.eq(there & free & Mux(ahead == self.AHEAD, 1, (1 << len(lines)) - 1)),
+            chosen.eq(Mux(able.any(), able & ~(able - 1), Mux(there[0], 1, 1 << self.LINES))),
+        ]
+        with m.If(~there[0] | (self.o.ready & chosen[0])):
+            m.d.sync += ahead.eq(0)
+        with m.Elif(self.o.ready):
+            m.d.sync += ahead.eq(ahead + 1)
+        return chosen
+
+    def _hold(self, m: Module, count: Signal, chosen: Signal, gone: Signal, stays: Value) -> None:
+        """Keep what the lines hold in a memory, which they need not move through; offer that of the chosen one."""
+        members = self.o.signature.members
+        names = [name for name, member in members.items() if member.flow == Out and name != "valid"]
+        held = data.StructLayout({name: members[name].shape for name in names})
+        m.submodules.held = memory = Memory(shape=held, depth=self.LINES, init=[])
+        write, read = memory.write_port(), memory.read_port(domain="comb")
+        # Of each line its place; behind them the places that are free.
+        places = [Signal(range(self.LINES), name=f"place{n}", init=n) for n in range(self.LINES)]
+        m.d.comb += [
+            read.addr.eq(one_of(chosen[:-1], places)),
+            write.addr.eq(Mux(count == self.LINES, read.addr, Array(places)[count[: len(write.addr)]])),
+            write.en.eq(stays),
+        ]
+        for n in range(self.LINES):
+            with m.If(gone[: n + 1].any()):
+                m.d.sync += places[n].eq(places[n + 1] if n + 1 < self.LINES else read.addr)
+        for name in names:
+            m.d.comb += [
+                write.data[name].eq(getattr(self.i, name)),
+                getattr(self.o, name).eq(Mux(chosen[-1], getattr(self.i, name), read.data[name])),
+            ]

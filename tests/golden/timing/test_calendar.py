@@ -1,0 +1,31 @@
+"""Calendars of banks: who waits for whom."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.golden.timing.calendar import buffered_lines, columns, new_calendar
+from neuroncore_rtl.spec import timing
+from neuroncore_rtl.spec.config import LINE_BYTES, SBUF_BANKS
+
+BUSY = 100
+"""Cycles in which the first bank is another's."""
+
+
+MOST = SBUF_BANKS * timing.LINE_BUFFER + 1
+"""Lines, through all banks in turn, that are taken without a wait: the last one waits at the port."""
+
+
+@pytest.mark.parametrize(
+    ("count", "taken", "waits", "patience"),
+    [(MOST, MOST - 1, 0, BUSY), (MOST + 1, BUSY, BUSY - MOST, BUSY), (MOST + 1, MOST, 0, 20)],
+    ids=["as many as have room", "one more", "one more, and less patience"],
+)
+def test_lines_go_ahead_of_those_whose_bank_is_busy(count, taken, waits, patience):
+    calendar, other = new_calendar(), new_calendar()
+    columns(calendar, other, other, 0, BUSY, 0, LINE_BYTES * SBUF_BANKS, 0, False, 0, 0)
+    held = np.zeros(timing.LINE_BUFFER + 1, np.int64)
+    banks = (np.arange(count) % SBUF_BANKS).astype(np.uint8)
+    found = buffered_lines(calendar, calendar, held, banks, 0, count, 0, count, 1, 10 * BUSY, 0, patience)
+    done, last, waited, written = found
+    assert (done, last, waited) == (count, taken, waits)
+    assert (written >= BUSY) == (patience == BUSY)
