@@ -15,9 +15,9 @@ from neuroncore_rtl.spec.isa import Engine, Record
 __all__ = ["ElementwiseEngine"]
 
 
-AHEAD = {VECTOR: 256, SCALAR: 24}
+AHEAD = {VECTOR: 256, SCALAR: 128}
 """Cycles for which an engine takes its banks at once: the vector engine, which goes first, for more, so that the scalar
-engine finds it there."""
+engine finds it there; either for longer than it stays in a bank, so that lines that wait find it, too."""
 
 Job = tuple[Record, Timed]
 
