@@ -12,6 +12,7 @@ from numba.types import CPointer, int64, uint32, uint64, void
 
 from neuroncore_rtl.golden.arith.kept import OPTIONS
 from neuroncore_rtl.spec.functions.layout import (
+    BINADES_BITS,
     COEFFICIENT_GUARD,
     COORDINATE_BITS,
     EXP2_INDEX_BITS,
@@ -34,7 +35,7 @@ from neuroncore_rtl.spec.functions.layout import (
 __all__ = ["evaluate"]
 
 _BASE, _BITS, _COORDINATE, _SOURCE, _FACTOR, _SCALE, _NEGATE, _EXP2, _INVALID = range(9)
-_SIN, _COS, _LINEAR = int(Coordinate.SIN), int(Coordinate.COS), int(Coordinate.LINEAR)
+_SIN, _COS, _OUTER = int(Coordinate.SIN), int(Coordinate.COS), int(Coordinate.OUTER)
 _FROM_Z, _FROM_ALPHA = int(Source.Z), int(Source.ALPHA)
 _TIMES_Z, _LOG, _REDUCED = int(Factor.Z), int(Factor.LOG), int(Factor.REDUCED)
 _RECIPROCAL, _ROOT, _INVERSE_ROOT = int(Scale.RECIPROCAL), int(Scale.ROOT), int(Scale.INVERSE_ROOT)
@@ -45,6 +46,8 @@ _SIGNIFICAND = (1 << 23) - 1
 _LOCAL = (1 << LOCAL_BITS) - 1
 _UNITY = 1 << 23
 _U_BITS = EXP2_INDEX_BITS + LOCAL_BITS
+_LAST_BINADE = (1 << BINADES_BITS) - 1
+_BINADE_BITS = COORDINATE_BITS - BINADES_BITS
 _GUARDED = LOCAL_BITS + COEFFICIENT_GUARD
 _REDUCED_MASK = (1 << REDUCED_BITS) - 1
 
@@ -158,8 +161,14 @@ def evaluate(words, result, count, specials, alpha, parity, control, segments, e
                 r ^= _REDUCED_MASK
             sign ^= quadrant >> 1 & 1
             x = r >> REDUCED_BITS - COORDINATE_BITS
-        elif coordinate == _LINEAR:
+        elif coordinate == _OUTER and e <= LOW_EXPONENT:
             x = m << 6 >> min(LOW_EXPONENT - e, 31)
+        elif coordinate == _OUTER:
+            binade = e - HIGH_EXPONENT
+            if binade > _LAST_BINADE:
+                x = (1 << COORDINATE_BITS) - 1
+            else:
+                x = binade << _BINADE_BITS | (m & _SIGNIFICAND) << _BINADE_BITS - 23
         else:
             x = (m & _SIGNIFICAND) << 7
 

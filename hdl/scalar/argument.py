@@ -114,9 +114,11 @@ class Argument(wiring.Component):
         """What chooses the segment: z itself, or the quarter turns in it, two products that are not added up yet."""
         high, low = Signal(_HALF_WINDOW), Signal(_LOW_BITS)
         shift = Signal(range(_LARGEST_SHIFT + 1))
-        distance = Signal(EXPONENT)
-        linear, x = Signal(layout.COORDINATE_BITS), Signal(layout.COORDINATE_BITS)
+        distance, binade = Signal(EXPONENT), Signal(EXPONENT)
+        linear, binades = Signal(layout.COORDINATE_BITS), Signal(layout.COORDINATE_BITS)
+        x = Signal(layout.COORDINATE_BITS)
         widened = Cat(Const(0, layout.COORDINATE_BITS - FP32.precision), z.significand)
+        fraction = Cat(Const(0, 1), widened[:-1])
         cosine = control.coordinate == Coordinate.COS
         m.d.comb += [
             high.eq(z.significand * self.tables.window_high_row),
@@ -124,8 +126,17 @@ class Argument(wiring.Component):
             distance.eq(layout.LOW_EXPONENT - z.exponent),
             shift.eq(Mux(distance > _LARGEST_SHIFT, _LARGEST_SHIFT, distance)),
             linear.eq(widened >> shift),
-            x.eq(Mux(control.coordinate == Coordinate.LINEAR, linear, widened[:-1] << 1)),
+            binade.eq(z.exponent - layout.HIGH_EXPONENT),
+            binades.eq(Cat(fraction[layout.BINADES_BITS :], binade[: layout.BINADES_BITS])),
+            x.eq(fraction),
         ]
+        with m.If(control.coordinate == Coordinate.OUTER):
+            with m.If(z.exponent < 0):
+                m.d.comb += x.eq(linear)
+            with m.Elif(binade[layout.BINADES_BITS :].any()):
+                m.d.comb += x.eq(-1)
+            with m.Else():
+                m.d.comb += x.eq(binades)
         return {
             "high": high, "low": low, "x": x, "trigonometric": (control.coordinate == Coordinate.SIN) | cosine,
             "cosine": cosine, "base": control.base, "bits": control.bits, "significand": z.significand,

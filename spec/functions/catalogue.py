@@ -75,6 +75,10 @@ def _records():
         ("dsoftplus", (*both(_HALF), *step), {"derivative_of": "softplus"}),
         ("drelu", (*both(_ZERO), *step), {"derivative_of": "relu"}),
         ("dleaky_relu", (alpha, alpha, (_ONE, plus), alpha), {"derivative_of": "leaky_relu", "has_alpha": True}),
+        ("gelu_sigmoid", gate, {}),
+        ("dgelu_sigmoid", derivative_of_gate, {"derivative_of": "gelu_sigmoid"}),
+        ("mish", gate, {}),
+        ("arctan", (*odd_zeros, (Special.HALF_PI, plus), (Special.HALF_PI, minus)), {}),
     )
 
 

@@ -3,17 +3,20 @@
 import enum
 
 __all__ = [
-    "COEFFICIENT_FIELDS", "COEFFICIENT_GUARD", "CONTROL_FIELDS", "COORDINATE_BITS", "EXP2_FIELDS", "EXP2_INDEX_BITS",
-    "FACTOR_BITS", "HIGH_EXPONENT", "LN2", "LOCAL_BITS", "LOW_EXPONENT", "POINT", "QUADRANT_BITS", "REDUCED_BITS",
-    "ROW_BITS", "SUM_CUT", "SUM_POINT", "TWO_OVER_PI", "WINDOW_BITS", "Coordinate", "Factor", "Scale",
+    "BINADES_BITS", "COEFFICIENT_FIELDS", "COEFFICIENT_GUARD", "CONTROL_FIELDS", "COORDINATE_BITS", "EXP2_FIELDS",
+    "EXP2_INDEX_BITS", "FACTOR_BITS", "HIGH_EXPONENT", "LN2", "LOCAL_BITS", "LOW_EXPONENT", "POINT", "QUADRANT_BITS",
+    "REDUCED_BITS", "ROW_BITS", "SUM_CUT", "SUM_POINT", "TWO_OVER_PI", "WINDOW_BITS", "Coordinate", "Factor", "Scale",
     "Source", "Special", "control_address", "special_address", "window",
 ]  # fmt: skip
 
-LOW_EXPONENT, HIGH_EXPONENT = -4, 7
+LOW_EXPONENT, HIGH_EXPONENT = -4, 11
 """Exponents of z that have a control row of their own; those below and above share the outermost rows."""
 
 ROW_BITS = 4
 """Bits of a row of the control table, within a function and a sign."""
+
+BINADES_BITS = 4
+"""Leading bits of x that are a binade, where the last row's coordinate is OUTER."""
 
 COORDINATE_BITS = 30
 """Fraction bits of the coordinate x in [0, 1) of a region."""
@@ -65,8 +68,9 @@ class Coordinate(enum.IntEnum):
 
     MANTISSA = 0
     """The fraction of z's significand: one binade of z is one region."""
-    LINEAR = 1
-    """|z| / 2**(LOW_EXPONENT + 1): everything from zero to there is one region."""
+    OUTER = 1
+    """In the first row |z| / 2**(LOW_EXPONENT + 1): everything from zero to there is one region. In the last one the
+    binades from HIGH_EXPONENT on, side by side in one region; what is above them all is its end."""
     SIN = 2
     """The position of |z| within its quadrant, folded in odd ones, for the sine; the factor is REDUCED."""
     COS = 3
@@ -135,6 +139,8 @@ class Special(enum.IntEnum):
     ALPHA_TIMES_Z = 8
     """alpha * z as IEEE 754 multiplies."""
     QUARTER = 9
+    HALF_PI = 10
+    """fp32(pi / 2), arctan(inf)."""
 
     @property
     def word(self) -> int | None:
@@ -145,7 +151,7 @@ class Special(enum.IntEnum):
 _WORDS = {
     Special.ZERO: 0x00000000, Special.HALF: 0x3F000000, Special.ONE: 0x3F800000, Special.INFINITY: 0x7F800000,
     Special.NAN: 0x7FC00000, Special.LN2: 0x3F317218, Special.TWO_OVER_ROOT_PI: 0x3F906EBB,
-    Special.QUARTER: 0x3E800000,
+    Special.QUARTER: 0x3E800000, Special.HALF_PI: 0x3FC90FDB,
 }  # fmt: skip
 
 

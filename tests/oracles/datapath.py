@@ -21,7 +21,7 @@ def datapath(function: Function, z: int, alpha: int) -> int:
     """
     sz = z >> 31
     m, e = _decode(z)
-    row = e & 1 if function.parity else min(max(e, -4), 7) + 4
+    row = e & 1 if function.parity else min(max(e, -4), 11) + 4
     control = dict(zip(CONTROL_FIELDS, load().control[(function.code << 1 | sz) << 4 | row], strict=True))
     if control["invalid"]:
         return 0x7FC00000
@@ -77,8 +77,10 @@ def _coordinate(kind: int, m: int, e: int) -> tuple[int, int, int]:
     """x, the position within a quadrant and the quadrant."""
     if kind == Coordinate.MANTISSA:
         return (m - 2**23) << 7, 0, 0
-    if kind == Coordinate.LINEAR:
-        return (m << 6) >> min(max(-4 - e, 0), 31), 0, 0
+    if kind == Coordinate.OUTER and e <= -4:
+        return (m << 6) >> min(-4 - e, 31), 0, 0
+    if kind == Coordinate.OUTER:
+        return (2**30 - 1 if e > 26 else (e - 11 << 23 | m - 2**23) << 3), 0, 0
     v = (m * window(e) % 2**80) >> 16
     q = ((v >> 62) + (kind == Coordinate.COS)) % 4
     r = v % 2**62 ^ (2**62 - 1 if q & 1 else 0)

@@ -13,6 +13,7 @@ from neuroncore_rtl.spec.functions.catalogue import FUNCTIONS
 from neuroncore_rtl.spec.functions.generate.fit import exp2_segments, fit, mp, mpf
 from neuroncore_rtl.spec.functions.generate.recipes import FINE, RECIPES, Piece
 from neuroncore_rtl.spec.functions.layout import (
+    BINADES_BITS,
     CONTROL_FIELDS,
     EXP2_INDEX_BITS,
     HIGH_EXPONENT,
@@ -30,7 +31,15 @@ def _place(row: int, piece: Piece):
         return lambda x: mpf(x)
     if row == 0:
         return lambda x: x * mpf(2) ** (LOW_EXPONENT + 1)
+    if dict(piece.fields).get("coordinate") == Coordinate.OUTER:
+        return lambda x: _side_by_side(x * (1 << BINADES_BITS))
     return lambda x: (1 + x) * mpf(2) ** (row + LOW_EXPONENT)
+
+
+def _side_by_side(place: mpf) -> mpf:
+    """|z| whose binade, counted from HIGH_EXPONENT, and fraction are the two parts of a number."""
+    binade = min(int(mp.floor(place)), (1 << BINADES_BITS) - 1)
+    return (1 + place - binade) * mpf(2) ** (binade + HIGH_EXPONENT)
 
 
 class Builder:
@@ -63,7 +72,7 @@ class Builder:
         run, error = self._fit(row, piece)
         fields = dict(piece.fields)
         if row == 0 and piece.by_exponent:
-            fields["coordinate"] = Coordinate.LINEAR
+            fields["coordinate"] = Coordinate.OUTER
         fields |= {"base": self.base(run), "bits": (len(run) - 1).bit_length()}
         self.control.append((name, negative, row, *(int(fields.get(field, 0)) for field in CONTROL_FIELDS)))
         self.errors.append((name, negative, row, len(run), error))

@@ -6,14 +6,18 @@ from functools import cache
 
 from neuroncore_rtl.spec.functions.generate.fit import mp, mpf
 from neuroncore_rtl.spec.functions.generate.targets import (
+    arctan_over_z,
     erf_over_z,
     erf_slope,
     gelu_slope,
     log1p_over_fraction,
     logistic,
     mirrored,
+    mish_over_z,
     normal_cdf,
     one,
+    sigmoid_form_cdf,
+    sigmoid_form_slope,
     sigmoid_slope,
     silu_slope,
     sine_over_quadrant,
@@ -27,7 +31,7 @@ from neuroncore_rtl.spec.functions.generate.targets import (
     times,
     zero,
 )
-from neuroncore_rtl.spec.functions.layout import Coordinate, Factor, Scale, Source
+from neuroncore_rtl.spec.functions.layout import HIGH_EXPONENT, Coordinate, Factor, Scale, Source
 
 __all__ = ["FINE", "RECIPES", "Piece"]
 
@@ -45,6 +49,9 @@ NEAR_ONE = mpf(2) ** -27
 """The same for results that approach 1."""
 
 FLOOR = mpf(2) ** -5
+
+LAST = HIGH_EXPONENT
+"""The exponent of the last row, which serves all above too."""
 
 
 def relative(argument: mpf, exact: mpf) -> mpf:
@@ -115,6 +122,11 @@ def of_significand(target, **fields) -> Piece:
     return Piece(target, FINE, by_exponent=False, fields=_fields(fields))
 
 
+def outer(target) -> Piece:
+    """The result itself in the last row, many binades in one region."""
+    return Piece(target, fields=_fields({"coordinate": Coordinate.OUTER}))
+
+
 def reduced(coordinate: Coordinate) -> Piece:
     """The sine of a position within a quadrant, divided by the position."""
     fields = _fields({"coordinate": coordinate, "factor": Factor.REDUCED})
@@ -163,8 +175,8 @@ def gate(cdf):
     below = mirrored(cdf)
     tail = negative(power(times(below)))
     return (
-        ((2, times_z(cdf)), (7, Z)),
-        ((0, negative(times_z(below))), (3, tail), (7, negative(ZERO))),
+        ((2, times_z(cdf)), (LAST, Z)),
+        ((0, negative(times_z(below))), (3, tail), (LAST, negative(ZERO))),
     )
 
 
@@ -172,8 +184,8 @@ def gate_slope(slope):
     """The derivative of a gate: from 0 with a tail, past its minimum, to 1."""
     below = mirrored(slope)
     return (
-        ((1, direct(slope)), (2, near_one(slope)), (7, ONE)),
-        ((0, direct(below)), (3, negative(power(below))), (7, negative(ZERO))),
+        ((1, direct(slope)), (2, near_one(slope)), (LAST, ONE)),
+        ((0, direct(below)), (3, negative(power(below))), (LAST, negative(ZERO))),
     )
 
 
@@ -189,19 +201,19 @@ LN = Piece(log1p_over_fraction, FINE, by_exponent=False, exponent=0, fields=_fie
 ALPHA = Source.ALPHA
 below_logistic = mirrored(logistic)
 LOGISTIC = (
-    ((2, direct(logistic)), (4, near_one(logistic)), (7, ONE)),
-    ((1, direct(below_logistic)), (6, power(below_logistic)), (7, ZERO)),
+    ((2, direct(logistic)), (4, near_one(logistic)), (LAST, ONE)),
+    ((1, direct(below_logistic)), (6, power(below_logistic)), (LAST, ZERO)),
 )
 
 RECIPES = {
-    "identity": odd((7, Z)),
-    "square": even((7, times_z(one, source=Source.Z))),
-    "abs": even((7, Z)),
-    "sign": odd((7, ONE)),
-    "relu": (((7, Z),), ((7, ZERO),)),
-    "leaky_relu": (((7, Z),), ((7, times_z(one, source=ALPHA, negate=1)),)),
-    "exp": (((6, EXP), (7, OVERFLOW)), ((6, EXP_NEGATIVE), (7, ZERO))),
-    "ln": (((7, LN),), ((7, NAN),)),
+    "identity": odd((LAST, Z)),
+    "square": even((LAST, times_z(one, source=Source.Z))),
+    "abs": even((LAST, Z)),
+    "sign": odd((LAST, ONE)),
+    "relu": (((LAST, Z),), ((LAST, ZERO),)),
+    "leaky_relu": (((LAST, Z),), ((LAST, times_z(one, source=ALPHA, negate=1)),)),
+    "exp": (((6, EXP), (LAST, OVERFLOW)), ((6, EXP_NEGATIVE), (LAST, ZERO))),
+    "ln": (((LAST, LN),), ((LAST, NAN),)),
     "sqrt": (
         root(Scale.ROOT, lambda x: mp.sqrt(1 + x), lambda x: mp.sqrt(2 + 2 * x)),
         ((1, NAN),),
@@ -210,37 +222,62 @@ RECIPES = {
         root(Scale.INVERSE_ROOT, lambda x: 1 / mp.sqrt(1 + x), lambda x: 1 / mp.sqrt(2 + 2 * x)),
         ((1, NAN),),
     ),
-    "reciprocal": odd((7, of_significand(lambda x: 1 / (1 + x), scale=Scale.RECIPROCAL))),
-    "tanh": odd((-1, times_z(tanh_over_z)), (1, direct(mp.tanh)), (3, near_one(mp.tanh)), (7, ONE)),
+    "reciprocal": odd((LAST, of_significand(lambda x: 1 / (1 + x), scale=Scale.RECIPROCAL))),
+    "tanh": odd((-1, times_z(tanh_over_z)), (1, direct(mp.tanh)), (3, near_one(mp.tanh)), (LAST, ONE)),
     "sigmoid": LOGISTIC,
-    "erf": odd((-1, times_z(erf_over_z)), (0, direct(mp.erf)), (1, near_one(mp.erf)), (7, ONE)),
+    "erf": odd((-1, times_z(erf_over_z)), (0, direct(mp.erf)), (1, near_one(mp.erf)), (LAST, ONE)),
     "gelu": gate(normal_cdf),
     "gelu_tanh": gate(tanh_form_cdf),
     "silu": (
-        ((4, times_z(logistic)), (7, Z)),
+        ((4, times_z(logistic)), (LAST, Z)),
         (
             (1, negative(times_z(below_logistic))),
             (6, negative(power(times(below_logistic)))),
-            (7, negative(ZERO)),
+            (LAST, negative(ZERO)),
         ),
     ),
     "softplus": (
-        ((0, direct(softplus)), (3, times_z(softplus_over_z)), (7, Z)),
-        ((0, direct(mirrored(softplus))), (6, power(mirrored(softplus))), (7, ZERO)),
+        ((0, direct(softplus)), (3, times_z(softplus_over_z)), (LAST, Z)),
+        ((0, direct(mirrored(softplus))), (6, power(mirrored(softplus))), (LAST, ZERO)),
     ),
-    "sin": odd((-1, times_z(sine_over_z)), (7, reduced(Coordinate.SIN))),
-    "cos": even((-1, direct(mp.cos)), (7, reduced(Coordinate.COS))),
-    "dtanh": even((0, direct(tanh_slope)), (5, power(tanh_slope)), (7, ZERO)),
-    "dsigmoid": even((1, direct(sigmoid_slope)), (6, power(sigmoid_slope)), (7, ZERO)),
-    "derf": even((-1, direct(erf_slope)), (3, power(erf_slope)), (7, ZERO)),
+    "sin": odd((-1, times_z(sine_over_z)), (LAST, reduced(Coordinate.SIN))),
+    "cos": even((-1, direct(mp.cos)), (LAST, reduced(Coordinate.COS))),
+    "dtanh": even((0, direct(tanh_slope)), (5, power(tanh_slope)), (LAST, ZERO)),
+    "dsigmoid": even((1, direct(sigmoid_slope)), (6, power(sigmoid_slope)), (LAST, ZERO)),
+    "derf": even((-1, direct(erf_slope)), (3, power(erf_slope)), (LAST, ZERO)),
     "dgelu": gate_slope(gelu_slope),
     "dgelu_tanh": gate_slope(tanh_form_slope),
     "dsilu": (
-        ((2, direct(silu_slope)), (4, near_one(silu_slope)), (7, ONE)),
-        ((1, direct(mirrored(silu_slope))), (6, negative(power(mirrored(silu_slope)))), (7, negative(ZERO))),
+        ((2, direct(silu_slope)), (4, near_one(silu_slope)), (LAST, ONE)),
+        ((1, direct(mirrored(silu_slope))), (6, negative(power(mirrored(silu_slope)))), (LAST, negative(ZERO))),
     ),
     "dsoftplus": LOGISTIC,
-    "drelu": (((7, ONE),), ((7, ZERO),)),
-    "dleaky_relu": (((7, ONE),), ((7, direct(one, source=ALPHA)),)),
+    "drelu": (((LAST, ONE),), ((LAST, ZERO),)),
+    "dleaky_relu": (((LAST, ONE),), ((LAST, direct(one, source=ALPHA)),)),
+    "gelu_sigmoid": (
+        ((3, times_z(sigmoid_form_cdf)), (LAST, Z)),
+        (
+            (0, negative(times_z(mirrored(sigmoid_form_cdf)))),
+            (5, negative(power(times(mirrored(sigmoid_form_cdf))))),
+            (LAST, negative(ZERO)),
+        ),
+    ),
+    "dgelu_sigmoid": (
+        ((1, direct(sigmoid_form_slope)), (3, near_one(sigmoid_form_slope)), (LAST, ONE)),
+        (
+            (0, direct(mirrored(sigmoid_form_slope))),
+            (5, negative(power(mirrored(sigmoid_form_slope)))),
+            (LAST, negative(ZERO)),
+        ),
+    ),
+    "mish": (
+        ((3, times_z(mish_over_z)), (LAST, Z)),
+        (
+            (1, negative(times_z(mirrored(mish_over_z)))),
+            (6, negative(power(times(mirrored(mish_over_z))))),
+            (LAST, negative(ZERO)),
+        ),
+    ),
+    "arctan": odd((-1, times_z(arctan_over_z)), (LAST - 1, direct(mp.atan)), (LAST, outer(mp.atan))),
 }  # fmt: skip
 """For both signs of z the pieces of every function, each with the last exponent (or parity) that it serves."""

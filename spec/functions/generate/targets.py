@@ -5,10 +5,14 @@ from functools import cache
 from neuroncore_rtl.spec.functions.generate.fit import mp, mpf
 
 __all__ = [
-    "erf_over_z", "erf_slope", "gelu_slope", "log1p_over_fraction", "logistic", "mirrored", "normal_cdf", "one",
-    "sigmoid_slope", "silu_slope", "sine_over_quadrant", "sine_over_z", "softplus", "softplus_over_z", "tanh_form_cdf",
-    "tanh_form_slope", "tanh_over_z", "tanh_slope", "times", "zero",
+    "arctan_over_z", "erf_over_z", "erf_slope", "gelu_slope", "log1p_over_fraction", "logistic", "mirrored",
+    "mish_over_z", "normal_cdf", "one", "sigmoid_form_cdf", "sigmoid_form_slope", "sigmoid_slope", "silu_slope",
+    "sine_over_quadrant", "sine_over_z", "softplus", "softplus_over_z", "tanh_form_cdf", "tanh_form_slope",
+    "tanh_over_z", "tanh_slope", "times", "zero",
 ]  # fmt: skip
+
+SIGMOID_FORM = mpf("1.702")
+"""What GELU's sigmoid form multiplies the sigmoid's argument by."""
 
 
 def one(z):
@@ -34,6 +38,11 @@ def silu_slope(z):
 def tanh_over_z(z):
     """tanh(z) / z."""
     return mp.tanh(z) / z if z else mpf(1)
+
+
+def arctan_over_z(z):
+    """arctan(z) / z."""
+    return mp.atan(z) / z if z else mpf(1)
 
 
 def erf_over_z(z):
@@ -85,6 +94,22 @@ def tanh_form_slope(z):
     """The derivative of z * tanh_form_cdf(z)."""
     cdf, rest = logistic(tanh_form_argument(z)), logistic(-tanh_form_argument(z))
     return cdf + z * cdf * rest * mp.sqrt(8 / mp.pi) * (1 + 3 * mpf("0.044715") * z * z)
+
+
+def sigmoid_form_cdf(z):
+    """What GELU's sigmoid form multiplies z by."""
+    return logistic(SIGMOID_FORM * z)
+
+
+def sigmoid_form_slope(z):
+    """The derivative of z * sigmoid_form_cdf(z)."""
+    return silu_slope(SIGMOID_FORM * z)
+
+
+def mish_over_z(z):
+    """tanh(softplus(z)), of which nothing cancels where it is small."""
+    n = mp.exp(z) * (mp.exp(z) + 2)
+    return n / (n + 2)
 
 
 def tanh_slope(z):

@@ -12,7 +12,9 @@ from neuroncore_rtl.tb.check.oracles.functions import reference
 
 __all__ = ["CROSSINGS", "bf16_values", "borders", "dense", "errors", "last_place", "wrong_way"]
 
-CROSSINGS = {"dgelu": (-0.9, -0.6), "dgelu_tanh": (-0.9, -0.6), "dsilu": (-1.5, -1.1)}
+CROSSINGS = {
+    "dgelu": (-0.9, -0.6), "dgelu_tanh": (-0.9, -0.6), "dgelu_sigmoid": (-0.9, -0.6), "dsilu": (-1.5, -1.1),
+}  # fmt: skip
 """Where a function crosses zero away from the origin, and only an absolute error means anything."""
 
 _POSITIVE = ("ln", "sqrt", "rsqrt")
@@ -97,8 +99,11 @@ def _row_borders(field: dict[str, int], row: int) -> np.ndarray:
     steps = np.arange((1 << field["bits"]) + 1) / (1 << field["bits"])
     if field["coordinate"] in (layout.Coordinate.SIN, layout.Coordinate.COS):
         return ((np.arange(64)[:, np.newaxis] + steps) * np.pi / 2).ravel()
-    if field["coordinate"] == layout.Coordinate.LINEAR:
+    if field["coordinate"] == layout.Coordinate.OUTER and row == 0:
         return steps * 2.0 ** (layout.LOW_EXPONENT + 1)
+    if field["coordinate"] == layout.Coordinate.OUTER:
+        binade, fraction = np.divmod(steps * (1 << layout.BINADES_BITS), 1)
+        return (1 + fraction) * 2.0 ** (binade + layout.HIGH_EXPONENT)
     if field["scale"] != layout.Scale.NONE or field["factor"] == layout.Factor.LOG:
         return ((1 + steps) * 2.0 ** np.array(_BINADES)[:, np.newaxis]).ravel()
     return (1 + steps) * 2.0 ** (row + layout.LOW_EXPONENT)

@@ -20,12 +20,12 @@ DIGITS = 60
 _SLOPE = np.float64(np.float32(ALPHA))
 
 _FLOAT64 = SimpleNamespace(
-    abs=np.abs, cdf=special.ndtr, cos=np.cos, cosh=np.cosh, erf=special.erf, exp=np.exp, log=np.log, log1p=np.log1p,
-    logistic=special.expit, max=np.maximum, number=np.float64, pi=np.pi, sign=np.sign, sin=np.sin, sqrt=np.sqrt,
-    tanh=np.tanh, where=np.where,
+    abs=np.abs, arctan=np.arctan, cdf=special.ndtr, cos=np.cos, cosh=np.cosh, erf=special.erf, exp=np.exp, log=np.log,
+    log1p=np.log1p, logistic=special.expit, max=np.maximum, number=np.float64, pi=np.pi, sign=np.sign, sin=np.sin,
+    sqrt=np.sqrt, tanh=np.tanh, where=np.where,
 )  # fmt: skip
 _MPMATH = SimpleNamespace(
-    abs=abs, cdf=mp.ncdf, cos=mp.cos, cosh=mp.cosh, erf=mp.erf, exp=mp.exp, log=mp.log, log1p=mp.log1p,
+    abs=abs, arctan=mp.atan, cdf=mp.ncdf, cos=mp.cos, cosh=mp.cosh, erf=mp.erf, exp=mp.exp, log=mp.log, log1p=mp.log1p,
     logistic=lambda z: 1 / (1 + mp.exp(-z)), max=max, number=mpf, pi=mp.pi, sign=mp.sign, sin=mp.sin, sqrt=mp.sqrt,
     tanh=mp.tanh, where=lambda chosen, one, other: one if chosen else other,
 )  # fmt: skip
@@ -72,6 +72,10 @@ _FUNCTIONS = {
     "dsoftplus": lambda m, z, slope: m.logistic(z),
     "drelu": lambda m, z, slope: m.where(z > 0, 1.0, 0.0),
     "dleaky_relu": lambda m, z, slope: m.where(z > 0, 1.0, slope),
+    "gelu_sigmoid": lambda m, z, slope: z * m.logistic(m.number("1.702") * z),
+    "dgelu_sigmoid": lambda m, z, slope: _FUNCTIONS["dsilu"](m, m.number("1.702") * z, slope),
+    "mish": lambda m, z, slope: z * m.tanh(_FUNCTIONS["softplus"](m, z, slope)),
+    "arctan": lambda m, z, slope: m.arctan(z),
 }
 
 

@@ -22,9 +22,11 @@ SEED = 7
 
 FINE = ("exp", "ln", "sqrt", "rsqrt", "reciprocal")
 POSITIVE = ("ln", "sqrt", "rsqrt")
-ODD = ("identity", "sign", "tanh", "erf", "sin", "reciprocal")
+ODD = ("identity", "sign", "tanh", "erf", "sin", "reciprocal", "arctan")
 EVEN = ("square", "abs", "cos", "dtanh", "dsigmoid", "derf")
-INCREASING = ("identity", "relu", "exp", "ln", "sqrt", "tanh", "sigmoid", "erf", "softplus", "dsoftplus", "drelu")
+INCREASING = (
+    "identity", "relu", "exp", "ln", "sqrt", "tanh", "sigmoid", "erf", "softplus", "dsoftplus", "drelu", "arctan",
+)  # fmt: skip
 
 every_function = pytest.mark.parametrize("name", FUNCTIONS)
 
@@ -126,6 +128,8 @@ def test_every_bf16_value_against_mpmath(name):
         ("sign", 2.0**-149, 1.0), ("exp", 89.0, np.inf), ("exp", -104.0, 0.0), ("exp", 3e38, np.inf),
         ("exp", -3e38, 0.0), ("drelu", -1.0, 0.0), ("drelu", 2.0**-149, 1.0), ("square", -(2.0**-75), 0.0),
         ("square", 2.0**-74, 2.0**-148), ("square", 1e20, np.inf),
+        ("gelu_sigmoid", 20.0, 20.0), ("mish", 20.0, 20.0), ("arctan", 2.0**-20, 2.0**-20), ("arctan", 3e38, np.pi / 2),
+        ("arctan", -1.0, -np.pi / 4), ("arctan", 2.0**25, 1.5707963), ("arctan", 1e6, np.arctan(1e6)),
     ],
 )  # fmt: skip
 def test_exact_points(name, z, y):
@@ -194,7 +198,9 @@ def test_negative_arguments_outside_the_domain_give_nan(name):
         ("cos", (1, 1, np.nan, np.nan)), ("dtanh", (1, 1, 0, 0)), ("dsigmoid", (0.25, 0.25, 0, 0)),
         ("derf", (2 / np.sqrt(np.pi), 2 / np.sqrt(np.pi), 0, 0)), ("dgelu", (0.5, 0.5, 1, -0.0)),
         ("dgelu_tanh", (0.5, 0.5, 1, -0.0)), ("dsilu", (0.5, 0.5, 1, -0.0)), ("dsoftplus", (0.5, 0.5, 1, 0)),
-        ("drelu", (0, 0, 1, 0)), ("dleaky_relu", (ALPHA, ALPHA, 1, ALPHA)),
+        ("drelu", (0, 0, 1, 0)), ("dleaky_relu", (ALPHA, ALPHA, 1, ALPHA)), ("gelu_sigmoid", (0, -0.0, np.inf, -0.0)),
+        ("dgelu_sigmoid", (0.5, 0.5, 1, -0.0)), ("mish", (0, -0.0, np.inf, -0.0)),
+        ("arctan", (0, -0.0, np.pi / 2, -np.pi / 2)),
     ],
 )  # fmt: skip
 def test_zeros_and_infinities(name, theirs):

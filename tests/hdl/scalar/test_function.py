@@ -92,6 +92,8 @@ KNOWN = {
     "alpha itself": ("dleaky_relu", 0x00000000, 0x40490FDB, 0x40490FDB),
     "subnormal alpha itself": ("dleaky_relu", 0xFF800000, 0x80000001, 0x80000001),
     "alpha -0": ("dleaky_relu", 0xBF800000, 0x80000000, 0x80000000),
+    "arctan(-Inf)": ("arctan", 0xFF800000, 0, 0xBFC90FDB),
+    "arctan beyond the last binade": ("arctan", 0x4D000000, 0, 0x3FC90FDB),
     "sin(Inf)": ("sin", 0x7F800000, 0, FP32.nan),
 }
 """Function, z, alpha and y."""
