@@ -13,6 +13,7 @@ from functools import wraps
 import numpy as np
 
 from neuroncore_rtl.frontends.nki.affine import NOWHERE, Mask
+from neuroncore_rtl.frontends.nki.dimensions import apart
 from neuroncore_rtl.frontends.nki.dtypes import DType, dtype_of, promoted
 from neuroncore_rtl.frontends.nki.lines import from_kernel, kernel_line
 from neuroncore_rtl.frontends.nki.operands import written
@@ -41,6 +42,7 @@ class Call:
         result: what it returns without a dst; None: it always has one.
         like: the argument over whose shape a mask is.
         product: whether it can add to what is in PSUM.
+        each: whether it goes element by element, so that it may become several of fewer dimensions.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Call:
     result: Result | None
     like: str
     product: bool = False
+    each: bool = False
 
     @property
     def parameters(self) -> list[inspect.Parameter]:
@@ -87,7 +90,7 @@ class Call:
             mask = None if mask else NOWHERE
         if mask is not None and not isinstance(mask, Mask):
             raise ValueError(f"nisa.{self.name}: mask must be a comparison of index expressions, not {mask!r}")
-        shape = arguments[self.like].shape if self.like in arguments else None
+        shape = arguments[self.like].shape if isinstance(arguments.get(self.like), View) else None
 
         def append(target: View, **more) -> None:
             parts = {name: _masked(value, mask, shape) for name, value in arguments.items()}
@@ -98,7 +101,8 @@ class Call:
                 current.inserted["zeros beside a mask"] += 1
                 target.allocation.zeros.add(target.one_block())
             if part is not None:
-                self.lower(current, part, **parts, **more)
+                for piece, operands in apart(current, part, parts) if self.each else ((part, parts),):
+                    self.lower(current, piece, **operands, **more)
                 written(part)
 
         if dst is not None:

@@ -1,25 +1,33 @@
 """Calls of the vector and the scalar engine, element by element."""
 
+from collections.abc import Callable
+
 from neuroncore_rtl.frontends.nki.calls import Call, instruction, like
+from neuroncore_rtl.frontends.nki.dimensions import apart
 from neuroncore_rtl.frontends.nki.engines import Engine, append_copy
 from neuroncore_rtl.frontends.nki.isa_move import copy
-from neuroncore_rtl.frontends.nki.operands import common, in_sbuf, one_source_in_psum, scalar, written
-from neuroncore_rtl.frontends.nki.operators import activation_named, operation
+from neuroncore_rtl.frontends.nki.operands import common, in_sbuf, one_source_in_psum, scalar
+from neuroncore_rtl.frontends.nki.operators import activation_named, name_of, operation
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.reductions import ReduceCommand
+from neuroncore_rtl.frontends.nki.running import column, keep, reduced, scalar_place, started
 from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
-from neuroncore_rtl.spec.formats import FP32, UINT32
+from neuroncore_rtl.spec.formats import BF16, FP32, UINT32
+from neuroncore_rtl.spec.isa import Elementwise
 from neuroncore_rtl.spec.isa.alu import FLOAT_ONLY, AluOp
 
-__all__ = ["CALLS"]
+__all__ = ["CALLS", "inverted", "summed"]
+
+SCALAR = "scalar"
+"""The engine whose registers hold sums of activations."""
 
 CALLS: dict[str, Call] = {}
 """The calls of this module."""
 
 
-@instruction(CALLS, result=like("src"), like="src")
+@instruction(CALLS, result=like("src"), like="src", each=True)
 def tensor_copy(r: Recording, dst: View, src: View, engine: Engine | None = None) -> None:
     """dst = src, cast; where the place of either is an index in memory, by way of HBM."""
     if dst.is_indirect() or src.is_indirect():
@@ -28,7 +36,7 @@ def tensor_copy(r: Recording, dst: View, src: View, engine: Engine | None = None
     append_copy(r, *common(r, dst.shape, dst, src), engine)
 
 
-@instruction(CALLS, result=None)
+@instruction(CALLS, result=None, each=True)
 def memset(r: Recording, dst: View, value=0) -> None:
     """dst = value."""
     (target,) = common(r, dst.shape, dst)
@@ -49,7 +57,7 @@ def _drops_bits(target: Tensor, op) -> bool:
     return operation(op) is AluOp.LOGICAL_SHIFT_LEFT and not fmt.is_float and not fmt.signed and fmt.bits < 32
 
 
-@instruction(CALLS, result=like("data1", "data2"), like="data1")
+@instruction(CALLS, result=like("data1", "data2"), like="data1", each=True)
 def tensor_tensor(r: Recording, dst: View, data1: View, data2: View, op) -> None:
     """dst = op(data1, data2)."""
     target, a, b = common(r, dst.shape, dst, data1, data2)
@@ -64,7 +72,7 @@ def tensor_tensor(r: Recording, dst: View, data1: View, data2: View, op) -> None
         r.program.append(isa.tensor_scalar(target, kept, target.format.max, AluOp.BITWISE_AND))
 
 
-@instruction(CALLS, result=like("data"))
+@instruction(CALLS, result=like("data"), each=True)
 def tensor_scalar(
     r: Recording, dst: View, data: View, op0, operand0, reverse0=False, op1=None, operand1=None, reverse1=False
 ) -> None:
@@ -79,7 +87,7 @@ def tensor_scalar(
     r.program.append(isa.tensor_scalar(target, a, s0, operation(op0), s1, operation(op1), **options))
 
 
-@instruction(CALLS, result=like("data"))
+@instruction(CALLS, result=like("data"), each=True)
 def scalar_tensor_tensor(
     r: Recording, dst: View, data: View, op0, operand0, op1, operand1: View, reverse0=False, reverse1=False
 ) -> None:
@@ -104,27 +112,41 @@ def tensor_tensor_scan(
     r.program.append(isa.tensor_tensor_scan(target, a, b, start, operation(op0), operation(op1), **options))
 
 
-@instruction(CALLS, result=like("data"))
+@instruction(CALLS, result=like("data"), each=True)
 def reciprocal(r: Recording, dst: View, data: View) -> None:
     """dst = 1 / data."""
     r.program.append(isa.reciprocal(*common(r, dst.shape, dst, data)))
 
 
-@instruction(CALLS, result=None, like="src")
+@instruction(
+    CALLS, "expanded", "a number is a tensor of it; a reversed predicate is compared with 0 first",
+    result=None, like="src", each=True,
+)  # fmt: skip
 def tensor_copy_predicated(r: Recording, dst: View, src, predicate: View, reverse_pred=False) -> None:
-    """dst = src where the predicate is not zero; elsewhere dst stays."""
-    if reverse_pred:
-        raise ValueError("reverse_pred must be False: invert the predicate by tensor_scalar, not True")
-    if not isinstance(src, View):
-        raise ValueError(f"src must be a tensor, not {src!r}: fill one by memset")
-    target, keys, source = common(r, dst.shape, dst, predicate, src)
+    """dst = src where the predicate is not zero, or zero if reversed; elsewhere dst stays."""
+    target, keys = common(r, dst.shape, dst, predicate)
+    if isinstance(src, View):
+        target, keys, source = common(r, dst.shape, dst, predicate, src)
+    else:
+        source = r.program.space.sbuf(dst.name, target.format, target.shape, target.partitions)
+        r.inserted["tensor of a number"] += 1
+        r.program.append(isa.memset(source, src))
+    keys = inverted(r, keys) if reverse_pred else keys
     r.program.append(isa.tensor_copy_predicated(target, keys, one_source_in_psum(r, keys, source)[1]))
 
 
-ADDS = "sums start anew with every activation that does not go on with them, idle ones included"
+def inverted(r: Recording, keys: Tensor) -> Tensor:
+    """Return a new tensor that is 1 where a predicate is 0, else 0."""
+    other = r.program.space.sbuf(keys.name, BF16, keys.shape, keys.partitions)
+    r.inserted["predicate the other way round"] += 1
+    r.program.append(isa.tensor_scalar(other, keys, 0, AluOp.IS_EQUAL))
+    return other
 
 
-@instruction(CALLS, "differs", ADDS, result=like("data"))
+@instruction(
+    CALLS, "expanded", "a sum that goes on after an activation without one is joined by the vector engine",
+    result=like("data"),
+)  # fmt: skip
 def activation(
     r: Recording,
     dst: View,
@@ -137,33 +159,50 @@ def activation(
     reduce_cmd=ReduceCommand.idle,
 ) -> None:
     """dst = op(data * scale + bias); reduce_res = the sum of it along the free dimensions."""
-    target, a = common(r, dst.shape, dst, data)
+    alone = reduce_op is None and reduce_res is None and ReduceCommand(reduce_cmd) is ReduceCommand.idle
+    whole = {"data": data}
+    for part, operands in apart(r, dst, whole) if alone else ((dst, whole),):
+        target, a = common(r, part.shape, part, operands["data"])
+        append = _activated(r, target, a, activation_named(op), scale, bias)
+        summed(r, target.partitions, reduce_op, reduce_res, reduce_cmd, append)
+
+
+def _activated(r: Recording, target: Tensor, a: Tensor, function: str, scale, bias) -> Callable[..., None]:
+    """Return what appends an activation, with what it does with sums."""
+    factor = scalar(r, scale, target.partitions)
+    shift = 0.0 if bias is None else scalar(r, bias, target.partitions)
+    return lambda **sums: r.program.append(isa.activation(target, a, function, factor, shift, **sums))
+
+
+def summed(
+    r: Recording, lanes: int, reduce_op, reduce_res: View | None, reduce_cmd, append: Callable[..., None]
+) -> None:
+    """Append an activation, by `append` with what :func:`kernels.program.instructions.activation` takes for sums."""
     if reduce_op is not None and operation(reduce_op) is not AluOp.ADD:
         raise ValueError(f"reduce_op must be add, not {operation(reduce_op).name.lower()}")
     command = ReduceCommand(reduce_cmd)
     if reduce_res is not None and command is ReduceCommand.idle and reduce_op is not None:
         command = ReduceCommand.reset_reduce
     if command is ReduceCommand.load_reduce:
-        raise ValueError(
-            "reduce_cmd must be reset, reduce or reset_reduce, not load_reduce: add the sums by tensor_tensor"
-        )
-    if command is ReduceCommand.reduce and not r.lanes_summing:
-        raise ValueError("reduce_cmd must be reset or reset_reduce at first, and none idle between them, not reduce")
-    r.lanes_summing = command is not ReduceCommand.idle
-    into = None
-    if reduce_res is not None and command is not ReduceCommand.idle:
-        into = scalar_place(r, reduce_res, target.partitions)
-    r.program.append(
-        isa.activation(
-            target,
-            a,
-            activation_named(op),
-            scalar(r, scale, target.partitions),
-            0.0 if bias is None else scalar(r, bias, target.partitions),
-            sum_into=into,
-            sum_continue=command is ReduceCommand.reduce,
-        )
-    )
+        raise ValueError("reduce_cmd must be idle, reset, reduce or reset_reduce, not load_reduce")
+    if command is ReduceCommand.idle:
+        append()
+        r.lanes_summing = False
+        if reduce_res is not None:
+            before = started(r, SCALAR, AluOp.ADD, ReduceCommand.reduce, None, lanes)
+            r.program.append(stored(scalar_place(r, reduce_res, lanes), before))
+    elif command is ReduceCommand.reduce and r.lanes_summing:
+        into = column(r, "running", lanes) if reduce_res is None else scalar_place(r, reduce_res, lanes)
+        append(sum_into=into, sum_continue=True)
+        keep(r, SCALAR, into, reduce_res)
+    else:
+        reduced(r, SCALAR, AluOp.ADD, command, reduce_res, lanes, lambda into: append(sum_into=into))
+        r.lanes_summing = command is ReduceCommand.reset_reduce
+
+
+def stored(place: Tensor, value: float | Tensor) -> Elementwise:
+    """Return what writes a number, or a column, to a column."""
+    return isa.tensor_copy(place, value) if isinstance(value, Tensor) else isa.memset(place, value)
 
 
 @instruction(CALLS, result=like("data"))
@@ -174,22 +213,46 @@ def activation_reduce(
     activation(r, dst, op, data, bias, scale, reduce_op, reduce_res, ReduceCommand.reset_reduce)
 
 
-@instruction(CALLS, "differs", "one reduction each; reduce_cmd is always reset_reduce", result=like("data"))
-def tensor_scalar_reduce(
-    r: Recording, dst: View, data: View, op0, operand0, reduce_op, reduce_res: View, reverse0=False
+@instruction(
+    CALLS, "expanded", "what NeuronCore-v4 has: tensor_scalar where scale and bias are not enough, activation",
+    result=like("data"),
+)  # fmt: skip
+def activate2(
+    r: Recording,
+    dst: View,
+    op,
+    data: View,
+    imm0,
+    imm1,
+    op0,
+    op1,
+    relu_param=0.0,
+    reverse0=False,
+    reverse1=False,
+    reduce_op=None,
+    reduce_res: View | None = None,
+    reduce_cmd=ReduceCommand.idle,
 ) -> None:
-    """dst = op0(data, operand0), and reduce_res = reduce_op over it along the free dimensions."""
+    """dst = op(op1(op0(data, imm0), imm1)), each may be reversed; reduce_res = the sum of it."""
     target, a = common(r, dst.shape, dst, data)
-    result = scalar_place(r, reduce_res, target.partitions)
-    s0 = scalar(r, operand0, target.partitions)
-    reduced = isa.tensor_scalar_reduce(
-        target, a, s0, operation(op0), result, operation(reduce_op), reverse0=bool(reverse0)
-    )
-    r.program.append(reduced)
-
-
-def scalar_place(r: Recording, view: View, lanes: int) -> Tensor:
-    """Return where a reduction's result goes, one element in each of so many partitions."""
-    (result,) = common(r, (lanes, 1), view.fitted((view.size, 1)))
-    written(view)
-    return result
+    lanes, first, second = target.partitions, operation(op0), operation(op1)
+    if isinstance(relu_param, View):
+        raise ValueError(f"relu_param must be a number, not {relu_param.name}: multiply by tensor_scalar")
+    by0, by1 = (0.0 if value is None else scalar(r, value, lanes) for value in (imm0, imm1))
+    factor, shift = 1.0, 0.0
+    if first is AluOp.MULTIPLY and second in (AluOp.ADD, AluOp.BYPASS):
+        factor, shift = by0, by1 if second is AluOp.ADD else 0.0
+    elif first is AluOp.ADD and second is AluOp.BYPASS:
+        shift = by0
+    elif (first, second) != (AluOp.BYPASS, AluOp.BYPASS):
+        scaled = r.program.space.sbuf(dst.name, FP32, target.shape, lanes)
+        r.inserted["operations before an activation"] += 1
+        options = {"reverse0": bool(reverse0), "reverse1": bool(reverse1)}
+        r.program.append(isa.tensor_scalar(scaled, a, by0, first, by1, second, **options))
+        a = scaled
+    options = {"alpha": float(relu_param)}
+    function = "leaky_relu" if name_of(op) == "prelu" else activation_named(op)
+    summed(
+        r, lanes, reduce_op, reduce_res, reduce_cmd,
+        lambda **sums: r.program.append(isa.activation(target, a, function, factor, shift, **options, **sums)),
+    )  # fmt: skip

@@ -86,7 +86,9 @@ def _condition(condition: Condition, shape: tuple[int, ...]) -> tuple[Index, Alu
     return Index(base=value.start, partition=value.steps[0], steps=value.steps[1:]), op
 
 
-@instruction(CALLS, "differs", "the random numbers are this machine's, the same in every run", result=like("data"))
+@instruction(
+    CALLS, "differs", "the random numbers are this machine's, the same in every run", result=like("data"), each=True
+)
 def dropout(r: Recording, dst: View, data: View, prob) -> None:
     """dst = 0 with a probability, else data."""
     target, source = common(r, dst.shape, dst, data)

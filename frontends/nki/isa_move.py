@@ -1,5 +1,7 @@
 """Calls of the DMA engines."""
 
+import numpy as np
+
 from neuroncore_rtl.frontends.nki.calls import Call, at_least_2d, instruction
 from neuroncore_rtl.frontends.nki.dtypes import DTYPES
 from neuroncore_rtl.frontends.nki.engines import append_copy
@@ -21,6 +23,9 @@ __all__ = ["CALLS", "combine", "copy", "skips"]
 
 CALLS: dict[str, Call] = {}
 """The calls of this module."""
+
+TURNED = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}
+"""Where each dimension of a transposed tensor comes from, by their number."""
 
 
 @instruction(
@@ -48,19 +53,35 @@ def dma_compute(r: Recording, dst: View, srcs, reduce_op, scales=None, unique_in
     combine(r, dst, [r.resolved(src) for src in srcs], AluOp.ADD, skips(oob_mode))
 
 
+def _turned(given: dict) -> tuple:
+    src = given["src"]
+    return tuple(src.shape[d] for d in _order(src, given.get("axes"))), src.dtype, Memory.sbuf
+
+
 @instruction(
-    CALLS, "expanded", "by the tensor engine where one side is in HBM or both on chip; integers by DMA",
-    result=lambda given: (tuple(reversed(given["src"].shape)), given["src"].dtype, Memory.sbuf), like="src",
+    CALLS, "expanded", "by the tensor engine, a tile for each index of the dimensions between; integers by DMA",
+    result=_turned, like="src",
 )  # fmt: skip
 def dma_transpose(r: Recording, dst: View, src: View, axes=None, oob_mode=None) -> None:
-    """dst = src.T of two dimensions."""
+    """dst = src with its first and its last dimension exchanged."""
     if src.is_indirect():
         raise ValueError(f"{src.name}: NeuronCore-v2 transposes no rows by an index in memory: gather them by dma_copy")
-    if axes not in (None, (1, 0), [1, 0]) or src.ndim != 2:
-        raise ValueError(
-            f"{src.name}: what is transposed must be of 2 dimensions, axes (1, 0), not {src.shape}, {axes}"
-        )
-    copy(r, dst, src.permuted((1, 0)) if src.lanes is None else src, turned=src.lanes is not None)
+    order = _order(src, axes)
+    if dst.shape != tuple(src.shape[d] for d in order):
+        raise ValueError(f"{dst.name}: shape must be that of {src.shape} turned by {order}, not {dst.shape}")
+    for between in np.ndindex(src.shape[1:-1]):
+        part = (slice(None), *between, slice(None))
+        near = src[part] if src.lanes is not None else src[part].permuted((1, 0))
+        copy(r, dst[part], near, turned=src.lanes is not None)
+
+
+def _order(src: View, axes) -> tuple[int, ...]:
+    """Return where each dimension of a transposed tensor comes from."""
+    order = TURNED.get(src.ndim)
+    if order is None or (axes is not None and tuple(axes) != order):
+        rule = "what is transposed must be of 2, 3 or 4 dimensions, axes (1, 0), (2, 1, 0) or (3, 1, 2, 0)"
+        raise ValueError(f"{src.name}: {rule}, not {src.shape}, {axes}")
+    return order
 
 
 def skips(mode) -> bool:
@@ -74,6 +95,11 @@ def skips(mode) -> bool:
 def combine(r: Recording, dst: View, srcs: list[View], op: AluOp, skip: bool = False) -> None:
     """Append dst = op(srcs[0], srcs[1]) and so on, on the chip: what is in HBM is copied there, and back."""
     shape = at_least_2d(dst.shape)
+    if shape[0] > r.program.lanes and not any(view.is_indirect() for view in (dst, *srcs)):
+        dst, *srcs = (view.fitted(shape) for view in (dst, *srcs))
+        for rows in cut(0, shape[0], r.program.lanes):
+            combine(r, dst[rows], [src[rows] for src in srcs], op, skip)
+        return
     total, *terms = (_on_chip(r, src, shape, skip) for src in srcs)
     for number, term in enumerate(terms, start=1):
         if number == len(terms) and dst.allocation.memory.on_chip:

@@ -5,7 +5,7 @@ from numbers import Integral
 
 from neuroncore_rtl.frontends.nki.calls import Call, instruction, like
 from neuroncore_rtl.frontends.nki.dtypes import DTYPES
-from neuroncore_rtl.frontends.nki.operands import common
+from neuroncore_rtl.frontends.nki.operands import common, written
 from neuroncore_rtl.frontends.nki.operators import operation
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.storage import Memory
@@ -103,11 +103,14 @@ def nc_find_index8(r: Recording, dst: View, data: View, vals: View) -> None:
     r.program.append(isa.find_index8(target, source, values))
 
 
-@instruction(CALLS, "differs", "dst_idx is unsupported", result=like("data"))
-def nc_match_replace8(r: Recording, dst: View, data: View, vals: View, imm, dst_idx=None) -> None:
-    """dst = data, with the first element that equals each of vals replaced by imm."""
-    if dst_idx is not None:
-        raise ValueError("dst_idx must be None: find the positions by nc_find_index8")
+@instruction(CALLS, "differs", "dst_idx by a search before, -1 where there is none", result=like("data"))
+def nc_match_replace8(r: Recording, dst: View, data: View, vals: View, imm, dst_idx: View | None = None) -> None:
+    """dst = data, with the first element that equals each of vals replaced by imm; dst_idx = where those are."""
     target, source = common(r, dst.shape, dst, data)
     (values,) = common(r, vals.shape, vals)
+    if dst_idx is not None:
+        # Of equal values the last one gets the first place.
+        (places,) = common(r, dst_idx.shape, dst_idx)
+        r.program.append(isa.find_index8(places[:, ::-1], source, values[:, ::-1]))
+        written(dst_idx)
     r.program.append(isa.match_replace8(target, source, values, imm))

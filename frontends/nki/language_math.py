@@ -5,16 +5,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import fmod, prod
 
-from neuroncore_rtl.frontends.nki.calls import Call, returned
+from neuroncore_rtl.frontends.nki.calls import Call, at_least_2d, returned
 from neuroncore_rtl.frontends.nki.dtypes import DTYPES, dtype_of
 from neuroncore_rtl.frontends.nki.isa_elementwise import CALLS as ELEMENTWISE
 from neuroncore_rtl.frontends.nki.isa_gather import CALLS as GATHER
+from neuroncore_rtl.frontends.nki.isa_generate import CALLS as GENERATE
 from neuroncore_rtl.frontends.nki.isa_move import CALLS as MOVE
 from neuroncore_rtl.frontends.nki.isa_move import copy as dma
 from neuroncore_rtl.frontends.nki.isa_move import skips
+from neuroncore_rtl.frontends.nki.isa_random import CALLS as RANDOM
 from neuroncore_rtl.frontends.nki.isa_reduce import CALLS as REDUCE
 from neuroncore_rtl.frontends.nki.isa_reduce import axes_of
+from neuroncore_rtl.frontends.nki.isa_running import CALLS as RUNNING
 from neuroncore_rtl.frontends.nki.isa_tensor import CALLS as TENSOR
+from neuroncore_rtl.frontends.nki.language_memory import full, ndarray
 from neuroncore_rtl.frontends.nki.lines import from_kernel
 from neuroncore_rtl.frontends.nki.operands import written
 from neuroncore_rtl.frontends.nki.operators import ACTIVATIONS, OPERATIONS, ROUNDINGS, operation
@@ -41,6 +45,7 @@ _copy, _tensor_tensor, _tensor_scalar, _activation, _reciprocal, _scalar_tensor_
     for name in ("tensor_copy", "tensor_tensor", "tensor_scalar", "activation", "reciprocal", "scalar_tensor_tensor")
 )
 _reduce, _matmul, _dma_copy = _isa(REDUCE["tensor_reduce"]), _isa(TENSOR["nc_matmul"]), _isa(MOVE["dma_copy"])
+_drop = _isa(GENERATE["dropout"])
 
 PLAIN = {
     "add": python.add, "subtract": python.sub, "multiply": python.mul, "divide": python.truediv, "maximum": max,
@@ -124,6 +129,14 @@ def copy(x, dtype=None, mask=None):
 _language(lambda x, dtype=None, mask=None: _copy(x, dtype=dtype, mask=mask), "static_cast")
 
 
+def _tan(x, dtype=None, mask=None):
+    sine, cosine = (_activation(name, x, dtype="float32", mask=mask) for name in ("sin", "cos"))
+    return _tensor_tensor(sine, cosine, "divide", dtype=dtype or x.dtype, mask=mask)
+
+
+_language(_tan, "tan", "sin, cos, divide")
+
+
 @_language
 def reciprocal(x, dtype=None, mask=None):
     return _reciprocal(x, dtype=dtype, mask=mask)
@@ -143,6 +156,49 @@ def invert(x, dtype=None, mask=None):
 @_language
 def logical_not(x, dtype=None, mask=None):
     return _tensor_scalar(x, "equal", 0, dtype=dtype, mask=mask)
+
+
+def _where(condition, x, y, dtype=None, mask=None):
+    current = recording()
+    tiles = [value for value in (condition, x, y) if isinstance(value, View)]
+    shape = at_least_2d(max((tile.shape for tile in tiles), key=prod))
+    chosen = next((value for value in (x, y) if isinstance(value, View)), condition)
+    result = current.allocate(shape, chosen.dtype if dtype is None else dtype_of(dtype), Memory.sbuf)
+
+    def is_tile(value) -> bool:
+        return isinstance(value, View) and not _is_column(value, result)
+
+    if is_tile(x) and is_tile(y):
+        ELEMENTWISE["tensor_copy"].run(result, {"src": y.fitted(shape)}, None, mask)
+        options = {"src": x.fitted(shape), "predicate": condition.fitted(shape)}
+        ELEMENTWISE["tensor_copy_predicated"].run(result, options, None, mask)
+        return result
+    other = is_tile(y) or not isinstance(x, View)
+    x, y = (y, x) if other else (x, y)
+    if not isinstance(x, View):
+        x = full(shape, x, result.dtype)
+    options = {"on_true": x.fitted(shape), "on_false": y, "predicate": condition.fitted(shape), "reverse_pred": other}
+    RUNNING["select_reduce"].run(result, options, None, mask)
+    return result
+
+
+_language(_where, "where", "select, or a copy and a predicated one; a number instead of x: not, first")
+
+
+def _dropout(x, rate, dtype=None, mask=None):
+    return _drop(x, rate, dtype=dtype, mask=mask)
+
+
+_language(_dropout, "dropout")
+
+
+def _rand(shape, dtype="float32", buffer=Memory.sbuf, name="", mask=None):
+    result = ndarray(shape, dtype, buffer, name)
+    RANDOM["rand2"].run(result, {"min": 0.0, "max": 1.0}, None, None)
+    return result
+
+
+_language(_rand, "rand", "nisa.rand2 from 0 to 1: an instruction for each of 24 bits")
 
 
 def _reduction(name: str, op: str) -> None:
@@ -242,11 +298,17 @@ def load(src, dtype=None, mask=None, mode=None):
 
 def _load_transpose2d(src, dtype=None, mask=None):
     current = recording()
-    if src.ndim != 2 or mask is not None:
-        raise ValueError(f"{src.name}: what is transposed must be of 2 dimensions, without a mask, not {src.shape}")
+    if src.ndim != 2:
+        raise ValueError(f"{src.name}: what is transposed must be of 2 dimensions, not {src.shape}")
     dtype = src.dtype if dtype is None else dtype_of(dtype)
     exact = current.allocate(tuple(reversed(src.shape)), src.dtype, Memory.sbuf)
-    dma(current, exact, src.permuted((1, 0)))
+    part = src.masked(mask)
+    if part is None or part.shape != src.shape:
+        current.inserted["zeros beside a mask"] += 1
+        exact.allocation.zeros.add(0)
+    if part is not None:
+        rows, columns = (slice(0, n) for n in src.shape) if mask is None else mask.rectangle(src.shape)
+        dma(current, exact[columns, rows], part.permuted((1, 0)))
     written(exact)
     return exact if dtype == src.dtype else _copy(exact, dtype=dtype)
 

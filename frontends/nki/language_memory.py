@@ -3,12 +3,16 @@
 from contextlib import contextmanager
 from math import prod
 from numbers import Integral
+from os import PathLike
 
+import ml_dtypes
 import numpy as np
 
 from neuroncore_rtl.frontends.nki.affine import arange, mgrid
 from neuroncore_rtl.frontends.nki.dtypes import DTYPES, DType, dtype_of
+from neuroncore_rtl.frontends.nki.host import host_dtype
 from neuroncore_rtl.frontends.nki.isa_elementwise import CALLS as ELEMENTWISE
+from neuroncore_rtl.frontends.nki.isa_move import CALLS as MOVE
 from neuroncore_rtl.frontends.nki.lines import from_kernel
 from neuroncore_rtl.frontends.nki.loops import dynamic_range, fori_loop, while_loop
 from neuroncore_rtl.frontends.nki.numbers import Moved
@@ -110,8 +114,8 @@ def zeros_like(x: View, dtype=None, buffer=None, name="") -> View:
 
 @from_kernel
 def shared_constant(constant, dtype=None, **options) -> View:
-    """Return numbers in HBM that are there from the start."""
-    values = np.asarray(constant)
+    """Return numbers in HBM that are there from the start: an array's, or those of a .npy file."""
+    values = np.load(constant) if isinstance(constant, str | PathLike) else np.asarray(constant)
     current = recording()
     current.flush()
     return current.constant(values, dtype_of(values.dtype if dtype is None else dtype))
@@ -120,9 +124,10 @@ def shared_constant(constant, dtype=None, **options) -> View:
 @from_kernel
 def shared_identity_matrix(n: int, dtype="uint8", dst: View | None = None) -> View:
     """Return an identity matrix in HBM that is there from the start."""
+    matrix = shared_constant(np.eye(n), dtype)
     if dst is not None:
-        raise ValueError("dst must be None: copy the matrix by nisa.dma_copy")
-    return shared_constant(np.eye(n), dtype)
+        MOVE["dma_copy"].run(dst, {"src": matrix}, None, None)
+    return matrix if dst is None else dst
 
 
 @from_kernel
@@ -170,6 +175,11 @@ def spmd_dim(programs: int, cores: int = 1) -> int:
     return int(programs) * int(cores)
 
 
+def finfo(dtype):
+    """Return what numpy says of a floating-point type: `min`, `max`, `tiny`, `eps`."""
+    return ml_dtypes.finfo(host_dtype(dtype_of(dtype)))
+
+
 def device_print(*words, **options) -> None:
     """Print nothing: a kernel is recorded before anything has a value."""
 
@@ -205,7 +215,7 @@ def names(config: Config) -> dict[str, object]:
     single = np.finfo(np.float32)
     functions = (
         ndarray, zeros, full, ones, empty_like, zeros_like, shared_constant, shared_identity_matrix, ds, program_id,
-        num_programs, program_ndim, spmd_dim, device_print, no_reorder, is_hbm, is_on_chip, is_sbuf, is_psum,
+        num_programs, program_ndim, spmd_dim, finfo, device_print, no_reorder, is_hbm, is_on_chip, is_sbuf, is_psum,
         dynamic_range, fori_loop, while_loop,
     )  # fmt: skip
     return {

@@ -33,7 +33,7 @@ LOOPS = {
 }
 """What the table says of the loops."""
 
-CONSTANTS = ("identity", "ones")
+CONSTANTS = ("identity", "ones", "positions", "half")
 """Of what is made once for all, that which nothing changes."""
 
 
@@ -73,6 +73,7 @@ def _enter(current: Recording, manager: AbstractContextManager, register: Virtua
     current.loops.append(loop)
     current.made = {key: value for key, value in current.made.items() if key[0] in CONSTANTS}
     current.lanes_summing = False
+    current.running.clear()
     return found
 
 
@@ -83,6 +84,7 @@ def _leave(current: Recording) -> None:
     loop.manager.__exit__(None, None, None)
     current.made = loop.made
     current.lanes_summing = False
+    current.running.clear()
 
 
 def check_first_product(current: Recording, allocation: Allocation, adds: bool | None, is_new: bool) -> None:

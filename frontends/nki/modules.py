@@ -13,30 +13,43 @@ import numpy as np
 from neuroncore_rtl.frontends.nki import host, language_memory, unsupported
 from neuroncore_rtl.frontends.nki.calls import Call
 from neuroncore_rtl.frontends.nki.engines import Engine
+from neuroncore_rtl.frontends.nki.inner_modules import NKIObject, inner, refusal, starfish
 from neuroncore_rtl.frontends.nki.isa_elementwise import CALLS as ELEMENTWISE
 from neuroncore_rtl.frontends.nki.isa_gather import CALLS as GATHER
 from neuroncore_rtl.frontends.nki.isa_generate import CALLS as GENERATE
 from neuroncore_rtl.frontends.nki.isa_generate import OLDER
 from neuroncore_rtl.frontends.nki.isa_move import CALLS as MOVE
+from neuroncore_rtl.frontends.nki.isa_partitions import CALLS as PARTITIONS
+from neuroncore_rtl.frontends.nki.isa_random import CALLS as RANDOM
 from neuroncore_rtl.frontends.nki.isa_reduce import CALLS as REDUCE
 from neuroncore_rtl.frontends.nki.isa_register import REGISTERS
+from neuroncore_rtl.frontends.nki.isa_running import CALLS as RUNNING
+from neuroncore_rtl.frontends.nki.isa_search import CALLS as SEARCH
 from neuroncore_rtl.frontends.nki.isa_tensor import CALLS as TENSOR
 from neuroncore_rtl.frontends.nki.kernel import jit, simulate_kernel
 from neuroncore_rtl.frontends.nki.language_math import FUNCTIONS, accumulate, assign
-from neuroncore_rtl.frontends.nki.lines import from_kernel, kernel_line
-from neuroncore_rtl.frontends.nki.loops import DoWhile
+from neuroncore_rtl.frontends.nki.lines import kernel_line
 from neuroncore_rtl.frontends.nki.reductions import ReduceCommand
 from neuroncore_rtl.frontends.nki.registers import VirtualRegister
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["CALLS", "OPERATORS", "modules"]
+__all__ = ["CALLS", "OPERATION_NAMES", "OPERATORS", "modules"]
 
-CALLS: dict[str, Call] = TENSOR | ELEMENTWISE | REDUCE | MOVE | GATHER | GENERATE
+CALLS: dict[str, Call] = (
+    TENSOR | ELEMENTWISE | REDUCE | RUNNING | PARTITIONS | SEARCH | MOVE | GATHER | GENERATE | RANDOM
+)  # fmt: skip
 """The calls of `nki.isa` in the second dialect."""
 
 OPERATORS: Mapping[str, Callable] = {**FUNCTIONS, "assign": assign, "accumulate": accumulate}
 """The functions behind the operators of tensors."""
+
+
+class DmaEngine(Enum):
+    """`nisa.dma_engine`: those of copies between cores, which are hints."""
+
+    dma = 1
+    gpsimd_dma = 2
 
 
 class NcVersion(IntEnum):
@@ -80,13 +93,14 @@ class _Annotation:
 
 def modules(config: Config) -> dict[str, ModuleType]:
     """Return the modules for a machine, by their names."""
-    functions = FUNCTIONS | language_memory.names(config) | {"static_cast": _static_cast}
+    functions = FUNCTIONS | language_memory.names(config) | {"static_cast": _static_cast, "NKIObject": NKIObject}
+    functions |= {name: refusal(f"nl.{name}", why) for name, why in OPERATION_NAMES.items()}
     language = _module("nki.language", functions, unsupported.LANGUAGE, "nl")
     newer = _isa({name: call.function(older=False) for name, call in CALLS.items()})
     older = _isa({name: call.function(older=True) for name, call in (CALLS | OLDER).items()} | {"memset": _memset})
     places = {"sbuf": _Places(Memory.sbuf), "psum": _Places(Memory.psum), "no_reorder": language.no_reorder}
     compiler = _module("nki.compiler", places | dict.fromkeys(DECORATORS, _decorator), {}, "nki.compiler")
-    typing = _module("nki.typing", dict.fromkeys(("tensor", "mutable_tensor"), _Annotation), {}, "nki.typing")
+    typing = _module("nki.typing", dict.fromkeys(ANNOTATIONS, _Annotation), {}, "nki.typing")
     found: dict[str, ModuleType] = {}
     for name, isa in (("nki", newer), ("neuronxcc.nki", older)):
         wrappers = dict.fromkeys(("jit", "baremetal", "benchmark", "profile", "trace", "simulate"), jit)
@@ -94,16 +108,20 @@ def modules(config: Config) -> dict[str, ModuleType]:
         parts = {"isa": isa, "language": language, "compiler": compiler, "typing": typing}
         found[name] = _module(name, wrappers | parts, {}, "nki")
         found |= {f"{name}.{part}": module for part, module in parts.items()}
-        found |= {f"{name}.compiler.backends": _module("backends", {}, {}, "backends")}
-        private = _module("private_api", {"do_while": DoWhile}, {}, "nki._private.private_api")
-        found |= {
-            f"{name}._private": _module("_private", {}, {}, "nki._private"),
-            f"{name}._private.private_api": private,
-        }
-        found |= {f"{name}.isa.constants": _module("constants", {"oob_mode": Choice}, {}, "nki.isa.constants")}
+        found |= inner(name, isa, language)
+    found |= starfish()
     found["neuronxcc"] = _module("neuronxcc", {"nki": found["neuronxcc.nki"]}, {}, "neuronxcc")
     return found
 
+
+ANNOTATIONS = "tensor", "scalar", "mutable", "mutable_tensor"
+"""Names of `nki.typing`."""
+
+OPERATION_NAMES = {
+    "average": "it is an op of nisa.tensor_partition_reduce", "bypass": "it is an op that changes nothing",
+    "prelu": "it is an op of nisa.activate2, with its relu_param",
+}  # fmt: skip
+"""Names that are operations of calls, and no functions."""
 
 DECORATORS = (
     "skip_middle_end_transformations", "enable_stack_allocator", "force_auto_alloc", "multi_buffer",
@@ -131,9 +149,9 @@ def _static_cast(x, dtype, mask=None):
 def _isa(calls: dict[str, Callable]) -> ModuleType:
     hints = {f"{engine.name}_engine": engine for engine in Engine}
     kinds = dict.fromkeys(("dge_mode", "oob_mode", "matmul_perf_mode"), Choice)
-    own = {"engine": Engine, "reduce_cmd": ReduceCommand, "nc_version": NcVersion, "dma_engine": Engine}
-    own |= {"get_nc_version": lambda: NcVersion.gen2, "VirtualRegister": VirtualRegister}
-    own |= {name: call.function for name, call in REGISTERS.items()}
+    own = {"engine": Engine, "reduce_cmd": ReduceCommand, "nc_version": NcVersion, "dma_engine": DmaEngine}
+    own |= {"get_nc_version": lambda: NcVersion.gen2, "get_nc_sub_version": lambda: 0, "NkiValidationError": ValueError}
+    own |= {"VirtualRegister": VirtualRegister} | {name: call.function for name, call in REGISTERS.items()}
     return _module("nki.isa", calls | hints | kinds | own, unsupported.ISA, "nisa")
 
 
@@ -141,9 +159,7 @@ def _module(name: str, contents: Mapping[str, object], missing: Mapping[str, str
     module = ModuleType(name, f"{name} as this machine answers it.")
     module.__path__ = []
     module.__dict__.update(contents)
-    module.__dict__.update(
-        {key: _refusal(f"{short}.{key}", why) for key, why in missing.items() if key not in contents}
-    )
+    module.__dict__.update({key: refusal(f"{short}.{key}", why) for key, why in missing.items() if key not in contents})
 
     def unknown(key: str):
         if key.startswith("__"):
@@ -155,12 +171,3 @@ def _module(name: str, contents: Mapping[str, object], missing: Mapping[str, str
 
     module.__getattr__ = unknown
     return module
-
-
-def _refusal(name: str, why: str) -> Callable:
-    @from_kernel
-    def refused(*args, **options):
-        raise ValueError(f"{name} must be replaced, as this machine does not have it: {why}")
-
-    refused.__name__ = refused.__qualname__ = name.rpartition(".")[2]
-    return refused

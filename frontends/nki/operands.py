@@ -19,7 +19,9 @@ from neuroncore_rtl.spec.config import PSUM_WORDS
 from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format
 from neuroncore_rtl.spec.isa import AluOp, Index, Storage
 
-__all__ = ["common", "identity", "in_sbuf", "lanes_tensor", "one_source_in_psum", "scalar", "span", "written"]
+__all__ = [
+    "common", "identity", "in_sbuf", "lanes_tensor", "one_source_in_psum", "ones", "scalar", "span", "written",
+]  # fmt: skip
 
 
 def lanes_tensor(recording: Recording, view: View) -> Tensor:
@@ -209,17 +211,22 @@ def _to_all_lanes(recording: Recording, dst: Tensor, src: Tensor) -> None:
             src = copy
         else:
             src = in_sbuf(recording, src, "operand of the tensor engine")
-    ones = recording.once(("ones", src.format.name), lambda: _ones(recording, src.format))
+    row = ones(recording, src.format, 1)
     flat, target = src.reshape(src.size), dst.reshape(dst.size)
     for columns in cut(0, flat.size, PSUM_WORDS):
         sums = program.space.psum(dst.name, FP32, (PSUM_WORDS,), dst.partitions)[:, : length(columns)]
-        program.append(load_stationary(ones[:, : dst.partitions]))
+        program.append(load_stationary(row[:, : dst.partitions]))
         for half in (0, 1) if src.format is FP32 else (0,):
             program.append(multiply_moving(sums, flat[:, columns], half=half, accumulate=half > 0))
         append_copy(recording, target[:, columns], sums)
 
 
-def _ones(recording: Recording, fmt: Format) -> Tensor:
-    ones = recording.program.space.sbuf("ones", fmt, (recording.program.lanes,), 1)
-    recording.program.append(memset(ones, 1.0))
-    return ones
+def ones(recording: Recording, fmt: Format, partitions: int) -> Tensor:
+    """Return as many ones as the machine has lanes, in each of so many partitions."""
+
+    def make() -> Tensor:
+        tensor = recording.program.space.sbuf("ones", fmt, (recording.program.lanes,), partitions)
+        recording.program.append(memset(tensor, 1.0))
+        return tensor
+
+    return recording.once(("ones", fmt.name, partitions), make)

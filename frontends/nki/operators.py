@@ -28,8 +28,9 @@ ACTIVATIONS = {
     "copy": "identity", "identity": "identity", "square": "square", "abs": "abs", "sign": "sign", "relu": "relu",
     "exp": "exp", "log": "ln", "sqrt": "sqrt", "rsqrt": "rsqrt", "reciprocal": "reciprocal", "tanh": "tanh",
     "sigmoid": "sigmoid", "erf": "erf", "erf_dx": "derf", "gelu": "gelu", "gelu_dx": "dgelu",
-    "gelu_apprx_tanh": "gelu_tanh", "silu": "silu", "silu_dx": "dsilu", "softplus": "softplus", "sin": "sin",
-    "cos": "cos",
+    "gelu_apprx_tanh": "gelu_tanh", "gelu_apprx_sigmoid": "gelu_sigmoid", "gelu_apprx_sigmoid_dx": "dgelu_sigmoid",
+    "silu": "silu", "silu_dx": "dsilu", "softplus": "softplus", "mish": "mish", "sin": "sin", "cos": "cos",
+    "arctan": "arctan",
 }  # fmt: skip
 """Functions of one operand, and the machine's names of them."""
 

@@ -48,7 +48,12 @@ def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
     axes = [None if end[2] is None or end[2] not in moving else moving.index(end[2]) for end in ends]
     _join(counts, steps, axes, 0 if index is None else 1)
     if len(counts) > DIMENSIONS:
-        raise ValueError(f"{dst.name}: a copy must be of at most {DIMENSIONS} dimensions, not {len(counts)} of {shape}")
+        outer = next(d for d in moving if d is not None and d not in (dst.lanes, src.lanes, numbers and numbers.along))
+        r.inserted["copies of fewer dimensions"] += shape[outer] - 1
+        for n in range(shape[outer]):
+            part = (*(slice(None),) * outer, slice(n, n + 1))
+            strided(r, dst[part], src[part], skip)
+        return
     queues = r.program.stores if not dst.allocation.memory.on_chip else r.program.loads
     sizes = [end[0].format.bits // 8 for end in ends]
     # Rows that are scattered stay in their order, as the last one of a number is the one that remains.

@@ -12,7 +12,7 @@ from neuroncore_rtl.frontends.nki.isa_register import REGISTERS
 from neuroncore_rtl.frontends.nki.language_math import EXPANDED, FUNCTIONS
 from neuroncore_rtl.frontends.nki.language_memory import names
 from neuroncore_rtl.frontends.nki.loops import LOOPS
-from neuroncore_rtl.frontends.nki.modules import CALLS
+from neuroncore_rtl.frontends.nki.modules import CALLS, OPERATION_NAMES
 from neuroncore_rtl.spec.config import PRESETS
 
 __all__ = ["BEGIN", "END", "PAGE", "calls", "table", "written"]
@@ -33,8 +33,9 @@ def calls() -> dict[str, list[tuple[str, str, str]]]:
     isa += [(name, "unsupported", why) for name, why in unsupported.ISA.items()]
     known = names(PRESETS["tiny"])
     lacking = [name for name, value in known.items() if isinstance(value, DType) and value.format is None]
+    others = (*known, *OPERATION_NAMES, "NKIObject")
     language = [(name, "expanded" if name in EXPANDED else "exact", EXPANDED.get(name, ONE)) for name in FUNCTIONS]
-    language += [(name, "exact", NONE) for name in known if name not in (*FUNCTIONS, *LOOPS, *lacking)]
+    language += [(name, "exact", NONE) for name in others if name not in (*FUNCTIONS, *LOOPS, *lacking)]
     language += [(name, "exact", note) for name, note in LOOPS.items()]
     language += [(name, "unsupported", "the machine has no such format") for name in lacking]
     language += [(name, "unsupported", why) for name, why in unsupported.LANGUAGE.items()]

@@ -1,0 +1,98 @@
+"""Modules below those of the interface that published files import: parts of them, and what this machine does not have.
+
+A name that it does not have can be imported, and is refused where it is called, with the reason.
+"""
+
+from collections.abc import Callable
+from types import ModuleType
+
+import numpy as np
+
+from neuroncore_rtl.frontends.nki.affine import Affine
+from neuroncore_rtl.frontends.nki.dtypes import dtype_of
+from neuroncore_rtl.frontends.nki.lines import from_kernel
+from neuroncore_rtl.frontends.nki.loops import DoWhile
+from neuroncore_rtl.frontends.nki.unsupported import ONE_CORE
+
+__all__ = ["NKIObject", "inner", "part", "refusal", "starfish"]
+
+VENDOR = "it is the vendor's own, and not of the interface"
+
+PRIVATE = (
+    "_private", "_private_kernels", "_private_kernels.RoPE", "_private_kernels.qkv", "kernels",
+    "kernels.attention", "kernels.vision",
+)  # fmt: skip
+"""Modules of which there is none but the vendor's."""
+
+
+class NKIObject:
+    """The base of kernels' classes of settings: a constructor that takes the annotated fields."""
+
+    def __init__(self, *args, **options):
+        fields = [name for one in reversed(type(self).__mro__) for name in one.__dict__.get("__annotations__", ())]
+        fields = list(dict.fromkeys(fields))
+        given = dict(zip(fields, args, strict=False)) | options
+        missing = [name for name in fields if name not in given and not hasattr(type(self), name)]
+        unknown = [name for name in given if name not in fields]
+        if missing or unknown or len(args) > len(fields):
+            raise TypeError(f"{type(self).__name__} takes {', '.join(fields)}; not {', '.join(unknown + missing)}")
+        self.__dict__.update(given)
+
+
+def refusal(name: str, why: str) -> Callable:
+    """Return what can be imported and passed on by its name, but not called."""
+
+    @from_kernel
+    def refused(*args, **options):
+        raise ValueError(f"{name} must be replaced, as this machine does not have it: {why}")
+
+    refused.__name__ = refused.__qualname__ = name.rpartition(".")[2]
+    return refused
+
+
+def part(name: str, contents: dict[str, object], why: str = "") -> ModuleType:
+    """Return a module of some names; others are refused where they are called, if there is a reason."""
+    module = ModuleType(name, f"{name} as this machine answers it.")
+    module.__path__ = []
+    module.__dict__.update(contents)
+
+    def unknown(key: str):
+        if key.startswith("__") or not why:
+            raise AttributeError(f"{name}.{key} is not a name of the interface that this machine has")
+        return refusal(f"{name}.{key}", why)
+
+    module.__getattr__ = unknown
+    return module
+
+
+def sizeinbytes(dtype) -> int:
+    """Return the bytes of an element."""
+    return dtype_of(dtype).itemsize
+
+
+def inner(package: str, isa: ModuleType, language: ModuleType) -> dict[str, ModuleType]:
+    """Return the modules below those of a package, `nki` or `neuronxcc.nki`, by their names."""
+    ranges = {name: value for name, value in vars(language).items() if name.endswith("_range")}
+    found = {
+        "isa.constants": part("isa.constants", vars(isa)),
+        "isa.neuron_isa": part("isa.neuron_isa", vars(isa)),
+        "language.constants": part("language.constants", vars(language) | {"sizeinbytes": sizeinbytes}),
+        "language.iterators": part("language.iterators", ranges, ONE_CORE),
+        "compiler.backends": part("compiler.backends", {}),
+        "compiler.backends.neuron": part("compiler.backends.neuron", {}),
+        "compiler.backends.neuron.indexing": part("indexing", {"TileIndex": Affine}, VENDOR),
+        "compiler.backends.neuron.tensor": part("tensor", {}, VENDOR),
+        "compiler.kernel_builder": part("kernel_builder", {}, VENDOR),
+        "nccl": part("nccl", {}, ONE_CORE),
+        "nccl.collectives": part("nccl.collectives", {}, ONE_CORE),
+    }
+    for name in PRIVATE:
+        found[name] = part(name, {}, VENDOR)
+    found["_private.private_api"] = part("_private.private_api", {"do_while": DoWhile}, VENDOR)
+    return {f"{package}.{name}": module for name, module in found.items()}
+
+
+def starfish() -> dict[str, ModuleType]:
+    """Return the module of the vendor's compiler whose comparison of arrays published tests use."""
+    names = "neuronxcc.starfish", "neuronxcc.starfish.support", "neuronxcc.starfish.support.util"
+    return {name: part(name, {"allclose": np.allclose}, VENDOR) for name in names}

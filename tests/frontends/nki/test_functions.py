@@ -1,0 +1,40 @@
+"""Functions of `nki.language` on tiles, each against float64."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.frontends.nki.operators import ACTIVATIONS
+from neuroncore_rtl.tb.check.oracles.accuracy import errors, last_place
+from neuroncore_rtl.tb.check.oracles.functions import reference
+from tests.frontends.nki.kernels import result, written
+
+RNG = np.random.default_rng(8)
+
+NEAR = 4e-7
+"""Absolute error that is forgiven where a function crosses zero away from the origin."""
+
+
+@pytest.mark.parametrize("name", sorted(set(ACTIVATIONS) - {"identity"}))
+def test_functions_are_those_of_float64(tmp_path, name):
+    kernel = written(tmp_path, f"""
+out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+nl.store(out, value=nl.{name}(nl.load(x)))
+return out
+""", older=True)  # fmt: skip
+    x = (RNG.normal(size=(4, 500)) * np.exp2(RNG.uniform(-4, 12, (4, 500)))).astype(np.float32)
+    x = np.abs(x) if name in ("log", "sqrt", "rsqrt") else x
+    y, function = result(kernel, x), ACTIVATIONS[name]
+    with np.errstate(invalid="ignore"):
+        near = np.abs(y - reference(function, x)) < NEAR
+    assert np.all((errors(function, x, y) <= 1.7) | near)
+
+
+def test_the_tangent_is_the_sine_by_the_cosine(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+nl.store(out, value=nl.tan(nl.load(x)))
+return out
+""", older=True)  # fmt: skip
+    x = RNG.uniform(-20, 20, (4, 500)).astype(np.float32)
+    exact = np.tan(x.astype(np.float64))
+    assert np.all(np.abs(result(kernel, x) - exact) <= 3 * last_place(exact))

@@ -1,0 +1,65 @@
+"""Names that published files import from modules below those of the interface."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.frontends.nki.inner_modules import NKIObject
+from neuroncore_rtl.frontends.nki.load import load
+from neuroncore_rtl.spec.config import PRESETS
+
+TINY = PRESETS["tiny"]
+
+
+def test_parts_of_the_interface_are_in_inner_modules(tmp_path):
+    file = tmp_path / "inner.py"
+    file.write_text(
+        "from neuronxcc.nki.isa.constants import dge_mode, oob_mode\n"
+        "from neuronxcc.nki.isa.neuron_isa import dma_copy\n"
+        "from nki.language.constants import sizeinbytes\n"
+        "from neuronxcc.nki.typing import scalar, tensor\n"
+        "from neuronxcc.starfish.support.util import allclose\n"
+        "import neuronxcc.nki.isa as nisa\nimport nki.language as nl\n"
+        "sizes = [sizeinbytes(nl.bfloat16), sizeinbytes('float32')]\n"
+        "same = dma_copy is nisa.dma_copy and oob_mode.skip and dge_mode.none and tensor[3, 4] and allclose(1, 1)\n"
+        "least, most = nl.finfo(nl.float32).min, float(nl.finfo(nl.bfloat16).max)\n"
+        "class Sizes(nl.NKIObject):\n    rows: int\n    columns: int = 4\n"
+        "made = Sizes(3), Sizes(columns=5, rows=2)\n"
+    )
+    module = load(file, TINY)
+    assert module.sizes == [2, 4] and module.same
+    assert (module.least, module.most) == (np.finfo(np.float32).min, 2.0**128 * (1 - 2.0**-8))
+    assert [(one.rows, one.columns) for one in module.made] == [(3, 4), (2, 5)]
+
+
+@pytest.mark.parametrize(
+    "line, call, why",
+    [
+        ("import neuronxcc.nki.nccl as nccl", "nccl.all_reduce()", "a kernel is of one core"),
+        ("from neuronxcc.nki._private.private_api import cc_div", "cc_div()", "the vendor's own"),
+        ("from neuronxcc.nki.kernels.attention import flash_fwd", "flash_fwd()", "the vendor's own"),
+        ("from neuronxcc.nki.language.iterators import sync_program", "sync_program(0)", "a kernel is of one core"),
+        ("from nki.language import prelu", "prelu(1)", "an op of nisa.activate2"),
+    ],
+)
+def test_what_the_machine_does_not_have_is_refused_where_it_is_called(tmp_path, line, call, why):
+    file = tmp_path / "inner.py"
+    file.write_text(f"{line}\n\ndef main():\n    {call}\n")
+    module = load(file, TINY)
+    with pytest.raises(ValueError, match=f"must be replaced, as this machine does not have it: .*{why}"):
+        module.main()
+
+
+def test_unknown_names_of_parts_are_refused(tmp_path):
+    file = tmp_path / "inner.py"
+    file.write_text("from neuronxcc.nki.isa.constants import nothing\n")
+    with pytest.raises(ImportError, match="nothing"):
+        load(file, TINY)
+
+
+def test_fields_of_settings_are_checked():
+    class Sizes(NKIObject):
+        rows: int
+
+    for wrong in (lambda: Sizes(), lambda: Sizes(1, 2), lambda: Sizes(rows=1, depth=2)):
+        with pytest.raises(TypeError, match="Sizes takes rows"):
+            wrong()

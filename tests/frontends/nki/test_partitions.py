@@ -1,0 +1,83 @@
+"""Calls that move or reduce from partition to partition, against numpy."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl import run_nki
+from tests.frontends.nki.kernels import result, written
+
+RNG = np.random.default_rng(31)
+
+
+def shuffled(tmp_path, x, y, mask, body="", preset="full"):
+    kernel = written(tmp_path, f"""
+out = nl.ndarray(y.shape, dtype=y.dtype, buffer=nl.shared_hbm)
+a, b = (nl.ndarray(one.shape, dtype=one.dtype, buffer=nl.sbuf) for one in (x, y))
+nisa.dma_copy(dst=a, src=x)
+nisa.dma_copy(dst=b, src=y)
+{body or "nisa.nc_stream_shuffle(dst=b, src=a, shuffle_mask=mask)"}
+nisa.dma_copy(dst=out, src=b)
+return out
+""", parameters="x, y, mask")  # fmt: skip
+    return result(kernel, x, y, list(mask), preset=preset)
+
+
+@pytest.mark.parametrize("partitions", [32, 64, 70, 128])
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+def test_every_group_of_partitions_is_shuffled_alike(tmp_path, partitions, dtype):
+    x, y = (RNG.integers(-99, 99, (partitions, 6)).astype(dtype) for _ in range(2))
+    mask = RNG.integers(0, partitions % 32 or 32, 32)
+    mask[RNG.random(32) < 0.3] = 255
+    sources = np.array([p - p % 32 + mask[p % 32] if mask[p % 32] != 255 else -1 for p in range(partitions)])
+    theirs = np.where(sources[:, None] < 0, y, x[np.maximum(sources, 0)])
+    assert np.array_equal(shuffled(tmp_path, x, y, mask.tolist()), theirs)
+
+
+def test_a_shuffle_in_place_and_of_one_partition(tmp_path):
+    x = RNG.normal(size=(32, 6)).astype(np.float32)
+    x[3, 2] = np.inf
+    mask = [(i - 1) % 32 for i in range(32)]
+    body = "nisa.nc_stream_shuffle(dst=b, src=b, shuffle_mask=mask)"
+    assert np.array_equal(shuffled(tmp_path, x, x, mask, body), np.roll(x, 1, axis=0))
+    for part in ("a[0, 0:6]", "a[0, nl.mgrid[0:1, 0:6].x]"):
+        body = f"nisa.nc_stream_shuffle(dst=b, src={part}, shuffle_mask=mask)"
+        assert np.array_equal(shuffled(tmp_path, x[:1], x, [0] * 32, body), np.broadcast_to(x[:1], x.shape))
+
+
+def test_shuffles_that_are_refused(tmp_path):
+    x = np.ones((16, 4), np.float32)
+    with pytest.raises(ValueError, match="shuffle_mask must be of the 16 partitions of .*, not 20"):
+        shuffled(tmp_path, x, x, [20] * 32, preset="small")
+    with pytest.raises(ValueError, match="shuffle_mask must have 32 numbers"):
+        shuffled(tmp_path, x, x, [0] * 16, preset="small")
+
+
+OPERATIONS = {
+    "add": np.add, "average": np.add, "maximum": np.maximum, "minimum": np.minimum, "bitwise_or": np.bitwise_or,
+    "bitwise_and": np.bitwise_and,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", OPERATIONS)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "int8"])
+@pytest.mark.parametrize("shape", [(4, 3), (3, 2, 5), (1, 9)])
+def test_partitions_are_reduced(tmp_path, op, dtype, shape):
+    if "bitwise" in op and "float" in dtype:
+        pytest.skip("bits are integers'")
+    kernel = written(tmp_path, f"""
+shape = (1, *x.shape[1:])
+out = nl.ndarray(shape, dtype=nl.int32 if x.dtype == nl.int8 else x.dtype, buffer=nl.shared_hbm)
+a, b = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf), nl.ndarray(shape, dtype=out.dtype, buffer=nl.sbuf)
+nisa.dma_copy(dst=a, src=x)
+nisa.tensor_partition_reduce(dst=b, op=nl.{op}, data=a)
+nisa.dma_copy(dst=out, src=b)
+return out
+""")  # fmt: skip
+    x = RNG.integers(-60, 60, shape).astype(np.float32)
+    x = x / 4 if dtype == "float32" else x
+    integer = "int" in dtype
+    theirs = OPERATIONS[op].reduce(x.astype(np.int64 if integer else np.float64), axis=0, keepdims=True)
+    theirs = theirs / shape[0] if op == "average" else theirs
+    found = run_nki(kernel, (x, dtype), preset="tiny", target="golden").outputs[0]
+    near = {"bfloat16": 0.5, "float32": 1e-6}.get(dtype, 0.5 if op == "average" else 0)
+    assert np.abs(found - theirs).max() <= near

@@ -1,0 +1,67 @@
+"""Random numbers: how they are spread, that no two draws are alike, and that a run repeats them."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl import run_nki
+from tests.frontends.nki.kernels import result, written
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint8", "uint16", "uint32"])
+def test_random_integers_have_every_bit(tmp_path, dtype):
+    kernel = written(tmp_path, f"""
+out = nl.ndarray((2, 4, 1000), dtype=nl.{dtype}, buffer=nl.shared_hbm)
+for n in range(2):
+    a = nl.ndarray((4, 1000), dtype=nl.{dtype}, buffer=nl.sbuf)
+    nisa.rng(dst=a)
+    nisa.dma_copy(dst=out[n], src=a)
+return out
+""", parameters="")  # fmt: skip
+    found = result(kernel)
+    bits = np.unpackbits(found.view(np.uint8), bitorder="little").reshape(found.size, -1)
+    assert bits.shape[1] == np.iinfo(dtype).bits
+    # Of 8000 fair bits the mean is within 5 deviations of a half, and so is the mean of two bits' agreement.
+    assert np.abs(bits.mean(0) - 0.5).max() < 5 * 0.5 / np.sqrt(len(bits))
+    agree = [(bits[:, i] == bits[:, j]).mean() for i in range(bits.shape[1]) for j in range(i)]
+    assert np.abs(np.array(agree) - 0.5).max() < 5 * 0.5 / np.sqrt(len(bits))
+    assert (found[0] == found[1]).mean() < 0.02
+    assert np.array_equal(found, result(kernel))
+
+
+@pytest.mark.parametrize("least, most", [("-1.0", "3.0"), ("column", "3.0"), ("-1.0", "column"), ("column", "column")])
+def test_uniform_numbers_are_between_their_bounds(tmp_path, least, most):
+    kernel = written(tmp_path, f"""
+out = nl.ndarray((4, 1000), dtype=nl.float32, buffer=nl.shared_hbm)
+a, column = (nl.ndarray((4, n), dtype=nl.float32, buffer=nl.sbuf) for n in (1000, 1))
+nisa.memset(dst=column, value=1.0)
+nisa.rand2(dst=a, min={least}, max={most})
+nisa.dma_copy(dst=out, src=a)
+return out
+""", parameters="")  # fmt: skip
+    low, high = (1.0 if given == "column" else float(given) for given in (least, most))
+    found = result(kernel)
+    assert low <= found.min() and found.max() <= high
+    if low < high:
+        shares = np.histogram(found, 10, (low, high))[0] / found.size
+        assert np.abs(shares - 0.1).max() < 5 * np.sqrt(0.09 / found.size)
+
+
+def test_rand_and_dropout_of_the_language(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray((4, 1000), dtype=nl.float32, buffer=nl.shared_hbm)
+kept = nl.ndarray((4, 1000), dtype=nl.float32, buffer=nl.shared_hbm)
+a = nl.rand((4, 1000), dtype=nl.float32)
+nl.store(out, value=a)
+nl.store(kept, value=nl.dropout(a, rate=0.25))
+return out, kept
+""", older=True, parameters="")  # fmt: skip
+    numbers, kept = run_nki(kernel, preset="tiny", target="golden").outputs
+    assert 0 <= numbers.min() and numbers.max() < 1 and np.abs(numbers.mean() - 0.5) < 5 * np.sqrt(1 / 12 / 4000)
+    assert np.array_equal(numbers * 2**24, np.round(numbers * 2**24)) and len(np.unique(numbers)) > 3990
+    assert np.abs((kept == 0).mean() - 0.25) < 0.05 and np.array_equal(kept[kept != 0], numbers[kept != 0])
+
+
+def test_seeds_in_memory_are_refused(tmp_path):
+    kernel = written(tmp_path, "nl.random_seed(x)\nreturn x", older=True)
+    with pytest.raises(ValueError, match="nl.random_seed must be replaced.*seeds"):
+        result(kernel, np.ones((1, 1), np.float32))

@@ -1,0 +1,71 @@
+"""Calls that find places, against plain loops."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl import run_nki
+from tests.frontends.nki.kernels import result, written
+
+RNG = np.random.default_rng(41)
+
+
+def bounds(ids):
+    """Return where the run of equal numbers of each element begins and ends; n and -1 of zeros."""
+    n = len(ids)
+    first = [next(j for j in range(i, -1, -1) if j == 0 or ids[j - 1] != ids[i]) for i in range(n)]
+    last = [next(j for j in range(i, n) if j == n - 1 or ids[j + 1] != ids[i]) + 1 for i in range(n)]
+    return np.where(ids == 0, [[n] * n, [-1] * n], [first, last])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize("n", [1, 2, 9, 64])
+def test_bounds_of_sequences(tmp_path, dtype, n):
+    kernel = written(tmp_path, """
+out = nl.ndarray((1, 2, x.shape[1]), dtype=x.dtype, buffer=nl.shared_hbm)
+a, b = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.sbuf) for shape in (x.shape, out.shape))
+nisa.dma_copy(dst=a, src=x)
+nisa.sequence_bounds(dst=b, segment_ids=a)
+nisa.dma_copy(dst=out, src=b)
+return out
+""")  # fmt: skip
+    for ids in (RNG.integers(0, 4, n), np.sort(RNG.integers(0, n, n)), np.zeros(n, int), np.ones(n, int)):
+        assert np.array_equal(result(kernel, ids[None].astype(dtype))[0], bounds(ids))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize("n", [1, 8, 37])
+def test_places_of_what_is_not_zero(tmp_path, dtype, n):
+    kernel = written(tmp_path, """
+rows, n = x.shape
+out = nl.ndarray((rows, n + 1), dtype=nl.int32, buffer=nl.shared_hbm)
+a, b = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf), nl.ndarray(out.shape, dtype=nl.int32, buffer=nl.sbuf)
+nisa.dma_copy(dst=a, src=x)
+nisa.memset(dst=b, value=77)
+nisa.nonzero_with_count(dst=b, src=a, index_offset=16, padding_val=-5)
+nisa.dma_copy(dst=out, src=b)
+return out
+""")  # fmt: skip
+    x = RNG.integers(-2, 3, (33, n)).astype(dtype)
+    x[16], x[32] = 0, 3
+    found = run_nki(kernel, x, preset="full", target="golden").outputs[0]
+    for p in range(33):
+        places = np.flatnonzero(x[p]) + 16
+        theirs = [*places, *[-5] * (n - len(places)), len(places)] if p % 16 == 0 else [77] * (n + 1)
+        assert found[p].tolist() == theirs
+
+
+def test_places_of_what_is_replaced(tmp_path):
+    kernel = written(tmp_path, """
+out, at = (nl.ndarray(shape, dtype=dt, buffer=nl.shared_hbm) for shape, dt in ((x.shape, x.dtype), ((1, 8), nl.int32)))
+a, v = (nl.ndarray(one.shape, dtype=one.dtype, buffer=nl.sbuf) for one in (x, vals))
+places = nl.ndarray((1, 8), dtype=nl.int32, buffer=nl.sbuf)
+nisa.dma_copy(dst=a, src=x)
+nisa.dma_copy(dst=v, src=vals)
+nisa.nc_match_replace8(dst=a, data=a, vals=v, imm=0.0, dst_idx=places)
+nisa.dma_copy(dst=out, src=a)
+nisa.dma_copy(dst=at, src=places)
+return out, at
+""", parameters="x, vals")  # fmt: skip
+    x = np.float32([[1, 2, 3, 4, 8, 8, 8, 8, 8, 8, 8]])
+    found, at = run_nki(kernel, x, np.float32([[3] + [8] * 7]), preset="tiny", target="golden").outputs
+    assert at.tolist() == [[2, 10, 9, 8, 7, 6, 5, 4]] and found.tolist() == [[1, 2, 0, 4] + [0] * 7]
