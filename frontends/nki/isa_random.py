@@ -37,7 +37,8 @@ def rng(r: Recording, dst: View) -> None:
     low = drawn(r, target, min(bits, MOST))
     if bits > MOST:
         high = drawn(r, target, bits - MOST)
-        joined = isa.scalar_tensor_tensor(target, high, MOST, AluOp.LOGICAL_SHIFT_LEFT, low, AluOp.BITWISE_OR)
+        word = target.bitcast(INT32)
+        joined = isa.scalar_tensor_tensor(word, high, MOST, AluOp.LOGICAL_SHIFT_LEFT, low, AluOp.BITWISE_OR)
         r.program.append(joined)
         return
     if not target.format.signed:
