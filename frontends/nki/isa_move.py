@@ -147,9 +147,12 @@ def copy(r: Recording, dst: View, src: View, turned: bool = False, skip: bool = 
 
 
 def _skipping(r: Recording, dst: View, src: View) -> None:
-    """Append a copy to the chip that leaves some of dst as it is: zero, if nothing has been there."""
+    """Append a copy to the chip that leaves some of dst as it is: zero, if nothing has been there.
+
+    A tensor from before a loop is left alone, as later rounds keep what those before them have loaded.
+    """
     block = dst.one_block()
-    if dst.allocation.is_new(block):
+    if dst.allocation.is_new(block) and not _is_before_loop(r, dst):
         r.inserted["zeros behind skipped rows"] += 1
         dst.allocation.zeros.add(block)
     strided(r, dst, src, skip=True)
@@ -161,10 +164,18 @@ def _by_way_of_hbm(r: Recording, dst: View, src: View, skip: bool) -> None:
         copy(r, dst, in_table(src, table_of(r, src)), skip=skip)
         return
     if dst.allocation.is_new(dst.one_block()):
+        if _is_before_loop(r, dst):
+            rule = "what an index in memory writes parts of must be written before the loop, such as by nisa.memset"
+            raise ValueError(f"{dst.name}: {rule}")
         dst.allocation.zeros.add(dst.one_block())
     table = table_of(r, dst)
     copy(r, in_table(dst, table), src, skip=skip)
     copy(r, whole_block(r, dst), table)
+
+
+def _is_before_loop(r: Recording, view: View) -> bool:
+    """Return whether a tensor was there before the loop whose body is recorded."""
+    return bool(r.loops) and view.allocation in r.loops[-1].outside
 
 
 def _is_slow(r: Recording, near: View, far: View) -> bool:

@@ -277,7 +277,7 @@ def _rows() -> Iterator[Published]:
     add(copies, "nki_indirect_store_rmw", (few,), lambda x: 1 + spread(x, 0, 2))
     add(copies, "nki_indirect_store_oob_skip", (few,), lambda x: spread(x, -1, 3), error=0)
     add("nki/test/test_nki_isa_local_gather.py", "nki_local_gather",
-        (normal(128, 512, 4), np.tile(4 * RNG.integers(0, 512, (16, 4)), (8, 1)).astype(np.int32), 4, 64,
+        (normal(128, 512, 4), np.tile(4 * RNG.integers(0, 512, (16, 4)), (8, 1)).astype(np.uint16), 4, 64,
          (128, 4, 16, 4)), lambda x, places, *rest: x[:, places[:16].T // 4], error=0)  # fmt: skip
     add(
         "contributed/neuron-team-kernels/blockwise_mm.py",

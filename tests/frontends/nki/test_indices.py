@@ -36,6 +36,26 @@ return out
     assert gather.shape == (4, 30) and gather.gather.limit == 9 and not gather.gather.skip
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint8", "uint16", "uint32"])
+def test_indices_are_of_any_integers(tmp_path, dtype):
+    """Those of 32 bits as they are, others by a copy; a wide one without a sign is beyond the tensor."""
+    kernel = written(tmp_path, OUT.format(shape="(2, 4, 30)") + """
+i_f, t = nl.arange(30)[None, :], nl.load(rows)
+tile = nl.full((4, 30), 3, dtype=x.dtype)
+tile[...] = nl.load(x[t, i_f], mode=nisa.oob_mode.skip)
+nl.store(out[0], value=tile)
+nl.store(out[1, 0:4, 0:1], value=nisa.nc_n_gather(data=nl.load(x[0:4]), indices=nl.load(places)))
+return out
+""", older=True, parameters="x, rows, places")  # fmt: skip
+    top = np.iinfo(dtype).max
+    (found,), _, inserted = copies(kernel, TABLE, (np.array([[7], [top], [0], [8]]), dtype), (ROWS, dtype))
+    expected = np.full((4, 30), 3, np.float32)
+    expected[[0, 2, 3]] = TABLE[[7, 0, 8]]
+    assert np.array_equal(found[0], expected)
+    assert np.array_equal(found[1, :, 0], TABLE[np.arange(4), ROWS[:, 0]])
+    assert inserted["row numbers of 32 bits in SBUF"] == ("32" not in dtype)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
 @pytest.mark.parametrize("where", ["", ", mode=nisa.oob_mode.skip"])
 def test_stores_by_rows(tmp_path, where, dtype):
@@ -290,6 +310,40 @@ return out
     (found,), gathers, inserted = copies(kernel, TABLE[:4], places)
     assert np.array_equal(found, np.concatenate([TABLE[:4, n : n + 2] for n in places[0]], 1))
     assert len(gathers) == 4 and inserted == {"copy to HBM, to be indexed": 1}
+
+
+LOOP = """
+out = nl.ndarray((4, 9), dtype=x.dtype, buffer=nl.shared_hbm)
+n, t, column = (nl.ndarray(shape, dtype=each, buffer=nl.sbuf)
+                for shape, each in (((1, 1), nl.int32), ((4, 1), nl.int32), ((4, 1), x.dtype)))
+parts, kept = (nl.ndarray((4, 9), dtype=x.dtype, buffer=nl.sbuf) for _ in range(2))
+end = nisa.register_alloc(3)
+{first}
+def body(i):
+    nisa.dma_copy(dst=t, src=rows.select(0, i))
+    nisa.dma_copy(dst=kept[:, 0:3], src=x.ap([[30, 4], [1, 3]], vector_offset=t), oob_mode=nisa.oob_mode.skip)
+    nisa.tensor_copy(dst=column, src=kept[:, 0:1])
+    nisa.tensor_copy(dst=parts.ap([[9, 4], [1, 1]], scalar_offset=i, indirect_dim=1), src=column)
+nl.fori_loop(0, end, body)
+nisa.dma_copy(dst=out, src=parts)
+return out
+"""
+
+
+def test_what_is_there_stays_from_round_to_round(tmp_path):
+    """Rows that are skipped keep what an earlier round has loaded, and so do the parts that a round does not write."""
+    first = "for each in (parts, kept):\n    nisa.memset(dst=each, value=-1)"
+    rows = np.array([[2, -1, 9, 5], [9, 3, -1, 9], [0, 12, 12, 1]], np.int32)[..., np.newaxis]
+    held, expected = np.full(4, -1, np.float32), np.full((4, 9), -1, np.float32)
+    for place, numbers in enumerate(rows[..., 0]):
+        inside = (numbers >= 0) & (numbers < 9)
+        held[inside] = TABLE[numbers[inside], 0]
+        expected[:, place] = held
+    assert np.array_equal(
+        result(written(tmp_path, LOOP.format(first=first), parameters="x, rows"), TABLE, rows), expected
+    )
+    with pytest.raises(ValueError, match=r"must be written before the loop, such as by nisa.memset"):
+        result(written(tmp_path, LOOP.format(first=""), parameters="x, rows"), TABLE, rows)
 
 
 @pytest.mark.parametrize("line, message", [
