@@ -192,5 +192,6 @@ class Flow:
 
 
 def _element(tensor: Tensor | HbmTensor) -> Tensor | HbmTensor:
-    """Return a tensor of one element as one of the register's dimensions."""
+    """Return a tensor of one element as one of the register's dimensions; what has 32 bits keeps them."""
+    tensor = tensor.bitcast(INT32) if tensor.format.bits == INT32.bits else tensor
     return tensor.reshape(1) if isinstance(tensor, Tensor) else tensor.reshape(1, 1)

@@ -11,7 +11,7 @@ from neuroncore_rtl.kernels.control import ROUNDS_CODE, executed
 from neuroncore_rtl.kernels.program import Program, build_image, dma_copy, dma_gather, dma_scatter
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy, tensor_scalar, tensor_tensor
 from neuroncore_rtl.spec.config import preset_named
-from neuroncore_rtl.spec.formats import FP32, INT8, INT16, INT32
+from neuroncore_rtl.spec.formats import FP32, INT8, INT16, INT32, UINT8, UINT32
 from neuroncore_rtl.spec.isa import AluOp
 from tests.kernels.program.loops import TINY, triangle
 from tests.kernels.running import finished_ordered
@@ -99,13 +99,13 @@ def test_registers_hold_integers_of_all_sizes_from_everywhere(rng):
     space, flow = program.space, program.flow
     results = []
     contents = []
-    for fmt, number in ((INT8, -7), (INT16, -30_000), (INT32, -(1 << 31))):
+    for fmt, number in ((INT8, -7), (INT16, -30_000), (INT32, -(1 << 31)), (UINT8, 200), (UINT32, -2)):
         given = space.hbm("given", fmt, (4, 3))
         contents.append((given, np.full((4, 3), number) & ((1 << fmt.bits) - 1)))
         tile = space.sbuf("tile", fmt, (3,))
         program.append(dma_copy(tile, given))
         sums = space.psum("sums", INT32, (3,))
-        program.append(tensor_copy(sums, tile))
+        program.append(tensor_copy(sums, tile if fmt is not UINT32 else tile.bitcast(INT32)))
         for place in (given[1:2, 2:3], tile[3:4, 1:2], sums[2:3, 0:1]):
             register, copy = flow.register(), flow.register(5)
             flow.load(register, place)
