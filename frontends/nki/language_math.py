@@ -4,6 +4,7 @@ import operator as python
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import fmod, prod
+from numbers import Number
 
 from neuroncore_rtl.frontends.nki.calls import Call, at_least_2d, returned
 from neuroncore_rtl.frontends.nki.dtypes import DTYPES, dtype_of
@@ -317,9 +318,13 @@ _language(_load_transpose2d, "load_transpose2d", "dma_copy of rows, turned by th
 
 
 def _store(dst, value, mask=None, mode=None):
-    if not isinstance(value, View):
-        raise ValueError(f"value must be a tile, not {value!r}")
     shape = dst.shape
+    if isinstance(value, Number):
+        tile = recording().allocate(at_least_2d(shape) or (1, 1), dst.dtype, Memory.sbuf)
+        ELEMENTWISE["memset"].run(tile, {"value": value}, None, None)
+        value = tile
+    if not isinstance(value, View):
+        raise ValueError(f"value must be a tile or a number, not {value!r}")
     dst, value = dst.masked(mask), value.fitted(shape).masked(mask, shape)
     if dst is not None:
         dma(recording(), dst, value, skip=skips(mode))

@@ -324,7 +324,7 @@ def test_a_body_runs_once_before_its_condition_is_asked(tmp_path):
 out = nl.ndarray((1, 8), dtype=nl.int32, buffer=nl.shared_hbm)
 condition = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.hbm)
 index = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.hbm)
-nl.store(index, value=nl.zeros((1, 1), nl.int32))
+nl.store(index[0, 0], value=0)
 with do_while(condition):
     number = nl.load(index[0], dtype=nl.int32)
     nl.store(out[0, number], value=nl.add(number, 1))
