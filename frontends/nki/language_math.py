@@ -7,7 +7,7 @@ from math import fmod, prod
 from numbers import Number
 
 from neuroncore_rtl.frontends.nki.calls import Call, at_least_2d, returned
-from neuroncore_rtl.frontends.nki.dtypes import DTYPES, dtype_of
+from neuroncore_rtl.frontends.nki.dtypes import dtype_of
 from neuroncore_rtl.frontends.nki.isa_elementwise import CALLS as ELEMENTWISE
 from neuroncore_rtl.frontends.nki.isa_gather import CALLS as GATHER
 from neuroncore_rtl.frontends.nki.isa_generate import CALLS as GENERATE
@@ -71,11 +71,6 @@ def _is_column(x: View, other: View) -> bool:
     return lanes and x.lanes == 0 and prod(x.shape[1:]) == 1 and prod(other.shape[1:]) > 1
 
 
-def _has_fraction(x: "View | float") -> bool:
-    """Return whether an operand is of a type of fractions; the quotient of others is one of them, as numpy's is."""
-    return x.dtype.is_float if isinstance(x, View) else isinstance(x, float)
-
-
 def _binary(name: str) -> None:
     def function(x, y, dtype=None, mask=None):
         if not isinstance(x, View) and not isinstance(y, View):
@@ -83,8 +78,6 @@ def _binary(name: str) -> None:
         for operand in (x, y):
             if isinstance(operand, View) and not operand.allocation.memory.on_chip:
                 raise ValueError(f"{operand.name}: an operand must be on chip, not in HBM: load it first")
-        if name == "divide" and dtype is None and not any(map(_has_fraction, (x, y))):
-            dtype = DTYPES["float32"]
         if not isinstance(y, View) or (isinstance(x, View) and _is_column(y, x)):
             return _tensor_scalar(x, name, y, dtype=dtype, mask=mask)
         if not isinstance(x, View) or _is_column(x, y):
