@@ -62,6 +62,20 @@ return out
     assert np.array_equal(result(kernel, (k, dtype), (x, dtype), (y, dtype)), theirs)
 
 
+def test_tiles_broadcast_to_each_other(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray((2, 4, 5, 3), dtype=nl.float32, buffer=nl.shared_hbm)
+a, b = nl.load(x), nl.load(y)
+wide, row = a.reshape((4, 5, 1)), b.reshape((1, 1, 3))
+nl.store(out[0], value=nl.subtract(wide, row))
+nl.store(out[1], value=nl.where(nl.equal(wide, row), wide, row))
+return out
+""", older=True, parameters="x, y")  # fmt: skip
+    x, y = RNG.integers(0, 4, (4, 5)).astype(np.float32), np.float32([[0, 1, 2]])
+    wide = np.broadcast_to(x[..., None], (4, 5, 3))
+    assert np.array_equal(result(kernel, x, y), np.stack([wide - y, np.where(wide == y, wide, y)]))
+
+
 @pytest.mark.parametrize("source", ["tile", "5.0"])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_predicated_copies(tmp_path, source, reverse):
