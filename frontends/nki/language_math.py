@@ -88,6 +88,9 @@ def _binary(name: str) -> None:
         for operand in (x, y):
             if isinstance(operand, View) and not operand.allocation.memory.on_chip:
                 raise ValueError(f"{operand.name}: an operand must be on chip, not in HBM: load it first")
+        if name == "divide" and dtype is None and not any(v.dtype.is_float for v in (x, y) if isinstance(v, View)):
+            # As numpy's.
+            dtype = "float32"
         if not isinstance(y, View) or (isinstance(x, View) and _is_column(y, x)):
             return _tensor_scalar(x, name, y, dtype=dtype, mask=mask)
         if not isinstance(x, View) or _is_column(x, y):

@@ -62,6 +62,18 @@ return out
     assert np.array_equal(result(kernel, (k, dtype), (x, dtype), (y, dtype)), theirs)
 
 
+def test_quotients_of_integers_are_numbers_with_a_fraction(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray((2, *x.shape), dtype=nl.float32, buffer=nl.shared_hbm)
+tile = nl.load(x)
+nl.store(out[0], value=tile / 4)
+nl.store(out[1], value=nl.floor(tile / tile[:, 0:1], dtype=nl.int32))
+return out
+""", older=True)  # fmt: skip
+    x = RNG.integers(1, 99, (4, 9)).astype(np.int32)
+    assert np.array_equal(result(kernel, x), np.stack([x / 4, x // x[:, :1]]))
+
+
 def test_tiles_broadcast_to_each_other(tmp_path):
     kernel = written(tmp_path, """
 out = nl.ndarray((2, 4, 5, 3), dtype=nl.float32, buffer=nl.shared_hbm)
