@@ -96,6 +96,8 @@ def _redraw(rng, config: Config, values: dict[str, int], rule: Rule, elements: i
         values["function"] = int(rng.integers(elementwise.FUNCTION_COUNT))
     elif rule == Rule.DESTINATION:
         values["dst_dtype"] = values["a_dtype"] if opcode == Opcode.TRANSPOSE else int(rng.choice(list(_BYTES)))
+        if windows is not None:
+            _fit(rng, values, "dst", _window(values, "dst", windows))
     elif rule == Rule.ROUNDING:
         values["stochastic"] = 0
     elif rule == Rule.SHAPE:

@@ -226,7 +226,10 @@ def test_refusals():
         ),
         (lambda: dma_copy(t, x[:, :3]), r"x: shape must broadcast to \(4, 8\) of t, not \(4, 3\)"),
         (lambda: dma_copy(t, x, order=(0, 0)), r"order must be one of the 2 dimensions of x each, not \(0, 0\)"),
-        (lambda: dma_gather(t, x, small[:, 0]), "small: row numbers must be .*int32 or uint32, not 4 of int8"),
+        (
+            lambda: dma_gather(t, x, small[:, 0]),
+            "small: row numbers must be 4 partitions of int32 or uint32, not 4 of int8",
+        ),
         (lambda: dma_gather(t, x[:, :4], t[:, 0]), r"x: rows must have the shape \(8,\) of t, not \(4,\)"),
         (lambda: program.append(None), "instruction must be of an engine, not None"),
         (lambda: dma_copy(t, 3.0), "what is copied must be a tensor, not 3.0"),
