@@ -204,14 +204,14 @@ class VectorBlock(wiring.Component):
         """
         there = Signal(name=f"{name}_there")
         waiting = Signal(max(_LATENCIES.values()) - 1, name=f"{name}_waiting")
-        ended, rest = Signal(name=f"{name}_ended"), Signal.like(waiting, name=f"{name}_rest")
-        m.d.comb += rest.eq(waiting)
+        place = Signal(len(waiting), name=f"{name}_place")
         with m.Switch(unit):
             for case, latency in _LATENCIES.items():
                 with m.Case(case):
-                    # It goes no further, where it would end as a slower one.
-                    m.d.comb += [ended.eq(waiting[latency - 2]), rest[latency - 2].eq(0)]
-        m.d.sync += [waiting.eq(Cat(valid & slow, rest)), there.eq((valid & ~slow) | ended)]
+                    m.d.comb += place.eq(1 << latency - 2)
+        ended = (waiting & place).any()
+        # What has ended goes no further, where it would end again as something slower.
+        m.d.sync += [waiting.eq(Cat(valid & slow, waiting & ~place)), there.eq((valid & ~slow) | ended)]
         return there, (valid & ~slow) | waiting[self.HOLD - 1]
 
     def _constants(self, m: Module, valid, step, operate):
