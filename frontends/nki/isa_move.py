@@ -205,7 +205,7 @@ def _through_vector_engine(r: Recording, dst: View, src: View, skip: bool) -> No
 
 def _is_turned(near: View, far: View) -> bool:
     """Return whether the rows of HBM are along the partitions of a tensor on chip that the array can transpose."""
-    if near.lanes != 0 or near.ndim != 2 or not transposable(near.dtype.known) or near.dtype != far.dtype:
+    if near.lanes != 0 or near.ndim != 2 or not all(transposable(view.dtype.known) for view in (near, far)):
         return False
     if far.is_indirect():
         return False
@@ -221,7 +221,7 @@ def _through_tensor_engine(r: Recording, dst: View, src: View) -> None:
     for part in cut(0, near.shape[1], size):
         own, theirs = near[:, part], far[:, part].permuted((1, 0))
         rows, width = theirs.shape
-        held = r.allocate((rows, width), near.dtype, Memory.sbuf, near.name)
+        held = r.allocate((rows, width), far.dtype, Memory.sbuf, near.name)
         r.inserted["transposition by the tensor engine"] += 1
         if loads:
             strided(r, held, theirs)

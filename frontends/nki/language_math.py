@@ -22,10 +22,10 @@ from neuroncore_rtl.frontends.nki.isa_reduce import axes_of
 from neuroncore_rtl.frontends.nki.isa_running import CALLS as RUNNING
 from neuroncore_rtl.frontends.nki.isa_tensor import CALLS as TENSOR
 from neuroncore_rtl.frontends.nki.language_memory import full, ndarray
-from neuroncore_rtl.frontends.nki.lines import from_kernel
+from neuroncore_rtl.frontends.nki.lines import from_kernel, kernel_line
 from neuroncore_rtl.frontends.nki.operands import written
 from neuroncore_rtl.frontends.nki.operators import ACTIVATIONS, OPERATIONS, ROUNDINGS, operation
-from neuroncore_rtl.frontends.nki.recording import recording
+from neuroncore_rtl.frontends.nki.recording import Pending, recording
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.spec.isa import AluOp
@@ -307,16 +307,24 @@ def _load_transpose2d(src, dtype=None, mask=None):
     if src.ndim != 2:
         raise ValueError(f"{src.name}: what is transposed must be of 2 dimensions, not {src.shape}")
     dtype = src.dtype if dtype is None else dtype_of(dtype)
-    exact = current.allocate(tuple(reversed(src.shape)), src.dtype, Memory.sbuf)
+    # The tensor engine turns floating-point numbers exactly, and what leaves PSUM is cast.
+    own = dtype if dtype.is_float and src.dtype.is_float else src.dtype
+    shape = tuple(reversed(src.shape))
+    result = current.allocate(shape, own, Memory.sbuf)
     part = src.masked(mask)
-    if part is None or part.shape != src.shape:
-        current.inserted["zeros beside a mask"] += 1
-        exact.allocation.zeros.add(0)
-    if part is not None:
-        rows, columns = (slice(0, n) for n in src.shape) if mask is None else mask.rectangle(src.shape)
-        dma(current, exact[columns, rows], part.permuted((1, 0)))
-    written(exact)
-    return exact if dtype == src.dtype else _copy(exact, dtype=dtype)
+
+    def append(target: View) -> None:
+        target = current.resolved(target).fitted(shape)
+        if target.allocation is result.allocation and (part is None or part.shape != src.shape):
+            current.inserted["zeros beside a mask"] += 1
+            target.allocation.zeros.add(target.one_block())
+        if part is not None:
+            rows, columns = (slice(0, n) for n in src.shape) if mask is None else mask.rectangle(src.shape)
+            dma(current, target[columns, rows], part.permuted((1, 0)))
+        written(target)
+
+    current.pending = Pending(result, append, kernel_line())
+    return result if dtype == own else _copy(result, dtype=dtype)
 
 
 _language(_load_transpose2d, "load_transpose2d", "dma_copy of rows, turned by the tensor engine, and from PSUM")

@@ -7,7 +7,8 @@ that is ready:
 
 * A step is *due* when the busiest engine would be through with everything up to it, if it never waited; and early
   enough for what comes after it. So a tile's first steps are done while the tile before is still under way, as many
-  cycles ahead as the longest way through its steps takes.
+  cycles ahead as the longest way through its steps takes. A load is due when the first step is that needs it, wherever
+  it stands among the other loads.
 * An engine does not wait for the most urgent step if another one is ready: so loads run ahead, as far as there is room
   for them (:mod:`kernels.program.room`).
 
@@ -17,6 +18,7 @@ Any order that is kept to leaves the same in every memory, so what is estimated 
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from itertools import chain, groupby
+from math import inf
 
 from neuroncore_rtl.kernels.program.allocator import Allocator
 from neuroncore_rtl.kernels.program.entries import Step
@@ -121,12 +123,15 @@ class _Schedule:
         for unit in self._units:
             kind = None if unit.copies else unit.queue, unit.stores
             work[kind] = work.get(kind, 0.0) + unit.cycles / (ports if unit.copies else 1)
+            if unit.copies and not unit.stores and unit.after:
+                due.append(inf)
+                continue
             latest = max(latest, work[kind])
             due.append(latest)
         for unit in reversed(self._units):
             # A unit may come after one that begins behind it; what stays together there is not looked at.
             later = (due[other.number] for other in unit.after if other.number > unit.number)
-            due[unit.number] = min(due[unit.number], min(later, default=due[unit.number])) - unit.cycles - unit.delay
+            due[unit.number] = min(due[unit.number], min(later, default=latest)) - unit.cycles - unit.delay
         return due
 
     def _turn(self, queue: int) -> tuple[int, int]:
