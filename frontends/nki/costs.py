@@ -58,6 +58,14 @@ def _two_operands(instruction: Instruction) -> PublishedCost:
     return _each(instruction) if one_in_psum or halves else _twice(instruction)
 
 
+def _fused(instruction: Instruction) -> PublishedCost:
+    halves = {operand.format for operand in (instruction.a, instruction.b, instruction.dst)} == {BF16}
+    quick = (instruction.op0, instruction.op1) == (AluOp.SUBTRACT, AluOp.MULTIPLY) and _elements(instruction) % 2 == 0
+    if halves and quick:
+        return PublishedCost("N", _elements(instruction))
+    return PublishedCost("2N", 2 * _elements(instruction))
+
+
 def _select(instruction: Instruction) -> PublishedCost:
     split = instruction.a.storage != instruction.b.storage
     return _each(instruction) if split else _twice(instruction)
@@ -84,7 +92,7 @@ _COSTS: dict[str, Callable[[Instruction], PublishedCost]] = {
     "ACTIVATE": lambda one: _and_a_read(one) if one.sum_store else _each(one),
     "TENSOR_SCALAR_REDUCE": _and_a_read,
     "TENSOR_TENSOR": _two_operands,
-    "SCALAR_TENSOR_TENSOR": lambda one: PublishedCost("2N", 2 * _elements(one)),
+    "SCALAR_TENSOR_TENSOR": _fused,
     "TENSOR_TENSOR_SCAN": _twice,
     "TENSOR_REDUCE": _reduce,
     "SELECT": _select,
