@@ -1,0 +1,108 @@
+"""The published cycles of each instruction beside this machine's, at several lengths."""
+
+from collections.abc import Callable
+
+from neuroncore_rtl.frontends.nki.costs import published_cost
+from neuroncore_rtl.kernels.library.matmul import passes
+from neuroncore_rtl.spec import costs
+from neuroncore_rtl.spec.config import PRESETS
+from neuroncore_rtl.spec.formats import BF16, FP32
+from neuroncore_rtl.spec.isa import Access, AluOp, Elementwise, Instruction, MultiplyMoving, Opcode, Storage
+
+__all__ = ["LENGTHS", "REASONS", "SHORT", "formula_rows"]
+
+LENGTHS = (16, 64, 512)
+"""Elements of a partition, or moving columns."""
+
+CONFIG = PRESETS["full"]
+
+SHORT = "no instruction here has a least length of 64 cycles: the engines overlap one with the next"
+"""Why short ones are quicker."""
+
+_SOFTWARE = "it is one of the vector engine here; GpSimd, whose software starts in 150 cycles, is not modelled"
+_TWO_READS = "an instruction reads SBUF once a cycle here, of any format: two operands there take two"
+REASONS = {
+    "TENSOR_TENSOR bf16": _TWO_READS,
+    "SCALAR_TENSOR_TENSOR bf16": _TWO_READS,
+    "TENSOR_REDUCE bf16": "a lane takes one element a cycle, of any format",
+    "MEMSET bf16 zero": "a lane writes one element a cycle, of any format",
+    "TENSOR_SCALAR_REDUCE": "the result is one more step of the lanes here, not a read of 64 cycles",
+    "ACTIVATE with sum": "the sum is one more step of the lanes here, not a read of 64 cycles",
+    "IOTA": _SOFTWARE,
+    "AFFINE_SELECT": _SOFTWARE,
+    "TRANSPOSE": "a block of 32 x 32 leaves when all of it has come: 32 steps behind the elements",
+    "MAX8": "the eight results are eight more steps",
+    "FIND_INDEX8": "eight values are loaded before, eight positions are written behind: sixteen more steps",
+}
+"""Of the rows that are off by more than a quarter at some length for another reason than `SHORT`."""
+
+
+def _access(fmt, storage: Storage = Storage.SBUF) -> Access:
+    return Access(format=fmt, address=0, steps=(1,), storage=storage)
+
+
+def _elementwise(opcode: Opcode, fmt=FP32, b: Storage = Storage.SBUF, **fields) -> Callable[[int], Instruction]:
+    """Return what makes an instruction of so many elements; fmt: of dst, a and b, b: where that operand is."""
+    return lambda n: Elementwise(
+        opcode=opcode, partitions=128, shape=(n,), dst=_access(fmt), a=_access(fmt), b=_access(fmt, b), **fields
+    )
+
+
+def _product(n: int) -> Instruction:
+    return MultiplyMoving(format=BF16, k=128, m=128, n=n, address=0, stride=2, psum=0)
+
+
+_O, _ADD = Opcode, {"op0": AluOp.ADD}
+_ROWS: dict[str, Callable[[int], Instruction]] = {
+    "MULTIPLY_MOVING bf16": _product,
+    "TENSOR_COPY": _elementwise(_O.TENSOR_COPY),
+    "TENSOR_SCALAR": _elementwise(_O.TENSOR_SCALAR, op0=AluOp.MULTIPLY, op1=AluOp.ADD),
+    "TENSOR_SCALAR_REDUCE": _elementwise(_O.TENSOR_SCALAR_REDUCE, op0=AluOp.MULTIPLY, op1=AluOp.ADD),
+    "TENSOR_TENSOR fp32": _elementwise(_O.TENSOR_TENSOR, **_ADD),
+    "TENSOR_TENSOR bf16": _elementwise(_O.TENSOR_TENSOR, BF16, **_ADD),
+    "TENSOR_TENSOR psum": _elementwise(_O.TENSOR_TENSOR, b=Storage.PSUM, **_ADD),
+    "SCALAR_TENSOR_TENSOR bf16": _elementwise(_O.SCALAR_TENSOR_TENSOR, BF16, op0=AluOp.SUBTRACT, op1=AluOp.MULTIPLY),
+    "SCALAR_TENSOR_TENSOR": _elementwise(_O.SCALAR_TENSOR_TENSOR, op0=AluOp.MULTIPLY, op1=AluOp.ADD),
+    "TENSOR_TENSOR_SCAN": _elementwise(_O.TENSOR_TENSOR_SCAN, op0=AluOp.MULTIPLY, op1=AluOp.ADD),
+    "TENSOR_REDUCE fp32": _elementwise(_O.TENSOR_REDUCE, **_ADD),
+    "TENSOR_REDUCE bf16": _elementwise(_O.TENSOR_REDUCE, BF16, **_ADD),
+    "SELECT": _elementwise(_O.SELECT),
+    "SELECT psum": _elementwise(_O.SELECT, b=Storage.PSUM),
+    "MEMSET": _elementwise(_O.MEMSET, s0=1.0),
+    "MEMSET bf16 zero": _elementwise(_O.MEMSET, BF16, s0=0.0),
+    "RECIPROCAL": _elementwise(_O.RECIPROCAL),
+    "BN_STATS": _elementwise(_O.BN_STATS),
+    "BN_AGGR": _elementwise(_O.BN_AGGR),
+    "TRANSPOSE": _elementwise(_O.TRANSPOSE),
+    "DROPOUT": _elementwise(_O.DROPOUT),
+    "MAX8": _elementwise(_O.MAX8),
+    "FIND_INDEX8": _elementwise(_O.FIND_INDEX8),
+    "IOTA": _elementwise(_O.IOTA),
+    "AFFINE_SELECT": _elementwise(_O.AFFINE_SELECT),
+    "ACTIVATE": _elementwise(_O.ACTIVATE),
+    "ACTIVATE with sum": _elementwise(_O.ACTIVATE, sum_store=True),
+}
+"""What makes each row's instruction of a length."""
+
+
+def _cycles(instruction: Instruction) -> int:
+    """Return the cycles from an instruction to the next of its kind."""
+    if isinstance(instruction, Elementwise):
+        return costs.period(instruction, CONFIG)
+    return costs.busy_cycles(instruction, CONFIG)
+
+
+def formula_rows() -> list[dict[str, object]]:
+    """Return a row for each instruction: its name, its published formula, and for each length ours and published.
+
+    A product of FP32 is four of them here as there, and so has no formula of its own.
+    """
+    rows = []
+    for name, made in _ROWS.items():
+        costs_ = [published_cost(made(n)) for n in LENGTHS]
+        pairs = [[_cycles(made(n)), cost.cycles] for n, cost in zip(LENGTHS, costs_, strict=True)]
+        rows.append({"name": name, "formula": costs_[0].formula, "cycles": pairs})
+    halves = len(passes(FP32))
+    pairs = [[halves * ours, 4 * theirs] for ours, theirs in rows[0]["cycles"]]
+    rows.insert(1, {"name": "MULTIPLY_MOVING fp32", "formula": f"4 {rows[0]['formula']}", "cycles": pairs})
+    return rows
