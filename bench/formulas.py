@@ -85,13 +85,6 @@ _ROWS: dict[str, Callable[[int], Instruction]] = {
 """What makes each row's instruction of a length."""
 
 
-def _cycles(instruction: Instruction) -> int:
-    """Return the cycles from an instruction to the next of its kind."""
-    if isinstance(instruction, Elementwise):
-        return costs.period(instruction, CONFIG)
-    return costs.busy_cycles(instruction, CONFIG)
-
-
 def formula_rows() -> list[dict[str, object]]:
     """Return a row for each instruction: its name, its published formula, and for each length ours and published.
 
@@ -100,7 +93,7 @@ def formula_rows() -> list[dict[str, object]]:
     rows = []
     for name, made in _ROWS.items():
         costs_ = [published_cost(made(n)) for n in LENGTHS]
-        pairs = [[_cycles(made(n)), cost.cycles] for n, cost in zip(LENGTHS, costs_, strict=True)]
+        pairs = [[costs.period(made(n), CONFIG), cost.cycles] for n, cost in zip(LENGTHS, costs_, strict=True)]
         rows.append({"name": name, "formula": costs_[0].formula, "cycles": pairs})
     halves = len(passes(FP32))
     pairs = [[halves * ours, 4 * theirs] for ours, theirs in rows[0]["cycles"]]

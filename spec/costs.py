@@ -64,8 +64,11 @@ def busy_cycles(instruction: Instruction, config: Config) -> int:
     return step_cycles(instruction, config) if isinstance(instruction, Elementwise) else instruction.columns
 
 
-def period(instruction: Elementwise, config: Config) -> int:
-    """Return the cycles from an instruction to the next of its kind, if they overlap."""
+def period(instruction: Instruction, config: Config) -> int:
+    """Return the cycles from an instruction of the tensor, vector or scalar engine to the next of its kind, if they
+    overlap."""
+    if not isinstance(instruction, Elementwise):
+        return busy_cycles(instruction, config)
     if is_slow(instruction):
         return dependent_period(instruction, config)
     return max(timing.ELEMENTWISE_CHECKER_INTERVAL, step_cycles(instruction, config))

@@ -36,8 +36,8 @@ def append_copy(r: Recording, dst: Tensor, src: Tensor, engine: Engine | None = 
         engine: that the kernel names; the vector engine stands for all that are neither known nor the scalar one.
     """
     able = dst.format.is_float and src.format.is_float and not r.lanes_summing
-    wanted = Engine.unknown if engine is None else engine
-    if able and (wanted is Engine.scalar or (wanted is Engine.unknown and _scalar_has_less(r))):
+    wanted = {Engine.unknown: _scalar_has_less(r), Engine.scalar: True}.get(engine or Engine.unknown, False)
+    if able and wanted:
         # x + -0 is x for zeros of both signs.
         r.program.append(activation(dst, src, "identity", bias=-0.0))
     else:
@@ -45,4 +45,5 @@ def append_copy(r: Recording, dst: Tensor, src: Tensor, engine: Engine | None = 
 
 
 def _scalar_has_less(r: Recording) -> bool:
-    return r.busy(isa.Engine.SCALAR) < r.busy(isa.Engine.VECTOR)
+    scalar, vector = r.busy(isa.Engine.SCALAR), r.busy(isa.Engine.VECTOR)
+    return scalar < vector

@@ -161,6 +161,7 @@ async def units_use_a_ram(dut):
     for engine in engines:
         for name in ("read__ready", "read__data", "write__ready"):  # nothing is on chip
             engine.set(name, 0)
+        engine.set("written", 1)
     boot, fetcher = Signals(dut, "boot"), Signals(dut, "fetcher")
     boot.set("start", 0)
     await start(dut)
