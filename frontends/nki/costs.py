@@ -114,12 +114,12 @@ def published_cost(instruction: Instruction) -> PublishedCost | None:
 
 def published_by_line(entries: Iterable[Entry]) -> dict[Line, PublishedCost]:
     """Return what the instructions of each line of a kernel are said to cost together, with all formulas that count."""
-    formulas: dict[Line, Counter[str]] = {}
+    formulas: dict[Line, dict[str, None]] = {}
     cycles: Counter[Line] = Counter()
     for entry in entries:
         cost = published_cost(entry.instruction)
         if cost is not None:
             line = entry.source.user
-            formulas.setdefault(line, Counter())[cost.formula] += 1
+            formulas.setdefault(line, {})[cost.formula] = None
             cycles[line] += cost.cycles
     return {line: PublishedCost("; ".join(found), cycles[line]) for line, found in formulas.items()}

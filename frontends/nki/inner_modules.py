@@ -32,10 +32,15 @@ class NKIObject:
         fields = [name for one in reversed(type(self).__mro__) for name in one.__dict__.get("__annotations__", ())]
         fields = list(dict.fromkeys(fields))
         given = dict(zip(fields, args, strict=False)) | options
-        missing = [name for name in fields if name not in given and not hasattr(type(self), name)]
-        unknown = [name for name in given if name not in fields]
-        if missing or unknown or len(args) > len(fields):
-            raise TypeError(f"{type(self).__name__} takes {', '.join(fields)}; not {', '.join(unknown + missing)}")
+        faults = {
+            "missing": [name for name in fields if name not in given and not hasattr(type(self), name)],
+            "unknown": [name for name in given if name not in fields],
+            "twice": [name for name, _ in zip(fields, args, strict=False) if name in options],
+        }
+        if len(args) > len(fields) or any(faults.values()):
+            said = [f"{what}: {', '.join(names)}" for what, names in faults.items() if names]
+            said += [f"by position: {len(args)}"] * (len(args) > len(fields))
+            raise TypeError(f"{type(self).__name__} takes {', '.join(fields)}; {', '.join(said)}")
         self.__dict__.update(given)
 
 

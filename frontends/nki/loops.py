@@ -206,7 +206,7 @@ class LoopRegister(VirtualRegister):
         if not tests_while(line.kernel):
             rule = "a register's number is known only when the kernel runs, so it cannot be a condition of Python"
             raise ValueError(f"{rule}: {CONDITION}")
-        if current.loops and current.loops[-1].register is self and current.loops[-1].source == line:
+        if any(loop.register is self and loop.source == line for loop in current.loops):
             _leave(current)
             return False
         _enter(current, current.program.flow.loop_while(self.register), self)

@@ -1,9 +1,11 @@
 """Indices in memory: numbers in SBUF by which an access finds its place when the program runs."""
 
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Protocol, Self
 
 from neuroncore_rtl.frontends.nki.affine import Affine
+from neuroncore_rtl.frontends.nki.lines import from_kernel
 
 __all__ = ["Moved", "Numbers"]
 
@@ -83,10 +85,19 @@ class Moved:
     affine: Affine
     number: Tile
 
+    @from_kernel
     def __add__(self, other) -> "Moved":
-        return Moved(self.affine + other, self.number)
+        return Moved(self.affine + _known(other), self.number)
 
     __radd__ = __add__
 
+    @from_kernel
     def __sub__(self, other) -> "Moved":
-        return Moved(self.affine - other, self.number)
+        return Moved(self.affine - _known(other), self.number)
+
+
+def _known(index: object) -> Affine | Integral:
+    """Return an index that Python knows."""
+    if not isinstance(index, Affine | Integral):
+        raise ValueError("at most one number in memory may be added to an index")
+    return index

@@ -1,7 +1,7 @@
 """Registers as kernels hold them: numbers that only the run knows, so Python cannot compute or decide with them."""
 
 import ast
-from pathlib import Path
+import linecache
 
 from neuroncore_rtl.frontends.nki.lines import from_kernel
 from neuroncore_rtl.kernels.program.flow import Register
@@ -56,7 +56,7 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
 
 def tests_while(line: Line) -> bool:
     """Return whether a line of a file is the condition of a `while`, and nothing but a name."""
-    nodes = ast.walk(ast.parse(Path(line.file).read_text()))
+    nodes = ast.walk(ast.parse("".join(linecache.getlines(line.file))))
     return any(
         isinstance(node, ast.While)
         and isinstance(node.test, ast.Name | ast.Attribute | ast.Subscript)

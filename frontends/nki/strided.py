@@ -11,17 +11,11 @@ from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.library.engines import LONG, beats
-from neuroncore_rtl.spec.config import LINE_BYTES, SBUF_BANKS
+from neuroncore_rtl.kernels.library.transfer import SHARE
 from neuroncore_rtl.spec.formats import INT32
-from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex, DmaTensor, Storage
+from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, DmaCopy, DmaIndex, DmaTensor, Storage
 
 __all__ = ["strided"]
-
-DIMENSIONS = 5
-"""Of a copy at most."""
-
-SHARE = 2 * SBUF_BANKS * LINE_BYTES
-"""Bytes of a row that one copy moves at most, as of the library: two lines of every bank."""
 
 
 def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
@@ -47,7 +41,7 @@ def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
     steps = [[0 if d is None else end[1][d] for d in moving] or [1] for end in ends]
     axes = [None if end[2] is None or end[2] not in moving else moving.index(end[2]) for end in ends]
     _join(counts, steps, axes, 0 if index is None else 1)
-    if len(counts) > DIMENSIONS:
+    if len(counts) > DMA_DIMENSIONS:
         outer = next(d for d in moving if d is not None and d not in (dst.lanes, src.lanes, numbers and numbers.along))
         r.inserted["copies of fewer dimensions"] += shape[outer] - 1
         for n in range(shape[outer]):

@@ -10,15 +10,13 @@ from math import prod
 from numbers import Integral
 from typing import Self
 
-import numpy as np
-from numpy.lib.stride_tricks import as_strided
-
 from neuroncore_rtl.frontends.nki.affine import Affine, Mask, broadcast_shapes
 from neuroncore_rtl.frontends.nki.dtypes import DType, dtype_of
 from neuroncore_rtl.frontends.nki.lines import from_kernel
 from neuroncore_rtl.frontends.nki.numbers import Moved, Numbers
 from neuroncore_rtl.frontends.nki.registers import VirtualRegister
 from neuroncore_rtl.frontends.nki.storage import Allocation
+from neuroncore_rtl.kernels.program import strides
 
 __all__ = ["View"]
 
@@ -110,9 +108,8 @@ class View:
                 raise ValueError(f"{self.name}: the partitions of {self.shape} must stay first, not {shape}")
         if prod(shape) != self.size or self.bounds:
             raise ValueError(f"{self.name}: shape must be of the {self.size} elements of {self.shape}, not {shape}")
-        elements = as_strided(np.zeros(1, np.int8), self.shape[first:], self.element.steps[first:])
         try:
-            steps = elements.reshape(shape[first:], copy=False).strides
+            _, steps = strides.reshaped(self.shape[first:], self.element.steps[first:], shape[first:])
         except (ValueError, TypeError):
             rule = f"another shape of the same steps, not of {self.shape} with steps {self.element.steps}"
             raise ValueError(f"{self.name}: {shape} must be {rule}") from None
@@ -143,7 +140,7 @@ class View:
     @from_kernel
     def expand_dim(self, dim: int) -> Self:
         """Return a view with another dimension, of one element."""
-        return self[(slice(None),) * dim + (None,)]
+        return self[(slice(None),) * (dim % (self.ndim + 1)) + (None,)]
 
     @from_kernel
     def squeeze_dim(self, dim: int) -> Self:
@@ -204,8 +201,10 @@ class View:
         if isinstance(scalar_offset, VirtualRegister):
             scalar_offset = scalar_offset.word
         if isinstance(scalar_offset, Integral):
-            moved = self.element.start if offset is None else int(offset)
-            return self.ap(pattern, moved + int(scalar_offset) * self._step_of(indirect_dim), **options)
+            by = int(scalar_offset) * self._step_of(indirect_dim)
+            moved = replace(self, element=replace(self.element, start=self.element.start + by))
+            return moved.ap(pattern, None if offset is None else int(offset) + by, None, vector_offset, indirect_dim,
+                            **options)  # fmt: skip
         if any(options.values()):
             raise ValueError(f"{self.name}: ap must be of steps, counts and offsets alone, not {options}")
         shape = tuple(int(count) for _, count in pattern)
@@ -257,6 +256,8 @@ class View:
 
     def _step_of(self, dim: int) -> int:
         """Return the elements from index to index of a dimension that numbers may go along."""
+        if not -self.ndim <= dim < self.ndim:
+            raise ValueError(f"{self.name}: indirect_dim must be below {self.ndim}, not {dim}")
         step = self.element.steps[dim]
         if dim == self.lanes or self.block.steps[dim] or step < 1:
             raise ValueError(f"{self.name}: an index in memory must go along elements, which dimension {dim} does not")

@@ -19,7 +19,7 @@ from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
 from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, PSUM_WORDS, SBUF_BANKS, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS
 
-__all__ = ["ONE_PASS", "Matrix", "aligned", "load", "load_row", "load_together", "on_chip", "store"]
+__all__ = ["ONE_PASS", "SHARE", "Matrix", "aligned", "load", "load_row", "load_together", "on_chip", "store"]
 
 Matrix = Rows | HbmTensor
 """A matrix wherever it is; in HBM [rows, columns]."""

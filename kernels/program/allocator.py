@@ -54,7 +54,7 @@ def buffer_of(address: int) -> int:
 
 def buffers_of(regions: Iterable[Region]) -> tuple[int, ...]:
     """Return the number of the buffer that each region is in; 0: in none."""
-    return tuple(0 if region.storage == Storage.HBM else region.address >> BUFFER_BITS for region in regions)
+    return tuple(0 if region.storage == Storage.HBM else buffer_of(region.address) for region in regions)
 
 
 def offset_of(address: int) -> int:

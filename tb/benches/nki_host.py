@@ -58,7 +58,8 @@ def _called(
         return done.read(view.allocation.tensor(0)).astype(host_dtype(view.dtype)).reshape(view.shape)
 
     for name, view in made.written.items():
-        given[name][...] = read(view)
+        target = given[name][0] if isinstance(given[name], tuple) else given[name]
+        target[...] = read(view)
     outputs = tuple(read(view) for view in made.results)
     return outputs[0] if len(outputs) == 1 else outputs
 

@@ -51,8 +51,10 @@ def doubled(x, out):
 
 out = np.zeros_like(X)
 nothing = doubled[2](X, out)
+typed = np.zeros_like(X)
+doubled[2](X, (typed, "float32"))
 """)  # fmt: skip
-    assert (found["out"] == 2 * X).all()
+    assert (found["out"] == 2 * X).all() and (found["typed"] == 2 * X).all()
 
 
 def test_a_call_runs_on_the_rtl(tmp_path):

@@ -60,6 +60,11 @@ def test_fields_of_settings_are_checked():
     class Sizes(NKIObject):
         rows: int
 
-    for wrong in (lambda: Sizes(), lambda: Sizes(1, 2), lambda: Sizes(rows=1, depth=2)):
-        with pytest.raises(TypeError, match="Sizes takes rows"):
+    for wrong, fault in (
+        (lambda: Sizes(), "missing: rows"),
+        (lambda: Sizes(1, 2), "by position: 2"),
+        (lambda: Sizes(rows=1, depth=2), "unknown: depth"),
+        (lambda: Sizes(1, rows=2), "twice: rows"),
+    ):
+        with pytest.raises(TypeError, match=f"Sizes takes rows; {fault}$"):
             wrong()

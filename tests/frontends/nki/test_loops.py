@@ -254,7 +254,12 @@ def test_refused_with_the_line(tmp_path, lines, message):
 
 @pytest.mark.parametrize(
     "lines",
-    ["for i in nl.dynamic_range(r):\n    break", "while r:\n    break", "for i in nl.dynamic_range(r):\n    return x"],
+    [
+        "for i in nl.dynamic_range(r):\n    break",
+        "for i in nl.dynamic_range(r):\n    return x",
+        "while r:\n    break",
+        "while r:\n    for i in nl.dynamic_range(r):\n        break",
+    ],
 )
 def test_a_loop_is_left_at_its_end(tmp_path, lines):
     kernel = written(tmp_path, f"{ALLOCATED}{lines}\nreturn x")

@@ -10,6 +10,8 @@ X = np.ones((4, 8), np.float32)
 
 TILED = "nisa.nc_matmul(nl.load(x[:, :4]), nl.load(x)"
 
+ONE = "nl.load(x[0:1, 0:1], dtype=nl.int32)"
+
 OUT = "out = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.shared_hbm)\n"
 
 
@@ -38,6 +40,7 @@ OUT = "out = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.shared_hbm)\n"
         ("nisa.tensor_tensor(nl.load(x), nl.load(x), op=np.hypot)", "op must be one of .*, not hypot"),
         ("nisa.tensor_reduce(nl.add, nl.load(x), axis=0)", "axis must be of the free dimensions, 1 to 1, not 0"),
         ("nisa.tensor_copy(nl.load(x), mode=3)", "nisa.tensor_copy.*unexpected keyword argument 'mode'"),
+        (f"nl.load(x[nl.arange(4)[:, None] + {ONE} + {ONE}])", "at most one number in memory may be added to an index"),
         ("x + 1", "must be on chip, not in HBM: load it first"),
         ("bool(nl.load(x) > 0)", "a condition must be known while the kernel is recorded"),
     ],

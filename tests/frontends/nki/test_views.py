@@ -71,6 +71,7 @@ def test_views_of_views():
     assert np.array_equal(numbers(view[:, None].broadcast_to((4, 5, 12))), np.broadcast_to(array[:, None], (4, 5, 12)))
     assert np.array_equal(numbers(view.ap([[12, 4], [6, 2], [1, 3]], offset=2)), array.reshape(4, 2, 6)[:, :, 2:5])
     assert np.array_equal(numbers(view.slice(1, 2, 8, 2).expand_dim(1)), array[:, None, 2:8:2])
+    assert np.array_equal(numbers(view.expand_dim(-1)), array[..., None])
 
 
 def test_blocks_have_tensors_of_their_own():
