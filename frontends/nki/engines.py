@@ -33,11 +33,11 @@ def append_copy(r: Recording, dst: Tensor, src: Tensor, engine: Engine | None = 
 
     Arguments:
         dst, src: on chip.
-        engine: that the kernel names; the vector engine stands for all that are neither known nor the scalar one.
+        engine: that the kernel names; the vector engine stands for all that are neither `unknown` nor the scalar one.
     """
     able = dst.format.is_float and src.format.is_float and not r.lanes_summing
-    wanted = {Engine.unknown: _scalar_has_less(r), Engine.scalar: True}.get(engine or Engine.unknown, False)
-    if able and wanted:
+    named = engine or Engine.unknown
+    if able and (named is Engine.scalar or (named is Engine.unknown and _scalar_has_less(r))):
         # x + -0 is x for zeros of both signs.
         r.program.append(activation(dst, src, "identity", bias=-0.0))
     else:

@@ -187,17 +187,17 @@ def summed(
         raise ValueError("reduce_cmd must be idle, reset, reduce or reset_reduce, not load_reduce")
     if command is ReduceCommand.idle:
         append()
-        r.lanes_summing = False
+        r.lanes_summing = 0
         if reduce_res is not None:
             before = started(r, SCALAR, AluOp.ADD, ReduceCommand.reduce, None, lanes)
             r.program.append(stored(scalar_place(r, reduce_res, lanes), before))
-    elif command is ReduceCommand.reduce and r.lanes_summing:
+    elif command is ReduceCommand.reduce and lanes <= r.lanes_summing:
         into = column(r, "running", lanes) if reduce_res is None else scalar_place(r, reduce_res, lanes)
         append(sum_into=into, sum_continue=True)
         keep(r, SCALAR, into, reduce_res)
     else:
         reduced(r, SCALAR, AluOp.ADD, command, reduce_res, lanes, lambda into: append(sum_into=into))
-        r.lanes_summing = command is ReduceCommand.reset_reduce
+        r.lanes_summing = lanes if command is ReduceCommand.reset_reduce else 0
 
 
 def stored(place: Tensor, value: float | Tensor) -> Elementwise:

@@ -50,6 +50,8 @@ def dma_compute(r: Recording, dst: View, srcs, reduce_op, scales=None, unique_in
     if operation(reduce_op) is not AluOp.ADD or not unique_indices or any(scale != 1 for scale in scales or ()):
         rule = "reduce_op must be add, scales 1.0, and indices unique"
         raise ValueError(f"{dst.name}: {rule}, not {operation(reduce_op).name.lower()}, {scales}, {unique_indices}")
+    if not srcs:
+        raise ValueError(f"{dst.name}: srcs must be one tensor or more, not {srcs!r}")
     combine(r, dst, [r.resolved(src) for src in srcs], AluOp.ADD, skips(oob_mode))
 
 

@@ -1,8 +1,9 @@
 """Calls that move or reduce from partition to partition."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from neuroncore_rtl.frontends.nki.calls import Call, instruction
+from neuroncore_rtl.frontends.nki.engines import append_copy
 from neuroncore_rtl.frontends.nki.isa_move import copy
 from neuroncore_rtl.frontends.nki.isa_tensor import stationary_operand, transposable, transposed
 from neuroncore_rtl.frontends.nki.operands import lanes_tensor, ones
@@ -33,14 +34,15 @@ KEPT = 255
 def nc_stream_shuffle(r: Recording, dst: View, src: View, shuffle_mask) -> None:
     """dst's partition i of every 32 = src's partition shuffle_mask[i] of them; 255: it stays."""
     dst, src = (view if view.lanes == 0 else view.picked([None, *_free(view)]) for view in (dst, src))
-    mask = [int(number) for number in shuffle_mask]
+    mask = [int(number) for number in shuffle_mask] if isinstance(shuffle_mask, Iterable) else []
     if len(mask) != GROUP or dst.dtype != src.dtype or dst.shape[1:] != src.shape[1:]:
         rule = f"shuffle_mask must have {GROUP} numbers, dst the type and the free dimensions of src"
-        raise ValueError(f"{dst.name}: {rule}, not {len(mask)}, {dst.dtype} {dst.shape} and {src.dtype} {src.shape}")
+        given = f"{shuffle_mask!r}, {dst.dtype} {dst.shape} and {src.dtype} {src.shape}"
+        raise ValueError(f"{dst.name}: {rule}, not {given}")
     if dst.allocation is src.allocation:
         held = r.allocate(src.shape, src.dtype, Memory.sbuf, src.name)
         r.inserted["copy of what is shuffled in place"] += 1
-        r.program.append(isa.tensor_copy(lanes_tensor(r, held), lanes_tensor(r, src)))
+        append_copy(r, lanes_tensor(r, held), lanes_tensor(r, src))
         src = held
     for first, source, count, step in _runs(mask, dst.shape[0], src.shape[0], src.name):
         part = src[source : source + 1].repeated((count, *src.shape[1:])) if step == 0 else src[source : source + count]
@@ -93,13 +95,14 @@ def tensor_partition_reduce(r: Recording, dst: View, op, data: View) -> None:
 
 def _summed(r: Recording, target: Tensor, source: Tensor) -> None:
     """Append target = the sum of source over its partitions, by a product with a column of ones."""
-    column = ones(r, source.format, source.partitions)
+    # In the partitions of the source, wherever it starts.
+    column = ones(r, source.format, source.partition + source.partitions)[source.partition :]
     for part in cut(0, source.size, PSUM_WORDS):
         sums = r.program.space.psum(target.name, FP32, (length(part),), 1)
         r.program.append(load_stationary(column[:, :1]))
         for half in (0, 1) if source.format is FP32 else (0,):
             r.program.append(multiply_moving(sums, source[:, part], half=half, accumulate=half > 0))
-        r.program.append(isa.tensor_copy(target[:, part], sums))
+        append_copy(r, target[:, part], sums)
 
 
 def _between_transpositions(r: Recording, target: Tensor, source: Tensor, op: AluOp) -> None:
@@ -112,7 +115,7 @@ def _between_transpositions(r: Recording, target: Tensor, source: Tensor, op: Al
         r.program.append(isa.tensor_reduce(reduced, turned, op))
         row = space.psum(target.name, FP32, (length(part),), 1)
         transposed(r, row, reduced)
-        r.program.append(isa.tensor_copy(target[:, part], row))
+        append_copy(r, target[:, part], row)
 
 
 def _on_one_partition(r: Recording, target: Tensor, source: Tensor, op: AluOp) -> None:

@@ -148,7 +148,7 @@ def exponential(
         r.program.append(isa.tensor_scalar(least, largest, -1.0, AluOp.MULTIPLY))
     else:
         least = -least
-    r.lanes_summing = False
+    r.lanes_summing = 0
 
     def append(into: Tensor | None) -> None:
         r.program.append(isa.activation(target, a, "exp", 1.0, least, sum_into=into))

@@ -3,7 +3,7 @@
 from neuroncore_rtl.frontends.nki.calls import Call, instruction
 from neuroncore_rtl.frontends.nki.dtypes import DTYPES
 from neuroncore_rtl.frontends.nki.isa_move import copy
-from neuroncore_rtl.frontends.nki.operands import common
+from neuroncore_rtl.frontends.nki.operands import common, one_source_in_psum
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
@@ -25,8 +25,10 @@ APART = 16
 
 
 def _bounds(given: dict) -> tuple:
-    rows, columns = given["segment_ids"].shape
-    return (rows, 2, columns), given["segment_ids"].dtype, Memory.sbuf
+    ids = given["segment_ids"]
+    if ids.ndim != 2:
+        raise ValueError(f"{ids.name}: segment_ids must have two dimensions, not {ids.shape}")
+    return (ids.shape[0], 2, ids.shape[1]), ids.dtype, Memory.sbuf
 
 
 @instruction(CALLS, "expanded", "comparisons and two scans", result=_bounds, like="segment_ids")
@@ -38,7 +40,8 @@ def sequence_bounds(r: Recording, dst: View, segment_ids: View) -> None:
     whole = r.program.space.sbuf("bounds", INT32, (n + 1,), lanes)
     r.program.append(isa.memset(same, 0.0))
     if n > 1:
-        r.program.append(isa.tensor_tensor(same[:, 1:n], ids[:, 1:], ids[:, :-1], AluOp.IS_EQUAL))
+        pairs = one_source_in_psum(r, ids[:, 1:], ids[:, :-1])
+        r.program.append(isa.tensor_tensor(same[:, 1:n], *pairs, AluOp.IS_EQUAL))
     r.program.append(isa.iota(whole, Index(steps=(1,))))
     r.program.append(isa.tensor_copy(numbers, whole))
     # A border's number where one is, else 0: what the scan adds to the border before times `same`.

@@ -9,7 +9,7 @@ from numbers import Number
 
 from neuroncore_rtl.frontends.nki.affine import broadcast_shapes
 from neuroncore_rtl.frontends.nki.calls import Call, at_least_2d, returned
-from neuroncore_rtl.frontends.nki.dtypes import dtype_of
+from neuroncore_rtl.frontends.nki.dtypes import dtype_of, promoted
 from neuroncore_rtl.frontends.nki.isa_elementwise import CALLS as ELEMENTWISE
 from neuroncore_rtl.frontends.nki.isa_gather import CALLS as GATHER
 from neuroncore_rtl.frontends.nki.isa_generate import CALLS as GENERATE
@@ -168,8 +168,9 @@ def logical_not(x, dtype=None, mask=None):
 def _where(condition, x, y, dtype=None, mask=None):
     current = recording()
     shape = at_least_2d(_together(*(value for value in (condition, x, y) if isinstance(value, View))))
-    chosen = next((value for value in (x, y) if isinstance(value, View)), condition)
-    result = current.allocate(shape, chosen.dtype if dtype is None else dtype_of(dtype), Memory.sbuf)
+    tiles = [value for value in (x, y) if isinstance(value, View)] or [condition]
+    dtype = promoted(*(tile.dtype for tile in tiles)) if dtype is None else dtype_of(dtype)
+    result = current.allocate(shape, dtype, Memory.sbuf)
 
     def is_tile(value) -> bool:
         return isinstance(value, View) and not _is_column(value, result)
@@ -355,6 +356,8 @@ _language(_atomic_rmw, "atomic_rmw", "load, op, store: of rows with the same ind
 
 
 def _gather_flattened(data, indices, axis=0, dtype=None):
+    if axis != 0:
+        raise ValueError(f"axis must be 0, not {axis!r}")
     result = recording().allocate(indices.shape, data.dtype, Memory.sbuf)
     GATHER["nc_n_gather"].run(result, {"data": data, "indices": indices}, None, None)
     return result if dtype is None or dtype_of(dtype) == data.dtype else _copy(result, dtype=dtype)
@@ -371,8 +374,8 @@ class LoopSum:
 
 
 def _loop_reduce(x, op, loop_indices, dtype=None, mask=None):
-    if operation(op) is not AluOp.ADD:
-        raise ValueError(f"op must be add, not {operation(op).name.lower()}")
+    if operation(op) is not AluOp.ADD or mask is not None:
+        raise ValueError(f"op must be add, without a mask, not {operation(op).name.lower()} with {mask!r}")
     return LoopSum(x)
 
 

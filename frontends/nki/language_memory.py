@@ -162,6 +162,9 @@ def num_programs(axes=0) -> int:
     """Return the programs of the grid along axes."""
     grid = recording().grid or (1,)
     axes = range(len(grid)) if axes is None else (axes,) if isinstance(axes, Integral) else axes
+    wrong = [axis for axis in axes if not 0 <= axis < len(grid)]
+    if wrong:
+        raise ValueError(f"axes must be of the {len(grid)} of the grid, not {wrong[0]!r}")
     return prod(grid[axis] for axis in axes)
 
 

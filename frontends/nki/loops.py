@@ -72,7 +72,7 @@ def _enter(current: Recording, manager: AbstractContextManager, register: Virtua
     loop = Loop(manager, kernel_line(), counter, current.made, frozenset(current.on_chip))
     current.loops.append(loop)
     current.made = {key: value for key, value in current.made.items() if key[0] in CONSTANTS}
-    current.lanes_summing = False
+    current.lanes_summing = 0
     current.running.clear()
     return found
 
@@ -83,7 +83,7 @@ def _leave(current: Recording) -> None:
     loop = current.loops.pop()
     loop.manager.__exit__(None, None, None)
     current.made = loop.made
-    current.lanes_summing = False
+    current.lanes_summing = 0
     current.running.clear()
 
 

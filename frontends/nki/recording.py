@@ -76,8 +76,8 @@ class Recording:
     streams: Iterator[int] = field(default_factory=lambda: count(1))
     running: dict[str, object] = field(default_factory=dict)
     """Running results of an engine that a kernel may go on with (:mod:`frontends.nki.running`)."""
-    lanes_summing: bool = False
-    """Whether the lanes of the scalar engine still hold its running sums."""
+    lanes_summing: int = 0
+    """Partitions whose running sums the lanes of the scalar engine still hold."""
     loops: list = field(default_factory=list)
     """The loops whose bodies are being recorded, the innermost one last (:mod:`frontends.nki.loops`)."""
     on_chip: list[Allocation] = field(default_factory=list)

@@ -81,3 +81,21 @@ return out
     found = run_nki(kernel, (x, dtype), preset="tiny", target="golden").outputs[0]
     near = {"bfloat16": 0.5, "float32": 1e-6}.get(dtype, 0.5 if op == "average" else 0)
     assert np.abs(found - theirs).max() <= near
+
+
+@pytest.mark.parametrize("op", OPERATIONS)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+def test_partitions_are_reduced_from_wherever_they_start(tmp_path, op, dtype):
+    if "bitwise" in op and "float" in dtype:
+        pytest.skip("bits are integers'")
+    kernel = written(tmp_path, f"""
+out = nl.ndarray((1, 5), dtype=nl.{"int32" if "bitwise" in op else "float32"}, buffer=nl.shared_hbm)
+a, b = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf), nl.ndarray((1, 5), dtype=out.dtype, buffer=nl.sbuf)
+nisa.dma_copy(dst=a, src=x)
+nisa.tensor_partition_reduce(dst=b, op=nl.{op}, data=a[8:12])
+nisa.dma_copy(dst=out, src=b)
+return out
+""")  # fmt: skip
+    x = RNG.integers(-60, 60, (16, 5))
+    theirs = OPERATIONS[op].reduce(x[8:12], axis=0, keepdims=True) / (4 if op == "average" else 1)
+    assert np.array_equal(result(kernel, (x, dtype), preset="small"), theirs)

@@ -28,6 +28,19 @@ return out
     assert np.array_equal(found, result(kernel))
 
 
+def test_random_integers_in_psum_are_those_of_their_type(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray((4, 100), dtype=nl.int32, buffer=nl.shared_hbm)
+a, b = nl.ndarray((4, 100), dtype=nl.uint8, buffer=nl.psum), nl.ndarray((4, 100), dtype=nl.int32, buffer=nl.sbuf)
+nisa.rng(dst=a)
+nisa.tensor_copy(dst=b, src=a)
+nisa.dma_copy(dst=out, src=b)
+return out
+""", parameters="")  # fmt: skip
+    found = result(kernel)
+    assert found.min() >= 0 and 128 < found.max() < 256
+
+
 @pytest.mark.parametrize("least, most", [("-1.0", "3.0"), ("column", "3.0"), ("-1.0", "column"), ("column", "column")])
 def test_uniform_numbers_are_between_their_bounds(tmp_path, least, most):
     kernel = written(tmp_path, f"""

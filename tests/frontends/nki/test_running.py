@@ -83,6 +83,16 @@ def test_what_cannot_go_on_is_refused(tmp_path, body, message):
         outputs(tmp_path, body, X)
 
 
+def test_sums_of_activations_go_on_where_they_began(tmp_path):
+    body = """
+options = dict(op=nl.square, reduce_op=nl.add)
+nisa.activation(dst=y[0:2], data=a[0:2], **options, reduce_cmd=nisa.reduce_cmd.reset_reduce)
+nisa.activation(dst=y, data=a, **options, reduce_cmd=nisa.reduce_cmd.reduce, reduce_res=total)
+"""
+    with pytest.raises(ValueError, match="reduce must go on in the 2 partitions that it began in, not 4"):
+        outputs(tmp_path, body, X)
+
+
 @pytest.mark.parametrize("idle", [False, True])
 def test_sums_of_activations_go_on(tmp_path, idle):
     body = f"""

@@ -18,12 +18,14 @@ def bounds(ids):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
-@pytest.mark.parametrize("n", [1, 2, 9, 64])
-def test_bounds_of_sequences(tmp_path, dtype, n):
-    kernel = written(tmp_path, """
+@pytest.mark.parametrize("n, where", [(1, "sbuf"), (2, "sbuf"), (9, "sbuf"), (64, "sbuf"), (9, "psum")])
+def test_bounds_of_sequences(tmp_path, dtype, n, where):
+    kernel = written(tmp_path, f"""
 out = nl.ndarray((1, 2, x.shape[1]), dtype=x.dtype, buffer=nl.shared_hbm)
-a, b = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.sbuf) for shape in (x.shape, out.shape))
-nisa.dma_copy(dst=a, src=x)
+held, b = (nl.ndarray(shape, dtype=x.dtype, buffer=nl.sbuf) for shape in (x.shape, out.shape))
+a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.{where})
+nisa.dma_copy(dst=held, src=x)
+nisa.tensor_copy(dst=a, src=held)
 nisa.sequence_bounds(dst=b, segment_ids=a)
 nisa.dma_copy(dst=out, src=b)
 return out

@@ -62,6 +62,17 @@ return out
     assert np.array_equal(result(kernel, (k, dtype), (x, dtype), (y, dtype)), theirs)
 
 
+def test_where_has_the_type_that_holds_both(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+nl.store(out, value=nl.where(nl.load(k), nl.load(x), nl.load(y)))
+return out
+""", older=True, parameters="k, x, y")  # fmt: skip
+    k, x = RNG.integers(0, 2, (2, 4, 12))
+    y = RNG.normal(size=(4, 12)).astype(np.float32)
+    assert np.array_equal(result(kernel, (k, "int8"), (x, "int8"), y), np.where(k, x, y).astype(np.float32))
+
+
 def test_quotients_of_integers_are_numbers_with_a_fraction(tmp_path):
     kernel = written(tmp_path, """
 out = nl.ndarray((2, *x.shape), dtype=nl.float32, buffer=nl.shared_hbm)
