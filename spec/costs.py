@@ -65,8 +65,8 @@ def busy_cycles(instruction: Instruction, config: Config) -> int:
 
 
 def period(instruction: Instruction, config: Config) -> int:
-    """Return the cycles from an instruction of the tensor, vector or scalar engine to the next of its kind, if they
-    overlap."""
+    """Return the cycles from a MultiplyMoving, or an instruction of the vector or scalar engine, to the next of its
+    kind, if they overlap."""
     if not isinstance(instruction, Elementwise):
         return busy_cycles(instruction, config)
     if is_slow(instruction):

@@ -132,7 +132,7 @@ def line_accesses(
 
 
 @njit(cache=True)
-def buffered_lines(calendar, ports, held, banks, first, count, begin, cycles, turns, until, port, most):
+def buffered_lines(calendar, held, banks, first, count, begin, cycles, turns, until, port, most):
     """Put the lines that a port writes to SBUF into a calendar, those behind one whose bank is busy ahead of it; return
     how many of them, the cycle in which the last one is taken, cycles that they wait to be taken, and the cycle in
     which all are written.
@@ -140,7 +140,8 @@ def buffered_lines(calendar, ports, held, banks, first, count, begin, cycles, tu
     Arguments:
         held: of each place for a line that waits, and of one for the line that comes, the cycle in which it is written.
         most: cycles that a line that is taken waits for engines before it goes first.
-        calendar, ports, banks, first, count, begin, cycles, turns, until, port: see `line_accesses`.
+        calendar: of SBUF's writes, with its ports.
+        banks, first, count, begin, cycles, turns, until, port: see `line_accesses`.
     """
     came, waited, written, own = begin - 1, 0, begin, 1 << (_PORT + port)
     for done in range(count):
@@ -153,12 +154,10 @@ def buffered_lines(calendar, ports, held, banks, first, count, begin, cycles, tu
         engines, cycle = _before(_LINE, bank, APART), came
         while True:
             taken = _taken(calendar, cycle)
-            here = taken & bank << _LINE or _taken(ports, cycle) & own
-            if not here and (taken & engines == 0 or cycle - came >= most):
+            if taken & (bank << _LINE | own) == 0 and (taken & engines == 0 or cycle - came >= most):
                 break
             cycle += 1
-        _take(calendar, cycle, bank << _LINE)
-        _take(ports, cycle, own)
+        _take(calendar, cycle, bank << _LINE | own)
         held[place] = cycle
         written = max(written, cycle)
     return count, came, waited, written

@@ -170,7 +170,7 @@ class DmaEngine:
         wanted = walk.banks, first, count, begin, cycles, turns, max(begin, self._agenda.now) + AHEAD, self._port
         if side and not psum:
             most = timing.LINE_AHEAD + timing.LINE_PATIENCE
-            found = buffered_lines(banks.sbuf_writes, banks.sbuf_writes, banks.held[self._port], *wanted, most)
+            found = buffered_lines(banks.sbuf_writes, banks.held[self._port], *wanted, most)
             done, last, waited, written = found
             copy.written = max(copy.written, written)
         else:

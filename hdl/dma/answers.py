@@ -22,7 +22,8 @@ class CopyAnswers(wiring.Signature):
         close: a copy is over, the last of its bursts complete now or before; only if `closable`.
         retired: a pulse for each closed copy, in order, when its writes are answered.
         quiet: every burst is answered. idle: and every copy is retired.
-        failed: an answer was an error; stays until reset. The copy is the first that has not retired.
+        failed: an answer was an error, and those before it have been retired; stays until reset. The copy is the first
+            that has not retired.
     """
 
     def __init__(self):
@@ -52,12 +53,15 @@ class Answers(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        begun, answered, missing = (Signal(range(2 * self.BURSTS), name=n) for n in ("begun", "answered", "missing"))
-        ahead = Signal.like(begun)  # answers beyond those of the copy that is next; up to COPIES, else negative
+        begun, answered, missing, good = (
+            Signal(range(2 * self.BURSTS), name=n) for n in ("begun", "answered", "missing", "good")
+        )
+        # Good answers, before the first error, beyond those of the copy that is next; up to COPIES, else negative.
+        ahead, bad = Signal.like(begun), Signal()
         m.submodules.over = over = Fifo(begun.shape(), self.COPIES)
         m.d.comb += [
             missing.eq(begun - answered),
-            ahead.eq(answered - over.o.payload),
+            ahead.eq(good - over.o.payload),
             self.room.eq(missing != self.BURSTS),
             self.copies.quiet.eq(missing == 0),
             self.copies.idle.eq(self.copies.quiet & ~over.o.valid),
@@ -70,6 +74,9 @@ class Answers(wiring.Component):
         m.d.sync += [
             begun.eq(begun + self.burst),
             answered.eq(answered + self.b.valid),
-            self.copies.failed.eq(self.copies.failed | (self.b.valid & (self.b.payload.resp != RESPONSE_OKAY))),
+            good.eq(good + (self.b.valid & (self.b.payload.resp == RESPONSE_OKAY) & ~bad)),
+            bad.eq(bad | (self.b.valid & (self.b.payload.resp != RESPONSE_OKAY))),
+            # Copies that wait for their turn only are not to blame.
+            self.copies.failed.eq(self.copies.failed | (bad & ~self.copies.retired)),
         ]
         return m

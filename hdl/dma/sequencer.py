@@ -24,7 +24,8 @@ class Sequencer(wiring.Component):
         i: copies. refused: the one after them, which the checker refused.
         src, dst: to the address generators. formats: of the copy that is read.
         src_busy: runs or chunks of the source are left.
-        dst_done: none of the destination are, and the last beat has gone on; HBM may still have to answer.
+        dst_done: none of the destination are, and the last beat has gone on, on chip into the memory;
+            HBM may still have to answer.
         writer_free: no beat waits to go on, or to be in the memory on chip.
         undelivered: the bytes that are wanted next are those that HBM answered with an error.
         row_failed, row_number: see :class:`hdl.dma.rows.RowReader`.

@@ -151,7 +151,8 @@ class LineWrite(wiring.Signature):
         valid, storage, partition, address: as of :class:`LineRead`; but in front of the memory another line may take
             the place of one that is not taken (:class:`hdl.memory.line_buffer.LineBuffer`).
         data, mask: bytes, and which of them to write. Of PSUM all enabled bytes lie in one aligned word of 4.
-        ready: the write is taken at the end of this cycle; a read request taken in a later cycle sees it.
+        ready: the write is taken at the end of this cycle; a read request taken in a later cycle sees it, but behind a
+            buffer of lines only once that says `written`.
     """
 
     def __init__(self, size: int):

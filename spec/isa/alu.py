@@ -20,8 +20,8 @@ class AluOp(enum.IntEnum):
     """op(a, b); the value is the code that instructions carry.
 
     Arithmetic is FP32, or that of integers of 32 bits, which wraps around, if every operand and the result of the
-    instruction has an integer format: UINT32 if an operand has it, else INT32. A comparison or a logical operation
-    gives 1 or 0 of that arithmetic.
+    instruction has an integer format: UINT32 if an operand has it (of MEMSET and IOTA: dst), else INT32. A
+    comparison or a logical operation gives 1 or 0 of that arithmetic.
     """
 
     BYPASS = 0

@@ -11,7 +11,7 @@ __all__ = ["Region"]
 
 _Dimensions = tuple[tuple[int, int], ...]
 
-SHAPES = 4096
+_SHAPES = 4096
 """Of how many shapes of regions it is kept what they cover: a program has millions of regions of a few shapes."""
 
 
@@ -78,7 +78,7 @@ class Region(NamedTuple):
         return self[1:]
 
 
-@lru_cache(SHAPES)
+@lru_cache(_SHAPES)
 def _span(size: int, dimensions: _Dimensions) -> tuple[int, int]:
     """Return the first byte from the address on, and the one after the last."""
     spans = [(count - 1) * step for count, step in dimensions]
@@ -86,7 +86,7 @@ def _span(size: int, dimensions: _Dimensions) -> tuple[int, int]:
     return low, high + size
 
 
-@lru_cache(SHAPES)
+@lru_cache(_SHAPES)
 def _comb(size: int, dimensions: _Dimensions) -> tuple[int, int]:
     length, pitch = size, 0
     for step, count in sorted((abs(step), count) for count, step in dimensions):
@@ -97,7 +97,7 @@ def _comb(size: int, dimensions: _Dimensions) -> tuple[int, int]:
     return length, pitch
 
 
-@lru_cache(SHAPES)
+@lru_cache(_SHAPES)
 def _is_distinct(dimensions: _Dimensions) -> bool:
     reach = 0
     for step, count in sorted((abs(step), count) for count, step in dimensions):

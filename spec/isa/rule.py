@@ -21,7 +21,8 @@ class Rule(enum.IntEnum):
     OPERATION = 3
     """op0, op1 and function are known, and the opcode can use them."""
     ARITHMETIC = 4
-    """Integers are not divided, raised to powers or rounded; FP32 has no bitwise operations and shifts."""
+    """Integers are not divided, raised to powers or rounded, and have no remainders; FP32 has no bitwise operations and
+    shifts."""
     DESTINATION = 5
     """FIND_INDEX8 writes an integer format; TRANSPOSE keeps the format."""
     ROUNDING = 6

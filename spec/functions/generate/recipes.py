@@ -170,22 +170,22 @@ def even(*pieces):
     return pieces, pieces
 
 
-def gate(cdf):
-    """z times a cumulative distribution with a Gaussian's tail."""
+def gate(cdf, above=2, near=0, tail_to=3):
+    """z times a cumulative distribution, by default one with a Gaussian's tail; the last exponents of its pieces."""
     below = mirrored(cdf)
     tail = negative(power(times(below)))
     return (
-        ((2, times_z(cdf)), (LAST, Z)),
-        ((0, negative(times_z(below))), (3, tail), (LAST, negative(ZERO))),
+        ((above, times_z(cdf)), (LAST, Z)),
+        ((near, negative(times_z(below))), (tail_to, tail), (LAST, negative(ZERO))),
     )
 
 
-def gate_slope(slope):
-    """The derivative of a gate: from 0 with a tail, past its minimum, to 1."""
+def gate_slope(slope, above=1, settled=2, near=0, tail_to=3):
+    """The derivative of a gate: from 0 with a tail, past its minimum, to 1; the last exponents of its pieces."""
     below = mirrored(slope)
     return (
-        ((1, direct(slope)), (2, near_one(slope)), (LAST, ONE)),
-        ((0, direct(below)), (3, negative(power(below))), (LAST, negative(ZERO))),
+        ((above, direct(slope)), (settled, near_one(slope)), (LAST, ONE)),
+        ((near, direct(below)), (tail_to, negative(power(below))), (LAST, negative(ZERO))),
     )
 
 
@@ -228,14 +228,7 @@ RECIPES = {
     "erf": odd((-1, times_z(erf_over_z)), (0, direct(mp.erf)), (1, near_one(mp.erf)), (LAST, ONE)),
     "gelu": gate(normal_cdf),
     "gelu_tanh": gate(tanh_form_cdf),
-    "silu": (
-        ((4, times_z(logistic)), (LAST, Z)),
-        (
-            (1, negative(times_z(below_logistic))),
-            (6, negative(power(times(below_logistic)))),
-            (LAST, negative(ZERO)),
-        ),
-    ),
+    "silu": gate(logistic, above=4, near=1, tail_to=6),
     "softplus": (
         ((0, direct(softplus)), (3, times_z(softplus_over_z)), (LAST, Z)),
         ((0, direct(mirrored(softplus))), (6, power(mirrored(softplus))), (LAST, ZERO)),
@@ -247,37 +240,13 @@ RECIPES = {
     "derf": even((-1, direct(erf_slope)), (3, power(erf_slope)), (LAST, ZERO)),
     "dgelu": gate_slope(gelu_slope),
     "dgelu_tanh": gate_slope(tanh_form_slope),
-    "dsilu": (
-        ((2, direct(silu_slope)), (4, near_one(silu_slope)), (LAST, ONE)),
-        ((1, direct(mirrored(silu_slope))), (6, negative(power(mirrored(silu_slope)))), (LAST, negative(ZERO))),
-    ),
+    "dsilu": gate_slope(silu_slope, above=2, settled=4, near=1, tail_to=6),
     "dsoftplus": LOGISTIC,
     "drelu": (((LAST, ONE),), ((LAST, ZERO),)),
     "dleaky_relu": (((LAST, ONE),), ((LAST, direct(one, source=ALPHA)),)),
-    "gelu_sigmoid": (
-        ((3, times_z(sigmoid_form_cdf)), (LAST, Z)),
-        (
-            (0, negative(times_z(mirrored(sigmoid_form_cdf)))),
-            (5, negative(power(times(mirrored(sigmoid_form_cdf))))),
-            (LAST, negative(ZERO)),
-        ),
-    ),
-    "dgelu_sigmoid": (
-        ((1, direct(sigmoid_form_slope)), (3, near_one(sigmoid_form_slope)), (LAST, ONE)),
-        (
-            (0, direct(mirrored(sigmoid_form_slope))),
-            (5, negative(power(mirrored(sigmoid_form_slope)))),
-            (LAST, negative(ZERO)),
-        ),
-    ),
-    "mish": (
-        ((3, times_z(mish_over_z)), (LAST, Z)),
-        (
-            (1, negative(times_z(mirrored(mish_over_z)))),
-            (6, negative(power(times(mirrored(mish_over_z))))),
-            (LAST, negative(ZERO)),
-        ),
-    ),
+    "gelu_sigmoid": gate(sigmoid_form_cdf, above=3, tail_to=5),
+    "dgelu_sigmoid": gate_slope(sigmoid_form_slope, settled=3, tail_to=5),
+    "mish": gate(mish_over_z, above=3, near=1, tail_to=6),
     "arctan": odd((-1, times_z(arctan_over_z)), (LAST - 1, direct(mp.atan)), (LAST, outer(mp.atan))),
 }  # fmt: skip
 """For both signs of z the pieces of every function, each with the last exponent (or parity) that it serves."""

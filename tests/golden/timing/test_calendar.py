@@ -25,7 +25,7 @@ def test_lines_go_ahead_of_those_whose_bank_is_busy(count, taken, waits, patienc
     columns(calendar, other, other, 0, BUSY, 0, LINE_BYTES * SBUF_BANKS, 0, False, 0, 0)
     held = np.zeros(timing.LINE_BUFFER + 1, np.int64)
     banks = (np.arange(count) % SBUF_BANKS).astype(np.uint8)
-    found = buffered_lines(calendar, calendar, held, banks, 0, count, 0, count, 1, 10 * BUSY, 0, patience)
+    found = buffered_lines(calendar, held, banks, 0, count, 0, count, 1, 10 * BUSY, 0, patience)
     done, last, waited, written = found
     assert (done, last, waited) == (count, taken, waits)
     assert (written >= BUSY) == (patience == BUSY)

@@ -57,6 +57,8 @@ class Lines:
             assert all(ctx.get(getattr(buffer.o, name)) == value for name, value in found.items() if name != "writer")
             older = lines[: lines.index(found)]
             assert self.bank_of(found) not in map(self.bank_of, older), "lines of a bank keep their order"
+        asked = 0 if found is None or self.bank_of(found) == "psum" else 1 << self.bank_of(found)
+        assert ctx.get(buffer.after) == ctx.get(buffer.busy) | asked
         wanted = bool(found) and served and self.bank_of(found) not in busy
         ctx.set(buffer.o.ready, wanted)
         taken = self.offered is not None and bool(ctx.get(buffer.i.ready))
