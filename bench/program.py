@@ -7,14 +7,13 @@ from tempfile import TemporaryDirectory
 
 from rich.table import Table
 
+from neuroncore_rtl.bench.modelled import layer_image
 from neuroncore_rtl.bench.tables import table
 from neuroncore_rtl.frontends.nki.record import record
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.spec.config import Config, preset_named
-from neuroncore_rtl.tb.benches import backward
 from neuroncore_rtl.tb.benches.nki_run import found_in
-from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, Draws
 from neuroncore_rtl.tb.sim.report import progress
 
 __all__ = ["measure", "tables"]
@@ -77,11 +76,7 @@ def tables(found: dict[str, object]) -> list[Table]:
 
 
 def _layer(order: str) -> Image:
-    [test] = [test for test in backward.BENCHES if test.name == "encoder_backward"]
-    settings = test.settings([*LAYER.split(), f"ORDER={order}", "PRESET=small"])
-    bench = CoreWorkbench(settings.config, settings.order)
-    test.build(bench, settings, Draws(settings.seed))
-    return build_image(bench.program, bench.contents)
+    return layer_image("encoder_backward", [*LAYER.split(), f"ORDER={order}", "PRESET=small"])
 
 
 def _calls(config: Config, order: str) -> Image:

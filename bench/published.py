@@ -6,7 +6,7 @@ None of it is a promise of AWS. Of the course's convolution and of BERT the cond
 from dataclasses import dataclass
 
 __all__ = [
-    "ALL_GATHERS", "ALL_REDUCES", "BANDWIDTH", "BERT", "CONVOLUTIONS", "DMA_START", "KERNELS", "KernelFigure",
+    "ALL_GATHERS", "ALL_REDUCES", "BANDWIDTH", "BERT", "CONVOLUTIONS", "DMA_START", "KERNELS", "LOADED", "KernelFigure",
     "PublishedTime",
 ]  # fmt: skip
 
@@ -128,7 +128,6 @@ BANDWIDTH = PublishedTime(
     name="load of 8 MiB at 410 GB/s",
     us=LOADED / 410e3,
     source="aws-neuron-sdk: nki/guides/architecture/trainium_inferentia2_arch.rst: half of a chip's 820 GB/s",
-    size=LOADED,
 )
 
 

@@ -41,13 +41,10 @@ _LINK = (
     "comes to 53 GiB/s, by DMA rings"
 )
 WHY = {
-    "attention": "the vector engine is at work 97 % of the time, 1,024 copies of transposed scores among it, from "
-    "PSUM to SBUF, where the kernel wants them",
     "convolution": _ARRAY,
     "start of a DMA": "a copy waits for HBM's 64 cycles and 16 of its own; descriptors, which it has none of, are not "
     "fetched, and completion is no write to memory",
     "all-reduce": _LINK,
-    "all-gather": "one step of a ring counts the same here, whether on a chip or between chips",
 }
 """Of what is off by more than `BAR`, by the first words of the name."""
 

@@ -12,20 +12,26 @@ from neuroncore_rtl.frontends.nki.host import running
 from neuroncore_rtl.frontends.nki.kernel import Kernel
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["function_of", "kernels_in", "load"]
+__all__ = ["existing", "function_of", "kernels_in", "load"]
+
+
+def existing(file: Path) -> Path:
+    """Return the path of a kernel's file; ValueError if there is none: it lists what the folder has."""
+    file = Path(file).resolve()
+    if not file.is_file():
+        there = ", ".join(sorted(one.name for one in file.parent.glob("*.py"))) or "no Python file"
+        raise ValueError(f"KERNEL must be of an existing file, not {file}: in {file.parent} there is {there}")
+    return file
 
 
 def load(file: Path, config: Config) -> ModuleType:
     """Return the module of a file, whose imports of the interface are answered for a machine.
 
     Raises:
-        ValueError: if there is no such file; the message lists what its folder has.
+        ValueError: as of :func:`existing`.
         Exception: what the file raises.
     """
-    file = Path(file).resolve()
-    if not file.is_file():
-        there = ", ".join(sorted(one.name for one in file.parent.glob("*.py"))) or "no Python file"
-        raise ValueError(f"KERNEL must be of an existing file, not {file}: in {file.parent} there is {there}")
+    file = existing(file)
     module = ModuleType(file.stem)
     module.__file__ = str(file)
     with answering(config, file.parent):

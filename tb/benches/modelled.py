@@ -30,7 +30,7 @@ def flow_options(image: Image, loaded: Sequence[int]) -> dict[str, object]:
     controller of golden has read on chip in its run."""
     if image.flow is None:
         return {}
-    operations = [(operation, leaves) for operation, leaves in executed(image.flow, loaded)]
+    operations = [*executed(image.flow, loaded)]
     sections = [operation.a for operation, _ in operations if operation.code.name == "RUN"]
     path = timing.flow_path([(operation.code.name, leaves) for operation, leaves in operations])
     return {"sections": sections, "path": path}

@@ -13,14 +13,14 @@ import numpy as np
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.frontends.nki.dtypes import dtype_of
-from neuroncore_rtl.frontends.nki.load import function_of, load
+from neuroncore_rtl.frontends.nki.load import existing, function_of, load
 from neuroncore_rtl.frontends.nki.record import Array, Recorded, record
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.spec.config import Config, preset_named
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.tb.benches.program_result import Result
 from neuroncore_rtl.tb.benches.program_run import PRESET, run
-from neuroncore_rtl.tb.benches.workbench import encode
+from neuroncore_rtl.tb.benches.workbench import encode, refusals
 from neuroncore_rtl.tb.sim.settings import UsageError
 
 __all__ = ["ORDER", "NkiResult", "argument_of", "found_in", "recorded", "rounded", "run_nki"]
@@ -98,10 +98,11 @@ def found_in(kernel: str | Path, config: Config) -> Callable:
     if not file:
         raise UsageError(f"KERNEL must be path/to/file.py:function, not {str(kernel)!r}")
     path = Path(file) if Path(file).exists() else ROOT / file if (ROOT / file).exists() else Path(file)
-    try:
-        return function_of(load(path, config), name)
-    except FileNotFoundError as missing:
-        raise UsageError(str(missing)) from None
+    with refusals():
+        existing(path)
+    module = load(path, config)
+    with refusals():
+        return function_of(module, name)
 
 
 def recorded(

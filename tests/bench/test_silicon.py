@@ -7,6 +7,7 @@ from rich.console import Console
 from neuroncore_rtl.bench import formulas, modelled, published, silicon
 from neuroncore_rtl.bench.collectives import collective_rows, fit_collectives
 from neuroncore_rtl.tb.sim.report import PLAIN_WIDTH
+from neuroncore_rtl.tb.sim.settings import UsageError
 
 
 def made_with(host, step):
@@ -85,3 +86,8 @@ def test_tables_fit_into_a_document():
 
 def test_a_copy_starts_in_as_many_cycles_more_as_hbm_has():
     assert modelled.dma_start(200) - modelled.dma_start(64) == 136
+
+
+def test_a_checkout_without_the_kernel_is_a_sentence(tmp_path):
+    with pytest.raises(UsageError, match="KERNEL must be of an existing file"):
+        modelled.kernel(published.KERNELS[0], tmp_path, [64])

@@ -62,8 +62,7 @@ def test_loops_of_a_count_that_is_in_memory(count):
     assert done.exit_code == 0 and list(log.elements(hbm)[: len(pairs) + 1, 0]) == [*pairs, 0]
     outcome = Core(TINY, image.memory()).run()
     predicted = predict(image, MemoryTiming(latency=64), **flow_options(image, outcome.loaded))
-    # Scatters of single words aside the model is exact; it is so of a program without rounds.
-    assert abs(done.cycles - predicted.cycles) <= 12 * len(pairs)
+    assert done.cycles == predicted.cycles
     assert len(predicted.records) == len(done.events)
 
 
