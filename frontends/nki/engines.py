@@ -1,16 +1,21 @@
 """Which engine does what several of them can: copies on chip, by the vector or by the scalar engine.
 
-The interface lets a kernel name one, or leaves the choice open: then the one that has had less to do so far takes it.
+The interface lets a kernel name one, or leaves the choice open: then the one that has had less to do so far takes it,
+and of a long copy piece by piece, so that what follows begins with the first piece.
 """
 
 from enum import Enum
 
 from neuroncore_rtl.frontends.nki.recording import Recording
+from neuroncore_rtl.kernels.library.blocks import cut
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_copy
 from neuroncore_rtl.spec import isa
 
 __all__ = ["Engine", "append_copy"]
+
+PIECE = 128
+"""Elements of a partition that are copied at once if the kernel names no engine: as many as the largest array turns."""
 
 
 class Engine(Enum):
@@ -35,9 +40,16 @@ def append_copy(r: Recording, dst: Tensor, src: Tensor, engine: Engine | None = 
         dst, src: on chip.
         engine: that the kernel names; the vector engine stands for all that are neither `unknown` nor the scalar one.
     """
+    if engine in (None, Engine.unknown) and len(dst.shape) == 1:
+        for part in cut(0, dst.size, PIECE):
+            _append_piece(r, dst[:, part], src[:, part], Engine.unknown)
+    else:
+        _append_piece(r, dst, src, engine or Engine.unknown)
+
+
+def _append_piece(r: Recording, dst: Tensor, src: Tensor, engine: Engine) -> None:
     able = dst.format.is_float and src.format.is_float and not r.lanes_summing
-    named = engine or Engine.unknown
-    if able and (named is Engine.scalar or (named is Engine.unknown and _scalar_has_less(r))):
+    if able and (engine is Engine.scalar or (engine is Engine.unknown and _scalar_has_less(r))):
         # x + -0 is x for zeros of both signs.
         r.program.append(activation(dst, src, "identity", bias=-0.0))
     else:

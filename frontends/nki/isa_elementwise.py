@@ -27,7 +27,9 @@ CALLS: dict[str, Call] = {}
 """The calls of this module."""
 
 
-@instruction(CALLS, result=like("src"), like="src", each=True)
+@instruction(
+    CALLS, "expanded", "pieces of 128 columns, unless an engine is named", result=like("src"), like="src", each=True
+)
 def tensor_copy(r: Recording, dst: View, src: View, engine: Engine | None = None) -> None:
     """dst = src, cast; where the place of either is an index in memory, by way of HBM."""
     if dst.is_indirect() or src.is_indirect():

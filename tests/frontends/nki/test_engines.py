@@ -38,6 +38,13 @@ def test_a_kernel_names_the_engine(engine, name, tmp_path):
     assert names == {name: 1} and (done.outputs[0] == X).all()
 
 
+@pytest.mark.parametrize("engine, pieces", [("unknown", 3), ("vector", 1)])
+def test_long_copies_go_in_pieces_if_no_engine_is_named(engine, pieces, tmp_path):
+    x = np.random.default_rng(9).normal(size=(4, 300)).astype(np.float32)
+    names, done = opcodes(written(tmp_path, COPY.format(engine=engine, dtype="x.dtype")), x)
+    assert sum(names.values()) == pieces and (done.outputs[0] == x).all()
+
+
 def test_integers_stay_on_the_vector_engine(tmp_path):
     names, _ = opcodes(written(tmp_path, COPY.format(engine="scalar", dtype="nl.int32")), X.astype(np.int32))
     assert names == {"TENSOR_COPY": 1}
