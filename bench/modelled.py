@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
@@ -18,9 +19,9 @@ from neuroncore_rtl.spec.formats import BF16, FP32, Format
 from neuroncore_rtl.spec.instance import INSTANCES, Instance, Topology
 from neuroncore_rtl.spec.isa import queue_name
 from neuroncore_rtl.spec.isa.collective import CollectiveKind
+from neuroncore_rtl.tb.benches import transformer
 from neuroncore_rtl.tb.benches.nki_run import argument_of, found_in, recorded
 from neuroncore_rtl.tb.benches.workbench import CoreWorkbench, Draws
-from neuroncore_rtl.tb.cli.registry import bench_named
 
 __all__ = ["convolution", "dma_start", "encoder_layer", "gather", "kernel", "layer_image", "load", "reduce"]
 
@@ -75,12 +76,12 @@ def convolution(fmt: Format, latencies: Sequence[int]) -> list[int]:
 def encoder_layer(latencies: Sequence[int]) -> list[int]:
     """Return the cycles of a layer of BERT-L over 128 tokens, for each latency of HBM."""
     layer = "SEQ=128 DIM=1024 HEADS=16 HIDDEN=4096 TARGET=model PRESET=full ORDER=scheduled"
-    return _cycles(layer_image("encoder", layer.split()), latencies)
+    return _cycles(layer_image(transformer, "encoder", layer.split()), latencies)
 
 
-def layer_image(test: str, words: Sequence[str]) -> Image:
-    """Return the image of a layer's TEST with some variables, NAME=VALUE."""
-    layer = bench_named(test)
+def layer_image(benches: ModuleType, name: str, words: Sequence[str]) -> Image:
+    """Return the image of a layer's TEST, of a module of `tb.benches`, with some variables, NAME=VALUE."""
+    [layer] = [test for test in benches.BENCHES if test.name == name]
     settings = layer.settings(words)
     bench = CoreWorkbench(settings.config, settings.order)
     layer.build(bench, settings, Draws(settings.seed))

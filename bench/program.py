@@ -13,6 +13,7 @@ from neuroncore_rtl.frontends.nki.record import record
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.spec.config import Config, preset_named
+from neuroncore_rtl.tb.benches import backward
 from neuroncore_rtl.tb.benches.nki_run import found_in
 from neuroncore_rtl.tb.sim.report import progress
 
@@ -76,7 +77,7 @@ def tables(found: dict[str, object]) -> list[Table]:
 
 
 def _layer(order: str) -> Image:
-    return layer_image("encoder_backward", [*LAYER.split(), f"ORDER={order}", "PRESET=small"])
+    return layer_image(backward, "encoder_backward", [*LAYER.split(), f"ORDER={order}", "PRESET=small"])
 
 
 def _calls(config: Config, order: str) -> Image:
