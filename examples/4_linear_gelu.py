@@ -11,7 +11,6 @@ import numpy as np
 from neuroncore_rtl import run
 from neuroncore_rtl.kernels.program import Program, dma_copy, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import activation
-from neuroncore_rtl.spec.config import PSUM_WORDS
 from neuroncore_rtl.spec.formats import BF16, FP32
 
 INPUTS, OUTPUTS, TOKENS = 12, 10, 600
@@ -36,13 +35,14 @@ def linear_gelu(program: Program) -> None:
         program.append(dma_copy(weights[-1], w[part]))
         program.append(dma_copy(moving[-1], x[part]))
 
-    sums = space.psum("sums", FP32, (2, PSUM_WORDS))  # two banks: one is summed up while the other is read
+    words = config.psum_words
+    sums = space.psum("sums", FP32, (2, words))  # two banks: one is summed up while the other is read
     turn = 0
     for outputs in cut(OUTPUTS, config.columns):
         count = outputs.stop - outputs.start
         bias = space.sbuf("bias", FP32, (1,), count)
         program.append(dma_copy(bias, b[outputs, None]))
-        for tokens in cut(TOKENS, PSUM_WORDS):
+        for tokens in cut(TOKENS, words):
             width = tokens.stop - tokens.start
             bank, turn = sums[:count, turn, :width], 1 - turn
             for k in range(len(depth)):

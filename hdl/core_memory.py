@@ -8,6 +8,7 @@ from neuroncore_rtl.hdl.core_units import CoreUnits
 from neuroncore_rtl.hdl.memory.axi_arbiter import AxiArbiter
 from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter, LineWriteArbiter
 from neuroncore_rtl.hdl.memory.line_buffer import LineBuffer
+from neuroncore_rtl.hdl.memory.sbuf_block import Geometry
 from neuroncore_rtl.spec.config import Config
 
 __all__ = ["connect_hbm", "connect_on_chip"]
@@ -24,11 +25,11 @@ def connect_on_chip(m: Module, config: Config, units: CoreUnits) -> Value:
         wiring.connect(m, engine.sbuf, getattr(memory, f"{name}_sbuf"))
         wiring.connect(m, engine.psum, getattr(memory, f"{name}_psum"))
         wiring.connect(m, engine.write, getattr(memory, f"{name}_write"))
-    busy = memory.busy
+    busy, geometry = memory.busy, Geometry.of(config)
     for port, users in enumerate(sharers(config, units.dma, [units.window])):
         m.submodules[f"line_reads{port}"] = reads = LineReadArbiter(config.hbm_bytes, len(users))
         m.submodules[f"line_writes{port}"] = writes = LineWriteArbiter(config.hbm_bytes, len(users))
-        m.submodules[f"line_buffer{port}"] = buffer = LineBuffer(config.hbm_bytes, len(users))
+        m.submodules[f"line_buffer{port}"] = buffer = LineBuffer(config.hbm_bytes, len(users), geometry)
         for number, user in enumerate(users):
             wiring.connect(m, user.read, reads.requesters[number])
             wiring.connect(m, user.write, writes.requesters[number])

@@ -6,9 +6,10 @@ Everything else (skews, drain times, memory shapes) is derived from these where 
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from neuroncore_rtl.spec.memory_map import LOCAL_BYTES
+
 __all__ = [
-    "LINE_BYTES", "LOAD_COLUMNS", "PRESETS", "PSUM_BANKS", "PSUM_BYTES", "PSUM_WORDS", "SBUF_BANKS", "SBUF_BYTES",
-    "SEMAPHORES", "Config", "preset_named",
+    "LINE_BYTES", "LOAD_COLUMNS", "PRESETS", "PSUM_BANKS", "SEMAPHORES", "Config", "preset_named",
 ]  # fmt: skip
 
 LOAD_COLUMNS = 4
@@ -17,20 +18,8 @@ LOAD_COLUMNS = 4
 PSUM_BANKS = 8
 """Banks of PSUM per partition, hence accumulation groups open at once (NeuronCore-v2: 16 KiB in 8 banks)."""
 
-PSUM_WORDS = 512
-"""FP32 words per PSUM bank and partition, hence the longest moving tile (NeuronCore-v2: 2 KiB)."""
-
-PSUM_BYTES = 4 * PSUM_BANKS * PSUM_WORDS
-"""Bytes of PSUM per partition."""
-
-SBUF_BYTES = 192 * 1024
-"""Bytes of SBUF per partition (NeuronCore-v2: 24 MiB in 128 partitions)."""
-
-SBUF_BANKS = 8
-"""Banks of SBUF in every partition, interleaved by lines: each reads one line and writes one line a cycle."""
-
 LINE_BYTES = 64
-"""Bytes of a line: the width of an SBUF bank in one partition, and the widest beat of the HBM port."""
+"""Bytes of the longest line of SBUF, and of the widest beat of the HBM port; every address in HBM is a multiple."""
 
 SEMAPHORES = 256
 """Semaphores of a core, as NeuronCore-v2 has; 16 bits each."""
@@ -50,6 +39,16 @@ class Config:
         hbm_ports: AXI4 ports to HBM; 1 to 4, no more than DMA engines.
         hbm_bytes: bytes of a beat of an HBM port; 8, 16, 32 or 64.
         cores: of the instance that it is a part of, at most 128; 1: it is alone, and has no collective engine.
+        sbuf_bytes: bytes of SBUF per partition (NeuronCore-v2: 24 MiB in 128 partitions); 1 KiB to 192 KiB, a multiple
+            of two lines of every bank.
+        sbuf_banks: banks of SBUF in every partition, interleaved by lines: each reads one line and writes one line a
+            cycle; 2, 4 or 8.
+        line_bytes: of a line of SBUF: the width of a bank in one partition; 16, 32 or 64, at least `hbm_bytes`.
+        psum_words: FP32 words per PSUM bank and partition, hence the longest moving tile (NeuronCore-v2: 512); a power
+            of two from 16 to 512.
+        local_bytes: bytes of the controller's local memory; a power of two from 16 KiB to 64 KiB.
+        dma_beats: beats that a DMA engine has asked for, or that have come and not gone on; a power of two from 32 to
+            128. It hides the latency of HBM if it is more than that in cycles.
 
     Raises:
         TypeError: if a parameter is not an integer.
@@ -64,6 +63,12 @@ class Config:
     hbm_ports: int = 1
     hbm_bytes: int = 16
     cores: int = 1
+    sbuf_bytes: int = 192 * 1024
+    sbuf_banks: int = 8
+    line_bytes: int = LINE_BYTES
+    psum_words: int = 512
+    local_bytes: int = LOCAL_BYTES
+    dma_beats: int = 128
 
     RANGES: ClassVar = {
         "rows": (2, 1024),
@@ -74,7 +79,14 @@ class Config:
         "hbm_ports": (1, 4),
         "hbm_bytes": (8, LINE_BYTES),
         "cores": (1, 128),
+        "sbuf_bytes": (1024, 192 * 1024),
+        "sbuf_banks": (2, 8),
+        "line_bytes": (16, LINE_BYTES),
+        "psum_words": (16, 512),
+        "local_bytes": (16 * 1024, LOCAL_BYTES),
+        "dma_beats": (32, 128),
     }
+    POWERS_OF_TWO: ClassVar = ("hbm_bytes", "sbuf_banks", "line_bytes", "psum_words", "local_bytes", "dma_beats")
 
     def __post_init__(self):
         for name, (low, high) in self.RANGES.items():
@@ -83,10 +95,16 @@ class Config:
                 raise TypeError(f"{name} must be an integer, not {value!r}")
             if not low <= value <= high:
                 raise ValueError(f"{name} must be between {low} and {high}, not {value!r}")
-        if self.hbm_bytes & (self.hbm_bytes - 1):
-            raise ValueError(f"hbm_bytes must be a power of two, not {self.hbm_bytes!r}")
+        for name in self.POWERS_OF_TWO:
+            if (value := getattr(self, name)) & (value - 1):
+                raise ValueError(f"{name} must be a power of two, not {value!r}")
         if self.hbm_ports > self.dma_engines:
             raise ValueError(f"hbm_ports must be at most dma_engines ({self.dma_engines}), not {self.hbm_ports!r}")
+        if self.line_bytes < self.hbm_bytes:
+            raise ValueError(f"line_bytes must be at least hbm_bytes ({self.hbm_bytes}), not {self.line_bytes!r}")
+        if self.sbuf_bytes % (2 * self.sbuf_banks * self.line_bytes):
+            rule = f"sbuf_bytes must be a multiple of {2 * self.sbuf_banks * self.line_bytes}, two lines of every bank"
+            raise ValueError(f"{rule}, not {self.sbuf_bytes!r}")
 
     @property
     def partitions(self) -> int:
@@ -98,12 +116,30 @@ class Config:
         """Partitions of a quadrant, where an access may start; all of them if they do not divide by four."""
         return self.partitions if self.partitions % 4 else self.partitions // 4
 
+    @property
+    def psum_bank(self) -> int:
+        """Bytes of a bank of PSUM per partition."""
+        return 4 * self.psum_words
+
+    @property
+    def psum_bytes(self) -> int:
+        """Bytes of PSUM per partition."""
+        return PSUM_BANKS * self.psum_bank
+
     def with_overrides(self, **overrides: int | None) -> "Config":
         """Return a copy with the parameters that are not None replaced."""
         return replace(self, **{name: value for name, value in overrides.items() if value is not None})
 
 
 PRESETS: dict[str, Config] = {
+    "nano": Config(
+        **{"rows": 2, "columns": 2, "mac_latency": 4, "dma_engines": 1, "hbm_bytes": 8, "dma_beats": 32},
+        **{"sbuf_bytes": 8 * 1024, "sbuf_banks": 2, "line_bytes": 16, "psum_words": 64, "local_bytes": 16 * 1024},
+    ),
+    "fpga": Config(
+        **{"rows": 4, "columns": 4, "mac_latency": 4, "dma_engines": 2, "hbm_bytes": 8},
+        **{"sbuf_bytes": 16 * 1024, "sbuf_banks": 2, "line_bytes": 16, "local_bytes": 32 * 1024},
+    ),
     "tiny": Config(rows=4, columns=4),
     "small": Config(rows=16, columns=16, dma_engines=4, hbm_bytes=32),
     "medium": Config(rows=32, columns=32, dma_engines=4, hbm_bytes=64),
@@ -112,7 +148,9 @@ PRESETS: dict[str, Config] = {
 }
 """Named configurations; `full` is the NeuronCore-v2's array and its 16 DMA engines. Its HBM ports carry 256 bytes a
 cycle, between what its DMA engines are published to move (272 GB/s, 194 bytes a cycle at 1.4 GHz) and what its HBM is
-(410 GB/s, 293 bytes a cycle); the smaller ones have bandwidth in proportion to their arrays, or a little more."""
+(410 GB/s, 293 bytes a cycle); the smaller ones have bandwidth in proportion to their arrays, or a little more. `nano`
+and `fpga` have memories for a board: `nano` is the smallest core, `fpga` has four lanes and the block RAM of an
+ECP5-85F."""
 
 
 def preset_named(name: str) -> Config:

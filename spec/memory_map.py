@@ -17,7 +17,7 @@ __all__ = [
 LOCAL_BASE = 0x8000_0000
 """Local memory: program and data; where published test programs are linked to."""
 LOCAL_BYTES = 64 * 1024
-"""Size of the local memory."""
+"""Size of the local memory at most, and unless the configuration says otherwise."""
 
 TIMER_NOW = 0x0200_BFF8
 """Cycles since reset, 64 bits (mtime of the RISC-V CLINT, at its customary address)."""
@@ -106,6 +106,6 @@ IMAGE_MAGIC = 0x3243_4E52
 """First word of an image: "RNC2" in memory order."""
 BOOT_WORDS = 8
 """Words of an image's header at the boot address: magic, bytes of the controller's program (a multiple of 4, at most
-LOCAL_BYTES), its HBM address relative to the header (a multiple of 128), rows, columns, DMA engines, cores of the
-instance, 0. The program is copied to LOCAL_BASE, where the controller then starts; sizes that are not those of the core
-are an error."""
+those of local memory), its HBM address relative to the header (a multiple of 128), rows, columns, DMA engines, cores of
+the instance, 0. The program is copied to LOCAL_BASE, where the controller then starts; sizes that are not those of the
+core are an error."""

@@ -7,7 +7,7 @@ of the machine are formulas of the units themselves.
 """
 
 __all__ = [
-    "BUFFER_BEATS", "BURST_BEATS", "CAST_LANES", "DIVIDE_INTERVAL", "DIVIDE_LATENCY", "DMA_CHECKER_INTERVAL",
+    "BURST_BEATS", "CAST_LANES", "DIVIDE_INTERVAL", "DIVIDE_LATENCY", "DMA_CHECKER_INTERVAL",
     "EDGE_LATENCY", "ELEMENTWISE_CHECKER_INTERVAL", "ELEMENTWISE_CHECKER_LATENCY", "FETCHER_RECORDS",
     "LINE_AHEAD", "LINE_BUFFER", "LINE_PATIENCE", "LINE_READ_LATENCY", "POWER_INTERVAL", "POWER_LATENCY",
     "PSUM_WORD_BYTES", "QUEUE_RECORDS", "READ_LATENCY", "REMAINDER_INTERVAL", "REMAINDER_LATENCY",
@@ -96,9 +96,6 @@ BURST_BEATS = 16
 
 PSUM_WORD_BYTES = 4
 """What an access to PSUM moves."""
-
-BUFFER_BEATS = 128
-"""Beats that an engine has asked for, or that have come and not gone on."""
 
 WRITER_BEATS = 2 * BURST_BEATS
 """Beats that wait for the rest of their burst, or to be taken."""

@@ -14,7 +14,6 @@ from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.program import Tensor, dma_copy, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program import instructions as isa
-from neuroncore_rtl.spec.config import PSUM_WORDS
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp
 
@@ -97,7 +96,7 @@ def _summed(r: Recording, target: Tensor, source: Tensor) -> None:
     """Append target = the sum of source over its partitions, by a product with a column of ones."""
     # In the partitions of the source, wherever it starts.
     column = ones(r, source.format, source.partition + source.partitions)[source.partition :]
-    for part in cut(0, source.size, PSUM_WORDS):
+    for part in cut(0, source.size, r.program.config.psum_words):
         sums = r.program.space.psum(target.name, FP32, (length(part),), 1)
         r.program.append(load_stationary(column[:, :1]))
         for half in (0, 1) if source.format is FP32 else (0,):

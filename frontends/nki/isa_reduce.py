@@ -11,7 +11,7 @@ from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.program import instructions as isa
-from neuroncore_rtl.spec.config import PSUM_WORDS
+from neuroncore_rtl.spec.isa.elementwise.opcode import STATS_ELEMENTS
 
 __all__ = ["CALLS", "axes_of", "kept_shape"]
 
@@ -76,8 +76,8 @@ def tensor_reduce(r: Recording, dst: View, op, data: View, axis, negate=False, k
 @instruction(CALLS, result=lambda given: ((given["data"].shape[0], 6), DTYPES["float32"], Memory.sbuf))
 def bn_stats(r: Recording, dst: View, data: View) -> None:
     """dst[0:6] = count, mean, variance * count of the even elements of data, then of the odd ones."""
-    if prod(data.shape[1:]) > PSUM_WORDS:
-        raise ValueError(f"{data.name}: elements must be at most {PSUM_WORDS}, not {prod(data.shape[1:])}")
+    if prod(data.shape[1:]) > STATS_ELEMENTS:
+        raise ValueError(f"{data.name}: elements must be at most {STATS_ELEMENTS}, not {prod(data.shape[1:])}")
     (target,), (source,) = common(r, dst.shape, dst), common(r, data.shape, data)
     r.program.append(isa.bn_stats(target, source))
 

@@ -12,7 +12,7 @@ from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.library.matmul import passes
 from neuroncore_rtl.kernels.program import Tensor, dma_copy, load_stationary, multiply_moving
-from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS, Config
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format
 from neuroncore_rtl.spec.isa import Storage
 from neuroncore_rtl.spec.isa.access import allowed_start
@@ -61,8 +61,8 @@ def nc_matmul(
         raise ValueError(f"{rule}, not {stationary.shape[0]} and {moving.shape[0]}")
     if columns > config.columns:
         raise ValueError(f"{stationary.name}: stationary columns must be at most {config.columns}, not {columns}")
-    if prod(moving.shape[1:]) > PSUM_WORDS:
-        rule = f"moving columns must be at most {PSUM_WORDS}"
+    if prod(moving.shape[1:]) > config.psum_words:
+        rule = f"moving columns must be at most {config.psum_words}"
         raise ValueError(f"{moving.name}: {rule}, not {prod(moving.shape[1:])}")
     formats = stationary.dtype.known, moving.dtype.known
     if formats[0] is not formats[1] and {FP32, INT8} & set(formats):

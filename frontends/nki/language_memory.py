@@ -19,7 +19,7 @@ from neuroncore_rtl.frontends.nki.numbers import Moved
 from neuroncore_rtl.frontends.nki.recording import recording
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
-from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_WORDS, SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import PSUM_BANKS, Config
 from neuroncore_rtl.spec.isa.elementwise.opcode import STATS_ELEMENTS
 
 __all__ = ["Range", "TileSize", "names"]
@@ -47,13 +47,13 @@ class TileSize:
 
     def __init__(self, config: Config):
         self.pmax = min(config.partitions, config.columns)
-        self.psum_fmax = self.psum_bank_fmax = self.gemm_moving_fmax = PSUM_WORDS
-        self.psum_bank_fmax_bytes = 4 * PSUM_WORDS
+        self.psum_fmax = self.psum_bank_fmax = self.gemm_moving_fmax = config.psum_words
+        self.psum_bank_fmax_bytes = config.psum_bank
         self.gemm_stationary_fmax = config.columns
         self.bn_stats_fmax = STATS_ELEMENTS
         self.psum_min_align = self.sbuf_min_align = 1
         self.psum_num_banks = PSUM_BANKS
-        self.sbuf_size_bytes = self.total_available_sbuf_size = SBUF_BYTES
+        self.sbuf_size_bytes = self.total_available_sbuf_size = config.sbuf_bytes
 
 
 def _memory(buffer) -> Memory:

@@ -15,7 +15,6 @@ from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.program import Tensor, dma_copy, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import affine_select, memset
-from neuroncore_rtl.spec.config import PSUM_WORDS
 from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format
 from neuroncore_rtl.spec.isa import AluOp, Index, Storage
 
@@ -213,8 +212,8 @@ def _to_all_lanes(recording: Recording, dst: Tensor, src: Tensor) -> None:
             src = in_sbuf(recording, src, "operand of the tensor engine")
     row = ones(recording, src.format, 1)
     flat, target = src.reshape(src.size), dst.reshape(dst.size)
-    for columns in cut(0, flat.size, PSUM_WORDS):
-        sums = program.space.psum(dst.name, FP32, (PSUM_WORDS,), dst.partitions)[:, : length(columns)]
+    for columns in cut(0, flat.size, program.config.psum_words):
+        sums = program.space.psum(dst.name, FP32, (program.config.psum_words,), dst.partitions)[:, : length(columns)]
         program.append(load_stationary(row[:, : dst.partitions]))
         for half in (0, 1) if src.format is FP32 else (0,):
             program.append(multiply_moving(sums, flat[:, columns], half=half, accumulate=half > 0))

@@ -4,7 +4,7 @@ import numpy as np
 
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, RECORD_BYTES
-from neuroncore_rtl.spec.memory_map import BOOT_WORDS, IMAGE_MAGIC, LOCAL_BYTES
+from neuroncore_rtl.spec.memory_map import BOOT_WORDS, IMAGE_MAGIC
 
 __all__ = ["BootFault", "boot_program"]
 
@@ -32,7 +32,7 @@ def boot_program(hbm: np.ndarray, address: int, config: Config) -> bytes:
     _, size, program = words[:3]
     expected = (IMAGE_MAGIC, size, program, config.rows, config.columns, config.dma_engines, config.cores, 0)
     right = [word == wanted for word, wanted in zip(words, expected, strict=True)]
-    right[1] = size <= LOCAL_BYTES and size % 4 == 0
+    right[1] = size <= config.local_bytes and size % 4 == 0
     right[2] = program % RECORD_BYTES == 0
     if not all(right):
         raise BootFault(right.index(False))

@@ -142,7 +142,7 @@ class Core:
         places = [(base, end - base, Window(memory, base, pitch, self._loaded)) for base, end, memory, pitch in windows]
         places.append((at.TIMER_COMPARE, at.TIMER_NOW + 8 - at.TIMER_COMPARE, self._timer))
         places.append((at.REGISTERS, at.LOCAL_BASE - at.REGISTERS, self.registers))
-        self.hart = Hart(LocalMemory(program), AddressMap(places))
+        self.hart = Hart(LocalMemory(program, size=self.config.local_bytes), AddressMap(places))
         return True
 
     def _execute(self, most: int) -> int:

@@ -10,7 +10,7 @@ from neuroncore_rtl.golden.memory.dma import DmaFault, dma_copy
 from neuroncore_rtl.golden.scalar import ScalarEngine
 from neuroncore_rtl.golden.tensor import TensorEngine
 from neuroncore_rtl.golden.vector import VectorEngine
-from neuroncore_rtl.spec.config import SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Context, DmaCopy, Engine, Instruction, instruction_type
 from neuroncore_rtl.spec.isa.rule import Broken
 
@@ -38,7 +38,7 @@ class Engines:
         self.hbm = hbm
         self.number = number
         self.network = Network({number: hbm}) if network is None else network
-        self.sbuf = np.zeros((config.partitions, SBUF_BYTES), np.uint8)
+        self.sbuf = np.zeros((config.partitions, config.sbuf_bytes), np.uint8)
         tensor, vector, scalar = TensorEngine(config), VectorEngine(config), ScalarEngine(config)
         self.psum = tensor.psum.view(np.uint8)
         self._context = Context(config, core=number)

@@ -8,7 +8,7 @@ from neuroncore_rtl.golden.arith import storage_dtype
 from neuroncore_rtl.golden.memory.access import strided
 from neuroncore_rtl.golden.tensor.kernel import TILE, WIDTH, Packed, multiply, pack
 from neuroncore_rtl.golden.tensor.operand import array_operand
-from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_WORDS, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Context, LoadStationary, MultiplyMoving, TensorInstruction
 
 __all__ = ["TensorEngine"]
@@ -29,13 +29,13 @@ class TensorEngine:
         config: the machine's parameters.
 
     Attributes:
-        psum: uint32 [columns, PSUM_BANKS * PSUM_WORDS], zero at first; FP32 patterns, or INT32 where INT8 was
+        psum: uint32 [columns, words of PSUM], zero at first; FP32 patterns, or INT32 where INT8 was
             multiplied. May be written.
     """
 
     def __init__(self, config: Config):
         self.config = config
-        self.psum = np.zeros((config.columns, PSUM_BANKS * PSUM_WORDS), np.uint32)
+        self.psum = np.zeros((config.columns, config.psum_bytes // 4), np.uint32)
         self._shadow: _Weights | None = None
         self._context = Context(config)
 

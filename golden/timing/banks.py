@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from neuroncore_rtl.golden.timing.calendar import new_calendar, new_owners
+from neuroncore_rtl.golden.timing.calendar import bank_places, new_calendar, new_owners
 from neuroncore_rtl.spec import timing
+from neuroncore_rtl.spec.config import Config
 
 __all__ = ["Banks"]
 
@@ -12,16 +13,19 @@ class Banks:
     """Of SBUF the eight banks; of PSUM those, and the ports that all but the array share.
 
     Arguments:
-        ports: line ports.
+        config: the machine's parameters.
 
     Attributes:
+        places: see :func:`golden.timing.calendar.bank_places`.
         sbuf_reads, sbuf_writes, psum_reads, psum_writes: calendars.
         owners, debts: of reads and of writes, see :func:`golden.timing.calendar.line_accesses`.
         held: of each line port, the cycles in which the lines in its buffer are written, and the one that comes.
         engines: of each line port, the DMA engines that are on it.
     """
 
-    def __init__(self, ports: int = 1):
+    def __init__(self, config: Config):
+        ports = config.hbm_ports
+        self.places = bank_places(config)
         self.sbuf_reads, self.sbuf_writes, self.psum_reads, self.psum_writes = (new_calendar() for _ in range(4))
         self.owners = new_owners(), new_owners()
         # Weights are the first of those who take turns at reading.

@@ -10,11 +10,11 @@ to SBUF some may wait, and those behind go ahead.
 import numpy as np
 from numba import njit
 
-from neuroncore_rtl.spec.config import LINE_BYTES, PSUM_BANKS, PSUM_WORDS, SBUF_BANKS
+from neuroncore_rtl.spec.config import PSUM_BANKS, Config
 
 __all__ = [
-    "APART", "BEGUN", "GO", "SCALAR", "SHARING", "VECTOR", "WRITTEN", "begin_steps", "buffered_lines", "columns",
-    "line_accesses", "load_steps", "new_calendar", "new_owners", "slots", "steps",
+    "APART", "BEGUN", "GO", "SCALAR", "SHARING", "VECTOR", "WRITTEN", "bank_places", "begin_steps", "buffered_lines",
+    "columns", "line_accesses", "load_steps", "new_calendar", "new_owners", "slots", "steps",
 ]  # fmt: skip
 
 _WINDOW = 1 << 14
@@ -33,10 +33,15 @@ SHARING = SCALAR, VECTOR
 _BITS = 36
 
 _BANKS = 8
-_LINE_SHIFT, _BANK_SHIFT = 6, 11
-"""Bits of an address below its bank, in SBUF and in PSUM. What is compiled and kept knows no number of another file."""
+"""Of a memory, at most. What is compiled and kept knows no number of another file."""
 
-assert _BANKS == SBUF_BANKS == PSUM_BANKS and 1 << _LINE_SHIFT == LINE_BYTES and 1 << _BANK_SHIFT == 4 * PSUM_WORDS
+assert PSUM_BANKS == _BANKS == Config.RANGES["sbuf_banks"][1]
+
+
+def bank_places(config: Config) -> np.ndarray:
+    """Return where an address has its bank: bits below it, and the mask of it, in SBUF; in PSUM."""
+    line, bank = config.line_bytes.bit_length() - 1, config.psum_bank.bit_length() - 1
+    return np.array([line, config.sbuf_banks - 1, bank, PSUM_BANKS - 1], np.int64)
 
 
 def new_calendar() -> np.ndarray:
@@ -46,7 +51,7 @@ def new_calendar() -> np.ndarray:
 
 def new_owners() -> np.ndarray:
     """Return a table of who has the banks of SBUF, of those who take turns, cycle by cycle."""
-    return np.zeros((_WINDOW, SBUF_BANKS), np.uint8)
+    return np.zeros((_WINDOW, _BANKS), np.uint8)
 
 
 @njit(cache=True)
@@ -164,14 +169,16 @@ def buffered_lines(calendar, held, banks, first, count, begin, cycles, turns, un
 
 
 @njit(cache=True)
-def columns(reads, psum_reads, psum_writes, begin, count, address, stride, place, accumulate, to_read, to_write):
-    """Put the columns of a MultiplyMoving into the calendars: they never wait."""
+def columns(
+    reads, psum_reads, psum_writes, places, begin, count, address, stride, place, accumulate, to_read, to_write
+):
+    """Put the columns of a MultiplyMoving into the calendars: they never wait. places: see `bank_places`."""
     before = -1
-    bank = 1 << (place >> (_BANK_SHIFT - 2) & (_BANKS - 1))
+    bank = 1 << (place >> (places[2] - 2) & places[3])
     for number in range(count):
         word = (address + number * stride) >> 2
         if word != before:
-            _take(reads, begin + number, 1 << (word >> (_LINE_SHIFT - 2) & (_BANKS - 1)))
+            _take(reads, begin + number, 1 << (word >> (places[0] - 2) & places[1]))
             before = word
         if accumulate:
             _take(psum_reads, begin + number + to_read, bank)
@@ -179,16 +186,16 @@ def columns(reads, psum_reads, psum_writes, begin, count, address, stride, place
 
 
 @njit(cache=True)
-def load_steps(calendar, owners, debts, begin, count, address, step, most):
+def load_steps(calendar, owners, debts, places, begin, count, address, step, most):
     """Put the steps of a LoadStationary into the calendar; return the cycle of the last one.
 
-    It is the first of those who take turns, see `line_accesses`.
+    It is the first of those who take turns, see `line_accesses`. places: see `bank_places`.
     """
     cycle = begin - 1 + debts[0]
     debts[0] = 0
     for number in range(count):
         cycle += 1
-        place = (address + number * step) >> _LINE_SHIFT & (_BANKS - 1)
+        place = (address + number * step) >> places[0] & places[1]
         engines, mine = _before(_LINE, 1 << place, APART), 1 << place << _LINE
         patience = most
         while True:
@@ -208,9 +215,10 @@ def load_steps(calendar, owners, debts, begin, count, address, step, most):
 
 
 @njit(cache=True)
-def _free(calendar, cycle, access, address, rank, sharing):
+def _free(calendar, places, cycle, access, address, rank, sharing):
     """Return the first cycle in which an engine gets a column; sharing: of PSUM, see `_before`."""
-    bank = 1 << ((address >> (_BANK_SHIFT if access[1] else _LINE_SHIFT)) & (_BANKS - 1))
+    memory = 2 if access[1] else 0
+    bank = 1 << (address >> places[memory] & places[memory + 1])
     if not access[1]:
         sharing = APART
     bits = _before(rank, bank, sharing)
@@ -243,10 +251,11 @@ def begin_steps(first, written, depth, a, b, dst):
 
 
 @njit(cache=True)
-def steps(sbuf_reads, psum_reads, sbuf_writes, psum_writes, rank, until, state, plan, shape, a, b, dst):
+def steps(sbuf_reads, psum_reads, sbuf_writes, psum_writes, places, rank, until, state, plan, shape, a, b, dst):
     """Put the steps of an element-wise instruction into the calendars, up to a cycle; return whether that is all.
 
     Arguments:
+        places: see `bank_places`.
         rank: VECTOR or SCALAR.
         until: the cycle.
         state: of the instruction, which goes on.
@@ -266,10 +275,10 @@ def steps(sbuf_reads, psum_reads, sbuf_writes, psum_writes, rank, until, state, 
         came = go + 1
         if element:
             if b[0]:
-                came = _free(psum_reads if b[1] else sbuf_reads, came, b, rows[7], rank, SHARING[0])
+                came = _free(psum_reads if b[1] else sbuf_reads, places, came, b, rows[7], rank, SHARING[0])
             if a[0]:
                 asked = max(came + 1, next_go) if both else go + 1
-                came = max(came, _free(psum_reads if a[1] else sbuf_reads, asked, a, rows[3], rank, SHARING[0]))
+                came = max(came, _free(psum_reads if a[1] else sbuf_reads, places, asked, a, rows[3], rank, SHARING[0]))
         writes = number >= total or (element and number >= silent and (number + 1) % group == 0)
         go = max(came, next_go)
         if writes:
@@ -277,7 +286,7 @@ def steps(sbuf_reads, psum_reads, sbuf_writes, psum_writes, rank, until, state, 
             go = max(go, state[place] + 1)
             after = max(go + delay, after + 1)
             if element:
-                after = _free(psum_writes if dst[1] else sbuf_writes, after, dst, rows[11], rank, SHARING[1])
+                after = _free(psum_writes if dst[1] else sbuf_writes, places, after, dst, rows[11], rank, SHARING[1])
             state[place] = after
             results += 1
         next_go = go + interval

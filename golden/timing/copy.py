@@ -82,7 +82,7 @@ def plan_copy(record: Record, timed: Timed, config: Config) -> Copy:
     copy: DmaCopy = record.instruction
     size = config.hbm_bytes
     rows = copy.gather is not None or copy.scatter is not None
-    source, target = (walk_of(side, copy.shape, rows, size) for side in (copy.src, copy.dst))
+    source, target = (walk_of(side, copy.shape, rows, config) for side in (copy.src, copy.dst))
     casts = 0
     if copy.src.format is not copy.dst.format:
         lanes = timing.CAST_LANES if copy.dst.format.bits < 32 else min(timing.CAST_LANES, size // 4)
@@ -94,5 +94,5 @@ def plan_copy(record: Record, timed: Timed, config: Config) -> Copy:
         bursts = target.bursts if copy.dst.storage == Storage.HBM else -(-source.beats // GROUP)
     wanted = min(bursts, max(MOST, -(-max(source.beats, target.beats) // GROUP)))
     # A group has room in half of the buffer, so that the next one comes meanwhile.
-    groups = max(1, min(source.beats, max(wanted, -(-2 * source.beats // timing.BUFFER_BEATS))))
+    groups = max(1, min(source.beats, max(wanted, -(-2 * source.beats // config.dma_beats))))
     return Copy(record, timed, source, target, (copy.src.storage, copy.dst.storage), groups, casts, rows)

@@ -47,7 +47,7 @@ class DmaEngine:
         self._reading: Copy | None = None  # at the source's side
         self._waiting: Copy | None = None  # for the destination's side
         self._writing: Copy | None = None
-        self._room = timing.BUFFER_BEATS
+        self._room = config.dma_beats
         self._asker: Copy | None = None  # waits for room
         self._consumed = 0  # first cycle in which the destination's side has nothing
         self._taking = False

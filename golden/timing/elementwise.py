@@ -34,7 +34,7 @@ class ElementwiseEngine:
 
     def __init__(self, config: Config, agenda: Agenda, banks: Banks, engine: Engine):
         self._config, self._agenda = config, agenda
-        self._calendars = banks.sbuf_reads, banks.psum_reads, banks.sbuf_writes, banks.psum_writes
+        self._calendars = banks.sbuf_reads, banks.psum_reads, banks.sbuf_writes, banks.psum_writes, banks.places
         self._rank = SCALAR if engine == Engine.SCALAR else VECTOR
         self._held: tuple[Job, int] | None = None  # and the cycle of its verdict
         self._judged: Job | None = None

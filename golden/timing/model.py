@@ -74,7 +74,7 @@ def predict(
     agenda = Agenda()
     hbm = Hbm(config, memory, agenda)
     fetcher, semaphores = Fetcher(config, agenda, hbm), Semaphores(agenda)
-    banks = Banks(config.hbm_ports)
+    banks = Banks(config)
     trace: list[Timed] = []
     engines, queues = [], []
     for number in range(queue_count(config)):

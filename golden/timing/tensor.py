@@ -66,7 +66,7 @@ class TensorEngine:
         tiles = -(-instruction.m // LOAD_COLUMNS)
         banks = self._banks
         last = load_steps(
-            *(banks.sbuf_reads, banks.owners[0], banks.debts[0]),
+            *(banks.sbuf_reads, banks.owners[0], banks.debts[0], banks.places),
             *(first, tiles, instruction.address, step, timing.LINE_PATIENCE),
         )
         self._loads_free = last + 1
@@ -89,7 +89,7 @@ class TensorEngine:
         last = first + instruction.n - 1
         banks, sums = self._banks, self.latency - self._spacing
         columns(
-            *(banks.sbuf_reads, banks.psum_reads, banks.psum_writes, first, instruction.n),
+            *(banks.sbuf_reads, banks.psum_reads, banks.psum_writes, banks.places, first, instruction.n),
             *(instruction.address, instruction.stride, instruction.psum, instruction.accumulate),
             *(sums, sums + self._spacing - 1),
         )

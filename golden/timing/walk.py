@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from neuroncore_rtl.spec import timing
-from neuroncore_rtl.spec.config import LINE_BYTES, PSUM_BANKS, PSUM_BYTES, SBUF_BANKS
+from neuroncore_rtl.spec.config import PSUM_BANKS, Config
 from neuroncore_rtl.spec.costs import adjacent
 from neuroncore_rtl.spec.isa import DmaTensor, Storage
 
@@ -27,28 +27,36 @@ class Walk:
     banks: np.ndarray
 
 
-def walk_of(tensor: DmaTensor, shape: tuple[int, ...], rows: bool, size: int) -> Walk:
+def walk_of(tensor: DmaTensor, shape: tuple[int, ...], rows: bool, config: Config) -> Walk:
     """Return how a tensor is walked over.
 
     Arguments:
         tensor, shape: of the copy.
         rows: whether the outermost dimension goes by row numbers.
-        size: bytes of a beat.
+        config: the machine's parameters.
     """
+    size = config.hbm_bytes
     length, jumps = adjacent(tensor, shape, rows)
     if tensor.storage == Storage.PSUM:
         grid = beat = timing.PSUM_WORD_BYTES
+        pitch, banks = config.psum_bank, PSUM_BANKS
     else:
         beat = size
         grid = size if tensor.storage == Storage.SBUF else timing.BURST_BEATS * size
-    period = PSUM_BYTES if tensor.storage == Storage.PSUM else max(grid, LINE_BYTES * SBUF_BANKS)
-    return _cut(length, jumps, tensor.address % period, beat, grid, tensor.storage)
+        pitch, banks = config.line_bytes, config.sbuf_banks
+    period = max(grid, pitch * banks)
+    return _cut(
+        length, jumps, tensor.address % period, beat, grid, 0 if tensor.storage == Storage.HBM else pitch, banks
+    )
 
 
 @lru_cache(1 << 12)
-def _cut(length: int, jumps: tuple[tuple[int, int], ...], address: int, beat: int, grid: int, storage: Storage) -> Walk:
+def _cut(
+    length: int, jumps: tuple[tuple[int, int], ...], address: int, beat: int, grid: int, pitch: int, banks: int
+) -> Walk:
+    """pitch: bytes from a bank to the next one; 0: there is none, as it is HBM."""
     runs = prod(count for count, _ in jumps)
-    if storage == Storage.HBM:
+    if not pitch:
         varying = [(count, step % grid) for count, step in jumps if step % grid]
         same = runs // prod(count for count, _ in varying)
     else:
@@ -59,11 +67,10 @@ def _cut(length: int, jumps: tuple[tuple[int, int], ...], address: int, beat: in
     ends = places + length - 1
     each = ends // beat - places // beat + 1
     beats, bursts = (int((ends // unit - places // unit + 1).sum()) * same for unit in (beat, grid))
-    if storage == Storage.HBM:
+    if not pitch:
         return Walk(beats, bursts, _NONE)
     firsts = np.repeat(places // beat, each) * beat
     inside = np.arange(beats) - np.repeat(np.cumsum(each) - each, each)
-    pitch, banks = (PSUM_BYTES // PSUM_BANKS, PSUM_BANKS) if storage == Storage.PSUM else (LINE_BYTES, SBUF_BANKS)
     return Walk(beats, bursts, ((firsts + inside * beat) // pitch % banks).astype(np.uint8))
 
 

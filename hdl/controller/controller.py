@@ -8,12 +8,16 @@ from neuroncore_rtl.hdl.controller.bus import Bus
 from neuroncore_rtl.hdl.controller.cpu import Cpu
 from neuroncore_rtl.hdl.controller.memory import LocalMemory, LocalWord, is_local
 from neuroncore_rtl.hdl.controller.timer import Timer, is_timer
+from neuroncore_rtl.spec.memory_map import LOCAL_BYTES
 
 __all__ = ["Controller"]
 
 
 class Controller(wiring.Component):
     """Runs the program in its local memory, which answers in the next cycle, as does the timer.
+
+    Arguments:
+        local_bytes: of that memory.
 
     Ports:
         run: low: the processor is in reset, and the memory may be loaded. It must not fall while a request to the
@@ -38,11 +42,15 @@ class Controller(wiring.Component):
     trace_rd: Out(5)
     trace_value: Out(32)
 
+    def __init__(self, local_bytes: int = LOCAL_BYTES):
+        self.local_bytes = local_bytes
+        super().__init__()
+
     def elaborate(self, platform):
         m = Module()
         cpu = Cpu()
         m.submodules.cpu = ResetInserter(~self.run)(cpu)
-        m.submodules.memory = memory = LocalMemory()
+        m.submodules.memory = memory = LocalMemory(self.local_bytes)
         m.submodules.timer = timer = Timer()
         wiring.connect(m, cpu.fetch, memory.fetch)
         wiring.connect(m, wiring.flipped(self.load), memory.load)
@@ -65,7 +73,7 @@ class Controller(wiring.Component):
     def _data(self, m: Module, data, memory, timer):
         """Send requests where they belong. As one at most is unanswered, whatever answers has been asked."""
         local, timed = Signal(), Signal()
-        m.d.comb += [local.eq(is_local(data.address)), timed.eq(is_timer(data.address))]
+        m.d.comb += [local.eq(is_local(data.address, self.local_bytes)), timed.eq(is_timer(data.address))]
         chosen = {"memory": (memory, local), "timer": (timer, timed), "peripheral": (self.peripheral, ~local & ~timed)}
         for bus, here in chosen.values():
             m.d.comb += [

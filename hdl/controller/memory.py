@@ -10,24 +10,25 @@ from neuroncore_rtl.spec.memory_map import LOCAL_BASE, LOCAL_BYTES
 
 __all__ = ["LocalMemory", "LocalWord", "is_local"]
 
-_WORDS = LOCAL_BYTES // 4
 
-
-def is_local(address):
-    """Whether a byte address is in the local memory, as a value of one bit."""
-    return address[LOCAL_BYTES.bit_length() - 1 :] == LOCAL_BASE // LOCAL_BYTES
+def is_local(address, size: int):
+    """Whether a byte address is in a local memory of `size` bytes, as a value of one bit."""
+    return address[size.bit_length() - 1 :] == LOCAL_BASE // size
 
 
 class LocalWord(data.Struct):
     """A word of the local memory, and its number there."""
 
-    number: range(_WORDS)
+    number: range(LOCAL_BYTES // 4)
     data: unsigned(32)
 
 
 class LocalMemory(wiring.Component):
-    """LOCAL_BYTES of RAM with two ports, each of which takes a request per cycle and answers in the next. A read sees
-    all writes of earlier cycles.
+    """RAM with two ports, each of which takes a request per cycle and answers in the next. A read sees all writes of
+    earlier cycles.
+
+    Arguments:
+        size: its bytes, a power of two.
 
     Ports:
         fetch: reads of words; an error outside the memory.
@@ -39,11 +40,15 @@ class LocalMemory(wiring.Component):
     data: In(Bus())
     load: In(stream.Signature(LocalWord, always_ready=True))
 
+    def __init__(self, size: int = LOCAL_BYTES):
+        self.size = size
+        super().__init__()
+
     def elaborate(self, platform):
         m = Module()
-        m.submodules.words = words = Memory(shape=32, depth=_WORDS, init=[])
+        m.submodules.words = words = Memory(shape=32, depth=self.size // 4, init=[])
         instructions, read, write = words.read_port(), words.read_port(), words.write_port(granularity=8)
-        word = Signal(range(_WORDS))
+        word = Signal(range(self.size // 4))
         m.d.comb += [
             self.fetch.ready.eq(1),
             instructions.addr.eq(self.fetch.address[2:]),
@@ -64,7 +69,7 @@ class LocalMemory(wiring.Component):
             m.d.comb += write.en.eq(self.data.mask)
         m.d.sync += [
             self.fetch.response.eq(self.fetch.valid),
-            self.fetch.error.eq(~is_local(self.fetch.address)),
+            self.fetch.error.eq(~is_local(self.fetch.address, self.size)),
             self.data.response.eq(self.data.valid),
         ]
         return m

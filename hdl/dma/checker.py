@@ -11,7 +11,7 @@ from neuroncore_rtl.hdl.dma.extent import Extent
 from neuroncore_rtl.hdl.dma.instruction import DmaInstruction
 from neuroncore_rtl.hdl.dma.job import Job
 from neuroncore_rtl.hdl.memory.port import PARTITION_BITS
-from neuroncore_rtl.spec.config import SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.isa import DMA_COPY, DMA_DIMENSIONS, HBM_ADDRESS_BITS, Rule
 from neuroncore_rtl.spec.isa.access import Storage, storage_bytes, storage_partitions
@@ -115,7 +115,7 @@ class Checker(checker.Checker):
                 with m.Case(int(place)):
                     m.d.comb += [
                         partitions.eq(storage_partitions(place, self.config)),
-                        limit.eq(storage_bytes(place)),
+                        limit.eq(storage_bytes(place, self.config)),
                     ]
             with m.Default():
                 m.d.comb += limit.eq(1 << HBM_ADDRESS_BITS)
@@ -157,7 +157,7 @@ class Checker(checker.Checker):
             Rule.SHAPE: _any(count == 0 for count in counts),
             Rule.PARTITIONS: rows & (end > self.config.partitions),
             Rule.ALIGNMENT: rows & instruction.index_address[:2].any(),
-            Rule.RANGE: rows & (instruction.index_address > SBUF_BYTES - 4),
+            Rule.RANGE: rows & (instruction.index_address > self.config.sbuf_bytes - 4),
             Rule.STORAGE: instruction.gather & instruction.scatter,
         }
         of_either = {rule: _any(tensor[rule] for tensor in tensors if rule in tensor) for rule in broken}

@@ -90,7 +90,7 @@ class DmaEngine(wiring.Component):
         m.submodules.rows = rows = RowReader(size)
         m.submodules.src_addresses = src_addresses = AddressGenerator()
         m.submodules.src_chunker = src_chunker = Chunker(size)
-        m.submodules.reader = reader = Reader(size)
+        m.submodules.reader = reader = Reader(size, self.config.dma_beats)
         m.submodules.caster = caster = Caster(size)
         m.submodules.ring = ring = ByteRing(size)
         m.submodules.dst_addresses = dst_addresses = AddressGenerator()

@@ -15,7 +15,6 @@ from neuroncore_rtl.hdl.dma.job import Formats, chunk_layout, piece_layout
 from neuroncore_rtl.hdl.fifo import BufferedFifo
 from neuroncore_rtl.hdl.memory.axi import RESPONSE_OKAY, AxiPort
 from neuroncore_rtl.hdl.memory.port import LineRead, Storage
-from neuroncore_rtl.spec import timing
 
 __all__ = ["Reader"]
 
@@ -25,6 +24,8 @@ class Reader(wiring.Component):
 
     Arguments:
         size: bytes of a beat.
+        room: beats asked for, or come and not gone on: more than HBM's latency in cycles, as it is taken burst by
+            burst.
 
     Ports:
         i: chunks, with the formats of their copy.
@@ -33,11 +34,9 @@ class Reader(wiring.Component):
         starved: HBM owes beats, and there is none. busy: a beat is asked for, or has come and not gone on.
     """
 
-    BUFFER_BEATS = timing.BUFFER_BEATS
-    """Beats asked for, or come and not gone on: more than HBM's latency in cycles, as room is taken burst by burst."""
-
-    def __init__(self, size: int):
+    def __init__(self, size: int, room: int):
         self.size = size
+        self.room = room
         super().__init__(
             {
                 "i": In(stream.Signature(chunk_layout(size))),
@@ -56,8 +55,8 @@ class Reader(wiring.Component):
         held = data.StructLayout({"place": place_bits, "bytes": self.i.payload.bytes.shape(), "formats": Formats})
         beat = data.StructLayout({"data": 8 * self.size, "bad": 1})
         self._flight = Signal(LineRead.LATENCY)  # a bit for each cycle that an access on chip is under way
-        m.submodules.beats = beats = BufferedFifo(beat, self.BUFFER_BEATS)
-        m.submodules.held = helds = BufferedFifo(held, self.BUFFER_BEATS)
+        m.submodules.beats = beats = BufferedFifo(beat, self.room)
+        m.submodules.held = helds = BufferedFifo(held, self.room)
         gone = self._cut(m, beats.o, helds.o)
         access, owed = self._request(m, helds.i, gone)
         self._collect(m, beats.i, access)
@@ -71,15 +70,15 @@ class Reader(wiring.Component):
         """
         chunk = self.i.payload
         place = chunk.address[: (self.size - 1).bit_length()]
-        wanted = Signal(range(self.BUFFER_BEATS + 1))
-        free = Signal(range(self.BUFFER_BEATS + 1), init=self.BUFFER_BEATS)
-        owed = Signal(range(self.BUFFER_BEATS + 1))
+        wanted = Signal(range(self.room + 1))
+        free = Signal(range(self.room + 1), init=self.room)
+        owed = Signal(range(self.room + 1))
         from_hbm, room, burst, access = (Signal(name=name) for name in ("from_hbm", "room", "burst", "access"))
         m.d.comb += [
             from_hbm.eq(chunk.storage == Storage.HBM),
             wanted.eq((place + chunk.bytes + (self.size - 1)) >> len(place)),
             room.eq(free >= wanted),
-            self.busy.eq(free != self.BUFFER_BEATS),
+            self.busy.eq(free != self.room),
             self.axi.ar.valid.eq(self.i.valid & from_hbm & room & ~self._flight.any()),
             self.axi.ar.payload.addr.eq(aligned(chunk.address, self.size)),
             self.axi.ar.payload.len.eq(wanted - 1),

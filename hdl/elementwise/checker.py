@@ -275,7 +275,7 @@ class Checker(checker.Checker):
 
         low, high, first, end = (Signal(signed(40), name=name) for name in ("low", "high", "first", "end"))
         outside, seen = Signal(), Signal()
-        sbuf, psum = (storage_bytes(storage) for storage in (isa.Storage.SBUF, isa.Storage.PSUM))
+        sbuf, psum = (storage_bytes(storage, self.config) for storage in (isa.Storage.SBUF, isa.Storage.PSUM))
         m.d.comb += [
             low.eq(sum(Mux(span < 0, span, 0) for span in spans)),
             high.eq(sum(Mux(span < 0, 0, span) for span in spans) + 1),

@@ -9,7 +9,6 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.spec import timing
-from neuroncore_rtl.spec.config import SBUF_BANKS
 
 __all__ = ["LINE_PATIENCE", "BankArbiter", "one_of"]
 
@@ -23,6 +22,7 @@ class BankArbiter(wiring.Component):
     Arguments:
         engines: requesters of fixed rank, the lowest number first.
         lines: requesters behind them, that go in turn and are patient for `LINE_PATIENCE` cycles.
+        places: banks.
 
     Ports:
         requests: a bit for each requester, the engines' first. banks: what each asks for.
@@ -33,14 +33,14 @@ class BankArbiter(wiring.Component):
         stalls: a bit for each whose request is not taken in this cycle.
     """
 
-    def __init__(self, engines: int, lines: int):
+    def __init__(self, engines: int, lines: int, places: int):
         self.engines = engines
         self.lines = lines
         count = engines + lines
         super().__init__(
             {
                 "requests": In(count),
-                "banks": In(range(SBUF_BANKS)).array(count),
+                "banks": In(range(places)).array(count),
                 "turn": In(range(max(2, lines))),
                 "held_up": In(1),
                 "grants": Out(count),

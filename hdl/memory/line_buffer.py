@@ -11,9 +11,8 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.memory.bank_arbiter import one_of
 from neuroncore_rtl.hdl.memory.port import LineWrite, OnChipStorage
-from neuroncore_rtl.hdl.memory.sbuf_block import BANK, BANK_BITS
+from neuroncore_rtl.hdl.memory.sbuf_block import Geometry
 from neuroncore_rtl.spec import timing
-from neuroncore_rtl.spec.config import SBUF_BANKS
 
 __all__ = ["LineBuffer"]
 
@@ -28,6 +27,7 @@ class LineBuffer(wiring.Component):
     Arguments:
         size: bytes of an access.
         writers: those who share the port.
+        sbuf: how SBUF is divided.
 
     Ports:
         i: of their arbiter. writer: the number of the one that it has chosen.
@@ -40,23 +40,24 @@ class LineBuffer(wiring.Component):
     LINES = timing.LINE_BUFFER
     AHEAD = timing.LINE_AHEAD
 
-    def __init__(self, size: int, writers: int):
+    def __init__(self, size: int, writers: int, sbuf: Geometry):
         self.size = size
         self.writers = writers
+        self.sbuf = sbuf
         super().__init__(
             {
                 "i": In(LineWrite(size)),
                 "writer": In(range(max(2, writers))),
                 "o": Out(LineWrite(size)),
-                "busy": In(SBUF_BANKS),
-                "after": Out(SBUF_BANKS),
+                "busy": In(sbuf.banks),
+                "after": Out(sbuf.banks),
                 "written": Out(writers),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        known = data.StructLayout({"psum": 1, "bank": BANK_BITS, "writer": self.writer.shape()})
+        known = data.StructLayout({"psum": 1, "bank": self.sbuf.bank_bits, "writer": self.writer.shape()})
         waiting = [Signal(known, name=f"waiting{n}", reset_less=True) for n in range(self.LINES)]  # oldest first
         count, comes = Signal(range(self.LINES + 1)), Signal(known)
         lines = [*waiting, comes]
@@ -64,7 +65,7 @@ class LineBuffer(wiring.Component):
         chosen, stays = self._choose(m, there, lines), Signal()
         m.d.comb += [
             comes.psum.eq(self.i.storage == OnChipStorage.PSUM),
-            comes.bank.eq(self.i.address[BANK]),
+            comes.bank.eq(self.i.address[self.sbuf.bank]),
             comes.writer.eq(self.writer),
             there.eq(Cat(*(count > n for n in range(self.LINES)), self.i.valid)),
             gone.eq(Mux(self.o.ready, there & chosen, 0)),
@@ -76,7 +77,7 @@ class LineBuffer(wiring.Component):
             left = there & ~gone & Cat(line.writer == writer for line in lines)
             m.d.comb += self.written[writer].eq(~left.any())
         with m.If(self.o.valid & (self.o.storage == OnChipStorage.SBUF)):
-            m.d.comb += self.after.eq(self.busy | (1 << self.o.address[BANK]))
+            m.d.comb += self.after.eq(self.busy | (1 << self.o.address[self.sbuf.bank]))
         with m.Else():
             m.d.comb += self.after.eq(self.busy)
 

@@ -16,8 +16,8 @@ from neuroncore_rtl.hdl.clock_gate import gated
 from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, OnChipStorage, PsumWritePort, ReadPort, WritePort
 from neuroncore_rtl.hdl.memory.psum_port import PsumPort
 from neuroncore_rtl.hdl.memory.sbuf import Sbuf
-from neuroncore_rtl.hdl.memory.sbuf_block import BANK
-from neuroncore_rtl.spec.config import LOAD_COLUMNS, SBUF_BANKS, Config
+from neuroncore_rtl.hdl.memory.sbuf_block import Geometry
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
 
 __all__ = ["Conflicts", "OnChipMemory"]
@@ -77,7 +77,7 @@ class OnChipMemory(wiring.Component):
                 "scalar_write": In(WritePort(partitions)),
                 "line_reads": In(LineRead(size)).array(ports),
                 "line_writes": In(LineWrite(size)).array(ports),
-                "busy": Out(SBUF_BANKS),
+                "busy": Out(config.sbuf_banks),
                 "psum": Out(ReadPort(columns, 32)),
                 "psum_shared": Out(ReadPort(columns, 32)),
                 "psum_write": Out(PsumWritePort(columns)),
@@ -99,7 +99,8 @@ class OnChipMemory(wiring.Component):
             write = f"{name}_write"
             _divide(m, getattr(self, write), getattr(sbuf, write), getattr(psum, write))
         writes = [sbuf.vector_write, sbuf.scalar_write]
-        m.d.comb += self.busy.eq(reduce(or_, (Mux(port.valid, 1 << port.address[BANK], 0) for port in writes)))
+        bank = Geometry.of(self.config).bank
+        m.d.comb += self.busy.eq(reduce(or_, (Mux(port.valid, 1 << port.address[bank], 0) for port in writes)))
         for number in range(self.config.hbm_ports):
             _divide(m, self.line_writes[number], sbuf.line_writes[number], psum.line_writes[number])
             line = self.line_reads[number]

@@ -16,20 +16,15 @@ from amaranth.lib.wiring import In
 
 from neuroncore_rtl.hdl.hierarchy import lanes
 from neuroncore_rtl.hdl.memory.port import PsumWritePort, ReadPort
-from neuroncore_rtl.hdl.memory.psum_block import BANK_BITS, WORD_BITS, PsumPartitions
+from neuroncore_rtl.hdl.memory.psum_block import PsumPartitions, bank_of, word_of
 from neuroncore_rtl.hdl.span import Span, members
 from neuroncore_rtl.spec.config import PSUM_BANKS
+from neuroncore_rtl.spec.isa import TENSOR_FIELDS
 
-__all__ = ["BANK", "PSUM_ADDRESS", "WORD", "Psum", "PsumWrite"]
+__all__ = ["PSUM_ADDRESS", "Psum", "PsumWrite"]
 
-PSUM_ADDRESS = unsigned(WORD_BITS + BANK_BITS)
+PSUM_ADDRESS = unsigned(dict(TENSOR_FIELDS)["psum"])
 """Word address in a partition."""
-
-WORD = slice(0, WORD_BITS)
-"""Of a word address, the word in its bank."""
-
-BANK = slice(WORD_BITS, WORD_BITS + BANK_BITS)
-"""Of a word address, the bank."""
 
 
 class PsumWrite(data.Struct):
@@ -46,6 +41,7 @@ class Psum(wiring.Component):
 
     Arguments:
         columns: partitions.
+        words: of a bank.
         add_latency: pipeline stages of the adders.
 
     Ports:
@@ -58,8 +54,9 @@ class Psum(wiring.Component):
     asked for again earlier than that: the sequencer sees to it.
     """
 
-    def __init__(self, columns: int, add_latency: int):
+    def __init__(self, columns: int, words: int, add_latency: int):
         self.columns = columns
+        self.words = words
         self.add_latency = add_latency
         self.spacing = Psum.spacing_of(add_latency)
         super().__init__(
@@ -80,6 +77,7 @@ class Psum(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        word, bank = word_of(self.words), bank_of(self.words)
         stages = [(self.valid, self.write)]
         for cycle in range(self.add_latency + 1):
             valid, write = Signal(name=f"valid{cycle}"), Signal(PsumWrite, name=f"write{cycle}", reset_less=True)
@@ -93,33 +91,33 @@ class Psum(wiring.Component):
         outside_reads = [Signal(PSUM_BANKS, name=f"outside_reads{number}") for number in range(len(readers))]
         outside_writes = Signal(PSUM_BANKS)
         m.d.comb += [
-            own_reads.eq(Mux(reading & read.accumulate, 1 << read.address[BANK], 0)),
-            own_writes.eq(Mux(writing, 1 << written.address[BANK], 0)),
-            outside_writes.eq(Mux(self.writes.valid, 1 << to_outside[BANK], 0)),
-            self.writes.ready.eq(~(own_writes & 1 << to_outside[BANK]).any()),
+            own_reads.eq(Mux(reading & read.accumulate, 1 << read.address[bank], 0)),
+            own_writes.eq(Mux(writing, 1 << written.address[bank], 0)),
+            outside_writes.eq(Mux(self.writes.valid, 1 << to_outside[bank], 0)),
+            self.writes.ready.eq(~(own_writes & 1 << to_outside[bank]).any()),
         ]
         for port, address, outside in zip(readers, from_outside, outside_reads, strict=True):
             m.d.comb += [
-                outside.eq(Mux(port.valid, 1 << address[BANK], 0)),
-                port.ready.eq(~(own_reads & 1 << address[BANK]).any()),
+                outside.eq(Mux(port.valid, 1 << address[bank], 0)),
+                port.ready.eq(~(own_reads & 1 << address[bank]).any()),
             ]
         first, second = from_outside
         values = {
             "reads": own_reads | outside_reads[0] | outside_reads[1],
             "read_words": Cat(
-                Mux(own, read.address[WORD], Mux(shared, second[WORD], first[WORD]))
+                Mux(own, read.address[word], Mux(shared, second[word], first[word]))
                 for own, shared in zip(own_reads, outside_reads[1], strict=True)
             ),
             "accumulate": adding.accumulate,
-            "old_bank": adding.address[BANK],
+            "old_bank": adding.address[bank],
             "update": own_writes,
             "update_integer": written.integer,
             "store": outside_writes & ~own_writes,
             "mask": self.writes.mask,
-            "write_words": Cat(Mux(own, written.address[WORD], to_outside[WORD]) for own in own_writes),
-            "read_banks": Cat(address[BANK] for address in from_outside),
+            "write_words": Cat(Mux(own, written.address[word], to_outside[word]) for own in own_writes),
+            "read_banks": Cat(address[bank] for address in from_outside),
         }
-        build = partial(PsumPartitions, self.columns, self.add_latency)
+        build = partial(PsumPartitions, self.columns, self.words, self.add_latency)
         module = f"psum_partitions_{self.columns}_latency{self.add_latency}"
         partitions = lanes(m, "partitions", module, build, platform, of=("partition_",))
         m.d.comb += [getattr(partitions, name).eq(value) for name, value in values.items()]

@@ -10,12 +10,11 @@ from neuroncore_rtl.hdl.arith.add import Fp32Adder
 from neuroncore_rtl.hdl.arith.integer import IntoInt
 from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.memory.bank import Bank
-from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_WORDS
+from neuroncore_rtl.spec.config import PSUM_BANKS
 
-__all__ = ["BANK_BITS", "READERS", "WORD_BITS", "PsumBlock", "PsumPartition", "PsumPartitions", "common_ports"]
-
-WORD_BITS = (PSUM_WORDS - 1).bit_length()
-"""Number of a word in its bank."""
+__all__ = [
+    "BANK_BITS", "READERS", "PsumBlock", "PsumPartition", "PsumPartitions", "bank_of", "common_ports", "word_of",
+]  # fmt: skip
 
 BANK_BITS = (PSUM_BANKS - 1).bit_length()
 """Number of a bank."""
@@ -29,25 +28,38 @@ READERS = 2
 NEGATIVE_ZERO = 0x80000000
 
 
-def common_ports() -> dict:
+def word_of(words: int) -> slice:
+    """Return which bits of a word address number the word in its bank, of so many."""
+    return slice(0, (words - 1).bit_length())
+
+
+def bank_of(words: int) -> slice:
+    """Return which bits of a word address number the bank, of so many words."""
+    return slice(word_of(words).stop, word_of(words).stop + BANK_BITS)
+
+
+def common_ports(words: int) -> dict:
     """Return the ports of a partition that all partitions have in common, those of banks with a part for each bank.
+
+    Arguments:
+        words: of a bank.
 
     reads, read_words: banks that are read, and where. accumulate, old_bank: the sum that comes now is added to what
     this bank has read in the cycle before, or else to the neutral element. update, update_integer: the FP32 or INT32
     result of the sum that came `add_latency` cycles ago is written to these banks. store, mask: these bytes of a word
     from outside are. write_words: where banks are written. read_banks: of each reader outside, the bank that is read.
     """
-    words = data.ArrayLayout(WORD_BITS, PSUM_BANKS)
+    places = data.ArrayLayout(word_of(words).stop, PSUM_BANKS)
     return {
         "reads": In(PSUM_BANKS),
-        "read_words": In(words),
+        "read_words": In(places),
         "accumulate": In(1),
         "old_bank": In(BANK_BITS),
         "update": In(PSUM_BANKS),
         "update_integer": In(1),
         "store": In(PSUM_BANKS),
         "mask": In(4),
-        "write_words": In(words),
+        "write_words": In(places),
         "read_banks": In(data.ArrayLayout(BANK_BITS, READERS)),
     }
 
@@ -56,6 +68,7 @@ class PsumPartition(wiring.Component):
     """The banks of one partition and their adder.
 
     Arguments:
+        words: of a bank.
         add_latency: pipeline stages of the adder.
 
     Ports (besides `common_ports`):
@@ -65,11 +78,12 @@ class PsumPartition(wiring.Component):
         read_data: the words that `read_banks` have read, which are now those of the cycle before.
     """
 
-    def __init__(self, add_latency: int):
+    def __init__(self, words: int, add_latency: int):
+        self.words = words
         self.add_latency = add_latency
         own = {"sum": In(32), "updates": In(1), "stores": In(1), "store_data": In(32)}
         own["read_data"] = Out(data.ArrayLayout(32, READERS))
-        super().__init__(common_ports() | own)
+        super().__init__(common_ports(words) | own)
 
     def elaborate(self, platform):
         m = Module()
@@ -91,8 +105,8 @@ class PsumPartition(wiring.Component):
         m.d.comb += new.eq(Mux(self.update_integer, integer_sum, add.out))
 
         for number in range(PSUM_BANKS):
-            build = partial(Bank, PSUM_WORDS, 4)
-            bank = shared(m, f"bank{number}", f"bank_{PSUM_WORDS}x4", build, platform)
+            build = partial(Bank, self.words, 4)
+            bank = shared(m, f"bank{number}", f"bank_{self.words}x4", build, platform)
             update, store = self.update[number] & self.updates, self.store[number] & self.stores
             m.d.comb += [
                 bank.read.eq(self.reads[number]),
@@ -107,14 +121,15 @@ class PsumPartition(wiring.Component):
         return m
 
 
-def _block_ports(partitions: int) -> dict:
-    words = data.ArrayLayout(32, partitions)
-    return common_ports() | {
-        "sums": In(words),
+def _block_ports(partitions: int, words: int) -> dict:
+    """Return the ports of :class:`PsumBlock`."""
+    values = data.ArrayLayout(32, partitions)
+    return common_ports(words) | {
+        "sums": In(values),
         "updates": In(partitions),
         "stores": In(partitions),
-        "store_data": In(words),
-        "read_data": Out(data.ArrayLayout(words, READERS)),
+        "store_data": In(values),
+        "read_data": Out(data.ArrayLayout(values, READERS)),
     }
 
 
@@ -123,16 +138,18 @@ class PsumBlock(wiring.Component):
 
     Arguments:
         partitions: how many.
+        words: of a bank.
         add_latency: pipeline stages of the adders.
 
     Ports: those of :class:`PsumPartition`, with a part for each partition where it is not one of `common_ports`;
         `read_banks` a cycle earlier, with the read.
     """
 
-    def __init__(self, partitions: int, add_latency: int):
+    def __init__(self, partitions: int, words: int, add_latency: int):
         self.partitions = partitions
+        self.words = words
         self.add_latency = add_latency
-        super().__init__(_block_ports(partitions))
+        super().__init__(_block_ports(partitions, words))
 
     def elaborate(self, platform):
         m = Module()
@@ -140,9 +157,9 @@ class PsumBlock(wiring.Component):
         read_banks = Signal.like(self.read_banks, reset_less=True)
         m.d.sync += read_banks.eq(self.read_banks)
         for index in range(self.partitions):
-            build = partial(PsumPartition, self.add_latency)
+            build = partial(PsumPartition, self.words, self.add_latency)
             partition = shared(m, f"partition{index}", f"partition_latency{self.add_latency}", build, platform)
-            common = {name: getattr(self, name) for name in common_ports()} | {"read_banks": read_banks}
+            common = {name: getattr(self, name) for name in common_ports(self.words)} | {"read_banks": read_banks}
             m.d.comb += [getattr(partition, name).eq(value) for name, value in common.items()]
             m.d.comb += [
                 partition.sum.eq(self.sums[index]),
@@ -160,19 +177,20 @@ class PsumPartitions(wiring.Component):
     Arguments, ports: those of :class:`PsumBlock`.
     """
 
-    def __init__(self, partitions: int, add_latency: int):
+    def __init__(self, partitions: int, words: int, add_latency: int):
         self.partitions = partitions
+        self.words = words
         self.add_latency = add_latency
-        super().__init__(_block_ports(partitions))
+        super().__init__(_block_ports(partitions, words))
 
     def elaborate(self, platform):
         m = Module()
         for first in range(0, self.partitions, BLOCK):
             count = min(BLOCK, self.partitions - first)
-            build = partial(PsumBlock, count, self.add_latency)
+            build = partial(PsumBlock, count, self.words, self.add_latency)
             block = shared(m, f"block{first}", f"psum_{count}_latency{self.add_latency}", build, platform)
             part, words = slice(first, first + count), slice(32 * first, 32 * (first + count))
-            m.d.comb += [getattr(block, name).eq(getattr(self, name)) for name in common_ports()]
+            m.d.comb += [getattr(block, name).eq(getattr(self, name)) for name in common_ports(self.words)]
             m.d.comb += [
                 block.sums.eq(self.sums.as_value()[words]),
                 block.updates.eq(self.updates[part]),

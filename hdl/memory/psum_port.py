@@ -10,13 +10,10 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter
 from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, PsumWritePort, ReadPort, WritePort
-from neuroncore_rtl.hdl.memory.psum_block import BANK_BITS, WORD_BITS
-from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.hdl.memory.psum_block import bank_of
+from neuroncore_rtl.spec.config import PSUM_BANKS, Config
 
 __all__ = ["PsumPort"]
-
-BANK = slice(2 + WORD_BITS, 2 + WORD_BITS + BANK_BITS)
-"""Of a byte address, the bank."""
 
 
 class PsumPort(wiring.Component):
@@ -69,7 +66,7 @@ class PsumPort(wiring.Component):
             engines, lines: who asks.
             ready: whether who is granted the port is served.
         """
-        arbiter = BankArbiter(len(engines), len(lines))
+        arbiter = BankArbiter(len(engines), len(lines), PSUM_BANKS)
         m.submodules[f"{name}_arbiter"] = arbiter
         m.d.comb += [
             arbiter.requests.eq(Cat(asker.valid for asker in engines + lines)),
@@ -84,10 +81,11 @@ class PsumPort(wiring.Component):
         config, vector, psum, shared = self.config, self.vector, self.psum, self.psum_shared
         engines, lines = [self.scalar], [self.line_reads[port] for port in range(config.hbm_ports)]
         ready = Signal()
+        bank = bank_of(config.psum_words)
         arbiter = self._arbitrate(m, "read", engines, lines, ready)
         meet, yields = Signal(), Signal()
         m.d.comb += [
-            meet.eq(vector.valid & arbiter.requests.any() & (vector.address[BANK] == shared.address[BANK])),
+            meet.eq(vector.valid & arbiter.requests.any() & (vector.address[2:][bank] == shared.address[2:][bank])),
             yields.eq(meet & arbiter.urgent),
             psum.valid.eq(vector.valid & ~yields),
             psum.address.eq(vector.address),

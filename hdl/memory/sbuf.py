@@ -1,4 +1,4 @@
-"""SBUF: the operand memory of all engines, 192 KiB a partition in eight banks that are interleaved by lines.
+"""SBUF: the operand memory of all engines, a partition in banks that are interleaved by lines.
 
     readers, line ports -> arbiter -> [blocks of partitions] -> data
     writers, line ports -> arbiter ->
@@ -15,12 +15,10 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.hierarchy import lanes
 from neuroncore_rtl.hdl.memory.bank_arbiter import BankArbiter, one_of
 from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, ReadPort, WritePort
-from neuroncore_rtl.hdl.memory.sbuf_block import BANK, BLOCK_BITS, READERS, SbufPartitions, port_bits
-from neuroncore_rtl.spec.config import LINE_BYTES, SBUF_BANKS, Config
+from neuroncore_rtl.hdl.memory.sbuf_block import BLOCK_BITS, READERS, Geometry, SbufPartitions, port_bits
+from neuroncore_rtl.spec.config import Config
 
 __all__ = ["Sbuf"]
-
-_PLACE = slice(0, (LINE_BYTES - 1).bit_length())
 
 
 class Sbuf(wiring.Component):
@@ -46,6 +44,7 @@ class Sbuf(wiring.Component):
 
     def __init__(self, config: Config):
         self.config = config
+        self.geometry = Geometry.of(config)
         ports, size = config.hbm_ports, config.hbm_bytes
         super().__init__(
             {
@@ -68,9 +67,8 @@ class Sbuf(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config = self.config
-        ports, size = config.hbm_ports, config.hbm_bytes
-        build = partial(SbufPartitions, config.partitions, ports, size)
-        module = f"sbuf_partitions_{config.partitions}_ports{ports}x{size}"
+        build = partial(SbufPartitions, config.partitions, self.geometry)
+        module = f"sbuf_partitions_{config.partitions}_{self.geometry}"
         partitions = lanes(m, "partitions", module, build, platform, of=("sbuf_partition_",))
         self._read(m, partitions)
         self._write(m, partitions)
@@ -86,20 +84,20 @@ class Sbuf(wiring.Component):
 
     def _arbitrate(self, m: Module, name: str, engines: list, lines: list, stalls: Value) -> list[Signal]:
         """Answer the ports, and return of each bank which one is served: a bit for each, at most one of them set."""
-        arbiter = BankArbiter(len(engines), len(lines))
+        arbiter = BankArbiter(len(engines), len(lines), self.geometry.banks)
         m.submodules[f"{name}_arbiter"] = arbiter
         ports = engines + lines
         for number, port in enumerate(ports):
             m.d.comb += [
                 arbiter.requests[number].eq(port.valid),
-                arbiter.banks[number].eq(port.address[BANK]),
+                arbiter.banks[number].eq(port.address[self.geometry.bank]),
                 port.ready.eq(arbiter.grants[number]),
             ]
         m.d.comb += [arbiter.turn.eq(getattr(self, f"{name}_turn")), stalls.eq(arbiter.stalls)]
         served = []
-        for bank in range(SBUF_BANKS):
+        for bank in range(self.geometry.banks):
             served.append(Signal(len(ports), name=f"{name}_bank{bank}"))
-            at_bank = Cat(port.address[BANK] == bank for port in ports)
+            at_bank = Cat(port.address[self.geometry.bank] == bank for port in ports)
             m.d.comb += served[-1].eq(arbiter.grants & at_bank)
         return served
 
@@ -112,7 +110,7 @@ class Sbuf(wiring.Component):
         block_of, partition_of = zip(*(_split(line.partition) for line in lines), strict=True)
 
         lockstep = Cat(bank[: len(readers)].any() for bank in served)
-        read_line = Cat(one_of(bank, [port.address[BANK.stop :] for port in ports]) for bank in served)
+        read_line = Cat(one_of(bank, [port.address[self.geometry.line] for port in ports]) for bank in served)
         m.d.comb += partitions.read_line.eq(read_line)
         for number, read in enumerate(partitions.read):
             here = Cat(of == number for of in block_of)
@@ -121,15 +119,15 @@ class Sbuf(wiring.Component):
 
         for name, words in READERS.items():
             port = getattr(self, name)
-            place = slice((4 * words - 1).bit_length(), _PLACE.stop)
+            place = slice((4 * words - 1).bit_length(), self.geometry.place.stop)
             m.d.comb += [
-                getattr(partitions, f"{name}_select").eq(Cat(port.address[place], port.address[BANK])),
+                getattr(partitions, f"{name}_select").eq(Cat(port.address[place], port.address[self.geometry.bank])),
                 port.data.eq(getattr(partitions, name)),
             ]
 
-        place = slice((size - 1).bit_length(), _PLACE.stop)
+        place = slice((size - 1).bit_length(), self.geometry.place.stop)
         for number, line in enumerate(lines):
-            select = Cat(line.address[place], line.address[BANK], partition_of[number])
+            select = Cat(line.address[place], line.address[self.geometry.bank], partition_of[number])
             m.d.comb += partitions.line_select[number].eq(select)
             for index, taken in enumerate(partitions.line_taken):
                 m.d.comb += taken[number].eq(line.valid & line.ready & (block_of[number] == index))
@@ -151,16 +149,14 @@ class Sbuf(wiring.Component):
         block_of, partition_of = zip(*(_split(line.partition) for line in lines), strict=True)
 
         # Which bytes of a line each of them writes, if its bank is granted.
-        size = config.hbm_bytes
-        words, places = range(LINE_BYTES // 4), range(LINE_BYTES // size)
-        bytes_of = [Cat(Mux(port.address[2 : _PLACE.stop] == word, port.mask, 0) for word in words) for port in engines]
-        bytes_of += [
-            Cat(Mux(line.address[: _PLACE.stop] == size * place, line.mask, 0) for place in places) for line in lines
-        ]
+        size, end = config.hbm_bytes, self.geometry.place.stop
+        words, places = range(self.geometry.words), range(config.line_bytes // size)
+        bytes_of = [Cat(Mux(port.address[2:end] == word, port.mask, 0) for word in words) for port in engines]
+        bytes_of += [Cat(Mux(line.address[:end] == size * place, line.mask, 0) for place in places) for line in lines]
         numbers = [Const(port, port_bits(config.hbm_ports)) for port in range(config.hbm_ports)]
         by_line = [bank[len(engines) :] for bank in served]
         common = {
-            "write_line": Cat(one_of(bank, [port.address[BANK.stop :] for port in ports]) for bank in served),
+            "write_line": Cat(one_of(bank, [port.address[self.geometry.line] for port in ports]) for bank in served),
             "write_bytes": Cat(one_of(bank, bytes_of) for bank in served),
             "write_single": Cat(bank.any() for bank in by_line),
             "write_partition": Cat(one_of(bank, partition_of) for bank in by_line),

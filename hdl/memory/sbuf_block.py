@@ -1,5 +1,6 @@
 """Some partitions of SBUF side by side: converted, and compiled for simulation, only once."""
 
+from dataclasses import dataclass
 from functools import partial
 
 from amaranth import Cat, Module, Mux, Signal, Value
@@ -8,15 +9,13 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.memory.bank import Bank
-from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, SBUF_BANKS, SBUF_BYTES
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 
 __all__ = [
-    "BANK",
-    "BANK_BITS",
     "BLOCK",
     "BLOCK_BITS",
-    "LINE_BITS",
     "READERS",
+    "Geometry",
     "SbufBlock",
     "SbufPartitions",
     "port_bits",
@@ -28,23 +27,71 @@ BLOCK = 8
 BLOCK_BITS = (BLOCK - 1).bit_length()
 """Number of a partition in its block."""
 
-BANK_BITS = (SBUF_BANKS - 1).bit_length()
-"""Number of a bank."""
-
-BANK = slice((LINE_BYTES - 1).bit_length(), (LINE_BYTES - 1).bit_length() + BANK_BITS)
-"""Of a byte address, the bank."""
-
-LINES = SBUF_BYTES // LINE_BYTES // SBUF_BANKS
-"""Lines of a bank in one partition."""
-
-LINE_BITS = (LINES - 1).bit_length()
-"""Number of a line in its bank."""
-
-WORDS = LINE_BYTES // 4
-"""Words of 32 bits in a line."""
-
 READERS = {"moving": 1, "stationary": LOAD_COLUMNS, "vector": 1, "scalar": 1}
 """Who reads all partitions in lockstep, and how many adjacent words of each."""
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """How a partition is divided, and who reaches one alone.
+
+    Arguments:
+        banks: how many.
+        lines: of a bank.
+        line_bytes: bytes of a line.
+        ports: line ports.
+        size: bytes of a line port's access.
+    """
+
+    banks: int
+    lines: int
+    line_bytes: int
+    ports: int
+    size: int
+
+    @classmethod
+    def of(cls, config: Config) -> "Geometry":
+        """Return that of a machine."""
+        banks, line = config.sbuf_banks, config.line_bytes
+        return cls(banks, config.sbuf_bytes // line // banks, line, config.hbm_ports, config.hbm_bytes)
+
+    @property
+    def place(self) -> slice:
+        """Of a byte address, the place in a line."""
+        return slice(0, (self.line_bytes - 1).bit_length())
+
+    @property
+    def bank(self) -> slice:
+        """Of a byte address, the bank."""
+        return slice(self.place.stop, self.place.stop + self.bank_bits)
+
+    @property
+    def line(self) -> slice:
+        """Of a byte address, the line in its bank."""
+        return slice(self.bank.stop, self.bank.stop + self.line_bits)
+
+    @property
+    def bank_bits(self) -> int:
+        """Bits that number a bank."""
+        return (self.banks - 1).bit_length()
+
+    @property
+    def line_bits(self) -> int:
+        """Bits that number a line in its bank."""
+        return (self.lines - 1).bit_length()
+
+    @property
+    def words(self) -> int:
+        """Words of 32 bits in a line."""
+        return self.line_bytes // 4
+
+    @property
+    def select_bits(self) -> int:
+        """Bits of bank above place in a line, of a line port's access."""
+        return self.bank_bits + (self.line_bytes // self.size - 1).bit_length()
+
+    def __str__(self) -> str:
+        return f"ports{self.ports}x{self.size}"
 
 
 def port_bits(ports: int) -> int:
@@ -56,8 +103,7 @@ class SbufPartition(wiring.Component):
     """The banks of one partition, and what reads and writes of it.
 
     Arguments:
-        ports: line ports.
-        size: bytes of a line port's access.
+        geometry: how it is divided.
 
     Ports, all but the last five those of :class:`SbufBlock` with the same names, the same for all partitions:
         *_select: what the readers have of the lines that were read in the cycle before, as `moving`, `stationary`,
@@ -67,18 +113,18 @@ class SbufPartition(wiring.Component):
         vector_enable, vector_word, scalar_enable, scalar_word: those of this partition.
     """
 
-    def __init__(self, ports: int, size: int):
-        self.ports = ports
-        self.size = size
-        members = _reading(1) | {
-            "line_select": In(data.ArrayLayout(_place_bits(size), ports)),
+    def __init__(self, geometry: Geometry):
+        self.geometry = geometry
+        banks, ports, size = geometry.banks, geometry.ports, geometry.size
+        members = _reading(1, geometry) | {
+            "line_select": In(data.ArrayLayout(geometry.select_bits, ports)),
             "lines": Out(data.ArrayLayout(8 * size, ports)),
-            "write_line": In(data.ArrayLayout(LINE_BITS, SBUF_BANKS)),
-            "write_bytes": In(data.ArrayLayout(LINE_BYTES, SBUF_BANKS)),
-            "write_single": In(SBUF_BANKS),
-            "write_scalar": In(SBUF_BANKS),
-            "write_data": In(data.ArrayLayout(8 * size, SBUF_BANKS)),
-            "write_here": In(SBUF_BANKS),
+            "write_line": In(data.ArrayLayout(geometry.line_bits, banks)),
+            "write_bytes": In(data.ArrayLayout(geometry.line_bytes, banks)),
+            "write_single": In(banks),
+            "write_scalar": In(banks),
+            "write_data": In(data.ArrayLayout(8 * size, banks)),
+            "write_here": In(banks),
         }
         for name in ("vector", "scalar"):
             members |= {f"{name}_enable": In(1), f"{name}_word": In(32)}
@@ -86,66 +132,65 @@ class SbufPartition(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        banks = [self._bank(m, bank, platform) for bank in range(SBUF_BANKS)]
+        geometry = self.geometry
+        banks = [self._bank(m, bank, platform) for bank in range(geometry.banks)]
         for name, words in READERS.items():
             with m.Switch(getattr(self, f"{name}_select")):
-                for number in range(SBUF_BANKS * WORDS // words):
-                    bank, place = divmod(number, WORDS // words)
+                for number in range(geometry.banks * geometry.words // words):
+                    bank, place = divmod(number, geometry.words // words)
                     with m.Case(number):
                         m.d.comb += getattr(self, name).eq(banks[bank].word_select(place, 32 * words))
-        places = LINE_BYTES // self.size
-        for port in range(self.ports):
+        places = geometry.line_bytes // geometry.size
+        for port in range(geometry.ports):
             with m.Switch(self.line_select[port]):
-                for number in range(SBUF_BANKS * places):
+                for number in range(geometry.banks * places):
                     bank, place = divmod(number, places)
                     with m.Case(number):
-                        m.d.comb += self.lines[port].eq(banks[bank].word_select(place, 8 * self.size))
+                        m.d.comb += self.lines[port].eq(banks[bank].word_select(place, 8 * geometry.size))
         return m
 
     def _bank(self, m: Module, bank: int, platform) -> Value:
         """Add a bank, and return the line that it has read."""
-        memory = shared(m, f"bank{bank}", f"bank_{LINES}x{LINE_BYTES}", partial(Bank, LINES, LINE_BYTES), platform)
+        lines, size, words = self.geometry.lines, self.geometry.line_bytes, self.geometry.words
+        memory = shared(m, f"bank{bank}", f"bank_{lines}x{size}", partial(Bank, lines, size), platform)
         single, by_scalar = self.write_single[bank], self.write_scalar[bank]
         enable = Mux(single, self.write_here[bank], Mux(by_scalar, self.scalar_enable, self.vector_enable))
-        line = self.write_data[bank].replicate(LINE_BYTES // self.size)
+        line = self.write_data[bank].replicate(size // self.geometry.size)
         word = Mux(by_scalar, self.scalar_word, self.vector_word)
         m.d.comb += [
             memory.read.eq(self.read[bank]),
             memory.read_line.eq(self.read_line[bank]),
             memory.write.eq(Mux(enable, self.write_bytes[bank], 0)),
             memory.write_line.eq(self.write_line[bank]),
-            memory.write_data.eq(Mux(single, line, word.replicate(WORDS))),
+            memory.write_data.eq(Mux(single, line, word.replicate(words))),
         ]
         return memory.data
 
 
-def _place_bits(size: int) -> int:
-    """Return the bits of bank above place in a line."""
-    return BANK_BITS + (LINE_BYTES // size - 1).bit_length()
-
-
-def _reading(partitions: int) -> dict:
+def _reading(partitions: int, geometry: Geometry) -> dict:
     """Return the ports of those who read partitions in lockstep."""
-    members = {"read": In(SBUF_BANKS), "read_line": In(data.ArrayLayout(LINE_BITS, SBUF_BANKS))}
+    banks = geometry.banks
+    members = {"read": In(banks), "read_line": In(data.ArrayLayout(geometry.line_bits, banks))}
     for name, words in READERS.items():
-        members[f"{name}_select"] = In(range(SBUF_BANKS * WORDS // words))
+        members[f"{name}_select"] = In(range(banks * geometry.words // words))
         members[name] = Out(data.ArrayLayout(32 * words, partitions) if partitions > 1 else 32 * words)
     return members
 
 
-def _block_ports(partitions: int, ports: int, size: int) -> dict:
+def _block_ports(partitions: int, geometry: Geometry) -> dict:
     """Return the ports of :class:`SbufBlock`."""
-    members = _reading(partitions) | {
+    banks, ports, size = geometry.banks, geometry.ports, geometry.size
+    members = _reading(partitions, geometry) | {
         "line_taken": In(ports),
-        "line_select": In(data.ArrayLayout(BLOCK_BITS + _place_bits(size), ports)),
+        "line_select": In(data.ArrayLayout(BLOCK_BITS + geometry.select_bits, ports)),
         "lines": Out(data.ArrayLayout(8 * size, ports)),
-        "write_line": In(data.ArrayLayout(LINE_BITS, SBUF_BANKS)),
-        "write_bytes": In(data.ArrayLayout(LINE_BYTES, SBUF_BANKS)),
-        "write_single": In(SBUF_BANKS),
-        "write_scalar": In(SBUF_BANKS),
-        "write_here": In(SBUF_BANKS),
-        "write_partition": In(data.ArrayLayout(BLOCK_BITS, SBUF_BANKS)),
-        "write_port": In(data.ArrayLayout(port_bits(ports), SBUF_BANKS)),
+        "write_line": In(data.ArrayLayout(geometry.line_bits, banks)),
+        "write_bytes": In(data.ArrayLayout(geometry.line_bytes, banks)),
+        "write_single": In(banks),
+        "write_scalar": In(banks),
+        "write_here": In(banks),
+        "write_partition": In(data.ArrayLayout(BLOCK_BITS, banks)),
+        "write_port": In(data.ArrayLayout(port_bits(ports), banks)),
         "write_lines": In(data.ArrayLayout(8 * size, ports)),
     }
     for name in ("vector", "scalar"):
@@ -167,8 +212,7 @@ class SbufBlock(wiring.Component):
 
     Arguments:
         partitions: how many.
-        ports: line ports.
-        size: bytes of a line port's access.
+        geometry: how each of them is divided.
 
     Ports, few and wide, as each costs time at the boundary of a block that is compiled apart; and no output depends on
     an input of the same cycle, lest a simulator evaluate all of it again:
@@ -184,34 +228,33 @@ class SbufBlock(wiring.Component):
             write_port: of each bank its number in this block, and the line port. write_lines: bytes of each line port.
     """
 
-    def __init__(self, partitions: int, ports: int, size: int):
+    def __init__(self, partitions: int, geometry: Geometry):
         self.partitions = partitions
-        self.ports = ports
-        self.size = size
-        super().__init__(_block_ports(partitions, ports, size))
+        self.geometry = geometry
+        super().__init__(_block_ports(partitions, geometry))
 
     def elaborate(self, platform):
         m = Module()
+        geometry = self.geometry
         common = {name: getattr(self, name) for name in ("read", "read_line", "write_line", "write_bytes")}
         common |= {name: getattr(self, name) for name in ("write_single", "write_scalar")}
-        common["write_data"] = Cat(self._line(m, bank) for bank in range(SBUF_BANKS))
+        common["write_data"] = Cat(self._line(m, bank) for bank in range(geometry.banks))
         for name in READERS:
             select = Signal.like(getattr(self, f"{name}_select"), name=f"{name}_selected", reset_less=True)
             m.d.sync += select.eq(getattr(self, f"{name}_select"))
             common[f"{name}_select"] = select
-        bits = _place_bits(self.size)
-        selects = [Signal(BLOCK_BITS + bits, name=f"select{port}", reset_less=True) for port in range(self.ports)]
+        bits, ports = geometry.select_bits, range(geometry.ports)
+        selects = [Signal(BLOCK_BITS + bits, name=f"select{port}", reset_less=True) for port in ports]
         m.d.sync += [select.eq(of) for select, of in zip(selects, self.line_select, strict=True)]
         common["line_select"] = Cat(select[:bits] for select in selects)
 
         partitions = []
-        build = partial(SbufPartition, self.ports, self.size)
+        build = partial(SbufPartition, geometry)
         for number in range(self.partitions):
-            module = f"sbuf_partition_ports{self.ports}x{self.size}"
-            partitions.append(shared(m, f"partition{number}", module, build, platform))
+            partitions.append(shared(m, f"partition{number}", f"sbuf_partition_{geometry}", build, platform))
             partition = partitions[-1]
             m.d.comb += [getattr(partition, name).eq(value) for name, value in common.items()]
-            here = (self.write_here[bank] & (self.write_partition[bank] == number) for bank in range(SBUF_BANKS))
+            here = (self.write_here[bank] & (self.write_partition[bank] == number) for bank in range(geometry.banks))
             m.d.comb += partition.write_here.eq(Cat(here))
             for name in ("vector", "scalar"):
                 m.d.comb += [
@@ -221,7 +264,7 @@ class SbufBlock(wiring.Component):
         for name in READERS:
             m.d.comb += getattr(self, name).eq(Cat(getattr(partition, name) for partition in partitions))
         for port, select in enumerate(selects):
-            line, taken = Signal(8 * self.size, name=f"line{port}", reset_less=True), Signal(name=f"taken{port}")
+            line, taken = Signal(8 * geometry.size, name=f"line{port}", reset_less=True), Signal(name=f"taken{port}")
             m.d.comb += self.lines[port].eq(line)
             m.d.sync += taken.eq(self.line_taken[port])
             with m.If(taken), m.Switch(select[bits:]):
@@ -232,9 +275,9 @@ class SbufBlock(wiring.Component):
 
     def _line(self, m: Module, bank: int) -> Signal:
         """Return what line ports write to a bank."""
-        line = Signal(8 * self.size, name=f"write_line{bank}")
+        line = Signal(8 * self.geometry.size, name=f"write_line{bank}")
         m.d.comb += line.eq(self.write_lines[0])
-        for number in range(1, self.ports):
+        for number in range(1, self.geometry.ports):
             with m.If(self.write_port[bank] == number):
                 m.d.comb += line.eq(self.write_lines[number])
         return line
@@ -249,19 +292,18 @@ class SbufPartitions(wiring.Component):
 
     OF_A_BLOCK = ("read", "line_taken", "lines", "write_here")
 
-    def __init__(self, partitions: int, ports: int, size: int):
+    def __init__(self, partitions: int, geometry: Geometry):
         self.counts = [min(BLOCK, partitions - first) for first in range(0, partitions, BLOCK)]
-        self.ports = ports
-        self.size = size
-        members = dict(_block_ports(partitions, ports, size))
+        self.geometry = geometry
+        members = dict(_block_ports(partitions, geometry))
         members |= {name: members[name].array(len(self.counts)) for name in self.OF_A_BLOCK}
         super().__init__(members)
 
     def elaborate(self, platform):
         m = Module()
         for number, count in enumerate(self.counts):
-            module = f"sbuf_block_{count}_ports{self.ports}x{self.size}"
-            block = shared(m, f"block{number}", module, partial(SbufBlock, count, self.ports, self.size), platform)
+            build = partial(SbufBlock, count, self.geometry)
+            block = shared(m, f"block{number}", f"sbuf_block_{count}_{self.geometry}", build, platform)
             first = number * BLOCK
             for name, member in block.signature.members.items():
                 inner, outer = getattr(block, name), getattr(self, name)

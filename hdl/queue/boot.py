@@ -10,7 +10,7 @@ from neuroncore_rtl.hdl.queue.errors import BootError
 from neuroncore_rtl.hdl.queue.words import WordReader
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, RECORD_BYTES
-from neuroncore_rtl.spec.memory_map import BOOT_WORDS, IMAGE_MAGIC, LOCAL_BYTES
+from neuroncore_rtl.spec.memory_map import BOOT_WORDS, IMAGE_MAGIC
 
 __all__ = ["Boot"]
 
@@ -54,12 +54,12 @@ class Boot(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.reader = reader = WordReader(self.config.hbm_bytes, LOCAL_BYTES // WORD_BYTES)
+        m.submodules.reader = reader = WordReader(self.config.hbm_bytes, self.config.local_bytes // WORD_BYTES)
         wiring.connect(m, reader.axi, wiring.flipped(self.axi))
         image = Signal(HBM_ADDRESS_BITS, reset_less=True)
         program = Signal(32, reset_less=True)  # relative to the image
-        words = Signal(range(LOCAL_BYTES // WORD_BYTES + 1), reset_less=True)  # of the program
-        number = Signal(range(LOCAL_BYTES // WORD_BYTES))  # of the word that comes next
+        words = Signal(range(self.config.local_bytes // WORD_BYTES + 1), reset_less=True)  # of the program
+        number = Signal(range(self.config.local_bytes // WORD_BYTES))  # of the word that comes next
         last, wrong, refused = Signal(), Signal(), Signal()
         m.d.comb += [
             wrong.eq(reader.valid & (reader.error | ~self._is_right(m, number, reader.word))),
@@ -125,7 +125,7 @@ class Boot(wiring.Component):
             with m.Case(0):
                 m.d.comb += right.eq(word == IMAGE_MAGIC)
             with m.Case(SIZE_WORD):
-                m.d.comb += right.eq((word <= LOCAL_BYTES) & ~word[: WORD_BYTES.bit_length() - 1].any())
+                m.d.comb += right.eq((word <= config.local_bytes) & ~word[: WORD_BYTES.bit_length() - 1].any())
             with m.Case(PROGRAM_WORD):
                 m.d.comb += right.eq(~word[: RECORD_BYTES.bit_length() - 1].any())
             sizes = config.rows, config.columns, config.dma_engines, config.cores

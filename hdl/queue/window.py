@@ -84,7 +84,7 @@ class Window(wiring.Component):
             partition, byte = request.address[pitch:_WINDOW_BITS], request.address[:pitch]
             with m.If(request.address[_WINDOW_BITS:] == window >> _WINDOW_BITS):
                 m.d.comb += exists.eq(
-                    (partition < storage_partitions(kind, self.config)) & (byte < storage_bytes(kind))
+                    (partition < storage_partitions(kind, self.config)) & (byte < storage_bytes(kind, self.config))
                 )
                 for port in (self.read, self.write):
                     m.d.comb += [

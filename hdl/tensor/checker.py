@@ -10,10 +10,10 @@ from amaranth.lib import data
 from neuroncore_rtl.hdl import checker
 from neuroncore_rtl.hdl.arith.formats import FormatCode, element_size
 from neuroncore_rtl.hdl.checker import lowest_rule
-from neuroncore_rtl.hdl.memory.psum import WORD
+from neuroncore_rtl.hdl.memory.psum_block import bank_of, word_of
 from neuroncore_rtl.hdl.span import Span
 from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction
-from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS, SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import MATMUL_FORMATS
 from neuroncore_rtl.spec.isa.rule import Rule
 from neuroncore_rtl.spec.isa.tensor.rules import column_starts, row_starts
@@ -91,16 +91,20 @@ class Checker(checker.Checker):
             unaligned.eq((instruction.address & below).any() | (moving & (instruction.stride & below).any())),
             end.eq(instruction.address + Mux(moving, extent + step, (steps * LOAD_COLUMNS) << size)),
         ]
+        outside = instruction.psum[word_of(config.psum_words)] + instruction.n > config.psum_words
+        beyond = instruction.psum[bank_of(config.psum_words).stop :]  # nothing, if PSUM is as large as it can be
+        if len(beyond):
+            outside |= beyond.any()
         broken: dict[Rule, Value] = {
             Rule.OPCODE: ~moving & (instruction.opcode != Opcode.LOAD_STATIONARY),
             Rule.FORMAT: ~code.matches(*(fmt.code for fmt in MATMUL_FORMATS)),
             Rule.OPERATION: instruction.half & (instruction.dtype != FormatCode.FP32),
-            Rule.SHAPE: _outside(instruction.m, config.columns) | (moving & _outside(instruction.n, PSUM_WORDS)),
+            Rule.SHAPE: _outside(instruction.m, config.columns) | (moving & _outside(instruction.n, config.psum_words)),
             Rule.PARTITIONS: _outside(instruction.k, config.rows)
             | _misplaced(instruction.row, instruction.k, row_starts(config), config.rows, config.quadrant)
             | _misplaced(instruction.column, instruction.m, column_starts(config), config.columns, config.quadrant),
             Rule.ALIGNMENT: unaligned,
-            Rule.RANGE: (end > SBUF_BYTES) | (moving & (instruction.psum[WORD] + instruction.n > PSUM_WORDS)),
+            Rule.RANGE: (end > config.sbuf_bytes) | (moving & outside),
             Rule.STATE: moving
             & (
                 (instruction.column < loaded.columns.first)

@@ -215,7 +215,7 @@ class TensorEngine(wiring.Component):
         config = self.config
         control = Cat(mover.column_valid, mover.column.write)
         m.submodules.control_line = line = DelayLine(len(control), self.sum_latency(config) - 1)
-        m.submodules.psum = psum = Psum(config.columns, config.add_latency)
+        m.submodules.psum = psum = Psum(config.columns, config.psum_words, config.add_latency)
         m.d.comb += [line.i.eq(control), Cat(psum.valid, psum.write).eq(line.o)]
         wiring.connect(m, wiring.flipped(self.psum), psum.reads)
         wiring.connect(m, wiring.flipped(self.psum_shared), psum.shared_reads)

@@ -15,7 +15,7 @@ from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.kernels.control.elf import read_elf
 from neuroncore_rtl.spec import memory_map
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS
-from neuroncore_rtl.spec.memory_map import LOCAL_BASE
+from neuroncore_rtl.spec.memory_map import LOCAL_BASE, LOCAL_BYTES
 
 __all__ = ["RUNTIME", "CompilationFailed", "ControlProgram", "compile_program", "memory_map_header"]
 
@@ -77,7 +77,12 @@ def memory_map_header() -> str:
 
 
 def compile_program(
-    sources: Sequence[Path], *, runtime: Sequence[Path] = RUNTIME, script: Path = SCRIPT, flags: Sequence[str] = ()
+    sources: Sequence[Path],
+    *,
+    runtime: Sequence[Path] = RUNTIME,
+    script: Path = SCRIPT,
+    flags: Sequence[str] = (),
+    local_bytes: int = LOCAL_BYTES,
 ) -> ControlProgram:
     """Compile and link a program, or find it compiled.
 
@@ -86,6 +91,7 @@ def compile_program(
         runtime: what to link with them; it has the symbol _start.
         script: the linker script.
         flags: further arguments of the compiler, such as "-DN=4".
+        local_bytes: of the local memory that it is for.
 
     Raises:
         CompilationFailed: if the compiler or the linker refuses it.
@@ -96,29 +102,31 @@ def compile_program(
             raise CompilationFailed(f"a source must be an existing .c or .S file, not {source}")
     if any("trap_handler" in source.read_text() for source in sources):
         runtime = (*runtime, TRAPS)
-    elf = OUTPUT / f"{sources[0].stem}-{_key(sources, runtime, script, flags)}.elf"
+    elf = OUTPUT / f"{sources[0].stem}-{_key(sources, runtime, script, flags, local_bytes)}.elf"
     if not elf.is_file():
-        _compile(sources, runtime, script, flags, elf)
-    linked = read_elf(elf)
+        _compile(sources, runtime, script, flags, local_bytes, elf)
+    linked = read_elf(elf, local_bytes)
     room = linked.symbols["image_arguments"] - LOCAL_BASE
     return ControlProgram(linked.image[:room].ljust(room, b"\0"), linked.symbols)
 
 
-def _key(sources: Sequence[Path], runtime: Sequence[Path], script: Path, flags: Sequence[str]) -> str:
+def _key(sources: Sequence[Path], runtime: Sequence[Path], script: Path, flags: Sequence[str], local_bytes: int) -> str:
     """Return a short hash of everything that a compiled program depends on."""
     headers = sorted({header for folder in {HERE, *(s.parent for s in sources)} for header in folder.glob("*.h")})
     files = [(path.name, path.read_text()) for path in (*sources, *headers, *runtime, script)]
     version = importlib.metadata.version("ziglang")
-    parts = (files, memory_map_header(), FLAGS, list(flags), version)
+    parts = (files, memory_map_header(), FLAGS, list(flags), local_bytes, version)
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
-def _compile(sources: Sequence[Path], runtime: Sequence[Path], script: Path, flags: Sequence[str], elf: Path) -> None:
+def _compile(
+    sources: Sequence[Path], runtime: Sequence[Path], script: Path, flags: Sequence[str], local_bytes: int, elf: Path
+) -> None:
     OUTPUT.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=OUTPUT) as scratch:
         (Path(scratch) / "memory_map.h").write_text(memory_map_header())
-        sizes = (f"{name} = {getattr(memory_map, name):#x};\n" for name in ("LOCAL_BASE", "LOCAL_BYTES"))
-        (Path(scratch) / "memory_map.ld").write_text("".join(sizes))
+        sizes = f"LOCAL_BASE = {LOCAL_BASE:#x};\nLOCAL_BYTES = {local_bytes:#x};\n"
+        (Path(scratch) / "memory_map.ld").write_text(sizes)
         unfinished = Path(scratch) / elf.name
         includes = dict.fromkeys([scratch, str(HERE), *(str(source.parent) for source in sources)])
         command = [

@@ -72,7 +72,7 @@ class Operation:
 
 
 def flow_program(
-    blocks: Sequence[Block], operations: Sequence[Operation], rounds: int
+    blocks: Sequence[Block], operations: Sequence[Operation], rounds: int, local_bytes: int
 ) -> tuple[ControlProgram, list[int]]:
     """Return a stock program and its argument words, which does what `operations` say.
 
@@ -80,6 +80,7 @@ def flow_program(
         blocks: of all sections, those of a section one after the other.
         operations: they start with the first one; the last one is an END.
         rounds: how often branches may go back, all together, before the program ends with `ROUNDS_CODE`.
+        local_bytes: of the controller's local memory.
     """
     sections = section_words(blocks)
     counted = {block.section: block.semaphores for block in blocks}
@@ -94,7 +95,7 @@ def flow_program(
             a, b = semaphores_word(counted[operation.a]), places[operation.a]
         flow += [operation.code, a, b & 0xFFFF_FFFF, operation.label.place if operation.label else 0]
     flags = [f"-D{code.name}={code:d}" for code in Code]
-    return compile_program([SOURCE], flags=flags), [rounds, *flow, *words]
+    return compile_program([SOURCE], flags=flags, local_bytes=local_bytes), [rounds, *flow, *words]
 
 
 def executed(operations: Sequence[Operation], words: Iterable[int]) -> Iterator[tuple[Operation, bool]]:

@@ -6,6 +6,7 @@ from itertools import groupby
 from pathlib import Path
 
 from neuroncore_rtl.kernels.control.compile import ControlProgram, compile_program
+from neuroncore_rtl.spec.memory_map import LOCAL_BYTES
 
 __all__ = ["Block", "section_words", "semaphores_word", "stock_program"]
 
@@ -31,13 +32,16 @@ class Block:
     semaphores: range = range(0)
 
 
-def stock_program(blocks: Sequence[Block], runs: Sequence[int] | None = None) -> tuple[ControlProgram, list[int]]:
+def stock_program(
+    blocks: Sequence[Block], runs: Sequence[int] | None = None, local_bytes: int = LOCAL_BYTES
+) -> tuple[ControlProgram, list[int]]:
     """Return a stock program and its argument words, which starts `blocks` section by section.
 
     Arguments:
         blocks: those of a section one after the other.
         runs: numbers of sections, in the order in which they are run, each as often as it is named; None: every one
             once, in the order of the blocks.
+        local_bytes: of the controller's local memory.
 
     Raises:
         ValueError: if a section that is to be run has no blocks.
@@ -48,7 +52,7 @@ def stock_program(blocks: Sequence[Block], runs: Sequence[int] | None = None) ->
     if missing:
         raise ValueError(f"runs must be of sections that have blocks, {sorted(sections)}, not {missing}")
     if len(sections) == len(runs) == 1:
-        return compile_program([HERE / "run.c"]), sections[runs[0]]
+        return compile_program([HERE / "run.c"], local_bytes=local_bytes), sections[runs[0]]
     places, words = {}, []
     for number, own in sections.items():
         places[number] = 1 + 2 * len(runs) + len(words)
@@ -59,7 +63,7 @@ def stock_program(blocks: Sequence[Block], runs: Sequence[int] | None = None) ->
         used = counted[number]
         heads += [semaphores_word(range(used.start, min(used.stop, changed.stop))), places[number]]
         changed = range(used.start, max(used.stop, changed.stop))
-    return compile_program([HERE / "sections.c"]), [len(runs), *heads, *words]
+    return compile_program([HERE / "sections.c"], local_bytes=local_bytes), [len(runs), *heads, *words]
 
 
 def section_words(blocks: Sequence[Block]) -> dict[int, list[int]]:

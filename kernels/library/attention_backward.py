@@ -28,7 +28,6 @@ from neuroncore_rtl.kernels.program.instructions import (
     tensor_scalar,
     tensor_tensor,
 )
-from neuroncore_rtl.spec.config import PSUM_WORDS
 from neuroncore_rtl.spec.formats import BF16, FP32
 from neuroncore_rtl.spec.isa import AluOp
 
@@ -149,7 +148,7 @@ class _Head(NamedTuple):
         v_t = transpose(program, self.head.v, matrix, "v_t")
         q, k = (transpose(program, one, matrix, name) for one, name in ((self.head.q_t, "q"), (self.head.k_t, "k")))
         before: dict[int, list[Tensor]] = {}
-        for few in neighbours(parts, PSUM_WORDS):
+        for few in neighbours(parts, program.config.psum_words):
             block = _Block(self, parts[few], dout_t, v_t)
             block.values(self.results.v.tiles[few])
             slopes_t = block.turned()
@@ -201,7 +200,7 @@ class _Block:
         found: dict[int, dict[int, Tensor]] = {number: {} for number in self._slopes}
         for place, part in enumerate(self._parts):
             rows = [(number, self._head.dout.parts[number]) for number in self._slopes if part in self._seen(number)]
-            for few in neighbours([own for _, own in rows], PSUM_WORDS):
+            for few in neighbours([own for _, own in rows], self._program.config.psum_words):
                 tiles = [self._slopes[number][:, self._own(part)] for number, _ in rows[few]]
                 sums = turned(self._program, tiles, self._head.matrix)
                 tile = self._program.space.sbuf("slopes_t", BF16, sums.shape, length(part))
@@ -229,7 +228,7 @@ class _Block:
         for number, tiles in slopes_t.items():
             out, last, earlier = dq.tiles[number], self._is_last(number), before.get(number)
             before[number] = []
-            for piece, columns in enumerate(cut(0, out.size, PSUM_WORDS)):
+            for piece, columns in enumerate(cut(0, out.size, program.config.psum_words)):
                 moving = [k[place][:, columns] for place in tiles]
                 sums = accumulated(program, list(tiles.values()), moving, slice(0, out.partitions))
                 target = out[:, columns] if last else space.sbuf("dq", FP32, sums.shape, sums.partitions)
@@ -246,7 +245,7 @@ class _Block:
         """Append products that contract over queries; yield for each piece its tile of a result, sums and columns."""
         for place, part in zip(places, self._parts, strict=True):
             numbers = [number for number in stationary if part in self._seen(number)]
-            for columns in cut(0, place.size, PSUM_WORDS):
+            for columns in cut(0, place.size, self._program.config.psum_words):
                 operands = [moving.tiles[number][:, columns] for number in numbers]
                 weights = [stationary[number] for number in numbers]
                 yield place, accumulated(self._program, weights, operands, self._own(part)), columns

@@ -23,7 +23,6 @@ from neuroncore_rtl.kernels.program.instructions import (
     tensor_scalar,
     tensor_scalar_reduce,
 )
-from neuroncore_rtl.spec.config import PSUM_WORDS
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa import AluOp, Elementwise, Index
 
@@ -108,7 +107,7 @@ class Queries:
             if part.start < keys
         ]
         parts = Rows(tuple(seen)).parts
-        for few in neighbours(parts, PSUM_WORDS):
+        for few in neighbours(parts, self.program.config.psum_words):
             yield self._steps(parts[few], seen[few], parts[few][-1] is parts[-1])
 
     def _steps(self, parts: Sequence[slice], values: Sequence[Tensor], last: bool) -> Iterator[None]:
@@ -138,7 +137,7 @@ class Queries:
         self._total = total if rescale is None else self._added(total, rescale, self._total)
         if last:
             program.append(reciprocal(self.inverse, self._total))
-        pieces = cut(0, self.out.size, PSUM_WORDS)
+        pieces = cut(0, self.out.size, program.config.psum_words)
         for number, columns in enumerate(pieces):
             sums = accumulated(program, weights_t, [tile[:, columns] for tile in values], slice(0, n))
             # One bank may wait a step; more of them would fill PSUM.
@@ -196,7 +195,7 @@ class Queries:
         for size, alike in groupby(map(slice, ends, ends[1:]), key=length):
             alike = list(alike)
             # In two banks, or more, so that both engines bring them to SBUF at once.
-            most = min(PSUM_WORDS // n, -(-len(alike) // 2))
+            most = min(max(1, self.program.config.psum_words // n), -(-len(alike) // 2))
             for few in cut(0, len(alike), most):
                 sums = turned(self.program, [weights[:, part] for part in alike[few]], self.matrix)
                 tile = self.program.space.sbuf("weights_t", weights.format, sums.shape, size)

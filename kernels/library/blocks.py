@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_WORDS, Config
+from neuroncore_rtl.spec.config import PSUM_BANKS, Config
 
 __all__ = ["LAST", "OutputBlock", "OutputGroup", "blocks", "cut", "length", "neighbours"]
 
@@ -83,7 +83,7 @@ def blocks(strip: slice, m: int, n: int, config: Config, first: int = PSUM_BANKS
         config: the machine's parameters.
         first: groups of the first block; with less of them HBM is slower than the array.
     """
-    width = ceil(n / ceil(n / PSUM_WORDS))
+    width = ceil(n / ceil(n / config.psum_words))
     tiles = cut(strip.start, strip.stop, config.columns)
     found = []
     for columns in cut(0, n, width):

@@ -16,7 +16,6 @@ from neuroncore_rtl.kernels.library.matmul import passes
 from neuroncore_rtl.kernels.library.transfer import aligned
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, dma_copy, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_copy
-from neuroncore_rtl.spec.config import PSUM_WORDS
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS, Format
 
 __all__ = ["Window", "conv2d"]
@@ -94,7 +93,7 @@ def conv2d(
     tiles = []
     for part in cut(0, w.shape[3], program.lanes):
         out = program.space.sbuf(f"{name}[{part.start}:{part.stop}]", fmt, (height, width), length(part))
-        for rows, columns in _pieces(padded.tiles[0].shape[1], height, width, window):
+        for rows, columns in _pieces(program.config.psum_words, padded.tiles[0].shape[1], height, width, window):
             sums = _sums(program, padded.tiles, weights, part, (rows, columns), window)
             # Adding -0.0 changes nothing, not even the sign of a zero.
             shift = biases.get(part.start, -0.0)
@@ -142,12 +141,12 @@ def _filter(program: Program, w: HbmTensor, part: slice) -> Tensor:
     return tile
 
 
-def _pieces(pitch: int, height: int, width: int, window: Window) -> list[tuple[slice, slice]]:
-    """Cut the rows and columns of y into pieces that a bank of PSUM has room for."""
+def _pieces(words: int, pitch: int, height: int, width: int, window: Window) -> list[tuple[slice, slice]]:
+    """Cut the rows and columns of y into pieces that a bank of PSUM, of so many words, has room for."""
     line = pitch if window.stride == (1, 1) else width
-    if line > PSUM_WORDS:
-        return [(row, part) for row in cut(0, height, 1) for part in cut(0, width, PSUM_WORDS)]
-    return [(rows, slice(0, width)) for rows in cut(0, height, PSUM_WORDS // line)]
+    if line > words:
+        return [(row, part) for row in cut(0, height, 1) for part in cut(0, width, words)]
+    return [(rows, slice(0, width)) for rows in cut(0, height, words // line)]
 
 
 def _sums(

@@ -4,7 +4,6 @@ from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.library.linear_backward import weight_gradient
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, dma_gather, scratch, tiles_of
 from neuroncore_rtl.kernels.program.instructions import iota, tensor_scalar
-from neuroncore_rtl.spec.config import PSUM_WORDS
 from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import AluOp, Index
 
@@ -33,8 +32,8 @@ def embedding_backward(
 ) -> Rows:
     """Append and return the gradient of a table, FP32 [rows, features].
 
-    Copies do not add, so it is a product with the one-hot matrix of the numbers, about 512 rows of the table at a time.
-    A number that is none of a row has no part in it.
+    Copies do not add, so it is a product with the one-hot matrix of the numbers, about as many rows of the table at a
+    time as a bank of PSUM has words. A number that is none of a row has no part in it.
 
     Arguments:
         program: what it is appended to.
@@ -45,7 +44,7 @@ def embedding_backward(
         name: of the result.
     """
     tiles, lanes = [], program.lanes
-    for part in cut(0, rows, max(1, PSUM_WORDS // lanes) * lanes):
+    for part in cut(0, rows, max(1, program.config.psum_words // lanes) * lanes):
         row = program.space.sbuf("rows", INT32, (length(part),))
         program.append(iota(row, Index(base=part.start, steps=(1,))))
         onehots = scratch(program.space, "onehot", dy, length(part), dy.format)

@@ -9,7 +9,6 @@ from neuroncore_rtl.kernels.library.transfer import ONE_PASS, Matrix, load, load
 from neuroncore_rtl.kernels.library.transpose import identity, turned
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_copy, tensor_tensor
-from neuroncore_rtl.spec.config import PSUM_WORDS
 from neuroncore_rtl.spec.formats import BF16, Format
 from neuroncore_rtl.spec.isa import AluOp
 
@@ -114,7 +113,7 @@ def column_of(
     for count, alike in groupby(parts, key=length):
         alike = list(alike)
         rows = load(program, bias[alike[0].start : alike[-1].stop].reshape(-1, count))
-        for few in cut(0, len(rows.tiles), PSUM_WORDS // lanes):
+        for few in cut(0, len(rows.tiles), max(1, program.config.psum_words // lanes)):
             sums = turned(program, rows.tiles[few], matrix)
             columns = program.space.sbuf(bias.name, bias.format, sums.shape, count)
             program.append(tensor_copy(columns, sums))

@@ -28,7 +28,7 @@ from neuroncore_rtl.kernels.library.engines import LONG, Engines, beats
 from neuroncore_rtl.kernels.library.resident import Panel, Resident
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
-from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, PSUM_BANKS, PSUM_WORDS
+from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, PSUM_BANKS
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32, MATMUL_FORMATS, Format
 from neuroncore_rtl.spec.isa import RECORD_BYTES, LoadStationary, MultiplyMoving, Storage
 
@@ -119,7 +119,10 @@ class _Kernel:
         self.finish = finish or (lambda out, sums, rows, columns: program.append(tensor_copy(out, sums)))
         self.element = a.format.bits // 8
         self.depth = cut(0, a.shape[0], self.config.rows)
-        self.widths = max(self.config.columns, COPY), max(self.config.columns, PSUM_WORDS // self.config.hbm_ports)
+        self.widths = (
+            max(self.config.columns, COPY),
+            max(self.config.columns, self.config.psum_words // self.config.hbm_ports),
+        )
         self.strips = strips
         first = self._groups_in_time()
         self.blocks = [block for rows in strips for block in blocks(rows, *c.shape, self.config, first)]
@@ -129,7 +132,7 @@ class _Kernel:
         self.banks = cycle(range(PSUM_BANKS))
 
         space = program.space
-        self.sums = space.psum("sums", INT32 if a.format is INT8 else FP32, (PSUM_BANKS, PSUM_WORDS))
+        self.sums = space.psum("sums", INT32 if a.format is INT8 else FP32, (PSUM_BANKS, self.config.psum_words))
         widest = max(length(part) for block in self.blocks for group in block.groups for part in self._pieces(group))
         lanes = min(self.config.columns, c.shape[0])
         self.storing = Engines(program, program.store_queues, beats(self.config, lanes, widest * c.format.bits // 8))
@@ -165,7 +168,7 @@ class _Kernel:
         It brings a tile of B for all of them, and one of A for each; so if it is slower than the array with every one
         of them alone, no number is enough.
         """
-        columns = min(PSUM_WORDS, self.c.shape[1])
+        columns = min(self.config.psum_words, self.c.shape[1])
         # Each comes with records: of the copy, and for every group those of the tensor engine.
         record = beats(self.config, 1, RECORD_BYTES)
         a, b = (
@@ -198,7 +201,7 @@ class _Kernel:
         columns = self.config.columns
         pitch = -(-columns // LOAD_COLUMNS) * LOAD_COLUMNS
         # As many rows of C as a tile of B has columns at most, or as a block has.
-        span = min(PSUM_BANKS, max(1, PSUM_WORDS // pitch)) * columns
+        span = min(PSUM_BANKS, max(1, self.config.psum_words // pitch)) * columns
         start = block.strip.start + (group.rows.start - block.strip.start) // span * span
         rows = slice(start, min(start + span, block.strip.stop))
         wanted = Panel(self.a, rows, columns, pitch), Panel(self.b, block.columns)

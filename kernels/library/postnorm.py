@@ -8,7 +8,7 @@ from neuroncore_rtl.kernels.library.product import product, strips_of
 from neuroncore_rtl.kernels.library.transfer import Matrix, load_row
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, scratch
 from neuroncore_rtl.kernels.program.instructions import activation, bn_aggr, bn_stats, tensor_scalar, tensor_tensor
-from neuroncore_rtl.spec.config import PSUM_WORDS
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, Format
 from neuroncore_rtl.spec.isa import AluOp
 from neuroncore_rtl.spec.isa.elementwise import OUTPUTS, STATS_ELEMENTS, Opcode
@@ -20,7 +20,7 @@ PIECE = 128
 
 STATS = OUTPUTS[Opcode.BN_STATS]
 
-assert PSUM_WORDS <= STATS_ELEMENTS
+assert Config.RANGES["psum_words"][1] <= STATS_ELEMENTS
 
 
 class Scales(NamedTuple):
@@ -71,7 +71,7 @@ def postnorm(
         found = list(residual.shape)
         raise ValueError(f"{name}: residual must be {[x_t.shape[1], features]}, not {found}")
     row, gains, shifts = (load_row(program, one) if isinstance(one, HbmTensor) else one for one in (bias, *scales))
-    pieces = len(strips_of(w, x_t.shape[1], program.columns))
+    pieces = len(strips_of(w, x_t.shape[1], program.columns, program.config.psum_words))
     sums, statistics, moments = (
         scratch(program.space, f"{name}.{what}", residual, columns)
         for what, columns in (("sums", features), ("stats", pieces * STATS), ("moments", 3))
@@ -113,7 +113,7 @@ def _normalise(
     program.append(tensor_scalar(shift, mean, factor, AluOp.MULTIPLY, -1.0, AluOp.MULTIPLY))
     for out, columns in outs:
         # In PSUM, as the vector engine takes an operand of each memory in a cycle.
-        bank = program.space.psum("normalised", FP32, (PSUM_WORDS,), x.partitions)
+        bank = program.space.psum("normalised", FP32, (program.config.psum_words,), x.partitions)
         for part in cut(columns.start, columns.stop, PIECE):
             here = slice(part.start - columns.start, part.stop - columns.start)
             gamma, beta = (row[: x.partitions, part] for row in scales)

@@ -13,7 +13,7 @@ from neuroncore_rtl.kernels.library.matmul import passes
 from neuroncore_rtl.kernels.library.transfer import Matrix, aligned, load
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
-from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_WORDS
+from neuroncore_rtl.spec.config import PSUM_BANKS
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32, MATMUL_FORMATS, Format
 
 __all__ = ["Finish", "accumulated", "product", "strips_of"]
@@ -73,13 +73,13 @@ def product(
         b = load(program, b, depth)
     groups = [parts[few] for few in neighbours(parts, config.columns, config.quadrant)]
     # Half a bank's columns come together, so that the array need not wait for long.
-    strips = neighbours([slice(group[0].start, group[-1].stop) for group in groups], PSUM_WORDS // 2)
+    strips = neighbours([slice(group[0].start, group[-1].stop) for group in groups], config.psum_words // 2)
     # What is on chip needs no strips, and so what is in HBM comes once.
     for few in strips if isinstance(a, HbmTensor) else [slice(None)]:
         strip = groups[few]
         rows = slice(strip[0][0].start, strip[-1][-1].stop)
         stationary = _columns(program, a, depth, rows)
-        for columns in strips_of(b, m, program.columns):
+        for columns in strips_of(b, m, program.columns, config.psum_words):
             moving = _columns(program, b, depth, columns)
             # What comes from HBM is multiplied as it comes, but of the last groups each is finished before the next one
             # begins, so that little is left to be done at the end.
@@ -100,19 +100,20 @@ def _columns(program: Program, operand: Matrix, depth: Sequence[slice], columns:
     return [tile[:, columns] for tile in operand.tiles]
 
 
-def strips_of(b: Matrix, m: int, width: int) -> list[slice]:
-    """Return the columns of b that are multiplied together, for m columns of a on an array of `width` columns.
+def strips_of(b: Matrix, m: int, width: int, words: int) -> list[slice]:
+    """Return the columns of b that are multiplied together, for m columns of a on an array of `width` columns
+    and banks of PSUM of so many words.
 
     Where the array has as much to do as HBM, which brings them, they get ever fewer: so what finishes a strip is done
     while the next one is multiplied, and little is left to be done behind the last one.
     """
     n = b.shape[1]
     if not isinstance(b, HbmTensor) or m < width:
-        return cut(0, n, PSUM_WORDS)
+        return cut(0, n, words)
     least, found, start = max(LEAST, width // 2), [], 0
     while start < n:
         half = ceil((n - start) / 2 / least) * least
-        found.append(slice(start, min(start + min(half, PSUM_WORDS), n)))
+        found.append(slice(start, min(start + min(half, words), n)))
         start = found[-1].stop
     return found
 
@@ -136,7 +137,9 @@ def _summed(
     fmt, n = moving[0].format, moving[0].size
     # A bank of its own for each, so that what drains others does not wait for the array.
     kind = INT32 if fmt is INT8 else FP32
-    sums = [program.space.psum("sums", kind, (PSUM_WORDS,), length(columns))[:, :n] for columns in groups]
+    sums = [
+        program.space.psum("sums", kind, (program.config.psum_words,), length(columns))[:, :n] for columns in groups
+    ]
     for number, (tile, b) in enumerate(zip(stationary, moving, strict=True)):
         for columns, own in zip(groups, sums, strict=True):
             a = aligned(program, tile[:, columns])

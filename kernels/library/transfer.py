@@ -16,7 +16,7 @@ from neuroncore_rtl.kernels.program import (
     place_rows,
 )
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
-from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, PSUM_WORDS, SBUF_BANKS, Config
+from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS
 
 __all__ = ["ONE_PASS", "SHARE", "Matrix", "aligned", "load", "load_row", "load_together", "on_chip", "store"]
@@ -24,7 +24,7 @@ __all__ = ["ONE_PASS", "SHARE", "Matrix", "aligned", "load", "load_row", "load_t
 Matrix = Rows | HbmTensor
 """A matrix wherever it is; in HBM [rows, columns]."""
 
-SHARE = 2 * SBUF_BANKS * LINE_BYTES
+SHARE = 16 * LINE_BYTES
 """Bytes of a row that one copy moves: two lines of every bank, so that ports do not meet in one."""
 
 SHORTEST = 4
@@ -112,8 +112,8 @@ def load_row(program: Program, source: HbmTensor, *, each: bool = False) -> Tens
     once = load(program, source.reshape(1, -1)).tiles[0]
     ones = program.space.sbuf("ones", source.format, (lanes,), 1)
     program.append(memset(ones, 1.0))
-    for columns in cut(0, row.size, PSUM_WORDS):
-        sums = program.space.psum(source.name, FP32, (PSUM_WORDS,), lanes)[:, : length(columns)]
+    for columns in cut(0, row.size, program.config.psum_words):
+        sums = program.space.psum(source.name, FP32, (program.config.psum_words,), lanes)[:, : length(columns)]
         program.append(load_stationary(ones))
         program.append(multiply_moving(sums, once[:, columns]))
         program.append(tensor_copy(row[:, columns], sums))

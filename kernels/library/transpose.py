@@ -6,7 +6,6 @@ from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.library.transfer import aligned
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import activation, affine_select, memset
-from neuroncore_rtl.spec.config import PSUM_WORDS
 from neuroncore_rtl.spec.formats import FP32, Format
 from neuroncore_rtl.spec.isa import AluOp, Index
 
@@ -37,7 +36,7 @@ def transpose(program: Program, x: Rows, matrix: Tensor, name: str = "x_t") -> R
     for part in cut(0, columns, program.lanes):
         tile = program.space.sbuf(f"{name}[{part.start}:{part.stop}]", x.format, (rows,), length(part))
         # As many tiles of x as a bank has room for leave it together.
-        for few in cut(0, len(x.tiles), max(1, PSUM_WORDS // program.lanes)):
+        for few in cut(0, len(x.tiles), max(1, program.config.psum_words // program.lanes)):
             first, last = x.parts[few.start].start, x.parts[few.stop - 1].stop
             sums = turned(program, [source[:, part] for source in x.tiles[few]], matrix)
             program.append(activation(tile[:, first:last], sums, "identity", bias=-0.0))
@@ -53,7 +52,7 @@ def turned(program: Program, tiles: Sequence[Tensor], matrix: Tensor) -> Tensor:
         tiles: of the same number of columns, which are those of an operand, and of rows that a bank has room for.
         matrix: an identity matrix of their format.
     """
-    sums, first = program.space.psum("turned", FP32, (PSUM_WORDS,), tiles[0].size), 0
+    sums, first = program.space.psum("turned", FP32, (program.config.psum_words,), tiles[0].size), 0
     for tile in tiles:
         size = tile.partitions
         program.append(load_stationary(aligned(program, tile)))

@@ -14,7 +14,7 @@ from numbers import Integral
 
 from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
-from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, PSUM_BYTES, SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS, Region, Storage
 from neuroncore_rtl.spec.isa.access import storage_partitions
@@ -30,7 +30,7 @@ GRANULE = 4 * LOAD_COLUMNS
 _NUMBERS = count(1)
 """Of buffers, those of all programs, so that none takes another one's for its own."""
 
-assert max(SBUF_BYTES, PSUM_BYTES) < 1 << BUFFER_BITS
+assert Config.RANGES["sbuf_bytes"][1] < 1 << BUFFER_BITS
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,11 @@ class Allocator:
     def __init__(self, config: Config, hbm: int = 0):
         self.config = config
         self.buffers: dict[int, Buffer] = {}
-        self._ends = {Storage.SBUF: SBUF_BYTES, Storage.PSUM: PSUM_BYTES, Storage.HBM: 1 << HBM_ADDRESS_BITS}
+        self._ends = {
+            Storage.SBUF: config.sbuf_bytes,
+            Storage.PSUM: config.psum_bytes,
+            Storage.HBM: 1 << HBM_ADDRESS_BITS,
+        }
         self._used = {Storage.SBUF: 0, Storage.PSUM: 0, Storage.HBM: hbm}
         self.kept: list[Tensor] = []
         self.hbm_tensors: list[HbmTensor] = []

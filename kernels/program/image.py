@@ -19,7 +19,7 @@ from neuroncore_rtl.kernels.program.program import HEADER_BYTES, Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Record, Storage
-from neuroncore_rtl.spec.memory_map import BOOT_WORDS, IMAGE_MAGIC
+from neuroncore_rtl.spec.memory_map import BOOT_WORDS, IMAGE_MAGIC, LOCAL_BASE
 
 __all__ = ["Image", "build_image"]
 
@@ -141,10 +141,13 @@ def build_image(
         entries.append(tuple(entry for entry, _ in part))
         data += b"".join(record.encode(config) for record in records[-1])
     if flow:
-        control, words = flow_program(blocks, flow, program.flow.rounds)
+        control, words = flow_program(blocks, flow, program.flow.rounds, config.local_bytes)
     else:
-        control, words = stock_program(blocks, runs) if control is None else (control, arguments(blocks))
+        stock = control is None
+        control, words = stock_program(blocks, runs, config.local_bytes) if stock else (control, arguments(blocks))
     text = control.image(words)
+    if (found := control.symbols.get("stack_top", LOCAL_BASE) - LOCAL_BASE) > config.local_bytes:
+        raise ValueError(f"control must be for a local memory of {config.local_bytes} bytes, not of {found}")
     header = (IMAGE_MAGIC, len(text), len(data), config.rows, config.columns, config.dma_engines, config.cores)
     header = b"".join(word.to_bytes(4, "little") for word in header)
     return Image(

@@ -10,12 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from neuroncore_rtl.kernels.program.allocator import Allocator, Buffer, buffers_of
 from neuroncore_rtl.kernels.program.entries import Step
 from neuroncore_rtl.kernels.program.source import Source
-from neuroncore_rtl.spec.config import PSUM_BANKS, PSUM_BYTES
 from neuroncore_rtl.spec.isa import Storage
 
 __all__ = ["NoRoom", "addresses", "peak"]
-
-BANK = PSUM_BYTES // PSUM_BANKS
 
 
 class NoRoom(ValueError):
@@ -40,7 +37,7 @@ def addresses(steps: Sequence[Step], space: Allocator) -> dict[int, int]:
     for number, (start, end) in lives.items():
         born.setdefault(start, []).append(number)
         dying.setdefault(end, []).append(number)
-    rings = {storage: _Ring(space.room(storage)) for storage in (Storage.SBUF, Storage.PSUM)}
+    rings = {storage: _Ring(space.room(storage), space.config.psum_bank) for storage in (Storage.SBUF, Storage.PSUM)}
     found: dict[int, int] = {}
     for step in sorted({*born, *dying}):
         for number in born.get(step, ()):
@@ -99,9 +96,15 @@ def _no_room(number: int, live: Iterable[int], sources: Mapping[int, Source], sp
 
 
 class _Ring:
-    """The bytes of a partition that are free: every search starts where the last one ended."""
+    """The bytes of a partition that are free: every search starts where the last one ended.
 
-    def __init__(self, room: range):
+    Arguments:
+        room: all of them.
+        bank: bytes of a bank of PSUM.
+    """
+
+    def __init__(self, room: range, bank: int):
+        self._bank = bank
         self._starts, self._ends = [room.start], [room.stop]
         self._next = room.start
 
@@ -112,7 +115,7 @@ class _Ring:
         around = [*range(max(0, here - 1), len(self._starts)), *range(here)]
         for turn, piece in enumerate(around):
             least = max(self._next, self._starts[piece]) if turn == 0 else self._starts[piece]
-            place = _fit(least, buffer)
+            place = _fit(least, buffer, self._bank)
             if place + buffer.size <= self._ends[piece]:
                 self._cut(piece, place, place + buffer.size)
                 self._next = place + buffer.size
@@ -138,11 +141,11 @@ class _Ring:
         self._ends[piece : piece + 1] = [high for _, high in kept]
 
 
-def _fit(address: int, buffer: Buffer) -> int:
+def _fit(address: int, buffer: Buffer, bank: int) -> int:
     """Return the lowest address from `address` on at which a buffer may start."""
-    whole = buffer.storage == Storage.PSUM and buffer.size > BANK
-    alignment = BANK if whole else buffer.alignment
+    whole = buffer.storage == Storage.PSUM and buffer.size > bank
+    alignment = bank if whole else buffer.alignment
     place = -(-address // alignment) * alignment
-    if buffer.storage == Storage.PSUM and place % BANK + buffer.size > BANK and not whole:
-        place = -(-place // BANK) * BANK
+    if buffer.storage == Storage.PSUM and place % bank + buffer.size > bank and not whole:
+        place = -(-place // bank) * bank
     return place

@@ -3,13 +3,14 @@
 A product of one tile is two of them, result = a.T b, with the contraction along the partitions of both operands:
 `load_stationary(a)` of a [k, m], then `multiply_moving(result, b)` of b [k, n] and result [m, n]. More tiles of the
 contraction are added with `accumulate`. Operands and results may start at a quadrant of the partitions: a row of the
-array is a partition of SBUF, a column one of PSUM. Whether a tile fits the array is checked where it is appended.
+array is a partition of SBUF, a column one of PSUM. Whether a tile fits the array and a bank is checked where it
+is appended.
 """
 
 from neuroncore_rtl.kernels.program.operands import check_on_chip
 from neuroncore_rtl.kernels.program.source import located
 from neuroncore_rtl.kernels.program.tensor import Tensor
-from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS
+from neuroncore_rtl.spec.config import LOAD_COLUMNS
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving, Storage
 
@@ -72,10 +73,6 @@ def multiply_moving(
         raise ValueError(f"{result.name}: shape must be {b.shape!r}, that of {b.name}, not {result.shape!r}")
     if _step(result) != 1:
         raise ValueError(f"{result.name}: a product's words must be adjacent, not with steps {list(result.steps)}")
-    word = result.address // WORD
-    if not 1 <= b.size <= PSUM_WORDS - word % PSUM_WORDS:
-        rule = f"a product must be 1 or more words in one bank of {PSUM_WORDS}"
-        raise ValueError(f"{result.name}: {rule}, not {b.size} from word {word % PSUM_WORDS} on")
     return MultiplyMoving(
         format=b.format,
         half=half,
@@ -84,7 +81,7 @@ def multiply_moving(
         n=b.size,
         address=b.address,
         stride=_step(b) * b.format.bits // 8,
-        psum=word,
+        psum=result.address // WORD,
         accumulate=accumulate,
         transpose=transpose,
         row=b.partition,

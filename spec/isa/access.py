@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass, replace
 from typing import Self
 
-from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import Format
 
 __all__ = [
@@ -36,9 +36,9 @@ class Storage(enum.IntEnum):
     """Off chip, behind AXI4."""
 
 
-def storage_bytes(storage: int) -> int:
+def storage_bytes(storage: int, config: Config) -> int:
     """Return the bytes of a partition of an on-chip storage."""
-    return PSUM_BYTES if storage == Storage.PSUM else SBUF_BYTES
+    return config.psum_bytes if storage == Storage.PSUM else config.sbuf_bytes
 
 
 def storage_partitions(storage: int, config: Config) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 
 from neuroncore_rtl.kernels.program.instructions import activation
 from neuroncore_rtl.kernels.program.tensor import Tensor
-from neuroncore_rtl.spec.config import PSUM_BYTES, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.functions import FUNCTIONS, Function
 from neuroncore_rtl.spec.isa import Opcode
@@ -62,7 +62,7 @@ def measure_errors(
         for number, function in enumerate(functions, 1)
     ]
     records = [EngineRecord(engine="scalar", word=one.encode(config)) for one in instructions]
-    psum = np.zeros((config.columns, PSUM_BYTES), np.uint8)
+    psum = np.zeros((config.columns, config.psum_bytes), np.uint8)
     work = ElementwiseWork(program=records, sbuf=sbuf, psum=psum)
     doing = f"running {len(records)} functions over {z.size:,} arguments"
     outcome = run(ElementwiseDevice(config=config, engines=("scalar",)), work, sim=sim, doing=doing)

@@ -14,7 +14,7 @@ from neuroncore_rtl.kernels.library.matmul import matmul, passes
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor
-from neuroncore_rtl.spec.config import PSUM_WORDS, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32, MATMUL_FORMATS, Format, format_named
 from neuroncore_rtl.tb.benches.core_bench import check_room, core_options, hbm_of, roofline, summary
 from neuroncore_rtl.tb.benches.execution import execute
@@ -121,13 +121,13 @@ def product_program(
 
 
 def _check_instructions(m: int, k: int, n: int, fmt: Format, config: Config) -> None:
-    tiles = -(-m // config.columns) * -(-k // config.rows) * -(-n // PSUM_WORDS)
+    tiles = -(-m // config.columns) * -(-k // config.rows) * -(-n // config.psum_words)
     instructions = 2 * len(passes(fmt)) * tiles
     if instructions > MOST_INSTRUCTIONS:
         raise ValueError(
             f"a product must take at most {MOST_INSTRUCTIONS:,} instructions of the tensor engine, two for each of its "
-            f"tiles of {config.columns} x {config.rows} x {PSUM_WORDS}, not {instructions:,}: smaller M, K or N, or a "
-            "larger array, make them fewer"
+            f"tiles of {config.columns} x {config.rows} x {config.psum_words}, not {instructions:,}: smaller M, K or "
+            "N, or a larger array, make them fewer"
         )
 
 

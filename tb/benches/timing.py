@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from neuroncore_rtl.spec.config import PSUM_BYTES, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.costs import dependent_period, latency, period
 from neuroncore_rtl.spec.isa import Context
 from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, Case, formula
@@ -96,7 +96,7 @@ def measure(
     rng = np.random.default_rng(1)
     # Values near 1, so that no operation has an easy case everywhere.
     sbuf = rng.normal(0, 1, (config.partitions, SBUF_USED // 4)).astype("<f4").view(np.uint8)
-    psum = rng.normal(0, 1, (config.columns, PSUM_BYTES // 4)).astype("<f4").view(np.uint8)
+    psum = rng.normal(0, 1, (config.columns, config.psum_bytes // 4)).astype("<f4").view(np.uint8)
     work = ElementwiseWork(program=records, sbuf=sbuf, psum=psum, events=True)
     outcome = run(ElementwiseDevice(config=config), work, sim=sim, doing=f"running {len(records):,} instructions")
     expected = expected_memories(instructions, sbuf, psum, config)

@@ -14,7 +14,7 @@ from neuroncore_rtl.kernels.program.copies import dma_copy
 from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
-from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Storage
 from neuroncore_rtl.tb.check.image_failures import LISTED, image_failures, races_of
@@ -72,8 +72,8 @@ def dump_image(config: Config, base: int) -> Dump:
     """Return the image, at `base`, that copies what is on chip to HBM."""
     program, places = Program(config, base), {}
     for storage, partitions, size in (
-        (Storage.SBUF, config.partitions, SBUF_BYTES),
-        (Storage.PSUM, config.columns, PSUM_BYTES),
+        (Storage.SBUF, config.partitions, config.sbuf_bytes),
+        (Storage.PSUM, config.columns, config.psum_bytes),
     ):
         name, shape = storage.name, (size // 4,)
         whole = Tensor(name=name, format=INT32, address=0, partitions=partitions, shape=shape, storage=storage)

@@ -12,7 +12,6 @@ from functools import cache
 import numpy as np
 
 from neuroncore_rtl.kernels.program.image import Image
-from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES
 from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, Storage
 from neuroncore_rtl.tb.check.touches import Touch, touches_of
 
@@ -54,8 +53,8 @@ def find_unwritten(image: Image, records: Iterable[tuple[int, int]]) -> Iterator
     """
     config = image.config
     written = {
-        Storage.SBUF: np.zeros((config.partitions, SBUF_BYTES), bool),
-        Storage.PSUM: np.zeros((config.columns, PSUM_BYTES), bool),
+        Storage.SBUF: np.zeros((config.partitions, config.sbuf_bytes), bool),
+        Storage.PSUM: np.zeros((config.columns, config.psum_bytes), bool),
     }
     for register in image.registers:  # which the control program writes
         written[Storage.SBUF][register.partition, register.address : register.address + 4] = True
@@ -83,7 +82,7 @@ def find_unwritten(image: Image, records: Iterable[tuple[int, int]]) -> Iterator
             if address not in told and not is_written.all():
                 told.add(address)
                 row, column = np.argwhere(~is_written)[0]
-                byte = np.arange(SBUF_BYTES)[place[1]][column]
+                byte = np.arange(config.sbuf_bytes)[place[1]][column]
                 entry = image.entry(address)
                 name, source = entry.instruction.name, str(entry.source)
                 yield Unwritten(name, source, touch, touch.partitions[row], int(byte))

@@ -89,16 +89,11 @@ def description(engine: str, config: Config, text: str) -> dict[str, object]:
 
 def _constants(engine: str) -> dict[str, int]:
     """Return what is the same for every configuration."""
-    constants = {"psum_banks": machine.PSUM_BANKS, "psum_words_per_bank": machine.PSUM_WORDS}
+    constants = {"psum_banks": machine.PSUM_BANKS}
     if engine in (TENSOR, CORE):
         constants |= {"load_columns": machine.LOAD_COLUMNS}
     if engine == CORE:
-        constants |= {
-            "sbuf_bytes_per_partition": machine.SBUF_BYTES,
-            "sbuf_banks": machine.SBUF_BANKS,
-            "sbuf_line_bytes": machine.LINE_BYTES,
-            "semaphores": machine.SEMAPHORES,
-        }
+        constants |= {"semaphores": machine.SEMAPHORES}
     return constants
 
 

@@ -16,7 +16,7 @@ from amaranth.lib import wiring
 from neuroncore_rtl.hdl.elementwise.frontend import Counters, engine_ports
 from neuroncore_rtl.hdl.engine_error import EngineError
 from neuroncore_rtl.hdl.verilog import module_ports
-from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import DIMENSIONS, ELEMENTWISE_BITS, Elementwise
 from neuroncore_rtl.spec.timing import REMAINDER_LATENCY
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome, events_of, fields_by_kind
@@ -120,8 +120,8 @@ class ElementwiseDevice:
             "COLUMNS": config.columns,
             "INSTRUCTION": ELEMENTWISE_BITS,
             "PROGRAM_DEPTH": PROGRAM_DEPTH,
-            "SBUF_DEPTH": SBUF_BYTES // 4,
-            "PSUM_DEPTH": PSUM_BYTES // 4,
+            "SBUF_DEPTH": config.sbuf_bytes // 4,
+            "PSUM_DEPTH": config.psum_bytes // 4,
             "COUNTERS": Counters.as_shape().size,
             **layout_defines("ERROR", EngineError),
         }
@@ -203,8 +203,8 @@ def _without_repetitions(text: str) -> str:
 
 def _check_memories(sbuf: np.ndarray, psum: np.ndarray, config: Config) -> None:
     for name, memory, partitions, most in (
-        ("sbuf", sbuf, config.partitions, SBUF_BYTES),
-        ("psum", psum, config.columns, PSUM_BYTES),
+        ("sbuf", sbuf, config.partitions, config.sbuf_bytes),
+        ("psum", psum, config.columns, config.psum_bytes),
     ):
         size = memory.shape[-1]
         if memory.dtype != np.uint8 or memory.shape != (partitions, size) or size % 4 or size > most:

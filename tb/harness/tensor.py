@@ -10,7 +10,7 @@ import numpy as np
 
 from neuroncore_rtl.hdl.engine_error import EngineError
 from neuroncore_rtl.hdl.tensor.engine import Counters, TensorEngine
-from neuroncore_rtl.spec.config import SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import TENSOR_BITS, Context, Rule, TensorInstruction
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
 from neuroncore_rtl.tb.harness.verilog_text import arguments, harness, plusargs, port_wires
@@ -106,8 +106,8 @@ class TensorDevice:
             "COLUMNS": self.config.columns,
             "INSTRUCTION": TENSOR_BITS,
             "PROGRAM_DEPTH": PROGRAM_DEPTH,
-            "STATIONARY_DEPTH": SBUF_BYTES // 16,
-            "MOVING_DEPTH": SBUF_BYTES // 4,
+            "STATIONARY_DEPTH": self.config.sbuf_bytes // 16,
+            "MOVING_DEPTH": self.config.sbuf_bytes // 4,
             "COUNTERS": Counters.as_shape().size,
             **layout_defines("ERROR", EngineError),
             **port_wires(TensorEngine(self.config).signature, but=_OWN),

@@ -10,7 +10,7 @@ import numpy as np
 
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.spec import isa
-from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.check.touches import touches_of
 from neuroncore_rtl.tb.harness.cores import CoreFault
 
@@ -34,8 +34,8 @@ class Writable:
     def __init__(self, config: Config, hbm_bytes: int):
         self.config = config
         shapes = {
-            isa.Storage.SBUF: (config.partitions, SBUF_BYTES),
-            isa.Storage.PSUM: (config.columns, PSUM_BYTES),
+            isa.Storage.SBUF: (config.partitions, config.sbuf_bytes),
+            isa.Storage.PSUM: (config.columns, config.psum_bytes),
             isa.Storage.HBM: (1, hbm_bytes),
         }
         self.masks = {storage: np.zeros(shape, bool) for storage, shape in shapes.items()}

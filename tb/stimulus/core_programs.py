@@ -15,7 +15,7 @@ from neuroncore_rtl.kernels.program.image import Image, build_image
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 from neuroncore_rtl.spec import isa
-from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS, Config
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, INT8, INT32, MATMUL_FORMATS, Format
 from neuroncore_rtl.spec.isa.access import storage_partitions
 from neuroncore_rtl.spec.isa.fields import pack, unpack, width_of
@@ -183,8 +183,9 @@ class _CoreWriter:
             n = int(rng.integers(1, rng.choice([8, 32])))
             step = int(rng.choice([1, 1, 1, 0, 2, 3]))
             words = self.choices.psum_bytes // 4
-            bank = int(rng.integers(-(-words // PSUM_WORDS))) * PSUM_WORDS
-            psum = bank + int(rng.integers(min(PSUM_WORDS, words - bank) - n + 1))
+            most = self.config.psum_words
+            bank = int(rng.integers(-(-words // most))) * most
+            psum = bank + int(rng.integers(min(most, words - bank) - n + 1))
             loaded = range(self.loaded.column, self.loaded.column + self.loaded.m)
             instruction = isa.MultiplyMoving(
                 **common,

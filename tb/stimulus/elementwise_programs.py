@@ -13,7 +13,7 @@ import numpy as np
 
 from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, Format
 from neuroncore_rtl.spec.functions import FUNCTIONS
 from neuroncore_rtl.spec.isa import DIMENSIONS, Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage, elementwise
@@ -54,7 +54,12 @@ class Choices:
 
 
 def random_program(
-    rng: np.random.Generator, config: Config, count: int, choices: Choices, *, bytes_per_partition: int = SBUF_BYTES
+    rng: np.random.Generator,
+    config: Config,
+    count: int,
+    choices: Choices,
+    *,
+    bytes_per_partition: int | None = None,
 ) -> ElementwiseProgram:
     """Return a program of `count` instructions.
 
@@ -63,11 +68,13 @@ def random_program(
         config: the machine's parameters.
         count: instructions.
         choices: what they are drawn from.
-        bytes_per_partition: of SBUF that is used, a multiple of 4; the whole lets accesses touch the partition's end.
+        bytes_per_partition: of SBUF that is used, a multiple of 4; None: the whole, which lets accesses touch the
+            partition's end.
     """
+    size = config.sbuf_bytes if bytes_per_partition is None else bytes_per_partition
     memories = {
-        Storage.SBUF: rng.integers(0, 256, (config.partitions, bytes_per_partition), np.uint8),
-        Storage.PSUM: rng.integers(0, 256, (config.columns, PSUM_BYTES), np.uint8),
+        Storage.SBUF: rng.integers(0, 256, (config.partitions, size), np.uint8),
+        Storage.PSUM: rng.integers(0, 256, (config.columns, config.psum_bytes), np.uint8),
     }
     program = Program(config)
     writer = Writer(rng, config, choices, memories, program.append)

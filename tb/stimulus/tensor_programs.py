@@ -7,7 +7,7 @@ next; words are added to while they are still being written; loads replace each 
 import numpy as np
 
 from neuroncore_rtl.golden.tensor import TensorEngine
-from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, PSUM_WORDS, SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
 from neuroncore_rtl.tb.harness.tensor import Drain, Step, TensorProgram
@@ -26,7 +26,7 @@ FLOATS = tuple(fmt for fmt in MATMUL_FORMATS if fmt is not INT8)
 
 
 def random_program(
-    rng: np.random.Generator, config: Config, instructions: int, longest: int = PSUM_WORDS
+    rng: np.random.Generator, config: Config, instructions: int, longest: int | None = None
 ) -> tuple[TensorProgram, np.ndarray]:
     """Return a program, which at its end reads all words that it wrote and their neighbours, and what it is to read.
 
@@ -34,12 +34,13 @@ def random_program(
         rng: decides everything.
         config: the machine's parameters.
         instructions: how many.
-        longest: moving columns that an instruction has at most.
+        longest: moving columns that an instruction has at most; None: as many as a bank has words.
 
     Returns:
         The program, and uint32 of shape [words, partitions] in the order of its drains.
     """
-    writer = _Writer(rng, config, longest)
+    words = config.psum_words
+    writer = _Writer(rng, config, words if longest is None else longest)
     for _ in range(instructions):
         if writer.loaded is None or rng.random() < 0.35:
             writer.load()
@@ -48,10 +49,10 @@ def random_program(
             if rng.random() < 0.15:
                 writer.read(writer.last.psum, writer.last.n)
     for bank in range(PSUM_BANKS):
-        near = np.convolve(writer.written[bank * PSUM_WORDS : (bank + 1) * PSUM_WORDS], [1, 1, 1], "same") > 0
+        near = np.convolve(writer.written[bank * words : (bank + 1) * words], [1, 1, 1], "same") > 0
         first, end = np.flatnonzero(np.diff(near, prepend=False, append=False)).reshape(-1, 2).T
         for start, stop in zip(first.tolist(), end.tolist(), strict=True):
-            writer.read(bank * PSUM_WORDS + start, stop - start)
+            writer.read(bank * words + start, stop - start)
     drains = writer.drains
     program = TensorProgram(writer.steps, drains, writer.stationary.image(), writer.moving.image())
     return program, np.concatenate(writer.expected)
@@ -60,9 +61,9 @@ def random_program(
 class _Memory:
     """Operand memory that fills up from address 0: every operand has a place of its own while there is room."""
 
-    def __init__(self, rng: np.random.Generator, rows: int):
+    def __init__(self, rng: np.random.Generator, config: Config):
         self.rng = rng
-        self.bytes = np.zeros((rows, SBUF_BYTES), np.uint8)
+        self.bytes = np.zeros((config.rows, config.sbuf_bytes), np.uint8)
         self.size = 0
 
     def place(self, fmt: Format, count: int, stride: int, align: int, sparse: bool = False) -> int:
@@ -74,11 +75,12 @@ class _Memory:
         element = fmt.bits // 8
         extent = (count - 1) * stride + element
         address = -(-(self.size + int(rng.integers(0, 40))) // align) * align
-        full = address + extent > SBUF_BYTES
+        most = self.bytes.shape[1]
+        full = address + extent > most
         if extent < self.size and (full or rng.random() < 0.1):
             return int(rng.integers(0, self.size - extent)) // align * align
         if full:
-            raise ValueError(f"an operand must fit {SBUF_BYTES} bytes beside the others, not {extent} bytes")
+            raise ValueError(f"an operand must fit {most} bytes beside the others, not {extent} bytes")
         codes = stimulus.mixed_codes(rng, fmt, len(self.bytes) * count, WILD).reshape(len(self.bytes), count)
         if sparse:
             codes[rng.random(codes.shape) < 0.7] = 0
@@ -101,15 +103,15 @@ class _Writer:
         self.config = config
         self.longest = longest
         self.engine = TensorEngine(config)
-        self.stationary, self.moving = _Memory(rng, config.rows), _Memory(rng, config.rows)
+        self.stationary, self.moving = _Memory(rng, config), _Memory(rng, config)
         self.steps: list[Step] = []
         self.drains: list[Drain] = []
         self.expected: list[np.ndarray] = []
         self.moves = 0
         self.loaded: LoadStationary | None = None
         self.last: MultiplyMoving | None = None
-        self.written = np.zeros(PSUM_BANKS * PSUM_WORDS, bool)
-        self.readers = np.zeros(PSUM_BANKS * PSUM_WORDS, int)
+        self.written = np.zeros(config.psum_bytes // 4, bool)
+        self.readers = np.zeros(config.psum_bytes // 4, int)
         """For every word the number of drains that must be done before it may change."""
 
     def load(self) -> None:
@@ -129,7 +131,7 @@ class _Writer:
         rng = self.rng
         integer = self.loaded.format is INT8 and rng.random() < 0.7
         fmt = INT8 if integer else FLOATS[rng.integers(len(FLOATS))]
-        lengths = (1, rng.integers(2, 9), rng.integers(9, 41), rng.integers(1, PSUM_WORDS + 1))
+        lengths = (1, rng.integers(2, 9), rng.integers(9, 41), rng.integers(1, self.config.psum_words + 1))
         n = min(self.longest, int(rng.choice(lengths, p=(0.4, 0.35, 0.22, 0.03))))
         element = fmt.bits // 8
         stride = element * int(rng.choice([0, 1, 2, 3, 17], p=(0.05, 0.6, 0.15, 0.1, 0.1)))
@@ -171,11 +173,11 @@ class _Writer:
 
     def _words(self, n: int) -> int:
         """Return where n words start: at or beside those of the previous multiplication, or in any bank."""
-        rng = self.rng
+        rng, words = self.rng, self.config.psum_words
         if self.last is not None and rng.random() < 0.5:
-            bank, word = divmod(self.last.psum, PSUM_WORDS)
+            bank, word = divmod(self.last.psum, words)
             word += int(rng.integers(-3, 4)) if rng.random() < 0.5 else 0
         else:
             bank = int(rng.integers(PSUM_BANKS))
-            word = int(rng.integers(8)) if rng.random() < 0.7 else int(rng.integers(PSUM_WORDS))
-        return bank * PSUM_WORDS + min(max(word, 0), PSUM_WORDS - n)
+            word = int(rng.integers(8)) if rng.random() < 0.7 else int(rng.integers(words))
+        return bank * words + min(max(word, 0), words - n)

@@ -13,7 +13,7 @@ import numpy as np
 
 from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.library.matmul import passes
-from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, PSUM_WORDS, SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, Config
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
 from neuroncore_rtl.tb.harness.tensor import Drain, Step, TensorProgram
@@ -49,7 +49,7 @@ def _cycles(p: int, q: int, k: int, config: Config) -> int:
     total = 0
     for columns in cut(0, p, config.columns):
         load = -(-length(columns) // LOAD_COLUMNS) + LOAD_OVERHEAD
-        total += sum(max(length(words), load) for words in cut(0, q, PSUM_WORDS))
+        total += sum(max(length(words), load) for words in cut(0, q, config.psum_words))
     return total * -(-k // config.rows)
 
 
@@ -94,13 +94,13 @@ def tiled_products(a: np.ndarray, b: np.ndarray, fmt: Format, config: Config) ->
     stationary, moving = (b, a.T) if transposed else (a.T, b)
 
     # As many columns at a time as fit, whole tiles of them where possible.
-    depth = SBUF_BYTES // (element * -(-k // config.rows))
+    depth = config.sbuf_bytes // (element * -(-k // config.rows))
     p_step, q_step = depth - depth % LOAD_COLUMNS, depth
     if p_step < 1 or q_step < 1:
-        longest = SBUF_BYTES // (element * LOAD_COLUMNS) * config.rows
+        longest = config.sbuf_bytes // (element * LOAD_COLUMNS) * config.rows
         raise ValueError(f"K must be at most {longest} for {fmt.name} and {config.rows} rows, not {k}")
     p_step -= p_step % config.columns if p_step > config.columns else 0
-    q_step -= q_step % PSUM_WORDS if q_step > PSUM_WORDS else 0
+    q_step -= q_step % config.psum_words if q_step > config.psum_words else 0
     for q in cut(0, moving.shape[1], q_step):
         for p in cut(0, stationary.shape[1], p_step):
             yield _program(stationary, moving, p, q, transposed, fmt, config)
@@ -111,7 +111,7 @@ def _program(stationary, moving, p: slice, q: slice, transposed: bool, fmt: Form
     element = fmt.bits // 8
     k_tiles = cut(0, stationary.shape[0], config.rows)
     weights, data = _Memory(config.rows, element), _Memory(config.rows, element)
-    p_tiles, q_tiles = cut(p.start, p.stop, config.columns), cut(q.start, q.stop, PSUM_WORDS)
+    p_tiles, q_tiles = cut(p.start, p.stop, config.columns), cut(q.start, q.stop, config.psum_words)
     weights_at = {
         (pt.start, kt.start): weights.place(stationary[kt, pt], -(-length(pt) // LOAD_COLUMNS) * LOAD_COLUMNS)
         for pt in p_tiles
@@ -123,7 +123,7 @@ def _program(stationary, moving, p: slice, q: slice, transposed: bool, fmt: Form
     moves = 0
     for qt, pt in product(q_tiles, p_tiles):
         group = len(drains)
-        psum = group % PSUM_BANKS * PSUM_WORDS
+        psum = group % PSUM_BANKS * config.psum_words
         for n, (kt, (half, moving_half, loads)) in enumerate(product(k_tiles, passes(fmt, transposed))):
             shape = {"format": fmt, "k": length(kt), "m": length(pt)}
             if loads:

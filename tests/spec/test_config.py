@@ -26,6 +26,8 @@ def test_beyond_every_range_is_refused(name, ends):
     [
         *(("rows", value, TypeError, "^rows must be an integer, not ") for value in (4.0, "4", True)),
         ("hbm_bytes", 24, ValueError, "^hbm_bytes must be a power of two, not 24$"),
+        ("psum_words", 96, ValueError, "^psum_words must be a power of two, not 96$"),
+        ("sbuf_bytes", 5000, ValueError, "^sbuf_bytes must be a multiple of 1024, two lines of every bank, not 5000$"),
         ("hbm_ports", 3, ValueError, r"^hbm_ports must be at most dma_engines \(2\), not 3$"),
     ],
 )
@@ -34,12 +36,17 @@ def test_what_cannot_be_built_is_refused(name, value, error, message):
         PRESETS["tiny"].with_overrides(**{name: value})
 
 
+def test_a_line_has_room_for_a_beat():
+    with pytest.raises(ValueError, match=r"^line_bytes must be at least hbm_bytes \(32\), not 16$"):
+        PRESETS["small"].with_overrides(line_bytes=16)
+
+
 def test_overrides_that_are_none_change_nothing():
     assert PRESETS["full"].with_overrides(rows=None, columns=None) == PRESETS["full"]
 
 
 def test_unknown_preset_is_refused_with_the_list():
-    with pytest.raises(ValueError, match="^PRESET must be one of tiny, small, medium, large, full, not 'huge'$"):
+    with pytest.raises(ValueError, match=f"^PRESET must be one of {', '.join(PRESETS)}, not 'huge'$"):
         preset_named("huge")
 
 

@@ -42,7 +42,7 @@ def test_a_torus_has_two_rows_and_columns(chips, width):
 
 def test_links_are_half_as_wide_as_hbm():
     assert {name: link_bytes_of(config) for name, config in PRESETS.items()} == {
-        "tiny": 8, "small": 16, "medium": 32, "large": 64, "full": 64,
+        "nano": 8, "fpga": 8, "tiny": 8, "small": 16, "medium": 32, "large": 64, "full": 64,
     }  # fmt: skip
 
 

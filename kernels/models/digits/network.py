@@ -107,7 +107,7 @@ class Classifier:
             clear = semaphores_word(blocks[-1].semaphores)
             return [self.batch, self.config.columns, self._largest.address, pitch, limit, clear, *first, *again]
 
-        control = compile_program([Path(__file__).with_name("control.c")])
+        control = compile_program([Path(__file__).with_name("control.c")], local_bytes=self.config.local_bytes)
         return build_image(self.program, contents, control=control, arguments=arguments)
 
     def _classify(self, fmt: Format) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from neuroncore_rtl.spec.config import SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS, format_of
 from neuroncore_rtl.spec.isa.access import Storage, storage_bytes, storage_partitions
 from neuroncore_rtl.spec.isa.dma.layout import (
@@ -50,8 +50,9 @@ def _violations(values: dict[str, int], config: Config) -> Iterator[Broken]:
             yield Rule.PARTITIONS, f"the index's partitions must end at {config.partitions}, not {first + rows}"
         if address % 4:
             yield Rule.ALIGNMENT, f"the index's address must be a multiple of 4, not {address}"
-        if address + 4 > SBUF_BYTES:
-            yield Rule.RANGE, f"the index's bytes must lie from 0 to {SBUF_BYTES}, not from {address} to {address + 4}"
+        if address + 4 > config.sbuf_bytes:
+            rule = f"the index's bytes must lie from 0 to {config.sbuf_bytes}"
+            yield Rule.RANGE, f"{rule}, not from {address} to {address + 4}"
 
 
 def _tensor_violations(
@@ -82,6 +83,6 @@ def _tensor_violations(
     spans = [(counts[d] - 1) * tensor[f"step{d}"] * size for d in dimensions]
     low = tensor["address"] + sum(min(span, 0) for span in spans)
     high = tensor["address"] + sum(max(span, 0) for span in spans) + size
-    limit = 1 << HBM_ADDRESS_BITS if storage == Storage.HBM else storage_bytes(storage)
+    limit = 1 << HBM_ADDRESS_BITS if storage == Storage.HBM else storage_bytes(storage, config)
     if low < 0 or high > limit:
         yield Rule.RANGE, f"{name}'s bytes must lie from 0 to {limit}, not from {low} to {high}"

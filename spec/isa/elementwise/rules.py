@@ -140,7 +140,7 @@ def _range(values: dict[str, int], config: Config) -> Iterator[str]:
             low, high = extent(values, name)
         else:
             low, high = place["address"], place["address"] + BY_CODE[place["dtype"]].bits // 8
-        limit = storage_bytes(place["storage"])
+        limit = storage_bytes(place["storage"], config)
         if low < 0 or high > limit:
             yield f"{name}'s bytes must lie from 0 to {limit}, not from {low} to {high}"
 

@@ -126,7 +126,7 @@ class MultiplyMoving(TensorInstruction):
         m: columns of the array, hence PSUM partitions, that are written.
         n: moving columns.
         stride: bytes from one element of a partition to the next.
-        psum: first PSUM word, bank * PSUM_WORDS + word; the n words stay in one bank.
+        psum: first PSUM word, bank * psum_words + word; the n words stay in one bank.
         accumulate: add to PSUM instead of overwriting it.
         transpose: the moving operand is an identity matrix: its zeros contribute nothing, so that the stationary
             elements pass bit for bit, infinities and the sign of zeros included.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_WORDS, SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, format_of
 from neuroncore_rtl.spec.isa.access import allowed_start
 from neuroncore_rtl.spec.isa.rule import Broken, Rule, lowest
@@ -64,15 +64,18 @@ def _violations(values: dict[str, int], config: Config, loaded: tuple[range, boo
         elif end > limit:
             yield Rule.PARTITIONS, f"{name} + {counted} must be at most {limit}, not {end}"
     if moving:
-        if not 1 <= values["n"] <= PSUM_WORDS:
-            yield Rule.SHAPE, f"n must be between 1 and {PSUM_WORDS}, not {values['n']}"
+        words = config.psum_words
+        if not 1 <= values["n"] <= words:
+            yield Rule.SHAPE, f"n must be between 1 and {words}, not {values['n']}"
         for name in ("address", "stride"):
             if values[name] % size:
                 yield Rule.ALIGNMENT, f"{name} must be a multiple of {size} for {fmt.name}, not {values[name]}"
         end = values["address"] + (max(values["n"], 1) - 1) * values["stride"] + size
-        last = values["psum"] % PSUM_WORDS + values["n"]
-        if last > PSUM_WORDS:
-            yield Rule.RANGE, f"psum + n must stay within a bank of {PSUM_WORDS} words, not {last}"
+        last = values["psum"] % words + values["n"]
+        if values["psum"] >= PSUM_BANKS * words:
+            yield Rule.RANGE, f"psum must be below {PSUM_BANKS * words}, not {values['psum']}"
+        elif last > words:
+            yield Rule.RANGE, f"psum + n must stay within a bank of {words} words, not {last}"
         if loaded is None:
             yield Rule.STATE, "a MultiplyMoving must come after a LoadStationary"
         elif values["column"] < loaded[0].start or values["column"] + values["m"] > loaded[0].stop:
@@ -87,5 +90,5 @@ def _violations(values: dict[str, int], config: Config, loaded: tuple[range, boo
         if values["address"] % step:
             yield Rule.ALIGNMENT, f"address must be a multiple of {step} for {fmt.name}, not {values['address']}"
         end = values["address"] + columns * size
-    if end > SBUF_BYTES:
-        yield Rule.RANGE, f"bytes must lie from 0 to {SBUF_BYTES}, not to {end}"
+    if end > config.sbuf_bytes:
+        yield Rule.RANGE, f"bytes must lie from 0 to {config.sbuf_bytes}, not to {end}"

@@ -9,7 +9,7 @@ import pytest
 from neuroncore_rtl.golden.arith import storage_dtype
 from neuroncore_rtl.golden.elementwise import load, store
 from neuroncore_rtl.golden.memory.dma import DmaFault, dma_copy
-from neuroncore_rtl.spec.config import PSUM_BYTES, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, UINT32
 from neuroncore_rtl.spec.isa import Cause, DmaCopy, DmaIndex, DmaTensor, Storage
 from neuroncore_rtl.spec.isa.alu import Arithmetic
@@ -33,7 +33,7 @@ COPIES = 300
 def memories(rng):
     """Return HBM, SBUF and PSUM with random bytes."""
     sbuf = np.zeros((CONFIG.partitions, SBUF_USED), np.uint8)
-    psum = np.zeros((CONFIG.columns, PSUM_BYTES), np.uint8)
+    psum = np.zeros((CONFIG.columns, CONFIG.psum_bytes), np.uint8)
     for memory in (sbuf, psum):
         memory[:, :USED_BYTES] = rng.integers(256, size=(len(memory), USED_BYTES))
     return rng.integers(256, size=HBM_BYTES).astype(np.uint8), sbuf, psum

@@ -11,7 +11,7 @@ from neuroncore_rtl.golden.tensor import TensorEngine, accumulate, array_operand
 from neuroncore_rtl.golden.tensor.kernel import TILE, WIDTH, column_sums, column_sums_equation, multiply, pack
 from neuroncore_rtl.golden.tensor.product import SHARED
 from neuroncore_rtl.golden.tensor.tile import build_pass
-from neuroncore_rtl.spec.config import PSUM_WORDS, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP16, FP32, INT8, MATMUL_FORMATS, TF32
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
 from neuroncore_rtl.spec.isa.access import allowed_start
@@ -248,8 +248,8 @@ def run_tiled(rng, engine, a, b, fmt):
         a_tile = a[m0 : m0 + config.columns]
         n0 = 0
         while n0 < n:
-            count = int(rng.integers(1, min(n - n0, PSUM_WORDS) + 1))
-            psum = int(rng.integers(8)) * PSUM_WORDS + int(rng.integers(PSUM_WORDS - count + 1))
+            count = int(rng.integers(1, min(n - n0, config.psum_words) + 1))
+            psum = int(rng.integers(8)) * config.psum_words + int(rng.integers(config.psum_words - count + 1))
             column = any_start(rng, column_starts(config), len(a_tile), config.columns, config.quadrant)
             for k0 in range(0, k, config.rows):
                 w, x = a_tile[:, k0 : k0 + config.rows].T, b[k0 : k0 + config.rows, n0 : n0 + count]

@@ -3,15 +3,17 @@
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.timing.calendar import buffered_lines, columns, new_calendar
+from neuroncore_rtl.golden.timing.calendar import bank_places, buffered_lines, columns, new_calendar
 from neuroncore_rtl.spec import timing
-from neuroncore_rtl.spec.config import LINE_BYTES, SBUF_BANKS
+from neuroncore_rtl.spec.config import PRESETS
+
+CONFIG = PRESETS["tiny"]
 
 BUSY = 100
 """Cycles in which the first bank is another's."""
 
 
-MOST = SBUF_BANKS * timing.LINE_BUFFER + 1
+MOST = CONFIG.sbuf_banks * timing.LINE_BUFFER + 1
 """Lines, through all banks in turn, that are taken without a wait: the last one waits at the port."""
 
 
@@ -22,9 +24,10 @@ MOST = SBUF_BANKS * timing.LINE_BUFFER + 1
 )
 def test_lines_go_ahead_of_those_whose_bank_is_busy(count, taken, waits, patience):
     calendar, other = new_calendar(), new_calendar()
-    columns(calendar, other, other, 0, BUSY, 0, LINE_BYTES * SBUF_BANKS, 0, False, 0, 0)
+    stride = CONFIG.line_bytes * CONFIG.sbuf_banks
+    columns(calendar, other, other, bank_places(CONFIG), 0, BUSY, 0, stride, 0, False, 0, 0)
     held = np.zeros(timing.LINE_BUFFER + 1, np.int64)
-    banks = (np.arange(count) % SBUF_BANKS).astype(np.uint8)
+    banks = (np.arange(count) % CONFIG.sbuf_banks).astype(np.uint8)
     found = buffered_lines(calendar, held, banks, 0, count, 0, count, 1, 10 * BUSY, 0, patience)
     done, last, waited, written = found
     assert (done, last, waited) == (count, taken, waits)

@@ -34,4 +34,4 @@ def test_derived_constants_are_those_of_the_specification():
 @pytest.mark.parametrize("preset", PRESETS)
 def test_latency_of_a_column_is_that_of_the_hardware(preset):
     config = PRESETS[preset]
-    assert TensorEngine(config, Agenda(), Banks()).latency == TensorHardware.latency(config)
+    assert TensorEngine(config, Agenda(), Banks(config)).latency == TensorHardware.latency(config)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from neuroncore_rtl.golden.memory.dma import DmaFault, dma_copy
-from neuroncore_rtl.spec.config import SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import INT8, Format
 from neuroncore_rtl.spec.isa import DmaCopy, DmaIndex, DmaTensor, Storage
 from neuroncore_rtl.spec.isa.access import storage_bytes, storage_partitions
@@ -23,7 +23,7 @@ def tensor(storage: Storage, address: int = 0, steps: tuple[int, ...] = (1,), fm
 
 def random_memories(rng: np.random.Generator, config: Config) -> Memories:
     """Return the memories of a machine, whole, with random bytes."""
-    shapes = {s: (storage_partitions(s, config), storage_bytes(s)) for s in (Storage.SBUF, Storage.PSUM)}
+    shapes = {s: (storage_partitions(s, config), storage_bytes(s, config)) for s in (Storage.SBUF, Storage.PSUM)}
     shapes[Storage.HBM] = (1, HBM_BYTES)
     return {storage: rng.integers(0, 256, shape, np.uint8) for storage, shape in shapes.items()}
 
@@ -75,6 +75,6 @@ def legal_copy(rng: np.random.Generator, config: Config, memories: Memories, bas
 
 def random_copy(rng: np.random.Generator, config: Config, base: int = 0) -> DmaCopy:
     """Return a random copy of up to 300 elements, most often a legal one, within the machine's memories."""
-    windows = {storage: (0, storage_bytes(storage)) for storage in (Storage.SBUF, Storage.PSUM)}
+    windows = {storage: (0, storage_bytes(storage, config)) for storage in (Storage.SBUF, Storage.PSUM)}
     windows[Storage.HBM] = base, base + HBM_BYTES
-    return any_copy(rng, config, windows, 300, DmaIndex(address=4 * int(rng.integers(SBUF_BYTES // 4)), limit=5))
+    return any_copy(rng, config, windows, 300, DmaIndex(address=4 * int(rng.integers(config.sbuf_bytes // 4)), limit=5))

@@ -11,7 +11,7 @@ from neuroncore_rtl.hdl.conversion import to_verilog
 from neuroncore_rtl.hdl.dma.counters import DmaCounters
 from neuroncore_rtl.hdl.dma.engine import DmaEngine
 from neuroncore_rtl.hdl.engine_error import DetailedError
-from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import DMA_BITS, DmaCopy, Storage
 from neuroncore_rtl.tb.harness import hbm
 from neuroncore_rtl.tb.harness.run import run_harness
@@ -68,8 +68,8 @@ def built(config: Config, sim: str = "verilator") -> simulation.Build:
         ),
         "PARTITIONS": config.partitions,
         "COLUMNS": config.columns,
-        "SBUF_LINES": SBUF_BYTES // config.hbm_bytes,
-        "PSUM_LINES": PSUM_BYTES // config.hbm_bytes,
+        "SBUF_LINES": config.sbuf_bytes // config.hbm_bytes,
+        "PSUM_LINES": config.psum_bytes // config.hbm_bytes,
         "PROGRAM_DEPTH": _PROGRAM_DEPTH,
     }
     engine = to_verilog("dma_engine", DmaEngine(config))

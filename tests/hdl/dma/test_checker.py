@@ -17,6 +17,7 @@ from tests.hdl.verdicts import assert_verdicts, pass_on
 SEED = 2718
 
 CONFIGS = {"4x4": Config(rows=4, columns=4), "6x4": Config(rows=6, columns=4), "8x16": Config(rows=8, columns=16)}
+CONFIGS["small memories"] = Config(rows=4, columns=4, sbuf_bytes=3072, psum_words=32)
 
 RULES = (Rule.OPCODE, Rule.FORMAT, Rule.SHAPE, Rule.PARTITIONS, Rule.ALIGNMENT, Rule.RANGE, Rule.STORAGE)
 
@@ -41,7 +42,7 @@ def near_word(rng, config):
     spans = {d: (values[f"count{d}"] - 1) * values[f"{name}_step{d}"] for d in range(DMA_DIMENSIONS)}
     across = spans.pop(axis, 0)
     low, high = (sum(pick(span, 0) for span in spans.values()) for pick in (min, max))
-    limit = 1 << HBM_ADDRESS_BITS if storage == Storage.HBM else storage_bytes(storage)
+    limit = 1 << HBM_ADDRESS_BITS if storage == Storage.HBM else storage_bytes(storage, config)
     kind = rng.integers(6)
     if kind < 2:
         border = limit - (high + 1) * size if kind else -low * size
@@ -51,7 +52,9 @@ def near_word(rng, config):
         values[f"{name}_partition"] = int(rng.choice((-min(across, 0), end))) + int(rng.integers(-1, 2))
     elif kind == 3 and (values["gather"] or values["scatter"]):
         values["index_partition"] = config.partitions - values["count4"] + int(rng.integers(-1, 2))
-        values["index_address"] = int(rng.choice((0, 1, 2, 192 * 1024 - 4, 192 * 1024 - 3, 192 * 1024, 64)))
+        values["index_address"] = int(
+            rng.choice((0, 1, 2, config.sbuf_bytes - 4, config.sbuf_bytes - 3, config.sbuf_bytes, 64))
+        )
     elif kind == 4:
         values[f"{name}_axis"] = int(rng.choice((0, 4, 5, 6, NO_AXIS)))
         values["count0"] = int(rng.choice((0, 1, values["count0"])))
@@ -79,7 +82,15 @@ def test_verdicts_are_those_of_the_specification(shape, rng):
     assert_verdicts(Checker(config), words, violations_of(config, words), RULES)
 
 
-@pytest.mark.parametrize(("name", "value"), [("SBUF_BYTES", 64), ("NO_AXIS", 6), ("DMA_COPY", 47)])
+@pytest.mark.parametrize(("name", "value"), [("sbuf_bytes", 4096), ("psum_words", 64)])
+def test_a_checker_of_other_memories_is_noticed(name, value, rng):
+    config = CONFIGS["small memories"]
+    words = random_words(rng, config, 30, 200, 0)
+    with pytest.raises(AssertionError, match="verdicts are wrong"):
+        assert_verdicts(Checker(config.with_overrides(**{name: value})), words, violations_of(config, words))
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_AXIS", 6), ("DMA_COPY", 47)])
 def test_a_checker_with_another_rule_is_noticed(name, value, rng, monkeypatch):
     config = CONFIGS["4x4"]
     words = random_words(rng, config, 30, 100, 0)

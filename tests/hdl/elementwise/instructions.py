@@ -97,7 +97,7 @@ def _redraw(rng, config: Config, values: dict[str, int], rule: Rule, elements: i
     elif rule == Rule.DESTINATION:
         values["dst_dtype"] = values["a_dtype"] if opcode == Opcode.TRANSPOSE else int(rng.choice(list(_BYTES)))
         if windows is not None:
-            _fit(rng, values, "dst", _window(values, "dst", windows))
+            _fit(rng, values, "dst", _window(config, values, "dst", windows))
     elif rule == Rule.ROUNDING:
         values["stochastic"] = 0
     elif rule == Rule.SHAPE:
@@ -126,15 +126,15 @@ def _redraw(rng, config: Config, values: dict[str, int], rule: Rule, elements: i
     elif rule == Rule.RANGE:
         for name in ACCESSES:
             if values[f"{name}_dtype"] in _BYTES:
-                _fit(rng, values, name, _window(values, name, windows))
+                _fit(rng, values, name, _window(config, values, name, windows))
         for number in (0, 1):
-            low, high = _window(values, f"s{number}", windows)
+            low, high = _window(config, values, f"s{number}", windows)
             _point(values, number, address=4 * int(rng.integers(low // 4, high // 4)))
 
 
-def _window(values: dict[str, int], name: str, windows: dict | None) -> tuple[int, int]:
+def _window(config: Config, values: dict[str, int], name: str, windows: dict | None) -> tuple[int, int]:
     if windows is None:
-        return 0, storage_bytes(values.get(f"{name}_storage", Storage.SBUF))
+        return 0, storage_bytes(values.get(f"{name}_storage", Storage.SBUF), config)
     return windows["result" if name == "dst" or (name == "b" and "result" in elementwise.uses(values)) else "source"]
 
 

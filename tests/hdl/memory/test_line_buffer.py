@@ -6,9 +6,12 @@ import pytest
 
 from neuroncore_rtl.hdl.memory.line_buffer import LineBuffer
 from neuroncore_rtl.hdl.memory.port import OnChipStorage
-from neuroncore_rtl.spec.config import LINE_BYTES, SBUF_BANKS
+from neuroncore_rtl.hdl.memory.sbuf_block import Geometry
+from neuroncore_rtl.spec.config import PRESETS
 from tests.hdl.simulation import drive, simulated
 
+GEOMETRY = Geometry.of(PRESETS["tiny"])
+SBUF_BANKS, LINE_BYTES = GEOMETRY.banks, GEOMETRY.line_bytes
 WRITERS = 3
 SIZE = 16
 CYCLES = 1500
@@ -76,7 +79,7 @@ class Lines:
 
 
 @pytest.mark.parametrize("share", [0.2, 0.6, 0.95])
-@simulated(lambda: LineBuffer(SIZE, WRITERS))
+@simulated(lambda: LineBuffer(SIZE, WRITERS, GEOMETRY))
 async def test_every_line_is_written_once_and_those_of_a_bank_in_order(ctx, buffer, share, rng):
     lines, given = Lines(ctx, buffer), []
     for cycle in range(CYCLES):
@@ -98,7 +101,7 @@ async def test_every_line_is_written_once_and_those_of_a_bank_in_order(ctx, buff
         ]
 
 
-@simulated(lambda: LineBuffer(SIZE, WRITERS))
+@simulated(lambda: LineBuffer(SIZE, WRITERS, GEOMETRY))
 async def test_a_bank_that_an_engine_has_holds_up_nobody_until_the_buffer_is_full(ctx, buffer):
     """A line a cycle comes in, and one goes out but for those that wait; in the cycle in which it comes if it may."""
     lines = Lines(ctx, buffer)
@@ -113,7 +116,7 @@ async def test_a_bank_that_an_engine_has_holds_up_nobody_until_the_buffer_is_ful
     assert (await lines.step())[1] and len(lines.held) == buffer.LINES
 
 
-@simulated(lambda: LineBuffer(SIZE, WRITERS))
+@simulated(lambda: LineBuffer(SIZE, WRITERS, GEOMETRY))
 async def test_a_line_waits_for_few_others(ctx, buffer):
     lines = Lines(ctx, buffer)
     lines.offer(first := lines.line(0))

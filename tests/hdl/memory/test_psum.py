@@ -9,10 +9,12 @@ from amaranth import Value
 
 from neuroncore_rtl.golden.arith import add_fp32
 from neuroncore_rtl.hdl.memory.psum import Psum, PsumWrite
-from neuroncore_rtl.spec.config import PSUM_WORDS
 from tests.hdl.simulation import drive, simulate, simulated
 
 SEED = 1977
+
+BANK = 512
+"""Words of a bank."""
 
 WORDS = (0, 1, 511, 512, 4095)
 """Addresses of words in use; in a test of sums the first two hold integers."""
@@ -42,7 +44,7 @@ def random_updates(rng, spacing, count):
 def run(add_latency, updates):
     """Return what updates left, by their cycle, read at the first cycle in which it can be, by the two ports in turn;
     without the reads that had to give way, which happens exactly where an update reads the same bank."""
-    psum = Psum(1, add_latency)
+    psum = Psum(1, BANK, add_latency)
     by_cycle = {update.cycle: update for update in updates}
 
     async def bench(ctx):
@@ -63,8 +65,8 @@ def run(add_latency, updates):
             ctx.set(port.valid, readable is not None)
             if readable:
                 ctx.set(port.address, 4 * readable.address)
-                bank = readable.address // PSUM_WORDS
-                meets = update is not None and update.accumulate and update.address // PSUM_WORDS == bank
+                bank = readable.address // BANK
+                meets = update is not None and update.accumulate and update.address // BANK == bank
                 assert ctx.get(port.ready) == (not meets)
             taken = readable is not None and bool(ctx.get(port.ready))
             await ctx.tick()
@@ -108,7 +110,7 @@ def test_the_spacing_is_needed(add_latency):
     assert run(add_latency, updates)[4 * spacing] == bits_of(2)
 
 
-@simulated(lambda: Psum(3, 1))
+@simulated(lambda: Psum(3, BANK, 1))
 async def test_words_are_written_from_outside_byte_by_byte_beside_the_sums(ctx, psum, rng):
     """Random writes of bytes, which give way exactly where a sum is written to the same bank; then all is read back."""
     count, columns = 300, 3
@@ -126,7 +128,7 @@ async def test_words_are_written_from_outside_byte_by_byte_beside_the_sums(ctx, 
         data = int.from_bytes(octets.tobytes(), "little")
         drive(ctx, psum.writes, valid=1, address=4 * address, enable=enable, mask=mask, data=data)
         updated = updates.get(cycle - writes_sum)
-        meets = updated is not None and updated // PSUM_WORDS == address // PSUM_WORDS
+        meets = updated is not None and updated // BANK == address // BANK
         assert ctx.get(psum.writes.ready) == (not meets)
         stalled += meets
         if not meets:
@@ -140,7 +142,7 @@ async def test_words_are_written_from_outside_byte_by_byte_beside_the_sums(ctx, 
     ctx.set(psum.writes.valid, 0)
     ports = psum.reads, psum.shared_reads
     for pair in permutations(WORDS, 2):
-        apart = pair[0] // PSUM_WORDS != pair[1] // PSUM_WORDS
+        apart = pair[0] // BANK != pair[1] // BANK
         for port, address in zip(ports, pair, strict=True):
             drive(ctx, port, valid=apart or port is psum.reads, address=4 * address)
         await ctx.tick()

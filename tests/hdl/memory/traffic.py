@@ -9,7 +9,7 @@ import numpy as np
 from neuroncore_rtl.hdl.memory.bank_arbiter import LINE_PATIENCE
 from neuroncore_rtl.hdl.memory.onchip import Conflicts, OnChipMemory
 from neuroncore_rtl.hdl.memory.port import LineRead, OnChipStorage, ReadPort
-from neuroncore_rtl.spec.config import LINE_BYTES, PSUM_BYTES, PSUM_WORDS, SBUF_BANKS, SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import Config
 from tests.hdl.simulation import drive
 
 __all__ = ["Traffic"]
@@ -79,10 +79,6 @@ def ports_of(memory: OnChipMemory, config: Config) -> list[Port]:
     return ports
 
 
-def _psum_bank(port: Port) -> int:
-    return port.request["address"] // (4 * PSUM_WORDS)
-
-
 class Traffic:
     """Random requests on every port, and a model that says what each must see."""
 
@@ -93,8 +89,8 @@ class Traffic:
         self.memory = OnChipMemory(config)
         self.ports = ports_of(self.memory, config)
         self.contents = {
-            OnChipStorage.SBUF: np.zeros((config.partitions, SBUF_BYTES), np.uint8),
-            OnChipStorage.PSUM: np.zeros((config.columns, PSUM_BYTES), np.uint8),
+            OnChipStorage.SBUF: np.zeros((config.partitions, config.sbuf_bytes), np.uint8),
+            OnChipStorage.PSUM: np.zeros((config.columns, config.psum_bytes), np.uint8),
         }
         self.psum = np.zeros_like(self.contents[OnChipStorage.PSUM])
         self.conflicts = dict.fromkeys(Conflicts.as_shape().members, 0)
@@ -103,15 +99,15 @@ class Traffic:
 
     def request(self, port: Port) -> dict:
         """Return a request; addresses are in the first and the last lines of each bank."""
-        rng = self.rng
+        rng, config = self.rng, self.config
         storage = port.storages[-1 if rng.random() < 0.2 else 0]
         on_psum = storage == OnChipStorage.PSUM
         size = 4 if on_psum and not port.is_line else port.size
-        span = LINES * SBUF_BANKS * LINE_BYTES // 2
+        span = LINES * config.sbuf_banks * config.line_bytes // 2
         place = int(rng.integers(2 * span // size)) * size
-        place = place if place < span else (PSUM_BYTES if on_psum else SBUF_BYTES) - 2 * span + place
+        place = place if place < span else (config.psum_bytes if on_psum else config.sbuf_bytes) - 2 * span + place
         if rng.random() < 0.9:  # most meet at one bank
-            place -= place // LINE_BYTES % SBUF_BANKS * LINE_BYTES
+            place -= place // config.line_bytes % config.sbuf_banks * config.line_bytes
         count = self.config.columns if on_psum else port.partitions
         wanted = {"storage": storage, "address": place, "size": size, "count": count}
         if port.is_line:
@@ -136,7 +132,7 @@ class Traffic:
         for port in self.ports:
             if port.request and (port.writes or not port.at_psum):
                 address = port.request["address"]
-                bank = None if port.at_psum else address // LINE_BYTES % SBUF_BANKS
+                bank = None if port.at_psum else address // self.config.line_bytes % self.config.sbuf_banks
                 meeting[port.writes, port.at_psum, bank].append(port)
         for (_, at_psum, _), here in meeting.items():
             served = [p for p in here if taken[id(p)]]
@@ -159,7 +155,8 @@ class Traffic:
         vector = [p for p in reads if p.signals is self.memory.vector_psum]
         others = [p for p in reads if p.signals is not self.memory.vector_psum]
         first = self.first_of(others) if others else []
-        meeting = [p for p in first if vector and _psum_bank(p) == _psum_bank(vector[0])]
+        bank = self.config.psum_bank
+        meeting = [p for p in first if vector and p.request["address"] // bank == vector[0].request["address"] // bank]
         urgent = [p for p in meeting if p.is_patient and p.waited >= LINE_PATIENCE]
         served = [p for p in others if taken[id(p)]]
         self.beside += bool(served and vector and taken[id(vector[0])])

@@ -5,7 +5,7 @@ import pytest
 
 from neuroncore_rtl.hdl.memory.port import LineRead
 from neuroncore_rtl.hdl.queue.window import Window
-from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.memory_map import PSUM_PITCH_BITS, PSUM_WINDOW, SBUF_PITCH_BITS, SBUF_WINDOW
 from tests.hdl.queue.bus import Asker
 from tests.hdl.simulation import random_bits, simulated
@@ -15,6 +15,9 @@ SEED = 1989
 CONFIGS = {
     "tiny": Config(rows=4, columns=4),
     "8 bytes, fewer columns": Config(rows=6, columns=3, hbm_bytes=8),
+    "small memories": Config(
+        rows=2, columns=2, hbm_bytes=8, sbuf_bytes=1536, line_bytes=16, sbuf_banks=2, psum_words=16
+    ),
     "64 bytes, the largest": Config(rows=1024, columns=1024, hbm_bytes=64),
 }
 
@@ -65,8 +68,8 @@ class Memories:
 async def test_words_and_what_does_not_exist(ctx, dut, shape, rng):
     config = CONFIGS[shape]
     kinds = (
-        (0, SBUF_WINDOW, SBUF_PITCH_BITS, config.partitions, SBUF_BYTES),
-        (1, PSUM_WINDOW, PSUM_PITCH_BITS, config.columns, PSUM_BYTES),
+        (0, SBUF_WINDOW, SBUF_PITCH_BITS, config.partitions, config.sbuf_bytes),
+        (1, PSUM_WINDOW, PSUM_PITCH_BITS, config.columns, config.psum_bytes),
     )
     model, refused, checked = {}, 0, 0
     memories = Memories(rng, ctx, dut, config.hbm_bytes)

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from neuroncore_rtl.hdl.tensor.checker import Checker
-from neuroncore_rtl.spec.config import SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8
 from neuroncore_rtl.spec.isa import TENSOR_FIELDS, LoadStationary, MultiplyMoving
 from neuroncore_rtl.spec.isa.fields import pack
@@ -17,6 +17,7 @@ from tests.hdl.verdicts import assert_verdicts, pass_on
 
 SEED = 5
 CONFIG = Config(rows=6, columns=9)
+SBUF = CONFIG.sbuf_bytes
 QUARTERED = Config(rows=12, columns=16)
 """A machine whose operands and results can start at quadrants."""
 
@@ -34,20 +35,30 @@ PLACED = (
 )
 LOADS = (
     LoadStationary(format=BF16, k=6, m=9, address=8),
-    LoadStationary(format=FP32, half=1, k=1, m=1, address=SBUF_BYTES - 16),
-    LoadStationary(format=INT8, k=3, m=5, address=SBUF_BYTES - 8),
+    LoadStationary(format=FP32, half=1, k=1, m=1, address=SBUF - 16),
+    LoadStationary(format=INT8, k=3, m=5, address=SBUF - 8),
 )
 MOVES = (
     MultiplyMoving(format=BF16, k=6, m=5, n=512, address=2, stride=2, psum=512),
-    MultiplyMoving(format=FP32, half=1, k=1, m=1, n=4, address=SBUF_BYTES - 16, stride=4, psum=508),
-    MultiplyMoving(format=INT8, k=2, m=4, n=300, address=SBUF_BYTES - 1 - 299 * 657, stride=657, psum=4095 - 299),
+    MultiplyMoving(format=FP32, half=1, k=1, m=1, n=4, address=SBUF - 16, stride=4, psum=508),
+    MultiplyMoving(format=INT8, k=2, m=4, n=300, address=SBUF - 1 - 299 * 657, stride=657, psum=4095 - 299),
 )
 
 EDGES = {
     "k": (0, 1, CONFIG.rows, CONFIG.rows + 1, 2047),
     "m": (0, 1, CONFIG.columns, CONFIG.columns + 1, 2047, *(load.m + 1 for load in LOADS)),
     "n": (0, 1, 511, 512, 513, 1023),
-    "address": (0, 1, 2, 4, SBUF_BYTES - 16, SBUF_BYTES - 4, SBUF_BYTES - 1, SBUF_BYTES, (1 << 18) - 1),
+    "address": (
+        0,
+        1,
+        2,
+        4,
+        SBUF - 16,
+        SBUF - 4,
+        SBUF - 1,
+        SBUF,
+        (1 << 18) - 1,
+    ),
     "stride": (0, 1, 2, 4, 384, 65535),
     "psum": (0, 1, 511, 3584, 4095),
     "row": (0, 1, 2, 3, 4, 8, 12, 1023),

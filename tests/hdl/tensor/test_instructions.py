@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction
-from neuroncore_rtl.spec.config import PRESETS, SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP32, INT8, INT16, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import TENSOR_BITS, Context, LoadStationary, MultiplyMoving
 
@@ -66,8 +66,8 @@ def test_wrong_instruction_is_refused(instruction, change, message):
     [
         LOAD,
         MOVE,
-        replace(LOAD, format=FP32, half=1, k=1, m=1, address=SBUF_BYTES - 16),
-        replace(MOVE, format=INT8, n=1, address=SBUF_BYTES - 1, stride=(1 << 16) - 1, psum=4095),
+        replace(LOAD, format=FP32, half=1, k=1, m=1, address=CONTEXT.config.sbuf_bytes - 16),
+        replace(MOVE, format=INT8, n=1, address=CONTEXT.config.sbuf_bytes - 1, stride=(1 << 16) - 1, psum=4095),
         replace(MOVE, stride=0, transpose=True, accumulate=True),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 
 from neuroncore_rtl.golden.arith import integers, storage_dtype, widen
 from neuroncore_rtl.golden.tensor import TensorEngine, matrix_product
-from neuroncore_rtl.spec.config import PRESETS, PSUM_WORDS, Config
+from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
 from neuroncore_rtl.tb.harness.run import run
@@ -17,7 +17,7 @@ from neuroncore_rtl.tb.stimulus.tensor_programs import random_program
 
 SEED = 11
 INSTRUCTIONS = {"verilator": 1000, "icarus": 40}
-LONGEST = {"verilator": PSUM_WORDS, "icarus": 12}
+LONGEST = {"verilator": None, "icarus": 12}
 """Moving columns of an instruction at most; Icarus runs a few hundred cycles a second."""
 
 TINY = PRESETS["tiny"]
@@ -159,9 +159,9 @@ def test_eight_accumulation_groups_interleave(rng):
             for parts, codes in ((stationary, a[bank][:, rows].T), (moving, b[bank][rows])):
                 octets = memory_of(codes, fmt)
                 parts.append(np.pad(octets, ((0, 0), (0, 16 - octets.shape[1]))))
-            move = {"n": n, "stride": fmt.bits // 8, "psum": bank * PSUM_WORDS, "accumulate": step > 0}
+            move = {"n": n, "stride": fmt.bits // 8, "psum": bank * TINY.psum_words, "accumulate": step > 0}
             instructions += [LoadStationary(**common), MultiplyMoving(**common, **move)]
-    read = [(bank * PSUM_WORDS, n) for bank in range(banks)]
+    read = [(bank * TINY.psum_words, n) for bank in range(banks)]
     words = run_tiny(instructions, np.hstack(stationary), np.hstack(moving), read)
     expected = [matrix_product(a[bank], b[bank], fmt, rows=4).T for bank, fmt in enumerate(formats)]
     assert_same_words(words, np.concatenate(expected))

@@ -11,13 +11,13 @@ from neuroncore_rtl.kernels.program.allocator import Allocator, buffer_of, buffe
 from neuroncore_rtl.kernels.program.entries import Step
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
 from neuroncore_rtl.kernels.program.lifetimes import addresses
-from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32, INT8
 from neuroncore_rtl.spec.isa import Storage
 from tests.kernels.running import finished
 
 CONFIG = Config(rows=4, columns=4)
-BANK = PSUM_BYTES // 8
+BANK = CONFIG.psum_bank
 
 
 def random_steps(rng, space, count, storage, most):
@@ -54,7 +54,9 @@ def test_random_lifetimes_are_apart_and_aligned(rng, storage, most):
         places = {number: (found[number], space.buffers[number].size, *lives[number]) for number in lives}
         for number, (start, size, first, last) in places.items():
             alignment = space.buffers[number].alignment
-            assert start % alignment == 0 and 0 <= start <= start + size <= (SBUF_BYTES, PSUM_BYTES)[storage]
+            assert (
+                start % alignment == 0 and 0 <= start <= start + size <= (CONFIG.sbuf_bytes, CONFIG.psum_bytes)[storage]
+            )
             if storage == Storage.PSUM:
                 assert start % BANK == 0 if size > BANK else start // BANK == (start + size - 1) // BANK
             for other, (start2, size2, first2, last2) in places.items():
@@ -73,9 +75,9 @@ def test_a_place_is_taken_again_as_late_as_possible():
         program.append(memset(t, 1.0))
         program.append(dma_copy(x, t))
     places = [entry.instruction.dst.address for entry in program.entries[::2]]
-    room = SBUF_BYTES // 4032
+    room = CONFIG.sbuf_bytes // 4032
     assert len(set(places[:room])) == room and places[room:] == places[: 60 - room]
-    assert program.end(Storage.SBUF) <= SBUF_BYTES and program.end(Storage.PSUM) == 0
+    assert program.end(Storage.SBUF) <= CONFIG.sbuf_bytes and program.end(Storage.PSUM) == 0
 
 
 def test_what_is_kept_late_takes_room_from_temporaries():

@@ -106,7 +106,6 @@ def test_records_are_issued_and_retire_in_the_cycles_of_the_rtl():
         (timing, "VECTOR_LANES_LATENCY", 16, Case("layernorm", "PRESET=tiny M=40 N=96")),
         (timing, "SCALAR_LANES_LATENCY", 43, Case("rmsnorm", "PRESET=tiny M=40 N=96")),
         (timing, "DMA_CHECKER_INTERVAL", 40, Case("matmul", "PRESET=tiny M=8 K=8 N=12")),
-        (timing, "BUFFER_BEATS", 32, Case("matmul", "PRESET=small M=1 K=512 N=512")),
         (controller, "TO_FIRST", 120, Case("matmul", "PRESET=tiny M=8 K=8 N=12")),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -13,7 +13,7 @@ from neuroncore_rtl.golden.scalar import ScalarEngine
 from neuroncore_rtl.golden.tensor import TensorEngine
 from neuroncore_rtl.golden.vector import VectorEngine
 from neuroncore_rtl.spec import isa
-from neuroncore_rtl.spec.config import PSUM_BYTES, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32, MATMUL_FORMATS
 from neuroncore_rtl.spec.isa import DmaCopy, DmaTensor, Elementwise, MultiplyMoving, Record, Storage, Wait
 from neuroncore_rtl.spec.isa.collective import Collective, CollectiveKind, CollectiveType, Group
@@ -37,7 +37,7 @@ TENSOR, VECTOR, SCALAR, DMA0, DMA1, DMA2 = range(6)
 def random_memories(rng):
     """Return HBM, SBUF and PSUM; rows of a gather or scatter are legal."""
     hbm = rng.integers(256, size=(1, HBM_BYTES)).astype(np.uint8)
-    sbuf, psum = np.zeros((8, SBUF_USED), np.uint8), np.zeros((8, PSUM_BYTES), np.uint8)
+    sbuf, psum = np.zeros((8, SBUF_USED), np.uint8), np.zeros((8, CONFIG.psum_bytes), np.uint8)
     for memory, size in ((sbuf, SIZES[0]), (psum, SIZES[1])):
         memory[:, :size] = rng.integers(256, size=(8, size))
     rows = rng.integers(INDEX_LIMIT, size=8).astype("<u4")

@@ -9,7 +9,7 @@ import numpy as np
 from neuroncore_rtl.kernels.control import Block
 from neuroncore_rtl.kernels.program import Image
 from neuroncore_rtl.spec import isa
-from neuroncore_rtl.spec.config import PRESETS, PSUM_BYTES, SBUF_BYTES
+from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32
 from neuroncore_rtl.spec.isa import Cause, DmaCopy, Engine, Opcode, Record, Rule, Storage, Update, Wait
 from neuroncore_rtl.spec.isa.record import HEADER_BITS, RECORD_BYTES, SEMAPHORE_MAX
@@ -131,8 +131,8 @@ def falling_short(work, queue):
 
 
 ALONE, HELD, CATCH = {"gated": False}, {"held": True}, {"case": images.CATCH}
-TOP, NO_ROOM = (1 << 40) - 16, SBUF_BYTES - 12
-OUTSIDE = isa.LoadStationary(format=BF16, k=images.PARTITIONS, m=4, address=SBUF_BYTES)
+TOP, NO_ROOM, BEYOND = (1 << 40) - 16, CONFIG.sbuf_bytes - 12, CONFIG.psum_bytes - 12
+OUTSIDE = isa.LoadStationary(format=BF16, k=images.PARTITIONS, m=4, address=CONFIG.sbuf_bytes)
 
 CASES = {
     "stationary operand beyond SBUF": Case(Rule.RANGE, TENSOR, one(OUTSIDE), "load_stationary format=bf16"),
@@ -145,7 +145,7 @@ CASES = {
     "vector engine on partitions that do not exist": Case(
         Rule.PARTITIONS, VECTOR, changed(partitions=5), "tensor_copy partitions=5"),
     "scalar engine beyond PSUM": Case(
-        Rule.RANGE, SCALAR, changed(a=operand(PSUM_BYTES - 12, Storage.PSUM)), f"a=psum[0,{PSUM_BYTES - 12:#x}]"),
+        Rule.RANGE, SCALAR, changed(a=operand(BEYOND, Storage.PSUM)), f"a=psum[0,{BEYOND:#x}]"),
     "copy beyond SBUF": Case(Rule.RANGE, DMA0, reading(0, NO_ROOM), "dma_copy shape=4x4"),
     "copy beyond all addresses": Case(Rule.RANGE, DMA1, reading(TOP), f"src=hbm[{TOP:#x}]"),
     "more columns than there are": Case(Rule.SHAPE, TENSOR, changed(m=5), "m=5"),
@@ -185,7 +185,7 @@ CASES = {
         Cause.WATCHDOG, DMA0, usual(waits=[Wait(DONE, 1), Wait(NEVER, 300)]),
         "(semaphore 6 must be at least 300; its lowest 8 bits are 0)", NEVER | 300 << 8, ALONE),
     "deadlock": Case(Cause.WATCHDOG, TENSOR, usual(waits=[Wait(NEVER, 1)]), "multiply_moving", NEVER | 1 << 8),
-    "error that interrupts": Case(Rule.RANGE, VECTOR, changed(dst=operand(SBUF_BYTES)), "RANGE", options=CATCH),
+    "error that interrupts": Case(Rule.RANGE, VECTOR, changed(dst=operand(CONFIG.sbuf_bytes)), "RANGE", options=CATCH),
     "watchdog that interrupts": Case(
         Cause.WATCHDOG, VECTOR, usual(waits=[Wait(NEVER, 7)]), "wait s6>=7", NEVER | 7 << 8, ALONE | CATCH),
 }  # fmt: skip

@@ -8,7 +8,6 @@ import pytest
 from matplotlib import image as pictures
 
 from neuroncore_rtl.golden.timing import predict
-from neuroncore_rtl.spec.config import PSUM_BYTES, SBUF_BYTES
 from neuroncore_rtl.spec.formats import BF16
 from neuroncore_rtl.spec.isa import MultiplyMoving, Storage
 from neuroncore_rtl.tb.benches.images import ImageTask
@@ -140,7 +139,8 @@ def test_the_timeline_has_all_instructions_and_an_arrow_for_each_wait(profiled, 
 
 
 def test_occupancy_rises_and_falls(profiled):
-    for storage, size in ((Storage.SBUF, SBUF_BYTES), (Storage.PSUM, PSUM_BYTES)):
+    config = profiled.image.config
+    for storage, size in ((Storage.SBUF, config.sbuf_bytes), (Storage.PSUM, config.psum_bytes)):
         curve = occupancy(profiled, storage)
         assert curve[-1][1] == profiled.image.space.used(storage)
         assert 0 < max(value for _, value in curve) <= size and min(value for _, value in curve) >= 0
