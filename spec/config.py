@@ -138,7 +138,7 @@ PRESETS: dict[str, Config] = {
     ),
     "fpga": Config(
         **{"rows": 4, "columns": 4, "mac_latency": 4, "dma_engines": 2, "hbm_bytes": 8},
-        **{"sbuf_bytes": 16 * 1024, "sbuf_banks": 2, "line_bytes": 16, "local_bytes": 32 * 1024},
+        **{"sbuf_bytes": 16 * 1024, "sbuf_banks": 2, "line_bytes": 16, "local_bytes": 16 * 1024},
     ),
     "tiny": Config(rows=4, columns=4),
     "small": Config(rows=16, columns=16, dma_engines=4, hbm_bytes=32),

@@ -55,9 +55,9 @@ class LocalMemory(wiring.Component):
             instructions.en.eq(self.fetch.valid),
             self.fetch.result.eq(instructions.data),
             self.data.ready.eq(1),
-            # One address for reading and writing: a port of a block RAM.
+            # Not the address of writes: a tool that merges both takes a write of some bytes for a read without a clock.
+            read.addr.eq(self.data.address[2:]),
             word.eq(self.data.address[2:]),
-            read.addr.eq(word),
             read.en.eq(self.data.valid & ~self.data.write),
             self.data.result.eq(read.data),
             write.addr.eq(word),
