@@ -20,7 +20,7 @@ from neuroncore_rtl.hdl.core_ports import axi_id_bits, core_counters, core_signa
 from neuroncore_rtl.hdl.core_units import CoreUnits
 from neuroncore_rtl.hdl.link.flit import flit_stream
 from neuroncore_rtl.hdl.local_reset import with_local_reset
-from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.config import Config, Counters
 from neuroncore_rtl.spec.instance import link_bytes_of
 from neuroncore_rtl.spec.isa import queue_count
 from neuroncore_rtl.spec.link import CHANNELS, CORE_BITS, DIRECTIONS
@@ -49,7 +49,7 @@ class Core(wiring.Component):
         passed: that record is a NOP, which no engine takes and which has retired.
         retired, retired_addresses: it has finished one; those of LoadStationary are behind all queues.
         controller_retires, controller_pc: an instruction of the controller.
-        counters: those of the queues, engines and memories.
+        counters: those of the queues, engines and memories, or those of them that the configuration has; others are 0.
         number: of this core in the instance; constant. link_i, link_o: flits of each channel of the collective engine,
             from and to the router. dead: the chip's link of each direction is. Such a core comes out of reset a cycle
             after its surroundings.
@@ -87,6 +87,7 @@ class Core(wiring.Component):
         """Connect a queue to what it takes from, what it waits for, and its engine."""
         queue, engine = units.queues[number], units.engines[number]
         registers, semaphores, watchdog = units.registers, units.semaphores, units.watchdog
+        read_counters = [registers.counters[number].eq(queue.counters)] if self.config.counters else []
         wiring.connect(m, queue.blocks, registers.blocks[number])
         wiring.connect(m, queue.request, units.fetcher.requests[number])
         wiring.connect(m, units.fetcher.records[number], queue.record)
@@ -95,7 +96,7 @@ class Core(wiring.Component):
             registers.places[number].eq(queue.places),
             registers.retired_count[number].eq(queue.retired_count),
             registers.rung[number].eq(queue.rung),
-            registers.counters[number].eq(queue.counters),
+            *read_counters,
             semaphores.waits[number].eq(queue.wait),
             queue.wait_satisfied.eq(semaphores.satisfied[number]),
             queue.update_refused.eq(semaphores.refused[number]),
@@ -141,6 +142,7 @@ class Core(wiring.Component):
     def _connect_links(self, m: Module, units: CoreUnits) -> Value:
         """Connect the collective engine to the links, and what it is told and says; return whether a flit moves."""
         collective, watchdog = units.collective, units.watchdog
+        every = self.config.counters == Counters.ALL
         for channel in range(CHANNELS):
             wiring.connect(m, wiring.flipped(self.link_i[channel]), collective.i[channel])
             wiring.connect(m, collective.o[channel], wiring.flipped(self.link_o[channel]))
@@ -150,7 +152,7 @@ class Core(wiring.Component):
             units.registers.core_number.eq(self.number),
             watchdog.peer.eq(collective.peer),
             watchdog.peer_address.eq(units.queues[-1].oldest),
-            self.counters.collective.eq(collective.counters),
+            *([self.counters.collective.eq(collective.counters)] if every else []),
         ]
         return Cat(flits.valid & flits.ready for flits in (*self.link_i, *self.link_o)).any()
 
@@ -178,15 +180,22 @@ class Core(wiring.Component):
             ),
             self.controller_retires.eq(controller.trace_valid & ~controller.trace_trap),
             self.controller_pc.eq(controller.trace_pc),
-            counters.tensor.eq(units.tensor.counters),
-            counters.vector.eq(units.vector.counters),
-            counters.scalar.eq(units.scalar.counters),
-            counters.conflicts.eq(units.memory.conflicts),
-            *(counters.queues[number].eq(queue.counters) for number, queue in enumerate(queues)),
-            *(counters.dma[number].eq(engine.counters) for number, engine in enumerate(units.dma)),
         ]
-        for counter, happens in (
-            (counters.controller.instructions, self.controller_retires),
-            (counters.controller.waiting, controller.waiting),
-        ):
-            m.d.sync += counter.eq(counter + happens)
+        # What is not led out is not there either, once a synthesiser has removed what nobody sees.
+        every = self.config.counters == Counters.ALL
+        if every:
+            m.d.comb += [
+                counters.tensor.eq(units.tensor.counters),
+                counters.vector.eq(units.vector.counters),
+                counters.scalar.eq(units.scalar.counters),
+                counters.conflicts.eq(units.memory.conflicts),
+            ]
+        if self.config.counters >= Counters.QUEUES:
+            m.d.comb += [counters.queues[number].eq(queue.counters) for number, queue in enumerate(queues)]
+        if every:
+            m.d.comb += [counters.dma[number].eq(engine.counters) for number, engine in enumerate(units.dma)]
+            for counter, happens in (
+                (counters.controller.instructions, self.controller_retires),
+                (counters.controller.waiting, controller.waiting),
+            ):
+                m.d.sync += counter.eq(counter + happens)

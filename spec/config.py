@@ -4,12 +4,14 @@ Everything else (skews, drain times, memory shapes) is derived from these where 
 """
 
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import ClassVar
 
 from neuroncore_rtl.spec.memory_map import LOCAL_BYTES
 
 __all__ = [
-    "LINE_BYTES", "LOAD_COLUMNS", "PRESETS", "PSUM_BANKS", "SEMAPHORES", "Config", "preset_named",
+    "LINE_BYTES", "LOAD_COLUMNS", "PRESETS", "PSUM_BANKS", "SEMAPHORES", "Config", "Counters",
+    "preset_named",
 ]  # fmt: skip
 
 LOAD_COLUMNS = 4
@@ -23,6 +25,17 @@ LINE_BYTES = 64
 
 SEMAPHORES = 256
 """Semaphores of a core, as NeuronCore-v2 has; 16 bits each."""
+
+
+class Counters(IntEnum):
+    """Which counters a core has."""
+
+    NONE = 0
+    """None; they read as 0."""
+    QUEUES = 1
+    """Those of the queues, which the controller reads, too."""
+    ALL = 2
+    """Those of engines and memories as well."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +62,7 @@ class Config:
         local_bytes: bytes of the controller's local memory; a power of two from 16 KiB to 64 KiB.
         dma_beats: beats that a DMA engine has asked for, or that have come and not gone on; a power of two from 32 to
             128. It hides the latency of HBM if it is more than that in cycles.
+        counters: which of the core's counters there are, see :class:`Counters`.
 
     Raises:
         TypeError: if a parameter is not an integer.
@@ -69,6 +83,7 @@ class Config:
     psum_words: int = 512
     local_bytes: int = LOCAL_BYTES
     dma_beats: int = 128
+    counters: int = Counters.ALL
 
     RANGES: ClassVar = {
         "rows": (2, 1024),
@@ -85,6 +100,7 @@ class Config:
         "psum_words": (16, 512),
         "local_bytes": (16 * 1024, LOCAL_BYTES),
         "dma_beats": (32, 128),
+        "counters": (Counters.NONE, Counters.ALL),
     }
     POWERS_OF_TWO: ClassVar = ("hbm_bytes", "sbuf_banks", "line_bytes", "psum_words", "local_bytes", "dma_beats")
 
@@ -133,11 +149,11 @@ class Config:
 
 PRESETS: dict[str, Config] = {
     "nano": Config(
-        **{"rows": 2, "columns": 2, "mac_latency": 4, "dma_engines": 1, "hbm_bytes": 8, "dma_beats": 32},
+        **{"rows": 2, "columns": 2, "mac_latency": 4, "dma_engines": 1, "hbm_bytes": 8, "dma_beats": 32, "counters": 0},
         **{"sbuf_bytes": 8 * 1024, "sbuf_banks": 2, "line_bytes": 16, "psum_words": 64, "local_bytes": 16 * 1024},
     ),
     "fpga": Config(
-        **{"rows": 4, "columns": 4, "mac_latency": 4, "dma_engines": 2, "hbm_bytes": 8},
+        **{"rows": 4, "columns": 4, "mac_latency": 4, "dma_engines": 2, "hbm_bytes": 8, "counters": 1},
         **{"sbuf_bytes": 16 * 1024, "sbuf_banks": 2, "line_bytes": 16, "local_bytes": 16 * 1024},
     ),
     "tiny": Config(rows=4, columns=4),

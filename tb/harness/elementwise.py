@@ -16,7 +16,7 @@ from amaranth.lib import wiring
 from neuroncore_rtl.hdl.elementwise.frontend import Counters, engine_ports
 from neuroncore_rtl.hdl.engine_error import EngineError
 from neuroncore_rtl.hdl.verilog import module_ports
-from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.config import PSUM_BANKS, Config
 from neuroncore_rtl.spec.isa import DIMENSIONS, ELEMENTWISE_BITS, Elementwise
 from neuroncore_rtl.spec.timing import REMAINDER_LATENCY
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome, events_of, fields_by_kind
@@ -120,8 +120,8 @@ class ElementwiseDevice:
             "COLUMNS": config.columns,
             "INSTRUCTION": ELEMENTWISE_BITS,
             "PROGRAM_DEPTH": PROGRAM_DEPTH,
-            "SBUF_DEPTH": config.sbuf_bytes // 4,
-            "PSUM_DEPTH": config.psum_bytes // 4,
+            "SBUF_DEPTH": Config.RANGES["sbuf_bytes"][1] // 4,
+            "PSUM_DEPTH": PSUM_BANKS * Config.RANGES["psum_words"][1],
             "COUNTERS": Counters.as_shape().size,
             **layout_defines("ERROR", EngineError),
         }

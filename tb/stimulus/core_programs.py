@@ -91,11 +91,14 @@ def random_core_program(
         rng: decides everything.
         config: the machine's parameters.
         count: instructions.
-        choices: what they are drawn from.
+        choices: what they are drawn from; of SBUF they use half at most.
         base: HBM address of its image, a multiple of 128.
         order: of its instructions, see :class:`kernels.program.Program`.
     """
-    writer = _CoreWriter(rng, config, choices or CoreChoices(), base, order)
+    choices = choices or CoreChoices()
+    sizes = {"sbuf_bytes": config.sbuf_bytes // 2, "psum_bytes": config.psum_bytes}
+    choices = replace(choices, **{name: min(most, getattr(choices, name)) for name, most in sizes.items()})
+    writer = _CoreWriter(rng, config, choices, base, order)
     for _ in range(count):
         writer.add()
     return writer.finish()
@@ -184,6 +187,7 @@ class _CoreWriter:
             step = int(rng.choice([1, 1, 1, 0, 2, 3]))
             words = self.choices.psum_bytes // 4
             most = self.config.psum_words
+            n = min(n, most)
             bank = int(rng.integers(-(-words // most))) * most
             psum = bank + int(rng.integers(min(most, words - bank) - n + 1))
             loaded = range(self.loaded.column, self.loaded.column + self.loaded.m)

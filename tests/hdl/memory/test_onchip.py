@@ -10,9 +10,13 @@ from tests.hdl.simulation import simulate
 CONFIGS = (
     Config(rows=3, columns=5, hbm_ports=2, dma_engines=2, hbm_bytes=8),
     Config(rows=10, columns=4, hbm_ports=1, hbm_bytes=64),
-    Config(rows=2, columns=2, hbm_ports=3, dma_engines=3, hbm_bytes=16),
+    Config(
+        **{"rows": 2, "columns": 2, "hbm_ports": 3, "dma_engines": 3, "hbm_bytes": 16},
+        **{"sbuf_bytes": 1536, "sbuf_banks": 4, "line_bytes": 32, "psum_words": 16},
+    ),
 )
-"""More and fewer partitions of PSUM than rows, one and two blocks, lines of one and of several accesses."""
+"""More and fewer partitions of PSUM than rows, one and two blocks, lines of one and of several accesses; small
+memories."""
 
 CYCLES = 250
 

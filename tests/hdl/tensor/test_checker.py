@@ -21,6 +21,9 @@ SBUF = CONFIG.sbuf_bytes
 QUARTERED = Config(rows=12, columns=16)
 """A machine whose operands and results can start at quadrants."""
 
+SMALL = Config(rows=6, columns=9, sbuf_bytes=3072, psum_words=64)
+"""One with little memory."""
+
 RULES = {
     Rule.OPCODE, Rule.FORMAT, Rule.OPERATION, Rule.SHAPE, Rule.PARTITIONS, Rule.ALIGNMENT, Rule.RANGE, Rule.STATE,
 }  # fmt: skip
@@ -44,15 +47,24 @@ MOVES = (
     MultiplyMoving(format=INT8, k=2, m=4, n=300, address=SBUF - 1 - 299 * 657, stride=657, psum=4095 - 299),
 )
 
+SMALLEST = (
+    LoadStationary(format=FP32, half=1, k=1, m=1, address=SMALL.sbuf_bytes - 16),
+    LoadStationary(format=INT8, k=3, m=9, address=0),
+    MultiplyMoving(format=FP32, k=1, m=1, n=4, address=SMALL.sbuf_bytes - 16, stride=4, psum=60),
+    MultiplyMoving(format=INT8, k=2, m=4, n=64, address=0, stride=48, psum=448),
+)
+
 EDGES = {
     "k": (0, 1, CONFIG.rows, CONFIG.rows + 1, 2047),
     "m": (0, 1, CONFIG.columns, CONFIG.columns + 1, 2047, *(load.m + 1 for load in LOADS)),
-    "n": (0, 1, 511, 512, 513, 1023),
+    "n": (0, 1, 63, 64, 65, 511, 512, 513, 1023),
     "address": (
         0,
         1,
         2,
         4,
+        SMALL.sbuf_bytes - 16,
+        SMALL.sbuf_bytes,
         SBUF - 16,
         SBUF - 4,
         SBUF - 1,
@@ -60,7 +72,7 @@ EDGES = {
         (1 << 18) - 1,
     ),
     "stride": (0, 1, 2, 4, 384, 65535),
-    "psum": (0, 1, 511, 3584, 4095),
+    "psum": (0, 1, 63, 448, 511, 512, 3584, 4095),
     "row": (0, 1, 2, 3, 4, 8, 12, 1023),
     "column": (0, 1, 3, 4, 8, 9, 12, 16, 1023),
 }
@@ -92,7 +104,7 @@ def violations_of(words, config):
             loaded = range(values["column"], values["column"] + values["m"]), values["dtype"] == INT8.code
 
 
-@pytest.mark.parametrize(("config", "legal"), [(CONFIG, LOADS + MOVES), (QUARTERED, PLACED)])
+@pytest.mark.parametrize(("config", "legal"), [(CONFIG, LOADS + MOVES), (QUARTERED, PLACED), (SMALL, SMALLEST)])
 def test_every_word_breaks_the_rule_that_the_specification_names(config, legal, rng):
     setups = [(), *((one.encode(),) for one in legal if isinstance(one, LoadStationary))]
     given = [word for last in words(rng, legal, 1500) for word in (*setups[rng.integers(len(setups))], last)]

@@ -27,7 +27,7 @@ CONFIGS = {
         TINY,
         Config(rows=2, columns=2, mac_latency=1, add_latency=1),
         Config(rows=3, columns=5, mac_latency=3, add_latency=4),
-        Config(rows=9, columns=3, mac_latency=5, add_latency=3),
+        Config(rows=9, columns=3, mac_latency=5, add_latency=3, psum_words=32),
         Config(rows=2, columns=33, mac_latency=2, add_latency=2),
         Config(rows=12, columns=16, mac_latency=4, add_latency=2),
     ),
@@ -37,7 +37,7 @@ CONFIGS = {
     ),
 }
 """Arrays of one and of several blocks, tiles and PSUM blocks, the last of them narrower than the others; every depth of
-the pipelines; rows and columns that have quadrants or not. Each costs Verilator a build, hence so few."""
+the pipelines; rows and columns that have quadrants or not; small banks. Each costs Verilator a build, hence so few."""
 
 MACHINES = [
     pytest.param(
