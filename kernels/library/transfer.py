@@ -25,7 +25,8 @@ Matrix = Rows | HbmTensor
 """A matrix wherever it is; in HBM [rows, columns]."""
 
 SHARE = 16 * LINE_BYTES
-"""Bytes of a row that one copy moves: two lines of every bank, so that ports do not meet in one."""
+"""Bytes of a row that one copy moves: two lines of every bank of most presets, so that ports do
+not meet in one."""
 
 SHORTEST = 4
 """Beats of a row that are worth a copy of their own."""

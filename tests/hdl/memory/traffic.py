@@ -213,8 +213,9 @@ class Traffic:
                     self.check(ctx, cycle, port)
             taken = {id(port): bool(port.request and ctx.get(port.signals.ready)) for port in self.ports}
             self.judge(taken, psum_ready)
-            written = {p.request["address"] // LINE_BYTES % SBUF_BANKS for p in self.ports if p.kind == "write" and
-                       p.request and p.request["storage"] == OnChipStorage.SBUF}  # fmt: skip
+            writes = [p.request for p in self.ports if p.kind == "write" and p.request]
+            places = [one["address"] for one in writes if one["storage"] == OnChipStorage.SBUF]
+            written = {place // self.config.line_bytes % self.config.sbuf_banks for place in places}
             assert ctx.get(memory.busy) == sum(1 << bank for bank in written)
             self.serve_psum(ctx, psum_ready)
             for port in sorted(self.ports, key=lambda port: port.writes):  # reads see what was there before
