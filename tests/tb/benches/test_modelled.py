@@ -78,6 +78,13 @@ FULL = [
 ]
 
 
+BOARDS = [
+    Case("matmul", "PRESET=nano M=12 K=10 N=140"),
+    Case("linear", "PRESET=nano M=12 K=20 N=24"),
+    Case("attention", "PRESET=fpga SEQ=12 DIM=6 HEADS=1 CAUSAL=1"),
+]
+
+
 def far_off(cases):
     """Print the table of some cases; return the rows of those that the model is not near enough to."""
     rows = [measured(case) for case in cases]
@@ -92,6 +99,11 @@ def test_cycles_are_near_those_of_the_rtl():
 @pytest.mark.slow
 def test_cycles_of_the_full_machine_are_near_those_of_the_rtl():
     assert far_off(FULL) == []
+
+
+@pytest.mark.slow
+def test_cycles_with_small_memories_are_near_those_of_the_rtl():
+    assert far_off(BOARDS) == []
 
 
 def test_records_are_issued_and_retire_in_the_cycles_of_the_rtl():
