@@ -5,9 +5,12 @@ point addition of two 24-bit numbers: no 74-bit adder. The product may lack its 
 below the last place (two for the left shift that this can cause, the rounding bit, a sticky bit) keep the rounding
 exact.
 
-Exponents are compared on the product's own scale, where no constant has to be added before the comparison: the larger
-of the two is the reference, and as an accumulator is never below the exponent of a subnormal, neither is the reference.
-A sentinel bit limits the normalising shift there, so that subnormal results need no second path.
+Exponents are compared on the product's own scale, and beside the multiplier, as they need no product. The larger of the
+two is the reference, and as an accumulator is never below the exponent of a subnormal, neither is the reference. A
+sentinel bit limits the normalising shift there, so that subnormal results need no second path.
+
+A negative sum is not negated: its complement, one less than its magnitude, is normalised, ones following it from the
+right, and the rounding adds the one. So its carry is that of the rounding.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
@@ -22,9 +25,18 @@ __all__ = ["Mac"]
 
 GUARD_BITS = 4
 ALIGNED_BITS = FP32.precision + GUARD_BITS
+SUM_BITS = ALIGNED_BITS + 1
 FRACTION_BITS = FP32.mantissa_bits
 ACC_OFFSET = 2 * OPERAND_BIAS - FP32.bias - 1
 """Added to an FP32 exponent field to bring it to the scale of the product's exponent, the sum of two biased ones."""
+
+REFERENCE_BITS = 9
+"""Bits of an exponent on the scale of FP32's field; that of a product is at most 382."""
+
+GROUP = 4
+GROUPS = SUM_BITS // GROUP
+"""Leading zeros are counted in groups of bits first. The lowest bit of a sum is in none: where a shift is not limited,
+the leading one of a sum, or of its complement, is two places above it or more."""
 
 
 def _let(m: Module, name: str, value: Value, width: int | None = None) -> Signal:
@@ -34,22 +46,14 @@ def _let(m: Module, name: str, value: Value, width: int | None = None) -> Signal
     return signal
 
 
-def _leading_zeros(m: Module, value, name: str):
-    """Return the count of zeros above the first one of a 29-bit value that has at least one; it halves as it counts."""
-    counts = []
-    rest = Cat(Const(0b111, 3), value)  # 32 bits; the filling below never changes the count of a nonzero value
-    width = 32
-    while width > 1:
-        width //= 2
-        zero = Signal(name=f"{name}_zero{width}")
-        half = Signal(width, name=f"{name}_half{width}")
-        m.d.comb += [
-            zero.eq(rest[width:] == 0),
-            half.eq(Mux(zero, rest[:width], rest[width:])),
-        ]
-        counts.append(zero)
-        rest = half
-    return Cat(*reversed(counts))
+def _leading_groups(m: Module, stops: Value) -> Value:
+    """Return how many groups of zeros lead; `stops` has the lowest bit of each group set that is not zero."""
+    at = [stops[GROUP * group] for group in range(GROUPS)]
+    upper = _let(m, "upper_zero", stops[3 * GROUP :] == 0)
+    first = _let(m, "first_zero", stops[5 * GROUP :] == 0)
+    third = _let(m, "third_zero", stops[GROUP : 3 * GROUP] == 0)
+    one = Mux(upper, at[1] & ~at[2], Mux(first, ~at[4], ~at[6]))
+    return Cat(one, Mux(upper, third, first), upper)
 
 
 class Mac(wiring.Component):
@@ -87,24 +91,45 @@ class Mac(wiring.Component):
         m = Module()
         cut = Pipeline(m, self.CUTS[self.latency]).cut
         acc = cut("input", acc=self.acc).acc
-        product = cut("multiply", acc=acc, **self._multiply(m, acc))
+        product = cut("multiply", acc=acc, **self._multiply(m), **self._distance(m, acc), **self._kinds(m, acc))
         operands = cut("align", **self._align(m, product), **self._specials(m, product))
         total = cut("add", **self._add(m, operands))
         normal = cut("normalise", **self._normalise(m, total))
         m.d.comb += self.out.eq(self._round(m, normal))
         return m
 
-    def _multiply(self, m: Module, acc: Value) -> dict[str, Value]:
+    def _multiply(self, m: Module) -> dict[str, Value]:
+        return {"product": _let(m, "product", self.x.significand * self.w.significand)}
+
+    def _distance(self, m: Module, acc: Value) -> dict[str, Value]:
+        """Which number has the larger exponent, and by how much the other one moves."""
+        field = acc[FRACTION_BITS:31]
+        hidden = _let(m, "hidden", field != 0)
+        acc_field = _let(m, "acc_field", field | ~hidden, 8)
+        # The sum with ACC_OFFSET, 7 * 128, takes no carry.
+        acc_exponent = _let(m, "acc_exponent", Cat(acc_field[:7], (~acc_field[7]).replicate(3), acc_field[7]))
+        exponent = _let(m, "product_exponent", self.x.exponent + self.w.exponent)
+        distance = _let(m, "distance", exponent - acc_exponent, 12)
+        acc_larger = _let(m, "acc_larger", distance[11])
+        # Of a negative distance one less than the magnitude: the product has moved a place already.
+        magnitude = _let(m, "magnitude", distance[:11] ^ acc_larger.replicate(11))
+        return {
+            "hidden": hidden,
+            "acc_larger": acc_larger,
+            "shift": _let(m, "shift", magnitude[:5] | (magnitude[5:] != 0).replicate(5), 5),
+            "reference": _let(m, "reference", Mux(acc_larger, acc_field, exponent - ACC_OFFSET), REFERENCE_BITS),
+        }
+
+    def _kinds(self, m: Module, acc: Value) -> dict[str, Value]:
+        """The product's sign, and whether it is a number at all; of an operand only a zero lacks its top bit."""
         x, w = self.x, self.w
         absent = (x.nan & x.inf) | (w.nan & w.inf)
-        product = _let(m, "product", x.significand * w.significand)
+        times_zero = (x.inf & ~w.significand[-1]) | (w.inf & ~x.significand[-1])
         return {
-            "product": product,
-            "exponent": _let(m, "product_exponent", x.exponent + w.exponent),
             # An absent product is a zero of the accumulator's sign, the one number that changes no accumulator.
             "sign": _let(m, "product_sign", Mux(absent, acc[31], x.sign ^ w.sign)),
             "infinite": _let(m, "infinite", (x.inf | w.inf) & ~absent),
-            "invalid": _let(m, "invalid", (x.nan | w.nan | ((x.inf | w.inf) & (product == 0))) & ~absent),
+            "invalid": _let(m, "invalid", (x.nan | w.nan | times_zero) & ~absent),
         }
 
     def _specials(self, m: Module, product) -> dict[str, Value]:
@@ -120,59 +145,85 @@ class Mac(wiring.Component):
         }
 
     def _align(self, m: Module, product) -> dict[str, Value]:
-        """The number with the smaller exponent moves right, its lost bits gather in the sticky bit."""
-        acc = product.acc
-        field = acc[FRACTION_BITS:31]
+        """The number with the smaller exponent moves right, its lost bits gather in the sticky bit.
+
+        It moves in multiples of eight and then by the rest: of the first only whole bytes can be lost, of the second
+        seven bits. It is complemented here if it is to be subtracted, where that is a part of the last selection.
+        """
+        acc, acc_larger = product.acc, product.acc_larger
+        acc_significand = _let(m, "acc_significand", Cat(acc[:FRACTION_BITS], product.hidden))
+        small = Mux(acc_larger, product.product << (GUARD_BITS - 1), acc_significand << GUARD_BITS)
+        small = _let(m, "small", small, ALIGNED_BITS)
+        far, near = Cat(Const(0, 3), product.shift[3:]), product.shift[:3]
+        moved = _let(m, "moved", small >> far)
+        far_lost = _let(m, "far_lost", small & ~(Const(-1, ALIGNED_BITS) << far)[:ALIGNED_BITS])
+        near_lost = _let(m, "near_lost", moved[:7] & ~(Const(-1, 7) << near)[:7])
+        sticky = _let(m, "sticky", (far_lost != 0) | (near_lost != 0))
         subtract = _let(m, "subtract", product.sign ^ acc[31])
-        hidden = _let(m, "hidden", field != 0)
-        acc_exponent = _let(m, "acc_exponent", (field | ~hidden) + ACC_OFFSET, 11)
-        acc_significand = _let(m, "acc_significand", Cat(acc[:FRACTION_BITS], hidden))
-        distance = _let(m, "distance", product.exponent - acc_exponent, 12)
-        acc_larger = _let(m, "acc_larger", distance[11])
-        swap = _let(m, "swap", (product.product ^ acc_significand) & acc_larger.replicate(FP32.precision))
-        magnitude = _let(m, "magnitude", (distance ^ acc_larger.replicate(12)) + acc_larger, 12)
-        shift = _let(m, "shift", Mux(magnitude > ALIGNED_BITS, ALIGNED_BITS, magnitude[:5]), 5)
-        small = _let(m, "small", Cat(Const(0, GUARD_BITS), acc_significand ^ swap))
-        shifted = _let(m, "shifted", small >> shift)
-        lost = _let(m, "lost", small & ~(Const(-1, ALIGNED_BITS) << shift)[:ALIGNED_BITS])
+        aligned = ((moved >> near) | sticky) ^ subtract.replicate(ALIGNED_BITS)
         return {
-            "big": _let(m, "big", product.product ^ swap),
-            "aligned": _let(m, "aligned", Cat(shifted[0] | (lost != 0), shifted[1:])),
+            "big": _let(m, "big", Mux(acc_larger, acc_significand, product.product)),
+            "aligned": _let(m, "aligned", aligned, ALIGNED_BITS),
             "subtract": subtract,
             "sign": _let(m, "sign", product.sign ^ (acc_larger & subtract)),
-            "zero_sign": product.sign & acc[31],
-            "reference": _let(m, "reference", product.exponent - ACC_OFFSET + Mux(acc_larger, magnitude, 0), 11),
+            "reference": product.reference,
         }
 
     def _add(self, m: Module, operands) -> dict[str, Value]:
-        """Magnitude and sign of the sum."""
-        width = ALIGNED_BITS + 2
-        big, subtract = Cat(Const(0, GUARD_BITS), operands.big), operands.subtract
-        total = _let(m, "total", big + (operands.aligned ^ subtract.replicate(width)) + subtract, width)
+        """The sum, and by how many groups it moves left: to its leading one, or where the exponent runs out."""
+        width = SUM_BITS + 1
+        subtract = operands.subtract
+        big, aligned = Cat(Const(0, GUARD_BITS), operands.big), Cat(operands.aligned, subtract.replicate(2))
+        total = _let(m, "total", big + aligned + subtract, width)
         negative = _let(m, "negative", total[-1])
+        bits = _let(m, "bits", total[1:SUM_BITS] ^ negative.replicate(SUM_BITS - 1))
+        pairs = _let(m, "pairs", bits | (bits >> 1))
+        groups = _let(m, "groups", (pairs | (pairs >> 2)) & sum(1 << GROUP * group for group in range(GROUPS)))
+        sentinel = Const(1 << SUM_BITS - 1 - GROUP, SUM_BITS) >> Cat(Const(0, 2), operands.reference[2:])
+        is_zero = _let(m, "is_zero", (groups == 0) & ~total[0] & ~negative)
         return {
-            "size": _let(m, "size", (total[:-1] ^ negative.replicate(width - 1)) + negative, width - 1),
-            "negative": negative, "sign": operands.sign, "zero_sign": operands.zero_sign,
-            "reference": operands.reference, "inf": operands.inf, "nan": operands.nan, "inf_sign": operands.inf_sign,
-        }  # fmt: skip
+            "total": total[:SUM_BITS],
+            "negative": negative,
+            "is_zero": is_zero,
+            "groups": _let(m, "zero_groups", _leading_groups(m, _let(m, "stops", groups | sentinel, SUM_BITS - 1))),
+            # A sum of zeros has the sign of both, a difference that is zero is positive.
+            "sign": (operands.sign ^ negative) & ~(is_zero & subtract),
+            "reference": operands.reference,
+            **_around(operands),
+        }
 
     def _normalise(self, m: Module, total) -> dict[str, Value]:
         """The leading one comes to the top, but the exponent never below that of a subnormal: there is the sentinel."""
-        sentinel = Const(1 << ALIGNED_BITS, ALIGNED_BITS + 1) >> total.reference
-        zeros = _leading_zeros(m, _let(m, "counted", total.size | sentinel), "lz")
-        is_zero = total.size == 0
+        by_groups = Cat(Const(0, 2), total.groups)
+        left = _let(m, "left", total.reference - by_groups, REFERENCE_BITS)
+        moved = _let(m, "in_group", total.total << by_groups, SUM_BITS)
+        sentinel = Const(1 << GROUP - 1, GROUP) >> left
+        top = _let(m, "top", (moved[-GROUP:] ^ total.negative.replicate(GROUP)) | sentinel)
+        empty = _let(m, "empty", top[2:] == 0)
+        by_bits = _let(m, "by_bits", Cat(Mux(empty, ~top[1], ~top[3]), empty))
+        normal = _let(m, "normal", moved << by_bits, SUM_BITS)
         return {
-            "normal": _let(m, "normal", total.size << zeros, len(total.size)),
-            "exponent": _let(m, "exponent", total.reference - zeros, 11),
-            "is_zero": is_zero, "sign": Mux(is_zero, total.zero_sign, total.sign ^ total.negative),
-            "inf": total.inf, "nan": total.nan, "inf_sign": total.inf_sign,
-        }  # fmt: skip
+            # From the rounding bit up; what is below counts as a whole, and is not complemented.
+            "number": _let(m, "number", normal[GUARD_BITS:] ^ total.negative.replicate(SUM_BITS - GUARD_BITS)),
+            "rest": _let(m, "rest", normal[:GUARD_BITS] != 0),
+            "exponent": _let(m, "exponent", Mux(total.is_zero, 0, left - by_bits), REFERENCE_BITS),
+            "negative": total.negative,
+            "sign": total.sign,
+            **_around(total),
+        }
 
-    def _round(self, m: Module, number) -> Value:
+    def _round(self, m: Module, normal) -> Value:
         """Return the storage word."""
-        normal, exponent = number.normal, number.exponent
-        up = normal[GUARD_BITS] & ((normal[:GUARD_BITS] != 0) | normal[GUARD_BITS + 1])
-        packed = _let(m, "packed", Cat(Const(0, FRACTION_BITS), exponent[:8]) + normal[GUARD_BITS + 1 :] + up, 31)
-        finite = Mux(exponent >= 0xFE, FP32.infinity, packed) & ~number.is_zero.replicate(31)
-        special = Mux(number.nan, FP32.nan, Cat(Const(FP32.infinity, 31), number.inf_sign))
-        return Mux(number.inf | number.nan, special, Cat(finite, number.sign))
+        number, exponent, rest = normal.number, normal.exponent, normal.rest
+        half, odd = number[0], number[1]
+        # A complement is one less in its last place: what is half or more of it is more than half of the magnitude.
+        up = _let(m, "up", Mux(normal.negative, half | (odd & ~rest), half & (odd | rest)))
+        packed = _let(m, "packed", Cat(Const(0, FRACTION_BITS), exponent[:8]) + number[1:] + up, 31)
+        finite = Mux(exponent >= 0xFE, FP32.infinity, packed)
+        special = Mux(normal.nan, FP32.nan, Cat(Const(FP32.infinity, 31), normal.inf_sign))
+        return Mux(normal.inf | normal.nan, special, Cat(finite, normal.sign))
+
+
+def _around(stage) -> dict[str, Value]:
+    """Return what goes around the adder."""
+    return {"inf": stage.inf, "nan": stage.nan, "inf_sign": stage.inf_sign}
