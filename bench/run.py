@@ -1,5 +1,5 @@
 """`make bench`: how long builds take, of simulators and of programs, how fast the engines simulate, how busy they are,
-what a unit's area is, and how near cycles are to what is published of the silicon.
+what a unit's area is and what its pipeline buys, and how near cycles are to what is published of the silicon.
 
 Every figure is measured when the command runs. Cold builds start from an empty directory: elaboration, Verilator and
 the C++ compiler, nothing cached. Simulation speed is wall time from the first clock edge to the last result.
@@ -8,7 +8,7 @@ the C++ compiler, nothing cached. Simulation speed is wall time from the first c
 import json
 from collections.abc import Callable
 
-from neuroncore_rtl.bench import area, core, elementwise, link, program, silicon, tensor
+from neuroncore_rtl.bench import area, core, depth, elementwise, link, program, silicon, tensor
 from neuroncore_rtl.bench.machine import described, machine
 from neuroncore_rtl.bench.ways import measured_ways
 from neuroncore_rtl.tb.sim.report import RESULTS, shown, terminal
@@ -29,6 +29,7 @@ PARTS: dict[str, tuple[Callable, Callable]] = {
     "program": (lambda sizes: program.measure(), program.tables),
     "silicon": (lambda sizes: silicon.measure(), silicon.tables),
     "area": (lambda sizes: {"area": area.measure_all()}, lambda record: [area.table(record["area"])]),
+    "depth": (lambda sizes: depth.measure(), depth.tables),
 }
 """What `PART` chooses from: from sizes to a record of figures, and from that to its tables."""
 
@@ -42,7 +43,7 @@ def main(settings: Settings) -> int:
 def _measure(settings: Settings) -> int:
     console = terminal()
     sizes = [settings.size] if settings.size else list(SIZES)
-    record = machine(() if settings.part in ("program", "area", "silicon") else measured_ways())
+    record = machine(() if settings.part in ("program", "area", "depth", "silicon") else measured_ways())
     console.print(described(record), markup=False, soft_wrap=True)
     for part in PARTS if settings.part == "all" else (settings.part,):
         measure, tables = PARTS[part]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import ClassVar
 
+from neuroncore_rtl.spec.formats import Format, matmul_formats
 from neuroncore_rtl.spec.memory_map import LOCAL_BYTES
 
 __all__ = [
@@ -47,6 +48,8 @@ class Config:
         columns: processing elements along M, one PSUM partition each; 2 to 1024.
         mac_latency: pipeline stages of a multiply-accumulate, in cycles; 1 to 5. Sums cross the array in rows *
             mac_latency cycles; more stages buy clock frequency, which a cycle count does not show.
+        significand_bits: of an operand in the array; 12, or 8 for processing elements that multiply BF16, FP8 and INT8
+            alone (`matmul_formats`).
         add_latency: pipeline stages of the PSUM adder, in cycles; 1 to 4.
         dma_engines: DMA engines, each with a queue; 1 to 16. Engine i is on HBM port i modulo `hbm_ports`.
         hbm_ports: AXI4 ports to HBM; 1 to 4, no more than DMA engines.
@@ -72,6 +75,7 @@ class Config:
     rows: int
     columns: int
     mac_latency: int = 1
+    significand_bits: int = 12
     add_latency: int = 2
     dma_engines: int = 2
     hbm_ports: int = 1
@@ -89,6 +93,7 @@ class Config:
         "rows": (2, 1024),
         "columns": (2, 1024),
         "mac_latency": (1, 5),
+        "significand_bits": (8, 12),
         "add_latency": (1, 4),
         "dma_engines": (1, 16),
         "hbm_ports": (1, 4),
@@ -114,6 +119,8 @@ class Config:
         for name in self.POWERS_OF_TWO:
             if (value := getattr(self, name)) & (value - 1):
                 raise ValueError(f"{name} must be a power of two, not {value!r}")
+        if self.significand_bits not in (8, 12):
+            raise ValueError(f"significand_bits must be 8 or 12, not {self.significand_bits!r}")
         if self.hbm_ports > self.dma_engines:
             raise ValueError(f"hbm_ports must be at most dma_engines ({self.dma_engines}), not {self.hbm_ports!r}")
         if self.line_bytes < self.hbm_bytes:
@@ -126,6 +133,11 @@ class Config:
     def partitions(self) -> int:
         """Partitions of SBUF, and lanes of the vector and scalar engines; PSUM has `columns` of them."""
         return max(self.rows, self.columns)
+
+    @property
+    def matmul_formats(self) -> tuple[Format, ...]:
+        """Formats that the array multiplies."""
+        return matmul_formats(self.significand_bits)
 
     @property
     def quadrant(self) -> int:

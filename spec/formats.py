@@ -11,7 +11,7 @@ from dataclasses import dataclass
 __all__ = [
     "BF16", "FORMATS", "FP8E3M4", "FP8E4M3", "FP8E5M2", "FP16", "FP32", "INT8", "INT16", "INT32", "MAC_FORMATS",
     "MATMUL_FORMATS", "TF32", "UINT8", "UINT16", "UINT32", "FloatFormat", "Format", "IntFormat", "format_named",
-    "format_of",
+    "format_of", "matmul_formats",
 ]  # fmt: skip
 
 
@@ -124,6 +124,15 @@ MAC_FORMATS: tuple[Format, ...] = (BF16, FP16, TF32, FP8E4M3, FP8E5M2, FP8E3M4, 
 
 MATMUL_FORMATS: tuple[Format, ...] = (*MAC_FORMATS, FP32)
 """Formats that the tensor engine multiplies; FP32 takes four passes."""
+
+
+def matmul_formats(significand_bits: int) -> tuple[Format, ...]:
+    """Return those of `MATMUL_FORMATS` that an array multiplies whose significands have so many bits.
+
+    The magnitude of an INT8 has 8 bits, a half of an FP32's significand 12.
+    """
+    whole = tuple(f for f in MAC_FORMATS if (f.precision if f.is_float else f.bits) <= significand_bits)
+    return whole + ((FP32,) if FP32.precision <= 2 * significand_bits else ())
 
 
 def format_named(name: str) -> Format:

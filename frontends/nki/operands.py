@@ -15,7 +15,7 @@ from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.program import Tensor, dma_copy, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import affine_select, memset
-from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format
+from neuroncore_rtl.spec.formats import FP32, INT8, Format
 from neuroncore_rtl.spec.isa import AluOp, Index, Storage
 
 __all__ = [
@@ -200,7 +200,7 @@ def _to_all_lanes(recording: Recording, dst: Tensor, src: Tensor) -> None:
     DMA what the tensor engine does not multiply, or has not at hand."""
     program = recording.program
     recording.inserted["row to all partitions"] += 1
-    if src.format not in MATMUL_FORMATS or src.format is INT8 or dst.partitions > program.config.columns:
+    if src.format not in program.config.matmul_formats or src.format is INT8 or dst.partitions > program.config.columns:
         program.append(dma_copy(dst, src), next(program.loads))
         return
     if src.storage != Storage.SBUF or src.partition or len(src.shape) > 1:

@@ -14,31 +14,29 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.arith.normalise import normalise
 from neuroncore_rtl.hdl.arith.operand import EXPONENT_BITS, OPERAND_BIAS, SIGNIFICAND_BITS, Operand
-from neuroncore_rtl.spec.formats import MATMUL_FORMATS, FloatFormat, IntFormat
+from neuroncore_rtl.spec.formats import FP32, FloatFormat, Format, IntFormat, matmul_formats
 
 __all__ = ["EdgeDecoder"]
-
-_WIDE = 2 * SIGNIFICAND_BITS
 
 
 class _Fields(wiring.Component):
     """Extract the fields of a word: no arithmetic beyond a magnitude and the choice of the exponent's offset.
 
-    `exponent` is biased by OPERAND_BIAS. `special` is a float's all-ones exponent, `payload` a nonzero mantissa.
+    `exponent` is biased by OPERAND_BIAS, `significand` has `width` bits. `special` is a float's all-ones exponent,
+    `payload` a nonzero mantissa.
     """
 
-    word: In(32)
-    format: In(FormatCode)
-    sign: Out(1)
-    exponent: Out(EXPONENT_BITS)
-    significand: Out(_WIDE)
-    special: Out(1)
-    payload: Out(1)
+    def __init__(self, formats: tuple[Format, ...], width: int):
+        self.formats = formats
+        self.width = width
+        outputs = {"sign": 1, "exponent": EXPONENT_BITS, "significand": width, "special": 1, "payload": 1}
+        inputs = {"word": In(32), "format": In(FormatCode)}
+        super().__init__(inputs | {name: Out(shape) for name, shape in outputs.items()})
 
     def elaborate(self, platform):
         m = Module()
         with m.Switch(self.format):
-            for fmt in MATMUL_FORMATS:
+            for fmt in self.formats:
                 with m.Case(FormatCode(fmt.code)):
                     m.d.comb += self._integer(fmt) if isinstance(fmt, IntFormat) else self._float(fmt)
         return m
@@ -51,7 +49,7 @@ class _Fields(wiring.Component):
         return [
             self.sign.eq(self.word[fmt.bits - 1]),
             self.exponent.eq(Cat(field[0] | ~normal, field[1:]) + (OPERAND_BIAS - fmt.bias)),
-            self.significand.eq(Cat(Const(0, _WIDE - fmt.precision), mantissa, normal)),
+            self.significand.eq(Cat(Const(0, self.width - fmt.precision), mantissa, normal)),
             self.special.eq(field.all()),
             # Padding counts here, lest a NaN cut down to the format become an infinity.
             self.payload.eq(self.word[:mantissa_end].any()),
@@ -63,16 +61,19 @@ class _Fields(wiring.Component):
         return [
             self.sign.eq(sign),
             self.exponent.eq(OPERAND_BIAS + fmt.bits - 1),
-            self.significand.eq(Cat(Const(0, _WIDE - fmt.bits), Mux(sign, -value, value)[: fmt.bits])),
+            self.significand.eq(Cat(Const(0, self.width - fmt.bits), Mux(sign, -value, value)[: fmt.bits])),
         ]
 
 
 class EdgeDecoder(wiring.Component):
     """Storage word to operand; combinational (latency 0, the caller registers the result).
 
+    Arguments:
+        significand_bits: of the operand, 8 or 12; with 8 there are no halves, and FP32, TF32 and FP16 are no formats.
+
     Ports:
         word: the element, right-aligned (8-, 16- or 32-bit storage in the low bits; TF32 and FP32 use all 32).
-        format: one of `spec.formats.MATMUL_FORMATS`; of any other the operand means nothing.
+        format: one of `spec.formats.matmul_formats(significand_bits)`; of any other the operand means nothing.
         half: 0 for the upper 12 bits of the significand, 1 for the lower 12; only FP32 has any there.
         present: 0 makes the operand absent (both flags set, all else zero): the element is masked.
         skip_zero: 1 makes a zero absent.
@@ -80,41 +81,47 @@ class EdgeDecoder(wiring.Component):
             or NaN has its flag in hi, where its significand is not zero, and is a zero of the same sign in lo.
     """
 
-    word: In(32)
-    format: In(FormatCode)
-    half: In(1)
-    present: In(1)
-    skip_zero: In(1)
-    out: Out(Operand)
-
     latency = 0
+
+    def __init__(self, significand_bits: int = SIGNIFICAND_BITS):
+        self.significand_bits = significand_bits
+        controls = {name: In(1) for name in ("half", "present", "skip_zero")}
+        operand = Out(Operand(significand_bits))
+        super().__init__({"word": In(32), "format": In(FormatCode), **controls, "out": operand})
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.fields = fields = _Fields()
+        bits = self.significand_bits
+        formats = matmul_formats(bits)
+        halves = FP32 in formats
+        m.submodules.fields = fields = _Fields(formats, 2 * bits if halves else bits)
         m.d.comb += [fields.word.eq(self.word), fields.format.eq(self.format)]
 
         whole, whole_shift = normalise(m, fields.significand, "whole")
-        low, low_shift = normalise(m, whole[:SIGNIFICAND_BITS], "low")
+        half = self.half if halves else Const(0)
         whole_exponent = Signal(EXPONENT_BITS)
-        significand = Signal(SIGNIFICAND_BITS)
+        significand = Signal(bits)
         exponent = Signal(EXPONENT_BITS)
         zero = Signal()
         m.d.comb += [
             whole_exponent.eq(fields.exponent - whole_shift),
-            significand.eq(Mux(self.half, low, whole[SIGNIFICAND_BITS:])),
-            exponent.eq(Mux(self.half, whole_exponent - SIGNIFICAND_BITS - low_shift, whole_exponent)),
+            significand.eq(whole[-bits:]),
+            exponent.eq(whole_exponent),
             # A normalised significand is zero where its top bit is.
-            zero.eq(~significand[-1] | (fields.special & self.half)),
+            zero.eq(~significand[-1] | (fields.special & half)),
         ]
+        if halves:
+            low, low_shift = normalise(m, whole[:bits], "low")
+            with m.If(half):
+                m.d.comb += [significand.eq(low), exponent.eq(whole_exponent - bits - low_shift)]
 
         with m.If(~self.present | (self.skip_zero & zero)):
             m.d.comb += [self.out.inf.eq(1), self.out.nan.eq(1)]
         with m.Else():
             m.d.comb += [
                 self.out.sign.eq(fields.sign),
-                self.out.inf.eq(fields.special & ~self.half & ~fields.payload),
-                self.out.nan.eq(fields.special & ~self.half & fields.payload),
+                self.out.inf.eq(fields.special & ~half & ~fields.payload),
+                self.out.nan.eq(fields.special & ~half & fields.payload),
             ]
             with m.If(~zero):
                 m.d.comb += [self.out.significand.eq(significand), self.out.exponent.eq(exponent)]

@@ -17,7 +17,7 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.arith.operand import OPERAND_BIAS, Operand
+from neuroncore_rtl.hdl.arith.operand import OPERAND_BIAS, SIGNIFICAND_BITS, Operand
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
 from neuroncore_rtl.spec.formats import FP32
 
@@ -61,6 +61,7 @@ class Mac(wiring.Component):
 
     Arguments:
         latency: pipeline stages, 1 to 5.
+        significand_bits: of an operand, 8 or 12.
 
     Ports:
         x, w: operands (:class:`Operand`), a cycle after `acc` (the tile registers them where `acc` is registered here);
@@ -81,11 +82,13 @@ class Mac(wiring.Component):
     """Registers by latency. The first one is at `acc`, not at `out`: a simulator then evaluates the arithmetic once a
     cycle, after the clock edge, where a register at `out` makes it evaluate whatever an input reaches once more."""
 
-    def __init__(self, latency: int = 1):
+    def __init__(self, latency: int = 1, significand_bits: int = SIGNIFICAND_BITS):
         if latency not in self.CUTS:
             raise ValueError(f"latency must be between 1 and {max(self.CUTS)}, not {latency!r}")
         self.latency = latency
-        super().__init__({"x": In(Operand), "w": In(Operand), "acc": In(32), "out": Out(32)})
+        self.significand_bits = significand_bits
+        operand = In(Operand(significand_bits))
+        super().__init__({"x": operand, "w": operand, "acc": In(32), "out": Out(32)})
 
     def elaborate(self, platform):
         m = Module()
@@ -99,7 +102,9 @@ class Mac(wiring.Component):
         return m
 
     def _multiply(self, m: Module) -> dict[str, Value]:
-        return {"product": _let(m, "product", self.x.significand * self.w.significand)}
+        """The product, its first place where the first one of FP32's significand is."""
+        product = _let(m, "product", self.x.significand * self.w.significand)
+        return {"product": Cat(Const(0, FP32.precision - len(product)), product)}
 
     def _distance(self, m: Module, acc: Value) -> dict[str, Value]:
         """Which number has the larger exponent, and by how much the other one moves."""

@@ -60,18 +60,20 @@ class Block(wiring.Component):
         widths: columns of each of its tiles, from left to right.
         tiles: tiles of the array's whole row.
         mac_latency: pipeline stages of a multiply-accumulate.
+        significand_bits: of an operand.
 
     Ports, few and wide, as each costs time at the boundary of a block that is compiled apart:
         events, events_out: for each row what enters its first tile (:class:`RowEvents`) and what leaves its last.
         acc, out: partial sums at the top and at the bottom, FP32 for each column.
     """
 
-    def __init__(self, rows: int, widths: list[int], tiles: int, mac_latency: int):
+    def __init__(self, rows: int, widths: list[int], tiles: int, mac_latency: int, significand_bits: int):
         self.rows = rows
         self.widths = widths
         self.tiles = tiles
         self.mac_latency = mac_latency
-        events = data.ArrayLayout(RowEvents(tiles), rows)
+        self.significand_bits = significand_bits
+        events = data.ArrayLayout(RowEvents(tiles, significand_bits), rows)
         sums = data.ArrayLayout(32, sum(widths))
         super().__init__({"events": In(events), "events_out": Out(events), "acc": In(sums), "out": Out(sums)})
 
@@ -82,8 +84,8 @@ class Block(wiring.Component):
             left = None
             first = 0
             for index, width in enumerate(self.widths):
-                module = f"tile_{width}_of_{self.tiles}_latency{self.mac_latency}"
-                build = partial(Tile, width, self.tiles, self.mac_latency)
+                module = f"tile_{width}_of_{self.tiles}_latency{self.mac_latency}_bits{self.significand_bits}"
+                build = partial(Tile, width, self.tiles, self.mac_latency, self.significand_bits)
                 tile = shared(m, f"tile_{row}_{index}", module, build, platform)
                 pairs = _entering(tile, self.events[row]) if left is None else _between(left, tile)
                 m.d.comb += [port.eq(value) for port, value in pairs]
@@ -115,7 +117,7 @@ class Array(wiring.Component):
         self.config = config
         super().__init__(
             {
-                "events": In(RowEvents(tile_count(config.columns))).array(config.rows),
+                "events": In(RowEvents(tile_count(config.columns), config.significand_bits)).array(config.rows),
                 "identity": In(1),
                 "sums": Out(32 * config.columns),
             }
@@ -142,8 +144,9 @@ class Array(wiring.Component):
             for left in range(0, len(widths), BLOCK_TILES):
                 block_widths = widths[left : left + BLOCK_TILES]
                 columns = slice(first, first + sum(block_widths))
-                module = f"block_{rows}x{sum(block_widths)}_of_{len(widths)}_latency{config.mac_latency}"
-                build = partial(Block, rows, block_widths, len(widths), config.mac_latency)
+                shape = f"{rows}x{sum(block_widths)}_of_{len(widths)}"
+                module = f"block_{shape}_latency{config.mac_latency}_bits{config.significand_bits}"
+                build = partial(Block, rows, block_widths, len(widths), config.mac_latency, config.significand_bits)
                 block = shared(m, f"block_{top}_{first}", module, build, platform)
                 m.d.comb += [
                     block.events.eq(events),

@@ -14,7 +14,6 @@ from neuroncore_rtl.hdl.memory.psum_block import bank_of, word_of
 from neuroncore_rtl.hdl.span import Span
 from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
-from neuroncore_rtl.spec.formats import MATMUL_FORMATS
 from neuroncore_rtl.spec.isa.rule import Rule
 from neuroncore_rtl.spec.isa.tensor.rules import column_starts, row_starts
 
@@ -80,7 +79,7 @@ class Checker(checker.Checker):
         config = self.config
         moving = instruction.opcode == Opcode.MULTIPLY_MOVING
         code = instruction.dtype.as_value()
-        size = element_size(m, "size", instruction.dtype, MATMUL_FORMATS)
+        size = element_size(m, "size", instruction.dtype, config.matmul_formats)
         # Bytes that an address is a multiple of: those of an element, of a load those of a whole step.
         step, below, unaligned = Signal(range(LOAD_COLUMNS * 4 + 1)), Signal(range(LOAD_COLUMNS * 4)), Signal()
         end = Signal(28)
@@ -97,7 +96,7 @@ class Checker(checker.Checker):
             outside |= beyond.any()
         broken: dict[Rule, Value] = {
             Rule.OPCODE: ~moving & (instruction.opcode != Opcode.LOAD_STATIONARY),
-            Rule.FORMAT: ~code.matches(*(fmt.code for fmt in MATMUL_FORMATS)),
+            Rule.FORMAT: ~code.matches(*(fmt.code for fmt in config.matmul_formats)),
             Rule.OPERATION: instruction.half & (instruction.dtype != FormatCode.FP32),
             Rule.SHAPE: _outside(instruction.m, config.columns) | (moving & _outside(instruction.n, config.psum_words)),
             Rule.PARTITIONS: _outside(instruction.k, config.rows)

@@ -43,7 +43,8 @@ class Datapath(wiring.Component):
 
     def __init__(self, config: Config):
         self.config = config
-        events = RowEvents(tile_count(config.columns))
+        operand = Operand(config.significand_bits)
+        events = RowEvents(tile_count(config.columns), config.significand_bits)
         super().__init__(
             {
                 "moving": In(Element),
@@ -56,19 +57,19 @@ class Datapath(wiring.Component):
                 **{name: In(events[name].shape) for name in ("swap", "load", "distance")},
                 "identity": In(1),
                 "sums": Out(32 * config.columns),
-                "moving_row0": Out(Operand),
-                "weights_row0": Out(Operand).array(LOAD_COLUMNS),
+                "moving_row0": Out(operand),
+                "weights_row0": Out(operand).array(LOAD_COLUMNS),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        config = self.config
+        config, bits = self.config, self.config.significand_bits
         m.submodules.array = array = Array(config)
         m.d.comb += array.identity.eq(self.identity)
         for first in range(0, config.rows, EDGE_ROWS):
             rows = range(first, min(first + EDGE_ROWS, config.rows))
-            edge = shared(m, f"edge{first}", f"edge_{len(rows)}", partial(Edge, len(rows)), platform)
+            edge = shared(m, f"edge{first}", f"edge_{len(rows)}_bits{bits}", partial(Edge, len(rows), bits), platform)
             m.d.comb += [
                 edge.moving.eq(self.moving),
                 edge.moving_fresh.eq(self.fresh),

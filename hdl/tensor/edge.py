@@ -4,13 +4,15 @@ The formats are known here and nowhere further in. Memory data is registered on 
 the skew.
 """
 
+from functools import partial
+
 from amaranth import Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
 from neuroncore_rtl.hdl.arith.formats import FormatCode
-from neuroncore_rtl.hdl.arith.operand import Operand
+from neuroncore_rtl.hdl.arith.operand import SIGNIFICAND_BITS, Operand
 from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import LOAD_COLUMNS
@@ -41,6 +43,9 @@ class Element(data.Struct):
 class EdgeRow(wiring.Component):
     """Decoders of one row.
 
+    Arguments:
+        significand_bits: of an operand.
+
     Ports:
         moving, stationary: how to read the words of the cycle before (:class:`Element`); present: whether the row takes
             part in them.
@@ -49,18 +54,20 @@ class EdgeRow(wiring.Component):
         moving_out, weights_out: the operands, a cycle later.
     """
 
-    def __init__(self):
+    def __init__(self, significand_bits: int = SIGNIFICAND_BITS):
+        self.significand_bits = significand_bits
+        operand = Operand(significand_bits)
         super().__init__(
             {
                 "moving": In(Element),
                 "moving_present": In(1),
                 "fresh": In(1),
                 "moving_word": In(MOVING_BITS),
-                "moving_out": Out(Operand),
+                "moving_out": Out(operand),
                 "stationary": In(Element),
                 "stationary_present": In(1),
                 "stationary_words": In(STATIONARY_BITS),
-                "weights_out": Out(Operand).array(LOAD_COLUMNS),
+                "weights_out": Out(operand).array(LOAD_COLUMNS),
             }
         )
 
@@ -74,7 +81,7 @@ class EdgeRow(wiring.Component):
         half_word = Mux(moving.offset[1], word[16:], word[:16])
         byte = Mux(moving.offset[0], half_word[8:], half_word[:8])
         element = _sized(m, "moving_element", moving.size, byte, half_word, word)
-        m.d.comb += self.moving_out.eq(_decode(m, "moving_decoder", element, moving, self.moving_present))
+        m.d.comb += self.moving_out.eq(self._decode(m, "moving_decoder", element, moving, self.moving_present))
 
         words = Signal(STATIONARY_BITS, reset_less=True)
         m.d.sync += words.eq(self.stationary_words)
@@ -83,9 +90,21 @@ class EdgeRow(wiring.Component):
         for column in range(LOAD_COLUMNS):
             sizes = (values.word_select(column, bits) for values, bits in ((single, 8), (double, 16), (words, 32)))
             element = _sized(m, f"stationary_element{column}", stationary.size, *sizes)
-            operand = _decode(m, f"weight_decoder{column}", element, stationary, self.stationary_present)
+            operand = self._decode(m, f"weight_decoder{column}", element, stationary, self.stationary_present)
             m.d.comb += self.weights_out[column].eq(operand)
         return m
+
+    def _decode(self, m: Module, name: str, word, element: Element, present):
+        """Add a decoder and return its operand."""
+        m.submodules[name] = decoder = EdgeDecoder(self.significand_bits)
+        m.d.comb += [
+            decoder.word.eq(word),
+            decoder.format.eq(element.dtype),
+            decoder.half.eq(element.half),
+            decoder.skip_zero.eq(element.skip_zero),
+            decoder.present.eq(present),
+        ]
+        return decoder.out
 
 
 def _sized(m: Module, name: str, size, byte, half_word, word) -> Signal:
@@ -101,24 +120,12 @@ def _sized(m: Module, name: str, size, byte, half_word, word) -> Signal:
     return element
 
 
-def _decode(m: Module, name: str, word, element: Element, present):
-    """Add a decoder and return its operand."""
-    m.submodules[name] = decoder = EdgeDecoder()
-    m.d.comb += [
-        decoder.word.eq(word),
-        decoder.format.eq(element.dtype),
-        decoder.half.eq(element.half),
-        decoder.skip_zero.eq(element.skip_zero),
-        decoder.present.eq(present),
-    ]
-    return decoder.out
-
-
 class Edge(wiring.Component):
     """Decoders for some rows.
 
     Arguments:
         rows: rows.
+        significand_bits: of an operand.
 
     Ports:
         moving, stationary: how to read this cycle's words (:class:`Element`).
@@ -132,19 +139,21 @@ class Edge(wiring.Component):
     LATENCY = timing.EDGE_LATENCY
     """Cycles from a word to its operands."""
 
-    def __init__(self, rows: int):
+    def __init__(self, rows: int, significand_bits: int = SIGNIFICAND_BITS):
         self.rows = rows
+        self.significand_bits = significand_bits
+        operand = Operand(significand_bits)
         super().__init__(
             {
                 "moving": In(Element),
                 "moving_fresh": In(1),
                 "moving_words": In(MOVING_BITS).array(rows),
                 "moving_present": In(rows),
-                "moving_out": Out(Operand).array(rows),
+                "moving_out": Out(operand).array(rows),
                 "stationary": In(Element),
                 "stationary_words": In(STATIONARY_BITS).array(rows),
                 "stationary_present": In(rows),
-                "weights_out": Out(Operand).array(rows, LOAD_COLUMNS),
+                "weights_out": Out(operand).array(rows, LOAD_COLUMNS),
             }
         )
 
@@ -155,8 +164,9 @@ class Edge(wiring.Component):
             port = getattr(self, name)
             common[name] = Signal.like(port, name=f"{name}_element", reset_less=True)
             m.d.sync += common[name].eq(port)
+        build = partial(EdgeRow, self.significand_bits)
         for number in range(self.rows):
-            row = shared(m, f"row{number}", "edge_row", EdgeRow, platform)
+            row = shared(m, f"row{number}", f"edge_row_bits{self.significand_bits}", build, platform)
             m.d.comb += [
                 row.moving.eq(common["moving"]),
                 row.moving_present.eq(common["moving_present"][number]),

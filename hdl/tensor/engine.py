@@ -118,7 +118,7 @@ class TensorEngine(wiring.Component):
         m.submodules.checker = checker = Checker(config)
         m.submodules.loader = loader = Loader(config)
         m.submodules.mover = mover = Mover(config)
-        size = f"{config.rows}x{config.columns}_latency{config.mac_latency}"
+        size = f"{config.rows}x{config.columns}_latency{config.mac_latency}_bits{config.significand_bits}"
         build = partial(Datapath, config)
         datapath = lanes(m, "datapath", f"datapath_{size}", build, platform, of=("tile_", "edge_row"))
         wiring.connect(m, wiring.flipped(self.instructions), checker.i)

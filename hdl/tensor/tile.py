@@ -11,7 +11,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.mac import Mac
-from neuroncore_rtl.hdl.arith.operand import Operand
+from neuroncore_rtl.hdl.arith.operand import SIGNIFICAND_BITS, Operand
 from neuroncore_rtl.spec.config import LOAD_COLUMNS
 
 __all__ = ["RowEvents", "Tile"]
@@ -22,6 +22,7 @@ class RowEvents(data.StructLayout):
 
     Arguments:
         tiles: tiles of the row.
+        significand_bits: of an operand.
 
     Fields:
         moving: the moving operand.
@@ -31,14 +32,15 @@ class RowEvents(data.StructLayout):
         weights: the load step's operands, one for each column of the tile.
     """
 
-    def __init__(self, tiles: int):
+    def __init__(self, tiles: int, significand_bits: int = SIGNIFICAND_BITS):
+        operand = Operand(significand_bits)
         super().__init__(
             {
-                "moving": Operand,
+                "moving": operand,
                 "swap": unsigned(1),
                 "load": unsigned(1),
                 "distance": unsigned(max(1, (tiles - 1).bit_length())),
-                "weights": data.ArrayLayout(Operand, LOAD_COLUMNS),
+                "weights": data.ArrayLayout(operand, LOAD_COLUMNS),
             }
         )
 
@@ -50,6 +52,7 @@ class Tile(wiring.Component):
         width: columns in this tile.
         tiles: tiles of its row.
         mac_latency: pipeline stages of a multiply-accumulate.
+        significand_bits: of an operand.
 
     Ports:
         moving, swap, load, distance, weights: the fields of :class:`RowEvents`, each a port of its own because
@@ -61,18 +64,20 @@ class Tile(wiring.Component):
     shadow weights.
     """
 
-    def __init__(self, width: int, tiles: int, mac_latency: int):
+    def __init__(self, width: int, tiles: int, mac_latency: int, significand_bits: int = SIGNIFICAND_BITS):
         self.width = width
         self.mac_latency = mac_latency
-        events = RowEvents(tiles)
+        self.significand_bits = significand_bits
+        events = RowEvents(tiles, significand_bits)
         inputs = {name: In(events[name].shape) for name in ("moving", "swap", "load", "distance")}
-        inputs["weights"] = In(Operand).array(LOAD_COLUMNS)
+        inputs["weights"] = In(events["moving"].shape).array(LOAD_COLUMNS)
         outputs = {f"{name}_out": member.flip() for name, member in inputs.items()}
         super().__init__(inputs | outputs | {"acc": In(32).array(width), "out": Out(32).array(width)})
 
     def elaborate(self, platform):
         m = Module()
-        moving = Signal(Operand, reset_less=True)
+        operand = Operand(self.significand_bits)
+        moving = Signal(operand, reset_less=True)
         distance = Signal.like(self.distance, reset_less=True)
         here = Signal()
         m.d.comb += [
@@ -89,19 +94,19 @@ class Tile(wiring.Component):
             m.d.sync += distance.eq(self.distance - 1)
 
         for column in range(LOAD_COLUMNS):
-            passing = Signal(Operand, name=f"passing{column}", reset_less=True)
+            passing = Signal(operand, name=f"passing{column}", reset_less=True)
             m.d.comb += self.weights_out[column].eq(passing)
             with m.If(self.load):
                 m.d.sync += passing.eq(self.weights[column])
 
         for column in range(self.width):
-            shadow = Signal(Operand, name=f"shadow{column}", reset_less=True)
-            active = Signal(Operand, name=f"active{column}", reset_less=True)
+            shadow = Signal(operand, name=f"shadow{column}", reset_less=True)
+            active = Signal(operand, name=f"active{column}", reset_less=True)
             with m.If(here):
                 m.d.sync += shadow.eq(self.weights[column])
             with m.If(self.swap):
                 m.d.sync += active.eq(shadow)
-            m.submodules[f"mac{column}"] = mac = Mac(self.mac_latency)
+            m.submodules[f"mac{column}"] = mac = Mac(self.mac_latency, self.significand_bits)
             m.d.comb += [
                 mac.x.eq(moving),
                 mac.w.eq(active),

@@ -15,7 +15,7 @@ from neuroncore_rtl.kernels.library.pipeline import pipelined
 from neuroncore_rtl.kernels.library.transpose import identity
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, place_rows
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_copy
-from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS, Format
+from neuroncore_rtl.spec.formats import BF16, FP32, INT8, Format
 
 __all__ = ["Attended", "Finish", "Head", "attention"]
 
@@ -62,7 +62,7 @@ def attention(
     Raises:
         ValueError: if shapes or formats do not fit each other, or there are more queries than keys if causal.
     """
-    queries, keys = _check(heads, causal, scale)
+    queries, keys = _check(program.config.matmul_formats, heads, causal, scale)
     lanes, widths = program.lanes, [head.v.shape[1] for head in heads]
     ends = [sum(widths[: number + 1]) for number in range(len(heads))]
     out = place_rows(program.space, name, fmt, queries, sum(widths), lanes=lanes)
@@ -102,10 +102,10 @@ def _nothing(out: Tensor, rows: slice, columns: slice) -> None:
     """Append nothing."""
 
 
-def _check(heads: Sequence[Head], causal: bool, scale: float | None) -> tuple[int, int]:
+def _check(formats: Sequence[Format], heads: Sequence[Head], causal: bool, scale: float | None) -> tuple[int, int]:
     """Return how many queries and keys there are; ValueError if heads do not fit."""
     (_, queries), (keys, _) = heads[0].q_t.shape, heads[0].v.shape
-    allowed = [fmt for fmt in MATMUL_FORMATS if fmt not in (FP32, INT8)]
+    allowed = [fmt for fmt in formats if fmt not in (FP32, INT8)]
     for q_t, k_t, v in heads:
         width = q_t.shape[0]
         if (q_t.shape[1], k_t.shape, v.shape[0]) != (queries, (width, keys), keys):

@@ -16,7 +16,7 @@ from neuroncore_rtl.kernels.library.matmul import passes
 from neuroncore_rtl.kernels.library.transfer import aligned
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, dma_copy, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import activation, memset, tensor_copy
-from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS, Format
+from neuroncore_rtl.spec.formats import BF16, FP32, INT8, Format
 
 __all__ = ["Window", "conv2d"]
 
@@ -82,8 +82,8 @@ def conv2d(
     image, channels = _image(x), x.shape[0]
     if len(w.shape) != 4 or w.shape[2] != channels:
         raise ValueError(f"{w.name}: shape must be [height, width, {channels}, channels], not {list(w.shape)}")
-    if x.format != w.format or x.format not in MATMUL_FORMATS or x.format is INT8:
-        names = ", ".join(one.name for one in MATMUL_FORMATS if one is not INT8)
+    if x.format != w.format or x.format not in program.config.matmul_formats or x.format is INT8:
+        names = ", ".join(one.name for one in program.config.matmul_formats if one is not INT8)
         found = f"{x.format.name} and {w.format.name}"
         raise ValueError(f"{name}: operands must have the same format of {names}, not {found}")
     height, width = window.places(image, w.shape[:2])

@@ -5,7 +5,7 @@ from itertools import groupby
 
 from neuroncore_rtl.kernels.library.blocks import cut, length
 from neuroncore_rtl.kernels.library.product import product
-from neuroncore_rtl.kernels.library.transfer import ONE_PASS, Matrix, load, load_row
+from neuroncore_rtl.kernels.library.transfer import Matrix, load, load_row, one_pass
 from neuroncore_rtl.kernels.library.transpose import identity, turned
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor
 from neuroncore_rtl.kernels.program.instructions import activation, tensor_copy, tensor_tensor
@@ -106,7 +106,7 @@ def column_of(
         raise ValueError(f"{bias.name}: shape must be [{size}], not {list(bias.shape)}")
     lanes = program.lanes
     parts = cut(0, size, lanes) if parts is None else parts
-    if bias.format not in ONE_PASS:
+    if not one_pass(program.config, bias.format):
         return dict(zip((part.start for part in parts), load(program, bias.reshape(size, 1), parts).tiles, strict=True))
     # DMA moves an element a beat; a part comes as a row, and the tensor engine turns as many as there are partitions.
     matrix, found = matrix or identity(program, bias.format), {}

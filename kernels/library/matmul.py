@@ -29,7 +29,7 @@ from neuroncore_rtl.kernels.library.resident import Panel, Resident
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Tensor
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
 from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, PSUM_BANKS
-from neuroncore_rtl.spec.formats import FP32, INT8, INT32, MATMUL_FORMATS, Format
+from neuroncore_rtl.spec.formats import FP32, INT8, INT32, Format
 from neuroncore_rtl.spec.isa import RECORD_BYTES, LoadStationary, MultiplyMoving, Storage
 
 __all__ = ["Finish", "Stored", "matmul", "passes"]
@@ -87,8 +87,8 @@ def matmul(
     """
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[0] != b.shape[0] or c.shape != (a.shape[1], b.shape[1]):
         raise ValueError(f"c, a, b must be [M, N], [K, M], [K, N], not {c.shape!r}, {a.shape!r}, {b.shape!r}")
-    if a.format != b.format or a.format not in MATMUL_FORMATS:
-        names = ", ".join(fmt.name for fmt in MATMUL_FORMATS)
+    if a.format != b.format or a.format not in program.config.matmul_formats:
+        names = ", ".join(fmt.name for fmt in program.config.matmul_formats)
         raise ValueError(f"a and b must have the same format of {names}, not {a.format.name} and {b.format.name}")
     kernel = _Kernel(program, c, a, b, finish, strips or [slice(0, c.shape[0])])
     with program.in_order():

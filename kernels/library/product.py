@@ -14,7 +14,7 @@ from neuroncore_rtl.kernels.library.transfer import Matrix, aligned, load
 from neuroncore_rtl.kernels.program import HbmTensor, Program, Rows, Tensor, load_stationary, multiply_moving
 from neuroncore_rtl.kernels.program.instructions import tensor_copy
 from neuroncore_rtl.spec.config import PSUM_BANKS
-from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32, MATMUL_FORMATS, Format
+from neuroncore_rtl.spec.formats import BF16, FP32, INT8, INT32, Format
 
 __all__ = ["Finish", "accumulated", "product", "strips_of"]
 
@@ -56,8 +56,8 @@ def product(
     """
     if len(a.shape) != 2 or len(b.shape) != 2 or a.shape[0] != b.shape[0]:
         raise ValueError(f"{name}: operands must be [K, M] and [K, N], not {list(a.shape)} and {list(b.shape)}")
-    if a.format != b.format or a.format not in MATMUL_FORMATS:
-        names = ", ".join(one.name for one in MATMUL_FORMATS)
+    if a.format != b.format or a.format not in program.config.matmul_formats:
+        names = ", ".join(one.name for one in program.config.matmul_formats)
         found = f"{a.format.name} and {b.format.name}"
         raise ValueError(f"{name}: operands must have the same format of {names}, not {found}")
     config, (m, n) = program.config, (a.shape[1], b.shape[1])

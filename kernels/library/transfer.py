@@ -17,9 +17,11 @@ from neuroncore_rtl.kernels.program import (
 )
 from neuroncore_rtl.kernels.program.instructions import memset, tensor_copy
 from neuroncore_rtl.spec.config import LINE_BYTES, LOAD_COLUMNS, Config
-from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS
+from neuroncore_rtl.spec.formats import FP32, INT8, Format
 
-__all__ = ["ONE_PASS", "SHARE", "Matrix", "aligned", "load", "load_row", "load_together", "on_chip", "store"]
+__all__ = [
+    "SHARE", "Matrix", "aligned", "load", "load_row", "load_together", "on_chip", "one_pass", "store",
+]  # fmt: skip
 
 Matrix = Rows | HbmTensor
 """A matrix wherever it is; in HBM [rows, columns]."""
@@ -31,11 +33,13 @@ not meet in one."""
 SHORTEST = 4
 """Beats of a row that are worth a copy of their own."""
 
-ONE_PASS = tuple(fmt for fmt in MATMUL_FORMATS if fmt not in (FP32, INT8))
-"""Formats whose products take a pass of the array, in FP32: a product with 1 is the number itself."""
-
 HALVES = 2
 """Copies that bring a tile at most: an instruction has room for two waits."""
+
+
+def one_pass(config: Config, fmt: Format) -> bool:
+    """Return whether products of a format take a pass of the array, in FP32: one with 1 is the number itself."""
+    return fmt in config.matmul_formats and fmt not in (FP32, INT8)
 
 
 def on_chip(program: Program, matrix: Matrix, parts: Sequence[slice] | None = None) -> Rows:
@@ -105,7 +109,7 @@ def load_row(program: Program, source: HbmTensor, *, each: bool = False) -> Tens
     """
     lanes = program.lanes
     row = program.space.sbuf(source.name, source.format, source.shape, lanes)
-    if each or source.format not in ONE_PASS:
+    if each or not one_pass(program.config, source.format):
         for rows, columns in _shares(program.config, row, min(program.config.hbm_ports, HALVES)):
             size = beats(program.config, *_size(row[rows, columns]))
             program.append(dma_copy(row[rows, columns], source[columns]), _loading(program, size))

@@ -12,7 +12,7 @@ from neuroncore_rtl.golden import arith
 from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
 from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.arith.mac import Mac
-from neuroncore_rtl.hdl.arith.operand import Operand
+from neuroncore_rtl.hdl.arith.operand import SIGNIFICAND_BITS
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.formats import FORMATS, MAC_FORMATS, Format
 from neuroncore_rtl.tb.check import comparison
@@ -36,21 +36,22 @@ class MacUnit(Playable):
 
     Arguments:
         mac_latency: of :class:`Mac`, which registers `acc` where the decoded operands are registered here.
+        significand_bits: of the operands.
 
     Ports:
         word: format, x, w, acc. result: FP32.
     """
 
-    def __init__(self, mac_latency: int):
-        self.mac = Mac(mac_latency)
+    def __init__(self, mac_latency: int, significand_bits: int = SIGNIFICAND_BITS):
+        self.mac = Mac(mac_latency, significand_bits)
         super().__init__(WORD, self.mac.latency)
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.mac = mac = self.mac
         for port, name in ((mac.x, "x"), (mac.w, "w")):
-            m.submodules[f"decode_{name}"] = decoder = EdgeDecoder()
-            operand = Signal(Operand, name=f"operand_{name}")
+            m.submodules[f"decode_{name}"] = decoder = EdgeDecoder(mac.significand_bits)
+            operand = Signal.like(port, name=f"operand_{name}")
             m.d.comb += [decoder.word.eq(self.word[name]), decoder.format.eq(self.word.format)]
             m.d.comb += [decoder.present.eq(1), port.eq(operand)]
             m.d.sync += operand.eq(decoder.out)

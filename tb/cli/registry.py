@@ -89,7 +89,7 @@ def _later(module: str, name: str):
     return lambda settings: getattr(importlib.import_module(f"neuroncore_rtl.{module}"), name)(settings)
 
 
-PARTS = ("all", "tensor", "elementwise", "core", "link", "program", "silicon", "area")
+PARTS = ("all", "tensor", "elementwise", "core", "link", "program", "silicon", "area", "depth")
 """What `make bench` measures."""
 
 COMMANDS = (

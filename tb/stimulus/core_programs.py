@@ -16,7 +16,7 @@ from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor, Tensor
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
-from neuroncore_rtl.spec.formats import FORMATS, FP32, INT8, INT32, MATMUL_FORMATS, Format
+from neuroncore_rtl.spec.formats import FORMATS, FP32, INT8, INT32, Format
 from neuroncore_rtl.spec.isa.access import storage_partitions
 from neuroncore_rtl.spec.isa.fields import pack, unpack, width_of
 from neuroncore_rtl.tb.stimulus import operands as stimulus
@@ -170,7 +170,7 @@ class _CoreWriter:
     def _add_tensor(self) -> None:
         """Add a LoadStationary or a MultiplyMoving."""
         rng, config = self.rng, self.config
-        fmt = MATMUL_FORMATS[rng.integers(len(MATMUL_FORMATS))]
+        fmt = config.matmul_formats[rng.integers(len(config.matmul_formats))]
         common = {
             "format": fmt,
             "half": int(rng.integers(2)) * (fmt is FP32),

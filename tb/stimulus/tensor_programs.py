@@ -8,7 +8,7 @@ import numpy as np
 
 from neuroncore_rtl.golden.tensor import TensorEngine
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, Config
-from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format
+from neuroncore_rtl.spec.formats import FP32, INT8, Format
 from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
 from neuroncore_rtl.tb.harness.tensor import Drain, Step, TensorProgram
 from neuroncore_rtl.tb.stimulus import operands as stimulus
@@ -21,8 +21,6 @@ WILD = (0.0, 0.0, 0.002, 0.02, 0.3)
 
 FULL = 0.5
 """Share of the operands that have as many rows or columns as there can be."""
-
-FLOATS = tuple(fmt for fmt in MATMUL_FORMATS if fmt is not INT8)
 
 
 def random_program(
@@ -102,6 +100,7 @@ class _Writer:
         self.rng = rng
         self.config = config
         self.longest = longest
+        self.floats = [fmt for fmt in config.matmul_formats if fmt is not INT8]
         self.engine = TensorEngine(config)
         self.stationary, self.moving = _Memory(rng, config), _Memory(rng, config)
         self.steps: list[Step] = []
@@ -117,7 +116,7 @@ class _Writer:
     def load(self) -> None:
         """Add a LoadStationary."""
         rng = self.rng
-        fmt = INT8 if rng.random() < 0.25 else FLOATS[rng.integers(len(FLOATS))]
+        fmt = INT8 if rng.random() < 0.25 else self.floats[rng.integers(len(self.floats))]
         rows, columns = random_rows(rng, self.config, FULL), random_columns(rng, self.config, full=FULL)
         step = LOAD_COLUMNS * fmt.bits // 8
         # Columns up to a whole load step are read, and must not be seen.
@@ -130,7 +129,7 @@ class _Writer:
         """Add a MultiplyMoving; often one that adds to words which the previous one still writes."""
         rng = self.rng
         integer = self.loaded.format is INT8 and rng.random() < 0.7
-        fmt = INT8 if integer else FLOATS[rng.integers(len(FLOATS))]
+        fmt = INT8 if integer else self.floats[rng.integers(len(self.floats))]
         lengths = (1, rng.integers(2, 9), rng.integers(9, 41), rng.integers(1, self.config.psum_words + 1))
         n = min(self.longest, int(rng.choice(lengths, p=(0.4, 0.35, 0.22, 0.03))))
         element = fmt.bits // 8

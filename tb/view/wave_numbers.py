@@ -18,7 +18,7 @@ def _fp32(word: int) -> str:
 
 def _operand(word: int) -> str:
     """Return an operand of the array in decimal; "absent" if it is masked."""
-    fields = plain(Operand, word)
+    fields = plain(Operand(), word)
     sign = "-" if fields["sign"] else ""
     if fields["nan"]:
         return "absent" if fields["inf"] else "nan"
@@ -31,7 +31,7 @@ def _operand(word: int) -> str:
 NUMBERS: Mapping[str, Callable[[int], str]] = {"fp32": _fp32, "operand": _operand}
 """Formats of numbers, each with what makes a word of it text."""
 
-WIDTHS: Mapping[str, int] = {"fp32": 32, "operand": Operand.as_shape().size}
+WIDTHS: Mapping[str, int] = {"fp32": 32, "operand": Operand().size}
 """Bits of a word of each format."""
 
 

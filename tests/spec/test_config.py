@@ -25,6 +25,7 @@ def test_beyond_every_range_is_refused(name, ends):
     "name, value, error, message",
     [
         *(("rows", value, TypeError, "^rows must be an integer, not ") for value in (4.0, "4", True)),
+        ("significand_bits", 10, ValueError, "^significand_bits must be 8 or 12, not 10$"),
         ("hbm_bytes", 24, ValueError, "^hbm_bytes must be a power of two, not 24$"),
         ("psum_words", 96, ValueError, "^psum_words must be a power of two, not 96$"),
         ("sbuf_bytes", 5000, ValueError, "^sbuf_bytes must be a multiple of 1024, two lines of every bank, not 5000$"),

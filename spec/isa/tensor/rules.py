@@ -3,14 +3,12 @@
 from collections.abc import Iterator
 
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, Config
-from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, format_of
+from neuroncore_rtl.spec.formats import FP32, INT8, format_of
 from neuroncore_rtl.spec.isa.access import allowed_start
 from neuroncore_rtl.spec.isa.rule import Broken, Rule, lowest
 from neuroncore_rtl.spec.isa.tensor.layout import LOAD_STATIONARY, MULTIPLY_MOVING
 
 __all__ = ["column_starts", "row_starts", "tensor_violation"]
-
-_CODES = {fmt.code for fmt in MATMUL_FORMATS}
 
 
 def row_starts(config: Config) -> list[int]:
@@ -39,8 +37,8 @@ def _violations(values: dict[str, int], config: Config, loaded: tuple[range, boo
     if values["opcode"] not in (LOAD_STATIONARY, MULTIPLY_MOVING):
         yield Rule.OPCODE, f"opcode must be {LOAD_STATIONARY} or {MULTIPLY_MOVING}, not {values['opcode']}"
         return
-    if values["dtype"] not in _CODES:
-        names = ", ".join(fmt.name for fmt in MATMUL_FORMATS)
+    if values["dtype"] not in (fmt.code for fmt in config.matmul_formats):
+        names = ", ".join(fmt.name for fmt in config.matmul_formats)
         yield Rule.FORMAT, f"format must be the code of one of {names}, not {values['dtype']}"
         return
     fmt = format_of(values["dtype"])

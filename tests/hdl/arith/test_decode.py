@@ -6,12 +6,12 @@ import pytest
 from neuroncore_rtl.golden import arith
 from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
 from neuroncore_rtl.hdl.arith.operand import OPERAND_BIAS, SIGNIFICAND_BITS, Operand
-from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS, TF32
+from neuroncore_rtl.spec.formats import BF16, FP32, INT8, MATMUL_FORMATS, TF32, matmul_formats
 from neuroncore_rtl.tb.check.oracles.compare import assert_same_bits
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from tests.hdl.arith.units import run
 
-ABSENT = Operand.const({"inf": 1, "nan": 1}).as_bits()
+ABSENT = Operand().const({"inf": 1, "nan": 1}).as_bits()
 
 EVERY_FORMAT = pytest.mark.parametrize("fmt", MATMUL_FORMATS)
 HALVES = pytest.mark.parametrize("half", (0, 1))
@@ -25,15 +25,15 @@ def codes(rng, fmt):
     return np.concatenate([special, stimulus.random_codes(rng, fmt, 1500)])
 
 
-def decoded(words, fmt, half=0, present=1, skip_zero=0):
+def decoded(words, fmt, half=0, present=1, skip_zero=0, significand_bits=SIGNIFICAND_BITS):
     """What the decoder makes of words, as integers."""
     case = {"format": fmt.code, "half": half, "present": present, "skip_zero": skip_zero}
-    return run(EdgeDecoder(), [{"word": word, **case} for word in words])
+    return run(EdgeDecoder(significand_bits), [{"word": word, **case} for word in words])
 
 
 def value(bits):
     """The number that an operand stands for; checks that it is normalised."""
-    operand = Operand.from_bits(bits)
+    operand = Operand().from_bits(bits)
     assert not (operand.inf and operand.nan), "absent"
     sign = -1.0 if operand.sign else 1.0
     if operand.inf or operand.nan:
@@ -87,11 +87,19 @@ def test_zero_is_skipped_on_request_and_nothing_else(rng, fmt, half):
     assert ABSENT in skipped
 
 
+@pytest.mark.parametrize("fmt", matmul_formats(8))
+def test_operand_of_fewer_bits_lacks_the_lowest(rng, fmt):
+    """They are zero in all of its formats."""
+    words, lacking = codes(rng, fmt), SIGNIFICAND_BITS - 8
+    narrow, wide = decoded(words, fmt, skip_zero=1, significand_bits=8), decoded(words, fmt, skip_zero=1)
+    assert [bits << lacking for bits in narrow] == wide and ABSENT in wide
+
+
 def test_upper_bits_of_the_word_are_ignored():
     for fmt, word in ((BF16, 0x3F80), (INT8, 0x80)):
         assert len(set(decoded([word, word | 0xFFFF << 16], fmt))) == 1
 
 
 def test_tf32_padding_tells_a_nan_from_an_infinity():
-    infinity, nan = (Operand.from_bits(bits) for bits in decoded([TF32.infinity, TF32.infinity | 1], TF32))
+    infinity, nan = (Operand().from_bits(bits) for bits in decoded([TF32.infinity, TF32.infinity | 1], TF32))
     assert (infinity.inf, infinity.nan, nan.inf, nan.nan) == (1, 0, 0, 1)

@@ -5,7 +5,7 @@ import pytest
 from neuroncore_rtl.golden import arith
 from neuroncore_rtl.hdl.arith.mac import Mac
 from neuroncore_rtl.hdl.arith.operand import Operand
-from neuroncore_rtl.spec.formats import MAC_FORMATS
+from neuroncore_rtl.spec.formats import BF16, FP8E3M4, FP8E4M3, FP8E5M2, FP32, INT8, MAC_FORMATS, matmul_formats
 from neuroncore_rtl.tb.benches.mac import MacUnit
 from neuroncore_rtl.tb.harness.player import pack
 from neuroncore_rtl.tb.stimulus import operands as stimulus
@@ -13,11 +13,17 @@ from tests.hdl.arith.units import run, shuffled
 
 PER_FORMAT = 200
 
+NARROW = {BF16, FP8E3M4, FP8E4M3, FP8E5M2, INT8}
 
-@pytest.mark.parametrize("latency", sorted(Mac.CUTS))
-def test_mac_is_that_of_golden(rng, latency):
-    unit, parts = MacUnit(latency), []
-    for fmt in MAC_FORMATS:
+
+@pytest.mark.parametrize(
+    ("latency", "significand_bits"), [*((latency, 12) for latency in sorted(Mac.CUTS)), (1, 8), (5, 8)]
+)
+def test_mac_is_that_of_golden(rng, latency, significand_bits):
+    formats = MAC_FORMATS if significand_bits == 12 else NARROW
+    assert set(matmul_formats(significand_bits)) - {FP32} == set(formats)
+    unit, parts = MacUnit(latency, significand_bits), []
+    for fmt in formats:
         x, w, acc = stimulus.mac_cases(rng, fmt, PER_FORMAT)
         parts.append((fmt.code, x, w, acc, arith.mac(x, w, acc, fmt)))
     cases, expected = shuffled(rng, parts, ("format", "x", "w", "acc"))
@@ -28,8 +34,8 @@ def test_mac_is_that_of_golden(rng, latency):
 @pytest.mark.parametrize("latency", sorted(Mac.CUTS))
 @pytest.mark.parametrize("absent", ("x", "w"))
 def test_absent_operand_passes_the_accumulator(rng, latency, absent):
-    special = Operand.const({"inf": 1, "sign": 1}).as_bits()
-    nothing = Operand.const({"inf": 1, "nan": 1}).as_bits()
+    special = Operand().const({"inf": 1, "sign": 1}).as_bits()
+    nothing = Operand().const({"inf": 1, "nan": 1}).as_bits()
     operands = {"x": special, "w": special, absent: nothing}
     acc = arith.canonical(stimulus.random_fp32(rng, 200)).tolist()
     assert run(Mac(latency), [{**operands, "acc": word} for word in acc]) == acc

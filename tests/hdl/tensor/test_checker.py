@@ -18,6 +18,7 @@ from tests.hdl.verdicts import assert_verdicts, pass_on
 SEED = 5
 CONFIG = Config(rows=6, columns=9)
 SBUF = CONFIG.sbuf_bytes
+NARROW = Config(rows=6, columns=9, significand_bits=8)
 QUARTERED = Config(rows=12, columns=16)
 """A machine whose operands and results can start at quadrants."""
 
@@ -104,7 +105,10 @@ def violations_of(words, config):
             loaded = range(values["column"], values["column"] + values["m"]), values["dtype"] == INT8.code
 
 
-@pytest.mark.parametrize(("config", "legal"), [(CONFIG, LOADS + MOVES), (QUARTERED, PLACED), (SMALL, SMALLEST)])
+@pytest.mark.parametrize(
+    ("config", "legal"),
+    [(CONFIG, LOADS + MOVES), (NARROW, LOADS + MOVES), (QUARTERED, PLACED), (SMALL, SMALLEST)],
+)
 def test_every_word_breaks_the_rule_that_the_specification_names(config, legal, rng):
     setups = [(), *((one.encode(),) for one in legal if isinstance(one, LoadStationary))]
     given = [word for last in words(rng, legal, 1500) for word in (*setups[rng.integers(len(setups))], last)]

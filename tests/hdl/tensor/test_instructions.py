@@ -8,7 +8,7 @@ import pytest
 
 from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction
 from neuroncore_rtl.spec.config import PRESETS, Config
-from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP32, INT8, INT16, MATMUL_FORMATS
+from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP16, FP32, INT8, INT16, MATMUL_FORMATS, TF32
 from neuroncore_rtl.spec.isa import TENSOR_BITS, Context, LoadStationary, MultiplyMoving
 
 CONTEXT = Context(Config(rows=4, columns=5), loaded=(range(5), True))
@@ -46,6 +46,18 @@ REFUSED_MOVES = [
     ({"psum": 4096, "n": 1}, "psum must be from 0 to 4095, not 4096"),
     ({"psum": 513}, r": psum \+ n must stay within a bank of 512 words, not 513"),
 ]
+
+
+@pytest.mark.parametrize("fmt", [FP32, TF32, FP16])
+@pytest.mark.parametrize("instruction", [LOAD, MOVE])
+def test_format_of_more_bits_than_the_significands_of_the_array_is_refused(instruction, fmt):
+    narrow = replace(CONTEXT, config=replace(CONTEXT.config, significand_bits=8))
+    instruction.check(narrow)
+    wide = replace(instruction, format=fmt, address=32, **({"stride": 4} if instruction is MOVE else {}))
+    wide.check(CONTEXT)
+    names = "bf16, fp8e4m3, fp8e5m2, fp8e3m4, int8"
+    with pytest.raises(ValueError, match=f"format must be the code of one of {names}, not {fmt.code} .*FORMAT"):
+        wide.check(narrow)
 
 
 @pytest.mark.parametrize(

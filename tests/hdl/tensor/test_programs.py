@@ -30,6 +30,7 @@ CONFIGS = {
         Config(rows=9, columns=3, mac_latency=5, add_latency=3, psum_words=32),
         Config(rows=2, columns=33, mac_latency=2, add_latency=2),
         Config(rows=12, columns=16, mac_latency=4, add_latency=2),
+        Config(rows=3, columns=5, mac_latency=5, significand_bits=8),
     ),
     "icarus": (
         Config(rows=2, columns=2, mac_latency=4, add_latency=1),
@@ -41,7 +42,10 @@ the pipelines; rows and columns that have quadrants or not; small banks. Each co
 
 MACHINES = [
     pytest.param(
-        sim, config, id=f"{sim}-{config.rows}x{config.columns}-mac{config.mac_latency}-add{config.add_latency}"
+        sim,
+        config,
+        id=f"{sim}-{config.rows}x{config.columns}-mac{config.mac_latency}-add{config.add_latency}"
+        f"-bits{config.significand_bits}",
     )
     for sim, configs in CONFIGS.items()
     for config in configs

@@ -90,7 +90,7 @@ def test_array_multiplies_with_the_weights_of_the_last_swap_however_loads_fall(r
     seen = np.zeros((cycles, columns), np.uint32)
 
     def event(cycle, row):
-        moving, *weights = (Operand.from_bits(int(bits)) for bits in (x_bits[cycle, row], *w_bits[cycle, row]))
+        moving, *weights = (Operand().from_bits(int(bits)) for bits in (x_bits[cycle, row], *w_bits[cycle, row]))
         fields = {"swap": int(swap[cycle]), "load": int(load[cycle]), "distance": int(distance[cycle])}
         return layout.const({"moving": moving, "weights": weights, **fields}).as_bits()
 

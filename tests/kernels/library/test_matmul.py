@@ -183,3 +183,11 @@ def test_refusals(c, a, b, message):
     for pair in ((square, square), (mixed, program.space.hbm("other", BF16, (4, 4)))):
         with pytest.raises(ValueError, match="a and b must have the same format of bf16, "):
             matmul(program, square, *pair)
+
+
+@pytest.mark.parametrize("fmt", [FP32, FP16])
+def test_format_that_the_array_lacks_is_refused(rng, fmt):
+    narrow = TINY.with_overrides(significand_bits=8)
+    product(rng, Program(narrow), 4, 4, 4, BF16)
+    with pytest.raises(ValueError, match="same format of bf16, fp8e4m3, fp8e5m2, fp8e3m4, int8, not fp"):
+        product(rng, Program(narrow), 4, 4, 4, fmt)
