@@ -40,16 +40,17 @@ def append_copy(r: Recording, dst: Tensor, src: Tensor, engine: Engine | None = 
         dst, src: on chip.
         engine: that the kernel names; the vector engine stands for all that are neither `unknown` nor the scalar one.
     """
-    if engine in (None, Engine.unknown) and len(dst.shape) == 1:
+    named = (engine or Engine.unknown).name
+    if named == "unknown" and len(dst.shape) == 1:
         for part in cut(0, dst.size, PIECE):
-            _append_piece(r, dst[:, part], src[:, part], Engine.unknown)
+            _append_piece(r, dst[:, part], src[:, part], named)
     else:
-        _append_piece(r, dst, src, engine or Engine.unknown)
+        _append_piece(r, dst, src, named)
 
 
-def _append_piece(r: Recording, dst: Tensor, src: Tensor, engine: Engine) -> None:
+def _append_piece(r: Recording, dst: Tensor, src: Tensor, engine: str) -> None:
     able = dst.format.is_float and src.format.is_float and not r.lanes_summing
-    if able and (engine is Engine.scalar or (engine is Engine.unknown and _scalar_has_less(r))):
+    if able and (engine == "scalar" or (engine == "unknown" and _scalar_has_less(r))):
         # x + -0 is x for zeros of both signs.
         r.program.append(activation(dst, src, "identity", bias=-0.0))
     else:
