@@ -55,7 +55,7 @@ def gated(m: Module, name: str, module: str, build: Callable[[], wiring.Componen
     if not isinstance(platform, ModuleLibrary):
         return shared(m, name, module, build, platform)
     clock = Signal(name=f"{name}_clock")
-    unit = shared(m, name, module, build, platform, clock)
+    unit = shared(m, name, module, build, platform, clock=clock)
     platform.texts["clock_gate"] = CLOCK_GATE
     m.submodules[f"{name}_gate"] = Instance(
         "clock_gate", i_clk=ClockSignal(), i_enable=unit.active | ResetSignal(), o_gated=clock

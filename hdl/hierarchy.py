@@ -9,7 +9,7 @@ place.
 
 from collections.abc import Callable
 
-from amaranth.hdl import ClockSignal, Const, Instance, Module, ResetSignal, Signal, Value
+from amaranth.hdl import ClockSignal, Const, Instance, Module, ResetInserter, ResetSignal, Signal, Value
 from amaranth.lib import wiring
 
 from neuroncore_rtl.hdl.verilog import module_ports
@@ -35,7 +35,14 @@ class ModuleLibrary:
 
 
 def shared(
-    m: Module, name: str, module: str, build: Callable[[], wiring.Component], platform, clock: Signal | None = None
+    m: Module,
+    name: str,
+    module: str,
+    build: Callable[[], wiring.Component],
+    platform,
+    *,
+    clock: Signal | None = None,
+    reset: Value | None = None,
 ):
     """Add a submodule that may occur many times, and return the object that carries its ports.
 
@@ -46,11 +53,12 @@ def shared(
         build: makes the component, which has a `sync` domain; called once for each module name, or without a library
             once for each instance.
         platform: what `elaborate` was given.
-        clock: what it has in place of the clock of `m`.
+        clock: what it has in place of the clock of `m`; without a library it has that one.
+        reset: what resets it, besides the reset of `m`.
     """
     if not isinstance(platform, ModuleLibrary):
         component = build()
-        m.submodules[name] = component
+        m.submodules[name] = component if reset is None else ResetInserter(reset)(component)
         return component
     if module not in platform.components:
         platform.components[module] = build()
@@ -59,6 +67,8 @@ def shared(
     ports = signature.create(path=(name,))
     _flatten(ports)
     connections = {"i_clk": ClockSignal() if clock is None else clock, "i_rst": ResetSignal()}
+    if reset is not None:
+        connections["i_rst"] |= reset
     for port, member, value in module_ports(signature, ports):
         connections[f"{'i' if member.flow == wiring.In else 'o'}_{port}"] = value
     m.submodules[name] = Instance(module, **connections)

@@ -1,7 +1,7 @@
 """AXI4, as much of it as this machine uses: incrementing bursts of whole beats.
 
 Names and rules are those of the AMBA AXI4 specification (ARM IHI 0022). Signals that this machine never varies are not
-carried: size is the width of the port, burst INCR, and lock, cache, prot, qos and region are 0. A wrapper adds them.
+carried, but added where a port leaves the machine (`constants`).
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,10 @@ from amaranth.lib.wiring import In, Member, Out
 
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
-__all__ = ["MAX_BEATS", "PAGE_BYTES", "RESPONSE_OKAY", "AxiPort", "connect_channels", "write_responses"]
+__all__ = [
+    "CONSTANT_BITS", "MAX_BEATS", "PAGE_BYTES", "RESPONSE_OKAY", "RESPONSE_SLVERR", "Axi", "AxiPort",
+    "connect_channels", "constants", "write_responses",
+]  # fmt: skip
 
 PAGE_BYTES = 4096
 """No burst crosses a multiple of it."""
@@ -21,7 +24,25 @@ MAX_BEATS = 64
 """Longest burst that this machine issues; AXI4 allows 256."""
 
 RESPONSE_OKAY = 0
-"""Of RRESP and BRESP; SLVERR is 2, DECERR 3."""
+"""Of RRESP and BRESP; DECERR is 3."""
+RESPONSE_SLVERR = 2
+"""Likewise: whom the address reaches refuses."""
+
+CONSTANT_BITS = {"size": 3, "burst": 2, "lock": 1, "cache": 4, "prot": 3, "qos": 4, "region": 4}
+"""Signals of AW and AR that never vary here, and their widths."""
+
+
+def constants(size: int) -> dict[str, int]:
+    """Return the values of the signals that never vary.
+
+    Whole beats (size), incrementing (burst INCR), no exclusive access (lock); normal memory that is not cached, and a
+    write is answered when it is where everybody sees it (cache 0b0010: the machine goes by these answers); unprivileged
+    secure data (prot); no quality of service, one region.
+
+    Arguments:
+        size: bytes of a beat.
+    """
+    return dict.fromkeys(CONSTANT_BITS, 0) | {"size": (size - 1).bit_length(), "burst": 0b01, "cache": 0b0010}
 
 
 def write_responses(id_bits: int, *, always_ready: bool = False) -> stream.Signature:
@@ -29,7 +50,22 @@ def write_responses(id_bits: int, *, always_ready: bool = False) -> stream.Signa
     return stream.Signature(data.StructLayout({"id": id_bits, "resp": 2}), always_ready=always_ready)
 
 
-class AxiPort(wiring.Signature):
+class Axi(wiring.Signature):
+    """Channels, streams whose payloads have the fields of the specification."""
+
+    def flatten(self, obj) -> Iterator[tuple[tuple[str], Member, Value]]:
+        """Yield the signals by their names in the specification (`awvalid`, `awaddr`): as the ports of a Verilog module
+        are called, and as boards and models connect them."""
+        for channel, member in self.members.items():
+            for (name,), port, value in member.signature.flatten(getattr(obj, channel)):
+                if name == "payload":
+                    for field, shape in port.shape:
+                        yield (f"{channel}{field}",), Member(port.flow, shape.shape), value[field]
+                else:
+                    yield (f"{channel}{name}",), port, value
+
+
+class AxiPort(Axi):
     """Seen from the manager, which reads and writes.
 
     Arguments:
@@ -53,17 +89,6 @@ class AxiPort(wiring.Signature):
                 "r": In(stream.Signature(data.StructLayout({"id": id_bits, "data": 8 * size, "resp": 2, "last": 1}))),
             }
         )
-
-    def flatten(self, obj) -> Iterator[tuple[tuple[str], Member, Value]]:
-        """Yield the signals by their names in the specification (`awvalid`, `awaddr`): as the ports of a Verilog module
-        are called, and as boards and models connect them."""
-        for channel, member in self.members.items():
-            for (name,), port, value in member.signature.flatten(getattr(obj, channel)):
-                if name == "payload":
-                    for field, shape in port.shape:
-                        yield (f"{channel}{field}",), Member(port.flow, shape.shape), value[field]
-                else:
-                    yield (f"{channel}{name}",), port, value
 
 
 def connect_channels(m: Module, manager, port, *names: str) -> None:

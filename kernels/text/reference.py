@@ -7,12 +7,13 @@ import ast
 import enum
 import inspect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.kernels.text import assembly
-from neuroncore_rtl.spec import isa, memory_map
+from neuroncore_rtl.spec import host_map, isa, memory_map
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS, MATMUL_FORMATS
 from neuroncore_rtl.spec.functions import FUNCTIONS
 from neuroncore_rtl.spec.isa import collective, dma, elementwise, engine, record
@@ -68,6 +69,7 @@ def page() -> str:
         *("## Assembly", _prose(assembly)),
         *("## Errors", "### Rules", *_coded(isa.Rule), "### Other causes", *_coded(isa.Cause)),
         *("## Memory map", _prose(memory_map), _memory_map()),
+        *("## Host registers", _prose(host_map), *_host_registers()),
     )
     return "\n\n".join(section.strip() for section in sections if section) + "\n"
 
@@ -129,6 +131,20 @@ def _memory_map() -> str:
         ("name", "value", "meaning"),
         [(f"`{name}`", f"`{getattr(memory_map, name):#x}`", words.get(name, "")) for name in constants],
     )
+
+
+def _host_registers() -> Iterator[str]:
+    """Yield the registers of the host, their fields, and what lies behind them."""
+    rows = []
+    for register in host_map.HOST_REGISTERS:
+        rows.append((f"`{register.offset:#04x}`", f"`{register.name}`", "", register.effect.value, register.meaning))
+        for field in register.fields:
+            bits = str(field.low) if field.width == 1 else f"{field.low}-{field.low + field.width - 1}"
+            rows.append(("", f"`{field.name}`", bits, "", field.meaning))
+    yield _table(("offset", "name", "bits", "access", "meaning"), rows)
+    words, names = _documented(host_map), ", ".join(f"`{name}`" for name in Config.RANGES)
+    yield f"`PARAMETER_WORDS` = `{host_map.PARAMETER_WORDS:#x}`: {words['PARAMETER_WORDS']} They are {names}."
+    yield f"`COUNTER_WORDS` = `{host_map.COUNTER_WORDS:#x}`: {words['COUNTER_WORDS']}"
 
 
 def _prose(documented: type | ModuleType) -> str:

