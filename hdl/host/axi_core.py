@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Member, Out
 
 from neuroncore_rtl.hdl.core_ports import axi_id_bits
 from neuroncore_rtl.hdl.host.axi_lite import AxiLiteBridge, AxiLitePort
-from neuroncore_rtl.hdl.host.hosted_core import HostedCore
+from neuroncore_rtl.hdl.host.hosted_core import HostedCore, shown_signature
 from neuroncore_rtl.hdl.memory.axi import CONSTANT_BITS, AxiPort, constants
 from neuroncore_rtl.hdl.verilog import module_ports
 from neuroncore_rtl.spec.config import Config
@@ -29,49 +29,51 @@ class AxiCore(wiring.Component):
         config: the machine's parameters.
         debug: whether it shows what the core does inside.
 
+    Raises:
+        ValueError: if the core is one of an instance.
+
     Ports:
         aclk: the clock of everything, rising edge. aresetn: low resets everything, in step with the clock.
         s_axi_*: AXI4-Lite, 32 bits wide, the registers of `spec.host_map`; what they refuse is answered with SLVERR.
         m_axi_*: AXI4 to memory, with every signal but USER; which never vary says :func:`hdl.memory.axi.constants`.
-        interrupt: to the host; a level.
+        irq: the interrupt to the host; a level.
         debug_*: with `debug`, other ports of :class:`hdl.core.Core` under their names.
     """
 
     def __init__(self, config: Config, *, debug: bool = False):
         self.config = config
         self.debug = debug
-        self.core = HostedCore(config)
-        self.bridge = AxiLiteBridge(HOST_ADDRESS_BITS)
+        shown = shown_signature(config)
         members = {"aclk": In(1), "aresetn": In(1), **_outer("s_axi", AxiLitePort(HOST_ADDRESS_BITS), In)}
         for prefix in memory_ports(config):
             members |= _outer(prefix, AxiPort(config.hbm_bytes, axi_id_bits(config)), Out)
             members |= {f"{prefix}_{name}": Out(bits) for name, bits in _constant_signals(CONSTANT_BITS)}
-        members["interrupt"] = Out(1)
+        members["irq"] = Out(1)
         if debug:
-            shown = self.core.shown
             members |= {f"debug_{name}": Out(len(value)) for name, _, value in module_ports(shown, shown.create())}
         super().__init__(members)
         buses = ":".join(["s_axi", *memory_ports(config)])
         # What Vivado cannot tell from the names.
         self.aclk.attrs["X_INTERFACE_PARAMETER"] = f"ASSOCIATED_BUSIF {buses}, ASSOCIATED_RESET aresetn"
-        self.interrupt.attrs["X_INTERFACE_INFO"] = "xilinx.com:signal:interrupt:1.0 interrupt INTERRUPT"
-        self.interrupt.attrs["X_INTERFACE_PARAMETER"] = "SENSITIVITY LEVEL_HIGH"
+        self.irq.attrs["X_INTERFACE_INFO"] = "xilinx.com:signal:interrupt:1.0 irq INTERRUPT"
+        self.irq.attrs["X_INTERFACE_PARAMETER"] = "SENSITIVITY LEVEL_HIGH"
 
     def elaborate(self, platform):
         m = Module()
         m.domains.sync = sync = ClockDomain()
         sync.clk = self.aclk
         m.d.comb += sync.rst.eq(~self.aresetn)
-        m.submodules.core, m.submodules.bridge = core, bridge = self.core, self.bridge
+        m.submodules.core = core = HostedCore(self.config)
+        m.submodules.bridge = bridge = AxiLiteBridge(HOST_ADDRESS_BITS)
         wiring.connect(m, bridge.bus, core.bus)
-        m.d.comb += self.interrupt.eq(core.interrupt)
+        m.d.comb += self.irq.eq(core.interrupt)
         self._connect(m, "s_axi", bridge.axi)
         for prefix, axi in zip(memory_ports(self.config), core.axi, strict=True):
             self._connect(m, prefix, axi)
             values = constants(self.config.hbm_bytes)
             m.d.comb += [getattr(self, f"{prefix}_{name}").eq(value) for name, value in _constant_signals(values)]
         if self.debug:
-            for name, _, value in module_ports(core.shown, core):
+            for name, _, value in module_ports(shown_signature(self.config), core):
                 m.d.comb += getattr(self, f"debug_{name}").eq(value)
         return m
 

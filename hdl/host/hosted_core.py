@@ -14,10 +14,22 @@ from neuroncore_rtl.hdl.host.isolation import AxiIsolation
 from neuroncore_rtl.hdl.host.registers import HostRegisters
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["HostedCore"]
+__all__ = ["HostedCore", "shown_signature"]
 
 _TOLD = ("start", "boot_address", "host_interrupt")
 """Ports of the core that the registers drive."""
+
+
+def shown_signature(config: Config) -> wiring.Signature:
+    """Return the ports of a core that tell what it does.
+
+    Raises:
+        ValueError: if the core is one of an instance.
+    """
+    if config.cores > 1:
+        raise ValueError(f"cores must be 1 for a core with registers of its own, not {config.cores}")
+    members = core_signature(config).members
+    return wiring.Signature({name: member for name, member in members.items() if name not in (*_TOLD, "axi")})
 
 
 class HostedCore(wiring.Component):
@@ -41,13 +53,9 @@ class HostedCore(wiring.Component):
     """Cycles that a reset by the host lasts at least."""
 
     def __init__(self, config: Config):
-        if config.cores > 1:
-            raise ValueError(f"cores must be 1 for a core with registers of its own, not {config.cores}")
         self.config = config
-        members = dict(core_signature(config).members)
-        self.shown = wiring.Signature({name: member for name, member in members.items() if name not in (*_TOLD, "axi")})
-        own = {"bus": In(Bus()), "interrupt": Out(1), "axi": members["axi"]}
-        super().__init__(own | dict(self.shown.members))
+        own = {"bus": In(Bus()), "interrupt": Out(1), "axi": core_signature(config).members["axi"]}
+        super().__init__(own | dict(shown_signature(config).members))
 
     def elaborate(self, platform):
         m = Module()
@@ -56,7 +64,7 @@ class HostedCore(wiring.Component):
         core = shared(m, "core", "core", partial(Core, self.config), platform, reset=resetting)
         wiring.connect(m, wiring.flipped(self.bus), registers.bus)
         m.d.comb += self.interrupt.eq(registers.interrupt)
-        lead_out(m, self.shown, core, self)
+        lead_out(m, shown_signature(self.config), core, self)
         m.d.comb += [getattr(core, name).eq(getattr(registers, name)) for name in _TOLD]
         for name in ("done", "exit_code", "error", "quiet", "counters"):
             m.d.comb += getattr(registers, name).eq(getattr(core, name))

@@ -1,7 +1,8 @@
 """A task runs on a device and on golden, every byte of HBM is compared, and what else can be wrong is looked for: what
 the TESTs of the core, of its instances and of the collective engines share."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -20,7 +21,7 @@ from neuroncore_rtl.tb.view.link_picture import draw_links
 from neuroncore_rtl.tb.view.timeline import TrackGroup, write_timeline
 from neuroncore_rtl.tb.view.waves import waveform, write_save_file
 
-__all__ = ["Executed", "Task", "draw", "execute", "run_recorded"]
+__all__ = ["Executed", "Task", "draw", "execute", "first_task", "run_recorded"]
 
 
 class Task(Protocol):
@@ -90,6 +91,29 @@ class Executed:
         return {name: getattr(self, name) for name in ("compared", "mismatches", "cycles", "failures")}
 
 
+class _Asked(Exception):
+    """Brings the task to who asks for it."""
+
+
+_ASKING = ContextVar("asking", default=False)
+
+
+def first_task(run: Callable[[], object]) -> Task | None:
+    """Return the first task that a TEST would execute, in whose place nothing runs; None: it executes none.
+
+    Arguments:
+        run: runs the TEST.
+    """
+    token = _ASKING.set(True)
+    try:
+        run()
+    except _Asked as asked:
+        return asked.args[0]
+    finally:
+        _ASKING.reset(token)
+    return None
+
+
 def execute(task: Task, settings: Settings, label: str, *, pictures: str | None = None) -> Executed:
     """Run a task on its device and on golden, and compare all memories byte for byte; prints what differs.
 
@@ -99,6 +123,8 @@ def execute(task: Task, settings: Settings, label: str, *, pictures: str | None 
         label: names the waveform.
         pictures: names the timeline and the picture of the links; if None, there are none.
     """
+    if _ASKING.get():
+        raise _Asked(task)
     with progress("golden"):
         memories, expected = task.golden()
     device, work = task.device(waves=bool(settings.waves)), task.work(settings.seed, sampled=pictures is not None)

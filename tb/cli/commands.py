@@ -65,6 +65,13 @@ class _Profiles(click.Group):
         return _command(bench.profile_named(name), _simulate)
 
 
+class _Images(_Profiles):
+    """The group whose commands are the TESTs that have an image: they are the same."""
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command:
+        return _command(bench.image_named(name), _write_image)
+
+
 def _command(command: Bench, run) -> click.Command:
     """Return the command-line form of a bench; `run` gets the bench and its settings, and returns an exit status."""
 
@@ -90,6 +97,12 @@ def _simulate(command: Bench, settings: Settings) -> int:
     return report.exit_status
 
 
+def _write_image(command: Bench, settings: Settings) -> int:
+    from neuroncore_rtl.tb.cli.image import export_image
+
+    return export_image(command, settings)
+
+
 @click.group(cls=_Errors, context_settings={"help_option_names": ["-h", "--help"]})
 def app():
     """Simulate, export and measure the accelerator."""
@@ -103,6 +116,11 @@ def sim():
 @app.group(cls=_Profiles)
 def profile():
     """Run a TEST on the core, and write where its cycles went: a timeline, a listing, numbers and pictures."""
+
+
+@app.group(cls=_Images)
+def image():
+    """Write what HBM holds before a TEST runs on the core, and what it must hold behind it, as files."""
 
 
 @app.command()

@@ -6,7 +6,7 @@ import importlib.metadata
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from amaranth.lib.wiring import In
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.hdl.core import axi_id_bits, core_counters
 from neuroncore_rtl.hdl.elementwise import fetch, frontend, store
+from neuroncore_rtl.hdl.host.registers import layout_places
 from neuroncore_rtl.hdl.memory.axi import MAX_BEATS, PAGE_BYTES, constants
 from neuroncore_rtl.hdl.memory.port import LineRead, ReadPort
 from neuroncore_rtl.hdl.queue.errors import CoreError
@@ -27,6 +28,7 @@ from neuroncore_rtl.spec import config as machine
 from neuroncore_rtl.spec import isa, memory_map
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.isa.fields import Layout
+from neuroncore_rtl.tb.cli.board_files import BOARD_TOP, board_files
 from neuroncore_rtl.tb.sim.elaboration import ENGINE as TENSOR
 from neuroncore_rtl.tb.sim.elaboration import ENGINES, engine_verilog
 from neuroncore_rtl.tb.sim.report import shown, terminal
@@ -130,21 +132,15 @@ def _core(config: Config) -> dict[str, object]:
                 for engine in dict.fromkeys(isa.engine_of_queue(n, config) for n in range(isa.queue_count(config)))
             },
         },
-        "error": list(_places(CoreError.as_shape())),
-        "counters": list(_places(core_counters(config))),
+        "error": _places(CoreError.as_shape()),
+        "counters": _places(core_counters(config)),
         "memory_map": {name: f"{address:#x}" for name, address in sorted(addresses.items(), key=lambda item: item[1])},
     }
 
 
-def _places(layout: data.Layout, path: str = "", offset: int = 0) -> Iterator[dict[str, object]]:
-    """Yield name, offset and width of every field of a layout, and of the layouts in it."""
-    for key, field in layout:
-        name = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".removeprefix(".")
-        place = offset + field.offset
-        try:
-            yield from _places(data.Layout.cast(field.shape), name, place)
-        except TypeError:  # a number
-            yield {"name": name, "offset": place, "width": field.width}
+def _places(layout: data.Layout) -> list[dict[str, object]]:
+    """Return name, offset and width of every field of a layout, and of the layouts in it."""
+    return [{"name": name, "offset": at, "width": width} for name, at, width in layout_places(layout)]
 
 
 def _latency(engine: str, config: Config) -> dict[str, int]:
@@ -166,9 +162,10 @@ def _latency(engine: str, config: Config) -> dict[str, int]:
 
 
 def export(settings: Settings) -> int:
-    """Write Verilog, file list and description of a configuration under `sim_build/verilog`; return the exit status."""
+    """Write all files of a configuration under `sim_build/verilog`; return the exit status."""
     config = settings.config
-    directory = write(config, SIM_BUILD / "verilog" / directory_name(config))
+    options = {"debug": bool(settings.debug), "clock": settings.clock}
+    directory = write(config, SIM_BUILD / "verilog" / directory_name(config), **options)
     console = terminal()
     for path in sorted(directory.iterdir()):
         if not path.name.startswith("."):
@@ -176,22 +173,28 @@ def export(settings: Settings) -> int:
     return 0
 
 
-def write(config: Config, directory: Path, engines: Iterable[str] = ENGINES) -> Path:
+def write(config: Config, directory: Path, tops: Iterable[str] | None = None, **options: object) -> Path:
     """Write the files for `config` into `directory`, each whole or not at all, and return it.
 
     Arguments:
         config: the machine's parameters.
         directory: is made where it is missing.
-        engines: which of `ENGINES`; the core is one of them.
+        tops: which of `ENGINES` and `BOARD_TOP`; the core is one of the engines. None: all that there can be.
+        options: those of :func:`tb.cli.board_files.board_files`.
     """
+    if tops is None:
+        tops = [*ENGINES, *([BOARD_TOP] if config.cores == 1 else [])]
     directory.mkdir(parents=True, exist_ok=True)
     contents = {}
-    for engine in engines:
-        text = engine_verilog(config, engine)
+    for top in tops:
+        if top == BOARD_TOP:
+            contents |= board_files(config, **options)
+            continue
+        text = engine_verilog(config, top)
         contents |= {
-            f"{engine}.v": text,
-            f"{engine}.f": f"{engine}.v\n",
-            f"{engine}.json": json.dumps(description(engine, config, text), indent=2) + "\n",
+            f"{top}.v": text,
+            f"{top}.f": f"{top}.v\n",
+            f"{top}.json": json.dumps(description(top, config, text), indent=2) + "\n",
         }
     for name, content in contents.items():
         unfinished = directory / f".{name}.{os.getpid()}"

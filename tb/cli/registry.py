@@ -18,7 +18,9 @@ from neuroncore_rtl.tb.sim.settings import (
 )
 from neuroncore_rtl.tb.sim.vectors import WAYS
 
-__all__ = ["COMMANDS", "GROUPS", "MODULES", "TABLES", "bench_named", "profile_named", "profiled_tests", "tests"]
+__all__ = [
+    "COMMANDS", "GROUPS", "MODULES", "TABLES", "bench_named", "image_named", "profile_named", "profiled_tests", "tests",
+]  # fmt: skip
 
 GROUPS = {
     "products, networks": ("matmul", "digits", "train", "charlm", "tensor_parallel"),
@@ -89,14 +91,31 @@ def _later(module: str, name: str):
     return lambda settings: getattr(importlib.import_module(f"neuroncore_rtl.{module}"), name)(settings)
 
 
+def image_named(name: str) -> Bench:
+    """Return the bench of a TEST with another default: on the core.
+
+    Raises:
+        UsageError: if there is none of that name, or if it runs no image on a core that is alone.
+    """
+    bench = bench_named(name)
+    if PROFILE not in bench.options:
+        raise UsageError(f"TEST must be one that has an image, {', '.join(profiled_tests())}, not {name!r}")
+    own = (option for option in bench.options if option is not LANES)  # it comes by itself
+    return replace(bench, options=tuple(replace(o, default="core") if o.name == "TARGET" else o for o in own))
+
+
 PARTS = ("all", "tensor", "elementwise", "core", "link", "program", "silicon", "area", "depth")
 """What `make bench` measures."""
 
 COMMANDS = (
     Bench(
         name="verilog",
-        summary="Export the Verilog of a configuration, a file list, and its parameters and ports as JSON.",
-        options=configuration_options("full"),
+        summary="Export the Verilog of a configuration, file lists, descriptions as JSON, and what a board needs.",
+        options=(
+            *configuration_options("full"),
+            switch("DEBUG", 0, "1 gives the core behind AXI its debug ports"),
+            integer("CLOCK", 100, "MHz that the constraints ask for", 1, 1000),
+        ),
         run=_later("tb.cli.export", "export"),
     ),
     Bench(

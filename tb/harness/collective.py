@@ -92,7 +92,7 @@ class CollectiveDevice:
             **enum_defines("ENDING", Ending),
             "CORE_COUNTERS": CollectiveCounters.as_shape().size,
             "PORTS": connections(_list_connections(instance) | axi_connections(ports, hbm_bytes, 1)),
-            **hbm_defines(instance.cores, CHANNELS, hbm_bytes, 1, self.room, check_axi=self.check_axi),
+            **hbm_defines(instance.cores, CHANNELS, hbm_bytes, 1, self.room // hbm_bytes, check_axi=self.check_axi),
             **link_view.link_defines(instance, "engines.fabric", waves=waves),
             **link_view.engine_defines(),
             "ENGINE_VIEWS": link_view.engine_views(instance) if waves else "",

@@ -152,7 +152,7 @@ class CoreDevice:
         core, cores, text = self.core, self.cores, self.verilog(vectors=vectors)
         prefixes = [f"cores__{number}__axi" if self.instance else "axi" for number in range(cores)]
         ports = [f"{prefix}__{port}" for prefix in prefixes for port in range(core.hbm_ports)]
-        axi = (core.hbm_bytes, axi_id_bits(core))
+        axi, depth = (core.hbm_bytes, axi_id_bits(core)), self.room // core.hbm_bytes
         defines = {
             "ARGUMENTS": arguments(("limit", "rounds", "host", "patience", "profile"), ("boots",), ("runs", "events")),
             "TOP": "machines" if self.instance else "machine",
@@ -166,7 +166,7 @@ class CoreDevice:
             "CORE_WIRES": subject_ports.core_wires(core, cores),
             "CORE_LOGS": subject_ports.core_logs(cores, waves),
             "PORTS": connections(subject_ports.core_connections(cores) | subject_ports.axi_connections(ports, *axi)),
-            **subject_ports.hbm_defines(cores, core.hbm_ports, *axi, self.room, check_axi=self.check_axi),
+            **subject_ports.hbm_defines(cores, core.hbm_ports, *axi, depth, check_axi=self.check_axi),
         }
         links = []
         if self.instance:

@@ -1,6 +1,6 @@
 """How the HBM of a harness behaves (tb/harness/hbm.v), and the files that its content comes from and goes to."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from neuroncore_rtl.tb.harness.link_view import LinkWork
 from neuroncore_rtl.tb.harness.verilog_text import arguments, plusargs
 
-__all__ = ["HBM_ARGUMENTS", "VERILOG", "Hbm", "HbmWork", "read_memory", "write_memory"]
+__all__ = ["HBM_ARGUMENTS", "VERILOG", "Hbm", "HbmWork", "optional_arguments", "read_memory", "write_memory"]
 
 VERILOG = Path(__file__).with_suffix(".v")
 
@@ -17,6 +17,14 @@ _BORDERS = ("slverr_low", "slverr_high", "decerr_low", "decerr_high")
 
 HBM_ARGUMENTS = {"HBM_ARGUMENTS": arguments(_NUMBERS, hexadecimal=_BORDERS, prefix="hbm_")}
 """The macro with which it takes them."""
+
+
+def optional_arguments() -> dict[str, str]:
+    """Return the macro with which it takes those that are given, and the defaults of `Hbm` for the others."""
+    defaults = {field.name: field.default for field in fields(Hbm)}
+    forms = {name: ("d", int(defaults[name])) for name in _NUMBERS} | dict.fromkeys(_BORDERS, ("h", 0))
+    found = (f'if (!$value$plusargs("hbm_{n}=%{form}", {n})) {n} = {value};' for n, (form, value) in forms.items())
+    return {"HBM_ARGUMENTS": " ".join(found)}
 
 
 @dataclass(frozen=True, kw_only=True)

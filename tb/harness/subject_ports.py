@@ -31,7 +31,9 @@ def _slices(number: int, hbm_bytes: int, id_bits: int) -> dict[str, str]:
     return {name: f"{name}[{width * number} +: {width}]" for name, width in _widths(hbm_bytes, id_bits).items()}
 
 
-def axi_connections(ports: Sequence[str], hbm_bytes: int, id_bits: int, first: int = 0) -> dict[str, str]:
+def axi_connections(
+    ports: Sequence[str], hbm_bytes: int, id_bits: int, first: int = 0, joint: str = "__"
+) -> dict[str, str]:
     """Return what a subject's AXI ports are tied to: slices of the vectors `awvalid`, `awaddr` and so on.
 
     Arguments:
@@ -39,15 +41,18 @@ def axi_connections(ports: Sequence[str], hbm_bytes: int, id_bits: int, first: i
         hbm_bytes: of a beat.
         id_bits: of an ID.
         first: the number of the first port in the vectors.
+        joint: what stands between a port's name and that of a signal.
     """
     return {
-        f"{port}__{name}": part
+        f"{port}{joint}{name}": part
         for number, port in enumerate(ports, first)
         for name, part in _slices(number, hbm_bytes, id_bits).items()
     }
 
 
-def hbm_defines(cores: int, ports: int, hbm_bytes: int, id_bits: int, room: int, *, check_axi: bool) -> dict[str, str]:
+def hbm_defines(
+    cores: int, ports: int, hbm_bytes: int, id_bits: int, depth: int | str, *, check_axi: bool
+) -> dict[str, str]:
     """Return the macros `AXI_WIRES`, those vectors, and `HBM` of a harness: one memory behind all ports of all cores,
     which is written to its file when `dump` is high, and who watches them; with what that memory takes.
 
@@ -55,14 +60,14 @@ def hbm_defines(cores: int, ports: int, hbm_bytes: int, id_bits: int, room: int,
         cores, ports: how many cores there are, and ports of each.
         hbm_bytes: of a beat.
         id_bits: of an ID.
-        room: bytes of all cores together.
+        depth: beats of all cores together, a number or what Verilog takes for one.
         check_axi: whether every port is watched for what the protocol forbids. Then there is CHECK_AXI too, and `idle`
             says of each port whether all of its bursts are answered.
     """
     count = cores * ports
     widths = {name: width * count for name, width in _widths(hbm_bytes, id_bits).items()}
     beats = {"BYTES": hbm_bytes, "ID_BITS": id_bits}
-    sizes = connections({"PORTS": count, "PORTS_EACH": ports, "DEPTH": room // hbm_bytes, **beats})
+    sizes = connections({"PORTS": count, "PORTS_EACH": ports, "DEPTH": depth, **beats})
     clock = {"clk": "clk", "rst": "rst"}
     memory = f"hbm #({sizes}) hbm ({connections({**clock, 'dump': 'dump'} | {name: name for name in widths})});"
     if not check_axi:

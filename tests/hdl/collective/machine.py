@@ -78,7 +78,7 @@ def built() -> simulation.Build:
         "PEER": Peer.as_shape().size,
         **layout_defines("ERROR", DetailedError),
         **layout_defines("FLIT", flit_layout(LINK_BYTES)),
-        **hbm_defines(CORES, 2, HBM_BEAT, 1, CORES * HBM_BYTES, check_axi=True),
+        **hbm_defines(CORES, 2, HBM_BEAT, 1, CORES * HBM_BYTES // HBM_BEAT, check_axi=True),
         "ENGINES": " ".join(map(_engine, range(CORES))),
     }
     engine = to_verilog("collective_engine", CollectiveEngine(LINK_BYTES, HBM_BEAT, CORES))

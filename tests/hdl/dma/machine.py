@@ -62,7 +62,7 @@ def built(config: Config, sim: str = "verilator") -> simulation.Build:
         "INSTRUCTION": DMA_BITS,
         "COUNTERS": DmaCounters.as_shape().size,
         **layout_defines("ERROR", DetailedError),
-        **hbm_defines(1, 1, config.hbm_bytes, 1, HBM_BYTES, check_axi=True),
+        **hbm_defines(1, 1, config.hbm_bytes, 1, HBM_BYTES // config.hbm_bytes, check_axi=True),
         "AXI": connections(
             axi_connections(("axi",), config.hbm_bytes, 1) | {"axi__araddr": "from", "axi__awaddr": "to"}
         ),

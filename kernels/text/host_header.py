@@ -1,0 +1,52 @@
+"""The registers of the host as a header in C, and their numbers by names for other languages."""
+
+from collections.abc import Sequence
+
+from neuroncore_rtl.spec import host_map
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.host_map import counter_offset, parameter_values
+from neuroncore_rtl.spec.isa import Cause, Rule
+
+__all__ = ["host_header", "host_numbers"]
+
+_PREFIX = "NEURONCORE"
+
+
+def host_numbers() -> dict[str, int]:
+    """Return the offset of every register, by its name, and the bits of each field, by REGISTER_FIELD."""
+    numbers = {}
+    for register in host_map.HOST_REGISTERS:
+        numbers[register.name] = register.offset
+        numbers |= {f"{register.name}_{field.name}": field.mask for field in register.fields}
+    return numbers | {"MAGIC": host_map.HOST_MAGIC}
+
+
+def host_header(config: Config, counters: Sequence[str]) -> str:
+    """Return the header for programs of the host.
+
+    Arguments:
+        config: the machine's parameters.
+        counters: names of its counters, in their order.
+    """
+    words = enumerate(parameter_values(config).items())
+    parameters = {name: (host_map.PARAMETER_WORDS + 4 * place, value) for place, (name, value) in words}
+    sections = {
+        "Registers: offsets in bytes; REGISTER_FIELD: the bits of a field.": host_numbers(),
+        "Words with the parameters, and what they are here.": {
+            **{f"PARAMETER_{name.upper()}": offset for name, (offset, _) in parameters.items()},
+            **{name.upper(): value for name, (_, value) in parameters.items()},
+        },
+        "Counters: the lower half; the upper one is 4 bytes behind, and read after it.": {
+            f"COUNTER_{_macro(name)}": counter_offset(number) for number, name in enumerate(counters)
+        },
+        "What ERROR_CAUSE reads.": {f"CAUSE_{kind.name}": int(kind) for kind in (*Rule, *Cause)},
+    }
+    lines = ["// Made from spec/host_map.py.", f"#ifndef {_PREFIX}_H", f"#define {_PREFIX}_H"]
+    for title, numbers in sections.items():
+        lines += ["", f"// {title}", *(f"#define {_PREFIX}_{name} {value:#x}u" for name, value in numbers.items())]
+    return "\n".join((*lines, "", "#endif", ""))
+
+
+def _macro(name: str) -> str:
+    """Return the name of a counter, such as queues[0].idle, as C takes it."""
+    return name.replace("[", "").replace("].", "_").replace(".", "_").upper()

@@ -1,0 +1,185 @@
+# amaranth: UnusedElaboratable=no
+
+"""What a board's designer takes: the core behind AXI, its registers for software, constraints, and a testbench."""
+
+import importlib.metadata
+import json
+import re
+from collections import Counter
+from dataclasses import asdict
+
+from neuroncore_rtl.hdl.core_ports import axi_id_bits, core_counters
+from neuroncore_rtl.hdl.host.axi_core import AxiCore, memory_ports
+from neuroncore_rtl.hdl.host.registers import layout_places
+from neuroncore_rtl.hdl.memory.axi import MAX_BEATS, PAGE_BYTES, constants
+from neuroncore_rtl.hdl.verilog import module_ports
+from neuroncore_rtl.kernels.text.host_header import host_header
+from neuroncore_rtl.spec import host_map
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.host_map import HOST_REGISTERS, HostRegister, counter_offset, parameter_values
+from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
+from neuroncore_rtl.tb.harness.axi_core import testbench
+from neuroncore_rtl.tb.sim.elaboration import elaborated
+
+__all__ = ["BOARD_TOP", "board_files"]
+
+BOARD_TOP = "neuroncore"
+"""Name of the Verilog module, and of the files but for their endings."""
+
+TESTBENCH = f"{BOARD_TOP}_tb"
+
+
+def board_files(config: Config, *, debug: bool = False, clock: int = 100) -> dict[str, str]:
+    """Return the files by their names.
+
+    Arguments:
+        config: the machine's parameters; the core is alone.
+        debug: whether the core has its debug ports.
+        clock: MHz that the constraints ask for.
+
+    Raises:
+        ValueError: if the core is one of an instance.
+    """
+    core = AxiCore(config, debug=debug)
+    size = f"{config.rows}x{config.columns}"
+    text = elaborated(BOARD_TOP, size, lambda: AxiCore(config, debug=debug), asdict(config) | {"debug": debug})
+    description = {
+        "top": BOARD_TOP,
+        "parameters": asdict(config) | {"debug": debug},
+        "clock": {
+            "clock": "aclk",
+            "edge": "rising",
+            "reset": "aresetn",
+            "reset_active": "low",
+            "reset_kind": "synchronous",
+        },
+        "ports": [
+            {"name": name, "direction": "input" if member.flow.value == "in" else "output", "width": len(value)}
+            for name, member, value in module_ports(core.signature, core)
+        ],
+        "interfaces": _interfaces(config),
+        "registers": [_register(register) for register in HOST_REGISTERS],
+        "parameter_words": {
+            name: host_map.PARAMETER_WORDS + 4 * place for place, name in enumerate(parameter_values(config))
+        },
+        "counters": [
+            {"name": name, "offset": counter_offset(number), "width": width}
+            for number, (name, _, width) in enumerate(layout_places(core_counters(config)))
+        ],
+        "memories": _memories(text),
+        "files": [f"{BOARD_TOP}.v"],
+    }
+    return {
+        f"{BOARD_TOP}.v": text,
+        f"{BOARD_TOP}.f": f"{BOARD_TOP}.v\n",
+        f"{BOARD_TOP}.json": json.dumps(description, indent=2) + "\n",
+        f"{BOARD_TOP}.h": host_header(config, [counter["name"] for counter in description["counters"]]),
+        f"{BOARD_TOP}.xdc": f"create_clock -name aclk -period {1000 / clock:.3f} [get_ports aclk]\n",
+        f"{BOARD_TOP}.lpf": f'FREQUENCY PORT "aclk" {clock} MHZ;\n',
+        f"{BOARD_TOP}.core": _core_file(),
+        f"{TESTBENCH}.v": testbench(config, BOARD_TOP, TESTBENCH),
+        f"{TESTBENCH}.f": f"{BOARD_TOP}.v\n{TESTBENCH}.v\n",
+    }
+
+
+def _interfaces(config: Config) -> list[dict[str, object]]:
+    memory = {
+        "kind": "AXI4 manager",
+        "data_bits": 8 * config.hbm_bytes,
+        "address_bits": HBM_ADDRESS_BITS,
+        "id_bits": axi_id_bits(config),
+        "most_beats": MAX_BEATS,
+        "page_bytes": PAGE_BYTES,
+        "constants": constants(config.hbm_bytes),
+    }
+    control = {"kind": "AXI4-Lite subordinate", "data_bits": 32, "address_bits": host_map.HOST_ADDRESS_BITS}
+    return [{"name": "s_axi", **control}, *({"name": name, **memory} for name in memory_ports(config))]
+
+
+def _register(register: HostRegister) -> dict[str, object]:
+    fields = [{"name": f.name, "low": f.low, "width": f.width, "meaning": f.meaning} for f in register.fields]
+    return {
+        "name": register.name,
+        "offset": register.offset,
+        "access": register.effect.value,
+        "bits": f"{register.mask:#010x}",
+        "meaning": register.meaning,
+        **({"fields": fields} if fields else {}),
+    }
+
+
+def _memories(text: str) -> list[dict[str, object]]:
+    """Return the memories in Verilog: the module of each, its words and their bits, and how many of it there are."""
+    modules = dict(re.findall(r"^module (\S+) *\((.*?)^endmodule$", text, re.MULTILINE | re.DOTALL))
+    inside = {name: Counter(re.findall(r"^  (\S+) +\S+ +\($", body, re.MULTILINE)) for name, body in modules.items()}
+    there = Counter()
+
+    def count(module: str, instances: int) -> None:
+        there[module] += instances
+        for inner, number in inside[module].items():
+            if inner in modules:
+                count(inner, instances * number)
+
+    count(BOARD_TOP, 1)
+    memory = re.compile(r"^  reg \[(?P<high>\d+):0\] (?P<name>\S+) \[(?P<last>\d+):0\];$", re.MULTILINE)
+    return [
+        {
+            "module": module.removeprefix("\\"),
+            "name": found["name"],
+            "words": int(found["last"]) + 1,
+            "bits": int(found["high"]) + 1,
+            "instances": instances,
+        }
+        for module, instances in there.items()
+        for found in memory.finditer(modules[module])
+    ]
+
+
+def _core_file() -> str:
+    """Return the description for FuseSoC, a CAPI2 file."""
+    return f"""\
+CAPI=2:
+name: "::{BOARD_TOP}:{importlib.metadata.version("neuroncore-rtl")}"
+description: "A NeuronCore-v2 class accelerator core: AXI4 to memory, AXI4-Lite for control"
+filesets:
+  rtl:
+    files: [{BOARD_TOP}.v]
+    file_type: verilogSource
+  testbench:
+    files: [{TESTBENCH}.v]
+    file_type: systemVerilogSource
+  software:
+    files: [{BOARD_TOP}.h: {{is_include_file: true}}]
+    file_type: user
+  xdc:
+    files: [{BOARD_TOP}.xdc]
+    file_type: xdc
+  lpf:
+    files: [{BOARD_TOP}.lpf]
+    file_type: LPF
+targets:
+  default:
+    filesets: [rtl]
+    toplevel: {BOARD_TOP}
+  lint:
+    filesets: [rtl]
+    toplevel: {BOARD_TOP}
+    default_tool: verilator
+    tools:
+      verilator: {{mode: lint-only}}
+  sim:
+    filesets: [rtl, testbench]
+    toplevel: {TESTBENCH}
+    default_tool: icarus
+    tools:
+      icarus: {{iverilog_options: [-g2012]}}
+      verilator: {{mode: binary, verilator_options: [--timing]}}
+  vivado:
+    filesets: [rtl, xdc]
+    toplevel: {BOARD_TOP}
+    default_tool: vivado
+  ecp5:
+    filesets: [rtl, lpf]
+    toplevel: {BOARD_TOP}
+    default_tool: trellis
+"""

@@ -1,0 +1,96 @@
+"""`make image`: what memory holds before a TEST runs on the core, and what it must hold behind it, as files.
+
+Golden alone says what is expected: no simulator runs.
+"""
+
+import hashlib
+import json
+import re
+from dataclasses import asdict
+
+import numpy as np
+
+from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.golden.core import CoreOutcome
+from neuroncore_rtl.kernels.program.image import Image
+from neuroncore_rtl.tb.benches.execution import first_task
+from neuroncore_rtl.tb.benches.images import ImageTask
+from neuroncore_rtl.tb.check.image_failures import explained
+from neuroncore_rtl.tb.cli.export import directory_name
+from neuroncore_rtl.tb.sim.report import progress, shown, terminal
+from neuroncore_rtl.tb.sim.settings import Bench, Settings, UsageError
+
+__all__ = ["export_image", "image_files"]
+
+
+def export_image(command: Bench, settings: Settings) -> int:
+    """Write the first image that a TEST runs on a core that is alone, under `sim_build/images`; return the exit status.
+
+    Raises:
+        UsageError: if it runs none, or one that golden does not run to an end without an error.
+    """
+    if settings.target != "core":
+        raise UsageError(f"TARGET must be core for an image, not {settings.target}")
+    task = first_task(lambda: command.run(settings))
+    if not isinstance(task, ImageTask) or task.instance is not None:
+        raise UsageError(f"TEST must be one that runs an image on a core that is alone, not {command.name}")
+    with progress("golden"):
+        (expected,), (outcome,) = task.golden()
+    if outcome.error is not None or outcome.exit_code is None:
+        reason = explained(outcome.error, task.memories[0], task.config) if outcome.error else "no end"
+        raise UsageError(f"an image must come to its end without an error, but has {reason}")
+    told = {name: value for name, value in settings.told.items() if name != "PRESET"}
+    words = [command.name, directory_name(settings.config), *(f"{name}{value}" for name, value in told.items())]
+    directory = SIM_BUILD / "images" / re.sub(r"[^\w.-]+", "_", "-".join(words))
+    directory.mkdir(parents=True, exist_ok=True)
+    files = image_files(command.name, task.images[0], task.memories[0], expected, outcome)
+    for name, content in files.items():
+        (directory / name).write_bytes(content)
+    console = terminal()
+    for name, content in files.items():
+        console.print(f"{len(content):>12,} bytes  {shown(directory / name)}", markup=False, soft_wrap=True)
+    return 0
+
+
+def image_files(
+    test: str, image: Image, before: np.ndarray, expected: np.ndarray, outcome: CoreOutcome
+) -> dict[str, bytes]:
+    """Return the files of an image by their names.
+
+    Arguments:
+        test: what the TEST is called.
+        image: the image.
+        before, expected: uint8 [bytes], memory from address 0, before the run and behind it.
+        outcome: of the run on golden.
+    """
+    config = image.config
+    raw = {"image": before.tobytes(), "expected": expected.tobytes()}
+    run = (image.base, before.size, outcome.exit_code, config.hbm_bytes)
+    tensors = image.space.hbm_tensors if image.space else []
+    description = {
+        "test": test,
+        "parameters": asdict(config),
+        "boot_address": image.base,
+        "load_address": 0,
+        "bytes": before.size,
+        "exit_code": outcome.exit_code,
+        "output": outcome.console.decode("latin-1"),
+        "tensors": [
+            {"name": one.name, "address": one.address, "format": one.format.name, "shape": list(one.shape)}
+            for one in tensors
+        ],
+        "sha256": {f"{name}.bin": hashlib.sha256(content).hexdigest() for name, content in raw.items()},
+    }
+    return {
+        **{f"{name}.bin": content for name, content in raw.items()},
+        **{f"{name}.hex": _beats(content, config.hbm_bytes) for name, content in raw.items()},
+        "run.hex": "".join(f"{number:016x}\n" for number in run).encode(),
+        "image.json": json.dumps(description, indent=2).encode() + b"\n",
+    }
+
+
+def _beats(content: bytes, size: int) -> bytes:
+    """Return bytes as lines for $readmemh, a beat each, its first byte the last in the line."""
+    content += bytes(-len(content) % size)
+    digits = np.frombuffer(content, np.uint8).reshape(-1, size)[:, ::-1].tobytes().hex()
+    return "".join(f"{digits[at : at + 2 * size]}\n" for at in range(0, len(digits), 2 * size)).encode()
