@@ -138,13 +138,21 @@ def design(bench: wiring.Component) -> simulation.Design:
     return simulation.Design(name, "\n".join((define_lines(HBM_ARGUMENTS), *verilog, to_verilog(name, bench))))
 
 
-def run(built: simulation.Build, test: str, plusargs: Sequence[str] = (), **settings: object) -> None:
-    """Run one of the tests below.
+def run(
+    built: simulation.Build,
+    test: str | None,
+    plusargs: Sequence[str] = (),
+    *,
+    module: str = "axi_tests",
+    **settings: object,
+) -> None:
+    """Run a test of a module of `tb/harness/`.
 
     Arguments:
         built: the bench that it is for.
-        test: its name.
+        test: its name; None: all of them, one after the other.
         plusargs: for the simulator.
+        module: its module.
         settings: for the test.
 
     Raises:
@@ -152,5 +160,5 @@ def run(built: simulation.Build, test: str, plusargs: Sequence[str] = (), **sett
     """
     with simulation.run_directory("axi") as directory:
         env = {"COCOTB_LOG_LEVEL": "WARNING", "SETTINGS": json.dumps(settings)}
-        module = "neuroncore_rtl.tb.harness.axi_tests"
-        simulation.run(built, module, run_dir=directory, testcase=test, plusargs=plusargs, env=env)
+        where = f"neuroncore_rtl.tb.harness.{module}"
+        simulation.run(built, where, run_dir=directory, testcase=test, plusargs=plusargs, env=env)

@@ -1,0 +1,150 @@
+"""A manager that falls silent at any moment leaves nothing behind on its port, and no rule of AXI is broken."""
+
+import random
+from collections import deque
+
+import pytest
+
+from neuroncore_rtl.hdl.host.isolation import AxiIsolation
+from tests.hdl.memory.axi_memory import serve_reads
+from tests.hdl.simulation import simulate
+
+SIZE = 8
+SEED = 7
+EPOCHS = 24
+
+
+class Writes:
+    """Memory as far as writes go: takes them with pauses, and judges them."""
+
+    def __init__(self, port, stall: float, rng: random.Random):
+        self.port, self.stall, self.rng = port, stall, rng
+        self.bursts = self.answered = 0
+        self.beats = []
+        """Of those that write something: number, strobes."""
+        self.lengths = deque()
+
+    async def serve(self, ctx):
+        port, rng = self.port, self.rng
+        begun = left = due = 0
+        answering, held = False, {}
+        while True:
+            ready = {name: rng.random() >= self.stall for name in ("aw", "w")}
+            for name, value in ready.items():
+                ctx.set(getattr(port, name).ready, value)
+            answering = answering or (due > 0 and rng.random() >= self.stall)
+            ctx.set(port.b.valid, answering)
+            *_, awvalid, aw, wvalid, w, bready = await ctx.tick().sample(
+                port.aw.valid, port.aw.payload, port.w.valid, port.w.payload, port.b.ready
+            )
+            for name, valid, offer in (("aw", awvalid, (aw.addr, aw.len)), ("w", wvalid, (w.data, w.strb, w.last))):
+                assert name not in held or (valid and held[name] == offer), f"{name} changes before it is taken"
+                held.pop(name, None)
+                if valid and not ready[name]:
+                    held[name] = offer
+            if answering and bready:
+                answering, due, self.answered = False, due - 1, self.answered + 1
+            if awvalid and ready["aw"]:
+                self.lengths.append(aw.len)
+                self.bursts += 1
+            if wvalid and ready["w"]:
+                # A beat may come with the address that waits, but belongs to the burst that is next.
+                length = self.lengths[0] if self.lengths else held["aw"][1]
+                assert w.last == (begun == length)
+                begun = 0 if w.last else begun + 1
+                left += w.last
+                if w.strb:
+                    self.beats.append((w.data, w.strb))
+            while left and self.lengths:
+                self.lengths.popleft()
+                left, due = left - 1, due + 1
+            assert left <= 1
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.7])
+def test_what_is_under_way_ends_without_the_manager(stall):
+    dut, rng = AxiIsolation(SIZE, 2), random.Random(SEED)
+    writes = Writes(dut.port, stall, random.Random(SEED + 1))
+    cut = {"reads": 0, "writes": 0}
+
+    async def bench(ctx):
+        number, passed = 0, []
+        for _ in range(EPOCHS):
+            asked, owed, offered = 0, deque(), {}
+            ctx.set(dut.stop, 0)
+            for _ in range(rng.randrange(1, 60)):
+                for name in ("ar", "aw"):
+                    if name not in offered and rng.random() < 0.3:
+                        offered[name] = {"addr": 4096 * rng.randrange(8), "len": rng.choice((0, 1, 3, 15)), "id": 1}
+                if "w" not in offered and owed and rng.random() < 0.7:
+                    number += 1
+                    last = owed[0] == 0
+                    offered["w"] = {"data": number, "strb": rng.randrange(1, 256), "last": last}
+                    owed[0] -= 1
+                    if last:
+                        owed.popleft()
+                for name in ("ar", "aw", "w"):
+                    channel = getattr(dut.manager, name)
+                    ctx.set(channel.valid, name in offered)
+                    ctx.set(channel.payload, offered.get(name, {}))
+                for name in ("r", "b"):
+                    ctx.set(getattr(dut.manager, name).ready, rng.random() < 0.7)
+                taken = {name: getattr(dut.manager, name).ready for name in ("ar", "aw", "w")}
+                *_, ar, aw, w = await ctx.tick().sample(*taken.values())
+                for name, ready in zip(taken, (ar, aw, w), strict=True):
+                    if ready and name in offered:
+                        one = offered.pop(name)
+                        if name == "w":
+                            passed.append((one["data"], one["strb"]))
+                        elif name == "aw":
+                            owed.append(one["len"])
+                        else:
+                            asked += 1
+            ctx.set(dut.stop, 1)
+            cut["writes"] += bool(owed)
+            cut["reads"] += not ctx.get(dut.idle)
+            for waited in range(4000):
+                # What it does meanwhile does not matter.
+                for name in ("ar", "aw", "w"):
+                    ctx.set(getattr(dut.manager, name).valid, waited == 0 and rng.random() < 0.5)
+                for name in ("r", "b"):
+                    ctx.set(getattr(dut.manager, name).ready, waited == 0)
+                if waited and ctx.get(dut.idle):
+                    break
+                assert not ctx.get(dut.manager.r.valid) and not ctx.get(dut.manager.b.valid)
+                await ctx.tick()
+            else:
+                raise AssertionError("what is under way does not end")
+            for name in ("ar", "aw", "w"):
+                assert not ctx.get(getattr(dut.port, name).valid)
+            assert writes.bursts == writes.answered and not writes.lengths
+            assert writes.beats == passed, "what the manager handed over, and nothing else"
+
+    async def reads(ctx):
+        await serve_reads(ctx, dut.port, bytes(1 << 16), latency=3, stall=stall, seed=SEED)
+
+    simulate(dut, bench, background=[reads, writes.serve])
+    assert min(cut.values()) > EPOCHS // 4 and writes.bursts > 15
+
+
+def test_a_beat_a_cycle():
+    dut = AxiIsolation(SIZE, 1)
+    seen = []
+
+    async def bench(ctx):
+        for name in ("aw", "w"):
+            ctx.set(getattr(dut.port, name).ready, 1)
+        ctx.set(dut.manager.aw.payload, {"len": 15})
+        ctx.set(dut.manager.aw.valid, 1)
+        ctx.set(dut.manager.w.valid, 1)
+        sent = 0
+        for _ in range(40):
+            ctx.set(dut.manager.w.payload, {"data": sent, "strb": 255, "last": sent % 16 == 15})
+            *_, ready, valid, data = await ctx.tick().sample(
+                dut.manager.w.ready, dut.port.w.valid, dut.port.w.payload.data
+            )
+            sent += ready
+            seen.append((valid, data))
+
+    simulate(dut, bench)
+    assert [data for valid, data in seen if valid] == [*range(38)]
