@@ -8,6 +8,8 @@ import re
 from collections import Counter
 from dataclasses import asdict
 
+from amaranth.lib.wiring import In
+
 from neuroncore_rtl.hdl.core_ports import axi_id_bits, core_counters
 from neuroncore_rtl.hdl.host.axi_core import AxiCore, memory_ports
 from neuroncore_rtl.hdl.host.registers import layout_places
@@ -21,12 +23,13 @@ from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 from neuroncore_rtl.tb.harness.axi_core import testbench
 from neuroncore_rtl.tb.sim.elaboration import elaborated
 
-__all__ = ["BOARD_TOP", "board_files"]
+__all__ = ["BOARD_TOP", "TESTBENCH", "board_files"]
 
 BOARD_TOP = "neuroncore"
 """Name of the Verilog module, and of the files but for their endings."""
 
 TESTBENCH = f"{BOARD_TOP}_tb"
+"""Likewise of the testbench."""
 
 
 def board_files(config: Config, *, debug: bool = False, clock: int = 100) -> dict[str, str]:
@@ -54,7 +57,7 @@ def board_files(config: Config, *, debug: bool = False, clock: int = 100) -> dic
             "reset_kind": "synchronous",
         },
         "ports": [
-            {"name": name, "direction": "input" if member.flow.value == "in" else "output", "width": len(value)}
+            {"name": name, "direction": "input" if member.flow == In else "output", "width": len(value)}
             for name, member, value in module_ports(core.signature, core)
         ],
         "interfaces": _interfaces(config),

@@ -13,7 +13,7 @@ import pytest
 
 from neuroncore_rtl.tb.cli.figures import Block, blocks, documents, figures
 from neuroncore_rtl.tb.cli.overview import targets
-from neuroncore_rtl.tb.cli.registry import COMMANDS, bench_named, profile_named
+from neuroncore_rtl.tb.cli.registry import COMMANDS, bench_named, image_named, profile_named
 from neuroncore_rtl.tb.sim.settings import Settings, UsageError
 from tests.house import picture
 from tests.house.test_layers import BELOW, PACKAGE, ROOT
@@ -141,6 +141,9 @@ def settings(words: tuple[str, ...]) -> Settings | None:
     if target == "profile":
         name, *rest = rest
         return profile_named(name.removeprefix("TEST=")).settings(rest)
+    if target == "image":
+        name, *rest = rest
+        return image_named(name.removeprefix("TEST=")).settings(rest)
     for command in COMMANDS:
         if command.name == target:
             return command.settings(rest)
@@ -161,7 +164,7 @@ def test_commands_in_text_exist(path):
     for line in COMMAND.findall(path.read_text()):
         _, *words = line.split()
         plain = [word for word in words if not re.search(r"\.\.\.|\||path|=file|ARGS|<|\"", word)]
-        if plain[0] not in ("sim", "waves", "profile") or any(word.startswith("TEST=") for word in plain):
+        if plain[0] not in ("sim", "waves", "profile", "image") or any(word.startswith("TEST=") for word in plain):
             settings(tuple(plain))
 
 
