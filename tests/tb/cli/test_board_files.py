@@ -1,3 +1,5 @@
+# amaranth: UnusedElaboratable=no
+
 """What a board's designer gets: ports, constants, descriptions, and a testbench that judges an image without Python."""
 
 import json
@@ -68,8 +70,8 @@ def icarus(board: Path, out: Path, *sources: str) -> None:
 @pytest.fixture(scope="module")
 def simulation(board) -> Path:
     """The testbench, built by Icarus."""
-    icarus(board, board / "tb.vvp")
-    return board / "tb.vvp"
+    icarus(board, board / "board.vvp")
+    return board / "board.vvp"
 
 
 def test_ports_are_those_that_tools_look_for(board, described):
@@ -99,7 +101,6 @@ def test_what_never_varies_is_what_the_specification_asks_for(board):
 
 def test_several_ports_and_debug_ports():
     core = AxiCore(PRESETS["full"], debug=True)
-    core._MustUse__silence = True
     names = set(core.signature.members)
     assert memory_ports(PRESETS["full"]) == [f"m_axi_{port}" for port in range(4)]
     assert {"m_axi_3_awaddr", "debug_counters", "debug_retired_addresses", "debug_console__valid"} <= names
@@ -206,8 +207,8 @@ def test_testbench_fails_if_the_core_is_silent(board, described, image, tmp_path
     zeros = [f"assign {port['name']} = 0;" for port in described["ports"] if port["direction"] == "output"]
     silent = "\n".join((f"module {BOARD_TOP}({', '.join(ports)});", *zeros, "endmodule\n"))
     (tmp_path / "silent.v").write_text(silent)
-    icarus(board, tmp_path / "tb.vvp", f"{TESTBENCH}.v", str(tmp_path / "silent.v"))
-    status, output = run("vvp", "-n", str(tmp_path / "tb.vvp"), f"+image={image}", cwd=tmp_path)
+    icarus(board, tmp_path / "board.vvp", f"{TESTBENCH}.v", str(tmp_path / "silent.v"))
+    status, output = run("vvp", "-n", str(tmp_path / "board.vvp"), f"+image={image}", cwd=tmp_path)
     assert status != 0 and "FAILED: no answer at s_axi" in output
 
 
