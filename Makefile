@@ -16,7 +16,7 @@ NAMES = $(filter-out $(OURS),$(sort $(foreach name,$(.VARIABLES),$(if $(filter c
 VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 
 .DEFAULT_GOAL := help
-.PHONY: help sim waves profile verilog image test lint format bench figures doctor lock clean
+.PHONY: help sim waves profile verilog image synth test lint format bench figures doctor lock clean
 # One recipe at a time, whatever -j says: what is parallel inside knows its own limits.
 .NOTPARALLEL:
 
@@ -37,6 +37,9 @@ verilog: $(READY) ## export Verilog for other tools: make verilog PRESET=full
 
 image: $(READY) ## write memory before and after a TEST on the core, for boards: make image TEST=matmul [NAME=VALUE ...]
 	@$(TB) image '$(TEST)' $(VARIABLES)
+
+synth: $(READY) ## synthesise a unit for an FPGA: area, clock, critical path: make synth UNIT=pe [FAMILY=xcup ...]
+	@$(TB) synth $(VARIABLES)
 
 test: lint ## lint, then all tests but the slow ones; ARGS="-k matmul" selects, ARGS="-m slow" runs the slow ones
 	@$(BIN)/python -m pytest -n $(JOBS) -m 'not slow' $(ARGS)

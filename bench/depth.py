@@ -12,8 +12,8 @@ from rich.table import Table
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.bench import area
-from neuroncore_rtl.bench.multiply_accumulate import MultiplyAccumulate
 from neuroncore_rtl.bench.tables import table
+from neuroncore_rtl.bench.units import UNITS
 from neuroncore_rtl.hdl.arith.mac import Mac
 from neuroncore_rtl.hdl.tensor.checker import Checker
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
@@ -61,8 +61,9 @@ def measure() -> dict[str, object]:
 
 def _row(latency: int, bits: int) -> dict[str, object]:
     with progress(f"ECP5: mac_latency {latency}, {bits} bits"):
-        figures = area.measure(MultiplyAccumulate(latency, bits))
-    share = utilisation(PRESETS["full"].with_overrides(mac_latency=latency))
+        config = PRESETS["full"].with_overrides(mac_latency=latency, significand_bits=bits)
+        figures = area.measure(UNITS["mac"].build(config))
+    share = utilisation(config)
     return {"mac_latency": latency, "significand_bits": bits, **figures, "utilisation": share}
 
 

@@ -28,7 +28,7 @@ PARTS: dict[str, tuple[Callable, Callable]] = {
     "link": (lambda sizes: link.measure(), link.tables),
     "program": (lambda sizes: program.measure(), program.tables),
     "silicon": (lambda sizes: silicon.measure(), silicon.tables),
-    "area": (lambda sizes: {"area": area.measure_all()}, lambda record: [area.table(record["area"])]),
+    "area": (lambda sizes: area.measure_all(), lambda record: [area.table(record["area"])]),
     "depth": (lambda sizes: depth.measure(), depth.tables),
 }
 """What `PART` chooses from: from sizes to a record of figures, and from that to its tables."""

@@ -100,9 +100,9 @@ def _replaced(replaced: Replacement, name: str, of: tuple[str, ...], elaborated:
     return replaced(name, of, {module: verilog.to_rtlil(module, *parts) for module, parts in elaborated.items()})
 
 
-def _elaborated(name: str, component: wiring.Component) -> dict[str, tuple]:
+def _elaborated(name: str, component: wiring.Component, library: ModuleLibrary | None = None) -> dict[str, tuple]:
     """Return a component and the shared modules below it as `verilog.elaborate` returns them, by name."""
-    library = ModuleLibrary()
+    library = library or ModuleLibrary()
     elaborated: dict[str, tuple] = {}
     pending = {name: component}
     while pending:
@@ -112,6 +112,15 @@ def _elaborated(name: str, component: wiring.Component) -> dict[str, tuple]:
     return elaborated
 
 
-def below(name: str, component: wiring.Component) -> dict[str, str]:
-    """Return the RTLIL of a component and of the shared modules below it, by name."""
-    return {module: verilog.to_rtlil(module, *parts) for module, parts in _elaborated(name, component).items()}
+def below(
+    name: str, component: wiring.Component, library: ModuleLibrary | None = None, *, sources: bool = False
+) -> dict[str, str]:
+    """Return the RTLIL of a component and of the shared modules below it, by name.
+
+    Arguments:
+        name: of the component's module. component: it.
+        library: an empty one, which gets what is met: those modules, and those that are Verilog from the start.
+        sources: see :func:`hdl.verilog.to_rtlil`.
+    """
+    elaborated = _elaborated(name, component, library)
+    return {module: verilog.to_rtlil(module, *parts, sources=sources) for module, parts in elaborated.items()}

@@ -86,9 +86,10 @@ def elaborate(component: wiring.Component, platform) -> tuple[Fragment, dict]:
     return fragment, ports
 
 
-def to_rtlil(name: str, fragment: Fragment, ports: dict) -> str:
-    """Return the RTLIL of what :func:`elaborate` returns, as the module `name`, and that of its submodules."""
-    return rtlil.convert(fragment, name, ports=ports, emit_src=False)
+def to_rtlil(name: str, fragment: Fragment, ports: dict, *, sources: bool = False) -> str:
+    """Return the RTLIL of what :func:`elaborate` returns, as the module `name`, and that of its submodules; with
+    `sources` each signal and cell has the file and line that it comes from."""
+    return rtlil.convert(fragment, name, ports=ports, emit_src=sources)
 
 
 def convert(component: wiring.Component, name: str, platform) -> str:

@@ -65,6 +65,7 @@ def multiply(
     seed: int = 1,
     waves: Path | None = None,
     waves_levels: int = 0,
+    device: TensorDevice | None = None,
 ) -> tuple[np.ndarray, dict[str, int]]:
     """Return A x B as the RTL computes it, uint32 of shape [M, N] (FP32, or INT32 for INT8), and the counters' sums.
 
@@ -75,14 +76,16 @@ def multiply(
         stall, seed: see `tb.harness.tensor.TensorWork`.
         waves: where to record a waveform, of the first program if there are several.
         waves_levels: see `tb.sim.simulation.run`.
+        device: a tensor engine of that configuration; None: as its Verilog is.
     """
+    device = device or TensorDevice(config=config)
     result = np.zeros((a.shape[0], b.shape[1]), np.uint32)
     totals = dict.fromkeys(COUNTERS, 0)
     for number, program in enumerate(tiled_products(a, b, fmt, config)):
         work = TensorWork(program=program, stall=stall, seed=seed)
         recorded = {"waves": waves if number == 0 else None, "waves_levels": waves_levels}
         doing = f"running {len(program.steps):,} instructions"
-        outcome = run(TensorDevice(config=config), work, sim=sim, doing=doing, **recorded)
+        outcome = run(device, work, sim=sim, doing=doing, **recorded)
         program.gather(outcome.memories["psum"], result)
         for name in COUNTERS:
             totals[name] += outcome.counters[name]

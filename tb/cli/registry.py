@@ -104,6 +104,14 @@ def image_named(name: str) -> Bench:
     return replace(bench, options=tuple(replace(o, default="core") if o.name == "TARGET" else o for o in own))
 
 
+UNITS = (
+    "mac", "pe", "array", "psum", "vector_lane", "activation_lane", "tables", "controller", "dma", "router", "core",
+)  # fmt: skip
+"""What `make synth` synthesises."""
+
+FAMILIES = ("ecp5", "xcup")
+"""FPGAs for which it does."""
+
 PARTS = ("all", "tensor", "elementwise", "core", "link", "program", "silicon", "area", "depth")
 """What `make bench` measures."""
 
@@ -129,6 +137,18 @@ COMMANDS = (
             choice("LANES", None, "the only way to evaluate what there is many times, instead of both", WAYS),
         ),
         run=_later("bench.run", "main"),
+    ),
+    Bench(
+        name="synth",
+        summary="Synthesise a unit for an FPGA, on an ECP5 place and route it; print area, clock and critical path.",
+        options=(
+            choice("UNIT", None, "what to synthesise, alone", UNITS),
+            choice("FAMILY", "ecp5", "the FPGA; for xcup, UltraScale+, there are counts and no clock", FAMILIES),
+            integer("SEEDS", 3, "seeds of place and route, whose median is the clock; 0: counts alone", 0, 9),
+            switch("NETLIST", 0, "1: UNIT=array as a netlist of the FPGA's cells multiplies matrices, against golden"),
+            *configuration_options("small"),
+        ),
+        run=_later("bench.synth", "main"),
     ),
     Bench(
         name="figures",

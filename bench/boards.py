@@ -1,0 +1,81 @@
+"""Boards with UltraScale+ devices, and whether a core would fit them. Nothing has been tried on any of them.
+
+Totals are those of the devices by AMD's product tables; what a cloud's shell or a card's platform takes of them is part
+of the margin.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["BOARDS", "MARGIN", "Board"]
+
+MARGIN = 0.25
+"""Of each resource the share that should stay free: for a shell, the memory's controller, and the router's work."""
+
+RAMS_IN_URAM = 8
+"""An UltraRAM has 288 Kb, a block RAM 36."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Board:
+    """A board, and what its device has.
+
+    Arguments:
+        name: of the board. part: of the device.
+        luts, registers, multipliers, rams, urams: LUTs of six inputs, flip-flops, DSP48E2, RAMB36 and URAM288.
+        source: where the numbers are from.
+    """
+
+    name: str
+    part: str
+    luts: int
+    multipliers: int
+    rams: int
+    urams: int
+    source: str
+
+    @property
+    def registers(self) -> int:
+        """Two for each LUT."""
+        return 2 * self.luts
+
+    def shares(self, counts: Mapping[str, float]) -> dict[str, float]:
+        """Return for each resource the share that counts would take; UltraRAM that there is not becomes block RAM."""
+        urams = min(counts["urams"], self.urams)
+        need = {
+            "luts": counts["luts"],
+            "registers": counts["registers"],
+            "multipliers": counts["multipliers"],
+            "rams": counts["rams"] + RAMS_IN_URAM * (counts["urams"] - urams),
+            "urams": urams,
+        }
+        return {name: count / getattr(self, name) if count else 0.0 for name, count in need.items()}
+
+    def verdict(self, counts: Mapping[str, float]) -> str:
+        """Return in words whether it would fit: with the margin, without it, or not, and for lack of what."""
+        shares = self.shares(counts)
+        name, most = max(shares.items(), key=lambda item: item[1])
+        return "yes" if most <= 1 - MARGIN else f"tight: {name}" if most <= 1 else f"no: {name}"
+
+
+_VIRTEX = "DS890, Virtex UltraScale+ product table"
+_ZYNQ = "DS891, Zynq UltraScale+ MPSoC product table"
+
+BOARDS = (
+    Board(name="AWS F1", part="VU9P", luts=1_182_240, multipliers=6_840, rams=2_160, urams=960, source=_VIRTEX),
+    Board(
+        name="AWS F2", part="VU47P", luts=1_303_680, multipliers=9_024, rams=2_016, urams=960,
+        source="DS890, Virtex UltraScale+ HBM product table",
+    ),
+    Board(
+        name="Alveo U50", part="XCU50 (VU35P)", luts=871_680, multipliers=5_952, rams=1_344, urams=640, source="DS965"
+    ),
+    Board(
+        name="Alveo U250", part="XCU250 (VU13P)", luts=1_728_000, multipliers=12_288, rams=2_688, urams=1_280,
+        source="DS962",
+    ),
+    Board(name="KV260", part="XCK26 (ZU5EV)", luts=117_120, multipliers=1_248, rams=144, urams=64, source="DS987"),
+    Board(name="ZCU102", part="ZU9EG", luts=274_080, multipliers=2_520, rams=912, urams=0, source=_ZYNQ),
+    Board(name="ZCU104", part="ZU7EV", luts=230_400, multipliers=1_728, rams=312, urams=96, source=_ZYNQ),
+)  # fmt: skip
+"""What the tables show, cloud and cards first."""
