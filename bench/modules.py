@@ -7,6 +7,7 @@ borders of modules, and what is constant at one stays, so the sums are a little 
 import re
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 
 from amaranth.lib import wiring
 
@@ -27,21 +28,21 @@ _PORT = re.compile(r"^  wire .*?(?:input|output) \d+ .*\n", re.MULTILINE)
 def by_module(component: wiring.Component, family: Family, name: str) -> list[dict[str, object]]:
     """Return for each module of a component that is more than wires, itself first, `module`, `times`, its own counts by
     the names of the family's cells, and its deepest logic (:func:`bench.levels.deepest`); or, if `gates` is true, gates
-    in place of LUTs, which they will be fewer than, and no logic.
+    in place of LUTs, which they will be fewer than, and no logic; or, if `counted` is false, nothing.
 
     Arguments:
         component: it. name: of its module.
         family: one of :data:`bench.synthesis.FAMILIES`.
 
     Raises:
-        MissingTool, BuildFailed: as :func:`bench.synthesis.run_tool`.
+        MissingTool: as :func:`bench.synthesis.run_tool`.
     """
     library = ModuleLibrary()
     with progress(f"{name}: elaborating"):
         modules = below(name, component, library, sources=True)
     stubs = {module: _stub(module, text) for module, text in modules.items()}
     texts = [_black_box(text) for text in library.texts.values()]
-    netlists: dict[str, tuple[Netlist, bool]] = {}
+    netlists: dict[str, tuple[Netlist, bool] | None] = {}
     cells: dict[str, Mapping[str, int]] = {}
     for number, (module, text) in enumerate(modules.items(), 1):
         inside = Counter(_CELL.findall(text))
@@ -51,22 +52,31 @@ def by_module(component: wiring.Component, family: Family, name: str) -> list[di
         with progress(f"{name}: Yosys, {family.title}, module {number} of {len(modules)}, {module}"):
             inner = [stub for other, stub in stubs.items() if other in inside]
             netlists[module] = _synthesised(module, [text, *inner], texts, family)
-        cells[module] = netlists[module][0].cells
+        cells[module] = netlists[module][0].cells if netlists[module] else inside
     times = occurrences(name, cells)
-    return [
-        {"module": module, "times": times[module], "gates": gates, **family.counts(netlist.cells)}
-        | ({"levels": None, "start": None, "end": None} if gates else deepest(netlist))
-        for module, (netlist, gates) in netlists.items()
-    ]
+    return [{"module": module, "times": times[module], **_figures(found, family)} for module, found in netlists.items()]
 
 
-def _synthesised(module: str, rtlil: list[str], verilog: list[str], family: Family) -> tuple[Netlist, bool]:
+def _figures(found: tuple[Netlist, bool] | None, family: Family) -> dict[str, object]:
+    """Return what is known of a netlist, or of none."""
+    netlist, gates = found or (None, False)
+    unknown = {"levels": None, "start": None, "end": None}
+    counts = family.counts(netlist.cells if netlist else {})
+    return {
+        "gates": gates,
+        "counted": bool(found),
+        **counts,
+        **(deepest(netlist) if netlist and not gates else unknown),
+    }
+
+
+def _synthesised(module: str, rtlil: list[str], verilog: list[str], family: Family) -> tuple[Netlist, bool] | None:
     """Return the netlist of a module, and whether it is one of gates, as ABC ends without a word on some modules that
-    are mostly wires."""
-    try:
-        return synthesise(module, rtlil, verilog, family), False
-    except BuildFailed:
-        return synthesise(module, rtlil, verilog, family, gates=True), True
+    are mostly wires; None if Yosys ends without it, as on memories with very many ports."""
+    for gates in (False, True):
+        with suppress(BuildFailed):
+            return synthesise(module, rtlil, verilog, family, gates=gates), gates
+    return None
 
 
 def occurrences(top: str, cells: Mapping[str, Mapping[str, int]]) -> Counter[str]:

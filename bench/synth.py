@@ -5,8 +5,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from neuroncore_rtl import ROOT
 from neuroncore_rtl.bench.area import measure
 from neuroncore_rtl.bench.boards import BOARDS, MARGIN
 from neuroncore_rtl.bench.modules import by_module, total
@@ -113,20 +115,19 @@ def _tables(record: Mapping) -> Iterator[Table]:
     path = record.get("critical_path")
     if path:
         title = f"Critical path: {path['ns']:.1f} ns, {path['logic_ns']:.1f} of them logic; {path['luts']} LUTs"
-        steps = (step | {"name": step["signal"] or "(an expression)"} for step in path["steps"])
+        steps = (step | {"name": escape(step["signal"] or _expression(step["source"]))} for step in path["steps"])
         yield table(title, steps, "at ns: {ns:.1f} | LUTs before: {luts} | signal: {name} | source: {source}")
     modules = record.get("modules")
     if modules:
         family = FAMILIES[record["family"]]
         counts = " | ".join(f"{heading}: {{{name}:,}}" for name, (heading, _) in family.cells.items())
         rows = (
-            row | {"depth": "-" if row["gates"] else f"{row['levels']}", "name": row["module"] + "*" * row["gates"]}
+            row | {"depth": "-" if row["levels"] is None else f"{row['levels']}", "name": row["module"] + _mark(row)}
             for row in modules
         )
         title = f"Module by module, {family.title}: each alone, by how often it occurs"
-        caption = (
-            "*: its gates, which LUTs are fewer than, as ABC fails on it" if any(r["gates"] for r in modules) else None
-        )
+        marks = {_mark(row) for row in modules}
+        caption = "; ".join(text for mark, text in _MARKS.items() if mark in marks)
         yield table(title, rows, f"module: {{name}} | times: {{times:,}} | {counts} | levels: {{depth}}", caption)
         yield table("The deepest logic, from register to register", _deepest(modules), _DEEPEST)
     if modules and record["unit"] == WHOLE:
@@ -143,6 +144,28 @@ def _tables(record: Mapping) -> Iterator[Table]:
         yield table(title, cells, f"board: {{name}} | device: {{part}} | {shares} | fits: {{fits}}", caption)
 
 
+_MARKS = {
+    "*": "*: gates, which LUTs are fewer than, as ABC fails on it",
+    "**": "**: not counted, and not in the sums: Yosys fails on it",
+}
+
+
+def _mark(row: Mapping) -> str:
+    """Return what stands behind the name of a module of which not all is known."""
+    return "*" if row["gates"] else "" if row["counted"] else "**"
+
+
+MOST_LETTERS = 48
+"""Of an expression that is shown in place of a name."""
+
+
+def _expression(source: str) -> str:
+    """Return the beginning of a line of the source."""
+    file, line = source.split(":")[:2]
+    text = (ROOT / file).read_text().splitlines()[int(line) - 1].strip()
+    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 3]}..."
+
+
 _DEEPEST = "module: {module} | levels: {levels} | from: {from_name}\\n{from_place} | to: {to_name}\\n{to_place}"
 MOST_PATHS = 3
 """Modules whose deepest logic is shown."""
@@ -151,6 +174,6 @@ MOST_PATHS = 3
 def _deepest(modules: list[Mapping]) -> Iterator[dict[str, object]]:
     for row in sorted(modules, key=lambda row: -(row["levels"] or 0))[:MOST_PATHS]:
         ends = {"from": row["start"], "to": row["end"]}
-        names = {f"{way}_name": end[0] if end else "(no name)" for way, end in ends.items()}
+        names = {f"{way}_name": escape(end[0]) if end else "(no name)" for way, end in ends.items()}
         places = {f"{way}_place": end[1] or "" if end else "" for way, end in ends.items()}
         yield row | names | places

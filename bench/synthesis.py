@@ -1,7 +1,7 @@
 """Synthesis by Yosys: a unit's netlist in the cells of an FPGA family, and how many there are of each.
 
 ABC is given fewer passes than Yosys asks of it (`ABC`), the same for all units and families, so that figures compare.
-Netlists are kept under `sim_build/synth/` by what they are made of: text, script and versions.
+Netlists, and failures, are kept under `sim_build/synth/` by what they are made of: text, script and versions.
 """
 
 import hashlib
@@ -176,10 +176,17 @@ def synthesise(
     folder = SIM_BUILD / "synth" / f"{top}-{key}"
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / "lock"):
+        failed = folder / "failed"
+        if failed.is_file():
+            raise BuildFailed(failed.read_text())
         if not (folder / "cells.json").is_file():
             for name, text in texts.items():
                 (folder / name).write_text(text)
-            run_tool(folder, "yosys", "-q", "-p", script)
+            try:
+                run_tool(folder, "yosys", "-q", "-p", script)
+            except BuildFailed as why:
+                failed.write_text(str(why))
+                raise
             cells = json.loads((folder / "stat.json").read_text())["design"].get("num_cells_by_type", {})
             (folder / "cells.json").write_text(json.dumps(cells))
     return Netlist(folder)

@@ -41,7 +41,7 @@ the leading one of a sum, or of its complement, is two places above it or more."
 
 def _let(m: Module, name: str, value: Value, width: int | None = None) -> Signal:
     """Return a signal of this name and value; of the value's width, or cut to another."""
-    signal = Signal(width or len(Value.cast(value)), name=name)
+    signal = Signal(width or len(Value.cast(value)), name=name, src_loc_at=1)
     m.d.comb += signal.eq(value)
     return signal
 

@@ -26,8 +26,9 @@ class Pipeline:
         """
         if place not in self._cuts:
             return SimpleNamespace(**values)
-        registers = {
-            name: Signal.like(value, name=f"{place}_{name}", reset_less=True) for name, value in values.items()
-        }
-        self._m.d.sync += [registers[name].eq(value) for name, value in values.items()]
+        registers = {}
+        for name, value in values.items():
+            # The source of the register is where the unit is cut.
+            registers[name] = Signal.like(value, name=f"{place}_{name}", reset_less=True, src_loc_at=1)
+            self._m.d.sync += registers[name].eq(value)
         return SimpleNamespace(**registers)
