@@ -1,0 +1,108 @@
+"""UART: bytes on one wire each way, 8 data bits from the least significant up, no parity, one stop bit (8N1)."""
+
+from amaranth import Cat, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.cdc import FFSynchronizer
+from amaranth.lib.wiring import In, Out
+
+__all__ = ["BITS", "UartReceiver", "UartTransmitter", "uart_divisor"]
+
+BITS = 10
+"""Of a byte on the wire, with its start and its stop bit."""
+
+TOLERANCE = 0.02
+"""By which a baud rate may be off: half a bit in ten, shared by both ends, less what sampling loses."""
+
+
+def uart_divisor(clock_hz: int, baud: int) -> int:
+    """Return the clock cycles of a bit.
+
+    Raises:
+        ValueError: if no whole number of cycles, at least 4, comes within `TOLERANCE` of the baud rate.
+    """
+    divisor = round(clock_hz / baud)
+    if divisor < 4 or abs(clock_hz / divisor / baud - 1) > TOLERANCE:
+        most = f"within {TOLERANCE:.0%} of a whole fraction of the clock ({clock_hz} Hz), a quarter at most"
+        raise ValueError(f"baud must be {most}, not {baud!r}")
+    return divisor
+
+
+class UartReceiver(wiring.Component):
+    """Takes bytes off a wire. Each bit is sampled once, in its middle.
+
+    Arguments:
+        divisor: clock cycles of a bit; at least 4.
+
+    Ports:
+        wire: of any clock; high while nothing is sent.
+        o: a byte, in the middle of its stop bit; nobody can hold it up.
+        broken: in place of a byte: its stop bit was low. What follows is not looked at until the wire is high.
+    """
+
+    STAGES = 2
+    """Registers between the wire and what looks at it."""
+
+    def __init__(self, divisor: int):
+        self.divisor = divisor
+        super().__init__({"wire": In(1, init=1), "o": Out(stream.Signature(8, always_ready=True)), "broken": Out(1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        level = Signal(init=1)
+        m.submodules.synchroniser = FFSynchronizer(self.wire, level, init=1, stages=self.STAGES)
+        countdown = Signal(range(self.divisor), reset_less=True)
+        left = Signal(range(BITS), reset_less=True)  # bits to be sampled behind this one
+        byte = Signal(8, reset_less=True)
+        sample = Signal()
+        m.d.comb += [sample.eq(countdown == 0), self.o.payload.eq(byte)]
+        m.d.sync += countdown.eq(countdown - 1)
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.sync += [countdown.eq(self.divisor // 2 - 1), left.eq(BITS - 1)]
+                with m.If(~level):
+                    m.next = "BITS"
+            with m.State("BITS"):
+                with m.If(sample):
+                    m.d.sync += [countdown.eq(self.divisor - 1), left.eq(left - 1)]
+                    with m.If((left == BITS - 1) & level):  # a spike, no start bit
+                        m.next = "IDLE"
+                    with m.Elif(left == 0):
+                        m.d.comb += [self.o.valid.eq(level), self.broken.eq(~level)]
+                        m.next = "RISE"
+                    with m.Else():
+                        m.d.sync += byte.eq(Cat(byte[1:], level))
+            with m.State("RISE"):
+                with m.If(level):
+                    m.next = "IDLE"
+        return m
+
+
+class UartTransmitter(wiring.Component):
+    """Puts bytes on a wire, back to back.
+
+    Arguments:
+        divisor: clock cycles of a bit.
+
+    Ports:
+        i: a byte; taken when the one before it is on the wire with its stop bit.
+        wire: high while nothing is sent.
+    """
+
+    def __init__(self, divisor: int):
+        self.divisor = divisor
+        super().__init__({"i": In(stream.Signature(8)), "wire": Out(1, init=1)})
+
+    def elaborate(self, platform):
+        m = Module()
+        countdown = Signal(range(self.divisor), reset_less=True)
+        left = Signal(range(BITS + 1))  # bits of which the end has not been reached
+        rest = Signal(BITS - 1, reset_less=True)
+        last_cycle = Signal()
+        m.d.comb += [last_cycle.eq(countdown == 0), self.i.ready.eq((left == 0) | ((left == 1) & last_cycle))]
+        m.d.sync += countdown.eq(countdown - 1)
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += [self.wire.eq(0), rest.eq(Cat(self.i.payload, 1)), left.eq(BITS)]
+            m.d.sync += countdown.eq(self.divisor - 1)
+        with m.Elif((left != 0) & last_cycle):
+            m.d.sync += [Cat(self.wire, rest).eq(Cat(rest, 1)), left.eq(left - 1), countdown.eq(self.divisor - 1)]
+        return m

@@ -1,0 +1,204 @@
+"""The board's end of the link: what it writes and reads, what it refuses, and that it goes on after anything."""
+
+import random
+from functools import partial
+
+import pytest
+
+from neuroncore_rtl.hdl.board.host_link import HostLink
+from neuroncore_rtl.spec.host_link import Answer, Command
+from tests.hdl.board.frames import Line, frame, parsed, write
+from tests.hdl.memory.axi_memory import serve_reads, serve_writes
+from tests.hdl.simulation import drive, simulate
+
+SIZE = 8
+
+PATIENCE = 30
+"""Cycles after which the line is quiet."""
+
+BROKEN_ADDRESS = 0x400
+"""Where memory answers with errors."""
+
+REGISTERS = {0x00: 0x12345678, 0x04: 0}
+
+
+class Board:
+    """A link with a memory and registers behind it; `bench` gets the host's line and this."""
+
+    def __init__(self, bench, *, stall: float = 0.0, silent: bool = False):
+        self.memory = bytearray(random.Random(1).randbytes(2048))
+        self.registers = dict(REGISTERS)
+        self.bursts = []
+        dut = self.dut = HostLink(SIZE, 1, PATIENCE, memory_patience=1000)
+
+        async def main(ctx):
+            return await bench(Line(ctx, dut), self)
+
+        axi = dut.axi
+        memories = [
+            partial(serve_reads, axi=axi, memory=self.memory, errors={BROKEN_ADDRESS + SIZE}, stall=stall),
+            partial(
+                serve_writes, axi=axi, memory=self.memory, bursts=self.bursts, errors={BROKEN_ADDRESS}, stall=stall
+            ),
+        ]
+        simulate(dut, main, background=[self._answer, *([] if silent else memories)])
+
+    async def _answer(self, ctx):
+        """Answer the bus: a cycle after the request."""
+        bus = self.dut.bus
+        ctx.set(bus.ready, 1)
+        while True:
+            asked = bus.valid, bus.address, bus.write, bus.data
+            *_, valid, address, writes, data = await ctx.tick().sample(*asked)
+            if valid and writes and address in self.registers:
+                self.registers[address] = data
+            drive(ctx, bus, result=self.registers.get(address, 0), error=address not in self.registers, response=valid)
+
+
+async def alive(line: Line) -> None:
+    """The link executes a command."""
+    found = await line.ask(frame(Command.READ_REGISTER, 0, 4, tag=77))
+    assert found == (Answer.DONE, 77, REGISTERS[0].to_bytes(4, "little"))
+
+
+@pytest.mark.parametrize(
+    ("stall", "blocks"), [(0.0, [(0, 512), (512 + 8, 24), (1024 - 8, 8)]), (0.5, [(512, 64)])], ids=["free", "stalled"]
+)
+def test_memory_is_written_and_read(stall, blocks):
+    data = random.Random(2).randbytes(512)
+
+    async def bench(line, board):
+        for tag, (address, length) in enumerate(blocks, 253):
+            before = bytes(board.memory)
+            assert await line.ask(write(address, data[:length], tag)) == (Answer.DONE, tag, b"")
+            assert board.memory == before[:address] + data[:length] + before[address + length :]
+            found = await line.ask(frame(Command.READ_MEMORY, address, length, tag=tag))
+            assert found == (Answer.DONE, tag, data[:length])
+        assert [(address, SIZE * beats) for _, address, beats in board.bursts] == blocks
+
+    Board(bench, stall=stall)
+
+
+def test_registers_are_written_and_read():
+    async def bench(line, board):
+        await alive(line)
+        asked = write(4, b"\x01\x02\x03\x84", 9, Command.WRITE_REGISTER)
+        assert await line.ask(asked) == (Answer.DONE, 9, b"")
+        assert board.registers[4] == 0x84030201
+        assert await line.ask(frame(Command.READ_REGISTER, 4, 4)) == (Answer.DONE, 0, b"\x01\x02\x03\x84")
+
+    Board(bench)
+
+
+REFUSED = {
+    "no such command": (frame(9, 0, 4), Answer.UNKNOWN),
+    "no such register": (frame(Command.READ_REGISTER, 8, 4), Answer.REFUSED),
+    "half a register": (frame(Command.READ_REGISTER, 0, 2), Answer.REFUSED),
+    "a register at an odd address": (frame(Command.READ_REGISTER, 2, 4), Answer.REFUSED),
+    "half a beat": (write(0, b"\xff" * 4), Answer.REFUSED),
+    "an odd address": (frame(Command.READ_MEMORY, 4, 8), Answer.REFUSED),
+    "nothing": (frame(Command.READ_MEMORY, 0, 0), Answer.REFUSED),
+    "nothing written": (write(0, b""), Answer.REFUSED),
+    "beyond a block": (frame(Command.READ_MEMORY, 512 - 8, 16), Answer.REFUSED),
+    "more than a block": (frame(Command.READ_MEMORY, 0, 1024), Answer.REFUSED),
+    "memory refuses a write": (write(BROKEN_ADDRESS, bytes(8)), Answer.FAILED),
+    "memory refuses a beat": (frame(Command.READ_MEMORY, BROKEN_ADDRESS, 24), Answer.FAILED),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case):
+    asked, answer = REFUSED[case]
+
+    async def bench(line, board):
+        before = bytes(board.memory)
+        assert await line.ask(asked) == (answer, 0, b"")
+        assert answer == Answer.FAILED or (board.memory == before and not board.bursts)
+        assert board.registers == REGISTERS
+        await alive(line)
+
+    Board(bench)
+
+
+def flipped(data: bytes, bit: int) -> bytes:
+    """Return bytes with one bit changed."""
+    return (int.from_bytes(data, "little") ^ 1 << bit).to_bytes(len(data), "little")
+
+
+def test_no_flipped_bit_is_executed():
+    """Of every field, and of some bytes of payload and check: one answer each, and the next command is executed."""
+    asked = write(0, b"\xff" * 8, 3)
+
+    async def bench(line, board):
+        before = bytes(board.memory)
+        for bit in (*range(0, 8 * 9, 5), 8 * 4, 8 * 4 + 7, 8 * 9, 8 * 16 + 7, 8 * 17, 8 * 20 + 7):
+            await line.send(flipped(asked, bit))
+            answer, _, payload = parsed(await line.receive())
+            assert answer in (Answer.CORRUPTED, Answer.TRUNCATED) and payload == b"", bit
+            await alive(line)
+        assert board.memory == before and not board.bursts
+
+    Board(bench)
+
+
+def test_no_part_of_a_frame_is_executed():
+    """Its first bytes: the line is quiet within it. Its last ones, and bytes too many: they are no frame."""
+    asked = write(0, b"\xff" * 8)
+
+    async def bench(line, board):
+        before = bytes(board.memory)
+        for length in (1, 2, 8, 9, 10, 17, 20):
+            assert (await line.ask(asked[:length]))[0] == Answer.TRUNCATED
+            await alive(line)
+        for start in (1, 5, 20):
+            assert (await line.ask(asked[start:]))[0] == Answer.CORRUPTED
+            await alive(line)
+        assert board.memory == before and not board.bursts
+
+    Board(bench)
+
+
+def test_gaps_within_a_frame_are_shorter_than_its_end():
+    async def bench(line, board):
+        asked = write(0, bytes(8))
+        await line.send(asked[:-1], gap=PATIENCE)
+        await line.send(asked[-1:])
+        assert parsed(await line.receive())[0] == Answer.DONE
+        await line.send(asked[:-1])
+        assert parsed(await line.receive())[0] == Answer.TRUNCATED
+
+    Board(bench)
+
+
+def test_noise_ends():
+    """Random bytes, however many, are answered once, behind them."""
+    noise = random.Random(4).randbytes(100).replace(b"\xa5", b"")
+
+    async def bench(line, board):
+        await line.send(noise)
+        found = await line.receive()
+        assert len(found) == 13 and parsed(found)[0] == Answer.CORRUPTED
+        await alive(line)
+
+    Board(bench)
+
+
+def test_a_break_within_a_frame_ends_it():
+    """The line is low for longer than a byte takes, as where a cable is unplugged."""
+
+    async def bench(line, board):
+        await line.send(write(0, bytes(8))[:12])
+        await line.send_break()
+        assert parsed(await line.receive())[0] == Answer.CORRUPTED
+        await alive(line)
+
+    Board(bench)
+
+
+def test_memory_that_does_not_answer_hangs_nothing():
+    async def bench(line, board):
+        for _ in range(2):  # the second one at once
+            assert (await line.ask(frame(Command.READ_MEMORY, 0, 8)))[0] == Answer.FAILED
+            await alive(line)
+
+    Board(bench, silent=True)

@@ -1,0 +1,86 @@
+"""Bytes on a wire: every byte, back to back and apart, of a sender whose clock is off, and what is no byte."""
+
+import random
+
+import pytest
+
+from neuroncore_rtl.hdl.board.uart import UartReceiver, UartTransmitter, uart_divisor
+from tests.hdl.board.wires import Wire
+from tests.hdl.simulation import offer, simulate, simulated
+
+DIVISOR = 16
+
+BYTES = bytes((0x00, 0xFF, 0x55, 0xAA, 0x01, 0x80, 0x7F, 0xFE, 0xA5, 0x5A))
+
+
+def test_divisor():
+    assert uart_divisor(25_000_000, 115_200) == 217
+    assert uart_divisor(25_000_000, 1_000_000) == 25
+    with pytest.raises(ValueError, match=r"baud must be within 2% of .* \(25000000 Hz\), .*, not 4000000$"):
+        uart_divisor(25_000_000, 4_000_000)
+    with pytest.raises(ValueError, match="baud must be .*, not 10000000$"):
+        uart_divisor(25_000_000, 10_000_000)
+
+
+@pytest.mark.parametrize(("divisor", "sender"), [(4, 4), (5, 5), (DIVISOR, DIVISOR), (32, 31), (32, 33)])
+def test_every_byte_is_received(divisor, sender):
+    """Also from a sender whose bits are 3 % too long or too short, which adds up to a third of a bit in a byte."""
+    dut, found = UartReceiver(divisor), []
+
+    async def bench(ctx):
+        await Wire(ctx, dut.wire, None, sender).send(BYTES)
+        await ctx.tick().repeat(divisor)
+
+    async def watch(ctx):
+        while True:
+            *_, valid, byte, broken = await ctx.tick().sample(dut.o.valid, dut.o.payload, dut.broken)
+            assert not broken
+            if valid:
+                found.append(byte)
+
+    simulate(dut, bench, background=[watch])
+    assert bytes(found) == BYTES
+
+
+@simulated(lambda: UartReceiver(DIVISOR))
+async def test_spikes_and_breaks_are_no_bytes(ctx, dut):
+    seen = []
+
+    async def hold(level, cycles):
+        ctx.set(dut.wire, level)
+        for _ in range(cycles):
+            *_, valid, broken = await ctx.tick().sample(dut.o.valid, dut.broken)
+            seen.append((valid, broken))
+
+    await hold(0, DIVISOR // 2 - 2)
+    await hold(1, 20 * DIVISOR)
+    assert not any(map(any, seen))
+    await hold(0, 30 * DIVISOR)  # longer than a byte: one place where a byte would have been
+    await hold(1, DIVISOR)
+    assert [place for place in seen if any(place)] == [(0, 1)]
+
+
+@pytest.mark.parametrize("stall", [0, 0.5])
+def test_every_byte_is_sent(stall):
+    dut = UartTransmitter(DIVISOR)
+    found = []
+
+    async def bench(ctx):
+        found.append(await Wire(ctx, None, dut.wire, DIVISOR).receive(20 * DIVISOR))
+
+    async def feed(ctx):
+        await offer(ctx, dut.i, BYTES, stall=stall, pace=random.Random(1))
+
+    simulate(dut, bench, background=[feed])
+    assert found == [BYTES]
+
+
+@simulated(lambda: UartTransmitter(DIVISOR))
+async def test_bytes_are_sent_back_to_back(ctx, dut):
+    ctx.set(dut.i.valid, 1)
+    taken = []
+    for cycle in range(40 * DIVISOR):
+        *_, ready = await ctx.tick().sample(dut.i.ready)
+        if ready:
+            taken.append(cycle)
+    assert taken == [0, 10 * DIVISOR, 20 * DIVISOR, 30 * DIVISOR]
