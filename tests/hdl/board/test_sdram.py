@@ -1,0 +1,119 @@
+"""The SDRAM controller with the model of a chip: every word, every rule of the data sheet, and that the model keeps
+them."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl.hdl import verilog
+from neuroncore_rtl.hdl.board.sdram import SdramController, sdram_words
+from neuroncore_rtl.hdl.board.sdram_chip import MT48LC16M16
+from neuroncore_rtl.tb.harness.run import run_harness
+from neuroncore_rtl.tb.harness.sdram import SDRAM, sdram_parameters
+from neuroncore_rtl.tb.harness.verilog_text import arguments, harness, plusargs
+from neuroncore_rtl.tb.sim import simulation
+from neuroncore_rtl.tb.sim.images import write_lines
+
+CHIP = dataclasses.replace(MT48LC16M16, row_bits=11, refresh_ns=16_000_000)
+"""A quarter of the rows, to be refreshed as often."""
+
+START_NS = 2_000
+
+COUNT = 3000
+
+
+def bench(clock_hz: int, broken: dict[str, int] | None = None) -> simulation.Design:
+    """Return the controller with the model; broken: what the controller believes of the chip that is not so."""
+    controller = SdramController(dataclasses.replace(CHIP, **(broken or {})), clock_hz, START_NS)
+    word = sdram_words(CHIP)
+    defines = {
+        "ARGUMENTS": arguments(memories=("words",), files=("read",)),
+        "CHIP": sdram_parameters(CHIP, clock_hz, START_NS),
+        "ROW_BITS": CHIP.row_bits,
+        "WORD": word.size,
+        "WRITE_BIT": word["write"].offset,
+    }
+    text = verilog.convert(controller, "sdram_controller", None)
+    return harness(str(Path(__file__).with_name("sdram.py")), "sdram_bench", defines, text, SDRAM)
+
+
+def drawn(rng: np.random.Generator) -> list[dict[str, int]]:
+    """Return words near each other and far apart, of few rows, so that most are read after they were written."""
+    found, number = [], 0
+    for _ in range(COUNT):
+        if rng.random() < 0.3:
+            row, bank, column = rng.integers(3), rng.integers(4), rng.integers(512)
+            number = (int(row) * 4 + int(bank)) * 512 + int(column)
+        else:
+            number = (number + 1) % (3 * 4 * 512)
+        pause = int(rng.choice([0, 0, 0, 0, 1, 2, 7, 300]))
+        random = {"write": int(rng.integers(2)), "data": int(rng.integers(1 << 16)), "mask": int(rng.integers(1, 4))}
+        found.append({"pause": pause, "number": number} | random)
+    return found
+
+
+def play(design: simulation.Design, words: list[dict[str, int]], sim: str = "verilator") -> list[tuple[int, int]]:
+    """Return the words that are read, and in which cycle each."""
+    layout = sdram_words(CHIP)
+    lines = []
+    for one in words:
+        fields = {name: value for name, value in one.items() if name != "pause"}
+        lines.append(f"{one['pause'] << 48 | layout.const(fields).as_bits():x}\n")
+    built = simulation.build(design, sim)
+    with simulation.run_directory("sdram") as directory:
+        directory = directory.resolve()
+        given = write_lines(directory, {"words": "".join(lines)})
+        given += plusargs(read=directory / "read")
+        run_harness(built, directory, plusargs=given, limit=400 * COUNT)
+        pairs = [line.split() for line in (directory / "read").read_text().splitlines()]
+    return [(int(word, 16), int(cycle)) for word, cycle in pairs]
+
+
+def expected(words: list[dict[str, int]]) -> list[int]:
+    """Return the words that are read, as an array would give them; what was not written is as the model has it."""
+    memory, found = {}, []
+    for one in words:
+        number = one["number"]
+        value = memory.get(number, (number & 0xFFFF) ^ 0x5AA5)
+        if one["write"]:
+            byte_mask = sum(0xFF << 8 * n for n in range(2) if one["mask"] >> n & 1)
+            memory[number] = value & ~byte_mask | one["data"] & byte_mask
+        else:
+            found.append(value)
+    return found
+
+
+@pytest.mark.parametrize("clock_hz", [25_000_000, 66_000_000])
+def test_words_are_written_and_read(rng, clock_hz):
+    words = drawn(rng)
+    assert [word for word, _ in play(bench(clock_hz), words)] == expected(words)
+
+
+def test_a_word_a_cycle_in_an_open_row():
+    words = [{"pause": 0, "number": n, "write": 0, "data": 0, "mask": 3} for n in range(512)]
+    found = play(bench(25_000_000), words)
+    # A refresh is due every 7.8 us: twice in 512 cycles.
+    gaps = np.diff([cycle for _, cycle in found])
+    assert [word for word, _ in found] == expected(words) and (gaps > 1).sum() <= 3
+
+
+BROKEN = {
+    "trcd_ns": "tRCD", "trp_ns": "tRP", "tras_ns": "tRAS", "trc_ns": "tRC", "trfc_ns": "tRFC", "twr_ns": "tWR",
+    "tmrd": "tMRD",
+}  # fmt: skip
+"""What a controller may have wrong, and the rule that it then breaks."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_controller_in_a_hurry_is_caught(rng, name):
+    with pytest.raises(simulation.SimulationFailed, match=re.escape(f"SDRAM: {BROKEN[name]} must be ")):
+        play(bench(100_000_000, {name: 1}), drawn(rng))
+
+
+def test_a_controller_that_forgets_to_refresh_is_caught(rng):
+    with pytest.raises(simulation.SimulationFailed, match="SDRAM: a refresh is overdue"):
+        play(bench(25_000_000, {"refresh_ns": 20_000_000}), drawn(rng))
