@@ -1,6 +1,6 @@
 """Bursts between a buffer of bytes and memory: the AXI manager of the host link."""
 
-from amaranth import Module, Signal
+from amaranth import Array, Module, Signal
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -59,6 +59,7 @@ class BurstBuffer(wiring.Component):
         beat = Signal(range(depth))  # that moves next
         lane = Signal(lane_bits, reset_less=True)
         fault, silent = Signal(), Signal()
+        addressed, written = Signal(), Signal()  # the address, all beats of the burst that is under way are taken
         left = Signal(range(self.patience + 1), init=self.patience)
         axi = self.axi
         m.d.sync += [lane.eq(self.read_place[:lane_bits]), left.eq(left - 1)]
@@ -73,7 +74,7 @@ class BurstBuffer(wiring.Component):
         ]
         for channel in (axi.aw, axi.ar):
             m.d.comb += [channel.payload.addr.eq(self.address), channel.payload.len.eq(self.beats - 1)]
-        m.d.sync += self.read_byte.eq(reading.data.word_select(lane, 8))
+        m.d.sync += self.read_byte.eq(Array(reading.data.word_select(n, 8) for n in range(self.size))[lane])
 
         def wait(condition):
             """Begin what is done once memory has answered; it has to before the patience is over."""
@@ -84,7 +85,7 @@ class BurstBuffer(wiring.Component):
 
         with m.FSM():
             with m.State("IDLE"):
-                m.d.sync += [beat.eq(0), fault.eq(0), left.eq(self.patience)]
+                m.d.sync += [beat.eq(0), fault.eq(0), addressed.eq(0), written.eq(0), left.eq(self.patience)]
                 with m.If(self.start & silent):
                     m.next = "DONE"
                 with m.Elif(self.start & self.store):
@@ -92,18 +93,16 @@ class BurstBuffer(wiring.Component):
                 with m.Elif(self.start):
                     m.next = "READ"
             with m.State("WRITE"):
-                m.d.comb += axi.aw.valid.eq(1)
-                with wait(axi.aw.ready):
-                    m.next = "FETCH"
-            with m.State("FETCH"):
                 m.d.comb += reading.addr.eq(beat)
-                m.next = "BEAT"
-            with m.State("BEAT"):
-                m.d.comb += [reading.addr.eq(beat + axi.w.ready), axi.w.valid.eq(1)]
-                with wait(axi.w.ready):
-                    m.d.sync += beat.eq(beat + 1)
-                    with m.If(axi.w.payload.last):
-                        m.next = "WRITTEN"
+                m.next = "BEATS"
+            with m.State("BEATS"):  # the address beside the first one; neither waits for the other to be taken
+                m.d.comb += [axi.aw.valid.eq(~addressed), axi.w.valid.eq(~written)]
+                m.d.comb += reading.addr.eq(beat + axi.w.ready)
+                m.d.sync += addressed.eq(addressed | axi.aw.ready)
+                with wait(axi.w.ready & ~written):
+                    m.d.sync += [beat.eq(beat + 1), written.eq(axi.w.payload.last)]
+                with m.If(addressed & written):
+                    m.next = "WRITTEN"
             with m.State("WRITTEN"):
                 m.d.comb += axi.b.ready.eq(1)
                 with wait(axi.b.valid):

@@ -1,7 +1,7 @@
 """The board's end of the host link: it executes one command after the other, and answers each
 (:mod:`spec.host_link`)."""
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Array, Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -62,6 +62,7 @@ class HostLink(wiring.Component):
         wiring.connect(m, buffer.axi, wiring.flipped(self.axi))
         header = receiver.header
         word = Signal(8 * WORD_BYTES)  # of a register
+        word_bytes = Array(word.word_select(place, 8) for place in range(WORD_BYTES))
         from_memory = header.code == Command.READ_MEMORY
         m.d.comb += [
             receiver.broken.eq(self.broken),
@@ -77,7 +78,7 @@ class HostLink(wiring.Component):
             self.bus.write.eq(header.code == Command.WRITE_REGISTER),
             self.bus.mask.eq(~0),
             self.bus.data.eq(word),
-            transmitter.byte.eq(Mux(from_memory, buffer.read_byte, word.word_select(transmitter.place[:2], 8))),
+            transmitter.byte.eq(Mux(from_memory, buffer.read_byte, word_bytes[transmitter.place[:2]])),
         ]
         answer = Signal(8)
         m.d.comb += transmitter.header.eq(

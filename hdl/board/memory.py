@@ -177,13 +177,14 @@ class BeatSplitter(wiring.Component):
             self.words.valid.eq(busy),
             self.words.payload.number.eq(first | place),
             self.words.payload.write.eq(beat.write),
-            self.words.payload.data.eq(beat.data.word_select(place, self.chip.width)),
-            self.words.payload.mask.eq(beat.strb.word_select(place, bytes_of_word)),
+            self.words.payload.data.eq(beat.data[: self.chip.width]),
+            self.words.payload.mask.eq(beat.strb[:bytes_of_word]),
             fifo.i.payload.eq(Cat(parts, self.read.payload)),
             fifo.i.valid.eq(self.read.valid & (arrived == count - 1)),
         ]
         with m.If(given):
             m.d.sync += [place.eq(place + 1), busy.eq(~last)]
+            m.d.sync += [beat.data.eq(beat.data[self.chip.width :]), beat.strb.eq(beat.strb[bytes_of_word:])]
         taken = self.beats.valid & self.beats.ready
         with m.If(taken):
             m.d.sync += [beat.eq(self.beats.payload), busy.eq(1)]

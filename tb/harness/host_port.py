@@ -1,0 +1,172 @@
+"""The host's end of the link to a board (:mod:`spec.host_link`), over whatever carries bytes."""
+
+import time
+import zlib
+from types import TracebackType
+from typing import Protocol
+
+import serial
+
+from neuroncore_rtl.spec.host_link import (
+    CHECK_BYTES,
+    HEADER,
+    HEADER_BYTES,
+    PAYLOAD_BYTES,
+    SYNC,
+    Answer,
+    BoardRegister,
+    Command,
+)
+
+__all__ = ["FRAME_BYTES", "HostPort", "LinkError", "SerialLine", "Transport", "make_frame"]
+
+FRAME_BYTES = HEADER_BYTES + CHECK_BYTES
+"""Of a frame without a payload."""
+
+ATTEMPTS = 5
+"""A command is sent so often before the host gives up."""
+
+DISTURBED = (Answer.CORRUPTED, Answer.TRUNCATED)
+"""Answers that say nothing of the command: it is sent again."""
+
+
+class LinkError(RuntimeError):
+    """The board refused a command, or gave no answer that is in order; the message names both."""
+
+
+class Transport(Protocol):
+    """What carries bytes to a board and back."""
+
+    def exchange(self, data: bytes, wanted: int) -> bytes:
+        """Send bytes, and return the `wanted` ones that come back, or fewer if the line goes quiet before."""
+
+    def drain(self) -> None:
+        """Return when the line is quiet at both ends, and drop what has come."""
+
+
+class SerialLine:
+    """A serial port of this machine.
+
+    Arguments:
+        port: its name, such as /dev/ttyUSB0.
+        baud: its rate.
+        patience_s: seconds without a byte after which nothing more comes; longer than the board's own patience.
+    """
+
+    def __init__(self, port: str, baud: int, patience_s: float = 0.2):
+        self._patience_s = patience_s
+        try:
+            self._port = serial.serial_for_url(port, baudrate=baud, timeout=patience_s)
+        except serial.SerialException as error:
+            raise LinkError(str(error)) from error
+
+    def __enter__(self) -> "SerialLine":
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._port.close()
+
+    def exchange(self, data: bytes, wanted: int) -> bytes:
+        """See :class:`Transport`."""
+        self._port.reset_input_buffer()
+        self._port.write(data)
+        return self._port.read(wanted)
+
+    def drain(self) -> None:
+        """See :class:`Transport`."""
+        time.sleep(self._patience_s)
+        self._port.reset_input_buffer()
+
+
+def make_frame(code: int, tag: int, address: int, length: int, payload: bytes = b"") -> bytes:
+    """Return a frame of the link."""
+    fields = {"sync": SYNC, "code": code, "tag": tag, "length": length, "address": address}
+    body = b"".join(fields[name].to_bytes(size, "little") for name, size in HEADER) + payload
+    return body + zlib.crc32(body).to_bytes(CHECK_BYTES, "little")
+
+
+class HostPort:
+    """Commands to a board, each sent again until it has its answer.
+
+    Arguments:
+        transport: what carries the bytes.
+
+    Attributes:
+        repeated: commands that had to be sent again.
+    """
+
+    def __init__(self, transport: Transport):
+        self._transport = transport
+        self._tag = 0
+        self.repeated = 0
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write to HBM.
+
+        Arguments:
+            address: a multiple of the bytes of a beat of HBM's port.
+            data: as many of them.
+
+        Raises:
+            LinkError: if the board refuses, or does not answer.
+        """
+        for place, length in _blocks(address, len(data)):
+            payload = data[place - address : place - address + length]
+            self._command(Command.WRITE_MEMORY, place, length, payload)
+
+    def read(self, address: int, length: int) -> bytes:
+        """Return bytes of HBM; see `write`."""
+        blocks = _blocks(address, length)
+        return b"".join(self._command(Command.READ_MEMORY, place, part, returns=part) for place, part in blocks)
+
+    def write_register(self, register: int, value: int) -> None:
+        """Write a register; see `write`."""
+        self._command(Command.WRITE_REGISTER, register, 4, value.to_bytes(4, "little"))
+
+    def read_register(self, register: int) -> int:
+        """Return a register; see `write`."""
+        return int.from_bytes(self._command(Command.READ_REGISTER, register, 4, returns=4), "little")
+
+    def _command(self, command: Command, address: int, length: int, payload: bytes = b"", returns: int = 0) -> bytes:
+        self._tag = (self._tag + 1) % 256
+        asked = make_frame(command, self._tag, address, length, payload)
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                self.repeated += 1
+                self._transport.drain()
+            found = self._transport.exchange(asked, FRAME_BYTES + returns)
+            body, check = found[:-CHECK_BYTES], found[-CHECK_BYTES:]
+            if len(found) < FRAME_BYTES or zlib.crc32(body) != int.from_bytes(check, "little"):
+                problem = f"no answer in order, but {len(found)} bytes"
+                continue
+            code, tag = body[1], body[2]
+            if code in DISTURBED or tag != self._tag:
+                problem = f"the answer {_name(code)}, tag {tag}"
+                continue
+            place = f"{_place(command, address)}, {length} bytes"
+            if code != Answer.DONE:
+                raise LinkError(f"the board answered {_name(code)} to {command.name} at {place}")
+            if len(found) != FRAME_BYTES + returns:
+                raise LinkError(f"{command.name} at {place} must bring {returns} bytes, not {len(found) - FRAME_BYTES}")
+            return body[HEADER_BYTES:]
+        place = _place(command, address)
+        raise LinkError(f"{command.name} at {place} was sent {ATTEMPTS} times, the last one brought {problem}")
+
+
+def _name(code: int) -> str:
+    return Answer(code).name if code in list(Answer) else f"{code:#x}"
+
+
+def _place(command: Command, address: int) -> str:
+    is_register = command in (Command.READ_REGISTER, Command.WRITE_REGISTER) and address in list(BoardRegister)
+    return BoardRegister(address).name if is_register else f"{address:#x}"
+
+
+def _blocks(address: int, length: int) -> list[tuple[int, int]]:
+    """Return address and length of the parts of an access, none of which crosses a multiple of `PAYLOAD_BYTES`."""
+    end, found = address + length, []
+    while address < end:
+        part = min(end, (address // PAYLOAD_BYTES + 1) * PAYLOAD_BYTES) - address
+        found.append((address, part))
+        address += part
+    return found
