@@ -16,7 +16,7 @@ NAMES = $(filter-out $(OURS),$(sort $(foreach name,$(.VARIABLES),$(if $(filter c
 VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 
 .DEFAULT_GOAL := help
-.PHONY: help sim waves profile verilog image synth test lint format bench figures doctor lock clean
+.PHONY: help sim waves profile verilog image synth bitstream host test lint format bench figures doctor lock clean
 # One recipe at a time, whatever -j says: what is parallel inside knows its own limits.
 .NOTPARALLEL:
 
@@ -40,6 +40,12 @@ image: $(READY) ## write memory before and after a TEST on the core, for boards:
 
 synth: $(READY) ## synthesise a unit for an FPGA: area, clock, critical path: make synth UNIT=pe [FAMILY=xcup ...]
 	@$(TB) synth $(VARIABLES)
+
+bitstream: $(READY) ## the core with a host link as the bitstream of a board: make bitstream BOARD=ulx3s [CORE=0 ...]
+	@$(TB) bitstream $(VARIABLES)
+
+host: $(READY) ## load, run and compare on a board: make host PORT=/dev/ttyUSB0 TEST=digits; without PORT on a simulated one
+	@$(TB) host $(if $(TEST),'TEST=$(TEST)') $(VARIABLES)
 
 test: lint ## lint, then all tests but the slow ones; ARGS="-k matmul" selects, ARGS="-m slow" runs the slow ones
 	@$(BIN)/python -m pytest -n $(JOBS) -m 'not slow' $(ARGS)

@@ -25,7 +25,7 @@ from neuroncore_rtl.hdl.queue.errors import CoreError
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
-__all__ = ["Board", "Machine"]
+__all__ = ["LEDS", "Board", "Machine"]
 
 LEDS = 4
 """Memory is ready, the core works, its program has ended, it has reported an error."""

@@ -9,6 +9,7 @@ from neuroncore_rtl.tb import benches
 from neuroncore_rtl.tb.sim.settings import (
     LANES,
     PROFILE,
+    SEED,
     Bench,
     UsageError,
     choice,
@@ -149,6 +150,33 @@ COMMANDS = (
             *configuration_options("small"),
         ),
         run=_later("bench.synth", "main"),
+    ),
+    Bench(
+        name="bitstream",
+        summary="Build the core with a host link into the bitstream of a board, or say what does not fit.",
+        options=(
+            choice("BOARD", "ulx3s", "the board, with its largest FPGA", ("ulx3s",)),
+            *configuration_options("fpga"),
+            switch("CORE", 1, "0 leaves the core out, to try a board's link and memory"),
+            integer("MHZ", 25, "of the clock", 10, 100),
+            integer("BAUD", 1_000_000, "of the host link", 9600, 12_000_000),
+            integer("SEED", 1, "of nextpnr", 1),
+        ),
+        run=_later("tb.cli.bitstream", "main"),
+    ),
+    Bench(
+        name="host",
+        summary="Load a program onto a board, or a simulated one, run it, and compare its results with golden.",
+        options=(
+            choice("TEST", "digits", "write and read memory, multiply, or read digits", ("memory", "matmul", "digits")),
+            choice("PORT", None, "serial port of the board, such as /dev/ttyUSB0; a simulated board unless told"),
+            integer("BAUD", 1_000_000, "of the port, as the bitstream has it", 1, 12_000_000),
+            integer("IMAGES", 4, "digits: held-out images to classify", 1, 360),
+            integer("BATCH", 4, "digits: images that the core computes at once", 1, 360),
+            *configuration_options("fpga"),
+            SEED,
+        ),
+        run=_later("tb.benches.host", "main"),
     ),
     Bench(
         name="figures",

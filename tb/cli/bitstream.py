@@ -1,0 +1,134 @@
+"""`make bitstream`: the core with a host link as the bitstream of a board, by the tools of the virtual environment."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.bench.area import ABC
+from neuroncore_rtl.hdl.board.board import Board
+from neuroncore_rtl.hdl.board.sdram_chip import MT48LC16M16
+from neuroncore_rtl.hdl.board.uart import uart_divisor
+from neuroncore_rtl.hdl.board.ulx3s import OSCILLATOR_HZ, PHASE_DEGREES, Ulx3sPads, Ulx3sPlatform
+from neuroncore_rtl.tb.cli.export import directory_name
+from neuroncore_rtl.tb.sim.doctor import MissingTool
+from neuroncore_rtl.tb.sim.elaboration import elaborated
+from neuroncore_rtl.tb.sim.report import progress, shown, terminal
+from neuroncore_rtl.tb.sim.settings import Settings, UsageError
+from neuroncore_rtl.tb.sim.simulation import BuildFailed
+
+__all__ = ["capacity_problem", "main"]
+
+PATIENCE_S = 0.02
+"""Seconds without a byte after which the board takes the line for quiet; adapters of USB pause for less."""
+
+NAME = "top"
+"""Of the files."""
+
+RESOURCES = {"LUT4": "luts", "TRELLIS_FF": "registers", "MULT18X18D": "multipliers", "DP16KD": "rams"}
+"""Cells of the ECP5, and the platform's attribute that says how many there are."""
+
+LUTS_OF = {"CCU2C": 2, "TRELLIS_DPR16X4": 6}
+"""Places of a LUT4 that other cells take."""
+
+
+def main(settings: Settings) -> int:
+    """Build a bitstream, print its files, cells and clock, and return the exit status: 1 if the design does not fit."""
+    config = settings.config if settings.core else None
+    if config and config.cores > 1:
+        raise UsageError(f"CORES must be 1 on a board, not {config.cores}")
+    name = directory_name(config) if config else "memory"
+    clock_hz = 1_000_000 * settings.mhz
+    try:
+        divisor = uart_divisor(clock_hz, settings.baud)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    directory = SIM_BUILD / "bitstream" / f"{settings.board}-{name}"
+    board = Board(config, MT48LC16M16, clock_hz, divisor, round(PATIENCE_S * clock_hz))
+    parameters = {"config": asdict(config) if config else None, "clock": clock_hz, "divisor": divisor}
+    text = elaborated("board", name, lambda: board, parameters)
+
+    platform = Ulx3sPlatform()
+    platform.add_file("board.v", text)
+    platform.add_file("pll.v", _pll(directory, settings.mhz))
+    plan = platform.build(
+        Ulx3sPads(clock_hz),
+        name=NAME,
+        do_build=False,
+        script_after_read=f'scratchpad -set abc9.script "{ABC}"',
+        script_after_synth="tee -q -o stat.json stat -json",
+        nextpnr_opts=f"--seed {settings.seed} --report report.json --timing-allow-fail",
+    )
+    plan.extract(directory)
+    synthesis, routing, packing = json.loads((directory / f"build_{NAME}.json").read_text())["commands"]
+    _run(directory, synthesis, f"Yosys: {name}")
+    counts = json.loads((directory / "stat.json").read_text())["design"]["num_cells_by_type"]
+    console = terminal()
+    console.print(", ".join(f"{count:,} {cell}" for cell, count in _taken(counts).items()), markup=False)
+    if problem := capacity_problem(counts, platform, name):
+        console.print(problem, markup=False, soft_wrap=True)
+        return 1
+    _run(directory, routing, f"nextpnr: {name}")
+    _run(directory, packing, f"ecppack: {name}")
+    clocks = json.loads((directory / "report.json").read_text())["fmax"]
+    slowest = min(clock["achieved"] for clock in clocks.values())
+    console.print(f"{slowest:.1f} MHz routed, {settings.mhz} MHz asked for, seed {settings.seed}", markup=False)
+    if slowest < settings.mhz:
+        console.print(f"the bitstream must run at {settings.mhz} MHz, but its slowest path takes longer", markup=False)
+    for path in (directory / f"{NAME}.bit", directory / f"{NAME}.svf"):
+        console.print(f"{path.stat().st_size:>12,} bytes  {shown(path)}", markup=False, soft_wrap=True)
+    return int(slowest < settings.mhz)
+
+
+def _taken(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return how many places of each kind cells take."""
+    taken = {cell: counts.get(cell, 0) for cell in RESOURCES}
+    taken["LUT4"] += sum(places * counts.get(cell, 0) for cell, places in LUTS_OF.items())
+    return taken
+
+
+def capacity_problem(counts: Mapping[str, int], platform: type | object, name: str) -> str | None:
+    """Return what does not fit, in a sentence; None if everything does.
+
+    Arguments:
+        counts: cells of the ECP5 by their names.
+        platform: the board's, which says how many places there are.
+        name: of the design.
+    """
+    taken = _taken(counts)
+    room = {cell: getattr(platform, attribute) for cell, attribute in RESOURCES.items()}
+    beyond = [f"{taken[cell]:,} {cell} of {room[cell]:,}" for cell in RESOURCES if taken[cell] > room[cell]]
+    return f"{name} does not fit the {platform.device}: it takes {', '.join(beyond)}" if beyond else None
+
+
+def _pll(directory: Path, mhz: int) -> str:
+    """Return the Verilog of the board's clocks."""
+    directory.mkdir(parents=True, exist_ok=True)
+    options = {"clkin": OSCILLATOR_HZ // 1_000_000, "clkout0": mhz, "clkout1": mhz, "phase1": PHASE_DEGREES}
+    words = [word for option, value in options.items() for word in (f"--{option}", str(value))]
+    _run(directory, ["ecppll", *words, "-f", "pll.v"], "ecppll")
+    text = (directory / "pll.v").read_text()
+    found = float(re.search(r"output clkout0, // ([0-9.]+) MHz", text)[1])
+    if found != mhz:
+        raise UsageError(f"MHZ must be a frequency that the PLL can make of 25 MHz, not {mhz} (but {found:g})")
+    return text
+
+
+def _run(directory: Path, command: list[str], doing: str) -> None:
+    """Run one of YoWASP's tools.
+
+    Raises:
+        MissingTool: if it is not there.
+        BuildFailed: if it failed, with the end of what it said.
+    """
+    program = Path(sys.executable).with_name(f"yowasp-{command[0]}")
+    if not program.is_file():
+        raise MissingTool(f"{program.name} is missing beside {sys.executable}: run make")
+    with progress(doing):
+        result = subprocess.run([program, *command[1:]], cwd=directory, capture_output=True, text=True)
+    if result.returncode:
+        raise BuildFailed(f"{command[0]} failed in {shown(directory)}:\n{(result.stdout + result.stderr)[-2000:]}")
