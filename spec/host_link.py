@@ -97,8 +97,7 @@ CONTROL_START = 1
 """The core boots."""
 
 CONTROL_RESET = 2
-"""The core and the memory controller are reset, for as long as this was the last to be written; what is in HBM
-stays."""
+"""The core and the way to memory are reset, for as long as this was the last to be written; what is in HBM stays."""
 
 
 class BoardStatus(enum.IntFlag):

@@ -14,7 +14,7 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.board.host_link import HostLink
 from neuroncore_rtl.hdl.board.memory import BeatSplitter, BurstServer
 from neuroncore_rtl.hdl.board.registers import BoardRegisters
-from neuroncore_rtl.hdl.board.sdram import SdramController
+from neuroncore_rtl.hdl.board.sdram import SdramController, sdram_words
 from neuroncore_rtl.hdl.board.sdram_chip import SdramChip, SdramPins
 from neuroncore_rtl.hdl.board.uart import UartReceiver, UartTransmitter
 from neuroncore_rtl.hdl.core import Core
@@ -48,24 +48,26 @@ def link_port(config: Config | None) -> AxiPort:
 
 
 class Machine(wiring.Component):
-    """The core and its memory: what the host resets.
+    """The core and what leads to memory: all that the host resets. Who refreshes the chip is not reset with it.
 
     Arguments:
         config: the core's parameters; None: there is none.
-        chip, clock_hz, start_ns: see :class:`hdl.board.sdram.SdramController`.
+        chip: the memory.
 
     Ports:
-        link: the host link's to memory. pins: to the chip. memory_ready: memory may be used.
+        link: the host link's to memory.
+        words, read: to and from :class:`hdl.board.sdram.SdramController`.
         start, boot_address, done, exit_code, error, quiet, console: the core's.
     """
 
-    def __init__(self, config: Config | None, chip: SdramChip, clock_hz: int, start_ns: int | None = None):
+    def __init__(self, config: Config | None, chip: SdramChip):
         self.config = config
         self.chip = chip
-        self.clock_hz = clock_hz
-        self.start_ns = start_ns
-        members = {"link": In(link_port(config)), "pins": Out(SdramPins(chip)), "memory_ready": Out(1)}
-        super().__init__(members | CORE_SIGNALS)
+        words = {
+            "words": Out(stream.Signature(sdram_words(chip))),
+            "read": In(stream.Signature(chip.width, always_ready=True)),
+        }
+        super().__init__({"link": In(link_port(config))} | words | CORE_SIGNALS)
 
     def elaborate(self, platform):
         m = Module()
@@ -73,14 +75,11 @@ class Machine(wiring.Component):
         ports = config.hbm_ports if config else 0
         m.submodules.server = server = BurstServer(port.size, port.id_bits, ports + 1, self.chip.bytes)
         m.submodules.splitter = splitter = BeatSplitter(port.size, self.chip)
-        m.submodules.sdram = sdram = SdramController(self.chip, self.clock_hz, self.start_ns)
         wiring.connect(m, wiring.flipped(self.link), server.managers[ports])
         wiring.connect(m, server.beats, splitter.beats)
         wiring.connect(m, splitter.answers, server.answers)
-        wiring.connect(m, splitter.words, sdram.words)
-        wiring.connect(m, sdram.read, splitter.read)
-        wiring.connect(m, sdram.pins, wiring.flipped(self.pins))
-        m.d.comb += self.memory_ready.eq(sdram.ready)
+        wiring.connect(m, splitter.words, wiring.flipped(self.words))
+        wiring.connect(m, wiring.flipped(self.read), splitter.read)
         if config is None:
             m.d.comb += self.quiet.eq(1)
             return m
@@ -126,8 +125,9 @@ class Board(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config, port = self.config, link_port(self.config)
-        machine = Machine(config, self.chip, self.clock_hz, self.start_ns)
+        machine = Machine(config, self.chip)
         m.submodules.machine = DomainRenamer("machine")(machine)
+        m.submodules.sdram = sdram = SdramController(self.chip, self.clock_hz, self.start_ns)
         m.submodules.receiver = receiver = UartReceiver(self.divisor)
         m.submodules.transmitter = transmitter = UartTransmitter(self.divisor)
         m.submodules.link = link = HostLink(port.size, port.id_bits, self.patience)
@@ -140,17 +140,19 @@ class Board(wiring.Component):
         wiring.connect(m, link.o, transmitter.i)
         wiring.connect(m, link.bus, registers.bus)
         wiring.connect(m, link.axi, machine.link)
-        wiring.connect(m, machine.pins, wiring.flipped(self.pins))
+        wiring.connect(m, machine.words, sdram.words)
+        wiring.connect(m, sdram.read, machine.read)
+        wiring.connect(m, sdram.pins, wiring.flipped(self.pins))
         wiring.connect(m, machine.console, registers.console)
         m.d.comb += [
             receiver.wire.eq(self.rx),
             self.tx.eq(transmitter.wire),
             link.broken.eq(receiver.broken),
             link.restart.eq(registers.reset),
-            registers.memory_ready.eq(machine.memory_ready),
+            registers.memory_ready.eq(sdram.ready),
             machine.start.eq(registers.start),
             machine.boot_address.eq(registers.boot_address),
             *(getattr(registers, name).eq(getattr(machine, name)) for name in ("done", "exit_code", "error", "quiet")),
-            self.leds.eq(Cat(machine.memory_ready, ~machine.quiet, machine.done, machine.error.valid)),
+            self.leds.eq(Cat(sdram.ready, ~machine.quiet, machine.done, machine.error.valid)),
         ]
         return m

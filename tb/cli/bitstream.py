@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from neuroncore_rtl import SIM_BUILD
@@ -48,9 +49,9 @@ def main(settings: Settings) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from None
     directory = SIM_BUILD / "bitstream" / f"{settings.board}-{name}"
-    board = Board(config, MT48LC16M16, clock_hz, divisor, round(PATIENCE_S * clock_hz))
     parameters = {"config": asdict(config) if config else None, "clock": clock_hz, "divisor": divisor}
-    text = elaborated("board", name, lambda: board, parameters)
+    board = partial(Board, config, MT48LC16M16, clock_hz, divisor, round(PATIENCE_S * clock_hz))
+    text = elaborated("board", name, board, parameters)
 
     platform = Ulx3sPlatform()
     platform.add_file("board.v", text)

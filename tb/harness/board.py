@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 
@@ -74,8 +75,8 @@ class SimulatedBoard:
         config = self.config
         parameters = asdict(config) if config else {}
         size = f"{config.rows}x{config.columns}" if config else "memory"
-        board = Board(config, MT48LC16M16, CLOCK_HZ, DIVISOR, PATIENCE, START_NS)
-        text = elaborated("board", size, lambda: board, parameters | {"divisor": DIVISOR, "start": START_NS})
+        board = partial(Board, config, MT48LC16M16, CLOCK_HZ, DIVISOR, PATIENCE, START_NS)
+        text = elaborated("board", size, board, parameters | {"divisor": DIVISOR, "start": START_NS})
         defines = {
             "CHIP": sdram_parameters(MT48LC16M16, CLOCK_HZ, START_NS),
             "ADDRESS": MT48LC16M16.row_bits,

@@ -22,7 +22,7 @@ module sdram #(
     reg  [15:0] memory [0:(1 << WORD_BITS) - 1];
     reg  [ROW_BITS-1:0] row [0:BANKS-1];
     reg  [BANKS-1:0] is_open;
-    reg  [63:0] now, mode_at, refresh_at, any_activate_at, ready_at, refreshes;
+    reg  [63:0] now, mode_at, refresh_at, any_activate_at, due_at, refreshes;
     reg  [63:0] activate_at [0:BANKS-1], precharge_at [0:BANKS-1], write_at [0:BANKS-1];
     reg         has_mode, was_closed;
     reg  [15:0] word [0:CAS_LATENCY-1];
@@ -32,7 +32,7 @@ module sdram #(
     wire [WORD_BITS-1:0] place = {row[bank], bank, address[COLUMN_BITS-1:0]};
 
     initial begin
-        {is_open, mode_at, refresh_at, any_activate_at, ready_at, refreshes, has_mode, was_closed, driven, mask_before, i} = 0;
+        {is_open, mode_at, refresh_at, any_activate_at, due_at, refreshes, has_mode, was_closed, driven, mask_before, i} = 0;
         now = 0;
         for (n = 0; n < BANKS; n = n + 1) {activate_at[n], precharge_at[n], write_at[n], row[n]} = 0;
         for (n = 0; n < (1 << WORD_BITS); n = n + 1) memory[n] = n[15:0] ^ 16'h5aa5;
@@ -69,7 +69,7 @@ module sdram #(
             need(refresh_at, TRFC, "tRFC");
         end
         if (has_mode) begin
-            forbid((now - ready_at) / TREFI > refreshes + 1, "a refresh is overdue");
+            forbid(now > due_at, "a refresh is overdue");
         end
         case (command)
         ACTIVATE: begin
@@ -111,6 +111,8 @@ module sdram #(
             for (n = 0; n < BANKS; n = n + 1) need(precharge_at[n], TRP, "tRP");
             refresh_at <= now;
             refreshes <= refreshes + 1;
+            // Each row in its turn: what came too soon is no reason to be late afterwards.
+            due_at <= due_at > now + TREFI ? now + 2 * TREFI : due_at + TREFI;
         end
         LOAD_MODE: begin
             forbid(is_open != 0 || !was_closed, "LOAD MODE while a bank is open");
@@ -118,8 +120,7 @@ module sdram #(
             forbid(address != {{ROW_BITS-7{1'b0}}, CAS_LATENCY[2:0], 4'b0000}, "a mode that the model does not have");
             has_mode <= 1;
             mode_at <= now;
-            ready_at <= now;
-            refreshes <= 0;
+            due_at <= now + 2 * TREFI;
         end
         default: ;
         endcase

@@ -1,0 +1,81 @@
+"""The board's registers: what the core says can be read, what it is told can be written, and nothing else can."""
+
+from neuroncore_rtl.hdl.board.registers import BoardRegisters
+from neuroncore_rtl.spec.host_link import (
+    CONSOLE_BYTES,
+    CONTROL_RESET,
+    CONTROL_START,
+    IDENTITY_WORD,
+    BoardRegister,
+    BoardStatus,
+)
+from tests.hdl.queue.bus import Asker
+from tests.hdl.simulation import drive, simulated
+
+MACHINE = 0x00200408
+
+
+@simulated(lambda: BoardRegisters(MACHINE))
+async def test_the_core_is_seen(ctx, dut):
+    error = {"valid": 1, "queue": 3, "cause": 0x21, "address": 0x123456, "detail": 0x42}
+    drive(ctx, dut, memory_ready=1, done=1, exit_code=0xDEADBEEF, error=error, quiet=0)
+    asker = Asker(ctx, dut.bus)
+    wanted = {
+        BoardRegister.IDENTITY: IDENTITY_WORD,
+        BoardRegister.MACHINE: MACHINE,
+        BoardRegister.STATUS: BoardStatus.READY | BoardStatus.DONE | BoardStatus.ERROR,
+        BoardRegister.EXIT_CODE: 0xDEADBEEF,
+        BoardRegister.ERROR: 0x321,
+        BoardRegister.ERROR_ADDRESS: 0x123456,
+        BoardRegister.ERROR_DETAIL: 0x42,
+    }
+    assert {at: await asker.access(at) for at in wanted} == wanted
+
+
+@simulated(lambda: BoardRegisters(MACHINE))
+async def test_start_and_reset(ctx, dut):
+    asker, starts = Asker(ctx, dut.bus), []
+
+    async def write(at, value):
+        await asker.access(at, value, each=lambda: starts.append(ctx.get(dut.start)))
+        for _ in range(5):
+            starts.append(ctx.get(dut.start))
+            await ctx.tick()
+
+    await write(BoardRegister.BOOT_ADDRESS, 0x1000)
+    assert ctx.get(dut.boot_address) == 0x1000 and not any(starts)
+    await write(BoardRegister.CONTROL, CONTROL_START)
+    assert sum(starts) == 1
+    await ctx.tick().repeat(100)
+    running = await asker.access(BoardRegister.CYCLES)
+    assert 100 <= running < 120
+    ctx.set(dut.done, 1)
+    ended = await asker.access(BoardRegister.CYCLES)
+    await ctx.tick().repeat(20)
+    assert ended <= await asker.access(BoardRegister.CYCLES) <= ended + 2
+    await write(BoardRegister.CONTROL, CONTROL_RESET)
+    assert ctx.get(dut.reset) and sum(starts) == 1
+    assert await asker.access(BoardRegister.CYCLES) == 0
+    await write(BoardRegister.CONTROL, 0)
+    assert not ctx.get(dut.reset)
+
+
+@simulated(lambda: BoardRegisters(MACHINE))
+async def test_console(ctx, dut):
+    asker, printed = Asker(ctx, dut.bus), [n * 7 % 256 for n in range(CONSOLE_BYTES + 3)]
+    for byte in printed:
+        drive(ctx, dut.console, payload=byte, valid=1)
+        await ctx.tick()
+    ctx.set(dut.console.valid, 0)
+    assert await asker.access(BoardRegister.CONSOLE_COUNT) == len(printed)
+    for place in (0, 1, 255, CONSOLE_BYTES - 1):
+        assert await asker.access(BoardRegister.CONSOLE + 4 * place) == printed[place]
+
+
+@simulated(lambda: BoardRegisters(MACHINE))
+async def test_there_is_nothing_else(ctx, dut):
+    asker = Asker(ctx, dut.bus)
+    for at in (0x2C, 0x100, BoardRegister.CONSOLE - 4, BoardRegister.CONSOLE + 4 * CONSOLE_BYTES):
+        assert await asker.access(at) == "error"
+        assert await asker.access(at, 1) == "error"
+    assert await asker.access(BoardRegister.CONSOLE, 1) == "error"
