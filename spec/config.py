@@ -3,7 +3,7 @@
 Everything else (skews, drain times, memory shapes) is derived from these where it is needed, never typed again.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from enum import IntEnum
 from typing import ClassVar
 
@@ -107,6 +107,9 @@ class Config:
         "dma_beats": (32, 128),
         "counters": (Counters.NONE, Counters.ALL),
     }
+    ALWAYS_NAMED: ClassVar = (
+        "rows", "columns", "mac_latency", "add_latency", "dma_engines", "hbm_ports", "hbm_bytes", "cores",
+    )  # fmt: skip
     POWERS_OF_TWO: ClassVar = ("hbm_bytes", "sbuf_banks", "line_bytes", "psum_words", "local_bytes", "dma_beats")
 
     def __post_init__(self):
@@ -128,6 +131,14 @@ class Config:
         if self.sbuf_bytes % (2 * self.sbuf_banks * self.line_bytes):
             rule = f"sbuf_bytes must be a multiple of {2 * self.sbuf_banks * self.line_bytes}, two lines of every bank"
             raise ValueError(f"{rule}, not {self.sbuf_bytes!r}")
+
+    @property
+    def named(self) -> dict[str, int]:
+        """The parameters that reports name: those of arrays, engines and ports; of the others what is not as usual."""
+        usual = {field.name: field.default for field in fields(self)}
+        return {
+            name: value for name, value in asdict(self).items() if name in self.ALWAYS_NAMED or value != usual[name]
+        }
 
     @property
     def partitions(self) -> int:

@@ -8,7 +8,7 @@ TARGET=model is for long curves: golden computes, and the timing model tells the
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -160,7 +160,7 @@ def _run(settings: Settings) -> Report:
         label=f"core-{label}-{settings.sim}",
         settings=dict(settings.values),
         ideal_cycles=ideal,
-        extra={**extra, "config": asdict(settings.config)},
+        extra={**extra, "config": settings.config.named},
         failures=failures,
         **found.measured,
     )

@@ -7,7 +7,6 @@ TARGET=engine has every matrix product done by the tensor engine alone, and nump
 
 from collections import Counter
 from collections.abc import Container, Iterable
-from dataclasses import asdict
 from functools import cache
 
 import numpy as np
@@ -93,7 +92,7 @@ def _run(settings: Settings) -> Report:
         test="digits",
         label=f"core-{label}" if settings.target == "core" else label,
         settings=dict(settings.values),
-        extra={"images": len(images), **accuracies, "config": asdict(config), **notes},
+        extra={"images": len(images), **accuracies, "config": config.named, **notes},
         failures=tuple(failures),
         **measured,
     )

@@ -7,7 +7,7 @@ of `make bitstream`, else the simulation of the same board.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -235,7 +235,7 @@ def _report(
     cycles: int | None = None,
 ) -> Report:
     where = f"the board at {settings.port}" if settings.port else "a simulated board"
-    machine = {} if test == "memory" else {"config": asdict(settings.config)}
+    machine = {} if test == "memory" else {"config": settings.config.named}
     return Report(
         test=f"host-{test}",
         label=settings.preset,

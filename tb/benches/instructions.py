@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 
 import numpy as np
 
@@ -143,7 +142,7 @@ def run_instructions(
         extra={
             "changed": differences.changed,
             "instructions": dict(sorted(Counter(i.opcode.name.lower() for i in program.instructions).items())),
-            "config": asdict(config),
+            "config": config.named,
             "counters": dict(outcome.parts[engine].counters),
             **recorded,
         },

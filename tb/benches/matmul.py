@@ -4,7 +4,6 @@ TARGET=core is the machine as its users have it: one image in HBM, which loads, 
 TARGET=engine is the tensor engine alone, with a harness in place of the memories.
 """
 
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -193,7 +192,7 @@ def _on_core(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, labe
     ideal, moved = ideal_cycles(*a.shape, b.shape[1], fmt, config), (a.size + b.size) * fmt.bits // 8 + 4 * product.size
     extra = {
         "roofline": roofline("array", ideal, moved, config, settings.bandwidth),
-        "config": asdict(config),
+        "config": config.named,
         **summary(done.outcome.parts[0], config),
         **done.files,
         **profile_lines(settings, f"matmul-{label}", image, done.outcome.parts[0]),
@@ -220,7 +219,7 @@ def _on_model(settings: Settings) -> Report:
 
 def _on_engine(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, label: str) -> Product:
     result, counters, recorded = multiply_recorded(a, b, fmt, settings, waveform("matmul"))
-    extra = {"config": asdict(settings.config), "counters": counters, **recorded}
+    extra = {"config": settings.config.named, "counters": counters, **recorded}
     return result, extra, {"label": label, "compared": 0, "mismatches": 0, "cycles": counters["cycles"]}
 
 

@@ -1,7 +1,6 @@
 """TARGET=model: the timing model answers for the core, in seconds where RTL would take hours; nothing is compared."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 
 from neuroncore_rtl.golden import timing
 from neuroncore_rtl.golden.timing import Prediction
@@ -81,7 +80,7 @@ def modelled_report(
         extra={
             **extra,
             "records": len(found.records),
-            "config": asdict(settings.config),
+            "config": settings.config.named,
             "busy": {name: f"{count / cycles:.1%}" for name, count in found.busy.items() if count},
             "waits": waits,
         },

@@ -2,7 +2,6 @@
 
 import inspect
 import re
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -87,7 +86,7 @@ def _run(settings: Settings) -> Report:
             "records": len(made.program.entries),
             "inserted": dict(made.inserted) or "nothing",
             **against,
-            "config": asdict(config),
+            "config": config.named,
             **lines,
         },
     )

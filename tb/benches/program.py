@@ -5,7 +5,6 @@ answers out of order are drawn at random.
 """
 
 from collections import Counter
-from dataclasses import asdict
 
 import numpy as np
 
@@ -96,7 +95,7 @@ def _run(settings: Settings) -> Report:
             "kinds_of_instruction": len(kinds),
             "waits_for_semaphores": totals["waits_for_semaphores"],
             "races": totals["races"],
-            "config": asdict(config),
+            "config": config.named,
         },
         failures=tuple(failures),
     )

@@ -7,7 +7,7 @@ which know nothing of tiles, copies and strips; and its error is measured agains
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -151,7 +151,7 @@ def _run(settings: Settings) -> Report:
             "roofline": _roofline(instance, group, m, k, n, fmt, settings.bandwidth),
             "array_busy": f"{np.mean(columns) / cycles:.1%}",
             "error": f"{relative:.2e} of the largest result, {allowed:.1%} of what rounding allows",
-            "core": asdict(instance.core),
+            "core": instance.core.named,
             **done[True].link_summary,
             "simulated": f"{outcome.counters['simulated'] / outcome.seconds:,.0f} cycles a second",
             **done[True].files,

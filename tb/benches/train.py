@@ -10,7 +10,7 @@ TARGET=model is for long curves: golden computes, and the timing model tells the
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -148,7 +148,7 @@ def _run(settings: Settings) -> Report:
         test="train",
         label=f"core-{label}-{settings.sim}",
         settings=dict(settings.values),
-        extra={"config": asdict(settings.config), **extra},
+        extra={"config": settings.config.named, **extra},
         failures=tuple(failures),
         **measured,
     )

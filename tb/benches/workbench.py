@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from math import prod
 
 import numpy as np
@@ -172,7 +171,7 @@ class Workbench(ABC):
             test=test,
             settings=dict(settings.values),
             ideal_cycles=max(self._ideal_cycles().values()),
-            extra={"config": asdict(self.config), **extra, **errors},
+            extra={"config": self.config.named, **extra, **errors},
             **measured,
         )
 
