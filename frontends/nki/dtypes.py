@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 
 from neuroncore_rtl.spec.formats import (
@@ -51,11 +52,9 @@ class DType:
 
     @property
     def dtype(self) -> np.dtype:
-        """What numpy takes for it: its type of the name, or that of all numbers of the format."""
-        if self.format is None:
-            return np.dtype(np.float32)
-        exact = self.name in ("float16", "float32") or not self.format.is_float
-        return np.dtype(self.name.rstrip("_") if exact else np.float32)
+        """What numpy takes for it: its own type of the name or that of ml_dtypes; float32 if neither has one."""
+        name = self.name.rstrip("_")
+        return np.dtype(getattr(ml_dtypes, name, name if hasattr(np, name) else "float32"))
 
     @property
     def itemsize(self) -> int:

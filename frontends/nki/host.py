@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-import ml_dtypes
 import numpy as np
 
-from neuroncore_rtl.frontends.nki.dtypes import DType, dtype_of
+from neuroncore_rtl.frontends.nki.dtypes import dtype_of
 
-__all__ = ["call", "host_dtype", "running", "static_cast"]
+__all__ = ["call", "running", "static_cast"]
 
 Runner = Callable[[Callable, tuple[int, ...], tuple, dict], object]
 """Runs a function of a kernel: (function, grid, arguments, options)."""
@@ -39,12 +38,6 @@ def call(function: Callable, grid: tuple[int, ...], args: tuple, options: dict) 
     return runner(function, grid, args, options)
 
 
-def host_dtype(dtype: DType) -> np.dtype:
-    """Return numpy's type of a number format; TF32 is float32 there."""
-    name = {"tfloat32": "float32", "bool_": "bool"}.get(dtype.name, dtype.name)
-    return np.dtype(getattr(ml_dtypes, name, name))
-
-
 def static_cast(x: np.ndarray, dtype: object) -> np.ndarray:
     """Return an array of numpy in another type."""
-    return np.asarray(x).astype(host_dtype(dtype_of(dtype)))
+    return np.asarray(x).astype(dtype_of(dtype).dtype)

@@ -6,7 +6,7 @@ from neuroncore_rtl.frontends.nki.calls import Call, instruction
 from neuroncore_rtl.frontends.nki.dtypes import DTYPES
 from neuroncore_rtl.frontends.nki.engines import append_copy
 from neuroncore_rtl.frontends.nki.loops import check_first_product
-from neuroncore_rtl.frontends.nki.operands import identity, in_sbuf, lanes_tensor, span
+from neuroncore_rtl.frontends.nki.operands import identity, in_sbuf, lanes_tensor, span, written
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
@@ -31,11 +31,13 @@ engine takes."""
 def _product(arguments: dict) -> tuple:
     stationary, moving = arguments["stationary"], arguments["moving"]
     dtype = DTYPES["int32" if moving.dtype == "int8" else "float32"]
-    return (prod(stationary.shape[1:]), *moving.shape[1:]), dtype, Memory.psum
+    first = 2 if _in_double_rows(arguments.get("perf_mode")) else 1
+    return (prod(stationary.shape[first:]), *moving.shape[first:]), dtype, Memory.psum
 
 
 @instruction(
-    CALLS, "expanded", "LOAD_STATIONARY and MULTIPLY_MOVING; FP32 four pairs of halves; tiles of the array in turn",
+    CALLS, "expanded",
+    "LOAD_STATIONARY and MULTIPLY_MOVING; FP32 four pairs of halves; tiles of the array, and double rows, in turn",
     result=_product, like="moving", product=True,
 )  # fmt: skip
 def nc_matmul(
@@ -49,8 +51,18 @@ def nc_matmul(
     accumulate=None,
     tile_position=(),
     tile_size=(),
+    perf_mode=None,
 ) -> None:
     """dst = stationary.T moving, or dst += it; accumulate=None: what is new in PSUM is overwritten."""
+    if _in_double_rows(perf_mode):
+        if {stationary.ndim, moving.ndim} != {3} or {stationary.shape[1], moving.shape[1]} != {2}:
+            rule = "double rows must be of operands of three dimensions, the second one of 2"
+            raise ValueError(f"{rule}, not {stationary.shape} and {moving.shape}")
+        r.inserted["second product of double rows"] += 1
+        for row, adds in enumerate((accumulate, True)):
+            nc_matmul(r, dst, stationary[:, row], moving[:, row], accumulate=adds)
+            written(dst)
+        return
     config, columns = r.program.config, prod(stationary.shape[1:])
     if tile_position or tile_size:
         _check_tile(config, tile_position, tile_size, (stationary.shape[0], columns))
@@ -106,6 +118,18 @@ def nc_transpose(r: Recording, dst: View, data: View) -> None:
     transposed(r, sums, source)
     r.inserted["PSUM to dst"] += 1
     append_copy(r, target.reshape(target.size), sums)
+
+
+def _in_double_rows(mode) -> bool:
+    """Return whether a product is of two rows of numbers in each of the array, which NeuronCore-v3 has.
+
+    Raises:
+        ValueError: if a mode is none of the interface's.
+    """
+    name = getattr(mode, "value", mode)
+    if name not in (None, "none", "double_row", "double_row_gen3"):
+        raise ValueError(f"perf_mode must be none or double_row, not {name!r}")
+    return str(name).startswith("double_row")
 
 
 def transposed(r: Recording, sums: Tensor, source: Tensor) -> None:

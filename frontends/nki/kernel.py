@@ -23,7 +23,6 @@ class Kernel:
         self.function, self.grid = function, grid
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__signature__ = inspect.signature(function)
-        self.__wrapped__ = function
 
     @from_kernel
     def __getitem__(self, grid) -> "Kernel":

@@ -29,6 +29,7 @@ from neuroncore_rtl.frontends.nki.recording import Pending, recording
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.spec.isa import AluOp
+from neuroncore_rtl.spec.isa.access import allowed_start
 
 __all__ = ["EXPANDED", "FUNCTIONS"]
 
@@ -406,13 +407,23 @@ def assign(target: View, value) -> None:
             return
         current.flush()
         value = current.resolved(value)
-        if not (target.allocation.memory.on_chip and value.allocation.memory.on_chip):
+        near = all(view.allocation.memory.on_chip for view in (target, value))
+        if not (near and _starts_quadrant(target) and _starts_quadrant(value)):
             dma(current, target, value)
             written(target)
             return
         ELEMENTWISE["tensor_copy"].run(target, {"src": value}, None, None)
-    else:
+    elif _starts_quadrant(target):
         ELEMENTWISE["memset"].run(target, {"value": value}, None, None)
+    else:
+        assign(target, full(at_least_2d(target.shape or (1,)), value, target.dtype))
+
+
+def _starts_quadrant(view: View) -> bool:
+    """Return whether an engine's lanes can start where a tensor on chip does; else a DMA engine copies it."""
+    config, first = recording().program.config, view.partition.start
+    count = 1 if view.lanes is None else view.shape[view.lanes]
+    return first % config.quadrant == 0 and allowed_start(first, count, config.quadrant) is None
 
 
 @from_kernel

@@ -10,7 +10,6 @@ import numpy as np
 
 from neuroncore_rtl.frontends.nki.affine import arange, mgrid
 from neuroncore_rtl.frontends.nki.dtypes import DTYPES, DType, dtype_of
-from neuroncore_rtl.frontends.nki.host import host_dtype
 from neuroncore_rtl.frontends.nki.isa_elementwise import CALLS as ELEMENTWISE
 from neuroncore_rtl.frontends.nki.isa_move import CALLS as MOVE
 from neuroncore_rtl.frontends.nki.lines import from_kernel
@@ -180,7 +179,7 @@ def spmd_dim(programs: int, cores: int = 1) -> int:
 
 def finfo(dtype):
     """Return what numpy says of a floating-point type: `min`, `max`, `tiny`, `eps`."""
-    return ml_dtypes.finfo(host_dtype(dtype_of(dtype)))
+    return ml_dtypes.finfo(dtype_of(dtype).dtype)
 
 
 def device_print(*words, **options) -> None:

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from neuroncore_rtl.frontends.nki.hook import answering
-from neuroncore_rtl.frontends.nki.host import host_dtype, running
+from neuroncore_rtl.frontends.nki.host import running
 from neuroncore_rtl.spec.config import PRESETS, Config, preset_named
 from neuroncore_rtl.tb.benches.nki_run import ORDER, argument_of, recorded
-from neuroncore_rtl.tb.benches.program_run import run
+from neuroncore_rtl.tb.benches.program_run import ProgramFailed, run
 
 __all__ = ["nki_machine"]
 
@@ -35,6 +35,7 @@ def nki_machine(preset: str = "full", target: str = "golden", order: str = ORDER
         variables: those of :func:`neuroncore_rtl.run`.
 
     Raises:
+        IndexError: if a number in memory is beyond its tensor, whose elements are counted as one row.
         ValueError, ProgramFailed: where a kernel is called, as of :func:`neuroncore_rtl.run_nki`.
     """
     config = preset_named(preset)
@@ -52,10 +53,15 @@ def _called(
     given = inspect.signature(function).bind(*args, **options).arguments
     arguments = {name: argument_of(name, value) for name, value in given.items()}
     made = recorded(function, arguments, config, grid, order)
-    done = run(made.program, made.inputs, **variables)
+    try:
+        done = run(made.program, made.inputs, **variables)
+    except ProgramFailed as failed:
+        if failed.beyond is None:
+            raise
+        raise IndexError("index {} is out of bounds for axis 0 with size {}".format(*failed.beyond)) from failed
 
     def read(view) -> np.ndarray:
-        return done.read(view.allocation.tensor(0)).astype(host_dtype(view.dtype)).reshape(view.shape)
+        return done.read(view.allocation.tensor(0)).astype(view.dtype.dtype).reshape(view.shape)
 
     for name, view in made.written.items():
         target = given[name][0] if isinstance(given[name], tuple) else given[name]

@@ -21,7 +21,7 @@ from neuroncore_rtl.tb.benches.modelled import flow_options, predicted
 from neuroncore_rtl.tb.benches.profiled import refuse_profile, written_profile
 from neuroncore_rtl.tb.benches.program_arrays import Inputs, contents
 from neuroncore_rtl.tb.benches.program_result import Result
-from neuroncore_rtl.tb.check.image_failures import LISTED, explained
+from neuroncore_rtl.tb.check.image_failures import LISTED, explained, row_beyond
 from neuroncore_rtl.tb.check.unwritten import find_unwritten
 from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim.report import progress
@@ -39,7 +39,15 @@ PRESET = "small"
 
 
 class ProgramFailed(RuntimeError):
-    """A program did not come to its end as it should; the message says where and why, a sentence a line."""
+    """A program did not come to its end as it should; the message says where and why, a sentence a line.
+
+    Arguments:
+        beyond: if that is a number in memory, the element that its row would begin at, and the elements that there are.
+    """
+
+    def __init__(self, message: str, beyond: tuple[int, int] | None = None):
+        super().__init__(message)
+        self.beyond = beyond
 
 
 def run(
@@ -138,7 +146,8 @@ def _on_rtl(task: _Task, settings: Settings, name: str) -> dict[str, object]:
     with chosen(settings.lanes):
         done = execute(task, settings, label, pictures=label)
     if done.failures:
-        raise ProgramFailed("\n".join(done.failures))
+        fault = done.outcome.parts[0].error
+        raise ProgramFailed("\n".join(done.failures), row_beyond(fault, task.memories[0], task.config))
     outcome = done.outcome.parts[0]
     queues = queue_cycles(outcome, task.config)
     return {
@@ -166,7 +175,8 @@ def _golden(task: _Task) -> tuple[np.ndarray, CoreOutcome]:
     with progress("golden"):
         (memory,), (outcome,) = task.golden()
     if outcome.error is not None:
-        raise ProgramFailed(explained(outcome.error, task.memories[0], task.config))
+        where = outcome.error, task.memories[0], task.config
+        raise ProgramFailed(explained(*where), row_beyond(*where))
     if outcome.exit_code is None:
         raise ProgramFailed(f"the program must end, but has not after {len(outcome.records):,} records")
     if unwritten := [*task.unwritten(outcome)]:

@@ -14,7 +14,7 @@ from neuroncore_rtl.tb.harness.collective_faults import disagreement_text
 from neuroncore_rtl.tb.harness.cores import CoreFault
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
 
-__all__ = ["LISTED", "explained", "image_failures", "races_of"]
+__all__ = ["LISTED", "explained", "image_failures", "races_of", "row_beyond"]
 
 LISTED = 5
 """Differences and races that are named one by one."""
@@ -74,6 +74,16 @@ def explained(fault: CoreFault, memory: np.ndarray, config: Config) -> str:
         return cause
     queue, text = isa.queue_name(fault.queue, config), _instruction(fault, memory, config)
     return f"{queue}, record {fault.address:#x}, {text}: {cause}"
+
+
+def row_beyond(fault: CoreFault | None, memory: np.ndarray, config: Config) -> tuple[int, int] | None:
+    """Return which element of a tensor in HBM a row begins at that a copy's number names, and how many there are, if
+    the error is that it is beyond them; arguments as of `explained`."""
+    if fault is None or fault.cause != isa.Cause.INDEX:
+        return None
+    copy = isa.Record.decode(memory[fault.address : fault.address + isa.RECORD_BYTES].tobytes(), config).instruction
+    tensor, index = (copy.src, copy.gather) if copy.gather else (copy.dst, copy.scatter)
+    return fault.detail * tensor.steps[0], index.limit * tensor.steps[0]
 
 
 def _detail(fault: CoreFault) -> str:

@@ -244,3 +244,20 @@ return out
     x = np.trunc(TILED * 40).astype(np.float32)
     run = run_nki(kernel, (x, dtype), preset="small", target="golden")
     assert np.array_equal(run.outputs[0], x[:, 4:8].T) and "operand of the tensor engine" not in run.inserted
+
+
+@pytest.mark.parametrize("mode", ["nisa.matmul_perf_mode.double_row", "'double_row_gen3'"])
+def test_double_rows_are_two_products(tmp_path, mode):
+    kernel = written(tmp_path, f"""
+out = nl.ndarray((3, 5), dtype=nl.float32, buffer=nl.shared_hbm)
+a, b, sums = nl.load(x), nl.load(y), nl.ndarray((3, 5), dtype=nl.float32, buffer=nl.psum)
+for _ in range(2):
+    sums[...] += nisa.nc_matmul(a, b, perf_mode={mode})
+nl.store(out, value=sums)
+return out
+""", older=True, parameters="x, y")  # fmt: skip
+    x, y = (RNG.integers(-8, 9, (4, 2, columns)).astype(np.float32) for columns in (3, 5))
+    found = result(kernel, (x, "float8_e4m3"), (y, "float8_e5m2"))
+    assert np.array_equal(found, 2 * np.einsum("kri,krj->ij", x, y))
+    with pytest.raises(ValueError, match=r"double rows must be .* not \(4, 3\) and \(4, 5\)"):
+        result(kernel, (x[:, 0], "float8_e4m3"), (y[:, 0], "float8_e5m2"))

@@ -1,5 +1,6 @@
 """Kernels that a host's program calls with arrays of numpy."""
 
+import subprocess
 import sys
 
 import ml_dtypes
@@ -74,3 +75,37 @@ def test_a_file_that_calls_its_kernels_is_loaded_up_to_there(tmp_path):
     file = tmp_path / "script.py"
     file.write_text(f"{HEADER.format(package='nki')}{DOUBLED}\nassert doubled(np.ones((2, 2))).sum() == 8\n1 / 0\n")
     assert (run_nki(f"{file}:doubled", X, preset="tiny", target="golden").outputs[0] == 2 * X).all()
+
+
+def test_a_number_beyond_its_tensor_is_an_error_of_numpy(tmp_path):
+    text = """
+@nki.jit
+def rows(x, numbers):
+    out = nl.ndarray((4, 6), dtype=x.dtype, buffer=nl.shared_hbm)
+    places = nl.load(numbers)
+    nl.store(out, value=nl.load(x[places[nl.arange(4)[:, None], 0], nl.arange(6)[None, :]]))
+    return out
+
+rows(X, np.array([[0], [3], [last], [1]], np.int32))
+"""
+    host(tmp_path, text.replace("last", "2"))
+    with pytest.raises(IndexError, match="^index 30 is out of bounds for axis 0 with size 24$"):
+        host(tmp_path, text.replace("last", "5"))
+
+
+def test_numpy_makes_arrays_of_the_types_of_kernels(tmp_path):
+    found = host(tmp_path, """
+made = [np.ones(3, dtype) for dtype in (nl.bfloat16, nl.float8_e5m2, nl.bool_, nl.int16, nl.tfloat32)]
+""")  # fmt: skip
+    assert [array.dtype.name for array in found["made"]] == ["bfloat16", "float8_e5m2", "bool", "int16", "float32"]
+
+
+def test_tests_that_are_there_run_with_the_plugin(tmp_path):
+    (tmp_path / "test_doubled.py").write_text(f"""{HEADER.format(package="neuronxcc.nki")}{DOUBLED}
+def test_doubled(request):
+    x = np.ones((nl.tile_size.pmax, 2), np.float32)
+    assert (doubled(x) == 2 * x).all() and len(x) == 4
+""")
+    words = "-m pytest -q -p neuroncore_rtl.tb.benches.nki_host --nki-preset tiny".split()
+    done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout + done.stderr

@@ -99,3 +99,22 @@ return out
     x = RNG.integers(-60, 60, (16, 5))
     theirs = OPERATIONS[op].reduce(x[8:12], axis=0, keepdims=True) / (4 if op == "average" else 1)
     assert np.array_equal(result(kernel, (x, dtype), preset="small"), theirs)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
+def test_an_assignment_reaches_every_partition(tmp_path, dtype):
+    kernel = written(tmp_path, """
+out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+tile, other = nl.zeros(x.shape, dtype=x.dtype), nl.load(x)
+for row in range(4):
+    tile[row, 3] = row + 1
+tile[1:4, 0:2] = 7
+tile[2:4, 4:6] = other[1:3, 0:2]
+tile[0, 4] = other[3, 5]
+nl.store(out, value=tile)
+return out
+""", older=True)  # fmt: skip
+    x = RNG.integers(-60, 60, (4, 6)).astype(np.float32)
+    theirs = np.zeros_like(x)
+    theirs[:, 3], theirs[1:4, 0:2], theirs[2:4, 4:6], theirs[0, 4] = np.arange(1, 5), 7, x[1:3, 0:2], x[3, 5]
+    assert np.array_equal(result(kernel, (x, dtype)), theirs)
