@@ -139,6 +139,11 @@ class Condition:
     relation: str
     flipped: bool = False
 
+    @property
+    def key(self) -> tuple:
+        """What conditions that ask for the same have in common."""
+        return self.value.shape, self.value.steps, self.value.start, self.relation
+
 
 @dataclass(frozen=True)
 class Mask:
@@ -152,6 +157,12 @@ class Mask:
         return self if other else NOWHERE
 
     __rand__ = __and__
+
+    def without(self, other: "Mask") -> "Mask | None":
+        """Return the conditions that another mask does not have; None if there are none."""
+        theirs = [condition.key for condition in other.conditions]
+        rest = tuple(condition for condition in self.conditions if condition.key not in theirs)
+        return Mask(rest) if rest else None
 
     def rectangle(self, shape: tuple[int, ...]) -> tuple[slice, ...]:
         """Return the part of a shape where it holds.

@@ -90,13 +90,17 @@ class Call:
             mask = None if mask else NOWHERE
         if mask is not None and not isinstance(mask, Mask):
             raise ValueError(f"nisa.{self.name}: mask must be a comparison of index expressions, not {mask!r}")
+        cuts = [value.cut for value in arguments.values() if self.product and isinstance(value, View) and value.cut]
+        for cut in cuts:
+            mask = mask and mask.without(cut.mask)
         shape = arguments[self.like].shape if isinstance(arguments.get(self.like), View) else None
 
         def append(target: View, **more) -> None:
             parts = {name: _masked(value, mask, shape) for name, value in arguments.items()}
             target = current.resolved(target)
             part = target.masked(mask, shape if shape is not None else target.shape)
-            if dst is None and target.allocation is result.allocation and (part is None or part.shape != target.shape):
+            whole = part is not None and part.shape == target.shape and not cuts
+            if dst is None and target.allocation is result.allocation and not whole:
                 # Calls without a mask read all of the tile: it is zero where this one leaves it out.
                 current.inserted["zeros beside a mask"] += 1
                 target.allocation.zeros.add(target.one_block())
@@ -148,7 +152,7 @@ def like(*names: str, dtype: DType | None = None, memory: Memory = Memory.sbuf) 
 
 def at_least_2d(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape of a tile: partitions, and one element of each if there is nothing else."""
-    return (*shape, 1) if len(shape) == 1 else shape
+    return (*shape, *(1,) * (2 - len(shape)))
 
 
 def nothing(arguments: dict) -> tuple[tuple[int, ...], DType, Memory]:

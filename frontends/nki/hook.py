@@ -92,8 +92,9 @@ def answering(config: Config, folder: Path) -> Iterator[None]:
         sys.meta_path.remove(finder)
         sys.path[:] = path
         for name in set(sys.modules) - set(before):
-            file = getattr(sys.modules[name], "__file__", None)
-            if name in finder._own or hasattr(sys.modules[name], "absent") or _within(file, folder):
+            module = sys.modules[name]
+            file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
+            if name in finder._own or hasattr(module, "absent") or _within(file, folder):
                 del sys.modules[name]
         sys.modules.update({name: module for name, module in before.items() if sys.modules.get(name) is not module})
         os.environ.clear()

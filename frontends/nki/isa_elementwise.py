@@ -7,7 +7,7 @@ from neuroncore_rtl.frontends.nki.dimensions import apart
 from neuroncore_rtl.frontends.nki.engines import Engine, append_copy
 from neuroncore_rtl.frontends.nki.isa_move import copy
 from neuroncore_rtl.frontends.nki.operands import common, in_sbuf, one_source_in_psum, scalar
-from neuroncore_rtl.frontends.nki.operators import activation_named, name_of, operation
+from neuroncore_rtl.frontends.nki.operators import activation_named, name_of, operation, with_operand
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.reductions import ReduceCommand
 from neuroncore_rtl.frontends.nki.running import column, keep, reduced, scalar_place, started
@@ -79,14 +79,15 @@ def tensor_scalar(
     r: Recording, dst: View, data: View, op0, operand0, reverse0=False, op1=None, operand1=None, reverse1=False
 ) -> None:
     """dst = op1(op0(data, operand0), operand1), each may be reversed."""
+    (op0, operand0), (op1, operand1) = with_operand(op0, operand0), with_operand(op1, operand1)
     target, a = common(r, dst.shape, dst, data)
     s0 = scalar(r, operand0, target.partitions)
     s1 = 0 if operand1 is None else scalar(r, operand1, target.partitions)
     a = _for_floats(r, (op0, op1), target, a, s0, s1)
-    if op1 is None and _drops_bits(target, op0):
-        op1, s1 = "bitwise_and", target.format.max
+    if op1 is AluOp.BYPASS and _drops_bits(target, op0):
+        op1, s1 = AluOp.BITWISE_AND, target.format.max
     options = {"reverse0": bool(reverse0), "reverse1": bool(reverse1)}
-    r.program.append(isa.tensor_scalar(target, a, s0, operation(op0), s1, operation(op1), **options))
+    r.program.append(isa.tensor_scalar(target, a, s0, op0, s1, op1, **options))
 
 
 @instruction(CALLS, result=like("data"), each=True)
@@ -94,12 +95,13 @@ def scalar_tensor_tensor(
     r: Recording, dst: View, data: View, op0, operand0, op1, operand1: View, reverse0=False, reverse1=False
 ) -> None:
     """dst = op1(op0(data, operand0), operand1), operand1 a tensor, each may be reversed."""
+    op0, operand0 = with_operand(op0, operand0)
     target, a, b = common(r, dst.shape, dst, data, operand1)
     a, b = one_source_in_psum(r, a, b)
     options = {"reverse0": bool(reverse0), "reverse1": bool(reverse1)}
     s0 = scalar(r, operand0, target.partitions)
     a = _for_floats(r, (op0, op1), target, a, b, s0)
-    r.program.append(isa.scalar_tensor_tensor(target, a, s0, operation(op0), b, operation(op1), **options))
+    r.program.append(isa.scalar_tensor_tensor(target, a, s0, op0, b, operation(op1), **options))
 
 
 @instruction(CALLS, result=like("data0", "data1"), like="data0")

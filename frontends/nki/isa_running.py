@@ -3,7 +3,7 @@
 from neuroncore_rtl.frontends.nki.calls import Call, instruction, like
 from neuroncore_rtl.frontends.nki.isa_elementwise import inverted
 from neuroncore_rtl.frontends.nki.operands import common, one_source_in_psum, scalar
-from neuroncore_rtl.frontends.nki.operators import operation
+from neuroncore_rtl.frontends.nki.operators import operation, with_operand
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.reductions import ReduceCommand
 from neuroncore_rtl.frontends.nki.running import column, keep, reduced, started
@@ -42,12 +42,13 @@ def tensor_scalar_reduce(
     reduce_res_negate=False,
 ) -> None:
     """dst = op0(data, operand0), and reduce_res = reduce_op over it along the free dimensions."""
+    op0, operand0 = with_operand(op0, operand0)
     target, a = common(r, dst.shape, dst, data)
     s0, op = scalar(r, operand0, target.partitions), operation(reduce_op)
 
     def append(into: Tensor) -> None:
         reversal = {"reverse0": bool(reverse0)}
-        r.program.append(isa.tensor_scalar_reduce(target, a, s0, operation(op0), into, op, **reversal))
+        r.program.append(isa.tensor_scalar_reduce(target, a, s0, op0, into, op, **reversal))
 
     command = ReduceCommand(reduce_cmd)
     reduced(
@@ -61,11 +62,12 @@ def tensor_scalar_cumulative(
     r: Recording, dst: View, src: View, op0, op1, imm0, imm1=None, reduce_cmd=ReduceCommand.reset_reduce
 ) -> None:
     """dst[i] = op1(op0(src[i], imm0), dst[i - 1]), from registers that then hold the last of it."""
+    op0, imm0 = with_operand(op0, imm0)
     target, a = common(r, dst.shape, dst, src)
     lanes, op = target.partitions, operation(op1)
     initial = started(r, VECTOR, op, ReduceCommand(reduce_cmd), imm1, lanes)
     operands, sums = (r.program.space.sbuf(dst.name, FP32, target.shape, lanes) for _ in range(2))
-    r.program.append(isa.tensor_scalar(operands, a, scalar(r, imm0, lanes), operation(op0)))
+    r.program.append(isa.tensor_scalar(operands, a, scalar(r, imm0, lanes), op0))
     r.program.append(isa.tensor_tensor_scan(sums, operands, operands, initial, op, AluOp.BYPASS))
     r.program.append(isa.tensor_copy(target, sums))
     keep(r, VECTOR, sums.reshape(sums.size)[:, sums.size - 1 :])

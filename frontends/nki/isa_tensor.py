@@ -32,7 +32,8 @@ def _product(arguments: dict) -> tuple:
     stationary, moving = arguments["stationary"], arguments["moving"]
     dtype = DTYPES["int32" if moving.dtype == "int8" else "float32"]
     first = 2 if _in_double_rows(arguments.get("perf_mode")) else 1
-    return (prod(stationary.shape[first:]), *moving.shape[first:]), dtype, Memory.psum
+    columns = (view.shape[first:] if view.cut is None else view.cut.shape[first:] for view in (stationary, moving))
+    return (prod(next(columns)), *next(columns)), dtype, Memory.psum
 
 
 @instruction(
@@ -63,6 +64,7 @@ def nc_matmul(
             nc_matmul(r, dst, stationary[:, row], moving[:, row], accumulate=adds)
             written(dst)
         return
+    dst, stationary, moving = _cut_alike(dst, stationary, moving)
     config, columns = r.program.config, prod(stationary.shape[1:])
     if tile_position or tile_size:
         _check_tile(config, tile_position, tile_size, (stationary.shape[0], columns))
@@ -118,6 +120,19 @@ def nc_transpose(r: Recording, dst: View, data: View) -> None:
     transposed(r, sums, source)
     r.inserted["PSUM to dst"] += 1
     append_copy(r, target.reshape(target.size), sums)
+
+
+def _cut_alike(dst: View, stationary: View, moving: View) -> tuple[View, View, View]:
+    """Return dst and the operands of a product without the rows and columns that a mask has left out of one of them."""
+    for own, other, columns in ((stationary, moving, ()), (moving, stationary, (slice(None),))):
+        if own.cut is None:
+            continue
+        rows, *rest = own.cut.part
+        if other.shape[0] == own.cut.shape[0]:
+            stationary, moving = (view if view is own else view[rows] for view in (stationary, moving))
+        if dst.shape[len(columns) : len(columns) + len(rest)] == own.cut.shape[1:]:
+            dst = dst[(*columns, *rest)]
+    return dst, stationary, moving
 
 
 def _in_double_rows(mode) -> bool:

@@ -24,17 +24,21 @@ class Kernel:
         self.__name__, self.__doc__ = function.__name__, function.__doc__
         self.__signature__ = inspect.signature(function)
 
-    @from_kernel
     def __getitem__(self, grid) -> "Kernel":
-        grid = grid if isinstance(grid, tuple) else (grid,)
-        if not all(isinstance(n, Integral) and n >= 1 for n in grid):
-            raise ValueError(f"a grid must be of integers from 1 on, not {grid!r}")
-        return Kernel(self.function, tuple(int(n) for n in grid))
+        return Kernel(self.function, grid if isinstance(grid, tuple) else (grid,))
 
     def __call__(self, *args, **options):
         if not is_recording():
             return host.call(self.function, self.grid, args, options)
-        return recording().launch(self.function, self.grid, args, options)
+        return recording().launch(self.function, _checked(self.grid), args, options)
+
+
+@from_kernel
+def _checked(grid: tuple) -> tuple[int, ...]:
+    """Return a grid; ValueError if it is none."""
+    if not all(isinstance(n, Integral) and n >= 1 for n in grid):
+        raise ValueError(f"a grid must be of integers from 1 on, not {grid!r}")
+    return tuple(int(n) for n in grid)
 
 
 def jit(function: Callable | None = None, **options) -> Callable:

@@ -335,7 +335,7 @@ _language(_load_transpose2d, "load_transpose2d", "dma_copy of rows, turned by th
 def _store(dst, value, mask=None, mode=None):
     shape = dst.shape
     if isinstance(value, Number):
-        tile = recording().allocate(at_least_2d(shape) or (1, 1), dst.dtype, Memory.sbuf)
+        tile = recording().allocate(at_least_2d(shape), dst.dtype, Memory.sbuf)
         ELEMENTWISE["memset"].run(tile, {"value": value}, None, None)
         value = tile
     if not isinstance(value, View):
@@ -416,7 +416,7 @@ def assign(target: View, value) -> None:
     elif _starts_quadrant(target):
         ELEMENTWISE["memset"].run(target, {"value": value}, None, None)
     else:
-        assign(target, full(at_least_2d(target.shape or (1,)), value, target.dtype))
+        assign(target, full(at_least_2d(target.shape), value, target.dtype))
 
 
 def _starts_quadrant(view: View) -> bool:

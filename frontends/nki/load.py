@@ -1,5 +1,6 @@
 """A kernel's file: what is in it, and one of its functions."""
 
+import ast
 import inspect
 import sys
 from collections.abc import Callable
@@ -34,13 +35,24 @@ def load(file: Path, config: Config) -> ModuleType:
     file = existing(file)
     module = ModuleType(file.stem)
     module.__file__ = str(file)
-    with answering(config, file.parent):
+    up = _folders_up(file)
+    module.__package__ = ".".join(file.resolve().parts[-1 - up : -1])
+    with answering(config, file.resolve().parents[up]):
         # Dataclasses look their module up while the file runs.
         sys.modules[file.stem] = module
         # A file may call its kernels where it is loaded, as examples do: what stands before that is what is wanted.
         with running(_end), suppress(_Called):
             exec(compile(file.read_text(), str(file), "exec"), module.__dict__)
     return module
+
+
+def _folders_up(file: Path) -> int:
+    """Return how many folders the relative imports of a file go up at most: so many are packages."""
+    try:
+        nodes = ast.walk(ast.parse(file.read_text()))
+    except SyntaxError:  # which the file raises where it runs
+        return 0
+    return max((node.level for node in nodes if isinstance(node, ast.ImportFrom)), default=0)
 
 
 class _Called(Exception):

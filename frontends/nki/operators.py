@@ -2,7 +2,7 @@
 
 from neuroncore_rtl.spec.isa import AluOp
 
-__all__ = ["ACTIVATIONS", "OPERATIONS", "ROUNDINGS", "activation_named", "name_of", "operation"]
+__all__ = ["ACTIVATIONS", "OPERATIONS", "ROUNDINGS", "activation_named", "name_of", "operation", "with_operand"]
 
 OPERATIONS = {
     "add": AluOp.ADD, "subtract": AluOp.SUBTRACT, "multiply": AluOp.MULTIPLY, "divide": AluOp.DIVIDE,
@@ -18,6 +18,12 @@ OPERATIONS = {
 
 ROUNDINGS = {"floor": AluOp.FLOOR, "ceil": AluOp.CEIL, "trunc": AluOp.TRUNC}
 """Operations that look at their first operand alone."""
+
+UNARY = {
+    "abs": (AluOp.ABSOLUTE_MAX, 0.0), "relu": (AluOp.MAX, 0.0), "square": (AluOp.POWER, 2.0),
+    "rsqrt": (AluOp.POWER, -0.5), "reciprocal": (AluOp.POWER, -1.0),
+}  # fmt: skip
+"""Functions of one operand, as operations of it and a number."""
 
 _ALIASES = {
     "max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum", "sum": "add", "prod": "multiply",
@@ -43,13 +49,18 @@ def name_of(given: object) -> str:
 
 def operation(given: object) -> AluOp:
     """Return the operation that a kernel means; ValueError if the machine has none of the name."""
-    if given is None:
-        return AluOp.BYPASS
+    if given is None or isinstance(given, AluOp):
+        return AluOp.BYPASS if given is None else given
     name = name_of(given)
     known = OPERATIONS | ROUNDINGS
     if name not in known:
         raise ValueError(f"op must be one of {', '.join(known)}, not {name}")
     return known[name]
+
+
+def with_operand(given: object, operand: object) -> tuple[AluOp, object]:
+    """Return the operation that a kernel means and its second operand, which functions of one operand bring along."""
+    return UNARY.get(name_of(given)) or (operation(given), operand)
 
 
 def activation_named(given: object) -> str:

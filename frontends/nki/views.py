@@ -15,10 +15,25 @@ from neuroncore_rtl.frontends.nki.dtypes import DType, dtype_of
 from neuroncore_rtl.frontends.nki.lines import from_kernel
 from neuroncore_rtl.frontends.nki.numbers import Moved, Numbers
 from neuroncore_rtl.frontends.nki.registers import VirtualRegister
-from neuroncore_rtl.frontends.nki.storage import Allocation
+from neuroncore_rtl.frontends.nki.storage import Allocation, Memory
 from neuroncore_rtl.kernels.program import strides
 
-__all__ = ["View"]
+__all__ = ["Cut", "View"]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What a mask has left of a view, as in `tile[i, j][i < n]`.
+
+    Arguments:
+        shape: before.
+        mask: where the view stays.
+        part: of the shape.
+    """
+
+    shape: tuple[int, ...]
+    mask: Mask
+    part: tuple[slice, ...]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -33,6 +48,7 @@ class View:
         lanes: on chip, the dimension that goes from partition to partition, or repeats one; None: it has none.
         bounds: what must stay below a limit and not below 0, over `shape`: index expressions before a mask is applied.
         numbers: the index that is in memory.
+        cut: what it was before a mask cut it, if that came last.
     """
 
     allocation: Allocation
@@ -44,6 +60,7 @@ class View:
     lanes: int | None = None
     bounds: tuple[tuple[Affine, int], ...] = ()
     numbers: Numbers | None = None
+    cut: Cut | None = None
 
     @property
     def ndim(self) -> int:
@@ -84,9 +101,13 @@ class View:
         """Return a part, by integers, slices, None and ..., or by index expressions that broadcast to its shape; by a
         mask where that holds, None if that is nowhere."""
         if isinstance(key, Mask):
-            return self.masked(key)
+            part = self.masked(key)
+            return None if part is None else replace(part, cut=Cut(self.shape, key, key.rectangle(self.shape)))
         key = key if isinstance(key, tuple) else (key,)
         key = tuple(part.word.single() if isinstance(part, VirtualRegister) else part for part in key)
+        if not any(isinstance(part, Affine | Moved) for part in key):
+            # One number is one index, whatever the shape of the tile that it is in.
+            key = tuple(part.single() if isinstance(part, View) and part.size == 1 else part for part in key)
         # Of a tile of partitions alone each has one element, which kernels of the first dialect name, too.
         column = (self.ndim, self.lanes, len(key)) == (1, 0, 2) and not any(part is None for part in key)
         whole = self.picked([0, None]) if column else self
@@ -118,7 +139,8 @@ class View:
         rest = {"element": tuple(int(step) for step in steps)}
         rest |= dict.fromkeys(("partition", "block"), (0,) * (len(shape) - first))
         axes = {name: Affine(shape, moved[name] + rest[name], kept[name].start) for name in kept}
-        return replace(self, shape=shape, numbers=self.numbers and self.numbers.reshaped(shape), **axes)
+        numbers = self.numbers and self.numbers.reshaped(shape)
+        return replace(self, shape=shape, numbers=numbers, cut=None, **axes)
 
     @from_kernel
     def broadcast_to(self, *shape) -> Self:
@@ -181,11 +203,24 @@ class View:
 
     @from_kernel
     def view(self, dtype) -> Self:
-        """Return the same bits in a type of the same size."""
+        """Return the same bits in another type; of fewer bytes, in the last dimension, as more elements."""
         dtype = dtype_of(dtype)
-        if dtype.itemsize != self.dtype.itemsize:
-            raise ValueError(f"{self.name}: view must be of {self.dtype.itemsize} bytes an element, not {dtype}")
-        return replace(self, dtype=dtype)
+        more, left = divmod(self.dtype.itemsize, dtype.itemsize)
+        near = self.ndim and self.element.steps[-1] == 1 and self.lanes != self.ndim - 1 and self.numbers is None
+        if left or (more > 1 and not (near and self.allocation.memory is not Memory.psum)):
+            rule = f"view must be of {self.dtype.itemsize} bytes an element, or of fewer where they are side by side"
+            raise ValueError(f"{self.name}: {rule}, not {dtype}")
+        if more == 1:
+            return replace(self, dtype=dtype)
+        shape = (*self.shape[:-1], self.shape[-1] * more)
+
+        def finer(axis: Affine, by: int) -> Affine:
+            return Affine(shape, (*(step * by for step in axis.steps[:-1]), axis.steps[-1]), axis.start * by)
+
+        axes = {"element": finer(self.element, more)}
+        axes |= {name: finer(getattr(self, name), 1) for name in ("partition", "block")}
+        self.check_bounds()
+        return replace(self, dtype=dtype, shape=shape, bounds=(), cut=None, **axes)
 
     @from_kernel
     def ap(
@@ -219,8 +254,9 @@ class View:
         flat = (0,) * len(shape)
         if self.lanes is None:
             bounds = ((Affine(shape, steps, start), self.allocation.width),)
-            return replace(self, shape=shape, element=Affine(shape, steps, start), partition=Affine(shape, flat),
-                           block=Affine(shape, flat, self.block.start), bounds=bounds, numbers=None)  # fmt: skip
+            axes = {"element": Affine(shape, steps, start), "partition": Affine(shape, flat)}
+            axes |= {"block": Affine(shape, flat, self.block.start)}
+            return replace(self, shape=shape, bounds=bounds, numbers=None, cut=None, **axes)
         width = self.allocation.width
         row, start = divmod(start, width) if across else (self.partition.start, start)
         if steps[0] % width:
@@ -237,6 +273,7 @@ class View:
             lanes=0,
             bounds=((element, width), (partition, lanes)),
             numbers=None,
+            cut=None,
         )
 
     def _offset(self, base: "View", scalar: "View | None", vector: "View | None", dim: int) -> Self:
@@ -297,7 +334,7 @@ class View:
         axes = {name: wide(getattr(self, name)) for name in ("element", "partition", "block")}
         lanes = None if self.lanes is None else more + self.lanes
         numbers = self.numbers and self.numbers.repeated(shape)
-        return replace(self, shape=shape, lanes=lanes, bounds=bounds, numbers=numbers, **axes)
+        return replace(self, shape=shape, lanes=lanes, bounds=bounds, numbers=numbers, cut=None, **axes)
 
     def fitted(self, shape: tuple[int, ...]) -> Self:
         """Return it in a shape that is its own but for dimensions of one element, or broadcast to it.
@@ -360,7 +397,7 @@ class View:
         bounds = tuple((ordered(axis), limit) for axis, limit in self.bounds)
         axes = {name: ordered(getattr(self, name)) for name in ("element", "partition", "block")}
         numbers = self.numbers and self.numbers.picked(order)
-        return replace(self, shape=shape, lanes=lanes, bounds=bounds, numbers=numbers, **axes)
+        return replace(self, shape=shape, lanes=lanes, bounds=bounds, numbers=numbers, cut=None, **axes)
 
     # -- indices ---------------------------------------------------------------------------------------------------
 
@@ -473,4 +510,4 @@ class View:
         bounds = (*((composed(axis), limit) for axis, limit in self.bounds), *new)
         axes = {name: composed(getattr(self, name)) for name in ("element", "partition", "block")}
         numbers = self.numbers.indexed(shape, indices) if self.numbers else numbers
-        return replace(self, shape=shape, lanes=lanes, bounds=bounds, numbers=numbers, **axes)
+        return replace(self, shape=shape, lanes=lanes, bounds=bounds, numbers=numbers, cut=None, **axes)

@@ -3,7 +3,9 @@ arguments of small sizes, and what numpy makes of them. None of their text is he
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
+import ml_dtypes
 import numpy as np
 
 from neuroncore_rtl.frontends.nki.dtypes import dtype_of
@@ -168,18 +170,18 @@ def backward_arguments() -> tuple:
     return q, k, v, o, dy, lse, None, None, True, True
 
 
-def expert_arguments() -> tuple:
-    """Return arguments of a mixture of two experts: 200 tokens and one for padding, in three blocks of 128."""
+def expert_arguments(width: int) -> tuple:
+    """Return arguments of a mixture of two experts, so wide: 200 tokens and one for padding, in three blocks of 128."""
     hidden, tokens = RNG.normal(size=(201, 4096)), np.full(3 * 128, 200, np.int32)
     hidden[200] = 0
     order = RNG.permutation(200)
     tokens[:90], tokens[128:238], tokens[256:276] = order[:90], order[70:180], order[180:]
     affinities = RNG.random((402, 1)), "bf16"
-    weights = normal(2, 4096, 2, 128, dtype="bf16", scale=1 / 64), normal(2, 128, 4096, dtype="bf16", scale=1 / 8)
+    weights = normal(2, 4096, 2, width, dtype="bf16", scale=1 / 64), normal(2, width, 4096, dtype="bf16", scale=1 / 8)
     return (hidden, "bf16"), affinities, *weights, 128, tokens, np.array([[0], [1], [0]], np.int32)
 
 
-def experts(hidden, affinities, up, down, block, tokens, expert_of) -> np.ndarray:
+def experts(hidden, affinities, up, down, block, tokens, expert_of, *output) -> np.ndarray:
     """Return what the experts of blocks of tokens make of them, each times its affinity, in sum."""
     result = np.zeros(hidden.shape)
     for own, (expert,) in zip(tokens.reshape(-1, block), expert_of, strict=True):
@@ -187,6 +189,42 @@ def experts(hidden, affinities, up, down, block, tokens, expert_of) -> np.ndarra
         found = (gate / (1 + np.exp(-gate)) * value).T @ down[expert]
         np.add.at(result, own, found * affinities.reshape(len(hidden), -1)[own, expert][:, None])
     return result
+
+
+def quantized_rows(x, *rest) -> np.ndarray:
+    """Return rows in FP8, the largest number of each 240, and behind them the bytes of what they were divided by."""
+    scale = (np.abs(x).max(-1, keepdims=True) * np.float32(1 / 240)).astype(np.float32)
+    fp8 = ml_dtypes.float8_e4m3
+    found = np.concatenate([(x / scale).astype(fp8), scale.view(fp8)], -1)
+    return found.astype(np.float32)
+
+
+def rows_of_240(*shape: int) -> tuple[np.ndarray, str]:
+    """Return rows of whole numbers up to 240, times a power of two for each."""
+    x = RNG.integers(-239, 240, shape).astype(np.float32)
+    x[..., 5] = 240
+    return x * 2.0 ** RNG.integers(-3, 4, (*shape[:-1], 1)), "bf16"
+
+
+def quantized_product(a, b, scale, *blocks) -> np.ndarray:
+    """Return a b of FP8: the rows of a, the largest number of each 240, and b's rows two in one; all scaled again."""
+    own = rounded(np.abs(a).max(1, keepdims=True) / 240, dtype_of("bf16").known)
+    columns = b.shape[1] // 2
+    wide = np.concatenate([b[:, :columns], b[:, columns:]])
+    return (a / own).astype(ml_dtypes.float8_e4m3).astype(np.float64) @ wide * own * scale
+
+
+def turned_pairs(x, cos, sin, out) -> np.ndarray:
+    """Return a rotary embedding of (size, length), whose halves are the pairs."""
+    upper, lower = np.split(x, 2)
+    return np.concatenate([upper * cos - lower * sin, lower * cos + upper * sin])
+
+
+def convolved(x, filters, out, padding) -> np.ndarray:
+    """Return a convolution of images (batch, channels, height, width), padded by zeros."""
+    x = np.pad(x, ((0, 0), (0, 0), *padding))
+    views = np.lib.stride_tricks.sliding_window_view(x, filters.shape[2:], (2, 3))
+    return np.einsum("nchwij,ocij->nohw", views, filters)
 
 
 @dataclass
@@ -279,12 +317,28 @@ def _rows() -> Iterator[Published]:
     add("nki/test/test_nki_isa_local_gather.py", "nki_local_gather",
         (normal(128, 512, 4), np.tile(4 * RNG.integers(0, 512, (16, 4)), (8, 1)).astype(np.uint16), 4, 64,
          (128, 4, 16, 4)), lambda x, places, *rest: x[:, places[:16].T // 4], error=0)  # fmt: skip
-    add(
-        "contributed/neuron-team-kernels/blockwise_mm.py",
-        "blockwise_mm_baseline_allocated",
-        expert_arguments(),
-        experts,
+    team = "contributed/neuron-team-kernels/"
+    for width in (128, 64):
+        tokens = expert_arguments(width)
+        add(team + "blockwise_mm.py", "blockwise_mm_baseline_allocated", tokens, experts)
+        add(team + "blockwise_mm.py", "blockwise_mm", (*tokens, (np.zeros((201, 4096)), "bf16")), experts)
+    add(team + "rmsnorm_quant.py", "rmsnorm_quant",
+        (rows_of_240(2, 160, 512), normal(512), 0.0, (np.zeros((2, 160, 516)), "float8_e4m3"), "Quant"), quantized_rows,
+        error=0)  # fmt: skip
+    options = SimpleNamespace(
+        lower_bound=0.0, eps=1e-6, needs_rms_normalization=lambda: False, has_lower_bound=lambda: False
     )
+    add(reference + "rmsnorm_quant/rmsnorm_quant.py", "rmsnorm_quant_kernel",
+        (rows_of_240(2, 80, 512), normal(512), options), quantized_rows, error=0)  # fmt: skip
+    weights = normal(128, 1024, dtype="float8_e4m3"), (RNG.uniform(0.5, 1.5, (1, 512)).repeat(128, 0), "bf16")
+    add(reference + "double_row_matmul.py", "quantized_double_row_matmul",
+        (normal(128, 256, dtype="bf16"), *weights, 1, 1, 2), quantized_product)  # fmt: skip
+    add(team + "RoPE.py", "RoPE", (normal(64, 256), normal(32, 256), normal(32, 256), (np.zeros((64, 256)), "fp32")),
+        turned_pairs)  # fmt: skip
+    add(team + "transpose.py", "tiled_dve_transpose_210", (normal(128, 6, 5, 7),), lambda x: x.transpose(0, 3, 2, 1),
+        error=0)  # fmt: skip
+    add(team + "transpose.py", "tiled_dve_transpose_10", (normal(128, 6, 7), [0, 2, 1]),
+        lambda x, order: x.transpose(0, 2, 1), error=0)  # fmt: skip
     add("contributed/matmul.py", "matmul", (normal(1024, 512, dtype="bf16"), normal(1024, 2048, dtype="bf16")),
         lambda a, b: a.T @ b)  # fmt: skip
     add("contributed/maxpooling.py", "max_pooling_2d_stride_1", (normal(200, 64), 3), windows, error=0)
@@ -319,7 +373,7 @@ def _rows() -> Iterator[Published]:
         scattered,
     )
     cumulated = normal(200, 3000), (np.zeros((200, 3000)), "fp32")
-    add("contributed/neuron-team-kernels/cumsum.py", "cumsum", cumulated, lambda x, y: np.cumsum(x, 1))
+    add(team + "cumsum.py", "cumsum", cumulated, lambda x, y: np.cumsum(x, 1))
     yield from table.rows
 
 

@@ -43,7 +43,66 @@ def predicated(x, k):
     return np.where(k != 0, x, 7), np.zeros(len(x))
 
 
+def multiplied(x, k):
+    return 3 * x - x, np.zeros(len(x))
+
+
+def scanned(x, k):
+    held, y = np.full(len(x), 0.5), np.empty_like(x)
+    for column in range(x.shape[1]):
+        y[:, column] = held = np.maximum(x[:, column], held) + x[:, column]
+    return y, np.zeros(len(x))
+
+
+def inverted(x, k):
+    with np.errstate(divide="ignore"):
+        return 1 / x, np.zeros(len(x))
+
+
+def summed(x, k):
+    return np.square(2 * x), np.square(2 * x).sum(1)
+
+
+def magnitudes(x, k):
+    return np.abs(x) * 3, np.abs(x).max(1)
+
+
+def apart(x, k):
+    return x - k, np.zeros(len(x))
+
+
+def least(x, k):
+    return x, -x.min(1)
+
+
+def normalised(x, k):
+    return (x - x.mean(1, keepdims=True)) * x.var(1, keepdims=True), x.mean(1)
+
+
+def sided(x, k):
+    rows, columns = np.ogrid[: len(x), : x.shape[1]]
+    return np.where(columns - 2 * rows - 1 >= 0, x, -1.5), np.zeros(len(x))
+
+
 CALLS = {
+    multiplied: "nisa.scalar_tensor_tensor(dst=y, data=a, op0=nl.multiply, operand0=low, op1=nl.subtract, operand1=a)",
+    scanned: "nisa.tensor_tensor_scan(dst=y, data0=a, data1=a, initial=0.5, op0=nl.maximum, op1=nl.add)",
+    inverted: "nisa.reciprocal(dst=y, data=a)",
+    summed: "nisa.activation_reduce(dst=y, op=nl.square, data=a, scale=2.0, reduce_op=nl.add, reduce_res=total)",
+    magnitudes: "nisa.tensor_scalar_reduce(dst=y, data=a, op0=nl.abs, operand0=0.0, reduce_op=nl.maximum, "
+                "reduce_res=total)\n"
+                "nisa.tensor_scalar(dst=y, data=a, op0=nl.abs, operand0=None, op1=nl.multiply, operand1=low)",
+    apart: "nisa.tensor_tensor(dst=y, data1=a, data2=keys, op=nl.subtract)",
+    least: "nisa.tensor_copy(dst=y, src=a)\n"
+           "nisa.tensor_reduce(dst=total, op=nl.minimum, data=a, axis=(1, 2), negate=True)",
+    normalised: "six, two = (nl.ndarray((a.shape[0], n), dtype=nl.float32, buffer=nl.sbuf) for n in (6, 2))\n"
+                "nisa.bn_stats(dst=six, data=a)\n"
+                "nisa.bn_aggr(dst=two, data=six)\n"
+                "nisa.tensor_copy(dst=total, src=two[:, 0:1])\n"
+                "nisa.tensor_scalar(dst=y, data=a, op0=nl.subtract, operand0=total, op1=nl.multiply, "
+                "operand1=two[:, 1:2])",
+    sided: "nisa.affine_select(dst=y, pattern=[[shape[2], shape[1]], [1, shape[2]]], channel_multiplier=-2, offset=-1, "
+           "on_true_tile=a, on_false_value=-1.5, cmp_op=nl.greater_equal)",
     cumulative: "nisa.tensor_scalar_cumulative(dst=y, src=a, op0=nl.multiply, op1=nl.add, imm0=0.5)",
     reduced: "nisa.tensor_scalar_reduce(dst=y, data=a, op0=nl.add, operand0=0.5, reduce_op=nl.maximum, "
              "reduce_res=total, reduce_cmd=nisa.reduce_cmd.load_reduce, reduce_init=0.25)",

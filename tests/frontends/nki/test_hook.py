@@ -53,3 +53,13 @@ def test_modules_that_the_machine_does_not_have(tmp_path):
     file.write_text("import nki.collectives\n")
     with pytest.raises(ImportError, match="nki.collectives is not a module of the interface that this machine has"):
         load(file, TINY)
+
+
+def test_a_file_of_a_package_imports_from_its_parents(tmp_path):
+    (tmp_path / "parts" / "more").mkdir(parents=True)
+    (tmp_path / "parts" / "sizes.py").write_text("TWICE = 2.0\n")
+    file = tmp_path / "parts" / "more" / "kernel.py"
+    file.write_text("from ..sizes import TWICE\nimport nki\n@nki.jit\ndef kernel(x):\n    return x\n")
+    module = load(file, TINY)
+    assert module.TWICE == 2 and list(kernels_in(module)) == ["kernel"]
+    assert not [name for name in sys.modules if name.startswith("parts")]

@@ -93,6 +93,15 @@ rows(X, np.array([[0], [3], [last], [1]], np.int32))
         host(tmp_path, text.replace("last", "5"))
 
 
+def test_a_grid_that_is_none_is_refused_where_it_is_called(tmp_path):
+    found = host(tmp_path, f"{DOUBLED}\nlater = doubled[0]")
+    with (
+        pytest.raises(ValueError, match=r"a grid must be of integers from 1 on, not \(0,\)"),
+        nki_machine(preset="tiny"),
+    ):
+        found["later"](X)
+
+
 def test_numpy_makes_arrays_of_the_types_of_kernels(tmp_path):
     found = host(tmp_path, """
 made = [np.ones(3, dtype) for dtype in (nl.bfloat16, nl.float8_e5m2, nl.bool_, nl.int16, nl.tfloat32)]

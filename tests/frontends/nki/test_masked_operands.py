@@ -1,0 +1,72 @@
+"""Operands that a mask has cut, other types of the same bits, and single numbers as indices, in the first dialect."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl import run_nki
+from tests.frontends.nki.kernels import result, written
+
+RNG = np.random.default_rng(77)
+
+
+@pytest.mark.parametrize("rows, columns", [(4, 4), (3, 4), (4, 2), (1, 3)])
+@pytest.mark.parametrize("cut", ["stationary", "moving"])
+def test_a_product_is_of_what_a_mask_leaves(tmp_path, rows, columns, cut):
+    parts = ["[(i < rows) & (j < columns)]" * (cut == name) for name in ("stationary", "moving")]
+    kernel = written(tmp_path, f"""
+out = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+a, b = nl.load(x), nl.load(y)
+i, j = nl.mgrid[0:4, 0:4]
+sums = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.psum)
+for _ in range(2):
+    sums[...] += nisa.nc_matmul(a[i, j]{parts[0]}, b[i, j]{parts[1]}, mask=j < columns)
+into = (i < columns) if "{cut}" == "stationary" else (j < columns)
+nl.store(out, value=nl.full((4, 4), -1.0, dtype=nl.float32))
+nl.store(out[i, j], value=sums[i, j], mask=into)
+return out
+""", older=True, parameters="x, y, rows, columns")  # fmt: skip
+    x, y = (RNG.integers(-9, 9, (4, 4)).astype(np.float32) for _ in range(2))
+    theirs = 2 * x[:rows].T @ y[:rows]
+    if cut == "stationary":
+        theirs[columns:] = -1
+    else:
+        theirs[:, columns:] = -1
+    assert np.array_equal(result(kernel, x, y, rows, columns), theirs)
+
+
+@pytest.mark.parametrize(
+    "given, seen", [("float32", "int8"), ("float32", "int16"), ("int32", "uint8"), ("int16", "int8")]
+)
+@pytest.mark.parametrize("shape", [(4, 1), (3, 6), (2, 2, 5)])
+def test_a_view_of_fewer_bytes_has_more_elements(tmp_path, given, seen, shape):
+    wide = (*shape[:-1], shape[-1] * np.dtype(given).itemsize // np.dtype(seen).itemsize)
+    kernel = written(tmp_path, f"""
+near, far, part = (nl.ndarray({wide}, dtype=nl.{seen}, buffer=nl.shared_hbm) for _ in range(3))
+tile = nl.load(x)
+nl.store(near, value=tile.view(nl.{seen}))
+nisa.dma_copy(dst=far, src=x.view(nl.{seen}))
+nl.store(part[1:2], value=tile[1:2].view(nl.{seen}))
+return near, far, part
+""", older=True)  # fmt: skip
+    x = RNG.integers(-1000, 1000, shape).astype(given)
+    theirs = x.view(seen).reshape(wide)
+    near, far, part = run_nki(kernel, x, preset="tiny", target="golden").outputs
+    assert np.array_equal(near, theirs) and np.array_equal(far, theirs) and np.array_equal(part[1], theirs[1])
+    with pytest.raises(ValueError, match="view must be of 2 bytes an element, or of fewer where they are side by side"):
+        result(written(tmp_path, "return x.view(nl.float32)"), x.astype(np.int16))
+
+
+def test_one_number_is_one_index(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray((2, 6), dtype=x.dtype, buffer=nl.shared_hbm)
+place = nl.load(numbers[1])
+assert place.shape == (1, 1)
+row = nl.load(table[place])
+assert row.shape == (1, 1)
+nl.store(out[0:1], value=nl.load(x[nl.ds(row[0, 0], 1)]))
+nl.store(out[1:2], value=nl.load(x[nl.ds(place, 1)]))
+return out
+""", older=True, parameters="x, numbers, table")  # fmt: skip
+    x, table = RNG.normal(size=(4, 6)).astype(np.float32), np.array([[2], [0], [3], [1]], np.int32)
+    found = result(kernel, x, np.array([3, 2], np.int32), table)
+    assert np.array_equal(found, x[[3, 2]])
