@@ -91,14 +91,22 @@ def answering(config: Config, folder: Path) -> Iterator[None]:
     finally:
         sys.meta_path.remove(finder)
         sys.path[:] = path
-        for name in set(sys.modules) - set(before):
-            module = sys.modules[name]
-            file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
-            if name in finder._own or hasattr(module, "absent") or _within(file, folder):
-                del sys.modules[name]
+        new = {name: module for name, module in sys.modules.items() if name not in before}
+        # All are looked at before one goes: where the files of a package are, its parents know.
+        for name in [
+            name
+            for name, module in new.items()
+            if name in finder._own or hasattr(module, "absent") or _within(_place(module), folder)
+        ]:
+            del sys.modules[name]
         sys.modules.update({name: module for name, module in before.items() if sys.modules.get(name) is not module})
         os.environ.clear()
         os.environ.update(environment)
+
+
+def _place(module: ModuleType) -> str | None:
+    """Return the file of a module, or the first folder of a package that has none."""
+    return getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), None)
 
 
 def _within(file: str | None, folder: Path) -> bool:

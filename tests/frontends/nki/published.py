@@ -322,6 +322,10 @@ def _rows() -> Iterator[Published]:
         tokens = expert_arguments(width)
         add(team + "blockwise_mm.py", "blockwise_mm_baseline_allocated", tokens, experts)
         add(team + "blockwise_mm.py", "blockwise_mm", (*tokens, (np.zeros((201, 4096)), "bf16")), experts)
+    again, kept = np.array([1, 1, 1, 0], np.uint8), SimpleNamespace(skip_token=False, skip_weight=False)
+    add(team + "blockwise_mm.py", "blockwise_mm_baseline_while",
+        (again, *expert_arguments(128), (np.zeros((201, 4096)), "bf16"), None, None, kept),
+        lambda again, *rest: experts(*rest))  # fmt: skip
     add(team + "rmsnorm_quant.py", "rmsnorm_quant",
         (rows_of_240(2, 160, 512), normal(512), 0.0, (np.zeros((2, 160, 516)), "float8_e4m3"), "Quant"), quantized_rows,
         error=0)  # fmt: skip
