@@ -1,8 +1,8 @@
 """IEEE 754 binary32 addition with one rounding, to nearest even.
 
 The operand of larger magnitude goes first, the other is aligned below it with guard, round and sticky bits: 27 bits,
-28 with the carry. A leading-zero count normalises the sum; a sentinel bit at the place where the exponent runs out
-stops the shift, so that subnormal results need no path of their own.
+28 with the carry. A leading-zero count normalises the sum, by no more places than the exponent has to give, so that
+subnormal results need no path of their own.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
@@ -104,12 +104,10 @@ class Fp32Adder(wiring.Component):
 
     def _normalise(self, m: Module, total) -> dict[str, Value]:
         """The sum's leading one comes to the top, unless the exponent runs out; an exact zero of two signs is +0."""
-        # A shift by the exponent brings the sentinel to the top: the field is then 1, or 0 if the top bit stays zero.
+        # After a shift by the exponent the field is 1, or 0 if the top bit stays zero.
         exponent = total.exponent
-        sentinel = Signal(_WIDTH)
         field = Signal(FP32.exponent_bits + 1)
-        m.d.comb += sentinel.eq(Mux(exponent[5:].any(), 0, Const(1 << (_WIDTH - 1), _WIDTH) >> exponent[:5]))
-        normal, shift = normalise(m, total.total, "sum", sentinel)
+        normal, shift = normalise(m, total.total, "sum", exponent)
         m.d.comb += field.eq(Mux(normal[-1], exponent + 1 - shift, 0))
         sign = total.sign & ~(total.subtract & ~total.total.any())
         return {"total": normal, "field": field, "sign": sign, "inf": total.inf, "nan": total.nan}

@@ -5,37 +5,37 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value
 __all__ = ["normalise"]
 
 
-def normalise(m: Module, value: Value, name: str, sentinel: Value | None = None) -> tuple[Value, Value]:
+def normalise(m: Module, value: Value, name: str, limit: Value | None = None) -> tuple[Value, Value]:
     """Shift `value` left until its top bit is one.
 
     Arguments:
         m: the module that receives the (combinational) logic.
-        value: unsigned, up to 32 bits wide.
+        value: unsigned, up to 64 bits wide.
         name: prefix of the signals in waveforms.
-        sentinel: of the same width; a bit set here stops the shift when it arrives at the top.
+        limit: unsigned, the most places that it is shifted by.
 
     Returns:
-        The shifted value, of the same width, and the shift amount. A value of zero without sentinel stays zero; the
+        The shifted value, of the same width, and the shift amount. A value of zero without limit stays zero; the
         amount then means nothing.
     """
     width = len(value)
-    step = 1 << (width - 1).bit_length() - 1
-    probe = value if sentinel is None else value | sentinel
+    places = (width - 1).bit_length()
+    # Digit by digit from the top, the amount is that of the zeros until these are known to be fewer than the limit's.
+    fewer = None if limit is None else limit[places:].any()
     amount = []
-    while step:
-        empty = Signal(name=f"{name}_empty{step}")
+    for place in reversed(range(places)):
+        step = 1 << place
+        empty, shifts = Signal(name=f"{name}_empty{step}"), Signal(name=f"{name}_shifts{step}")
         shifted = Signal(width, name=f"{name}_by{step}")
         m.d.comb += [
-            empty.eq(~probe[width - step :].any()),
-            shifted.eq(Mux(empty, Cat(Const(0, step), value[: width - step]), value)),
+            empty.eq(~value[width - step :].any()),
+            shifts.eq(empty if limit is None else empty & (fewer | limit[place])),
+            shifted.eq(Mux(shifts, Cat(Const(0, step), value[: width - step]), value)),
         ]
-        if sentinel is None:
-            probe = shifted
-        else:
-            probed = Signal(width, name=f"{name}_probe{step}")
-            m.d.comb += probed.eq(Mux(empty, Cat(Const(0, step), probe[: width - step]), probe))
-            probe = probed
+        if limit is not None:
+            less = Signal(name=f"{name}_fewer{step}")
+            m.d.comb += less.eq(fewer | (limit[place] & ~empty))
+            fewer = less
         value = shifted
-        amount.insert(0, empty)
-        step //= 2
+        amount.insert(0, shifts)
     return value, Cat(amount)

@@ -3,22 +3,49 @@
 Order is one comparison for every arithmetic, of signed integers: UINT32 has its top bit inverted, and a float is read
 as an integer whose bits below the sign are inverted if it is negative, which puts -0 below +0 as maximum and minimum
 want it; comparisons make the two equal.
+
+Integers are multiplied by the multiplier of the significands. The statistics take sums and fused multiply-adds of the
+ALU in cycles in which its own operation needs neither.
 """
 
+from types import SimpleNamespace
+
 from amaranth import Cat, Const, Module, Mux, Signal, Value, unsigned
-from amaranth.lib import enum, wiring
+from amaranth.lib import data, enum, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.add import Fp32Adder
+from neuroncore_rtl.hdl.arith.fma import Fp32Fma
 from neuroncore_rtl.hdl.arith.fp32 import Fp32
-from neuroncore_rtl.hdl.arith.multiply import Fp32Multiplier
 from neuroncore_rtl.hdl.elementwise.instruction import Op
 from neuroncore_rtl.spec.formats import FP32
 
-__all__ = ["Alu"]
+__all__ = ["NEGATIVE_ZERO", "Alu", "Fused", "Sum"]
 
 _ONE = FP32.bias << FP32.mantissa_bits
+
+NEGATIVE_ZERO = 1 << 31
+"""Neutral element of the addition: a product plus this is the rounded product."""
+
 _BY_MAGNITUDE = tuple(op.value for op in (Op.ABSOLUTE_MAX, Op.LARGER_MAGNITUDE, Op.SMALLER_MAGNITUDE))
+_INTEGRAL = tuple(op.value for op in (Op.FLOOR, Op.CEIL, Op.TRUNC))
+
+
+class Sum(data.Struct):
+    """a + b in FP32, if `takes`."""
+
+    takes: unsigned(1)
+    a: unsigned(32)
+    b: unsigned(32)
+
+
+class Fused(data.Struct):
+    """a * b + c in FP32, rounded once, if `takes`."""
+
+    takes: unsigned(1)
+    a: unsigned(32)
+    b: unsigned(32)
+    c: unsigned(32)
 
 
 class _Source(enum.Enum, shape=unsigned(2)):
@@ -30,22 +57,26 @@ class _Source(enum.Enum, shape=unsigned(2)):
 
 
 class Alu(wiring.Component):
-    """out = op(a, b), `LATENCY` cycles later; one operation enters per cycle.
+    """out = op(a, b), `latency` cycles later; one operation enters per cycle.
 
     FP32 rounds once, to nearest even; subnormals are kept, NaN results canonical (0x7FC00000) but for BYPASS, which
     passes every bit of a. Integers wrap around. A comparison or a logical operation gives 1.0 or 0.0, or the integers 1
     or 0. Comparisons with NaN are false, NOT_EQUAL is true; -0 equals +0. Bitwise operations and shifts look at the
     words, whatever the arithmetic. What is slow belongs to other units: of that, out means nothing.
 
+    Arguments:
+        latency: cycles from the operands to out, 1 to 6. With one there is an adder beside the multiply-add; with more,
+            the multiply-add adds as well.
+
     Ports:
         op: the operation.
         integer: 1 for integers, 0 for FP32. uint32: they are UINT32 (integer is 1 then), else INT32.
         a, b: operands.
         out: the result, by one multiplexer from the registers of the adder, the multiplier and the rest.
+        sum, fused: what the statistics want (:class:`Sum`, :class:`Fused`) in a cycle in which op is no addition,
+            subtraction or multiplication; with a latency above 1 one of the two. summed, multiplied: the results,
+            `latency` cycles later.
     """
-
-    LATENCY = 1
-    """Cycles from the operands to out."""
 
     op: In(Op)
     integer: In(1)
@@ -53,122 +84,194 @@ class Alu(wiring.Component):
     a: In(32)
     b: In(32)
     out: Out(32)
+    sum: In(Sum)
+    fused: In(Fused)
+    summed: Out(32)
+    multiplied: Out(32)
 
-    latency = LATENCY
+    def __init__(self, latency: int = 1):
+        self.latency = latency
+        super().__init__()
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.adder = adder = Fp32Adder(self.LATENCY)
-        m.submodules.multiplier = multiplier = Fp32Multiplier(self.LATENCY)
+        m.submodules.multiplier = multiplier = Fp32Fma(self.latency)
         subtract = Signal()
-        m.d.comb += [
-            subtract.eq(self.op == Op.SUBTRACT),
-            adder.a.eq(self.a),
-            adder.b.eq(Cat(self.b[:31], self.b[31] ^ subtract)),
-            multiplier.a.eq(self.a),
-            multiplier.b.eq(self.b),
-        ]
-        source, logic = self._logic(m, subtract)
-        late_source, late_logic = Signal(_Source, reset_less=True), Signal(32, reset_less=True)
-        m.d.sync += [late_source.eq(source), late_logic.eq(logic)]
-        with m.Switch(late_source):
+        m.d.comb += subtract.eq(self.op == Op.SUBTRACT)
+        b_signed = Cat(self.b[:31], self.b[31] ^ subtract)
+        sum_a, sum_b = (Mux(self.sum.takes, word, own) for word, own in ((self.sum.a, self.a), (self.sum.b, b_signed)))
+        fused = self.fused
+        product = [multiplier.a.eq(self.a), multiplier.b.eq(self.b), multiplier.c.eq(NEGATIVE_ZERO)]
+        if self.latency == 1:
+            m.submodules.adder = adder = Fp32Adder(1)
+            m.d.comb += [adder.a.eq(sum_a), adder.b.eq(sum_b), *product, self.summed.eq(adder.out)]
+        else:
+            m.d.comb += [*product, self.summed.eq(multiplier.out)]
+            with m.If(self.sum.takes | (self.op == Op.ADD) | subtract):
+                m.d.comb += [multiplier.a.eq(sum_a), multiplier.b.eq(_ONE), multiplier.c.eq(sum_b)]
+        with m.If(fused.takes):
+            m.d.comb += [multiplier.a.eq(fused.a), multiplier.b.eq(fused.b), multiplier.c.eq(fused.c)]
+        m.d.comb += [multiplier.integer.eq(self.integer & ~fused.takes), self.multiplied.eq(multiplier.out)]
+
+        source, word = self._late(m, multiplier)
+        with m.Switch(source):
             with m.Case(_Source.ADDER):
-                m.d.comb += self.out.eq(adder.out)
+                m.d.comb += self.out.eq(self.summed)
             with m.Case(_Source.MULTIPLIER):
                 m.d.comb += self.out.eq(multiplier.out)
             with m.Default():
-                m.d.comb += self.out.eq(late_logic)
+                m.d.comb += self.out.eq(word)
         return m
 
-    def _logic(self, m: Module, subtract: Value) -> tuple[Signal, Signal]:
-        """Return which unit has the result, and what the rest makes of the operands."""
-        a, b = self.a, self.b
-        source, logic = Signal(_Source), Signal(32)
-        words, truths = self._compare(m)
-        far = Signal()
-        m.d.comb += far.eq(b[5:].any())
-        words |= self._integral(m) | {
-            Op.BITWISE_AND: a & b,
-            Op.BITWISE_OR: a | b,
-            Op.BITWISE_XOR: a ^ b,
-            Op.LOGICAL_SHIFT_LEFT: Mux(far, 0, (a << b[:5])[:32]),
-            Op.LOGICAL_SHIFT_RIGHT: Mux(far, 0, a >> b[:5]),
+    def _late(self, m: Module, multiplier: Fp32Fma) -> tuple[Value, Value]:
+        """Return, with the result of the multiplier, which unit has the result, and what the rest makes of the
+        operands: it takes a stage of its own where there are enough, and is there before the product of integers."""
+        now = SimpleNamespace(op=self.op, integer=self.integer, uint32=self.uint32, a=self.a, b=self.b)
+        early = max(0, multiplier.product_latency - 1)
+        now = _later(m, now, "operands", early)
+        source, logic = _Logic(m, now).result()
+        late = _later(m, SimpleNamespace(source=source, logic=logic, product=now.op == Op.MULTIPLY), "multiply",
+                      multiplier.product_latency - early)  # fmt: skip
+        logic = Signal(32, name="logic_or_product")
+        m.d.comb += logic.eq(Mux(late.product, multiplier.product, late.logic))
+        rest = self.latency - multiplier.product_latency
+        late = _later(m, SimpleNamespace(source=late.source, logic=logic), "late", rest)
+        return late.source, late.logic
+
+
+def _later(m: Module, values: SimpleNamespace, name: str, cycles: int) -> SimpleNamespace:
+    """Return a record of values so many cycles later."""
+    for cycle in range(cycles):
+        registers = {
+            field: Signal.like(value, name=f"{name}_{field}_{cycle}", reset_less=True)
+            for field, value in vars(values).items()
         }
+        m.d.sync += [registers[field].eq(value) for field, value in vars(values).items()]
+        values = SimpleNamespace(**registers)
+    return values
+
+
+class _Logic:
+    """What is no FP32 sum or product: combinational.
+
+    Arguments:
+        m: the module that receives the logic.
+        now: op, integer, uint32, a, b.
+    """
+
+    def __init__(self, m: Module, now: SimpleNamespace):
+        self._m = m
+        self.op, self.integer, self.uint32, self.a, self.b = now.op, now.integer, now.uint32, now.a, now.b
+
+    def result(self) -> tuple[Signal, Signal]:
+        """Return which unit has the result, and the word if it is not a multiplier or an adder of FP32."""
+        m, op, a, b = self._m, self.op, self.a, self.b
+        source, logic = Signal(_Source), Signal(32)
+        chosen, truths = self._compare()
+        total, integral = self._total()
         truth, is_truth = Signal(), Signal()
-        with m.Switch(self.op):
-            for operation, value in words.items():
-                with m.Case(operation):
+        words = {
+            (Op.BITWISE_AND,): a & b,
+            (Op.BITWISE_OR,): a | b,
+            (Op.BITWISE_XOR,): a ^ b,
+            (Op.LOGICAL_SHIFT_LEFT, Op.LOGICAL_SHIFT_RIGHT): self._shifted(),
+            (Op.FLOOR, Op.CEIL, Op.TRUNC): integral,
+        }
+        with m.Switch(op):
+            for operations, value in words.items():
+                with m.Case(*operations):
                     m.d.comb += logic.eq(value)
             with m.Case(Op.ADD, Op.SUBTRACT):
-                m.d.comb += [
-                    source.eq(Mux(self.integer, _Source.LOGIC, _Source.ADDER)),
-                    logic.eq(Mux(subtract, a - b, a + b)),
-                ]
+                m.d.comb += [source.eq(Mux(self.integer, _Source.LOGIC, _Source.ADDER)), logic.eq(total)]
             with m.Case(Op.MULTIPLY):
-                m.d.comb += [
-                    source.eq(Mux(self.integer, _Source.LOGIC, _Source.MULTIPLIER)),
-                    logic.eq((a * b)[:32]),
-                ]
+                m.d.comb += source.eq(Mux(self.integer, _Source.LOGIC, _Source.MULTIPLIER))
             for operation, value in truths.items():
                 with m.Case(operation):
                     m.d.comb += [truth.eq(value), is_truth.eq(1)]
             with m.Default():
-                pass
+                m.d.comb += logic.eq(chosen)
         with m.If(is_truth):
             m.d.comb += logic.eq(Mux(truth, Mux(self.integer, 1, _ONE), 0))
         return source, logic
 
-    def _integral(self, m: Module) -> dict[Op, Value]:
-        """Return the words of the operations that round a to an integer.
+    def _shifted(self) -> Signal:
+        """Return a shifted by b places: to the left as to the right, the bits in reverse order."""
+        m, a, b = self._m, self.a, self.b
+        left, far = Signal(name="shifts_left"), Signal(name="far")
+        word, right, shifted = (Signal(32, name=name) for name in ("to_shift", "shifted_right", "shifted"))
+        m.d.comb += [
+            left.eq(self.op == Op.LOGICAL_SHIFT_LEFT),
+            far.eq(b[5:].any()),
+            word.eq(Mux(left, a[::-1], a)),
+            right.eq(Mux(far, 0, word >> b[:5])),
+            shifted.eq(Mux(left, right[::-1], right)),
+        ]
+        return shifted
+
+    def _total(self) -> tuple[Signal, Signal]:
+        """Return a + b or a - b, of integers, and a rounded to an integer of FP32.
 
         Where a has places after the point, ones are added there to round up, and then they are cut off.
         """
-        a = Fp32(self.a)
-        whole, up = Signal(), Signal()
-        places, magnitude, rounded = Signal(31), Signal(31), Signal(32)
+        m, word = self._m, self.a
+        a = Fp32(word)
+        rounds, subtract, up, small, whole = (
+            Signal(name=name) for name in ("rounds", "subtracts", "up", "small", "whole")
+        )
+        places, addend, total, integral = (Signal(32, name=name) for name in ("places", "addend", "total", "integral"))
         m.d.comb += [
-            whole.eq(a.field >= FP32.bias + FP32.mantissa_bits),
+            rounds.eq(Value.cast(self.op).matches(*_INTEGRAL)),
+            subtract.eq(self.op == Op.SUBTRACT),
             up.eq(Mux(a.sign, self.op == Op.FLOOR, self.op == Op.CEIL)),
+            small.eq(a.field < FP32.bias),
+            whole.eq(a.field >= FP32.bias + FP32.mantissa_bits),
             places.eq(Const((1 << FP32.mantissa_bits) - 1) >> (a.field - FP32.bias)[:5]),
+            addend.eq(Mux(rounds, Mux(up, places, 0), self.b)),
+            total.eq(Mux(subtract, word - addend, word + addend)),
         ]
         with m.If(a.nan):
-            m.d.comb += rounded.eq(FP32.nan)
+            m.d.comb += integral.eq(FP32.nan)
+        with m.Elif(small):
+            m.d.comb += integral.eq(Cat(Mux(up & ~a.zero, Const(_ONE, 31), 0), a.sign))
         with m.Else():
-            with m.If(whole):
-                m.d.comb += magnitude.eq(self.a)
-            with m.Elif(a.field < FP32.bias):
-                m.d.comb += magnitude.eq(Mux(up & ~a.zero, _ONE, 0))
-            with m.Else():
-                m.d.comb += magnitude.eq((self.a[:31] + Mux(up, places, 0)) & ~places)
-            m.d.comb += rounded.eq(Cat(magnitude, a.sign))
-        return dict.fromkeys((Op.FLOOR, Op.CEIL, Op.TRUNC), rounded)
+            m.d.comb += integral.eq(Mux(whole, word, total & ~places))
+        return total, integral
 
-    def _compare(self, m: Module) -> tuple[dict[Op, Value], dict[Op, Value]]:
-        """Return the words, and the truths, of the operations that compare."""
+    def _compare(self) -> tuple[Signal, dict[Op, Value]]:
+        """Return what the operations that choose an operand leave, BYPASS among them, and the truths of those that
+        compare."""
+        m, op, integer = self._m, self.op, self.integer
         a, b = Fp32(self.a), Fp32(self.b)
-        unordered, a_zero, b_zero, equal, less = (
-            Signal(name=name) for name in ("unordered", "a_zero", "b_zero", "equal", "less")
+        unordered, b_nan, a_zero, b_zero, equal, less, takes_b = (
+            Signal(name=name) for name in ("unordered", "b_nan", "a_zero", "b_zero", "equal", "less", "takes_b")
         )
-        x, y, below = self._ordered(m)
+        (x, y), below, same = self._ordered()
+        chosen = Signal(32, name="chosen")
         m.d.comb += [
-            unordered.eq(~self.integer & ((self.a[:31] > FP32.infinity) | (self.b[:31] > FP32.infinity))),
-            a_zero.eq(a.zero & ~(self.integer & a.sign)),
-            b_zero.eq(b.zero & ~(self.integer & b.sign)),
-            equal.eq(((self.a == self.b) | (a_zero & b_zero)) & ~unordered),
+            b_nan.eq(~integer & (self.b[:31] > FP32.infinity)),
+            unordered.eq((~integer & (self.a[:31] > FP32.infinity)) | b_nan),
+            a_zero.eq(a.zero & ~(integer & a.sign)),
+            b_zero.eq(b.zero & ~(integer & b.sign)),
+            equal.eq((same | (a_zero & b_zero)) & ~unordered),
             less.eq(below & ~(a_zero & b_zero) & ~unordered),
         ]
-        larger = Mux(unordered, FP32.nan, Mux(below, y, x))
-        smaller = Mux(unordered, FP32.nan, Mux(below, x, y))
-        # What is not in order leaves b.
-        b_word = Mux(~self.integer & b.nan, FP32.nan, self.b)
-        words = {
-            Op.BYPASS: self.a,
-            Op.MAX: larger,
-            Op.MIN: smaller,
-            Op.ABSOLUTE_MAX: larger,
-            Op.LARGER_MAGNITUDE: Mux(unordered | below | (x == y), b_word, self.a),
-            Op.SMALLER_MAGNITUDE: Mux(below & ~unordered, self.a, b_word),
-        }
+        nan = Signal(name="gives_nan")
+        with m.Switch(op):
+            with m.Case(Op.MAX, Op.ABSOLUTE_MAX):
+                m.d.comb += [takes_b.eq(below), nan.eq(unordered), chosen.eq(Mux(takes_b, y, x))]
+            with m.Case(Op.MIN):
+                m.d.comb += [takes_b.eq(~below), nan.eq(unordered), chosen.eq(Mux(takes_b, y, x))]
+            # What is not in order leaves b.
+            with m.Case(Op.LARGER_MAGNITUDE):
+                m.d.comb += [takes_b.eq(unordered | below | same), nan.eq(takes_b & b_nan)]
+                m.d.comb += chosen.eq(Mux(takes_b, self.b, self.a))
+            with m.Case(Op.SMALLER_MAGNITUDE):
+                m.d.comb += [takes_b.eq(unordered | ~below), nan.eq(takes_b & b_nan)]
+                m.d.comb += chosen.eq(Mux(takes_b, self.b, self.a))
+            with m.Default():
+                m.d.comb += chosen.eq(self.a)
+        word = Signal(32, name="chosen_or_nan")
+        m.d.comb += word.eq(Mux(nan, FP32.nan, chosen))
         truths = {
             Op.IS_EQUAL: equal,
             Op.NOT_EQUAL: ~equal,
@@ -180,12 +283,14 @@ class Alu(wiring.Component):
             Op.LOGICAL_OR: ~a_zero | ~b_zero,
             Op.LOGICAL_XOR: a_zero ^ b_zero,
         }
-        return words, truths
+        return word, truths
 
-    def _ordered(self, m: Module):
-        """Return the operands, or their magnitudes where these decide, and whether the first is below the second."""
+    def _ordered(self) -> tuple[list[Signal], Signal, Signal]:
+        """Return the operands, or their magnitudes where these decide, whether the first is below the second, and
+        whether they are the same."""
+        m = self._m
         operands, keys = [], []
-        by_magnitude = Signal()
+        by_magnitude, below, same = (Signal(name=name) for name in ("by_magnitude", "below", "same"))
         m.d.comb += by_magnitude.eq(Value.cast(self.op).matches(*_BY_MAGNITUDE))
         for name, word in (("x", self.a), ("y", self.b)):
             magnitude = Signal(32, name=f"{name}_magnitude")
@@ -198,6 +303,5 @@ class Alu(wiring.Component):
             ]
             operands.append(operand)
             keys.append(key)
-        below = Signal()
-        m.d.comb += below.eq(keys[0].as_signed() < keys[1].as_signed())
-        return *operands, below
+        m.d.comb += [below.eq(keys[0].as_signed() < keys[1].as_signed()), same.eq(operands[0] == operands[1])]
+        return operands, below, same

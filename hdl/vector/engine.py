@@ -13,7 +13,7 @@ from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
 from neuroncore_rtl.hdl.hierarchy import lanes, shared
 from neuroncore_rtl.hdl.vector.block import VectorBlock, VectorLanes
 from neuroncore_rtl.hdl.vector.decode import slow_op0, slow_op1
-from neuroncore_rtl.hdl.vector.stats import Statistics
+from neuroncore_rtl.hdl.vector.stats import set_interval
 from neuroncore_rtl.hdl.vector.transpose import Transposer
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
@@ -40,7 +40,7 @@ def interval(instruction):
     slow0, slow1 = slow_op0(instruction), slow_op1(instruction)
     ordinary = Mux(
         instruction.opcode == Opcode.BN_AGGR,
-        Statistics.SET_INTERVAL,
+        set_interval(1),
         Mux(instruction.opcode == Opcode.TENSOR_TENSOR_SCAN, SCAN_INTERVAL, 1),
     )
     return Mux(slow0, Mux(slow1, both, of_first), Mux(slow1, of_second, ordinary))

@@ -102,6 +102,14 @@ class VectorLane(wiring.Component):
         )
         for name, unit in vars(units).items():
             m.submodules[name] = unit
+        statistics = units.statistics
+        for number, alu in enumerate((units.alu0, units.alu1)):
+            m.d.comb += [
+                alu.sum.eq(getattr(statistics, f"sum{number}")),
+                alu.fused.eq(getattr(statistics, f"fused{number}")),
+                getattr(statistics, f"summed{number}").eq(alu.summed),
+                getattr(statistics, f"multiplied{number}").eq(alu.multiplied),
+            ]
         return units
 
     def _widen(self, m: Module) -> SimpleNamespace:

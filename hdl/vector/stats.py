@@ -1,27 +1,23 @@
 """Mean and variance of a lane's elements in one pass, and of the union of such statistics.
 
-BN_STATS takes an element a cycle. Two adders and two fused multiply-adds form a pipeline of four stages: the distance
-to the mean, the new mean, the distance to that, the new sum of squares. The mean goes back after two cycles, and
-elements take turns between the means of the even and the odd ones, so no one waits. BN_AGGR, an element every
-`SET_INTERVAL` cycles, uses the same units, and the lane's divider.
+The four operations of an element of BN_STATS follow each other: the distance to the mean, the new mean, the distance
+to that, the new sum of squares. The mean goes back after two of them, and elements take turns between the means of the
+even and the odd ones. All four are done by the lane's ALUs, of which the first gives the mean and the second the sum of
+squares: an element a cycle if an ALU adds and multiplies at once, else one as soon as the first ALU is done with the
+mean. Nobody else is then there: behind the last element come the results, which the ALUs pass on as they are. BN_AGGR
+uses the same units, and the lane's divider.
 """
-
-from types import SimpleNamespace
 
 from amaranth import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.arith.add import Fp32Adder
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
-from neuroncore_rtl.hdl.arith.fma import Fp32Fma
+from neuroncore_rtl.hdl.vector.alu import NEGATIVE_ZERO, Fused, Sum
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa.elementwise import STATS_ELEMENTS
 
-__all__ = ["SHARES", "Sample", "Statistics"]
-
-_NEGATIVE_ZERO = 1 << 31
-"""Neutral element of the addition: a product plus this is the rounded product."""
+__all__ = ["SHARES", "Sample", "Statistics", "set_interval"]
 
 
 def _share(k: int) -> int:
@@ -50,64 +46,104 @@ class Sample(data.Struct):
     variance: unsigned(1)
 
 
+def set_interval(latency: int) -> int:
+    """Return the least cycles between two words of BN_AGGR: the quotient of a set, and the two operations after it,
+    must be there before the third word of the next set, or the division of the variance, looks at the results.
+
+    Arguments:
+        latency: of the ALUs, in cycles.
+    """
+    interval = max(3, latency + 1)
+    while True:
+        ready = quotient_wait(latency, interval)
+        if ready < interval and ready + 2 * latency < 2 * interval:
+            return interval
+        interval += 1
+
+
+def quotient_wait(latency: int, interval: int) -> int:
+    """Return the cycles from a set's last word to when its quotient and all other operands of the new mean are
+    there."""
+    return max(2, latency + Fp32Divider.LATENCY - 2 * interval)
+
+
 class Statistics(wiring.Component):
     """Welford's method for two interleaved streams, and Chan's for the union of sets, every operation rounded once.
 
+    Arguments:
+        latency: of the ALUs, in cycles.
+
     Ports:
         x: FP32. sample: what it is (:class:`Sample`); zero if there is none. Elements of BN_STATS alternate between
-            even and odd ones, any number of cycles apart; words of BN_AGGR are at least `SET_INTERVAL` cycles apart.
-        share: fp32(1 / k), k = 1, 2, ... the element's number in its parity, in the cycle after x.
+            even and odd ones, `interval` cycles apart or more; words of BN_AGGR are at least `set_interval` cycles
+            apart.
+        share: fp32(1 / k), k = 1, 2, ... the element's number in its parity, `latency` cycles after x.
+        sum0, fused0, sum1, fused1: operations for the first and the second ALU in this cycle. summed0, multiplied0,
+            summed1, multiplied1: the results, `latency` cycles later.
         number, out: out is result 1, 2, 4 or 5 of BN_STATS (mean, m2 of the even, then of the odd elements) in the same
             cycle; 1 is the mean of BN_AGGR. A step that might have brought a sample in cycle c reads it in cycle
-            c + `RESULT_DELAY`: it then sees all samples of the steps before it, and none of those behind it, if result
-            k of BN_STATS follows the last element by 1 + k cycles or more, and that of BN_AGGR by `SET_INTERVAL`.
+            c + `result_delay`: it then sees all samples of the steps before it, and none of those behind it, if result
+            k of BN_STATS follows the last element by 1 + k intervals or more, and that of BN_AGGR by `set_interval`.
         divide, numerator, denominator: a division for the divider to start in this cycle.
         quotient: the divider's output, held until the next quotient.
     """
-
-    RESULT_DELAY = 2
-    """Cycles from a step to its reading of a result."""
-
-    SET_INTERVAL = max(3, -(-(Fp32Divider.LATENCY + 2) // 3))
-    """Least cycles between two words of BN_AGGR: a third of what the divider needs, and the two operations after it."""
-
-    _QUOTIENT = max(2, 1 + Fp32Divider.LATENCY - 2 * SET_INTERVAL)
-    """Cycles from a set's last word to when its quotient and all other operands of the new mean are there."""
 
     x: In(32)
     sample: In(Sample)
     share: In(32)
     number: In(3)
     out: Out(32)
+    sum0: Out(Sum)
+    fused0: Out(Fused)
+    sum1: Out(Sum)
+    fused1: Out(Fused)
+    summed0: In(32)
+    multiplied0: In(32)
+    summed1: In(32)
+    multiplied1: In(32)
     divide: Out(1)
     numerator: Out(32)
     denominator: Out(32)
     quotient: In(32)
 
+    def __init__(self, latency: int = 1):
+        self.latency = latency
+        self.set_interval = set_interval(latency)
+        super().__init__()
+
+    @property
+    def interval(self) -> int:
+        """Least cycles between two elements of BN_STATS."""
+        return 1 if self.latency == 1 else self.latency + 1
+
+    @property
+    def result_delay(self) -> int:
+        """Cycles from a step to its reading of a result."""
+        return 2 * self.latency
+
     def elaborate(self, platform):
         m = Module()
-        units = SimpleNamespace(distance=Fp32Adder(1), moved=Fp32Fma(1), rest=Fp32Adder(1), square=Fp32Fma(1))
-        for name, unit in vars(units).items():
-            m.submodules[name] = unit
-        state = _State(m, self.sample, self._QUOTIENT)
-        self._distance(m, units, state)
-        self._mean(m, units, state)
-        self._rest(m, units, state)
-        self._squares(m, units, state)
-        self._sets(m, units, state)
+        state = _State(m, self.sample, self.latency, quotient_wait(self.latency, self.set_interval))
+        self._distance(m, state)
+        self._mean(m, state)
+        self._rest(m, state)
+        self._squares(m, state)
+        self._sets(m, state)
         self._read(m, state)
         return m
 
-    def _distance(self, m: Module, units, state) -> None:
+    def _distance(self, m: Module, state) -> None:
         """The distance to the mean, which may be on its way; of a count, the sum of counts."""
-        sample, samples, distance = self.sample, state.samples, units.distance
+        sample, samples, distance = self.sample, state.samples, self.sum0
         mean_now, x_count = Signal(32), Signal(32)
         with m.If(~sample.first):
             m.d.comb += mean_now.eq(Array(state.means)[sample.odd])
-            with m.If(samples[2].update & (samples[2].odd == sample.odd)):
-                m.d.comb += mean_now.eq(units.moved.out)
+            if self.interval == 1:
+                with m.If(samples[2].update & (samples[2].odd == sample.odd)):
+                    m.d.comb += mean_now.eq(self.multiplied0)
         m.d.comb += [
             x_count.eq(Mux(sample.first, 0, state.n)),
+            distance.takes.eq(sample.update | sample.count | sample.mean),
             distance.a.eq(self.x),
             distance.b.eq(Mux(sample.count, x_count, _negated(mean_now))),
         ]
@@ -116,58 +152,61 @@ class Statistics(wiring.Component):
         with m.If(samples[1].update):
             m.d.sync += state.x_2.eq(state.x_1)
         with m.If(samples[1].update | samples[1].mean):
-            m.d.sync += state.d_1.eq(distance.out)
+            m.d.sync += state.d_1.eq(self.summed0)
         with m.If(samples[2].update):
             m.d.sync += state.d_2.eq(state.d_1)
 
-    def _mean(self, m: Module, units, state) -> None:
+    def _mean(self, m: Module, state) -> None:
         """The new mean."""
-        samples, means, moved = state.samples, state.means, units.moved
+        samples, means, moved = state.samples, state.means, self.fused0
         mean = Mux(samples[1].first, 0, Array(means)[samples[1].odd])
         m.d.comb += [
-            moved.a.eq(Mux(state.arrived, state.d_1, units.distance.out)),
+            moved.takes.eq(samples[1].update | state.arrived),
+            moved.a.eq(Mux(state.arrived, state.d_1, self.summed0)),
             moved.b.eq(Mux(state.arrived, self.quotient, self.share)),
             moved.c.eq(Mux(state.arrived, means[0], mean)),
         ]
         with m.If(samples[2].update):
-            m.d.sync += Array(means)[samples[2].odd].eq(moved.out)
+            m.d.sync += Array(means)[samples[2].odd].eq(self.multiplied0)
         with m.If(state.meant & ~state.set_empty):
-            m.d.sync += means[0].eq(moved.out)
+            m.d.sync += means[0].eq(self.multiplied0)
 
-    def _rest(self, m: Module, units, state) -> None:
+    def _rest(self, m: Module, state) -> None:
         """The distance to the new mean; of the last word of a set, the sum of its squares and those before it."""
         m.d.comb += [
-            units.rest.a.eq(Mux(self.sample.m2, state.m2s[0], state.x_2)),
-            units.rest.b.eq(Mux(self.sample.m2, self.x, _negated(units.moved.out))),
+            self.sum1.takes.eq(state.samples[2].update | self.sample.m2),
+            self.sum1.a.eq(Mux(self.sample.m2, state.m2s[0], state.x_2)),
+            self.sum1.b.eq(Mux(self.sample.m2, self.x, _negated(self.multiplied0))),
         ]
 
-    def _squares(self, m: Module, units, state) -> None:
+    def _squares(self, m: Module, state) -> None:
         """The sum of squares; and what there is of the odd elements before the first of them."""
-        samples, m2s, square = state.samples, state.m2s, units.square
+        samples, m2s, square = state.samples, state.m2s, self.fused1
 
         def multiply(a, b, c):
             return [square.a.eq(a), square.b.eq(b), square.c.eq(c)]
 
-        m.d.comb += multiply(state.d_2, units.rest.out, Array(m2s)[samples[3].odd])
+        m.d.comb += square.takes.eq(samples[3].update | samples[1].mean | state.arrived | state.meant)
+        m.d.comb += multiply(state.d_2, self.summed1, Array(m2s)[samples[3].odd])
         with m.If(samples[3].first):
             m.d.comb += square.c.eq(0)
         with m.If(samples[1].mean):
-            m.d.comb += multiply(units.distance.out, state.n, _NEGATIVE_ZERO)
+            m.d.comb += multiply(self.summed0, state.n, NEGATIVE_ZERO)
         with m.If(state.arrived):
-            m.d.comb += multiply(state.d_1, self.quotient, _NEGATIVE_ZERO)
+            m.d.comb += multiply(state.d_1, self.quotient, NEGATIVE_ZERO)
         with m.If(state.meant):
-            m.d.comb += multiply(state.weighted, square.out, state.sum_m2)
+            m.d.comb += multiply(state.weighted, self.multiplied1, state.sum_m2)
         with m.If(samples[4].update):
-            m.d.sync += Array(m2s)[samples[4].odd].eq(square.out)
+            m.d.sync += Array(m2s)[samples[4].odd].eq(self.multiplied1)
         with m.If(state.squared & ~state.set_empty):
-            m.d.sync += m2s[0].eq(square.out)
+            m.d.sync += m2s[0].eq(self.multiplied1)
 
         with m.If(samples[2].update & samples[2].first & ~samples[2].odd):
             m.d.sync += state.means[1].eq(0)
         with m.If(samples[4].update & samples[4].first & ~samples[4].odd):
             m.d.sync += m2s[1].eq(0)
 
-    def _sets(self, m: Module, units, state) -> None:
+    def _sets(self, m: Module, state) -> None:
         """What is kept of a set until its quotient is there, and the divisions."""
         sample, samples = self.sample, state.samples
         empty, total = Signal(), Signal(32, reset_less=True)
@@ -176,19 +215,19 @@ class Statistics(wiring.Component):
             with m.If(sample.first):
                 m.d.sync += [state.n.eq(0), state.means[0].eq(0), state.m2s[0].eq(0)]
         with m.If(samples[1].count):
-            m.d.sync += total.eq(units.distance.out)
+            m.d.sync += total.eq(self.summed0)
         with m.If(samples[2].mean):
-            m.d.sync += state.weighted.eq(units.square.out)
+            m.d.sync += state.weighted.eq(self.multiplied1)
         with m.If(sample.m2):
             m.d.sync += state.set_empty.eq(empty)
         with m.If(samples[1].m2):
-            m.d.sync += state.sum_m2.eq(units.rest.out)
+            m.d.sync += state.sum_m2.eq(self.summed1)
         with m.If(state.arrived & ~state.set_empty):
             m.d.sync += state.n.eq(total)
         m.d.comb += [
             self.divide.eq(samples[1].count | sample.variance),
             self.numerator.eq(Mux(sample.variance, state.m2s[0], state.x_1)),
-            self.denominator.eq(Mux(sample.variance, state.n, units.distance.out)),
+            self.denominator.eq(Mux(sample.variance, state.n, self.summed0)),
         ]
 
     def _read(self, m: Module, state) -> None:
@@ -202,16 +241,18 @@ class Statistics(wiring.Component):
 
 
 class _State:
-    """The registers. samples: those of now and of up to four cycles ago. means, m2s: of the even, or all, elements, and
-    of the odd ones. n: elements. x_1, x_2, d_1, d_2: an element and its distance so many stages on. arrived, meant,
-    squared: a set's quotient is there; its mean, its sum of squares is. weighted, sum_m2, set_empty: of a set."""
+    """The registers. samples: those of now and of up to four operations ago. means, m2s: of the even, or all, elements,
+    and of the odd ones. n: elements. x_1, x_2, d_1, d_2: an element and its distance so many operations on. arrived,
+    meant, squared: a set's quotient is there; its mean, its sum of squares is. weighted, sum_m2, set_empty: of a
+    set."""
 
-    def __init__(self, m: Module, sample, quotient: int):
-        self.samples = [sample]
-        for stage in range(1, 5):
-            late = Signal(Sample, name=f"sample_{stage}")
-            m.d.sync += late.eq(self.samples[-1])
-            self.samples.append(late)
+    def __init__(self, m: Module, sample, latency: int, quotient: int):
+        samples = [sample]
+        for cycle in range(1, 4 * latency + 1):
+            late = Signal(Sample, name=f"sample_{cycle}")
+            m.d.sync += late.eq(samples[-1])
+            samples.append(late)
+        self.samples = samples[::latency]
         self.means = [Signal(32, name=f"mean_{parity}") for parity in ("even", "odd")]
         self.m2s = [Signal(32, name=f"m2_{parity}") for parity in ("even", "odd")]
         self.n = Signal(32)
@@ -220,9 +261,9 @@ class _State:
         )
         self.weighted, self.sum_m2 = (Signal(32, name=name, reset_less=True) for name in ("weighted", "sum_m2"))
         self.set_empty = Signal()
-        timeline = Signal(quotient + 2)
+        timeline = Signal(quotient + 2 * latency)
         m.d.sync += timeline.eq(Cat(sample.m2, timeline))
-        self.arrived, self.meant, self.squared = timeline[quotient - 1 :]
+        self.arrived, self.meant, self.squared = timeline[quotient - 1 :: latency]
 
 
 def _negated(word):

@@ -11,7 +11,7 @@ from neuroncore_rtl.hdl.dma.checker import Checker as DmaChecker
 from neuroncore_rtl.hdl.scalar.engine import ScalarEngine
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine as TensorHardware
 from neuroncore_rtl.hdl.vector.engine import VectorEngine
-from neuroncore_rtl.hdl.vector.stats import Statistics
+from neuroncore_rtl.hdl.vector.stats import set_interval
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import PRESETS
 
@@ -23,7 +23,7 @@ def test_derived_constants_are_those_of_the_specification():
         "REMAINDER_INTERVAL": Fp32Divider.REMAINDER_INTERVAL,
         "REMAINDER_LATENCY": Fp32Divider.REMAINDER_LATENCY,
         "POWER_LATENCY": Fp32Power.LATENCY,
-        "SET_INTERVAL": Statistics.SET_INTERVAL,
+        "SET_INTERVAL": set_interval(1),
         "VECTOR_LANES_LATENCY": VectorEngine.LATENCY,
         "SCALAR_LANES_LATENCY": ScalarEngine.LATENCY,
         "DMA_CHECKER_INTERVAL": DmaChecker.INTERVAL,

@@ -10,7 +10,7 @@ from neuroncore_rtl.hdl.vector.alu import Alu
 from neuroncore_rtl.spec.isa.alu import FLOAT_ONLY, SLOW, AluOp, Arithmetic
 from neuroncore_rtl.tb.harness.player import PlayedUnit
 from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
-from tests.hdl.arith.units import assert_same, differences, faulty_wire, shuffled
+from tests.hdl.arith.units import assert_same, differences, faulty_wire, run, shuffled
 from tests.oracles.known import ALU
 
 SEED = 20260402
@@ -20,6 +20,7 @@ COUNT = {"verilator": 8_000, "icarus": 100}
 
 PORTS = ("op", "integer", "uint32", "a", "b")
 UNIT = PlayedUnit(Alu(), PORTS)
+LATENCIES = (2, 4, 6)
 
 
 def flags(arithmetic):
@@ -42,6 +43,12 @@ def test_every_operation_is_that_of_golden(rng, sim):
     assert_same(UNIT, cases, expected, sim)
 
 
+@pytest.mark.parametrize("latency", LATENCIES)
+def test_more_stages_change_no_result(rng, latency):
+    cases, expected = alu_program(rng, 3)
+    assert run(Alu(latency), cases) == expected.tolist()
+
+
 ORDER = {"MAX", "MIN", "ABSOLUTE_MAX", "IS_GT", "IS_GE", "IS_LT", "IS_LE"}
 MAGNITUDE = {"ABSOLUTE_MAX", "LARGER_MAGNITUDE", "SMALLER_MAGNITUDE"}
 
@@ -55,7 +62,8 @@ MAGNITUDE = {"ABSOLUTE_MAX", "LARGER_MAGNITUDE", "SMALLER_MAGNITUDE"}
         pytest.param("up", "1'h1", {"FLOOR", "CEIL", "TRUNC"}, id="rounds away from zero"),
         pytest.param("up", "1'h0", {"FLOOR", "CEIL"}, id="rounds toward zero"),
         pytest.param("far", "1'h0", {"LOGICAL_SHIFT_LEFT", "LOGICAL_SHIFT_RIGHT"}, id="shift distance cut"),
-        pytest.param("subtract", "1'h0", {"SUBTRACT"}, id="adds always"),
+        pytest.param("subtracts", "1'h0", {"SUBTRACT"}, id="adds always"),
+        pytest.param("same", "1'h0", {"IS_EQUAL", "LARGER_MAGNITUDE"}, id="nothing is equal"),
     ],
 )
 def test_broken_alu_is_noticed(rng, wire, expression, operations):
