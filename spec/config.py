@@ -11,7 +11,7 @@ from neuroncore_rtl.spec.formats import Format, matmul_formats
 from neuroncore_rtl.spec.memory_map import LOCAL_BYTES
 
 __all__ = [
-    "LINE_BYTES", "LOAD_COLUMNS", "PRESETS", "PSUM_BANKS", "SEMAPHORES", "Config", "Counters",
+    "LINE_BYTES", "LOAD_COLUMNS", "PRESETS", "PSUM_BANKS", "SEMAPHORES", "VECTOR_UNITS", "Config", "Counters",
     "preset_named",
 ]  # fmt: skip
 
@@ -26,6 +26,9 @@ LINE_BYTES = 64
 
 SEMAPHORES = 256
 """Semaphores of a core, as NeuronCore-v2 has; 16 bits each."""
+
+VECTOR_UNITS = ("division", "power", "search", "random")
+"""Units that a vector lane has or does without."""
 
 
 class Counters(IntEnum):
@@ -51,6 +54,13 @@ class Config:
         significand_bits: of an operand in the array; 12, or 8 for processing elements that multiply BF16, FP8 and INT8
             alone (`matmul_formats`).
         add_latency: pipeline stages of the PSUM adder, in cycles; 1 to 4.
+        vector_latency: pipeline stages of an ALU of the vector lanes, in cycles; 1 to 6. A reduction takes an element
+            in so many cycles, a scan in twice as many; widening and casts have stages of their own if it is above 1.
+        vector_division: 1, or 0 for vector lanes without a divider: quotients, remainders, RECIPROCAL and BN_AGGR are
+            illegal then.
+        vector_power: so for powers.
+        vector_search: so for MAX8, FIND_INDEX8 and MATCH_REPLACE8.
+        vector_random: so for random bits: DROPOUT, and stochastic rounding by the vector engine.
         dma_engines: DMA engines, each with a queue; 1 to 16. Engine i is on HBM port i modulo `hbm_ports`.
         hbm_ports: AXI4 ports to HBM; 1 to 4, no more than DMA engines.
         hbm_bytes: bytes of a beat of an HBM port; 8, 16, 32 or 64.
@@ -77,6 +87,11 @@ class Config:
     mac_latency: int = 1
     significand_bits: int = 12
     add_latency: int = 2
+    vector_latency: int = 1
+    vector_division: int = 1
+    vector_power: int = 1
+    vector_search: int = 1
+    vector_random: int = 1
     dma_engines: int = 2
     hbm_ports: int = 1
     hbm_bytes: int = 16
@@ -95,6 +110,8 @@ class Config:
         "mac_latency": (1, 5),
         "significand_bits": (8, 12),
         "add_latency": (1, 4),
+        "vector_latency": (1, 6),
+        **{f"vector_{unit}": (0, 1) for unit in VECTOR_UNITS},
         "dma_engines": (1, 16),
         "hbm_ports": (1, 4),
         "hbm_bytes": (8, LINE_BYTES),
@@ -164,6 +181,11 @@ class Config:
     def psum_bytes(self) -> int:
         """Bytes of PSUM per partition."""
         return PSUM_BANKS * self.psum_bank
+
+    @property
+    def vector_units(self) -> frozenset[str]:
+        """The :data:`VECTOR_UNITS` that vector lanes have."""
+        return frozenset(unit for unit in VECTOR_UNITS if getattr(self, f"vector_{unit}"))
 
     def with_overrides(self, **overrides: int | None) -> "Config":
         """Return a copy with the parameters that are not None replaced."""

@@ -34,16 +34,14 @@ _ENTRY = timing.ELEMENTWISE_CHECKER_LATENCY + timing.SEQUENCER_LATENCY
 """Cycles from an instruction that an idle engine takes to its first read."""
 
 
-def step_interval(instruction: Elementwise) -> int:
+def step_interval(instruction: Elementwise, config: Config) -> int:
     """Return the least cycles from a step of an instruction to the next, memories aside."""
     first, second = _slow_units(instruction)
     if first and second:
         return first[0] + second[1]
     if first or second:
         return (first or second)[1]
-    if instruction.opcode == Opcode.BN_AGGR:
-        return timing.SET_INTERVAL
-    return timing.SCAN_INTERVAL if instruction.opcode == Opcode.TENSOR_TENSOR_SCAN else 1
+    return timing.vector_intervals(config.vector_latency).get(instruction.opcode.name, 1)
 
 
 def is_slow(instruction: Elementwise) -> bool:
@@ -53,7 +51,7 @@ def is_slow(instruction: Elementwise) -> bool:
 
 def step_cycles(instruction: Elementwise, config: Config) -> int:
     """Return the cycles from the first step of an instruction to that of the next, if nothing else holds it up."""
-    interval = step_interval(instruction)
+    interval = step_interval(instruction, config)
     others = (steps_before(instruction) + steps_behind(instruction, config)) * interval
     return others + prod(instruction.shape) * max(interval, _sbuf_reads(instruction))
 
@@ -78,7 +76,8 @@ def dependent_period(instruction: Elementwise, config: Config) -> int:
     """Return the cycles from an instruction to the next of its kind, if each waits for the one before to be written."""
     reads = 1 if steps_behind(instruction, config) else max(1, _sbuf_reads(instruction))
     # The last step waits for its reads alone, and nothing for the interval after it.
-    return step_cycles(instruction, config) - max(step_interval(instruction), reads) + reads + drain(instruction)
+    last = max(step_interval(instruction, config), reads) - reads
+    return step_cycles(instruction, config) - last + drain(instruction, config)
 
 
 def latency(instruction: Elementwise, config: Config) -> int:
@@ -86,16 +85,18 @@ def latency(instruction: Elementwise, config: Config) -> int:
     return _ENTRY + dependent_period(instruction, config)
 
 
-def drain(instruction: Elementwise) -> int:
+def drain(instruction: Elementwise, config: Config) -> int:
     """Return the cycles from the last step of an instruction to the first one that waits for all writes."""
     units = [_DIVIDER] if instruction.opcode == Opcode.BN_AGGR else filter(None, _slow_units(instruction))
-    slow = sum(unit[0] - 1 for unit in units)
-    return timing.READ_LATENCY + lanes_latency(instruction) + slow + timing.STORE_LATENCY
+    slow = sum(unit[0] - config.vector_latency for unit in units)
+    return timing.READ_LATENCY + lanes_latency(instruction, config) + slow + timing.STORE_LATENCY
 
 
-def lanes_latency(instruction: Elementwise) -> int:
+def lanes_latency(instruction: Elementwise, config: Config) -> int:
     """Return the cycles from a step of an instruction to its result, where no operation is slow."""
-    return timing.SCALAR_LANES_LATENCY if instruction.opcode == Opcode.ACTIVATE else timing.VECTOR_LANES_LATENCY
+    if instruction.opcode == Opcode.ACTIVATE:
+        return timing.SCALAR_LANES_LATENCY
+    return timing.vector_lanes_latency(config.vector_latency)
 
 
 def _sbuf_reads(instruction: Elementwise) -> int:

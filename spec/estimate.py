@@ -70,7 +70,7 @@ class Estimate:
         storages = (access and access.storage for access in (one.a, one.b))
         key = one.opcode, one.shape, one.op0, one.op1, one.sum_store, type(one.s0), type(one.s1), *storages
         if key not in self._known:
-            delay = timing.ELEMENTWISE_CHECKER_LATENCY + costs.drain(one) + HANDOVER
+            delay = timing.ELEMENTWISE_CHECKER_LATENCY + costs.drain(one, self._config) + HANDOVER
             self._known[key] = costs.step_cycles(one, self._config), delay
         return self._known[key]
 

@@ -11,8 +11,9 @@ __all__ = [
     "EDGE_LATENCY", "ELEMENTWISE_CHECKER_INTERVAL", "ELEMENTWISE_CHECKER_LATENCY", "FETCHER_RECORDS",
     "LINE_AHEAD", "LINE_BUFFER", "LINE_PATIENCE", "LINE_READ_LATENCY", "POWER_INTERVAL", "POWER_LATENCY",
     "PSUM_WORD_BYTES", "QUEUE_RECORDS", "READ_LATENCY", "REMAINDER_INTERVAL", "REMAINDER_LATENCY",
-    "SCALAR_LANES_LATENCY", "SCAN_INTERVAL", "SEQUENCER_LATENCY", "SET_INTERVAL", "STORE_LATENCY", "STORE_SLACK",
-    "TENSOR_QUEUE", "VECTOR_LANES_LATENCY", "WRITER_BEATS",
+    "SCALAR_LANES_LATENCY", "SEQUENCER_LATENCY", "STORE_LATENCY", "STORE_SLACK", "TENSOR_QUEUE",
+    "VECTOR_CAST_LATENCY", "VECTOR_ENTRY_LATENCY", "WRITER_BEATS", "quotient_wait", "set_interval",
+    "vector_intervals", "vector_lanes_latency",
 ]  # fmt: skip
 
 # ---- Queues
@@ -65,17 +66,14 @@ STORE_LATENCY = 1
 STORE_SLACK = 4
 """Results in flight outside of the lanes at full speed."""
 
-VECTOR_LANES_LATENCY = 6
-"""Cycles from a step to its result in the vector engine's lanes, where no operation is slow."""
+VECTOR_ENTRY_LATENCY = 1, 3
+"""Cycles of widening in the vector engine's lanes: with ALUs of one cycle, and with ALUs of more."""
+
+VECTOR_CAST_LATENCY = 1, 5
+"""The same of a cast."""
 
 SCALAR_LANES_LATENCY = 23
-"""The same in those of the scalar engine."""
-
-SCAN_INTERVAL = 2
-"""Cycles from one element of a scan to the next."""
-
-SET_INTERVAL = 4
-"""Cycles from one word of BN_AGGR to the next."""
+"""Cycles from a step to its result in the scalar engine's lanes."""
 
 DIVIDE_INTERVAL, DIVIDE_LATENCY = 8, 10
 """Cycles from one division to the next, and to its quotient."""
@@ -85,6 +83,55 @@ REMAINDER_INTERVAL, REMAINDER_LATENCY = 93, 95
 
 POWER_INTERVAL, POWER_LATENCY = 14, 15
 """The same of powers."""
+
+
+def vector_lanes_latency(alu_latency: int) -> int:
+    """Return the cycles from a step to its result in the vector engine's lanes, where no operation is slow.
+
+    Arguments:
+        alu_latency: of each of a lane's two ALUs, in cycles.
+    """
+    staged = alu_latency > 1
+    return 1 + VECTOR_ENTRY_LATENCY[staged] + 2 * alu_latency + 1 + VECTOR_CAST_LATENCY[staged]
+
+
+def vector_intervals(alu_latency: int) -> dict[str, int]:
+    """Return the least cycles from one step to the next of the opcodes, by name, whose results depend on each other, or
+    take several operations of an ALU; where no operation is slow.
+
+    Arguments:
+        alu_latency: as above.
+    """
+    return {
+        "TENSOR_REDUCE": alu_latency,
+        "TENSOR_SCALAR_REDUCE": alu_latency,
+        "TENSOR_TENSOR_SCAN": 2 * alu_latency,
+        "BN_STATS": 1 if alu_latency == 1 else alu_latency + 1,
+        "BN_AGGR": set_interval(alu_latency),
+    }
+
+
+def set_interval(alu_latency: int) -> int:
+    """Return the least cycles from one word of BN_AGGR to the next: the quotient of a set, and the two operations after
+    it, must be there before the third word of the next set, or the division of the variance, looks at the results.
+
+    Arguments:
+        alu_latency: as above.
+    """
+    interval = max(3, alu_latency + 1)
+    while quotient_wait(alu_latency, interval) + max(0, 2 * alu_latency - interval) >= interval:
+        interval += 1
+    return interval
+
+
+def quotient_wait(alu_latency: int, interval: int) -> int:
+    """Return the cycles from a set's last word to when its quotient and all other operands of the new mean are there.
+
+    Arguments:
+        alu_latency: as above. interval: cycles from word to word.
+    """
+    return max(2, alu_latency + DIVIDE_LATENCY - 2 * interval)
+
 
 # ---- DMA
 

@@ -75,7 +75,7 @@ class ElementwiseEngine:
         if not instruction.overlap or slow or self._after_slow:
             first = max(first, self._written + 1)
         self._after_slow = slow
-        self._rest = costs.step_interval(instruction)
+        self._rest = costs.step_interval(instruction, self._config)
         shape = np.ones(4, np.int64)
         shape[4 - len(instruction.shape) :] = instruction.shape
         tensors = tensors_of(instruction)
@@ -93,7 +93,7 @@ class ElementwiseEngine:
             return
         self._last, self._written = last, int(state[WRITTEN])
         begun, instruction = int(state[BEGUN]), job[0].instruction
-        free = costs.dependent_period(instruction, self._config) - costs.drain(instruction)
+        free = costs.dependent_period(instruction, self._config) - costs.drain(instruction, self._config)
         self.waited["bank"] += max(0, last + 1 - begun - free)
         self.busy += last + 1 - begun
         self._agenda.at(max(last, self._agenda.now), self._end)

@@ -40,9 +40,9 @@ def plan_of(instruction: Elementwise, config: Config) -> Plan:
     return Plan(
         before=steps_before(instruction),
         behind=steps_behind(instruction, config),
-        interval=step_interval(instruction),
-        delay=drain(instruction),
-        depth=lanes_latency(instruction) + timing.STORE_SLACK,
+        interval=step_interval(instruction, config),
+        delay=drain(instruction, config),
+        depth=lanes_latency(instruction, config) + timing.STORE_SLACK,
         group=prod(instruction.shape[-instruction.axes :]) if instruction.opcode == Opcode.TENSOR_REDUCE else 1,
         silent=silent,
     )

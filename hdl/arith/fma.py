@@ -17,7 +17,7 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.align import align
 from neuroncore_rtl.hdl.arith.fp32 import Fp32, round_fp32
-from neuroncore_rtl.hdl.arith.normalise import normalise
+from neuroncore_rtl.hdl.arith.normalise import normalise_partly
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
 from neuroncore_rtl.spec.formats import FP32
 
@@ -29,6 +29,9 @@ _ALIGNED_BITS = _PRODUCT_BITS + _GUARD_BITS
 _SUM_BITS = _ALIGNED_BITS + 1
 _PLACES = (_ALIGNED_BITS - 1).bit_length()
 """Bits of a shift; the largest one leaves nothing but what was lost."""
+
+_FINE, _COARSE = range(3), range(3, _PLACES)
+"""Digits of the normalising shift, which may have a register in between."""
 
 _FIELD = signed(11)
 """Shape of an exponent biased as in FP32, of anything between the smallest and the largest product, and of their
@@ -85,8 +88,9 @@ class Fp32Fma(wiring.Component):
         multiplied = cut("multiply", **self._multiply(m, operands))
         aligned = cut("align", **self._align(m, multiplied))
         total = cut("sum", **self._sum(m, aligned))
-        normal = cut("normalise", **self._normalise(m, total))
-        word = round_fp32(m, normal.significand, normal.field, normal.sign, normal.inf, normal.nan)
+        coarse = cut("normalise", **self._coarse(m, total))
+        significand, field = self._fine(m, coarse)
+        word = round_fp32(m, significand, field, coarse.sign, coarse.inf, coarse.nan)
         m.d.comb += [self.product.eq(multiplied.product), self.out.eq(cut("out", word=word).word)]
         return m
 
@@ -166,10 +170,20 @@ class Fp32Fma(wiring.Component):
         result_sign = Mux(inf, sign, Mux(size.any(), sign ^ negative, sign & ~operands.subtract))
         return {"size": size, "reference": operands.reference, "sign": result_sign, "inf": inf, "nan": operands.nan}
 
-    def _normalise(self, m: Module, total) -> dict[str, Value]:
-        """The leading one comes to the top, unless the exponent runs out."""
-        # After a shift by `reference` the field is 1, or 0 if the top bit stays zero.
+    def _coarse(self, m: Module, total) -> dict[str, Value]:
+        """The leading one comes near the top, unless the exponent runs out."""
         reference = total.reference
-        normal, places = normalise(m, total.size, "sum", reference)
-        field = Mux(normal[-1], reference + 1 - places, 0)[: len(reference)]
-        return {"significand": normal, "field": field, "sign": total.sign, "inf": total.inf, "nan": total.nan}
+        fewer = reference[_PLACES:].any()
+        near, far, fewer = normalise_partly(m, total.size, "sum", _COARSE, reference, fewer)
+        return {
+            "near": near, "far": far, "fewer": fewer, "reference": reference, "sign": total.sign, "inf": total.inf,
+            "nan": total.nan,
+        }  # fmt: skip
+
+    def _fine(self, m: Module, coarse) -> tuple[Value, Value]:
+        """Return the significand, its leading one at the top unless the exponent ran out, and the field."""
+        # After a shift by `reference` the field is 1, or 0 if the top bit stays zero.
+        reference = coarse.reference
+        normal, places, _ = normalise_partly(m, coarse.near, "sum", _FINE, reference, coarse.fewer)
+        field = Mux(normal[-1], reference + 1 - Cat(places, coarse.far), 0)
+        return normal, field[: len(reference)]

@@ -2,7 +2,7 @@
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 
-__all__ = ["normalise"]
+__all__ = ["normalise", "normalise_partly"]
 
 
 def normalise(m: Module, value: Value, name: str, limit: Value | None = None) -> tuple[Value, Value]:
@@ -18,12 +18,27 @@ def normalise(m: Module, value: Value, name: str, limit: Value | None = None) ->
         The shifted value, of the same width, and the shift amount. A value of zero without limit stays zero; the
         amount then means nothing.
     """
-    width = len(value)
-    places = (width - 1).bit_length()
-    # Digit by digit from the top, the amount is that of the zeros until these are known to be fewer than the limit's.
+    places = (len(value) - 1).bit_length()
     fewer = None if limit is None else limit[places:].any()
-    amount = []
-    for place in reversed(range(places)):
+    value, amount, _ = normalise_partly(m, value, name, range(places), limit, fewer)
+    return value, amount
+
+
+def normalise_partly(
+    m: Module, value: Value, name: str, places: range, limit: Value | None, fewer: Value | None
+) -> tuple[Value, Value, Value | None]:
+    """Take some of the steps of :func:`normalise`, so that a register may stand between them and the others.
+
+    Arguments:
+        m, value, name, limit: as there.
+        places: the digits of the shift amount to find, the upper ones being known.
+        fewer: whether by the digits above these the zeros are fewer than the limit.
+
+    Returns:
+        The shifted value, these digits, and whether the zeros are now known to be fewer than the limit.
+    """
+    width, amount = len(value), []
+    for place in reversed(places):
         step = 1 << place
         empty, shifts = Signal(name=f"{name}_empty{step}"), Signal(name=f"{name}_shifts{step}")
         shifted = Signal(width, name=f"{name}_by{step}")
@@ -38,4 +53,4 @@ def normalise(m: Module, value: Value, name: str, limit: Value | None = None) ->
             fewer = less
         value = shifted
         amount.insert(0, shifts)
-    return value, Cat(amount)
+    return value, Cat(amount), fewer

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from amaranth import Module, Signal, Value
 
-__all__ = ["Pipeline"]
+__all__ = ["Pipeline", "delayed"]
 
 
 class Pipeline:
@@ -32,3 +32,19 @@ class Pipeline:
             registers[name] = Signal.like(value, name=f"{place}_{name}", reset_less=True, src_loc_at=1)
             self._m.d.sync += registers[name].eq(value)
         return SimpleNamespace(**registers)
+
+
+def delayed(m: Module, value: Value, cycles: int, name: str):
+    """Return a value so many cycles later; registers without reset, if any.
+
+    Arguments:
+        m: the module; registers go to its sync domain.
+        value: with its shape, which may be a structure's.
+        cycles: how many.
+        name: prefix of the registers in waveforms.
+    """
+    for cycle in range(1, cycles + 1):
+        late = Signal.like(value, name=f"{name}_{cycle}", reset_less=True)
+        m.d.sync += late.eq(value)
+        value = late
+    return value

@@ -30,19 +30,23 @@ class Saturate(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        negative = Signal()
-        m.d.comb += negative.eq(self.value[31] & ~self.uint32)
+        negative, fits = Signal(), Signal()
+        limit, mask = Signal(32), Signal(32)
+        m.d.comb += [
+            negative.eq(self.value[31] & ~self.uint32),
+            self.word.eq(Mux(fits, self.value, limit) & mask),
+        ]
         with m.Switch(self.dtype):
             for fmt in _INTEGERS:
                 with m.Case(FormatCode(fmt.code)):
-                    fits = Signal(name=f"fits_{fmt.name}")
                     above = self.value[fmt.bits - fmt.signed :]
                     # The code of the smallest value: one more than that of the largest, or zero.
                     smallest = fmt.max + 1 if fmt.signed else 0
                     m.d.comb += [
                         fits.eq(Mux(negative, above.all() if fmt.signed else 0, ~above.any())),
-                        self.word.eq(Mux(fits, self.value[: fmt.bits], Mux(negative, smallest, fmt.max))),
+                        limit.eq(Mux(negative, smallest, fmt.max)),
+                        mask.eq((1 << fmt.bits) - 1),
                     ]
             with m.Default():
-                m.d.comb += self.word.eq(self.value)
+                m.d.comb += [fits.eq(1), mask.eq(-1)]
         return m

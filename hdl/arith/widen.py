@@ -5,12 +5,13 @@ of up to 32 bits: an integer's, or a float's significand put at the top. One nor
 of it, subnormal or not, and only an integer of 32 bits has bits left to round.
 """
 
-from amaranth import Cat, Const, Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.arith.normalise import normalise
+from neuroncore_rtl.hdl.arith.pipeline import Pipeline
 from neuroncore_rtl.spec.formats import FORMATS, FP32, FloatFormat, IntFormat
 
 __all__ = ["Widen"]
@@ -21,7 +22,11 @@ _FIELD_BITS = FP32.exponent_bits
 
 
 class Widen(wiring.Component):
-    """Storage word to FP32 and to an integer; combinational (latency 0, the caller registers the result).
+    """Storage word to FP32 and to an integer; one enters per cycle.
+
+    Arguments:
+        latency: cycles from word to the results, 0 to 2, which are combinational behind the last register; the caller
+            registers them.
 
     Ports:
         word: the element, right-aligned; of a format of fewer than 32 bits the upper bits are ignored.
@@ -32,21 +37,39 @@ class Widen(wiring.Component):
         integer: the value of an integer format: UINT32, or the others as INT32; 0 for floats.
     """
 
+    CUTS = {0: (), 1: ("normalise",), 2: ("magnitude", "normalise")}
+    """Places of the registers, by latency."""
+
     word: In(32)
     dtype: In(FormatCode)
     fp32: Out(32)
     integer: Out(32)
 
-    latency = 0
+    def __init__(self, latency: int = 0):
+        if latency not in self.CUTS:
+            raise ValueError(f"latency must be 0 to {max(self.CUTS)}, not {latency!r}")
+        self.latency = latency
+        super().__init__()
 
     def elaborate(self, platform):
         m = Module()
+        cut = Pipeline(m, self.CUTS[self.latency]).cut
+        parts = cut("magnitude", **self._parts(m))
+        normal, shift = normalise(m, parts.magnitude, "magnitude")
+        del parts.magnitude
+        number = cut("normalise", normal=normal, shift=shift, **vars(parts))
+        m.d.comb += [self.fp32.eq(self._rounded(m, number)), self.integer.eq(number.integer)]
+        return m
+
+    def _parts(self, m: Module) -> dict[str, Value]:
+        """What the word is: a magnitude with a sign, or the fields of FP32; and as an integer."""
+        integer = Signal(32)
         sign = Signal()
         inf = Signal()
         nan = Signal()
-        wide = Signal()
+        whole, wide = Signal(), Signal()
         filled = Signal(31)
-        magnitude = Signal(_WIDTH)
+        narrow, magnitude = Signal(_WIDTH), Signal(_WIDTH)
         top_field = Signal(_FIELD_BITS)
         with m.Switch(self.dtype):
             for fmt in FORMATS.values():
@@ -55,9 +78,9 @@ class Widen(wiring.Component):
                         negative = self.word[fmt.bits - 1] if fmt.signed else Const(0, 1)
                         extended = Cat(self.word[: fmt.bits], negative.replicate(_WIDTH - fmt.bits))
                         m.d.comb += [
-                            self.integer.eq(extended),
+                            whole.eq(1),
+                            integer.eq(extended),
                             sign.eq(negative),
-                            magnitude.eq(Mux(negative, -extended, extended)),
                             top_field.eq(FP32.bias + _WIDTH - 1),
                         ]
                         continue
@@ -76,19 +99,29 @@ class Widen(wiring.Component):
                             filled.eq(Cat(Const(0, 31 - len(below) + fmt.padding_bits), below[fmt.padding_bits :])),
                         ]
                     else:
-                        m.d.comb += self._narrow(fmt, magnitude, top_field)
+                        m.d.comb += self._narrow(fmt, narrow, top_field)
 
-        normal, shift = normalise(m, magnitude, "magnitude")
+        m.d.comb += magnitude.eq(Mux(whole, Mux(sign, -integer, integer), narrow))
+        return {
+            "magnitude": magnitude, "top_field": top_field, "sign": sign, "inf": inf, "nan": nan, "wide": wide,
+            "filled": filled, "integer": integer,
+        }  # fmt: skip
+
+    def _rounded(self, m: Module, number) -> Signal:
+        """Return the word of FP32."""
+        normal = number.normal
         up = Signal()
-        rounded = Signal(31)
-        with_sign = Signal(32)
+        rounded, finite = Signal(31), Signal(31)
+        with_sign, word = Signal(32), Signal(32)
+        field = Mux(normal[-1], number.top_field - number.shift, 0)[:_FIELD_BITS]
         m.d.comb += [
             up.eq(normal[_DROPPED - 1] & (normal[: _DROPPED - 1].any() | normal[_DROPPED])),
-            rounded.eq(Cat(normal[_DROPPED:-1], Mux(normal[-1], top_field - shift, 0)[:_FIELD_BITS]) + up),
-            with_sign.eq(Cat(Mux(wide, filled, Mux(inf, FP32.infinity, rounded))[:31], sign)),
-            self.fp32.eq(Mux(nan, FP32.nan, with_sign)),
+            rounded.eq(Cat(normal[_DROPPED:-1], field) + up),
+            finite.eq(Mux(number.wide, number.filled, Mux(number.inf, FP32.infinity, rounded))),
+            with_sign.eq(Cat(finite, number.sign)),
+            word.eq(Mux(number.nan, FP32.nan, with_sign)),
         ]
-        return m
+        return word
 
     def _narrow(self, fmt: FloatFormat, magnitude: Signal, top_field: Signal):
         """A float of fewer exponent bits than FP32 has, as a magnitude."""

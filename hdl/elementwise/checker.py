@@ -65,7 +65,8 @@ class Checker(checker.Checker):
 
     def __init__(self, config: Config, opcodes: Iterable[isa.Opcode], slow: Callable, interval: Callable):
         self.config = config
-        self.opcodes = frozenset(opcodes)
+        absent = elementwise.UNIT_OPCODES.keys() - config.vector_units
+        self.opcodes = frozenset(opcodes).difference(*(elementwise.UNIT_OPCODES[unit] for unit in absent))
         self.slow = slow
         self.interval = interval
         super().__init__(ElementwiseInstruction, Job)
@@ -108,7 +109,7 @@ class Checker(checker.Checker):
             Rule.ARITHMETIC: self._arithmetic(m, instruction, job),
             Rule.DESTINATION: (opcode_in(instruction, {isa.Opcode.FIND_INDEX8}) & named[0].code.matches(*_FLOATS))
             | (opcode_in(instruction, {isa.Opcode.TRANSPOSE}) & (named[0].code != named[1].code)),
-            Rule.ROUNDING: instruction.stochastic & (~opcode_in(instruction, elementwise.STOCHASTIC) | job.integer),
+            Rule.ROUNDING: instruction.stochastic & (~opcode_in(instruction, self._stochastic()) | job.integer),
             Rule.SHAPE: self._shape(m, instruction),
             Rule.PARTITIONS: self._partitions(m, instruction, named),
             Rule.PORTS: used(instruction, "b")
@@ -179,8 +180,14 @@ class Checker(checker.Checker):
             found.append(place.used & opcode_in(instruction, decided) & (place.code == UINT32.code))
         return _any(found)
 
-    @staticmethod
-    def _operation(m: Module, instruction) -> Value:
+    def _stochastic(self) -> frozenset[isa.Opcode]:
+        """Return the opcodes whose results may be rounded stochastically on this machine."""
+        able = "random" in self.config.vector_units
+        return elementwise.STOCHASTIC if able else elementwise.STOCHASTIC - isa.VECTOR_OPCODES
+
+    def _operation(self, m: Module, instruction) -> Value:
+        absent = elementwise.UNIT_OPERATIONS.keys() - self.config.vector_units
+        missing = sorted(op for unit in absent for op in elementwise.UNIT_OPERATIONS[unit])
         wrong = []
         for name in ("op0", "op1"):
             code = instruction[name].as_value()
@@ -190,7 +197,7 @@ class Checker(checker.Checker):
                 if operand == name:
                     with m.If(opcode_in(instruction, {opcode})):
                         m.d.comb += allowed.eq(code.matches(*(int(op) for op in sorted(operations))))
-            wrong.append(used(instruction, name) & ~allowed)
+            wrong.append(used(instruction, name) & (~allowed | code.matches(*map(int, missing))))
         unknown = instruction.function >= elementwise.FUNCTION_COUNT
         return _any(wrong) | (opcode_in(instruction, {isa.Opcode.ACTIVATE}) & unknown)
 

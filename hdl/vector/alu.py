@@ -1,8 +1,8 @@
 """The ALU of a vector lane: one operation of `spec.isa.alu` in FP32, INT32 or UINT32 per cycle.
 
-Order is one comparison for every arithmetic, of signed integers: UINT32 has its top bit inverted, and a float is read
-as an integer whose bits below the sign are inverted if it is negative, which puts -0 below +0 as maximum and minimum
-want it; comparisons make the two equal.
+Order is one comparison for every arithmetic, that of signed integers: the other way round for UINT32 of which one has
+the top bit set, and for two negative floats. So -0 is below +0, as maximum and minimum want it; comparisons make the
+two equal.
 
 Integers are multiplied by the multiplier of the significands. The statistics take sums and fused multiply-adds of the
 ALU in cycles in which its own operation needs neither.
@@ -17,6 +17,7 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.arith.add import Fp32Adder
 from neuroncore_rtl.hdl.arith.fma import Fp32Fma
 from neuroncore_rtl.hdl.arith.fp32 import Fp32
+from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.elementwise.instruction import Op
 from neuroncore_rtl.spec.formats import FP32
 
@@ -126,29 +127,16 @@ class Alu(wiring.Component):
     def _late(self, m: Module, multiplier: Fp32Fma) -> tuple[Value, Value]:
         """Return, with the result of the multiplier, which unit has the result, and what the rest makes of the
         operands: it takes a stage of its own where there are enough, and is there before the product of integers."""
-        now = SimpleNamespace(op=self.op, integer=self.integer, uint32=self.uint32, a=self.a, b=self.b)
         early = max(0, multiplier.product_latency - 1)
-        now = _later(m, now, "operands", early)
-        source, logic = _Logic(m, now).result()
-        late = _later(m, SimpleNamespace(source=source, logic=logic, product=now.op == Op.MULTIPLY), "multiply",
-                      multiplier.product_latency - early)  # fmt: skip
-        logic = Signal(32, name="logic_or_product")
-        m.d.comb += logic.eq(Mux(late.product, multiplier.product, late.logic))
+        names = ("op", "integer", "uint32", "a", "b")
+        now = SimpleNamespace(**{name: delayed(m, getattr(self, name), early, f"now_{name}") for name in names})
+        beside = dict(zip(("source", "logic"), _Logic(m, now).result(), strict=True), is_product=now.op == Op.MULTIPLY)
+        meanwhile = multiplier.product_latency - early
+        source, logic, is_product = (delayed(m, value, meanwhile, name) for name, value in beside.items())
+        word = Signal(32, name="logic_or_product")
+        m.d.comb += word.eq(Mux(is_product, multiplier.product, logic))
         rest = self.latency - multiplier.product_latency
-        late = _later(m, SimpleNamespace(source=late.source, logic=logic), "late", rest)
-        return late.source, late.logic
-
-
-def _later(m: Module, values: SimpleNamespace, name: str, cycles: int) -> SimpleNamespace:
-    """Return a record of values so many cycles later."""
-    for cycle in range(cycles):
-        registers = {
-            field: Signal.like(value, name=f"{name}_{field}_{cycle}", reset_less=True)
-            for field, value in vars(values).items()
-        }
-        m.d.sync += [registers[field].eq(value) for field, value in vars(values).items()]
-        values = SimpleNamespace(**registers)
-    return values
+        return delayed(m, source, rest, "late_source"), delayed(m, word, rest, "late_logic")
 
 
 class _Logic:
@@ -171,6 +159,7 @@ class _Logic:
         total, integral = self._total()
         truth, is_truth = Signal(), Signal()
         words = {
+            (Op.MAX, Op.MIN, Op.ABSOLUTE_MAX, Op.LARGER_MAGNITUDE, Op.SMALLER_MAGNITUDE): chosen,
             (Op.BITWISE_AND,): a & b,
             (Op.BITWISE_OR,): a | b,
             (Op.BITWISE_XOR,): a ^ b,
@@ -189,7 +178,7 @@ class _Logic:
                 with m.Case(operation):
                     m.d.comb += [truth.eq(value), is_truth.eq(1)]
             with m.Default():
-                m.d.comb += logic.eq(chosen)
+                m.d.comb += logic.eq(a)
         with m.If(is_truth):
             m.d.comb += logic.eq(Mux(truth, Mux(self.integer, 1, _ONE), 0))
         return source, logic
@@ -226,8 +215,9 @@ class _Logic:
             small.eq(a.field < FP32.bias),
             whole.eq(a.field >= FP32.bias + FP32.mantissa_bits),
             places.eq(Const((1 << FP32.mantissa_bits) - 1) >> (a.field - FP32.bias)[:5]),
-            addend.eq(Mux(rounds, Mux(up, places, 0), self.b)),
-            total.eq(Mux(subtract, word - addend, word + addend)),
+            addend.eq(Mux(rounds, Mux(up, places, 0), self.b ^ subtract.replicate(32))),
+            # One bit more, below, carries into it.
+            total.eq((Cat(subtract, word) + Cat(subtract, addend))[1:33]),
         ]
         with m.If(a.nan):
             m.d.comb += integral.eq(FP32.nan)
@@ -238,40 +228,35 @@ class _Logic:
         return total, integral
 
     def _compare(self) -> tuple[Signal, dict[Op, Value]]:
-        """Return what the operations that choose an operand leave, BYPASS among them, and the truths of those that
-        compare."""
+        """Return what the operations that choose an operand leave, and the truths of those that compare."""
         m, op, integer = self._m, self.op, self.integer
         a, b = Fp32(self.a), Fp32(self.b)
         unordered, b_nan, a_zero, b_zero, equal, less, takes_b = (
             Signal(name=name) for name in ("unordered", "b_nan", "a_zero", "b_zero", "equal", "less", "takes_b")
         )
         (x, y), below, same = self._ordered()
-        chosen = Signal(32, name="chosen")
+        by_value, chosen, word = Signal(), Signal(32, name="chosen"), Signal(32, name="chosen_or_nan")
         m.d.comb += [
-            b_nan.eq(~integer & (self.b[:31] > FP32.infinity)),
-            unordered.eq((~integer & (self.a[:31] > FP32.infinity)) | b_nan),
+            b_nan.eq(~integer & b.nan),
+            unordered.eq((~integer & a.nan) | b_nan),
             a_zero.eq(a.zero & ~(integer & a.sign)),
             b_zero.eq(b.zero & ~(integer & b.sign)),
             equal.eq((same | (a_zero & b_zero)) & ~unordered),
             less.eq(below & ~(a_zero & b_zero) & ~unordered),
+            # Those that choose by magnitude leave the number as it is; what is not in order leaves b.
+            by_value.eq((op != Op.LARGER_MAGNITUDE) & (op != Op.SMALLER_MAGNITUDE)),
+            chosen.eq(Mux(takes_b, Mux(by_value, y, self.b), Mux(by_value, x, self.a))),
+            word.eq(Mux(Mux(by_value, unordered, takes_b & b_nan), FP32.nan, chosen)),
         ]
-        nan = Signal(name="gives_nan")
         with m.Switch(op):
-            with m.Case(Op.MAX, Op.ABSOLUTE_MAX):
-                m.d.comb += [takes_b.eq(below), nan.eq(unordered), chosen.eq(Mux(takes_b, y, x))]
             with m.Case(Op.MIN):
-                m.d.comb += [takes_b.eq(~below), nan.eq(unordered), chosen.eq(Mux(takes_b, y, x))]
-            # What is not in order leaves b.
+                m.d.comb += takes_b.eq(~below)
             with m.Case(Op.LARGER_MAGNITUDE):
-                m.d.comb += [takes_b.eq(unordered | below | same), nan.eq(takes_b & b_nan)]
-                m.d.comb += chosen.eq(Mux(takes_b, self.b, self.a))
+                m.d.comb += takes_b.eq(unordered | below | same)
             with m.Case(Op.SMALLER_MAGNITUDE):
-                m.d.comb += [takes_b.eq(unordered | ~below), nan.eq(takes_b & b_nan)]
-                m.d.comb += chosen.eq(Mux(takes_b, self.b, self.a))
+                m.d.comb += takes_b.eq(unordered | ~below)
             with m.Default():
-                m.d.comb += chosen.eq(self.a)
-        word = Signal(32, name="chosen_or_nan")
-        m.d.comb += word.eq(Mux(nan, FP32.nan, chosen))
+                m.d.comb += takes_b.eq(below)
         truths = {
             Op.IS_EQUAL: equal,
             Op.NOT_EQUAL: ~equal,
@@ -288,20 +273,22 @@ class _Logic:
     def _ordered(self) -> tuple[list[Signal], Signal, Signal]:
         """Return the operands, or their magnitudes where these decide, whether the first is below the second, and
         whether they are the same."""
-        m = self._m
-        operands, keys = [], []
-        by_magnitude, below, same = (Signal(name=name) for name in ("by_magnitude", "below", "same"))
+        m, integer = self._m, self.integer
+        operands = []
+        by_magnitude, lower, below, same = (Signal(name=name) for name in ("by_magnitude", "lower", "below", "same"))
         m.d.comb += by_magnitude.eq(Value.cast(self.op).matches(*_BY_MAGNITUDE))
         for name, word in (("x", self.a), ("y", self.b)):
             magnitude = Signal(32, name=f"{name}_magnitude")
             operand = Signal(32, name=f"{name}_operand")
-            key = Signal(32, name=f"{name}_key")
             m.d.comb += [
-                magnitude.eq(Mux(self.integer, Mux(word[31] & ~self.uint32, -word, word), word[:31])),
+                magnitude.eq(Mux(integer, Mux(word[31] & ~self.uint32, -word, word), word[:31])),
                 operand.eq(Mux(by_magnitude, magnitude, word)),
-                key.eq(operand ^ Cat((operand[31] & ~self.integer).replicate(31), self.uint32)),
             ]
             operands.append(operand)
-            keys.append(key)
-        m.d.comb += [below.eq(keys[0].as_signed() < keys[1].as_signed()), same.eq(operands[0] == operands[1])]
+        x, y = operands
+        m.d.comb += [
+            lower.eq(x.as_signed() < y.as_signed()),
+            same.eq(x == y),
+            below.eq(lower ^ Mux(integer, self.uint32 & (x[31] ^ y[31]), x[31] & y[31] & ~same)),
+        ]
         return operands, below, same

@@ -1,5 +1,6 @@
 """Some lanes of the vector engine, with the control that they share."""
 
+from collections.abc import Iterable
 from functools import partial
 
 from amaranth import Cat, Const, Module, Mux, Signal
@@ -9,18 +10,21 @@ from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.normalise import normalise
+from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
 from neuroncore_rtl.hdl.elementwise.step import Phase, Step
 from neuroncore_rtl.hdl.hierarchy import shared
-from neuroncore_rtl.hdl.vector.control import Cast, Chain, Decoded, Events, Finish, Source, Unit
+from neuroncore_rtl.hdl.vector.control import Cast, Chain, Decoded, Events, Finish, Unit
 from neuroncore_rtl.hdl.vector.decode import decode, decode_entry, slow_op0, slow_op1
 from neuroncore_rtl.hdl.vector.lane import VectorLane
 from neuroncore_rtl.hdl.vector.stats import SHARES
+from neuroncore_rtl.spec import timing
+from neuroncore_rtl.spec.config import VECTOR_UNITS
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa.elementwise import STATS_ELEMENTS
 
-__all__ = ["VectorBlock", "VectorLanes"]
+__all__ = ["VectorBlock", "VectorLanes", "module_name"]
 
 BLOCK_LANES = 8
 """Lanes of a block: a fourth of a group of TRANSPOSE, as larger ones take a simulator too long to compile."""
@@ -34,6 +38,12 @@ _LATENCIES = {
 """Cycles from a start to the result."""
 
 _ONE = FP32.bias << FP32.mantissa_bits
+
+
+def module_name(name: str, alu_latency: int, units: Iterable[str]) -> str:
+    """Return the Verilog name of a module, which spells the parameters of its lanes."""
+    without = "".join(f"_no_{unit}" for unit in VECTOR_UNITS if unit not in units)
+    return f"{name}_latency{alu_latency}{without}"
 
 
 def _block_ports(lanes: int) -> dict:
@@ -51,35 +61,39 @@ def _block_ports(lanes: int) -> dict:
 
 
 class VectorBlock(wiring.Component):
-    """Lanes side by side.
+    """Lanes side by side. A result comes `latency` cycles after its step; a slow operation adds what its unit takes
+    longer than an ALU.
 
     A step with a slow operation, which is alone in the lanes, waits for its unit. The next one may come `INTERVAL`
-    cycles behind it while the unit still works: the waiting step's control is therefore taken over `HOLD` cycles later
+    cycles behind it while the unit still works: the waiting step's control is therefore taken over some cycles later
     than that of others, and so stays until it is done.
 
     Arguments:
-        lanes: how many.
+        lanes: how many. alu_latency, units: of each (:class:`VectorLane`).
 
     Ports, few and wide, as each costs time at the boundary of a block that is compiled apart:
         valid, step: a step (:class:`Step`), its index that of the block's first lane.
         a, b: a word for each lane.
         moved: of a step of TRANSPOSE, a cycle later: for each lane its word of the transposed column, zero above the
             element.
-        result_valid: the step that was taken `LATENCY` cycles before, or longer if it is slow, has a result.
+        result_valid: the step that was taken `latency` cycles before, or longer if it is slow, has a result.
         word: a storage word of each lane. enable: a bit for each, whether it is written.
     """
 
-    LATENCY = 1 + VectorLane.LATENCY
-    """Cycles from a step to its result; a slow first operation adds `LATENCY` - 1 of its unit, so does a second one."""
-
-    HOLD = max(
+    _OVERLAP = max(
         Fp32Divider.LATENCY - Fp32Divider.INTERVAL,
         Fp32Divider.REMAINDER_LATENCY - Fp32Divider.REMAINDER_INTERVAL,
         Fp32Power.LATENCY - Fp32Power.INTERVAL,
     )
+    """Cycles for which a slow unit may have two steps."""
 
-    def __init__(self, lanes: int):
+    def __init__(self, lanes: int, alu_latency: int = 1, units: Iterable[str] = VECTOR_UNITS):
         self.lanes = lanes
+        self.alu_latency = alu_latency
+        self.units = frozenset(units)
+        self.latency = timing.vector_lanes_latency(alu_latency)
+        self._hold = max(self._OVERLAP, alu_latency - 1)
+        self._before = timing.VECTOR_ENTRY_LATENCY[alu_latency > 1] - 1
         super().__init__(_block_ports(lanes))
 
     def elaborate(self, platform):
@@ -91,12 +105,15 @@ class VectorBlock(wiring.Component):
         with m.If(self.valid):
             m.d.sync += [step.eq(self.step), a.eq(self.a), b.eq(self.b)]
 
+        entry, load = decode_entry(m, step)
+        settled = delayed(m, Cat(valid, load, step.scalar0, step.scalar1), self._before, "settled")
         control, writes = self._stages(m, valid, step, self._word_of_set(m, valid, step))
         constant, share = self._constants(m, valid, step, control["operate"])
         common = {
-            "valid": valid,
-            "entry": decode_entry(m, step),
-            "scalars": Cat(step.scalar0, step.scalar1),
+            "entry": entry,
+            "valid": settled[0],
+            "load": settled[1 : 1 + len(load.as_value())],
+            "scalars": settled[1 + len(load.as_value()) :],
             "key": Cat(step.seed, step.stream),
             "share": share,
             **control,
@@ -106,9 +123,15 @@ class VectorBlock(wiring.Component):
         m.d.sync += moves.eq(step.opcode == Opcode.TRANSPOSE)
         with m.If(step.opcode == Opcode.TRANSPOSE):
             m.d.sync += moved.eq(self.moved)
+        moves, moved, constant = (
+            delayed(m, value, self._before, name)
+            for name, value in (("moves", moves), ("moved", moved), ("constant", constant))
+        )
 
+        build = partial(VectorLane, self.alu_latency, self.units)
+        module = module_name("vector_lane", self.alu_latency, self.units)
         for number in range(self.lanes):
-            lane = shared(m, f"lane_{number}", "vector_lane", VectorLane, platform)
+            lane = shared(m, f"lane_{number}", module, build, platform)
             m.d.comb += [getattr(lane, name).eq(value) for name, value in common.items()]
             m.d.comb += [
                 lane.a.eq(a[number]),
@@ -130,9 +153,11 @@ class VectorBlock(wiring.Component):
         return word_of_set
 
     def _index(self, m: Module, valid, step) -> Signal:
-        """The index of lane 0: of a slow step some cycles later, and so longer."""
+        """The index of lane 0: of a slow step some cycles later, and so longer, unless ALUs take that long."""
+        if self.alu_latency > self._OVERLAP:
+            return step.index
         held, index = Signal(64, reset_less=True), Signal(64)
-        passed = Signal(self.HOLD)
+        passed = Signal(self._OVERLAP)
         m.d.sync += passed.eq(Cat(valid, passed))
         with m.If(passed[-1]):
             m.d.sync += held.eq(step.index)
@@ -145,12 +170,26 @@ class VectorBlock(wiring.Component):
         decoded_1 = Signal(Decoded, reset_less=True)
         events = Signal(Events)
         valid_1, writes_1 = Signal(), Signal(reset_less=True)
-        m.d.sync += [
-            valid_1.eq(valid & (step.phase != Phase.LOAD_S0) & (step.phase != Phase.LOAD_S1)),
-            events.eq(Mux(valid, decoded.events, 0)),
-        ]
-        with m.If(valid):
-            m.d.sync += [decoded_1.eq(decoded), writes_1.eq(step.writes)]
+        arrives = valid
+        for cycle in range(self._before):
+            before, arrives = arrives, Signal(name=f"arrives_{cycle}")
+            m.d.sync += arrives.eq(before)
+        decoded_0, writes_0, silent_0 = (
+            delayed(m, value, self._before, name)
+            for name, value in (
+                ("decoded_0", decoded),
+                ("writes_0", step.writes),
+                ("silent_0", (step.phase == Phase.LOAD_S0) | (step.phase == Phase.LOAD_S1)),
+            )
+        )
+        m.d.sync += [valid_1.eq(arrives & ~silent_0), events.eq(Mux(arrives, decoded_0.events, 0))]
+        with m.If(arrives):
+            m.d.sync += [decoded_1.eq(decoded_0), writes_1.eq(writes_0)]
+        # What an ALU has under way.
+        late_1, late_writes_1 = (
+            delayed(m, value, self.alu_latency - 1, name)
+            for name, value in (("decoded_1", decoded_1), ("writes_1", writes_1))
+        )
 
         chain_2, chain = Signal(Chain, reset_less=True), Signal(Chain)
         divide, power = Signal(), Signal()
@@ -158,10 +197,10 @@ class VectorBlock(wiring.Component):
         valid_2, advance_2 = self._passage(m, "op0", valid_1, decoded_1.chain.slow, chain_2.unit)
         with m.If(advance_2):
             m.d.sync += [
-                chain_2.eq(decoded_1.chain),
-                finish_2.eq(decoded_1.finish),
-                cast_2.eq(decoded_1.cast),
-                writes_2.eq(writes_1),
+                chain_2.eq(late_1.chain),
+                finish_2.eq(late_1.finish),
+                cast_2.eq(late_1.cast),
+                writes_2.eq(late_writes_1),
             ]
         with m.If(valid_2):
             m.d.comb += [
@@ -170,15 +209,20 @@ class VectorBlock(wiring.Component):
                 power.eq(finish_2.slow & (finish_2.unit == Unit.POWER)),
             ]
         with m.Else():
-            m.d.comb += [chain.op.eq(Op.BYPASS), chain.a.eq(Source.RUNNING)]
+            m.d.comb += chain.op.eq(Op.BYPASS)
 
         finish_3, cast_3, writes_3 = Signal(Finish, reset_less=True), Signal(Cast, reset_less=True), Signal()
         valid_3, advance_3 = self._passage(m, "op1", valid_2, finish_2.slow, finish_3.unit)
+        meanwhile = self.alu_latency - 1
+        late_finish_2, late_cast_2, late_writes_2 = (
+            delayed(m, value, meanwhile, name)
+            for name, value in (("finish_2", finish_2), ("cast_2", cast_2), ("writes_2", writes_2))
+        )
         with m.If(advance_3):
-            m.d.sync += [finish_3.eq(finish_2), cast_3.eq(cast_2), writes_3.eq(writes_2)]
+            m.d.sync += [finish_3.eq(late_finish_2), cast_3.eq(late_cast_2), writes_3.eq(late_writes_2)]
 
-        cast_4, writes_4, writes_5 = Signal(Cast, reset_less=True), Signal(), Signal()
-        m.d.sync += [cast_4.eq(cast_3), writes_4.eq(valid_3 & writes_3), writes_5.eq(writes_4)]
+        cast_4, writes_4 = Signal(Cast, reset_less=True), Signal()
+        m.d.sync += [cast_4.eq(cast_3), writes_4.eq(valid_3 & writes_3)]
         control = {
             "operate": decoded_1.operate,
             "events": events,
@@ -187,14 +231,21 @@ class VectorBlock(wiring.Component):
             "divide": divide,
             "power": power,
             "unit": finish_2.unit,
+            "done": valid_3,
             "finish": finish_3,
             "cast": cast_4,
         }
-        return control, writes_5
+        return control, self._after(m, writes_4)
+
+    def _after(self, m: Module, writes) -> Signal:
+        """Return whether a result leaves: the bit of stage 4 when its cast is done."""
+        leaves = Signal(timing.VECTOR_CAST_LATENCY[self.alu_latency > 1])
+        m.d.sync += leaves.eq(Cat(writes, leaves))
+        return leaves[-1]
 
     def _passage(self, m: Module, name: str, valid, slow, unit):
-        """Take steps to the next stage: return when it has one, and when control goes there, a cycle before or, if the
-        operation is slow, long before.
+        """Take steps to the next stage: return when it has one, and when what has been under way as long as an ALU
+        takes goes there, a cycle before or, if the operation is slow, long before.
 
         Arguments:
             m: the module.
@@ -210,9 +261,13 @@ class VectorBlock(wiring.Component):
                 with m.Case(case):
                     m.d.comb += place.eq(1 << latency - 2)
         ended = (waiting & place).any()
+        passes = valid & ~slow
+        for cycle in range(self.alu_latency - 1):
+            before, passes = passes, Signal(name=f"{name}_under_way_{cycle}")
+            m.d.sync += passes.eq(before)
         # What has ended goes no further, where it would end again as something slower.
-        m.d.sync += [waiting.eq(Cat(valid & slow, waiting & ~place)), there.eq((valid & ~slow) | ended)]
-        return there, (valid & ~slow) | waiting[self.HOLD - 1]
+        m.d.sync += [waiting.eq(Cat(valid & slow, waiting & ~place)), there.eq(passes | ended)]
+        return there, passes | waiting[self._hold - 1]
 
     def _constants(self, m: Module, valid, step, operate):
         """What all lanes get: in stage 1 the one of RECIPROCAL or a count of BN_STATS, in stage 2 a share."""
@@ -239,15 +294,19 @@ class VectorLanes(wiring.Component):
     Arguments, ports: those of :class:`VectorBlock`.
     """
 
-    def __init__(self, lanes: int):
+    def __init__(self, lanes: int, alu_latency: int = 1, units: Iterable[str] = VECTOR_UNITS):
         self.lanes = lanes
+        self.alu_latency = alu_latency
+        self.units = frozenset(units)
         super().__init__(_block_ports(lanes))
 
     def elaborate(self, platform):
         m = Module()
         for first in range(0, self.lanes, BLOCK_LANES):
             count = min(BLOCK_LANES, self.lanes - first)
-            block = shared(m, f"block_{first}", f"vector_block_{count}", partial(VectorBlock, count), platform)
+            build = partial(VectorBlock, count, self.alu_latency, self.units)
+            module = module_name(f"vector_block_{count}", self.alu_latency, self.units)
+            block = shared(m, f"block_{first}", module, build, platform)
             part, words = slice(first, first + count), slice(32 * first, 32 * (first + count))
             step = Signal(Step, name=f"step_{first}")
             m.d.comb += [

@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.fp32 import Fp32
+from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.hdl.arith.saturate import Saturate
 from neuroncore_rtl.hdl.arith.threefry import ROUNDS, Threefry2x32
@@ -17,16 +18,18 @@ __all__ = ["RoundOrSaturate", "threshold"]
 class RoundOrSaturate(wiring.Component):
     """One element a cycle.
 
+    Arguments:
+        latency: cycles from an element to its word, 1, or 5 with stages for the steps of a cast.
+        random_latency: cycles from an index to its random words.
+        random: whether there are random words; else there is no dropout, and no stochastic rounding.
+
     Ports:
-        index: of the element. key: seed and stream. Both `RANDOM_LATENCY` cycles before the element.
+        index: of the element. key: seed and stream. Both `random_latency` cycles before the element.
         cast: what to do with it (:class:`Cast`).
         value: FP32, INT32 or UINT32. threshold: where there is dropout, the element is 0 if its random word is below
             this.
-        word: storage word, upper bits zero, a cycle later.
+        word: storage word, upper bits zero, `latency` cycles later.
     """
-
-    RANDOM_LATENCY = 4
-    """Cycles from an index to its random words."""
 
     index: In(64)
     key: In(data.ArrayLayout(32, 2))
@@ -35,28 +38,42 @@ class RoundOrSaturate(wiring.Component):
     threshold: In(33)
     word: Out(32)
 
+    def __init__(self, latency: int = 1, random_latency: int = 4, random: bool = True):
+        self.latency, self.random_latency, self.random = latency, random_latency, random
+        super().__init__()
+
     def elaborate(self, platform):
         m = Module()
-        m.submodules.random = random = Threefry2x32(ROUNDS // self.RANDOM_LATENCY)
-        m.submodules.round = rounder = Fp32Rounder(1)
+        staged = self.latency > 1
+        m.submodules.round = rounder = Fp32Rounder(self.latency - staged)
         m.submodules.saturate = saturate = Saturate()
-        kept = Signal(32)
-        saturated, integer = Signal(32, reset_less=True), Signal(reset_less=True)
+        bits = self._random_words(m) if self.random else Const(0, 64)
+        value, cast, word = Signal(32), Signal(Cast), bits[:32]
+        m.d.comb += value.eq(Mux(self.cast.dropout & (bits[32:] < self.threshold), 0, self.value))
+        m.d.comb += cast.eq(self.cast)
+        if staged:
+            value, cast, word = (
+                delayed(m, signal, 1, name) for signal, name in ((value, "kept"), (cast, "cast"), (word, "word"))
+            )
         m.d.comb += [
-            random.key.eq(self.key),
-            random.counter.eq(self.index),
-            kept.eq(Mux(self.cast.dropout & (random.out[1] < self.threshold), 0, self.value)),
-            rounder.value.eq(kept),
-            rounder.format.eq(self.cast.dtype),
-            rounder.stochastic.eq(self.cast.stochastic),
-            rounder.random.eq(random.out[0]),
-            saturate.value.eq(kept),
-            saturate.uint32.eq(self.cast.uint32),
-            saturate.dtype.eq(self.cast.dtype),
-            self.word.eq(Mux(integer, saturated, rounder.word)),
+            rounder.value.eq(value),
+            rounder.format.eq(cast.dtype),
+            rounder.stochastic.eq(cast.stochastic & self.random),
+            rounder.random.eq(word),
+            saturate.value.eq(value),
+            saturate.uint32.eq(cast.uint32),
+            saturate.dtype.eq(cast.dtype),
         ]
-        m.d.sync += [saturated.eq(saturate.word), integer.eq(self.cast.integer)]
+        saturated = delayed(m, saturate.word, rounder.latency, "saturated")
+        integer = delayed(m, cast.integer, rounder.latency, "integer")
+        m.d.comb += self.word.eq(Mux(integer, saturated, rounder.word))
         return m
+
+    def _random_words(self, m: Module) -> Value:
+        """Return the two random words of the element, the one for its rounding first."""
+        m.submodules.random = random = Threefry2x32(-(-ROUNDS // self.random_latency))
+        m.d.comb += [random.key.eq(self.key), random.counter.eq(self.index)]
+        return delayed(m, random.out.as_value(), self.random_latency - random.latency, "random")
 
 
 def threshold(m: Module, word: Value) -> Signal:

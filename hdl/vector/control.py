@@ -14,17 +14,23 @@ from neuroncore_rtl.hdl.vector.stats import Sample
 from neuroncore_rtl.spec.isa.elementwise import VALUES8
 
 __all__ = [
-    "Cast", "Chain", "Decoded", "Entry", "Events", "Finish", "First", "Operate", "Other", "Second", "Source", "Unit",
+    "Cast", "Chain", "Decoded", "Entry", "Events", "Finish", "First", "Load", "Operate", "Other", "Second", "Source",
+    "Unit",
 ]  # fmt: skip
 
 
 class Entry(data.Struct):
-    """Stage 0. iota: the element's index takes the place of a. a_integer, b_integer: widen to integers. load0, load1: a
-    is a scalar. immediate0, immediate1: the scalar is in the step."""
+    """Stage 0, its first cycle. iota: the element's index takes the place of a."""
 
     iota: unsigned(1)
     a_dtype: FormatCode
     b_dtype: FormatCode
+
+
+class Load(data.Struct):
+    """Stage 0, its last cycle. a_integer, b_integer: widen to integers. load0, load1: a is a scalar. immediate0,
+    immediate1: the scalar is in the step."""
+
     a_integer: unsigned(1)
     b_integer: unsigned(1)
     load0: unsigned(1)

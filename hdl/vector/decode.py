@@ -5,7 +5,7 @@ from amaranth import Module, Mux, Signal, Value
 from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
 from neuroncore_rtl.hdl.elementwise.step import Phase
-from neuroncore_rtl.hdl.vector.control import Decoded, Entry, First, Other, Second, Source, Unit
+from neuroncore_rtl.hdl.vector.control import Decoded, Entry, First, Load, Other, Second, Source, Unit
 from neuroncore_rtl.spec.formats import FORMATS
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES
 from neuroncore_rtl.spec.isa.alu import COMPARISONS, SLOW, AluOp
@@ -54,9 +54,9 @@ def slow_op1(fields) -> Value:
     return _uses(fields.opcode, "op1") & _is_slow(fields.op1)
 
 
-def decode_entry(m: Module, step) -> Signal:
-    """Return a combinational signal with the :class:`Entry` of a step."""
-    entry = Signal(Entry)
+def decode_entry(m: Module, step) -> tuple[Signal, Signal]:
+    """Return combinational signals with the :class:`Entry` and the :class:`Load` of a step."""
+    entry, load = Signal(Entry), Signal(Load)
     of_a = Signal()
     m.d.comb += [
         entry.iota.eq(step.opcode == Opcode.IOTA),
@@ -67,14 +67,14 @@ def decode_entry(m: Module, step) -> Signal:
             ((step.opcode == Opcode.SELECT) & (step.phase == Phase.ELEMENT))
             | ((step.opcode == Opcode.DROPOUT) & (step.phase == Phase.LOAD_S0))
         ),
-        entry.a_integer.eq(step.integer & ~of_a),
-        entry.b_integer.eq(step.integer),
-        entry.load0.eq(step.phase == Phase.LOAD_S0),
-        entry.load1.eq(step.phase == Phase.LOAD_S1),
-        entry.immediate0.eq(~step.pointer0),
-        entry.immediate1.eq(~step.pointer1),
+        load.a_integer.eq(step.integer & ~of_a),
+        load.b_integer.eq(step.integer),
+        load.load0.eq(step.phase == Phase.LOAD_S0),
+        load.load1.eq(step.phase == Phase.LOAD_S1),
+        load.immediate0.eq(~step.pointer0),
+        load.immediate1.eq(~step.pointer1),
     ]
-    return entry
+    return entry, load
 
 
 def decode(m: Module, step, word_of_set: Value) -> Signal:

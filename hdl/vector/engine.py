@@ -11,9 +11,8 @@ from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.frontend import Frontend, connect_engine, engine_ports
 from neuroncore_rtl.hdl.elementwise.instruction import Op, Opcode
 from neuroncore_rtl.hdl.hierarchy import lanes, shared
-from neuroncore_rtl.hdl.vector.block import VectorBlock, VectorLanes
+from neuroncore_rtl.hdl.vector.block import VectorLanes, module_name
 from neuroncore_rtl.hdl.vector.decode import slow_op0, slow_op1
-from neuroncore_rtl.hdl.vector.stats import set_interval
 from neuroncore_rtl.hdl.vector.transpose import Transposer
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
@@ -22,27 +21,28 @@ from neuroncore_rtl.spec.isa.elementwise import transpose_block
 
 __all__ = ["VectorEngine", "interval", "slow"]
 
-SCAN_INTERVAL = timing.SCAN_INTERVAL
-"""Cycles from one element of a scan to the next, whose first operand went through both ALUs."""
-
 
 def slow(instruction):
     """Return whether an instruction must be alone in the lanes."""
     return slow_op0(instruction) | slow_op1(instruction) | (instruction.opcode == Opcode.BN_AGGR)
 
 
-def interval(instruction):
+def interval(instruction, alu_latency: int = 1):
     """Return the cycles from one step of an instruction to the next: a slow operation takes what its unit needs between
-    two starts; of two, the second waits for the first."""
+    two starts; of two, the second waits for the first.
+
+    Arguments:
+        instruction: a view.
+        alu_latency: cycles of an ALU. A running result goes through the second one, in a scan through both; statistics
+            have a mean that both work at.
+    """
     of_first, of_second = (_of_unit(instruction[f"op{number}"], "INTERVAL") for number in (0, 1))
     of_first = Mux(instruction.opcode == Opcode.RECIPROCAL, Fp32Divider.INTERVAL, of_first)
     both = _of_unit(instruction.op0, "LATENCY") + of_second
     slow0, slow1 = slow_op0(instruction), slow_op1(instruction)
-    ordinary = Mux(
-        instruction.opcode == Opcode.BN_AGGR,
-        set_interval(1),
-        Mux(instruction.opcode == Opcode.TENSOR_TENSOR_SCAN, SCAN_INTERVAL, 1),
-    )
+    ordinary = Const(1)
+    for opcode, cycles in timing.vector_intervals(alu_latency).items():
+        ordinary = Mux(instruction.opcode == Opcode[opcode], cycles, ordinary)
     return Mux(slow0, Mux(slow1, both, of_first), Mux(slow1, of_second, ordinary))
 
 
@@ -61,9 +61,6 @@ class VectorEngine(wiring.Component):
     Ports: see :func:`hdl.elementwise.frontend.engine_ports`.
     """
 
-    LATENCY = VectorBlock.LATENCY
-    """Cycles in the lanes, from a step to its result, where no operation is slow."""
-
     def __init__(self, config: Config):
         self.config = config
         super().__init__(engine_ports(config))
@@ -72,12 +69,18 @@ class VectorEngine(wiring.Component):
         m = Module()
         config = self.config
         m.submodules.frontend = frontend = Frontend(
-            config, VECTOR_OPCODES, latency=self.LATENCY, slow=slow, interval=interval
+            config,
+            VECTOR_OPCODES,
+            latency=timing.vector_lanes_latency(config.vector_latency),
+            slow=slow,
+            interval=partial(interval, alu_latency=config.vector_latency),
         )
         connect_engine(m, self, frontend)
         moved = self._transpose(m, frontend, platform)
-        build = partial(VectorLanes, config.partitions)
-        block = lanes(m, "lanes", f"vector_lanes_{config.partitions}", build, platform, of=("vector_lane",))
+        parameters = config.vector_latency, config.vector_units
+        build = partial(VectorLanes, config.partitions, *parameters)
+        module = module_name(f"vector_lanes_{config.partitions}", *parameters)
+        block = lanes(m, "lanes", module, build, platform, of=("vector_lane",))
         m.d.comb += [
             block.valid.eq(frontend.lanes_valid),
             block.step.eq(frontend.lanes_step),

@@ -3,12 +3,13 @@
     a, b -> widen -> op0 -> op1 -> [negate, statistics] -> [dropout] -> round or saturate -> word
               0       1      2            3                            4                       5
 
-The stages are numbered by the registers before them. Random words take until stage 4, and so meet their element without
-a delay. op1 holds the running result of a reduction or a scan in its own output register, and gives itself that word
-again where there is nothing to do. Division and power, one unit of each, take many cycles: a step then waits before
-stage 2, or before stage 3; its control, which the block delays as much, says when.
+The stages are numbered by the registers before them; with a deeper pipeline stage 0, the ALUs, and the cast take
+several cycles each. Random words take until stage 4, and so meet their element without a delay. The running result of a
+reduction or a scan is what op1 has made last. Division and power, one unit of each, take many cycles: a step then waits
+before stage 2, or before stage 3; its control, which the block delays as much, says when.
 """
 
+from collections.abc import Iterable
 from types import SimpleNamespace
 
 from amaranth import Cat, Module, Mux, Signal, Value
@@ -16,6 +17,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
+from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.arith.widen import Widen
 from neuroncore_rtl.hdl.vector.alu import Alu
@@ -27,6 +29,7 @@ from neuroncore_rtl.hdl.vector.control import (
     Events,
     Finish,
     First,
+    Load,
     Operate,
     Other,
     Second,
@@ -35,38 +38,41 @@ from neuroncore_rtl.hdl.vector.control import (
 )
 from neuroncore_rtl.hdl.vector.search import Search
 from neuroncore_rtl.hdl.vector.stats import Statistics
+from neuroncore_rtl.spec import timing
+from neuroncore_rtl.spec.config import VECTOR_UNITS
 
 __all__ = ["VectorLane"]
 
 
 class VectorLane(wiring.Component):
-    """One element a cycle, or one in `INTERVAL` of the slow unit that the operation takes.
+    """One element a cycle, or one in `INTERVAL` of the slow unit that the operation takes; of a reduction, a scan or
+    statistics one as soon as the results before it are there.
+
+    Arguments:
+        alu_latency: cycles of an ALU, 1 to 6. With more than one, widening and the cast have stages of their own, too.
+        units: those of `VECTOR_UNITS` that it has; steps that need another one do not come.
 
     Ports; what says "stage n" belongs to a step that is in this stage in the same cycle:
-        valid: stage 0 has a step. entry: stage 0 (:class:`Entry`).
-        a, b: stage 0, storage words, right-aligned, the upper bits anything.
-        scalars: stage 0, the immediate scalars s0 and s1.
-        index: stage 0, of the lane's element. key: stage 0, seed and stream. Both stay until the step is in stage
-            4, less `RANDOM_LATENCY` cycles.
+        entry: stage 0, first cycle (:class:`Entry`).
+        a, b: with it, storage words, right-aligned, the upper bits anything.
+        valid: stage 0, last cycle, has a step. load: with it (:class:`Load`).
+        scalars: with it, the immediate scalars s0 and s1.
+        index: as entry, of the lane's element. key: so, seed and stream. Both stay until the step is in stage 4, less
+            `random_latency` cycles.
         operate, events: stage 1 (:class:`Operate`, :class:`Events`); given: stage 1, a word for `First.GIVEN`.
         advance: what accompanies the result of op0 goes to stage 2; in stage 1, but of a slow step a little later.
         share: stage 2, of the statistics.
-        chain: stage 2 (:class:`Chain`); in a cycle without a step BYPASS of `Source.RUNNING`.
+        chain: stage 2 (:class:`Chain`).
         divide, power: stage 2, a slow op1 starts. unit: stage 2, which of its results (:class:`Unit`).
-        finish: stage 3 (:class:`Finish`). cast: stage 4 (:class:`Cast`).
+        done: stage 3 has a step. finish: stage 3 (:class:`Finish`). cast: stage 4 (:class:`Cast`).
         word, enable: stage 5, the storage word of the result, upper bits zero, and whether it is written.
     """
 
-    RANDOM_LATENCY = RoundOrSaturate.RANDOM_LATENCY
-    """Cycles from an index to its random words: from stage 0 to stage 4."""
-
-    LATENCY = 5
-    """Cycles from stage 0 to the result."""
-
-    valid: In(1)
     entry: In(Entry)
     a: In(32)
     b: In(32)
+    valid: In(1)
+    load: In(Load)
     scalars: In(data.ArrayLayout(32, 2))
     index: In(64)
     key: In(data.ArrayLayout(32, 2))
@@ -79,10 +85,28 @@ class VectorLane(wiring.Component):
     divide: In(1)
     power: In(1)
     unit: In(Unit)
+    done: In(1)
     finish: In(Finish)
     cast: In(Cast)
     word: Out(32)
     enable: Out(1)
+
+    def __init__(self, alu_latency: int = 1, units: Iterable[str] = VECTOR_UNITS):
+        self.alu_latency = alu_latency
+        self.units = frozenset(units)
+        self.entry_latency = timing.VECTOR_ENTRY_LATENCY[alu_latency > 1]
+        self.cast_latency = timing.VECTOR_CAST_LATENCY[alu_latency > 1]
+        super().__init__()
+
+    @property
+    def random_latency(self) -> int:
+        """Cycles from an index to its random words: from stage 0 to stage 4."""
+        return self.entry_latency + 2 * self.alu_latency + 1
+
+    @property
+    def latency(self) -> int:
+        """Cycles from stage 0 to the result."""
+        return self.random_latency + self.cast_latency
 
     def elaborate(self, platform):
         m = Module()
@@ -98,10 +122,15 @@ class VectorLane(wiring.Component):
     def _units(self, m: Module) -> SimpleNamespace:
         """Add what several stages use."""
         units = SimpleNamespace(
-            alu0=Alu(), alu1=Alu(), divider=Fp32Divider(), power=Fp32Power(), search=Search(), statistics=Statistics()
+            alu0=Alu(self.alu_latency),
+            alu1=Alu(self.alu_latency),
+            statistics=Statistics(self.alu_latency),
         )
         for name, unit in vars(units).items():
             m.submodules[name] = unit
+        units.divider = self._unit(m, "division", "divider", Fp32Divider)
+        units.power = self._unit(m, "power", "power", Fp32Power)
+        units.search = self._unit(m, "search", "search", Search)
         statistics = units.statistics
         for number, alu in enumerate((units.alu0, units.alu1)):
             m.d.comb += [
@@ -110,13 +139,25 @@ class VectorLane(wiring.Component):
                 getattr(statistics, f"summed{number}").eq(alu.summed),
                 getattr(statistics, f"multiplied{number}").eq(alu.multiplied),
             ]
+        kept, running = Signal(32, reset_less=True), Signal(32)
+        m.d.comb += running.eq(Mux(self.done, units.alu1.out, kept))
+        m.d.sync += kept.eq(running)
+        units.running = running
         return units
+
+    def _unit(self, m: Module, unit: str, name: str, kind: type[wiring.Component]):
+        """Add a unit; return it or, where the lane does without, ports that lead nowhere and read as zero."""
+        if unit not in self.units:
+            return wiring.Signature(kind.__annotations__).create(path=(name,))
+        m.submodules[name] = component = kind()
+        return component
 
     def _widen(self, m: Module) -> SimpleNamespace:
         """Stage 0; return what is in stage 1: a, b, s0, s1, and of the index negative, zero, positive."""
-        m.submodules.widen_a = widen_a = Widen()
-        m.submodules.widen_b = widen_b = Widen()
-        entry = self.entry
+        meanwhile = self.entry_latency - 1
+        m.submodules.widen_a = widen_a = Widen(meanwhile)
+        m.submodules.widen_b = widen_b = Widen(meanwhile)
+        entry, load = self.entry, self.load
         a, b, s0, s1 = (Signal(32, name=name, reset_less=True) for name in ("a_1", "b_1", "s0", "s1"))
         signs = Signal(3, reset_less=True)
         a_now = Signal(32)
@@ -126,18 +167,19 @@ class VectorLane(wiring.Component):
             widen_a.dtype.eq(entry.a_dtype),
             widen_b.word.eq(self.b),
             widen_b.dtype.eq(entry.b_dtype),
-            a_now.eq(Mux(entry.a_integer, widen_a.integer, widen_a.fp32)),
+            a_now.eq(Mux(load.a_integer, widen_a.integer, widen_a.fp32)),
         ]
+        signs_now = delayed(m, Cat(negative, zero, ~(negative | zero)), meanwhile, "signs_now")
         with m.If(self.valid):
             m.d.sync += [
                 a.eq(a_now),
-                b.eq(Mux(entry.b_integer, widen_b.integer, widen_b.fp32)),
-                signs.eq(Cat(negative, zero, ~(negative | zero))),
+                b.eq(Mux(load.b_integer, widen_b.integer, widen_b.fp32)),
+                signs.eq(signs_now),
             ]
             for number, scalar in enumerate((s0, s1)):
-                with m.If(entry[f"load{number}"]):
+                with m.If(load[f"load{number}"]):
                     m.d.sync += scalar.eq(a_now)
-                with m.Elif(entry[f"immediate{number}"]):
+                with m.Elif(load[f"immediate{number}"]):
                     m.d.sync += scalar.eq(self.scalars[number])
         return SimpleNamespace(a=a, b=b, s0=s0, s1=s1, signs=signs)
 
@@ -172,7 +214,7 @@ class VectorLane(wiring.Component):
                     m.d.comb += [takes_s0.eq(instead), first.eq(Mux(takes_s0, s0, word))]
             with m.Default():
                 m.d.comb += first.eq(a)
-        _choose(m, "comb", other, operate.other, {Other.B: b, Other.A: a, Other.RUNNING: units.alu1.out}, s0)
+        _choose(m, "comb", other, operate.other, {Other.B: b, Other.A: a, Other.RUNNING: units.running}, s0)
         m.d.comb += [
             x0.eq(Mux(operate.reverse, other, first)),
             y0.eq(Mux(operate.reverse, first, other)),
@@ -187,17 +229,19 @@ class VectorLane(wiring.Component):
     def _beside(self, m: Module, words, takes_s0: Value) -> tuple[Value, Value]:
         """Return what accompanies the result of op0 in stage 2: the second operand, and whether it is written."""
         operate = self.operate
-        second, enable = Signal(32, reset_less=True), Signal(reset_less=True)
+        second_now, second, enable = Signal(32), Signal(32, reset_less=True), Signal(reset_less=True)
+        _choose(m, "comb", second_now, operate.second, {Second.B: words.b, Second.S0: words.s0}, words.s1)
+        meanwhile = self.alu_latency - 1
+        late_second = delayed(m, second_now, meanwhile, "second")
+        late_enable = delayed(m, ~(operate.keep & takes_s0), meanwhile, "enable")
         with m.If(self.advance):
-            _choose(m, "sync", second, operate.second, {Second.B: words.b, Second.S0: words.s0}, words.s1)
-            m.d.sync += enable.eq(~(operate.keep & takes_s0))
+            m.d.sync += [second.eq(late_second), enable.eq(late_enable)]
         return second, enable
 
     def _op1(self, m: Module, units, second: Value, enable: Value) -> tuple[Value, Value, Value, Value]:
         """Stage 2: op1; return its operands, what accompanies its result, and whether that is written."""
         chain, alu = self.chain, units.alu1
         slow0, result0, x1, y1 = (Signal(32, name=name) for name in ("slow0", "result0", "x1", "y1"))
-        beside, enable_3 = Signal(32, reset_less=True), Signal(reset_less=True)
         m.d.comb += [
             slow0.eq(Mux(chain.unit == Unit.POWER, units.power.out, units.divider.out)),
             result0.eq(Mux(chain.slow, slow0, units.alu0.out)),
@@ -208,9 +252,9 @@ class VectorLane(wiring.Component):
             alu.a.eq(x1),
             alu.b.eq(y1),
         ]
-        _choose(m, "comb", x1, chain.a, {Source.RUNNING: alu.out, Source.SECOND: second}, result0)
-        m.d.sync += [beside.eq(Mux(chain.pass_second, second, result0)), enable_3.eq(enable)]
-        return x1, y1, beside, enable_3
+        _choose(m, "comb", x1, chain.a, {Source.RUNNING: units.running, Source.SECOND: second}, result0)
+        beside = delayed(m, Mux(chain.pass_second, second, result0), self.alu_latency, "beside")
+        return x1, y1, beside, delayed(m, enable, self.alu_latency, "enable_beside")
 
     def _slow_units(self, m: Module, units, of_op0: tuple[Value, Value], of_op1: tuple[Value, Value]) -> None:
         """Start divider and power, which look at their operands only then, and at those of op1 before those of op0."""
@@ -244,7 +288,7 @@ class VectorLane(wiring.Component):
     def _finish(self, m: Module, units, beside: Value, enable: Value) -> None:
         """Stage 3, what the result is; and 4, its cast."""
         finish, statistics = self.finish, units.statistics
-        m.submodules.caster = caster = RoundOrSaturate()
+        m.submodules.caster = caster = RoundOrSaturate(self.cast_latency, self.random_latency, "random" in self.units)
         found, result, result_4 = Signal(32), Signal(32), Signal(32, reset_less=True)
         threshold_4, enable_4 = Signal(33, reset_less=True), Signal(reset_less=True)
         m.d.comb += [statistics.number.eq(finish.number), found.eq(units.alu1.out), result.eq(found)]
@@ -257,7 +301,7 @@ class VectorLane(wiring.Component):
         with m.If(finish.negate):
             m.d.comb += result.eq(Mux(finish.integer, -found, found ^ 1 << 31))
         m.d.sync += [result_4.eq(result), threshold_4.eq(threshold(m, beside)), enable_4.eq(enable)]
-        m.d.sync += self.enable.eq(enable_4)
+        m.d.comb += self.enable.eq(delayed(m, enable_4, self.cast_latency, "enable_4"))
         m.d.comb += [
             caster.index.eq(self.index),
             caster.key.eq(self.key),

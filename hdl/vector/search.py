@@ -63,25 +63,21 @@ class Search(wiring.Component):
         with m.If(self.probe.as_value().any()):
             m.d.comb += key.eq(Mux(negative_zero, 0, self._key(self.word)))
 
+        # The words above a new one stay, the others make room; a value takes its own place.
+        above = [Const(0, 1)]
+        for k in range(VALUES8):
+            is_above = Signal(name=f"above_{k}")
+            m.d.comb += is_above.eq((self.position <= k) | (key.as_signed() > keys[k].as_signed()))
+            above.append(is_above)
+        for k in range(VALUES8):
+            with m.If((self.probe.insert & above[k + 1]) | (self.probe.load & (self.number == k))):
+                moves = self.probe.insert & above[k]
+                m.d.sync += [
+                    keys[k].eq(Mux(moves, keys[max(0, k - 1)], key)),
+                    negative_zeros[k].eq(Mux(moves, negative_zeros[max(0, k - 1)], negative_zero)),
+                ]
         with m.If(self.probe.load):
-            with m.Switch(self.number):
-                for k in range(VALUES8):
-                    with m.Case(k):
-                        m.d.sync += keys[k].eq(key)
             m.d.sync += founds.eq(0)
-
-        # The words above the new one stay, the others make room.
-        with m.If(self.probe.insert):
-            above = []
-            for k in range(VALUES8):
-                is_above = Signal(name=f"above_{k}")
-                m.d.comb += is_above.eq((self.position <= k) | (key.as_signed() > keys[k].as_signed()))
-                above.append(is_above)
-            for k in range(VALUES8):
-                with m.If(above[k - 1] if k else 0):
-                    m.d.sync += [keys[k].eq(keys[k - 1]), negative_zeros[k].eq(negative_zeros[k - 1])]
-                with m.Elif(above[k]):
-                    m.d.sync += [keys[k].eq(key), negative_zeros[k].eq(negative_zero)]
 
         with m.If(self.probe.match):
             equal, chosen = Signal(VALUES8), Signal(VALUES8)

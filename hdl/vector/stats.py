@@ -12,12 +12,12 @@ from amaranth import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.vector.alu import NEGATIVE_ZERO, Fused, Sum
+from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.isa.elementwise import STATS_ELEMENTS
 
-__all__ = ["SHARES", "Sample", "Statistics", "set_interval"]
+__all__ = ["SHARES", "Sample", "Statistics"]
 
 
 def _share(k: int) -> int:
@@ -44,27 +44,6 @@ class Sample(data.Struct):
     m2: unsigned(1)
     first: unsigned(1)
     variance: unsigned(1)
-
-
-def set_interval(latency: int) -> int:
-    """Return the least cycles between two words of BN_AGGR: the quotient of a set, and the two operations after it,
-    must be there before the third word of the next set, or the division of the variance, looks at the results.
-
-    Arguments:
-        latency: of the ALUs, in cycles.
-    """
-    interval = max(3, latency + 1)
-    while True:
-        ready = quotient_wait(latency, interval)
-        if ready < interval and ready + 2 * latency < 2 * interval:
-            return interval
-        interval += 1
-
-
-def quotient_wait(latency: int, interval: int) -> int:
-    """Return the cycles from a set's last word to when its quotient and all other operands of the new mean are
-    there."""
-    return max(2, latency + Fp32Divider.LATENCY - 2 * interval)
 
 
 class Statistics(wiring.Component):
@@ -108,7 +87,7 @@ class Statistics(wiring.Component):
 
     def __init__(self, latency: int = 1):
         self.latency = latency
-        self.set_interval = set_interval(latency)
+        self.set_interval = timing.set_interval(latency)
         super().__init__()
 
     @property
@@ -123,7 +102,7 @@ class Statistics(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        state = _State(m, self.sample, self.latency, quotient_wait(self.latency, self.set_interval))
+        state = _State(m, self.sample, self.latency, timing.quotient_wait(self.latency, self.set_interval))
         self._distance(m, state)
         self._mean(m, state)
         self._rest(m, state)

@@ -15,6 +15,8 @@ from neuroncore_rtl.spec.isa.elementwise.opcode import (
     SEARCH_ELEMENTS,
     STATS_ELEMENTS,
     STOCHASTIC,
+    UNIT_OPCODES,
+    UNIT_OPERATIONS,
     VALUES8,
     VECTOR_OPCODES,
     Opcode,
@@ -25,7 +27,7 @@ from neuroncore_rtl.spec.isa.elementwise.rules import ELEMENTWISE_RULES, FUNCTIO
 
 __all__ = [
     "ELEMENTWISE_BITS", "ELEMENTWISE_FIELDS", "ELEMENTWISE_RULES", "FUNCTION_COUNT", "OPERATIONS", "OUTPUTS",
-    "SCALAR_OPCODES", "SEARCH_ELEMENTS", "STATS_ELEMENTS", "STOCHASTIC", "VALUES8", "VECTOR_OPCODES", "Elementwise",
-    "Index", "Opcode", "arithmetic_of", "counts_of", "elementwise_violation", "extent", "is_integer",
-    "transpose_block", "uses",
+    "SCALAR_OPCODES", "SEARCH_ELEMENTS", "STATS_ELEMENTS", "STOCHASTIC", "UNIT_OPCODES", "UNIT_OPERATIONS", "VALUES8",
+    "VECTOR_OPCODES", "Elementwise", "Index", "Opcode", "arithmetic_of", "counts_of", "elementwise_violation", "extent",
+    "is_integer", "transpose_block", "uses",
 ]  # fmt: skip

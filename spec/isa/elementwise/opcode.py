@@ -8,7 +8,8 @@ from neuroncore_rtl.spec.isa.engine import Engine
 
 __all__ = [
     "BLOCK", "NEVER_INTEGER", "OPCODES", "OPERATIONS", "OUTPUTS", "SCALAR_OPCODES", "SEARCH_ELEMENTS",
-    "STATS_ELEMENTS", "STOCHASTIC", "USES", "VALUES8", "VECTOR_OPCODES", "Opcode", "transpose_block",
+    "STATS_ELEMENTS", "STOCHASTIC", "UNIT_OPCODES", "UNIT_OPERATIONS", "USES", "VALUES8", "VECTOR_OPCODES", "Opcode",
+    "transpose_block",
 ]  # fmt: skip
 
 
@@ -110,6 +111,19 @@ VECTOR_OPCODES = frozenset(USES) - SCALAR_OPCODES
 
 OPCODES = {Engine.VECTOR: VECTOR_OPCODES, Engine.SCALAR: SCALAR_OPCODES}
 """Those of either engine."""
+
+UNIT_OPCODES = {
+    "division": frozenset({_O.RECIPROCAL, _O.BN_AGGR}),
+    "search": frozenset({_O.MAX8, _O.FIND_INDEX8, _O.MATCH_REPLACE8}),
+    "random": frozenset({_O.DROPOUT}),
+}
+"""Opcodes that need a unit which vector lanes may do without (:data:`spec.config.VECTOR_UNITS`)."""
+
+UNIT_OPERATIONS = {
+    "division": frozenset({AluOp.DIVIDE, AluOp.MOD, AluOp.FMOD}),
+    "power": frozenset({AluOp.POWER}),
+}
+"""Operations of which the same holds."""
 
 NEVER_INTEGER = frozenset({_O.BN_STATS, _O.BN_AGGR, _O.RECIPROCAL, _O.ACTIVATE, _O.TRANSPOSE})
 """Opcodes that never compute with integers."""

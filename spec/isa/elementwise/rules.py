@@ -13,6 +13,9 @@ from neuroncore_rtl.spec.isa.elementwise.opcode import (
     SEARCH_ELEMENTS,
     STATS_ELEMENTS,
     STOCHASTIC,
+    UNIT_OPCODES,
+    UNIT_OPERATIONS,
+    VECTOR_OPCODES,
     Opcode,
     transpose_block,
 )
@@ -39,6 +42,10 @@ def elementwise_violation(values: dict[str, int], config: Config, opcodes: froze
     if values["opcode"] not in opcodes:
         names = ", ".join(opcode.name for opcode in sorted(opcodes))
         return Rule.OPCODE, f"opcode must be one of {names}, not {values['opcode']}"
+    for unit, opcodes in UNIT_OPCODES.items():
+        if values["opcode"] in opcodes and unit not in config.vector_units:
+            name = Opcode(values["opcode"]).name
+            return Rule.OPCODE, f"opcode must be one that the vector lanes have a unit for, not {name}: {_absent(unit)}"
     # A rule's judge relies on the rules below it.
     for rule, judge in JUDGES:
         message = next(judge(values, config), None)
@@ -59,6 +66,10 @@ def _operation(values: dict[str, int], config: Config) -> Iterator[str]:
         allowed = OPERATIONS.get((opcode, name), frozenset(AluOp))
         if values[name] not in allowed:
             yield f"{name} must be one of {', '.join(o.name for o in sorted(allowed))}, not {_named(values[name])}"
+        for unit, operations in UNIT_OPERATIONS.items():
+            if values[name] in operations and unit not in config.vector_units:
+                operation = _named(values[name])
+                yield f"{name} must be one that the vector lanes have a unit for, not {operation}: {_absent(unit)}"
     if opcode == Opcode.ACTIVATE and values["function"] >= FUNCTION_COUNT:
         yield f"function must be below {FUNCTION_COUNT}, not {values['function']}"
 
@@ -84,6 +95,8 @@ def _destination(values: dict[str, int], config: Config) -> Iterator[str]:
 def _rounding(values: dict[str, int], config: Config) -> Iterator[str]:
     if values["stochastic"] and (values["opcode"] not in STOCHASTIC or is_integer(values)):
         yield "rounding must be to nearest even for integers and where dst is not a result a place, not stochastic"
+    if values["stochastic"] and values["opcode"] in VECTOR_OPCODES and "random" not in config.vector_units:
+        yield f"rounding must be to nearest even, not stochastic: {_absent('random')}"
 
 
 def _shape(values: dict[str, int], config: Config) -> Iterator[str]:
@@ -143,6 +156,10 @@ def _range(values: dict[str, int], config: Config) -> Iterator[str]:
         limit = storage_bytes(place["storage"], config)
         if low < 0 or high > limit:
             yield f"{name}'s bytes must lie from 0 to {limit}, not from {low} to {high}"
+
+
+def _absent(unit: str) -> str:
+    return f"vector_{unit} is 0"
 
 
 def _named(code: int) -> str:

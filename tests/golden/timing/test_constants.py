@@ -1,3 +1,5 @@
+# amaranth: UnusedElaboratable=no
+
 """What hardware takes by how it is built is what `spec.timing` says."""
 
 import pytest
@@ -10,8 +12,7 @@ from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.dma.checker import Checker as DmaChecker
 from neuroncore_rtl.hdl.scalar.engine import ScalarEngine
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine as TensorHardware
-from neuroncore_rtl.hdl.vector.engine import VectorEngine
-from neuroncore_rtl.hdl.vector.stats import set_interval
+from neuroncore_rtl.hdl.vector.lane import VectorLane
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import PRESETS
 
@@ -23,8 +24,6 @@ def test_derived_constants_are_those_of_the_specification():
         "REMAINDER_INTERVAL": Fp32Divider.REMAINDER_INTERVAL,
         "REMAINDER_LATENCY": Fp32Divider.REMAINDER_LATENCY,
         "POWER_LATENCY": Fp32Power.LATENCY,
-        "SET_INTERVAL": set_interval(1),
-        "VECTOR_LANES_LATENCY": VectorEngine.LATENCY,
         "SCALAR_LANES_LATENCY": ScalarEngine.LATENCY,
         "DMA_CHECKER_INTERVAL": DmaChecker.INTERVAL,
     }
@@ -35,3 +34,8 @@ def test_derived_constants_are_those_of_the_specification():
 def test_latency_of_a_column_is_that_of_the_hardware(preset):
     config = PRESETS[preset]
     assert TensorEngine(config, Agenda(), Banks(config)).latency == TensorHardware.latency(config)
+
+
+@pytest.mark.parametrize("alu_latency", [1, 2, 6])
+def test_latency_of_the_vector_lanes_is_that_of_the_hardware(alu_latency):
+    assert timing.vector_lanes_latency(alu_latency) == 1 + VectorLane(alu_latency).latency

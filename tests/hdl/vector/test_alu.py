@@ -20,7 +20,6 @@ COUNT = {"verilator": 8_000, "icarus": 100}
 
 PORTS = ("op", "integer", "uint32", "a", "b")
 UNIT = PlayedUnit(Alu(), PORTS)
-LATENCIES = (2, 4, 6)
 
 
 def flags(arithmetic):
@@ -43,7 +42,7 @@ def test_every_operation_is_that_of_golden(rng, sim):
     assert_same(UNIT, cases, expected, sim)
 
 
-@pytest.mark.parametrize("latency", LATENCIES)
+@pytest.mark.parametrize("latency", [2, 6])
 def test_more_stages_change_no_result(rng, latency):
     cases, expected = alu_program(rng, 3)
     assert run(Alu(latency), cases) == expected.tolist()
@@ -57,7 +56,7 @@ MAGNITUDE = {"ABSOLUTE_MAX", "LARGER_MAGNITUDE", "SMALLER_MAGNITUDE"}
     ("wire", "expression", "operations"),
     [
         pytest.param("unordered", "1'h0", ORDER, id="NaN taken for a number"),
-        pytest.param("below", "x_key < y_key", ORDER - {"ABSOLUTE_MAX"}, id="negative taken for large"),
+        pytest.param("below", "lower", ORDER - {"ABSOLUTE_MAX"}, id="negative taken for large"),
         pytest.param("by_magnitude", "1'h0", MAGNITUDE, id="signs decide"),
         pytest.param("up", "1'h1", {"FLOOR", "CEIL", "TRUNC"}, id="rounds away from zero"),
         pytest.param("up", "1'h0", {"FLOOR", "CEIL"}, id="rounds toward zero"),

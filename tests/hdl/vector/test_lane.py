@@ -18,6 +18,7 @@ from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.elementwise.step import Phase
 from neuroncore_rtl.hdl.vector.block import VectorBlock
+from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, INT32, UINT8, UINT16, UINT32, Format
 from neuroncore_rtl.spec.isa import AluOp, Index, Opcode
 from neuroncore_rtl.spec.isa.alu import Arithmetic
@@ -48,27 +49,37 @@ UNITS = {
 class Case:
     """Steps and the words that their results must be: `expected` is [results, lanes].
 
-    latency: extra cycles that slow operations take. interval: least cycles from a step to the next.
+    slow: latencies of the slow operations. interval: least cycles from a step to the next, with ALUs of one cycle.
     """
 
     steps: list[dict]
     expected: np.ndarray
     a: np.ndarray
     b: np.ndarray
-    latency: int = 0
+    slow: tuple[int, ...] = ()
     interval: int = 1
     enable: np.ndarray | None = None
     name: str = ""
 
+    def latency(self, alu_latency: int) -> int:
+        """Return the cycles from a step to its result."""
+        return timing.vector_lanes_latency(alu_latency) + sum(self.slow) - alu_latency * len(self.slow)
 
-def played(cases, rng, *, hurry=0):
+    def least_interval(self, alu_latency: int) -> int:
+        """Return the least cycles from a step to the next."""
+        opcode = Opcode(self.steps[0]["opcode"]).name
+        return max(self.interval, timing.vector_intervals(alu_latency).get(opcode, 1))
+
+
+def played(cases, rng, *, hurry=0, alu_latency=1):
     """Play cases one after the other, slow ones alone; return [results] of (cycles, words, enables) for each.
 
     Arguments:
         rng: decides on the cycles between steps.
         hurry: cycles by which intervals are cut short.
+        alu_latency: cycles of an ALU.
     """
-    unit = VectorBlock(LANES)
+    unit = VectorBlock(LANES, alu_latency)
 
     async def bench(ctx):
         cycle = 0
@@ -84,8 +95,9 @@ def played(cases, rng, *, hurry=0):
                     found.append((cycle - issued[len(found)] if len(found) < len(issued) else None, words, enable))
 
         for case in cases:
-            alone = case.latency > 0 or hurry
-            await wait((VectorBlock.LATENCY + 2) * alone)
+            alone = bool(case.slow or hurry)
+            interval = case.least_interval(alu_latency)
+            await wait((case.latency(alu_latency) + 2) * alone)
             for step, a, b in zip(case.steps, case.a.tolist(), case.b.tolist(), strict=True):
                 drive(ctx, unit, valid=1, step=step, a=a, b=b)
                 if step.get("writes"):
@@ -94,9 +106,9 @@ def played(cases, rng, *, hurry=0):
                 ctx.set(unit.valid, 0)
                 ctx.set(unit.step.as_value(), int(rng.integers(1 << 62)))
                 ctx.set(unit.a.as_value(), int(rng.integers(1 << 62)))
-                await wait(case.interval - 1 - hurry * (case.interval > 1) + int(rng.choice([0, 0, 1, 4])))
-            await wait((VectorBlock.LATENCY + case.latency + 2) * alone)
-        await wait(VectorBlock.LATENCY + 2)
+                await wait(interval - 1 - hurry * (interval > 1) + int(rng.choice([0, 0, 1, 4])))
+            await wait((case.latency(alu_latency) + 2) * alone)
+        await wait(timing.vector_lanes_latency(alu_latency) + 2)
         return found
 
     found = iter(simulate(unit, bench))
@@ -138,20 +150,20 @@ def rounded(words, dst: Format = FP32, stochastic=False, arithmetic=Arithmetic.F
 
 
 def cost(*operations):
-    """Return the extra latency of slow operations, and the interval."""
+    """Return the latencies of slow operations, and the interval."""
     units = [UNITS[op] for op in operations]
-    return sum(latency - 1 for latency, _ in units), units[-1][1] + sum(latency for latency, _ in units[:-1])
+    return tuple(latency for latency, _ in units), units[-1][1] + sum(latency for latency, _ in units[:-1])
 
 
 def case(
-    name, opcode, words, a, b, cost=(0, 1), dst=FP32, stochastic=0, arithmetic=Arithmetic.FP32, enable=None, **fields
+    name, opcode, words, a, b, cost=((), 1), dst=FP32, stochastic=0, arithmetic=Arithmetic.FP32, enable=None, **fields
 ):
     """Return a case of one instruction, of which golden makes words before they are rounded."""
     steps = elements(opcode, dst=dst, stochastic=stochastic, arithmetic=arithmetic, **fields)
     return Case(steps, rounded(words, dst, stochastic, arithmetic), a, b, *cost, enable=enable, name=name)
 
 
-def reduction(name, words, a, b, cost=(0, 1), dst=FP32, **fields):
+def reduction(name, words, a, b, cost=((), 1), dst=FP32, **fields):
     """Return a case of TENSOR_SCALAR_REDUCE, whose sums come in FP32 behind what golden makes of the elements."""
     steps = elements(Opcode.TENSOR_SCALAR_REDUCE, dst=dst, op1=AluOp.ADD.value, **fields)
     steps.append(steps[-1] | {"phase": Phase.RESULT, "dst_dtype": FP32.code, "number": 0, "writes": 1, "stochastic": 0})
@@ -200,7 +212,7 @@ def ordinary_cases(rng):
 
     a_rows, b_rows, start = np.ascontiguousarray(a.T), np.ascontiguousarray(b.T), np.full(LANES, s0)
     words = scan(a_rows, b_rows, start, AluOp.MULTIPLY, AluOp.ADD, True, False).T
-    options = {"cost": (0, 2), "op0": AluOp.MULTIPLY.value, "op1": AluOp.ADD.value, "reverse0": 1}
+    options = {"cost": ((), 2), "op0": AluOp.MULTIPLY.value, "op1": AluOp.ADD.value, "reverse0": 1}
     yield case("scan", Opcode.TENSOR_TENSOR_SCAN, words, a, b, **options)
 
     predicate = a * (rng.random(a.shape) < 0.5).astype(np.uint32)
@@ -240,13 +252,13 @@ def slow_cases(rng):
     yield reduction("reduce quotients", words, a, b, quotient, op0=AluOp.DIVIDE.value, reverse0=1)
 
 
-def wrong_cases(cases, results):
+def wrong_cases(cases, results, alu_latency=1):
     """Return the names of cases whose results are not the expected words, in the expected cycle."""
     wrong = []
     for case, found in zip(cases, results, strict=True):
         latencies, words, enables = zip(*found, strict=True)
         enable = [3] * len(words) if case.enable is None else case.enable.tolist()
-        late = {VectorBlock.LATENCY + case.latency}
+        late = {case.latency(alu_latency)}
         if list(words) != case.expected.tolist() or list(enables) != enable or set(latencies) != late:
             wrong.append(case.name)
     return wrong
@@ -258,6 +270,17 @@ def test_results_are_those_of_golden_after_the_stated_latency(make, rng):
     assert wrong_cases(cases, played(cases, rng)) == []
 
 
+@pytest.mark.parametrize("alu_latency", [2, pytest.param(6, marks=pytest.mark.slow)])
+def test_deep_alus_change_no_result(alu_latency, rng):
+    cases = list(ordinary_cases(rng))[1 + alu_latency % 4 :: 3] + list(slow_cases(rng))[alu_latency % 4 :: 6]
+    assert wrong_cases(cases, played(cases, rng, alu_latency=alu_latency), alu_latency) == []
+
+
 def test_steps_that_come_too_fast_are_noticed(rng):
     cases = [case for case in ordinary_cases(rng) if case.name == "scan"] + list(slow_cases(rng))[:1]
     assert wrong_cases(cases, played(cases, rng, hurry=1)) == [case.name for case in cases]
+
+
+def test_reductions_that_come_too_fast_for_deep_alus_are_noticed(rng):
+    cases = [case for case in ordinary_cases(rng) if case.name == "tensor_scalar_reduce"]
+    assert wrong_cases(cases, played(cases, rng, hurry=1, alu_latency=3), 3) == [case.name for case in cases]

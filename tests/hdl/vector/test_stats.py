@@ -18,7 +18,7 @@ from tests.hdl.simulation import drive, simulate
 from tests.hdl.vector.units import pause, random_words, rest
 
 SEED = 20260403
-LATENCIES = (1, 2, 4, 6)
+LATENCIES = (1, 2, pytest.param(6, marks=pytest.mark.slow))
 """Of the ALUs."""
 
 

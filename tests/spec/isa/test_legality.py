@@ -148,6 +148,23 @@ def test_opcode_of_another_engine_or_of_none():
     assert rule is Rule.OPCODE and message.endswith("DROPOUT, not 63")
 
 
+@pytest.mark.parametrize(
+    ("unit", "rule", "refused", "message"),
+    [
+        ("division", Rule.OPCODE, instruction(O.RECIPROCAL), "opcode must be one that .* not RECIPROCAL"),
+        ("division", Rule.OPERATION, instruction(O.TENSOR_TENSOR, op0=AluOp.FMOD), "op0 must be one that .* not FMOD"),
+        ("power", Rule.OPERATION, instruction(O.TENSOR_SCALAR, op1=AluOp.POWER), "op1 must be one that .* not POWER"),
+        ("search", Rule.OPCODE, instruction(O.MAX8), "opcode must be one that .* not MAX8"),
+        ("random", Rule.OPCODE, instruction(O.DROPOUT), "opcode must be one that .* not DROPOUT"),
+        ("random", Rule.ROUNDING, instruction(O.TENSOR_COPY, stochastic=True), "rounding must be to nearest even, not"),
+    ],
+)
+def test_what_lanes_have_no_unit_for_is_refused_with_the_parameter(unit, rule, refused, message):
+    refused.check(isa.Context(CONFIG))
+    with pytest.raises(ValueError, match=f"{message}.*: vector_{unit} is 0 \\(rule {rule.name}\\)$"):
+        refused.check(isa.Context(CONFIG.with_overrides(**{f"vector_{unit}": 0})))
+
+
 @pytest.mark.parametrize(("field", "place"), [("dst_dtype", "dst"), ("a_dtype", "a"), ("scalar0", "s0")])
 def test_unknown_format(field, place):
     legal = instruction(O.TENSOR_SCALAR, s0=Pointer(format=FP32, address=0))
