@@ -126,17 +126,34 @@ class Alu(wiring.Component):
 
     def _late(self, m: Module, multiplier: Fp32Fma) -> tuple[Value, Value]:
         """Return, with the result of the multiplier, which unit has the result, and what the rest makes of the
-        operands: it takes a stage of its own where there are enough, and is there before the product of integers."""
-        early = max(0, multiplier.product_latency - 1)
+        operands: their magnitudes while the multiplier works, if it takes a stage, and the result behind that."""
+        staged = self.latency > 1
         names = ("op", "integer", "uint32", "a", "b")
+        early = multiplier.product_latency - staged
         now = SimpleNamespace(**{name: delayed(m, getattr(self, name), early, f"now_{name}") for name in names})
-        beside = dict(zip(("source", "logic"), _Logic(m, now).result(), strict=True), is_product=now.op == Op.MULTIPLY)
-        meanwhile = multiplier.product_latency - early
-        source, logic, is_product = (delayed(m, value, meanwhile, name) for name, value in beside.items())
+        values = vars(now) | dict(zip("xy", _magnitudes(m, now), strict=True))
+        now = SimpleNamespace(**{name: delayed(m, value, staged, f"then_{name}") for name, value in values.items()})
+        source, logic = _Logic(m, now).result()
         word = Signal(32, name="logic_or_product")
-        m.d.comb += word.eq(Mux(is_product, multiplier.product, logic))
+        m.d.comb += word.eq(Mux(now.op == Op.MULTIPLY, multiplier.product, logic))
         rest = self.latency - multiplier.product_latency
         return delayed(m, source, rest, "late_source"), delayed(m, word, rest, "late_logic")
+
+
+def _magnitudes(m: Module, now: SimpleNamespace) -> list[Signal]:
+    """Return the operands, or their magnitudes where these decide."""
+    operands = []
+    by_magnitude = Signal()
+    m.d.comb += by_magnitude.eq(Value.cast(now.op).matches(*_BY_MAGNITUDE))
+    for name, word in (("x", now.a), ("y", now.b)):
+        magnitude = Signal(32, name=f"{name}_magnitude")
+        operand = Signal(32, name=f"{name}_operand")
+        m.d.comb += [
+            magnitude.eq(Mux(now.integer, Mux(word[31] & ~now.uint32, -word, word), word[:31])),
+            operand.eq(Mux(by_magnitude, magnitude, word)),
+        ]
+        operands.append(operand)
+    return operands
 
 
 class _Logic:
@@ -144,12 +161,13 @@ class _Logic:
 
     Arguments:
         m: the module that receives the logic.
-        now: op, integer, uint32, a, b.
+        now: op, integer, uint32, a, b, and x, y: those or their magnitudes.
     """
 
     def __init__(self, m: Module, now: SimpleNamespace):
         self._m = m
         self.op, self.integer, self.uint32, self.a, self.b = now.op, now.integer, now.uint32, now.a, now.b
+        self.x, self.y = now.x, now.y
 
     def result(self) -> tuple[Signal, Signal]:
         """Return which unit has the result, and the word if it is not a multiplier or an adder of FP32."""
@@ -234,7 +252,7 @@ class _Logic:
         unordered, b_nan, a_zero, b_zero, equal, less, takes_b = (
             Signal(name=name) for name in ("unordered", "b_nan", "a_zero", "b_zero", "equal", "less", "takes_b")
         )
-        (x, y), below, same = self._ordered()
+        x, y, (below, same) = self.x, self.y, self._ordered()
         by_value, chosen, word = Signal(), Signal(32, name="chosen"), Signal(32, name="chosen_or_nan")
         m.d.comb += [
             b_nan.eq(~integer & b.nan),
@@ -270,25 +288,13 @@ class _Logic:
         }
         return word, truths
 
-    def _ordered(self) -> tuple[list[Signal], Signal, Signal]:
-        """Return the operands, or their magnitudes where these decide, whether the first is below the second, and
-        whether they are the same."""
-        m, integer = self._m, self.integer
-        operands = []
-        by_magnitude, lower, below, same = (Signal(name=name) for name in ("by_magnitude", "lower", "below", "same"))
-        m.d.comb += by_magnitude.eq(Value.cast(self.op).matches(*_BY_MAGNITUDE))
-        for name, word in (("x", self.a), ("y", self.b)):
-            magnitude = Signal(32, name=f"{name}_magnitude")
-            operand = Signal(32, name=f"{name}_operand")
-            m.d.comb += [
-                magnitude.eq(Mux(integer, Mux(word[31] & ~self.uint32, -word, word), word[:31])),
-                operand.eq(Mux(by_magnitude, magnitude, word)),
-            ]
-            operands.append(operand)
-        x, y = operands
+    def _ordered(self) -> tuple[Signal, Signal]:
+        """Return whether the first operand, or its magnitude, is below the second, and whether they are the same."""
+        m, x, y = self._m, self.x, self.y
+        lower, below, same = (Signal(name=name) for name in ("lower", "below", "same"))
         m.d.comb += [
             lower.eq(x.as_signed() < y.as_signed()),
             same.eq(x == y),
-            below.eq(lower ^ Mux(integer, self.uint32 & (x[31] ^ y[31]), x[31] & y[31] & ~same)),
+            below.eq(lower ^ Mux(self.integer, self.uint32 & (x[31] ^ y[31]), x[31] & y[31] & ~same)),
         ]
-        return operands, below, same
+        return below, same
