@@ -41,9 +41,9 @@ _ONE = FP32.bias << FP32.mantissa_bits
 
 
 def module_name(name: str, alu_latency: int, units: Iterable[str]) -> str:
-    """Return the Verilog name of a module, which spells the parameters of its lanes."""
-    without = "".join(f"_no_{unit}" for unit in VECTOR_UNITS if unit not in units)
-    return f"{name}_latency{alu_latency}{without}"
+    """Return the Verilog name of a module, which spells the parameters of its lanes that differ from the presets'."""
+    depth = f"_latency{alu_latency}" if alu_latency > 1 else ""
+    return name + depth + "".join(f"_no_{unit}" for unit in VECTOR_UNITS if unit not in units)
 
 
 def _block_ports(lanes: int) -> dict:
