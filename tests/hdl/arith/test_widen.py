@@ -5,6 +5,7 @@
 from itertools import product
 
 import numpy as np
+import pytest
 from amaranth import Module
 from amaranth.lib import data
 
@@ -86,12 +87,18 @@ def test_conversions_in_bulk_are_those_of_golden(rng, sim):
 
 def test_known_results():
     words = [{"word": word, "dtype": fmt.code} for fmt, word, _ in WIDENED.values()]
-    assert_known(WIDENED, run(Widen(), words, "fp32"))
+    for latency in Widen.CUTS:
+        assert_known(WIDENED, run(Widen(latency), words, "fp32"))
     values = [
         {"value": value & 0xFFFFFFFF, "uint32": value > INT32.max, "dtype": fmt.code}
         for fmt, value, _ in SATURATED.values()
     ]
     assert_known(SATURATED, run(Saturate(), values, "word"))
+
+
+def test_latency_wrong():
+    with pytest.raises(ValueError, match="latency must be 0 to 2, not 3"):
+        Widen(3)
 
 
 def test_fp32_becomes_the_integer_that_it_is(rng):
