@@ -82,7 +82,9 @@ UNITS: dict[str, Unit] = {
     "psum": Unit(
         "a partition of PSUM with its adder", lambda config: PsumPartition(config.psum_words, config.add_latency)
     ),
-    "vector_lane": Unit("a lane of the vector engine", lambda config: VectorLane()),
+    "vector_lane": Unit(
+        "a lane of the vector engine", lambda config: VectorLane(config.vector_latency, config.vector_units)
+    ),
     "activation_lane": Unit("a lane of the scalar engine, its tables aside", lambda config: ActivationLane()),
     "tables": Unit("the tables of two activation lanes", lambda config: FunctionTables(2)),
     "controller": Unit("the processor with its memory", lambda config: Controller(config.local_bytes)),
