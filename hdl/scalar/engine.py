@@ -23,17 +23,19 @@ class ScalarEngine(wiring.Component):
     Ports: see :func:`hdl.elementwise.frontend.engine_ports`.
     """
 
-    LATENCY = ActivationBlock.LATENCY
-    """Cycles from a step to its result."""
-
     def __init__(self, config: Config):
         self.config = config
         super().__init__(engine_ports(config))
 
+    @staticmethod
+    def latency(config: Config) -> int:
+        """Return the cycles from a step to its result."""
+        return ActivationBlock.LATENCY
+
     def elaborate(self, platform):
         m = Module()
         partitions = self.config.partitions
-        m.submodules.frontend = frontend = Frontend(self.config, SCALAR_OPCODES, latency=self.LATENCY)
+        m.submodules.frontend = frontend = Frontend(self.config, SCALAR_OPCODES, latency=self.latency(self.config))
         connect_engine(m, self, frontend)
 
         build = partial(ActivationLanes, partitions)
@@ -45,7 +47,7 @@ class ScalarEngine(wiring.Component):
         ]
 
         writes = frontend.lanes_valid & frontend.lanes_step.writes
-        for cycle in range(self.LATENCY):
+        for cycle in range(self.latency(self.config)):
             late = Signal(name=f"writes{cycle}")
             m.d.sync += late.eq(writes)
             writes = late

@@ -65,13 +65,18 @@ class VectorEngine(wiring.Component):
         self.config = config
         super().__init__(engine_ports(config))
 
+    @staticmethod
+    def latency(config: Config) -> int:
+        """Return the cycles from a step to its result, where no operation is slow."""
+        return timing.vector_lanes_latency(config.vector_latency)
+
     def elaborate(self, platform):
         m = Module()
         config = self.config
         m.submodules.frontend = frontend = Frontend(
             config,
             VECTOR_OPCODES,
-            latency=timing.vector_lanes_latency(config.vector_latency),
+            latency=self.latency(config),
             slow=slow,
             interval=partial(interval, alu_latency=config.vector_latency),
         )

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from neuroncore_rtl import SIM_BUILD
-from neuroncore_rtl.bench.area import ABC
+from neuroncore_rtl.bench.synthesis import ABC
 from neuroncore_rtl.hdl.board.board import Board
 from neuroncore_rtl.hdl.board.sdram_chip import MT48LC16M16
 from neuroncore_rtl.hdl.board.uart import uart_divisor

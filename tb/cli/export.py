@@ -150,7 +150,7 @@ def _latency(engine: str, config: Config) -> dict[str, int]:
         return {
             "instruction_to_read": frontend.Frontend.LATENCY,
             "read_to_lanes": fetch.Fetch.LATENCY,
-            "lanes": ENGINES[engine].LATENCY,
+            "lanes": ENGINES[engine].latency(config),
             "lanes_to_write": store.Store.LATENCY,
         }
     return {

@@ -24,7 +24,7 @@ def test_record_plot_and_table_have_both_widths(monkeypatch, tmp_path):
 
     def measured(unit):
         unit.elaborate(None)
-        return cells | {"fmax_mhz": 20.0 * unit.mac.latency + unit.mac.significand_bits}
+        return cells | {"fmax_mhz": 20.0 * unit.unit.latency + unit.unit.significand_bits}
 
     monkeypatch.setattr(depth.area, "measure", measured)
     monkeypatch.setattr(depth, "PLOT", tmp_path / "plots" / "stages.png")

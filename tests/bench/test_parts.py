@@ -49,6 +49,7 @@ def cold(monkeypatch):
     return ways
 
 
+@pytest.mark.slow
 def test_tensor_engine_in_both_ways(bench, cold):
     record, output = bench("PART=tensor", "SIZE=4")
     assert cold == list(WAYS)

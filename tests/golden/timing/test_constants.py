@@ -24,7 +24,7 @@ def test_derived_constants_are_those_of_the_specification():
         "REMAINDER_INTERVAL": Fp32Divider.REMAINDER_INTERVAL,
         "REMAINDER_LATENCY": Fp32Divider.REMAINDER_LATENCY,
         "POWER_LATENCY": Fp32Power.LATENCY,
-        "SCALAR_LANES_LATENCY": ScalarEngine.LATENCY,
+        "SCALAR_LANES_LATENCY": ScalarEngine.latency(PRESETS["tiny"]),
         "DMA_CHECKER_INTERVAL": DmaChecker.INTERVAL,
     }
     assert found == {name: getattr(timing, name) for name in found}

@@ -149,8 +149,8 @@ def test_every_step_is_that_of_golden(rng, sim):
 @pytest.mark.parametrize(
     ("wire", "expression"),
     [
-        pytest.param("all_shows_sum", "1'h0", id="sum never shown"),
-        pytest.param("all_immediate0", "1'h1", id="loaded scale overwritten"),
+        pytest.param("all_shows_sum", "1'h0", id="sum never shown", marks=pytest.mark.slow),
+        pytest.param("all_immediate0", "1'h1", id="loaded scale overwritten", marks=pytest.mark.slow),
         pytest.param("all_restart", "1'h0", id="sum never restarted"),
     ],
 )

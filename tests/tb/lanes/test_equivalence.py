@@ -31,7 +31,7 @@ LANES = {
 }
 """How the names of the lanes begin, and the kinds of their blocks."""
 
-LONG = ("sbuf_partition_",)
+LONG = ("sbuf_partition_", "activation_lane")
 """Lanes that the solver needs minutes for."""
 
 UNPROVED = ("vector_lane", "activation_lanes")
