@@ -23,7 +23,7 @@ RESULTS = {
         {"out": "sum"},
         "    wire [31:0] sum; assign out = {sum[31:1], sum[0] ^ (sum[22:20] == 3'd5)};",
     ),
-    "rows beyond k take part": (r"edge_\d+", {"moving_present": "4'hf", "stationary_present": "4'hf"}),
+    "rows beyond k take part": (r"edge_\d+_bits12", {"moving_present": "4'hf", "stationary_present": "4'hf"}),
     "columns beyond m are written": (r"psum_\d+_\w+", {"updates": "4'hf"}),
     "weights never swapped after the first time": (
         r"tile_\w+",
@@ -35,11 +35,11 @@ RESULTS = {
 
 MISPLACED = {
     "rows before the first stationary one take part": (
-        r"edge_\d+",
+        r"edge_\d+_bits12",
         {"stationary_present": "stationary_present | (stationary_present - 8'd1)"},
     ),
     "rows before the first moving one take part": (
-        r"edge_\d+",
+        r"edge_\d+_bits12",
         {"moving_present": "moving_present | (moving_present - 8'd1)"},
     ),
     "columns before the first are written": (r"psum_\d+_\w+", {"updates": "updates | (updates - 8'd1)"}),

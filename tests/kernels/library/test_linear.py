@@ -67,8 +67,8 @@ def test_strips_of_hbm_get_ever_fewer(rng):
     """Ten tokens are three groups, of which all but those of the last strip are summed up together."""
     program = Program(TINY)
     (a, left), (b, right) = placed(rng, program, "a", BF16, (9, 10)), placed(rng, program, "b", BF16, (9, 700))
-    assert [part.stop for part in strips_of(b, 10, TINY.columns)] == [352, 544, 640, 672, 700]
-    assert [part.stop for part in strips_of(b, 3, TINY.columns)] == [512, 700]
+    assert [part.stop for part in strips_of(b, 10, TINY.columns, TINY.psum_words)] == [352, 544, 640, 672, 700]
+    assert [part.stop for part in strips_of(b, 3, TINY.columns, TINY.psum_words)] == [512, 700]
     c = program.space.hbm("c", FP32, (10, 700))
     store(program, c, product(program, load(program, a), b, fmt=FP32))
     moved = [step.instruction for step in program.entries if step.instruction.name == "MULTIPLY_MOVING"]

@@ -121,7 +121,7 @@ def test_a_program_of_ones_own_and_tensors_as_inputs():
 
 
 REFUSED = {
-    "PRESET must be one of tiny, .*, full, not 'huge'": {"preset": "huge"},
+    "PRESET must be one of nano, .*, full, not 'huge'": {"preset": "huge"},
     "TARGET must be one of rtl, golden, model, not 'chip'": {"target": "chip"},
     "a variable of run must be one of PRESET, .*PROFILE, not 'SPEED'": {"speed": 3},
     "STALL must be an integer from 0 to 240, not '999'": {"stall": 999},

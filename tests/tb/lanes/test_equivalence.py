@@ -131,7 +131,7 @@ def proof_of(reading: Reading, folder: Path) -> Proof:
     return checked(prove_equal(netlist.name, text, written(netlist, module), folder), netlist)
 
 
-@pytest.mark.parametrize("module", [column, every_kind, every_state])
+@pytest.mark.parametrize("module", [column, pytest.param(every_kind, marks=pytest.mark.slow), every_state])
 def test_module_is_proved_while_it_has_no_fault(module, tmp_path):
     assert proof_of(module(), tmp_path).holds
 
