@@ -375,7 +375,7 @@ class LoopSum:
 
 
 def _loop_reduce(x, op, loop_indices, dtype=None, mask=None):
-    if operation(op) is not AluOp.ADD or mask is not None:
+    if operation(op) is not AluOp.ADD or mask not in (None, True):
         raise ValueError(f"op must be add, without a mask, not {operation(op).name.lower()} with {mask!r}")
     return LoopSum(x)
 

@@ -75,7 +75,7 @@ def composed(x, w, gain):
     nl.store(turned, value=nl.transpose(nl.copy(nl.matmul(tile, weights))))
     sums = nl.zeros((rows, columns), dtype=nl.float32)
     for part in nl.affine_range(3):
-        sums[...] = nl.loop_reduce(tile * (1 / 6), op=nl.add, loop_indices=[part])
+        sums[...] = nl.loop_reduce(tile * (1 / 6), op=nl.add, loop_indices=[part], mask=True)
     halves = nl.static_cast(sums, nl.float32)
     nl.store(chosen, value=nl.where(nl.greater(tile, halves), tile, 0.0))
     return softmax, normed, turned, chosen
