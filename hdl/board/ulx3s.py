@@ -1,6 +1,7 @@
 """The ULX3S: the pads around :class:`hdl.board.board.Board`, and its clocks."""
 
 from amaranth import ClockDomain, ClockSignal, Elaboratable, Instance, Module, ResetSignal, Signal
+from amaranth.lib import io
 from amaranth.lib.cdc import ResetSynchronizer
 from amaranth_boards.ulx3s import ULX3S_85F_Platform
 
@@ -39,10 +40,15 @@ class Ulx3sPads(Elaboratable):
     def elaborate(self, platform):
         m = Module()
         clock, late_clock, locked = Signal(), Signal(), Signal()
+
+        def pad(direction: str, port, name: str) -> io.Buffer:
+            m.submodules[f"pad_{name}"] = buffer = io.Buffer(direction, port)
+            return buffer
+
         m.domains.sync = ClockDomain()
         m.submodules.pll = Instance(
             "pll",
-            i_clkin=platform.request("clk25").i,
+            i_clkin=pad("i", platform.request("clk25", dir="-"), "clk25").i,
             o_clkout0=clock,
             o_clkout1=late_clock,
             o_locked=locked,
@@ -51,31 +57,32 @@ class Ulx3sPads(Elaboratable):
         m.d.comb += ClockSignal().eq(clock)
         platform.add_clock_constraint(clock, self.clock_hz)
 
-        uart, sdram = platform.request("uart"), platform.request("sdram")
-        leds = [platform.request("led", number).o for number in range(LEDS)]
+        uart, sdram = (platform.request(name, dir="-") for name in ("uart", "sdram"))
+        leds = [pad("o", platform.request("led", number, dir="-"), f"led{number}").o for number in range(LEDS)]
+        dq = pad("io", sdram.dq, "dq")
         command, lights = Signal(3), Signal(len(leds))
         m.submodules.board = Instance(
             "board",
             i_clk=ClockSignal(),
             i_rst=ResetSignal(),
-            i_rx=uart.rx.i,
-            o_tx=uart.tx.o,
+            i_rx=pad("i", uart.rx, "rx").i,
+            o_tx=pad("o", uart.tx, "tx").o,
             o_leds=lights,
-            o_pins__enable=sdram.clk_en.o,
+            o_pins__enable=pad("o", sdram.clk_en, "clk_en").o,
             o_pins__command=command,
-            o_pins__bank=sdram.ba.o,
-            o_pins__address=sdram.a.o,
-            o_pins__mask=sdram.dqm.o,
-            o_pins__o=sdram.dq.o,
-            o_pins__drive=sdram.dq.oe,
-            i_pins__i=sdram.dq.i,
+            o_pins__bank=pad("o", sdram.ba, "ba").o,
+            o_pins__address=pad("o", sdram.a, "a").o,
+            o_pins__mask=pad("o", sdram.dqm, "dqm").o,
+            o_pins__o=dq.o,
+            o_pins__drive=dq.oe,
+            i_pins__i=dq.i,
         )
         m.d.comb += [
-            sdram.clk.o.eq(late_clock),
-            sdram.cs.o.eq(1),
-            sdram.ras.o.eq(command[2]),
-            sdram.cas.o.eq(command[1]),
-            sdram.we.o.eq(command[0]),
+            pad("o", sdram.clk, "clk").o.eq(late_clock),
+            pad("o", sdram.cs, "cs").o.eq(1),
+            pad("o", sdram.ras, "ras").o.eq(command[2]),
+            pad("o", sdram.cas, "cas").o.eq(command[1]),
+            pad("o", sdram.we, "we").o.eq(command[0]),
             *(led.eq(lights[number]) for number, led in enumerate(leds)),
         ]
         return m

@@ -12,7 +12,7 @@ from neuroncore_rtl.spec.config import Config
 @pytest.mark.slow
 def test_a_netlist_multiplies_as_golden_does():
     device, netlist = netlist_device(Config(rows=2, columns=2, mac_latency=4))
-    assert netlist.cells["MULT18X18D"] == 4 and "datapath_2x2_latency4" in device.replaced
+    assert netlist.cells["MULT18X18D"] == 4 and "datapath_2x2_latency4_bits12" in device.replaced
     compared, mismatches = check(device)
     assert compared > 50 and mismatches == 0
     broken = device.netlist.replace(", a} * {", ", a} + {")
