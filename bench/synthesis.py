@@ -21,7 +21,7 @@ from neuroncore_rtl import ROOT, SIM_BUILD
 from neuroncore_rtl.tb.sim.doctor import MissingTool
 from neuroncore_rtl.tb.sim.simulation import BuildFailed
 
-__all__ = ["FAMILIES", "TOOLS", "Family", "Netlist", "project_source", "run_tool", "synthesise", "versions"]
+__all__ = ["ABC", "FAMILIES", "TOOLS", "Family", "Netlist", "project_source", "run_tool", "synthesise", "versions"]
 
 ABC = "+&scorr; &sweep; &if {C} {W} {D} {R} -v"
 """What ABC does: it merges equal nodes and maps to LUTs. Yosys would have it run &dc2, &dch and &mfs as well, but with

@@ -1,5 +1,7 @@
 """The multiply-accumulate behind its edge decoders, against golden, at every latency."""
 
+import ml_dtypes
+import numpy as np
 import pytest
 
 from neuroncore_rtl.golden import arith
@@ -16,6 +18,17 @@ PER_FORMAT = 200
 NARROW = {BF16, FP8E3M4, FP8E4M3, FP8E5M2, INT8}
 
 
+def ties() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return BF16 operands and accumulators whose sums are halfway between two numbers but for the last place of the
+    accumulator, or of the product, at any distance of their exponents: what is shifted out decides."""
+    distances = 2.0 ** np.arange(-40, 41)
+    products = np.concatenate([distances, distances * (1 + 2**-7)])
+    accs = np.float32([1, 1 + 2**-23, 1 + 2**-22, 2 - 2**-23, 1 + 2**-8])
+    x, acc, sign = (grid.ravel() for grid in np.meshgrid(products, accs, np.float32([1, -1]), indexing="ij"))
+    x = x.astype(ml_dtypes.bfloat16).view(np.uint16)
+    return x, np.full_like(x, 0x3F80), (acc * sign).astype(np.float32).view(np.uint32)
+
+
 @pytest.mark.parametrize(
     ("latency", "significand_bits"), [*((latency, 12) for latency in sorted(Mac.CUTS)), (1, 8), (5, 8)]
 )
@@ -26,6 +39,8 @@ def test_mac_is_that_of_golden(rng, latency, significand_bits):
     for fmt in formats:
         x, w, acc = stimulus.mac_cases(rng, fmt, PER_FORMAT)
         parts.append((fmt.code, x, w, acc, arith.mac(x, w, acc, fmt)))
+    x, w, acc = ties()
+    parts.append((BF16.code, x, w, acc, arith.mac(x, w, acc, BF16)))
     cases, expected = shuffled(rng, parts, ("format", "x", "w", "acc"))
     words = [int.from_bytes(word.tobytes(), "big") for word in pack(unit.layout, **cases)]
     assert run(unit, {"word": words}, "result") == expected.tolist()
