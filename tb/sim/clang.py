@@ -15,6 +15,7 @@ import ziglang
 from filelock import FileLock
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.tb.sim.seal import intact, seal
 
 __all__ = ["CACHES", "STANDARD_LIBRARY", "ZIG", "CompilerFailed", "compile_with", "prepare", "version"]
 
@@ -74,7 +75,8 @@ def prepare() -> None:
     """
     STANDARD_LIBRARY.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(STANDARD_LIBRARY.with_suffix(".lock")):
-        if not STANDARD_LIBRARY.is_file():
+        if not intact(STANDARD_LIBRARY):
             unfinished = STANDARD_LIBRARY.with_suffix(".unfinished.o")
             compile_with("c++", _FLAGS, [_SOURCE], unfinished)
             unfinished.replace(STANDARD_LIBRARY)
+            seal(STANDARD_LIBRARY)

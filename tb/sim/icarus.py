@@ -5,8 +5,10 @@ from cocotb_tools import runner
 
 from neuroncore_rtl.tb.sim.process import SimulatorProcess
 
-__all__ = ["IcarusRunner"]
+__all__ = ["PROGRAM", "IcarusRunner"]
 
+PROGRAM = "sim.vvp"
+"""Name of what cocotb's runner has Icarus build."""
 
 _DUMP = """\
 module cocotb_iverilog_dump();
@@ -34,4 +36,6 @@ class IcarusRunner(SimulatorProcess, runner.Icarus):
     def _test_command(self) -> list[list[str]]:
         waves = ["-vcd", f"+dump={self.waves_path}", f"+levels={self.waves_levels}"] if self.record_waves else ["-none"]
         library = cocotb_tools.config.lib_entry("vpi", "icarus")
-        return [["vvp", "-m", library, *self.test_args, str(self.sim_file), *self.plusargs, *waves]]
+        # Icarus opens no file with a letter beyond ASCII in its name.
+        named = [self._readable(argument) for argument in (*self.plusargs, *waves)]
+        return [["vvp", "-m", library, *self.test_args, str(self.sim_file), *named]]

@@ -3,8 +3,11 @@
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+
+from neuroncore_rtl.tb.sim.paths import plain
 
 __all__ = ["CommandFailed", "SimulatorProcess", "complaint", "tail"]
 
@@ -39,6 +42,22 @@ def complaint(log: Path, lines: int = TAIL_LINES) -> str:
     return tail(log, lines)
 
 
+_WATCH = 'read -r ended || kill -s KILL -- "-$1"'
+"""Waits for a line; if its input ends without one, whoever should have written it is gone."""
+
+
+@contextmanager
+def _watched(group: int) -> Iterator[None]:
+    """Let a process group not outlive this process, even if this one is killed and can do nothing more."""
+    watch = ["sh", "-c", _WATCH, "watch", str(group)]
+    nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(watch, stdin=subprocess.PIPE, process_group=0, **nowhere) as watcher:
+        try:
+            yield
+        finally:
+            watcher.stdin.write(b"ended\n")
+
+
 class SimulatorProcess:
     """Mixed into a runner of cocotb's: commands run in a process group of their own, which never outlives them.
 
@@ -60,6 +79,10 @@ class SimulatorProcess:
             self.env.pop(name, None)
         self.env.update(self.extra_environment)
 
+    def _readable(self, text: str) -> str:
+        """Return an argument with names of folders that every tool can read, `root` of `build` among them."""
+        return plain(text, self.build_dir.parent.parent)
+
     def _execute_cmds(self, cmds, cwd, stdout=None) -> None:
         for command in cmds:
             process = subprocess.Popen(
@@ -72,7 +95,8 @@ class SimulatorProcess:
                 process_group=0,
             )
             try:
-                status = process.wait()
+                with _watched(process.pid):
+                    status = process.wait()
             except BaseException:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()

@@ -2,7 +2,8 @@
 
 A build is cached under `sim_build/<simulator>/<top>-<hash>`, where the hash covers everything the result depends on:
 the Verilog, the options, the C++ main and the versions of the tools. It is made in a directory of another name that is
-renamed when finished, under a lock, so that any number of processes may ask for the same build at the same time.
+renamed when finished, under a lock, so that any number of processes may ask for the same build at the same time. A
+program that is not as it was built, because it was cut short or overwritten, is built again.
 """
 
 import hashlib
@@ -29,6 +30,7 @@ from neuroncore_rtl.tb.sim.doctor import TOOLS, require
 from neuroncore_rtl.tb.sim.icarus import IcarusRunner
 from neuroncore_rtl.tb.sim.process import CommandFailed, complaint, tail
 from neuroncore_rtl.tb.sim.report import progress
+from neuroncore_rtl.tb.sim.seal import intact, seal
 from neuroncore_rtl.tb.sim.verilator import VerilatorRunner
 
 __all__ = [
@@ -44,7 +46,10 @@ __all__ = [
     "run_directory",
 ]
 
-SIMULATORS = ("verilator", "icarus")
+PROGRAMS = {"verilator": verilator.EXECUTABLE, "icarus": icarus.PROGRAM}
+"""What a simulator builds, a file of the build's directory."""
+
+SIMULATORS = tuple(PROGRAMS)
 
 TIMESCALE = ("1ns", "1ps")
 """Unit and precision of simulated time; Amaranth's Verilog names none, and Icarus would take seconds."""
@@ -134,9 +139,10 @@ def build(design: Design, sim: str = "verilator", *, waves: bool = False, root: 
     directory = root / sim / f"{design.top}-{_fingerprint(design, sim, waves)}"
     directory.parent.mkdir(parents=True, exist_ok=True)
     fresh = False
-    if not directory.is_dir():
+    if not intact(directory / PROGRAMS[sim]):
         with FileLock(directory.with_name(f"{directory.name}.lock")):
-            if not directory.is_dir():
+            if not intact(directory / PROGRAMS[sim]):
+                shutil.rmtree(directory, ignore_errors=True)
                 _compile(design, sim, waves, directory)
                 fresh = True
     labels = vectors.libraries_of(design.verilog)
@@ -222,6 +228,7 @@ def _compile(design: Design, sim: str, waves: bool, directory: Path) -> None:
         for intermediate in unfinished.glob(pattern):
             intermediate.unlink()
     shutil.rmtree(unfinished / verilator.COMPILER_CACHE, ignore_errors=True)
+    seal(unfinished / PROGRAMS[sim])
     unfinished.rename(directory)
 
 

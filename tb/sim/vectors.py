@@ -26,6 +26,7 @@ from neuroncore_rtl.tb.lanes.extraction import netlists
 from neuroncore_rtl.tb.lanes.netlist import Unsupported
 from neuroncore_rtl.tb.sim import clang
 from neuroncore_rtl.tb.sim.modules import write
+from neuroncore_rtl.tb.sim.seal import intact, seal
 
 __all__ = [
     "LANES_VARIABLE", "LEVELS", "MARK", "WAYS", "WrongChoice", "chosen", "compile_libraries",
@@ -199,10 +200,11 @@ def compile_library(label: str, of: str | None = None) -> Path:
     library = libraries_folder / of / f"lib{label}.so"
     library.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(library.with_suffix(".lock")):
-        if not library.is_file():
+        if not intact(library):
             unfinished = library.with_name(f".{label}.{os.getpid()}.so")
             _compile(source_of(label), LEVELS[of], library.name, unfinished)
             unfinished.replace(library)
+            seal(library)
     return library
 
 

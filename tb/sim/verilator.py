@@ -170,19 +170,21 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
         verilator = find_verilator()
         assert verilator is not None, "tb.sim.simulation requires Verilator before it builds"
         caches = clang.CACHES | {"ZIG_LOCAL_CACHE_DIR": str(self.build_dir / COMPILER_CACHE)}
-        self.env.update(verilator.environment, **caches)
-        self.env["RUNTIME_OBJECTS"] = str(self.build_dir.parent / f"runtime-{self.toolchain}")
+        caches["RUNTIME_OBJECTS"] = str(self.build_dir.parent / f"runtime-{self.toolchain}")
+        self.env.update({name: self._readable(value) for name, value in (*verilator.environment, *caches.items())})
         libraries = cocotb_tools.config.libs_dir
         flags = build_flags(
             waves=self.record_waves, hierarchical=self.hierarchical, everything_public=self.everything_public
         )
         for_blocks = f"VM_HIER_VERILATOR={verilator.program}"
-        make = ["make", "-C", "objects", "-j", str(BUILD_JOBS), *MAKE_VARIABLES, for_blocks]
+        # Make would name the folder as it is, and Verilator's makefiles refuse one with a space.
+        here = f"CURDIR={self.build_dir / 'objects'}"
+        make = ["make", "-C", "objects", here, "-j", str(BUILD_JOBS), *MAKE_VARIABLES, for_blocks]
         # A hierarchical makefile has two targets for each block, and parallel make would verilate the block for each
         # of them; what its first step leaves is up to date for the second.
         makefile = "Vtop_hier.mk" if self.hierarchical else "Vtop.mk"
         steps = ["hier_verilation", "hier_build"] if self.hierarchical else ["default"]
-        return [
+        commands = [
             [
                 verilator.program,
                 *flags,
@@ -206,6 +208,7 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
             ],
             *([*make, "-f", makefile, step] for step in steps),
         ]
+        return [[self._readable(argument) for argument in command] for command in commands]
 
     def _execute_cmds(self, cmds, cwd, stdout=None) -> None:
         super()._execute_cmds(cmds[:1], cwd, stdout)
@@ -216,4 +219,5 @@ class VerilatorRunner(SimulatorProcess, runner.Verilator):
     def _test_command(self) -> list[list[str]]:
         levels = ["--trace-levels", str(self.waves_levels)] if self.waves_levels else []
         trace = ["--trace", "--trace-file", str(self.waves_path), *levels] if self.record_waves else []
-        return [[str(self.build_dir / EXECUTABLE), *trace, *self.test_args, *self.plusargs]]
+        # Libraries are found through the links that there were when it was linked.
+        return [[self._readable(str(self.build_dir / EXECUTABLE)), *trace, *self.test_args, *self.plusargs]]

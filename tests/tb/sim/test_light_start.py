@@ -1,8 +1,11 @@
 """The Python of a harness's simulation starts without pytest, and cocotb does not miss it."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
+from cocotb import regression
 from cocotb_tools import _env
 from pygpi import entry
 
@@ -21,6 +24,11 @@ print(*sorted(name for name in sys.modules if "pytest" in name))
 def test_cocotb_starts_and_no_module_of_pytest_is_loaded():
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     assert done.stdout.split() == sorted(light_start.USED)
+
+
+def test_what_cocotb_asks_of_an_exception_is_there():
+    asked = set(re.findall(r"pytest\.([a-z]\w*)\.Exception", Path(regression.__file__).read_text()))
+    assert asked and asked <= light_start.USED["pytest"].keys()
 
 
 def test_entries_are_those_of_cocotb_but_for_its_coverage(monkeypatch):

@@ -1,16 +1,18 @@
 """tb.sim.simulation: builds are made once, whole, whoever asks; what goes wrong in them is said."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from neuroncore_rtl import ROOT, SIM_BUILD
-from neuroncore_rtl.tb.sim import simulation, verilator
+from neuroncore_rtl.tb.sim import paths, seal, simulation, verilator
 from neuroncore_rtl.tb.sim.doctor import MissingTool
 from neuroncore_rtl.tb.sim.simulation import BuildFailed, Design, SimulationFailed, build, run, run_directory
 
@@ -222,6 +224,60 @@ def test_interrupted_build_leaves_nothing_that_counts(root, monkeypatch):
     check(built, root)
 
 
+DAMAGES = {
+    "missing": Path.unlink,
+    "empty": lambda program: program.write_bytes(b""),
+    "overwritten": lambda program: program.write_bytes(program.read_bytes()[:-9] + b"elsewhere"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_program_is_built_again(sim, damage, root):
+    text = f"{COUNTER}\n// {damage}\n"
+    program = counter(sim, root=root, text=text).directory / simulation.PROGRAMS[sim]
+    DAMAGES[damage](program)
+    built = counter(sim, root=root, text=text)
+    assert built.fresh
+    check(built, root)
+
+
+def test_a_copied_program_is_not_built_again(root, tmp_path):
+    shutil.copytree(counter(root=root).directory, tmp_path / "copy", copy_function=shutil.copy)
+    copy = tmp_path / "copy" / simulation.PROGRAMS["verilator"]
+    assert copy.stat().st_mtime_ns != json.loads(copy.with_name(f"{copy.name}.seal").read_text())["time"]
+    assert seal.intact(copy) and seal.intact(copy)
+
+
+@pytest.mark.parametrize("folder", ["with spaces", "größer", "a$b#c(d)"])
+def test_a_folder_that_make_cannot_read_is_built_in(sim, folder, tmp_path, root):
+    place = tmp_path / folder
+    (place / "verilator").mkdir(parents=True)
+    library = f"runtime-{simulation._toolchain()}"
+    (place / "verilator" / library).symlink_to(root / "verilator" / library)
+    built = counter(sim, root=place)
+    assert built.directory.is_relative_to(place)
+    check(built, place)
+
+
+def test_only_folders_that_make_cannot_read_are_named_by_links(monkeypatch, tmp_path):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(paths.tempfile, "tempdir", None)
+    there = tmp_path / "two words"
+    there.mkdir()
+    (there / "file").write_text("found")
+    assert paths.plain(f"-I{tmp_path}/file", tmp_path) == f"-I{tmp_path}/file"
+    option, _, path = paths.plain(f"-Wl,-rpath,{there}/file", there).rpartition(",")
+    assert option == "-Wl,-rpath" and " " not in path and Path(path).read_text() == "found"
+    # Another's link of the same name leads elsewhere, and is replaced.
+    Path(path).parent.unlink()
+    Path(path).parent.symlink_to(tmp_path)
+    assert paths.plain(str(there / "file"), there) == path and Path(path).read_text() == "found"
+    (tmp_path / f"neuroncore-rtl-{os.getuid()}").rename(tmp_path / "aside")
+    (tmp_path / f"neuroncore-rtl-{os.getuid()}").write_text("")
+    with pytest.raises(paths.UnreadableFolder, match="make cannot read the name of '.*two words', and there can be no"):
+        paths.plain(str(there), there)
+
+
 def test_unknown_simulator_is_refused(root):
     with pytest.raises(ValueError, match="SIM must be one of verilator, icarus, not 'questa'"):
         counter("questa", root=root)
@@ -234,7 +290,8 @@ def test_missing_tools_are_named(simulator, packages, root, monkeypatch, tmp_pat
         counter(simulator, root=root)
 
 
-def test_no_process_outlives_an_interrupted_command(tmp_path):
+@pytest.mark.parametrize(("number", "status"), [("SIGTERM", 7), ("SIGKILL", -9)])
+def test_no_process_outlives_an_interrupted_command(number, status, tmp_path):
     program = tmp_path / "interrupted.py"
     program.write_text(
         "import os, signal, threading\n"
@@ -242,10 +299,19 @@ def test_no_process_outlives_an_interrupted_command(tmp_path):
         "runner = object.__new__(IcarusRunner)\n"
         "runner.env, runner.log_file = dict(os.environ), 'log'\n"
         "signal.signal(signal.SIGTERM, lambda number, frame: exit(7))\n"
-        "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()\n"
+        f"threading.Timer(0.5, os.kill, (os.getpid(), signal.{number})).start()\n"
         "runner._execute_cmds([['sh', '-c', 'sleep 1000 & echo $! > child; wait']], cwd='.')\n"
     )
-    assert subprocess.run([sys.executable, program], cwd=tmp_path).returncode == 7
+    assert subprocess.run([sys.executable, program], cwd=tmp_path).returncode == status
     state = Path("/proc", (tmp_path / "child").read_text().strip(), "stat")
-    # Killed, but perhaps not yet collected by the process that inherited it.
-    assert not state.exists() or state.read_text().split()[2] == "Z"
+
+    def gone() -> bool:
+        # Killed, but perhaps not yet collected by the process that inherited it.
+        return not state.exists() or state.read_text().split()[2] == "Z"
+
+    # Of a killed one another process sees to it, which needs a moment.
+    for _ in range(1000):
+        if gone():
+            break
+        time.sleep(0.01)
+    assert gone()

@@ -1,0 +1,44 @@
+"""Whether a generated file is still what was generated: a program that was cut short or overwritten is made again.
+
+A seal beside the file has its size, its time and its hash. As long as size and time are those, nothing is read; a copy
+of the file, whose time is another, is told by its hash.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+__all__ = ["intact", "seal"]
+
+
+def seal(file: Path) -> None:
+    """Keep what a finished file is like, in `<file>.seal`."""
+    _seal_of(file).write_text(json.dumps({**_stamp(file), "sha256": _digest(file)}) + "\n")
+
+
+def intact(file: Path) -> bool:
+    """Return whether a file is as it was when it was sealed; one without a seal is not."""
+    try:
+        kept = json.loads(_seal_of(file).read_text())
+        if _stamp(file).items() <= kept.items():
+            return True
+        if _digest(file) != kept["sha256"]:
+            return False
+        seal(file)
+    except (OSError, ValueError, AttributeError, KeyError):
+        return False
+    return True
+
+
+def _seal_of(file: Path) -> Path:
+    return file.with_name(f"{file.name}.seal")
+
+
+def _stamp(file: Path) -> dict[str, int]:
+    status = file.stat()
+    return {"size": status.st_size, "time": status.st_mtime_ns}
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
