@@ -13,6 +13,7 @@ JOBS ?= 2
 # count: a shell that happens to export M or SEED changes nothing, and a misspelt name is refused instead of ignored.
 OURS := TEST PYTHON JOBS ARGS
 NAMES = $(filter-out $(OURS),$(sort $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))))
+QUOTED_TEST = '$(subst ','\'',$(TEST))'
 VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 
 .DEFAULT_GOAL := help
@@ -21,22 +22,22 @@ VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 .NOTPARALLEL:
 
 help: $(READY) ## this list; make help TEST=matmul lists the variables of a TEST
-	@$(TB) help $(if $(TEST),'$(TEST)')
+	@$(TB) help $(if $(TEST),$(QUOTED_TEST))
 
 sim: $(READY) ## run a TEST in a simulator and compare every result bit for bit: make sim TEST=matmul [NAME=VALUE ...]
-	@$(TB) sim '$(TEST)' $(VARIABLES)
+	@$(TB) sim $(QUOTED_TEST) $(VARIABLES)
 
 waves: $(READY) ## open the latest waveform of a TEST in GTKWave: make waves TEST=matmul
-	@$(TB) waves '$(TEST)' $(VARIABLES)
+	@$(TB) waves $(QUOTED_TEST) $(VARIABLES)
 
 profile: $(READY) ## run a TEST on the core and write where its cycles went: make profile TEST=matmul [TARGET=model ...]
-	@$(TB) profile '$(TEST)' $(VARIABLES)
+	@$(TB) profile $(QUOTED_TEST) $(VARIABLES)
 
 verilog: $(READY) ## export Verilog for other tools: make verilog PRESET=full
 	@$(TB) verilog $(VARIABLES)
 
 image: $(READY) ## write memory before and after a TEST on the core, for boards: make image TEST=matmul [NAME=VALUE ...]
-	@$(TB) image '$(TEST)' $(VARIABLES)
+	@$(TB) image $(QUOTED_TEST) $(VARIABLES)
 
 synth: $(READY) ## synthesise a unit for an FPGA: area, clock, critical path: make synth UNIT=pe [FAMILY=xcup ...]
 	@$(TB) synth $(VARIABLES)
@@ -45,7 +46,7 @@ bitstream: $(READY) ## the core with a host link as the bitstream of a board: ma
 	@$(TB) bitstream $(VARIABLES)
 
 host: $(READY) ## load, run and compare on a board: make host PORT=/dev/ttyUSB0 TEST=digits; without PORT on a simulated one
-	@$(TB) host $(if $(TEST),'TEST=$(TEST)') $(VARIABLES)
+	@$(TB) host $(if $(TEST),TEST=$(QUOTED_TEST)) $(VARIABLES)
 
 test: lint ## lint, then all tests but the slow ones; ARGS="-k matmul" selects, ARGS="-m slow" runs the slow ones
 	@$(BIN)/python -m pytest -n $(JOBS) -m 'not slow' $(ARGS)

@@ -43,7 +43,7 @@ def read_elf(path: Path, memory_bytes: int = LOCAL_BYTES, name: str | None = Non
         name: of the file in messages, if not its path.
 
     Raises:
-        ElfError: if it is none for this processor, or does not fit.
+        ElfError: if it is none for this processor, does not fit, or is damaged.
     """
     name = str(path) if name is None else name
     with path.open("rb") as file:
@@ -51,8 +51,15 @@ def read_elf(path: Path, memory_bytes: int = LOCAL_BYTES, name: str | None = Non
             elf = ELFFile(file)
         except ELFError as error:
             raise ElfError(f"ELF must be an ELF file, not {name}: {error}") from error
-        _check_header(elf, name)
-        return Elf(_image(elf, name, memory_bytes), _symbols(elf), compressed=bool(elf["e_flags"] & RVC))
+        try:
+            _check_header(elf, name)
+            _check_extent(elf, name)
+            return Elf(_image(elf, name, memory_bytes), _symbols(elf), compressed=bool(elf["e_flags"] & RVC))
+        except ElfError:
+            raise
+        except Exception as error:  # of any kind: elftools trusts what a file says of itself
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            raise ElfError(f"{name} must be a whole ELF file; this one is damaged or cut short ({said})") from error
 
 
 def _check_header(elf: ELFFile, name: str) -> None:
@@ -64,6 +71,24 @@ def _check_header(elf: ELFFile, name: str) -> None:
         raise ElfError(f"{name} must be a linked executable (ET_EXEC), not {kind}")
     if elf["e_entry"] != LOCAL_BASE:
         raise ElfError(f"{name} must start at {LOCAL_BASE:#x}, not {elf['e_entry']:#x}")
+
+
+def _check_extent(elf: ELFFile, name: str) -> None:
+    """Check that what the program is made of lies in the file: its segments, and the tables that tell of them."""
+    segments = list(enumerate(elf.iter_segments("PT_LOAD")))
+    parts = [("its program headers", elf["e_phoff"], elf["e_phnum"] * elf["e_phentsize"])]
+    parts.append(("its section headers", elf["e_shoff"], elf["e_shnum"] * elf["e_shentsize"]))
+    parts += [(f"segment {n}", segment["p_offset"], segment["p_filesz"]) for n, segment in segments]
+    for what, offset, size in parts:
+        if offset + size > elf.stream_len:
+            raise ElfError(
+                f"{name} must hold {what}, bytes {offset:#x} to {offset + size:#x}; it ends at {elf.stream_len:#x}: "
+                "it is damaged or cut short"
+            )
+    for n, segment in segments:
+        if segment["p_filesz"] > segment["p_memsz"]:
+            sizes = f"{segment['p_filesz']:#x} bytes in {segment['p_memsz']:#x}"
+            raise ElfError(f"{name} must have room for segment {n} in memory: {sizes}")
 
 
 def _image(elf: ELFFile, name: str, memory_bytes: int) -> bytes:

@@ -2,10 +2,12 @@
 
 The hart takes from the trace what depends on cycles: when an interrupt comes, and what the counters of time and mip
 read. That these values are plausible is checked too: an interrupt must be asked for and enabled, one that is must be
-taken soon, and the time that is read lies between the instruction before and this one.
+taken soon, and the time that is read lies between the instruction before and this one. An instruction that a store
+replaced a moment ago may still be the old one, unless a FENCE.I came between (Zifencei in the specification).
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from neuroncore_rtl.golden.controller import AccessFault, Hart, LocalMemory, Timer
@@ -19,6 +21,12 @@ TIME, MIP, MIE, MSTATUS = 0xC01, 0x344, 0x304, 0x300
 
 UNPREDICTED = frozenset((0xB00, 0xB80, 0xC00, 0xC80))
 """Registers whose value is the hardware's own affair: cycle and mcycle, both halves."""
+
+FETCHED_AHEAD = 8
+"""Stores before an instruction that it may have been fetched before; the processor fetches a few words ahead."""
+
+FENCE_I = 0x100F
+"""FENCE.I, of which the register fields and the immediate do not count."""
 
 PROMPT = 4
 """Instructions that may retire between an interrupt's being possible and its being taken."""
@@ -51,8 +59,13 @@ class _Memory(LocalMemory):
         super().__init__(program.image, size=MEMORY_BYTES)
         self.program = program
         self.ended = False
+        self.replaced: deque[tuple[int, int]] = deque(maxlen=FETCHED_AHEAD)
+        """Addresses of words, and what was there before the last stores since FENCE.I."""
 
     def store(self, address: int, size: int, value: int) -> None:
+        place = address & ~3
+        if 0 <= place - self.base < self.size:
+            self.replaced.append((place, self.load(place, 4)))
         super().store(address, size, value)
         if address != self.program.tohost or not value:
             return
@@ -64,6 +77,16 @@ class _Memory(LocalMemory):
     def _is_request(self, value: int) -> bool:
         """Whether a word for the host points at a request to write text (tb/harness/riscv.v); else it is the code."""
         return value % 4 == 0 and self.base <= value < self.base + self.size and self.load(value, 4) == 64
+
+
+class _FetchingHart(Hart):
+    """A hart that has fetched an instruction before it was replaced, if it is told so."""
+
+    fetched: int | None = None
+
+    def _fetch(self, pc: int) -> int:
+        word, self.fetched = self.fetched, None
+        return super()._fetch(pc) if word is None else word
 
 
 class _Peripheral:
@@ -97,7 +120,7 @@ class _Lockstep:
     def __init__(self, program: Executable):
         self.memory = _Memory(program)
         self.peripheral = _Peripheral(program)
-        self.hart = Hart(self.memory, self.peripheral)
+        self.hart = _FetchingHart(self.memory, self.peripheral)
         self.time = 0
         self.possible = 0
 
@@ -114,7 +137,11 @@ class _Lockstep:
         csr.timer_interrupt, csr.external_interrupt = taken == Cause.TIMER, taken == Cause.EXTERNAL
         self.hart.waiting = False
         self.peripheral.read_time = False
+        if taken is None and (entry.pc, entry.instruction) in self.memory.replaced:
+            self.hart.fetched = entry.instruction
         found = self._adopt(self.hart.step(), entry)
+        if found.instruction & 0x707F == FENCE_I:
+            self.memory.replaced.clear()
         self.time = entry.time
         expected = (found.pc, found.cause, found.rd, found.value if found.rd else 0)
         traced = (entry.pc, entry.cause if entry.trap else None, entry.rd, entry.value if entry.rd else 0)
@@ -152,7 +179,7 @@ def _describe(step, trapped: bool) -> str:
     return f"pc {step.pc:08x}, instruction {step.instruction:08x}, {happened}"
 
 
-def compare(program: Executable, trace: Sequence[TraceEntry]) -> Comparison:
+def compare(program: Executable, trace: Iterable[TraceEntry]) -> Comparison:
     """Execute `program` on the golden hart and compare it with the trace, up to the first difference."""
     lockstep = _Lockstep(program)
     compared = interrupts = traps = 0

@@ -4,14 +4,17 @@ neuroncore_rtl.tb sim matmul M=8`.
 Commands and their options are made from the records of `tb.cli.registry`, never typed here a second time.
 """
 
+import errno
 import signal
 import sys
 from collections.abc import Iterable
 
 import click
 
+from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.tb.cli import registry as bench
 from neuroncore_rtl.tb.sim.doctor import MissingTool
+from neuroncore_rtl.tb.sim.paths import UnreadableFolder
 from neuroncore_rtl.tb.sim.report import shown
 from neuroncore_rtl.tb.sim.settings import Bench, Option, Settings, UsageError
 from neuroncore_rtl.tb.sim.simulation import BuildFailed, SimulationFailed
@@ -41,8 +44,17 @@ class _Errors(click.Group):
             refusal = click.ClickException(str(error))
             refusal.exit_code = 2
             raise refusal from error
-        except (MissingTool, BuildFailed, SimulationFailed) as error:
+        except (MissingTool, UnreadableFolder, BuildFailed, SimulationFailed) as error:
             raise click.ClickException(str(error)) from error
+        except OSError as error:
+            if error.errno not in _UNWRITABLE:
+                raise
+            where = error.filename or shown(SIM_BUILD)
+            raise click.ClickException(f"{where} cannot be written: {error.strerror}") from error
+
+
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+"""Errors of a disk that is full, or that is not for writing; any other is a mistake of this program."""
 
 
 class _Tests(click.Group):

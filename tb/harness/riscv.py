@@ -2,7 +2,8 @@
 
 """Programs on the controller's Cpu (see `tb/harness/riscv.v`), which tell the host how they ended."""
 
-from collections.abc import Mapping
+import weakref
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -91,6 +92,32 @@ class TraceEntry(NamedTuple):
     external: int
 
 
+class Trace:
+    """What retired, in order; one line of the file is in memory at a time, however long the run was.
+
+    The file is held open, so that its directory may go. One iteration runs at a time.
+
+    Raises, where it is read:
+        SimulationFailed: a line has unknown bits.
+    """
+
+    def __init__(self, path: Path):
+        self._file = path.open()
+        weakref.finalize(self, self._file.close)
+        self._count = sum(1 for _ in self._file)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[TraceEntry]:
+        self._file.seek(0)
+        for line in self._file:
+            try:
+                yield TraceEntry(*(int(field, 16) for field in line.split()))
+            except ValueError:
+                raise SimulationFailed(f"the trace has unknown bits: {line.rstrip()}") from None
+
+
 @dataclass(frozen=True, kw_only=True)
 class CpuWork:
     """A program, and how the processor is disturbed.
@@ -156,15 +183,5 @@ class CpuDevice:
         said = {"exit_code": state["code"] if state["ended"] else None}
         said["console"] = (directory / "console").read_text(errors="replace")
         said["counters"] = {"instructions": state["instructions"]}
-        events = _read_trace(directory / "trace") if work.trace else []
+        events = Trace(directory / "trace") if work.trace else []
         return Outcome(ending=ending, cycles=state["cycles"], **said, events=events, memories=memories)
-
-
-def _read_trace(path: Path) -> list[TraceEntry]:
-    entries = []
-    for line in path.read_text().splitlines():
-        try:
-            entries.append(TraceEntry(*(int(field, 16) for field in line.split())))
-        except ValueError:
-            raise SimulationFailed(f"the trace has unknown bits: {line}") from None
-    return entries

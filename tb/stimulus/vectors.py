@@ -74,7 +74,7 @@ def _read(path: Path, names: tuple[str, ...], parse: Callable[[list[str]], tuple
 def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the fields of every line that has fields."""
     try:
-        with path.open(encoding="utf-8") as file:
+        with path.open(encoding="utf-8-sig") as file:
             for number, line in enumerate(file, start=1):
                 fields = line.partition("#")[0].split()
                 if fields:

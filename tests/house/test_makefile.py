@@ -29,6 +29,8 @@ def dry_run(*words: str, **environment: str) -> str:
         (["sim", "TEST=mac"], ["sim", "mac"]),
         (["sim", "TEST=mac", "M=8", "NONSENSE=1"], ["sim", "mac", "M=8", "NONSENSE=1"]),
         (["sim", "TEST=mac", "VECTORS=a b.txt"], ["sim", "mac", "VECTORS=a b.txt"]),
+        (["sim", "TEST=it's; echo"], ["sim", "it's; echo"]),
+        (["help", "TEST=it's"], ["help", "it's"]),
         (["sim", "TEST=mac", "VECTORS=it's"], ["sim", "mac", "VECTORS=it's"]),
         (["sim", "TEST=a; b"], ["sim", "a; b"]),
         (["verilog", "PRESET=full"], ["verilog", "PRESET=full"]),

@@ -121,6 +121,7 @@ def run_bench(bench, path, **values):
     [
         (mac.BENCH, MAC_VECTORS, 10, "bf16 3f80 3f80 33000000 3f800000\n"),
         (round_bench.BENCH, ROUND_VECTORS, 12, "int8 rne bf800000 ff\n"),
+        (mac.BENCH, f"\N{BYTE ORDER MARK}{MAC_VECTORS}", 10, "bf16 3f80 3f80 33000000 3f800000\n"),
     ],
 )
 def test_vectors(vectors, capsys, bench, text, compared, shown):

@@ -67,4 +67,4 @@ def run(text: str, *, device=None, sim: str = "verilator", memory: bool = False,
     registers = [0] * 32
     for entry in outcome.events:
         registers[entry.rd] = entry.value if entry.rd else 0
-    return Run(outcome.events, registers, outcome.memories.get("memory"), program.symbols)
+    return Run(list(outcome.events), registers, outcome.memories.get("memory"), program.symbols)

@@ -3,12 +3,21 @@
 import struct
 from functools import cache
 
+import numpy as np
 import pytest
 
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 from neuroncore_rtl.tb.benches.riscv import EXTERNAL_RATE, random_executable
 from neuroncore_rtl.tb.check.riscv_lockstep import compare
-from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES, CpuDevice, CpuWork, Executable, read_executable
+from neuroncore_rtl.tb.harness.riscv import (
+    MEMORY_BYTES,
+    CpuDevice,
+    CpuWork,
+    Executable,
+    Trace,
+    TraceEntry,
+    read_executable,
+)
 from neuroncore_rtl.tb.harness.run import run
 from neuroncore_rtl.tb.sim.elaboration import CPU
 from neuroncore_rtl.tb.sim.settings import UsageError
@@ -166,9 +175,66 @@ def test_bench_says_what_an_elf_file_reports(tmp_path, code, problem):
     assert report.compared > 5 and report.mismatches == 0
 
 
+def modifying(between):
+    """Return a program that replaces the instruction after the next, and jumps over nothing: `between` comes first."""
+    old, new = i_type(0x13, 9, 0, 0, 1), i_type(0x13, 9, 0, 0, 2)
+    start = [*load_constant(5, new), *load_constant(6, LOCAL_BASE + 4 * 6)]
+    end = [*load_constant(7, TOHOST), i_type(0x13, 8, 0, 0, 1), s_type(0x23, 2, 7, 8, 0), j_type(0x6F, 0, 0)]
+    assert len(start) == 4
+    return Executable(image(*start, s_type(0x23, 2, 6, 5, 0), between, old, *end), TOHOST), old, new
+
+
+NOP, FENCE_I = i_type(0x13, 0, 0, 0, 0), i_type(0x0F, 0, 1, 0, 0)
+
+
+def test_an_instruction_may_have_been_fetched_before_it_was_replaced_unless_fence_i_is_between():
+    program, old, new = modifying(NOP)
+    outcome, _ = follow(program, code=1)
+    place = LOCAL_BASE + 4 * 6
+    assert [entry.instruction for entry in outcome.events if entry.pc == place] == [old]
+    fenced, *_ = modifying(FENCE_I)
+    outcome_of_fenced, _ = follow(fenced, code=1)
+    assert [entry.instruction for entry in outcome_of_fenced.events if entry.pc == place] == [new]
+    # The first trace is not one of the second program, which may not execute what it has replaced.
+    claimed = [entry._replace(instruction=FENCE_I) if entry.instruction == NOP else entry for entry in outcome.events]
+    assert f"instruction {new:08x}" in compare(fenced, claimed).mismatch
+
+
+def test_a_trace_is_read_from_its_file_as_often_as_it_is_asked_for(tmp_path):
+    path = tmp_path / "trace"
+    path.write_text("80000000 00000013 0 00000000 05 0000002a 00000007 1\n" * 3)
+    trace = Trace(path)
+    path.unlink()
+    entry = TraceEntry(LOCAL_BASE, 0x13, 0, 0, 5, 42, 7, 1)
+    assert len(trace) == 3 and [*trace] == [*trace] == [entry] * 3
+
+
+def test_damaged_files_are_refused_whatever_is_damaged(tmp_path):
+    whole, path = elf(), tmp_path / "program.elf"
+    rng = np.random.default_rng(1)
+    files = [whole[:size] for size in range(len(whole))]
+    for _ in range(2000):
+        # Not in the program itself, which may be any.
+        place = int(rng.choice([*range(84), *range(len(whole) - 160, len(whole))]))
+        spoilt = bytearray(whole)
+        spoilt[place] = rng.choice([0, 255, spoilt[place] ^ 1 << rng.integers(8)])
+        files.append(bytes(spoilt))
+    refused = 0
+    for content in files:
+        path.write_bytes(content)
+        try:
+            read_executable(path, MEMORY_BYTES)
+        except UsageError as error:
+            refused += 1
+            assert "program.elf" in str(error)
+    assert refused >= len(whole)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        (elf()[:-1], "must hold its section headers, bytes .* it is damaged or cut short"),
+        (elf()[:90], "must hold its section headers, bytes .*; it ends at 0x5a: it is damaged or cut short"),
         (b"#!/bin/sh\n", "ELF must be an ELF file, not"),
         (elf(bits=64), "must be for 32-bit little-endian RISC-V, not 64-bit little-endian EM_RISCV"),
         (elf(machine=40), "must be for 32-bit little-endian RISC-V, not 32-bit little-endian EM_ARM"),

@@ -1,5 +1,6 @@
 """The command line: what exists is listed, what does not is refused with what would be valid."""
 
+import errno
 import json
 import re
 import sys
@@ -108,6 +109,31 @@ def test_what_does_not_exist_is_refused_with_what_does(cli, words, message):
     assert result.exit_code == 2
     assert message in result.stderr
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "sim_build cannot be written: No space left on device"),
+        (OSError(errno.EROFS, "Read-only file system", "/a/b"), "/a/b cannot be written: Read-only file system"),
+    ],
+)
+def test_a_disk_that_takes_nothing_more_is_named(cli, monkeypatch, error, message):
+    def refuse(*arguments):
+        raise error
+
+    monkeypatch.setattr(Report, "write", refuse)
+    result = cli("sim", "fixture")
+    assert result.exit_code == 1
+    assert re.fullmatch(rf"Error: (.*/)?{message}\n", result.stderr)
+
+
+def test_another_error_of_the_system_is_a_mistake_and_stays_a_traceback(cli, monkeypatch):
+    def lose(*arguments):
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", "/a/b")
+
+    monkeypatch.setattr(Report, "write", lose)
+    assert isinstance(cli("sim", "fixture").exception, FileNotFoundError)
 
 
 def test_help_of_a_test_lists_its_options(cli):
