@@ -167,7 +167,9 @@ def _module(name: str, contents: Mapping[str, object], missing: Mapping[str, str
         near = difflib.get_close_matches(key, [known for known in contents if not known.startswith("_")], 3)
         rest = f"; there is {', '.join(near)}" if near else ""
         rule = "is not a name of the interface that this machine has"
-        raise AttributeError(f"{short}.{key} {rule}{rest} ({kernel_line()})")
+        unknown_name = AttributeError(f"{short}.{key} {rule}{rest} ({kernel_line()})")
+        unknown_name.source = kernel_line()
+        raise unknown_name
 
     module.__getattr__ = unknown
     return module

@@ -4,6 +4,7 @@ import inspect
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -101,8 +102,8 @@ def record(
     if not results or any(not isinstance(result, View) or result.allocation.memory.on_chip for result in results):
         shown = ", ".join(type(result).__name__ if not isinstance(result, View) else result.name for result in results)
         shown = shown or "nothing"
-        raise ValueError(
-            f"{name} must return tensors in HBM, such as nl.ndarray(..., buffer=nl.shared_hbm), not {shown}"
-        )
+        rule = "must return tensors in HBM, such as nl.ndarray(..., buffer=nl.shared_hbm)"
+        code = inspect.unwrap(getattr(kernel, "function", kernel)).__code__
+        raise ValueError(f"{name} {rule}, not {shown} ({Path(code.co_filename).name}:{code.co_firstlineno})")
     inputs |= dict(current.constants)
     return Recorded(program=program, inputs=inputs, results=results, written=written, inserted=current.inserted)

@@ -13,6 +13,7 @@ from neuroncore_rtl.frontends.nki.table import calls
 from neuroncore_rtl.kernels.program.program import ORDERS
 from neuroncore_rtl.tb.benches.core_bench import HBM_OPTIONS
 from neuroncore_rtl.tb.benches.nki_inputs import arguments_of, errors_of, reference_of
+from neuroncore_rtl.tb.benches.nki_raised import told
 from neuroncore_rtl.tb.benches.nki_run import ORDER, found_in, recorded
 from neuroncore_rtl.tb.benches.program_result import Result
 from neuroncore_rtl.tb.benches.program_run import ProgramFailed, run
@@ -47,7 +48,8 @@ def _run(settings: Settings) -> Report:
     with refusals():
         kernel = found_in(settings.kernel, config)
         arguments = arguments_of(settings.inputs, np.random.default_rng(settings.seed))
-        made = recorded(kernel, arguments, config, _grid(settings.grid), settings.order)
+        with told():
+            made = recorded(kernel, arguments, config, _grid(settings.grid), settings.order)
         target = {"core": "rtl"}.get(settings.target, settings.target)
         passed_on = (*HBM_OPTIONS, *RECORDED, PROFILE, SEED)
         variables = {option.name.lower(): settings.values[option.name] for option in passed_on}

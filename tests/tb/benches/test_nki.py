@@ -1,5 +1,6 @@
 """TEST=nki and `run_nki`: examples of both dialects against numpy, on golden and on the RTL."""
 
+import re
 from math import erf
 from pathlib import Path
 
@@ -213,3 +214,65 @@ def test_kernels_and_calls_are_listed(tmp_path):
 def test_wrong_words_are_refused(words, message):
     with pytest.raises(UsageError, match=message):
         BENCH.run(BENCH.settings(["TARGET=golden", *words]))
+
+
+RAISING = """
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+def halved(n):
+    return [][n]
+
+
+@nki.jit
+def raises(x):
+    print("printed")
+    raise ValueError("of its own")
+
+
+@nki.jit
+def looks(x):
+    return halved(3)
+
+
+@nki.jit
+def misspells(x):
+    return nl.softmaxx(x)
+
+
+@nki.jit
+def ends(x):
+    pass
+
+
+@nki.jit
+def stops(x):
+    nisa.memset(dst=x, valeu=1.0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        (
+            "raises",
+            ["the kernel raises ValueError", "Traceback .*", ".*line 14, in raises", ".*raise.*", "ValueError: of.*"],
+        ),
+        (
+            "looks",
+            [".*IndexError", "Trace.*", ".*line 19, in looks", ".*", ".*line 8, in halved", ".*", "IndexError.*"],
+        ),
+        ("misspells", [r"nl.softmaxx is not a name of the interface .*; there is softmax \(raising.py:24\)"]),
+        ("ends", [r"ends must return tensors in HBM, .*, not nothing \(raising.py:27\)"]),
+        ("stops", [r"nisa.memset\(.*\): got an unexpected keyword argument 'valeu' \(raising.py:34\)"]),
+    ],
+)
+def test_what_a_kernel_raises_is_told_by_its_own_lines(name, lines, tmp_path, capsys):
+    (tmp_path / "raising.py").write_text(RAISING)
+    with pytest.raises(UsageError) as told:
+        BENCH.run(BENCH.settings(KERNEL=f"{tmp_path}/raising.py:{name}", INPUTS="x=4x8:fp32", PRESET="tiny"))
+    found = [line for line in str(told.value).splitlines() if set(line) - set(" ^~")]
+    assert len(found) == len(lines) and all(map(re.fullmatch, lines, found)), found
+    assert capsys.readouterr().out == ("printed\n" if name == "raises" else "")
