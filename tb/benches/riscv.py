@@ -13,7 +13,16 @@ from neuroncore_rtl.tb.check.riscv_lockstep import Comparison, compare
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
 from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES, PATIENCE, CpuDevice, CpuWork, Executable, read_executable
 from neuroncore_rtl.tb.sim.report import Report, progress, shown
-from neuroncore_rtl.tb.sim.settings import RECORDED, SEED, Bench, Option, Settings, integer, switch
+from neuroncore_rtl.tb.sim.settings import (
+    RECORDED,
+    SEED,
+    Bench,
+    Option,
+    Settings,
+    UsageError,
+    integer,
+    switch,
+)
 from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_program
 from neuroncore_rtl.tb.view.waves import waveform
 
@@ -74,6 +83,8 @@ def _write_trace(outcome: Outcome) -> Path:
 
 def _run(settings: Settings) -> Report:
     random = settings.elf is None
+    if random and not settings.lockstep:
+        raise UsageError("LOCKSTEP=0 must be given with ELF: a random program does not say whether it passed")
     count = settings.count or DEFAULT_COUNT[settings.sim]
     program = random_executable(settings.seed, count) if random else read_executable(settings.elf, MEMORY_BYTES)
     name = f"random-{count}-seed{settings.seed}" if random else settings.elf.name
@@ -128,7 +139,9 @@ BENCH = Bench(
         SEED,
         integer("STALL", 0, "both buses refuse and delay in so many of 256 cycles, at random", 0, 192),
         integer("LIMIT", 10_000_000, "cycles after which the program is given up", 1, 10**12),
-        switch("LOCKSTEP", 1, "0 leaves out the comparison with the golden hart, for long programs"),
+        switch(
+            "LOCKSTEP", 1, "0 leaves out the comparison with the golden hart: the program of ELF says whether it passed"
+        ),
         switch("TRACE", 0, "1 keeps what retired, a line each"),
         *RECORDED,
     ),

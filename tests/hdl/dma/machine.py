@@ -43,15 +43,21 @@ class Error:
     detail: int
 
 
+SEEN = ("busy", "wait_axi_read", "wait_axi_write", "wait_line_read", "wait_line_write", "bursts")
+"""Cycles that the harness counts at the ports, and bursts that HBM is asked for."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The memories at the end; errors; cycles in which copies were taken and retired; counters (since an error)."""
+    """The memories at the end; errors; cycles in which copies were taken and retired; counters (since an error); what
+    the ports showed of what they count: `SEEN`."""
 
     memories: Memories
     errors: Sequence[Error]
     taken: Sequence[int]
     retired: Sequence[int]
     counters: dict[str, int]
+    seen: dict[str, int]
 
 
 @lru_cache(maxsize=4)
@@ -74,7 +80,7 @@ def built(config: Config, sim: str = "verilator") -> simulation.Build:
     }
     engine = to_verilog("dma_engine", DmaEngine(config))
     harness = Path(__file__).with_suffix(".v")
-    return simulation.build(machine_design(harness, defines, engine, ("counters",)), sim)
+    return simulation.build(machine_design(harness, defines, engine, ("counters", "seen")), sim)
 
 
 def run_copies(
@@ -117,13 +123,15 @@ def run_copies(
         arguments += plusargs(events=out["events"], **{f"{name}_out": out[name] for name in on_chip})
         arguments += [*behaviour.plusargs(), *hbm.write_memory(directory, memories[Storage.HBM][0], config.hbm_bytes)]
         arguments += write_files(directory, files)
-        state = run_harness(build, directory, ("counters",), plusargs=arguments, limit=limit + 100)
+        state = run_harness(build, directory, ("counters", "seen"), plusargs=arguments, limit=limit + 100)
         found = {
             storage: read_lines(out[name], len(memories[storage]), config.hbm_bytes)
             for name, storage in on_chip.items()
         }
         found[Storage.HBM] = hbm.read_memory(directory).reshape(1, -1)
-        return Outcome(memories=found, counters=plain(DmaCounters, state["counters"]), **_events(out["events"]))
+        seen = {name: state["seen"] >> 32 * place & 0xFFFF_FFFF for place, name in enumerate(SEEN)}
+        counted = plain(DmaCounters, state["counters"])
+        return Outcome(memories=found, counters=counted, seen=seen, **_events(out["events"]))
 
 
 def _events(path: Path) -> dict[str, list]:

@@ -12,7 +12,8 @@
 module machine (
     input  wire         clk,
     output reg          done = 0,
-    output wire [`COUNTERS-1:0] counters
+    output wire [`COUNTERS-1:0] counters,
+    output reg [191:0]   seen = 0
 );
     localparam BITS = 8 * `SIZE;
     localparam PLACE = $clog2(`SIZE);
@@ -80,6 +81,18 @@ module machine (
         .instructions__payload(program_[next]), .instructions__valid(offered), .instructions__ready(ready),
         `AXI, .read__data(read_second), .active(), .*
     );
+
+    // What the ports show of what the engine counts: cycles of 32 bits each.
+    reg [31:0] owed = 0;  // beats that HBM has been asked for and has not brought
+    always @(posedge clk) if (!rst) begin
+        owed <= owed + (arvalid && arready ? arlen + 1 : 0) - {31'd0, rvalid && rready};
+        seen[0+:32] <= seen[0+:32] + {31'd0, busy};
+        seen[32+:32] <= seen[32+:32] + {31'd0, owed != 0 && !rvalid};
+        seen[64+:32] <= seen[64+:32] + {31'd0, awvalid && !awready || wvalid && !wready};
+        seen[96+:32] <= seen[96+:32] + {31'd0, read__valid && !read__ready};
+        seen[128+:32] <= seen[128+:32] + {31'd0, write__valid && !write__ready};
+        seen[160+:32] <= seen[160+:32] + {31'd0, arvalid && arready};
+    end
 
     always @(posedge clk) begin
         cycles <= cycles + 1;
