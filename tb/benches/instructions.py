@@ -31,7 +31,7 @@ def instruction_options(first: Option) -> tuple[Option, ...]:
         *configuration_options("tiny"),
         SEED,
         integer("N", None, "elements a lane; random if not given", 1, 4096),
-        integer("COUNT", 200, "instructions", 1, 4000),
+        integer("COUNT", 800, "instructions", 1, 4000),
         integer("STALL", 0, "every stream and memory port pauses in so many of 256 cycles, at random", 0, 240),
         *RECORDED,
     )

@@ -6,8 +6,8 @@ Like `tb.stimulus.operands`, of which these are made: drawn from the caller's ge
 import numpy as np
 
 from neuroncore_rtl.golden.arith import decode
-from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.tb.stimulus.operands import SIGNS, add_cases, fp32_bits, mixed, random_fp32, special_fp32
+from neuroncore_rtl.spec.formats import FP32, INT32
+from neuroncore_rtl.tb.stimulus.operands import SIGNS, add_cases, fp32_bits, mixed, partners, random_fp32, special_fp32
 
 __all__ = [
     "alu_cases",
@@ -73,13 +73,14 @@ def fma_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray,
 
 
 def alu_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n pairs of words for either arithmetic: of products, of sums, equal, opposite, small integers, shifts."""
+    """Return n pairs of words for either arithmetic: of products, of sums, related, small integers, shifts."""
     products, sums = multiply_cases(rng, n), add_cases(rng, n)
     a = random_fp32(rng, n)
     small = rng.integers(-40, 41, (2, n)).astype(np.uint32)
     borders = rng.choice(np.array([0, 1, -1, 31, 32, 33, 1 << 31, (1 << 31) - 1, 1 << 16]), (2, n)).astype(np.uint32)
-    pairs = [products, sums, (a, a), (a, a ^ np.uint32(1 << 31)), (a, -a), small, borders, (a, small[1])]
-    return mixed(rng, n, (25, 25, 10, 10, 5, 10, 10, 5), pairs)
+    related = [(a, partners(rng, fmt, a)) for fmt in (FP32, INT32)]
+    pairs = [products, sums, *related, small, borders, (a, small[1])]
+    return mixed(rng, n, (25, 20, 20, 10, 10, 10, 5), pairs)
 
 
 def special_pairs() -> tuple[np.ndarray, np.ndarray]:

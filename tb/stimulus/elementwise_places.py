@@ -4,7 +4,7 @@ from math import prod
 
 import numpy as np
 
-from neuroncore_rtl.golden.arith import round_fp32, storage_dtype
+from neuroncore_rtl.golden.arith import decode, round_fp32, storage_dtype
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import Format
 from neuroncore_rtl.spec.isa import Access, Elementwise, Instruction, Opcode, Storage
@@ -21,6 +21,16 @@ WILD = (0.0, 0.02, 0.1, 1.0)
 """Shares of elements that are special or have any bit pattern, of which an operand has one."""
 
 
+PAIRED = 0.8
+"""Share of the second operands whose elements are related to those of the first one."""
+
+
+def _cast(codes: np.ndarray, source: Format, target: Format) -> np.ndarray:
+    """Return codes of the numbers nearest to those of other codes."""
+    values = decode(codes, source) if source.is_float else codes.astype(np.int64).astype(np.float64)
+    return round_fp32(operands.fp32_bits(values).ravel(), target, "rne", None).reshape(codes.shape)
+
+
 def shape_of(values: dict[str, int], name: str, dimensions: int) -> tuple[int, ...]:
     """Return the counts of an access, outermost first."""
     return tuple(reversed(counts_of(values, name)[:dimensions]))
@@ -31,6 +41,14 @@ def _extent(shape: tuple[int, ...], steps: np.ndarray, size: int) -> tuple[int, 
     spans = [(count - 1) * int(step) for count, step in zip(shape, steps, strict=True)]
     low = -size * sum(min(span, 0) for span in spans)
     return low, low + size * (1 + sum(max(span, 0) for span in spans))
+
+
+def _addresses(access: Access, shape: tuple[int, ...]) -> np.ndarray:
+    """Return the address in a partition of every element of an access, in order."""
+    addresses = np.full((), access.address)
+    for length, step in zip(shape[-len(access.steps) :], access.steps[-len(shape) :], strict=True):
+        addresses = addresses[..., np.newaxis] + access.format.bits // 8 * step * np.arange(length)
+    return addresses.reshape(-1)
 
 
 class Places:
@@ -117,13 +135,12 @@ class Places:
         """Write elements into the memory's first state, on all partitions, except where an instruction has written."""
         fmt, memory = access.format, self.memories[access.storage]
         size, count = fmt.bits // 8, prod(shape)
-        addresses = np.full((), access.address)
-        for length, step in zip(shape, access.steps, strict=True):
-            addresses = addresses[..., np.newaxis] + size * step * np.arange(length)
-        addresses = addresses.reshape(-1)
+        addresses = _addresses(access, shape)
         codes = self._codes(fmt, (len(memory), count), opcode, name, shape)
         if name == "b" and opcode in (Opcode.FIND_INDEX8, Opcode.MATCH_REPLACE8) and partner.format == fmt:
             codes = self._found(codes, access, partner)
+        elif partner is not None and self.rng.random() < PAIRED:
+            codes = self._paired(codes, access, shape, partner)
         octets = np.ascontiguousarray(codes).astype(codes.dtype.newbyteorder("<")).view(np.uint8)
         octets = octets.reshape(len(memory), count, size)
         free = ~self.written[access.storage]
@@ -131,6 +148,24 @@ class Places:
             places = addresses + octet
             chosen = free[places]
             memory[:, places[chosen]] = octets[:, chosen, octet]
+
+    def _paired(self, codes: np.ndarray, access: Access, shape: tuple[int, ...], partner: Access) -> np.ndarray:
+        """Return elements of which half are related to those of `partner` that the same lane takes with them."""
+        rng, fmt = self.rng, access.format
+        first = self.elements(partner, np.arange(len(codes)) - access.partition, shape)
+        if partner.format != fmt:
+            with np.errstate(all="ignore"):
+                first = _cast(first, partner.format, fmt)
+        related = operands.partners(rng, fmt, first.ravel()).reshape(codes.shape)
+        return np.where(rng.random(codes.shape) < 0.5, related, codes).astype(codes.dtype)
+
+    def elements(self, access: Access, lanes: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Return the codes of an access before the program, [lanes, elements]; of any memory where it goes beyond."""
+        memory, size = self.memories[access.storage], access.format.bits // 8
+        words = memory.view(storage_dtype(access.format).newbyteorder("<"))
+        rows = np.clip(lanes + access.partition, 0, len(memory) - 1)
+        places = np.clip(_addresses(access, shape) // size, 0, words.shape[1] - 1)
+        return words[rows[:, np.newaxis], places]
 
     def _found(self, codes: np.ndarray, access: Access, searched: Access) -> np.ndarray:
         """Return values to look for, most of them among the first elements that the same lane searches."""

@@ -5,16 +5,18 @@ read as soon as they are there, overwritten, and shared between the engines. Bit
 random, so that hardware which looks at them is noticed.
 """
 
+from collections import Counter
 from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
+from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.spec.config import Config
-from neuroncore_rtl.spec.formats import FORMATS, FP32, Format
+from neuroncore_rtl.spec.formats import FORMATS, FP32, INT32, Format
 from neuroncore_rtl.spec.functions import FUNCTIONS
 from neuroncore_rtl.spec.isa import DIMENSIONS, Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage, elementwise
 from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, SLOW
@@ -139,6 +141,8 @@ class Writer:
         self.rng, self.config, self.choices, self.append = rng, config, choices, append
         self.places = Places(rng, config, memories, choices.related)
         self.instructions: list[Elementwise] = []
+        self.drawn: Counter[AluOp] = Counter()
+        """Operations that instructions have, so that rare ones are drawn more often."""
         self.summed = 0
         """Lanes whose running sums are known."""
 
@@ -191,7 +195,7 @@ class Writer:
             fields[name] = self._source(partial, name, formats[name], storage, fields.get("a"))
         for name in sorted(used & {"s0", "s1"}):
             if rng.random() < 0.4:
-                fields[name] = self._pointer(partial, formats[name])
+                fields[name] = self._pointer(partial, formats[name], fields.get("a"))
         partial = replace(partial, **fields, dst=replace(partial.dst, format=formats["dst"]))
         if "result" in used:
             partial = replace(partial, b=replace(partial.dst, format=formats["b"]))
@@ -199,7 +203,7 @@ class Writer:
         partial = self._operations(partial, used, integer)
         for name in sorted(used & {"s0", "s1"}):
             if name not in fields:
-                partial = replace(partial, **{name: self._immediate(opcode, name, integer)})
+                partial = replace(partial, **{name: self._immediate(partial, name, integer)})
         return self._numbered(partial)
 
     def _followed(self, opcode: Opcode) -> Elementwise | None:
@@ -282,7 +286,12 @@ class Writer:
             legal -= {AluOp.MOD, AluOp.FMOD}
         for name in sorted(used & {"op0", "op1"}):
             choice = sorted(elementwise.OPERATIONS.get((opcode, name), legal) & legal)
-            partial = replace(partial, **{name: choice[rng.integers(len(choice))]})
+            if rng.random() < 0.7:
+                fewest = min(self.drawn[operation] for operation in choice)
+                choice = [operation for operation in choice if self.drawn[operation] == fewest]
+            operation = choice[rng.integers(len(choice))]
+            self.drawn[operation] += 1
+            partial = replace(partial, **{name: operation})
         coin = [bool(rng.integers(2)) for _ in range(4)]
         return replace(
             partial,
@@ -293,11 +302,15 @@ class Writer:
             stochastic=opcode in elementwise.STOCHASTIC and not integer and rng.random() < 0.3,
         )
 
-    def _immediate(self, opcode: Opcode, name: str, integer: bool) -> int:
-        rng = self.rng
+    def _immediate(self, partial: Elementwise, name: str, integer: bool) -> int:
+        rng, opcode = self.rng, partial.opcode
+        goes_with = partial.a is not None and partial.a.format.is_float != integer and rng.random() < 0.4
+        related = self._related(partial.a, integer) if goes_with else None
         if opcode == Opcode.DROPOUT:
             probability = rng.choice([0.0, 0.1, 0.5, 0.9, 1.0, 2.0, -1.0, np.nan, 2.0**-32, 1 - 2.0**-24, rng.random()])
             return int(np.float32(probability).view(np.uint32))
+        if related is not None:
+            return related
         if integer:
             small = int(rng.integers(-3, 40)) & 0xFFFF_FFFF
             return small if rng.random() < 0.7 else int(rng.integers(1 << 32))
@@ -306,6 +319,18 @@ class Writer:
                 return int(np.float32(rng.choice([1.0, -1.0, 0.5, 3.0])).view(np.uint32))
             return int(stimulus.ordinary_codes(rng, FP32, 1)[0])
         return int(stimulus.random_fp32(rng, 1)[0])
+
+    def _related(self, access: Access, integer: bool) -> int:
+        """Return a scalar that goes with the first element of a lane."""
+        lane = self.rng.integers(0, 4, 1)
+        code, fmt = self.places.elements(access, lane, (1,)).ravel(), access.format
+        if integer:
+            number = code.astype(np.int64)
+            number -= (number >> fmt.bits - 1 & fmt.signed) << fmt.bits
+            return int(stimulus.partners(self.rng, INT32, (number & 0xFFFF_FFFF).astype(np.uint32))[0])
+        with np.errstate(all="ignore"):
+            bits = stimulus.fp32_bits(decode(code, fmt))
+        return int(stimulus.partners(self.rng, FP32, bits)[0])
 
     def _numbered(self, instruction: Elementwise) -> Elementwise:
         """Return the instruction with what its opcode takes beside tensors and operations."""
@@ -342,10 +367,10 @@ class Writer:
         self.places.fill(access, shape, partial.opcode, name, partner)
         return access
 
-    def _pointer(self, partial: Elementwise, fmt: Format) -> Pointer:
+    def _pointer(self, partial: Elementwise, fmt: Format, partner: Access | None) -> Pointer:
         single = replace(partial, opcode=Opcode.TENSOR_COPY, shape=(1,), dst=self._nowhere((1,)), axes=0)
         access = self.places.place(single, "a", fmt, Storage.SBUF, np.zeros(1, int))
-        self.places.fill(access, (1,))
+        self.places.fill(access, (1,), partner=partner)
         return Pointer(format=fmt, address=access.address, partition=access.partition)
 
     def _destination(self, instruction: Elementwise) -> Access:

@@ -12,8 +12,8 @@ from neuroncore_rtl.golden.arith import decode, operand, round_fp32, storage_dty
 from neuroncore_rtl.spec.formats import FP32, Format
 
 __all__ = [
-    "add_cases", "fp32_bits", "mac_cases", "mixed", "mixed_codes", "ordinary_codes", "random_codes", "random_fp32",
-    "round_cases", "special_codes", "special_fp32",
+    "add_cases", "fp32_bits", "mac_cases", "mixed", "mixed_codes", "ordinary_codes", "partners", "random_codes",
+    "random_fp32", "round_cases", "special_codes", "special_fp32",
 ]  # fmt: skip
 
 SIGNS = np.array([0, 1 << 31], np.uint32)
@@ -78,6 +78,22 @@ def ordinary_codes(rng: np.random.Generator, fmt: Format, n: int) -> np.ndarray:
         return rng.integers(0, 1 << fmt.bits, n, np.int64).astype(storage_dtype(fmt))
     values = rng.standard_normal(n).astype(np.float32).view(np.uint32)
     return round_fp32(values, fmt, "rne", None)
+
+
+def partners(rng: np.random.Generator, fmt: Format, codes: np.ndarray) -> np.ndarray:
+    """Return a code of `fmt` for each of `codes`, to go with it: equal, opposite, next to it, a zero, or special.
+
+    What comparisons, extremes, sums and quotients are wrong about, if they are, is among these pairs, the least integer
+    with -1 included.
+    """
+    n = len(codes)
+    first = codes.astype(np.int64)
+    opposite = first ^ (1 << fmt.bits - 1) if fmt.is_float else -first
+    step = 1 << fmt.padding_bits if fmt.is_float else 1
+    zeros = rng.choice([0, 1 << fmt.bits - 1] if fmt.is_float else [0, -1], n)
+    special = rng.choice(special_codes(fmt).astype(np.int64), n)
+    kinds = [first, opposite, first + step * rng.choice([-1, 1], n), zeros, special]
+    return (mixed(rng, n, (35, 20, 15, 15, 15), kinds) & (1 << fmt.bits) - 1).astype(storage_dtype(fmt))
 
 
 def mac_cases(

@@ -156,7 +156,7 @@ class _Writer:
             (self.compute, 40), (self.constant, 6), (self.memory, 22), (self.branch, 10), (self.jump, 5),
             (self.jump_register, 4), (self.loop, 2), (self.csr, 8), (self.counter, 1), (self.vector, 1),
             (self.environment, 2), (self.illegal, 3), (self.sleep, 0.5), (self.leave, 1), (self.bad_fetch, 1),
-            (self.last_word, 1), (self.fence, 1), (self.modify, 1), (self.peripheral, 2),
+            (self.last_word, 1), (self.fence, 1), (self.modify, 1), (self.peripheral, 2), (self.corner, 3),
         )  # fmt: skip
         weights = np.array([weight for _, weight in self.kinds], float)
         self.weights = weights / weights.sum()
@@ -211,6 +211,20 @@ class _Writer:
 
     def constant(self) -> tuple[int, Item]:
         return self.words(*load_constant(self.below(1, FREE), _value(self.rng)))
+
+    def corner(self) -> tuple[int, Item]:
+        """Return an operation on two special values: the least integer by -1, anything by 0, equal ones, and others."""
+        rng = self.rng
+        rs1, rs2 = (int(n) for n in rng.choice(np.arange(1, FREE), 2, replace=False))
+        first, second = (int(n) for n in rng.choice(SPECIAL, 2))
+        kind = rng.random()
+        if kind < 0.25:
+            first, second = 1 << 31, (1 << 32) - 1
+        elif kind < 0.5:
+            second = first if kind < 0.4 else 0
+        funct7 = 1 if rng.random() < 0.75 else 0
+        word = r_type(Opcode.OP, self.free(), self.below(0, 8), rs1, rs2, funct7)
+        return self.words(*load_constant(rs1, first), *load_constant(rs2, second), word)
 
     def memory_word(self) -> int:
         """Return a load or store: mostly of data, at any byte; sometimes across the end of memory, or where is none."""

@@ -148,7 +148,7 @@ def test_sound_engine_in_a_shell_passes():
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_wrong_bytes_are_noticed(fault):
-    scalar = "scalar", FAULTS[fault], Choices(opcodes=OPCODES["scalar"]), 25
+    scalar = "scalar", FAULTS[fault], Choices(opcodes=OPCODES["scalar"]), 40
     differences = broken(*scalar if fault.startswith("scalar") else ("vector", FAULTS[fault], QUICK, 25))
     assert 0 < len(differences.places) < differences.compared
 
