@@ -50,7 +50,13 @@ def random_matrix(rng: np.random.Generator, fmt: Format, rows: int, columns: int
     usual = stimulus.ordinary_codes(rng, fmt, rows * columns).reshape(rows, columns)
     # One special element spoils a row of the result, so most are kept to a few rows and columns.
     chosen = (rng.random((rows, 1)) < 0.1) & (rng.random((rows, columns)) < 0.1)
-    return np.where(chosen, special, usual).astype(np.uint32)
+    matrix = np.where(chosen, special, usual).astype(np.uint32)
+    if fmt == FP32:
+        # Its lower half is a number of its own in the array, and if it is zero it must not meet an infinity.
+        infinite = chosen & (rng.random((rows, columns)) < 0.2)
+        matrix[infinite] = rng.choice(stimulus.SIGNS, infinite.sum()) | FP32.infinity
+        matrix &= np.where(rng.random((rows, columns)) < 0.2, 0xFFFF_F000, 0xFFFF_FFFF).astype(np.uint32)
+    return matrix
 
 
 def multiply(

@@ -1,11 +1,12 @@
 """Whole matrix products on the engine: every element is golden's, and no cycle is lost that need not be."""
 
 import re
+from importlib import import_module
 
 import numpy as np
 import pytest
 
-from neuroncore_rtl.golden.tensor import matrix_product
+from neuroncore_rtl.golden.tensor import array_operand, matrix_product
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PRESETS, Config
 from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, MATMUL_FORMATS
@@ -199,3 +200,14 @@ def test_full_size_product_is_golden():
 )
 def test_products_on_the_core_are_close_to_the_roofline(words, most):
     assert passed("matmul", words).cycles <= most
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_random_matrices_show_a_lower_half_that_meets_an_infinity(seed, monkeypatch):
+    """Of FP32 a lower half that is zero is absent: an infinity times it makes no NaN."""
+    rng = np.random.default_rng(seed)
+    a, b = (bench.random_matrix(rng, FP32, 64, 64) for _ in range(2))
+    expected = matrix_product(a, b, FP32, 16)
+    product = import_module("neuroncore_rtl.golden.tensor.product")
+    monkeypatch.setattr(product, "array_operand", lambda *given, **options: (array_operand(*given, **options)[0], None))
+    assert not np.array_equal(matrix_product(a, b, FP32, 16), expected)
