@@ -16,7 +16,7 @@ from neuroncore_rtl.frontends.nki.affine import NOWHERE, Mask
 from neuroncore_rtl.frontends.nki.dimensions import apart
 from neuroncore_rtl.frontends.nki.dtypes import DType, dtype_of, promoted
 from neuroncore_rtl.frontends.nki.lines import from_kernel, kernel_line
-from neuroncore_rtl.frontends.nki.operands import written
+from neuroncore_rtl.frontends.nki.operands import is_written, written
 from neuroncore_rtl.frontends.nki.recording import Pending, Recording, recording
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
@@ -104,6 +104,8 @@ class Call:
                 # Calls without a mask read all of the tile: it is zero where this one leaves it out.
                 current.inserted["zeros beside a mask"] += 1
                 target.allocation.zeros.add(target.one_block())
+            if self.product and dst is None and not more and not _is_zero(target):
+                more = {"accumulate": False}  # an assignment, which overwrites
             if part is not None:
                 for piece, operands in apart(current, part, parts) if self.each else ((part, parts),):
                     self.lower(current, piece, **operands, **more)
@@ -175,6 +177,11 @@ def returned(function: Callable) -> Callable:
 
 def _resolved(current: Recording, value: object) -> object:
     return current.resolved(value) if isinstance(value, View) else value
+
+
+def _is_zero(target: View) -> bool:
+    """Return whether a product may start from the zeros that a tensor was made of, as nothing was written there yet."""
+    return target.one_block() in target.allocation.zeros and not is_written(target)
 
 
 def _masked(value: object, mask: Mask | None, shape: tuple[int, ...] | None) -> object:

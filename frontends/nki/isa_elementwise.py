@@ -14,11 +14,11 @@ from neuroncore_rtl.frontends.nki.running import column, keep, reduced, scalar_p
 from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
-from neuroncore_rtl.spec.formats import BF16, FP32, UINT32
+from neuroncore_rtl.spec.formats import BF16, FP32, INT32, UINT32
 from neuroncore_rtl.spec.isa import Elementwise
-from neuroncore_rtl.spec.isa.alu import FLOAT_ONLY, AluOp
+from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp
 
-__all__ = ["CALLS", "inverted", "summed"]
+__all__ = ["CALLS", "are_integers", "for_floats", "inverted", "summed"]
 
 SCALAR = "scalar"
 """The engine whose registers hold sums of activations."""
@@ -45,17 +45,45 @@ def memset(r: Recording, dst: View, value=0) -> None:
     r.program.append(isa.memset(target, value))
 
 
-def _for_floats(r: Recording, ops: tuple, target: Tensor, a: Tensor, *others: Tensor | float) -> Tensor:
-    """Return the first source, in FP32 if all are integers and an operation is one of floats."""
-    formats = [tensor.format for tensor in (target, a, *others) if isinstance(tensor, Tensor)]
-    if not FLOAT_ONLY & {operation(op) for op in ops} or any(fmt.is_float for fmt in formats):
+def for_floats(r: Recording, ops: tuple, target: Tensor, a: Tensor, *others: Tensor | float) -> Tensor:
+    """Return the first source, in FP32 if all tensors are integers, and an operation or a number is one of floats."""
+    if are_integers(ops, target, a, *others) or any(
+        tensor.format.is_float for tensor in (target, a, *others) if isinstance(tensor, Tensor)
+    ):
         return a
     return in_sbuf(r, a, "integers as FP32", FP32)
 
 
-def _drops_bits(target: Tensor, op) -> bool:
+def are_integers(ops: tuple, *operands: Tensor | float) -> bool:
+    """Return whether operations on operands, dst among them, are those of integers."""
+    if FLOAT_ONLY & {operation(op) for op in ops}:
+        return False
+    return all(not one.format.is_float if isinstance(one, Tensor) else float(one).is_integer() for one in operands)
+
+
+def _whole_numbers(r: Recording, ops: tuple, target: Tensor, *sources: Tensor | float) -> Tensor:
+    """Return where a result goes first: integers that operations on bits leave, where dst has floats; else dst."""
+    formats = [source.format for source in sources if isinstance(source, Tensor)]
+    if (
+        not target.format.is_float
+        or not BITWISE & {operation(op) for op in ops}
+        or any(fmt.is_float for fmt in formats)
+    ):
+        return target
+    r.inserted["bits as floats"] += 1
+    fmt = UINT32 if UINT32 in formats else INT32
+    return r.program.space.sbuf(target.name, fmt, target.shape, target.partitions)
+
+
+def _copied(r: Recording, target: Tensor, kept: Tensor) -> None:
+    """Append the copy that brings a result to dst, unless it is there."""
+    if kept is not target:
+        r.program.append(isa.tensor_copy(target, kept))
+
+
+def _drops_bits(dst: View, op) -> bool:
     """Return whether a result may have bits beyond its type, where a cast would saturate."""
-    fmt = target.format
+    fmt = dst.dtype.known
     return operation(op) is AluOp.LOGICAL_SHIFT_LEFT and not fmt.is_float and not fmt.signed and fmt.bits < 32
 
 
@@ -64,14 +92,17 @@ def tensor_tensor(r: Recording, dst: View, data1: View, data2: View, op) -> None
     """dst = op(data1, data2)."""
     target, a, b = common(r, dst.shape, dst, data1, data2)
     a, b = one_source_in_psum(r, a, b)
-    a = _for_floats(r, (op,), target, a, b)
-    kept = target
-    if _drops_bits(target, op):
-        kept = r.program.space.sbuf(target.name, UINT32, target.shape, target.partitions)
-    r.program.append(isa.tensor_tensor(kept, a, b, operation(op)))
-    if kept is not target:
+    a = for_floats(r, (op,), target, a, b)
+    if _drops_bits(dst, op):
+        words = UINT32 if UINT32 in (a.format, b.format) else INT32
+        kept = r.program.space.sbuf(target.name, words, target.shape, target.partitions)
+        r.program.append(isa.tensor_tensor(kept, a, b, operation(op)))
         r.inserted["bits beyond the type cut off"] += 1
-        r.program.append(isa.tensor_scalar(target, kept, target.format.max, AluOp.BITWISE_AND))
+        r.program.append(isa.tensor_scalar(target, kept, dst.dtype.known.max, AluOp.BITWISE_AND))
+        return
+    kept = _whole_numbers(r, (op,), target, a, b)
+    r.program.append(isa.tensor_tensor(kept, a, b, operation(op)))
+    _copied(r, target, kept)
 
 
 @instruction(CALLS, result=like("data"), each=True)
@@ -83,11 +114,13 @@ def tensor_scalar(
     target, a = common(r, dst.shape, dst, data)
     s0 = scalar(r, operand0, target.partitions)
     s1 = 0 if operand1 is None else scalar(r, operand1, target.partitions)
-    a = _for_floats(r, (op0, op1), target, a, s0, s1)
-    if op1 is AluOp.BYPASS and _drops_bits(target, op0):
-        op1, s1 = AluOp.BITWISE_AND, target.format.max
+    a = for_floats(r, (op0, op1), target, a, s0, s1)
+    if op1 is AluOp.BYPASS and _drops_bits(dst, op0):
+        op1, s1 = AluOp.BITWISE_AND, dst.dtype.known.max
     options = {"reverse0": bool(reverse0), "reverse1": bool(reverse1)}
-    r.program.append(isa.tensor_scalar(target, a, s0, op0, s1, op1, **options))
+    kept = _whole_numbers(r, (op0, op1), target, a, s0, s1)
+    r.program.append(isa.tensor_scalar(kept, a, s0, op0, s1, op1, **options))
+    _copied(r, target, kept)
 
 
 @instruction(CALLS, result=like("data"), each=True)
@@ -100,8 +133,10 @@ def scalar_tensor_tensor(
     a, b = one_source_in_psum(r, a, b)
     options = {"reverse0": bool(reverse0), "reverse1": bool(reverse1)}
     s0 = scalar(r, operand0, target.partitions)
-    a = _for_floats(r, (op0, op1), target, a, b, s0)
-    r.program.append(isa.scalar_tensor_tensor(target, a, s0, op0, b, operation(op1), **options))
+    a = for_floats(r, (op0, op1), target, a, b, s0)
+    kept = _whole_numbers(r, (op0, op1), target, a, b, s0)
+    r.program.append(isa.scalar_tensor_tensor(kept, a, s0, op0, b, operation(op1), **options))
+    _copied(r, target, kept)
 
 
 @instruction(CALLS, result=like("data0", "data1"), like="data0")

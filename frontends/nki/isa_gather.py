@@ -85,13 +85,12 @@ def tensor_copy_dynamic_dst(r: Recording, dst: View, src: View) -> None:
 
 def _whole_numbers(r: Recording, indices: View) -> View:
     """Return indices [partitions, n] as INT32."""
-    flat = indices.reshape(indices.shape[0], -1)
-    if flat.dtype.is_float:
+    if indices.dtype.is_float:
         raise ValueError(f"{indices.name}: indices must be integers, not {indices.dtype}")
-    whole = r.allocate(flat.shape, DTYPES["int32"], Memory.sbuf, indices.name)
+    whole = r.allocate(indices.shape, DTYPES["int32"], Memory.sbuf, indices.name)
     r.inserted["indices of 32 bits"] += 1
-    append_copy(r, *common(r, flat.shape, whole, flat))
-    return whole
+    append_copy(r, *common(r, indices.shape, whole, indices))
+    return whole.reshape(indices.shape[0], -1)
 
 
 def _gathered(r: Recording, dst: View, data: View, indices: View, width: int) -> None:
@@ -118,4 +117,12 @@ def _gathered(r: Recording, dst: View, data: View, indices: View, width: int) ->
         allocation=table.allocation, dtype=table.dtype, shape=shape, element=Affine(shape, (0, 0, 1)), partition=flat,
         block=flat, numbers=numbers,
     )  # fmt: skip
-    copy(r, dst.reshape(shape), found)
+    try:
+        near = dst.reshape(shape)
+    except ValueError:
+        # Elements in no equal steps: an engine puts them there.
+        tile = r.allocate(dst.shape, dst.dtype, Memory.sbuf, dst.name)
+        copy(r, tile.reshape(shape), found)
+        append_copy(r, *common(r, dst.shape, dst, tile))
+    else:
+        copy(r, near, found)

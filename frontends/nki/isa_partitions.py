@@ -6,7 +6,7 @@ from neuroncore_rtl.frontends.nki.calls import Call, instruction
 from neuroncore_rtl.frontends.nki.engines import append_copy
 from neuroncore_rtl.frontends.nki.isa_move import copy
 from neuroncore_rtl.frontends.nki.isa_tensor import stationary_operand, transposable, transposed
-from neuroncore_rtl.frontends.nki.operands import lanes_tensor, ones
+from neuroncore_rtl.frontends.nki.operands import as_row, in_sbuf, lanes_tensor, ones
 from neuroncore_rtl.frontends.nki.operators import name_of, operation
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.storage import Memory
@@ -74,13 +74,17 @@ def _runs(mask: list[int], partitions: int, given: int, name: str) -> Iterator[t
 def tensor_partition_reduce(r: Recording, dst: View, op, data: View) -> None:
     """dst = op over the partitions of data."""
     average = name_of(op) == "average"
-    kind, target, source = AluOp.ADD if average else operation(op), lanes_tensor(r, dst), lanes_tensor(r, data)
-    target, elements = target.reshape(target.size), source.size
-    if target.partitions != 1 or target.size != elements:
+    kind, place, source = AluOp.ADD if average else operation(op), lanes_tensor(r, dst), lanes_tensor(r, data)
+    elements = source.size
+    if place.partitions != 1 or place.size != elements:
         raise ValueError(f"{dst.name}: shape must be {(1, *data.shape[1:])}, not {dst.shape}")
     if kind not in (AluOp.ADD, AluOp.MAX, AluOp.MIN, AluOp.BITWISE_OR, AluOp.BITWISE_AND):
         names = "add, average, maximum, minimum, bitwise_or or bitwise_and"
         raise ValueError(f"op must be {names}, not {kind.name.lower()}")
+    target = as_row(place)
+    if target is None:
+        r.inserted["row to dst"] += 1
+        target = r.program.space.sbuf(place.name, place.format, (elements,), 1)
     reduced = r.program.space.sbuf(target.name, FP32, (elements,), 1) if average else target
     if not transposable(data.dtype.known):
         _on_one_partition(r, reduced, source, kind)
@@ -90,6 +94,8 @@ def tensor_partition_reduce(r: Recording, dst: View, op, data: View) -> None:
         _between_transpositions(r, reduced, stationary_operand(r, data), kind)
     if average:
         r.program.append(isa.tensor_scalar(target, reduced, 1 / source.partitions, AluOp.MULTIPLY))
+    if as_row(place) is None:
+        append_copy(r, place, target.reshape(*place.shape))
 
 
 def _summed(r: Recording, target: Tensor, source: Tensor) -> None:
@@ -120,7 +126,8 @@ def _between_transpositions(r: Recording, target: Tensor, source: Tensor, op: Al
 def _on_one_partition(r: Recording, target: Tensor, source: Tensor, op: AluOp) -> None:
     """Append target = op over the partitions of source, all of which go to one partition first."""
     lanes = source.partitions
-    source = source.reshape(source.size)
+    row = as_row(source)
+    source = in_sbuf(r, source, "elements side by side").reshape(source.size) if row is None else row
     held = r.program.space.sbuf(target.name, source.format, (lanes, source.size), 1)
     r.inserted["partitions to one"] += 1
     for p in range(lanes):

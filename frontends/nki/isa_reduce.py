@@ -5,11 +5,13 @@ from numbers import Integral
 
 from neuroncore_rtl.frontends.nki.calls import Call, instruction, like
 from neuroncore_rtl.frontends.nki.dtypes import DTYPES
-from neuroncore_rtl.frontends.nki.operands import common, written
+from neuroncore_rtl.frontends.nki.engines import append_copy
+from neuroncore_rtl.frontends.nki.operands import common, one_source_in_psum, written
 from neuroncore_rtl.frontends.nki.operators import operation
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
+from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
 from neuroncore_rtl.spec.isa.elementwise.opcode import STATS_ELEMENTS
 
@@ -99,8 +101,19 @@ def max8(r: Recording, dst: View, src: View) -> None:
 @instruction(CALLS, result=lambda given: ((given["data"].shape[0], 8), DTYPES["uint32"], Memory.sbuf))
 def nc_find_index8(r: Recording, dst: View, data: View, vals: View) -> None:
     """dst[k] = the position in data of vals[k]; all ones if there is none."""
-    (target,), (source,), (values,) = (common(r, view.shape, view) for view in (dst, data, vals))
-    r.program.append(isa.find_index8(target, source, values))
+    (source,), (values,) = (common(r, view.shape, view) for view in (data, vals))
+    _find(r, dst, *one_source_in_psum(r, source, values))
+
+
+def _find(r: Recording, dst: View, source: Tensor, values: Tensor, step: int = 1) -> None:
+    """Append dst[::step] = the positions in source of values[::step]."""
+    (target,), fmt = common(r, dst.shape, dst), dst.dtype.known
+    # PSUM has words of INT32 for types of fewer bits, which would lose what says that there is no position.
+    held = target if target.format is fmt else r.program.space.sbuf(dst.name, fmt, target.shape, target.partitions)
+    r.program.append(isa.find_index8(held[:, ::step], source, values[:, ::step]))
+    if held is not target:
+        r.inserted["positions to PSUM"] += 1
+        append_copy(r, target, held)
 
 
 @instruction(CALLS, "differs", "dst_idx by a search before, -1 where there is none", result=like("data"))
@@ -108,9 +121,9 @@ def nc_match_replace8(r: Recording, dst: View, data: View, vals: View, imm, dst_
     """dst = data, with the first element that equals each of vals replaced by imm; dst_idx = where those are."""
     target, source = common(r, dst.shape, dst, data)
     (values,) = common(r, vals.shape, vals)
+    source, values = one_source_in_psum(r, source, values)
     if dst_idx is not None:
         # Of equal values the last one gets the first place.
-        (places,) = common(r, dst_idx.shape, dst_idx)
-        r.program.append(isa.find_index8(places[:, ::-1], source, values[:, ::-1]))
+        _find(r, dst_idx, source, values, step=-1)
         written(dst_idx)
     r.program.append(isa.match_replace8(target, source, values, imm))

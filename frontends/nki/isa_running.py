@@ -1,7 +1,7 @@
 """Calls of the vector engine that keep running results in its registers (:mod:`frontends.nki.running`)."""
 
 from neuroncore_rtl.frontends.nki.calls import Call, instruction, like
-from neuroncore_rtl.frontends.nki.isa_elementwise import inverted
+from neuroncore_rtl.frontends.nki.isa_elementwise import are_integers, for_floats, inverted
 from neuroncore_rtl.frontends.nki.operands import common, one_source_in_psum, scalar
 from neuroncore_rtl.frontends.nki.operators import operation, with_operand
 from neuroncore_rtl.frontends.nki.recording import Recording
@@ -10,7 +10,7 @@ from neuroncore_rtl.frontends.nki.running import column, keep, reduced, started
 from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.program import Tensor
 from neuroncore_rtl.kernels.program import instructions as isa
-from neuroncore_rtl.spec.formats import FP32, INT32
+from neuroncore_rtl.spec.formats import FP32, INT32, UINT32
 from neuroncore_rtl.spec.isa import AluOp, Index
 
 __all__ = ["CALLS"]
@@ -44,16 +44,26 @@ def tensor_scalar_reduce(
     """dst = op0(data, operand0), and reduce_res = reduce_op over it along the free dimensions."""
     op0, operand0 = with_operand(op0, operand0)
     target, a = common(r, dst.shape, dst, data)
-    s0, op = scalar(r, operand0, target.partitions), operation(reduce_op)
+    lanes = target.partitions
+    s0, op = scalar(r, operand0, lanes), operation(reduce_op)
+    integers, a = are_integers((op0,), target, a, s0), for_floats(r, (op0,), target, a, s0)
+    words = UINT32 if UINT32 in (a.format, getattr(s0, "format", None)) else INT32
 
     def append(into: Tensor) -> None:
         reversal = {"reverse0": bool(reverse0)}
-        r.program.append(isa.tensor_scalar_reduce(target, a, s0, op0, into, op, **reversal))
+        if integers and into.format.is_float:
+            # Integers are computed with as such; what is reduced is FP32, as the registers are.
+            r.inserted["reduction of integers"] += 1
+            whole = r.program.space.sbuf(dst.name, words, target.shape, lanes)
+            r.program.append(isa.tensor_scalar(whole, a, s0, op0, **reversal))
+            r.program.append(isa.tensor_copy(target, whole))
+            _reduce(r, into, whole, op)
+        else:
+            r.program.append(isa.tensor_scalar_reduce(target, a, s0, op0, into, op, **reversal))
 
     command = ReduceCommand(reduce_cmd)
     reduced(
-        r, VECTOR, op, command, reduce_res, target.partitions, append,
-        initial=reduce_init, negate=bool(reduce_res_negate),
+        r, VECTOR, op, command, reduce_res, lanes, append, initial=reduce_init, negate=bool(reduce_res_negate),
     )  # fmt: skip
 
 
@@ -161,6 +171,12 @@ def exponential(
         reduced(r, VECTOR, AluOp.ADD, command, reduce_res, lanes, append, initial=reduce_init)
 
 
+def _reduce(r: Recording, into: Tensor, source: Tensor, op: AluOp) -> None:
+    """Append into = op over all elements of a partition."""
+    axes = len(source.shape)
+    r.program.append(isa.tensor_reduce(into.reshape(*(1,) * axes), source, op, axes))
+
+
 def _of_maxima(given) -> None:
     if operation(given) is not AluOp.MAX:
         raise ValueError(f"reduce_op must be maximum, not {operation(given).name.lower()}")
@@ -198,8 +214,7 @@ def _selected(
 
     def append(into: Tensor) -> None:
         if whole:
-            axes = len(chosen.shape)
-            r.program.append(isa.tensor_reduce(into.reshape(*(1,) * axes), chosen, AluOp.MAX, axes))
+            _reduce(r, into, chosen, AluOp.MAX)
         else:
             r.program.append(isa.tensor_scalar_reduce(target, chosen, 0.0, AluOp.BYPASS, into, AluOp.MAX))
 

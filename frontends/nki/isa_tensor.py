@@ -6,7 +6,7 @@ from neuroncore_rtl.frontends.nki.calls import Call, instruction
 from neuroncore_rtl.frontends.nki.dtypes import DTYPES
 from neuroncore_rtl.frontends.nki.engines import append_copy
 from neuroncore_rtl.frontends.nki.loops import check_first_product
-from neuroncore_rtl.frontends.nki.operands import identity, in_sbuf, lanes_tensor, span, written
+from neuroncore_rtl.frontends.nki.operands import as_row, identity, in_sbuf, lanes_tensor, places, written
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
@@ -83,15 +83,24 @@ def nc_matmul(
         raise ValueError(f"float32 and int8 must meet their own kind, not {stationary.dtype} and {moving.dtype}")
     a = stationary_operand(r, stationary)
     b = _moving(r, moving, a.partition)
-    sums, adds = _sums(r, dst, columns, b, accumulate)
+    target, adds = _sums(r, dst, columns, b, accumulate)
+    sums = _adjacent(target)
+    apart = sums is None
+    if apart:
+        sums = r.program.space.psum(dst.name, target.format, (target.size,), columns)
+        r.inserted["sums that are apart"] += 1
+        if adds and not is_transpose:
+            append_copy(r, sums.reshape(*target.shape), target)
     if is_transpose:
         transposed(r, sums, a)
-        return
-    for half, other, loaded in passes(formats[0]):
-        if loaded:
-            r.program.append(load_stationary(a, half=half, column=sums.partition))
-        r.program.append(multiply_moving(sums, b, half=other, accumulate=adds))
-        adds = True
+    else:
+        for half, other, loaded in passes(formats[0]):
+            if loaded:
+                r.program.append(load_stationary(a, half=half, column=sums.partition))
+            r.program.append(multiply_moving(sums, b, half=other, accumulate=adds))
+            adds = True
+    if apart:
+        append_copy(r, target, sums.reshape(*target.shape))
 
 
 @instruction(
@@ -108,18 +117,30 @@ def nc_transpose(r: Recording, dst: View, data: View) -> None:
         raise ValueError(f"{data.name}: what is transposed must have at most {limits}, not {rows} and {columns}")
     target = lanes_tensor(r, dst)
     if not transposable(data.dtype.known):
-        source = lanes_tensor(r, data)
-        r.inserted["transposition by DMA"] += 1
-        r.program.append(dma_copy(target.reshape(target.size), source.reshape(source.size), (1, 0)))
+        _transposed_by_dma(r, target, lanes_tensor(r, data))
         return
     source = stationary_operand(r, data)
-    if target.storage == Storage.PSUM and target.format is FP32:
-        transposed(r, target.reshape(target.size), source)
+    if target.storage == Storage.PSUM and target.format is FP32 and (whole := _adjacent(target)) is not None:
+        transposed(r, whole, source)
         return
     sums = r.program.space.psum(dst.name, FP32, (rows,), columns)
     transposed(r, sums, source)
     r.inserted["PSUM to dst"] += 1
-    append_copy(r, target.reshape(target.size), sums)
+    row = as_row(target)
+    append_copy(r, *((target, sums.reshape(*target.shape)) if row is None else (row, sums)))
+
+
+def _transposed_by_dma(r: Recording, target: Tensor, source: Tensor) -> None:
+    """Append target = source.T, free dimensions of either as one: by way of SBUF where those are in no equal steps."""
+    flat, held = as_row(source), target
+    if flat is None:
+        flat = in_sbuf(r, source, "rows side by side").reshape(source.size)
+    if as_row(target) is None:
+        held = r.program.space.sbuf(target.name, target.format, target.shape, target.partitions)
+    r.inserted["transposition by DMA"] += 1
+    r.program.append(dma_copy(held.reshape(held.size), flat, (1, 0)))
+    if held is not target:
+        append_copy(r, target, held)
 
 
 def _cut_alike(dst: View, stationary: View, moving: View) -> tuple[View, View, View]:
@@ -159,7 +180,7 @@ def transposed(r: Recording, sums: Tensor, source: Tensor) -> None:
 def stationary_operand(r: Recording, view: View) -> Tensor:
     """Return a stationary operand: columns side by side, from a multiple of four on, in SBUF where a row may start."""
     tensor, fmt = lanes_tensor(r, view), view.dtype.known
-    flat = _flat(tensor)
+    flat = as_row(tensor)
     step = LOAD_COLUMNS * tensor.format.bits // 8
     if _in_rows(r, tensor) and flat is not None and tensor.address % step == 0:
         if flat.size == 1 or flat.steps == (1,):
@@ -170,7 +191,7 @@ def stationary_operand(r: Recording, view: View) -> Tensor:
 def _moving(r: Recording, view: View, row: int) -> Tensor:
     """Return a moving operand: elements in equal steps, in SBUF from the stationary one's first partition on."""
     tensor, fmt = lanes_tensor(r, view), view.dtype.known
-    flat = _flat(tensor)
+    flat = as_row(tensor)
     if tensor.storage == Storage.SBUF and tensor.partition == row and flat is not None and flat.steps[0] >= 0:
         return flat
     return in_sbuf(r, tensor, OPERAND, fmt, row).reshape(tensor.size)
@@ -205,19 +226,17 @@ def _check_tile(config: Config, position: tuple, size: tuple, shape: tuple[int, 
             raise ValueError(f"the stationary operand must have at most the {most} {name}s of tile_size, not {count}")
 
 
-def _flat(tensor: Tensor) -> Tensor | None:
-    """Return a tensor as one dimension; None if its elements are not in equal steps."""
-    try:
-        return tensor.reshape(tensor.size)
-    except ValueError:
-        return None
+def _adjacent(tensor: Tensor) -> Tensor | None:
+    """Return a tensor as one dimension of elements side by side, as sums of products are; None if they are apart."""
+    flat = as_row(tensor)
+    return flat if flat is not None and (flat.size == 1 or flat.steps == (1,)) else None
 
 
 def _sums(r: Recording, dst: View, columns: int, moving: Tensor, accumulate: bool | None) -> tuple[Tensor, bool]:
     """Return the sums of a product, and whether it adds to them."""
     if (dst.shape[0], prod(dst.shape[1:])) != (columns, moving.size):
         raise ValueError(f"{dst.name}: shape must be ({columns}, {moving.size}), not {dst.shape}")
-    allocation, block, part = dst.allocation, dst.one_block(), span(dst)
+    allocation, block, part = dst.allocation, dst.one_block(), places(dst)
     before = allocation.written(block)[part]
     check_first_product(r, allocation, accumulate, not before.any() and block not in allocation.zeros)
     if block in allocation.zeros and before.shape == allocation.written(block).shape and accumulate is not False:
@@ -232,7 +251,7 @@ def _sums(r: Recording, dst: View, columns: int, moving: Tensor, accumulate: boo
         accumulate = bool(before.all())
     elif accumulate and not allocation.written(block)[part].any():
         accumulate = False
-    return sums.reshape(sums.size), bool(accumulate)
+    return sums, bool(accumulate)
 
 
 def transposable(fmt: Format) -> bool:

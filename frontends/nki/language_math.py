@@ -176,6 +176,11 @@ def _where(condition, x, y, dtype=None, mask=None):
     def is_tile(value) -> bool:
         return isinstance(value, View) and not _is_column(value, result)
 
+    def spread(value: View) -> View:
+        if _is_column(value, result):
+            value = value.fitted((shape[0], *(1,) * (len(shape) - 1)))
+        return value.fitted(shape)
+
     if is_tile(x) and is_tile(y):
         ELEMENTWISE["tensor_copy"].run(result, {"src": y.fitted(shape)}, None, mask)
         options = {"src": x.fitted(shape), "predicate": condition.fitted(shape)}
@@ -185,7 +190,7 @@ def _where(condition, x, y, dtype=None, mask=None):
     x, y = (y, x) if other else (x, y)
     if not isinstance(x, View):
         x = full(shape, x, result.dtype)
-    options = {"on_true": x.fitted(shape), "on_false": y, "predicate": condition.fitted(shape), "reverse_pred": other}
+    options = {"on_true": spread(x), "on_false": y, "predicate": condition.fitted(shape), "reverse_pred": other}
     RUNNING["select_reduce"].run(result, options, None, mask)
     return result
 
@@ -233,8 +238,8 @@ _language(_mean, "mean", "sum, and a product with 1 / n")
 
 
 def _var(x, axis, dtype=None, keepdims=False, mask=None):
-    mean = _mean(x, axis, dtype="float32", mask=mask)
-    centred = _tensor_scalar(x, "subtract", mean, dtype="float32", mask=mask)
+    mean = _mean(x, axis, dtype="float32", keepdims=True, mask=mask)
+    centred = FUNCTIONS["subtract"](x, mean, dtype="float32", mask=mask)
     return _mean(_activation("square", centred, mask=mask), axis, dtype=dtype or x.dtype, keepdims=keepdims, mask=mask)
 
 
@@ -249,10 +254,13 @@ _language(_all, "all", "not_equal, min")
 
 
 def _softmax(x, axis=-1, dtype=None, mask=None):
-    least = _reduce("maximum", x, axis, negate=True, dtype="float32", mask=mask)
-    powers = _activation("exp", x, bias=least, dtype="float32", mask=mask)
-    share = _reciprocal(_reduce("add", powers, axis, mask=mask))
-    return _tensor_scalar(powers, "multiply", share, dtype=dtype or x.dtype, mask=mask)
+    least = _reduce("maximum", x, axis, negate=True, keepdims=True, dtype="float32", mask=mask)
+    if least.size == least.shape[0]:
+        powers = _activation("exp", x, bias=least, dtype="float32", mask=mask)
+    else:
+        powers = _activation("exp", FUNCTIONS["add"](x, least, dtype="float32", mask=mask), mask=mask)
+    share = _reciprocal(_reduce("add", powers, axis, keepdims=True, mask=mask))
+    return FUNCTIONS["multiply"](powers, share, dtype=dtype or x.dtype, mask=mask)
 
 
 _language(_softmax, "softmax", "max, exp, sum, reciprocal, product")

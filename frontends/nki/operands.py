@@ -8,6 +8,8 @@ every operand in the partitions of its own lanes. Where a view is not so, a copy
 from collections.abc import Sequence
 from math import prod
 
+import numpy as np
+
 from neuroncore_rtl.frontends.nki.engines import append_copy
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.storage import Memory
@@ -19,7 +21,8 @@ from neuroncore_rtl.spec.formats import FP32, INT8, Format
 from neuroncore_rtl.spec.isa import AluOp, Index, Storage
 
 __all__ = [
-    "common", "identity", "in_sbuf", "lanes_tensor", "one_source_in_psum", "ones", "scalar", "span", "written",
+    "as_row", "common", "identity", "in_sbuf", "is_written", "lanes_tensor", "one_source_in_psum", "ones", "places",
+    "scalar", "written",
 ]  # fmt: skip
 
 
@@ -104,15 +107,27 @@ def written(view: View) -> View:
     allocation = view.allocation
     allocation.version += 1
     if allocation.memory is Memory.psum:
-        allocation.written(view.one_block())[span(view)] = True
+        allocation.written(view.one_block())[places(view)] = True
     return view
 
 
-def span(view: View) -> tuple[slice, slice]:
-    """Return the partitions and the elements of each from the first to the last that a view has."""
-    ends = (axis.range for axis in (view.partition, view.element))
-    partitions, elements = (slice(first, last + 1) for first, last in ends)
-    return partitions, elements
+def is_written(view: View) -> bool:
+    """Return whether anything has been written to a view of PSUM."""
+    allocation = view.allocation
+    return allocation.memory is Memory.psum and bool(allocation.written(view.one_block())[places(view)].any())
+
+
+def places(view: View) -> tuple[slice, slice | np.ndarray]:
+    """Return which partitions, and which elements of each, a view has, as indices of an array."""
+    (first, last), (begin, end) = view.partition.range, view.element.range
+    partitions, elements = slice(first, last + 1), slice(begin, end + 1)
+    moving = [(n, step) for n, step in zip(view.shape, view.element.steps, strict=True) if n > 1 and step]
+    if prod(n for n, _ in moving) == end + 1 - begin:
+        return partitions, elements
+    found = view.element.start + sum(
+        (np.arange(n).reshape(-1, *(1,) * d) * step for d, (n, step) in enumerate(reversed(moving))), np.zeros((), int)
+    )
+    return partitions, np.unique(found)
 
 
 def _fill_zeros(recording: Recording, view: View) -> None:
@@ -132,6 +147,14 @@ def in_sbuf(recording: Recording, tensor: Tensor, reason: str, fmt: Format | Non
     recording.inserted[reason] += 1
     append_copy(recording, copy[partition:], tensor)
     return copy[partition:]
+
+
+def as_row(tensor: Tensor) -> Tensor | None:
+    """Return a tensor as one dimension; None if its elements are not in equal steps."""
+    try:
+        return tensor.reshape(tensor.size)
+    except ValueError:
+        return None
 
 
 def one_source_in_psum(recording: Recording, first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:

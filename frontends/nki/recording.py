@@ -202,6 +202,8 @@ class Recording:
             return False
         if target.numbers is not None and target.allocation.memory.on_chip:
             return False
+        if waiting.product and (target.buffer, target.allocation.format) != (value.buffer, value.allocation.format):
+            return False  # sums are in PSUM first
         if [n for n in target.shape if n != 1] != [n for n in value.shape if n != 1]:
             return False
         self.pending = None

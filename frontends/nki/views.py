@@ -127,7 +127,8 @@ class View:
             first = self.lanes + 1
             if shape[:first] != self.shape[:first]:
                 raise ValueError(f"{self.name}: the partitions of {self.shape} must stay first, not {shape}")
-        if prod(shape) != self.size or self.bounds:
+        self.check_bounds()
+        if prod(shape) != self.size:
             raise ValueError(f"{self.name}: shape must be of the {self.size} elements of {self.shape}, not {shape}")
         try:
             _, steps = strides.reshaped(self.shape[first:], self.element.steps[first:], shape[first:])
@@ -140,7 +141,7 @@ class View:
         rest |= dict.fromkeys(("partition", "block"), (0,) * (len(shape) - first))
         axes = {name: Affine(shape, moved[name] + rest[name], kept[name].start) for name in kept}
         numbers = self.numbers and self.numbers.reshaped(shape)
-        return replace(self, shape=shape, numbers=numbers, cut=None, **axes)
+        return replace(self, shape=shape, numbers=numbers, bounds=(), cut=None, **axes)
 
     @from_kernel
     def broadcast_to(self, *shape) -> Self:

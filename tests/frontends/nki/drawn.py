@@ -1,0 +1,327 @@
+"""Kernels of drawn operands: shapes, views, formats and memories that a generator chooses, and what must come out.
+
+A :class:`Sketch` grows a kernel line by line beside numpy's answer. Operands are views of larger tensors: parts with
+steps, access patterns, other shapes and orders of dimensions, elements that repeat, any quadrant of the partitions,
+SBUF or PSUM. Of a result the whole tensor that it is part of comes back, so that what is written beside it is found,
+too.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+
+from neuroncore_rtl import run_nki
+from tests.frontends.nki.kernels import written
+
+__all__ = ["FLOATS", "INTEGERS", "NARROW", "TYPES", "Operand", "Sketch", "cast", "rounded"]
+
+FLOATS = ("float32", "tfloat32", "bfloat16", "float16", "float8_e4m3", "float8_e5m2", "float8_e3m4")
+INTEGERS = ("int8", "int16", "int32", "uint8", "uint16", "uint32")
+NARROW = ("bfloat16", "float16", "float8_e4m3", "float8_e5m2", "float8_e3m4")
+TYPES = (*FLOATS, *INTEGERS)
+
+LANES, QUADRANT = 16, 4
+"""Of preset small, on which sketches run."""
+
+MOST, WIDEST = 96, 500
+"""Elements of a partition of an operand, and of the tensor that it is part of."""
+
+
+def cast(values: np.ndarray, dtype: str) -> np.ndarray:
+    """Return float64 or integers rounded to a type: by way of FP32 unless they are integers and stay such."""
+    values = np.asarray(values)
+    if dtype in INTEGERS:
+        limits = np.iinfo(dtype)
+        if values.dtype.kind == "f":
+            values = np.nan_to_num(np.rint(values.astype(np.float32).astype(np.float64)), posinf=2**40, neginf=-(2**40))
+        return np.clip(values, limits.min, limits.max).astype(np.int64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        single = values.astype(np.float32)
+        if dtype == "tfloat32":
+            bits = single.view(np.uint32)
+            kept = (bits + 0xFFF + (bits >> 13 & 1)) & 0xFFFFE000
+            return np.where(np.isfinite(single), kept, bits).astype(np.uint32).view(np.float32).astype(np.float64)
+        return single.astype(getattr(ml_dtypes, dtype, dtype)).astype(np.float64)
+
+
+def rounded(values: np.ndarray) -> np.ndarray:
+    """Return float64 rounded to FP32."""
+    with np.errstate(over="ignore"):
+        return np.asarray(values, np.float64).astype(np.float32).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A view in a kernel.
+
+    Arguments:
+        name: of the kernel's variable.
+        values: float64 or int64, what it holds.
+        dtype: its type.
+        base: of a result, the number of the tensor that comes back; part: the view of that in numpy.
+    """
+
+    name: str
+    values: np.ndarray
+    dtype: str
+    base: int = -1
+    part: np.ndarray | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    @property
+    def flat(self) -> np.ndarray:
+        """Its values with one free dimension."""
+        return self.values.reshape(len(self.values), -1)
+
+    @property
+    def is_float(self) -> bool:
+        return self.dtype in FLOATS
+
+
+@dataclass
+class _Result:
+    name: str
+    dtype: str
+    least: np.ndarray
+    most: np.ndarray
+    call: str
+    other: np.ndarray | None = None
+
+
+class Sketch:
+    """A kernel that grows, and what it must return.
+
+    Arguments:
+        seed: of the draws.
+        older: whether it is of the first dialect.
+    """
+
+    def __init__(self, seed: object, older: bool = False):
+        self.rng = np.random.default_rng(seed)
+        self.older = older
+        self.lines: list[str] = []
+        self.arguments: list[tuple[np.ndarray, str]] = []
+        self.results: list[_Result] = []
+        self.names = 0
+
+    # -- draws ---------------------------------------------------------------------------------------------------
+
+    def any(self, *choices):
+        """Return one of some choices."""
+        return choices[self.rng.integers(len(choices))]
+
+    def count(self, least: int, most: int) -> int:
+        """Return a number from `least` to `most`."""
+        return int(self.rng.integers(least, most + 1))
+
+    def chance(self, share: float = 0.5) -> bool:
+        return bool(self.rng.random() < share)
+
+    def shape(self, most: int = 3, lanes: int = LANES, elements: int = MOST, least: int = 1) -> tuple[int, ...]:
+        """Return partitions and `least` to `most` free dimensions, at times of one element."""
+        free = [1 if self.chance(0.15) else self.count(1, 7) for _ in range(self.count(least, most))]
+        while prod(free) > elements:
+            free[int(np.argmax(free))] -= 1
+        return (self.any(1, lanes, self.count(1, lanes), self.count(1, QUADRANT)), *free)
+
+    def numbers(self, shape: tuple[int, ...], dtype: str, low: float = -4, high: float = 4) -> np.ndarray:
+        """Return numbers that a type holds: quarters of floats, whole numbers of integers, never below 0 if it has no
+        sign."""
+        if dtype in INTEGERS:
+            low = max(low, 0) if dtype.startswith("u") else low
+            return self.rng.integers(int(low), int(high) + 1, shape)
+        return cast(self.rng.integers(int(4 * low), int(4 * high) + 1, shape) / 4, dtype)
+
+    # -- operands --------------------------------------------------------------------------------------------------
+
+    def name(self, prefix: str) -> str:
+        self.names += 1
+        return f"{prefix}{self.names}"
+
+    def argument(self, values: np.ndarray, dtype: str) -> str:
+        """Return the name of an argument in HBM."""
+        self.arguments.append((values.copy(), dtype))
+        return f"x{len(self.arguments) - 1}"
+
+    def start(self, partitions: int) -> int:
+        """Return a partition where the lanes of an engine may start."""
+        if partitions > LANES:
+            return 0
+        starts = [s for s in range(0, LANES, QUADRANT) if s + partitions <= LANES]
+        if partitions > 2 * QUADRANT:
+            starts = [0]
+        elif partitions > QUADRANT:
+            starts = [s for s in starts if s % (2 * QUADRANT) == 0]
+        return int(self.any(*starts))
+
+    def source(self, shape: tuple[int, ...], dtype: str, values: np.ndarray | None = None, *, memory: str | None = None,
+               repeats: bool = True, backwards: bool = True, low: float = -4, high: float = 4) -> Operand:  # fmt: skip
+        """Return an operand that is read; `repeats`: elements may be repeated, unless values are given."""
+        again = [d for d in range(1, len(shape)) if repeats and values is None and self.chance(0.15)]
+        few = tuple(1 if d in again else n for d, n in enumerate(shape))
+        values = self.numbers(few, dtype, low, high) if values is None else values
+        held, view, base, part = self._layout(few, dtype, low, high, memory, backwards)
+        part[...] = values
+        name = self.name("a")
+        self._held(held, base, dtype, memory or self.any("sbuf", "sbuf", "psum"))
+        self.lines.append(f"{name} = {held}{view}")
+        if few != shape:
+            self.lines.append(f"{name} = {name}.broadcast_to({shape})")
+        return Operand(name, np.broadcast_to(values, shape), dtype)
+
+    def column(self, lanes: int, dtype: str | None = None, low: float = -4, high: float = 4) -> Operand:
+        """Return a source of one element in each partition."""
+        return self.source((lanes, 1), dtype or self.any(*FLOATS), repeats=False, low=low, high=high)
+
+    def scalar(self, lanes: int, integer: bool, low: float = -4, high: float = 4) -> tuple[str, np.ndarray]:
+        """Return a number or a column, as the kernel writes it and as it is."""
+        if self.chance():
+            value = self.count(int(low), int(high)) if integer else self.count(int(4 * low), int(4 * high)) / 4
+            return repr(value), np.array(value)
+        found = self.column(lanes, self.any("int8", "int16", "int32") if integer else None, low, high)
+        return found.name, found.values.reshape(lanes, 1)
+
+    def target(
+        self, shape: tuple[int, ...], dtype: str, *, memory: str | None = None, backwards: bool = True
+    ) -> Operand:
+        """Return an operand that is written, in a tensor that holds numbers before."""
+        held, view, base, part = self._layout(shape, dtype, -4, 4, memory, backwards)
+        name, before = self.name("y"), part.copy()
+        number = self._held(held, base, dtype, memory or self.any("sbuf", "sbuf", "psum"))
+        self.lines.append(f"{name} = {held}{view}")
+        self.results.append(_Result(held, dtype, number, number.copy(), ""))
+        return Operand(name, before, dtype, len(self.results) - 1, part)
+
+    def _held(self, held, base, dtype, memory) -> np.ndarray:
+        memory = "shared_hbm" if memory == "hbm" else memory
+        self.lines.append(f"{held} = nl.ndarray({base.shape}, dtype=nl.{dtype}, buffer=nl.{memory})")
+        self.lines.append(f"nisa.dma_copy(dst={held}, src={self.argument(base, dtype)})")
+        return base
+
+    def _layout(self, shape, dtype, low, high, memory, backwards) -> tuple[str, str, np.ndarray, np.ndarray]:
+        """Return a tensor's name, a view of it in the kernel's words, its numbers, and the same view of them."""
+        near = memory != "hbm"
+        held, free = self.name("t"), list(shape[1:])
+        first = self.start(shape[0]) if near else self.count(0, 3)
+        rows = self.any(first + shape[0], LANES) if near else first + shape[0] + self.count(0, 2)
+        lanes = slice(first, first + shape[0])
+        named = f"{first}:{first + shape[0]}"
+        way = self.any("whole", "steps", "steps", "pattern", "pattern", "reshaped", "permuted")
+        if way == "steps":
+            begins, gaps = [self.count(0, 2) for _ in free], [self.count(1, 3) for _ in free]
+            while prod((begin + n * gap) for begin, n, gap in zip(begins, free, gaps, strict=True)) > WIDEST:
+                d = self.count(0, len(free) - 1)
+                begins[d], gaps[d] = 0, 1
+            ends = [begin + (n - 1) * gap + 1 for begin, n, gap in zip(begins, free, gaps, strict=True)]
+            base = self.numbers((rows, *(end + self.count(0, 1) for end in ends)), dtype, low, high)
+            parts = tuple(slice(*one) for one in zip(begins, ends, gaps, strict=True))
+            shown = ", ".join(f"{part.start}:{part.stop}:{part.step}" for part in parts)
+            return held, f"[{named}, {shown}]", base, base[(lanes, *parts)]
+        if way == "pattern":
+            # Dimensions in any order, the innermost one at times backwards, with gaps.
+            steps, reach, begin = [0] * len(free), 1, 0
+            for d in self.rng.permutation(len(free)):
+                steps[d] = reach * self.count(1, 2)
+                reach = steps[d] * (free[d] - 1) + reach
+                if backwards and self.chance(0.2):
+                    begin, steps[d] = begin + steps[d] * (free[d] - 1), -steps[d]
+            gap, width = self.count(0, 3), 0
+            begin, width = begin + gap, reach + gap + self.count(0, 2)
+            base = self.numbers((rows, width), dtype, low, high)
+            pairs = [[width, shape[0]], *([step, n] for step, n in zip(steps, free, strict=True))]
+            offset = first * width + begin
+            size = base.itemsize
+            part = np.lib.stride_tricks.as_strided(
+                base.reshape(-1)[offset:], shape, (width * size, *(step * size for step in steps)), writeable=True
+            )
+            return held, f".ap({pairs}, offset={offset})", base, part
+        if way == "reshaped":
+            base = self.numbers((rows, prod(free)), dtype, low, high)
+            return held, f"[{named}].reshape({shape})", base, base[lanes].reshape(shape)
+        if way == "permuted" and len(free) > 1:
+            order = [int(d) for d in self.rng.permutation(len(free))]
+            base = self.numbers((rows, *(free[d] for d in order)), dtype, low, high)
+            back = [0, *(1 + order.index(d) for d in range(len(free)))]
+            return held, f"[{named}].permute({tuple(back)})", base, base[lanes].transpose(back)
+        base = self.numbers((rows, *free), dtype, low, high)
+        return held, f"[{named}]", base, base[lanes]
+
+    # -- calls -----------------------------------------------------------------------------------------------------
+
+    def call(self, line: str) -> None:
+        """Append a line, or several."""
+        self.lines += line.strip("\n").splitlines()
+
+    def expect(self, target: Operand, values: np.ndarray, error: np.ndarray | float = 0.0, *, through: str = "",
+               call: str = "") -> None:  # fmt: skip
+        """Say what a result must be, float64 or integers that are rounded to its type, and how far off before that.
+
+        through: a type that it is rounded to before.
+        """
+        result = self.results[target.base]
+        result.call = call or self.lines[-1]
+        values = np.broadcast_to(values, target.shape)
+        exact = np.all(np.asarray(error) == 0)
+        least, most = (values, values) if exact else (values - error, values + error)
+        if through:
+            least, most = cast(least, through), cast(most, through)
+        target.part[...] = cast(least, target.dtype)
+        if not exact:
+            offset = target.part.__array_interface__["data"][0] - result.least.__array_interface__["data"][0]
+            shape, steps = target.part.shape, target.part.strides
+            place = result.most.reshape(-1)[offset // result.most.itemsize :]
+            np.lib.stride_tricks.as_strided(place, shape, steps, writeable=True)[...] = cast(most, target.dtype)
+        else:
+            result.most = result.least
+
+    def expect_either(self, target: Operand, values: np.ndarray, other: np.ndarray, call: str = "") -> None:
+        """Say that each element must be one of two."""
+        self.expect(target, values, call=call)
+        result, kept = self.results[target.base], target.part.copy()
+        before = result.least.copy()
+        target.part[...] = cast(np.broadcast_to(other, target.shape), target.dtype)
+        result.other = result.least.copy()
+        target.part[...] = kept
+        assert np.array_equal(result.least, before)
+
+    def draw(self, case: "Case") -> None:
+        """Append a call, and copies of its results to HBM."""
+        before = len(self.results)
+        case(self)
+        for number, result in enumerate(self.results[before:], start=before):
+            shape = f"{result.name}.shape, dtype={result.name}.dtype, buffer=nl.shared_hbm"
+            self.lines.append(f"out{number} = nl.ndarray({shape})")
+            self.lines.append(f"nisa.dma_copy(dst=out{number}, src={result.name})")
+
+    def check(self, folder: Path, target: str = "golden") -> None:
+        """Run the kernel, and compare every tensor that has a result in it."""
+        self.lines.append(f"return {', '.join(f'out{number}' for number in range(len(self.results)))}")
+        parameters = ", ".join(f"x{n}" for n in range(len(self.arguments)))
+        kernel = written(folder, "\n".join(self.lines), self.older, parameters)
+        done = run_nki(kernel, *self.arguments, preset="small", target=target)
+        assert len(done.outputs) == len(self.results) > 0 and done.run.bit_exact is not False
+        for values, result in zip(done.outputs, self.results, strict=True):
+            values = np.asarray(values).astype(np.float64)
+            least, most = np.minimum(result.least, result.most), np.maximum(result.least, result.most)
+            right = ((values >= least) & (values <= most)) | (np.isnan(values) & np.isnan(least))
+            right |= False if result.other is None else values == result.other
+            assert right.all(), _wrong(self.lines, result, values, least, most, right)
+
+
+def _wrong(lines: list[str], result: _Result, values, least, most, right) -> str:
+    places = np.argwhere(~right)
+    first = tuple(places[0])
+    kernel = "\n".join(lines)
+    found = f"{values[first]!r}, not from {least[first]!r} to {most[first]!r}"
+    return f"{result.call}: {len(places)} of {right.size} wrong, at {first} {found} ({result.dtype})\n{kernel}"
+
+
+Case = Callable[[Sketch], None]
+"""Draws a call's operands, appends it, and says what it must give."""

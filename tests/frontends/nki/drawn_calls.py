@@ -1,0 +1,432 @@
+"""Calls of nki.isa on drawn operands: what draws them, appends the call, and says what it gives."""
+
+from math import prod
+
+import numpy as np
+
+from neuroncore_rtl.tb.check.oracles.functions import reference
+from tests.frontends.nki.drawn import FLOATS, INTEGERS, TYPES, Case, Operand, Sketch, rounded
+from tests.frontends.nki.drawn_operations import BITS, OPERATIONS, PLAIN, ROUNDINGS, computed, sign_of
+
+CALLS: dict[str, Case] = {}
+"""By the names of the calls."""
+
+
+def case(draw: Case) -> Case:
+    CALLS[draw.__name__] = draw
+    return draw
+
+
+def kind(s: Sketch) -> tuple[str, ...]:
+    """Return types of operands that meet: of floats and integers, or of integers alone."""
+    return s.any(TYPES, TYPES, INTEGERS)
+
+
+# -- the tensor engine ---------------------------------------------------------------------------------------------
+
+
+@case
+def nc_matmul(s: Sketch) -> None:
+    inner, columns, count = (s.count(1, most) for most in (16, 16, 40))
+    dtype = s.any("float32", "int8", *FLOATS[1:])
+    other = dtype if dtype in ("float32", "int8") else s.any(*FLOATS[1:])
+    (_, *free), (_, *rest) = divided(s, columns), divided(s, count)
+    low = 0 if s.chance(0.2) else -4
+    whole = "int32" if dtype == "int8" else s.any("float32", "float32", "bfloat16")
+    sums = s.target((columns, *rest), whole, memory="psum")
+    accumulates = s.any("None", "True", "False")
+    total = 0 if accumulates == "False" else sums.values.reshape(columns, -1)
+    for again in range(s.count(1, 3)):
+        a = s.source((inner, *free), dtype, low=low, repeats=s.chance(0.2))
+        b = s.source((inner, *rest), other, low=low)
+        place = ""
+        if s.chance(0.3):
+            rows, most = (next(n for n in (4, 8, 16) if n >= size) for size in (inner, columns))
+            place = f", tile_position=({s.any(*range(0, 16, rows))}, {s.any(*range(0, 16, most))}), "
+            place += f"tile_size=({rows}, {most})"
+        adds = accumulates if not again else s.any("None", "True")
+        s.call(f"nisa.nc_matmul(dst={sums.name}, stationary={a.name}, moving={b.name}, accumulate={adds}{place})")
+        total = total + a.flat.T @ b.flat
+    s.expect(sums, total.reshape(sums.shape))
+
+
+def divided(s: Sketch, count: int) -> tuple[int, ...]:
+    """Return dimensions of so many elements behind one that is left open."""
+    parts = [n for n in range(1, count + 1) if count % n == 0]
+    first = s.any(*parts)
+    return s.any((0, count), (0, first, count // first), (0, 1, first, count // first))
+
+
+@case
+def nc_transpose(s: Sketch) -> None:
+    rows, columns, dtype = s.count(1, 16), s.count(1, 16), s.any(*TYPES)
+    (_, *free), (_, *rest) = divided(s, columns), divided(s, rows)
+    a, y = s.source((rows, *free), dtype), s.target((columns, *rest), dtype)
+    s.call(f"nisa.nc_transpose(dst={y.name}, data={a.name})")
+    s.expect(y, a.flat.T.reshape(y.shape))
+
+
+# -- element by element --------------------------------------------------------------------------------------------
+
+
+@case
+def tensor_copy(s: Sketch) -> None:
+    shape = s.shape(6)
+    a, y = s.source(shape, s.any(*TYPES), low=-9, high=9), s.target(shape, s.any(*TYPES))
+    engine = s.any("", ", engine=nisa.engine.vector", ", engine=nisa.engine.scalar", ", engine=nisa.engine.gpsimd")
+    s.call(f"nisa.tensor_copy(dst={y.name}, src={a.name}{engine})")
+    s.expect(y, a.values)
+
+
+@case
+def memset(s: Sketch) -> None:
+    y = s.target(s.shape(6), s.any(*TYPES))
+    value = s.any(0, 1, 0.0, 7.0, *((-3, 2.5) if y.is_float else () if y.dtype == "uint32" else (-3,)))
+    s.call(f"nisa.memset(dst={y.name}, value={value})")
+    s.expect(y, np.array(value))
+
+
+def operation(s: Sketch, operands: tuple[Operand, ...], target: str, *, first: bool = False) -> str:
+    """Return an operation that operands of these types have."""
+    integers = sign_of(*operands, target=target) is not None
+    found = s.any(*PLAIN, *(BITS if integers else ()), *(ROUNDINGS if first and not integers else ()))
+    # A negative number has no bits of a type without a sign.
+    negative = target.startswith("u") and any((operand.values < 0).any() for operand in operands)
+    return "add" if negative and found == "left_shift" else found
+
+
+@case
+def tensor_tensor(s: Sketch) -> None:
+    shape, types = s.shape(6), kind(s)
+    y = s.target(shape, s.any(*types))
+    divides = s.chance(0.2)
+    a = s.source(shape, s.any(*types))
+    b = s.source(shape, s.any(*types), low=1 if divides else 0 if types is INTEGERS else -4)
+    op = s.any("divide", "mod", "fmod") if divides else operation(s, (a, b), y.dtype)
+    s.call(f"nisa.tensor_tensor(dst={y.name}, data1={a.name}, data2={b.name}, op=nl.{op})")
+    unsigned = None if divides else sign_of(a, b, target=y.dtype)
+    found = computed(op, a.values, b.values, unsigned=unsigned)
+    s.expect(y, shifted_off(op, found, y.dtype))
+
+
+def shifted_off(op: str, values: np.ndarray, dtype: str) -> np.ndarray:
+    """Return what is left of a shift: types without a sign drop what goes beyond them."""
+    bits = np.iinfo(dtype).bits if op == "left_shift" and dtype.startswith("u") else 64
+    return values if bits == 64 else values % (1 << bits)
+
+
+def widened(column: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return a number, or one of each partition, beside the elements of the partitions."""
+    return column if column.ndim == 0 else column.reshape(-1, *(1,) * (values.ndim - 1))
+
+
+def chained(s: Sketch, a: Operand, y: Operand, values: np.ndarray, number: int) -> tuple[str, np.ndarray]:
+    """Return arguments that name an operation of a scalar, and its result on values."""
+    unsigned = sign_of(a, target=y.dtype)
+    integer = unsigned is not None
+    op = operation(s, (a,), y.dtype, first=True)
+    text, scalar = s.scalar(len(values), integer, low=0 if op in BITS or unsigned else -4)
+    if op in ROUNDINGS:
+        text, scalar = "0.0", np.array(0.0)
+    back = s.chance(0.4) and op not in (*BITS, *ROUNDINGS)
+    column = widened(scalar, values)
+    if not integer and s.chance(0.15):
+        return f"op{number}=nl.abs, operand{number}=None", np.abs(values)
+    pair = (column, values) if back else (values, column)
+    reverse = f", reverse{number}=True" if back else ""
+    found = computed(op, *pair, unsigned=unsigned)
+    return f"op{number}=nl.{op}, operand{number}={text}{reverse}", np.broadcast_to(found, values.shape)
+
+
+def clear(s: Sketch, types: tuple[str, ...]) -> tuple[str, ...]:
+    """Return types whose chains of operations stay within 32 bits' meaning: integers with a sign, or floats too."""
+    return tuple(name for name in types if name != "uint32")
+
+
+@case
+def tensor_scalar(s: Sketch) -> None:
+    shape, types = s.shape(6), clear(s, kind(s))
+    a, y = s.source(shape, s.any(*types)), s.target(shape, s.any(*types))
+    first, found = chained(s, a, y, a.values, 0)
+    if s.chance():
+        second, found = chained(s, a, y, found, 1)
+        first = f"{first}, {second}"
+    elif "left_shift" in first:
+        found = shifted_off("left_shift", found, y.dtype)
+    s.call(f"nisa.tensor_scalar(dst={y.name}, data={a.name}, {first})")
+    s.expect(y, found)
+
+
+@case
+def scalar_tensor_tensor(s: Sketch) -> None:
+    shape, types = s.shape(6), clear(s, kind(s))
+    a, y = s.source(shape, s.any(*types)), s.target(shape, s.any(*types))
+    b = s.source(shape, s.any(*types), low=0)
+    unsigned = sign_of(a, b, target=y.dtype)
+    meeting = a if unsigned is None and a.is_float else b if unsigned is None else a
+    first, found = chained(s, Operand(a.name, a.values, meeting.dtype), y, a.values, 0)
+    op, back = operation(s, (a, b), y.dtype), s.chance(0.4)
+    back = back and op not in BITS
+    found = computed(op, *((b.values, found) if back else (found, b.values)), unsigned=unsigned)
+    s.call(f"nisa.scalar_tensor_tensor(dst={y.name}, data={a.name}, {first}, op1=nl.{op}, operand1={b.name}, "
+           f"reverse1={back})")  # fmt: skip
+    s.expect(y, found)
+
+
+@case
+def tensor_tensor_scan(s: Sketch) -> None:
+    shape, types = s.shape(3), s.any(FLOATS, clear(s, INTEGERS), clear(s, TYPES))
+    a, y = s.source(shape, s.any(*types), low=-1, high=1), s.target(shape, s.any(*types))
+    b = s.source(shape, s.any(*types))
+    unsigned = sign_of(a, b, target=y.dtype)
+    names = ["add", "subtract", "multiply", "maximum", "minimum"]
+    ops, back = [s.any(*names) for _ in range(2)], [s.chance(0.3) for _ in range(2)]
+    text, initial = s.scalar(shape[0], unsigned is not None)
+    last, found = np.broadcast_to(initial.reshape(-1), shape[:1]).astype(np.float64), []
+    for x0, x1 in zip(a.flat.T, b.flat.T, strict=True):
+        for op, swap, operand, first in zip(ops, back, (x0, x1), (True, False), strict=True):
+            # op0 takes the element first, and what went before second.
+            one, other = (operand, last) if first else (last, operand)
+            last = computed(op, *((other, one) if swap else (one, other)), unsigned=unsigned)
+        found.append(last)
+    s.call(f"nisa.tensor_tensor_scan(dst={y.name}, data0={a.name}, data1={b.name}, initial={text}, op0=nl.{ops[0]}, "
+           f"op1=nl.{ops[1]}, reverse0={back[0]}, reverse1={back[1]})")  # fmt: skip
+    s.expect(y, np.stack(found, 1).reshape(shape))
+
+
+@case
+def reciprocal(s: Sketch) -> None:
+    shape = s.shape(6)
+    a, y = s.source(shape, s.any(*TYPES), low=1), s.target(shape, s.any(*TYPES))
+    s.call(f"nisa.reciprocal(dst={y.name}, data={a.name})")
+    s.expect(y, rounded(1 / a.values))
+
+
+@case
+def tensor_copy_predicated(s: Sketch) -> None:
+    shape = s.shape(6)
+    y = s.target(shape, s.any(*TYPES))
+    keys = s.source(shape, s.any(*TYPES), low=-1, high=1)
+    if s.chance(0.3):
+        text, values = "3", np.array(3)
+    else:
+        a = s.source(shape, s.any(*TYPES))
+        text, values = a.name, a.values
+    reverse = s.chance(0.4)
+    s.call(f"nisa.tensor_copy_predicated(dst={y.name}, src={text}, predicate={keys.name}, reverse_pred={reverse})")
+    s.expect(y, np.where((keys.values != 0) != reverse, values, y.values))
+
+
+def within(name: str, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a function of FP32 numbers, and how far from it a result may be: docs/activation.md."""
+    exact = name in ("identity", "square", "abs", "sign", "relu")
+    found = np.asarray(reference(name, rounded(z)))
+    near = np.zeros_like(found) if exact else np.abs(found) * 2.0**-21 + 2.0**-27
+    return found, near
+
+
+FUNCTIONS = {
+    "square": "square", "abs": "abs", "sign": "sign", "relu": "relu", "exp": "exp", "sqrt": "sqrt", "tanh": "tanh",
+    "sigmoid": "sigmoid", "log": "ln", "gelu": "gelu", "copy": "identity",
+}  # fmt: skip
+"""Functions that the calls of activations draw from; every one of them is drawn as a call of nki.language."""
+
+
+def activated(s: Sketch, shape: tuple[int, ...], op: str) -> tuple[Operand, str, np.ndarray]:
+    """Return an operand, arguments of scale and bias, and their numbers times and beside it."""
+    positive = op in ("sqrt", "log")
+    a = s.source(shape, s.any(*TYPES), low=1 if positive else -4)
+    z, text = a.values.astype(np.float64), ""
+    if s.chance():
+        name, scale = s.scalar(shape[0], False, low=1 if positive else -2, high=2)
+        z, text = z * widened(scale, z), f", scale={name}"
+    if s.chance():
+        bias = s.column(shape[0], low=0 if positive else -4)
+        z, text = z + widened(bias.values, z), f"{text}, bias={bias.name}"
+    return a, text, z
+
+
+@case
+def activation(s: Sketch) -> None:
+    shape, op = s.shape(6), s.any(*FUNCTIONS)
+    sums = s.chance(0.3) and len(shape) < 5
+    a, text, z = activated(s, shape, op)
+    y = s.target(shape, s.any(*TYPES))
+    found, near = within(FUNCTIONS[op], z)
+    if sums:
+        total = s.target((shape[0], 1), s.any(*FLOATS))
+        text += f", reduce_op=nl.add, reduce_res={total.name}, reduce_cmd=nisa.reduce_cmd.reset_reduce"
+        summed(s, total, found, near)
+    s.call(f"nisa.activation(dst={y.name}, op=nl.{op}, data={a.name}{text})")
+    s.expect(y, found, near)
+
+
+def summed(s: Sketch, total: Operand, values: np.ndarray, near: np.ndarray) -> None:
+    """Expect the sums of partitions, each term added with one rounding."""
+    flat = values.reshape(len(values), -1)
+    whole = np.all(flat * 16 == np.rint(flat * 16)) and np.abs(flat).sum() < 2**19 and not near.any()
+    error = 0.0 if whole else (near.reshape(flat.shape).sum(1) + np.abs(flat).sum(1) * flat.shape[1] * 2.0**-24)
+    s.expect(total, flat.sum(1).reshape(total.shape), np.reshape(error, (-1, 1)) if not whole else 0.0)
+
+
+@case
+def activation_reduce(s: Sketch) -> None:
+    shape, op = s.shape(3), s.any(*FUNCTIONS)
+    a, text, z = activated(s, shape, op)
+    y, total = s.target(shape, s.any(*TYPES)), s.target((shape[0], 1), s.any(*FLOATS))
+    found, near = within(FUNCTIONS[op], z)
+    s.call(f"nisa.activation_reduce(dst={y.name}, op=nl.{op}, data={a.name}{text}, reduce_op=nl.add, "
+           f"reduce_res={total.name})")  # fmt: skip
+    s.expect(y, found, near)
+    summed(s, total, found, near)
+
+
+# -- reductions, statistics, searches --------------------------------------------------------------------------------
+
+
+@case
+def tensor_reduce(s: Sketch) -> None:
+    shape, types = s.shape(4), s.any(FLOATS, clear(s, INTEGERS))
+    op = s.any("add", "maximum", "minimum", "multiply", "abs_max", "abs_min", *(BITS if types is not FLOATS else ()))
+    op = s.any("add", "bitwise_and", "bitwise_or") if "shift" in op else op
+    axes = sorted({s.count(1, len(shape) - 1) for _ in range(s.count(1, 3))})
+    a = s.source(shape, s.any(*types), low=-1 if op == "multiply" else -4, high=1 if op == "multiply" else 4)
+    keeps, negates = s.chance(), s.chance(0.3)
+    kept = tuple(1 if d in axes else n for d, n in enumerate(shape))
+    left = tuple(n for d, n in enumerate(shape) if d not in axes)
+    y = s.target(kept if keeps else (*left, 1) if len(left) == 1 else left, s.any(*types))
+    unsigned = sign_of(a, target=y.dtype)
+    order = [d for d in range(len(shape)) if d not in axes]
+    terms = a.values.transpose((*order, *axes)).reshape(*(shape[d] for d in order), -1)
+    found = terms[..., 0]
+    for n in range(1, terms.shape[-1]):
+        found = computed(op, found, terms[..., n], unsigned=unsigned)
+    axis = s.any(tuple(axes), tuple(d - len(shape) for d in axes)) if len(axes) > 1 else s.any(axes[0], tuple(axes))
+    s.call(f"nisa.tensor_reduce(dst={y.name}, op=nl.{op}, data={a.name}, axis={axis}, negate={negates}, "
+           f"keepdims={keeps})")  # fmt: skip
+    s.expect(y, (-found if negates else found).reshape(y.shape))
+
+
+@case
+def bn_stats(s: Sketch) -> None:
+    shape = s.shape(3, least=1)
+    a, y = s.source(shape, s.any(*FLOATS)), s.target((shape[0], 6), s.any("float32", "bfloat16"))
+    s.call(f"nisa.bn_stats(dst={y.name}, data={a.name})")
+    found = np.zeros((shape[0], 6))
+    for n in range(2):
+        part = a.flat[:, n::2]
+        if part.size:
+            found[:, 3 * n : 3 * n + 3] = np.stack([np.full(shape[0], part.shape[1]), part.mean(1),
+                                                    part.var(1) * part.shape[1]], 1)  # fmt: skip
+    s.expect(y, found, np.abs(found) * 1e-6 + 1e-6)
+
+
+@case
+def bn_aggr(s: Sketch) -> None:
+    rows, count = s.count(1, 16), s.count(1, 6)
+    terms = [s.rng.integers(-8, 9, (rows, s.count(1, 9))) / 4 for _ in range(count)]
+    triples = np.stack([np.stack([np.full(rows, t.shape[1]), t.mean(1), t.var(1) * t.shape[1]], 1) for t in terms], 1)
+    a = s.source((rows, 3 * count), "float32", rounded(triples.reshape(rows, -1)))
+    y = s.target((rows, 2), s.any("float32", "bfloat16", "float16"))
+    s.call(f"nisa.bn_aggr(dst={y.name}, data={a.name})")
+    whole = np.concatenate(terms, 1)
+    found = np.stack([whole.mean(1), whole.var(1)], 1)
+    s.expect(y, found, np.abs(found) * 1e-6 + 1e-6)
+
+
+def searched(s: Sketch) -> Operand:
+    """Return an operand of 8 or more elements, many of which are equal."""
+    shape = s.shape(3)
+    while prod(shape[1:]) < 8:
+        shape = s.shape(3)
+    return s.source(shape, s.any(*TYPES), low=-2, high=s.any(2, 9))
+
+
+@case
+def max8(s: Sketch) -> None:
+    a = searched(s)
+    y = s.target((len(a.flat), 8), s.any(*(FLOATS if a.is_float else TYPES)))
+    s.call(f"nisa.max8(dst={y.name}, src={a.name})")
+    s.expect(y, -np.sort(-a.flat, 1)[:, :8])
+
+
+def places(row: np.ndarray, values: np.ndarray) -> list[int]:
+    """Return where values are found, each element at most once; -1 of those that are not."""
+    left, found = list(row), []
+    for value in values:
+        at = left.index(value) if value in left else -1
+        found.append(at)
+        if at >= 0:
+            left[at] = np.inf
+    return found
+
+
+def sought(s: Sketch, a: Operand) -> Operand:
+    """Return the eight largest elements of an operand, in any order, one of them something else."""
+    values = -np.sort(-a.flat, 1)[:, :8]
+    if s.chance():
+        values = values[:, s.rng.permutation(8)]
+    if s.chance():
+        values = values.copy()
+        values[:, s.count(0, 7)] = 11
+    return s.source((len(values), 8), a.dtype, values)
+
+
+@case
+def nc_find_index8(s: Sketch) -> None:
+    a = searched(s)
+    v, y = sought(s, a), s.target((len(a.flat), 8), s.any("uint32", "uint16", "int32", "int16"))
+    s.call(f"nisa.nc_find_index8(dst={y.name}, data={a.name}, vals={v.name})")
+    missing = np.iinfo(y.dtype).max if y.dtype.startswith("u") else -1
+    found = np.array([places(*pair) for pair in zip(a.flat, v.values, strict=True)])
+    s.expect(y, np.where(found < 0, missing, found))
+
+
+@case
+def nc_match_replace8(s: Sketch) -> None:
+    a = searched(s)
+    v, y = sought(s, a), s.target(a.shape, s.any(*(FLOATS if a.is_float else INTEGERS)))
+    found = np.array([places(*pair) for pair in zip(a.flat, v.values, strict=True)])
+    left = a.flat.copy()
+    for row, at in zip(left, found, strict=True):
+        row[at[at >= 0]] = 5
+    more = ""
+    if s.chance():
+        at = s.target((len(left), 8), s.any("uint32", "int32", "uint16"))
+        more = f", dst_idx={at.name}"
+        backwards = np.array([places(*pair) for pair in zip(a.flat, v.values[:, ::-1], strict=True)])[:, ::-1]
+        s.expect(at, np.where(backwards < 0, np.iinfo(at.dtype).max if at.dtype[0] == "u" else -1, backwards))
+    s.call(f"nisa.nc_match_replace8(dst={y.name}, data={a.name}, vals={v.name}, imm=5{more})")
+    s.expect(y, left.reshape(a.shape))
+
+
+# -- numbers from places -------------------------------------------------------------------------------------------
+
+
+def pattern(s: Sketch, shape: tuple[int, ...]) -> tuple[str, np.ndarray]:
+    """Return arguments that number elements, and the numbers."""
+    steps, offset, across = [s.count(-9, 9) for _ in shape[1:]], s.count(-50, 50), s.count(-9, 9)
+    index = np.indices(shape)
+    found = offset + across * index[0] + sum(step * at for step, at in zip(steps, index[1:], strict=True))
+    pairs = [[step, n] for step, n in zip(steps, shape[1:], strict=True)]
+    return f"pattern={pairs}, offset={offset}, channel_multiplier={across}", found
+
+
+@case
+def iota(s: Sketch) -> None:
+    shape = s.shape(4)
+    y, (text, found) = s.target(shape, s.any(*TYPES)), pattern(s, shape)
+    s.call(f"nisa.iota(dst={y.name}, {text})")
+    s.expect(y, found % 2**32 if y.dtype == "uint32" else found)
+
+
+COMPARISONS = "equal", "not_equal", "greater", "greater_equal", "less", "less_equal"
+
+
+@case
+def affine_select(s: Sketch) -> None:
+    shape = s.shape(4)
+    a, y, (text, found) = s.source(shape, s.any(*TYPES)), s.target(shape, s.any(*TYPES)), pattern(s, shape)
+    op, (other, values) = s.any(*COMPARISONS), s.scalar(shape[0], True, low=0)
+    s.call(f"nisa.affine_select(dst={y.name}, {text}, on_true_tile={a.name}, on_false_value={other}, cmp_op=nl.{op})")
+    s.expect(y, np.where(OPERATIONS[op](found, 0), a.values, widened(values, found)))

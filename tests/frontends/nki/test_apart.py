@@ -1,0 +1,182 @@
+"""Operands and results whose elements are in no equal steps, in memories and types that ask for a copy in between."""
+
+import numpy as np
+import pytest
+
+from neuroncore_rtl import run_nki
+from tests.frontends.nki.kernels import result, written
+
+RNG = np.random.default_rng(77)
+X = RNG.integers(-8, 9, (4, 24)).astype(np.float32)
+
+LOADED = """
+out = nl.ndarray(shape, dtype=nl.{dtype}, buffer=nl.shared_hbm)
+a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.{memory})
+nisa.dma_copy(dst=a, src=x)
+{body}
+nisa.dma_copy(dst=out, src=y)
+return out
+"""
+
+
+def computed(tmp_path, body, x, shape, dtype="float32", memory="sbuf", older=False):
+    lines = LOADED.format(body=body, memory=memory, dtype=dtype)
+    return result(written(tmp_path, lines, older, parameters="x, shape"), x, shape)
+
+
+def test_sums_of_products_may_lie_apart(tmp_path):
+    """Those between them are others': the second product of each is added to the first one alone."""
+    found = computed(tmp_path, """
+y = nl.ndarray((4, 3, 4), dtype=nl.float32, buffer=nl.psum)
+for n in range(4):
+    for again in range(2):
+        nisa.nc_matmul(dst=y[:, :, n], stationary=a[:, 0:4], moving=a[:, 4 + 3 * n : 7 + 3 * n])
+""", X, (4, 3, 4))  # fmt: skip
+    assert np.array_equal(found, 2 * (X[:, :4].T @ X[:, 4:16]).reshape(4, 4, 3).swapaxes(1, 2))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_transpositions_of_dimensions_in_any_order(tmp_path, dtype):
+    found = computed(tmp_path, """
+y = nl.ndarray((4, 4), dtype=x.dtype, buffer=nl.psum)
+turned = y.reshape((4, 2, 2)).permute((0, 2, 1))
+nisa.nc_transpose(dst=turned, data=a[:, 0:8].reshape((4, 4, 2))[:, :, 0].reshape((4, 2, 2)).permute((0, 2, 1)))
+""", X.astype(dtype), (4, 4), dtype)  # fmt: skip
+    order = [0, 2, 1, 3]
+    assert np.array_equal(found, X[:, 0:8:2][:, order].T[:, order])
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_an_assigned_product_overwrites_wherever_it_goes(tmp_path, older):
+    product = "nisa.nc_matmul(a[:, 0:4], a[:, 4:8])" if older else "nl.matmul(a[:, 0:4], a[:, 4:8], transpose_x=True)"
+    found = computed(tmp_path, f"""
+y = nl.ndarray((4, 3, 4), dtype=nl.float32, buffer=nl.sbuf)
+sums = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.psum)
+whole = nl.ndarray((4, 4), dtype=nl.int32, buffer=nl.psum)
+for again in range(2):
+    sums[...] = {product}
+y[:, 0] = sums
+y[:, 1] = {product}
+whole[...] = {product}
+y[:, 2] = whole
+""", X, (4, 3, 4), older=older)  # fmt: skip
+    assert np.array_equal(found, np.repeat((X[:, :4].T @ X[:, 4:8])[:, None], 3, 1))
+
+
+@pytest.mark.parametrize("memory", ["sbuf", "psum"])
+def test_searches_in_one_memory_leave_no_place_as_all_ones(tmp_path, memory):
+    kernel = written(tmp_path, f"""
+out, left = (nl.ndarray(one, dtype=d, buffer=nl.shared_hbm) for one, d in (((4, 8), nl.uint16), (x.shape, x.dtype)))
+a, y, z = (nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.{memory}) for _ in range(3))
+at, again = (nl.ndarray((4, 8), dtype=nl.uint16, buffer=nl.{memory}) for _ in range(2))
+nisa.dma_copy(dst=a, src=x)
+nisa.dma_copy(dst=y, src=x)
+nisa.memset(dst=y[:, 7:8], value=99)
+nisa.nc_find_index8(dst=at, data=a, vals=y[:, 0:8])
+nisa.nc_match_replace8(dst=z, data=a, vals=y[:, 0:8], imm=0, dst_idx=again)
+nisa.dma_copy(dst=out, src=at)
+nisa.dma_copy(dst=left, src=z)
+return out, left
+""")  # fmt: skip
+    x = np.float32([RNG.permutation(24) + 1 for _ in range(4)])
+    at, left = run_nki(kernel, x, preset="tiny", target="golden").outputs
+    assert np.array_equal(at, np.tile([0, 1, 2, 3, 4, 5, 6, 65535], (4, 1)))
+    x[:, :7] = 0
+    assert np.array_equal(left, x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+@pytest.mark.parametrize("op", ["add", "maximum"])
+def test_a_reduction_over_partitions_of_any_order(tmp_path, op, dtype):
+    found = computed(tmp_path, f"""
+y = nl.ndarray((1, 4, 6), dtype=nl.float32, buffer=nl.sbuf)
+data = a.reshape((4, 6, 4)).permute((0, 2, 1))
+nisa.tensor_partition_reduce(dst=y.reshape((1, 6, 4)).permute((0, 2, 1)), op=nl.{op}, data=data)
+""", X.astype(dtype), (1, 4, 6))  # fmt: skip
+    ufunc = {"add": np.add, "maximum": np.maximum}[op]
+    assert np.array_equal(found.ravel(), ufunc.reduce(X, axis=0))
+
+
+def test_a_gather_by_and_to_any_order(tmp_path):
+    found = computed(tmp_path, """
+y, at = nl.ndarray((4, 2, 3), dtype=nl.float32, buffer=nl.sbuf), nl.ndarray((4, 3, 2), dtype=nl.int32, buffer=nl.sbuf)
+nisa.iota(dst=at, pattern=[[7, 3], [2, 2]], offset=1)
+nisa.nc_n_gather(dst=y.ap([[6, 4], [3, 2], [1, 3]]), data=a, indices=at.permute((0, 2, 1)))
+""", X, (4, 2, 3))  # fmt: skip
+    assert np.array_equal(found, X[:, [[1, 8, 15], [3, 10, 17]]])
+    kept = computed(tmp_path, """
+y, at = nl.ndarray((4, 3, 2), dtype=nl.float32, buffer=nl.sbuf), nl.ndarray((4, 6), dtype=nl.int32, buffer=nl.sbuf)
+nisa.iota(dst=at, pattern=[[3, 6]])
+nisa.nc_n_gather(dst=y.permute((0, 2, 1)), data=a, indices=at)
+""", X, (4, 3, 2))  # fmt: skip
+    assert np.array_equal(kept, X[:, 0:18:3].reshape(4, 2, 3).swapaxes(1, 2))
+
+
+def test_bits_of_integers_become_floats_and_stay_in_their_type_in_psum(tmp_path):
+    kernel = written(tmp_path, """
+out, few = (nl.ndarray((3, *x.shape), dtype=d, buffer=nl.shared_hbm) for d in (nl.float32, nl.uint8))
+a, y, z = nl.load(x), nl.ndarray((4, 3, 24), nl.float32), nl.ndarray((4, 3, 24), nl.uint8, buffer=nl.psum)
+for tile in (y, z):
+    tile[:, 0] = a & (a << 3)
+    tile[:, 1] = a << 3
+    tile[:, 2] = nisa.scalar_tensor_tensor(a, nl.bitwise_xor, 5, nl.bitwise_or, a)
+for n in range(3):
+    nl.store(out[n], value=y[:, n])
+    nl.store(few[n], value=z[:, n])
+return out, few
+""", older=True)  # fmt: skip
+    x = RNG.integers(0, 256, (4, 24)).astype(np.uint8)
+    found, few = run_nki(kernel, x, preset="tiny", target="golden").outputs
+    shifted = x << np.uint8(3)
+    assert np.array_equal(few, [x & shifted, shifted, (x ^ 5) | x])
+    wide = x.astype(int) << 3
+    assert np.array_equal(found, [x & shifted, wide, (x ^ 5) | x])
+
+
+def test_integers_beside_a_running_result_are_exact(tmp_path):
+    kernel = written(tmp_path, """
+out, most = (nl.ndarray(one, dtype=nl.int32, buffer=nl.shared_hbm) for one in (x.shape, (4, 1)))
+a, y = (nl.ndarray(x.shape, dtype=nl.int32, buffer=nl.sbuf) for _ in range(2))
+top = nl.ndarray((4, 1), dtype=nl.int32, buffer=nl.sbuf)
+nisa.dma_copy(dst=a, src=x)
+nisa.tensor_scalar_reduce(dst=y, data=a, op0=nl.bitwise_xor, operand0=1, reduce_op=nl.maximum, reduce_res=top,
+                          reduce_cmd=nisa.reduce_cmd.load_reduce, reduce_init=3.0)
+nisa.dma_copy(dst=out, src=y)
+nisa.dma_copy(dst=most, src=top)
+return out, most
+""")  # fmt: skip
+    x = RNG.integers(-(2**24), 2**24, (4, 24)).astype(np.int32) * 64 + 5
+    found, most = run_nki(kernel, x, preset="tiny", target="golden").outputs
+    assert np.array_equal(found, x ^ 1) and np.array_equal(most[:, 0], (x ^ 1).max(1).astype(np.float32))
+
+
+def test_integers_meet_numbers_with_a_fraction(tmp_path):
+    kernel = written(tmp_path, """
+out, sums = (nl.ndarray(shape, nl.int32, buffer=nl.shared_hbm) for shape in ((4, *x.shape), (4, 1)))
+a, total = nl.load(x), nl.ndarray((4, 1), dtype=nl.int32)
+nl.store(out[0], value=nl.multiply(a, 0.75))
+nl.store(out[1], value=nl.subtract(2.25, a))
+nl.store(out[2], value=nisa.scalar_tensor_tensor(a, nl.multiply, 1.5, nl.add, a))
+y = nisa.tensor_scalar_reduce(data=a, op0=nl.multiply, operand0=0.5, reduce_op=nl.add, reduce_res=total)
+nl.store(out[3], value=y)
+nl.store(sums, value=total)
+return out, sums
+""", older=True)  # fmt: skip
+    x = X.astype(np.int32)
+    found, sums = run_nki(kernel, x, preset="tiny", target="golden").outputs
+    assert np.array_equal(found, [np.rint(x * 0.75), np.rint(2.25 - x), np.rint(x * 2.5), np.rint(x * 0.5)])
+    assert np.array_equal(sums[:, 0], np.rint((x * 0.5).sum(1)))
+
+
+def test_functions_along_one_of_several_dimensions(tmp_path):
+    x = X[:4].reshape(4, 6, 4)
+    powers = np.exp(x.astype(np.float64))
+    column = x[:, 0, 0].reshape(4, 1, 1)
+    for call, theirs in (
+        ("nl.var(a, axis=2)", x.var(2)),
+        ("nl.softmax(a, axis=1)", powers / powers.sum(1, keepdims=True)),
+        ("nl.where(a > 0, a[:, 0, 0:1], 7.0)", np.where(x > 0, column, 7)),
+        ("nl.where(a > 0, a, a[:, 0, 0:1])", np.where(x > 0, x, column)),
+    ):
+        found = computed(tmp_path, f"y = {call}", x, theirs.shape)
+        assert np.abs(found - theirs).max() < 1e-5, call
