@@ -6,7 +6,7 @@ from neuroncore_rtl.frontends.nki.calls import Call, at_least_2d, instruction
 from neuroncore_rtl.frontends.nki.dtypes import DTYPES
 from neuroncore_rtl.frontends.nki.engines import append_copy
 from neuroncore_rtl.frontends.nki.isa_tensor import stationary_operand, transposable, transposed
-from neuroncore_rtl.frontends.nki.operands import common, lanes_tensor, one_source_in_psum
+from neuroncore_rtl.frontends.nki.operands import common, lanes_tensor, one_source_in_psum, spread
 from neuroncore_rtl.frontends.nki.operators import operation
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.storage import Memory
@@ -244,7 +244,8 @@ def _transpose_on_chip(r: Recording, dst: View, src: View) -> None:
         return
     if not transposable(src.dtype.known):
         r.inserted["transposition by DMA"] += 1
-        r.program.append(copied(lanes_tensor(r, dst), lanes_tensor(r, src), (1, 0)), next(r.program.loads))
+        source = lanes_tensor(r, spread(r, src))
+        r.program.append(copied(lanes_tensor(r, dst), source, (1, 0)), next(r.program.loads))
         return
     rows, columns = src.shape
     size = r.program.lanes

@@ -6,7 +6,7 @@ from neuroncore_rtl.frontends.nki.calls import Call, instruction
 from neuroncore_rtl.frontends.nki.engines import append_copy
 from neuroncore_rtl.frontends.nki.isa_move import copy
 from neuroncore_rtl.frontends.nki.isa_tensor import stationary_operand, transposable, transposed
-from neuroncore_rtl.frontends.nki.operands import as_row, in_sbuf, lanes_tensor, ones
+from neuroncore_rtl.frontends.nki.operands import as_row, in_sbuf, lanes_tensor, ones, spread
 from neuroncore_rtl.frontends.nki.operators import name_of, operation
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.storage import Memory
@@ -74,7 +74,8 @@ def _runs(mask: list[int], partitions: int, given: int, name: str) -> Iterator[t
 def tensor_partition_reduce(r: Recording, dst: View, op, data: View) -> None:
     """dst = op over the partitions of data."""
     average = name_of(op) == "average"
-    kind, place, source = AluOp.ADD if average else operation(op), lanes_tensor(r, dst), lanes_tensor(r, data)
+    kind, data = AluOp.ADD if average else operation(op), spread(r, data)
+    place, source = lanes_tensor(r, dst), lanes_tensor(r, data)
     elements = source.size
     if place.partitions != 1 or place.size != elements:
         raise ValueError(f"{dst.name}: shape must be {(1, *data.shape[1:])}, not {dst.shape}")

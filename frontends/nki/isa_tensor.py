@@ -6,7 +6,7 @@ from neuroncore_rtl.frontends.nki.calls import Call, instruction
 from neuroncore_rtl.frontends.nki.dtypes import DTYPES
 from neuroncore_rtl.frontends.nki.engines import append_copy
 from neuroncore_rtl.frontends.nki.loops import check_first_product
-from neuroncore_rtl.frontends.nki.operands import as_row, identity, in_sbuf, lanes_tensor, places, written
+from neuroncore_rtl.frontends.nki.operands import as_row, identity, in_sbuf, lanes_tensor, places, spread, written
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
@@ -117,7 +117,7 @@ def nc_transpose(r: Recording, dst: View, data: View) -> None:
         raise ValueError(f"{data.name}: what is transposed must have at most {limits}, not {rows} and {columns}")
     target = lanes_tensor(r, dst)
     if not transposable(data.dtype.known):
-        _transposed_by_dma(r, target, lanes_tensor(r, data))
+        _transposed_by_dma(r, target, lanes_tensor(r, spread(r, data)))
         return
     source = stationary_operand(r, data)
     if target.storage == Storage.PSUM and target.format is FP32 and (whole := _adjacent(target)) is not None:
@@ -179,7 +179,7 @@ def transposed(r: Recording, sums: Tensor, source: Tensor) -> None:
 
 def stationary_operand(r: Recording, view: View) -> Tensor:
     """Return a stationary operand: columns side by side, from a multiple of four on, in SBUF where a row may start."""
-    tensor, fmt = lanes_tensor(r, view), view.dtype.known
+    tensor, fmt = lanes_tensor(r, spread(r, view)), view.dtype.known
     flat = as_row(tensor)
     step = LOAD_COLUMNS * tensor.format.bits // 8
     if _in_rows(r, tensor) and flat is not None and tensor.address % step == 0:
@@ -190,7 +190,7 @@ def stationary_operand(r: Recording, view: View) -> Tensor:
 
 def _moving(r: Recording, view: View, row: int) -> Tensor:
     """Return a moving operand: elements in equal steps, in SBUF from the stationary one's first partition on."""
-    tensor, fmt = lanes_tensor(r, view), view.dtype.known
+    tensor, fmt = lanes_tensor(r, spread(r, view)), view.dtype.known
     flat = as_row(tensor)
     if tensor.storage == Storage.SBUF and tensor.partition == row and flat is not None and flat.steps[0] >= 0:
         return flat

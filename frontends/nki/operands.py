@@ -22,7 +22,7 @@ from neuroncore_rtl.spec.isa import AluOp, Index, Storage
 
 __all__ = [
     "as_row", "common", "identity", "in_sbuf", "is_written", "lanes_tensor", "one_source_in_psum", "ones", "places",
-    "scalar", "written",
+    "scalar", "spread", "written",
 ]  # fmt: skip
 
 
@@ -67,8 +67,12 @@ def common(recording: Recording, shape: tuple[int, ...], *views: View) -> list[T
         shape: of the instruction, the partitions first.
         views: each of this shape, but for dimensions of one element, or broadcast to it.
     """
-    fitted = [_spread(recording, view.fitted(shape)) for view in views]
-    tensors = [_of_lanes(recording, view, shape) for view in fitted]
+    fitted = [spread(recording, view.fitted(shape)) for view in views]
+    return _joined([_of_lanes(recording, view, shape) for view in fitted])
+
+
+def _joined(tensors: list[Tensor]) -> list[Tensor]:
+    """Return tensors of one shape with dimensions that go on from each other in all of them as one."""
     counts = list(tensors[0].shape)
     steps = [list(tensor.steps) for tensor in tensors]
     d = 0
@@ -188,16 +192,15 @@ def identity(recording: Recording, fmt: Format) -> Tensor:
     return recording.once(("identity", fmt.name), make)
 
 
-def _spread(recording: Recording, view: View) -> View:
+def spread(recording: Recording, view: View) -> View:
     """Return a view whose partition is repeated as one that has it in every partition."""
-    lanes = 0 if view.lanes is None else view.lanes
+    allocation, lanes = view.allocation, 0 if view.lanes is None else view.lanes
+    if not allocation.memory.on_chip:
+        return view
     if view.ndim and view.lanes is None and view.shape[0] > 1 and view.element.steps[0]:
         rule = "an operand must go along the partitions in its first dimension"
         raise ValueError(f"{view.name}: {rule}, not along one of them in {view.shape}")
     if not view.ndim or view.shape[lanes] == 1 or view.partition.steps[lanes]:
-        return view
-    allocation = view.allocation
-    if not allocation.memory.on_chip:
         return view
     once = view[(slice(None),) * lanes + (slice(0, 1),)]
     moving = [d for d, n in enumerate(once.shape) if n > 1 and once.element.steps[d]]
@@ -223,10 +226,11 @@ def _to_all_lanes(recording: Recording, dst: Tensor, src: Tensor) -> None:
     DMA what the tensor engine does not multiply, or has not at hand."""
     program = recording.program
     recording.inserted["row to all partitions"] += 1
+    dst, src = _joined([dst, src])
     if src.format not in program.config.matmul_formats or src.format is INT8 or dst.partitions > program.config.columns:
         program.append(dma_copy(dst, src), next(program.loads))
         return
-    if src.storage != Storage.SBUF or src.partition or len(src.shape) > 1:
+    if src.storage != Storage.SBUF or src.partition or len(src.shape) > 1 or src.steps[0] < 0:
         if src.partition:
             copy = program.space.sbuf(src.name, src.format, src.shape, 1)
             program.append(dma_copy(copy, src), next(program.loads))

@@ -27,6 +27,9 @@ TYPES = (*FLOATS, *INTEGERS)
 LANES, QUADRANT = 16, 4
 """Of preset small, on which sketches run."""
 
+ROWS = 0.1
+"""How often a source is one partition that is repeated."""
+
 MOST, WIDEST = 96, 500
 """Elements of a partition of an operand, and of the tensor that it is part of."""
 
@@ -165,14 +168,16 @@ class Sketch:
                repeats: bool = True, backwards: bool = True, low: float = -4, high: float = 4) -> Operand:  # fmt: skip
         """Return an operand that is read; `repeats`: elements may be repeated, unless values are given."""
         again = [d for d in range(1, len(shape)) if repeats and values is None and self.chance(0.15)]
+        # One partition that all of them have.
+        again += [0] if repeats and values is None and memory != "psum" and self.chance(ROWS) else []
         few = tuple(1 if d in again else n for d, n in enumerate(shape))
         values = self.numbers(few, dtype, low, high) if values is None else values
-        held, view, base, part = self._layout(few, dtype, low, high, memory, backwards)
+        held, view, base, part = self._layout(few, dtype, low, high, memory, backwards, wide=shape)
         part[...] = values
         name = self.name("a")
-        self._held(held, base, dtype, memory or self.any("sbuf", "sbuf", "psum"))
+        self._held(held, base, dtype, memory or self.any("sbuf", "sbuf", *(() if 0 in again else ("psum",))))
         self.lines.append(f"{name} = {held}{view}")
-        if few != shape:
+        if few != shape and ".ap(" not in view:
             self.lines.append(f"{name} = {name}.broadcast_to({shape})")
         return Operand(name, np.broadcast_to(values, shape), dtype)
 
@@ -192,7 +197,7 @@ class Sketch:
         self, shape: tuple[int, ...], dtype: str, *, memory: str | None = None, backwards: bool = True
     ) -> Operand:
         """Return an operand that is written, in a tensor that holds numbers before."""
-        held, view, base, part = self._layout(shape, dtype, -4, 4, memory, backwards)
+        held, view, base, part = self._layout(shape, dtype, -4, 4, memory, backwards, wide=shape)
         name, before = self.name("y"), part.copy()
         number = self._held(held, base, dtype, memory or self.any("sbuf", "sbuf", "psum"))
         self.lines.append(f"{name} = {held}{view}")
@@ -205,7 +210,7 @@ class Sketch:
         self.lines.append(f"nisa.dma_copy(dst={held}, src={self.argument(base, dtype)})")
         return base
 
-    def _layout(self, shape, dtype, low, high, memory, backwards) -> tuple[str, str, np.ndarray, np.ndarray]:
+    def _layout(self, shape, dtype, low, high, memory, backwards, wide) -> tuple[str, str, np.ndarray, np.ndarray]:
         """Return a tensor's name, a view of it in the kernel's words, its numbers, and the same view of them."""
         near = memory != "hbm"
         held, free = self.name("t"), list(shape[1:])
@@ -235,7 +240,8 @@ class Sketch:
             gap, width = self.count(0, 3), 0
             begin, width = begin + gap, reach + gap + self.count(0, 2)
             base = self.numbers((rows, width), dtype, low, high)
-            pairs = [[width, shape[0]], *([step, n] for step, n in zip(steps, free, strict=True))]
+            whole = zip((width, *steps), shape, wide, strict=True)
+            pairs = [[step, n] if n == most else [0, most] for step, n, most in whole]
             offset = first * width + begin
             size = base.itemsize
             part = np.lib.stride_tricks.as_strided(

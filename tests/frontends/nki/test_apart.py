@@ -150,6 +150,42 @@ return out, most
     assert np.array_equal(found, x ^ 1) and np.array_equal(most[:, 0], (x ^ 1).max(1).astype(np.float32))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_one_partition_that_all_have(tmp_path, dtype):
+    kernel = written(tmp_path, f"""
+out, flipped, sums = (nl.ndarray(one, dtype=nl.float32, buffer=nl.shared_hbm) for one in ((2, 6, 4), (4, 4), (1, 6)))
+a = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+nisa.dma_copy(dst=a, src=x)
+row, back = a[2:3, 0:6].broadcast_to((4, 6)), a.ap([[0, 4], [-1, 6]], offset=5)
+for n, one in enumerate((row, back)):
+    total = nl.ndarray((4, 6), dtype=nl.{"int32" if dtype == "int8" else dtype}, buffer=nl.psum)
+    nisa.nc_matmul(dst=total, stationary=one[:, 0:4], moving=one)
+    nisa.dma_copy(dst=out[n], src=total.permute((1, 0)))
+turned = nl.ndarray((4, 4), dtype=x.dtype, buffer=nl.sbuf)
+nisa.dma_transpose(dst=turned, src=row[:, 0:4])
+nisa.dma_copy(dst=flipped, src=turned)
+total = nl.ndarray((1, 6), dtype=nl.float32, buffer=nl.sbuf)
+nisa.tensor_partition_reduce(dst=total, op=nl.add, data=row)
+nisa.dma_copy(dst=sums, src=total)
+return out, flipped, sums
+""")  # fmt: skip
+    found, flipped, sums = run_nki(kernel, X.astype(dtype), preset="small", target="golden").outputs
+    for one, row in zip(found, (X[2, :6], X[0, 5::-1]), strict=True):
+        assert np.array_equal(one, 4 * np.outer(row, row[:4]))
+    assert np.array_equal(flipped, np.tile(X[2, :4, None], (1, 4))) and np.array_equal(sums[0], 4 * X[2, :6])
+
+
+def test_a_row_of_many_dimensions_that_all_partitions_have(tmp_path):
+    x = RNG.integers(-99, 99, (4, 96)).astype(np.int16)
+    found = computed(tmp_path, """
+row = a.reshape((4, 3, 2, 2, 2, 2, 2))[1:2, 0:3:2, :, :, :, 0]
+y = nl.ndarray((4, 2, 2, 2, 2, 2), dtype=nl.float32, buffer=nl.sbuf)
+nisa.tensor_scalar(dst=y, data=row.broadcast_to(y.shape), op0=nl.add, operand0=1)
+""", x, (4, 2, 2, 2, 2, 2))  # fmt: skip
+    row = x[1:2].reshape(1, 3, 2, 2, 2, 2, 2)[:, 0:3:2, :, :, :, 0]
+    assert np.array_equal(found, np.broadcast_to(row + 1, found.shape))
+
+
 def test_integers_meet_numbers_with_a_fraction(tmp_path):
     kernel = written(tmp_path, """
 out, sums = (nl.ndarray(shape, nl.int32, buffer=nl.shared_hbm) for shape in ((4, *x.shape), (4, 1)))
