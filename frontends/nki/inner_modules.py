@@ -14,15 +14,12 @@ from neuroncore_rtl.frontends.nki.lines import from_kernel
 from neuroncore_rtl.frontends.nki.loops import DoWhile
 from neuroncore_rtl.frontends.nki.unsupported import ONE_CORE
 
-__all__ = ["NKIObject", "inner", "part", "refusal", "starfish"]
+__all__ = ["NKIObject", "inner", "part", "refusal", "starfish", "vendors"]
 
 VENDOR = "it is the vendor's own, and not of the interface"
 
-PRIVATE = (
-    "_private", "_private_kernels", "_private_kernels.RoPE", "_private_kernels.qkv", "kernels",
-    "kernels.attention", "kernels.vision",
-)  # fmt: skip
-"""Modules of which there is none but the vendor's."""
+PRIVATE = "_private", "_private_kernels", "_pre_prod_kernels", "kernels"
+"""Modules of which, and below which, there is none but the vendor's."""
 
 
 class NKIObject:
@@ -85,16 +82,22 @@ def inner(package: str, isa: ModuleType, language: ModuleType) -> dict[str, Modu
         "language.iterators": part("language.iterators", ranges, ONE_CORE),
         "compiler.backends": part("compiler.backends", {}),
         "compiler.backends.neuron": part("compiler.backends.neuron", {}),
+        "compiler.backends.neuron.dimensions": part("dimensions", {"VNC": int}, VENDOR),
         "compiler.backends.neuron.indexing": part("indexing", {"TileIndex": Affine}, VENDOR),
         "compiler.backends.neuron.tensor": part("tensor", {}, VENDOR),
         "compiler.kernel_builder": part("kernel_builder", {}, VENDOR),
+        "collectives": part("collectives", {}, ONE_CORE),
         "nccl": part("nccl", {}, ONE_CORE),
         "nccl.collectives": part("nccl.collectives", {}, ONE_CORE),
     }
-    for name in PRIVATE:
-        found[name] = part(name, {}, VENDOR)
     found["_private.private_api"] = part("_private.private_api", {"do_while": DoWhile}, VENDOR)
     return {f"{package}.{name}": module for name, module in found.items()}
+
+
+def vendors(name: str) -> ModuleType | None:
+    """Return a module that only the vendor has, by its whole name; None if it is none of those."""
+    package, _, rest = name.partition("nki.")
+    return part(rest, {}, VENDOR) if package in ("", "neuronxcc.") and rest.partition(".")[0] in PRIVATE else None
 
 
 def starfish() -> dict[str, ModuleType]:

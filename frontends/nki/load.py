@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
-from neuroncore_rtl.frontends.nki.hook import answering
+from neuroncore_rtl.frontends.nki.hook import INTERFACE, answering, loading
 from neuroncore_rtl.frontends.nki.host import running
 from neuroncore_rtl.frontends.nki.kernel import Kernel
 from neuroncore_rtl.spec.config import Config
@@ -28,31 +28,49 @@ def existing(file: Path) -> Path:
 def load(file: Path, config: Config) -> ModuleType:
     """Return the module of a file, whose imports of the interface are answered for a machine.
 
+    A library that the file cannot do without, and that is not installed, has a name to import.
+
     Raises:
         ValueError: as of :func:`existing`.
         Exception: what the file raises.
     """
     file = existing(file)
+    absent: set[str] = set()
+    while True:
+        try:
+            return _loaded(file, config, absent)
+        except ModuleNotFoundError as missing:
+            top = (missing.name or "").partition(".")[0]
+            if not top or top in absent or top in INTERFACE:
+                raise
+            absent.add(top)
+
+
+def _loaded(file: Path, config: Config, absent: set[str]) -> ModuleType:
+    """Return the module of a file; libraries of these names need not be installed."""
     module = ModuleType(file.stem)
     module.__file__ = str(file)
     up = _folders_up(file)
-    module.__package__ = ".".join(file.resolve().parts[-1 - up : -1])
-    with answering(config, file.resolve().parents[up]):
+    module.__package__ = ".".join(file.parts[-1 - up : -1])
+    with answering(config, file.parents[up], absent):
         # Dataclasses look their module up while the file runs.
         sys.modules[file.stem] = module
         # A file may call its kernels where it is loaded, as examples do: what stands before that is what is wanted.
-        with running(_end), suppress(_Called):
+        with loading(), running(_end), suppress(_Called):
             exec(compile(file.read_text(), str(file), "exec"), module.__dict__)
     return module
 
 
 def _folders_up(file: Path) -> int:
-    """Return how many folders the relative imports of a file go up at most: so many are packages."""
+    """Return how many folders up the packages begin that a file's relative imports are of; 0 if it has none."""
     try:
         nodes = ast.walk(ast.parse(file.read_text()))
     except SyntaxError:  # which the file raises where it runs
         return 0
-    return max((node.level for node in nodes if isinstance(node, ast.ImportFrom)), default=0)
+    level = max((node.level for node in nodes if isinstance(node, ast.ImportFrom)), default=0)
+    # What it imports may go further up than the file itself.
+    packages = [up for up, folder in enumerate(file.parents, 1) if (folder / "__init__.py").is_file()]
+    return level and max(level, *packages, 0)
 
 
 class _Called(Exception):

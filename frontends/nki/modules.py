@@ -12,6 +12,7 @@ import numpy as np
 
 from neuroncore_rtl.frontends.nki import host, language_memory, unsupported
 from neuroncore_rtl.frontends.nki.calls import Call
+from neuroncore_rtl.frontends.nki.dtypes import DType
 from neuroncore_rtl.frontends.nki.engines import Engine
 from neuroncore_rtl.frontends.nki.inner_modules import NKIObject, inner, refusal, starfish
 from neuroncore_rtl.frontends.nki.isa_elementwise import CALLS as ELEMENTWISE
@@ -104,7 +105,7 @@ def modules(config: Config) -> dict[str, ModuleType]:
     found: dict[str, ModuleType] = {}
     for name, isa in (("nki", newer), ("neuronxcc.nki", older)):
         wrappers = dict.fromkeys(("jit", "baremetal", "benchmark", "profile", "trace", "simulate"), jit)
-        wrappers |= {"simulate_kernel": simulate_kernel, "tensor": _Annotation}
+        wrappers |= {"simulate_kernel": simulate_kernel, "tensor": _Annotation, "dtype": DType}
         parts = {"isa": isa, "language": language, "compiler": compiler, "typing": typing}
         found[name] = _module(name, wrappers | parts, {}, "nki")
         found |= {f"{name}.{part}": module for part, module in parts.items()}

@@ -1,6 +1,7 @@
 """Imports of the interface are answered while a kernel's file is loaded, and nothing is left of it."""
 
 import importlib
+import logging
 import os
 import sys
 from pathlib import Path
@@ -48,11 +49,70 @@ def test_libraries_of_the_host_side_have_names_alone(tmp_path):
         module.main(1)
 
 
+def test_a_library_that_a_file_cannot_do_without_has_a_name(tmp_path):
+    file = tmp_path / "host.py"
+    file.write_text(
+        "try:\n    import quicker\nexcept ImportError:\n    quicker = None\n"
+        "import tracing.deep as td\nfrom layers import Base\n"
+        "log = td.logger(__name__)\n"
+        "class Layer(Base):\n    def run(self, x: td.Thing | None):\n        return td.run(x)\n"
+        "def size():\n    return 2 * td.SIZE\n"
+    )
+    module = load(file, TINY)
+    assert module.quicker is None and module.Layer.__mro__ == (module.Layer, object)
+    for call in (module.Layer().run, lambda x: module.log.info(x), lambda x: module.size()):
+        with pytest.raises(ImportError, match="tracing.deep.* is of a library that is not installed"):
+            call(1)
+
+
+def test_what_logging_disables_is_as_before(tmp_path):
+    file = tmp_path / "quiet.py"
+    file.write_text("import logging\nimport neuronxcc.nki\nlogging.disable(logging.OFF)\n")
+    load(file, TINY)
+    assert logging.root.manager.disable == 0 and not hasattr(logging, "OFF")
+
+
+def test_modules_of_the_vendor_alone_can_be_imported(tmp_path):
+    file = tmp_path / "theirs.py"
+    file.write_text(
+        "from neuronxcc.nki._pre_prod_kernels.deep.down import fast\n"
+        "import nki\nimport nki.collectives as ncc\nfrom nki.collectives import ReplicaGroup\n"
+        "def kernel(x, dtype: nki.dtype, group: ReplicaGroup):\n    fast(x)\n"
+    )
+    module = load(file, TINY)
+    with pytest.raises(ValueError, match="_pre_prod_kernels.deep.down.fast must be replaced.* the vendor's own"):
+        module.kernel(1, 2, 3)
+    with pytest.raises(ValueError, match="collectives.all_gather must be replaced.* of one core"):
+        module.ncc.all_gather()
+
+
 def test_modules_that_the_machine_does_not_have(tmp_path):
     file = tmp_path / "odd.py"
-    file.write_text("import nki.collectives\n")
-    with pytest.raises(ImportError, match="nki.collectives is not a module of the interface that this machine has"):
+    file.write_text("import nki.simulator\n")
+    with pytest.raises(ImportError, match="nki.simulator is not a module of the interface that this machine has"):
         load(file, TINY)
+
+
+def test_a_package_on_the_path_is_of_one_machine(tmp_path, monkeypatch):
+    (tmp_path / "there" / "shared").mkdir(parents=True)
+    (tmp_path / "there" / "shared" / "__init__.py").write_text("from .sizes import MOST\n")
+    (tmp_path / "there" / "shared" / "sizes.py").write_text("import nki.language as nl\nMOST = nl.tile_size.pmax\n")
+    monkeypatch.syspath_prepend(tmp_path / "there")
+    (tmp_path / "here").mkdir()
+    file = tmp_path / "here" / "kernel.py"
+    file.write_text("from shared import MOST\n")
+    assert [load(file, PRESETS[name]).MOST for name in ("tiny", "full")] == [4, 128]
+
+
+def test_packages_begin_where_the_outermost_one_does(tmp_path):
+    parts = tmp_path / "whole" / "parts" / "more"
+    parts.mkdir(parents=True)
+    for folder in (tmp_path / "whole", parts):
+        (folder / "__init__.py").write_text("")
+    (tmp_path / "whole" / "sizes.py").write_text("TWICE = 2.0\n")
+    (parts / "beside.py").write_text("from ...sizes import TWICE\n")
+    (parts / "kernel.py").write_text("from .beside import TWICE\n")
+    assert load(parts / "kernel.py", TINY).TWICE == 2
 
 
 def test_a_file_of_a_package_imports_from_its_parents(tmp_path):
