@@ -8,11 +8,12 @@ In the second dialect a call writes to its first argument, `dst`; in the first o
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
+from functools import reduce, wraps
+from math import prod
 
 import numpy as np
 
-from neuroncore_rtl.frontends.nki.affine import NOWHERE, Mask
+from neuroncore_rtl.frontends.nki.affine import NOWHERE, Mask, broadcast_shapes
 from neuroncore_rtl.frontends.nki.dimensions import apart
 from neuroncore_rtl.frontends.nki.dtypes import DType, dtype_of, promoted
 from neuroncore_rtl.frontends.nki.lines import from_kernel, kernel_line
@@ -21,7 +22,7 @@ from neuroncore_rtl.frontends.nki.recording import Pending, Recording, recording
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
 
-__all__ = ["Call", "Result", "at_least_2d", "instruction", "like", "nothing", "returned"]
+__all__ = ["Call", "Result", "at_least_2d", "instruction", "like", "nothing", "returned", "together"]
 
 HINTS = frozenset(("name", "engine", "priority", "dge_mode", "perf_mode"))
 """Arguments that change nothing here: an instruction has one engine, and copies have queues of their own."""
@@ -143,13 +144,21 @@ def instruction(
 
 
 def like(*names: str, dtype: DType | None = None, memory: Memory = Memory.sbuf) -> Result:
-    """Return what a call returns that is as large as its first argument of these names, of a type that holds all."""
+    """Return what a call returns that is as large as its arguments of these names, of a type that holds all."""
 
     def found(arguments: dict) -> tuple[tuple[int, ...], DType, Memory]:
         views = [arguments[name] for name in names if isinstance(arguments.get(name), View)]
-        return at_least_2d(views[0].shape), dtype or promoted(*(view.dtype for view in views)), memory
+        return at_least_2d(together(*views)), dtype or promoted(*(view.dtype for view in views)), memory
 
     return found
+
+
+def together(*tiles: View) -> tuple[int, ...]:
+    """Return the shape that tiles broadcast to; of other numbers of dimensions that of the one with most elements."""
+    shapes = [tile.shape for tile in tiles]
+    if len({len(shape) for shape in shapes}) == 1:
+        return reduce(broadcast_shapes, shapes)
+    return max(shapes, key=prod)
 
 
 def at_least_2d(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -3,12 +3,10 @@
 import operator as python
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
 from math import fmod, prod
 from numbers import Number
 
-from neuroncore_rtl.frontends.nki.affine import broadcast_shapes
-from neuroncore_rtl.frontends.nki.calls import Call, at_least_2d, returned
+from neuroncore_rtl.frontends.nki.calls import Call, at_least_2d, returned, together
 from neuroncore_rtl.frontends.nki.dtypes import dtype_of, promoted
 from neuroncore_rtl.frontends.nki.isa_elementwise import CALLS as ELEMENTWISE
 from neuroncore_rtl.frontends.nki.isa_gather import CALLS as GATHER
@@ -74,14 +72,6 @@ def _is_column(x: View, other: View) -> bool:
     return lanes and x.lanes == 0 and prod(x.shape[1:]) == 1 and prod(other.shape[1:]) > 1
 
 
-def _together(*tiles: View) -> tuple[int, ...]:
-    """Return the shape that tiles broadcast to; of other numbers of dimensions that of the one with most elements."""
-    shapes = [tile.shape for tile in tiles]
-    if len({len(shape) for shape in shapes}) == 1:
-        return reduce(broadcast_shapes, shapes)
-    return max(shapes, key=prod)
-
-
 def _binary(name: str) -> None:
     def function(x, y, dtype=None, mask=None):
         if not isinstance(x, View) and not isinstance(y, View):
@@ -96,7 +86,7 @@ def _binary(name: str) -> None:
             return _tensor_scalar(x, name, y, dtype=dtype, mask=mask)
         if not isinstance(x, View) or _is_column(x, y):
             return _tensor_scalar(y, name, x, reverse0=True, dtype=dtype, mask=mask)
-        if x.shape != (shape := _together(x, y)):
+        if x.shape != (shape := together(x, y)):
             x = x.fitted(shape)
         return _tensor_tensor(x, y, name, dtype=dtype, mask=mask)
 
@@ -168,7 +158,7 @@ def logical_not(x, dtype=None, mask=None):
 
 def _where(condition, x, y, dtype=None, mask=None):
     current = recording()
-    shape = at_least_2d(_together(*(value for value in (condition, x, y) if isinstance(value, View))))
+    shape = at_least_2d(together(*(value for value in (condition, x, y) if isinstance(value, View))))
     tiles = [value for value in (x, y) if isinstance(value, View)] or [condition]
     dtype = promoted(*(tile.dtype for tile in tiles)) if dtype is None else dtype_of(dtype)
     result = current.allocate(shape, dtype, Memory.sbuf)

@@ -338,7 +338,8 @@ class View:
         return replace(self, shape=shape, lanes=lanes, bounds=bounds, numbers=numbers, cut=None, **axes)
 
     def fitted(self, shape: tuple[int, ...]) -> Self:
-        """Return it in a shape that is its own but for dimensions of one element, or broadcast to it.
+        """Return it in a shape that is its own but for dimensions of one element, or broadcast to it; one element of
+        each partition is so over all of theirs.
 
         Raises:
             ValueError: if it is neither.
@@ -349,6 +350,8 @@ class View:
             own = iter([d for d, n in enumerate(self.shape) if n != 1])
             order = [next(own) if n != 1 else None for n in shape]
             return self.picked(order)
+        if self.lanes == 0 and self.shape[0] == self.size == shape[0]:
+            return self.picked([0, *[None] * (len(shape) - 1)]).repeated(shape)
         return self.repeated(shape)
 
     def permuted(self, order: tuple[int, ...]) -> Self:

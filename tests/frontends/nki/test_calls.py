@@ -261,3 +261,31 @@ return out
     assert np.array_equal(found, 2 * np.einsum("kri,krj->ij", x, y))
     with pytest.raises(ValueError, match=r"double rows must be .* not \(4, 3\) and \(4, 5\)"):
         result(kernel, (x[:, 0], "float8_e4m3"), (y[:, 0], "float8_e5m2"))
+
+
+@pytest.mark.parametrize("column", ("b[:, 1]", "b[:, 1:2]"))
+@pytest.mark.parametrize("order", ("{0}, {1}", "{1}, {0}"))
+def test_one_element_of_each_partition_goes_with_all_of_theirs(tmp_path, column, order):
+    older = written(tmp_path, f"""
+out = nl.ndarray((4, 3, 8), dtype=x.dtype, buffer=nl.shared_hbm)
+a, b = nl.load(x).reshape((4, 3, 8)), nl.load(y)
+nl.store(out, value=nisa.tensor_tensor({order.format("a", column)}, op=nl.subtract))
+return out
+""", older=True, parameters="x, y")  # fmt: skip
+    y = RNG.normal(size=(4, 4)).astype(np.float32)
+    expected = X.reshape(4, 3, 8) - y[:, 1, None, None]
+    if order == "{1}, {0}":
+        expected = -expected
+    assert np.array_equal(result(older, X, y), expected)
+    newer = written(tmp_path, f"""
+out = nl.ndarray((4, 3, 8), dtype=x.dtype, buffer=nl.shared_hbm)
+a = nl.ndarray((4, 3, 8), dtype=x.dtype, buffer=nl.sbuf)
+b = nl.ndarray((4, 4), dtype=x.dtype, buffer=nl.sbuf)
+nisa.dma_copy(dst=a, src=x.reshape((4, 3, 8)))
+nisa.dma_copy(dst=b, src=y)
+first, second = {order.format("a", column)}
+nisa.tensor_tensor(dst=a, data1=first, data2=second, op=nl.subtract)
+nisa.dma_copy(dst=out, src=a)
+return out
+""", parameters="x, y")  # fmt: skip
+    assert np.array_equal(result(newer, X, y), expected)
