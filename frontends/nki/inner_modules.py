@@ -22,8 +22,23 @@ PRIVATE = "_private", "_private_kernels", "_pre_prod_kernels", "kernels"
 """Modules of which, and below which, there is none but the vendor's."""
 
 
+def _is_fixed(value: object) -> bool:
+    """Return whether a value may be that of every object, as a list may not."""
+    return type(value).__hash__ is not None
+
+
 class NKIObject:
-    """The base of kernels' classes of settings: a constructor that takes the annotated fields."""
+    """The base of kernels' classes of settings: a constructor that takes the fields, annotated or with a value."""
+
+    def __init_subclass__(cls, **options):
+        """Annotate what has a value alone, so that dataclasses take it for a field, too."""
+        super().__init_subclass__(**options)
+        fields = cls.__dict__.get("__annotations__", {})
+        plain = [
+            name for name, value in vars(cls).items()
+            if not (name.startswith("__") or callable(value) or hasattr(type(value), "__get__") or not _is_fixed(value))
+        ]  # fmt: skip
+        cls.__annotations__ = fields | {name: object for name in plain if name not in fields}
 
     def __init__(self, *args, **options):
         fields = [name for one in reversed(type(self).__mro__) for name in one.__dict__.get("__annotations__", ())]

@@ -122,11 +122,13 @@ def shared_constant(constant, dtype=None, **options) -> View:
 
 @from_kernel
 def shared_identity_matrix(n: int, dtype="uint8", dst: View | None = None) -> View:
-    """Return an identity matrix in HBM that is there from the start."""
+    """Return an identity matrix in SBUF; one of more rows than there are partitions is in HBM."""
     matrix = shared_constant(np.eye(n), dtype)
-    if dst is not None:
-        MOVE["dma_copy"].run(dst, {"src": matrix}, None, None)
-    return matrix if dst is None else dst
+    if dst is None and n > recording().program.lanes:
+        return matrix
+    dst = ndarray((n, n), dtype) if dst is None else dst
+    MOVE["dma_copy"].run(dst, {"src": matrix}, None, None)
+    return dst
 
 
 @from_kernel

@@ -13,6 +13,7 @@ from neuroncore_rtl.frontends.nki.kernel import Kernel
 from neuroncore_rtl.frontends.nki.modules import OPERATORS
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.tensor import NkiTensor
+from neuroncore_rtl.frontends.nki.unwritten import fill
 from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.program import HbmTensor, Program
 from neuroncore_rtl.spec.config import Config
@@ -94,6 +95,7 @@ def record(
         kernel = kernel[grid] if isinstance(kernel, Kernel) else Kernel(kernel)[grid]
     with current.current():
         found = kernel(**given)
+    fill(current)
     written = {key: view for key, view in given.items() if isinstance(view, View) and view.allocation.version}
     if found is None:
         # The first dialect has kernels that write to their arguments.

@@ -4,7 +4,7 @@ A tensor on chip may have *block dimensions* before that of its partitions: a ti
 allocated one by one, so that each has a place only while it is in use. PSUM holds words of 32 bits whatever the type.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -81,6 +81,11 @@ class Allocation:
         if block not in self._tensors:
             self._tensors[block] = self.make(block)
         return self._tensors[block]
+
+    @property
+    def tensors(self) -> Iterable[Tensor | HbmTensor]:
+        """The machine's tensors of the blocks that have been touched."""
+        return self._tensors.values()
 
     def is_new(self, block: int) -> bool:
         """Return whether nothing has touched a block."""

@@ -1,6 +1,8 @@
 """Copies of views by the DMA engines: dimensions that go on from each other are one, long rows have several engines."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain, product
 from math import ceil, prod
 
 import numpy as np
@@ -14,8 +16,12 @@ from neuroncore_rtl.kernels.library.engines import LONG, beats
 from neuroncore_rtl.kernels.library.transfer import SHARE
 from neuroncore_rtl.spec.formats import INT32
 from neuroncore_rtl.spec.isa import DMA_DIMENSIONS, DmaCopy, DmaIndex, DmaTensor, Storage
+from neuroncore_rtl.spec.isa.dma.layout import DMA_WIDTHS
 
 __all__ = ["strided"]
+
+MOST = (1 << DMA_WIDTHS["count0"]) - 1
+"""The largest count of a copy."""
 
 
 def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
@@ -51,7 +57,8 @@ def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
     queues = r.program.stores if not dst.allocation.memory.on_chip else r.program.loads
     sizes = [end[0].format.bits // 8 for end in ends]
     # Rows that are scattered stay in their order, as the last one of a number is the one that remains.
-    for part in _shares(r, counts, axes, max(sizes), by_rows=not dst.is_indirect()):
+    shares = _shares(r, counts, axes, max(sizes), by_rows=not dst.is_indirect())
+    for part in chain.from_iterable(map(_counted, shares)):
         few, starts = tuple(length(one) for one in part), [one.start for one in part]
         by, moved = {}, []
         for view, end, own, axis, size in zip((dst, src), ends, steps, axes, sizes, strict=True):
@@ -61,6 +68,11 @@ def strided(r: Recording, dst: View, src: View, skip: bool = False) -> None:
             else:
                 moved.append(_from(end[0], starts, own, axis, size))
         r.program.append(DmaCopy(shape=few, dst=moved[0], src=moved[1], **by), next(queues))
+
+
+def _counted(part: tuple[slice, ...]) -> Iterable[tuple[slice, ...]]:
+    """Return a share of a copy in pieces whose counts a record has bits for."""
+    return product(*(cut(one.start, one.stop, MOST) for one in part))
 
 
 def _join(counts: list[int], steps: list[list[int]], axes: list[int | None], first: int) -> None:
@@ -92,7 +104,7 @@ def _end(r: Recording, view: View) -> tuple[DmaTensor, tuple[int, ...], int | No
     """Return where a copy begins, its steps over the view's shape, and which dimension goes along partitions."""
     if not view.allocation.memory.on_chip:
         base = view.allocation.tensor(0)
-        address = base.address + view.element.start * base.format.bits // 8
+        address = base.address + view.element.start * view.dtype.itemsize
         place = DmaTensor(format=view.dtype.known, address=address, storage=Storage.HBM, steps=(1,))
         return place, view.element.steps, None
     lanes = view.lanes if view.lanes is not None and view.partition.steps[view.lanes] else None

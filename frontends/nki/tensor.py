@@ -42,6 +42,13 @@ class NkiTensor(View):
             return True
         raise ValueError(f"{self.name}: a condition must be known while the kernel is recorded, not one on a tensor")
 
+    def __eq__(self, other):
+        """Compare element by element; a tensor is never None, as kernels ask of an argument."""
+        return False if other is None else recording().calls["equal"](self, other)
+
+    def __ne__(self, other):
+        return True if other is None else recording().calls["not_equal"](self, other)
+
     def __neg__(self):
         return recording().calls["negative"](self)
 
@@ -57,8 +64,5 @@ for _symbol, _name in (
 ):  # fmt: skip
     setattr(NkiTensor, f"__{_symbol}__", _operator(_name))
     setattr(NkiTensor, f"__r{_symbol}__", _operator(_name, swapped=True))
-for _symbol, _name in (
-    ("lt", "less"), ("le", "less_equal"), ("gt", "greater"), ("ge", "greater_equal"), ("eq", "equal"),
-    ("ne", "not_equal"),
-):  # fmt: skip
+for _symbol, _name in (("lt", "less"), ("le", "less_equal"), ("gt", "greater"), ("ge", "greater_equal")):
     setattr(NkiTensor, f"__{_symbol}__", _operator(_name))

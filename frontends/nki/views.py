@@ -226,14 +226,19 @@ class View:
     @from_kernel
     def ap(
         self, pattern, offset: int | None = None, scalar_offset=None, vector_offset=None, indirect_dim: int = 0,
-        **options,
+        dtype=None, **options,
     ) -> Self:  # fmt: skip
         """Return the access pattern of pairs (step, count), outermost first; on chip the first is the partitions', in
-        elements of a partition: a tensor's width for the next partition, 0 for the same one.
+        elements of a partition: a tensor's width for the next partition, 0 for the same one. All of it counts elements
+        of `dtype`, if that is given, in which the same bits are read.
 
         A number in SBUF, or in a register, moves all of it along a dimension of the tensor, or one a partition moves
         each of the pattern's outermost rows, whose own step means nothing then.
         """
+        if dtype is not None and dtype_of(dtype) != self.dtype:
+            return self._cast(dtype_of(dtype)).ap(
+                pattern, offset, scalar_offset, vector_offset, indirect_dim, **options
+            )
         if isinstance(scalar_offset, VirtualRegister):
             scalar_offset = scalar_offset.word
         if isinstance(scalar_offset, Integral):
@@ -250,15 +255,33 @@ class View:
             return found
         return found._offset(self, scalar_offset, vector_offset, indirect_dim)
 
+    def _cast(self, dtype: DType) -> Self:
+        """Return what an access pattern of another type is one of: places of elements in units of that type."""
+        old, new = self.dtype.itemsize, dtype.itemsize
+        element = self.element
+        places = [*element.steps, element.start]
+        if (old != new and self.allocation.memory is Memory.psum) or any(place * old % new for place in places):
+            rule = f"ap of another type must be of SBUF or HBM, and of whole elements of {self.dtype}"
+            raise ValueError(f"{self.name}: {rule}, not of {dtype} in {self.buffer.value}")
+        *steps, start = (place * old // new for place in places)
+        return replace(self, dtype=dtype, element=Affine(element.shape, tuple(steps), start))
+
+    @property
+    def _width(self) -> int:
+        """Elements of its type in a partition of a block, on chip; else in the whole tensor."""
+        if self.allocation.memory is Memory.psum:
+            return self.allocation.width
+        return self.allocation.width * self.allocation.dtype.itemsize // self.dtype.itemsize
+
     def _patterned(self, shape: tuple[int, ...], steps: tuple[int, ...], start: int, across: bool) -> Self:
         """Return an access pattern; `across`: its start counts the elements of all partitions."""
         flat = (0,) * len(shape)
         if self.lanes is None:
-            bounds = ((Affine(shape, steps, start), self.allocation.width),)
+            bounds = ((Affine(shape, steps, start), self._width),)
             axes = {"element": Affine(shape, steps, start), "partition": Affine(shape, flat)}
             axes |= {"block": Affine(shape, flat, self.block.start)}
             return replace(self, shape=shape, bounds=bounds, numbers=None, cut=None, **axes)
-        width = self.allocation.width
+        width = self._width
         row, start = divmod(start, width) if across else (self.partition.start, start)
         if steps[0] % width:
             raise ValueError(f"{self.name}: a pattern's first step must be of partitions, each {width}, not {steps[0]}")
@@ -289,7 +312,7 @@ class View:
         ones = (1,) * (self.ndim - 1)
         number = scalar.single().picked([None] * self.ndim) if vector is None else vector.fitted((vector.size, *ones))
         step, last = base._step_of(dim), self.element.range[1]
-        limit = (self.allocation.width - 1 - last) // step + 1
+        limit = (self._width - 1 - last) // step + 1
         return replace(self, numbers=Numbers(number.repeated(self.shape), step, max(0, limit)))
 
     def _step_of(self, dim: int) -> int:

@@ -157,6 +157,18 @@ class Program:
         self._context = instruction.after(self._context)
         self._steps.append(Step(instruction, self._section, queue, caller(), buffers, self._in_order))
 
+    def insert(self, number: int, instruction: isa.Instruction) -> None:
+        """Insert an instruction before the step of a number, in its section and with its line, that needs nothing of
+        what its engine did before, and leaves nothing there.
+
+        Raises:
+            ValueError: if it is not legal.
+        """
+        instruction.moved(_in_buffer).check(isa.Context(self.config, core=self.core))
+        buffers = buffers_of((*instruction.writes, *instruction.reads))
+        step = self._steps[number]
+        self._steps.insert(number, step._replace(instruction=instruction, queue=None, buffers=buffers))
+
     @contextmanager
     def in_order(self) -> Iterator[None]:
         """Let every queue start what is appended within in the order in which it is appended, and copies without a

@@ -289,3 +289,60 @@ nisa.dma_copy(dst=out, src=a)
 return out
 """, parameters="x, y")  # fmt: skip
     assert np.array_equal(result(newer, X, y), expected)
+
+
+def test_bits_of_another_type_are_read_where_they_are(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray((4, 4, 8), dtype=nl.uint8, buffer=nl.shared_hbm)
+tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+nisa.dma_copy(dst=tile, src=x)
+nisa.dma_copy(dst=out[:, 0], src=x.view(nl.uint8)[:, 8:16])
+nisa.dma_copy(dst=out[:, 1], src=tile.ap([[96, 4], [1, 8]], offset=8, dtype=nl.uint8))
+nisa.dma_copy(dst=out[:, 2], src=x.ap([[96, 4], [1, 8]], offset=8, dtype=nl.uint8))
+nisa.dma_copy(dst=out[:, 3], src=tile.view(nl.uint8).ap([[96, 4], [1, 8]], offset=8))
+return out
+""")  # fmt: skip
+    expected = X.view(np.uint8)[:, np.newaxis, 8:16]
+    assert (result(kernel, X).astype(np.uint8) == expected).all()
+    refused = written(tmp_path, "return x.ap([[3, 4], [1, 3]], offset=1, dtype=nl.float32)", parameters="x")
+    with pytest.raises(ValueError, match="ap of another type must be .* whole elements of uint8, not of float32"):
+        run_nki(refused, np.zeros((4, 18), np.uint8), preset="tiny", target="golden")
+
+
+def test_an_argument_is_compared_with_none(tmp_path):
+    kernel = written(tmp_path, """
+assert x != None and not x == None and bias == None and not bias != None
+out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+assert tile != None
+nisa.dma_copy(dst=tile, src=x)
+nisa.dma_copy(dst=out, src=tile)
+return out
+""", parameters="x, bias=None")  # fmt: skip
+    assert np.array_equal(result(kernel, X), X)
+
+
+@pytest.mark.parametrize("older", (True, False))
+def test_an_identity_matrix_is_an_operand(tmp_path, older):
+    body = """
+out = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+matrix = nl.shared_identity_matrix(4, dtype=nl.float32)
+"""
+    older_lines = "tile = nl.load(matrix)\nnl.store(out, value=nl.add(tile, tile))\n"
+    newer_lines = """
+tile = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.sbuf)
+nisa.tensor_tensor(dst=tile, data1=matrix, data2=matrix, op=nl.add)
+nisa.dma_copy(dst=out, src=tile)
+"""
+    kernel = written(tmp_path, body + (older_lines if older else newer_lines) + "return out", older=older)
+    assert np.array_equal(result(kernel, X), 2 * np.eye(4))
+
+
+def test_a_copy_of_more_elements_than_a_record_counts(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+nisa.dma_copy(dst=out, src=x)
+return out
+""")  # fmt: skip
+    x = np.arange(70_001, dtype=np.int32).reshape(1, -1)
+    assert np.array_equal(result(kernel, x), x)

@@ -68,3 +68,17 @@ def test_fields_of_settings_are_checked():
     ):
         with pytest.raises(TypeError, match=f"Sizes takes rows; {fault}$"):
             wrong()
+
+
+def test_values_without_a_type_are_fields_of_settings_too(tmp_path):
+    file = tmp_path / "settings.py"
+    file.write_text(
+        "from dataclasses import dataclass\nimport nki.language as nl\n"
+        "class Plain(nl.NKIObject):\n    rows: int\n    index = None\n"
+        "    def twice(self):\n        return 2 * self.rows\n"
+        "@dataclass\nclass Data(nl.NKIObject):\n    rows: int\n    index = None\n"
+        "@dataclass\nclass Bare(nl.NKIObject):\n    index = None\n    offset = 0\n"
+        "made = Plain(1, index=7), Data(1, index=7), Bare(index=7, offset=8), Bare()\n"
+    )
+    made = load(file, TINY).made
+    assert [one.index for one in made] == [7, 7, 7, None] and made[2].offset == 8 and made[0].twice() == 2
