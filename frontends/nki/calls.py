@@ -44,6 +44,7 @@ class Call:
         like: the argument over whose shape a mask is.
         product: whether it can add to what is in PSUM.
         each: whether it goes element by element, so that it may become several of fewer dimensions.
+        turned: whether dst has the first and the last dimension of `like` exchanged.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Call:
     like: str
     product: bool = False
     each: bool = False
+    turned: bool = False
 
     @property
     def parameters(self) -> list[inspect.Parameter]:
@@ -82,8 +84,10 @@ class Call:
         called.__doc__ = self.lower.__doc__
         return called
 
-    def run(self, dst: View | None, arguments: dict, dtype: object, mask: Mask | None) -> View | None:
-        """Append it, or let it wait for what its result is assigned to."""
+    def run(
+        self, dst: View | None, arguments: dict, dtype: object, mask: Mask | None, memory: Memory | None = None
+    ) -> View | None:
+        """Append it, or let it wait for what its result is assigned to; `memory`: of a result, if not the call's."""
         current = recording()
         current.flush()
         arguments = {name: _resolved(current, value) for name, value in arguments.items()}
@@ -99,7 +103,7 @@ class Call:
         def append(target: View, **more) -> None:
             parts = {name: _masked(value, mask, shape) for name, value in arguments.items()}
             target = current.resolved(target)
-            part = target.masked(mask, shape if shape is not None else target.shape)
+            part = self._where(target, mask, shape)
             whole = part is not None and part.shape == target.shape and not cuts
             if dst is None and target.allocation is result.allocation and not whole:
                 # Calls without a mask read all of the tile: it is zero where this one leaves it out.
@@ -117,10 +121,17 @@ class Call:
             return dst
         if self.result is None:
             raise ValueError(f"nisa.{self.name}: dst must be given")
-        shape_of, own, memory = self.result(arguments)
-        result = current.allocate(shape_of, own if dtype is None else dtype_of(dtype), memory)
+        shape_of, own, usual = self.result(arguments)
+        result = current.allocate(shape_of, own if dtype is None else dtype_of(dtype), memory or usual)
         current.pending = Pending(result, append, kernel_line(), self.product)
         return result
+
+    def _where(self, dst: View, mask: Mask | None, shape: tuple[int, ...] | None) -> View | None:
+        """Return the part of dst where a mask over the shape of `like` holds; None if that is nothing."""
+        if not self.turned or shape is None or dst.ndim != len(shape):
+            return dst.masked(mask, shape)
+        part = dst.turned().masked(mask, shape)
+        return None if part is None else part.turned()
 
 
 def instruction(

@@ -62,7 +62,7 @@ def _turned(given: dict) -> tuple:
 
 @instruction(
     CALLS, "expanded", "by the tensor engine, a tile for each index of the dimensions between; integers by DMA",
-    result=_turned, like="src",
+    result=_turned, like="src", turned=True,
 )  # fmt: skip
 def dma_transpose(r: Recording, dst: View, src: View, axes=None, oob_mode=None) -> None:
     """dst = src with its first and its last dimension exchanged."""

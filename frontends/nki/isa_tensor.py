@@ -106,6 +106,7 @@ def nc_matmul(
 @instruction(
     CALLS, "expanded", "by the tensor engine, and from PSUM where dst is in SBUF; integers by DMA",
     result=lambda given: ((prod(given["data"].shape[1:]), given["data"].shape[0]), given["data"].dtype, Memory.psum),
+    turned=True,
 )  # fmt: skip
 def nc_transpose(r: Recording, dst: View, data: View) -> None:
     """dst = data.T, free dimensions of data as one."""

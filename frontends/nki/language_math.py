@@ -267,11 +267,7 @@ _language(_rms_norm, "rms_norm", "square, sum, rsqrt, product")
 
 
 def _transpose(x, dtype=None, mask=None):
-    current = recording()
-    dtype = x.dtype if dtype is None else dtype_of(dtype)
-    result = current.allocate((prod(x.shape[1:]), x.shape[0]), dtype, Memory.sbuf)
-    TENSOR["nc_transpose"].run(result, {"data": x}, None, mask)
-    return result
+    return TENSOR["nc_transpose"].run(None, {"data": x}, dtype, mask, Memory.sbuf)
 
 
 _language(_transpose, "transpose", "nc_transpose, and from PSUM")

@@ -10,6 +10,8 @@ from math import prod
 from numbers import Integral
 from typing import Self
 
+import numpy as np
+
 from neuroncore_rtl.frontends.nki.affine import Affine, Mask, broadcast_shapes
 from neuroncore_rtl.frontends.nki.dtypes import DType, dtype_of
 from neuroncore_rtl.frontends.nki.lines import from_kernel
@@ -23,17 +25,22 @@ __all__ = ["Cut", "View"]
 
 @dataclass(frozen=True)
 class Cut:
-    """What a mask has left of a view, as in `tile[i, j][i < n]`.
+    """What masks have left of a view, as in `tile[i, j][i < n][j < m]`.
 
     Arguments:
-        shape: before.
-        mask: where the view stays.
-        part: of the shape.
+        whole: the view before.
+        mask: where it stays.
+        part: of its shape.
     """
 
-    shape: tuple[int, ...]
+    whole: "View"
     mask: Mask
     part: tuple[slice, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the view before, which further masks are over, too."""
+        return self.whole.shape
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -99,10 +106,11 @@ class View:
     @from_kernel
     def __getitem__(self, key) -> Self:
         """Return a part, by integers, slices, None and ..., or by index expressions that broadcast to its shape; by a
-        mask where that holds, None if that is nowhere."""
+        mask, or a condition that Python has decided, where that holds, None if that is nowhere."""
+        if isinstance(key, bool | np.bool_):
+            return self if key else None
         if isinstance(key, Mask):
-            part = self.masked(key)
-            return None if part is None else replace(part, cut=Cut(self.shape, key, key.rectangle(self.shape)))
+            return self._cut_by(key)
         key = key if isinstance(key, tuple) else (key,)
         key = tuple(part.word.single() if isinstance(part, VirtualRegister) else part for part in key)
         if not any(isinstance(part, Affine | Moved) for part in key):
@@ -112,6 +120,12 @@ class View:
         column = (self.ndim, self.lanes, len(key)) == (1, 0, 2) and not any(part is None for part in key)
         whole = self.picked([0, None]) if column else self
         return whole.indexed(*whole._indices(key))
+
+    def _cut_by(self, mask: Mask) -> Self | None:
+        """Return the part where a mask holds, and those that have cut it before; None if that is nothing."""
+        whole, mask = (self, mask) if self.cut is None else (self.cut.whole, self.cut.mask & mask)
+        part = whole.masked(mask)
+        return None if part is None else replace(part, cut=Cut(whole, mask, mask.rectangle(whole.shape)))
 
     @from_kernel
     def reshape(self, *sizes, shape=None) -> Self:
@@ -382,6 +396,12 @@ class View:
         if sorted(order) != list(range(self.ndim)):
             raise ValueError(f"{self.name}: order must be of the {self.ndim} dimensions of {self.shape}, not {order}")
         return self.picked(list(order))
+
+    def turned(self) -> Self:
+        """Return it with the first and the last dimension exchanged."""
+        order = list(range(self.ndim))
+        order[0], order[-1] = order[-1], order[0]
+        return self.picked(order)
 
     def single(self) -> Self:
         """Return its one element, without dimensions."""

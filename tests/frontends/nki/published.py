@@ -343,6 +343,8 @@ def _rows() -> Iterator[Published]:
         error=0)  # fmt: skip
     add(team + "transpose.py", "tiled_dve_transpose_10", (normal(128, 6, 7), [0, 2, 1]),
         lambda x, order: x.transpose(0, 2, 1), error=0)  # fmt: skip
+    images = normal(1, 4, 24, 23), normal(130, 4, 3, 3), (np.zeros((1, 130, 24, 23)), "fp32"), [[1, 1], [1, 1]]
+    add(team + "conv.py", "conv2d", images, convolved)
     add("contributed/matmul.py", "matmul", (normal(1024, 512, dtype="bf16"), normal(1024, 2048, dtype="bf16")),
         lambda a, b: a.T @ b)  # fmt: skip
     add("contributed/maxpooling.py", "max_pooling_2d_stride_1", (normal(200, 64), 3), windows, error=0)

@@ -34,6 +34,41 @@ return out
     assert np.array_equal(result(kernel, x, y, rows, columns), theirs)
 
 
+def test_masks_and_conditions_that_python_decides_cut_one_after_the_other(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray((3, 2, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+a, b = nl.load(x), nl.load(y)
+i, j, k = nl.mgrid[0:4, 0:4, 0:4]
+sums = nl.zeros((4, 4, 4), dtype=nl.float32, buffer=nl.psum)
+left = a[nl.arange(4)[:, None], nl.arange(4)[None, :]][nl.arange(4)[None, :] < 3][n < 4]
+sums[i, j, k] += nisa.nc_matmul(left, b[i, j, k][j >= 1][n < 4][j < n][k < 4])
+assert a[n > 4] is None and a[nl.arange(4)[:, None] > 4] is None
+nl.store(out, value=sums[0:3, 1:3])
+return out
+""", older=True, parameters="x, y, n")  # fmt: skip
+    x, y = RNG.integers(-9, 9, (4, 4)).astype(np.float32), RNG.integers(-9, 9, (4, 4, 4)).astype(np.float32)
+    theirs = np.einsum("km,kab->mab", x[:, :3], y[:, 1:3])
+    assert np.array_equal(result(kernel, x, y, 3), theirs)
+
+
+@pytest.mark.parametrize("call", ["nisa.nc_transpose", "nl.transpose", "nisa.dma_transpose"])
+@pytest.mark.parametrize("shape, part", [((4, 3), (2, 3)), ((4, 4), (3, 2)), ((2, 4), (2, 1))])
+def test_the_mask_of_a_transposition_is_over_what_is_turned(tmp_path, call, shape, part):
+    kernel = written(tmp_path, f"""
+out = nl.ndarray({shape[::-1]}, dtype=nl.float32, buffer=nl.shared_hbm)
+tile, turned = nl.load(x), nl.full({shape[::-1]}, -1.0, dtype=nl.float32)
+i, j = nl.mgrid[0:{shape[0]}, 0:{shape[1]}]
+p, q = nl.mgrid[0:{shape[1]}, 0:{shape[0]}]
+turned[p, q] = {call}(tile[i, j], mask=(i < {part[0]}) & (j < {part[1]}))
+nl.store(out, value=turned)
+return out
+""", older=True)  # fmt: skip
+    x = RNG.integers(-9, 9, shape).astype(np.float32)
+    theirs = np.full(shape[::-1], -1.0)
+    theirs[: part[1], : part[0]] = x[: part[0], : part[1]].T
+    assert np.array_equal(result(kernel, x), theirs)
+
+
 @pytest.mark.parametrize(
     "given, seen", [("float32", "int8"), ("float32", "int16"), ("int32", "uint8"), ("int16", "int8")]
 )
