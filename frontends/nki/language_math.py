@@ -21,6 +21,7 @@ from neuroncore_rtl.frontends.nki.isa_running import CALLS as RUNNING
 from neuroncore_rtl.frontends.nki.isa_tensor import CALLS as TENSOR
 from neuroncore_rtl.frontends.nki.language_memory import full, ndarray
 from neuroncore_rtl.frontends.nki.lines import from_kernel, kernel_line
+from neuroncore_rtl.frontends.nki.loops import check_first_product
 from neuroncore_rtl.frontends.nki.operands import written
 from neuroncore_rtl.frontends.nki.operators import ACTIVATIONS, OPERATIONS, ROUNDINGS, operation
 from neuroncore_rtl.frontends.nki.recording import Pending, recording
@@ -374,7 +375,7 @@ def _loop_reduce(x, op, loop_indices, dtype=None, mask=None):
     return LoopSum(x)
 
 
-_language(_loop_reduce, "loop_reduce", "an addition to what it is assigned to, which starts from zero")
+_language(_loop_reduce, "loop_reduce", "an addition to what it is assigned to; from zero if that is new")
 
 
 @from_kernel
@@ -383,6 +384,11 @@ def assign(target: View, value) -> None:
     current = recording()
     target = current.resolved(target)
     if isinstance(value, LoopSum):
+        block = target.one_block()
+        if target.allocation.is_new(block):
+            check_first_product(current, target.allocation, None, is_new=True)
+            current.inserted["zeros of a sum over a loop"] += 1
+            target.allocation.zeros.add(block)
         accumulate(target, value.term)
         return
     if isinstance(value, View):

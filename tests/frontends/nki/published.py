@@ -10,6 +10,7 @@ import numpy as np
 
 from neuroncore_rtl.frontends.nki.dtypes import dtype_of
 from neuroncore_rtl.tb.benches.nki_run import rounded
+from tests.frontends.nki.mixture import gradient_arguments, gradients
 
 __all__ = ["PUBLISHED", "Published"]
 
@@ -326,6 +327,7 @@ def _rows() -> Iterator[Published]:
     add(team + "blockwise_mm.py", "blockwise_mm_baseline_while",
         (again, *expert_arguments(128), (np.zeros((201, 4096)), "bf16"), None, None, kept),
         lambda again, *rest: experts(*rest))  # fmt: skip
+    add(team + "blockwise_mm_bwd.py", "blockwise_mm_bwd", gradient_arguments(200), gradients)
     add(team + "rmsnorm_quant.py", "rmsnorm_quant",
         (rows_of_240(2, 160, 512), normal(512), 0.0, (np.zeros((2, 160, 516)), "float8_e4m3"), "Quant"), quantized_rows,
         error=0)  # fmt: skip

@@ -280,6 +280,28 @@ return x
         run_nki(kernel, X, preset="tiny", target="golden")
 
 
+def test_the_sum_of_a_loop_starts_from_zero_in_a_new_tile(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray((2, 4, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+sums = nl.ndarray((2, nl.par_dim(4), 8), dtype=nl.float32, buffer=nl.sbuf)
+for i in nl.affine_range(2):
+    for j in nl.affine_range(2):
+        rows = 8 * i + 4 * j
+        sums[i] = nl.loop_reduce(nl.load(x[rows : rows + 4]), op=nl.add, loop_indices=[j])
+    nl.store(out[i], value=sums[i])
+return out
+""", older=True)  # fmt: skip
+    assert np.array_equal(result(kernel, X), X.reshape(2, 2, 4, 8).sum(1))
+    kernel = written(tmp_path, f"""
+{ALLOCATED}sums, tile = (nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf) for _ in range(2))
+for i in nl.dynamic_range(r):
+    sums[...] = nl.loop_reduce(tile, op=nl.add, loop_indices=[i])
+return x
+""")  # fmt: skip
+    with pytest.raises(ValueError, match="sums that go on from round to round must be written before the loop"):
+        run_nki(kernel, X, preset="tiny", target="golden")
+
+
 def test_a_loop_that_does_not_end_fails_with_its_line(tmp_path):
     kernel = written(tmp_path, f"""
 {ALLOCATED}tile = nl.ndarray((1, 8), dtype=x.dtype, buffer=nl.sbuf)
