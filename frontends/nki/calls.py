@@ -184,10 +184,12 @@ def nothing(arguments: dict) -> tuple[tuple[int, ...], DType, Memory]:
 
 def returned(function: Callable) -> Callable:
     """Let a function of `nki.language` flush what waits, resolve its tensors, and name the kernel's line."""
+    taken = inspect.signature(function).parameters
 
     @wraps(function)
     def called(*args, **options):
         current = recording()
+        options = {key: value for key, value in options.items() if key in taken or key not in HINTS}
         current.flush()
         args = [_resolved(current, value) for value in args]
         return function(*args, **{name: _resolved(current, value) for name, value in options.items()})

@@ -19,6 +19,7 @@ from types import ModuleType
 from neuroncore_rtl.frontends.nki.inner_modules import vendors
 from neuroncore_rtl.frontends.nki.kernel import Kernel, jit
 from neuroncore_rtl.frontends.nki.modules import modules
+from neuroncore_rtl.frontends.nki.scalars import BUILTINS
 from neuroncore_rtl.spec.config import Config
 
 __all__ = ["HOSTS", "INTERFACE", "answering", "loading"]
@@ -71,11 +72,20 @@ class Absent:
     __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _missed
 
 
+class _KernelFile(importlib.machinery.SourceFileLoader):
+    """Loads a file that a kernel's file imports, with the same built-in names."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run it."""
+        module.__builtins__ = BUILTINS
+        super().exec_module(module)
+
+
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Answers imports of the interface, and of libraries that are not there."""
 
-    def __init__(self, own: dict[str, ModuleType], absent: Collection[str]):
-        self._own, self._absent, self._asking = own, {*HOSTS, *absent}, False
+    def __init__(self, own: dict[str, ModuleType], folder: Path, absent: Collection[str]):
+        self._own, self._folder, self._absent, self._asking = own, folder, {*HOSTS, *absent}, False
 
     def find_spec(self, name: str, path=None, target=None):
         if name in self._own:
@@ -88,7 +98,18 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             raise ImportError(f"{name} is not a module of the interface that this machine has: {', '.join(self._own)}")
         if top in self._absent and not self._asking and not self._installed(top):
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
-        return None
+        return self._beside(name, path, target)
+
+    def _beside(self, name: str, path, target) -> importlib.machinery.ModuleSpec | None:
+        """Return the file of Python that a kernel's file imports, as one of a kernel."""
+        later = sys.meta_path[sys.meta_path.index(self) + 1 :] if self in sys.meta_path else ()
+        found = next((spec for finder in later if (spec := finder.find_spec(name, path, target)) is not None), None)
+        if found is None or type(found.loader) is not importlib.machinery.SourceFileLoader:
+            return None
+        if not _within(found.origin, self._folder):
+            return None
+        found.loader = _KernelFile(name, found.origin)
+        return found
 
     def _installed(self, name: str) -> bool:
         self._asking = True
@@ -131,7 +152,7 @@ def answering(config: Config, folder: Path, absent: Collection[str] = ()) -> Ite
         folder: its files may be imported, too.
         absent: libraries that have a name alone where they are not installed, besides of `HOSTS`.
     """
-    finder = _Finder(modules(config), absent)
+    finder = _Finder(modules(config), folder, absent)
     before, path, environment = dict(sys.modules), list(sys.path), dict(os.environ)
     disabled, off = logging.root.manager.disable, getattr(logging, "OFF", None)
     for name in [name for name in sys.modules if name.partition(".")[0] in INTERFACE]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import fmod, prod
 from numbers import Number
 
+from neuroncore_rtl.frontends.nki.affine import NOWHERE, Mask
 from neuroncore_rtl.frontends.nki.calls import Call, at_least_2d, returned, together
 from neuroncore_rtl.frontends.nki.dtypes import dtype_of, promoted
 from neuroncore_rtl.frontends.nki.isa_elementwise import CALLS as ELEMENTWISE
@@ -172,17 +173,32 @@ def _where(condition, x, y, dtype=None, mask=None):
             value = value.fitted((shape[0], *(1,) * (len(shape) - 1)))
         return value.fitted(shape)
 
-    if is_tile(x) and is_tile(y):
-        ELEMENTWISE["tensor_copy"].run(result, {"src": y.fitted(shape)}, None, mask)
-        options = {"src": x.fitted(shape), "predicate": condition.fitted(shape)}
-        ELEMENTWISE["tensor_copy_predicated"].run(result, options, None, mask)
-        return result
+    both, condition = is_tile(x) and is_tile(y), condition.fitted(shape)
     other = is_tile(y) or not isinstance(x, View)
-    x, y = (y, x) if other else (x, y)
+    x, y = (y, x) if other and not both else (x, y)
     if not isinstance(x, View):
         x = full(shape, x, result.dtype)
-    options = {"on_true": spread(x), "on_false": y, "predicate": condition.fitted(shape), "reverse_pred": other}
-    RUNNING["select_reduce"].run(result, options, None, mask)
+    x = spread(x)
+
+    def append(target: View) -> None:
+        target = current.resolved(target).fitted(shape)
+        part = target.masked(mask)
+        if target.allocation is result.allocation and (part is None or part.shape != shape):
+            current.inserted["zeros beside a mask"] += 1
+            target.allocation.zeros.add(target.one_block())
+        if not both:
+            options = {"on_true": x, "on_false": y, "predicate": condition, "reverse_pred": other}
+            RUNNING["select_reduce"].run(target, options, None, mask)
+            return
+        # What is copied first must not be where the others are.
+        apart = target.allocation not in (x.allocation, condition.allocation)
+        chosen = target if apart else current.allocate(shape, dtype, Memory.sbuf)
+        ELEMENTWISE["tensor_copy"].run(chosen, {"src": y.fitted(shape)}, None, mask)
+        ELEMENTWISE["tensor_copy_predicated"].run(chosen, {"src": x, "predicate": condition}, None, mask)
+        if not apart:
+            ELEMENTWISE["tensor_copy"].run(target, {"src": chosen}, None, mask)
+
+    current.pending = Pending(result, append, kernel_line())
     return result
 
 
@@ -364,15 +380,21 @@ _language(_gather_flattened, "gather_flattened", "nc_n_gather")
 
 @dataclass(frozen=True)
 class LoopSum:
-    """What `nl.loop_reduce` returns: a term of a sum over loops, which is added to what it is assigned to."""
+    """What `nl.loop_reduce` returns: a term of a sum over loops, which is added to what it is assigned to.
+
+    Arguments:
+        term: a tile.
+        mask: where it is added; None: everywhere.
+    """
 
     term: View
+    mask: Mask | None
 
 
 def _loop_reduce(x, op, loop_indices, dtype=None, mask=None):
-    if operation(op) is not AluOp.ADD or mask not in (None, True):
-        raise ValueError(f"op must be add, without a mask, not {operation(op).name.lower()} with {mask!r}")
-    return LoopSum(x)
+    if operation(op) is not AluOp.ADD:
+        raise ValueError(f"op must be add, not {operation(op).name.lower()}")
+    return LoopSum(x, None if mask in (None, True) else mask or NOWHERE)
 
 
 _language(_loop_reduce, "loop_reduce", "an addition to what it is assigned to; from zero if that is new")
@@ -385,11 +407,13 @@ def assign(target: View, value) -> None:
     target = current.resolved(target)
     if isinstance(value, LoopSum):
         block = target.one_block()
-        if target.allocation.is_new(block):
+        if target.allocation.is_new(block) and block not in target.allocation.zeros:
             check_first_product(current, target.allocation, None, is_new=True)
             current.inserted["zeros of a sum over a loop"] += 1
             target.allocation.zeros.add(block)
-        accumulate(target, value.term)
+        target, term = target.masked(value.mask, value.term.shape), value.term.masked(value.mask)
+        if term is not None:
+            accumulate(target, term)
         return
     if isinstance(value, View):
         same = target.allocation is value.allocation and target.shape == value.shape

@@ -117,7 +117,8 @@ def shared_constant(constant, dtype=None, **options) -> View:
     values = np.load(constant) if isinstance(constant, str | PathLike) else np.asarray(constant)
     current = recording()
     current.flush()
-    return current.constant(values, dtype_of(values.dtype if dtype is None else dtype))
+    dtype = dtype_of(values.dtype if dtype is None else dtype)
+    return current.constant(values.astype(np.float64 if dtype.is_float else np.int64), dtype)
 
 
 @from_kernel

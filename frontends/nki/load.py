@@ -11,6 +11,7 @@ from types import ModuleType
 from neuroncore_rtl.frontends.nki.hook import INTERFACE, answering, loading
 from neuroncore_rtl.frontends.nki.host import running
 from neuroncore_rtl.frontends.nki.kernel import Kernel
+from neuroncore_rtl.frontends.nki.scalars import BUILTINS
 from neuroncore_rtl.spec.config import Config
 
 __all__ = ["existing", "function_of", "kernels_in", "load"]
@@ -49,7 +50,7 @@ def load(file: Path, config: Config) -> ModuleType:
 def _loaded(file: Path, config: Config, absent: set[str]) -> ModuleType:
     """Return the module of a file; libraries of these names need not be installed."""
     module = ModuleType(file.stem)
-    module.__file__ = str(file)
+    module.__file__, module.__builtins__ = str(file), BUILTINS
     up = _folders_up(file)
     module.__package__ = ".".join(file.parts[-1 - up : -1])
     with answering(config, file.parents[up], absent):

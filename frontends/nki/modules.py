@@ -32,6 +32,7 @@ from neuroncore_rtl.frontends.nki.language_math import FUNCTIONS, accumulate, as
 from neuroncore_rtl.frontends.nki.lines import kernel_line
 from neuroncore_rtl.frontends.nki.reductions import ReduceCommand
 from neuroncore_rtl.frontends.nki.registers import VirtualRegister
+from neuroncore_rtl.frontends.nki.scalars import Scalar
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.spec.config import Config
 
@@ -101,7 +102,7 @@ def modules(config: Config) -> dict[str, ModuleType]:
     older = _isa({name: call.function(older=True) for name, call in (CALLS | OLDER).items()} | {"memset": _memset})
     places = {"sbuf": _Places(Memory.sbuf), "psum": _Places(Memory.psum), "no_reorder": language.no_reorder}
     compiler = _module("nki.compiler", places | dict.fromkeys(DECORATORS, _decorator), {}, "nki.compiler")
-    typing = _module("nki.typing", dict.fromkeys(ANNOTATIONS, _Annotation), {}, "nki.typing")
+    typing = _module("nki.typing", dict.fromkeys(ANNOTATIONS, _Annotation) | {"scalar": Scalar}, {}, "nki.typing")
     found: dict[str, ModuleType] = {}
     for name, isa in (("nki", newer), ("neuronxcc.nki", older)):
         wrappers = dict.fromkeys(("jit", "baremetal", "benchmark", "profile", "trace", "simulate"), jit)
@@ -115,8 +116,8 @@ def modules(config: Config) -> dict[str, ModuleType]:
     return found
 
 
-ANNOTATIONS = "tensor", "scalar", "mutable", "mutable_tensor"
-"""Names of `nki.typing`."""
+ANNOTATIONS = "tensor", "mutable", "mutable_tensor"
+"""Names of `nki.typing` that are nothing else."""
 
 OPERATION_NAMES = {
     "average": "it is an op of nisa.tensor_partition_reduce", "bypass": "it is an op that changes nothing",

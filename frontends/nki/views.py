@@ -5,6 +5,7 @@ index of integers, slices or index expressions, a reshape or a broadcast gives a
 One index may be numbers in SBUF: then each element lies so much further as its number says when the program runs.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 from numbers import Integral
@@ -83,6 +84,11 @@ class View:
         return self.allocation.name
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
     def buffer(self):
         """The memory that it is in."""
         return self.allocation.memory
@@ -120,6 +126,10 @@ class View:
         column = (self.ndim, self.lanes, len(key)) == (1, 0, 2) and not any(part is None for part in key)
         whole = self.picked([0, None]) if column else self
         return whole.indexed(*whole._indices(key))
+
+    def __iter__(self) -> Iterator[Self]:
+        """Yield the parts of the first dimension's indices."""
+        return (self[index] for index in range(self.shape[0]))
 
     def _cut_by(self, mask: Mask) -> Self | None:
         """Return the part where a mask holds, and those that have cut it before; None if that is nothing."""
@@ -375,11 +385,12 @@ class View:
         return replace(self, shape=shape, lanes=lanes, bounds=bounds, numbers=numbers, cut=None, **axes)
 
     def fitted(self, shape: tuple[int, ...]) -> Self:
-        """Return it in a shape that is its own but for dimensions of one element, or broadcast to it; one element of
-        each partition is so over all of theirs.
+        """Return it in a shape that is its own but for dimensions of one element, or broadcast to it; on chip, where
+        partitions are first, dimensions that it does not have are the last ones, and one element of each partition is
+        so over all of theirs.
 
         Raises:
-            ValueError: if it is neither.
+            ValueError: if it is none of these.
         """
         if self.shape == shape:
             return self
@@ -389,6 +400,9 @@ class View:
             return self.picked(order)
         if self.lanes == 0 and self.shape[0] == self.size == shape[0]:
             return self.picked([0, *[None] * (len(shape) - 1)]).repeated(shape)
+        missing = len(shape) - self.ndim
+        if self.lanes == 0 and missing > 0:
+            return self.picked([*range(self.ndim), *(None,) * missing]).repeated(shape)
         return self.repeated(shape)
 
     def permuted(self, order: tuple[int, ...]) -> Self:
@@ -419,7 +433,8 @@ class View:
         for axis, limit in self.bounds:
             least, most = axis.range
             if least < 0 or most >= limit:
-                raise ValueError(f"{self.name}: an index must be between 0 and {limit - 1}, not from {least} to {most}")
+                which = str(least) if least == most else f"from {least} to {most}"
+                raise ValueError(f"{self.name}: an index must be between 0 and {limit - 1}, not {which}")
 
     def one_block(self) -> int:
         """Return the number of the block that it is in; ValueError if it is in several."""
@@ -487,12 +502,10 @@ class View:
         for d, (first, part) in enumerate(found):
             count = self.shape[d]
             if isinstance(part, int):
-                if not -count <= part < count:
-                    raise ValueError(f"{self.name}: an index must be between 0 and {count - 1}, not {part}")
-                indices.append((part % count, {}))
+                indices.append((part % count if -count <= part < count else part, {}))
             elif isinstance(part, slice):
-                begin, end, step = part.indices(count)
-                if step < 1 or end <= begin or (isinstance(part.stop, Integral) and part.stop > count):
+                begin, end, step = _bounds(part, count)
+                if step < 1 or end <= begin:
                     rule = f"a slice must be of 1 or more of the {count} from 0 to {count - 1}"
                     raise ValueError(f"{self.name}: {rule}, not {part.start}:{part.stop}:{part.step}")
                 shape[first] = len(range(begin, end, step))
@@ -502,10 +515,11 @@ class View:
                 indices.append((wide.start, {first + e: step for e, step in enumerate(wide.steps)}))
         result = tuple(shape)
         over = [Affine(result, tuple(own.get(d, 0) for d in range(len(result))), start) for start, own in indices]
+        # What is beyond may be where a mask does not hold.
         bounds = [
             (index, self.shape[d])
             for d, index in enumerate(over)
-            if isinstance(found[d][1], Affine) and index.range != (0, 0)
+            if (isinstance(found[d][1], Affine) and index.range != (0, 0)) or not _within(index, self.shape[d])
         ]
         if number is None:
             return result, over, bounds, None
@@ -558,3 +572,16 @@ class View:
         axes = {name: composed(getattr(self, name)) for name in ("element", "partition", "block")}
         numbers = self.numbers.indexed(shape, indices) if self.numbers else numbers
         return replace(self, shape=shape, lanes=lanes, bounds=bounds, numbers=numbers, cut=None, **axes)
+
+
+def _bounds(part: slice, count: int) -> tuple[int, int, int]:
+    """Return where a slice of so many begins and ends, and its step; what is named beyond the end stays beyond it."""
+    begin, end, step = part.indices(count)
+    start, stop = (number if isinstance(number, Integral) else 0 for number in (part.start, part.stop))
+    return (max(begin, int(start)), max(end, int(stop)), step) if step > 0 else (begin, end, step)
+
+
+def _within(index: Affine, count: int) -> bool:
+    """Return whether all of an index is of so many."""
+    least, most = index.range
+    return least >= 0 and most < count

@@ -10,6 +10,7 @@ import numpy as np
 
 from neuroncore_rtl.frontends.nki.dtypes import dtype_of
 from neuroncore_rtl.tb.benches.nki_run import rounded
+from tests.frontends.nki.caches import next_tokens, next_tokens_arguments, paged, paged_arguments
 from tests.frontends.nki.mixture import gradient_arguments, gradients
 
 __all__ = ["PUBLISHED", "Published"]
@@ -28,6 +29,7 @@ class Published:
         expected: what numpy makes of the rounded arguments: an array, or several.
         grid: programs along each axis.
         error: most that is allowed, of the largest number.
+        rtl: whether the RTL comes to its end in minutes.
     """
 
     file: str
@@ -36,6 +38,7 @@ class Published:
     expected: Callable
     grid: tuple[int, ...] = ()
     error: float = 2e-2
+    rtl: bool = True
 
     @property
     def name(self) -> str:
@@ -72,6 +75,12 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float = 1.0, c
     if causal:
         scores[..., ~np.tri(*scores.shape[-2:], dtype=bool)] = -9984
     return softmax(scores) @ v
+
+
+def attention_of_many(q, k, v, scale: float, causal: bool) -> np.ndarray:
+    """Return the attention of queries and keys, a token a column, some of them at a time."""
+    rows = np.split(q[0].T, 16)
+    return np.concatenate([attention(own, k[0].T, v[0], scale) for own in rows])[None]
 
 
 def mamba(delta, u, a, b, c) -> np.ndarray:
@@ -146,12 +155,13 @@ def scattered(operand, source) -> np.ndarray:
     return result[:, :, 1:-1, 1:-1]
 
 
-def attention_gradients(q, k, v, dy) -> tuple[np.ndarray, ...]:
-    """Return the derivatives of causal attention by q, k and v, (batch, heads, size, length) all of them."""
+def attention_gradients(q, k, v, dy, causal: bool = True) -> tuple[np.ndarray, ...]:
+    """Return the derivatives of attention by q, k and v, (batch, heads, size, length) all of them."""
     q, k, v, dy = (np.swapaxes(x, -1, -2) for x in (q, k, v, dy))
     scale = 1 / np.sqrt(q.shape[-1])
     scores = q @ np.swapaxes(k, -1, -2) * scale
-    scores[..., ~np.tri(scores.shape[-1], dtype=bool)] = -9984
+    if causal:
+        scores[..., ~np.tri(scores.shape[-1], dtype=bool)] = -9984
     weights = softmax(scores)
     by_weights = dy @ np.swapaxes(v, -1, -2)
     by_scores = weights * (by_weights - (weights * by_weights).sum(-1, keepdims=True)) * scale
@@ -331,6 +341,19 @@ def _rows() -> Iterator[Published]:
     add(team + "rmsnorm_quant.py", "rmsnorm_quant",
         (rows_of_240(2, 160, 512), normal(512), 0.0, (np.zeros((2, 160, 516)), "float8_e4m3"), "Quant"), quantized_rows,
         error=0)  # fmt: skip
+    add(team + "rmsnorm_quant.py", "shard_rmsnorm_quant",
+        (rows_of_240(2, 256, 512), normal(512), 0.0, (np.zeros((2, 256, 516)), "float8_e4m3"), "Quant"), quantized_rows,
+        grid=(2,), error=0)  # fmt: skip
+    for tokens in (next_tokens_arguments(1, 512, True), next_tokens_arguments(4, 640, False)):
+        add(team + "attention_token_gen.py", "attention_token_gen_kernel", tokens, next_tokens)
+    add(team + "flash_paged_attn_varlen/varlen_attention_kernel.py", "flash_paged_attention_varlen", paged_arguments(2),
+        paged, grid=(1, 1))  # fmt: skip
+    gradients_of = tuple(normal(1, 2, 64, 384, dtype="bf16") for _ in range(4))
+    gradients_of += ((np.zeros((1, 2, 64, 384)), "bf16"),) * 3
+    for causal in (False, True):
+        add(team + "attention.py", "fused_self_attn_bwd", (*gradients_of, causal, True),
+            lambda q, k, v, dy, dq, dk, dv, causal, mixed: attention_gradients(q, k, v, dy, causal),
+            grid=(1, 2))  # fmt: skip
     options = SimpleNamespace(
         lower_bound=0.0, eps=1e-6, needs_rms_normalization=lambda: False, has_lower_bound=lambda: False
     )
@@ -349,6 +372,9 @@ def _rows() -> Iterator[Published]:
     add(team + "conv.py", "conv2d", images, convolved)
     add("contributed/matmul.py", "matmul", (normal(1024, 512, dtype="bf16"), normal(1024, 2048, dtype="bf16")),
         lambda a, b: a.T @ b)  # fmt: skip
+    q, k, v = (normal(1, *shape, dtype="bf16", scale=0.5) for shape in ((128, 2**14), (128, 2**14), (2**14, 128)))
+    add("contributed/pipelined_attention.py", "flash_fwd", (q, k, v, 0.125, False), attention_of_many, grid=(1,),
+        rtl=False)  # fmt: skip
     add("contributed/maxpooling.py", "max_pooling_2d_stride_1", (normal(200, 64), 3), windows, error=0)
     add("contributed/interpolate_bilinear_fwd.py", "interpolate_bilinear_2x_fwd", (normal(1, 128, 20, 20),),
         lambda x: doubled(doubled(x, 2), 3))  # fmt: skip

@@ -6,6 +6,7 @@ import pytest
 from neuroncore_rtl.frontends.nki.inner_modules import NKIObject
 from neuroncore_rtl.frontends.nki.load import load
 from neuroncore_rtl.spec.config import PRESETS
+from tests.frontends.nki.kernels import result, written
 
 TINY = PRESETS["tiny"]
 
@@ -29,6 +30,31 @@ def test_parts_of_the_interface_are_in_inner_modules(tmp_path):
     assert module.sizes == [2, 4] and module.same
     assert (module.least, module.most) == (np.finfo(np.float32).min, 2.0**128 * (1 - 2.0**-8))
     assert [(one.rows, one.columns) for one in module.made] == [(3, 4), (2, 5)]
+
+
+def test_range_counts_to_the_number_of_a_tile(tmp_path):
+    """In a kernel's file and in one that it imports; what Python knows is a range of Python's."""
+    (tmp_path / "beside.py").write_text(
+        "def times(numbers, body):\n    for i in range(1, numbers, 2):\n        body()\n"
+        "assert list(range(1, 7, 2)) == [1, 3, 5] and isinstance(range(3), range) and not isinstance([], range)\n"
+    )
+    kernel = written(tmp_path, """
+assert scalar[3] is scalar
+out = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+tile, number = nl.load(x), nl.load(n)
+def double():
+    tile[...] = tile * 2.0
+times(scalar(number), double)
+for _ in range(scalar(number)):
+    tile[...] = tile + 1.0
+nl.store(out, value=tile)
+return out
+""", older=True, parameters="x, n")  # fmt: skip
+    file = tmp_path / "kernel.py"
+    file.write_text("from beside import times\nfrom neuronxcc.nki.typing import scalar\n" + file.read_text())
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    for n, doublings in ((0, 0), (1, 0), (2, 1), (5, 2)):
+        assert np.array_equal(result(kernel, x, np.array([[n]], np.int32)), x * 2**doublings + n)
 
 
 @pytest.mark.parametrize(

@@ -292,6 +292,19 @@ for i in nl.affine_range(2):
 return out
 """, older=True)  # fmt: skip
     assert np.array_equal(result(kernel, X), X.reshape(2, 2, 4, 8).sum(1))
+    kernel = written(tmp_path, """
+out = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+sums = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf)
+p, f = nl.mgrid[0:4, 0:8]
+for i in nl.affine_range(4):
+    sums[p, f] = nl.loop_reduce(nl.load(x[4 * i + p, f]), op=nl.add, loop_indices=[i], mask=(p < 3) & (f >= i))
+    sums[p, f] = nl.loop_reduce(nl.load(x[p, f]), op=nl.add, loop_indices=[i], mask=i > 3)
+nl.store(out, value=sums)
+return out
+""", older=True)  # fmt: skip
+    terms = X.reshape(4, 4, 8) * (np.arange(8) >= np.arange(4)[:, None, None])
+    terms[:, 3] = 0
+    assert np.array_equal(result(kernel, X), terms.sum(0))
     kernel = written(tmp_path, f"""
 {ALLOCATED}sums, tile = (nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.sbuf) for _ in range(2))
 for i in nl.dynamic_range(r):

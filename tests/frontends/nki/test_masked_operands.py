@@ -51,6 +51,38 @@ return out
     assert np.array_equal(result(kernel, x, y, 3), theirs)
 
 
+@pytest.mark.parametrize("form", ["nl.where(keys, tile, 0.5", "nl.where(keys, tile, other", "nl.where(keys, 0.5, tile"])
+@pytest.mark.parametrize("columns, taken", [(6, 2), (8, 4), (5, 1)])
+def test_a_masked_selection_beyond_the_end_is_written_where_the_mask_holds(tmp_path, form, columns, taken):
+    """A slice beyond the tensor is one that a mask cuts; what it leaves out stays as it was."""
+    kernel = written(tmp_path, f"""
+out = nl.ndarray((4, columns), dtype=nl.float32, buffer=nl.shared_hbm)
+held, tile, keys = nl.full((4, columns), -1.0, dtype=nl.float32), nl.load(x), nl.load(y)
+other = tile * 2.0
+j = nl.arange(4)[None, :]
+held[:, 4:8] = {form}, mask=j + 4 < columns)
+nl.store(out, value=held)
+return out
+""", older=True, parameters="x, y, columns")  # fmt: skip
+    x, y = RNG.normal(size=(4, 4)).astype(np.float32), RNG.integers(0, 2, (4, 4)).astype(np.uint8)
+    chosen = {"0.5": np.where(y, x, 0.5), "othe": np.where(y, x, 2 * x), "tile": np.where(y, 0.5, x)}
+    theirs = np.full((4, columns), -1.0)
+    theirs[:, 4:8] = chosen[form.split(", ")[-1][:4]][:, :taken]
+    assert np.array_equal(result(kernel, x, y, columns), theirs)
+
+
+def test_a_selection_may_be_written_over_what_it_selects_from(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+tile, keys = nl.load(x), nl.load(y)
+tile[...] = nl.where(keys, tile, tile * 2.0)
+nl.store(out, value=tile)
+return out
+""", older=True, parameters="x, y")  # fmt: skip
+    x, y = RNG.normal(size=(4, 4)).astype(np.float32), RNG.integers(0, 2, (4, 4)).astype(np.uint8)
+    assert np.array_equal(result(kernel, x, y), np.where(y, x, 2 * x))
+
+
 @pytest.mark.parametrize("call", ["nisa.nc_transpose", "nl.transpose", "nisa.dma_transpose"])
 @pytest.mark.parametrize("shape, part", [((4, 3), (2, 3)), ((4, 4), (3, 2)), ((2, 4), (2, 1))])
 def test_the_mask_of_a_transposition_is_over_what_is_turned(tmp_path, call, shape, part):

@@ -188,13 +188,14 @@ return out
 
 def test_constants_come_from_arrays_and_files(tmp_path):
     kernel = written(tmp_path, f"""
-out = nl.ndarray((2, 4, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+out = nl.ndarray((3, 4, 4), dtype=nl.float32, buffer=nl.shared_hbm)
 matrix = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.sbuf)
 nl.shared_identity_matrix(4, dtype=nl.float32, dst=matrix)
 nisa.dma_copy(dst=out[0], src=matrix)
 nisa.dma_copy(dst=out[1], src=nl.shared_constant({str(tmp_path / "numbers.npy")!r}))
+nisa.dma_copy(dst=out[2], src=nl.shared_constant(3 * np.eye(4, dtype=np.uint8), dtype=nl.float32))
 return out
 """, parameters="")  # fmt: skip
     numbers = RNG.normal(size=(4, 4)).astype(np.float32)
     np.save(tmp_path / "numbers.npy", numbers)
-    assert np.array_equal(result(kernel), np.stack([np.eye(4), numbers]))
+    assert np.array_equal(result(kernel), np.stack([np.eye(4), numbers, 3 * np.eye(4)]))

@@ -85,8 +85,6 @@ def test_blocks_have_tensors_of_their_own():
     "key, message",
     [
         ((0, 0, 0, 0), "at most 3 parts"),
-        ((6,), "between 0 and 5, not 6"),
-        ((slice(0, 7),), "0 to 5, not 0:7:None"),
         ((slice(2, 2),), "1 or more"),
         (("a",), "must be an integer, a slice"),
         ((arange(4), slice(None), arange(4)), "side by side"),
@@ -98,9 +96,35 @@ def test_indices_that_are_refused(key, message):
 
 
 def test_an_index_beyond_the_tensor_is_found_when_it_is_used():
-    view, _ = tensor(6, 5)
-    with pytest.raises(ValueError, match="between 0 and 5, not from 0 to 7"):
-        view[arange(8)[:, None], arange(5)[None, :]].check_bounds()
+    view, array = tensor(6, 5)
+    for key, which in (
+        ((arange(8)[:, None], arange(5)[None, :]), "from 0 to 7"),
+        ((6,), "6"),
+        ((-7,), "-7"),
+        ((slice(0, 8),), "from 0 to 7"),
+        ((slice(7, 9),), "from 7 to 8"),
+    ):
+        with pytest.raises(ValueError, match=f"between 0 and 5, not {which}$"):
+            view[key].check_bounds()
+    masked = view[slice(4, 9)].masked(arange(5)[:, None] < 2)
+    masked.check_bounds()
+    assert np.array_equal(numbers(masked), array[4:6])
+
+
+def test_dimensions_that_a_tile_lacks_are_the_last_ones():
+    for shape, wide in (((4,), (4, 3, 4)), ((4, 3), (4, 3, 4)), ((4, 1), (4, 3, 4)), ((4, 1, 3), (4, 5, 3))):
+        view, array = tensor(*shape)
+        theirs = np.broadcast_to(array.reshape(shape + (1,) * (len(wide) - len(shape))), wide)
+        assert np.array_equal(numbers(view.fitted(wide)), theirs)
+    with pytest.raises(ValueError, match="must broadcast"):
+        tensor(4, 2)[0].fitted((4, 3, 2))
+    far, array = tensor(3, memory=Memory.private_hbm)
+    assert np.array_equal(numbers(far.fitted((2, 3))), np.broadcast_to(array, (2, 3)))
+
+
+def test_a_view_goes_through_its_first_dimension():
+    view, array = tensor(3, 5)
+    assert view.itemsize == 4 and all(np.array_equal(numbers(part), row) for part, row in zip(view, array, strict=True))
 
 
 @pytest.mark.parametrize("wrong", [lambda i: i // 2, lambda i: i % 2, lambda i: i * i, lambda i: i * 0.5])

@@ -1,0 +1,156 @@
+"""Attention over caches of keys and values: arguments of published kernels, and what numpy makes of them."""
+
+from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["next_tokens", "next_tokens_arguments", "paged", "paged_arguments"]
+
+RNG = np.random.default_rng(12)
+
+
+def normal(*shape: int) -> tuple[np.ndarray, str]:
+    """Return random numbers and their type."""
+    return RNG.normal(size=shape), "bf16"
+
+
+BLOCK, COLUMNS, ROWS = 4, 512, 64
+"""Tokens of a block of the paged caches; context and queries of a tile of scores."""
+
+PROMPTS, STEPS = ((70, 600), (55, 40)), (300, 700, 512)
+"""New tokens and context of sequences with several new ones; contexts of those with one. The new ones are 128."""
+
+NOWHERE = 10_000
+"""The row of a query that there is none of."""
+
+
+def next_tokens_arguments(tokens: int, context: int, turned: bool) -> tuple:
+    """Return arguments of a step that adds so many tokens to a context of two sequences.
+
+    Arguments:
+        tokens: of each sequence, which take the last places of its context.
+        context: tokens that there are then, the first half of them or more in use; the caches have places for more.
+        turned: whether the cache of keys has a token a column.
+    """
+    batch, size, heads, places = 2, 64, 4, 1024
+    used = np.zeros((batch, heads, tokens, context), np.uint8)
+    for sequence in range(batch):
+        used[sequence, :, :, : context // 2 + 17 * sequence] = 1
+    among = np.broadcast_to(np.tri(tokens, dtype=np.uint8), (batch, heads, tokens, tokens)).copy()
+    keys = normal(batch, size, places) if turned else normal(batch, places, size)
+    own = normal(batch, size, heads, tokens), normal(batch, size, tokens), normal(batch, tokens, size)
+    caches = keys, normal(batch, places, size)
+    return *own, *caches, used, among, (np.zeros((size, batch, heads, tokens)), "bf16"), turned
+
+
+def next_tokens(q, k, v, keys, values, used, among, out, turned) -> np.ndarray:
+    """Return the attention of new tokens to a context that they end: (size, batch, heads, tokens)."""
+    tokens, context = used.shape[-2:]
+    keys = (keys if turned else np.swapaxes(keys, 1, 2))[:, :, :context].copy()
+    values, seen = values[:, :context].copy(), used.astype(bool)
+    keys[:, :, context - tokens :], values[:, context - tokens :] = k, v
+    seen[..., context - tokens :] = among
+    scores = np.where(seen, np.einsum("bdhs,bdk->bhsk", q, keys), -np.inf)
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.einsum("bhsk,bkd->dbhs", powers / powers.sum(-1, keepdims=True), values)
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """New tokens of a sequence, and its context in the paged caches.
+
+    Arguments:
+        first: row of its first new token among all.
+        new: tokens.
+        context: tokens before them.
+        table: blocks of the caches that those are in.
+    """
+
+    first: int
+    new: int
+    context: int
+    table: np.ndarray
+
+
+def sequences() -> list[Sequence]:
+    """Return the sequences; their blocks are anywhere in the caches, block 0 is of none."""
+    sizes = [*PROMPTS, *((1, context) for context in STEPS)]
+    needed = [-(-context // BLOCK) for _, context in sizes]
+    free = np.split(np.random.default_rng(13).permutation(sum(needed)) + 1, np.cumsum(needed)[:-1])
+    firsts = np.cumsum([0] + [new for new, _ in sizes])
+    return [Sequence(*one) for one in zip(firsts, *zip(*sizes, strict=True), free, strict=False)]
+
+
+class Plan(NamedTuple):
+    """Tiles of scores of some sequences and their contexts.
+
+    Arguments:
+        queries: rows of a tile, [tiles, rows].
+        tables: blocks of its context, [tiles, blocks].
+        seen: whether a row sees a token of the context, in the order of the kernel's loads, [tiles, rows, columns].
+        goes_on: whether the next tile is of the same rows, [tiles].
+        last: the last tiles of their rows.
+    """
+
+    queries: np.ndarray
+    tables: np.ndarray
+    seen: np.ndarray
+    goes_on: np.ndarray
+    last: list[int]
+
+
+def _plan(given: list[Sequence], rows: int, unrolled: int) -> Plan:
+    """Return tiles of so many rows, in a number that is a multiple of another."""
+    tiles = []
+    for one in given:
+        for row, column in product(range(0, one.new, rows), range(0, one.context, COLUMNS)):
+            own = np.arange(row, min(row + rows, one.new)) + one.first
+            blocks = one.table[column // BLOCK : (column + COLUMNS) // BLOCK]
+            seen = np.zeros((rows, COLUMNS), np.uint8)
+            seen[: len(own), : one.context - column] = 1
+            seen = seen.reshape(rows, -1, BLOCK).swapaxes(1, 2).reshape(rows, COLUMNS)
+            tiles.append((own, blocks, seen, column + COLUMNS < one.context))
+    last = [number for number, (*_, goes_on) in enumerate(tiles) if not goes_on]
+    nothing = np.zeros(0, int), np.zeros(0, int), np.zeros((rows, COLUMNS), np.uint8), False
+    queries, tables, seen, goes_on = zip(*tiles, *[nothing] * (-len(tiles) % unrolled), strict=True)
+    queries = [np.pad(own, (0, rows - len(own)), constant_values=NOWHERE if rows > 1 else 0) for own in queries]
+    tables = [np.pad(blocks, (0, COLUMNS // BLOCK - len(blocks))) for blocks in tables]
+    ints = (np.array(numbers, np.int32) for numbers in (queries, tables))
+    return Plan(*ints, np.array(seen), np.array(goes_on, np.uint8), last)
+
+
+def paged_arguments(unrolled: int) -> tuple:
+    """Return arguments of a paged attention, in which a round of the run's loops goes through so many tiles."""
+    size, heads, given = 64, 2, sequences()
+    tokens, blocks = sum(one.new for one in given), 1 + sum(len(one.table) for one in given)
+    own = normal(1, heads, tokens, size), normal(1, 1, size, tokens), normal(1, 1, tokens, size)
+    caches = normal(blocks, 1, BLOCK, size), normal(blocks, 1, BLOCK, size)
+    among = np.zeros((tokens, tokens), np.uint8)
+    for one in given:
+        part = slice(one.first, one.first + one.new)
+        among[part, part] = np.tri(one.new)
+    prompts, steps = _plan(given[: len(PROMPTS)], ROWS, unrolled), _plan(given[len(PROMPTS) :], 1, unrolled)
+    masks = prompts.seen[:, :, None].transpose(1, 0, 2, 3), steps.seen.reshape(-1, BLOCK, 128).transpose(2, 0, 1)
+    found, updates = [], []
+    for plan, mask in zip((prompts, steps), masks, strict=True):
+        rounds = np.array([[len(plan.queries) // unrolled]], np.int32)
+        ends = np.array(plan.last + [plan.last[-1]] * (8 - len(plan.last)), np.int32)[:, None]
+        found += [plan.queries, plan.tables, mask, rounds, ends]
+        updates.append(plan.goes_on.reshape(-1, unrolled))
+    return *own, *caches, among, *found, *updates, unrolled
+
+
+def paged(q, k, v, keys, values, *rest) -> np.ndarray:
+    """Return the attention of new tokens to their sequences' contexts and to those before them."""
+    result = np.zeros(q.shape)
+    for one in sequences():
+        part = slice(one.first, one.first + one.new)
+        context = [cache[one.table, 0].reshape(-1, q.shape[-1])[: one.context] for cache in (keys, values)]
+        own_k, own_v = (np.concatenate(pair) for pair in zip(context, (k[0, 0].T[part], v[0, 0, part]), strict=True))
+        scores = q[0, :, part] @ own_k.T / np.sqrt(q.shape[-1])
+        scores[:, ~np.tri(one.new, one.context + one.new, one.context, dtype=bool)] = -np.inf
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        result[0, :, part] = powers / powers.sum(-1, keepdims=True) @ own_v
+    return result
