@@ -47,6 +47,7 @@ def _run(settings: Settings) -> Report:
     label = f"{settings.target}-{re.sub(r'[^A-Za-z0-9_]+', '', name)}-{settings.preset}-{config.rows}x{config.columns}"
     with refusals():
         kernel = found_in(settings.kernel, config)
+        reference = reference_of(settings.reference, config) if settings.reference else None
         arguments = arguments_of(settings.inputs, np.random.default_rng(settings.seed))
         with told():
             made = recorded(kernel, arguments, config, _grid(settings.grid), settings.order)
@@ -62,8 +63,8 @@ def _run(settings: Settings) -> Report:
             )  # fmt: skip
         outputs = tuple(done.read(view.allocation.tensor(0)) for view in made.results)
         against = {}
-        if settings.reference:
-            against = {"against_numpy": errors_of(reference_of(settings.reference), arguments, outputs)}
+        if reference:
+            against = {"against_numpy": errors_of(reference, arguments, outputs)}
     lines = {}
     if done.cycles is not None:
         lines = {

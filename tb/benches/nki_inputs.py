@@ -1,15 +1,16 @@
 """INPUTS and REFERENCE of TEST=nki: arguments of a kernel as words, and what a function of numpy makes of them."""
 
 import ast
-import importlib.util
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from neuroncore_rtl.frontends.nki.dtypes import dtype_of
+from neuroncore_rtl.frontends.nki.load import load
 from neuroncore_rtl.frontends.nki.record import Array
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.benches.nki_run import rounded
 from neuroncore_rtl.tb.sim.settings import UsageError
 
@@ -36,14 +37,16 @@ def arguments_of(words: str, rng: np.random.Generator) -> dict[str, object]:
     return found
 
 
-def reference_of(text: str):
-    """Return the function of numpy that "file.py:function" names; UsageError if there is none: it lists those."""
+def reference_of(text: str, config: Config) -> Callable:
+    """Return the function of numpy that "file.py:function" names; its file may be that of the kernel.
+
+    Raises:
+        UsageError: if there is none; it lists those that there are.
+    """
     file, _, name = text.rpartition(":")
     if not Path(file).is_file():
         raise UsageError(f"REFERENCE must be path/to/file.py:function, not {text!r}")
-    spec = importlib.util.spec_from_file_location(Path(file).stem, file)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load(Path(file), config)
     functions = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
     if name not in functions:
         raise UsageError(f"REFERENCE must be a function of {file}, {', '.join(functions)}, not {name!r}")
@@ -51,7 +54,7 @@ def reference_of(text: str):
 
 
 def errors_of(
-    reference, arguments: Mapping[str, object], outputs: tuple[np.ndarray, ...]
+    reference: Callable, arguments: Mapping[str, object], outputs: tuple[np.ndarray, ...]
 ) -> dict[str, dict[str, object]]:
     """Return for each output how far it is from what a function of numpy makes of the same arguments.
 

@@ -276,3 +276,35 @@ def test_what_a_kernel_raises_is_told_by_its_own_lines(name, lines, tmp_path, ca
     found = [line for line in str(told.value).splitlines() if set(line) - set(" ^~")]
     assert len(found) == len(lines) and all(map(re.fullmatch, lines, found)), found
     assert capsys.readouterr().out == ("printed\n" if name == "raises" else "")
+
+
+DOUBLED = """
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def doubled(x):
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.activation(dst=tile, op=nl.copy, data=tile, scale=2.0)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+def twice(x):
+    return 2 * x
+"""
+
+
+def test_a_reference_may_be_in_the_file_of_the_kernel_and_is_looked_for_before_anything_runs(tmp_path, monkeypatch):
+    file = tmp_path / "doubled.py"
+    file.write_text(DOUBLED)
+    words = {"KERNEL": f"{file}:doubled", "INPUTS": "x=4x8:fp32", "TARGET": "golden"}
+    report = BENCH.run(BENCH.settings(REFERENCE=f"{file}:twice", **words))
+    assert report.extra["against_numpy"]["output 0"]["largest_error"] == "0"
+    monkeypatch.setattr("neuroncore_rtl.tb.benches.nki.recorded", lambda *arguments: pytest.fail("it ran"))
+    with pytest.raises(UsageError, match="REFERENCE must be a function of .*doubled.py, doubled, twice, not 'thrice'"):
+        BENCH.run(BENCH.settings(REFERENCE=f"{file}:thrice", **words))
