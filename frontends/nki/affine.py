@@ -38,8 +38,8 @@ class Affine:
 
     def over(self, shape: tuple[int, ...]) -> "Affine":
         """Return it broadcast to a shape."""
-        steps = (0,) * (len(shape) - len(self.shape)) + self.steps
-        return Affine(shape, steps, self.start)
+        own = (0 if count == 1 else step for count, step in zip(self.shape, self.steps, strict=True))
+        return Affine(shape, ((0,) * (len(shape) - len(self.shape)) + tuple(own)), self.start)
 
     @property
     def range(self) -> tuple[int, int]:

@@ -30,6 +30,9 @@ HINTS = frozenset(("name", "engine", "priority", "dge_mode", "perf_mode"))
 Result = Callable[[dict], tuple[tuple[int, ...], DType, Memory]]
 """From a call's arguments to shape, type and memory of what it returns."""
 
+Along = Callable[[dict, View], tuple[int | None, ...] | None]
+"""From a call's arguments and its dst to dimensions of an argument, one for each of dst; None: of none."""
+
 
 @dataclass(frozen=True)
 class Call:
@@ -44,7 +47,7 @@ class Call:
         like: the argument over whose shape a mask is.
         product: whether it can add to what is in PSUM.
         each: whether it goes element by element, so that it may become several of fewer dimensions.
-        turned: whether dst has the first and the last dimension of `like` exchanged.
+        along: from the arguments and dst, which dimension of `like` each of dst is; None: those at the same places.
     """
 
     name: str
@@ -55,7 +58,7 @@ class Call:
     like: str
     product: bool = False
     each: bool = False
-    turned: bool = False
+    along: Along | None = None
 
     @property
     def parameters(self) -> list[inspect.Parameter]:
@@ -103,7 +106,7 @@ class Call:
         def append(target: View, **more) -> None:
             parts = {name: _masked(value, mask, shape) for name, value in arguments.items()}
             target = current.resolved(target)
-            part = self._where(target, mask, shape)
+            part = self._where(target, arguments, mask, shape)
             whole = part is not None and part.shape == target.shape and not cuts
             if dst is None and target.allocation is result.allocation and not whole:
                 # Calls without a mask read all of the tile: it is zero where this one leaves it out.
@@ -126,12 +129,15 @@ class Call:
         current.pending = Pending(result, append, kernel_line(), self.product)
         return result
 
-    def _where(self, dst: View, mask: Mask | None, shape: tuple[int, ...] | None) -> View | None:
+    def _where(self, dst: View, arguments: dict, mask: Mask | None, shape: tuple[int, ...] | None) -> View | None:
         """Return the part of dst where a mask over the shape of `like` holds; None if that is nothing."""
-        if not self.turned or shape is None or dst.ndim != len(shape):
+        order = None if self.along is None or mask is None or shape is None else self.along(arguments, dst)
+        if order is None:
             return dst.masked(mask, shape)
-        part = dst.turned().masked(mask, shape)
-        return None if part is None else part.turned()
+        parts = mask.rectangle(shape)
+        if any(part.stop <= part.start for part in parts):
+            return None
+        return dst[tuple(slice(None) if d is None else parts[d] for d in order)]
 
 
 def instruction(

@@ -62,7 +62,8 @@ def _turned(given: dict) -> tuple:
 
 @instruction(
     CALLS, "expanded", "by the tensor engine, a tile for each index of the dimensions between; integers by DMA",
-    result=_turned, like="src", turned=True,
+    result=_turned, like="src",
+    along=lambda given, dst: _order(given["src"], given.get("axes")),
 )  # fmt: skip
 def dma_transpose(r: Recording, dst: View, src: View, axes=None, oob_mode=None) -> None:
     """dst = src with its first and its last dimension exchanged."""

@@ -52,7 +52,17 @@ def _reduced(given: dict) -> tuple:
     return shape, given["data"].dtype, Memory.sbuf
 
 
-@instruction(CALLS, result=_reduced)
+def _left(given: dict, dst: View) -> tuple[int | None, ...] | None:
+    """Return which dimension of data each of dst is; None: of one element."""
+    data = given["data"]
+    axes = axes_of(data, given["axis"])
+    if dst.ndim == data.ndim and all(dst.shape[d] == 1 for d in axes):
+        return tuple(None if d in axes else d for d in range(data.ndim))
+    kept = tuple(d for d in range(data.ndim) if d not in axes)
+    return (*kept, *(None,) * (dst.ndim - len(kept))) if dst.ndim >= len(kept) else None
+
+
+@instruction(CALLS, result=_reduced, along=_left)
 def tensor_reduce(r: Recording, dst: View, op, data: View, axis, negate=False, keepdims=False) -> None:
     """dst = op over some of the free dimensions of data, with the other sign if `negate`."""
     axes = axes_of(data, axis)

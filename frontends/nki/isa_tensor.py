@@ -6,14 +6,23 @@ from neuroncore_rtl.frontends.nki.calls import Call, instruction
 from neuroncore_rtl.frontends.nki.dtypes import DTYPES
 from neuroncore_rtl.frontends.nki.engines import append_copy
 from neuroncore_rtl.frontends.nki.loops import check_first_product
-from neuroncore_rtl.frontends.nki.operands import as_row, identity, in_sbuf, lanes_tensor, places, spread, written
+from neuroncore_rtl.frontends.nki.operands import (
+    as_row,
+    common,
+    identity,
+    in_sbuf,
+    lanes_tensor,
+    places,
+    spread,
+    written,
+)
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.storage import Memory
 from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.kernels.library.matmul import passes
 from neuroncore_rtl.kernels.program import Tensor, dma_copy, load_stationary, multiply_moving
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
-from neuroncore_rtl.spec.formats import FP32, INT8, MATMUL_FORMATS, Format
+from neuroncore_rtl.spec.formats import BF16, FP16, FP32, INT8, MATMUL_FORMATS, TF32, UINT8, Format
 from neuroncore_rtl.spec.isa import Storage
 from neuroncore_rtl.spec.isa.access import allowed_start
 from neuroncore_rtl.spec.isa.tensor import row_starts
@@ -65,6 +74,7 @@ def nc_matmul(
             written(dst)
         return
     dst, stationary, moving = _cut_alike(dst, stationary, moving)
+    stationary, moving = _of_bytes(r, stationary, moving), _of_bytes(r, moving, stationary)
     config, columns = r.program.config, prod(stationary.shape[1:])
     if tile_position or tile_size:
         _check_tile(config, tile_position, tile_size, (stationary.shape[0], columns))
@@ -84,11 +94,14 @@ def nc_matmul(
     a = stationary_operand(r, stationary)
     b = _moving(r, moving, a.partition)
     target, adds = _sums(r, dst, columns, b, accumulate)
-    sums = _adjacent(target)
+    sums, kept = _adjacent(target), target.format is not FP32 and formats[0].is_float
     apart = sums is None
-    if apart:
-        sums = r.program.space.psum(dst.name, target.format, (target.size,), columns)
-        r.inserted["sums that are apart"] += 1
+    if kept and adds:
+        rule = "sums of floating-point numbers must go on in float32"
+        raise ValueError(f"{dst.name}: {rule}, not in {dst.dtype}")
+    if apart or kept:
+        r.inserted["sums that are apart" if apart else "sums as integers"] += 1
+        sums = r.program.space.psum(dst.name, FP32 if kept else target.format, (target.size,), columns)
         if adds and not is_transpose:
             append_copy(r, sums.reshape(*target.shape), target)
     if is_transpose:
@@ -99,14 +112,26 @@ def nc_matmul(
                 r.program.append(load_stationary(a, half=half, column=sums.partition))
             r.program.append(multiply_moving(sums, b, half=other, accumulate=adds))
             adds = True
-    if apart:
+    if apart or kept:
         append_copy(r, target, sums.reshape(*target.shape))
+
+
+def _of_bytes(r: Recording, view: View, other: View) -> View:
+    """Return an operand; one of bytes without a sign, which the array does not multiply, as a copy in the other's
+    floating-point format, or in BF16, which hold them exactly."""
+    if view.dtype.known is not UINT8:
+        return view
+    dtype = other.dtype if other.dtype.known in (FP32, TF32, BF16, FP16) else DTYPES["bfloat16"]
+    copy = r.allocate(view.shape, dtype, Memory.sbuf, view.name)
+    r.inserted["bytes as floating-point numbers"] += 1
+    append_copy(r, *common(r, view.shape, copy, view))
+    return copy
 
 
 @instruction(
     CALLS, "expanded", "by the tensor engine, and from PSUM where dst is in SBUF; integers by DMA",
     result=lambda given: ((prod(given["data"].shape[1:]), given["data"].shape[0]), given["data"].dtype, Memory.psum),
-    turned=True,
+    along=lambda given, dst: (1, 0) if dst.ndim == given["data"].ndim == 2 else None,
 )  # fmt: skip
 def nc_transpose(r: Recording, dst: View, data: View) -> None:
     """dst = data.T, free dimensions of data as one."""

@@ -6,7 +6,9 @@ One index may be numbers in SBUF: then each element lies so much further as its 
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import prod
 from numbers import Integral
 from typing import Self
@@ -401,7 +403,7 @@ class View:
         if self.lanes == 0 and self.shape[0] == self.size == shape[0]:
             return self.picked([0, *[None] * (len(shape) - 1)]).repeated(shape)
         missing = len(shape) - self.ndim
-        if self.lanes == 0 and missing > 0:
+        if self.lanes == 0 and missing > 0 and all(n in (1, m) for n, m in zip(self.shape, shape, strict=False)):
             return self.picked([*range(self.ndim), *(None,) * missing]).repeated(shape)
         return self.repeated(shape)
 
@@ -410,12 +412,6 @@ class View:
         if sorted(order) != list(range(self.ndim)):
             raise ValueError(f"{self.name}: order must be of the {self.ndim} dimensions of {self.shape}, not {order}")
         return self.picked(list(order))
-
-    def turned(self) -> Self:
-        """Return it with the first and the last dimension exchanged."""
-        order = list(range(self.ndim))
-        order[0], order[-1] = order[-1], order[0]
-        return self.picked(order)
 
     def single(self) -> Self:
         """Return its one element, without dimensions."""
@@ -473,10 +469,7 @@ class View:
         at = next((n for n, part in enumerate(key) if part is Ellipsis), None)
         key = (*key, *rest) if at is None else (*key[:at], *rest, *key[at + 1 :])
         key, number = self._without_number(key)
-        expressions = [part for part in key if isinstance(part, Affine)]
-        common: tuple[int, ...] = ()
-        for part in expressions:
-            common = broadcast_shapes(common, part.shape)
+        key, common = _together(key)
         places = [n for n, part in enumerate(key) if isinstance(part, Affine)]
         if places and any(not isinstance(part, Affine | Integral) for part in key[places[0] : places[-1]]):
             raise ValueError(f"{self.name}: index expressions must be side by side, not with slices between them")
@@ -585,3 +578,23 @@ def _within(index: Affine, count: int) -> bool:
     """Return whether all of an index is of so many."""
     least, most = index.range
     return least >= 0 and most < count
+
+
+def _together(key: tuple) -> tuple[tuple, tuple[int, ...]]:
+    """Return a key whose index expressions broadcast, and their shape: by the rules of numpy, else with dimensions that
+    some lack as their last ones: published kernels write `x[i, j]` of `i[:, None]` and `j[None, :, None]`."""
+    expressions = [part for part in key if isinstance(part, Affine)]
+    try:
+        return key, reduce(broadcast_shapes, (part.shape for part in expressions), ())
+    except ValueError as refusal:
+        most = max(len(part.shape) for part in expressions)
+        key = tuple(_widened(part, most) if isinstance(part, Affine) else part for part in key)
+        with suppress(ValueError):
+            return key, reduce(broadcast_shapes, (part.shape for part in key if isinstance(part, Affine)), ())
+        raise refusal
+
+
+def _widened(index: Affine, dimensions: int) -> Affine:
+    """Return an index expression with dimensions of one number behind its own."""
+    more = dimensions - len(index.shape)
+    return Affine((*index.shape, *(1,) * more), (*index.steps, *(0,) * more), index.start)

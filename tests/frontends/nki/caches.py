@@ -16,8 +16,8 @@ def normal(*shape: int) -> tuple[np.ndarray, str]:
     return RNG.normal(size=shape), "bf16"
 
 
-BLOCK, COLUMNS, ROWS = 4, 512, 64
-"""Tokens of a block of the paged caches; context and queries of a tile of scores."""
+COLUMNS, ROWS, LANES = 512, 64, 128
+"""Context and queries of a tile of scores; pieces that its context is loaded in."""
 
 PROMPTS, STEPS = ((70, 600), (55, 40)), (300, 700, 512)
 """New tokens and context of sequences with several new ones; contexts of those with one. The new ones are 128."""
@@ -74,10 +74,10 @@ class Sequence:
     table: np.ndarray
 
 
-def sequences() -> list[Sequence]:
-    """Return the sequences; their blocks are anywhere in the caches, block 0 is of none."""
+def sequences(block: int) -> list[Sequence]:
+    """Return the sequences; their blocks of so many tokens are anywhere in the caches, block 0 is of none."""
     sizes = [*PROMPTS, *((1, context) for context in STEPS)]
-    needed = [-(-context // BLOCK) for _, context in sizes]
+    needed = [-(-context // block) for _, context in sizes]
     free = np.split(np.random.default_rng(13).permutation(sum(needed)) + 1, np.cumsum(needed)[:-1])
     firsts = np.cumsum([0] + [new for new, _ in sizes])
     return [Sequence(*one) for one in zip(firsts, *zip(*sizes, strict=True), free, strict=False)]
@@ -101,38 +101,45 @@ class Plan(NamedTuple):
     last: list[int]
 
 
-def _plan(given: list[Sequence], rows: int, unrolled: int) -> Plan:
-    """Return tiles of so many rows, in a number that is a multiple of another."""
+def _plan(given: list[Sequence], rows: int, unrolled: int, block: int) -> Plan:
+    """Return tiles of so many rows, a multiple of `unrolled` in number, and of blocks of so many tokens."""
     tiles = []
     for one in given:
         for row, column in product(range(0, one.new, rows), range(0, one.context, COLUMNS)):
             own = np.arange(row, min(row + rows, one.new)) + one.first
-            blocks = one.table[column // BLOCK : (column + COLUMNS) // BLOCK]
+            blocks = one.table[column // block : (column + COLUMNS) // block]
             seen = np.zeros((rows, COLUMNS), np.uint8)
             seen[: len(own), : one.context - column] = 1
-            seen = seen.reshape(rows, -1, BLOCK).swapaxes(1, 2).reshape(rows, COLUMNS)
+            seen = seen.reshape(rows, LANES, -1).swapaxes(1, 2).reshape(rows, COLUMNS)
             tiles.append((own, blocks, seen, column + COLUMNS < one.context))
     last = [number for number, (*_, goes_on) in enumerate(tiles) if not goes_on]
     nothing = np.zeros(0, int), np.zeros(0, int), np.zeros((rows, COLUMNS), np.uint8), False
     queries, tables, seen, goes_on = zip(*tiles, *[nothing] * (-len(tiles) % unrolled), strict=True)
     queries = [np.pad(own, (0, rows - len(own)), constant_values=NOWHERE if rows > 1 else 0) for own in queries]
-    tables = [np.pad(blocks, (0, COLUMNS // BLOCK - len(blocks))) for blocks in tables]
+    tables = [np.pad(blocks, (0, COLUMNS // block - len(blocks))) for blocks in tables]
     ints = (np.array(numbers, np.int32) for numbers in (queries, tables))
     return Plan(*ints, np.array(seen), np.array(goes_on, np.uint8), last)
 
 
-def paged_arguments(unrolled: int) -> tuple:
-    """Return arguments of a paged attention, in which a round of the run's loops goes through so many tiles."""
-    size, heads, given = 64, 2, sequences()
+def paged_arguments(unrolled: int, block: int) -> tuple:
+    """Return arguments of a paged attention.
+
+    Arguments:
+        unrolled: tiles that a round of the run's loops goes through.
+        block: tokens of a block of the caches.
+    """
+    size, heads, given = 64, 2, sequences(block)
     tokens, blocks = sum(one.new for one in given), 1 + sum(len(one.table) for one in given)
     own = normal(1, heads, tokens, size), normal(1, 1, size, tokens), normal(1, 1, tokens, size)
-    caches = normal(blocks, 1, BLOCK, size), normal(blocks, 1, BLOCK, size)
+    caches = normal(blocks, 1, block, size), normal(blocks, 1, block, size)
     among = np.zeros((tokens, tokens), np.uint8)
     for one in given:
         part = slice(one.first, one.first + one.new)
         among[part, part] = np.tri(one.new)
-    prompts, steps = _plan(given[: len(PROMPTS)], ROWS, unrolled), _plan(given[len(PROMPTS) :], 1, unrolled)
-    masks = prompts.seen[:, :, None].transpose(1, 0, 2, 3), steps.seen.reshape(-1, BLOCK, 128).transpose(2, 0, 1)
+    prompts = _plan(given[: len(PROMPTS)], ROWS, unrolled, block)
+    steps = _plan(given[len(PROMPTS) :], 1, unrolled, block)
+    seen = steps.seen.reshape(len(steps.seen), -1, LANES)
+    masks = prompts.seen[:, :, None].transpose(1, 0, 2, 3), seen.transpose(2, 0, 1)
     found, updates = [], []
     for plan, mask in zip((prompts, steps), masks, strict=True):
         rounds = np.array([[len(plan.queries) // unrolled]], np.int32)
@@ -145,7 +152,7 @@ def paged_arguments(unrolled: int) -> tuple:
 def paged(q, k, v, keys, values, *rest) -> np.ndarray:
     """Return the attention of new tokens to their sequences' contexts and to those before them."""
     result = np.zeros(q.shape)
-    for one in sequences():
+    for one in sequences(keys.shape[2]):
         part = slice(one.first, one.first + one.new)
         context = [cache[one.table, 0].reshape(-1, q.shape[-1])[: one.context] for cache in (keys, values)]
         own_k, own_v = (np.concatenate(pair) for pair in zip(context, (k[0, 0].T[part], v[0, 0, part]), strict=True))

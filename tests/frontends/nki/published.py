@@ -13,7 +13,7 @@ from neuroncore_rtl.tb.benches.nki_run import rounded
 from tests.frontends.nki.caches import next_tokens, next_tokens_arguments, paged, paged_arguments
 from tests.frontends.nki.mixture import gradient_arguments, gradients
 
-__all__ = ["PUBLISHED", "Published"]
+__all__ = ["PUBLISHED", "REFUSED", "Published"]
 
 RNG = np.random.default_rng(0)
 
@@ -341,13 +341,15 @@ def _rows() -> Iterator[Published]:
     add(team + "rmsnorm_quant.py", "rmsnorm_quant",
         (rows_of_240(2, 160, 512), normal(512), 0.0, (np.zeros((2, 160, 516)), "float8_e4m3"), "Quant"), quantized_rows,
         error=0)  # fmt: skip
-    add(team + "rmsnorm_quant.py", "shard_rmsnorm_quant",
-        (rows_of_240(2, 256, 512), normal(512), 0.0, (np.zeros((2, 256, 516)), "float8_e4m3"), "Quant"), quantized_rows,
-        grid=(2,), error=0)  # fmt: skip
+    rows = rows_of_240(2, 256, 512), normal(512), 0.0
+    add(team + "rmsnorm_quant.py", "shard_rmsnorm_quant", (*rows, (np.zeros((2, 256, 516)), "float8_e4m3"), "Quant"),
+        quantized_rows, grid=(2,), error=0)  # fmt: skip
+    add(team + "rmsnorm_quant.py", "compatible_rmsnorm_quant", (*rows, "QuantOnly"), quantized_rows, error=0)
     for tokens in (next_tokens_arguments(1, 512, True), next_tokens_arguments(4, 640, False)):
         add(team + "attention_token_gen.py", "attention_token_gen_kernel", tokens, next_tokens)
-    add(team + "flash_paged_attn_varlen/varlen_attention_kernel.py", "flash_paged_attention_varlen", paged_arguments(2),
-        paged, grid=(1, 1))  # fmt: skip
+    for tokens in (paged_arguments(2, 4), paged_arguments(1, 32)):
+        add(team + "flash_paged_attn_varlen/varlen_attention_kernel.py", "flash_paged_attention_varlen", tokens, paged,
+            grid=(1, 1))  # fmt: skip
     gradients_of = tuple(normal(1, 2, 64, 384, dtype="bf16") for _ in range(4))
     gradients_of += ((np.zeros((1, 2, 64, 384)), "bf16"),) * 3
     for causal in (False, True):
@@ -359,6 +361,8 @@ def _rows() -> Iterator[Published]:
     )
     add(reference + "rmsnorm_quant/rmsnorm_quant.py", "rmsnorm_quant_kernel",
         (rows_of_240(2, 80, 512), normal(512), options), quantized_rows, error=0)  # fmt: skip
+    add(reference + "rmsnorm_quant/rmsnorm_quant.py", "rmsnorm_quant_kernel",
+        (rows_of_240(2, 256, 512), normal(512), options), quantized_rows, grid=(2,), error=0)  # fmt: skip
     weights = normal(128, 1024, dtype="float8_e4m3"), (RNG.uniform(0.5, 1.5, (1, 512)).repeat(128, 0), "bf16")
     add(reference + "double_row_matmul.py", "quantized_double_row_matmul",
         (normal(128, 256, dtype="bf16"), *weights, 1, 1, 2), quantized_product)  # fmt: skip
@@ -413,3 +417,27 @@ def _rows() -> Iterator[Published]:
 
 PUBLISHED = tuple(_rows())
 """All of them."""
+
+
+def _refused() -> Iterator[tuple[str, str, tuple, str]]:
+    def bf16(*shape: int) -> tuple[np.ndarray, str]:
+        return np.zeros(shape), "bf16"
+
+    team, ones = "contributed/neuron-team-kernels/", np.ones((1, 2, 1, 512), np.uint8)
+    pair = bf16(2, 128, 128), bf16(2, 128, 512)
+    own = "row_tiled_mm_kernel must be replaced.*the vendor's own"
+    yield team + "hw_ubench.py", "row_tiled_matmul_isa_kernel", (*pair, 512, 2, False), own
+    pair = bf16(128, 128), bf16(128, 512)
+    own = "column_tiled_mm_kernel must be replaced.*the vendor's own"
+    yield team + "hw_ubench.py", "column_tiled_matmul_isa_kernel", (*pair, 512, False), own
+    block = bf16(1, 1, 512), bf16(512, 256), bf16(1, 512), 1e-6, bf16(32, 1, 1), bf16(32, 1, 1), bf16(1, 64, 1024)
+    block += bf16(1, 1024, 64), ones, ones[..., :1], np.zeros((1, 1), np.int32), True
+    own = "qkv.rmsnorm_qkv_isa_kernel must be replaced.*the vendor's own"
+    yield team + "attention_token_gen.py", "llama3_attention_block_token_gen_kernel", block, own
+    kept = SimpleNamespace(seq_tile_size=512, should_transpose_v=True, training=False)
+    ring = *(bf16(1, 1, 64, 512) for _ in range(3)), None, 0, [(0, 1), (1, 0)], None, True, True, 0.0, kept
+    yield team + "attention.py", "ring_attention_fwd", ring, "_tiled_offloaded_memcpy is not a name"
+
+
+REFUSED = tuple(_refused())
+"""Those that do not run: files, functions, arguments, and why."""

@@ -123,3 +123,18 @@ def test_a_file_of_a_package_imports_from_its_parents(tmp_path):
     module = load(file, TINY)
     assert module.TWICE == 2 and list(kernels_in(module)) == ["kernel"]
     assert not [name for name in sys.modules if name.startswith("parts")]
+
+
+def test_a_kernel_imports_while_it_is_recorded(tmp_path):
+    file = tmp_path / "late.py"
+    file.write_text(
+        "import neuronxcc.nki.language as nl\n\ndef main():\n"
+        "    import neuronxcc.nki.isa.constants as constants\n    import neuronxcc.nki.language, math\n"
+        "    from neuronxcc.nki.language import bfloat16\n    from neuronxcc.nki._private_kernels.qkv import project\n"
+        "    assert constants.oob_mode.skip and neuronxcc.nki.language is nl and bfloat16 is nl.bfloat16 and math.pi\n"
+        "    project()\n"
+    )
+    module = load(file, TINY)
+    with pytest.raises(ValueError, match="_private_kernels.qkv.project must be replaced.*the vendor's own"):
+        module.main()
+    assert "neuronxcc" not in sys.modules

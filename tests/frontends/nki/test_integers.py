@@ -118,3 +118,33 @@ assert total.dtype == nl.int16 and (a + a).dtype == nl.uint8, total.dtype
 return x
 """, older=True)  # fmt: skip
     assert np.array_equal(result(kernel, BYTES), BYTES)
+
+
+@pytest.mark.parametrize("other", ["float32", "float16", "bfloat16", "uint8"])
+@pytest.mark.parametrize("sums", ["float32", "int32"])
+def test_bytes_are_operands_of_a_product(tmp_path, other, sums):
+    """The array multiplies no bytes without a sign: they are floating-point numbers there, and sums are cast."""
+    kernel = written(tmp_path, f"""
+out = nl.ndarray((2, 4, 4), dtype=nl.{sums}, buffer=nl.shared_hbm)
+bytes, others = nl.load(x), nl.load(y)
+one, two = (nl.ndarray((4, 4), dtype=nl.{sums}, buffer=nl.psum) for _ in range(2))
+one[...] = nisa.nc_matmul(bytes, others)
+two[...] = nisa.nc_matmul(others, bytes)
+nl.store(out[0], value=one)
+nl.store(out[1], value=two)
+return out
+""", older=True, parameters="x, y")  # fmt: skip
+    x, y = RNG.integers(0, 256, (4, 4)), RNG.integers(0, 50, (4, 4))
+    found = result(kernel, x.astype(np.uint8), (y, other))
+    assert np.array_equal(found, np.stack([x.T @ y, y.T @ x]))
+
+
+def test_sums_of_floats_go_on_in_float32(tmp_path):
+    kernel = written(tmp_path, """
+sums = nl.zeros((4, 4), dtype=nl.int32, buffer=nl.psum)
+nisa.memset(dst=sums, value=1)
+nisa.nc_matmul(dst=sums, stationary=nl.load(x), moving=nl.load(x), accumulate=True)
+return x
+""")  # fmt: skip
+    with pytest.raises(ValueError, match="sums of floating-point numbers must go on in float32, not in int32"):
+        result(kernel, X[:, :4])

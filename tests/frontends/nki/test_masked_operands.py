@@ -101,6 +101,26 @@ return out
     assert np.array_equal(result(kernel, x), theirs)
 
 
+@pytest.mark.parametrize("axis, keepdims", [(1, False), (2, False), (1, True), ((1, 2), False)])
+def test_the_mask_of_a_reduction_is_over_what_it_reduces(tmp_path, axis, keepdims):
+    x = RNG.integers(-9, 9, (4, 3, 3)).astype(np.float32)
+    theirs = np.full_like(x.sum(axis, keepdims=keepdims), 99)
+    cut = np.where(np.arange(3) < 2, x, 0)
+    part = [slice(0, 3), slice(None), slice(0, 2)]
+    for d in reversed(np.atleast_1d(axis)):
+        part[d : d + 1] = [slice(None)] if keepdims else []
+    theirs[tuple(part)] = cut.sum(axis, keepdims=keepdims)[tuple(part)]
+    kernel = written(tmp_path, f"""
+out = nl.ndarray({theirs.shape}, dtype=nl.float32, buffer=nl.shared_hbm)
+found = nl.full({theirs.shape}, 99.0, dtype=nl.float32)
+i, j, k = nl.mgrid[0:4, 0:3, 0:3]
+found[...] = nisa.tensor_reduce(np.add, nl.load(x), axis={axis}, keepdims={keepdims}, mask=(i < 3) & (k < 2))
+nl.store(out, value=found)
+return out
+""", older=True)  # fmt: skip
+    assert np.array_equal(result(kernel, x), theirs)
+
+
 @pytest.mark.parametrize(
     "given, seen", [("float32", "int8"), ("float32", "int16"), ("int32", "uint8"), ("int16", "int8")]
 )

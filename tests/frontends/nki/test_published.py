@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl import run_nki
-from tests.frontends.nki.published import PUBLISHED, Published
+from tests.frontends.nki.published import PUBLISHED, REFUSED, Published
 
 CHECKOUTS = [Path(os.environ[name]) for name in ("NKI_SAMPLES", "NEURON_SDK") if os.environ.get(name)]
 
@@ -42,6 +42,15 @@ def ran(kernel: Published, file: Path, capsys: pytest.CaptureFixture, **options)
 @pytest.mark.parametrize(("kernel", "file"), FOUND)
 def test_a_published_kernel_runs_on_golden(kernel, file, capsys):
     ran(kernel, file, capsys, target=os.environ.get("NKI_TARGET", "golden"))
+
+
+@pytest.mark.parametrize(("file", "function", "arguments", "why"), REFUSED)
+def test_a_published_kernel_that_does_not_run_says_why(file, function, arguments, why):
+    found = [checkout / file for checkout in CHECKOUTS if (checkout / file).is_file()]
+    if not found:
+        pytest.skip(f"no checkout has {file}")
+    with pytest.raises((ValueError, AttributeError), match=why):
+        run_nki(f"{found[0]}:{function}", *arguments, preset="full", target="golden")
 
 
 @pytest.mark.slow

@@ -64,6 +64,23 @@ def test_index_expressions_are_those_of_numpy(memory):
     assert np.array_equal(numbers(view[p, 3]), array[values(p), 3])
 
 
+def test_an_index_of_one_number_is_repeated():
+    one, four = arange(5, 6)[:, None], arange(4)[:, None]
+    assert np.array_equal(values(one + four), 5 + np.arange(4)[:, None])
+    view, array = tensor(8, 24, memory=Memory.private_hbm)
+    found = view[one, arange(3)[None, :] * 4 + four]
+    assert np.array_equal(numbers(found), array[5, np.arange(3) * 4 + np.arange(4)[:, None]])
+    assert np.array_equal(numbers(view[arange(1)[None, :] + 2, four]), array[2, :4][:, None])
+
+
+def test_index_expressions_of_fewer_dimensions_begin_at_the_first_one_if_numpy_refuses_them():
+    view, array = tensor(8, 24, memory=Memory.private_hbm)
+    found = view[arange(6)[:, None] + 1, arange(3)[None, :, None] * 5 + arange(2)[None, None, :]]
+    assert np.array_equal(numbers(found), array[1:7, np.arange(3)[:, None] * 5 + np.arange(2)])
+    with pytest.raises(ValueError, match=r"shapes must broadcast, not \(6, 2\) and \(1, 3, 1\)"):
+        view[arange(6)[:, None] + arange(2)[None, :], arange(3)[None, :, None]]
+
+
 def test_views_of_views():
     view, array = tensor(4, 12, memory=Memory.sbuf)
     assert np.array_equal(numbers(view.reshape(4, 3, 4)[:, 1:, ::2]), array.reshape(4, 3, 4)[:, 1:, ::2])
