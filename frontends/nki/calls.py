@@ -94,8 +94,7 @@ class Call:
         current = recording()
         current.flush()
         arguments = {name: _resolved(current, value) for name, value in arguments.items()}
-        if isinstance(mask, bool | np.bool_):
-            mask = None if mask else NOWHERE
+        mask = _decided(mask)
         if mask is not None and not isinstance(mask, Mask):
             raise ValueError(f"nisa.{self.name}: mask must be a comparison of index expressions, not {mask!r}")
         cuts = [value.cut for value in arguments.values() if self.product and isinstance(value, View) and value.cut]
@@ -198,9 +197,18 @@ def returned(function: Callable) -> Callable:
         options = {key: value for key, value in options.items() if key in taken or key not in HINTS}
         current.flush()
         args = [_resolved(current, value) for value in args]
+        if "mask" in options:
+            options["mask"] = _decided(options["mask"])
         return function(*args, **{name: _resolved(current, value) for name, value in options.items()})
 
     return from_kernel(called)
+
+
+def _decided(mask: object) -> object:
+    """Return a mask; one that Python has decided holds everywhere, None, or nowhere."""
+    if isinstance(mask, bool | np.bool_):
+        return None if mask else NOWHERE
+    return mask
 
 
 def _resolved(current: Recording, value: object) -> object:

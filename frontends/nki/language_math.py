@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import fmod, prod
 from numbers import Number
 
-from neuroncore_rtl.frontends.nki.affine import NOWHERE, Mask
+from neuroncore_rtl.frontends.nki.affine import Mask
 from neuroncore_rtl.frontends.nki.calls import Call, at_least_2d, returned, together
 from neuroncore_rtl.frontends.nki.dtypes import dtype_of, promoted
 from neuroncore_rtl.frontends.nki.isa_elementwise import CALLS as ELEMENTWISE
@@ -394,7 +394,7 @@ class LoopSum:
 def _loop_reduce(x, op, loop_indices, dtype=None, mask=None):
     if operation(op) is not AluOp.ADD:
         raise ValueError(f"op must be add, not {operation(op).name.lower()}")
-    return LoopSum(x, None if mask in (None, True) else mask or NOWHERE)
+    return LoopSum(x, mask)
 
 
 _language(_loop_reduce, "loop_reduce", "an addition to what it is assigned to; from zero if that is new")

@@ -71,6 +71,22 @@ return out
     assert np.array_equal(result(kernel, x, y, columns), theirs)
 
 
+def test_masks_that_python_decides_are_masks_of_every_function(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray((5, 4, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+tile, zero = nl.load(x), nl.zeros((4, 4), dtype=nl.float32)
+for n, part in enumerate((tile, tile + 1.0)):
+    nl.store(out[n], value=zero)
+    nl.store(out[n], value=part, mask=n > 0)
+nl.store(out[2], value=nl.load_transpose2d(x, mask=False))
+nl.store(out[3], value=nl.where(tile, tile, 1.0, mask=np.bool_(True)))
+nl.store(out[4], value=nl.where(tile, tile, tile, mask=np.bool_(False)))
+return out
+""", older=True)  # fmt: skip
+    x = RNG.integers(1, 9, (4, 4)).astype(np.float32)
+    assert np.array_equal(result(kernel, x), np.stack([0 * x, x + 1, 0 * x, x, 0 * x]))
+
+
 def test_a_selection_may_be_written_over_what_it_selects_from(tmp_path):
     kernel = written(tmp_path, """
 out = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.shared_hbm)
