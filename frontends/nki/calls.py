@@ -105,7 +105,8 @@ class Call:
         def append(target: View, **more) -> None:
             parts = {name: _masked(value, mask, shape) for name, value in arguments.items()}
             target = current.resolved(target)
-            part = self._where(target, arguments, mask, shape)
+            nothing = any(cut.is_empty for cut in cuts)
+            part = None if nothing else self._where(target, arguments, mask, shape)
             whole = part is not None and part.shape == target.shape and not cuts
             if dst is None and target.allocation is result.allocation and not whole:
                 # Calls without a mask read all of the tile: it is zero where this one leaves it out.

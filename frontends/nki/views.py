@@ -15,7 +15,7 @@ from typing import Self
 
 import numpy as np
 
-from neuroncore_rtl.frontends.nki.affine import Affine, Mask, broadcast_shapes
+from neuroncore_rtl.frontends.nki.affine import NOWHERE, Affine, Mask, broadcast_shapes
 from neuroncore_rtl.frontends.nki.dtypes import DType, dtype_of
 from neuroncore_rtl.frontends.nki.lines import from_kernel
 from neuroncore_rtl.frontends.nki.numbers import Moved, Numbers
@@ -44,6 +44,11 @@ class Cut:
     def shape(self) -> tuple[int, ...]:
         """Of the view before, which further masks are over, too."""
         return self.whole.shape
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left."""
+        return any(part.stop <= part.start for part in self.part)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -114,9 +119,10 @@ class View:
     @from_kernel
     def __getitem__(self, key) -> Self:
         """Return a part, by integers, slices, None and ..., or by index expressions that broadcast to its shape; by a
-        mask, or a condition that Python has decided, where that holds, None if that is nowhere."""
+        mask, or a condition that Python has decided, where that holds: if that is nowhere, what a call may only name
+        together with a mask of its own."""
         if isinstance(key, bool | np.bool_):
-            return self if key else None
+            return self if key else self._cut_by(NOWHERE)
         if isinstance(key, Mask):
             return self._cut_by(key)
         key = key if isinstance(key, tuple) else (key,)
@@ -133,11 +139,14 @@ class View:
         """Yield the parts of the first dimension's indices."""
         return (self[index] for index in range(self.shape[0]))
 
-    def _cut_by(self, mask: Mask) -> Self | None:
-        """Return the part where a mask holds, and those that have cut it before; None if that is nothing."""
+    def _cut_by(self, mask: Mask) -> Self:
+        """Return the part where a mask and those before it hold; if that is nothing, with a bound that none keeps."""
         whole, mask = (self, mask) if self.cut is None else (self.cut.whole, self.cut.mask & mask)
         part = whole.masked(mask)
-        return None if part is None else replace(part, cut=Cut(whole, mask, mask.rectangle(whole.shape)))
+        if part is None:
+            nothing = Affine(whole.shape, (0,) * whole.ndim, -1), 0
+            part = replace(whole, bounds=(*whole.bounds, nothing))
+        return replace(part, cut=Cut(whole, mask, mask.rectangle(whole.shape)))
 
     @from_kernel
     def reshape(self, *sizes, shape=None) -> Self:
@@ -427,6 +436,8 @@ class View:
     def check_bounds(self) -> None:
         """Refuse it if an index goes beyond the tensor."""
         for axis, limit in self.bounds:
+            if not limit:
+                raise ValueError(f"{self.name}: an operand must have elements, but a mask leaves nothing of it")
             least, most = axis.range
             if least < 0 or most >= limit:
                 which = str(least) if least == most else f"from {least} to {most}"

@@ -181,15 +181,16 @@ def backward_arguments() -> tuple:
     return q, k, v, o, dy, lse, None, None, True, True
 
 
-def expert_arguments(width: int) -> tuple:
-    """Return arguments of a mixture of two experts, so wide: 200 tokens and one for padding, in three blocks of 128."""
-    hidden, tokens = RNG.normal(size=(201, 4096)), np.full(3 * 128, 200, np.int32)
+def expert_arguments(width: int, block: int = 128) -> tuple:
+    """Return arguments of a mixture of two experts, so wide: 200 tokens and one for padding, in three blocks."""
+    hidden, tokens = RNG.normal(size=(201, 4096)), np.full(3 * block, 200, np.int32)
     hidden[200] = 0
     order = RNG.permutation(200)
-    tokens[:90], tokens[128:238], tokens[256:276] = order[:90], order[70:180], order[180:]
+    tokens[:90], tokens[block : block + 110] = order[:90], order[70:180]
+    tokens[2 * block : 2 * block + 20] = order[180:]
     affinities = RNG.random((402, 1)), "bf16"
     weights = normal(2, 4096, 2, width, dtype="bf16", scale=1 / 64), normal(2, width, 4096, dtype="bf16", scale=1 / 8)
-    return (hidden, "bf16"), affinities, *weights, 128, tokens, np.array([[0], [1], [0]], np.int32)
+    return (hidden, "bf16"), affinities, *weights, block, tokens, np.array([[0], [1], [0]], np.int32)
 
 
 def experts(hidden, affinities, up, down, block, tokens, expert_of, *output) -> np.ndarray:
@@ -333,6 +334,9 @@ def _rows() -> Iterator[Published]:
         tokens = expert_arguments(width)
         add(team + "blockwise_mm.py", "blockwise_mm_baseline_allocated", tokens, experts)
         add(team + "blockwise_mm.py", "blockwise_mm", (*tokens, (np.zeros((201, 4096)), "bf16")), experts)
+    for block, function in ((128, "blockwise_mm_tuned_schedule_0"), (512, "blockwise_mm_prefetch_3_tiles")):
+        tokens = (*expert_arguments(128, block), (np.zeros((201, 4096)), "bf16"))
+        add(team + "blockwise_mm.py", function, tokens, experts)
     again, kept = np.array([1, 1, 1, 0], np.uint8), SimpleNamespace(skip_token=False, skip_weight=False)
     add(team + "blockwise_mm.py", "blockwise_mm_baseline_while",
         (again, *expert_arguments(128), (np.zeros((201, 4096)), "bf16"), None, None, kept),

@@ -42,13 +42,30 @@ i, j, k = nl.mgrid[0:4, 0:4, 0:4]
 sums = nl.zeros((4, 4, 4), dtype=nl.float32, buffer=nl.psum)
 left = a[nl.arange(4)[:, None], nl.arange(4)[None, :]][nl.arange(4)[None, :] < 3][n < 4]
 sums[i, j, k] += nisa.nc_matmul(left, b[i, j, k][j >= 1][n < 4][j < n][k < 4])
-assert a[n > 4] is None and a[nl.arange(4)[:, None] > 4] is None
+sums[i, j, k] += nisa.nc_matmul(left, b[i, j, k][n > 4])
+sums[i, j, k] += nisa.nc_matmul(left[nl.arange(4)[:, None] > 4], b[i, j, k])
 nl.store(out, value=sums[0:3, 1:3])
 return out
 """, older=True, parameters="x, y, n")  # fmt: skip
     x, y = RNG.integers(-9, 9, (4, 4)).astype(np.float32), RNG.integers(-9, 9, (4, 4, 4)).astype(np.float32)
     theirs = np.einsum("km,kab->mab", x[:, :3], y[:, 1:3])
     assert np.array_equal(result(kernel, x, y, 3), theirs)
+
+
+def test_what_a_mask_leaves_nothing_of_is_named_with_a_mask(tmp_path):
+    body = """
+out = nl.ndarray((4, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+zero = nl.load_transpose2d(x[0:4, 0:4][n > 4], mask=n > 4)
+sums = nisa.nc_matmul(zero[n > 4], zero)
+nl.store(out, value=zero + sums)
+nl.store(out[3:7], value=zero[n > 4][n < 9], mask=n > 4)
+return out
+"""
+    kernel = written(tmp_path, body, older=True, parameters="x, n")
+    assert not result(kernel, np.ones((4, 4), np.float32), 3).any()
+    kernel = written(tmp_path, body.replace("value=zero + sums", "value=zero[n > 4]"), older=True, parameters="x, n")
+    with pytest.raises(ValueError, match="an operand must have elements, but a mask leaves nothing of it"):
+        result(kernel, np.ones((4, 4), np.float32), 3)
 
 
 @pytest.mark.parametrize("form", ["nl.where(keys, tile, 0.5", "nl.where(keys, tile, other", "nl.where(keys, 0.5, tile"])
