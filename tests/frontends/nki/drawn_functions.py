@@ -233,10 +233,11 @@ def matmul(s: Sketch) -> None:
     a = s.source((inner, rows) if turned else (rows, inner), dtype)
     b, y = (
         s.source((inner, columns), dtype),
-        s.target((rows, columns), s.any(*(TYPES if dtype != "int8" else INTEGERS))),
+        s.target((rows, columns), s.any(*(TYPES if dtype != "int8" else clear(s, INTEGERS)))),
     )
-    s.call(f"{y.name}[...] = nl.matmul({a.name}, {b.name}, transpose_x={turned})")
-    s.expect(y, (a.values.T if turned else a.values) @ b.values)
+    adds = s.chance(0.3)
+    s.call(f"{y.name}[...] {'+' if adds else ''}= nl.matmul({a.name}, {b.name}, transpose_x={turned})")
+    s.expect(y, (a.values.T if turned else a.values) @ b.values + (y.values if adds else 0))
 
 
 # -- views, copies -------------------------------------------------------------------------------------------------
