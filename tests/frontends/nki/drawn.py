@@ -219,7 +219,9 @@ class Sketch:
         lanes = slice(first, first + shape[0])
         named = f"{first}:{first + shape[0]}"
         way = self.any("whole", "steps", "steps", "pattern", "pattern", "reshaped", "permuted")
-        if way == "steps":
+        if self.older and self.chance(0.3):
+            way = "expressions"
+        if way in ("steps", "expressions"):
             begins, gaps = [self.count(0, 2) for _ in free], [self.count(1, 3) for _ in free]
             while prod((begin + n * gap) for begin, n, gap in zip(begins, free, gaps, strict=True)) > WIDEST:
                 d = self.count(0, len(free) - 1)
@@ -227,6 +229,11 @@ class Sketch:
             ends = [begin + (n - 1) * gap + 1 for begin, n, gap in zip(begins, free, gaps, strict=True)]
             base = self.numbers((rows, *(end + self.count(0, 1) for end in ends)), dtype, low, high)
             parts = tuple(slice(*one) for one in zip(begins, ends, gaps, strict=True))
+            if way == "expressions":
+                axes = [", ".join(":" if d == e else "None" for e in range(len(shape))) for d in range(len(shape))]
+                pairs = zip((first, *begins), (1, *gaps), shape, axes, strict=True)
+                shown = ", ".join(f"{begin} + {gap} * nl.arange({n})[{axis}]" for begin, gap, n, axis in pairs)
+                return held, f"[{shown}]", base, base[(lanes, *parts)]
             shown = ", ".join(f"{part.start}:{part.stop}:{part.step}" for part in parts)
             return held, f"[{named}, {shown}]", base, base[(lanes, *parts)]
         if way == "pattern":

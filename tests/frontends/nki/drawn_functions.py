@@ -18,8 +18,13 @@ def case(draw: Case) -> Case:
     return draw
 
 
-def given(s: Sketch, y: Operand, expression: str, values: np.ndarray, error: np.ndarray | float = 0.0) -> None:
-    """Assign what a function gives to a result: at once, at times in a part of its rows alone, or by another tensor."""
+def given(
+    s: Sketch, y: Operand, expression: str, values: np.ndarray, error: np.ndarray | float = 0.0, together: bool = False
+) -> None:
+    """Assign what a function gives to a result: at once, at times where a mask holds alone, or by another tensor.
+
+    together: what a mask leaves out of a row changes the rest of it, so that it leaves out rows alone.
+    """
     if s.chance(0.25):
         dtype, own = s.any(*TYPES), s.name("v")
         s.call(f"{own} = {expression[:-1]}, dtype=nl.{dtype})")
@@ -28,12 +33,14 @@ def given(s: Sketch, y: Operand, expression: str, values: np.ndarray, error: np.
         return
     rows = len(y.values)
     if s.chance(0.25) and y.values.ndim == 2:
-        left = s.count(0, rows)
-        s.call(f"{y.name}[...] = {expression[:-1]}, mask=nl.arange({rows})[:, None] < {left})")
-        before, error = y.values.astype(np.float64), np.broadcast_to(error, y.shape).copy()
-        before[:left] = values[:left]
-        error[left:] = 0
-        s.expect(y, before, error)
+        columns = y.shape[1]
+        left, few = s.count(0, rows), columns if together else s.any(columns, s.count(0, columns))
+        mask = f"nl.arange({rows})[:, None] < {left}"
+        mask = mask if few == columns else f"({mask}) & (nl.arange({columns})[None, :] < {few})"
+        s.call(f"{y.name}[...] = {expression[:-1]}, mask={mask})")
+        holds = np.zeros(y.shape, bool)
+        holds[:left, :few] = True
+        s.expect(y, np.where(holds, values, y.values), np.where(holds, error, 0))
         return
     s.call(f"{y.name}[...] = {expression}")
     s.expect(y, values, error)
@@ -44,7 +51,8 @@ def given(s: Sketch, y: Operand, expression: str, values: np.ndarray, error: np.
 
 def binary(name: str, s: Sketch) -> None:
     shape = s.shape(4)
-    types = INTEGERS if name in BITS else s.any(TYPES, clear(s, INTEGERS))
+    # Words without a sign wrap around below 0, where floats go on: tensor_tensor is drawn with them.
+    types = INTEGERS if name in BITS else s.any(clear(s, TYPES), clear(s, INTEGERS))
     positive = name in ("divide", "mod", "fmod")
     y = s.target(shape, s.any(*(TYPES if name in BITS or positive else types)))
     # A negative number has no bits of a type without a sign.
@@ -203,7 +211,7 @@ def softmax(s: Sketch) -> None:
     a, y = s.source(shape, s.any(*FLOATS)), s.target(shape, s.any(*FLOATS))
     powers = np.exp(a.values)
     found = powers / powers.sum(axis, keepdims=True)
-    given(s, y, f"nl.softmax({a.name}, axis={axis})", found, found * 2.0**-18)
+    given(s, y, f"nl.softmax({a.name}, axis={axis})", found, found * 2.0**-18, together=True)
 
 
 @case
@@ -215,7 +223,14 @@ def rms_norm(s: Sketch) -> None:
         s.target((rows, n), s.any(*FLOATS)),
     )
     found = a.values / np.sqrt((a.values**2).mean(1, keepdims=True) + 1e-2) * w.values
-    given(s, y, f"nl.rms_norm({a.name}, {w.name}, axis=1, n={n}, epsilon=1e-2)", found, np.abs(found) * 2.0**-18)
+    given(
+        s,
+        y,
+        f"nl.rms_norm({a.name}, {w.name}, axis=1, n={n}, epsilon=1e-2)",
+        found,
+        np.abs(found) * 2.0**-18,
+        together=True,
+    )
 
 
 @case
