@@ -125,6 +125,7 @@ class Sketch:
         return int(self.rng.integers(least, most + 1))
 
     def chance(self, share: float = 0.5) -> bool:
+        """Return whether what happens so often happens now."""
         return bool(self.rng.random() < share)
 
     def shape(self, most: int = 3, lanes: int = LANES, elements: int = MOST, least: int = 1) -> tuple[int, ...]:
@@ -145,6 +146,7 @@ class Sketch:
     # -- operands --------------------------------------------------------------------------------------------------
 
     def name(self, prefix: str) -> str:
+        """Return a name that no variable of the kernel has yet."""
         self.names += 1
         return f"{prefix}{self.names}"
 

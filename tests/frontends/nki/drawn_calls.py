@@ -138,14 +138,14 @@ def chained(s: Sketch, a: Operand, y: Operand, values: np.ndarray, number: int) 
     return f"op{number}=nl.{op}, operand{number}={text}{reverse}", np.broadcast_to(found, values.shape)
 
 
-def clear(s: Sketch, types: tuple[str, ...]) -> tuple[str, ...]:
+def clear(types: tuple[str, ...]) -> tuple[str, ...]:
     """Return types whose chains of operations stay within 32 bits' meaning: integers with a sign, or floats too."""
     return tuple(name for name in types if name != "uint32")
 
 
 @case
 def tensor_scalar(s: Sketch) -> None:
-    shape, types = s.shape(6), clear(s, kind(s))
+    shape, types = s.shape(6), clear(kind(s))
     a, y = s.source(shape, s.any(*types)), s.target(shape, s.any(*types))
     first, found = chained(s, a, y, a.values, 0)
     if s.chance():
@@ -159,7 +159,7 @@ def tensor_scalar(s: Sketch) -> None:
 
 @case
 def scalar_tensor_tensor(s: Sketch) -> None:
-    shape, types = s.shape(6), clear(s, kind(s))
+    shape, types = s.shape(6), clear(kind(s))
     a, y = s.source(shape, s.any(*types)), s.target(shape, s.any(*types))
     b = s.source(shape, s.any(*types), low=0)
     unsigned = sign_of(a, b, target=y.dtype)
@@ -175,7 +175,7 @@ def scalar_tensor_tensor(s: Sketch) -> None:
 
 @case
 def tensor_tensor_scan(s: Sketch) -> None:
-    shape, types = s.shape(3), s.any(FLOATS, clear(s, INTEGERS), clear(s, TYPES))
+    shape, types = s.shape(3), s.any(FLOATS, clear(INTEGERS), clear(TYPES))
     a, y = s.source(shape, s.any(*types), low=-1, high=1), s.target(shape, s.any(*types))
     b = s.source(shape, s.any(*types))
     unsigned = sign_of(a, b, target=y.dtype)
@@ -286,7 +286,7 @@ def activation_reduce(s: Sketch) -> None:
 
 @case
 def tensor_reduce(s: Sketch) -> None:
-    shape, types = s.shape(4), s.any(FLOATS, clear(s, INTEGERS))
+    shape, types = s.shape(4), s.any(FLOATS, clear(INTEGERS))
     op = s.any("add", "maximum", "minimum", "multiply", "abs_max", "abs_min", *(BITS if types is not FLOATS else ()))
     op = s.any("add", "bitwise_and", "bitwise_or") if "shift" in op else op
     axes = sorted({s.count(1, len(shape) - 1) for _ in range(s.count(1, 3))})

@@ -52,7 +52,7 @@ def given(
 def binary(name: str, s: Sketch) -> None:
     shape = s.shape(4)
     # Words without a sign wrap around below 0, where floats go on: tensor_tensor is drawn with them.
-    types = INTEGERS if name in BITS else s.any(clear(s, TYPES), clear(s, INTEGERS))
+    types = INTEGERS if name in BITS else s.any(clear(TYPES), clear(INTEGERS))
     positive = name in ("divide", "mod", "fmod")
     y = s.target(shape, s.any(*(TYPES if name in BITS or positive else types)))
     # A negative number has no bits of a type without a sign.
@@ -248,7 +248,7 @@ def matmul(s: Sketch) -> None:
     a = s.source((inner, rows) if turned else (rows, inner), dtype)
     b, y = (
         s.source((inner, columns), dtype),
-        s.target((rows, columns), s.any(*(TYPES if dtype != "int8" else clear(s, INTEGERS)))),
+        s.target((rows, columns), s.any(*(TYPES if dtype != "int8" else clear(INTEGERS)))),
     )
     adds = s.chance(0.3)
     s.call(f"{y.name}[...] {'+' if adds else ''}= nl.matmul({a.name}, {b.name}, transpose_x={turned})")
@@ -315,7 +315,7 @@ def store(s: Sketch) -> None:
 
 @case
 def atomic_rmw(s: Sketch) -> None:
-    shape, types = s.shape(3), s.any(FLOATS, clear(s, INTEGERS))
+    shape, types = s.shape(3), s.any(FLOATS, clear(INTEGERS))
     y, a = s.target(shape, s.any(*types), memory="hbm"), s.source(shape, s.any(*types))
     op = s.any("add", "maximum", "minimum")
     s.call(f"nl.atomic_rmw({y.name}, {a.name}, op=nl.{op})")

@@ -68,9 +68,9 @@ def dma_copy(s: Sketch) -> None:
 
 @case
 def dma_compute(s: Sketch) -> None:
-    shape, types = s.shape(3), s.any(FLOATS, clear(s, INTEGERS), TYPES)
-    y = s.target(shape, s.any(*clear(s, types)), memory=s.any(*PLACES))
-    terms = [s.source(shape, s.any(*clear(s, types)), memory=s.any(*PLACES)) for _ in range(s.count(1, 4))]
+    shape, types = s.shape(3), s.any(FLOATS, clear(INTEGERS), TYPES)
+    y = s.target(shape, s.any(*clear(types)), memory=s.any(*PLACES))
+    terms = [s.source(shape, s.any(*clear(types)), memory=s.any(*PLACES)) for _ in range(s.count(1, 4))]
     scales = s.any("None", f"[{', '.join(['1.0'] * len(terms))}]")
     s.call(f"nisa.dma_compute(dst={y.name}, srcs=[{', '.join(a.name for a in terms)}], scales={scales}, "
            "reduce_op=nl.add)")  # fmt: skip
@@ -108,7 +108,7 @@ def nc_stream_shuffle(s: Sketch) -> None:
 
 @case
 def tensor_partition_reduce(s: Sketch) -> None:
-    shape, types = s.shape(3), s.any(FLOATS, clear(s, INTEGERS))
+    shape, types = s.shape(3), s.any(FLOATS, clear(INTEGERS))
     op = s.any("add", "average", "maximum", "minimum", *(("bitwise_or", "bitwise_and") if types is not FLOATS else ()))
     a, y = s.source(shape, s.any(*types)), s.target((1, *shape[1:]), s.any(*types))
     s.call(f"nisa.tensor_partition_reduce(dst={y.name}, op=nl.{op}, data={a.name})")
@@ -206,7 +206,7 @@ def tensor_copy_dynamic_dst(s: Sketch) -> None:
 
 @case
 def tensor_scalar_reduce(s: Sketch) -> None:
-    shape, types = s.shape(3), s.any(FLOATS, clear(s, INTEGERS))
+    shape, types = s.shape(3), s.any(FLOATS, clear(INTEGERS))
     a, y = s.source(shape, s.any(*types)), s.target(shape, s.any(*types))
     total = s.target((shape[0], 1), s.any(*types))
     text, found = chained(s, a, y, a.values, 0)
