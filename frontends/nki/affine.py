@@ -139,6 +139,15 @@ class Condition:
     relation: str
     flipped: bool = False
 
+    def is_known(self, holds: bool) -> bool:
+        """Return whether it holds for all numbers of the expression, or for none."""
+        least, most = self.value.range
+        bound = 1 if self.relation == "gt" else 0
+        if self.relation in ("ge", "gt"):
+            return least >= bound if holds else most < bound
+        is_zero, is_other = least == most == 0, least > 0 or most < 0
+        return (is_zero if holds else is_other) if self.relation == "eq" else (is_other if holds else is_zero)
+
     @property
     def key(self) -> tuple:
         """What conditions that ask for the same have in common."""
@@ -157,6 +166,24 @@ class Mask:
         return self if other else NOWHERE
 
     __rand__ = __and__
+
+    @from_kernel
+    def __or__(self, other: "Mask | bool") -> "Mask":
+        """Return the mask where either holds, if one of them holds everywhere or nowhere."""
+        other = EVERYWHERE if other is True else NOWHERE if other is False else other
+        for one, rest in ((self, other), (other, self)):
+            if one.is_known(False):
+                return rest
+            if one.is_known(True):
+                return EVERYWHERE
+        raise ValueError("a mask must be a rectangle: conditions that all hold, by &, and not either of them, by |")
+
+    __ror__ = __or__
+
+    def is_known(self, holds: bool) -> bool:
+        """Return whether it holds everywhere, or nowhere, whatever it is over."""
+        found = [condition.is_known(holds) for condition in self.conditions]
+        return all(found) if holds else any(found)
 
     def without(self, other: "Mask") -> "Mask | None":
         """Return the conditions that another mask does not have; None if there are none."""
@@ -197,6 +224,9 @@ class Mask:
             parts[d] = slice(first, max(first, end))
         return tuple(parts)
 
+
+EVERYWHERE = Mask(())
+"""The mask that holds everywhere."""
 
 NOWHERE = Mask((Condition(Affine((), (), -1), "ge"),))
 """The mask that holds nowhere."""

@@ -10,11 +10,11 @@ import importlib.util
 import logging
 import os
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 
 from neuroncore_rtl.frontends.nki.inner_modules import vendors
 from neuroncore_rtl.frontends.nki.kernel import Kernel, jit
@@ -22,7 +22,7 @@ from neuroncore_rtl.frontends.nki.modules import modules
 from neuroncore_rtl.frontends.nki.scalars import BUILTINS
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["HOSTS", "INTERFACE", "answering", "loading"]
+__all__ = ["HOSTS", "INTERFACE", "answering", "is_answering", "known_to", "loading"]
 
 HOSTS = ("torch", "torch_xla", "torch_neuronx", "jax", "transformers", "loguru", "scipy", "libneuronxla")
 """Libraries of the host side of published kernels: where one is not installed, its name answers, and no call does."""
@@ -143,20 +143,37 @@ def loading() -> Iterator[None]:
         _LOADING.reset(before)
 
 
+def is_answering() -> bool:
+    """Return whether imports of the interface are answered."""
+    return any(isinstance(finder, _Finder) for finder in sys.meta_path)
+
+
+def known_to(function: Callable) -> dict[str, ModuleType]:
+    """Return the modules that were there when the file of a function was loaded, and are gone since, by their names."""
+    return getattr(function, "__globals__", {}).get(_KNOWN, {})
+
+
+_KNOWN = "__nki_modules__"
+
+
 @contextmanager
-def answering(config: Config, folder: Path, absent: Collection[str] = ()) -> Iterator[None]:
+def answering(
+    config: Config, folder: Path, absent: Collection[str] = (), known: Mapping[str, ModuleType] = MappingProxyType({})
+) -> Iterator[None]:
     """Answer imports of the interface for a machine within.
 
     Arguments:
         config: the machine.
         folder: its files may be imported, too.
         absent: libraries that have a name alone where they are not installed, besides of `HOSTS`.
+        known: modules that are there within, as of :func:`known_to`: what is imported again is the same.
     """
     finder = _Finder(modules(config), folder, absent)
     before, path, environment = dict(sys.modules), list(sys.path), dict(os.environ)
     disabled, off = logging.root.manager.disable, getattr(logging, "OFF", None)
     for name in [name for name in sys.modules if name.partition(".")[0] in INTERFACE]:
         del sys.modules[name]
+    sys.modules.update(known)
     logging.OFF = LOGGING_OFF
     sys.meta_path.insert(0, finder)
     sys.path.insert(0, str(folder))
@@ -168,12 +185,14 @@ def answering(config: Config, folder: Path, absent: Collection[str] = ()) -> Ite
         new = {name: module for name, module in sys.modules.items() if name not in before}
         users = {name.partition(".")[0] for name, module in new.items() if _uses(module, finder._own)}
         # All are looked at before one goes: where the files of a package are, its parents know.
-        for name in [
-            name
+        gone = {
+            name: module
             for name, module in new.items()
             if hasattr(module, "absent") or name.partition(".")[0] in users or _within(_place(module), folder)
-        ]:
+        }
+        for name, module in gone.items():
             del sys.modules[name]
+            vars(module)[_KNOWN] = gone
         sys.modules.update({name: module for name, module in before.items() if sys.modules.get(name) is not module})
         os.environ.clear()
         os.environ.update(environment)

@@ -45,7 +45,6 @@ class NKIObject:
         fields = list(dict.fromkeys(fields))
         given = dict(zip(fields, args, strict=False)) | options
         faults = {
-            "missing": [name for name in fields if name not in given and not hasattr(type(self), name)],
             "unknown": [name for name in given if name not in fields],
             "twice": [name for name, _ in zip(fields, args, strict=False) if name in options],
         }
@@ -54,6 +53,9 @@ class NKIObject:
             said += [f"by position: {len(args)}"] * (len(args) > len(fields))
             raise TypeError(f"{type(self).__name__} takes {', '.join(fields)}; {', '.join(said)}")
         self.__dict__.update(given)
+
+    def __getattr__(self, name: str):
+        raise AttributeError(f"{type(self).__name__}.{name} has no value: {', '.join(vars(self))} have")
 
 
 def refusal(name: str, why: str) -> Callable:

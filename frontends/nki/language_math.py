@@ -391,9 +391,27 @@ class LoopSum:
     mask: Mask | None
 
 
+@dataclass(frozen=True)
+class LoopExtreme:
+    """What `nl.loop_reduce` by max or min returns.
+
+    Arguments:
+        term: a tile.
+        op: max or min.
+        is_first: whether the loops are in their first round.
+    """
+
+    term: View
+    op: AluOp
+    is_first: bool
+
+
 def _loop_reduce(x, op, loop_indices, dtype=None, mask=None):
+    if operation(op) in (AluOp.MAX, AluOp.MIN) and mask in (None, True):
+        return LoopExtreme(x, operation(op), not any(loop_indices))
     if operation(op) is not AluOp.ADD:
-        raise ValueError(f"op must be add, not {operation(op).name.lower()}")
+        rule = "op must be add, or max or min without a mask"
+        raise ValueError(f"{rule}, not {operation(op).name.lower()}" + f" with {mask!r}" * (mask not in (None, True)))
     return LoopSum(x, mask)
 
 
@@ -405,6 +423,14 @@ def assign(target: View, value) -> None:
     """Write a value to a view: a call's result at once, anything else by a copy."""
     current = recording()
     target = current.resolved(target)
+    if isinstance(value, LoopExtreme):
+        if value.is_first:
+            assign(target, value.term)
+        else:
+            current.flush()
+            arguments = {"data1": target, "data2": current.resolved(value.term), "op": value.op}
+            ELEMENTWISE["tensor_tensor"].run(target, arguments, None, None)
+        return
     if isinstance(value, LoopSum):
         block = target.one_block()
         if target.allocation.is_new(block) and block not in target.allocation.zeros:
@@ -454,10 +480,11 @@ def _starts_quadrant(view: View) -> bool:
 def accumulate(target: View, value) -> View:
     """Add to a view: a product that waits at once, anything else by an instruction."""
     current = recording()
-    if isinstance(value, View) and current.assign(target, value, accumulate=True):
+    target = current.resolved(target)
+    in_psum = target.allocation.memory is Memory.psum
+    if isinstance(value, View) and in_psum and current.assign(target, value, accumulate=True):
         return target
     current.flush()
-    target = current.resolved(target)
     if not isinstance(value, View) or _is_column(value, target):
         ELEMENTWISE["tensor_scalar"].run(target, {"data": target, "op0": "add", "operand0": value}, None, None)
     else:

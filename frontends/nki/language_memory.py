@@ -21,7 +21,7 @@ from neuroncore_rtl.frontends.nki.views import View
 from neuroncore_rtl.spec.config import PSUM_BANKS, Config
 from neuroncore_rtl.spec.isa.elementwise.opcode import STATS_ELEMENTS
 
-__all__ = ["Range", "TileSize", "names"]
+__all__ = ["KEYWORDS", "Range", "TileSize", "names"]
 
 MEMORIES = {**{memory.value: memory for memory in Memory}, "hbm": Memory.private_hbm}
 """Memories by their names."""
@@ -75,6 +75,25 @@ def ndarray(shape, dtype, buffer=Memory.sbuf, name="", **options) -> View:
     if len(marked) > 1:
         raise ValueError(f"par_dim must mark one dimension, not {len(marked)} of {shape}")
     return current.allocate(shape, dtype_of(dtype), memory, name, marked[0] if marked else 0)
+
+
+class Keyword:
+    """A memory as a file of the second dialect may name it without an import.
+
+    Arguments:
+        memory: the memory.
+    """
+
+    def __init__(self, memory: Memory):
+        self.memory = memory
+
+    def view(self, dtype, shape, name="") -> View:
+        """Return a new tensor there."""
+        return ndarray(shape, dtype, self.memory, name)
+
+
+KEYWORDS = {name: Keyword(MEMORIES[name]) for name in ("sbuf", "psum", "hbm")}
+"""By these names."""
 
 
 @from_kernel

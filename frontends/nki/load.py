@@ -5,16 +5,18 @@ import inspect
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 from neuroncore_rtl.frontends.nki.hook import INTERFACE, answering, loading
 from neuroncore_rtl.frontends.nki.host import running
 from neuroncore_rtl.frontends.nki.kernel import Kernel
+from neuroncore_rtl.frontends.nki.language_memory import KEYWORDS
 from neuroncore_rtl.frontends.nki.scalars import BUILTINS
 from neuroncore_rtl.spec.config import Config
 
-__all__ = ["existing", "function_of", "kernels_in", "load"]
+__all__ = ["existing", "folder_of", "function_of", "kernels_in", "load"]
 
 
 def existing(file: Path) -> Path:
@@ -51,9 +53,9 @@ def _loaded(file: Path, config: Config, absent: set[str]) -> ModuleType:
     """Return the module of a file; libraries of these names need not be installed."""
     module = ModuleType(file.stem)
     module.__file__, module.__builtins__ = str(file), BUILTINS
-    up = _folders_up(file)
-    module.__package__ = ".".join(file.parts[-1 - up : -1])
-    with answering(config, file.parents[up], absent):
+    module.__dict__.update(KEYWORDS)
+    module.__package__ = ".".join(file.parts[-1 - _folders_up(file) : -1])
+    with answering(config, folder_of(file), absent):
         # Dataclasses look their module up while the file runs.
         sys.modules[file.stem] = module
         # A file may call its kernels where it is loaded, as examples do: what stands before that is what is wanted.
@@ -62,6 +64,12 @@ def _loaded(file: Path, config: Config, absent: set[str]) -> ModuleType:
     return module
 
 
+def folder_of(file: Path) -> Path:
+    """Return the folder that a file imports from: its own, or that of the packages that it is in."""
+    return file.parents[_folders_up(file)] if file.is_file() else Path.cwd()
+
+
+@cache
 def _folders_up(file: Path) -> int:
     """Return how many folders up the packages begin that a file's relative imports are of; 0 if it has none."""
     try:

@@ -3,13 +3,16 @@
 import inspect
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from neuroncore_rtl.frontends.nki.dtypes import DType
+from neuroncore_rtl.frontends.nki.hook import answering, is_answering, known_to
 from neuroncore_rtl.frontends.nki.kernel import Kernel
+from neuroncore_rtl.frontends.nki.load import folder_of
 from neuroncore_rtl.frontends.nki.modules import OPERATORS
 from neuroncore_rtl.frontends.nki.recording import Recording
 from neuroncore_rtl.frontends.nki.tensor import NkiTensor
@@ -81,7 +84,8 @@ def record(
     try:
         signature.bind(**arguments)
     except TypeError as wrong:
-        raise ValueError(f"arguments must fit {name}{signature}: {wrong}") from None
+        plain = [parameter.replace(annotation=parameter.empty) for parameter in signature.parameters.values()]
+        raise ValueError(f"arguments must fit {name}{inspect.Signature(plain)}: {wrong}") from None
     inputs: dict[HbmTensor, np.ndarray] = {}
     given = {}
     for key, value in arguments.items():
@@ -93,7 +97,11 @@ def record(
             given[key] = value
     if grid:
         kernel = kernel[grid] if isinstance(kernel, Kernel) else Kernel(kernel)[grid]
-    with current.current():
+    # Kernels may import where they begin.
+    function = inspect.unwrap(kernel.function if isinstance(kernel, Kernel) else kernel)
+    folder = folder_of(Path(function.__code__.co_filename))
+    imports = nullcontext() if is_answering() else answering(config, folder, known=known_to(function))
+    with imports, current.current():
         found = kernel(**given)
     fill(current)
     written = {key: view for key, view in given.items() if isinstance(view, View) and view.allocation.version}

@@ -118,15 +118,16 @@ class View:
 
     @from_kernel
     def __getitem__(self, key) -> Self:
-        """Return a part, by integers, slices, None and ..., or by index expressions that broadcast to its shape; by a
-        mask, or a condition that Python has decided, where that holds: if that is nowhere, what a call may only name
-        together with a mask of its own."""
+        """Return a part, by integers, slices, ranges, None and ..., or by index expressions that broadcast to its
+        shape; by a mask, or a condition that Python has decided, where that holds: if that is nowhere, what a call may
+        only name together with a mask of its own."""
         if isinstance(key, bool | np.bool_):
             return self if key else self._cut_by(NOWHERE)
         if isinstance(key, Mask):
             return self._cut_by(key)
         key = key if isinstance(key, tuple) else (key,)
         key = tuple(part.word.single() if isinstance(part, VirtualRegister) else part for part in key)
+        key = tuple(slice(part.start, part.stop, part.step) if isinstance(part, range) else part for part in key)
         if not any(isinstance(part, Affine | Moved) for part in key):
             # One number is one index, whatever the shape of the tile that it is in.
             key = tuple(part.single() if isinstance(part, View) and part.size == 1 else part for part in key)

@@ -346,3 +346,42 @@ return out
 """)  # fmt: skip
     x = np.arange(70_001, dtype=np.int32).reshape(1, -1)
     assert np.array_equal(result(kernel, x), x)
+
+
+@pytest.mark.parametrize("op", ("np.max", "nl.minimum"))
+def test_the_extreme_of_terms_over_loops(tmp_path, op):
+    kernel = written(tmp_path, f"""
+out = nl.ndarray((2, 4, 4), dtype=x.dtype, buffer=nl.shared_hbm)
+most = nl.ndarray((2, nl.par_dim(4), 4), dtype=x.dtype)
+for i in nl.affine_range(2):
+    for j in nl.affine_range(3):
+        for k in nl.affine_range(2):
+            term = nl.load(x[:, 4 * (j + 3 * k):4 * (j + 3 * k) + 4]) * (i + 1)
+            most[i] = nl.loop_reduce(term, op={op}, loop_indices=[j, k])
+    nl.store(out[i], value=most[i])
+return out
+""", older=True)  # fmt: skip
+    reduced = getattr(X.reshape(4, 6, 4), "max" if op == "np.max" else "min")(1)
+    assert np.array_equal(result(kernel, X), np.stack([reduced, 2 * reduced]))
+
+
+def test_a_product_is_added_to_a_tile_of_sbuf(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray((4, 4), dtype=x.dtype, buffer=nl.shared_hbm)
+a = nl.load(x)
+total = nl.load(x[:, 8:12])
+total += nl.matmul(a[:, 0:4], a[:, 4:8], transpose_x=True)
+nl.store(out, value=total)
+return out
+""", older=True)  # fmt: skip
+    assert np.allclose(result(kernel, X), X[:, :4].T @ X[:, 4:8] + X[:, 8:12], atol=1e-5)
+
+
+def test_an_index_may_be_the_range_of_a_loop(tmp_path):
+    kernel = written(tmp_path, """
+out = nl.ndarray((4, 6), dtype=x.dtype, buffer=nl.shared_hbm)
+rows, columns = nl.affine_range(4), nl.affine_range(6, 24, 3)
+nl.store(out[rows, nl.affine_range(6)], value=nl.load(x[rows, columns]))
+return out
+""")  # fmt: skip
+    assert np.array_equal(result(kernel, X), X[:, 6:24:3])

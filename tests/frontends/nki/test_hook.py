@@ -6,8 +6,10 @@ import os
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from neuroncore_rtl import run_nki
 from neuroncore_rtl.frontends.nki.hook import answering
 from neuroncore_rtl.frontends.nki.load import kernels_in, load
 from neuroncore_rtl.spec.config import PRESETS
@@ -134,7 +136,37 @@ def test_a_kernel_imports_while_it_is_recorded(tmp_path):
         "    assert constants.oob_mode.skip and neuronxcc.nki.language is nl and bfloat16 is nl.bfloat16 and math.pi\n"
         "    project()\n"
     )
-    module = load(file, TINY)
     with pytest.raises(ValueError, match="_private_kernels.qkv.project must be replaced.*the vendor's own"):
-        module.main()
+        run_nki(f"{file}:main", preset="tiny", target="golden")
     assert "neuronxcc" not in sys.modules
+
+
+def test_kernels_import_where_they_begin(tmp_path):
+    (tmp_path / "beside.py").write_text("import nki.language as nl\nMOST = nl.tile_size.pmax\n")
+    lines = (
+        "import neuronxcc.nki.language as nl", "import nki.isa as nisa", "from beside import MOST",
+        "out = hbm.view(dtype=x.dtype, shape=(MOST, 3))", "tile = sbuf.view(x.dtype, (MOST, 3))",
+        "nisa.dma_copy(dst=tile, src=x)", "nisa.dma_copy(dst=out, src=tile)", "return out",
+    )  # fmt: skip
+    file = tmp_path / "kernel.py"
+    file.write_text("def kernel(x):\n" + "".join(f"    {line}\n" for line in lines))
+    x = np.ones((4, 3), np.float32)
+    assert (run_nki(f"{file}:kernel", x, preset="tiny", target="golden").outputs[0] == 1).all()
+    assert not {"neuronxcc", "beside"} & {*sys.modules}
+    with pytest.raises(ValueError, match=r"must fit kernel\(x\): missing"):
+        run_nki(f"{file}:kernel", preset="tiny", target="golden")
+
+
+def test_what_a_kernel_imports_again_is_the_same(tmp_path):
+    (tmp_path / "kinds.py").write_text("import enum\nclass Kind(enum.Enum):\n    one = 1\n")
+    file = tmp_path / "kernel.py"
+    file.write_text(
+        "import nki\nimport nki.isa as nisa\nimport nki.language as nl\nfrom kinds import Kind as Outer\n"
+        "@nki.jit\ndef kernel(x):\n    from kinds import Kind\n    assert Kind is Outer\n"
+        "    import nki.language as again\n    assert again is nl\n"
+        "    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)\n"
+        "    nisa.dma_copy(dst=out, src=x)\n    return out\n"
+    )
+    x = np.ones((4, 3), np.float32)
+    assert (run_nki(f"{file}:kernel", x, preset="tiny", target="golden").outputs[0] == 1).all()
+    assert "kinds" not in sys.modules

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl import run_nki
+from neuroncore_rtl.frontends.nki.affine import mgrid
 from neuroncore_rtl.spec.isa import DmaCopy
 from tests.frontends.nki.kernels import result, written
 
@@ -388,3 +389,11 @@ return out
 """, older=True, parameters="x, rows")  # fmt: skip
     with pytest.raises(Exception, match=r"gather=.*INDEX \(row -?\d+\)"):
         result(kernel, TABLE, SOME)
+
+
+def test_masks_of_which_one_holds_everywhere_or_nowhere():
+    rows, columns = mgrid[0:4, 0:8]
+    few = rows < 3
+    assert ((few | (columns < 0)) or None) is few and (few | False) is few and ((columns >= 8) | few) is few
+    for everywhere in (few | (columns >= 0), (rows == rows) | few, few | True, (columns != 8) | few):
+        assert everywhere.rectangle((4, 8)) == (slice(0, 4), slice(0, 8))

@@ -87,7 +87,6 @@ def test_fields_of_settings_are_checked():
         rows: int
 
     for wrong, fault in (
-        (lambda: Sizes(), "missing: rows"),
         (lambda: Sizes(1, 2), "by position: 2"),
         (lambda: Sizes(rows=1, depth=2), "unknown: depth"),
         (lambda: Sizes(1, rows=2), "twice: rows"),
@@ -108,3 +107,15 @@ def test_values_without_a_type_are_fields_of_settings_too(tmp_path):
     )
     made = load(file, TINY).made
     assert [one.index for one in made] == [7, 7, 7, None] and made[2].offset == 8 and made[0].twice() == 2
+
+
+def test_fields_of_settings_may_get_their_values_later():
+    class Sizes(NKIObject):
+        rows: int
+        columns: int
+
+    sizes = Sizes(rows=3)
+    with pytest.raises(AttributeError, match="Sizes.columns has no value: rows have"):
+        assert sizes.columns
+    sizes.columns = 4
+    assert (sizes.rows, sizes.columns) == (3, 4)

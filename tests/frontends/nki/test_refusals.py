@@ -22,6 +22,7 @@ OUT = "out = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.shared_hbm)\n"
         ("nisa.tensor_scaler(nl.load(x))", "nisa.tensor_scaler is not a name .*; there is tensor_scalar"),
         ("nl.load(x[nl.arange(4)[:, None] + 2, nl.arange(8)[None, :]])", "an index must be between 0 and 3, not .* 5"),
         ("nl.load(x[nl.arange(4)[:, None] // 2, nl.arange(8)[None, :]])", "an index must be affine"),
+        ("nl.load(x, mask=(nl.arange(4)[:, None] < 2) | (nl.arange(8)[None, :] < 2))", "must be a rectangle: .* by &"),
         ("nl.ndarray((5, 8), dtype=nl.float32)", r"partitions must be at most 4, not the 5 of \(5, 8\)"),
         ("nl.ndarray((4, 8), dtype=nl.float8_e4m3fn)", "dtype must be one that the machine has .*, not float8_e4m3fn"),
         ("nl.ndarray((4, 8), dtype='float')", "dtype must be one of .*, not 'float'"),
