@@ -1,5 +1,5 @@
-"""Kernels that others have published, unedited: NKI_SAMPLES and NEURON_SDK name checkouts of aws-neuron/nki-samples and
-aws-neuron/aws-neuron-sdk. Without them nothing runs."""
+"""Kernels that others have published, unedited: NKI_SAMPLES, NEURON_SDK and NKI_LIBRARY name checkouts of
+aws-neuron/nki-samples, aws-neuron/aws-neuron-sdk and aws-neuron/nki-library. Without them nothing runs."""
 
 import os
 from pathlib import Path
@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from neuroncore_rtl import run_nki
+from tests.frontends.nki.library import LIBRARY
 from tests.frontends.nki.published import PUBLISHED, REFUSED, Published
 
-CHECKOUTS = [Path(os.environ[name]) for name in ("NKI_SAMPLES", "NEURON_SDK") if os.environ.get(name)]
+CHECKOUTS = [Path(os.environ[name]) for name in ("NKI_SAMPLES", "NEURON_SDK", "NKI_LIBRARY") if os.environ.get(name)]
 
 
 FOUND = [
     pytest.param(kernel, checkout / kernel.file, id=f"{kernel.file.split('/')[0]}-{kernel.name}")
-    for kernel in PUBLISHED
+    for kernel in (*PUBLISHED, *LIBRARY)
     for checkout in CHECKOUTS
     if (checkout / kernel.file).is_file()
 ]
