@@ -1,10 +1,13 @@
 """From significand and exponent to an FP32 word, with one rounding to nearest even at whatever last place it has."""
 
+from types import SimpleNamespace
+
 from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 
+from neuroncore_rtl.hdl.arith.align import align
 from neuroncore_rtl.spec.formats import FP32
 
-__all__ = ["pack_fp32"]
+__all__ = ["aligned_fp32", "pack_fp32", "rounded_fp32"]
 
 _FARTHEST = FP32.precision + 1
 """A shift that leaves nothing but the sticky bit: the leading one is then below half of the smallest subnormal."""
@@ -19,30 +22,45 @@ def pack_fp32(m: Module, significand: Value, field: Value, sticky: Value | int =
     Arguments:
         m: the module that receives the (combinational) logic.
         significand: unsigned, 25 to 33 bits, its top bit one: a value in [1, 2).
-        field: signed, 10 bits: the exponent plus the bias, whether or not it fits the exponent field.
+        field: signed, 10 bits or more: the exponent plus the bias, whether or not it fits the exponent field.
         sticky: whether the exact number is above the significand by less than its last place.
     """
+    return rounded_fp32(m, SimpleNamespace(**aligned_fp32(m, significand, field, sticky)))
+
+
+def aligned_fp32(m: Module, significand: Value, field: Value, sticky: Value | int = 0) -> dict[str, Value]:
+    """Return what :func:`rounded_fp32` packs, so that a register may stand in between; arguments as above."""
     tail = len(significand) - FP32.precision
     small = Signal(name="pack_small")
     missing = Signal(signed(len(field) + 1), name="pack_missing")
     shift = Signal(range(_FARTHEST + 1), name="pack_shift")
-    window = Signal(len(significand) + _FARTHEST, name="pack_window")
-    shifted = Signal(len(significand), name="pack_shifted")
-    up = Signal(name="pack_up")
     base = Signal(FP32.exponent_bits, name="pack_base")
-    rounded = Signal(31, name="pack_rounded")
-    magnitude = Signal(31, name="pack_magnitude")
     m.d.comb += [
         small.eq(field < 1),
         missing.eq(1 - field),
         shift.eq(Mux(small, Mux(missing > _FARTHEST, _FARTHEST, missing[: len(shift)]), 0)),
-        window.eq(Cat(Const(0, _FARTHEST), significand) >> shift),
-        shifted.eq(window[_FARTHEST:]),
-        up.eq(shifted[tail - 1] & (shifted[tail] | shifted[: tail - 1].any() | window[:_FARTHEST].any() | sticky)),
         # The leading one of a normal number adds the last unit to its exponent, and so does a carry.
         base.eq(Mux(small, 0, (field - 1)[: FP32.exponent_bits])),
-        rounded.eq(Cat(Const(0, FP32.mantissa_bits), base) + shifted[tail:] + up),
+    ]
+    # Below the rounding bit it only matters whether there is anything.
+    shifted, lost = align(m, significand[tail - 1 :], shift, "pack")
+    return {
+        "shifted": shifted, "rest": lost | significand[: tail - 1].any() | sticky, "base": base,
+        "above": field > FP32.max_exponent + FP32.bias,
+    }  # fmt: skip
+
+
+def rounded_fp32(m: Module, parts: SimpleNamespace) -> Value:
+    """Return the 31 bits of what :func:`aligned_fp32` returned."""
+    up = Signal(name="pack_up")
+    rounded = Signal(31, name="pack_rounded")
+    magnitude = Signal(31, name="pack_magnitude")
+    shifted = parts.shifted
+    m.d.comb += [
+        up.eq(shifted[0] & (shifted[1] | parts.rest)),
+        # One bit more, below, carries into it.
+        rounded.eq((Cat(up, Const(0, FP32.mantissa_bits), parts.base) + Cat(Const(1, 1), shifted[1:]))[1:]),
         # Of the largest exponent, a carry makes the infinity by itself.
-        magnitude.eq(Mux(field > FP32.max_exponent + FP32.bias, FP32.infinity, rounded)),
+        magnitude.eq(Mux(parts.above, FP32.infinity, rounded)),
     ]
     return magnitude

@@ -13,6 +13,7 @@ from amaranth import C, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.arith.align import align
 from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.arith.fp32 import Fp32
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
@@ -56,6 +57,7 @@ class Fp32Rounder(wiring.Component):
 
     Arguments:
         latency: cycles from the inputs to word, 1 to 4; word is a register.
+        random: whether there is stochastic rounding; else `stochastic` and `random` are not looked at.
 
     Ports:
         value: FP32 storage word.
@@ -79,10 +81,11 @@ class Fp32Rounder(wiring.Component):
     random: In(32)
     word: Out(32)
 
-    def __init__(self, latency: int = 2):
+    def __init__(self, latency: int = 2, random: bool = True):
         if latency not in self.CUTS:
             raise ValueError(f"latency must be 1 to {max(self.CUTS)}, not {latency!r}")
         self.latency = latency
+        self._draws = random
         super().__init__()
 
     def elaborate(self, platform):
@@ -115,53 +118,64 @@ class Fp32Rounder(wiring.Component):
                         border.eq(_min_exponent(fmt) + FP32.bias),
                         spare.eq(_WIDTH - _precision(fmt)),
                     ]
-        return {
+        draws = {"stochastic": self.stochastic, "random": self.random} if self._draws else {}
+        return draws | {
             "significand": value.significand, "shift": shift, "excess": excess, "sign": value.sign, "nan": value.nan,
-            "format": self.format, "stochastic": self.stochastic, "random": self.random,
+            "format": self.format,
         }  # fmt: skip
 
     def _shift(self, m: Module, number) -> dict[str, Value]:
         """Part what stays from what is discarded."""
+        passed = {"excess": number.excess, "sign": number.sign, "nan": number.nan, "format": number.format}
+        if not self._draws:
+            # Below the bit that is half of the last place it only matters whether there is anything.
+            significand = Cat(Const(0, _WIDTH + 1 - FP32.precision), number.significand)
+            places = number.shift[:6] | number.shift[6:].any().replicate(6)
+            shifted, lost = align(m, significand, places, "significand")
+            return passed | {"kept": shifted[1:], "half": shifted[0], "rest": lost}
         significand = Cat(Const(0, 2 * _WIDTH - FP32.precision), number.significand)
         shifted = Signal(2 * _WIDTH)
         m.d.comb += shifted.eq(Mux(number.shift[6:].any(), 0, significand >> number.shift[:6]))
-        return {
-            "kept": shifted[_WIDTH:], "discarded": shifted[:_WIDTH], "excess": number.excess, "sign": number.sign,
-            "nan": number.nan, "format": number.format, "stochastic": number.stochastic, "random": number.random,
-        }  # fmt: skip
+        draws = {"stochastic": number.stochastic, "random": number.random}
+        return passed | draws | {"kept": shifted[_WIDTH:], "discarded": shifted[:_WIDTH]}
 
     def _carry(self, m: Module, parts) -> dict[str, Value]:
         """Whether the discarded part rounds away from zero."""
+        passed = {
+            "kept": parts.kept, "excess": parts.excess, "sign": parts.sign, "nan": parts.nan, "format": parts.format,
+        }  # fmt: skip
+        if not self._draws:
+            return passed | {"up": parts.half & (parts.rest | parts.kept[0])}
         addend, tail = Signal(_WIDTH), Signal(_WIDTH + 1)
         m.d.comb += [
             addend.eq(Mux(parts.stochastic, parts.random, _ABOVE_HALF + parts.kept[0])),
             tail.eq(parts.discarded + addend),
         ]
-        return {
-            "kept": parts.kept, "up": tail[-1], "excess": parts.excess, "sign": parts.sign, "nan": parts.nan,
-            "format": parts.format,
-        }  # fmt: skip
+        return passed | {"up": tail[-1]}
 
     def _place(self, m: Module, rounded) -> Signal:
         """Return the storage word."""
-        excess, sign = rounded.excess, rounded.sign
+        excess, nan = rounded.excess, rounded.nan
         base, limit, total, magnitude, word = (
             Signal(_WIDTH, name=name) for name in ("base", "limit", "total", "magnitude", "word")
         )
-        over = Signal()
+        over, sign = Signal(), Signal()
         m.d.comb += [
-            total.eq(base + rounded.kept + rounded.up),
-            magnitude.eq(Mux(over | (total > limit), limit, total)),
+            sign.eq(rounded.sign & ~nan),
+            # One bit more, below, carries into it.
+            total.eq((Cat(rounded.up, base) + Cat(Const(1, 1), rounded.kept))[1:]),
+            magnitude.eq(Mux(over | nan | (total > limit), limit, total)),
         ]
         with m.Switch(rounded.format):
             for fmt in FORMATS.values():
                 with m.Case(FormatCode(fmt.code)):
                     if fmt.is_float:
-                        m.d.comb += [base.eq(Cat(Const(0, fmt.mantissa_bits), excess)), limit.eq(_limit(fmt))]
+                        quiet = Cat(Const(0, fmt.mantissa_bits - 1), nan)
+                        m.d.comb += [base.eq(Cat(Const(0, fmt.mantissa_bits), excess)), limit.eq(_limit(fmt) | quiet)]
                     else:
                         # One more below zero than above it, or nothing.
                         below = _limit(fmt) + 1 if fmt.signed else 0
-                        m.d.comb += [over.eq(excess.any()), limit.eq(Mux(sign, below, _limit(fmt)))]
-                    stored = _stored(fmt, magnitude, sign)
-                    m.d.comb += word.eq(Mux(rounded.nan, fmt.nan if fmt.is_float else 0, stored))
+                        highest = Mux(nan, 0, Mux(rounded.sign, below, _limit(fmt)))
+                        m.d.comb += [over.eq(excess.any()), limit.eq(highest)]
+                    m.d.comb += word.eq(_stored(fmt, magnitude, sign))
         return word

@@ -112,14 +112,16 @@ class Widen(wiring.Component):
         normal = number.normal
         up = Signal()
         rounded, finite = Signal(31), Signal(31)
-        with_sign, word = Signal(32), Signal(32)
+        special, word = Signal(), Signal(32)
         field = Mux(normal[-1], number.top_field - number.shift, 0)[:_FIELD_BITS]
         m.d.comb += [
             up.eq(normal[_DROPPED - 1] & (normal[: _DROPPED - 1].any() | normal[_DROPPED])),
             rounded.eq(Cat(normal[_DROPPED:-1], field) + up),
-            finite.eq(Mux(number.wide, number.filled, Mux(number.inf, FP32.infinity, rounded))),
-            with_sign.eq(Cat(finite, number.sign)),
-            word.eq(Mux(number.nan, FP32.nan, with_sign)),
+            special.eq(number.inf | number.nan),
+            finite.eq(Mux(number.wide, number.filled, rounded)),
+            word[: FP32.mantissa_bits].eq(Mux(special, Cat(Const(0, FP32.mantissa_bits - 1), number.nan), finite)),
+            word[FP32.mantissa_bits : 31].eq(Mux(special, -1, finite[FP32.mantissa_bits :])),
+            word[31].eq(number.sign & ~number.nan),
         ]
         return word
 

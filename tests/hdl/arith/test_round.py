@@ -33,6 +33,16 @@ def test_rounds_as_golden(rng, latency):
     assert run(Fp32Rounder(latency), cases, "word") == expected.tolist()
 
 
+def test_rounds_to_nearest_without_random_bits(rng):
+    parts = []
+    for fmt in FORMATS.values():
+        values, _ = stimulus.round_cases(rng, fmt, "rne", PER_TARGET)
+        values = np.concatenate([stimulus.special_fp32(), values])
+        parts.append((fmt.code, values, arith.round_fp32(values, fmt, "rne", None)))
+    cases, expected = shuffled(rng, parts, ("format", "value"))
+    assert run(Fp32Rounder(2, random=False), cases, "word") == expected.tolist()
+
+
 def test_known_results():
     cases = [
         dict(zip(FIELDS, (fmt.code, random is not None, value, 0xFFFFFFFF if random is None else random), strict=True))
