@@ -85,7 +85,10 @@ UNITS: dict[str, Unit] = {
     "vector_lane": Unit(
         "a lane of the vector engine", lambda config: VectorLane(config.vector_latency, config.vector_units)
     ),
-    "activation_lane": Unit("a lane of the scalar engine, its tables aside", lambda config: ActivationLane()),
+    "activation_lane": Unit(
+        "a lane of the scalar engine, its tables aside",
+        lambda config: ActivationLane(config.scalar_depth, config.scalar_units),
+    ),
     "tables": Unit("the tables of two activation lanes", lambda config: FunctionTables(2)),
     "controller": Unit("the processor with its memory", lambda config: Controller(config.local_bytes)),
     "dma": Unit("a DMA engine", DmaEngine),

@@ -11,8 +11,8 @@ from neuroncore_rtl.spec.formats import Format, matmul_formats
 from neuroncore_rtl.spec.memory_map import LOCAL_BYTES
 
 __all__ = [
-    "LINE_BYTES", "LOAD_COLUMNS", "PRESETS", "PSUM_BANKS", "SEMAPHORES", "VECTOR_UNITS", "Config", "Counters",
-    "preset_named",
+    "LINE_BYTES", "LOAD_COLUMNS", "PRESETS", "PSUM_BANKS", "SCALAR_UNITS", "SEMAPHORES", "VECTOR_UNITS", "Config",
+    "Counters", "preset_named",
 ]  # fmt: skip
 
 LOAD_COLUMNS = 4
@@ -29,6 +29,10 @@ SEMAPHORES = 256
 
 VECTOR_UNITS = ("division", "power", "search", "random")
 """Units that a vector lane has or does without."""
+
+
+SCALAR_UNITS = ("trigonometry", "random")
+"""Units that an activation lane has or does without."""
 
 
 class Counters(IntEnum):
@@ -61,6 +65,10 @@ class Config:
         vector_power: so for powers.
         vector_search: so for MAX8, FIND_INDEX8 and MATCH_REPLACE8.
         vector_random: so for random bits: DROPOUT, and stochastic rounding by the vector engine.
+        scalar_depth: of the activation lanes; 1, or 2 with stages for a faster clock. An element takes
+            `spec.timing.SCALAR_LANES_LATENCY` cycles; one enters a cycle in any case.
+        scalar_trigonometry: 1, or 0 for activation lanes without SIN and COS, which are illegal then.
+        scalar_random: so without random bits: no stochastic rounding by the scalar engine.
         dma_engines: DMA engines, each with a queue; 1 to 16. Engine i is on HBM port i modulo `hbm_ports`.
         hbm_ports: AXI4 ports to HBM; 1 to 4, no more than DMA engines.
         hbm_bytes: bytes of a beat of an HBM port; 8, 16, 32 or 64.
@@ -92,6 +100,9 @@ class Config:
     vector_power: int = 1
     vector_search: int = 1
     vector_random: int = 1
+    scalar_depth: int = 1
+    scalar_trigonometry: int = 1
+    scalar_random: int = 1
     dma_engines: int = 2
     hbm_ports: int = 1
     hbm_bytes: int = 16
@@ -112,6 +123,8 @@ class Config:
         "add_latency": (1, 4),
         "vector_latency": (1, 6),
         **{f"vector_{unit}": (0, 1) for unit in VECTOR_UNITS},
+        "scalar_depth": (1, 2),
+        **{f"scalar_{unit}": (0, 1) for unit in SCALAR_UNITS},
         "dma_engines": (1, 16),
         "hbm_ports": (1, 4),
         "hbm_bytes": (8, LINE_BYTES),
@@ -186,6 +199,11 @@ class Config:
     def vector_units(self) -> frozenset[str]:
         """The :data:`VECTOR_UNITS` that vector lanes have."""
         return frozenset(unit for unit in VECTOR_UNITS if getattr(self, f"vector_{unit}"))
+
+    @property
+    def scalar_units(self) -> frozenset[str]:
+        """The :data:`SCALAR_UNITS` that activation lanes have."""
+        return frozenset(unit for unit in SCALAR_UNITS if getattr(self, f"scalar_{unit}"))
 
     def with_overrides(self, **overrides: int | None) -> "Config":
         """Return a copy with the parameters that are not None replaced."""

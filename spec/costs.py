@@ -95,7 +95,7 @@ def drain(instruction: Elementwise, config: Config) -> int:
 def lanes_latency(instruction: Elementwise, config: Config) -> int:
     """Return the cycles from a step of an instruction to its result, where no operation is slow."""
     if instruction.opcode == Opcode.ACTIVATE:
-        return timing.SCALAR_LANES_LATENCY
+        return timing.SCALAR_LANES_LATENCY[config.scalar_depth > 1]
     return timing.vector_lanes_latency(config.vector_latency)
 
 

@@ -72,8 +72,8 @@ VECTOR_ENTRY_LATENCY = 1, 3
 VECTOR_CAST_LATENCY = 1, 5
 """The same of a cast."""
 
-SCALAR_LANES_LATENCY = 23
-"""Cycles from a step to its result in the scalar engine's lanes."""
+SCALAR_LANES_LATENCY = 23, 41
+"""Cycles from a step to its result in the scalar engine's lanes, by their depth."""
 
 DIVIDE_INTERVAL, DIVIDE_LATENCY = 8, 10
 """Cycles from one division to the next, and to its quotient."""

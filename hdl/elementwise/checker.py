@@ -18,6 +18,7 @@ from neuroncore_rtl.hdl.memory.port import OnChipStorage
 from neuroncore_rtl.spec import isa, timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, INT32, UINT32
+from neuroncore_rtl.spec.functions import FUNCTIONS, TRIGONOMETRIC
 from neuroncore_rtl.spec.isa import elementwise
 from neuroncore_rtl.spec.isa.access import DIMENSIONS, POINTER_FIELDS, storage_bytes, storage_partitions
 from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp, Arithmetic
@@ -182,8 +183,11 @@ class Checker(checker.Checker):
 
     def _stochastic(self) -> frozenset[isa.Opcode]:
         """Return the opcodes whose results may be rounded stochastically on this machine."""
-        able = "random" in self.config.vector_units
-        return elementwise.STOCHASTIC if able else elementwise.STOCHASTIC - isa.VECTOR_OPCODES
+        able = elementwise.STOCHASTIC
+        for opcodes, units in ((isa.VECTOR_OPCODES, "vector_units"), (isa.SCALAR_OPCODES, "scalar_units")):
+            if "random" not in getattr(self.config, units):
+                able -= opcodes
+        return able
 
     def _operation(self, m: Module, instruction) -> Value:
         absent = elementwise.UNIT_OPERATIONS.keys() - self.config.vector_units
@@ -199,6 +203,8 @@ class Checker(checker.Checker):
                         m.d.comb += allowed.eq(code.matches(*(int(op) for op in sorted(operations))))
             wrong.append(used(instruction, name) & (~allowed | code.matches(*map(int, missing))))
         unknown = instruction.function >= elementwise.FUNCTION_COUNT
+        if "trigonometry" not in self.config.scalar_units:
+            unknown |= instruction.function.matches(*(FUNCTIONS[name].code for name in TRIGONOMETRIC))
         return _any(wrong) | (opcode_in(instruction, {isa.Opcode.ACTIVATE}) & unknown)
 
     @staticmethod

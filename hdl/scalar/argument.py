@@ -3,13 +3,16 @@
 Steps 1 to 4 of docs/activation.md, and of step 10 what does not depend on alpha.
 """
 
+from types import SimpleNamespace
+
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.arith.multiply import halves_product, joined
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
 from neuroncore_rtl.hdl.enumeration import typed_enum
-from neuroncore_rtl.hdl.scalar.number import EXPONENT, decode
+from neuroncore_rtl.hdl.scalar.number import EXPONENT, normalised, placed
 from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, ControlRow, Coordinate, Factor, Scale, Source, TableReader
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.functions import layout
@@ -26,6 +29,12 @@ _CUT = layout.WINDOW_BITS - _TURN_BITS
 """Low bits of significand * window that are dropped."""
 _LOW_BITS = FP32.precision + _HALF_WINDOW - _CUT
 """Bits of the lower product that stay, those that overlap the higher one included."""
+
+_WINDOW_HALF = 17
+"""Half of a digit of the window, where products have stages; the significand's upper half is shorter."""
+
+_TOP_BITS = layout.WINDOW_BITS - 4 * _WINDOW_HALF
+"""Bits of the window above its two digits: a digit of which the product needs no more bits than that."""
 
 _MOST_BITS = layout.COORDINATE_BITS - layout.LOCAL_BITS
 """Most bits of x that choose a segment."""
@@ -51,11 +60,18 @@ class Argument(wiring.Component):
             a zero or infinite, they make it from alpha.
         sign: s. special: the result, if it is not that of the datapath; for alpha * z that of |z|.
 
-    The outputs are registers, `LATENCY` cycles later.
+    The outputs are registers, `latency` cycles later.
+
+    Arguments:
+        staged: whether every step has a stage of its own.
+        trigonometry: whether there is a window of 2 / pi; without, z must not go to a function that wants it.
     """
 
-    CUTS = ("decode", "control", "turns", "segment")
-    LATENCY = len(CUTS)
+    CUTS = {
+        False: ("decode", "control", "turns", "segment"),
+        True: ("normal", "decode", "control", "places", "turns", "quadrant", "segment"),
+    }
+    """Places of the registers."""
 
     z: In(32)
     function: In(FUNCTION_BITS)
@@ -72,20 +88,29 @@ class Argument(wiring.Component):
     sign: Out(1)
     special: Out(SpecialCode)
 
+    def __init__(self, staged: bool = False, trigonometry: bool = True):
+        self.staged, self.trigonometry = staged, trigonometry
+        self.latency = len(self.CUTS[staged])
+        super().__init__()
+
     def elaborate(self, platform):
         m = Module()
-        cut = Pipeline(m, self.CUTS).cut
-        number = decode(m, self.z, "number")
-        z = cut("decode", number=number, function=self.function)
+        cut = Pipeline(m, self.CUTS[self.staged]).cut
+        entering = cut("normal", **normalised(m, self.z, "number"), function=self.function)
+        z = cut("decode", number=placed(m, entering, "number"), function=entering.function)
         self._look_up(m, z)
         number = z.number
         ordinary = cut(
             "control", significand=number.significand, exponent=number.exponent, negative=number.sign,
-            border=number.zero | number.infinite, infinite=number.infinite, nan=number.nan,
+            border=number.zero | number.infinite, infinite=number.infinite, nan=number.nan, **self._reach(m, number),
         )  # fmt: skip
         control = Signal(ControlRow)
         m.d.comb += control.eq(self.tables.control_row)
-        turned = cut("turns", **self._places(m, control, ordinary), **self._results(m, control, ordinary))
+        windows = self._windows(m, ordinary) if self.trigonometry else {}
+        places = self._places(m, control, ordinary)
+        turned = cut("places", **places, **self._results(m, control, ordinary), **windows)
+        turned = cut("turns", **self._turned(turned))
+        turned = cut("quadrant", **self._added(m, turned))
         outputs = cut("segment", **self._segment(m, turned))
         m.d.comb += [getattr(self, name).eq(value) for name, value in vars(outputs).items()]
         return m
@@ -110,64 +135,115 @@ class Argument(wiring.Component):
             self.tables.window_low_address.eq(exponent),
         ]
 
-    def _places(self, m: Module, control, z) -> dict[str, Value]:
-        """What chooses the segment: z itself, or the quarter turns in it, two products that are not added up yet."""
-        high, low = Signal(_HALF_WINDOW), Signal(_LOW_BITS)
+    def _reach(self, m: Module, number) -> dict[str, Value]:
+        """How far below, or above, the exponents that have regions of their own."""
         shift = Signal(range(_LARGEST_SHIFT + 1))
         distance, binade = Signal(EXPONENT), Signal(EXPONENT)
+        m.d.comb += [
+            distance.eq(layout.LOW_EXPONENT - number.exponent),
+            shift.eq(Mux(distance > _LARGEST_SHIFT, _LARGEST_SHIFT, distance)),
+            binade.eq(number.exponent - layout.HIGH_EXPONENT),
+        ]
+        return {
+            "shift": shift, "binade": binade[: layout.BINADES_BITS], "beyond": binade[layout.BINADES_BITS :].any(),
+        }  # fmt: skip
+
+    def _windows(self, m: Module, z) -> dict[str, Value]:
+        """The products of significand and window that are not added up yet."""
+        if not self.staged:
+            high, low = Signal(_HALF_WINDOW), Signal(_LOW_BITS)
+            m.d.comb += [
+                high.eq(z.significand * self.tables.window_high_row),
+                low.eq((z.significand * self.tables.window_low_row) >> _CUT),
+            ]
+            return {"high": high, "low": low}
+        window = Cat(self.tables.window_low_row, self.tables.window_high_row)
+        products = {"top": (z.significand[:_TOP_BITS] * window[-_TOP_BITS:])[:_TOP_BITS]}
+        for number in range(2):
+            part = window[2 * number * _WINDOW_HALF : 2 * (number + 1) * _WINDOW_HALF]
+            products |= {
+                f"{name}{number}": value for name, value in halves_product(z.significand, part, _WINDOW_HALF).items()
+            }
+        return products
+
+    def _turned(self, z) -> dict[str, Value]:
+        """Two parts of their sum: from its lowest bit, and from where the second digit of the window lies."""
+        values = dict(vars(z))
+        if not (self.trigonometry and self.staged):
+            return values
+        for number in range(2):
+            parts = SimpleNamespace(**{name: values.pop(f"{name}{number}") for name in ("low", "high", "cross")})
+            values[f"part{number}"] = joined(parts, _WINDOW_HALF, Const(0, 1), 0)
+        return values
+
+    def _added(self, m: Module, z) -> dict[str, Value]:
+        """The quarter turns in z."""
+        values = dict(vars(z))
+        if not self.trigonometry:
+            return values
+        turns = Signal(_TURN_BITS)
+        if self.staged:
+            part0, part1, top = (values.pop(name) for name in ("part0", "part1", "top"))
+            digit = 2 * _WINDOW_HALF
+            upper = (part0[digit:] + part1 + (top << digit))[: layout.WINDOW_BITS - digit]
+            m.d.comb += turns.eq(Cat(part0[_CUT:digit], upper))
+        else:
+            high, low = values.pop("high"), values.pop("low")
+            above_low = _TURN_BITS - _HALF_WINDOW
+            m.d.comb += turns.eq(Cat(low[:above_low], high + low[above_low:]))
+        return values | {"turns": turns}
+
+    def _places(self, m: Module, control, z) -> dict[str, Value]:
+        """What chooses the segment, if that is z itself."""
         linear, binades = Signal(layout.COORDINATE_BITS), Signal(layout.COORDINATE_BITS)
         x = Signal(layout.COORDINATE_BITS)
         widened = Cat(Const(0, layout.COORDINATE_BITS - FP32.precision), z.significand)
         fraction = Cat(Const(0, 1), widened[:-1])
         cosine = control.coordinate == Coordinate.COS
         m.d.comb += [
-            high.eq(z.significand * self.tables.window_high_row),
-            low.eq((z.significand * self.tables.window_low_row) >> _CUT),
-            distance.eq(layout.LOW_EXPONENT - z.exponent),
-            shift.eq(Mux(distance > _LARGEST_SHIFT, _LARGEST_SHIFT, distance)),
-            linear.eq(widened >> shift),
-            binade.eq(z.exponent - layout.HIGH_EXPONENT),
-            binades.eq(Cat(fraction[layout.BINADES_BITS :], binade[: layout.BINADES_BITS])),
+            linear.eq(widened >> z.shift),
+            binades.eq(Cat(fraction[layout.BINADES_BITS :], z.binade)),
             x.eq(fraction),
         ]
         with m.If(control.coordinate == Coordinate.OUTER):
             with m.If(z.exponent < 0):
                 m.d.comb += x.eq(linear)
-            with m.Elif(binade[layout.BINADES_BITS :].any()):
+            with m.Elif(z.beyond):
                 m.d.comb += x.eq(-1)
             with m.Else():
                 m.d.comb += x.eq(binades)
         return {
-            "high": high, "low": low, "x": x, "trigonometric": (control.coordinate == Coordinate.SIN) | cosine,
+            "x": x, "trigonometric": (control.coordinate == Coordinate.SIN) | cosine,
             "cosine": cosine, "base": control.base, "bits": control.bits, "significand": z.significand,
             "exponent": z.exponent,
         }  # fmt: skip
 
     def _segment(self, m: Module, z) -> dict[str, Value]:
         """The segment and the place in it; the outputs by name."""
-        turns, quadrant = Signal(_TURN_BITS), Signal(layout.QUADRANT_BITS)
-        reduced = Signal(layout.REDUCED_BITS)
-        place = Signal(layout.COORDINATE_BITS)
+        place, reduced, half_turn = z.x, Const(0, layout.REDUCED_BITS), 0
         segment, index = Signal(_MOST_BITS), Signal(INDEX_BITS)
         t = Signal(layout.LOCAL_BITS)
-        above_low = _TURN_BITS - _HALF_WINDOW
-        m.d.comb += [
-            turns.eq(Cat(z.low[:above_low], z.high + z.low[above_low:])),
-            quadrant.eq(turns[layout.REDUCED_BITS :] + z.cosine),
-            # In odd quadrants the position counts backwards.
-            reduced.eq(Mux(quadrant[0], ~turns[: layout.REDUCED_BITS], turns[: layout.REDUCED_BITS])),
-            place.eq(Mux(z.trigonometric, reduced[-layout.COORDINATE_BITS :], z.x)),
-            index.eq(z.base + segment),
-        ]
-        with m.Switch(z.bits):
-            for count in range(_MOST_BITS + 1):
-                with m.Case(count):
-                    above = layout.COORDINATE_BITS - count
-                    m.d.comb += [segment.eq(place[above:]), t.eq(place[above - layout.LOCAL_BITS : above])]
+        if self.trigonometry:
+            quadrant, reduced = Signal(layout.QUADRANT_BITS), Signal(layout.REDUCED_BITS)
+            place = Signal(layout.COORDINATE_BITS)
+            m.d.comb += [
+                quadrant.eq(z.turns[layout.REDUCED_BITS :] + z.cosine),
+                # In odd quadrants the position counts backwards.
+                reduced.eq(z.turns[: layout.REDUCED_BITS] ^ quadrant[0].replicate(layout.REDUCED_BITS)),
+                place.eq(Mux(z.trigonometric, reduced[-layout.COORDINATE_BITS :], z.x)),
+            ]
+            half_turn = quadrant[1]
+        m.d.comb += index.eq(z.base + segment)
+        shifted = place
+        for digit in range(_MOST_BITS.bit_length()):
+            moved = Signal(layout.COORDINATE_BITS + (2 << digit) - 1, name=f"moved{digit}")
+            m.d.comb += moved.eq(Mux(z.bits[digit], shifted << (1 << digit), shifted))
+            shifted = moved
+        m.d.comb += [segment.eq(shifted[layout.COORDINATE_BITS :]), t.eq(shifted[_MOST_BITS : layout.COORDINATE_BITS])]
         return {
             "significand": z.significand, "exponent": z.exponent, "index": index, "t": t, "reduced": reduced,
             "source": z.source, "factor": z.factor, "scale": z.scale, "exp2": z.exp2,
-            "sign": Mux(z.factor == Factor.REDUCED, z.sign ^ quadrant[1], z.sign), "special": z.special,
+            "sign": Mux(z.factor == Factor.REDUCED, z.sign ^ half_turn, z.sign), "special": z.special,
         }  # fmt: skip
 
     def _results(self, m: Module, control, z) -> dict[str, Value]:

@@ -3,19 +3,21 @@
 A block is converted to Verilog, and compiled for simulation, once for all of a machine.
 """
 
+from collections.abc import Iterable
 from functools import partial
 
-from amaranth import Cat, Module, Mux, Signal, Value, signed
+from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.elementwise.step import Phase, Step
 from neuroncore_rtl.hdl.hierarchy import shared
-from neuroncore_rtl.hdl.scalar.lane import ActivationLane
+from neuroncore_rtl.hdl.scalar.lane import STAGES, ActivationLane
 from neuroncore_rtl.hdl.scalar.number import decode
 from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, FunctionTables
+from neuroncore_rtl.spec.config import SCALAR_UNITS
 
-__all__ = ["LANE_BITS", "ActivationBlock", "ActivationLanes"]
+__all__ = ["LANE_BITS", "ActivationBlock", "ActivationLanes", "module_name"]
 
 BLOCK_LANES = 16
 """Lanes of a block, the last one of an engine may have fewer: as many as simulate fastest."""
@@ -24,23 +26,32 @@ LANE_BITS = 11
 """Width of a number, or a count, of lanes."""
 
 
+def module_name(name: str, depth: int, units: Iterable[str]) -> str:
+    """Return the Verilog name of a module, which spells the parameters of its lanes where they are not as usual."""
+    spelt = f"_depth{depth}" if depth > 1 else ""
+    return name + spelt + "".join(f"_no_{unit}" for unit in SCALAR_UNITS if unit not in units)
+
+
 class ActivationBlock(wiring.Component):
     """Lanes that take a step in the same cycle, one step per cycle.
 
     Arguments:
-        lanes: how many.
+        lanes: how many. depth, units: of each (:class:`ActivationLane`).
 
     Ports, few and wide, as each costs time at the boundary of a block that is compiled apart:
         valid, step: a step (:class:`hdl.elementwise.step.Step`).
         a: its elements, one a lane.
         first_lane: number of the first lane in the engine; constant.
-        words: the lanes' results, `LATENCY` cycles later.
+        words: the lanes' results, `latency` cycles later.
     """
 
-    LATENCY = 1 + ActivationLane.LATENCY
-
-    def __init__(self, lanes: int):
+    def __init__(self, lanes: int, depth: int = 1, units: Iterable[str] = SCALAR_UNITS):
         self.lanes = lanes
+        self._build = partial(ActivationLane, depth, units)
+        self._module = module_name("activation_lane", depth, units)
+        self._stages = STAGES[depth]
+        self._draws = "random" in units
+        self.latency = 1 + self._stages.latency
         words = data.ArrayLayout(32, lanes)
         super().__init__(
             {"valid": In(1), "step": In(Step), "a": In(words), "first_lane": In(LANE_BITS), "words": Out(words)}
@@ -48,7 +59,7 @@ class ActivationBlock(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        lanes = [shared(m, f"lane{i}", "activation_lane", ActivationLane, platform) for i in range(self.lanes)]
+        lanes = [shared(m, f"lane{i}", self._module, self._build, platform) for i in range(self.lanes)]
         m.submodules.tables = tables = FunctionTables(self.lanes)
         for lane, reader in zip(lanes, tables.readers, strict=True):
             wiring.connect(m, lane.tables, reader)
@@ -60,7 +71,7 @@ class ActivationBlock(wiring.Component):
             shared_by_all = Signal.like(value, name=f"all_{name}")
             m.d.comb += shared_by_all.eq(value)
             m.d.comb += [getattr(lane, name).eq(shared_by_all) for lane in lanes]
-        indices = self._indices(m, control)
+        indices = self._indices(m, control) if self._draws else [Const(0, 64)] * self.lanes
         adds = self._adds(m, control)
         for i, lane in enumerate(lanes):
             m.d.comb += [
@@ -73,34 +84,39 @@ class ActivationBlock(wiring.Component):
 
     def _common(self, m: Module, control) -> dict:
         """Return what all lanes get, by port."""
-        entering = control.at(0)
-        random = control.at(ActivationLane.RANDOM_DELAY)
-        adding = control.at(ActivationLane.SUM_DELAY)
-        alpha = decode(m, control.at(ActivationLane.ALPHA_DELAY - 1).alpha, "alpha")
+        stages = self._stages
+        entering, loading = control.at(0), control.at(stages.widen)
+        adding, rounding = control.at(stages.sum), control.at(stages.round)
+        alpha = decode(m, control.at(stages.alpha - 1).alpha, "alpha")
         late_alpha = Signal.like(alpha, reset_less=True)
         m.d.sync += late_alpha.eq(alpha)
-        element = entering.valid & (entering.phase == Phase.ELEMENT)
+        element = loading.valid & (loading.phase == Phase.ELEMENT)
         return {
             "dtype": entering.a_dtype,
-            "load0": entering.valid & (entering.phase == Phase.LOAD_S0),
-            "load1": entering.valid & (entering.phase == Phase.LOAD_S1),
-            "immediate0": element & ~entering.pointer0,
-            "immediate1": element & ~entering.pointer1,
-            "scalar0": entering.scalar0,
-            "scalar1": entering.scalar1,
-            "function": control.at(ActivationLane.FUNCTION_DELAY).function[:FUNCTION_BITS],
+            "load0": loading.valid & (loading.phase == Phase.LOAD_S0),
+            "load1": loading.valid & (loading.phase == Phase.LOAD_S1),
+            "immediate0": element & ~loading.pointer0,
+            "immediate1": element & ~loading.pointer1,
+            "scalar0": loading.scalar0,
+            "scalar1": loading.scalar1,
+            "function": control.at(stages.function).function[:FUNCTION_BITS],
             "alpha": late_alpha,
-            "seed": random.seed,
-            "stream": random.stream,
             "restart": adding.first & ~adding.sum_continue,
             "shows_sum": adding.phase == Phase.RESULT,
-            "dst_dtype": adding.dst_dtype,
-            "stochastic": adding.stochastic,
+            "dst_dtype": rounding.dst_dtype,
+            **self._draw(control),
         }
+
+    def _draw(self, control) -> dict:
+        """What lanes with random bits get."""
+        if not self._draws:
+            return {}
+        random, rounding = control.at(self._stages.random), control.at(self._stages.round)
+        return {"seed": random.seed, "stream": random.stream, "stochastic": rounding.stochastic}
 
     def _indices(self, m, control):
         """The number of each lane's element in its tensor, when random words are begun."""
-        early, late = control.at(ActivationLane.RANDOM_DELAY - 2), control.at(ActivationLane.RANDOM_DELAY - 1)
+        early, late = (control.at(self._stages.random - cycles) for cycles in (2, 1))
         first = Signal(64, name="first_index", reset_less=True)
         m.d.sync += first.eq(_sum64(m, "first", early.index, early.index_partition * self.first_lane))
         indices = [Signal(64, name=f"index{i}", reset_less=True) for i in range(self.lanes)]
@@ -110,7 +126,7 @@ class ActivationBlock(wiring.Component):
 
     def _adds(self, m, control):
         """Whether each lane adds to its running sum: in steps with an element, if the lane takes part."""
-        early = control.at(ActivationLane.SUM_DELAY - 1)
+        early = control.at(self._stages.sum - 1)
         taking = Signal(range(self.lanes + 1))
         adds = Signal(self.lanes)
         element = early.valid & (early.phase == Phase.ELEMENT)
@@ -127,8 +143,9 @@ class ActivationLanes(wiring.Component):
     Arguments, ports: those of :class:`ActivationBlock`, but for `first_lane`.
     """
 
-    def __init__(self, lanes: int):
+    def __init__(self, lanes: int, depth: int = 1, units: Iterable[str] = SCALAR_UNITS):
         self.lanes = lanes
+        self.parameters = depth, frozenset(units)
         words = data.ArrayLayout(32, lanes)
         super().__init__({"valid": In(1), "step": In(Step), "a": In(words), "words": Out(words)})
 
@@ -136,7 +153,9 @@ class ActivationLanes(wiring.Component):
         m = Module()
         for first in range(0, self.lanes, BLOCK_LANES):
             width = min(BLOCK_LANES, self.lanes - first)
-            block = shared(m, f"block{first}", f"activation_block_{width}", partial(ActivationBlock, width), platform)
+            build = partial(ActivationBlock, width, *self.parameters)
+            module = module_name(f"activation_block_{width}", *self.parameters)
+            block = shared(m, f"block{first}", module, build, platform)
             words = slice(32 * first, 32 * (first + width))
             m.d.comb += [
                 block.valid.eq(self.valid),

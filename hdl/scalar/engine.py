@@ -7,7 +7,8 @@ from amaranth.lib import wiring
 
 from neuroncore_rtl.hdl.elementwise.frontend import Frontend, connect_engine, engine_ports
 from neuroncore_rtl.hdl.hierarchy import lanes
-from neuroncore_rtl.hdl.scalar.block import ActivationBlock, ActivationLanes
+from neuroncore_rtl.hdl.scalar.block import ActivationLanes, module_name
+from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa.elementwise import SCALAR_OPCODES
 
@@ -30,7 +31,7 @@ class ScalarEngine(wiring.Component):
     @staticmethod
     def latency(config: Config) -> int:
         """Return the cycles from a step to its result."""
-        return ActivationBlock.LATENCY
+        return timing.SCALAR_LANES_LATENCY[config.scalar_depth > 1]
 
     def elaborate(self, platform):
         m = Module()
@@ -38,8 +39,10 @@ class ScalarEngine(wiring.Component):
         m.submodules.frontend = frontend = Frontend(self.config, SCALAR_OPCODES, latency=self.latency(self.config))
         connect_engine(m, self, frontend)
 
-        build = partial(ActivationLanes, partitions)
-        block = lanes(m, "lanes", f"activation_lanes_{partitions}", build, platform, of=("activation_lane",))
+        parameters = self.config.scalar_depth, self.config.scalar_units
+        build = partial(ActivationLanes, partitions, *parameters)
+        module = module_name(f"activation_lanes_{partitions}", *parameters)
+        block = lanes(m, "lanes", module, build, platform, of=("activation_lane",))
         m.d.comb += [
             block.valid.eq(frontend.lanes_valid),
             block.step.eq(frontend.lanes_step),

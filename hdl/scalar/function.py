@@ -27,16 +27,17 @@ _READERS = {
 class FunctionUnit(wiring.Component):
     """y = function(z), FP32, one per cycle: bit for bit what docs/activation.md defines, rounded once to nearest even.
 
+    Arguments:
+        staged: whether every step has a stage of its own.
+        trigonometry: whether there are `spec.functions.TRIGONOMETRIC`.
+
     Ports:
         z: FP32 storage word.
         function: its code in `spec.functions`.
-        alpha: the parameter, given `ALPHA_DELAY` cycles after z.
+        alpha: the parameter, given `alpha_delay` cycles after z.
         tables: a reader of :class:`hdl.scalar.tables.FunctionTables`.
-        y: FP32 storage word, a register, `LATENCY` cycles after z.
+        y: FP32 storage word, a register, `latency` cycles after z.
     """
-
-    LATENCY = Argument.LATENCY + Product.LATENCY + Result.LATENCY
-    ALPHA_DELAY = Argument.LATENCY + Product.ALPHA_DELAY
 
     z: In(32)
     function: In(FUNCTION_BITS)
@@ -44,11 +45,26 @@ class FunctionUnit(wiring.Component):
     tables: Out(TableReader())
     y: Out(32)
 
+    def __init__(self, staged: bool = False, trigonometry: bool = True):
+        self.staged, self.trigonometry = staged, trigonometry
+        self.latency, self.alpha_delay = self.latency_of(staged), self.alpha_delay_of(staged)
+        super().__init__()
+
+    @staticmethod
+    def latency_of(staged: bool) -> int:
+        """Return the cycles from z to y."""
+        return sum(len(part.CUTS[staged]) for part in (Argument, Product, Result))
+
+    @staticmethod
+    def alpha_delay_of(staged: bool) -> int:
+        """Return the cycles from z to alpha."""
+        return len(Argument.CUTS[staged]) + Product.CUTS[staged].index("polynomial")
+
     def elaborate(self, platform):
         m = Module()
-        m.submodules.argument = argument = Argument()
-        m.submodules.product = product = Product()
-        m.submodules.result = result = Result()
+        m.submodules.argument = argument = Argument(self.staged, self.trigonometry)
+        m.submodules.product = product = Product(self.staged, self.trigonometry)
+        m.submodules.result = result = Result(self.staged)
         m.d.comb += [
             argument.z.eq(self.z),
             argument.function.eq(self.function),

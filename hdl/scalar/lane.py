@@ -1,6 +1,9 @@
 """An activation lane: function(a * scale + bias) of one element after the other, its running sum, and the cast."""
 
-from amaranth import Cat, Module, Mux, Signal
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -12,48 +15,101 @@ from neuroncore_rtl.hdl.arith.threefry import ROUNDS, Threefry2x32
 from neuroncore_rtl.hdl.arith.widen import Widen
 from neuroncore_rtl.hdl.scalar.function import FunctionUnit
 from neuroncore_rtl.hdl.scalar.number import Number
+from neuroncore_rtl.hdl.scalar.running_sum import RunningSum
 from neuroncore_rtl.hdl.scalar.tables import FUNCTION_BITS, TableReader
+from neuroncore_rtl.spec.config import SCALAR_UNITS
 
-__all__ = ["ActivationLane"]
-
-_FMA_LATENCY = 4
-_ROUND_LATENCY = 2
-_RANDOM_ROUNDS = 4
-_RANDOM_LATENCY = ROUNDS // _RANDOM_ROUNDS
+__all__ = ["STAGES", "ActivationLane", "Stages"]
 
 _NEGATIVE_ZERO = 1 << 31
 """What changes no number that it is added to, not even -0."""
 
 
+@dataclass(frozen=True)
+class Stages:
+    """Cycles of a lane's parts, and what follows from them.
+
+    Arguments:
+        staged: whether every step of a part has a stage of its own.
+        widen: from a word to FP32, before the register that all have. fma, rounder: of these units.
+        total: from a result of the functions to the rounder, which a sum that is shown takes, too.
+        random_rounds: of the random generator in a cycle.
+    """
+
+    staged: bool
+    widen: int
+    fma: int
+    total: int
+    rounder: int
+    random_rounds: int
+
+    @property
+    def function(self) -> int:
+        """Cycles from an element to its function, as all that follows from the element on."""
+        return self.widen + 1 + self.fma
+
+    @property
+    def alpha(self) -> int:
+        """The same of alpha, ..."""
+        return self.function + FunctionUnit.alpha_delay_of(self.staged)
+
+    @property
+    def sum(self) -> int:
+        """... of what the running sum does, ..."""
+        return self.function + FunctionUnit.latency_of(self.staged)
+
+    @property
+    def round(self) -> int:
+        """... of the format and the rounding, ..."""
+        return self.sum + self.total
+
+    @property
+    def random(self) -> int:
+        """... of what random words are made of, ..."""
+        return self.round + ROUNDS // -self.random_rounds
+
+    @property
+    def latency(self) -> int:
+        """... and of the result."""
+        return self.round + self.rounder
+
+
+STAGES = {
+    1: Stages(staged=False, widen=0, fma=4, total=0, rounder=2, random_rounds=4),
+    2: Stages(staged=True, widen=2, fma=6, total=2, rounder=4, random_rounds=2),
+}
+"""Those of a lane, by its depth."""
+
+
 class ActivationLane(wiring.Component):
     """One step per cycle. What concerns a step enters when its element has come so far, see the delays.
 
+    Arguments:
+        depth: 1, or 2 for stages of its own for every step of a part.
+        units: those of `SCALAR_UNITS` that it has; steps that need another one do not come.
+
     Ports, with the element:
         a: storage word, right-aligned, upper bits ignored. dtype: its format.
+    `stages.widen` cycles later:
         load0, load1: a is the scale, the bias, which are kept.
         immediate0, immediate1: scalar0 is the scale, scalar1 the bias, FP32; else that is what was loaded.
-    `FUNCTION_DELAY` cycles later:
+    `stages.function` cycles later, as all from the element on:
         function: its code.
-    `ALPHA_DELAY` cycles later:
+    `stages.alpha` cycles later:
         alpha: the functions' parameter.
-    `RANDOM_DELAY` cycles later:
+    `stages.random` cycles later:
         seed, stream, index: key and counter of the random word of stochastic rounding.
-    `SUM_DELAY` cycles later:
+    `stages.sum` cycles later:
         adds: the element is added to the running sum, in FP32, one rounding. restart: to +0 in its place. The sum is
             +0 after a reset and otherwise stays as it is.
         shows_sum: the step puts out the sum of the elements before it, else function(a * scale + bias).
+    `stages.round` cycles later:
         dst_dtype: the format of what is put out. stochastic: its rounding; else to nearest even.
-    `LATENCY` cycles later:
+    `latency` cycles later:
         word: storage word, right-aligned, upper bits zero; a register.
 
     tables: a reader of :class:`hdl.scalar.tables.FunctionTables`.
     """
-
-    FUNCTION_DELAY = 1 + _FMA_LATENCY
-    ALPHA_DELAY = FUNCTION_DELAY + FunctionUnit.ALPHA_DELAY
-    SUM_DELAY = FUNCTION_DELAY + FunctionUnit.LATENCY
-    RANDOM_DELAY = SUM_DELAY - _RANDOM_LATENCY
-    LATENCY = SUM_DELAY + _ROUND_LATENCY
 
     a: In(32)
     dtype: In(FormatCode)
@@ -76,14 +132,19 @@ class ActivationLane(wiring.Component):
     word: Out(32)
     tables: Out(TableReader())
 
+    def __init__(self, depth: int = 1, units: Iterable[str] = SCALAR_UNITS):
+        self.stages = STAGES[depth]
+        self.latency = self.stages.latency
+        self.units = frozenset(units)
+        super().__init__()
+
     def elaborate(self, platform):
         m = Module()
-        m.submodules.widen = widen = Widen()
-        m.submodules.fma = fma = Fp32Fma(_FMA_LATENCY)
-        m.submodules.unit = unit = FunctionUnit()
-        m.submodules.adder = adder = Fp32Adder(latency=1)
-        m.submodules.random = random = Threefry2x32(_RANDOM_ROUNDS)
-        m.submodules.rounder = rounder = Fp32Rounder(_ROUND_LATENCY)
+        stages = self.stages
+        m.submodules.widen = widen = Widen(stages.widen)
+        m.submodules.fma = fma = Fp32Fma(stages.fma)
+        m.submodules.unit = unit = FunctionUnit(stages.staged, "trigonometry" in self.units)
+        m.submodules.rounder = rounder = Fp32Rounder(stages.rounder, "random" in self.units)
         wiring.connect(m, unit.tables, wiring.flipped(self.tables))
 
         element = Signal(32, reset_less=True)
@@ -98,9 +159,6 @@ class ActivationLane(wiring.Component):
                 m.d.sync += operand.eq(getattr(self, f"scalar{number}"))
             operands.append(operand)
 
-        empty = Signal(init=1)
-        with m.If(self.adds):
-            m.d.sync += empty.eq(0)
         m.d.comb += [
             widen.word.eq(self.a),
             widen.dtype.eq(self.dtype),
@@ -110,15 +168,37 @@ class ActivationLane(wiring.Component):
             unit.z.eq(fma.out),
             unit.function.eq(self.function),
             unit.alpha.eq(self.alpha),
-            # The adder's output register is the sum.
-            adder.a.eq(Mux(empty | (self.adds & self.restart), 0, adder.out)),
-            adder.b.eq(Mux(self.adds, unit.y, _NEGATIVE_ZERO)),
-            random.key.eq(Cat(self.seed, self.stream)),
-            random.counter.eq(self.index),
-            rounder.value.eq(Mux(self.shows_sum, adder.out, unit.y)),
+            rounder.value.eq(self._staged_sum(m, unit.y) if stages.staged else self._sum(m, unit.y)),
             rounder.format.eq(self.dst_dtype),
-            rounder.stochastic.eq(self.stochastic),
-            rounder.random.eq(random.out[0]),
             self.word.eq(rounder.word),
         ]
+        if "random" in self.units:
+            m.submodules.random = random = Threefry2x32(stages.random_rounds)
+            m.d.comb += [
+                random.key.eq(Cat(self.seed, self.stream)),
+                random.counter.eq(self.index),
+                rounder.stochastic.eq(self.stochastic),
+                rounder.random.eq(random.out[0]),
+            ]
         return m
+
+    def _sum(self, m: Module, y: Value) -> Value:
+        """Add to the running sum, and return what is put out."""
+        m.submodules.adder = adder = Fp32Adder(latency=1)
+        empty = Signal(init=1)
+        with m.If(self.adds):
+            m.d.sync += empty.eq(0)
+        m.d.comb += [
+            # The adder's output register is the sum.
+            adder.a.eq(Mux(empty | (self.adds & self.restart), 0, adder.out)),
+            adder.b.eq(Mux(self.adds, y, _NEGATIVE_ZERO)),
+        ]
+        return Mux(self.shows_sum, adder.out, y)
+
+    def _staged_sum(self, m: Module, y: Value) -> Value:
+        """The same, two cycles later."""
+        m.submodules.total = total = RunningSum()
+        late_y, shows, shown = Signal(32, reset_less=True), Signal(reset_less=True), Signal(32, reset_less=True)
+        m.d.comb += [total.y.eq(y), total.adds.eq(self.adds), total.restart.eq(self.restart)]
+        m.d.sync += [late_y.eq(y), shows.eq(self.shows_sum), shown.eq(Mux(shows, total.out, late_y))]
+        return shown

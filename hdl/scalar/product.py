@@ -3,11 +3,14 @@
 Steps 5 to 7 of docs/activation.md, and of step 10 what depends on alpha.
 """
 
+from types import SimpleNamespace
+
 from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.arith.normalise import normalise
+from neuroncore_rtl.hdl.arith.multiply import halves_product, joined, plus
+from neuroncore_rtl.hdl.arith.normalise import normalise_partly
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
 from neuroncore_rtl.hdl.scalar.argument import INDEX_BITS, SpecialCode
 from neuroncore_rtl.hdl.scalar.number import EXPONENT, Number
@@ -15,7 +18,7 @@ from neuroncore_rtl.hdl.scalar.tables import Factor, Scale, Source, TableReader
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.functions import layout
 
-__all__ = ["POINT_EXPONENT", "SUM", "Product"]
+__all__ = ["LINEAR", "POINT_EXPONENT", "QUADRATIC", "SUM", "Product"]
 
 SUM = signed(62)
 """Shape of the sum S."""
@@ -24,11 +27,20 @@ POINT_EXPONENT = signed(11)
 """Shape of its exponent X."""
 
 _WIDTHS = layout.COEFFICIENT_FIELDS
-_POLYNOMIAL = signed(35)
+LINEAR, QUADRATIC, _POLYNOMIAL = signed(29), signed(34), signed(35)
+"""Shapes of q2, q1 and P, as wide as the tables need."""
 _PRODUCT = signed(60)
 _GUARDED = layout.LOCAL_BITS + layout.COEFFICIENT_GUARD
 _POINT = FP32.mantissa_bits
 """Fraction bits of the factor."""
+_HALF, _LINEAR_HALF, _QUADRATIC_HALF = 12, 14, 17
+"""Bits of the lower halves in which the products of t with c3, q2 and q1 are made, where these have stages."""
+_LOWER, _FACTOR_HALF = 17, layout.FACTOR_BITS // 2
+"""Bits of the lower halves of P and M."""
+_TURNS_BITS, _DIGIT = 8, 4
+"""Bits of |k|, and of a digit of it."""
+_COARSE, _FINE = range(3, 6), range(3)
+"""Digits of the shift that normalises the position in a quadrant."""
 _FROM_SIGNIFICAND = layout.POINT - FP32.mantissa_bits
 """A significand that takes the polynomial's place is shifted by so much."""
 
@@ -38,19 +50,34 @@ def _over(value: Value, places: int) -> Value:
     return value[places:].as_signed()
 
 
+def _without(values: SimpleNamespace, *names: str) -> dict[str, Value]:
+    """Return what goes on: all but what these names mean."""
+    return {name: value for name, value in vars(values).items() if name not in names}
+
+
 class Product(wiring.Component):
     """S, worth S * 2**(X - 53), of what :class:`hdl.scalar.argument.Argument` puts out. One enters per cycle.
 
+    Arguments:
+        staged: whether every step has a stage of its own.
+        trigonometry: whether the factor may be the position in a quadrant.
+
     Ports:
         significand, exponent, index, t, reduced, source, factor, scale, exp2, sign, special: see there.
-        alpha: given `ALPHA_DELAY` cycles after the others.
+        alpha: given when the others have come to the stage "polynomial".
         tables: read here: c3_c2, c1, c0_exponent; the other addresses stay 0.
-        total, point: S and X, registers, `LATENCY` cycles later; late_*: the others by then.
+        total: if late_exp2 S, signed, else its magnitude. point: X. late_sign: the result's sign. late_exp2,
+            late_special: exp2 and special by then. Registers, `latency` cycles later.
     """
 
-    CUTS = ("factor", "linear", "quadratic", "polynomial", "product", "sum")
-    LATENCY = len(CUTS)
-    ALPHA_DELAY = CUTS.index("polynomial")
+    CUTS = {
+        False: ("factor", "linear", "quadratic", "polynomial", "product", "sum"),
+        True: (
+            "factor", "linear_parts", "linear", "quadratic_parts", "quadratic", "polynomial_parts", "polynomial",
+            "product_parts", "product", "sum",
+        ),
+    }  # fmt: skip
+    """Places of the registers."""
 
     significand: In(FP32.precision)
     exponent: In(EXPONENT)
@@ -71,115 +98,197 @@ class Product(wiring.Component):
     late_sign: Out(1)
     late_special: Out(SpecialCode)
 
+    def __init__(self, staged: bool = False, trigonometry: bool = True):
+        self.staged, self.trigonometry = staged, trigonometry
+        self.latency = len(self.CUTS[staged])
+        super().__init__()
+
     def elaborate(self, platform):
         m = Module()
-        cut = Pipeline(m, self.CUTS).cut
-        tables = self.tables
+        cut = Pipeline(m, self.CUTS[self.staged]).cut
+        tables, staged = self.tables, self.staged
 
         m.d.comb += tables.c3_c2_address.eq(self.index)
-        given = cut(
-            "factor", **self._factor(m), index=self.index, t=self.t, significand=self.significand, source=self.source,
+        z = cut(
+            "factor", **self._before_factor(m), index=self.index, t=self.t, significand=self.significand,
+            exponent=self.exponent, source=self.source, kind=self.factor, scale=self.scale, sign=self.sign,
             exp2=self.exp2, special=self.special,
         )  # fmt: skip
 
         c3, c2 = tables.c3_c2_row[: _WIDTHS["c3"]].as_signed(), tables.c3_c2_row[_WIDTHS["c3"] :].as_signed()
-        m.d.comb += tables.c1_address.eq(given.index)
-        linear = cut("linear", series=c2 + _over(given.t * c3, layout.LOCAL_BITS), **vars(given))
+        if not staged:
+            m.d.comb += tables.c1_address.eq(z.index)
+        z = cut("linear_parts", **halves_product(z.t, c3, _HALF, staged), c2=c2, **self._factor(m, z))
+        series = Signal(LINEAR)
+        m.d.comb += series.eq(joined(z, _HALF, z.c2, layout.LOCAL_BITS))
+        z = cut("linear", series=series, **_without(z, "whole", "low", "high", "cross", "c2"))
 
-        m.d.comb += tables.c0_exponent_address.eq(linear.index)
-        later = {name: value for name, value in vars(linear).items() if name not in ("series", "index")}
-        series = tables.c1_row.as_signed() + _over(linear.t * linear.series, layout.LOCAL_BITS)
-        quadratic = cut("quadratic", series=series, **later)
+        parts = halves_product(z.t, z.series, _LINEAR_HALF, staged)
+        m.d.comb += (tables.c1_address if staged else tables.c0_exponent_address).eq(z.index)
+        z = cut("quadratic_parts", **parts, **_without(z, "series"))
+        series = Signal(QUADRATIC)
+        m.d.comb += series.eq(joined(z, _LINEAR_HALF, tables.c1_row.as_signed(), layout.LOCAL_BITS))
+        if staged:
+            m.d.comb += tables.c0_exponent_address.eq(z.index)
+        z = cut("quadratic", series=series, **_without(z, "whole", "low", "high", "cross", "index"))
 
-        polynomial, own_point = self._polynomial(m, quadratic)
-        special, special_sign = self._alpha_results(m, quadratic)
-        factors = cut(
-            "polynomial", polynomial=polynomial, factor=quadratic.factor, sign=quadratic.sign,
-            special_sign=special_sign, point=quadratic.point + own_point, turns=quadratic.turns, exp2=quadratic.exp2,
-            special=special,
+        z = cut("polynomial_parts", **self._last_term(z), **_without(z, "series", "t"))
+        polynomial, own_point = self._polynomial(m, z)
+        special, special_sign = self._alpha_results(m, z)
+        z = cut(
+            "polynomial", polynomial=polynomial, factor=z.factor, sign=z.sign ^ self._alpha_turns(z),
+            special_sign=special_sign, point=z.point + own_point, turns=z.turns, exp2=z.exp2, special=special,
+            flip=z.flip,
         )  # fmt: skip
 
-        product, logarithm, total = Signal(_PRODUCT), Signal(SUM), Signal(SUM)
-        m.d.comb += [
-            product.eq(_over(factors.polynomial * factors.factor, layout.SUM_CUT)),
-            logarithm.eq(factors.turns * layout.LN2),
-        ]
-        addends = cut(
-            "product", product=product, logarithm=logarithm, sign=factors.sign, special_sign=factors.special_sign,
-            point=factors.point, exp2=factors.exp2, special=factors.special,
+        z = cut("product_parts", **self._products(m, z), **_without(z, "polynomial", "factor", "turns"))
+        z = cut(
+            "product", **self._added(m, z), sign=z.sign, flip=z.flip, special_sign=z.special_sign, point=z.point,
+            exp2=z.exp2, special=z.special,
         )  # fmt: skip
-
-        m.d.comb += total.eq(Mux(addends.sign & ~addends.exp2, -addends.product, addends.product) + addends.logarithm)
+        total, sign = self._total(m, z)
         outputs = cut(
-            "sum", total=total, point=addends.point, late_exp2=addends.exp2, late_sign=addends.special_sign,
-            late_special=addends.special,
+            "sum", total=total, point=z.point, late_exp2=z.exp2, late_sign=sign, late_special=z.special,
         )  # fmt: skip
         m.d.comb += [getattr(self, name).eq(value) for name, value in vars(outputs).items()]
         return m
 
-    def _factor(self, m: Module) -> dict[str, Value]:
-        """Step 6: the factor M, its sign, the part of X that does not depend on the polynomial, and k, the turns."""
-        factor, sign = Signal(layout.FACTOR_BITS), Signal()
+    def _before_factor(self, m: Module) -> dict[str, Value]:
+        """The position in the quadrant, partly normalised."""
+        if not self.trigonometry:
+            return {}
+        normal, zeros, _ = normalise_partly(m, self.reduced, "reduced", _COARSE, None, None)
+        return {"normal": normal, "zeros": zeros}
+
+    def _factor(self, m: Module, z) -> dict[str, Value]:
+        """Step 6: the factor M, the sign of what it makes, the part of X that does not depend on the polynomial, |k|,
+        the turns, and whether the product is taken from their logarithm; what goes on besides."""
+        factor, sign, flip = Signal(layout.FACTOR_BITS), Signal(), Signal()
         own_point, scaling, point = (Signal(POINT_EXPONENT) for _ in range(3))
-        turns = Signal(signed(len(self.exponent) + 1))
-        upper = Signal()
-        normal, zeros = normalise(m, self.reduced, "reduced")
+        k, turns = Signal(signed(len(z.exponent) + 1)), Signal(_TURNS_BITS)
+        upper, below = Signal(), Signal()
         m.d.comb += [
-            sign.eq(self.sign),
+            sign.eq(z.sign),
             # The significand's second bit: 1.5 or above.
-            upper.eq(self.significand[-2]),
+            upper.eq(z.significand[-2]),
+            k.eq(z.exponent + upper),
+            below.eq(k < 0),
         ]
-        with m.Switch(self.factor):
+        with m.Switch(z.kind):
             with m.Case(Factor.ONE):
                 m.d.comb += factor.eq(1 << _POINT)
             with m.Case(Factor.Z):
-                m.d.comb += [factor.eq(self.significand), own_point.eq(self.exponent)]
+                m.d.comb += [factor.eq(z.significand), own_point.eq(z.exponent)]
             with m.Case(Factor.LOG):
                 m.d.comb += [
-                    factor.eq(
-                        Mux(upper, (1 << FP32.precision) - self.significand, Cat(Const(0, 1), self.significand[:-1]))
-                    ),
+                    factor.eq(Mux(upper, (1 << FP32.precision) - z.significand, Cat(Const(0, 1), z.significand[:-1]))),
                     own_point.eq(-1),
-                    sign.eq(upper),
-                    turns.eq(self.exponent + upper),
+                    sign.eq(Mux(k.any(), below, upper)),
+                    flip.eq(k.any() & (upper ^ below)),
+                    turns.eq(Mux(below, -k, k)),
                 ]
             with m.Case(Factor.REDUCED):
-                m.d.comb += [
-                    factor.eq(normal[-layout.FACTOR_BITS :]),
-                    own_point.eq(-(layout.FACTOR_BITS - _POINT) - zeros),
-                ]
-        half = self.exponent >> 1
-        with m.Switch(self.scale):
+                if self.trigonometry:
+                    normal, fine, _ = normalise_partly(m, z.normal, "reduced", _FINE, None, None)
+                    m.d.comb += [
+                        factor.eq(normal[-layout.FACTOR_BITS :]),
+                        own_point.eq(-(layout.FACTOR_BITS - _POINT) - Cat(fine, z.zeros)),
+                    ]
+        half = z.exponent >> 1
+        with m.Switch(z.scale):
             with m.Case(Scale.NONE):
                 pass
             with m.Case(Scale.RECIPROCAL):
-                m.d.comb += scaling.eq(-self.exponent)
+                m.d.comb += scaling.eq(-z.exponent)
             with m.Case(Scale.ROOT):
                 m.d.comb += scaling.eq(half)
             with m.Case(Scale.INVERSE_ROOT):
                 m.d.comb += scaling.eq(-half)
-        m.d.comb += point.eq(own_point + scaling + Mux(self.source == Source.Z, self.exponent, 0))
-        return {"factor": factor, "sign": sign, "point": point, "turns": turns}
+        m.d.comb += point.eq(plus(own_point, scaling) + Mux(z.source == Source.Z, z.exponent, 0))
+        return {
+            "factor": factor, "sign": sign, "point": point, "turns": turns, "flip": flip, "index": z.index, "t": z.t,
+            "significand": z.significand, "source": z.source, "exp2": z.exp2, "special": z.special,
+        }  # fmt: skip
+
+    def _last_term(self, z) -> dict[str, Value]:
+        """The last product of the polynomial, what is added to it, and the exponent of the segment."""
+        c0 = self.tables.c0_exponent_row[: _WIDTHS["c0"]].as_signed()
+        exponent = self.tables.c0_exponent_row[_WIDTHS["c0"] :].as_signed()
+        if not self.staged:
+            return {"whole": z.t * z.series, "c0": c0, "own_exponent": exponent}
+        # Of an unsigned factor the halves are a bit shorter: 2**33 more, and t times that less.
+        raised = Cat(z.series[:-1], ~z.series[-1])
+        parts = halves_product(z.t, raised, _QUADRATIC_HALF)
+        return parts | {"c0": c0 - (z.t << QUADRATIC.width - 1 - _GUARDED), "own_exponent": exponent}
 
     def _polynomial(self, m: Module, z) -> tuple[Value, Value]:
         """Return the polynomial, or what takes its place, and its part of X."""
-        c0, exponent = self.tables.c0_exponent_row[: _WIDTHS["c0"]], self.tables.c0_exponent_row[_WIDTHS["c0"] :]
         polynomial, own_point = Signal(_POLYNOMIAL), Signal(POINT_EXPONENT)
-        of_alpha = self.alpha.significand << _FROM_SIGNIFICAND
         with m.Switch(z.source):
             with m.Case(Source.Z):
                 m.d.comb += polynomial.eq(z.significand << _FROM_SIGNIFICAND)
             with m.Case(Source.ALPHA):
                 m.d.comb += [
-                    polynomial.eq(Mux(self.alpha.sign, -of_alpha, of_alpha)),
+                    polynomial.eq(self.alpha.significand << _FROM_SIGNIFICAND),
                     own_point.eq(self.alpha.exponent),
                 ]
             with m.Default():
                 m.d.comb += [
-                    polynomial.eq(c0.as_signed() + _over(z.t * z.series, _GUARDED)),
-                    own_point.eq(exponent.as_signed()),
+                    polynomial.eq(joined(z, _QUADRATIC_HALF, z.c0, _GUARDED)),
+                    own_point.eq(z.own_exponent),
                 ]
         return polynomial, own_point
+
+    def _alpha_turns(self, z) -> Value:
+        """Whether a negative alpha turns the sign: its significand alone is a factor."""
+        return (z.source == Source.ALPHA) & self.alpha.sign
+
+    def _products(self, m: Module, z) -> dict[str, Value]:
+        """The products of step 7."""
+        if not self.staged:
+            return {"product": z.polynomial * z.factor, "logarithm": z.turns * layout.LN2}
+        low, high = z.polynomial[:_LOWER], z.polynomial[_LOWER:].as_signed()
+        values = {}
+        for number, part in enumerate((z.factor[:_FACTOR_HALF], z.factor[_FACTOR_HALF:])):
+            values |= {f"low{number}": low * part, f"high{number}": high * part}
+        # Four bits of |k| choose a multiple of ln 2: a LUT each bit, and no multiplier.
+        for number in range(2):
+            multiple = Signal(len(Const(layout.LN2)) + _DIGIT, name=f"multiple{number}")
+            with m.Switch(z.turns.word_select(number, _DIGIT)):
+                for digit in range(1 << _DIGIT):
+                    with m.Case(digit):
+                        m.d.comb += multiple.eq(digit * layout.LN2)
+            values[f"multiple{number}"] = multiple
+        return values
+
+    def _added(self, m: Module, z) -> dict[str, Value]:
+        """Their sums: P * M without its lowest bits, and |k| ln 2."""
+        product, logarithm = Signal(_PRODUCT), Signal(SUM)
+        if self.staged:
+            lower = plus(z.low0, z.low1 << _FACTOR_HALF)
+            upper = plus(z.high0, z.high1 << _FACTOR_HALF)
+            whole = plus(lower, upper << _LOWER)
+            m.d.comb += logarithm.eq(z.multiple0 + (z.multiple1 << _DIGIT))
+        else:
+            whole = z.product
+            m.d.comb += logarithm.eq(z.logarithm)
+        m.d.comb += product.eq(_over(whole, layout.SUM_CUT))
+        return {"product": product, "logarithm": logarithm}
+
+    def _total(self, m: Module, z) -> tuple[Value, Value]:
+        """Return S, or its magnitude, and the sign of the result.
+
+        The logarithm's polynomial is not negative, and below ln 2: the sign of k, if it is not 0, is that of S.
+        """
+        minus, total = Signal(), Signal(SUM)
+        negative = z.product[-1]
+        plain = ~z.exp2 & (z.special == SpecialCode.NONE)
+        m.d.comb += [
+            minus.eq(~z.exp2 & (z.flip | negative)),
+            # One bit more, below, carries into it.
+            total.eq((Cat(minus, z.logarithm) + Cat(minus, z.product ^ minus.replicate(SUM.width)))[1:]),
+        ]
+        return total, Mux(plain, z.sign ^ negative, z.special_sign)
 
     def _alpha_results(self, m: Module, z) -> tuple[Value, Value]:
         """Return what an alpha that is no ordinary number makes of the result: special, and its sign."""

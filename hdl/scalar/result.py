@@ -7,8 +7,9 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.hdl.arith.normalise import normalise
-from neuroncore_rtl.hdl.arith.pack import pack_fp32
+from neuroncore_rtl.hdl.arith.multiply import halves_product, joined
+from neuroncore_rtl.hdl.arith.normalise import normalise_partly
+from neuroncore_rtl.hdl.arith.pack import aligned_fp32, rounded_fp32
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
 from neuroncore_rtl.hdl.scalar.argument import SpecialCode
 from neuroncore_rtl.hdl.scalar.product import POINT_EXPONENT, SUM
@@ -16,7 +17,7 @@ from neuroncore_rtl.hdl.scalar.tables import TableReader
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.spec.functions import layout
 
-__all__ = ["Result"]
+__all__ = ["SERIES_BITS", "Result"]
 
 _LOG_BITS = 41
 """Width of U."""
@@ -26,21 +27,33 @@ _FARTHEST = 63
 _MAGNITUDE_BITS = SUM.width - 1
 _KEPT = layout.POINT
 """Bits of a significand that is rounded; what is below them is one sticky bit."""
+_COARSE, _FINE = range(3, 6), range(3)
+"""Digits of the shift that normalises a magnitude."""
+SERIES_BITS = 29
+"""Width of the factor of t in the power, as wide as the table needs."""
+_LINEAR_HALF, _SERIES_HALF = 12, 15
+"""Bits of the lower halves in which products are made, where these have stages."""
 _GUARDED = layout.LOCAL_BITS + layout.COEFFICIENT_GUARD
 
 
 class Result(wiring.Component):
     """FP32 of S * 2**(X - 53), or of 2 to its power. One enters per cycle.
 
+    Arguments:
+        staged: whether every step has a stage of its own.
+
     Ports:
-        total, point: S and X. exp2: whether the result is 2 to their power.
-        sign: of the result, where S does not tell. special: what the result is instead.
+        exp2: whether the result is 2 to their power. total, point: S, without it the magnitude of S; and X.
+        sign: of the result. special: what the result is instead.
         tables: read here: exp2_c2_c1, exp2_c0; the other addresses stay 0.
-        out: FP32 storage word, a register, `LATENCY` cycles later.
+        out: FP32 storage word, a register, `latency` cycles later.
     """
 
-    CUTS = ("power", "linear", "quadratic", "round", "out")
-    LATENCY = len(CUTS)
+    CUTS = {
+        False: ("power", "linear", "quadratic", "round", "out"),
+        True: ("power", "linear", "quadratic_parts", "quadratic", "power_parts", "round", "shift", "out"),
+    }
+    """Places of the registers."""
 
     total: In(SUM)
     point: In(POINT_EXPONENT)
@@ -50,57 +63,83 @@ class Result(wiring.Component):
     tables: Out(TableReader())
     out: Out(32)
 
+    def __init__(self, staged: bool = False):
+        self.staged = staged
+        self.latency = len(self.CUTS[staged])
+        super().__init__()
+
     def elaborate(self, platform):
         m = Module()
-        cut = Pipeline(m, self.CUTS).cut
+        cut = Pipeline(m, self.CUTS[self.staged]).cut
+        tables = self.tables
         total = cut("power", **self._part(m))
         linear = cut("linear", **self._fields(m, total))
 
-        c2 = self.tables.exp2_c2_c1_row[: layout.EXP2_FIELDS["c2"]]
-        c1 = self.tables.exp2_c2_c1_row[layout.EXP2_FIELDS["c2"] :]
-        m.d.comb += self.tables.exp2_c0_address.eq(linear.index)
-        quadratic = cut(
-            "quadratic", series=c1 + (linear.t * c2)[layout.LOCAL_BITS :], significand=linear.significand,
-            sticky=linear.sticky, field=linear.field, t=linear.t, exp2=linear.exp2, sign=linear.sign,
-            special=linear.special,
-        )  # fmt: skip
+        later = {name: value for name, value in vars(linear).items() if name != "index"}
+        if not self.staged:
+            m.d.comb += tables.exp2_c0_address.eq(linear.index)
+        else:
+            later["index"] = linear.index
+        c2 = tables.exp2_c2_c1_row[: layout.EXP2_FIELDS["c2"]]
+        c1 = tables.exp2_c2_c1_row[layout.EXP2_FIELDS["c2"] :]
+        parts = halves_product(linear.t, c2, _LINEAR_HALF, self.staged)
+        z = cut("quadratic_parts", **parts, c1=c1, **later)
+        series = Signal(SERIES_BITS)
+        m.d.comb += series.eq(joined(z, _LINEAR_HALF, z.c1, layout.LOCAL_BITS))
+        z = cut("quadratic", series=series, **{name: getattr(z, name) for name in later})
 
-        power, exp2 = Signal(_KEPT + 1), quadratic.exp2
-        m.d.comb += power.eq(self.tables.exp2_c0_row + (quadratic.t * quadratic.series)[_GUARDED:])
+        if self.staged:
+            m.d.comb += tables.exp2_c0_address.eq(z.index)
+            later.pop("index")
+        later.pop("t")
+        parts = halves_product(z.t, z.series, _SERIES_HALF, self.staged)
+        z = cut("power_parts", **parts, **{name: getattr(z, name) for name in later})
+        power, exp2 = Signal(_KEPT + 1), z.exp2
+        m.d.comb += power.eq(joined(z, _SERIES_HALF, tables.exp2_c0_row, _GUARDED))
         number = cut(
-            "round", significand=Mux(exp2, power[1:], quadratic.significand),
-            sticky=Mux(exp2, power[0], quadratic.sticky), field=quadratic.field, sign=quadratic.sign,
-            special=quadratic.special,
+            "round", significand=Mux(exp2, power[1:], z.significand), sticky=Mux(exp2, power[0], z.sticky),
+            field=z.field, sign=z.sign, special=z.special,
         )  # fmt: skip
+        aligned = aligned_fp32(m, number.significand, number.field, number.sticky)
+        number = cut("shift", **aligned, sign=number.sign, special=number.special)
         m.d.comb += self.out.eq(cut("out", word=self._word(m, number)).word)
         return m
 
     def _part(self, m: Module) -> dict[str, Value]:
-        """S * 2**X as a logarithm with its point where it belongs, and as sign and magnitude."""
+        """S * 2**X as a logarithm with its point where it belongs, and the magnitude of S, each by some of the digits
+        of its shift."""
         places = Signal(POINT_EXPONENT)
         shift = Signal(range(_FARTHEST + 1))
-        logarithm = Signal(signed(_LOG_BITS))
-        magnitude = Signal(_MAGNITUDE_BITS)
-        negative = self.total[-1]
         m.d.comb += [
             places.eq(_LOG_POINT - self.point),
             shift.eq(Mux(places > _FARTHEST, _FARTHEST, places)),
-            logarithm.eq(self.total >> shift),
-            magnitude.eq(Mux(negative, -self.total, self.total)),
         ]
-        sign = Mux(self.exp2 | ~self.total.any() | (self.special != SpecialCode.NONE), self.sign, negative)
-        return {
-            "logarithm": logarithm, "magnitude": magnitude, "point": self.point, "exp2": self.exp2, "sign": sign,
-            "special": self.special,
-        }  # fmt: skip
+        later = {"point": self.point, "exp2": self.exp2, "sign": self.sign, "special": self.special}
+        if not self.staged:
+            logarithm = Signal(signed(_LOG_BITS))
+            m.d.comb += logarithm.eq(self.total >> shift)
+            normal, zeros, _ = normalise_partly(m, self.total[:_MAGNITUDE_BITS], "magnitude", _COARSE, None, None)
+            return later | {"logarithm": logarithm, "normal": normal, "zeros": zeros}
+        # One shifter to the left for either: a logarithm goes through it the other way round.
+        fill = self.exp2 & self.total[-1]
+        word = Mux(self.exp2, self.total[::-1], Cat(Const(0, 1), self.total[:_MAGNITUDE_BITS]))
+        word, zeros = _shifted(m, word, _COARSE, shift, self.exp2, fill)
+        return later | {"word": word, "zeros": zeros, "shift": shift[: len(_FINE)], "fill": fill}
+
+    def _placed(self, m: Module, total) -> tuple[Value, Value, Value]:
+        """Return the logarithm, the normalised magnitude, and its leading zeros."""
+        if not self.staged:
+            normal, fine, _ = normalise_partly(m, total.normal, "magnitude", _FINE, None, None)
+            return total.logarithm, normal, Cat(fine, total.zeros)
+        word, fine = _shifted(m, total.word, _FINE, total.shift, total.exp2, total.fill)
+        return word[::-1][:_LOG_BITS].as_signed(), word[1:], Cat(fine, total.zeros)
 
     def _fields(self, m: Module, total) -> dict[str, Value]:
         """Significand and exponent field, the latter of the power of two if it is that; its segment, and the place."""
-        logarithm = total.logarithm
+        logarithm, normal, zeros = self._placed(m, total)
         index, t = logarithm[layout.LOCAL_BITS : _FRACTION_BITS], logarithm[: layout.LOCAL_BITS]
         whole = logarithm[_FRACTION_BITS:].as_signed()
         m.d.comb += self.tables.exp2_c2_c1_address.eq(index)
-        normal, zeros = normalise(m, total.magnitude, "magnitude")
         field, power_field = Signal(POINT_EXPONENT), Signal(POINT_EXPONENT)
         top = _MAGNITUDE_BITS - 1 - layout.SUM_POINT + FP32.bias
         m.d.comb += [
@@ -116,7 +155,7 @@ class Result(wiring.Component):
 
     def _word(self, m: Module, number) -> Signal:
         """Return the storage word."""
-        rounded = pack_fp32(m, number.significand, number.field, number.sticky)
+        rounded = rounded_fp32(m, number)
         word = Signal(32)
         with m.Switch(number.special):
             for entry in layout.Special:
@@ -128,3 +167,22 @@ class Result(wiring.Component):
             with m.Default():
                 m.d.comb += word.eq(Cat(rounded, number.sign))
         return word
+
+
+def _shifted(m: Module, word: Value, digits: range, shift: Value, given: Value, fill: Value) -> tuple[Value, Value]:
+    """Shift to the left by some digits of `shift` if it is given, else by those that bring a one to the top.
+
+    Returns:
+        The shifted word, with `fill` in its lowest bits, and the digits.
+    """
+    taken = []
+    for place in reversed(digits):
+        step = 1 << place
+        shifts, shifted = Signal(name=f"shifts{step}"), Signal(len(word), name=f"by{step}")
+        m.d.comb += [
+            shifts.eq(Mux(given, shift[place], ~word[-step:].any())),
+            shifted.eq(Mux(shifts, Cat(fill.replicate(step), word[:-step]), word)),
+        ]
+        word = shifted
+        taken.insert(0, shifts)
+    return word, Cat(taken)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from neuroncore_rtl.spec.functions.layout import Special
 
-__all__ = ["FUNCTIONS", "Function", "function_named"]
+__all__ = ["FUNCTIONS", "TRIGONOMETRIC", "Function", "function_named"]
 
 Signed = tuple[Special, int]
 
@@ -86,6 +86,10 @@ FUNCTIONS: dict[str, Function] = {
     name: Function(name, code, specials, **fields) for code, (name, specials, fields) in enumerate(_records())
 }
 """Every function, by name, in the order of their codes."""
+
+TRIGONOMETRIC = ("sin", "cos")
+"""Those that take z modulo quarter turns, for which activation lanes may lack the window of 2 / pi
+(:data:`spec.config.SCALAR_UNITS`)."""
 
 
 def function_named(name: str) -> Function:

@@ -47,7 +47,7 @@ _BLOCKS = r"(block|edge|psum|vector_block|activation_block|sbuf_block)_"
 """Modules that Verilator builds once, apart, if there are several instances: a call across its border at every edge of
 the clock is what that costs, which a core of one block each runs half as fast again without."""
 
-_KEPT = r"tile_|vector_lane(_\w+)?$|activation_lane$|(tensor|vector|scalar|dma|collective)_engine$|queue_|bank_384x64$"
+_KEPT = r"tile_|(vector|activation)_lane(_\w+)?$|(tensor|vector|scalar|dma|collective)_engine$|queue_|bank_384x64$"
 """Modules whose instances stay apart: of SBUF's banks because a build is then three times as fast, and a run 9 %."""
 
 _LINKS = r"router_|link_end_|link_wire_|axi_checker$"

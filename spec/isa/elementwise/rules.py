@@ -5,11 +5,12 @@ from collections.abc import Iterator
 
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FORMATS
-from neuroncore_rtl.spec.functions import FUNCTIONS
+from neuroncore_rtl.spec.functions import FUNCTIONS, TRIGONOMETRIC
 from neuroncore_rtl.spec.isa.access import DIMENSIONS, Storage, allowed_start, storage_bytes, storage_partitions
 from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, AluOp
 from neuroncore_rtl.spec.isa.elementwise.opcode import (
     OPERATIONS,
+    SCALAR_OPCODES,
     SEARCH_ELEMENTS,
     STATS_ELEMENTS,
     STOCHASTIC,
@@ -72,6 +73,11 @@ def _operation(values: dict[str, int], config: Config) -> Iterator[str]:
                 yield f"{name} must be one that the vector lanes have a unit for, not {operation}: {_absent(unit)}"
     if opcode == Opcode.ACTIVATE and values["function"] >= FUNCTION_COUNT:
         yield f"function must be below {FUNCTION_COUNT}, not {values['function']}"
+    if opcode == Opcode.ACTIVATE and "trigonometry" not in config.scalar_units:
+        for name in TRIGONOMETRIC:
+            if values["function"] == FUNCTIONS[name].code:
+                absent = _absent("trigonometry", "scalar")
+                yield f"function must be one that the activation lanes have a unit for, not {name}: {absent}"
 
 
 def _arithmetic(values: dict[str, int], config: Config) -> Iterator[str]:
@@ -97,6 +103,8 @@ def _rounding(values: dict[str, int], config: Config) -> Iterator[str]:
         yield "rounding must be to nearest even for integers and where dst is not a result a place, not stochastic"
     if values["stochastic"] and values["opcode"] in VECTOR_OPCODES and "random" not in config.vector_units:
         yield f"rounding must be to nearest even, not stochastic: {_absent('random')}"
+    if values["stochastic"] and values["opcode"] in SCALAR_OPCODES and "random" not in config.scalar_units:
+        yield f"rounding must be to nearest even, not stochastic: {_absent('random', 'scalar')}"
 
 
 def _shape(values: dict[str, int], config: Config) -> Iterator[str]:
@@ -158,8 +166,8 @@ def _range(values: dict[str, int], config: Config) -> Iterator[str]:
             yield f"{name}'s bytes must lie from 0 to {limit}, not from {low} to {high}"
 
 
-def _absent(unit: str) -> str:
-    return f"vector_{unit} is 0"
+def _absent(unit: str, engine: str = "vector") -> str:
+    return f"{engine}_{unit} is 0"
 
 
 def _named(code: int) -> str:

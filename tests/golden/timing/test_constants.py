@@ -10,7 +10,7 @@ from neuroncore_rtl.golden.timing.tensor import TensorEngine
 from neuroncore_rtl.hdl.arith.divide import Fp32Divider
 from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.hdl.dma.checker import Checker as DmaChecker
-from neuroncore_rtl.hdl.scalar.engine import ScalarEngine
+from neuroncore_rtl.hdl.scalar.block import ActivationBlock
 from neuroncore_rtl.hdl.tensor.engine import TensorEngine as TensorHardware
 from neuroncore_rtl.hdl.vector.lane import VectorLane
 from neuroncore_rtl.spec import timing
@@ -24,7 +24,7 @@ def test_derived_constants_are_those_of_the_specification():
         "REMAINDER_INTERVAL": Fp32Divider.REMAINDER_INTERVAL,
         "REMAINDER_LATENCY": Fp32Divider.REMAINDER_LATENCY,
         "POWER_LATENCY": Fp32Power.LATENCY,
-        "SCALAR_LANES_LATENCY": ScalarEngine.latency(PRESETS["tiny"]),
+        "SCALAR_LANES_LATENCY": tuple(ActivationBlock(1, depth).latency for depth in (1, 2)),
         "DMA_CHECKER_INTERVAL": DmaChecker.INTERVAL,
     }
     assert found == {name: getattr(timing, name) for name in found}

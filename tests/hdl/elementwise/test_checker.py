@@ -7,7 +7,7 @@ from amaranth import Const
 
 from neuroncore_rtl.hdl.elementwise import checker as unit
 from neuroncore_rtl.hdl.elementwise.checker import Checker
-from neuroncore_rtl.spec.config import VECTOR_UNITS
+from neuroncore_rtl.spec.config import SCALAR_UNITS, VECTOR_UNITS
 from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES, Opcode, Rule, elementwise
 from neuroncore_rtl.spec.isa.alu import Arithmetic
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, Elementwise, arithmetic_of, elementwise_violation
@@ -67,6 +67,17 @@ def test_what_lanes_have_no_unit_for_is_refused(rng):
     assert_verdicts(checker(config, VECTOR_OPCODES), words, violations)
     with pytest.raises(AssertionError, match="verdicts are wrong"):
         assert_verdicts(checker(CONFIGS["4x4"], VECTOR_OPCODES), words, violations)
+
+
+def test_what_activation_lanes_have_no_unit_for_is_refused(rng):
+    config = CONFIGS["4x4"].with_overrides(**{f"scalar_{unit}": 0 for unit in SCALAR_UNITS})
+    words = words_of(rng, CONFIGS["4x4"], SCALAR_OPCODES, 300, 0, 0)
+    violations = violations_of(config, SCALAR_OPCODES, words)
+    missing = {message.split(": ")[-1] for _, message in filter(None, violations)}
+    assert missing == {f"scalar_{unit} is 0" for unit in SCALAR_UNITS}
+    assert_verdicts(checker(config, SCALAR_OPCODES), words, violations)
+    with pytest.raises(AssertionError, match="verdicts are wrong"):
+        assert_verdicts(checker(CONFIGS["4x4"], SCALAR_OPCODES), words, violations)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, HIGH_EXPONENT, 
 from neuroncore_rtl.tb.harness.player import Playable
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 
-__all__ = ["ALPHAS", "UNIT", "argument_cases", "border_arguments", "cases_of", "results"]
+__all__ = ["ALPHAS", "STAGED", "UNIT", "argument_cases", "border_arguments", "cases_of", "results"]
 
 ALPHAS = np.array(
     [
@@ -30,18 +30,21 @@ ALPHAS = np.array(
 
 
 class PlayedFunction(Playable):
-    """:class:`FunctionUnit` with its inputs in one word: function, z, and alpha as an FP32 word."""
+    """:class:`FunctionUnit` with its inputs in one word: function, z, and alpha as an FP32 word; arguments as there."""
 
-    def __init__(self):
-        super().__init__(data.StructLayout({"function": FUNCTION_BITS, "z": 32, "alpha": 32}), FunctionUnit.LATENCY)
+    def __init__(self, staged: bool = False, trigonometry: bool = True):
+        self.parameters = staged, trigonometry
+        super().__init__(
+            data.StructLayout({"function": FUNCTION_BITS, "z": 32, "alpha": 32}), FunctionUnit.latency_of(staged)
+        )
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.tables = tables = FunctionTables(1)
-        m.submodules.unit = unit = FunctionUnit()
+        m.submodules.unit = unit = FunctionUnit(*self.parameters)
         wiring.connect(m, unit.tables, tables.readers[0])
         alpha = self.word.alpha
-        for cycle in range(unit.ALPHA_DELAY):
+        for cycle in range(unit.alpha_delay):
             late = Signal(32, name=f"alpha_{cycle}")
             m.d.sync += late.eq(alpha)
             alpha = late
@@ -56,6 +59,8 @@ class PlayedFunction(Playable):
 
 
 UNIT = PlayedFunction()
+STAGED = {trigonometry: PlayedFunction(True, trigonometry) for trigonometry in (True, False)}
+"""The unit in stages, with and without quarter turns."""
 
 
 def border_arguments(name: str) -> np.ndarray:

@@ -7,11 +7,13 @@ import re
 import numpy as np
 import pytest
 
+from neuroncore_rtl.hdl.scalar.product import LINEAR, QUADRATIC
+from neuroncore_rtl.hdl.scalar.result import SERIES_BITS
 from neuroncore_rtl.spec.formats import FP32
-from neuroncore_rtl.spec.functions import FUNCTIONS, load
+from neuroncore_rtl.spec.functions import FUNCTIONS, TRIGONOMETRIC, layout, load
 from neuroncore_rtl.spec.functions.layout import CONTROL_FIELDS, control_address
 from tests.hdl.arith.units import assert_same, differences, faulty_wire
-from tests.hdl.scalar.activations import ALPHAS, UNIT, argument_cases, border_arguments, cases_of, results
+from tests.hdl.scalar.activations import ALPHAS, STAGED, UNIT, argument_cases, border_arguments, cases_of, results
 
 SEED = 20260403
 COUNT = {"verilator": 8_000, "icarus": 150}
@@ -26,6 +28,41 @@ def test_every_function_is_that_of_golden(rng, sim):
     subnormal = (expected & 0x7F800000 == 0) & (expected << 1 != 0)
     assert finite.mean() > 0.6 and subnormal.sum() > 10 and (expected == FP32.nan).any()
     assert_same(UNIT, cases, expected, sim)
+
+
+@pytest.mark.parametrize("trigonometry", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_every_function_in_stages_is_that_of_golden(rng, trigonometry):
+    cases = argument_cases(rng, COUNT["verilator"])
+    able = trigonometry | ~np.isin(cases["function"], [FUNCTIONS[name].code for name in TRIGONOMETRIC])
+    cases = {name: words[able] for name, words in cases.items()}
+    assert_same(STAGED[trigonometry], cases, results(**cases), "verilator")
+
+
+def test_factors_fit_where_they_are_narrower_than_their_sums():
+    """q2 and q1 of every segment, and the factor of t in the power, at the ends of t and where they turn."""
+    tables = load()
+    t = np.append(np.arange(0, 1 << layout.LOCAL_BITS, 1 << 12), (1 << layout.LOCAL_BITS) - 1)
+    _, c1, c2, c3, _ = np.array(tables.segments, np.int64).T[:, :, np.newaxis]
+    q2 = c2 + (t * c3 >> layout.LOCAL_BITS)
+    q1 = c1 + (t * q2 >> layout.LOCAL_BITS)
+    for factor, shape in ((q2, LINEAR), (q1, QUADRATIC)):
+        # Between two of these t it moves by less than a thousandth.
+        assert 1.001 * np.abs(factor).max() < 1 << shape.width - 1
+    _, c1, c2 = np.array(tables.exp2, np.int64).T[:, :, np.newaxis]
+    assert (c1 + (t * c2 >> layout.LOCAL_BITS)).max() * 1.001 < 1 << SERIES_BITS
+
+
+def test_only_trigonometric_functions_take_quarter_turns():
+    fields = list(CONTROL_FIELDS)
+    turning = {layout.Coordinate.SIN, layout.Coordinate.COS}
+    found = set()
+    for function in FUNCTIONS.values():
+        for negative in (0, 1):
+            for row in range(1 << layout.ROW_BITS):
+                control = dict(zip(fields, load().control[control_address(function.code, negative, row)], strict=True))
+                if control["coordinate"] in turning or control["factor"] == layout.Factor.REDUCED:
+                    found.add(function.name)
+    assert found == set(TRIGONOMETRIC)
 
 
 def test_every_bf16_argument_and_every_border_of_segments():

@@ -11,8 +11,9 @@ from neuroncore_rtl.golden.arith import add_fp32, random_words, round_fp32, wide
 from neuroncore_rtl.golden.scalar import activation
 from neuroncore_rtl.hdl.elementwise.step import Phase, Step
 from neuroncore_rtl.hdl.scalar.block import ActivationBlock
+from neuroncore_rtl.spec.config import SCALAR_UNITS
 from neuroncore_rtl.spec.formats import FORMATS, FP32
-from neuroncore_rtl.spec.functions import FUNCTIONS
+from neuroncore_rtl.spec.functions import FUNCTIONS, TRIGONOMETRIC
 from neuroncore_rtl.tb.harness.player import Playable
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from tests.hdl.arith.units import faulty_wire, play
@@ -33,18 +34,23 @@ FIELDS = ("phase", "first", "function", "alpha", "sum_continue", "stochastic", "
 
 
 class PlayedLane(Playable):
-    """One lane of a block with step and element in one word; the other lanes get other elements."""
+    """One lane of a block with step and element in one word; the other lanes get other elements.
+
+    Arguments:
+        depth, units: of the lanes.
+    """
 
     LAYOUT = data.StructLayout(
         {name: Step.as_shape()[name].width for name in FIELDS} | {"index_low": 32, "index_high": 32, "a": 32}
     )
 
-    def __init__(self):
-        super().__init__(self.LAYOUT, ActivationBlock.LATENCY)
+    def __init__(self, depth: int = 1, units=SCALAR_UNITS):
+        self.parameters = depth, units
+        super().__init__(self.LAYOUT, ActivationBlock(LANES, *self.parameters).latency)
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.block = block = ActivationBlock(LANES)
+        m.submodules.block = block = ActivationBlock(LANES, *self.parameters)
         step = block.step
         m.d.comb += [step[name].eq(self.word[name]) for name in FIELDS]
         m.d.comb += [
@@ -59,7 +65,8 @@ class PlayedLane(Playable):
         return m
 
 
-UNIT = PlayedLane()
+UNITS = {"shallow": PlayedLane(), "deep": PlayedLane(2), "bare": PlayedLane(2, ())}
+"""Lanes by their parameters."""
 
 
 class Program:
@@ -68,30 +75,33 @@ class Program:
     Arguments:
         rng: the generator.
         count: instructions.
+        units: that the lanes have.
 
     Attributes:
         steps: a dictionary of fields for each step.
         words: for each step the word that the lane puts out, None for the steps that load a scalar.
     """
 
-    def __init__(self, rng, count):
+    def __init__(self, rng, count, units=SCALAR_UNITS):
         self.rng = rng
+        self.functions = [name for name in FUNCTIONS if "trigonometry" in units or name not in TRIGONOMETRIC]
+        self.random = "random" in units
         self.steps, self.words = [], []
         self._sum = np.float32(0)
         for _ in range(count):
             self._instruction()
 
-    def wrong(self, sim, mutate=None):
+    def wrong(self, sim, mutate=None, unit="shallow"):
         """Return the numbers of the steps for which a lane puts out something else."""
         cases = {name: np.array([step[name] for step in self.steps], np.uint32) for name, _ in PlayedLane.LAYOUT}
-        results, unknown = play(UNIT, cases, sim, mutate)
+        results, unknown = play(UNITS[unit], cases, sim, mutate)
         assert len(results) == len(self.words)
         assert all(self.words[step] is None for step in unknown)
         return [step for step, word in enumerate(self.words) if word is not None and word != results[step]]
 
     def _instruction(self):
         rng = self.rng
-        name = rng.choice(list(FUNCTIONS))
+        name = rng.choice(self.functions)
         a_format, dst_format, result_format = rng.choice(FORMAT_LIST, 3)
         scalars = [self._element(FP32)[0], self._element(FP32)[0]]
         loads = rng.integers(0, 2, 2)
@@ -110,7 +120,7 @@ class Program:
                 scalars[number] = int(widen(np.array(code), fmt))
                 self._step(common, None, phase=phase.value, a_dtype=fmt.code, a=a)
 
-        stochastic = int(rng.integers(2))
+        stochastic = int(rng.integers(2)) & self.random
         for place in range(int(rng.integers(1, 6))):
             code, a = self._element(a_format)
             y = activation(name, widen(np.array(code), a_format), *scalars, common["alpha"])
@@ -138,11 +148,12 @@ class Program:
         return code, (code | int(self.rng.integers(0, 1 << 32)) << fmt.bits) & 0xFFFFFFFF
 
 
-def test_every_step_is_that_of_golden(rng, sim):
-    program = Program(rng, INSTRUCTIONS[sim])
+@pytest.mark.parametrize("unit", UNITS)
+def test_every_step_is_that_of_golden(rng, sim, unit):
+    program = Program(rng, INSTRUCTIONS[sim], UNITS[unit].parameters[1])
     results = [step for step in program.steps if step["phase"] == Phase.RESULT.value]
     assert len(results) == INSTRUCTIONS[sim] and len({step["function"] for step in program.steps}) > 25
-    wrong = program.wrong(sim)
+    wrong = program.wrong(sim, unit=unit)
     assert not wrong, f"{len(wrong)} of {len(program.words)} differ, first {program.steps[wrong[0]]}"
 
 

@@ -8,6 +8,7 @@ import pytest
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, FP32, INT8, INT16, INT32
+from neuroncore_rtl.spec.functions import FUNCTIONS
 from neuroncore_rtl.spec.isa import VECTOR_OPCODES, AluOp, Elementwise, Pointer, Rule
 from neuroncore_rtl.spec.isa.elementwise import ELEMENTWISE_RULES, elementwise_violation
 from neuroncore_rtl.spec.isa.elementwise.rules import JUDGES
@@ -163,6 +164,20 @@ def test_what_lanes_have_no_unit_for_is_refused_with_the_parameter(unit, rule, r
     refused.check(isa.Context(CONFIG))
     with pytest.raises(ValueError, match=f"{message}.*: vector_{unit} is 0 \\(rule {rule.name}\\)$"):
         refused.check(isa.Context(CONFIG.with_overrides(**{f"vector_{unit}": 0})))
+
+
+@pytest.mark.parametrize(
+    ("unit", "rule", "refused", "message"),
+    [
+        ("trigonometry", Rule.OPERATION, {"function": FUNCTIONS["cos"].code}, "function must be one that .* not cos"),
+        ("random", Rule.ROUNDING, {"stochastic": True}, "rounding must be to nearest even, not"),
+    ],
+)
+def test_what_activation_lanes_have_no_unit_for_is_refused_with_the_parameter(unit, rule, refused, message):
+    broken = instruction(O.ACTIVATE, **refused)
+    broken.check(isa.Context(CONFIG))
+    with pytest.raises(ValueError, match=f"{message}.*: scalar_{unit} is 0 \\(rule {rule.name}\\)$"):
+        broken.check(isa.Context(CONFIG.with_overrides(**{f"scalar_{unit}": 0})))
 
 
 @pytest.mark.parametrize(("field", "place"), [("dst_dtype", "dst"), ("a_dtype", "a"), ("scalar0", "s0")])

@@ -1,0 +1,196 @@
+"""The running sum of a lane whose clock matters: FP32, one addition per cycle, each on the result of the one before.
+
+An addition must end within its cycle, so it goes two ways at once. *Far*: the operand of smaller magnitude is aligned,
+the sum is one place off at most, and it is rounded at each of the three places before it is known at which: half a unit
+of the last place is added together with the operands. *Near*: operands of opposite signs whose exponents differ by one
+at most leave a difference of any number of zeros, which needs no rounding: it is exact, unless nothing was cancelled,
+and then the far way has it. What is infinite or NaN is beside both.
+"""
+
+from amaranth import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from neuroncore_rtl.hdl.arith.fp32 import Fp32
+from neuroncore_rtl.hdl.arith.pipeline import Pipeline
+from neuroncore_rtl.spec.formats import FP32
+
+__all__ = ["RunningSum"]
+
+_BITS = FP32.precision
+_GUARD = 2
+_GROUP = 4
+"""Bits whose zeros are counted at once."""
+_NEAR_BITS = _BITS + 1
+
+
+class RunningSum(wiring.Component):
+    """out = out + y in FP32: subnormals kept, NaN results canonical, Inf - Inf is NaN, x - x is +0.
+
+    Ports:
+        y: FP32 storage word. adds: it is added. restart: to +0 in the sum's place; looked at with `adds` only.
+        out: FP32 storage word of the sum, `LATENCY` cycles later, +0 after a reset; combinational behind registers.
+    """
+
+    LATENCY = 2
+
+    y: In(32)
+    adds: In(1)
+    restart: In(1)
+    out: Out(32)
+
+    def elaborate(self, platform):
+        m = Module()
+        word = Fp32(self.y)
+        adds = Signal()
+        m.d.sync += adds.eq(self.adds)
+        y = Pipeline(m, ("operand",)).cut(
+            "operand", sign=word.sign, exponent=word.exponent, significand=word.significand, special=word.special,
+            nan=word.nan,
+        )  # fmt: skip
+        # What is added to +0 finds it there: the sum that was has been put out by now.
+        clears = self.adds & self.restart
+        # The sum: an exponent biased as in FP32, 1 below the normal numbers; the leading one, if there is one.
+        self._sign = sign = Signal()
+        self._exponent = exponent = Signal(FP32.exponent_bits, init=1)
+        self._significand = significand = Signal(_BITS)
+        infinite, nan = Signal(), Signal()
+        beyond, field = Signal(), Signal(FP32.exponent_bits)
+        m.d.comb += [
+            beyond.eq(infinite | exponent.all()),
+            field.eq(Mux(significand[-1], exponent, 0)),
+            self.out.eq(Mux(nan, FP32.nan, Cat(Mux(beyond, FP32.infinity, Cat(significand[:-1], field))[:31], sign))),
+        ]
+        new_exponent, new_significand, new_sign, cancels = self._add(m, y)
+        with m.If(clears | (adds & cancels)):
+            m.d.sync += [exponent.eq(1), significand.eq(0)]
+        with m.Elif(adds):
+            m.d.sync += [exponent.eq(new_exponent), significand.eq(new_significand)]
+        with m.If(clears):
+            m.d.sync += [sign.eq(0), infinite.eq(0), nan.eq(0)]
+        with m.Elif(adds):
+            m.d.sync += [
+                sign.eq(Mux(beyond, sign, Mux(y.special, y.sign, new_sign & ~cancels))),
+                infinite.eq(beyond | y.special),
+                nan.eq(nan | y.nan | (beyond & y.special & (sign ^ y.sign))),
+            ]
+        return m
+
+    def _add(self, m: Module, y) -> tuple[Value, ...]:
+        """Return exponent, significand and sign of the sum of finite numbers; and whether nothing is left of them."""
+        swap, subtract, cancels = Signal(), Signal(), Signal()
+        large, small = Signal(_BITS), Signal(_BITS)
+        exponent, distance = Signal(FP32.exponent_bits), Signal(FP32.exponent_bits)
+        own, other = (self._significand, self._exponent), (y.significand, y.exponent)
+        above, below = Signal(FP32.exponent_bits), Signal(FP32.exponent_bits)
+        m.d.comb += [
+            swap.eq(Cat(*own) < Cat(*other)),
+            subtract.eq(self._sign ^ y.sign),
+            cancels.eq(subtract & (Cat(*own) == Cat(*other))),
+            large.eq(Mux(swap, other[0], own[0])),
+            small.eq(Mux(swap, own[0], other[0])),
+            exponent.eq(Mux(swap, other[1], own[1])),
+            above.eq(own[1] - other[1]),
+            below.eq(other[1] - own[1]),
+            distance.eq(Mux(swap, below, above)),
+        ]
+        near, count, uncancelled = self._near(m, own, other, exponent)
+        takes_near = Signal()
+        far, place = self._far(m, large, small, distance, subtract, exponent)
+        m.d.comb += takes_near.eq(subtract & ~distance[1:].any() & ~(distance[0] & uncancelled))
+        new_exponent = Mux(takes_near, exponent - count, place)[: FP32.exponent_bits]
+        return new_exponent, Mux(takes_near, near, far), Mux(swap, y.sign, self._sign), cancels
+
+    def _far(self, m: Module, large, small, distance, subtract, exponent) -> tuple[Value, Value]:
+        """Return the rounded significand and its exponent.
+
+        Half a unit of the last place is added with the operands: below the large one there are zeros.
+        """
+        everything, lost = Signal(), Signal()
+        widened, by8, by2, aligned = (Signal(_BITS + _GUARD, name=name) for name in ("by0", "by8", "by2", "by1"))
+        losses = [Signal(name=f"lost{number}") for number in range(3)]
+        m.d.comb += [everything.eq(distance[5:].any()), widened.eq(Cat(Const(0, _GUARD), small))]
+        for value, shifted, places, step, loss in (
+            (widened, by8, distance[3:5], 8, losses[0]),
+            (by8, by2, distance[1:3], 2, losses[1]),
+            (by2, aligned, distance[0], 1, losses[2]),
+        ):
+            with m.Switch(places):
+                for number in range(1 << len(places)):
+                    with m.Case(number):
+                        m.d.comb += [shifted.eq(value[number * step :]), loss.eq(value[: number * step].any())]
+        addend = Signal(_BITS + _GUARD)
+        m.d.comb += [
+            addend.eq(Mux(everything, 0, aligned)),
+            lost.eq(Cat(losses).any() | (everything & small.any())),
+        ]
+        higher, same, lower = (Signal(_BITS + _GUARD + 2, name=name) for name in ("higher", "same", "lower"))
+        below = Cat(addend ^ subtract.replicate(len(addend)), subtract)
+        carry = Mux(subtract, ~lost, 0)
+        m.d.comb += [
+            # One bit more, below, carries into it.
+            higher.eq(Cat(Const(3, 2), large) + addend + 1),
+            same.eq((Cat(Const(1, 1), Const(2, 2), large) + Cat(carry, below))[1:]),
+            lower.eq((Cat(Const(1, 1), Const(1, 2), large) + Cat(carry, below))[1:]),
+        ]
+        places = []
+        for word, tail in ((higher, 3), (same, 2), (lower, 1)):
+            tie = ~word[:tail].any() & ~lost
+            places.append(Cat(word[tail] & ~tie, word[tail + 1 : tail + _BITS]))
+        other, takes_other = Mux(subtract, places[2], places[0]), Mux(subtract, ~lower[_BITS + 1], same[_BITS + 2])
+        other_exponent = Mux(subtract, exponent - 1, exponent + 1)
+        return Mux(takes_other, other, places[1]), Mux(takes_other, other_exponent, exponent)[: FP32.exponent_bits]
+
+    def _near(self, m: Module, own, other, exponent) -> tuple[Value, Value, Value]:
+        """Return the normalised difference, the places that it moved by, and whether those were none."""
+        # The exponent must not fall below 1: a one in its place ends the count.
+        low, high = Signal(8), Signal(4)
+        m.d.comb += [
+            low.eq(Cat(exponent[:3] == value for value in range(8))),
+            high.eq(Cat((exponent[3:5] == value) & ~exponent[5:].any() for value in range(4))),
+        ]
+        ends, step = Signal(_NEAR_BITS + 3), Signal(2)
+        x, y, difference = Signal(_NEAR_BITS), Signal(_NEAR_BITS), Signal(_NEAR_BITS)
+        positive, negative = Signal(_NEAR_BITS + 1), Signal(_NEAR_BITS)
+        m.d.comb += [
+            ends.eq(Cat(Const(0, 3), (low[place % 8] & high[place // 8] for place in range(_NEAR_BITS, 0, -1)))),
+            # Their order is known by the difference alone, before the exponents have been compared.
+            step.eq((own[1] - other[1])[:2]),
+            x.eq(Mux(step == 3, own[0], Cat(Const(0, 1), own[0]))),
+            y.eq(Mux(step == 1, other[0], Cat(Const(0, 1), other[0]))),
+            positive.eq(x - y),
+            negative.eq(y - x),
+            difference.eq(Mux(positive[-1], negative, positive)),
+        ]
+        padded = Cat(Const(0, 3), difference)
+        groups = [slice(place - _GROUP, place) for place in range(len(ends), 0, -_GROUP)]
+        empty, fines = Signal(len(groups)), []
+        for number, group in enumerate(groups):
+            fine, ended, seen = (
+                Signal(2, name=f"fine{number}"),
+                Signal(name=f"ended{number}"),
+                padded[group] | ends[group],
+            )
+            m.d.comb += [
+                ended.eq(ends[group].any()),
+                empty[number].eq(~padded[group].any() & ~ended),
+                fine.eq(Mux(seen[3], 0, Mux(seen[2], 1, Mux(seen[1], 2, 3)))),
+            ]
+            fines.append(fine)
+        count, fine = Signal(3), Signal(2)
+        for bit in range(3):
+            ways = [empty[:number].all() & ~empty[number] for number in range(1, len(groups)) if number >> bit & 1]
+            m.d.comb += count[bit].eq(Cat(ways).any())
+        with m.Switch(count):
+            for number, places in enumerate(fines):
+                with m.Case(number):
+                    m.d.comb += fine.eq(places)
+        by8, by4, by1 = (Signal(_NEAR_BITS, name=f"left{step}") for step in (8, 4, 1))
+        for value, shifted, places, step in (
+            (difference, by8, count[1:], 8), (by8, by4, count[0], 4), (by4, by1, fine, 1),
+        ):  # fmt: skip
+            with m.Switch(places):
+                for number in range(1 << len(places)):
+                    with m.Case(number):
+                        m.d.comb += shifted.eq(value << number * step)
+        return by1[1:], Cat(fine, count), difference[-1]
