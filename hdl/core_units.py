@@ -25,7 +25,7 @@ from neuroncore_rtl.hdl.vector.engine import VectorEngine
 from neuroncore_rtl.spec import memory_map
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import collective_queue, engine_of_queue, queue_count
-from neuroncore_rtl.spec.isa.engine import LANES, RECORDS_AHEAD
+from neuroncore_rtl.spec.isa.engine import LANES, records_ahead
 
 __all__ = ["CoreUnits"]
 
@@ -69,7 +69,7 @@ class CoreUnits:
         m.submodules.decoder = self.decoder = Decoder(REGIONS)
         m.submodules.registers = self.registers = Registers(config)
         m.submodules.window = self.window = Window(config)
-        m.submodules.semaphores = self.semaphores = Semaphores(queues)
+        m.submodules.semaphores = self.semaphores = Semaphores(queues, config.semaphores)
         m.submodules.watchdog = self.watchdog = Watchdog(queues, collective_queue(config))
         m.submodules.errors = self.errors = Errors(queues)
         m.submodules.boot = self.boot = Boot(config)
@@ -79,7 +79,7 @@ class CoreUnits:
         self.queues = []
         for number in range(queues):
             engine = engine_of_queue(number, config)
-            queue = partial(Queue, engine, LANES[engine], RECORDS_AHEAD[engine])
+            queue = partial(Queue, engine, LANES[engine], records_ahead(engine, config))
             self.queues.append(shared(m, f"queue{number}", f"queue_{engine.name.lower()}", queue, platform))
 
     @property

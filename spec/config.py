@@ -25,7 +25,7 @@ LINE_BYTES = 64
 """Bytes of the longest line of SBUF, and of the widest beat of the HBM port; every address in HBM is a multiple."""
 
 SEMAPHORES = 256
-"""Semaphores of a core, as NeuronCore-v2 has; 16 bits each."""
+"""Semaphores that a record can name, as many as NeuronCore-v2 has; 16 bits each."""
 
 VECTOR_UNITS = ("division", "power", "search", "random")
 """Units that a vector lane has or does without."""
@@ -57,7 +57,7 @@ class Config:
             mac_latency cycles; more stages buy clock frequency, which a cycle count does not show.
         significand_bits: of an operand in the array; 12, or 8 for processing elements that multiply BF16, FP8 and INT8
             alone (`matmul_formats`).
-        add_latency: pipeline stages of the PSUM adder, in cycles; 1 to 4.
+        add_latency: pipeline stages of the PSUM adder, in cycles; 1 to 6.
         vector_latency: pipeline stages of an ALU of the vector lanes, in cycles; 1 to 6. A reduction takes an element
             in so many cycles, a scan in twice as many; widening and casts have stages of their own if it is above 1.
         vector_division: 1, or 0 for vector lanes without a divider: quotients, remainders, RECIPROCAL and BN_AGGR are
@@ -83,6 +83,11 @@ class Config:
         local_bytes: bytes of the controller's local memory; a power of two from 16 KiB to 64 KiB.
         dma_beats: beats that a DMA engine has asked for, or that have come and not gone on; a power of two from 32 to
             128. It hides the latency of HBM if it is more than that in cycles.
+        cast_lanes: elements that a DMA engine casts in a cycle; 1, 2 or 4.
+        semaphores: of the core; a power of two from 16 to 256. The upper bits of a semaphore's number are ignored if
+            there are fewer than 256.
+        records_ahead: records that a queue fetches before their turn, at most: 1 to 8, and no more than
+            `spec.isa.engine.RECORDS_AHEAD` of its engine.
         counters: which of the core's counters there are, see :class:`Counters`.
 
     Raises:
@@ -113,6 +118,9 @@ class Config:
     psum_words: int = 512
     local_bytes: int = LOCAL_BYTES
     dma_beats: int = 128
+    cast_lanes: int = 4
+    semaphores: int = SEMAPHORES
+    records_ahead: int = 8
     counters: int = Counters.ALL
 
     RANGES: ClassVar = {
@@ -120,7 +128,7 @@ class Config:
         "columns": (2, 1024),
         "mac_latency": (1, 5),
         "significand_bits": (8, 12),
-        "add_latency": (1, 4),
+        "add_latency": (1, 6),
         "vector_latency": (1, 6),
         **{f"vector_{unit}": (0, 1) for unit in VECTOR_UNITS},
         "scalar_depth": (1, 2),
@@ -135,12 +143,17 @@ class Config:
         "psum_words": (16, 512),
         "local_bytes": (16 * 1024, LOCAL_BYTES),
         "dma_beats": (32, 128),
+        "cast_lanes": (1, 4),
+        "semaphores": (16, SEMAPHORES),
+        "records_ahead": (1, 8),
         "counters": (Counters.NONE, Counters.ALL),
     }
     ALWAYS_NAMED: ClassVar = (
         "rows", "columns", "mac_latency", "add_latency", "dma_engines", "hbm_ports", "hbm_bytes", "cores",
     )  # fmt: skip
-    POWERS_OF_TWO: ClassVar = ("hbm_bytes", "sbuf_banks", "line_bytes", "psum_words", "local_bytes", "dma_beats")
+    POWERS_OF_TWO: ClassVar = (
+        "hbm_bytes", "sbuf_banks", "line_bytes", "psum_words", "local_bytes", "dma_beats", "cast_lanes", "semaphores",
+    )  # fmt: skip
 
     def __post_init__(self):
         for name, (low, high) in self.RANGES.items():
@@ -210,15 +223,18 @@ class Config:
         return replace(self, **{name: value for name, value in overrides.items() if value is not None})
 
 
+_BOARD = {
+    **{"rows": 2, "columns": 2, "mac_latency": 5, "add_latency": 6, "vector_latency": 6, "scalar_depth": 2},
+    **{f"vector_{unit}": 0 for unit in VECTOR_UNITS},
+    **{f"scalar_{unit}": 0 for unit in SCALAR_UNITS},
+    **{"dma_engines": 1, "hbm_bytes": 8, "cast_lanes": 1, "semaphores": 32, "records_ahead": 1},
+    **{"sbuf_banks": 2, "line_bytes": 16, "local_bytes": 16 * 1024},
+}
+"""What an ECP5-85F has the logic for, in as many stages as a clock of 40 MHz takes."""
+
 PRESETS: dict[str, Config] = {
-    "nano": Config(
-        **{"rows": 2, "columns": 2, "mac_latency": 4, "dma_engines": 1, "hbm_bytes": 8, "dma_beats": 32, "counters": 0},
-        **{"sbuf_bytes": 8 * 1024, "sbuf_banks": 2, "line_bytes": 16, "psum_words": 64, "local_bytes": 16 * 1024},
-    ),
-    "fpga": Config(
-        **{"rows": 4, "columns": 4, "mac_latency": 4, "dma_engines": 2, "hbm_bytes": 8, "counters": 1},
-        **{"sbuf_bytes": 16 * 1024, "sbuf_banks": 2, "line_bytes": 16, "local_bytes": 16 * 1024},
-    ),
+    "nano": Config(**_BOARD, sbuf_bytes=8 * 1024, psum_words=64, counters=Counters.NONE),
+    "fpga": Config(**_BOARD, sbuf_bytes=64 * 1024, psum_words=512, counters=Counters.QUEUES),
     "tiny": Config(rows=4, columns=4),
     "small": Config(rows=16, columns=16, dma_engines=4, hbm_bytes=32),
     "medium": Config(rows=32, columns=32, dma_engines=4, hbm_bytes=64),
@@ -228,8 +244,7 @@ PRESETS: dict[str, Config] = {
 """Named configurations; `full` is the NeuronCore-v2's array and its 16 DMA engines. Its HBM ports carry 256 bytes a
 cycle, between what its DMA engines are published to move (272 GB/s, 194 bytes a cycle at 1.4 GHz) and what its HBM is
 (410 GB/s, 293 bytes a cycle); the smaller ones have bandwidth in proportion to their arrays, or a little more. `nano`
-and `fpga` have memories for a board: `nano` is the smallest core, `fpga` has four lanes and the block RAM of an
-ECP5-85F."""
+and `fpga` are the smallest core, and fit a board: `nano` has small memories, `fpga` the block RAM of an ECP5-85F."""
 
 
 def preset_named(name: str) -> Config:

@@ -9,7 +9,7 @@ from math import prod
 from neuroncore_rtl.spec import costs, timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import DmaCopy, Elementwise, Instruction, LoadStationary, MultiplyMoving, Storage
-from neuroncore_rtl.spec.isa.engine import RECORDS_AHEAD
+from neuroncore_rtl.spec.isa.engine import RECORDS_AHEAD, records_ahead
 
 __all__ = ["Estimate"]
 
@@ -45,7 +45,7 @@ class Estimate:
     def __init__(self, config: Config):
         self._config = config
         self._products = costs.array_latency(config) + HANDOVER
-        self._least = {engine: -(-FETCH // ahead) for engine, ahead in RECORDS_AHEAD.items()}
+        self._least = {engine: -(-FETCH // records_ahead(engine, config)) for engine in RECORDS_AHEAD}
         self._known: dict[tuple, tuple[int, int]] = {}
 
     def cycles(self, instruction: Instruction) -> tuple[int, int]:
@@ -59,7 +59,7 @@ class Estimate:
         elif isinstance(instruction, DmaCopy):
             beats = max(self._beats(instruction, side) for side in ("src", "dst"))
             casts = instruction.src.format is not instruction.dst.format
-            cycles = max(CONFLICTS * beats, prod(instruction.shape) // timing.CAST_LANES if casts else 0)
+            cycles = max(CONFLICTS * beats, prod(instruction.shape) // self._config.cast_lanes if casts else 0)
             delay = HBM_LATENCY + COPY + HANDOVER
         else:
             cycles, delay = COLLECTIVE, HANDOVER

@@ -43,7 +43,7 @@ class Machine:
         self.config = config
         self.number = number
         self.engines = Engines(config, hbm, number, network)
-        self.semaphores = Semaphores()
+        self.semaphores = Semaphores(config.semaphores)
         self.errors = Errors()
         self.trace: list[tuple[int, int]] = []
         parts = self.engines, self.semaphores, self.errors, self.trace
@@ -91,5 +91,5 @@ class Machine:
             return
         queue = next(queue for queue in self.queues if queue.is_busy)
         semaphore, wanted = queue.unmet()
-        detail = semaphore | wanted << 8 | (self.semaphores.values[semaphore] & 0xFF) << 24
+        detail = semaphore | wanted << 8 | (self.semaphores[semaphore] & 0xFF) << 24
         self.errors.report(CoreError(Cause.WATCHDOG, queue.number, queue.address, detail))

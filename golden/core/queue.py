@@ -19,7 +19,7 @@ from neuroncore_rtl.spec.isa import (
     engine_of_queue,
     engines_taken,
 )
-from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS, RECORDS_AHEAD
+from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS, records_ahead
 from neuroncore_rtl.spec.isa.fields import unpack
 
 __all__ = ["Queue"]
@@ -67,6 +67,7 @@ class Queue:
         self.number = number
         self.engine = engine_of_queue(number, engines.config)
         self.rung = self.retired = 0
+        self._ahead = records_ahead(self.engine, engines.config)
         self._engines = engines
         self._semaphores = semaphores
         self._errors = errors
@@ -83,7 +84,7 @@ class Queue:
     @property
     def places(self) -> int:
         """Blocks that can be started without waiting."""
-        ahead, held = RECORDS_AHEAD[self.engine], 0
+        ahead, held = self._ahead, 0
         for block in self._blocks:
             ahead -= len(block)
             held += ahead < 0
@@ -101,9 +102,8 @@ class Queue:
 
     def unmet(self) -> tuple[int, int] | None:
         """Return the first wait, semaphore and value, that holds the next record back; None if nothing does."""
-        values = self._semaphores.values
         waits = self._record.waits if self._record else ()
-        return next(((semaphore, value) for semaphore, value in waits if values[semaphore] < value), None)
+        return next(((semaphore, value) for semaphore, value in waits if self._semaphores[semaphore] < value), None)
 
     def step(self) -> bool:
         """Execute the next record; return False if there is none, it has to wait, or an error has been reported."""

@@ -83,7 +83,7 @@ class Registers:
     def _pending(self) -> int:
         error = at.INTERRUPT_ERROR if self._machine.errors.first else 0
         host = at.INTERRUPT_HOST if self._host else 0
-        reached = self._machine.semaphores.values[self._watch_semaphore] >= self._watch_value
+        reached = self._machine.semaphores[self._watch_semaphore] >= self._watch_value
         return error | host | (at.INTERRUPT_SEMAPHORE if reached else 0)
 
     def load(self, address: int, size: int) -> int:
@@ -97,7 +97,7 @@ class Registers:
             registers = {4 * n: retired if name == "records" else 0 for n, name in enumerate(QUEUE_COUNTERS)}
             address = place[1]
         elif (semaphore := _semaphore(address, at.SEMAPHORES)) is not None:
-            return self._machine.semaphores.values[semaphore]
+            return self._machine.semaphores[semaphore]
         else:
             registers = self._machine_registers()
         _check(address in registers, address)

@@ -1,6 +1,6 @@
 """Semaphores: small counters that hold back what must come later."""
 
-from neuroncore_rtl.spec import config
+from neuroncore_rtl.spec.config import SEMAPHORES
 from neuroncore_rtl.spec.isa import UpdateOp
 from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
 
@@ -10,18 +10,25 @@ __all__ = ["Semaphores"]
 class Semaphores:
     """The semaphores of a core.
 
+    Arguments:
+        count: how many there are; the upper bits of a number beyond them are ignored.
+
     Attributes:
         values: of each; 0 at first.
     """
 
-    def __init__(self):
-        self.values = [0] * config.SEMAPHORES
+    def __init__(self, count: int = SEMAPHORES):
+        self.values = [0] * count
+
+    def __getitem__(self, semaphore: int) -> int:
+        """Return the value of the semaphore that a number names."""
+        return self.values[semaphore % len(self.values)]
 
     def update(self, semaphore: int, op: UpdateOp, value: int) -> bool:
         """Change a semaphore; return False, and do nothing, if it would leave its range."""
-        old = self.values[semaphore]
+        old = self[semaphore]
         new = {UpdateOp.SET: value, UpdateOp.ADD: old + value, UpdateOp.SUBTRACT: old - value}[op]
         if not 0 <= new <= SEMAPHORE_MAX:
             return False
-        self.values[semaphore] = new
+        self.values[semaphore % len(self.values)] = new
         return True

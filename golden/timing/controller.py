@@ -11,7 +11,7 @@ from neuroncore_rtl.golden.timing.events import Agenda
 from neuroncore_rtl.golden.timing.memory import Hbm
 from neuroncore_rtl.golden.timing.queue import Queue
 from neuroncore_rtl.golden.timing.semaphores import Semaphores
-from neuroncore_rtl.spec.config import SEMAPHORES, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.memory_map import BOOT_WORDS
 
 __all__ = ["ControlPath", "Controller", "flow_path"]
@@ -145,7 +145,7 @@ class Controller:
         """Boot."""
         # Nobody else is at HBM yet: an address at cycle 2, a word a cycle from that behind its data on.
         judged = 2 + self._hbm.latency + BOOT_WORDS
-        booted = max(judged + 3 + self._hbm.latency + 1 + self._words, SEMAPHORES)
+        booted = max(judged + 3 + self._hbm.latency + 1 + self._words, self._config.semaphores)
         self._section = -1
         self._returned(booted + TO_MAIN)
 

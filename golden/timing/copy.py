@@ -6,7 +6,6 @@ from math import prod
 
 from neuroncore_rtl.golden.timing.prediction import Timed
 from neuroncore_rtl.golden.timing.walk import Walk, walk_of
-from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import DmaCopy, Record, Storage
 
@@ -85,7 +84,7 @@ def plan_copy(record: Record, timed: Timed, config: Config) -> Copy:
     source, target = (walk_of(side, copy.shape, rows, config) for side in (copy.src, copy.dst))
     casts = 0
     if copy.src.format is not copy.dst.format:
-        lanes = timing.CAST_LANES if copy.dst.format.bits < 32 else min(timing.CAST_LANES, size // 4)
+        lanes = config.cast_lanes if copy.dst.format.bits < 32 else min(config.cast_lanes, size // 4)
         elements = prod(copy.shape) / source.beats
         casts = source.beats * max(1, round(-(-elements // lanes)))
     if copy.src.storage == Storage.HBM:

@@ -9,8 +9,8 @@ from neuroncore_rtl.golden.timing.fetch import Fetcher
 from neuroncore_rtl.golden.timing.prediction import Timed
 from neuroncore_rtl.golden.timing.semaphores import Semaphores
 from neuroncore_rtl.spec import timing
-from neuroncore_rtl.spec.isa import RECORD_BYTES, Engine, Record
-from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS, RECORDS_AHEAD
+from neuroncore_rtl.spec.isa import RECORD_BYTES, Record
+from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS
 
 __all__ = ["EngineModel", "Queue"]
 
@@ -38,7 +38,7 @@ class Queue:
     """One queue.
 
     Arguments:
-        number, engine: which, and whose.
+        number: which. ahead: records that it fetches before their turn.
         agenda, fetcher, semaphores: of the core.
         model: its engine.
         trace: gets each record as it is issued.
@@ -53,14 +53,14 @@ class Queue:
     def __init__(
         self,
         number: int,
-        engine: Engine,
+        ahead: int,
         agenda: Agenda,
         fetcher: Fetcher,
         semaphores: Semaphores,
         model: EngineModel,
         trace: list[Timed],
     ):
-        self.number, self._ahead = number, RECORDS_AHEAD[engine]
+        self.number, self._ahead = number, ahead
         self._agenda, self._fetcher, self._semaphores = agenda, fetcher, semaphores
         self._model, self._trace = model, trace
         model.queue = self

@@ -28,7 +28,7 @@ class Fp32Adder(wiring.Component):
     One addition enters per cycle.
 
     Arguments:
-        latency: cycles from a, b to out, 1 to 4; out is a register.
+        latency: cycles from a, b to out, 1 to 6; out is a register.
 
     Ports:
         a, b: FP32 storage words.
@@ -40,6 +40,8 @@ class Fp32Adder(wiring.Component):
         2: ("sum", "out"),
         3: ("swap", "sum", "out"),
         4: ("swap", "sum", "normalise", "out"),
+        5: ("input", "swap", "sum", "normalise", "out"),
+        6: ("input", "swap", "align", "sum", "normalise", "out"),
     }
     """Places of the registers, by latency."""
 
@@ -56,14 +58,16 @@ class Fp32Adder(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         cut = Pipeline(m, self.CUTS[self.latency]).cut
-        operands = cut("swap", **self._swap(m))
-        total = cut("sum", **self._sum(m, operands))
+        given = cut("input", a=self.a, b=self.b)
+        operands = cut("swap", **self._swap(m, given.a, given.b))
+        aligned = cut("align", **self._align(m, operands))
+        total = cut("sum", **self._sum(m, aligned))
         normal = cut("normalise", **self._normalise(m, total))
         word = round_fp32(m, normal.total, normal.field, normal.sign, normal.inf, normal.nan)
         m.d.comb += self.out.eq(cut("out", word=word).word)
         return m
 
-    def _swap(self, m: Module) -> dict[str, Value]:
+    def _swap(self, m: Module, a: Value, b: Value) -> dict[str, Value]:
         """The operand of larger magnitude goes first."""
         swap = Signal()
         larger, smaller = Signal(32), Signal(32)
@@ -71,9 +75,9 @@ class Fp32Adder(wiring.Component):
         distance, exponent = Signal(FP32.exponent_bits), Signal(FP32.exponent_bits)
         subtract, inf, nan = Signal(), Signal(), Signal()
         m.d.comb += [
-            swap.eq(self.a[:31] < self.b[:31]),
-            larger.eq(Mux(swap, self.b, self.a)),
-            smaller.eq(Mux(swap, self.a, self.b)),
+            swap.eq(a[:31] < b[:31]),
+            larger.eq(Mux(swap, b, a)),
+            smaller.eq(Mux(swap, a, b)),
             exponent.eq(large.exponent),
             distance.eq(exponent - small.exponent),
             subtract.eq(large.sign ^ small.sign),
@@ -86,17 +90,23 @@ class Fp32Adder(wiring.Component):
             "sign": large.sign, "subtract": subtract, "inf": inf, "nan": nan,
         }  # fmt: skip
 
-    def _sum(self, m: Module, operands) -> dict[str, Value]:
-        """The other one is aligned below it, and added or taken away."""
+    def _align(self, m: Module, operands) -> dict[str, Value]:
+        """The other one moves right, below it."""
         near, far = operands.distance[:5], operands.distance[5:].any()
         shifted = Signal(_TAIL + _GUARD + FP32.precision)
-        aligned, total = Signal(_WIDTH), Signal(_WIDTH)
-        widened = Cat(Const(0, _GUARD), operands.large)
+        aligned = Signal(_WIDTH)
         m.d.comb += [
             shifted.eq(Cat(Const(0, _TAIL + _GUARD), operands.small) >> near),
             aligned.eq(Mux(far, operands.small.any(), Cat(shifted[: _TAIL + 1].any(), shifted[_TAIL + 1 :]))),
-            total.eq(Mux(operands.subtract, widened - aligned, widened + aligned)),
         ]
+        around = {name: value for name, value in vars(operands).items() if name not in ("small", "distance")}
+        return around | {"aligned": aligned}
+
+    def _sum(self, m: Module, operands) -> dict[str, Value]:
+        """It is added, or taken away."""
+        total = Signal(_WIDTH)
+        widened = Cat(Const(0, _GUARD), operands.large)
+        m.d.comb += total.eq(Mux(operands.subtract, widened - operands.aligned, widened + operands.aligned))
         return {
             "total": total, "exponent": operands.exponent, "sign": operands.sign, "subtract": operands.subtract,
             "inf": operands.inf, "nan": operands.nan,

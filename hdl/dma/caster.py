@@ -16,7 +16,6 @@ from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.hdl.arith.saturate import Saturate
 from neuroncore_rtl.hdl.arith.widen import Widen
 from neuroncore_rtl.hdl.dma.job import bytes_layout, piece_layout
-from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.formats import FORMATS, UINT32
 
 __all__ = ["Caster"]
@@ -25,20 +24,19 @@ _INTEGERS = tuple(f.code for f in FORMATS.values() if not f.is_float)
 
 
 class Caster(wiring.Component):
-    """A piece a cycle without a cast; else `LANES` elements of a piece, or as many as fill a beat if those are fewer.
+    """A piece a cycle without a cast; else `lanes` elements of a piece, or as many as fill a beat if those are fewer.
 
     Arguments:
-        size: bytes of a beat.
+        size: bytes of a beat. lanes: at most so many elements at a time.
 
     Ports:
         i: pieces of whole elements. A bad one is never taken.
         o: their bytes, without latency, or of a cast 3 cycles later. busy: a cast is under way.
     """
 
-    LANES = timing.CAST_LANES
-
-    def __init__(self, size: int):
+    def __init__(self, size: int, lanes: int = 4):
         self.size = size
+        self.lanes = lanes
         super().__init__(
             {
                 "i": In(stream.Signature(piece_layout(size))),
@@ -62,12 +60,12 @@ class Caster(wiring.Component):
         # Before stage 0: which elements of the piece.
         src_size, dst_size = (element_size(m, f"{n}_size", getattr(formats, n)) for n in ("src", "dst"))
         done, place, here = Signal.like(piece.count), Signal.like(piece.offset), Signal.like(piece.count)
-        fits, lanes, last = Signal(range(self.LANES + 1)), Signal(range(self.LANES + 1)), Signal()
-        window = Signal(8 * 4 * self.LANES)
+        fits, lanes, last = Signal(range(self.lanes + 1)), Signal(range(self.lanes + 1)), Signal()
+        window = Signal(8 * 4 * self.lanes)
         m.d.comb += [
             place.eq(piece.offset + done),
             here.eq((piece.count - done) >> src_size),
-            fits.eq(Mux(dst_size == 2, min(self.LANES, self.size // 4), self.LANES)),
+            fits.eq(Mux(dst_size == 2, min(self.lanes, self.size // 4), self.lanes)),
             last.eq(here <= fits),
             lanes.eq(Mux(last, here, fits)),
             window.eq(piece.data >> Cat(Const(0, 3), place)),
@@ -92,10 +90,10 @@ class Caster(wiring.Component):
             m.d.comb += flag.eq(_is_integer(stage.formats.src) & _is_integer(stage.formats.dst))
 
         words = []
-        for n in range(self.LANES):
+        for n in range(self.lanes):
             words.append(self._lane(m, n, window, src_size, stages, integer, advance))
         out_size = element_size(m, "out_size", stages[2].formats.dst)
-        packed = Signal(32 * self.LANES)
+        packed = Signal(32 * self.lanes)
         with m.Switch(out_size):
             for case, bits in ((0, 8), (1, 16)):
                 with m.Case(case):

@@ -39,7 +39,7 @@ class DmaEngine(wiring.Component):
 
     A copy between adjacent bytes moves a beat a cycle, wherever they start. Of elements that are not adjacent, or in
     runs shorter than a beat, one run a cycle is read and one written; of PSUM a word. A cast takes
-    `hdl.dma.caster.Caster.LANES` elements a cycle. A copy's reads begin while the one before it still writes, if that
+    `config.cast_lanes` elements a cycle. A copy's reads begin while the one before it still writes, if that
     one's destination is in another memory than its source and it needs no row numbers; its writes begin without
     waiting for the answers to those before.
 
@@ -91,7 +91,7 @@ class DmaEngine(wiring.Component):
         m.submodules.src_addresses = src_addresses = AddressGenerator()
         m.submodules.src_chunker = src_chunker = Chunker(size)
         m.submodules.reader = reader = Reader(size, self.config.dma_beats)
-        m.submodules.caster = caster = Caster(size)
+        m.submodules.caster = caster = Caster(size, self.config.cast_lanes)
         m.submodules.ring = ring = ByteRing(size)
         m.submodules.dst_addresses = dst_addresses = AddressGenerator()
         m.submodules.dst_chunker = dst_chunker = Chunker(size)

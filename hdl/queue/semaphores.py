@@ -73,10 +73,12 @@ class SemaphoreAccess(wiring.Signature):
 
 
 class Semaphores(wiring.Component):
-    """`spec.config.SEMAPHORES` counters, which are 0 `SWEEP` cycles after reset; before that nothing is taken or holds.
+    """Counters, which are all 0 as many cycles after reset as there are; before that nothing is taken or holds.
 
     Arguments:
         queues: how many there are.
+        count: of the counters, a power of two; of a number the upper bits are ignored if there are fewer than
+            `spec.config.SEMAPHORES`.
 
     Ports:
         waits: two of each queue. satisfied: a bit for each queue: both hold. shortages: if not, for want of what. All
@@ -90,11 +92,9 @@ class Semaphores(wiring.Component):
         ready: the sweep after reset is over.
     """
 
-    SWEEP = SEMAPHORES
-    """Cycles after reset in which the values are cleared."""
-
-    def __init__(self, queues: int):
+    def __init__(self, queues: int, count: int = SEMAPHORES):
         self.queues = queues
+        self.count = count
         super().__init__(
             {
                 "waits": In(data.ArrayLayout(Wait, 2)).array(queues),
@@ -113,7 +113,7 @@ class Semaphores(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.values = values = memory.Memory(shape=VALUE_BITS, depth=SEMAPHORES, init=[])
+        m.submodules.values = values = memory.Memory(shape=VALUE_BITS, depth=self.count, init=[])
         for queue, (waits, shortage) in enumerate(zip(self.waits, self.shortages, strict=True)):
             self._judge(m, values, queue, waits, shortage)
         watched = values.read_port(domain="comb")
@@ -147,7 +147,7 @@ class Semaphores(wiring.Component):
         m.submodules.turn = turn = RoundRobin(len(askers))
         taken, refused = Signal(len(askers)), Signal()
         update = Signal(Update)
-        swept = Signal(SEMAPHORE_BITS + 1)
+        swept = Signal(self.count.bit_length())
         m.d.comb += [
             self.ready.eq(swept[-1]),
             turn.requests.eq(Cat(valid for valid, _ in askers)),

@@ -64,12 +64,14 @@ class Datapath(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        config, bits = self.config, self.config.significand_bits
+        config, bits, columns = self.config, self.config.significand_bits, self.config.columns
+        few = f"_columns{columns}" if columns < LOAD_COLUMNS else ""
         m.submodules.array = array = Array(config)
         m.d.comb += array.identity.eq(self.identity)
         for first in range(0, config.rows, EDGE_ROWS):
             rows = range(first, min(first + EDGE_ROWS, config.rows))
-            edge = shared(m, f"edge{first}", f"edge_{len(rows)}_bits{bits}", partial(Edge, len(rows), bits), platform)
+            build = partial(Edge, len(rows), bits, columns)
+            edge = shared(m, f"edge{first}", f"edge_{len(rows)}_bits{bits}{few}", build, platform)
             m.d.comb += [
                 edge.moving.eq(self.moving),
                 edge.moving_fresh.eq(self.fresh),

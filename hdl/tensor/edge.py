@@ -45,6 +45,7 @@ class EdgeRow(wiring.Component):
 
     Arguments:
         significand_bits: of an operand.
+        columns: of the array; with fewer than `LOAD_COLUMNS` the others' operands are zero.
 
     Ports:
         moving, stationary: how to read the words of the cycle before (:class:`Element`); present: whether the row takes
@@ -54,8 +55,9 @@ class EdgeRow(wiring.Component):
         moving_out, weights_out: the operands, a cycle later.
     """
 
-    def __init__(self, significand_bits: int = SIGNIFICAND_BITS):
+    def __init__(self, significand_bits: int = SIGNIFICAND_BITS, columns: int = LOAD_COLUMNS):
         self.significand_bits = significand_bits
+        self.columns = columns
         operand = Operand(significand_bits)
         super().__init__(
             {
@@ -87,7 +89,7 @@ class EdgeRow(wiring.Component):
         m.d.sync += words.eq(self.stationary_words)
         double = Mux(stationary.offset[3], words[64:], words[:64])
         single = Mux(stationary.offset[2], double[32:], double[:32])
-        for column in range(LOAD_COLUMNS):
+        for column in range(min(self.columns, LOAD_COLUMNS)):
             sizes = (values.word_select(column, bits) for values, bits in ((single, 8), (double, 16), (words, 32)))
             element = _sized(m, f"stationary_element{column}", stationary.size, *sizes)
             operand = self._decode(m, f"weight_decoder{column}", element, stationary, self.stationary_present)
@@ -125,7 +127,7 @@ class Edge(wiring.Component):
 
     Arguments:
         rows: rows.
-        significand_bits: of an operand.
+        significand_bits, columns: as of :class:`EdgeRow`.
 
     Ports:
         moving, stationary: how to read this cycle's words (:class:`Element`).
@@ -139,9 +141,10 @@ class Edge(wiring.Component):
     LATENCY = timing.EDGE_LATENCY
     """Cycles from a word to its operands."""
 
-    def __init__(self, rows: int, significand_bits: int = SIGNIFICAND_BITS):
+    def __init__(self, rows: int, significand_bits: int = SIGNIFICAND_BITS, columns: int = LOAD_COLUMNS):
         self.rows = rows
         self.significand_bits = significand_bits
+        self.columns = columns
         operand = Operand(significand_bits)
         super().__init__(
             {
@@ -164,9 +167,10 @@ class Edge(wiring.Component):
             port = getattr(self, name)
             common[name] = Signal.like(port, name=f"{name}_element", reset_less=True)
             m.d.sync += common[name].eq(port)
-        build = partial(EdgeRow, self.significand_bits)
+        build = partial(EdgeRow, self.significand_bits, self.columns)
+        few = f"_columns{self.columns}" if self.columns < LOAD_COLUMNS else ""
         for number in range(self.rows):
-            row = shared(m, f"row{number}", f"edge_row_bits{self.significand_bits}", build, platform)
+            row = shared(m, f"row{number}", f"edge_row_bits{self.significand_bits}{few}", build, platform)
             m.d.comb += [
                 row.moving.eq(common["moving"]),
                 row.moving_present.eq(common["moving_present"][number]),

@@ -29,7 +29,7 @@ from neuroncore_rtl.kernels.program.schedule import scheduled
 from neuroncore_rtl.kernels.program.sequence import Sequence
 from neuroncore_rtl.kernels.program.source import caller, located
 from neuroncore_rtl.spec import isa
-from neuroncore_rtl.spec.config import SEMAPHORES, Config
+from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Storage
 
 __all__ = ["HEADER_BYTES", "ORDERS", "Program"]
@@ -51,7 +51,8 @@ class Program:
     Arguments:
         config: the machine's parameters.
         base: HBM address of its image, a multiple of 128; tensors follow behind the image's header.
-        semaphores: those that a section may use, all zero when it starts; others are left to the control program.
+        semaphores: those that a section may use, all zero when it starts, others are left to the control program;
+            None: all.
         core: the one of its instance that executes it.
         order: "program": every queue starts its instructions as they were appended; "scheduled": in an order that
             keeps engines busy. Both leave the same in every memory. What does not fit in memory when it is scheduled
@@ -67,7 +68,7 @@ class Program:
 
     config: Config
     base: int = 0
-    semaphores: range = range(SEMAPHORES)
+    semaphores: range | None = None
     core: int = 0
     order: str = "program"
     tile: int | None = None
@@ -77,6 +78,8 @@ class Program:
     stores: Iterator[int] = field(init=False)
 
     def __post_init__(self):
+        if self.semaphores is None:
+            self.semaphores = range(self.config.semaphores)
         if not 0 <= self.core < self.config.cores:
             raise ValueError(f"core must be between 0 and {self.config.cores - 1}, not {self.core!r}")
         if self.base < 0 or self.base % isa.RECORD_BYTES:

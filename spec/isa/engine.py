@@ -6,7 +6,7 @@ from neuroncore_rtl.spec.config import Config
 
 __all__ = [
     "COUNTER_BITS", "LANES", "QUEUES", "QUEUE_BLOCKS", "QUEUE_COUNTERS", "RECORDS_AHEAD", "Engine", "collective_queue",
-    "engine_of_queue", "engines_taken", "queue_count", "queue_name", "queues_of",
+    "engine_of_queue", "engines_taken", "queue_count", "queue_name", "queues_of", "records_ahead",
 ]  # fmt: skip
 
 
@@ -37,7 +37,7 @@ none."""
 
 RECORDS_AHEAD = {Engine.TENSOR: 8, Engine.VECTOR: 4, Engine.SCALAR: 4, Engine.DMA: 2, Engine.COLLECTIVE: 2}
 """Records that a queue fetches ahead, the one that waits or is issued among them; those of the tensor engine are short,
-those of DMA take longer, and there are many of them."""
+those of DMA take longer, and there are many of them. A machine may have fewer: see :func:`records_ahead`."""
 
 QUEUE_BLOCKS = 4
 """Blocks of records that a queue holds until it has fetched their last one; the doorbell waits for a place."""
@@ -64,6 +64,11 @@ def queues_of(engine: Engine, config: Config) -> range:
         return range(QUEUES.index(engine), QUEUES.index(engine) + 1)
     last = len(QUEUES) + config.dma_engines
     return range(len(QUEUES), last) if engine == Engine.DMA else range(last, queue_count(config))
+
+
+def records_ahead(engine: Engine, config: Config) -> int:
+    """Return the records that a queue of an engine fetches ahead, the one that waits or is issued among them."""
+    return min(RECORDS_AHEAD[engine], config.records_ahead)
 
 
 def collective_queue(config: Config) -> int | None:

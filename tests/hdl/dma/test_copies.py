@@ -44,6 +44,12 @@ def test_the_last_bytes_of_hbm(seed=15):
     assert compare(CONFIG, seed, 200, base=(1 << HBM_ADDRESS_BITS) - HBM_BYTES) == 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("changed", [{"hbm_bytes": 8, "cast_lanes": 1}, {"cast_lanes": 2}], ids=str)
+def test_fewer_lanes_cast_the_same(changed, seed=7):
+    assert compare(replace(CONFIG, **changed), seed, 200, stall=20) == 0
+
+
 def test_no_simulator_finds_unknown_bits(sim, seed=16):
     assert compare(CONFIG, seed, 40, sim=sim, stall=20) == 0
 

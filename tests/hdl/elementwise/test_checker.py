@@ -58,26 +58,23 @@ def test_verdicts_are_those_of_the_specification(shape, opcodes, counts, rules, 
     assert seen == (set(Arithmetic) if opcodes == VECTOR_OPCODES else {Arithmetic.FP32})
 
 
-def test_what_lanes_have_no_unit_for_is_refused(rng):
-    config = CONFIGS["4x4"].with_overrides(**{f"vector_{unit}": 0 for unit in VECTOR_UNITS})
-    words = words_of(rng, CONFIGS["4x4"], VECTOR_OPCODES, 300, 0, 0)
-    violations = violations_of(config, VECTOR_OPCODES, words)
+@pytest.mark.parametrize(
+    ("opcodes", "units"),
+    [
+        (VECTOR_OPCODES, [f"vector_{unit}" for unit in VECTOR_UNITS]),
+        (SCALAR_OPCODES, [f"scalar_{unit}" for unit in SCALAR_UNITS]),
+    ],
+    ids=["vector", "scalar"],
+)
+def test_what_lanes_have_no_unit_for_is_refused(opcodes, units, rng):
+    config = CONFIGS["4x4"].with_overrides(**dict.fromkeys(units, 0))
+    words = words_of(rng, CONFIGS["4x4"], opcodes, 300, 0, 0)
+    violations = violations_of(config, opcodes, words)
     missing = {message.split(": ")[-1] for _, message in filter(None, violations)}
-    assert missing == {f"vector_{unit} is 0" for unit in VECTOR_UNITS}
-    assert_verdicts(checker(config, VECTOR_OPCODES), words, violations)
+    assert missing == {f"{unit} is 0" for unit in units}
+    assert_verdicts(checker(config, opcodes), words, violations)
     with pytest.raises(AssertionError, match="verdicts are wrong"):
-        assert_verdicts(checker(CONFIGS["4x4"], VECTOR_OPCODES), words, violations)
-
-
-def test_what_activation_lanes_have_no_unit_for_is_refused(rng):
-    config = CONFIGS["4x4"].with_overrides(**{f"scalar_{unit}": 0 for unit in SCALAR_UNITS})
-    words = words_of(rng, CONFIGS["4x4"], SCALAR_OPCODES, 300, 0, 0)
-    violations = violations_of(config, SCALAR_OPCODES, words)
-    missing = {message.split(": ")[-1] for _, message in filter(None, violations)}
-    assert missing == {f"scalar_{unit} is 0" for unit in SCALAR_UNITS}
-    assert_verdicts(checker(config, SCALAR_OPCODES), words, violations)
-    with pytest.raises(AssertionError, match="verdicts are wrong"):
-        assert_verdicts(checker(CONFIGS["4x4"], SCALAR_OPCODES), words, violations)
+        assert_verdicts(checker(CONFIGS["4x4"], opcodes), words, violations)
 
 
 @pytest.mark.parametrize(

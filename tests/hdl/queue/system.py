@@ -12,6 +12,7 @@ from neuroncore_rtl.hdl.queue.queue import Queue
 from neuroncore_rtl.hdl.queue.record import Record
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.hdl.queue.watchdog import Watchdog
+from neuroncore_rtl.spec.config import SEMAPHORES
 from neuroncore_rtl.spec.isa import RECORD_BITS, RECORD_BYTES, Engine
 from tests.hdl.simulation import drive
 
@@ -106,7 +107,7 @@ class Player:
 
     async def sweep(self):
         """Wait for the semaphores."""
-        await self.ctx.tick().repeat(Semaphores.SWEEP)
+        await self.ctx.tick().repeat(SEMAPHORES)
         assert self.ctx.get(self.system.semaphores.ready)
 
     async def cycle(self):

@@ -12,12 +12,17 @@ SEED = 1965
 
 QUEUES = 3
 
-USED = (0, 1, 77, 255)
-"""Few semaphores, so that waits and updates meet."""
+USED = (0, 1, 77, 93, 255)
+"""Few semaphores, so that waits and updates meet; two of them are one where there are FEW."""
+
+
+FEW = 16
 
 
 async def sweep(ctx, dut):
-    await ctx.tick().repeat(Semaphores.SWEEP)
+    await ctx.tick().repeat(dut.count - 1)
+    assert not ctx.get(dut.ready)
+    await ctx.tick()
     assert ctx.get(dut.ready)
 
 
@@ -51,9 +56,28 @@ def shortage(values, waits):
     return None
 
 
+class Values(list):
+    """What semaphores have, of whose numbers the upper bits do not count if there are few."""
+
+    def __getitem__(self, semaphore):
+        return super().__getitem__(semaphore % len(self))
+
+    def __setitem__(self, semaphore, value):
+        super().__setitem__(semaphore % len(self), value)
+
+
 @simulated(lambda: Semaphores(QUEUES))
 async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, rng):
-    values = [0] * SEMAPHORES
+    await compare(ctx, dut, rng)
+
+
+@simulated(lambda: Semaphores(QUEUES, FEW))
+async def test_of_few_semaphores_the_upper_bits_of_a_number_do_not_count(ctx, dut, rng):
+    await compare(ctx, dut, rng)
+
+
+async def compare(ctx, dut, rng):
+    values = Values([0] * dut.count)
     seen = {"refused": 0, "satisfied": 0, "short": 0, "taken": [0] * (QUEUES + 1)}
     await sweep(ctx, dut)
     pending = [None] * (QUEUES + 1)
@@ -125,7 +149,7 @@ def test_reset_clears_every_value():
 
     async def bench(ctx):
         for cycles in range(2):
-            for cycle in range(Semaphores.SWEEP):
+            for cycle in range(SEMAPHORES):
                 ctx.set(dut.access.valid, 1)
                 assert not ctx.get(dut.ready) and not ctx.get(dut.satisfied) and not ctx.get(dut.access.ready), cycle
                 await ctx.tick()
