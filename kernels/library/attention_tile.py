@@ -11,13 +11,13 @@ from itertools import accumulate, groupby
 from typing import NamedTuple
 
 from neuroncore_rtl.kernels.library.blocks import cut, length, neighbours
+from neuroncore_rtl.kernels.library.inverse import inverse
 from neuroncore_rtl.kernels.library.product import accumulated
 from neuroncore_rtl.kernels.library.transpose import turned
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor
 from neuroncore_rtl.kernels.program.instructions import (
     activation,
     affine_select,
-    reciprocal,
     scalar_tensor_tensor,
     tensor_copy,
     tensor_scalar,
@@ -136,7 +136,7 @@ class Queries:
         yield
         self._total = total if rescale is None else self._added(total, rescale, self._total)
         if last:
-            program.append(reciprocal(self.inverse, self._total))
+            inverse(program, self.inverse, self._total)
         pieces = cut(0, self.out.size, program.config.psum_words)
         for number, columns in enumerate(pieces):
             sums = accumulated(program, weights_t, [tile[:, columns] for tile in values], slice(0, n))

@@ -1,7 +1,8 @@
 """Softmax along the rows of a matrix, on both engines."""
 
+from neuroncore_rtl.kernels.library.inverse import inverse
 from neuroncore_rtl.kernels.program import Program, Rows, Tensor, scratch, tiles_of
-from neuroncore_rtl.kernels.program.instructions import activation, reciprocal, tensor_reduce, tensor_scalar
+from neuroncore_rtl.kernels.program.instructions import activation, tensor_reduce, tensor_scalar
 from neuroncore_rtl.spec.isa import AluOp
 
 __all__ = ["softmax"]
@@ -26,5 +27,5 @@ def softmax(program: Program, y: Rows, x: Rows) -> None:
 
 
 def _divide(program: Program, out: Tensor, power: Tensor, total: Tensor) -> None:
-    program.append(reciprocal(total, total))
+    inverse(program, total, total)
     program.append(tensor_scalar(out, power, total, AluOp.MULTIPLY))

@@ -21,10 +21,19 @@ from neuroncore_rtl.kernels.library.matmul import matmul
 from neuroncore_rtl.kernels.library.softmax import softmax
 from neuroncore_rtl.kernels.models.digits import Layer
 from neuroncore_rtl.kernels.program import Image, Program, Rows, Tensor, build_image, dma_copy
-from neuroncore_rtl.kernels.program.instructions import activation, find_index8, max8, tensor_tensor
+from neuroncore_rtl.kernels.program.instructions import (
+    activation,
+    find_index8,
+    iota,
+    max8,
+    scalar_tensor_tensor,
+    tensor_reduce,
+    tensor_scalar,
+    tensor_tensor,
+)
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import BF16, FP32, INT32, Format
-from neuroncore_rtl.spec.isa import AluOp
+from neuroncore_rtl.spec.isa import AluOp, Index
 from neuroncore_rtl.spec.isa.elementwise import VALUES8
 
 __all__ = ["PASSES", "Classifier"]
@@ -132,5 +141,25 @@ class Classifier:
         scores = space.sbuf("scores", FP32, out.shape, out.partitions)
         self.program.append(tensor_tensor(scores, sums, self._bias_of_digits[lanes], AluOp.ADD))
         softmax(self.program, Rows((out,)), Rows((scores,)))
-        self.program.append(max8(largest, out))
-        self.program.append(find_index8(places, out, largest))
+        if "search" in self.config.vector_units:
+            self.program.append(max8(largest, out))
+            self.program.append(find_index8(places, out, largest))
+        else:
+            self._find(places[:, :1], largest[:, :1], out)
+
+    def _find(self, place: Tensor, largest: Tensor, out: Tensor) -> None:
+        """Append what finds the largest of each row and its first place, where vector lanes have no unit for it: that
+        is the least of the places, counted from behind the row's end, of those that are as large."""
+        space = self.program.space
+        numbers = space.sbuf("numbers", INT32, out.shape, out.partitions)
+        marked = space.sbuf("marked", FP32, out.shape, out.partitions)
+        first = space.sbuf("first", FP32, (1,), out.partitions)
+        behind = out.shape[-1]
+        for instruction in (
+            tensor_reduce(largest, out, AluOp.MAX),
+            iota(numbers, Index(base=-behind, steps=(1,))),
+            scalar_tensor_tensor(marked, out, largest, AluOp.IS_EQUAL, numbers, AluOp.MULTIPLY),
+            tensor_reduce(first, marked, AluOp.MIN),
+            tensor_scalar(place, first, float(behind), AluOp.ADD),
+        ):
+            self.program.append(instruction)

@@ -36,7 +36,14 @@ def run(config, images, threshold, rng=None, layers=LAYERS):
 
 @pytest.mark.parametrize(
     ("config", "batch"),
-    [(preset_named("tiny"), 9), (preset_named("small"), 120), (preset_named("full"), 360), (WIDE, 37), (TALL, 1)],
+    [
+        (preset_named("fpga"), 5),
+        (preset_named("tiny"), 9),
+        (preset_named("small"), 120),
+        (preset_named("full"), 360),
+        (WIDE, 37),
+        (TALL, 1),
+    ],
     ids=lambda value: f"{value.rows}x{value.columns}" if isinstance(value, Config) else str(value),
 )
 def test_every_machine_and_batch_agree_with_numpy(rng, config, batch):
