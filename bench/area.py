@@ -19,7 +19,7 @@ from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.tb.sim.report import progress
 from neuroncore_rtl.tb.sim.simulation import BuildFailed
 
-__all__ = ["ROWS", "flattened", "measure", "measure_all", "table"]
+__all__ = ["ROWS", "flattened", "measure", "measure_all", "routed", "table"]
 
 ECP5 = FAMILIES["ecp5"]
 
@@ -67,7 +67,15 @@ def measure(component: wiring.Component, seeds: Iterable[int] = SEEDS, name: str
     Raises:
         MissingTool, BuildFailed: as :func:`bench.synthesis.run_tool`, of synthesis.
     """
-    netlist = flattened(component, ECP5, name)
+    return routed(flattened(component, ECP5, name), seeds, name)
+
+
+def routed(netlist: Netlist, seeds: Iterable[int], name: str) -> dict[str, object]:
+    """Place and route a netlist; return what :func:`measure` does.
+
+    Raises:
+        MissingTool: as :func:`bench.synthesis.run_tool`.
+    """
     figures = ECP5.counts(netlist.cells) | {"fmax_mhz": None, "seeds": {}}
     placed = {}
     for seed in seeds:

@@ -18,7 +18,7 @@ from neuroncore_rtl.hdl.hierarchy import ModuleLibrary
 from neuroncore_rtl.tb.sim.report import progress
 from neuroncore_rtl.tb.sim.simulation import BuildFailed
 
-__all__ = ["by_module", "occurrences", "total"]
+__all__ = ["by_module", "occurrences", "stub", "total"]
 
 _HEAD = re.compile(r"^module \\(\S+)\n", re.MULTILINE)
 _CELL = re.compile(r"^  cell \\?(\S+) ", re.MULTILINE)
@@ -40,7 +40,7 @@ def by_module(component: wiring.Component, family: Family, name: str) -> list[di
     library = ModuleLibrary()
     with progress(f"{name}: elaborating"):
         modules = below(name, component, library, sources=True)
-    stubs = {module: _stub(module, text) for module, text in modules.items()}
+    stubs = {module: stub(module, text) for module, text in modules.items()}
     texts = [_black_box(text) for text in library.texts.values()]
     netlists: dict[str, tuple[Netlist, bool] | None] = {}
     cells: dict[str, Mapping[str, int]] = {}
@@ -100,7 +100,7 @@ def total(rows: list[dict[str, object]], family: Family) -> dict[str, float]:
     return {name: sum(row["times"] * row[name] for row in rows) for name in family.cells}
 
 
-def _stub(module: str, text: str) -> str:
+def stub(module: str, text: str) -> str:
     """Return a module's RTLIL without what is in it."""
     head = next(head for head in _HEAD.finditer(text) if head[1] == module)
     body = text[head.end() :].partition("\nend\n")[0]

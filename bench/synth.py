@@ -9,13 +9,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from neuroncore_rtl import ROOT
-from neuroncore_rtl.bench.area import measure
+from neuroncore_rtl.bench.area import measure, routed
 from neuroncore_rtl.bench.boards import BOARDS, MARGIN
 from neuroncore_rtl.bench.modules import by_module, total
 from neuroncore_rtl.bench.netlist import check, netlist_device
 from neuroncore_rtl.bench.synthesis import FAMILIES, versions
 from neuroncore_rtl.bench.tables import table
 from neuroncore_rtl.bench.units import UNITS
+from neuroncore_rtl.bench.whole import largest, whole
 from neuroncore_rtl.tb.sim.report import RESULTS, shown, terminal
 from neuroncore_rtl.tb.sim.settings import Settings, UsageError
 
@@ -56,6 +57,9 @@ def main(settings: Settings) -> int:
         compared, mismatches = check(device)
         record |= family.counts(netlist.cells)
         record |= {"compared": compared, "mismatches": mismatches, "bit_exact": bool(compared) and not mismatches}
+    elif family.device and settings.unit == WHOLE:
+        netlist, modules = whole(unit.build(settings.config), settings.unit)
+        record |= routed(netlist, range(1, settings.seeds + 1), settings.unit) | {"largest": modules}
     elif family.device:
         record |= measure(unit.build(settings.config), range(1, settings.seeds + 1), settings.unit)
     else:
@@ -117,6 +121,8 @@ def _tables(record: Mapping) -> Iterator[Table]:
         title = f"Critical path: {path['ns']:.1f} ns, {path['logic_ns']:.1f} of them logic; {path['luts']} LUTs"
         steps = (step | {"name": escape(step["signal"] or _expression(step["source"]))} for step in path["steps"])
         yield table(title, steps, "at ns: {ns:.1f} | LUTs before: {luts} | signal: {name} | source: {source}")
+    if "largest" in record:
+        yield largest(record["largest"])
     modules = record.get("modules")
     if modules:
         family = FAMILIES[record["family"]]

@@ -21,7 +21,10 @@ from neuroncore_rtl import ROOT, SIM_BUILD
 from neuroncore_rtl.tb.sim.doctor import MissingTool
 from neuroncore_rtl.tb.sim.simulation import BuildFailed
 
-__all__ = ["ABC", "FAMILIES", "TOOLS", "Family", "Netlist", "project_source", "run_tool", "synthesise", "versions"]
+__all__ = [
+    "ABC", "FAMILIES", "TOOLS", "Family", "Netlist", "project_source", "run_tool", "synthesise", "versions",
+    "without_brackets",
+]  # fmt: skip
 
 ABC = "+&scorr; &sweep; &if {C} {W} {D} {R} -v"
 """What ABC does: it merges equal nodes and maps to LUTs. Yosys would have it run &dc2, &dch and &mfs as well, but with
@@ -119,10 +122,19 @@ class Netlist:
         return json.loads((self.folder / "cells.json").read_text())
 
     @cached_property
+    def _top(self) -> tuple[str, dict[str, dict]]:
+        modules = json.loads((self.folder / "netlist.json").read_text())["modules"]
+        return next(item for item in modules.items() if "top" in item[1]["attributes"])
+
+    @property
+    def name(self) -> str:
+        """Of the module."""
+        return self._top[0]
+
+    @property
     def module(self) -> dict[str, dict]:
         """The netlist itself, as `write_json` describes it."""
-        modules = json.loads((self.folder / "netlist.json").read_text())["modules"]
-        return next(module for module in modules.values() if "top" in module["attributes"])
+        return self._top[1]
 
     @cached_property
     def signals(self) -> dict[int, tuple[str, str | None]]:
@@ -140,6 +152,16 @@ class Netlist:
         return named
 
 
+def without_brackets(rtlil: str) -> str:
+    """Return RTLIL in which no name has brackets. Amaranth calls the first word of an array `words[0]`, Yosys the first
+    bit of `words`, and where a module has both it ends without a word."""
+    return _BRACKETS.sub(lambda name: name[0].replace("[", "<").replace("]", ">"), rtlil)
+
+
+_BRACKETS = re.compile(r"\\[^\s\[]+\[\S+")
+"""A name with brackets; a slice of a signal has a space before them."""
+
+
 def project_source(attribute: str | Iterable[str]) -> str | None:
     """Return the project's file and line in a `src` attribute, or a list of places; None if there is none."""
     places = attribute.split("|") if isinstance(attribute, str) else attribute
@@ -153,7 +175,13 @@ def versions() -> dict[str, str]:
 
 
 def synthesise(
-    top: str, rtlil: Iterable[str], verilog: Iterable[str], family: Family, *, gates: bool = False
+    top: str,
+    rtlil: Iterable[str],
+    verilog: Iterable[str],
+    family: Family,
+    *,
+    gates: bool = False,
+    abc: str = ABC,
 ) -> Netlist:
     """Return the netlist of a module, flattened, or the one that was made of the same before.
 
@@ -161,15 +189,16 @@ def synthesise(
         top: its name.
         rtlil, verilog: texts of it and of modules below it.
         family: one of `FAMILIES`.
+        abc: what ABC does.
         gates: without ABC; each gate counts as a LUT, and there are counts alone.
 
     Raises:
         MissingTool, BuildFailed: as :func:`run_tool`.
     """
-    texts = {"design.il": "\n".join(rtlil), "design.v": "\n".join(verilog)}
+    texts = {"design.il": "\n".join(map(without_brackets, rtlil)), "design.v": "\n".join(verilog)}
     script = (
         "read_rtlil design.il; read_verilog design.v; "
-        f'scratchpad -set abc9.script "{ABC}"; {family.gates if gates else family.command} -top {top}; '
+        f'scratchpad -set abc9.script "{abc}"; {family.gates if gates else family.command} -top {top}; '
         f"{'' if gates else 'write_json netlist.json; '}tee -q -o stat.json stat -json"
     )
     key = hashlib.sha256(json.dumps([texts, script, versions()]).encode()).hexdigest()[:16]

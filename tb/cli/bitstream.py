@@ -5,19 +5,17 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.bench.synthesis import ABC
+from neuroncore_rtl.bench.whole import LUTS_OF, black_box, instantiated, largest, whole
 from neuroncore_rtl.hdl.board.board import Board
 from neuroncore_rtl.hdl.board.sdram_chip import MT48LC16M16
 from neuroncore_rtl.hdl.board.uart import uart_divisor
 from neuroncore_rtl.hdl.board.ulx3s import OSCILLATOR_HZ, PHASE_DEGREES, Ulx3sPads, Ulx3sPlatform
 from neuroncore_rtl.tb.cli.export import directory_name
 from neuroncore_rtl.tb.sim.doctor import MissingTool
-from neuroncore_rtl.tb.sim.elaboration import elaborated
 from neuroncore_rtl.tb.sim.report import progress, shown, terminal
 from neuroncore_rtl.tb.sim.settings import Settings, UsageError
 from neuroncore_rtl.tb.sim.simulation import BuildFailed
@@ -33,9 +31,6 @@ NAME = "top"
 RESOURCES = {"LUT4": "luts", "TRELLIS_FF": "registers", "MULT18X18D": "multipliers", "DP16KD": "rams"}
 """Cells of the ECP5, and the platform's attribute that says how many there are."""
 
-LUTS_OF = {"CCU2C": 2, "TRELLIS_DPR16X4": 6}
-"""Places of a LUT4 that other cells take."""
-
 
 def main(settings: Settings) -> int:
     """Build a bitstream, print its files, cells and clock, and return the exit status: 1 if the design does not fit."""
@@ -49,26 +44,26 @@ def main(settings: Settings) -> int:
     except ValueError as error:
         raise UsageError(str(error)) from None
     directory = SIM_BUILD / "bitstream" / f"{settings.board}-{name}"
-    parameters = {"config": asdict(config) if config else None, "clock": clock_hz, "divisor": divisor}
-    board = partial(Board, config, MT48LC16M16, clock_hz, divisor, round(PATIENCE_S * clock_hz))
-    text = elaborated("board", name, board, parameters)
+    board, modules = whole(Board(config, MT48LC16M16, clock_hz, divisor, round(PATIENCE_S * clock_hz)), "board")
 
     platform = Ulx3sPlatform()
-    platform.add_file("board.v", text)
+    platform.add_file("board.v", black_box(board))
     platform.add_file("pll.v", _pll(directory, settings.mhz))
     plan = platform.build(
         Ulx3sPads(clock_hz),
         name=NAME,
         do_build=False,
         script_after_read=f'scratchpad -set abc9.script "{ABC}"',
-        script_after_synth="tee -q -o stat.json stat -json",
         nextpnr_opts=f"--seed {settings.seed} --report report.json --timing-allow-fail",
     )
     plan.extract(directory)
     synthesis, routing, packing = json.loads((directory / f"build_{NAME}.json").read_text())["commands"]
-    _run(directory, synthesis, f"Yosys: {name}")
-    counts = json.loads((directory / "stat.json").read_text())["design"]["num_cells_by_type"]
+    _run(directory, synthesis, f"Yosys: the pads of {name}")
+    around = directory / f"{NAME}.json"
+    around.write_text(json.dumps(instantiated(json.loads(around.read_text()), board)))
+    counts = board.cells
     console = terminal()
+    console.print(largest(modules))
     console.print(", ".join(f"{count:,} {cell}" for cell, count in _taken(counts).items()), markup=False)
     if problem := capacity_problem(counts, platform, name):
         console.print(problem, markup=False, soft_wrap=True)
