@@ -27,7 +27,7 @@ LINE_BYTES = 64
 SEMAPHORES = 256
 """Semaphores that a record can name, as many as NeuronCore-v2 has; 16 bits each."""
 
-VECTOR_UNITS = ("division", "power", "search", "random")
+VECTOR_UNITS = ("division", "power", "search", "statistics", "random")
 """Units that a vector lane has or does without."""
 
 
@@ -64,6 +64,7 @@ class Config:
             illegal then.
         vector_power: so for powers.
         vector_search: so for MAX8, FIND_INDEX8 and MATCH_REPLACE8.
+        vector_statistics: so for BN_STATS and BN_AGGR.
         vector_random: so for random bits: DROPOUT, and stochastic rounding by the vector engine.
         scalar_depth: of the activation lanes; 1, or 2 with stages for a faster clock. An element takes
             `spec.timing.SCALAR_LANES_LATENCY` cycles; one enters a cycle in any case.
@@ -104,6 +105,7 @@ class Config:
     vector_division: int = 1
     vector_power: int = 1
     vector_search: int = 1
+    vector_statistics: int = 1
     vector_random: int = 1
     scalar_depth: int = 1
     scalar_trigonometry: int = 1

@@ -124,10 +124,10 @@ class VectorLane(wiring.Component):
         units = SimpleNamespace(
             alu0=Alu(self.alu_latency),
             alu1=Alu(self.alu_latency),
-            statistics=Statistics(self.alu_latency),
         )
         for name, unit in vars(units).items():
             m.submodules[name] = unit
+        units.statistics = self._unit(m, "statistics", "statistics", Statistics, self.alu_latency)
         units.divider = self._unit(m, "division", "divider", Fp32Divider)
         units.power = self._unit(m, "power", "power", Fp32Power)
         units.search = self._unit(m, "search", "search", Search)
@@ -145,11 +145,11 @@ class VectorLane(wiring.Component):
         units.running = running
         return units
 
-    def _unit(self, m: Module, unit: str, name: str, kind: type[wiring.Component]):
+    def _unit(self, m: Module, unit: str, name: str, kind: type[wiring.Component], *arguments: int):
         """Add a unit; return it or, where the lane does without, ports that lead nowhere and read as zero."""
         if unit not in self.units:
             return wiring.Signature(kind.__annotations__).create(path=(name,))
-        m.submodules[name] = component = kind()
+        m.submodules[name] = component = kind(*arguments)
         return component
 
     def _widen(self, m: Module) -> SimpleNamespace:

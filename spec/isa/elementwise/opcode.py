@@ -115,6 +115,7 @@ OPCODES = {Engine.VECTOR: VECTOR_OPCODES, Engine.SCALAR: SCALAR_OPCODES}
 UNIT_OPCODES = {
     "division": frozenset({_O.RECIPROCAL, _O.BN_AGGR}),
     "search": frozenset({_O.MAX8, _O.FIND_INDEX8, _O.MATCH_REPLACE8}),
+    "statistics": frozenset({_O.BN_STATS, _O.BN_AGGR}),
     "random": frozenset({_O.DROPOUT}),
 }
 """Opcodes that need a unit which vector lanes may do without (:data:`spec.config.VECTOR_UNITS`)."""

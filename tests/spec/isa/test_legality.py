@@ -156,6 +156,7 @@ def test_opcode_of_another_engine_or_of_none():
         ("division", Rule.OPERATION, instruction(O.TENSOR_TENSOR, op0=AluOp.FMOD), "op0 must be one that .* not FMOD"),
         ("power", Rule.OPERATION, instruction(O.TENSOR_SCALAR, op1=AluOp.POWER), "op1 must be one that .* not POWER"),
         ("search", Rule.OPCODE, instruction(O.MAX8), "opcode must be one that .* not MAX8"),
+        ("statistics", Rule.OPCODE, instruction(O.BN_STATS), "opcode must be one that .* not BN_STATS"),
         ("random", Rule.OPCODE, instruction(O.DROPOUT), "opcode must be one that .* not DROPOUT"),
         ("random", Rule.ROUNDING, instruction(O.TENSOR_COPY, stochastic=True), "rounding must be to nearest even, not"),
     ],
