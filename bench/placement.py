@@ -6,9 +6,14 @@ A unit is placed out of context, its ports free wires: the clock is that of its 
 import json
 from collections.abc import Iterable, Mapping
 
-from neuroncore_rtl.bench.synthesis import Netlist, project_source, run_tool
+from rich.markup import escape
+from rich.table import Table
 
-__all__ = ["critical_path", "place"]
+from neuroncore_rtl import ROOT
+from neuroncore_rtl.bench.synthesis import Netlist, project_source, run_tool
+from neuroncore_rtl.bench.tables import table
+
+__all__ = ["critical_path", "path_table", "place", "slowest"]
 
 DEVICE = ("--85k", "--package", "CABGA756", "--speed", "6", "--out-of-context")
 
@@ -34,14 +39,30 @@ def place(netlist: Netlist, seed: int) -> dict[str, object]:
         run_tool(netlist.folder, "nextpnr-ecp5", *DEVICE, *options, "--report", name)
         (netlist.folder / name).rename(report)
     found = json.loads(report.read_text())
-    clocks = [clock["achieved"] for clock in found["fmax"].values()]
-    paths = [one for one in found["critical_paths"] if one["from"] == one["to"] != "<async>"]
     used = {name: of["used"] / of["available"] for name, of in found["utilization"].items() if of["used"]}
+    return slowest(found, netlist) | {"used": used}
+
+
+def slowest(report: Mapping, netlist: Netlist) -> dict[str, object]:
+    """Return `fmax_mhz` and `critical_path` as :func:`place` does.
+
+    Arguments:
+        report: nextpnr's. netlist: what was placed.
+    """
+    clocks = [clock["achieved"] for clock in report["fmax"].values()]
+    paths = [one for one in report["critical_paths"] if one["from"] == one["to"] != "<async>"]
+    path = max(paths, key=lambda one: sum(part["delay"] for part in one["path"]), default=None)
     return {
         "fmax_mhz": min(clocks, default=None),
-        "critical_path": critical_path(paths[0]["path"], netlist) if clocks and paths else None,
-        "used": used,
+        "critical_path": critical_path(path["path"], netlist) if clocks and path else None,
     }
+
+
+def path_table(path: Mapping) -> Table:
+    """Return the table of what :func:`critical_path` returns."""
+    title = f"Critical path: {path['ns']:.1f} ns, {path['logic_ns']:.1f} of them logic; {path['luts']} LUTs"
+    steps = (step | {"name": escape(step["signal"] or _expression(step["source"]))} for step in path["steps"])
+    return table(title, steps, "at ns: {ns:.1f} | LUTs before: {luts} | signal: {name} | source: {source}")
 
 
 def critical_path(segments: Iterable[Mapping], netlist: Netlist) -> dict[str, object]:
@@ -91,3 +112,14 @@ def _register(cell: str, netlist: Netlist) -> tuple[str | None, str | None]:
     """Return the signal that a register holds, and its source."""
     connections = netlist.module["cells"].get(cell, {}).get("connections", {})
     return netlist.signals.get(next(iter(connections.get("Q", [])), None), (None, None))
+
+
+MOST_LETTERS = 48
+"""Of an expression that is shown in place of a name."""
+
+
+def _expression(source: str) -> str:
+    """Return the beginning of a line of the source."""
+    file, line = source.split(":")[:2]
+    text = (ROOT / file).read_text().splitlines()[int(line) - 1].strip()
+    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 3]}..."

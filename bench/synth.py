@@ -8,11 +8,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from neuroncore_rtl import ROOT
 from neuroncore_rtl.bench.area import measure, routed
 from neuroncore_rtl.bench.boards import BOARDS, MARGIN
 from neuroncore_rtl.bench.modules import by_module, total
 from neuroncore_rtl.bench.netlist import check, netlist_device
+from neuroncore_rtl.bench.placement import path_table
 from neuroncore_rtl.bench.synthesis import FAMILIES, versions
 from neuroncore_rtl.bench.tables import table
 from neuroncore_rtl.bench.units import UNITS
@@ -118,9 +118,7 @@ def _lines(record: Mapping) -> Iterator[tuple[str, str]]:
 def _tables(record: Mapping) -> Iterator[Table]:
     path = record.get("critical_path")
     if path:
-        title = f"Critical path: {path['ns']:.1f} ns, {path['logic_ns']:.1f} of them logic; {path['luts']} LUTs"
-        steps = (step | {"name": escape(step["signal"] or _expression(step["source"]))} for step in path["steps"])
-        yield table(title, steps, "at ns: {ns:.1f} | LUTs before: {luts} | signal: {name} | source: {source}")
+        yield path_table(path)
     if "largest" in record:
         yield largest(record["largest"])
     modules = record.get("modules")
@@ -159,17 +157,6 @@ _MARKS = {
 def _mark(row: Mapping) -> str:
     """Return what stands behind the name of a module of which not all is known."""
     return "*" if row["gates"] else "" if row["counted"] else "**"
-
-
-MOST_LETTERS = 48
-"""Of an expression that is shown in place of a name."""
-
-
-def _expression(source: str) -> str:
-    """Return the beginning of a line of the source."""
-    file, line = source.split(":")[:2]
-    text = (ROOT / file).read_text().splitlines()[int(line) - 1].strip()
-    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 3]}..."
 
 
 _DEEPEST = "module: {module} | levels: {levels} | from: {from_name}\\n{from_place} | to: {to_name}\\n{to_place}"
