@@ -1,6 +1,6 @@
 """Queues of anything: the library's FIFOs between streams, with the type of what is in them."""
 
-from amaranth import Module, Mux, Value
+from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFO, SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
@@ -31,6 +31,8 @@ class Fifo(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         entry = Value.cast(self.i.payload)
+        if self.depth == 1 and self._kind is SyncFIFO:
+            return self._register(m, entry)
         m.submodules.fifo = fifo = self._kind(width=len(entry), depth=self.depth)
         m.d.comb += [
             fifo.w_data.eq(entry),
@@ -41,6 +43,20 @@ class Fifo(wiring.Component):
             fifo.r_en.eq(self.o.ready),
             self.level.eq(fifo.level),
         ]
+        return m
+
+    def _register(self, m: Module, entry: Value) -> Module:
+        """One place: the library's has addresses of no bits, which Verilog has not."""
+        place = Signal.like(entry, name="place", reset_less=True)
+        m.d.comb += [
+            self.i.ready.eq(~self.level),
+            Value.cast(self.o.payload).eq(place),
+            self.o.valid.eq(self.level),
+        ]
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += [place.eq(entry), self.level.eq(1)]
+        with m.Elif(self.o.ready):
+            m.d.sync += self.level.eq(0)
         return m
 
 

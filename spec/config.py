@@ -85,6 +85,7 @@ class Config:
         dma_beats: beats that a DMA engine has asked for, or that have come and not gone on; a power of two from 32 to
             128. It hides the latency of HBM if it is more than that in cycles.
         cast_lanes: elements that a DMA engine casts in a cycle; 1, 2 or 4.
+        cast_latency: pipeline stages of a cast's rounding, in cycles; 1 to 4.
         semaphores: of the core; a power of two from 16 to 256. The upper bits of a semaphore's number are ignored if
             there are fewer than 256.
         records_ahead: records that a queue fetches before their turn, at most: 1 to 8, and no more than
@@ -121,6 +122,7 @@ class Config:
     local_bytes: int = LOCAL_BYTES
     dma_beats: int = 128
     cast_lanes: int = 4
+    cast_latency: int = 1
     semaphores: int = SEMAPHORES
     records_ahead: int = 8
     counters: int = Counters.ALL
@@ -146,6 +148,7 @@ class Config:
         "local_bytes": (16 * 1024, LOCAL_BYTES),
         "dma_beats": (32, 128),
         "cast_lanes": (1, 4),
+        "cast_latency": (1, 4),
         "semaphores": (16, SEMAPHORES),
         "records_ahead": (1, 8),
         "counters": (Counters.NONE, Counters.ALL),
@@ -229,7 +232,7 @@ _BOARD = {
     **{"rows": 2, "columns": 2, "mac_latency": 5, "add_latency": 6, "vector_latency": 6, "scalar_depth": 2},
     **{f"vector_{unit}": 0 for unit in VECTOR_UNITS},
     **{f"scalar_{unit}": 0 for unit in SCALAR_UNITS},
-    **{"dma_engines": 1, "hbm_bytes": 8, "cast_lanes": 1, "semaphores": 32, "records_ahead": 1},
+    **{"dma_engines": 1, "hbm_bytes": 8, "cast_lanes": 1, "cast_latency": 3, "semaphores": 32, "records_ahead": 1},
     **{"sbuf_banks": 2, "line_bytes": 16, "local_bytes": 16 * 1024},
 }
 """What an ECP5-85F has the logic for, in as many stages as a clock of 40 MHz takes."""

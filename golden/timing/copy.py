@@ -17,8 +17,8 @@ GROUP = 32
 MOST = 64
 """Bursts that are a group each."""
 
-TO_WRITER, CAST = 3, 3
-"""Cycles from a beat that has come to the writer's taking it, and more if it is cast."""
+TO_WRITER, CAST = 3, 2
+"""Cycles from a beat that has come to the writer's taking it, and more if it is cast, beside those of the rounding."""
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class Copy:
         source, target: the walks over its tensors.
         storages: of source and target.
         groups: how many.
-        casts: cycles of its casts, 0 if there are none.
+        casts: cycles of its casts, 0 if there are none. through: from an element to its cast, likewise.
         rows: whether it goes by row numbers.
         asked, taken: groups of the source that are asked for, that the destination's side has taken.
         arrived: of groups that were not taken, beats, and cycles of the first and the last one.
@@ -45,6 +45,7 @@ class Copy:
     storages: tuple[Storage, Storage]
     groups: int
     casts: int
+    through: int
     rows: bool
     asked: int = 0
     taken: int = 0
@@ -65,7 +66,7 @@ class Copy:
     @property
     def late(self) -> int:
         """The cycles from a beat that has come to the writer's taking it."""
-        return TO_WRITER + (CAST if self.casts else 0)
+        return TO_WRITER + self.through
 
     def start(self, number: int, whole: int) -> int:
         """Return how many of `whole` belong to the groups before one."""
@@ -82,11 +83,12 @@ def plan_copy(record: Record, timed: Timed, config: Config) -> Copy:
     size = config.hbm_bytes
     rows = copy.gather is not None or copy.scatter is not None
     source, target = (walk_of(side, copy.shape, rows, config) for side in (copy.src, copy.dst))
-    casts = 0
+    casts = through = 0
     if copy.src.format is not copy.dst.format:
         lanes = config.cast_lanes if copy.dst.format.bits < 32 else min(config.cast_lanes, size // 4)
         elements = prod(copy.shape) / source.beats
         casts = source.beats * max(1, round(-(-elements // lanes)))
+        through = CAST + config.cast_latency
     if copy.src.storage == Storage.HBM:
         bursts = source.bursts
     else:
@@ -94,4 +96,4 @@ def plan_copy(record: Record, timed: Timed, config: Config) -> Copy:
     wanted = min(bursts, max(MOST, -(-max(source.beats, target.beats) // GROUP)))
     # A group has room in half of the buffer, so that the next one comes meanwhile.
     groups = max(1, min(source.beats, max(wanted, -(-2 * source.beats // config.dma_beats))))
-    return Copy(record, timed, source, target, (copy.src.storage, copy.dst.storage), groups, casts, rows)
+    return Copy(record, timed, source, target, (copy.src.storage, copy.dst.storage), groups, casts, through, rows)

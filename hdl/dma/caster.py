@@ -1,11 +1,13 @@
 """Casts elements from the source's format to the destination's; where they are the same, pieces pass as they are.
 
     piece -> [select] -> [widen] -> [round or saturate] -> bytes
-               0            1               2
+               0            1              2, ...
 
 A cast between integers goes through 32 bits and saturates; every other one goes through FP32 and rounds once, to
 nearest even. The stages are numbered by the registers behind them.
 """
+
+from itertools import pairwise
 
 from amaranth import Cat, Const, EnableInserter, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -27,16 +29,17 @@ class Caster(wiring.Component):
     """A piece a cycle without a cast; else `lanes` elements of a piece, or as many as fill a beat if those are fewer.
 
     Arguments:
-        size: bytes of a beat. lanes: at most so many elements at a time.
+        size: bytes of a beat. lanes: at most so many elements at a time. latency: stages of rounding.
 
     Ports:
         i: pieces of whole elements. A bad one is never taken.
-        o: their bytes, without latency, or of a cast 3 cycles later. busy: a cast is under way.
+        o: their bytes, without latency, or of a cast 2 + `latency` cycles later. busy: a cast is under way.
     """
 
-    def __init__(self, size: int, lanes: int = 4):
+    def __init__(self, size: int, lanes: int = 4, latency: int = 1):
         self.size = size
         self.lanes = lanes
+        self.latency = latency
         super().__init__(
             {
                 "i": In(stream.Signature(piece_layout(size))),
@@ -49,7 +52,7 @@ class Caster(wiring.Component):
         m = Module()
         piece, formats = self.i.payload.bytes, self.i.payload.formats
         casts, offered, advance = Signal(), Signal(), Signal()
-        valid = Signal(3)  # of the stages
+        valid = Signal(2 + self.latency)  # of the stages
         m.d.comb += [
             casts.eq(Value.cast(formats.src) != Value.cast(formats.dst)),
             offered.eq(self.i.valid & ~self.i.payload.bad),
@@ -77,22 +80,21 @@ class Caster(wiring.Component):
 
         # The stages' control: formats and how many elements.
         control = data.StructLayout({"formats": formats.shape(), "lanes": len(lanes)})
-        stages = [Signal(control, name=f"stage{n}", reset_less=True) for n in range(3)]
+        stages = [Signal(control, name=f"stage{n}", reset_less=True) for n in range(len(valid))]
         with m.If(advance):
             m.d.sync += [
                 valid.eq(Cat(offered & casts, valid[:-1])),
                 Value.cast(stages[0]).eq(Cat(formats, lanes)),
-                stages[1].eq(stages[0]),
-                stages[2].eq(stages[1]),
+                *(stage.eq(before) for before, stage in pairwise(stages)),
             ]
-        integer = [Signal(name=f"integer{n}") for n in range(3)]
+        integer = [Signal(name=f"integer{n}") for n in range(len(stages))]
         for flag, stage in zip(integer, stages, strict=True):
             m.d.comb += flag.eq(_is_integer(stage.formats.src) & _is_integer(stage.formats.dst))
 
         words = []
         for n in range(self.lanes):
             words.append(self._lane(m, n, window, src_size, stages, integer, advance))
-        out_size = element_size(m, "out_size", stages[2].formats.dst)
+        out_size = element_size(m, "out_size", stages[-1].formats.dst)
         packed = Signal(32 * self.lanes)
         with m.Switch(out_size):
             for case, bits in ((0, 8), (1, 16)):
@@ -107,21 +109,21 @@ class Caster(wiring.Component):
                 self.o.valid.eq(valid[-1]),
                 result.data.eq(packed),
                 result.offset.eq(0),
-                result.count.eq(stages[2].lanes << out_size),
+                result.count.eq(stages[-1].lanes << out_size),
             ]
         with m.Else():
             m.d.comb += [self.o.valid.eq(offered & ~casts), result.eq(piece)]
         m.d.comb += self.i.ready.eq(Mux(casts, selects & last, offered & ~valid.any() & self.o.ready))
         return m
 
-    @staticmethod
-    def _lane(m: Module, n: int, window, src_size, stages, integer, advance) -> Value:
+    def _lane(self, m: Module, n: int, window, src_size, stages, integer, advance) -> Value:
         """Return the storage word of an element, the upper bits zero, behind the last stage."""
         m.submodules[f"widen{n}"] = widen = Widen()
         m.submodules[f"saturate{n}"] = saturate = Saturate()
-        rounder = Fp32Rounder(1)
+        rounder = Fp32Rounder(self.latency)
         m.submodules[f"round{n}"] = EnableInserter(advance)(rounder)
-        word, value, saturated = (Signal(32, name=f"{r}{n}", reset_less=True) for r in ("word", "value", "saturated"))
+        word, value = (Signal(32, name=f"{r}{n}", reset_less=True) for r in ("word", "value"))
+        saturated = [Signal(32, name=f"saturated{n}_{cycle}", reset_less=True) for cycle in range(self.latency)]
         m.d.comb += [
             widen.word.eq(word),
             widen.dtype.eq(stages[0].formats.src),
@@ -138,8 +140,11 @@ class Caster(wiring.Component):
                         m.d.sync += word.eq(window[bits * n : bits * n + bits])
                 with m.Default():
                     m.d.sync += word.eq(window[32 * n : 32 * n + 32])
-            m.d.sync += [value.eq(Mux(integer[0], widen.integer, widen.fp32)), saturated.eq(saturate.word)]
-        return Mux(integer[2], saturated, rounder.word)
+            m.d.sync += [
+                value.eq(Mux(integer[0], widen.integer, widen.fp32)),
+                *(late.eq(before) for before, late in pairwise([saturate.word, *saturated])),
+            ]
+        return Mux(integer[-1], saturated[-1], rounder.word)
 
 
 def _is_integer(code) -> Value:

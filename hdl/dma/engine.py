@@ -91,7 +91,7 @@ class DmaEngine(wiring.Component):
         m.submodules.src_addresses = src_addresses = AddressGenerator()
         m.submodules.src_chunker = src_chunker = Chunker(size)
         m.submodules.reader = reader = Reader(size, self.config.dma_beats)
-        m.submodules.caster = caster = Caster(size, self.config.cast_lanes)
+        m.submodules.caster = caster = Caster(size, self.config.cast_lanes, self.config.cast_latency)
         m.submodules.ring = ring = ByteRing(size)
         m.submodules.dst_addresses = dst_addresses = AddressGenerator()
         m.submodules.dst_chunker = dst_chunker = Chunker(size)

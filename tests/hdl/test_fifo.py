@@ -4,6 +4,7 @@ import pytest
 from amaranth.lib import data
 
 from neuroncore_rtl.hdl.fifo import BufferedFifo, BypassFifo, Fifo
+from neuroncore_rtl.hdl.verilog import convert
 from tests.hdl.simulation import drive, simulated
 from tests.hdl.streams import play
 
@@ -41,3 +42,15 @@ async def test_there_is_room_for_its_depth(ctx, dut, kind, latency):
     ctx.set(dut.i.valid, 1)
     *_, taken = zip(*[await ctx.tick().sample(dut.i.ready) for _ in range(DEPTH + latency + 2)], strict=True)
     assert sum(taken) == DEPTH == ctx.get(dut.level)
+
+
+@pytest.mark.parametrize("stall", [0, 0.5])
+def test_one_place_holds_one_entry_after_the_other(stall):
+    count = 50
+    played = play(Fifo(16, 1), {"i": range(count)}, {"o": count}, stall=stall)
+    assert played.payloads["o"] == list(range(count))
+    assert stall or played.cycles["o"] == [1 + 2 * n for n in range(count)]
+
+
+def test_one_place_is_verilog_without_ranges_of_no_bits():
+    assert "[-1:0]" not in convert(Fifo(16, 1), "fifo", None)

@@ -45,8 +45,10 @@ def test_the_last_bytes_of_hbm(seed=15):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("changed", [{"hbm_bytes": 8, "cast_lanes": 1}, {"cast_lanes": 2}], ids=str)
-def test_fewer_lanes_cast_the_same(changed, seed=7):
+@pytest.mark.parametrize(
+    "changed", [{"hbm_bytes": 8, "cast_lanes": 1, "cast_latency": 3}, {"cast_lanes": 2, "cast_latency": 2}], ids=str
+)
+def test_fewer_lanes_and_more_stages_cast_the_same(changed, seed=7):
     assert compare(replace(CONFIG, **changed), seed, 200, stall=20) == 0
 
 
