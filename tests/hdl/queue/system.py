@@ -25,6 +25,9 @@ ENGINES = (Engine.TENSOR, Engine.VECTOR, Engine.DMA, Engine.COLLECTIVE)
 class System(wiring.Component):
     """Three queues: tensor (two lanes), vector, DMA; and, if it is wanted, that of a collective engine.
 
+    Arguments:
+        collective: whether it is. records: that a queue fetches ahead, at most.
+
     Ports:
         activity: an engine moves something, as the watchdog is told.
         limit: of the watchdog.
@@ -35,9 +38,10 @@ class System(wiring.Component):
     limit: In(32, init=1000)
     peer: In(Peer)
 
-    def __init__(self, *, collective: bool = False):
+    def __init__(self, *, collective: bool = False, records: int = 4):
         super().__init__()
         shapes = ({"lanes": 2}, {}, {"records": 2}, {"records": 2})[: 3 + collective]
+        shapes = [shape | {"records": min(records, shape.get("records", 4))} for shape in shapes]
         self.queues = [Queue(engine, **shape) for engine, shape in zip(ENGINES, shapes, strict=False)]
         self.semaphores = Semaphores(len(self.queues))
         self.watchdog = Watchdog(len(self.queues), len(self.queues) - 1 if collective else None)

@@ -25,15 +25,15 @@ def item(queue, *, waits=(), updates=(), body=2, **others):
     return Item(int(ENGINES[queue]), body, tuple(waits), tuple(updates), **others)
 
 
-def play(rng, programs, cycles, *, until=lambda player: False, fault=None, ports=None, **options):
+def play(rng, programs, cycles, *, until=lambda player: False, fault=None, ports=None, records=4, **options):
     """Play programs, by queue, for so many cycles, or until `until` returns true; return the player.
 
     Arguments:
         fault: queue, number, cause, detail: what an engine reports as soon as it was issued the record of that number.
         ports: of the system, and how they are set.
-        options: of the player.
+        records: that a queue fetches ahead, at most. options: of the player.
     """
-    system = System(collective=COLLECTIVE in programs)
+    system = System(collective=COLLECTIVE in programs, records=records)
 
     async def bench(ctx):
         player = Player(rng, ctx, system, programs, **options)
@@ -104,10 +104,12 @@ def ordered_program(rng, count):
     return programs, values
 
 
-@pytest.mark.parametrize("pace", [1.0, 0.4])
-def test_programs_end_in_order_with_the_right_semaphores(pace, rng):
+@pytest.mark.parametrize(("pace", "records"), [(1.0, 4), (0.4, 4), (0.4, 1)])
+def test_programs_end_in_order_with_the_right_semaphores(pace, records, rng):
     programs, values = ordered_program(rng, 150)
-    player = play(rng, programs, 4000, pace=pace, until=lambda player: player.time > 20 and player.quiet())
+    player = play(
+        rng, programs, 4000, pace=pace, records=records, until=lambda player: player.time > 20 and player.quiet()
+    )
     assert player.error is None and len(player.finished) == 150 and player.left == values
     assert {queue: [i for _, q, i in player.issued if q == queue] for queue in range(3)} == programs
     done, events = [0] * 8, [(t, 0, i) for t, _, i in player.finished] + [(t, 1, i) for t, _, i in player.issued]
