@@ -85,7 +85,7 @@ class Config:
         dma_beats: beats that a DMA engine has asked for, or that have come and not gone on; a power of two from 32 to
             128. It hides the latency of HBM if it is more than that in cycles.
         cast_lanes: elements that a DMA engine casts in a cycle; 1, 2 or 4.
-        cast_latency: pipeline stages of a cast's rounding, in cycles; 1 to 4.
+        cast_latency: pipeline stages of a cast's rounding, in cycles; 1 to 4. With more than one, widening has two.
         semaphores: of the core; a power of two from 16 to 256. The upper bits of a semaphore's number are ignored if
             there are fewer than 256.
         records_ahead: records that a queue fetches before their turn, at most: 1 to 8, and no more than

@@ -12,7 +12,7 @@ __all__ = [
     "LINE_AHEAD", "LINE_BUFFER", "LINE_PATIENCE", "LINE_READ_LATENCY", "POWER_INTERVAL", "POWER_LATENCY",
     "PSUM_WORD_BYTES", "QUEUE_RECORDS", "READ_LATENCY", "REMAINDER_INTERVAL", "REMAINDER_LATENCY",
     "SCALAR_LANES_LATENCY", "SEQUENCER_LATENCY", "STORE_LATENCY", "STORE_SLACK", "TENSOR_QUEUE",
-    "VECTOR_CAST_LATENCY", "VECTOR_ENTRY_LATENCY", "WRITER_BEATS", "quotient_wait", "set_interval",
+    "VECTOR_CAST_LATENCY", "VECTOR_ENTRY_LATENCY", "WRITER_BEATS", "cast_latency", "quotient_wait", "set_interval",
     "vector_intervals", "vector_lanes_latency",
 ]  # fmt: skip
 
@@ -83,6 +83,15 @@ REMAINDER_INTERVAL, REMAINDER_LATENCY = 93, 95
 
 POWER_INTERVAL, POWER_LATENCY = 14, 15
 """The same of powers."""
+
+
+def cast_latency(rounding: int) -> int:
+    """Return the cycles that an element takes through a DMA engine's cast.
+
+    Arguments:
+        rounding: cycles of its rounding; if there are more than one, widening takes two.
+    """
+    return 1 + (1 + (rounding > 1)) + rounding
 
 
 def vector_lanes_latency(alu_latency: int) -> int:

@@ -6,6 +6,7 @@ from math import prod
 
 from neuroncore_rtl.golden.timing.prediction import Timed
 from neuroncore_rtl.golden.timing.walk import Walk, walk_of
+from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import DmaCopy, Record, Storage
 
@@ -17,8 +18,8 @@ GROUP = 32
 MOST = 64
 """Bursts that are a group each."""
 
-TO_WRITER, CAST = 3, 2
-"""Cycles from a beat that has come to the writer's taking it, and more if it is cast, beside those of the rounding."""
+TO_WRITER = 3
+"""Cycles from a beat that has come to the writer's taking it, without a cast."""
 
 
 @dataclass(slots=True)
@@ -88,7 +89,7 @@ def plan_copy(record: Record, timed: Timed, config: Config) -> Copy:
         lanes = config.cast_lanes if copy.dst.format.bits < 32 else min(config.cast_lanes, size // 4)
         elements = prod(copy.shape) / source.beats
         casts = source.beats * max(1, round(-(-elements // lanes)))
-        through = CAST + config.cast_latency
+        through = timing.cast_latency(config.cast_latency)
     if copy.src.storage == Storage.HBM:
         bursts = source.bursts
     else:

@@ -18,6 +18,7 @@ from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.hdl.arith.saturate import Saturate
 from neuroncore_rtl.hdl.arith.widen import Widen
 from neuroncore_rtl.hdl.dma.job import bytes_layout, piece_layout
+from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.formats import FORMATS, UINT32
 
 __all__ = ["Caster"]
@@ -29,17 +30,20 @@ class Caster(wiring.Component):
     """A piece a cycle without a cast; else `lanes` elements of a piece, or as many as fill a beat if those are fewer.
 
     Arguments:
-        size: bytes of a beat. lanes: at most so many elements at a time. latency: stages of rounding.
+        size: bytes of a beat. lanes: at most so many elements at a time. latency: stages of rounding; with more than
+            one, widening has two.
 
     Ports:
         i: pieces of whole elements. A bad one is never taken.
-        o: their bytes, without latency, or of a cast 2 + `latency` cycles later. busy: a cast is under way.
+        o: their bytes, without latency, or of a cast `cast_latency(latency)` cycles later. busy: a cast is under way.
     """
 
     def __init__(self, size: int, lanes: int = 4, latency: int = 1):
         self.size = size
         self.lanes = lanes
         self.latency = latency
+        self.widened = timing.cast_latency(latency) - latency - 1
+        """The stage behind widening."""
         super().__init__(
             {
                 "i": In(stream.Signature(piece_layout(size))),
@@ -52,7 +56,7 @@ class Caster(wiring.Component):
         m = Module()
         piece, formats = self.i.payload.bytes, self.i.payload.formats
         casts, offered, advance = Signal(), Signal(), Signal()
-        valid = Signal(2 + self.latency)  # of the stages
+        valid = Signal(timing.cast_latency(self.latency))  # of the stages
         m.d.comb += [
             casts.eq(Value.cast(formats.src) != Value.cast(formats.dst)),
             offered.eq(self.i.valid & ~self.i.payload.bad),
@@ -118,7 +122,8 @@ class Caster(wiring.Component):
 
     def _lane(self, m: Module, n: int, window, src_size, stages, integer, advance) -> Value:
         """Return the storage word of an element, the upper bits zero, behind the last stage."""
-        m.submodules[f"widen{n}"] = widen = Widen()
+        widen = Widen(self.widened - 1)
+        m.submodules[f"widen{n}"] = EnableInserter(advance)(widen)
         m.submodules[f"saturate{n}"] = saturate = Saturate()
         rounder = Fp32Rounder(self.latency)
         m.submodules[f"round{n}"] = EnableInserter(advance)(rounder)
@@ -128,10 +133,10 @@ class Caster(wiring.Component):
             widen.word.eq(word),
             widen.dtype.eq(stages[0].formats.src),
             rounder.value.eq(value),
-            rounder.format.eq(stages[1].formats.dst),
+            rounder.format.eq(stages[self.widened].formats.dst),
             saturate.value.eq(value),
-            saturate.uint32.eq(Value.cast(stages[1].formats.src) == UINT32.code),
-            saturate.dtype.eq(stages[1].formats.dst),
+            saturate.uint32.eq(Value.cast(stages[self.widened].formats.src) == UINT32.code),
+            saturate.dtype.eq(stages[self.widened].formats.dst),
         ]
         with m.If(advance):
             with m.Switch(src_size):
@@ -141,7 +146,7 @@ class Caster(wiring.Component):
                 with m.Default():
                     m.d.sync += word.eq(window[32 * n : 32 * n + 32])
             m.d.sync += [
-                value.eq(Mux(integer[0], widen.integer, widen.fp32)),
+                value.eq(Mux(integer[self.widened - 1], widen.integer, widen.fp32)),
                 *(late.eq(before) for before, late in pairwise([saturate.word, *saturated])),
             ]
         return Mux(integer[-1], saturated[-1], rounder.word)
