@@ -269,21 +269,21 @@ class VectorLane(wiring.Component):
                 divider.floored.eq(unit == Unit.MOD),
             ]
 
-        with m.If(statistics.divide):
-            m.d.comb += given(divider, (statistics.numerator, statistics.denominator))
-        with m.Elif(self.divide):
-            m.d.comb += [given(divider, of_op1), *remains(self.unit)]
-        with m.Elif(events.divide):
-            m.d.comb += [given(divider, of_op0), *remains(self.operate.unit)]
-        with m.If(self.power):
-            m.d.comb += given(power, of_op1)
-        with m.Elif(events.power):
-            m.d.comb += given(power, of_op0)
-        m.d.comb += [
-            divider.start.eq(statistics.divide | self.divide | events.divide),
-            power.start.eq(self.power | events.power),
-            statistics.quotient.eq(divider.out),
-        ]
+        if "division" in self.units:
+            with m.If(statistics.divide):
+                m.d.comb += given(divider, (statistics.numerator, statistics.denominator))
+            with m.Elif(self.divide):
+                m.d.comb += [given(divider, of_op1), *remains(self.unit)]
+            with m.Elif(events.divide):
+                m.d.comb += [given(divider, of_op0), *remains(self.operate.unit)]
+            m.d.comb += divider.start.eq(statistics.divide | self.divide | events.divide)
+        if "power" in self.units:
+            with m.If(self.power):
+                m.d.comb += given(power, of_op1)
+            with m.Elif(events.power):
+                m.d.comb += given(power, of_op0)
+            m.d.comb += power.start.eq(self.power | events.power)
+        m.d.comb += statistics.quotient.eq(divider.out)
 
     def _finish(self, m: Module, units, beside: Value, enable: Value) -> None:
         """Stage 3, what the result is; and 4, its cast."""
