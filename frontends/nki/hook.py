@@ -188,7 +188,10 @@ def answering(
         gone = {
             name: module
             for name, module in new.items()
-            if hasattr(module, "absent") or name.partition(".")[0] in users or _within(_place(module), folder)
+            if name in known
+            or hasattr(module, "absent")
+            or name.partition(".")[0] in users
+            or _within(_place(module), folder)
         }
         for name, module in gone.items():
             del sys.modules[name]
