@@ -228,18 +228,17 @@ class Config:
         return replace(self, **{name: value for name, value in overrides.items() if value is not None})
 
 
-_BOARD = {
-    **{"rows": 2, "columns": 2, "mac_latency": 5, "add_latency": 6, "vector_latency": 6, "scalar_depth": 2},
-    **{f"vector_{unit}": 0 for unit in VECTOR_UNITS},
-    **{f"scalar_{unit}": 0 for unit in SCALAR_UNITS},
-    **{"dma_engines": 1, "hbm_bytes": 8, "cast_lanes": 1, "cast_latency": 3, "semaphores": 32, "records_ahead": 1},
-    **{"sbuf_banks": 2, "line_bytes": 16, "local_bytes": 16 * 1024},
-}
+_BOARD = Config(
+    rows=2, columns=2, mac_latency=5, add_latency=6, vector_latency=6, scalar_depth=2, dma_engines=1, hbm_bytes=8,
+    cast_lanes=1, cast_latency=3, semaphores=32, records_ahead=1, sbuf_banks=2, line_bytes=16, local_bytes=16 * 1024,
+).with_overrides(
+    **{f"vector_{unit}": 0 for unit in VECTOR_UNITS}, **{f"scalar_{unit}": 0 for unit in SCALAR_UNITS}
+)  # fmt: skip
 """What an ECP5-85F has the logic for, in as many stages as a clock of 40 MHz takes."""
 
 PRESETS: dict[str, Config] = {
-    "nano": Config(**_BOARD, sbuf_bytes=8 * 1024, psum_words=64, counters=Counters.NONE),
-    "fpga": Config(**_BOARD, sbuf_bytes=64 * 1024, psum_words=512, counters=Counters.QUEUES),
+    "nano": _BOARD.with_overrides(sbuf_bytes=8 * 1024, psum_words=64, counters=Counters.NONE),
+    "fpga": _BOARD.with_overrides(sbuf_bytes=64 * 1024, psum_words=512, counters=Counters.QUEUES),
     "tiny": Config(rows=4, columns=4),
     "small": Config(rows=16, columns=16, dma_engines=4, hbm_bytes=32),
     "medium": Config(rows=32, columns=32, dma_engines=4, hbm_bytes=64),
