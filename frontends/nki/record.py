@@ -99,7 +99,8 @@ def record(
         kernel = kernel[grid] if isinstance(kernel, Kernel) else Kernel(kernel)[grid]
     # Kernels may import where they begin.
     function = inspect.unwrap(kernel.function if isinstance(kernel, Kernel) else kernel)
-    folder = folder_of(Path(function.__code__.co_filename))
+    file = Path(function.__code__.co_filename)
+    where, folder = f"{file.name}:{function.__code__.co_firstlineno}", folder_of(file)
     imports = nullcontext() if is_answering() else answering(config, folder, known=known_to(function))
     with imports, current.current():
         found = kernel(**given)
@@ -113,7 +114,10 @@ def record(
         shown = ", ".join(type(result).__name__ if not isinstance(result, View) else result.name for result in results)
         shown = shown or "nothing"
         rule = "must return tensors in HBM, such as nl.ndarray(..., buffer=nl.shared_hbm)"
-        code = inspect.unwrap(getattr(kernel, "function", kernel)).__code__
-        raise ValueError(f"{name} {rule}, not {shown} ({Path(code.co_filename).name}:{code.co_firstlineno})")
+        raise ValueError(f"{name} {rule}, not {shown} ({where})")
+    there = {view.allocation for view in given.values() if isinstance(view, View)}
+    for result in results:
+        if not (result.allocation.version or result.allocation.zeros or result.allocation in there):
+            raise ValueError(f"{result.name} must be written before {name} returns it ({where})")
     inputs |= dict(current.constants)
     return Recorded(program=program, inputs=inputs, results=results, written=written, inserted=current.inserted)

@@ -42,7 +42,10 @@ OUT = "out = nl.ndarray((4, 8), dtype=nl.float32, buffer=nl.shared_hbm)\n"
         ("nisa.tensor_reduce(nl.add, nl.load(x), axis=0)", "axis must be of the free dimensions, 1 to 1, not 0"),
         ("nisa.tensor_copy(nl.load(x), mode=3)", "nisa.tensor_copy.*unexpected keyword argument 'mode'"),
         (f"nl.load(x[nl.arange(4)[:, None] + {ONE} + {ONE}])", "at most one number in memory may be added to an index"),
-        ("nl.loop_reduce(nl.load(x), op=np.maximum, loop_indices=[0])", "op must be add, not max"),
+        (
+            "nl.loop_reduce(nl.load(x), op=np.multiply, loop_indices=[0])",
+            "op must be add, or max or min without a mask, not multiply",
+        ),
         ("x + 1", "must be on chip, not in HBM: load it first"),
         ("bool(nl.load(x) > 0)", "a condition must be known while the kernel is recorded"),
     ],

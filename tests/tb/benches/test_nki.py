@@ -250,6 +250,12 @@ def ends(x):
 @nki.jit
 def stops(x):
     nisa.memset(dst=x, valeu=1.0)
+
+
+@nki.jit
+def forgets(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    return out
 """
 
 
@@ -266,6 +272,7 @@ def stops(x):
         ),
         ("misspells", [r"nl.softmaxx is not a name of the interface .*; there is softmax \(raising.py:24\)"]),
         ("ends", [r"ends must return tensors in HBM, .*, not nothing \(raising.py:27\)"]),
+        ("forgets", [r"shared_hbm@39 must be written before forgets returns it \(raising.py:37\)"]),
         ("stops", [r"nisa.memset\(.*\): got an unexpected keyword argument 'valeu' \(raising.py:34\)"]),
     ],
 )
