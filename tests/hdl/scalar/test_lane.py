@@ -148,7 +148,7 @@ class Program:
         return code, (code | int(self.rng.integers(0, 1 << 32)) << fmt.bits) & 0xFFFFFFFF
 
 
-@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("unit", ["shallow", pytest.param("deep", marks=pytest.mark.slow), "bare"])
 def test_every_step_is_that_of_golden(rng, sim, unit):
     program = Program(rng, INSTRUCTIONS[sim], UNITS[unit].parameters[1])
     results = [step for step in program.steps if step["phase"] == Phase.RESULT.value]
