@@ -231,7 +231,7 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", ["missing", pytest.param("empty", marks=pytest.mark.slow), "overwritten"])
 def test_a_damaged_program_is_built_again(sim, damage, root):
     text = f"{COUNTER}\n// {damage}\n"
     program = counter(sim, root=root, text=text).directory / simulation.PROGRAMS[sim]
@@ -248,7 +248,7 @@ def test_a_copied_program_is_not_built_again(root, tmp_path):
     assert seal.intact(copy) and seal.intact(copy)
 
 
-@pytest.mark.parametrize("folder", ["with spaces", "größer", "a$b#c(d)"])
+@pytest.mark.parametrize("folder", ["größer, mit Platz", pytest.param("a$b#c(d)", marks=pytest.mark.slow)])
 def test_a_folder_that_make_cannot_read_is_built_in(sim, folder, tmp_path, root):
     place = tmp_path / folder
     (place / "verilator").mkdir(parents=True)
