@@ -29,10 +29,10 @@ def told() -> Iterator[None]:
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
         theirs = [frame for frame in frames if _is_kernels(frame)]
-        if hasattr(error, "source") or not theirs:
-            if not isinstance(error, ValueError | AttributeError):
-                raise  # a mistake of this project's
+        if hasattr(error, "source") or (isinstance(error, ValueError) and not theirs):
             raise UsageError(str(error)) from error
+        if not theirs:
+            raise  # a mistake of this project's
         lines = ["Traceback (most recent call last):\n", *traceback.format_list(theirs)]
         lines += traceback.format_exception_only(error)
         last = frames[-1]

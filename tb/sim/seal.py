@@ -6,6 +6,7 @@ of the file, whose time is another, is told by its hash.
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 __all__ = ["intact", "seal"]
@@ -13,7 +14,10 @@ __all__ = ["intact", "seal"]
 
 def seal(file: Path) -> None:
     """Keep what a finished file is like, in `<file>.seal`."""
-    _seal_of(file).write_text(json.dumps({**_stamp(file), "sha256": _digest(file)}) + "\n")
+    # Whole or not at all: another process may look at it at the same time.
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}.seal")
+    unfinished.write_text(json.dumps({**_stamp(file), "sha256": _digest(file)}) + "\n")
+    unfinished.replace(_seal_of(file))
 
 
 def intact(file: Path) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from neuroncore_rtl import run_nki
 from neuroncore_rtl.tb.benches import profiled
 from neuroncore_rtl.tb.benches.nki import BENCH
+from neuroncore_rtl.tb.benches.nki_raised import told
 from neuroncore_rtl.tb.sim.settings import UsageError
 from tests.tb.reports import recording_under
 
@@ -315,3 +316,14 @@ def test_a_reference_may_be_in_the_file_of_the_kernel_and_is_looked_for_before_a
     monkeypatch.setattr("neuroncore_rtl.tb.benches.nki.recorded", lambda *arguments: pytest.fail("it ran"))
     with pytest.raises(UsageError, match="REFERENCE must be a function of .*doubled.py, doubled, twice, not 'thrice'"):
         BENCH.run(BENCH.settings(REFERENCE=f"{file}:thrice", **words))
+
+
+def test_a_mistake_of_this_project_stays_a_traceback(monkeypatch):
+    """It has no line of a kernel, and refuses nothing: it is not told as if it did."""
+
+    def fail(*arguments):
+        raise AttributeError("of our own")
+
+    monkeypatch.setattr("neuroncore_rtl.tb.benches.nki_raised._is_kernels", lambda frame: False)
+    with pytest.raises(AttributeError, match="of our own"), told():
+        fail()
