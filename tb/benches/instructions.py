@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from neuroncore_rtl.spec.config import SCALAR_UNITS, VECTOR_UNITS
 from neuroncore_rtl.spec.costs import step_cycles
 from neuroncore_rtl.spec.formats import FORMATS, format_named
 from neuroncore_rtl.spec.isa import Opcode, Storage
@@ -13,7 +14,16 @@ from neuroncore_rtl.tb.check.execution import ElementwiseProgram, expected_memor
 from neuroncore_rtl.tb.harness.elementwise import ElementwiseDevice
 from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim.report import Report, progress
-from neuroncore_rtl.tb.sim.settings import RECORDED, SEED, Option, Settings, choice, configuration_options, integer
+from neuroncore_rtl.tb.sim.settings import (
+    RECORDED,
+    SEED,
+    Option,
+    Settings,
+    UsageError,
+    choice,
+    configuration_options,
+    integer,
+)
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
 from neuroncore_rtl.tb.view.waves import waveform
 
@@ -120,13 +130,20 @@ def run_instructions(
     Arguments:
         test, label: of the report.
         settings: of a bench with `instruction_options`.
-        opcodes: what to draw from, all of one engine.
+        opcodes: what to draw from, all of one engine; what its lanes have no unit for is left out.
         drawn: what else is said of `tb.stimulus.elementwise_programs.Choices`.
+
+    Raises:
+        UsageError: if the lanes have units for none of it.
     """
     config = settings.config
     engine = "scalar" if Opcode.ACTIVATE in opcodes else "vector"
     formats = tuple(FORMATS.values()) if settings.dtype is None else (format_named(settings.dtype),)
-    choices = Choices(opcodes=tuple(opcodes), formats=formats, elements=settings.n, **drawn)
+    choices = Choices(opcodes=tuple(opcodes), formats=formats, elements=settings.n, **drawn).on(config)
+    if not (choices.opcodes and choices.functions):
+        units = VECTOR_UNITS if engine == "vector" else SCALAR_UNITS
+        absent = ", ".join(f"{engine}_{unit}" for unit in units if not getattr(config, f"{engine}_{unit}"))
+        raise UsageError(f"{label} must be of units that this machine's lanes have, where these are 0: {absent}")
     program = random_program(np.random.default_rng(settings.seed), config, settings.count, choices)
     device = ElementwiseDevice(config=config, engines=(engine,))
     outcome, differences, recorded = compare_program(program, device, settings, test)

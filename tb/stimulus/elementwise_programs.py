@@ -15,9 +15,9 @@ import numpy as np
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.kernels.program.entries import Entry
 from neuroncore_rtl.kernels.program.program import Program
-from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.config import VECTOR_UNITS, Config
 from neuroncore_rtl.spec.formats import FORMATS, FP32, INT32, Format
-from neuroncore_rtl.spec.functions import FUNCTIONS
+from neuroncore_rtl.spec.functions import FUNCTIONS, TRIGONOMETRIC
 from neuroncore_rtl.spec.isa import DIMENSIONS, Access, AluOp, Elementwise, Index, Opcode, Pointer, Storage, elementwise
 from neuroncore_rtl.spec.isa.alu import BITWISE, FLOAT_ONLY, SLOW
 from neuroncore_rtl.spec.isa.fields import Layout
@@ -45,6 +45,8 @@ class Choices:
         functions: codes of ACTIVATE's functions.
         related: share of the tensors that lie where others were, rather than at a place of their own.
         slow: whether operations of the iterative units are among the others.
+        operations: of the vector lanes' ALUs.
+        stochastic: opcodes whose results may be rounded stochastically.
     """
 
     opcodes: tuple[Opcode, ...] = tuple(Opcode)
@@ -53,6 +55,24 @@ class Choices:
     functions: tuple[int, ...] = tuple(function.code for function in FUNCTIONS.values())
     related: float = 0.3
     slow: bool = True
+    operations: frozenset[AluOp] = frozenset(AluOp)
+    stochastic: frozenset[Opcode] = elementwise.STOCHASTIC
+
+    def on(self, config: Config) -> "Choices":
+        """Return those of them that the lanes of a machine have units for."""
+        without = set(VECTOR_UNITS) - config.vector_units
+        opcodes = set().union(*(elementwise.UNIT_OPCODES.get(unit, ()) for unit in without))
+        operations = set().union(*(elementwise.UNIT_OPERATIONS.get(unit, ()) for unit in without))
+        functions = set() if "trigonometry" in config.scalar_units else {FUNCTIONS[name].code for name in TRIGONOMETRIC}
+        units = {elementwise.VECTOR_OPCODES: config.vector_units, elementwise.SCALAR_OPCODES: config.scalar_units}
+        rounding = set().union(*(of for of, has in units.items() if "random" in has))
+        return replace(
+            self,
+            opcodes=tuple(opcode for opcode in self.opcodes if opcode not in opcodes),
+            functions=tuple(code for code in self.functions if code not in functions),
+            operations=self.operations - operations,
+            stochastic=self.stochastic & rounding,
+        )
 
 
 def random_program(
@@ -138,7 +158,7 @@ class Writer:
         memories: dict[Storage, np.ndarray],
         append: Callable[[Elementwise], object],
     ):
-        self.rng, self.config, self.choices, self.append = rng, config, choices, append
+        self.rng, self.config, self.choices, self.append = rng, config, choices.on(config), append
         self.places = Places(rng, config, memories, choices.related)
         self.instructions: list[Elementwise] = []
         self.drawn: Counter[AluOp] = Counter()
@@ -281,7 +301,11 @@ class Writer:
 
     def _operations(self, partial: Elementwise, used: frozenset[str], integer: bool) -> Elementwise:
         rng, opcode = self.rng, partial.opcode
-        legal = frozenset(AluOp) - (FLOAT_ONLY if integer else BITWISE) - (frozenset() if self.choices.slow else SLOW)
+        legal = (
+            self.choices.operations
+            - (FLOAT_ONLY if integer else BITWISE)
+            - (frozenset() if self.choices.slow else SLOW)
+        )
         if prod(partial.shape) > _REMAINDERS:
             legal -= {AluOp.MOD, AluOp.FMOD}
         for name in sorted(used & {"op0", "op1"}):
@@ -299,7 +323,7 @@ class Writer:
             reverse1=coin[1] and "op1" in used,
             negate=coin[2] and opcode == Opcode.TENSOR_REDUCE,
             keep=coin[3] and opcode == Opcode.SELECT,
-            stochastic=opcode in elementwise.STOCHASTIC and not integer and rng.random() < 0.3,
+            stochastic=opcode in self.choices.stochastic and not integer and rng.random() < 0.3,
         )
 
     def _immediate(self, partial: Elementwise, name: str, integer: bool) -> int:

@@ -16,6 +16,7 @@ from neuroncore_rtl.tb.check.references import errors
 from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.harness.elementwise import ElementwiseDevice
 from neuroncore_rtl.tb.harness.run import run
+from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
 from tests.tb.benches.instructions import BOTH, IMAGE, SHARED, broken, check, smallest
@@ -97,6 +98,18 @@ def test_every_operation_on_128_lanes():
     program, *_ = check(device, 90, Choices(related=0.5), stall=40, seed=128)
     assert len({instruction.opcode for instruction in program.instructions}) >= len(Opcode) - 2
     check(device, 6, Choices(opcodes=(Opcode.TRANSPOSE,)), stall=0, seed=129)
+
+
+@pytest.mark.parametrize("test", ("vector", "activation"))
+def test_machine_without_optional_units_gets_programs_that_it_can_run(test):
+    assert passed(test, "PRESET=nano COUNT=150").compared
+
+
+@pytest.mark.parametrize("words", ("vector OP=max8", "activation FUNC=sin"))
+def test_what_a_machine_has_no_unit_for_is_refused(words):
+    test, chosen = words.split()
+    with pytest.raises(UsageError, match=r"must be of units that .* lanes have, where these are 0: (vector|scalar)_"):
+        report_of(test, f"PRESET=nano {chosen}")
 
 
 @pytest.mark.slow
