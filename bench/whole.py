@@ -32,6 +32,15 @@ _FAMILY = FAMILIES["ecp5"]
 SMALL = "+&scorr; &sweep; &dc2; &if -a {C} {W} {D} {R} -v"
 """What ABC does here: it rewrites, and then takes as few LUTs as it can, a fifth fewer than where it counts levels."""
 
+_QUEUE = re.compile(r"memory width \d+ size (?P<places>\d+) \\(?P<name>\S+\.fifo\.storage)")
+_READ = re.compile(
+    r'  cell \$memrd_v2 [^\n]*\n    parameter \\MEMID "\\\\(?P<name>[^"]*)"\n'
+    r"(?:    parameter [^\n]*\n)*?    parameter \\CLK_ENABLE (?P<clocked>\d)"
+)
+
+FEWEST_PLACES = 24
+"""Of a queue that is worth block RAM."""
+
 LUTS_OF = {"CCU2C": 2, "TRELLIS_DPR16X4": 6}
 """Places of a LUT4 that other cells take."""
 
@@ -93,7 +102,23 @@ def _pruned(top: str, rtlil: Mapping[str, str], verilog: Iterable[str]) -> dict[
                 run_tool(folder, "yosys", "-q", "-p", script)
             (folder / "done").touch()
     text = (folder / "pruned.il").read_text()
-    return {found[1]: without_brackets(found[0]) for found in _MODULE.finditer(text)}
+    return {found[1]: _queues_in_blocks(without_brackets(found[0])) for found in _MODULE.finditer(text)}
+
+
+def _queues_in_blocks(rtlil: str) -> str:
+    """Return RTLIL in which queues of :class:`hdl.fifo.BufferedFifo` that are worth it are block RAM.
+
+    Left alone, Yosys takes LUTs, as a block would be almost empty. A queue never reads the place that it writes, so
+    nothing has to be done for what a block reads then.
+    """
+    clocked = {read["name"] for read in _READ.finditer(rtlil) if read["clocked"] == "1"}
+    deep = {found["name"] for found in _QUEUE.finditer(rtlil) if int(found["places"]) >= FEWEST_PLACES} & clocked
+    block = 'attribute \\ram_style "block"\n  '
+    rtlil = _QUEUE.sub(lambda found: block + found[0] if found["name"] in deep else found[0], rtlil)
+    apart = "COLLISION_X_MASK 1'1"
+    return _READ.sub(
+        lambda read: read[0].replace("COLLISION_X_MASK 1'0", apart) if read["name"] in deep else read[0], rtlil
+    )
 
 
 def _folder(label: str, *parts: object) -> Path:

@@ -4,11 +4,12 @@ import json
 
 import pytest
 from amaranth import Module, Signal
-from amaranth.lib import wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.bench import whole
 from neuroncore_rtl.bench.synthesis import Netlist, without_brackets
+from neuroncore_rtl.hdl.fifo import BufferedFifo, Fifo
 from neuroncore_rtl.hdl.hierarchy import shared
 
 
@@ -49,6 +50,31 @@ def test_a_netlist_takes_the_place_of_its_black_box(parts):
 def test_names_have_no_brackets_and_slices_keep_theirs():
     rtlil = "wire width 8 \\words[0].data\nconnect \\words[0].data \\words [15:8]\n"
     assert without_brackets(rtlil) == "wire width 8 \\words<0>.data\nconnect \\words<0>.data \\words [15:8]\n"
+
+
+class Queues(wiring.Component):
+    """Queues of clocked memories of many places and of few, and one of a memory that is not clocked."""
+
+    i: In(stream.Signature(24))
+    o: Out(stream.Signature(24))
+
+    def elaborate(self, platform):
+        m = Module()
+        before = wiring.flipped(self.i)
+        for name, kind, depth in (("many", BufferedFifo, 40), ("few", BufferedFifo, 8), ("late", Fifo, 40)):
+            m.submodules[name] = queue = kind(24, depth)
+            wiring.connect(m, before, queue.i)
+            before = queue.o
+        wiring.connect(m, before, wiring.flipped(self.o))
+        return m
+
+
+@pytest.mark.slow
+def test_deep_queues_of_clocked_memory_are_block_ram():
+    made, _ = whole.whole(Queues(), "queues")
+    kinds = {kind: {name for name, cell in made.module["cells"].items() if cell["type"] == kind} for kind in made.cells}
+    assert kinds["DP16KD"] and all(name.startswith("many.") for name in kinds["DP16KD"])
+    assert {name.split(".")[0] for name in kinds["TRELLIS_DPR16X4"]} == {"few", "late"}
 
 
 class Twice(wiring.Component):
