@@ -8,6 +8,7 @@ netlist that comes out has modules, which nextpnr makes flat. A module that has 
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -30,7 +31,11 @@ _CELL = re.compile(r"^  cell \\?(\S+) ", re.MULTILINE)
 _FAMILY = FAMILIES["ecp5"]
 
 SMALL = "+&scorr; &sweep; &dc2; &if -a {C} {W} {D} {R} -v"
-"""What ABC does here: it rewrites, and then takes as few LUTs as it can, a fifth fewer than where it counts levels."""
+"""What ABC does to modules that occur several times: it rewrites, and then takes as few LUTs as it can."""
+
+FAST = "+&scorr; &sweep; &dc2; &if {C} {W} {D} {R} -v"
+"""What it does to the others, through which the longest paths go: as few levels as it can. A core's control takes 2 %
+more LUTs for it, the decoders of a row would take 25 %."""
 
 _QUEUE = re.compile(r"memory width \d+ size (?P<places>\d+) \\(?P<name>\S+\.fifo\.storage)")
 _READ = re.compile(
@@ -71,13 +76,14 @@ def synthesise_whole(top: str, rtlil: Mapping[str, str], verilog: Iterable[str])
         MissingTool, BuildFailed: as :func:`bench.synthesis.run_tool`.
     """
     modules = _pruned(top, rtlil, verilog)
+    often = occurrences(top, {module: Counter(_CELL.findall(text)) for module, text in modules.items()})
     stubs = {module: stub(module, text) for module, text in modules.items()}
     netlists, cells = {}, {}
     for number, (module, text) in enumerate(modules.items(), 1):
         inside = set(_CELL.findall(text))
         with progress(f"{top}: Yosys, module {number} of {len(modules)}, {module}"):
             inner = (each for other, each in stubs.items() if other in inside)
-            netlists[module] = synthesise(module, [text, *inner], (), _FAMILY, abc=SMALL)
+            netlists[module] = synthesise(module, [text, *inner], (), _FAMILY, abc=SMALL if often[module] > 1 else FAST)
         cells[module] = netlists[module].cells
     times = occurrences(top, cells)
     rows = [{"module": module, "times": times[module], **_FAMILY.counts(cells[module])} for module in modules]

@@ -88,7 +88,8 @@ class Machine(wiring.Component):
             wiring.connect(m, core.axi[number], server.managers[number])
         wiring.connect(m, core.console, wiring.flipped(self.console))
         m.d.comb += [core.start.eq(self.start), core.boot_address.eq(self.boot_address)]
-        m.d.comb += [getattr(self, name).eq(getattr(core, name)) for name in ("done", "exit_code", "error", "quiet")]
+        m.d.comb += [getattr(self, name).eq(getattr(core, name)) for name in ("done", "exit_code", "error")]
+        m.d.sync += self.quiet.eq(core.quiet)  # which comes late in a cycle
         return m
 
 

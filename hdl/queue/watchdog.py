@@ -29,7 +29,7 @@ class Watchdog(wiring.Component):
         shortages: what each that is waiting lacks (:class:`hdl.queue.semaphores.Semaphores`).
         peer: the core that a collective waits for. peer_address: the collective's record.
         error: STUCK with the collective queue if a collective waits for another core, and that core; WATCHDOG with the
-            lowest queue that is waiting; STUCK with the lowest that is busy if none is waiting. A cycle later; stays
+            lowest queue that is waiting; STUCK with the lowest that is busy if none is waiting. Two cycles later; stays
             until reset.
     """
 
@@ -55,8 +55,10 @@ class Watchdog(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        quiet = Signal(32)
-        with m.If(self.progress | ~self.busy.any()):
+        # What moves is known late in a cycle. Of the next cycle all is still as it was if nothing did.
+        moved, quiet = Signal(init=1), Signal(32)
+        m.d.sync += moved.eq(self.progress | ~self.busy.any())
+        with m.If(moved):
             m.d.sync += quiet.eq(0)
         with m.Elif(quiet < self.limit):
             m.d.sync += quiet.eq(quiet + 1)

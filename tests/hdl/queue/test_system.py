@@ -266,7 +266,7 @@ def test_the_watchdog_names_a_record_that_does_not_finish(lane, rng):
     finishes = only(programs[TENSOR][:2])
     player = play_to_error(rng, programs, TENSOR, 2, Cause.STUCK, finishes=finishes, ports=WATCHED)
     last = max(player.issued[-1][0], player.finished[-1][0])
-    assert player.error[0] == last + LIMIT + 3  # the quiet cycles; watchdog and latch take one each
+    assert player.error[0] == last + LIMIT + 4  # the quiet cycles; the watchdog takes two, the latch one
 
 
 @pytest.mark.parametrize("peer", [None, 5])

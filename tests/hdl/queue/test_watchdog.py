@@ -37,7 +37,7 @@ async def test_the_first_report_stays(ctx, dut, limit, waiting):
     drive(ctx, dut, busy=0b110, progress=1)
     await ctx.tick().repeat(20)
     ctx.set(dut.progress, 0)
-    for _ in range(limit + 1):
+    for _ in range(limit + 2):
         assert not ctx.get(dut.error.valid)
         await ctx.tick()
     for busy in (0b110, 0b111, 0b000, 0b001):
@@ -61,7 +61,7 @@ async def test_a_core_that_is_waited_for_is_named_before_semaphores(ctx, dut, wa
         await ctx.tick()
         assert not ctx.get(dut.error.valid)
     ctx.set(dut.progress, 0)
-    await ctx.tick().repeat(limit + 1)
+    await ctx.tick().repeat(limit + 2)
     for _ in range(2):
         assert error_of(ctx, dut) == (1, 2, Cause.STUCK, address, 1 << 8 | core)
         ctx.set(dut.peer, {"valid": 0, "core": 3})
@@ -73,5 +73,5 @@ async def test_a_core_that_is_waited_for_is_named_before_semaphores(ctx, dut, wa
 async def test_a_collective_that_waits_for_no_core_is_like_every_record(ctx, dut, waiting):
     set_up(ctx, dut, busy=0b110, waiting=waiting, peer_address=0x5000)
     ctx.set(dut.peer.core, 9)
-    await ctx.tick()
+    await ctx.tick().repeat(2)
     assert error_of(ctx, dut) == (lacks(1) if waiting else (1, 1, Cause.STUCK, 256, 0))
