@@ -82,7 +82,8 @@ class Reader(wiring.Component):
             self.axi.ar.valid.eq(self.i.valid & from_hbm & room & ~self._flight.any()),
             self.axi.ar.payload.addr.eq(aligned(chunk.address, self.size)),
             self.axi.ar.payload.len.eq(wanted - 1),
-            self.line.valid.eq(self.i.valid & ~from_hbm & room & (owed == 0)),
+            # A chunk on chip is one beat. That is known early in a cycle, while many wait for this request.
+            self.line.valid.eq(self.i.valid & ~from_hbm & (free != 0) & (owed == 0)),
             self.line.storage.eq(Value.cast(chunk.storage)[:1]),
             self.line.partition.eq(chunk.partition),
             self.line.address.eq(aligned(chunk.address, self.size)),
