@@ -26,7 +26,7 @@ from neuroncore_rtl.tb.sim.settings import (
 from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST, random_program
 from neuroncore_rtl.tb.view.waves import waveform
 
-__all__ = ["BENCH", "EXTERNAL_RATE", "random_executable"]
+__all__ = ["BENCH", "EXTERNAL_RATE", "followed", "random_executable", "verdict"]
 
 DEFAULT_COUNT = {"verilator": 10_000, "icarus": 1_000}
 
@@ -42,7 +42,7 @@ def random_executable(seed: int, items: int) -> Executable:
     return Executable(program.image, TOHOST)
 
 
-def _verdict(outcome: Outcome, limit: int) -> list[str]:
+def verdict(outcome: Outcome, limit: int) -> list[str]:
     """Return why a program did not pass, a sentence each."""
     if outcome.ending == Ending.STUCK:
         return [f"no instruction retired for {PATIENCE:,} cycles"]
@@ -55,7 +55,7 @@ def _verdict(outcome: Outcome, limit: int) -> list[str]:
     return [f"the program must write 1 to tohost when it passes, not {outcome.exit_code:#x}"]
 
 
-def _followed(program: Executable, outcome: Outcome, *, memory: bool) -> tuple[Comparison, list[str]]:
+def followed(program: Executable, outcome: Outcome, *, memory: bool) -> tuple[Comparison, list[str]]:
     """Return the comparison with the golden hart, and what is wrong beside its mismatch."""
     with progress(f"golden: {len(outcome.events):,} instructions"):
         comparison = compare(program, outcome.events)
@@ -92,14 +92,14 @@ def _run(settings: Settings) -> Report:
     noted = {"trace": bool(settings.lockstep or settings.trace), "memory": random}
     work = CpuWork(program=program, external=EXTERNAL_RATE if random else 0, **given, **noted)
     outcome, recorded = run_recorded(CpuDevice(), work, settings, waveform("riscv"), f"running {name}")
-    failures = _verdict(outcome, settings.limit)
+    failures = verdict(outcome, settings.limit)
     if failures and program.compressed:
         failures.append(
             f"{name} may have compressed instructions, which the processor does not know: use -march=rv32im"
         )
     compared, mismatches, lockstep = 0, 0, {}
     if settings.lockstep:
-        comparison, problems = _followed(program, outcome, memory=random)
+        comparison, problems = followed(program, outcome, memory=random)
         failures += problems
         compared, mismatches = comparison.compared, int(comparison.mismatch is not None)
         lockstep = {"traps": comparison.traps, "interrupts": comparison.interrupts}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from neuroncore_rtl.golden.controller import AccessFault, Hart, LocalMemory, Timer
 from neuroncore_rtl.golden.controller.trap import INTERRUPT, Cause
 from neuroncore_rtl.spec.memory_map import CONSOLE, INTERRUPT_PENDING, TIMER_NOW
-from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES, Executable, TraceEntry
+from neuroncore_rtl.tb.harness.riscv import Executable, TraceEntry
 
 __all__ = ["Comparison", "compare"]
 
@@ -56,7 +56,7 @@ class _Memory(LocalMemory):
     """The memory, in which the host answers requests."""
 
     def __init__(self, program: Executable):
-        super().__init__(program.image, size=MEMORY_BYTES)
+        super().__init__(program.image, size=program.memory_bytes)
         self.program = program
         self.ended = False
         self.replaced: deque[tuple[int, int]] = deque(maxlen=FETCHED_AHEAD)

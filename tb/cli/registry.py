@@ -5,12 +5,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
+from neuroncore_rtl.spec.config import PRESETS, Config
+from neuroncore_rtl.spec.link import CORES_PER_CHIP, MAX_CORES
 from neuroncore_rtl.tb import benches
 from neuroncore_rtl.tb.sim.settings import (
     LANES,
     PROFILE,
     SEED,
+    SIM,
     Bench,
+    Option,
     UsageError,
     choice,
     configuration_options,
@@ -105,6 +109,12 @@ def image_named(name: str) -> Bench:
     return replace(bench, options=tuple(replace(o, default="core") if o.name == "TARGET" else o for o in own))
 
 
+def _of_preset(name: str, help: str) -> Option:
+    """Return a variable that is a parameter of the machine, as preset full has it."""
+    parameter = name.lower()
+    return integer(name, getattr(PRESETS["full"], parameter), help, *Config.RANGES[parameter])
+
+
 UNITS = (
     "mac", "pe", "array", "psum", "vector_lane", "activation_lane", "tables", "controller", "dma", "router", "core",
 )  # fmt: skip
@@ -115,6 +125,11 @@ FAMILIES = ("ecp5", "xcup")
 
 PARTS = ("all", "tensor", "elementwise", "core", "link", "program", "silicon", "area", "depth")
 """What `make bench` measures."""
+
+SUITES = ("riscv-tests", "riscv-arch-test", "fpgen", "testfloat", "nccl-tests")
+"""What `make oracle` runs."""
+
+_FROM = "where the suite is: a folder, a file or a program, as docs/oracles.md says; of nccl-tests there is none"
 
 COMMANDS = (
     Bench(
@@ -177,6 +192,25 @@ COMMANDS = (
             SEED,
         ),
         run=_later("tb.benches.host", "main"),
+    ),
+    Bench(
+        name="oracle",
+        summary="Run what others have written to tell right from wrong on the hardware and on golden, bit for bit.",
+        options=(
+            choice("SUITE", None, "whose", SUITES),
+            choice("FROM", None, _FROM),
+            _of_preset("MAC_LATENCY", "fpgen, testfloat: pipeline stages of the multiply-accumulate"),
+            _of_preset("VECTOR_LATENCY", "fpgen, testfloat: pipeline stages of a lane's ALU"),
+            integer(
+                "CHIPS", 4, "nccl-tests: chips of two cores, all of which take part", 2, MAX_CORES // CORES_PER_CHIP
+            ),
+            integer(
+                "BYTES", 65536, "nccl-tests: bytes of the largest vector; the others go down to one element", 4, 1 << 22
+            ),
+            replace(SEED, help="testfloat, nccl-tests: seed of the operands"),
+            SIM,
+        ),
+        run=_later("tb.benches.oracle.command", "main"),
     ),
     Bench(
         name="figures",

@@ -25,7 +25,7 @@ from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 __all__ = ["MEMORY_BYTES", "CpuDevice", "CpuWork", "Executable", "TraceEntry", "read_executable"]
 
 MEMORY_BYTES = 1 << 20
-"""Size of the memory, from LOCAL_BASE on."""
+"""Size of the memory unless told, from LOCAL_BASE on."""
 
 PATIENCE = 100_000
 """Cycles without an instruction after which a run is given up; nothing that a program waits for takes longer."""
@@ -40,12 +40,14 @@ class Executable:
         tohost: address of the word that it writes at the end: 1 if it passed.
         fromhost: address of the word that answers requests to the host; 0 if there is none.
         compressed: whether it may have compressed instructions, which the processor does not know.
+        memory_bytes: size of the memory that it runs in.
     """
 
     image: bytes
     tohost: int
     fromhost: int = 0
     compressed: bool = False
+    memory_bytes: int = MEMORY_BYTES
 
 
 def read_executable(path: Path, memory_bytes: int) -> Executable:
@@ -69,7 +71,8 @@ def read_executable(path: Path, memory_bytes: int) -> Executable:
             f"{name} must have the symbol tohost, the word that it writes at its end"
             + ("" if symbols else "; it has no symbols at all: was it stripped?")
         )
-    return Executable(elf.image, symbols["tohost"], symbols.get("fromhost", 0), compressed=elf.compressed)
+    of = {"compressed": elf.compressed, "memory_bytes": memory_bytes}
+    return Executable(elf.image, symbols["tohost"], symbols.get("fromhost", 0), **of)
 
 
 class TraceEntry(NamedTuple):
@@ -123,7 +126,7 @@ class CpuWork:
     """A program, and how the processor is disturbed.
 
     Arguments:
-        program: with at most `MEMORY_BYTES` bytes.
+        program: for the device's memory.
         limit: cycles after which it is given up.
         stall: both buses refuse and delay in so many of 256 cycles, at random.
         seed: of what is random.
@@ -144,7 +147,13 @@ class CpuWork:
 class CpuDevice:
     """The controller's processor. Its outcome's exit code is what the program wrote at its end, and the run is stuck if
     nothing retired for `PATIENCE` cycles; cycles, and the counter `instructions`, are from reset to that write. If they
-    are asked for, events are a `TraceEntry` each, a few beyond the end among them, and `memory` is uint8 [bytes]."""
+    are asked for, events are a `TraceEntry` each, a few beyond the end among them, and `memory` is uint8 [bytes].
+
+    Arguments:
+        memory_bytes: of its memory, a power of two.
+    """
+
+    memory_bytes: int = MEMORY_BYTES
 
     label = "riscv"
     ports = ("ended", "code", "cycles", "instructions", "silent", "broken")
@@ -154,7 +163,7 @@ class CpuDevice:
         numbers = {"MEMORY_BASE": LOCAL_BASE, "TIMER_NOW": TIMER_NOW, "TIMER_COMPARE": TIMER_COMPARE}
         numbers |= {"CONSOLE": CONSOLE, "EXTERNAL": INTERRUPT_PENDING}
         defines = {name: f"32'h{number:08x}" for name, number in numbers.items()}
-        defines["MEMORY_BITS"] = (MEMORY_BYTES // 4).bit_length() - 1
+        defines["MEMORY_BITS"] = (self.memory_bytes // 4).bit_length() - 1
         numbers, addresses = ("limit", "patience", "stall", "seed", "external_rate"), ("tohost", "fromhost")
         defines["ARGUMENTS"] = arguments(numbers, ("memory",), ("console",), hexadecimal=addresses)
         defines |= port_wires(Cpu().signature)

@@ -20,7 +20,9 @@ from neuroncore_rtl.spec.isa.collective import (
 )
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 
-__all__ = ["FORMATS", "PAGE", "Issue", "Workload", "blocks_of", "random_group", "random_workload", "side_by_side"]
+__all__ = [
+    "FORMATS", "LINE", "PAGE", "Issue", "Workload", "blocks_of", "random_group", "random_workload", "side_by_side",
+]  # fmt: skip
 
 PAGE = 4096
 """Rooms and operands of a collective of its own begin at multiples of this."""

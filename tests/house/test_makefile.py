@@ -33,6 +33,7 @@ def dry_run(*words: str, **environment: str) -> str:
         (["help", "TEST=it's"], ["help", "it's"]),
         (["sim", "TEST=mac", "VECTORS=it's"], ["sim", "mac", "VECTORS=it's"]),
         (["sim", "TEST=a; b"], ["sim", "a; b"]),
+        (["oracle", "SUITE=fpgen", "FROM=it's a"], ["oracle", "SUITE=fpgen", "FROM=it's a"]),
         (["verilog", "PRESET=full"], ["verilog", "PRESET=full"]),
         (["-j4", "waves", "TEST=mac", "PYTHON=python3"], ["waves", "mac"]),
     ],

@@ -1,6 +1,5 @@
 """The controller's processor: every instruction beside the golden hart, in random programs and in our own."""
 
-import struct
 from functools import cache
 
 import numpy as np
@@ -25,6 +24,7 @@ from neuroncore_rtl.tb.stimulus.riscv_encoding import i_type, j_type, load_const
 from neuroncore_rtl.tb.stimulus.riscv_programs import TOHOST
 from tests.hdl.tensor.engines import faulty
 from tests.kernels.control.programs import PROGRAMS, executable
+from tests.tb.elf import elf, image
 from tests.tb.reports import report_of
 
 
@@ -55,10 +55,6 @@ def test_own_programs_pass(name):
 def test_icarus_agrees():
     follow(executable("traps"), code=0, sim="icarus", stall=60)
     follow(random_executable(5, 150), code=1, sim="icarus", stall=30, external=EXTERNAL_RATE, memory=True)
-
-
-def image(*words):
-    return b"".join(word.to_bytes(4, "little") for word in words)
 
 
 def test_one_instruction_a_cycle():
@@ -157,25 +153,6 @@ def test_bench_fails_where_a_program_does_not_end():
     assert (report.exit_status, report.problems) == (1, ["the program did not end within 100 cycles"])
 
 
-def elf(*, machine=243, bits=32, kind=2, entry=LOCAL_BASE, symbol="tohost", code=1, address=LOCAL_BASE):
-    """Return the bytes of an ELF file: a program that writes `code` to the word `tohost`."""
-    ident = b"\x7fELF" + bytes([bits // 32, 1, 1]) + bytes(9)
-    if bits == 64:
-        return ident + struct.pack("<HHIQQQIHHHHHH", kind, machine, 1, entry, 0, 0, 0, 64, 0, 0, 64, 0, 0)
-    words = [*load_constant(5, TOHOST), *load_constant(6, code), s_type(0x23, 2, 5, 6, 0), j_type(0x6F, 0, 0)]
-    text = image(*words)
-    strings = b"\0.symtab\0.strtab\0" + symbol.encode() + b"\0"
-    symbols = bytes(16) + struct.pack("<IIIBBH", 17, TOHOST, 8, 0x10, 0, 0xFFF1)
-    text_at, symbols_at = 52 + 32, 52 + 32 + len(text)
-    strings_at = symbols_at + len(symbols)
-    sections_at = -(-(strings_at + len(strings)) // 4) * 4
-    header = ident + struct.pack("<HHIIIIIHHHHHH", kind, machine, 1, entry, 52, sections_at, 0, 52, 32, 1, 40, 3, 2)
-    segment = struct.pack("<IIIIIIII", 1, text_at, address, address, len(text), len(text), 7, 4)
-    sections = bytes(40) + struct.pack("<10I", 1, 2, 0, 0, symbols_at, len(symbols), 2, 1, 4, 16)
-    sections += struct.pack("<10I", 9, 3, 0, 0, strings_at, len(strings), 0, 0, 1, 0)
-    return (header + segment + text + symbols + strings).ljust(sections_at, b"\0") + sections
-
-
 @pytest.mark.parametrize(
     ("code", "problem"),
     [(15, "test 7 of the program failed"), (6, "the program must write 1 to tohost when it passes, not 0x6")],
@@ -254,7 +231,7 @@ def test_damaged_files_are_refused_whatever_is_damaged(tmp_path):
         (elf(kind=1), "must be a linked executable"),
         (elf(entry=0x8000_0100), "must start at 0x80000000, not 0x80000100"),
         (elf(address=0x1000), "must lie in memory, 0x80000000 to 0x80100000, not at 0x1000"),
-        (elf(symbol="start"), "must have the symbol tohost"),
+        (elf(symbols={"start": TOHOST}), "must have the symbol tohost"),
     ],
 )
 def test_unsuitable_files_are_refused(tmp_path, content, message):

@@ -1,0 +1,110 @@
+"""The test suite of IBM's floating-point test generator FPgen: files *.fptest, a case a line.
+
+    b32*+ =0 x +1.402957P-114 +1.2AD267P1 -1.003963P-112 -> +Zero xu
+
+A line has an operation with its format, a rounding mode, the exceptions that are trapped, operands, `->`, the result,
+and the exceptions that occur. Of a significand such as 1.402957 the digits are the 23 bits of the mantissa, as a
+number; a NaN is Q or S. See syntax.txt of the suite.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.tb.sim.settings import UsageError
+from neuroncore_rtl.tb.stimulus.scalar_cases import Reading, ScalarCases
+
+__all__ = ["OPERATIONS", "read_fpgen"]
+
+OPERATIONS = {
+    "b32+": "add",
+    "b32-": "subtract",
+    "b32*": "multiply",
+    "b32/": "divide",
+    "b32*+": "multiply-add",
+    "b32>C": "max",
+    "b32<C": "min",
+    "b32>A": "larger magnitude",
+}
+"""What there is of the suite's operations, by their names in it."""
+
+_OPERATION = re.compile(r"[bd]\d+\S+")
+_NUMBER = re.compile(r"([+-])(?:([01])\.([0-7][0-9A-F]{5})P(-?\d+)|(Zero|Inf))")
+_NANS = {"Q": FP32.nan, "S": FP32.infinity + 1}
+_TRAPS = re.compile(r"[xuozi]+")
+
+
+def read_fpgen(files: Sequence[Path]) -> Reading:
+    """Return the cases of files of the suite, those of an operation together.
+
+    Raises, where the cases are read:
+        UsageError: at the first line that is none of the suite's.
+    """
+    left_out = Counter()
+    return Reading(_cases(files, left_out), left_out)
+
+
+def _cases(files: Sequence[Path], left_out: Counter) -> Iterator[ScalarCases]:
+    found = defaultdict(list)
+    for path in files:
+        for number, line in enumerate(path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), start=1):
+            fields = line.split()
+            if len(fields) < 2 or not _OPERATION.fullmatch(fields[0]):
+                continue  # a title
+            where = f"{path.name}:{number}"
+            try:
+                words = _case(fields, left_out)
+            except ValueError as error:
+                raise UsageError(f"{where}: {error}") from None
+            if words:
+                found[OPERATIONS[fields[0]]].append((where, *words))
+    for operation, rows in found.items():
+        places, *columns = zip(*rows, strict=True)
+        *operands, expected = (np.array(column, np.uint32) for column in columns)
+        yield ScalarCases(operation=operation, operands=operands, expected=expected, origin=places.__getitem__)
+
+
+def _case(fields: list[str], left_out: Counter) -> list[int] | None:
+    """Return the words of operands and result; None if the case is left out, which is counted."""
+    operation, rounding, *rest = fields
+    if "->" not in rest[1:-1]:
+        raise ValueError(f"a case must have operands, -> and a result, not {' '.join(fields)!r}")
+    arrow = rest.index("->")
+    trapped = set(rest[0]) if _TRAPS.fullmatch(rest[0]) else set()
+    operands, (result, *raised) = rest[bool(trapped) : arrow], rest[arrow + 1 :]
+    reason = None
+    if not operation.startswith("b32"):
+        reason = "of another format than binary32"
+    elif operation not in OPERATIONS:
+        reason = f"operation {operation.removeprefix('b32')}"
+    elif rounding != "=0":
+        reason = "another rounding than to nearest even"
+    elif result == "#" or trapped & set("".join(raised)) & set("uo"):
+        reason = "the result of a trap"
+    if reason:
+        left_out[reason] += 1
+        return None
+    return [_word(text) for text in (*operands, result)]
+
+
+def _word(text: str) -> int:
+    """Return the bits of a number of binary32."""
+    if text in _NANS:
+        return _NANS[text]
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        raise ValueError(f"a number must be such as +1.402957P-114, -Zero, +Inf, Q or S, not {text!r}")
+    sign, leading, digits, exponent, name = found.groups()
+    if name:
+        word = FP32.infinity if name == "Inf" else 0
+    else:
+        field = int(exponent) + FP32.bias if leading == "1" else 0
+        smallest = leading == "1" or int(exponent) == 1 - FP32.bias
+        if not (smallest and (leading == "0" or 0 < field < 2 * FP32.bias + 1)):
+            raise ValueError(f"a number must be one of binary32, not {text!r}")
+        word = field << FP32.mantissa_bits | int(digits, 16)
+    return word | (sign == "-") << 31
