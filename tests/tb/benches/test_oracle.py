@@ -1,4 +1,6 @@
-"""`make oracle` on small files of our own in the forms of the suites: what is right passes, what is wrong is noticed."""
+"""`make oracle` on small files of our own in the forms of the suites: right passes, wrong is noticed."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -76,7 +78,7 @@ def test_a_suite_that_expects_otherwise_fails_the_hardware_and_golden(tmp_path, 
 
 
 def test_broken_hardware_is_noticed(tmp_path):
-    (tmp_path / "sample.fptest").write_text(SAMPLE.splitlines()[1])
+    (tmp_path / "sample.fptest").write_text("b32*+ =0 +1.7FFFFFP127 +1.000000P1 +Zero -> +Inf xo\n")
     reading = fpgen.read_fpgen([tmp_path / "sample.fptest"])
     broken = faulty_wire("overflow", "1'h0")
     report = scalars.report_of_scalars("fpgen", reading, settings(SUITE="fpgen"), mutate=broken)
@@ -85,11 +87,9 @@ def test_broken_hardware_is_noticed(tmp_path):
 
 
 def test_broken_golden_is_noticed(tmp_path, monkeypatch):
-    monkeypatch.setattr("neuroncore_rtl.golden.arith.divide_fp32", None)  # it was bound before: units keep their own
-    units = dict(OPERATIONS)
-    [divide] = units["divide"]
-    units["divide"] = (type(divide)(**{**vars(divide), "golden": lambda a, b: np.zeros_like(a)}),)
-    monkeypatch.setattr(scalars, "OPERATIONS", units)
+    [divide] = OPERATIONS["divide"]
+    broken = replace(divide, golden=lambda a, b: np.zeros_like(a))
+    monkeypatch.setattr(scalars, "OPERATIONS", {**OPERATIONS, "divide": (broken,)})
     report = fpgen_report(tmp_path)
     assert report.problems[0] == "1 of 7 results of golden are not what fpgen expects"
 
@@ -147,7 +147,7 @@ def test_another_signature_is_noticed(tmp_path, words, problem):
 
 def test_broken_processor_is_noticed(tmp_path):
     (tmp_path / "rv32ui-p-right").write_bytes(elf())
-    ports, body = {"trace_value": "sound"}, "wire [31:0] sound; assign trace_value = sound ^ 32'd1;"
+    ports, body = {"trace_value": "told"}, "wire [31:0] told; assign trace_value = told ^ 32'd1;"
     broken = faulty(CpuDevice(memory_bytes=MEMORY_BYTES), CPU, ports=ports, body=body)
     report = run_tests(settings(SUITE="riscv-tests"), elf_files(tmp_path), broken)
     assert report.mismatches == 1 and report.problems[0].startswith("rv32ui-p-right: golden disagrees: ")
@@ -183,7 +183,7 @@ def test_a_golden_all_reduce_in_another_order_gives_the_same_and_a_wrong_one_is_
         ({"SUITE": "riscv-arch-test", "FROM": "{}"}, "FROM must be a folder with its ELF files.*, not '{}'; it comes"),
         (
             {"SUITE": "fpgen", "FROM": "{}"},
-            "FROM must be a folder with IBM's files .*, not '{}'; it comes from .*tried",
+            "FROM must be a folder with IBM's files .*, not '{}'; it comes .*tried",
         ),
         ({"SUITE": "testfloat", "FROM": "{}/gone"}, "FROM must be the program testfloat_gen, .*, not '{}/gone'"),
         ({"SUITE": "nccl-tests", "FROM": "{}"}, "FROM must not be given with SUITE=nccl-tests"),
