@@ -68,12 +68,12 @@ def test_scalar_cases_pass(tmp_path):
 
 
 def test_a_suite_that_expects_otherwise_fails_the_hardware_and_golden(tmp_path, capsys):
-    report = fpgen_report(tmp_path, SAMPLE.replace("-> +0.200000P-126", "-> +0.200001P-126"))
+    report = fpgen_report(tmp_path, "b32* =0 +1.000000P-126 +1.000000P-2 -> +0.200001P-126\n")
     assert report.problems == [
-        "1 of 7 results of the hardware are not what fpgen expects",
-        "1 of 7 results of golden are not what fpgen expects",
+        "1 of 1 results of the hardware are not what fpgen expects",
+        "1 of 1 results of golden are not what fpgen expects",
     ]
-    said = "sample.fptest:3: multiply 00800000 3e800000: expected 00200001, RTL 00200000, golden 00200000"
+    said = "sample.fptest:1: multiply 00800000 3e800000: expected 00200001, RTL 00200000, golden 00200000"
     assert said in capsys.readouterr().out
 
 
@@ -90,8 +90,8 @@ def test_broken_golden_is_noticed(tmp_path, monkeypatch):
     [divide] = OPERATIONS["divide"]
     broken = replace(divide, golden=lambda a, b: np.zeros_like(a))
     monkeypatch.setattr(scalars, "OPERATIONS", {**OPERATIONS, "divide": (broken,)})
-    report = fpgen_report(tmp_path)
-    assert report.problems[0] == "1 of 7 results of golden are not what fpgen expects"
+    report = fpgen_report(tmp_path, SAMPLE.splitlines()[-1])
+    assert report.problems[0] == "1 of 1 results of golden are not what fpgen expects"
 
 
 def test_nothing_to_compare_is_no_success(tmp_path):
@@ -153,7 +153,7 @@ def test_broken_processor_is_noticed(tmp_path):
     assert report.mismatches == 1 and report.problems[0].startswith("rv32ui-p-right: golden disagrees: ")
 
 
-LISTED = list(all_reduces(ENGINES.cores, 64))
+LISTED = list(all_reduces(ENGINES.cores, 16))
 
 
 @pytest.mark.parametrize("fault", (Fault.NONE, Fault.WRONG))
