@@ -1,6 +1,7 @@
 """Cases of scalar operations with the results that somebody else expects of them, whatever file they came from."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -38,4 +39,4 @@ class Reading(NamedTuple):
     """
 
     cases: Iterator[ScalarCases]
-    left_out: Mapping[str, int]
+    left_out: Counter[str]

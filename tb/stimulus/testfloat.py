@@ -86,7 +86,7 @@ def _cases(path: Path, seed: int, left_out: Counter) -> Iterator[ScalarCases]:
             # What an invalid conversion to an integer gives is everybody's own affair; else it is a NaN.
             kept = (exceptions & _INVALID == 0) | (not operation.endswith("int32"))
             if not kept.all():
-                left_out["an integer of what is none, or is out of range"] += int((~kept).sum())
+                left_out["invalid conversions to integers"] += int((~kept).sum())
             places = first + np.flatnonzero(kept)
             yield ScalarCases(
                 operation=operation,
@@ -96,7 +96,7 @@ def _cases(path: Path, seed: int, left_out: Counter) -> Iterator[ScalarCases]:
             )
             first += len(chunk)
         if first == 1:
-            left_out[f"function {name}, of which there is no case"] += 1
+            left_out[f"{name}: no case of it"] += 1
 
 
 def _lines(path: Path, name: str, seed: int) -> Iterator[bytes]:

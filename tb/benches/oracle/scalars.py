@@ -62,7 +62,7 @@ def report_of_scalars(
         mismatches=sum(row.pop("differ") for row in table.values()),
         extra={
             "operations": {name: dict(row) for name, row in table.items()},
-            "left_out": {why: count for why, count in (left_out + Counter(reading.left_out)).items() if count},
+            "left_out": {why: {"cases": count} for why, count in (left_out + reading.left_out).items()},
         },
         failures=tuple(dict.fromkeys(failures)),
     )

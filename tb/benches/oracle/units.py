@@ -105,7 +105,7 @@ def _fits_tf32(x: np.ndarray, w: np.ndarray, acc: np.ndarray) -> np.ndarray:
     return (x | w) & np.uint32((1 << TF32.padding_bits) - 1) == 0
 
 
-_NUMBERS = {"takes": lambda a, b: ~(nan(a) | nan(b)), "why": "of NaN, which MAX and MIN of IEEE 754-2019 return"}
+_NUMBERS = {"takes": lambda a, b: ~(nan(a) | nan(b)), "why": "maximum or minimum of NaN"}
 
 OPERATIONS: Mapping[str, tuple[Operation, ...]] = {
     "add": _alu(AluOp.ADD),
@@ -120,7 +120,7 @@ OPERATIONS: Mapping[str, tuple[Operation, ...]] = {
             fields=lambda x, w, acc: {"format": _full(x, TF32.code), "x": x, "w": w, "acc": acc},
             golden=lambda x, w, acc: arith.mac(x, w, acc, TF32),
             takes=_fits_tf32,
-            why="with a factor that does not fit TF32",
+            why="factors beyond TF32",
         ),
         Operation(
             unit="FMA",
@@ -136,7 +136,7 @@ OPERATIONS: Mapping[str, tuple[Operation, ...]] = {
     "larger magnitude": _alu(
         AluOp.LARGER_MAGNITUDE,
         takes=lambda a, b: ~(nan(a) | nan(b)) & ((a ^ b) << np.uint32(1) != 0),
-        why="of NaN or of equal magnitudes, where LARGER_MAGNITUDE is another operation",
+        why="equal magnitudes or NaN",
     ),
     "floor": _alu(AluOp.FLOOR),
     "ceil": _alu(AluOp.CEIL),
