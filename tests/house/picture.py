@@ -30,6 +30,7 @@ SAYINGS = {
     "bench": "measurements",
     "frontends": "others' kernels",
     "cli": "the command line, the registry of TESTs",
+    "campaign": "many runs, on many workers, kept as rows",
     "benches": "one file a TEST: asked, compared, printed",
     "view": "waveforms, timelines, pictures",
     "stimulus": "random and hostile programs, operands",

@@ -1,0 +1,177 @@
+"""Workers: processes of this machine, or those of a cluster, behind one interface.
+
+`finished` hands tasks out and yields their rows as they come. A worker that dies costs what it was doing, which is
+done again; a task that has killed `DEATHS` workers is broken. Workers that are all lost at once, with a pool or a
+scheduler, are asked for anew, and nobody is blamed.
+"""
+
+import multiprocessing
+import os
+import threading
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pebble
+
+from neuroncore_rtl.tb.campaign.task import Row, Task, broken, perform
+from neuroncore_rtl.tb.sim.simulation import BuildFailed
+
+__all__ = ["DEATHS", "Executor", "LocalExecutor", "WorkerDied", "WorkersLost", "finished"]
+
+DEATHS = 3
+"""Workers that a task may kill before it is broken: others can have brought down the first."""
+
+AHEAD = 2
+"""Tasks handed out for each worker, so that none waits for the next one."""
+
+
+class WorkerDied(RuntimeError):
+    """The process that ran a task has ended without a result."""
+
+
+class WorkersLost(RuntimeError):
+    """All workers are gone, whatever they did."""
+
+
+class Executor(Protocol):
+    """Workers that perform tasks; entered before use, and on leaving all that still runs is ended.
+
+    Attributes:
+        workers: how many there are, at least 1.
+    """
+
+    workers: int
+
+    def __enter__(self) -> "Executor": ...
+
+    def __exit__(self, *problem: object) -> None: ...
+
+    def submit(self, task: Task, runs: str) -> Future:
+        """Return the future row of a task, as :func:`tb.campaign.task.perform` makes it."""
+
+    def problem(self, error: BaseException) -> BaseException:
+        """Return what an exception of a future says: `WorkerDied`, `WorkersLost`, or it is the task's own."""
+
+    def renew(self) -> None:
+        """Get workers again when they were lost.
+
+        Raises:
+            WorkersLost: if there are none to be had; the message says where they were looked for.
+        """
+
+
+@dataclass
+class LocalExecutor:
+    """Processes of this machine.
+
+    Arguments:
+        workers: how many; as many as there are cores unless told.
+    """
+
+    workers: int = field(default_factory=lambda: len(os.sched_getaffinity(0)))
+
+    def __enter__(self) -> "LocalExecutor":
+        self.renew()
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._pool.stop()
+        self._pool.join()
+
+    def renew(self) -> None:
+        # Started anew rather than forked, as this process has threads.
+        context = multiprocessing.get_context("spawn")
+        self._pool = pebble.ProcessPool(self.workers, initializer=_follow_parent, context=context)
+
+    def submit(self, task: Task, runs: str) -> Future:
+        try:
+            return self._pool.schedule(perform, args=(task, runs))
+        except RuntimeError as error:
+            raise WorkersLost(str(error)) from error
+
+    def problem(self, error: BaseException) -> BaseException:
+        if isinstance(error, pebble.ProcessExpired):
+            return WorkerDied(f"its worker ended with status {error.exitcode}")
+        return WorkersLost(str(error)) if isinstance(error, BrokenProcessPool | CancelledError) else error
+
+
+def _follow_parent() -> None:
+    """Let this worker end when the campaign does, even if that is killed and can end nobody."""
+    parent = multiprocessing.parent_process()
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+
+
+def finished(tasks: Iterable[Task], executor: Executor, runs: str) -> Iterator[tuple[Task, Row]]:
+    """Yield each task with its row, in the order in which they end; each is yielded once.
+
+    Arguments:
+        tasks: of different keys.
+        executor: entered.
+        runs: see :func:`tb.campaign.task.perform`.
+
+    Raises:
+        WorkersLost: if workers are gone and there are no others to be had, or if those go as well before any has done
+            anything.
+    """
+    ready, held = _ordered(tasks)
+    running: dict[Future, Task] = {}
+    deaths, losses, lost = Counter(), 0, False
+    while ready or running:
+        if lost and not running:
+            losses += 1
+            if losses > DEATHS:
+                raise WorkersLost(f"{losses} times all workers ended before one of them had finished a task")
+            executor.renew()
+            lost = False
+        while ready and not lost and len(running) < AHEAD * executor.workers:
+            try:
+                running[executor.submit(ready[0], runs)] = ready[0]
+                ready.popleft()
+            except WorkersLost:
+                lost = True
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            task, problem = running.pop(future), _problem(future, executor)
+            if isinstance(problem, WorkersLost):
+                lost = True
+                ready.appendleft(task)
+                continue
+            if isinstance(problem, WorkerDied):
+                deaths[task.key] += 1
+                if deaths[task.key] < DEATHS:
+                    ready.appendleft(task)
+                    continue
+                problem = WorkerDied(f"{DEATHS} workers have died of it; the last: {problem}")
+            row = future.result() if problem is None else broken(task, problem)
+            losses = 0
+            yield task, row
+            for other in held.pop(task.group, ()):
+                # What cannot be built is not tried again for each of those that need it.
+                if row.get("raised") == BuildFailed.__name__:
+                    yield other, {**row, "key": other.key, "label": other.label}
+                else:
+                    ready.append(other)
+
+
+def _ordered(tasks: Iterable[Task]) -> tuple[deque[Task], dict[str, list[Task]]]:
+    """Return the tasks that are ready, of each group the first, and those that wait for it, by group."""
+    ready, held = deque(), {}
+    for task in tasks:
+        if task.group in held:
+            held[task.group].append(task)
+        else:
+            ready.append(task)
+            if task.group:
+                held[task.group] = []
+    return ready, held
+
+
+def _problem(future: Future, executor: Executor) -> BaseException | None:
+    """Return what is wrong with a future that has ended."""
+    if future.cancelled():
+        return WorkersLost("cancelled")
+    error = future.exception()
+    return None if error is None else executor.problem(error)

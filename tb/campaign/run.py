@@ -1,0 +1,98 @@
+"""A campaign: what is known is not run again, what is not goes to the workers, and every row is kept as it comes."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.tb.campaign.executor import Executor, finished
+from neuroncore_rtl.tb.campaign.store import Store
+from neuroncore_rtl.tb.campaign.task import Row, Status, Task
+from neuroncore_rtl.tb.sim.report import shown, terminal
+
+__all__ = ["campaign", "exit_status"]
+
+SECONDS = 30
+"""Between two lines of progress where there is no terminal."""
+
+
+def campaign(tasks: Iterable[Task], store: Store, executor: Executor, title: str) -> Iterator[Row]:
+    """Yield a row of every task, known ones first; in the end say how many there were of which status.
+
+    A task that breaks has a row, too, and the campaign goes on. However it ends, what is done is in the store.
+
+    Arguments:
+        tasks: each key counts once.
+        store: entered; its folder gets a folder `runs`, with one in it for each run.
+        executor: entered here, when there is something to run.
+        title: for the progress and the count.
+
+    Raises:
+        OSError: if a row cannot be kept.
+        WorkersLost: if there are no workers any more.
+    """
+    unique = {task.key: task for task in tasks}
+    known = [key for key in unique if store.known(key)]
+    new = [task for key, task in unique.items() if not store.known(key)]
+    counts = Counter(store.row(key)["status"] for key in known)
+    runs = store.path.parent.absolute() / "runs"
+    # Below `sim_build/` of whoever runs it, which on a cluster may be elsewhere.
+    runs = runs.relative_to(SIM_BUILD) if runs.is_relative_to(SIM_BUILD) else runs
+    try:
+        yield from map(store.row, known)
+        if new:
+            with _progress(title, len(new), len(known)) as step, executor:
+                for _, row in finished(new, executor, str(runs)):
+                    store.add(row)
+                    counts[row["status"]] += 1
+                    step(row)
+                    yield row
+    finally:
+        _count(title, len(unique), len(known), counts, store)
+
+
+def exit_status(rows: Iterable[Row]) -> int:
+    """Return 0 if all rows have passed, 1 if not."""
+    return int(any(row["status"] != Status.PASSED for row in rows))
+
+
+def _count(title: str, total: int, known: int, counts: Counter, store: Store) -> None:
+    words = ", ".join(f"{counts[status]:,} {status}" for status in (Status.PASSED, Status.FAILED, Status.BROKEN))
+    left = total - counts.total()
+    interrupted = f"; {left:,} are left, and the same command goes on" if left else ""
+    said = f"{title}: {total:,} tasks, {known:,} known: {words}{interrupted} ({shown(store.path)})"
+    terminal(stderr=True).print(said, markup=False, soft_wrap=True)
+
+
+@contextmanager
+def _progress(title: str, total: int, known: int) -> Iterator:
+    """Show how many of `total` rows have come and when the last is expected; gives a function for each that comes."""
+    console = terminal(stderr=True)
+    started, said, failures = time.monotonic(), time.monotonic(), 0
+    if not console.is_terminal:
+        console.print(f"{title}: {total:,} to run, {known:,} known", markup=False)
+    columns = (
+        TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("left"), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as display:
+        shown_task = display.add_task(title, total=total)
+        done = 0
+
+        def step(row: Row) -> None:
+            nonlocal done, said, failures
+            done += 1
+            if row["status"] != Status.PASSED:
+                failures += 1
+                console.print(f"{row['label']} {row['status']}: {row['failure']}", markup=False, soft_wrap=True)
+            display.update(shown_task, advance=1)
+            now = time.monotonic()
+            if not console.is_terminal and now - said >= SECONDS:
+                said = now
+                left = (now - started) / done * (total - done)
+                console.print(f"{title}: {done:,} of {total:,}, about {left:,.0f} s left", markup=False)
+
+        yield step

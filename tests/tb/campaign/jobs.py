@@ -1,0 +1,59 @@
+"""What the tests of campaigns let workers do; a worker imports it."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from neuroncore_rtl.tb.campaign.task import Task, key_of
+from neuroncore_rtl.tb.sim.simulation import BuildFailed
+
+__all__ = ["counted", "fragile", "killer", "refused", "square", "task", "tasks", "unbuildable", "waiting"]
+
+
+def square(number: int) -> dict:
+    print(f"the square of {number}")
+    return {"number": number, "square": number * number}
+
+
+def counted(number: int, log: str, seconds: float = 0.0) -> dict:
+    """Leave a line for each time that this runs."""
+    time.sleep(seconds)
+    with open(log, "a") as file:
+        file.write(f"{number}\n")
+    return square(number)
+
+
+def refused(number: int) -> dict:
+    raise ValueError(f"{number} is refused\nand more of it")
+
+
+def unbuildable(number: int, log: str) -> dict:
+    counted(number, log)
+    raise BuildFailed("it does not compile")
+
+
+def killer(number: int) -> dict:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fragile(number: int, mark: str) -> dict:
+    """Kill the first worker only."""
+    if not Path(mark).exists():
+        Path(mark).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return square(number)
+
+
+def waiting(number: int, started: str) -> dict:
+    Path(started, f"{number}-{os.getpid()}").touch()
+    time.sleep(600)
+
+
+def task(function, number: int, *arguments, group: str = "") -> Task:
+    name = function.__name__
+    return Task(f"{name}{number}", key_of(name, number), function, (number, *arguments), group)
+
+
+def tasks(function, count: int, *arguments, group: str = "") -> list[Task]:
+    return [task(function, number, *arguments, group=group) for number in range(count)]

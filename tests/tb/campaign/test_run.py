@@ -1,0 +1,146 @@
+"""Campaigns on processes of this machine: whatever is killed or fails, each task has one row in the end."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections import Counter
+
+import pytest
+
+from neuroncore_rtl.tb.campaign.executor import LocalExecutor, WorkersLost
+from neuroncore_rtl.tb.campaign.run import campaign, exit_status
+from neuroncore_rtl.tb.campaign.store import Store
+from neuroncore_rtl.tb.campaign.task import Task, key_of, perform
+from tests.house.test_layers import ROOT
+from tests.tb.campaign import jobs
+
+
+def rows_of(folder, tasks, workers=2):
+    with Store(folder / "rows.jsonl") as store:
+        return list(campaign(tasks, store, LocalExecutor(workers), "squares"))
+
+
+def statuses(rows):
+    return Counter(row["status"] for row in rows)
+
+
+def test_every_task_has_a_row_and_runs_once(tmp_path, capsys):
+    log = tmp_path / "log"
+    tasks = jobs.tasks(jobs.counted, 20, str(log))
+    rows = rows_of(tmp_path, [*tasks, tasks[0]])
+    assert sorted(row["square"] for row in rows) == [n * n for n in range(20)]
+    assert exit_status(rows) == 0
+    assert "squares: 20 tasks, 0 known: 20 passed, 0 failed, 0 broken" in capsys.readouterr().err
+    again = rows_of(tmp_path, jobs.tasks(jobs.counted, 22, str(log)))
+    assert again[:20] == [next(row for row in rows if row["key"] == task.key) for task in tasks]
+    assert sorted(map(int, log.read_text().split())) == list(range(22))
+    assert "squares: 22 tasks, 20 known: 22 passed" in capsys.readouterr().err
+
+
+def test_every_run_has_a_folder_with_what_it_printed(tmp_path):
+    [task] = jobs.tasks(jobs.square, 1)
+    rows_of(tmp_path, [task])
+    assert (tmp_path / "runs" / task.folder / "log").read_text() == "the square of 0\n"
+
+
+def test_a_task_that_raises_is_a_row_and_runs_again(tmp_path, capsys):
+    tasks = [*jobs.tasks(jobs.refused, 2), *jobs.tasks(jobs.square, 2)]
+    rows = rows_of(tmp_path, tasks)
+    assert statuses(rows) == {"passed": 2, "broken": 2} and exit_status(rows) == 1
+    assert {row["failure"] for row in rows} == {"", "0 is refused", "1 is refused"}
+    assert "Traceback" in (tmp_path / "runs" / tasks[0].folder / "log").read_text()
+    assert "refused0 broken: 0 is refused" in capsys.readouterr().err
+    mended = [Task(task.label, task.key, jobs.square, task.arguments) for task in tasks]
+    assert statuses(rows_of(tmp_path, mended)) == {"passed": 4}
+    assert len(Store(tmp_path / "rows.jsonl").rows()) == 4
+
+
+@pytest.mark.parametrize("cell", [[1], float("inf"), b"", object()])
+def test_a_row_has_plain_values(tmp_path, cell):
+    row = perform(Task("odd", key_of(1), lambda: {"cell": cell}), str(tmp_path))
+    assert row["status"] == "broken" and row["key"] == key_of(1)
+
+
+def test_a_worker_that_is_killed_costs_nothing(tmp_path):
+    tasks = [jobs.task(jobs.fragile, 1, str(tmp_path / "mark")), *jobs.tasks(jobs.square, 10)]
+    rows = rows_of(tmp_path, tasks)
+    assert statuses(rows) == {"passed": 11} and len({row["key"] for row in rows}) == 11
+
+
+def test_a_task_that_kills_its_workers_is_named_and_others_are_not(tmp_path):
+    rows = rows_of(tmp_path, [jobs.task(jobs.killer, 7), *jobs.tasks(jobs.square, 20)])
+    assert statuses(rows) == {"passed": 20, "broken": 1}
+    [failed] = [row for row in rows if row["failure"]]
+    assert failed["label"] == "killer7" and failed["raised"] == "WorkerDied"
+    assert failed["failure"] == "3 workers have died of it; the last: its worker ended with status -9"
+
+
+def test_what_cannot_be_built_is_tried_once(tmp_path):
+    log = tmp_path / "log"
+    rows = rows_of(tmp_path, [*jobs.tasks(jobs.unbuildable, 9, str(log), group="one"), *jobs.tasks(jobs.square, 3)])
+    assert statuses(rows) == {"passed": 3, "broken": 9}
+    assert len({row["key"] for row in rows}) == 12
+    assert log.read_text() == "0\n"
+    assert {row["failure"] for row in rows} == {"", "it does not compile"}
+
+
+def test_the_first_of_a_group_ends_before_the_others_begin(tmp_path):
+    log = tmp_path / "log"
+    tasks = jobs.tasks(jobs.counted, 4, str(log), 0.3, group="one")
+    rows = rows_of(tmp_path, tasks)
+    assert log.read_text().split()[0] == "0" and rows[0]["number"] == 0 and len(rows) == 4
+
+
+def test_workers_that_cannot_start_are_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr("neuroncore_rtl.tb.campaign.executor._follow_parent", jobs.killer)
+    with pytest.raises(WorkersLost, match="all workers ended before one of them had finished a task"):
+        rows_of(tmp_path, jobs.tasks(jobs.square, 3))
+
+
+SCRIPT = """
+    import sys
+    from pathlib import Path
+    from neuroncore_rtl.tb.campaign.executor import LocalExecutor
+    from neuroncore_rtl.tb.campaign.run import campaign
+    from neuroncore_rtl.tb.campaign.store import Store
+    from tests.tb.campaign import jobs
+
+    if __name__ == "__main__":
+        folder = Path(sys.argv[1])
+        tasks = [*jobs.tasks(jobs.square, 5), *jobs.tasks(jobs.waiting, 4, str(folder))]
+        with Store(folder / "rows.jsonl") as store:
+            list(campaign(tasks, store, LocalExecutor(2), "waiting"))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
+def test_a_campaign_that_is_ended_keeps_its_rows_and_leaves_no_process(tmp_path, number):
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    folders = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    command = [sys.executable, str(script), str(tmp_path)]
+    run = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": folders}, stderr=subprocess.PIPE, text=True)
+    while len(started := list(tmp_path.glob("[0-9]-*"))) < 2 and run.poll() is None:
+        time.sleep(0.05)
+    run.send_signal(number)
+    _, said = run.communicate()
+    assert run.returncode != 0
+    if number == signal.SIGINT:
+        assert "waiting: 9 tasks, 0 known: 5 passed, 0 failed, 0 broken; 4 are left" in said
+    workers = [int(path.name.partition("-")[2]) for path in started]
+    assert len(workers) == 2
+    while any(map(_lives, workers)):
+        time.sleep(0.05)
+    assert statuses(Store(tmp_path / "rows.jsonl").rows()) == {"passed": 5}
+    assert statuses(rows_of(tmp_path, jobs.tasks(jobs.square, 6))) == {"passed": 6}
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True

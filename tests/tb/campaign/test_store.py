@@ -1,0 +1,103 @@
+"""Rows are kept whole or not at all: a process that is killed, a full disk and a second campaign cost none."""
+
+import json
+import multiprocessing
+import os
+import signal
+
+import duckdb
+import pytest
+
+from neuroncore_rtl.tb.campaign.store import Store, write_parquet
+from neuroncore_rtl.tb.sim.settings import UsageError
+
+ROWS = [{"key": str(n), "label": f"run {n}", "status": "passed", "cycles": n} for n in range(5)]
+
+
+def filled(path, rows=ROWS):
+    with Store(path) as store:
+        for row in rows:
+            store.add(row)
+
+
+def test_rows_are_read_back(tmp_path):
+    filled(tmp_path / "new" / "rows.jsonl")
+    store = Store(tmp_path / "new" / "rows.jsonl")
+    assert store.rows() == ROWS
+    assert store.known("3") and not store.known("5")
+
+
+def test_last_row_of_a_key_counts_and_a_broken_one_is_not_known(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    filled(path, [ROWS[0], ROWS[1], {**ROWS[0], "status": "broken"}])
+    store = Store(path)
+    assert [row["key"] for row in store.rows()] == ["0", "1"]
+    assert not store.known("0") and store.known("1")
+    filled(path, [{**ROWS[0], "status": "failed"}])
+    assert Store(path).known("0")
+
+
+@pytest.mark.parametrize("cut", range(1, 8))
+def test_an_unfinished_line_is_cut_off(tmp_path, cut):
+    path = tmp_path / "rows.jsonl"
+    filled(path)
+    os.truncate(path, path.stat().st_size - cut)
+    assert Store(path).rows() == ROWS[:-1]
+    filled(path, ROWS[-1:])
+    assert Store(path).rows() == ROWS
+    assert [json.loads(line) for line in path.read_text().splitlines()] == ROWS
+
+
+def test_a_disk_that_is_full_costs_the_row_that_does_not_fit(tmp_path):
+    """The file may grow no further, in the middle of a line."""
+    path = tmp_path / "rows.jsonl"
+    filled(path, ROWS[:2])
+    child = multiprocessing.get_context("spawn").Process(target=_fill_up, args=(path, path.stat().st_size + 20))
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+    assert Store(path).rows() == ROWS[:2]
+
+
+def _fill_up(path, size):
+    import resource
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    with Store(path) as store:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        with pytest.raises(OSError) as raised:
+            store.add(ROWS[2])
+        assert raised.value.filename == str(path)
+        assert not store.known("2")
+        assert path.read_bytes().endswith(b"\n")
+
+
+def test_a_second_campaign_is_refused(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    with Store(path) as store:
+        store.add(ROWS[0])
+        with pytest.raises(UsageError, match="must be written by one campaign at a time"):
+            Store(path).__enter__()
+    filled(path, ROWS[1:])
+    assert Store(path).rows() == ROWS
+
+
+def test_what_is_no_number_is_refused(tmp_path):
+    with Store(tmp_path / "rows.jsonl") as store, pytest.raises(ValueError):
+        store.add({**ROWS[0], "cycles": float("nan")})
+    assert Store(tmp_path / "rows.jsonl").rows() == []
+
+
+def test_parquet_has_all_columns_with_their_types(tmp_path):
+    rows = [{"a": 1, "b": True, "c": 1, "d": "2026-01-01"}, {"a": 2, "c": 0.5, "e": 1}, {"e": "x", "a": None}]
+    path = write_parquet(rows, tmp_path / "rows.parquet")
+    assert [file.name for file in tmp_path.iterdir()] == ["rows.parquet"]
+    found = duckdb.read_parquet(str(path))
+    assert dict(zip(found.columns, map(str, found.types), strict=True)) == {
+        "a": "BIGINT", "b": "BOOLEAN", "c": "DOUBLE", "d": "VARCHAR", "e": "VARCHAR",
+    }  # fmt: skip
+    assert found.fetchall() == [
+        (1, True, 1.0, "2026-01-01", None),
+        (2, None, 0.5, None, "1"),
+        (None, None, None, None, "x"),
+    ]
