@@ -17,7 +17,7 @@ QUOTED_TEST = '$(subst ','\'',$(TEST))'
 VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 
 .DEFAULT_GOAL := help
-.PHONY: help sim waves profile verilog image synth bitstream host oracle test lint format bench figures doctor lock clean
+.PHONY: help sim waves profile verilog image synth bitstream host oracle sweep test lint format bench figures doctor lock clean
 # One recipe at a time, whatever -j says: what is parallel inside knows its own limits.
 .NOTPARALLEL:
 
@@ -50,6 +50,9 @@ host: $(READY) ## load, run and compare on a board: make host PORT=/dev/ttyUSB0 
 
 oracle: $(READY) ## run what others wrote to tell right from wrong: make oracle SUITE=riscv-tests FROM=folder
 	@$(TB) oracle $(VARIABLES)
+
+sweep: $(READY) ## run a TEST over lists of variables, on many workers: make sweep SPEC=examples/sweep.toml [WORKERS=8 ...]
+	@$(TB) sweep $(VARIABLES)
 
 test: lint ## lint, then all tests but the slow ones; ARGS="-k matmul" selects, ARGS="-m slow" runs the slow ones
 	@$(BIN)/python -m pytest -n $(JOBS) -m 'not slow' $(ARGS)

@@ -23,7 +23,7 @@ from neuroncore_rtl.tb.sim.settings import (
 
 __all__ = [
     "HBM_OPTIONS", "HBM_ROOM", "LATENCY", "ORDER", "STALL", "TILE", "busy_cycles", "check_room", "core_options",
-    "hbm_of", "hbm_width", "queue_cycles", "random_hbm", "roofline", "summary",
+    "hbm_cycles", "hbm_of", "hbm_width", "queue_cycles", "random_hbm", "roofline", "summary",
 ]  # fmt: skip
 
 _STALL = "every stream and memory port that the harness drives pauses in so many of 256 cycles, at random"
@@ -119,6 +119,11 @@ def queue_cycles(run: Outcome, config: Config) -> dict[str, dict[str, int]]:
     return found
 
 
+def hbm_cycles(moved: int, config: Config, bandwidth: int) -> int:
+    """Return the cycles that HBM needs at least; arguments as of :func:`roofline`."""
+    return -(-moved // hbm_width(config, bandwidth))
+
+
 def roofline(engine: str, ideal: int, moved: int, config: Config, bandwidth: int) -> str:
     """Say how many cycles the busiest engine and HBM need at least.
 
@@ -129,8 +134,7 @@ def roofline(engine: str, ideal: int, moved: int, config: Config, bandwidth: int
         config: the machine's parameters.
         bandwidth: bytes a cycle that HBM moves at most; 0 for what its ports carry.
     """
-    width = hbm_width(config, bandwidth)
-    cycles = -(-moved // width)
+    width, cycles = hbm_width(config, bandwidth), hbm_cycles(moved, config, bandwidth)
     bound = engine if ideal >= cycles else "HBM"
     return f"{bound}: {engine} {ideal:,} cycles, HBM {cycles:,} for {moved:,} bytes at {width} a cycle"
 

@@ -9,13 +9,12 @@ from typing import Protocol
 
 import numpy as np
 
-from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.spec.instance import Instance
 from neuroncore_rtl.tb.check.image_failures import LISTED
 from neuroncore_rtl.tb.check.link_table import link_summary, link_table
 from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.harness.run import Device, run
-from neuroncore_rtl.tb.sim.report import progress, shown
+from neuroncore_rtl.tb.sim.report import progress, recordings, shown
 from neuroncore_rtl.tb.sim.settings import Settings
 from neuroncore_rtl.tb.view.link_picture import draw_links
 from neuroncore_rtl.tb.view.timeline import TrackGroup, write_timeline
@@ -160,8 +159,8 @@ def draw(name: str, tracks: Iterable[TrackGroup], *links: object) -> dict[str, s
         tracks: what the timeline shows.
         links: what :func:`tb.view.link_picture.draw_links` has for arguments behind the path.
     """
-    files = {"timeline": shown(write_timeline(SIM_BUILD / "timelines" / f"{name}.json", tracks))}
-    return files | ({"picture": shown(draw_links(SIM_BUILD / "plots" / f"{name}.png", *links))} if links else {})
+    files = {"timeline": shown(write_timeline(recordings() / "timelines" / f"{name}.json", tracks))}
+    return files | ({"picture": shown(draw_links(recordings() / "plots" / f"{name}.png", *links))} if links else {})
 
 
 def run_recorded(

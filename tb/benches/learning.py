@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.golden.core import Core
 from neuroncore_rtl.golden.timing import Prediction
 from neuroncore_rtl.kernels.program import Image
@@ -19,7 +18,7 @@ from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.modelled import predicted
 from neuroncore_rtl.tb.benches.profiled import profile_lines
 from neuroncore_rtl.tb.check.runs import cycles_of_runs
-from neuroncore_rtl.tb.sim.report import progress
+from neuroncore_rtl.tb.sim.report import progress, recordings
 from neuroncore_rtl.tb.sim.settings import Settings
 
 __all__ = ["Curve", "Learned", "disagreements", "draw_losses", "ends_of", "ideal_cycles", "learn"]
@@ -175,7 +174,7 @@ def draw_losses(name: str, title: str, curves: Sequence[Curve]) -> Path:
     axes.set(title=title, xlabel="steps", ylabel="cross entropy")
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
-    path = SIM_BUILD / "plots" / f"{name}.png"
+    path = recordings() / "plots" / f"{name}.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
     pyplot.close(figure)

@@ -15,7 +15,7 @@ from neuroncore_rtl.kernels.program.program import Program
 from neuroncore_rtl.kernels.program.tensor import HbmTensor
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.formats import FP32, INT8, INT32, MATMUL_FORMATS, Format, format_named
-from neuroncore_rtl.tb.benches.core_bench import check_room, core_options, hbm_of, roofline, summary
+from neuroncore_rtl.tb.benches.core_bench import check_room, core_options, hbm_cycles, hbm_of, roofline, summary
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.modelled import modelled_report, predicted
@@ -204,7 +204,8 @@ def _on_core(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, labe
         **profile_lines(settings, f"matmul-{label}", image, done.outcome.parts[0]),
     }
     result = np.ascontiguousarray(product.elements(done.outcome.memories["hbm"][0])).view(np.uint32)
-    return result, extra, {**done.measured, "label": f"core-{label}"}
+    measured = {**done.measured, "label": f"core-{label}", "hbm_cycles": hbm_cycles(moved, config, settings.bandwidth)}
+    return result, extra, measured
 
 
 def _on_model(settings: Settings) -> Report:
@@ -220,7 +221,8 @@ def _on_model(settings: Settings) -> Report:
     label = f"{settings.preset}-{config.rows}x{config.columns}-{fmt.name}-{m}x{k}x{n}"
     found = predicted(image, settings)
     extra |= profile_lines(settings, f"matmul-{label}", image, found)
-    return modelled_report("matmul", label, settings, found, ideal, extra)
+    hbm = hbm_cycles(moved, config, settings.bandwidth)
+    return modelled_report("matmul", label, settings, found, ideal, extra, hbm)
 
 
 def _on_engine(settings: Settings, a: np.ndarray, b: np.ndarray, fmt: Format, label: str) -> Product:

@@ -50,7 +50,13 @@ def predicted(image: Image, settings: Settings, **options: object) -> Prediction
 
 
 def modelled_report(
-    test: str, label: str, settings: Settings, found: Prediction, ideal: int, extra: Mapping[str, object]
+    test: str,
+    label: str,
+    settings: Settings,
+    found: Prediction,
+    ideal: int,
+    extra: Mapping[str, object],
+    hbm: int | None = None,
 ) -> Report:
     """Return the report of a TEST that the timing model answered.
 
@@ -59,6 +65,7 @@ def modelled_report(
         found: the model's answer.
         ideal: cycles if no unit ever waited.
         extra: further lines.
+        hbm: cycles that HBM needs at least, if that is known.
     """
     cycles = max(found.cycles, 1)
     waited = {queue: causes for queue, causes in found.waits.items() if any(causes.values())}
@@ -76,6 +83,7 @@ def modelled_report(
         mismatches=0,
         cycles=found.cycles,
         ideal_cycles=ideal,
+        hbm_cycles=hbm,
         modelled=True,
         extra={
             **extra,

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.golden.timing import Prediction
 from neuroncore_rtl.kernels.program.image import Image
 from neuroncore_rtl.tb.benches.core_bench import hbm_width
 from neuroncore_rtl.tb.harness.outcome import Outcome
-from neuroncore_rtl.tb.sim.report import progress, shown
+from neuroncore_rtl.tb.sim.report import progress, recordings, shown
 from neuroncore_rtl.tb.sim.settings import Settings, UsageError
 from neuroncore_rtl.tb.view.profile.figures import Figures
 from neuroncore_rtl.tb.view.profile.files import write_profile
@@ -18,9 +17,9 @@ from neuroncore_rtl.tb.view.profile.stalls import MEANINGS, Cause
 __all__ = ["profile_lines", "profiles", "refuse_profile", "stall_table", "written_profile"]
 
 
-def profiles(root: Path = SIM_BUILD) -> Path:
+def profiles() -> Path:
     """Return where profiles are written, a folder each."""
-    return root / "profiles"
+    return recordings() / "profiles"
 
 
 def profile_lines(settings: Settings, name: str, image: Image, found: Outcome | Prediction) -> dict[str, object]:

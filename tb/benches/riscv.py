@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.tb.benches.execution import run_recorded
 from neuroncore_rtl.tb.check.riscv_lockstep import Comparison, compare
 from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
 from neuroncore_rtl.tb.harness.riscv import MEMORY_BYTES, PATIENCE, CpuDevice, CpuWork, Executable, read_executable
-from neuroncore_rtl.tb.sim.report import Report, progress, shown
+from neuroncore_rtl.tb.sim.report import Report, progress, recordings, shown
 from neuroncore_rtl.tb.sim.settings import (
     RECORDED,
     SEED,
@@ -32,8 +31,6 @@ DEFAULT_COUNT = {"verilator": 10_000, "icarus": 1_000}
 
 EXTERNAL_RATE = 64
 """Cycles of 65,536 in which a random program gets an external interrupt."""
-
-TRACES = SIM_BUILD / "traces"
 
 
 def random_executable(seed: int, items: int) -> Executable:
@@ -72,8 +69,8 @@ def followed(program: Executable, outcome: Outcome, *, memory: bool) -> tuple[Co
 
 def _write_trace(outcome: Outcome) -> Path:
     """Write what retired, a line each, and return the file."""
-    TRACES.mkdir(parents=True, exist_ok=True)
-    path = TRACES / "riscv.txt"
+    path = recordings() / "traces" / "riscv.txt"
+    path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
         for entry in outcome.events:
             did = f"trap {entry.cause:08x}" if entry.trap else f"x{entry.rd} {entry.value:08x}" if entry.rd else "-"

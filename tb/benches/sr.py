@@ -10,13 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.golden.arith import decode, round_stochastic
 from neuroncore_rtl.kernels.library.stochastic import Problem, accumulate, descend
 from neuroncore_rtl.spec.formats import BF16, FP16
 from neuroncore_rtl.tb.benches.core_bench import STALL
 from neuroncore_rtl.tb.benches.workbench import EngineWorkbench, refusals
-from neuroncore_rtl.tb.sim.report import Report, shown
+from neuroncore_rtl.tb.sim.report import Report, recordings, shown
 from neuroncore_rtl.tb.sim.settings import RECORDED, SEED, Bench, Settings, configuration_options, integer
 
 __all__ = ["BENCH"]
@@ -111,7 +110,7 @@ def _plot(sums: dict[str, np.ndarray], losses: dict[str, np.ndarray]) -> Path:
     for axes in (left, right):
         axes.legend(frameon=False)
         axes.spines[["top", "right"]].set_visible(False)
-    path = SIM_BUILD / "plots" / "sr.png"
+    path = recordings() / "plots" / "sr.png"
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
     pyplot.close(figure)

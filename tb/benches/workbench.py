@@ -22,7 +22,7 @@ from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.costs import busy_cycles
 from neuroncore_rtl.spec.formats import FP32, Format
 from neuroncore_rtl.spec.isa import Instruction, Storage
-from neuroncore_rtl.tb.benches.core_bench import check_room, hbm_of, roofline, summary
+from neuroncore_rtl.tb.benches.core_bench import check_room, hbm_cycles, hbm_of, roofline, summary
 from neuroncore_rtl.tb.benches.execution import execute
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.instructions import compare_program
@@ -223,7 +223,8 @@ class CoreWorkbench(Workbench):
         run = done.outcome.parts[0]
         profile = profile_lines(settings, f"{test}-{label}", image, run)
         extra = {**bound, **summary(run, self.config), **done.files, **profile}
-        return done.outcome.memories["hbm"][0], extra, {"label": label, **done.measured}
+        measured = {"label": label, "hbm_cycles": hbm_cycles(self._moved(), self.config, settings.bandwidth)}
+        return done.outcome.memories["hbm"][0], extra, measured | done.measured
 
     def _moved(self) -> int:
         """Return the bytes that the program reads from HBM and writes to it."""
@@ -246,7 +247,8 @@ class ModelWorkbench(CoreWorkbench):
         extra = {"roofline": roofline(slowest, ideal[slowest], self._moved(), self.config, settings.bandwidth)}
         found = predicted(image, settings)
         extra |= profile_lines(settings, f"{test}-{self._label(settings)}", image, found)
-        return modelled_report(test, self._label(settings), settings, found, ideal[slowest], extra)
+        hbm = hbm_cycles(self._moved(), self.config, settings.bandwidth)
+        return modelled_report(test, self._label(settings), settings, found, ideal[slowest], extra, hbm)
 
 
 class EngineWorkbench(Workbench):

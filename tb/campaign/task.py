@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from neuroncore_rtl import ROOT, SIM_BUILD
+from neuroncore_rtl.tb.sim.report import recording_in
 
 __all__ = ["FAILURE", "Plain", "Row", "Status", "Task", "broken", "key_of", "perform", "sources"]
 
@@ -81,7 +82,7 @@ def sources() -> str:
 
 
 def perform(task: Task, runs: str) -> Row:
-    """Run a task in this process, and return its row; what it prints is `log` in its folder.
+    """Run a task in this process, and return its row; what it prints is `log` in its folder, where it records, too.
 
     Arguments:
         task: the task.
@@ -93,7 +94,8 @@ def perform(task: Task, runs: str) -> Row:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         with (folder / "log").open("w", buffering=1) as log:
-            row = _logged(task, log)
+            with recording_in(folder):
+                row = _logged(task, log)
     except OSError as error:
         row = broken(task, error)
     return row | {"seconds": round(time.monotonic() - started, 3), "worker": f"{platform.node()}:{os.getpid()}"}

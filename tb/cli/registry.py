@@ -4,10 +4,12 @@ import importlib
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 from neuroncore_rtl.spec.config import PRESETS, Config
 from neuroncore_rtl.spec.link import CORES_PER_CHIP, MAX_CORES
 from neuroncore_rtl.tb import benches
+from neuroncore_rtl.tb.campaign.options import CAMPAIGN_OPTIONS
 from neuroncore_rtl.tb.sim.settings import (
     LANES,
     PROFILE,
@@ -211,6 +213,15 @@ COMMANDS = (
             SIM,
         ),
         run=_later("tb.benches.oracle.command", "main"),
+    ),
+    Bench(
+        name="sweep",
+        summary="Run a TEST over lists of values of its variables; write rows, a table and pictures.",
+        options=(
+            Option(name="SPEC", type=Path, default=None, help="what to run, a file such as examples/sweep.toml"),
+            *CAMPAIGN_OPTIONS,
+        ),
+        run=_later("tb.cli.sweep", "main"),
     ),
     Bench(
         name="figures",

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,11 +15,12 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from neuroncore_rtl import SIM_BUILD
 
-__all__ = ["Report", "progress", "shown", "terminal"]
+__all__ = ["Report", "progress", "recording_in", "recordings", "shown", "terminal"]
 
 RESULTS = SIM_BUILD / "results"
 """Where the JSON records go."""
 
+_RECORDINGS = ContextVar("recordings", default=SIM_BUILD)
 
 _NUMBER = re.compile(r"[\d.,]*%?")
 
@@ -40,6 +42,21 @@ def shown(path: Path) -> str:
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
+def recordings() -> Path:
+    """Return the folder in which runs record timelines, waveforms, profiles and pictures."""
+    return _RECORDINGS.get()
+
+
+@contextmanager
+def recording_in(folder: Path) -> Iterator[None]:
+    """Let runs record in a folder that others do not write."""
+    token = _RECORDINGS.set(folder)
+    try:
+        yield
+    finally:
+        _RECORDINGS.reset(token)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """The outcome of one TEST.
@@ -52,6 +69,7 @@ class Report:
         mismatches: how many of them differed in any bit.
         cycles: clock cycles it took, None where cycles mean nothing.
         ideal_cycles: cycles it would have taken had no unit ever waited, None with `cycles`.
+        hbm_cycles: cycles in which HBM moves what has to be moved, None where it plays no part.
         extra: further lines of the table, in order, by their heading; JSON values. A mapping of mappings is a table
             of its own, with a row for each of them.
         failures: other reasons why the run has failed, a sentence each.
@@ -67,6 +85,7 @@ class Report:
     mismatches: int
     cycles: int | None = None
     ideal_cycles: int | None = None
+    hbm_cycles: int | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
     failures: tuple[str, ...] = ()
     details: Mapping[str, object] = field(default_factory=dict)
@@ -105,6 +124,7 @@ class Report:
             "settings": dict(self.settings),
             "cycles": self.cycles,
             "ideal_cycles": self.ideal_cycles,
+            "hbm_cycles": self.hbm_cycles,
             "utilisation": self.utilisation,
             "compared": self.compared,
             "mismatches": self.mismatches,

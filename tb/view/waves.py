@@ -17,7 +17,7 @@ from vcdvcd import VCDVCD
 
 from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.tb.sim.doctor import MissingTool, require
-from neuroncore_rtl.tb.sim.report import terminal
+from neuroncore_rtl.tb.sim.report import recordings, terminal
 from neuroncore_rtl.tb.sim.settings import Bench, UsageError
 from neuroncore_rtl.tb.view import core_waves, engine_waves, instance_waves
 from neuroncore_rtl.tb.view.wave_groups import Trace
@@ -63,9 +63,9 @@ _HARNESSES = {
 """What is shown, by harness."""
 
 
-def waveform(test: str, root: Path = SIM_BUILD) -> Path:
-    """Return where a TEST, or a run on the core, records its waveform."""
-    return root / "waves" / f"{test}.vcd"
+def waveform(test: str, root: Path | None = None) -> Path:
+    """Return where a TEST, or a run on the core, records its waveform; root: None for :func:`recordings`."""
+    return (root or recordings()) / "waves" / f"{test}.vcd"
 
 
 def latest(test: str, root: Path = SIM_BUILD) -> Path | None:

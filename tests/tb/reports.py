@@ -1,17 +1,9 @@
-"""A TEST, run as `make sim` does: its report, and where what it records goes."""
+"""A TEST, run as `make sim` does: its report."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
-import pytest
-
-from neuroncore_rtl.tb.benches import execution, profiled
 from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.sim.report import Report
-from neuroncore_rtl.tb.view import waves
 
-__all__ = ["passed", "recording_under", "report_of"]
+__all__ = ["passed", "report_of"]
 
 
 def report_of(test: str, words: str = "") -> Report:
@@ -25,13 +17,3 @@ def passed(test: str, words: str = "") -> Report:
     report = report_of(test, words)
     assert report.problems == []
     return report
-
-
-@contextmanager
-def recording_under(directory: Path) -> Iterator[None]:
-    """Let TESTs record waveforms, timelines, profiles and pictures under a directory that others do not write."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(waves.waveform, "__defaults__", (directory,))
-        patch.setattr(profiled.profiles, "__defaults__", (directory,))
-        patch.setattr(execution, "SIM_BUILD", directory)
-        yield

@@ -16,11 +16,12 @@ from neuroncore_rtl.tb.check.references import errors
 from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.harness.elementwise import ElementwiseDevice
 from neuroncore_rtl.tb.harness.run import run
+from neuroncore_rtl.tb.sim.report import recording_in
 from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.sim.simulation import SimulationFailed
 from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, random_program
 from tests.tb.benches.instructions import BOTH, IMAGE, SHARED, broken, check, smallest
-from tests.tb.reports import passed, recording_under, report_of
+from tests.tb.reports import passed, report_of
 from tests.tb.view.recordings import SaveFile
 
 OPCODES = {"vector": tuple(sorted(VECTOR_OPCODES)), "scalar": (Opcode.ACTIVATE,)}
@@ -208,7 +209,7 @@ def test_wrong_results_have_large_errors():
 )
 def test_waveform_shows_opcodes_and_phases_as_words(test, engine, opcode, tmp_path):
     settings = bench_named(test).settings("WAVES=1 COUNT=2 N=4 SIM=icarus ROWS=2 COLUMNS=2".split())
-    with recording_under(tmp_path):
+    with recording_in(tmp_path):
         report, *_ = instructions.run_instructions(test, "all", settings, [opcode])
     assert report.problems == []
     save = SaveFile(tmp_path / "waves" / f"{test}.gtkw")

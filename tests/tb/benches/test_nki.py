@@ -11,8 +11,8 @@ from neuroncore_rtl import run_nki
 from neuroncore_rtl.tb.benches import profiled
 from neuroncore_rtl.tb.benches.nki import BENCH
 from neuroncore_rtl.tb.benches.nki_raised import told
+from neuroncore_rtl.tb.sim.report import recording_in
 from neuroncore_rtl.tb.sim.settings import UsageError
-from tests.tb.reports import recording_under
 
 RNG = np.random.default_rng(1)
 LANES = {"tiny": 4, "small": 16}
@@ -144,7 +144,7 @@ def test_examples_on_golden(file, make, preset):
 @pytest.mark.parametrize("file, make", [(NEWER, gated), (OLDER, statistics), (NEWER, expert_rows), (OLDER, repeated)])
 def test_examples_on_the_rtl(file, make, tmp_path):
     args, expected, most = make(4)
-    with recording_under(tmp_path):
+    with recording_in(tmp_path):
         done = run_nki(f"{file}{make.__name__}", *args, preset="tiny")
     assert done.run.bit_exact and np.abs(done.outputs[0] - expected[0]).max() <= most
     files = {Path(line.file).name for line in done.run.lines}
@@ -155,7 +155,7 @@ def test_examples_on_the_rtl(file, make, tmp_path):
 @pytest.mark.parametrize("file, make", [*EXAMPLES, (NEWER, shared_places)])
 def test_all_examples_on_the_rtl(file, make, tmp_path):
     args, _, _ = make(16)
-    with recording_under(tmp_path):
+    with recording_in(tmp_path):
         assert run_nki(f"{file}{make.__name__}", *args, preset="small").run.bit_exact
 
 

@@ -16,7 +16,7 @@ from neuroncore_rtl.spec.formats import BF16, FORMATS, FP8E4M3, FP32, INT8, INT3
 from neuroncore_rtl.spec.isa import AluOp
 from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.program_run import ProgramFailed
-from tests.tb.reports import recording_under
+from neuroncore_rtl.tb.sim.report import recording_in
 
 TINY = preset_named("tiny")
 VALUES = np.arange(-16, 16, dtype=np.float32).reshape(4, 8)
@@ -43,7 +43,7 @@ def copied(fmt):
 
 
 def test_a_kernel_on_the_rtl(tmp_path):
-    with recording_under(tmp_path):
+    with recording_in(tmp_path):
         result = run(double, {"x": VALUES}, preset="tiny", stall=30, latency=20)
     assert result.bit_exact and result.compared > 4 * VALUES.size
     assert list(result.arrays) == ["y"] and np.array_equal(result.arrays["y"], 2 * VALUES)
@@ -67,7 +67,7 @@ def test_a_bit_that_differs_is_told(tmp_path, monkeypatch):
         return memories, outcomes
 
     monkeypatch.setattr(ImageTask, "golden", wrong)
-    with recording_under(tmp_path):
+    with recording_in(tmp_path):
         result = run(double, {"x": VALUES}, preset="tiny")
     assert (result.bit_exact, result.mismatches) == (False, 1) and "bit-exact         no" in str(result)
 
@@ -81,7 +81,7 @@ def test_golden_knows_the_arrays_alone():
 
 def test_the_timing_model_adds_cycles_that_no_rtl_has_run(tmp_path):
     model = run(double, {"x": VALUES}, preset="tiny", target="model", latency=100)
-    with recording_under(tmp_path):
+    with recording_in(tmp_path):
         rtl = run(double, {"x": VALUES}, preset="tiny", latency=100)
     assert np.array_equal(model.arrays["y"], rtl.arrays["y"]) and model.bit_exact is None
     assert abs(model.cycles - rtl.cycles) <= 0.05 * rtl.cycles and set(model.utilisation) == set(rtl.utilisation)
@@ -193,7 +193,7 @@ def test_a_program_that_reports_an_error_fails(target, tmp_path):
         program.append(dma_gather(tile, table, numbers[:, 0]))
         program.append(tensor_copy(tile, tile))
 
-    with pytest.raises(ProgramFailed, match=r"INDEX.* \(row 4\)"), recording_under(tmp_path):
+    with pytest.raises(ProgramFailed, match=r"INDEX.* \(row 4\)"), recording_in(tmp_path):
         run(gather, {"rows": [[1], [4], [0], [0]]}, preset="tiny", target=target)
 
 
@@ -207,7 +207,7 @@ def test_a_program_that_reads_what_it_has_not_written_fails(target, tmp_path):
     place = r"SBUF partition 0, byte 24 is not \(test_program_run.py:\d+\)"
     with (
         pytest.raises(ProgramFailed, match=f"src must be written before it is read, but {place}"),
-        recording_under(tmp_path),
+        recording_in(tmp_path),
     ):
         run(forgetful, preset="tiny", target=target)
 

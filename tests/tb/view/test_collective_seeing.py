@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from neuroncore_rtl.tb.sim.report import recording_in
 from neuroncore_rtl.tb.view.instance_waves import Does, Receiving, Sending
-from tests.tb.reports import passed, recording_under
+from tests.tb.reports import passed
 from tests.tb.view.recordings import SaveFile, Timeline, Waveform
 
 BYTES = 1200
@@ -29,7 +30,7 @@ def seen(tmp_path_factory):
     @cache
     def run(test: str, sim: str) -> Seen:
         top, words = TESTS[test]
-        with recording_under(tmp_path_factory.mktemp(test)):
+        with recording_in(tmp_path_factory.mktemp(test)):
             report = passed(test, f"{WORDS} {words} SIM={sim}")
         save = Path(report.extra["waveform"])
         timeline = Timeline(Path(report.extra["timeline"]))

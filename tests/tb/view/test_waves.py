@@ -16,6 +16,7 @@ from neuroncore_rtl.spec.isa import Cause, queue_count, queue_name
 from neuroncore_rtl.tb.benches.matmul import ideal_cycles
 from neuroncore_rtl.tb.cli.registry import bench_named
 from neuroncore_rtl.tb.sim.doctor import MissingTool
+from neuroncore_rtl.tb.sim.report import recording_in
 from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.sim.simulation import SIMULATORS
 from neuroncore_rtl.tb.view import waves as waves_module
@@ -24,7 +25,7 @@ from neuroncore_rtl.tb.view.engine_waves import TENSOR_GROUPS
 from neuroncore_rtl.tb.view.wave_groups import CAUSE, Trace, traces
 from neuroncore_rtl.tb.view.wave_numbers import NUMBERS, WIDTHS
 from neuroncore_rtl.tb.view.waves import latest, open_waves, signals, write_save_file
-from tests.tb.reports import passed, recording_under
+from tests.tb.reports import passed
 from tests.tb.view.recordings import SaveFile, Waveform
 
 TINY = PRESETS["tiny"]
@@ -34,7 +35,7 @@ M, K, N = SIZES = 7, 9, 11
 
 def product(directory: Path, sim: str, words: str):
     """Run a product that is recorded where these tests alone write; return its report, waveform and save file."""
-    with recording_under(directory):
+    with recording_in(directory):
         report = passed("matmul", f"PRESET=tiny WAVES=1 SIM={sim} {words}")
     save = Path(report.extra["waveform"])
     return report, save.with_suffix(".vcd"), SaveFile(save)

@@ -14,12 +14,13 @@ from neuroncore_rtl.tb.benches.images import ImageTask
 from neuroncore_rtl.tb.benches.matmul import product_program
 from neuroncore_rtl.tb.harness.activity import STARTED
 from neuroncore_rtl.tb.harness.run import run
+from neuroncore_rtl.tb.sim.report import recording_in
 from neuroncore_rtl.tb.sim.settings import UsageError
 from neuroncore_rtl.tb.view.profile.files import write_profile
 from neuroncore_rtl.tb.view.profile.run import modelled_run, simulated_run
 from neuroncore_rtl.tb.view.profile.stalls import Cause
 from neuroncore_rtl.tb.view.profile.tensors import Names, occupancy
-from tests.tb.reports import passed, recording_under, report_of
+from tests.tb.reports import passed, report_of
 from tests.tb.view.profile.hand import TINY
 from tests.tb.view.recordings import Timeline
 
@@ -171,7 +172,7 @@ def test_pictures_are_drawn(written):
 
 
 def test_a_test_reports_its_profile(tmp_path):
-    with recording_under(tmp_path):
+    with recording_in(tmp_path):
         report = passed("matmul", f"PRESET=tiny M={M} K={K} N={N} PROFILE=1")
         modelled = report_of("matmul", f"PRESET=tiny M={M} K={K} N={N} TARGET=model PROFILE=1")
     for one, end in ((report, "-verilator"), (modelled, "-model")):

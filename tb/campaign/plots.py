@@ -1,0 +1,205 @@
+"""Pictures of a sweep, each where its columns are: cycles and utilisation over a size, the roofline, and how near
+collectives come to the bound of their links over the chips."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import median
+
+from neuroncore_rtl.tb.campaign.task import Row, Status
+
+__all__ = ["draw_chips", "draw_roofline", "draw_sizes", "size_of"]
+
+INK, FAINT, GRID = "#22303c", "#7d8b99", "#e3e8ed"
+"""Colours of text, of lesser text, and of what lies behind."""
+
+COLOURS = (
+    "#1b3a70", "#d9743f", "#3f8fc4", "#7bb662", "#8b5fbf", "#c9a227", "#5b8a72", "#c25b78", "#6b7a89", "#22303c",
+)  # fmt: skip
+"""Of lines, in turn."""
+
+MOST = len(COLOURS)
+"""Lines of a picture; a sweep of more combinations shows the first of them, and says so."""
+
+ASIDE = ("SEED",)
+"""Variables over whose values a point is the median."""
+
+
+def size_of(rows: Sequence[Row], swept: Sequence[str]) -> tuple[str, ...]:
+    """Return the variables of a picture's axis: of those that have numbers the one with the most values, together with
+    those that always have the same value as it; none if there is none of more than one.
+
+    Arguments:
+        rows: of one TEST.
+        swept: variables that the sweep has lists of.
+    """
+    values = {name: [row.get(name) for row in rows] for name in swept if name not in ASIDE}
+    numbers = {name: own for name, own in values.items() if all(type(value) is int for value in own)}
+    first = max(numbers, key=lambda name: len(set(numbers[name])), default=None)
+    if first is None or len(set(numbers[first])) < 2:
+        return ()
+    return tuple(name for name, own in numbers.items() if own == numbers[first])
+
+
+def draw_sizes(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | None:
+    """Draw cycles and utilisation over a size, a line for each combination of the other variables.
+
+    Arguments:
+        path: the file, of a format that matplotlib writes.
+        rows: of one TEST.
+        swept: variables that the sweep has lists of.
+
+    Returns:
+        The path; None if there is nothing to draw, and no file then.
+    """
+    rows = [row for row in rows if row["status"] != Status.BROKEN and row["cycles"]]
+    size = size_of(rows, swept)
+    if not size:
+        return None
+    figure, (left, right) = _axes(2)
+    lines = _lines(rows, [name for name in swept if name not in (*size, *ASIDE)])
+    for colour, (label, own) in zip(COLOURS, lines.items(), strict=False):
+        _line(left, own, size[0], "cycles", colour, label)
+        _line(left, own, size[0], "ideal_cycles", colour, None)
+        _line(right, own, size[0], "utilisation", colour, label, scale=100)
+    shared = _values(rows, size[0])
+    for axes, title, unit in ((left, "cycles; dashed if no unit ever waited", ""), (right, "utilisation", "percent")):
+        _size_axis(axes, shared, " = ".join(size))
+        axes.set_title(title, loc="left", color=INK, fontsize=10)
+        axes.set_ylabel(unit, color=FAINT)
+    left.set_yscale("log")
+    left.yaxis.set_major_formatter(_number)
+    right.set_ylim(0, 105)
+    return _saved(figure, path, f"{rows[0]['test']} over {' = '.join(size)}", _left_out(lines), lines)
+
+
+def draw_roofline(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | None:
+    """Draw how near each run comes to what its busiest engine and HBM allow; arguments and result as of `draw_sizes`.
+
+    To the right of 1 the engine takes longer than HBM at the least, to the left HBM does. So machines of any size, and
+    HBM of any bandwidth, are in one picture.
+    """
+    rows = [row for row in rows if row["status"] != Status.BROKEN and row.get("hbm_cycles") and row["utilisation"]]
+    if len(rows) < 2:
+        return None
+    figure, (axes,) = _axes(1)
+    size = size_of(rows, swept)
+    lines = _lines(rows, [name for name in swept if name not in (*size, *ASIDE)])
+    places = [row["ideal_cycles"] / row["hbm_cycles"] for row in rows]
+    low, high = min(*places, 0.5) / 2, max(*places, 2) * 2
+    axes.plot([low, 1, high], [100 * low, 100, 100], color=INK, linewidth=2)
+    axes.plot([1, 1], [0.01, 100], color=FAINT, linewidth=0.8, linestyle=":")
+    for colour, (label, own) in zip(COLOURS, lines.items(), strict=False):
+        points = sorted((row["ideal_cycles"] / row["hbm_cycles"], 100 * row["utilisation"]) for row in own)
+        axes.plot(*zip(*points, strict=True), "o", color=colour, markersize=6, alpha=0.85, label=label, mew=0)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xlim(low, high)
+    lowest = min(100 * row["utilisation"] for row in rows)
+    axes.set_ylim(min(lowest, 100 * low) / 1.5, 160)
+    axes.xaxis.set_major_formatter(_number)
+    axes.yaxis.set_major_formatter(_number)
+    axes.set_xlabel("cycles of the busiest engine over those of HBM, both at the least", color=FAINT)
+    axes.set_ylabel("utilisation of that engine, percent", color=FAINT)
+    words = {"color": FAINT, "fontsize": 9, "va": "bottom"}
+    axes.text(1.05, 108, "the engine bounds", ha="left", **words)
+    axes.text(0.95, 108, "HBM bounds", ha="right", **words)
+    return _saved(figure, path, f"{rows[0]['test']}: roofline", _left_out(lines), lines)
+
+
+def draw_chips(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | None:
+    """Draw the cycles of a collective over the chips, and its share of the bound of their links; arguments and result
+    as of `draw_sizes`."""
+    rows = [row for row in rows if row["status"] != Status.BROKEN and row.get("ring_bound_cycles")]
+    if len(_values(rows, "CHIPS")) < 2:
+        return None
+    figure, (left, right) = _axes(2)
+    lines = _lines(rows, [name for name in swept if name not in ("CHIPS", *ASIDE)])
+    for colour, (label, own) in zip(COLOURS, lines.items(), strict=False):
+        _line(left, own, "CHIPS", "cycles", colour, label)
+        _line(left, own, "CHIPS", "ring_bound_cycles", colour, None)
+        _line(right, own, "CHIPS", "utilisation", colour, label, scale=100)
+    for axes, title, unit in ((left, "cycles; dashed the links' bound", ""), (right, "of the links' bound", "percent")):
+        _size_axis(axes, _values(rows, "CHIPS"), "chips")
+        axes.set_title(title, loc="left", color=INK, fontsize=10)
+        axes.set_ylabel(unit, color=FAINT)
+    left.set_yscale("log")
+    left.yaxis.set_major_formatter(_number)
+    right.set_ylim(0, 105)
+    return _saved(figure, path, f"{rows[0]['test']} over chips", _left_out(lines), lines)
+
+
+def _lines(rows: Sequence[Row], others: Sequence[str]) -> dict[str, list[Row]]:
+    """Return the rows by what tells a line from the others, in words."""
+    told = [name for name in others if len(_values(rows, name)) > 1]
+    groups: dict[tuple, list[str]] = defaultdict(list)
+    for name in told:
+        groups[tuple(row.get(name) for row in rows)].append(name)  # those that go together are said together
+    found: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        found[", ".join(f"{' = '.join(names)} {row.get(names[0])}" for names in groups.values())].append(row)
+    return dict(found)
+
+
+def _values(rows: Iterable[Row], name: str) -> list:
+    return sorted({row[name] for row in rows if row.get(name) is not None}, key=lambda value: (str(type(value)), value))
+
+
+def _line(axes, rows: Sequence[Row], size: str, measure: str, colour: str, label: str | None, scale: int = 1) -> None:
+    """Draw the medians of a measure over a size, and how far they reach; without a label dashed, as a bound."""
+    found = defaultdict(list)
+    for row in rows:
+        if row[measure] is not None:
+            found[row[size]].append(scale * row[measure])
+    sizes = sorted(found)
+    style = {"linewidth": 1, "linestyle": "--", "alpha": 0.7} if label is None else {"linewidth": 1.8, "marker": "o"}
+    axes.plot(sizes, [median(found[size]) for size in sizes], color=colour, label=label, markersize=4.5, **style)
+    if label is not None and any(min(own) < max(own) for own in found.values()):
+        reach = [min(found[size]) for size in sizes], [max(found[size]) for size in sizes]
+        axes.fill_between(sizes, *reach, color=colour, alpha=0.15, linewidth=0)
+
+
+def _number(value: float, _=None) -> str:
+    return f"{value:,.0f}" if value >= 1 else f"{value:g}"
+
+
+def _size_axis(axes, values: Sequence[int], name: str) -> None:
+    axes.set_xscale("log", base=2)
+    axes.minorticks_off()
+    ticks = values if len(values) <= 12 else values[:: -(-len(values) // 12)]
+    axes.set_xticks(ticks, [f"{value:,}" for value in ticks])
+    axes.set_xlabel(name, color=FAINT)
+
+
+def _left_out(lines: dict) -> str:
+    return f"the first {MOST} of {len(lines)} combinations" if len(lines) > MOST else ""
+
+
+def _axes(count: int) -> tuple[object, Sequence]:
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(1, count, figsize=(5.2 * count + 1.0, 4.6), layout="constrained", squeeze=False)
+    for one in axes[0]:
+        one.grid(color=GRID, linewidth=0.8)
+        one.set_axisbelow(True)
+        one.tick_params(which="both", colors=INK, length=0)
+        for side in one.spines.values():
+            side.set_visible(False)
+    return figure, axes[0]
+
+
+def _saved(figure, path: Path, title: str, remark: str, lines: dict) -> Path:
+    from matplotlib import pyplot
+
+    figure.suptitle(title + (f" ({remark})" if remark else ""), x=0.01, ha="left", color=INK, fontsize=13)
+    if len(lines) > 1:
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        place = {"loc": "outside lower center", "ncols": min(4, len(labels)), "frameon": False}
+        figure.legend(handles, labels, fontsize=9, labelcolor=INK, **place)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=130, facecolor="white")
+    pyplot.close(figure)
+    return path

@@ -1,0 +1,150 @@
+"""What a sweep runs, read from a file of TOML: a TEST, and lists of values of its variables.
+
+    test = "matmul"             # any TEST of make sim
+    seeds = 3                   # SEED=1, 2 and 3
+
+    [settings]                  # the same in all runs
+    PRESET = "small"
+
+    [sweep]                     # all combinations
+    STALL = [0, 40]
+    "M K N" = [16, 64, [16, 64, 128]]   # together: all 16, all 64, or each its own
+
+Several lists of combinations are blocks `[[sweep]]`, each of which may have a `test` of its own; a value that is no
+list stands for a list of one. Every run is checked by the rules of its TEST before any starts.
+"""
+
+import itertools
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from neuroncore_rtl.tb.sim.settings import SEED, Bench, Settings, UsageError
+
+__all__ = ["MOST", "Point", "points_of"]
+
+MOST = 100_000
+"""Runs of a sweep."""
+
+Values = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a sweep.
+
+    Arguments:
+        test: the TEST.
+        settings: all its variables.
+        swept: names of those that the sweep has lists of.
+    """
+
+    test: str
+    settings: Settings
+    swept: tuple[str, ...]
+
+    @property
+    def assignments(self) -> list[str]:
+        """What makes these settings again, as NAME=VALUE."""
+        return [f"{name}={value}" for name, value in self.settings.told.items()]
+
+
+def points_of(path: Path, bench_named: Callable[[str], Bench]) -> list[Point]:
+    """Return the runs of a sweep, each once, in the order of its file, the last list turning fastest.
+
+    Arguments:
+        path: of the file.
+        bench_named: returns a TEST by its name.
+
+    Raises:
+        UsageError: if the file is none such, or a run would not be valid; the message names the file and the key.
+    """
+    try:
+        spec = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise UsageError(f"SPEC must be a file of TOML; {path}: {error}") from None
+    try:
+        found = list(_points(spec, bench_named))
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    return list({(point.test, *point.assignments): point for point in found}.values())
+
+
+def _points(spec: Values, bench_named: Callable[[str], Bench]) -> Iterator[Point]:
+    unknown = sorted(set(spec) - {"test", "seeds", "settings", "sweep"})
+    if unknown:
+        raise UsageError(f"a key must be test, seeds, settings or sweep, not {unknown[0]!r}")
+    settings, blocks = spec.get("settings", {}), spec.get("sweep", {})
+    if not isinstance(settings, dict):
+        raise UsageError(f"settings must be a table, not {settings!r}")
+    blocks = blocks if isinstance(blocks, list) else [blocks]
+    for number, block in enumerate(blocks, 1):
+        where = "sweep" if len(blocks) == 1 else f"sweep {number}"
+        if not isinstance(block, dict):
+            raise UsageError(f"{where} must be a table, not {block!r}")
+        lists = {name: values for name, values in block.items() if name != "test"}
+        test = block.get("test", spec.get("test"))
+        if not isinstance(test, str):
+            raise UsageError(f"test must be the name of a TEST in {where} or at the top, not {test!r}")
+        try:
+            bench = bench_named(test)
+        except UsageError as error:
+            raise UsageError(f"{where}: {error}") from None
+        if (seeds := spec.get("seeds")) is not None:
+            lists[SEED.name] = _seeds(seeds)
+        yield from _block(bench, settings, lists, where)
+
+
+def _seeds(count: object) -> list[int]:
+    if type(count) is not int or not 1 <= count <= MOST:
+        raise UsageError(f"seeds must be an integer from 1 to {MOST}, not {count!r}")
+    return list(range(1, count + 1))
+
+
+def _block(bench: Bench, settings: Values, lists: Values, where: str) -> Iterator[Point]:
+    """Yield the combinations of a block's lists."""
+    axes = [_axis(key, values, where) for key, values in lists.items()]
+    count = 1
+    for axis in axes:
+        count *= len(axis)
+    if count > MOST:
+        raise UsageError(f"{where} must have at most {MOST:,} combinations, not {count:,}")
+    fixed = {name: value for name, value in settings.items()}
+    swept = tuple(name for axis in axes if len(axis) > 1 for name in axis[0])
+    for combination in itertools.product(*axes):
+        chosen = fixed | {name: value for part in combination for name, value in part.items()}
+        yield Point(bench.name, _checked(bench, chosen, set(settings), where), swept)
+
+
+def _axis(key: str, values: object, where: str) -> list[dict[str, object]]:
+    """Return what a key's variables are in turn."""
+    names, values = key.split(), values if isinstance(values, list) else [values]
+    if not values or not names:
+        raise UsageError(f"{where}, {key}: a list must have a value")
+    axis = []
+    for value in values:
+        parts = value if isinstance(value, list) else [value] * len(names)
+        if len(parts) != len(names):
+            raise UsageError(f"{where}, {key}: {value!r} must have {len(names)} values, not {len(parts)}")
+        axis.append(dict(zip(names, parts, strict=True)))
+    return axis
+
+
+def _checked(bench: Bench, chosen: Values, fixed: set[str], where: str) -> Settings:
+    """Return the settings of a run, whose machine there is."""
+    for name, value in chosen.items():
+        place = "settings" if name in fixed else where
+        if not isinstance(value, str | int | float):
+            raise UsageError(f"{place}, {name}: a value must be text or a number, not {value!r}")
+        try:
+            bench.settings([f"{name}={value}"])
+        except UsageError as error:
+            raise UsageError(f"{place}, {name}: {error}") from None
+    settings = bench.settings([f"{name}={value}" for name, value in chosen.items()])
+    if "PRESET" in settings.values and "ROWS" in settings.values:
+        try:
+            settings.config  # noqa: B018
+        except UsageError as error:
+            raise UsageError(f"{where}: {error}") from None
+    return settings

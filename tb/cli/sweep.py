@@ -1,0 +1,130 @@
+"""`make sweep`: a TEST over lists of values of its variables, on many workers; rows, a table and pictures."""
+
+import csv
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+
+from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.tb.benches.collective_options import INSTANCE_OPTIONS, TARGET_OPTIONS
+from neuroncore_rtl.tb.campaign.options import executor_of
+from neuroncore_rtl.tb.campaign.plots import draw_chips, draw_roofline, draw_sizes
+from neuroncore_rtl.tb.campaign.rows import row_of
+from neuroncore_rtl.tb.campaign.run import campaign, exit_status
+from neuroncore_rtl.tb.campaign.store import Store, write_parquet
+from neuroncore_rtl.tb.campaign.sweep_spec import Point, points_of
+from neuroncore_rtl.tb.campaign.task import Row, Task, key_of, sources
+from neuroncore_rtl.tb.cli.registry import bench_named
+from neuroncore_rtl.tb.sim.report import shown
+from neuroncore_rtl.tb.sim.settings import LANES, PROFILE, SIM, WAVES, Settings, UsageError
+from neuroncore_rtl.tb.sim.vectors import chosen
+
+__all__ = ["main", "simulate", "tasks_of"]
+
+SWEEPS = SIM_BUILD / "sweeps"
+"""A folder for each sweep, of the name of its file."""
+
+BUILDS = {
+    "PRESET", *map(str.upper, Config.RANGES),
+    *(option.name for option in (*INSTANCE_OPTIONS, *TARGET_OPTIONS, SIM, LANES, WAVES, PROFILE)),
+}  # fmt: skip
+"""Variables on which a build depends; runs that agree in them share one."""
+
+PRINTED = 60
+"""Rows of a table on the terminal; all are in the file."""
+
+_PICTURES = {"sizes": draw_sizes, "roofline": draw_roofline, "chips": draw_chips}
+
+
+def simulate(test: str, assignments: Sequence[str]) -> Row:
+    """Run a TEST as `make sim` does, and return its row."""
+    bench = bench_named(test)
+    settings = bench.settings(assignments)
+    with chosen(settings.values.get("LANES")):
+        return row_of(bench.run(settings))
+
+
+def tasks_of(points: Sequence[Point]) -> list[Task]:
+    """Return the tasks of a sweep's runs."""
+    return [_task(point) for point in points]
+
+
+def _task(point: Point) -> Task:
+    values = point.settings.values
+    told = {name: value for name, value in point.settings.told.items() if name in point.swept}
+    words = "-".join([point.test, *(f"{name.lower()}{value}" for name, value in told.items())])
+    label = "".join(letter if letter.isalnum() or letter in "-." else "_" for letter in words)[:100]
+    settings = {name: value if isinstance(value, int) else _content(value) for name, value in values.items()}
+    machine = {name: str(value) for name, value in sorted(values.items()) if name in BUILDS}
+    group = "" if values.get("TARGET") == "model" else f"{point.test} {machine}"
+    key = key_of(sources(), point.test, settings)
+    return Task(label, key, simulate, (point.test, point.assignments), group)
+
+
+def _content(value: object) -> str:
+    """Return a value as text, and of a file what is in it."""
+    path = Path(str(value).partition(":")[0])
+    return f"{value}" if value is None or not path.is_file() else f"{value} {_digest(path)}"
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def main(settings: Settings) -> int:
+    """Run what is not known of a sweep, write and print what came of it; return the exit status.
+
+    Raises:
+        UsageError: if the file of the sweep is missing or not valid.
+    """
+    if settings.spec is None:
+        raise UsageError("SPEC must be given, a file such as examples/sweep.toml")
+    points = points_of(settings.spec, bench_named)
+    folder = SWEEPS / settings.spec.stem
+    with Store(folder / "rows.jsonl") as store:
+        found = {row["key"]: row for row in campaign(tasks_of(points), store, executor_of(settings), "sweep")}
+    rows = [found[task.key] for task in tasks_of(points)]
+    swept = list(dict.fromkeys(name for point in points for name in point.swept))
+    _write(folder, rows, points, swept)
+    return exit_status(rows)
+
+
+def _write(folder: Path, rows: Sequence[Row], points: Sequence[Point], swept: Sequence[str]) -> None:
+    """Write the table, Parquet and pictures; print the table, and where they are."""
+    columns = ["test", *swept, "cycles", "ideal_cycles", "utilisation", "bit_exact", "status", "seconds", "failure"]
+    table = [[_cell(row.get(name)) for name in columns] for row in rows]
+    with (folder / "table.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([columns, *([row.get(name) for name in columns] for row in rows)])
+    _print(columns, table)
+    written = [folder / "table.csv", write_parquet(rows, folder / "rows.parquet")]
+    by_test: Mapping[str, list[Row]] = defaultdict(list)
+    for point, row in zip(points, rows, strict=True):
+        by_test[point.test].append(row)
+    for test, own in by_test.items():
+        names = [name for name in swept if any(name in row for row in own)]
+        drawn = (draw(folder / f"{test}-{what}.png", own, names) for what, draw in _PICTURES.items())
+        written += [path for path in drawn if path]
+    for path in written:
+        click.echo(shown(path))
+
+
+def _print(columns: Sequence[str], table: Sequence[Sequence[str]]) -> None:
+    kept = [n for n in range(len(columns)) if any(row[n] for row in table)]
+    lines = [[columns[n].replace("_", " ") for n in kept], *([row[n] for n in kept] for row in table[:PRINTED])]
+    widths = [max(len(line[n]) for line in lines) for n in range(len(kept))]
+    for line in lines:
+        click.echo("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    if len(table) > PRINTED:
+        click.echo(f"... and {len(table) - PRINTED:,} more rows")
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
