@@ -34,6 +34,7 @@ from neuroncore_rtl.tb.sim.report import Report
 from neuroncore_rtl.tb.sim.settings import Settings, UsageError
 
 __all__ = [
+    "SIZES",
     "CoreWorkbench",
     "Draws",
     "EngineWorkbench",

@@ -29,6 +29,10 @@ AHEAD = 2
 """Tasks handed out for each worker, so that none waits for the next one."""
 
 
+CHECKED = 10
+"""Seconds without a row after which the workers are looked at."""
+
+
 class WorkerDied(RuntimeError):
     """The process that ran a task has ended without a result."""
 
@@ -62,6 +66,16 @@ class Executor(Protocol):
         Raises:
             WorkersLost: if there are none to be had; the message says where they were looked for.
         """
+
+    def check(self) -> None:
+        """Called now and then while nothing comes.
+
+        Raises:
+            WorkersLost: if nothing can come any more.
+        """
+
+    def share(self, row: Row) -> None:
+        """Let all workers have what a run has built; called before the others of its group are handed out."""
 
 
 @dataclass
@@ -98,6 +112,12 @@ class LocalExecutor:
             return WorkerDied(f"its worker ended with status {error.exitcode}")
         return WorkersLost(str(error)) if isinstance(error, BrokenProcessPool | CancelledError) else error
 
+    def check(self) -> None:
+        """The pool notices by itself."""
+
+    def share(self, row: Row) -> None:
+        """They are in one folder."""
+
 
 def _follow_parent() -> None:
     """Let this worker end when the campaign does, even if that is killed and can end nobody."""
@@ -133,7 +153,10 @@ def finished(tasks: Iterable[Task], executor: Executor, runs: str) -> Iterator[t
                 ready.popleft()
             except WorkersLost:
                 lost = True
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
+        done = wait(running, timeout=CHECKED, return_when=FIRST_COMPLETED).done
+        if not done:
+            executor.check()
+        for future in done:
             task, problem = running.pop(future), _problem(future, executor)
             if isinstance(problem, WorkersLost):
                 lost = True
@@ -148,7 +171,10 @@ def finished(tasks: Iterable[Task], executor: Executor, runs: str) -> Iterator[t
             row = future.result() if problem is None else broken(task, problem)
             losses = 0
             yield task, row
-            for other in held.pop(task.group, ()):
+            others = held.pop(task.group, ())
+            if others:
+                executor.share(row)
+            for other in others:
                 # What cannot be built is not tried again for each of those that need it.
                 if row.get("raised") == BuildFailed.__name__:
                     yield other, {**row, "key": other.key, "label": other.label}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import median
 
+from neuroncore_rtl.tb.benches.workbench import SIZES
 from neuroncore_rtl.tb.campaign.task import Row, Status
 
 __all__ = ["draw_chips", "draw_roofline", "draw_sizes", "size_of"]
@@ -21,22 +22,26 @@ COLOURS = (
 MOST = len(COLOURS)
 """Lines of a picture; a sweep of more combinations shows the first of them, and says so."""
 
+CHIPS = "CHIPS"
+"""The variable over which collectives are drawn, in a picture of its own."""
+
 ASIDE = ("SEED",)
 """Variables over whose values a point is the median."""
 
 
 def size_of(rows: Sequence[Row], swept: Sequence[str]) -> tuple[str, ...]:
-    """Return the variables of a picture's axis: of those that have numbers the one with the most values, together with
-    those that always have the same value as it; none if there is none of more than one.
+    """Return the variables of a picture's axis: a size rather than another number, of these the one with the most
+    values, together with those that always have the same value as it; none if there is none of more than one.
 
     Arguments:
         rows: of one TEST.
         swept: variables that the sweep has lists of.
     """
     values = {name: [row.get(name) for row in rows] for name in swept if name not in ASIDE}
+    values = {name: own for name, own in values.items() if len(set(own)) > 1}
     numbers = {name: own for name, own in values.items() if all(type(value) is int for value in own)}
-    first = max(numbers, key=lambda name: len(set(numbers[name])), default=None)
-    if first is None or len(set(numbers[first])) < 2:
+    first = max(numbers, key=lambda name: (name in (*SIZES, "BYTES"), len(set(numbers[name]))), default=None)
+    if first is None:
         return ()
     return tuple(name for name, own in numbers.items() if own == numbers[first])
 
@@ -53,7 +58,7 @@ def draw_sizes(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | 
         The path; None if there is nothing to draw, and no file then.
     """
     rows = [row for row in rows if row["status"] != Status.BROKEN and row["cycles"]]
-    size = size_of(rows, swept)
+    size = size_of(rows, [name for name in swept if name != CHIPS])
     if not size:
         return None
     figure, (left, right) = _axes(2)
@@ -111,16 +116,16 @@ def draw_chips(path: Path, rows: Sequence[Row], swept: Sequence[str]) -> Path | 
     """Draw the cycles of a collective over the chips, and its share of the bound of their links; arguments and result
     as of `draw_sizes`."""
     rows = [row for row in rows if row["status"] != Status.BROKEN and row.get("ring_bound_cycles")]
-    if len(_values(rows, "CHIPS")) < 2:
+    if len(_values(rows, CHIPS)) < 2:
         return None
     figure, (left, right) = _axes(2)
-    lines = _lines(rows, [name for name in swept if name not in ("CHIPS", *ASIDE)])
+    lines = _lines(rows, [name for name in swept if name not in (CHIPS, *ASIDE)])
     for colour, (label, own) in zip(COLOURS, lines.items(), strict=False):
-        _line(left, own, "CHIPS", "cycles", colour, label)
-        _line(left, own, "CHIPS", "ring_bound_cycles", colour, None)
-        _line(right, own, "CHIPS", "utilisation", colour, label, scale=100)
+        _line(left, own, CHIPS, "cycles", colour, label)
+        _line(left, own, CHIPS, "ring_bound_cycles", colour, None)
+        _line(right, own, CHIPS, "utilisation", colour, label, scale=100)
     for axes, title, unit in ((left, "cycles; dashed the links' bound", ""), (right, "of the links' bound", "percent")):
-        _size_axis(axes, _values(rows, "CHIPS"), "chips")
+        _size_axis(axes, _values(rows, CHIPS), "chips")
         axes.set_title(title, loc="left", color=INK, fontsize=10)
         axes.set_ylabel(unit, color=FAINT)
     left.set_yscale("log")

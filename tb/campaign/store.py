@@ -96,12 +96,13 @@ def write_parquet(rows: Iterable[Mapping], path: Path) -> Path:
 
     Arguments:
         rows: at least one. A column of whole numbers is BIGINT, one of numbers DOUBLE, one of truths BOOLEAN, any other
-            VARCHAR; what a row does not have is NULL.
+            VARCHAR; what a row does not have is NULL. Names that differ in their letters' case alone are one to
+            readers of Parquet: the second has an underscore behind it.
         path: of the file, which appears whole.
     """
     import duckdb
 
-    rows = list(rows)
+    rows = _renamed(list(rows))
     columns = {name: _type([row.get(name) for row in rows]) for name in dict.fromkeys(n for row in rows for n in row)}
     lines, unfinished = path.with_name(f".{path.name}.json"), path.with_name(f".{path.name}.unfinished")
     lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -113,6 +114,18 @@ def write_parquet(rows: Iterable[Mapping], path: Path) -> Path:
         lines.unlink()
     unfinished.replace(path)
     return path
+
+
+def _renamed(rows: list[Mapping]) -> list[Mapping]:
+    """Return rows no two of whose columns have a name that differs in case alone."""
+    taken: dict[str, str] = {}
+    names = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        own = name
+        while taken.setdefault(own.lower(), name) != name:
+            own += "_"
+        names[name] = own
+    return [{names[name]: value for name, value in row.items()} for row in rows]
 
 
 def _type(values: list) -> str:

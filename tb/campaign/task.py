@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from neuroncore_rtl import ROOT, SIM_BUILD
+from neuroncore_rtl.tb.sim.parcels import noted
 from neuroncore_rtl.tb.sim.report import recording_in
 
-__all__ = ["FAILURE", "Plain", "Row", "Status", "Task", "broken", "key_of", "perform", "sources"]
+__all__ = ["BUILDS", "FAILURE", "Plain", "Row", "Status", "Task", "broken", "key_of", "perform", "sources"]
 
 Plain = str | int | float | bool | None
 """What a cell of a row may be; a float is finite."""
@@ -24,6 +25,9 @@ Row = dict[str, Plain]
 
 FAILURE = "failure"
 """Column in which a function says in a sentence why its run has failed; empty, or absent, if it has not."""
+
+BUILDS = "builds"
+"""Column of what a run needed that was generated, by names from `sim_build/` on, with blanks between."""
 
 _SOURCES = ("spec", "hdl", "golden", "kernels", "frontends", "tb")
 _NO_SOURCES = ("tb/cli", "tb/campaign", "tb/view")
@@ -94,8 +98,8 @@ def perform(task: Task, runs: str) -> Row:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         with (folder / "log").open("w", buffering=1) as log:
-            with recording_in(folder):
-                row = _logged(task, log)
+            with recording_in(folder), noted() as builds:
+                row = _logged(task, log) | {BUILDS: " ".join(sorted(builds))}
     except OSError as error:
         row = broken(task, error)
     return row | {"seconds": round(time.monotonic() - started, 3), "worker": f"{platform.node()}:{os.getpid()}"}

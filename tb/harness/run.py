@@ -8,9 +8,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
+from neuroncore_rtl import SIM_BUILD
 from neuroncore_rtl.tb.harness.outcome import Outcome
 from neuroncore_rtl.tb.sim import light_start, run_to_end, simulation
 from neuroncore_rtl.tb.sim.clock import PERIOD_NS
+from neuroncore_rtl.tb.sim.parcels import note, noted
 from neuroncore_rtl.tb.sim.report import progress
 from neuroncore_rtl.tb.sim.vectors import wanted
 
@@ -57,12 +59,17 @@ class Device(Protocol):
 
 def built(device: Device, sim: str = "verilator", waves: bool = False) -> simulation.Build:
     """Return the build of a device for a simulator; waves: one that can record a waveform."""
-    return _built(device, sim, waves, sim == "verilator" and not waves and wanted())
+    build, needed = _built(device, sim, waves, sim == "verilator" and not waves and wanted())
+    note(*needed)
+    return build
 
 
 @lru_cache(maxsize=8)
-def _built(device: Device, sim: str, waves: bool, vectors: bool) -> simulation.Build:
-    return simulation.build(device.design(waves=waves, vectors=vectors), sim, waves=waves)
+def _built(device: Device, sim: str, waves: bool, vectors: bool) -> tuple[simulation.Build, list[Path]]:
+    """Return the build, and what is needed to find it again."""
+    with noted() as names:
+        build = simulation.build(device.design(waves=waves, vectors=vectors), sim, waves=waves)
+    return build, [SIM_BUILD / name for name in names]
 
 
 def run(

@@ -21,6 +21,7 @@ from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.hdl.vector.engine import VectorEngine
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.sim.modules import ModuleStore, write
+from neuroncore_rtl.tb.sim.parcels import note
 from neuroncore_rtl.tb.sim.report import progress
 from neuroncore_rtl.tb.sim.vectors import compiler_sources, libraries_of, source_of, vectorised
 
@@ -102,6 +103,7 @@ def elaborated(
     variant = {"gates": watches_gates, "replacements": compiler_sources() if vectors else None}
     key = _key(parameters | variant)
     path = SIM_BUILD / "elaborated" / f"{label}-{key}.v"
+    note(path)
     if cached and path.is_file():
         text = path.read_text()
         if _usable(text):

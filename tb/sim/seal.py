@@ -9,7 +9,7 @@ import json
 import os
 from pathlib import Path
 
-__all__ = ["intact", "seal"]
+__all__ = ["intact", "seal", "seal_of"]
 
 
 def seal(file: Path) -> None:
@@ -17,13 +17,13 @@ def seal(file: Path) -> None:
     # Whole or not at all: another process may look at it at the same time.
     unfinished = file.with_name(f".{file.name}.{os.getpid()}.seal")
     unfinished.write_text(json.dumps({**_stamp(file), "sha256": _digest(file)}) + "\n")
-    unfinished.replace(_seal_of(file))
+    unfinished.replace(seal_of(file))
 
 
 def intact(file: Path) -> bool:
     """Return whether a file is as it was when it was sealed; one without a seal is not."""
     try:
-        kept = json.loads(_seal_of(file).read_text())
+        kept = json.loads(seal_of(file).read_text())
         if _stamp(file).items() <= kept.items():
             return True
         if _digest(file) != kept["sha256"]:
@@ -34,7 +34,8 @@ def intact(file: Path) -> bool:
     return True
 
 
-def _seal_of(file: Path) -> Path:
+def seal_of(file: Path) -> Path:
+    """Return where the seal of a file is."""
     return file.with_name(f"{file.name}.seal")
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+import cocotb_tools.config
 import find_libpython
 from filelock import FileLock
 
@@ -28,9 +29,10 @@ from neuroncore_rtl.tb.sim import clang, icarus, process, vectors, verilator
 from neuroncore_rtl.tb.sim.clock import TIMEOUT_VARIABLE
 from neuroncore_rtl.tb.sim.doctor import TOOLS, require
 from neuroncore_rtl.tb.sim.icarus import IcarusRunner
+from neuroncore_rtl.tb.sim.parcels import note
 from neuroncore_rtl.tb.sim.process import CommandFailed, complaint, tail
 from neuroncore_rtl.tb.sim.report import progress
-from neuroncore_rtl.tb.sim.seal import intact, seal
+from neuroncore_rtl.tb.sim.seal import intact, seal, seal_of
 from neuroncore_rtl.tb.sim.verilator import VerilatorRunner
 
 __all__ = [
@@ -146,7 +148,8 @@ def build(design: Design, sim: str = "verilator", *, waves: bool = False, root: 
                 _compile(design, sim, waves, directory)
                 fresh = True
     labels = vectors.libraries_of(design.verilog)
-    vectors.compile_libraries(labels)  # those of this machine's level, if the build is another machine's
+    libraries = vectors.compile_libraries(labels)  # of this machine's level, if the build is another machine's
+    note(directory, *map(vectors.source_of, labels), *libraries, *map(seal_of, libraries))
     return Build(directory=directory, sim=sim, top=design.top, waves=waves, fresh=fresh, vectors=bool(labels))
 
 
@@ -173,9 +176,10 @@ def _fingerprint(design: Design, sim: str, waves: bool) -> str:
 
 
 def _toolchain() -> str:
-    """Return a short hash of which Verilator and which compiler are used."""
+    """Return a short hash of which Verilator and which compiler are used, wherever the project lies."""
     tool = verilator.find_verilator()
-    return _hash((tool.program, tool.version, clang.STANDARD_LIBRARY.name))
+    program = tool.program if tool.origin == "system" else verilator.LAUNCHER.read_text()
+    return _hash((program, tool.version, clang.STANDARD_LIBRARY.name))
 
 
 def _hash(content: object) -> str:
@@ -290,7 +294,7 @@ def run(
         **runner.extra_environment,
         "PYTHONPATH": _python_path(),
         "COCOTB_ANSI_OUTPUT": "0",
-        **({"LD_LIBRARY_PATH": _library_path()} if built.vectors else {}),
+        "LD_LIBRARY_PATH": _library_path(built),
         **({} if timeout_ns is None else {TIMEOUT_VARIABLE: str(timeout_ns)}),
         **(env or {}),
     }
@@ -316,9 +320,11 @@ def run(
     return _read_results(results, log, status)
 
 
-def _library_path() -> str:
-    """Return an LD_LIBRARY_PATH under which the simulation finds its lanes, and what it found before."""
-    return os.pathsep.join(filter(None, (str(vectors.search_path()), os.environ.get("LD_LIBRARY_PATH"))))
+def _library_path(built: Build) -> str:
+    """Return an LD_LIBRARY_PATH under which the simulation finds cocotb, though it may have been built elsewhere, its
+    lanes, and what it found before."""
+    lanes = str(vectors.search_path()) if built.vectors else None
+    return os.pathsep.join(filter(None, (str(cocotb_tools.config.libs_dir), lanes, os.environ.get("LD_LIBRARY_PATH"))))
 
 
 def _python_path() -> str:

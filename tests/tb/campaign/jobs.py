@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 from neuroncore_rtl.tb.campaign.task import Task, key_of
-from neuroncore_rtl.tb.sim.simulation import BuildFailed
+from neuroncore_rtl.tb.sim import simulation
 
-__all__ = ["counted", "fragile", "killer", "refused", "square", "task", "tasks", "unbuildable", "waiting"]
+__all__ = ["counted", "fragile", "held_up", "killer", "refused", "square", "task", "tasks", "unbuildable", "waiting"]
 
 
 def square(number: int) -> dict:
@@ -30,7 +30,7 @@ def refused(number: int) -> dict:
 
 def unbuildable(number: int, log: str) -> dict:
     counted(number, log)
-    raise BuildFailed("it does not compile")
+    simulation.build(simulation.Design(top="wrong", verilog="module wrong(;\nendmodule\n"))
 
 
 def killer(number: int) -> dict:
@@ -57,3 +57,12 @@ def task(function, number: int, *arguments, group: str = "") -> Task:
 
 def tasks(function, count: int, *arguments, group: str = "") -> list[Task]:
     return [task(function, number, *arguments, group=group) for number in range(count)]
+
+
+def held_up(number: int, started: str) -> dict:
+    """Wait for ever the first time."""
+    first = not any(Path(started).iterdir())
+    Path(started, str(os.getpid())).touch()
+    if first:
+        time.sleep(600)
+    return square(number)

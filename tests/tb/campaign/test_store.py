@@ -88,6 +88,13 @@ def test_what_is_no_number_is_refused(tmp_path):
     assert Store(tmp_path / "rows.jsonl").rows() == []
 
 
+def test_names_that_differ_in_case_are_columns_of_their_own(tmp_path):
+    path = write_parquet([{"GROUPS": 1, "groups": 2}, {"Groups": 3}], tmp_path / "rows.parquet")
+    found = duckdb.read_parquet(str(path))
+    assert found.columns == ["GROUPS", "groups_", "Groups__"]
+    assert found.fetchall() == [(1, 2, None), (None, None, 3)]
+
+
 def test_parquet_has_all_columns_with_their_types(tmp_path):
     rows = [{"a": 1, "b": True, "c": 1, "d": "2026-01-01"}, {"a": 2, "c": 0.5, "e": 1}, {"e": "x", "a": None}]
     path = write_parquet(rows, tmp_path / "rows.parquet")

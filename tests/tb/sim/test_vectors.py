@@ -53,8 +53,12 @@ def test_wrong_choice_is_refused_with_what_there_is(variable, ask, monkeypatch):
         ask()
 
 
-def test_libraries_come_before_those_of_the_environment(monkeypatch):
-    from neuroncore_rtl.tb.sim.simulation import _library_path
+def test_libraries_come_before_those_of_the_environment(monkeypatch, tmp_path):
+    import cocotb_tools.config
+
+    from neuroncore_rtl.tb.sim.simulation import Build, _library_path
 
     monkeypatch.setenv("LD_LIBRARY_PATH", "/elsewhere")
-    assert _library_path().split(os.pathsep) == [str(vectors.search_path()), "/elsewhere"]
+    build = Build(directory=tmp_path, sim="verilator", top="top", waves=False, fresh=False, vectors=True)
+    cocotb = str(cocotb_tools.config.libs_dir)
+    assert _library_path(build).split(os.pathsep) == [cocotb, str(vectors.search_path()), "/elsewhere"]

@@ -1,0 +1,68 @@
+"""What a run needs that was generated, as bytes: made on one machine, it is put where another would look for it."""
+
+import io
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+
+from neuroncore_rtl import SIM_BUILD
+
+__all__ = ["missing", "note", "noted", "pack", "unpack"]
+
+_NOTED: ContextVar[set[str] | None] = ContextVar("noted", default=None)
+
+_INTERMEDIATE = ("objects",)
+"""Folders of a build that no run looks into."""
+
+
+def note(*paths: Path) -> None:
+    """Say that a run needs files or folders; those below `sim_build/` are noted if somebody asks for them."""
+    found = _NOTED.get()
+    if found is not None:
+        found.update(path.relative_to(SIM_BUILD).as_posix() for path in paths if path.is_relative_to(SIM_BUILD))
+
+
+@contextmanager
+def noted() -> Iterator[set[str]]:
+    """Give the set of the names that are noted inside, from `sim_build/` on."""
+    found: set[str] = set()
+    token = _NOTED.set(found)
+    try:
+        yield found
+    finally:
+        _NOTED.reset(token)
+
+
+def missing(names: Iterable[str]) -> list[str]:
+    """Return those that are not here."""
+    return [name for name in names if not (SIM_BUILD / name).exists()]
+
+
+def pack(names: Iterable[str]) -> bytes:
+    """Return files and folders by their names from `sim_build/` on, as a compressed archive."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
+        for name in sorted(names):
+            archive.add(SIM_BUILD / name, name, filter=_needed)
+    return buffer.getvalue()
+
+
+def _needed(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    return None if Path(entry.name).name in _INTERMEDIATE else entry
+
+
+def unpack(parcel: bytes, names: Iterable[str]) -> None:
+    """Put what is not here where it belongs; each file or folder appears whole, and what is here stays."""
+    SIM_BUILD.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".parcel-", dir=SIM_BUILD) as folder:
+        with tarfile.open(fileobj=io.BytesIO(parcel)) as archive:
+            archive.extractall(folder, filter="data")
+        for name in names:
+            place = SIM_BUILD / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if not place.exists():
+                shutil.move(Path(folder, name), place)
