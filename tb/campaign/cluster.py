@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import distributed
 from distributed.diagnostics.plugin import WorkerPlugin
 
-from neuroncore_rtl.tb.campaign.executor import Executor, WorkerDied, WorkersLost
-from neuroncore_rtl.tb.campaign.task import BUILDS, Row, Task, perform, sources
+from neuroncore_rtl.tb.campaign.executor import Executor
+from neuroncore_rtl.tb.campaign.task import BUILDS, Row, Task, WorkerDied, WorkersLost, perform, sources
 from neuroncore_rtl.tb.sim import parcels
 from neuroncore_rtl.tb.sim.doctor import MissingTool
 from neuroncore_rtl.tb.sim.report import terminal
@@ -102,7 +102,7 @@ class ClusterExecutor:
 
     def problem(self, error: BaseException) -> BaseException:
         if isinstance(error, distributed.scheduler.KilledWorker):
-            return WorkerDied(f"it was on {error.last_worker.address}")
+            return WorkerDied(error.last_worker.address, error.allowed_failures + 1)
         lost = CancelledError | distributed.client.FutureCancelledError | distributed.CommClosedError
         return WorkersLost(str(error)) if isinstance(error, lost) else error
 

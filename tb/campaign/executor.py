@@ -17,10 +17,10 @@ from typing import Protocol
 
 import pebble
 
-from neuroncore_rtl.tb.campaign.task import Row, Task, broken, perform
+from neuroncore_rtl.tb.campaign.task import Row, Task, WorkerDied, WorkersLost, broken, perform
 from neuroncore_rtl.tb.sim.simulation import BuildFailed
 
-__all__ = ["DEATHS", "Executor", "LocalExecutor", "WorkerDied", "WorkersLost", "finished"]
+__all__ = ["DEATHS", "Executor", "LocalExecutor", "finished"]
 
 DEATHS = 3
 """Workers that a task may kill before it is broken: others can have brought down the first."""
@@ -31,14 +31,6 @@ AHEAD = 2
 
 CHECKED = 10
 """Seconds without a row after which the workers are looked at."""
-
-
-class WorkerDied(RuntimeError):
-    """The process that ran a task has ended without a result."""
-
-
-class WorkersLost(RuntimeError):
-    """All workers are gone, whatever they did."""
 
 
 class Executor(Protocol):
@@ -163,11 +155,11 @@ def finished(tasks: Iterable[Task], executor: Executor, runs: str) -> Iterator[t
                 ready.appendleft(task)
                 continue
             if isinstance(problem, WorkerDied):
-                deaths[task.key] += 1
+                deaths[task.key] += problem.workers
                 if deaths[task.key] < DEATHS:
                     ready.appendleft(task)
                     continue
-                problem = WorkerDied(f"{DEATHS} workers have died of it; the last: {problem}")
+                problem = WorkerDied(f"{deaths[task.key]} workers have died of it; the last: {problem}")
             row = future.result() if problem is None else broken(task, problem)
             losses = 0
             yield task, row

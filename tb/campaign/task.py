@@ -16,7 +16,20 @@ from neuroncore_rtl import ROOT, SIM_BUILD
 from neuroncore_rtl.tb.sim.parcels import noted
 from neuroncore_rtl.tb.sim.report import recording_in
 
-__all__ = ["BUILDS", "FAILURE", "Plain", "Row", "Status", "Task", "broken", "key_of", "perform", "sources"]
+__all__ = [
+    "BUILDS",
+    "FAILURE",
+    "Plain",
+    "Row",
+    "Status",
+    "Task",
+    "WorkerDied",
+    "WorkersLost",
+    "broken",
+    "key_of",
+    "perform",
+    "sources",
+]
 
 Plain = str | int | float | bool | None
 """What a cell of a row may be; a float is finite."""
@@ -42,6 +55,18 @@ class Status:
     """The function says so in `FAILURE`: a result, which is known."""
     BROKEN = "broken"
     """There is no result: it raised, or killed its worker. The next campaign runs it again."""
+
+
+class WorkerDied(RuntimeError):
+    """The process that ran a task has ended without a result; workers: so many of them, one after the other."""
+
+    def __init__(self, message: str, workers: int = 1):
+        super().__init__(message)
+        self.workers = workers
+
+
+class WorkersLost(RuntimeError):
+    """All workers are gone, whatever they did."""
 
 
 @dataclass(frozen=True)

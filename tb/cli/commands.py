@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import click
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.tb.campaign.task import WorkersLost
 from neuroncore_rtl.tb.cli import registry as bench
 from neuroncore_rtl.tb.sim.doctor import MissingTool
 from neuroncore_rtl.tb.sim.paths import UnreadableFolder
@@ -44,7 +45,7 @@ class _Errors(click.Group):
             refusal = click.ClickException(str(error))
             refusal.exit_code = 2
             raise refusal from error
-        except (MissingTool, UnreadableFolder, BuildFailed, SimulationFailed) as error:
+        except (MissingTool, UnreadableFolder, BuildFailed, SimulationFailed, WorkersLost) as error:
             raise click.ClickException(str(error)) from error
         except OSError as error:
             if error.errno not in _UNWRITABLE:

@@ -11,10 +11,10 @@ from collections import Counter
 
 import pytest
 
-from neuroncore_rtl.tb.campaign.executor import LocalExecutor, WorkersLost
+from neuroncore_rtl.tb.campaign.executor import LocalExecutor
 from neuroncore_rtl.tb.campaign.run import campaign, exit_status
 from neuroncore_rtl.tb.campaign.store import Store
-from neuroncore_rtl.tb.campaign.task import Task, key_of, perform
+from neuroncore_rtl.tb.campaign.task import Task, WorkersLost, key_of, perform
 from tests.house.test_layers import ROOT
 from tests.tb.campaign import jobs
 
@@ -136,7 +136,7 @@ SCRIPT = """
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
 def test_a_campaign_that_is_ended_keeps_its_rows_and_leaves_no_process(tmp_path, number):
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(SCRIPT))

@@ -10,7 +10,7 @@ from tests.house.test_layers import ROOT
 
 
 def points(tmp_path, text):
-    file = tmp_path / "spec.toml"
+    file = tmp_path / "mine.toml"
     file.write_text(text)
     return points_of(file, bench_named)
 
@@ -58,7 +58,7 @@ def test_a_file_counts_by_what_is_in_it(tmp_path):
 @pytest.mark.parametrize(
     "text, said",
     [
-        ("test = ", "SPEC must be a file of TOML; .*spec.toml: "),
+        ("test = ", "SPEC must be a file of TOML; .*mine.toml: "),
         ('tests = "matmul"', "a key must be test, seeds, settings or sweep, not 'tests'"),
         ("[sweep]\nM = 1", "test must be the name of a TEST in sweep or at the top, not None"),
         ('[sweep]\ntest = "gone"', "sweep: TEST must be one of matmul, .*, not 'gone'"),
@@ -82,7 +82,7 @@ def test_a_file_counts_by_what_is_in_it(tmp_path):
 def test_what_is_not_valid_is_refused(tmp_path, text, said):
     with pytest.raises(UsageError, match=said) as raised:
         points(tmp_path, text)
-    assert str(tmp_path / "spec.toml") in str(raised.value)
+    assert str(tmp_path / "mine.toml") in str(raised.value)
 
 
 def test_the_example_is_valid():
