@@ -6,12 +6,14 @@ that all share they need not have: what the first run of a group has built is se
 """
 
 import logging
+import multiprocessing
 import pkgutil
 import time
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
 
 import distributed
+from distributed.comm import CommClosedError
 from distributed.diagnostics.plugin import WorkerPlugin
 
 from neuroncore_rtl.tb.campaign.executor import Executor
@@ -103,7 +105,7 @@ class ClusterExecutor:
     def problem(self, error: BaseException) -> BaseException:
         if isinstance(error, distributed.scheduler.KilledWorker):
             return WorkerDied(error.last_worker.address, error.allowed_failures + 1)
-        lost = CancelledError | distributed.client.FutureCancelledError | distributed.CommClosedError
+        lost = CancelledError | distributed.client.FutureCancelledError | CommClosedError
         return WorkersLost(str(error)) if isinstance(error, lost) else error
 
     def check(self) -> None:
@@ -151,6 +153,9 @@ def _perform_there(task: Task, runs: str, expected: str) -> Row:
     address = distributed.get_worker().address
     if sources() != expected:
         raise RuntimeError(f"the worker {address} must have the sources that are here, but has others")
+    # dask starts workers as daemons, which multiprocessing lets have no children; elaboration has some, and waits for
+    # them. The nanny, whose child the worker is, still knows it as a daemon.
+    multiprocessing.current_process()._config["daemon"] = False
     return perform(task, runs) | {"worker": address}
 
 
