@@ -60,8 +60,7 @@ class ClusterExecutor:
         return self
 
     def __exit__(self, *problem: object) -> None:
-        self._pool.shutdown(wait=False)
-        self._client.close()
+        self._client.close()  # what its scheduler has not begun is forgotten there
 
     def _connect(self) -> None:
         deadline = time.monotonic() + self.patience
@@ -73,20 +72,25 @@ class ClusterExecutor:
                 if time.monotonic() > deadline:
                     raise WorkersLost(f"no scheduler answers at {self.address}") from error
             time.sleep(0.2)
-        self._wait_for_workers(deadline)
-        shared = {address: count for address, count in self._client.nthreads().items() if count != 1}
-        if shared:
-            one, count = next(iter(shared.items()))
-            raise UsageError(f"a worker must have one thread (dask worker --nthreads 1), not {count} as {one}")
+        try:
+            self._examine(deadline)
+        except (WorkersLost, UsageError):
+            self._client.close()
+            raise
         self._pool = self._client.get_executor(pure=False)
         for parcel in self._parcels.values():
             self._client.register_plugin(parcel, parcel.name)
 
-    def _wait_for_workers(self, deadline: float) -> None:
+    def _examine(self, deadline: float) -> None:
+        """Wait for a worker, and refuse workers that are no processes of their own."""
         try:
             self._client.wait_for_workers(1, timeout=max(1, deadline - time.monotonic()))
         except TimeoutError as error:
             raise WorkersLost(f"the scheduler at {self.address} has no worker") from error
+        shared = {address: count for address, count in self._client.nthreads().items() if count != 1}
+        if shared:
+            one, count = next(iter(shared.items()))
+            raise UsageError(f"a worker must have one thread (dask worker --nthreads 1), not {count} as {one}")
 
     def renew(self) -> None:
         terminal(stderr=True).print(f"the scheduler at {self.address} is lost; looking for it", markup=False)
@@ -178,7 +182,7 @@ class QueueExecutor(ClusterExecutor):
         except ImportError:
             package = "dask-jobqueue is missing (jobs of a queue); install it"
             raise MissingTool(f"{package}: .venv/bin/uv pip install -e '.[cluster]'") from None
-        self._jobs = start()
+        self._jobs = start(scheduler_options={"dashboard": False})
         self._jobs.scale(jobs=self.jobs)
         self.address = self._jobs.scheduler_address
         return super().__enter__()

@@ -192,6 +192,7 @@ def test_other_sources_are_refused(dask, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("default")  # those of dask-jobqueue
 def test_jobs_of_a_queue(tmp_path, monkeypatch):
     """Jobs are programs of this machine, which dask-jobqueue has for tests."""
     pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is optional")
