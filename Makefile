@@ -17,7 +17,7 @@ QUOTED_TEST = '$(subst ','\'',$(TEST))'
 VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 
 .DEFAULT_GOAL := help
-.PHONY: help sim waves profile verilog image synth bitstream host oracle sweep test lint format bench figures doctor lock clean
+.PHONY: help sim waves profile verilog image synth bitstream host formal oracle sweep test lint format bench figures doctor lock clean
 # One recipe at a time, whatever -j says: what is parallel inside knows its own limits.
 .NOTPARALLEL:
 
@@ -47,6 +47,9 @@ bitstream: $(READY) ## the core with a host link as the bitstream of a board: ma
 
 host: $(READY) ## load, run and compare on a board: make host PORT=/dev/ttyUSB0 TEST=digits; without PORT on a simulated one
 	@$(TB) host $(if $(TEST),TEST=$(QUOTED_TEST)) $(VARIABLES)
+
+formal: $(READY) ## prove properties with a solver: make formal UNIT=axi; UNIT=riscv RISCV_FORMAL=path: riscv-formal's checks
+	@$(TB) formal $(VARIABLES)
 
 oracle: $(READY) ## run what others wrote to tell right from wrong: make oracle SUITE=riscv-tests FROM=folder
 	@$(TB) oracle $(VARIABLES)

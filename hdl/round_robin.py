@@ -20,11 +20,13 @@ class RoundRobin(wiring.Component):
 
     def __init__(self, count: int):
         self.count = count
+        self.behind = Signal(count, name="behind")
         super().__init__({"requests": In(count), "taken": In(1), "grant": Out(range(max(2, count)))})
 
     def elaborate(self, platform):
         m = Module()
-        behind, later, among, first = (Signal(self.count, name=n) for n in ("behind", "later", "among", "first"))
+        behind = self.behind
+        later, among, first = (Signal(self.count, name=n) for n in ("later", "among", "first"))
         m.d.comb += [
             later.eq(self.requests & behind),
             among.eq(Mux(later.any(), later, self.requests)),

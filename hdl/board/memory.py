@@ -84,7 +84,8 @@ class BurstServer(wiring.Component):
         response = Mux(exists, RESPONSE_OKAY, RESPONSE_DECERR)
         for one in self.managers:
             m.d.comb += [
-                *(one.r.payload.data.eq(self.answers.payload), one.r.payload.last.eq(r_last)),
+                # Also where nothing is there it must not change while it waits.
+                *(one.r.payload.data.eq(Mux(exists, self.answers.payload, 0)), one.r.payload.last.eq(r_last)),
                 *(one.r.payload.id.eq(identity), one.b.payload.id.eq(identity)),
                 *(one.r.payload.resp.eq(response), one.b.payload.resp.eq(response)),
             ]

@@ -72,12 +72,14 @@ class Cpu(wiring.Component):
     trace_value: Out(32)
     waiting: Out(1)
 
+    _multiplier, _divider = Multiplier, Divider
+
     def elaborate(self, platform):
         m = Module()
         m.submodules.fetch = fetch = Fetch()
         m.submodules.csr = csr = CsrFile()
         m.submodules.access = access = Access()
-        m.submodules.multiplier = multiplier = Multiplier()
+        m.submodules.multiplier = multiplier = self._multiplier()
         wiring.connect(m, fetch.bus, wiring.flipped(self.fetch))
         wiring.connect(m, access.bus, wiring.flipped(self.data))
         m.d.comb += [
@@ -91,15 +93,21 @@ class Cpu(wiring.Component):
         self._decode(m, x, w, fetch, csr)
         self._execute(m, x, w, fetch, csr, access, multiplier)
         self._write_back(m, w, csr, access, multiplier)
+        self._observe(m, x, w, fetch, csr)
         return m
+
+    def _observe(self, m: Module, x, w, fetch, csr):
+        """Add nothing; a processor that is looked into adds what looks (:class:`hdl.controller.rvfi.RvfiCpu`)."""
 
     def _decode(self, m: Module, x, w, fetch, csr):
         """Decode and read registers; hold an instruction whose operands are not known yet."""
         m.submodules.decoder = decoder = InstructionDecoder()
         m.submodules.registers = registers = Registers()
+        self._decoder, self._registers = decoder, registers
         word = fetch.instruction
         rs1, rs2 = registers.value1, registers.value2
-        unknown, unsettled, enter = Signal(), Signal(), Signal()
+        unknown, unsettled = Signal(), Signal()
+        self._enter = enter = Signal()
         m.d.comb += [
             decoder.instruction.eq(word),
             registers.rs1.eq(word[15:20]),
@@ -198,7 +206,7 @@ class Cpu(wiring.Component):
     def _compute(self, m: Module, x, csr, access, multiplier):
         """Give the units of the execute stage their operands; return the ALU and the divider."""
         m.submodules.alu = alu = Alu()
-        m.submodules.divider = divider = Divider()
+        m.submodules.divider = divider = self._divider()
         funct3 = x.instruction[12:15]
         m.d.comb += [
             x.is_access.eq((x.kind == Kind.LOAD) | (x.kind == Kind.STORE)),

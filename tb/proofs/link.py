@@ -18,8 +18,15 @@ from neuroncore_rtl.hdl.link.flit import body_layout, flit_layout, flit_stream
 from neuroncore_rtl.hdl.link.receiver import Receiver
 from neuroncore_rtl.hdl.link.sender import Sender
 from neuroncore_rtl.spec.link import SEQUENCE_BITS, VIRTUAL_CHANNELS
+from neuroncore_rtl.tb.proofs.proof import Proof, stay
+from neuroncore_rtl.tb.sim.formal import Method
+
+__all__ = ["PROOFS", "WINDOW", "Contents", "EndToEnd", "FifoModel", "Progress"]
 
 LINK_BYTES = 1
+
+WINDOW = 3
+"""Flits that a sender may have under way in the proofs."""
 
 
 class LinkModel(wiring.Component):
@@ -242,15 +249,15 @@ def kept_at(m, unit, place):
     return port.data
 
 
-def stay(m, constant):
-    """Let an input have any value, always the same."""
-    begun, before = Signal(), Signal.like(constant)
-    m.d.sync += [begun.eq(1), before.eq(constant)]
-    with m.If(begun):
-        m.d.comb += Assume(constant == before)
-
-
 def spread(numbers):
     """Return how far it is through numbers that count up, modulo their range; without it, so that it tells of one that
     counts down."""
     return reduce(add, ((after - before)[: len(before)] for before, after in pairwise(numbers)))
+
+
+PROOFS = (
+    Proof("order and credits", lambda: Contents(WINDOW), 1, Method.INDUCTION),
+    Proof("a channel's buffer", lambda: FifoModel(WINDOW), 2, Method.INDUCTION),
+    Proof("progress behind trouble", lambda: Progress(WINDOW, trouble=6, after=20), 27),
+    Proof("end to end", lambda: EndToEnd(WINDOW, stages=1), 8),
+)

@@ -1,0 +1,93 @@
+"""`make formal`: proves properties of a unit, or runs riscv-formal's checks, a line for each."""
+
+import importlib
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from neuroncore_rtl.hdl.forks import Forks
+from neuroncore_rtl.tb.cli.registry import PROVED
+from neuroncore_rtl.tb.sim.formal import Method, NoAnswer, Verdict, prove
+from neuroncore_rtl.tb.sim.report import RESULTS, shown, terminal
+from neuroncore_rtl.tb.sim.settings import Settings, UsageError
+
+__all__ = ["main"]
+
+CPU = "riscv"
+"""The unit whose properties others wrote."""
+
+LINE = "{name:34}  {verdict:9}  {kind:9}  {depth:>5}  {seconds:>7}"
+
+
+def main(settings: Settings) -> int:
+    """Prove, print a line for each proof as it ends, write the record, and return the exit status.
+
+    Raises:
+        UsageError: if the checkout is missing, or none, or is not for this unit; or if no proof has that name.
+    """
+    asked = dict(_asked(settings))
+    if not asked:
+        raise UsageError(f"ONLY must be in the name of a proof, not {settings.only!r}")
+    console, rows = terminal(), []
+    console.print(LINE.format(name="proof", verdict="verdict", kind="kind", depth="depth", seconds="seconds"))
+    with Forks() as forks:
+        for name, (_, _, run) in asked.items():
+            forks.submit(name, _timed, run)
+        for name, result in forks:
+            verdict, log, seconds = result()
+            kind, depth, _ = asked[name]
+            rows.append({"name": name, "verdict": verdict, "kind": kind, "depth": depth, "seconds": round(seconds, 1)})
+            console.print(LINE.format(**rows[-1]), markup=False, highlight=False)
+            if log:
+                console.print(log, markup=False, highlight=False)
+    failed = [row["name"] for row in rows if row["verdict"] != "holds"]
+    console.print(f"{len(rows)} proofs, {len(failed)} failed", highlight=False)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / f"formal-{settings.unit or 'all'}.json"
+    path.write_text(json.dumps({"settings": settings.values, "proofs": rows, "failed": failed}, indent=2) + "\n")
+    console.print(f"record: {shown(path)}", markup=False, soft_wrap=True)
+    return 1 if failed else 0
+
+
+def _asked(settings: Settings) -> Iterator[tuple[str, tuple[str, int, Callable[[], Verdict]]]]:
+    """Yield the proofs by name: their kind, their depth, and what runs them."""
+    if (settings.riscv_formal is None) == (settings.unit == CPU):
+        raise UsageError(
+            f"RISCV_FORMAL must be given with UNIT={CPU}, and with nothing else: a checkout of riscv-formal,"
+            f" not {settings.riscv_formal!r}"
+        )
+    for unit in [settings.unit] if settings.unit else [unit for unit in PROVED if unit != CPU]:
+        module = importlib.import_module(f"neuroncore_rtl.tb.proofs.{unit}")
+        for name, one in _checks(settings, module) if unit == CPU else _proofs(settings, module, unit):
+            if (settings.only or "") in name:
+                yield name, one
+
+
+def _proofs(settings: Settings, module, unit: str):
+    for proof in module.PROOFS:
+        one = replace(proof, depth=settings.depth or proof.depth)
+        yield f"{unit}: {one.name}", (one.method.value, one.depth, lambda one=one: _prove(one, settings.timeout))
+
+
+def _prove(proof, timeout: float) -> Verdict:
+    return prove(proof.model(), proof.depth, proof.method, timeout=timeout)
+
+
+def _checks(settings: Settings, module):
+    folder = module.checkout(settings.riscv_formal)
+    for check in module.checks(settings.depth or module.DEPTH):
+        run = lambda check=check: module.run(check, folder, settings.timeout)  # noqa: E731
+        yield check.name, (Method.BOUNDED.value, check.depth, run)
+
+
+def _timed(run: Callable[[], Verdict]) -> tuple[str, str, float]:
+    """Return a verdict, what the solver says of assertions that fail, and how long it took."""
+    begun = time.monotonic()
+    try:
+        verdict = run()
+    except NoAnswer as error:
+        return "no answer", str(error), time.monotonic() - begun
+    seconds = time.monotonic() - begun
+    failed = "\n".join(line for line in verdict.log.splitlines() if "Assert failed" in line)
+    return ("holds", "", seconds) if verdict.holds else ("FAILS", failed or verdict.log, seconds)

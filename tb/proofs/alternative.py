@@ -1,0 +1,56 @@
+"""What riscv-formal has in the place of multiplication and division, which solvers cannot do (RISCV_FORMAL_ALTOPS).
+
+Sums, differences and a mask that tells them apart: so what the pipeline does with operands and results is proved, and
+the arithmetic is not. Source: "Alternative arithmetic operations" in riscv-formal's docs/source/rvfi.rst.
+"""
+
+from amaranth import Module, Mux, Signal
+
+from neuroncore_rtl.hdl.controller.muldiv import Divider, Multiplier
+from neuroncore_rtl.hdl.controller.rvfi import RvfiCpu
+
+__all__ = ["AlternativeCpu", "AlternativeDivider", "AlternativeMultiplier"]
+
+MUL, MULH, MULHSU, MULHU = 0x5876_063E, 0xF658_3FB7, 0xECFB_E137, 0x949C_E5E8
+DIV, DIVU, REM, REMU = 0x7F85_29EC, 0x10E8_FD70, 0x8DA6_8FA5, 0x3138_D0E1
+"""Lower halves of the published masks."""
+
+
+class AlternativeMultiplier(Multiplier):
+    """The ports and the latency of the multiplier."""
+
+    def elaborate(self, platform):
+        m = Module()
+        product = Signal(32)
+        m.d.comb += product.eq((self.a + self.b) ^ Mux(self.a_signed, MULH, MULHU))
+        with m.If(~self.high):
+            m.d.comb += product.eq((self.a + self.b) ^ MUL)
+        with m.Elif(self.a_signed & ~self.b_signed):
+            m.d.comb += product.eq((self.a - self.b) ^ MULHSU)
+        with m.If(self.enable):
+            m.d.sync += self.out.eq(product)
+        return m
+
+
+class AlternativeDivider(Divider):
+    """The ports of the divider, and its handshake; sooner."""
+
+    LATENCY = 2
+
+    def elaborate(self, platform):
+        m = Module()
+        cycle = Signal(range(self.LATENCY + 1))
+        a, b = Signal(32), Signal(32)
+        mask = Mux(self.remainder, Mux(self.signed, REM, REMU), Mux(self.signed, DIV, DIVU))
+        m.d.comb += [self.done.eq(cycle == self.LATENCY), self.out.eq((a - b) ^ mask)]
+        with m.If(~self.valid | self.take):
+            m.d.sync += cycle.eq(0)
+        with m.Elif(~self.done):
+            m.d.sync += [cycle.eq(cycle + 1), a.eq(self.a), b.eq(self.b)]
+        return m
+
+
+class AlternativeCpu(RvfiCpu):
+    """The processor with both."""
+
+    _multiplier, _divider = AlternativeMultiplier, AlternativeDivider

@@ -1,0 +1,185 @@
+"""The checks of riscv-formal (github.com/YosysHQ/riscv-formal), from a checkout, on the controller's processor.
+
+Each is bounded: whatever the memories answer from reset on, and whatever the registers held before, the instruction
+that retires in the last cycle is right. Its instructions' meaning, and what must hold between them, are what others
+wrote; here is which of it the processor has, and how deep each check goes.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from amaranth.back import rtlil
+
+from neuroncore_rtl.hdl.controller.rvfi import RVFI_CSRS
+from neuroncore_rtl.spec.memory_map import LOCAL_BASE
+from neuroncore_rtl.spec.riscv import BRANCHES, IMMEDIATE_OPERATIONS, LOADS, REGISTER_OPERATIONS, SHIFTS, STORES
+from neuroncore_rtl.tb.proofs.alternative import AlternativeCpu
+from neuroncore_rtl.tb.sim.formal import Verdict, solve
+from neuroncore_rtl.tb.sim.settings import UsageError
+
+__all__ = ["DEPTH", "INSTRUCTIONS", "Check", "checkout", "checks", "run"]
+
+DEPTH = 10
+"""Cycles from reset to the one that is checked. The first instruction retires in cycle 5 at the earliest."""
+
+PATIENCE = 1
+"""Cycles for which a fair bus refuses, or holds back an answer."""
+
+TRIGGER, SOON = 6, 24
+"""Liveness: of an instruction that retires in cycle TRIGGER the next one does within SOON cycles, with fair buses."""
+
+ACCESSES = (*LOADS, *STORES)
+INSTRUCTIONS = tuple(
+    sorted({"lui", "auipc", "jal", "jalr", *BRANCHES, *IMMEDIATE_OPERATIONS, *SHIFTS, *REGISTER_OPERATIONS, *ACCESSES})
+)
+"""What `insns/isa_rv32im.txt` lists."""
+
+NO_CSRS = {"0x306": "rw", "0x180": "rw", "0x7c0": "rw", "0xc00": "w", "0xc02": "w", "0xf11": "w", "0xfff": "rw"}
+"""CSRs that machine mode must not read or write: absent ones, and some that are only read."""
+
+SCRIPT = """
+read_rtlil cpu.il
+read_verilog -sv -formal check.sv
+prep -flatten -nordff -top rvfi_testbench
+memory_map
+setattr -unset init w:*cpu.registers.words* w:*cpu.registers.words?0]* %d
+setundef -undriven -anyseq
+"""
+"""The registers x1 to x31 begin with any contents."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check.
+
+    Arguments:
+        name: of it. module: the file of the checkout and its module, without rvfi_ and _check.
+        start: cycle from which on it looks; depth: in which it judges. trigger: in which it begins, if that is another.
+        defines: macros, besides those of all.
+        model: instruction whose file it needs.
+    """
+
+    name: str
+    module: str
+    start: int = 1
+    depth: int = DEPTH
+    trigger: int | None = None
+    defines: dict[str, object] = field(default_factory=dict)
+    model: str | None = None
+
+
+def checks(depth: int = DEPTH) -> Iterator[Check]:
+    """Yield all checks that the processor has to pass.
+
+    Accesses are checked twice: from LOCAL_BASE on, where any alignment is allowed, and below it, where a misaligned one
+    traps.
+    """
+    low, placed = {"RISCV_FORMAL_ALIGNED_MEM": ""}, {"RISCV_FORMAL_ASSUME": ""}
+    for name in INSTRUCTIONS:
+        yield Check(f"insn_{name}", "insn", depth=depth, model=name, defines=placed if name in ACCESSES else {})
+    for name in ACCESSES:
+        yield Check(f"insn_{name}_aligned", "insn", depth=depth, model=name, defines=placed | low)
+    for name in ("reg", "pc_fwd", "pc_bwd", "causal", "ill", "fault"):
+        yield Check(name, name, depth=depth)
+    yield Check("unique", "unique", trigger=TRIGGER, depth=depth)
+    yield Check("liveness", "liveness", trigger=TRIGGER, depth=TRIGGER + SOON, defines={"RISCV_FORMAL_FAIRNESS": ""})
+    yield Check("hang", "hang", depth=TRIGGER + SOON, defines={"RISCV_FORMAL_FAIRNESS": ""})
+    bus = {"RISCV_FORMAL_BUS": "", "RISCV_FORMAL_NBUS": 2, "RISCV_FORMAL_BUSLEN": 32}
+    for name in ("bus_imem", "bus_imem_fault"):
+        yield Check(name, name, depth=depth, defines=bus)
+    for name in ("bus_dmem", "bus_dmem_fault"):
+        yield Check(name, name, depth=depth, defines=bus | low)
+    yield from _csr_checks(depth)
+
+
+def _csr_checks(depth: int) -> Iterator[Check]:
+    for name in ("mscratch", "mcause", "mtval", "mcycle", "minstret"):
+        wide = {"RISCV_FORMAL_CSRWH": ""} if len(RVFI_CSRS[name]) > 1 else {}
+        yield Check(f"csrw_{name}", "csrw", depth=depth, defines={"RISCV_FORMAL_CSRW_NAME": name} | wide)
+    for number, access in NO_CSRS.items():
+        modes = {"RISCV_FORMAL_ILL_MMODE": "", **{f"RISCV_FORMAL_ILL_{_WORDS[a]}": "" for a in access}}
+        address = {"RISCV_FORMAL_ILL_CSR_ADDR": f"12'h{number[2:]}"}
+        yield Check(f"csr_ill_{number[2:]}", "csr_ill", depth=depth, defines=address | modes)
+    for name, rule in (("mscratch", "any"), ("mhartid", "const")):
+        constant = {"RISCV_FORMAL_CSRC_CONSTVAL": "rdata_shadow"} if rule == "const" else {}
+        yield Check(f"csrc_{rule}_{name}", f"csrc_{rule}", depth=depth, defines=_about(name) | constant)
+    for name in ("mcycle", "minstret"):
+        yield Check(f"csrc_upcnt_{name}", "csrc_upcnt", depth=depth, defines=_about(name))
+
+
+_WORDS = {"r": "READ", "w": "WRITE"}
+
+
+def _about(name: str) -> dict[str, object]:
+    return {"RISCV_FORMAL_CSRC_NAME": name}
+
+
+def checkout(path: str) -> Path:
+    """Return the folder of a checkout of riscv-formal.
+
+    Raises:
+        UsageError: if it is none.
+    """
+    folder = Path(path).expanduser()
+    if not (folder / "checks" / "rvfi_insn_check.sv").is_file():
+        raise UsageError(
+            f"RISCV_FORMAL must be a checkout of riscv-formal, with checks/rvfi_insn_check.sv in it, not {path!r}"
+        )
+    return folder
+
+
+def run(check: Check, folder: Path, timeout: float) -> Verdict:
+    """Return whether the processor passes a check of a checkout; its errors are those of :func:`tb.sim.formal.solve`,
+    which finds as well that a check looks at nothing."""
+    files: dict[str, str | Path] = {file.name: file for file in (folder / "checks").glob("rvfi_*.*v*")}
+    included = ["rvfi_channel.sv", "rvfi_testbench.sv", f"rvfi_{check.module}_check.sv"]
+    if check.model:
+        files[f"insn_{check.model}.v"] = folder / "insns" / f"insn_{check.model}.v"
+        included.append(f"insn_{check.model}.v")
+    files |= {
+        "cpu.il": processor(),
+        "riscv.sv": Path(__file__).with_suffix(".sv"),
+        "assume_stmts.vh": Path(__file__).with_name("riscv_place.vh"),
+        "check.sv": _text(_macros(check), ["rvfi_macros.vh", *included, "riscv.sv"]),
+    }
+    return solve(files, SCRIPT, check.depth + 1, first=check.depth, timeout=timeout)
+
+
+@cache
+def processor() -> str:
+    """Return the RTLIL of the processor, module `controller_cpu`."""
+    return rtlil.convert(AlternativeCpu(), "controller_cpu", emit_src=False)
+
+
+def _macros(check: Check) -> dict[str, object]:
+    """Return all macros of a check."""
+    members = AlternativeCpu().rvfi.signature.members
+    shifted = {name for name in members if name.startswith("mem_") and name != "mem_fault"}
+    macros = {
+        "RISCV_FORMAL": "",
+        "RISCV_FORMAL_NRET": 1,
+        "RISCV_FORMAL_XLEN": 32,
+        "RISCV_FORMAL_ILEN": 32,
+        "RISCV_FORMAL_CHANNEL_IDX": 0,
+        "RISCV_FORMAL_MEM_FAULT": "",
+        "RISCV_FORMAL_ALTOPS": "",
+        "RISCV_FORMAL_RESET_CYCLES": check.start,
+        "RISCV_FORMAL_CHECK_CYCLE": check.depth,
+        "RISCV_FORMAL_CHECKER": f"rvfi_{check.module}_check",
+        **{f"RISCV_FORMAL_CSR_{name.upper()}": "" for name in RVFI_CSRS},
+        "LOCAL_BASE": f"32'd{LOCAL_BASE}",
+        "PATIENCE": PATIENCE,
+        "PORTS": ", ".join(f".rvfi__{name}(rvfi_{name})" for name in members if name not in shifted),
+    }
+    if check.trigger is not None:
+        macros["RISCV_FORMAL_TRIG_CYCLE"] = check.trigger
+    if check.model:
+        macros["RISCV_FORMAL_INSN_MODEL"] = f"rvfi_insn_{check.model}"
+    return macros | check.defines
+
+
+def _text(macros: dict[str, object], included: Iterable[str]) -> str:
+    lines = [f"`define {name} {value}".rstrip() for name, value in macros.items()]
+    return "\n".join([*lines, *(f'`include "{name}"' for name in included)]) + "\n"

@@ -1,0 +1,60 @@
+"""Semaphores lose no update, whoever else asks in the same cycle. By induction, so for ever."""
+
+from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal
+
+from neuroncore_rtl.hdl.queue.semaphores import SEMAPHORE_BITS, VALUE_BITS, Semaphores, UpdateOp
+from neuroncore_rtl.tb.proofs.proof import Model, Proof
+from neuroncore_rtl.tb.sim.formal import Method
+
+__all__ = ["PROOFS", "Updated"]
+
+
+class Updated(Model):
+    """Any semaphore holds at all times what the updates make of it that were taken and not refused, one after another;
+    an update is refused if and only if its result does not fit, and in a cycle one is taken of those on offer.
+
+    Arguments:
+        queues, count: as of the semaphores.
+    """
+
+    def __init__(self, queues: int = 2, count: int = 16):
+        super().__init__(Semaphores(queues, count), watched=SEMAPHORE_BITS)
+
+    def properties(self, m: Module) -> None:
+        unit, watched = self.unit, self.watched
+        index = watched[: unit.count.bit_length() - 1]
+        port = unit.values.read_port(domain="comb")
+        expected = Signal(VALUE_BITS)
+        m.d.comb += [port.addr.eq(index), Assume(watched < unit.count)]
+        with m.If(unit.ready):
+            m.d.comb += Assert(port.data == expected)
+        with m.Else():
+            m.d.comb += [Assert((expected == 0) & (unit.swept < unit.count))]
+            with m.If(unit.swept > index):
+                m.d.comb += Assert(port.data == 0)
+
+        askers = [*((one, one.payload) for one in unit.updates), (unit.access, unit.access.update)]
+        refusals = [*unit.refused, unit.access.refused]
+        for (one, update), refused in zip(askers, refusals, strict=True):
+            result = Signal(VALUE_BITS + 2, name="result")
+            with m.Switch(update.op):
+                with m.Case(UpdateOp.ADD):
+                    m.d.comb += result.eq(expected + update.value)
+                with m.Case(UpdateOp.SUBTRACT):
+                    m.d.comb += result.eq(expected - update.value)
+                with m.Case(UpdateOp.SET):
+                    m.d.comb += result.eq(update.value)
+                with m.Default():
+                    m.d.comb += result.eq(expected)
+            fits = result[VALUE_BITS:] == 0
+            with m.If(one.valid & one.ready & (update.semaphore[: len(index)] == index)):
+                m.d.comb += Assert(refused == ~fits)
+                m.d.sync += expected.eq(Mux(fits, result, expected))
+        taken = Cat(one.valid & one.ready for one, _ in askers)
+        m.d.comb += [
+            Assert((taken & (taken - 1)) == 0),
+            Assert(taken.any() == (unit.ready & Cat(one.valid for one, _ in askers).any())),
+        ]
+
+
+PROOFS = (Proof("no update is lost", Updated, 2, Method.INDUCTION),)
