@@ -1,6 +1,6 @@
 """The RISC-V Formal Interface of the controller's processor: what each instruction read, did and wrote.
 
-Names and meaning are those of the interface as it is published (github.com/YosysHQ/riscv-formal, docs/source/rvfi.rst),
+Names and meaning are those of the interface as it is published (github.com/YosysHQ/riscv-formal),
 with its signals for accesses that fail (RISCV_FORMAL_MEM_FAULT). The machine does not have it: a proof does.
 """
 
@@ -27,7 +27,6 @@ RVFI_CSRS = {
 }
 """Registers of which the interface tells, and the numbers of their words."""
 
-_ACCESS_FAULTS = (Cause.INSTRUCTION_ACCESS, Cause.LOAD_ACCESS, Cause.STORE_ACCESS)
 _MACHINE_MODE, _RV32 = 3, 1
 
 

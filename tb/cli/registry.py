@@ -200,7 +200,7 @@ COMMANDS = (
     ),
     Bench(
         name="formal",
-        summary="Prove properties of the hardware with a solver, print verdicts, depths and seconds; fail if one fails.",
+        summary="Prove properties of the hardware with a solver, print verdicts and depths; fail if one fails.",
         options=(
             choice("UNIT", None, "of what; all but riscv unless told", PROVED),
             choice("RISCV_FORMAL", None, "a checkout of github.com/YosysHQ/riscv-formal, whose checks UNIT=riscv runs"),

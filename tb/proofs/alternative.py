@@ -1,7 +1,7 @@
 """What riscv-formal has in the place of multiplication and division, which solvers cannot do (RISCV_FORMAL_ALTOPS).
 
 Sums, differences and a mask that tells them apart: so what the pipeline does with operands and results is proved, and
-the arithmetic is not. Source: "Alternative arithmetic operations" in riscv-formal's docs/source/rvfi.rst.
+the arithmetic is not. Source: "Alternative arithmetic operations" in riscv-formal's page of the interface.
 """
 
 from amaranth import Module, Mux, Signal

@@ -11,6 +11,12 @@ __all__ = ["PROOFS", "InOrder"]
 NUMBER_BITS = 5
 
 
+class NarrowQueue(Queue):
+    """A queue whose instructions have few bits: it only hands them on."""
+
+    body_bits = property(lambda self: 4, lambda self, value: None)
+
+
 class InOrder(Model):
     """Record n that is issued, or passed, is record n of the blocks: its address, and what came from there. It goes
     when its semaphores allow, retires after it was issued, once, in order, and is counted once.
@@ -19,7 +25,7 @@ class InOrder(Model):
     """
 
     def __init__(self):
-        super().__init__(Queue(Engine.VECTOR, records=2), number=NUMBER_BITS)
+        super().__init__(NarrowQueue(Engine.VECTOR, records=2), number=NUMBER_BITS)
 
     def properties(self, m: Module) -> None:
         unit, number = self.unit, self.number
@@ -68,7 +74,7 @@ class InOrder(Model):
     def _requests(self, m: Module) -> None:
         """No more records are asked for than blocks have, and the first of the first block at first."""
         unit, first = self.unit, self._first(m)
-        rung, asked = Signal(32), Signal(32)
+        rung, asked = Signal(20), Signal(NUMBER_BITS)
         moves = unit.request.valid & unit.request.ready
         with m.If(unit.blocks.valid & unit.blocks.ready):
             m.d.sync += rung.eq(rung + unit.blocks.payload.count)

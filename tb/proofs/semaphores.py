@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal
 
-from neuroncore_rtl.hdl.queue.semaphores import SEMAPHORE_BITS, VALUE_BITS, Semaphores, UpdateOp
+from neuroncore_rtl.hdl.queue.semaphores import SEMAPHORE_BITS, VALUE_BITS, Semaphores, Update, UpdateOp
 from neuroncore_rtl.tb.proofs.proof import Model, Proof
 from neuroncore_rtl.tb.sim.formal import Method
 
@@ -35,21 +35,23 @@ class Updated(Model):
 
         askers = [*((one, one.payload) for one in unit.updates), (unit.access, unit.access.update)]
         refusals = [*unit.refused, unit.access.refused]
-        for (one, update), refused in zip(askers, refusals, strict=True):
-            result = Signal(VALUE_BITS + 2, name="result")
-            with m.Switch(update.op):
-                with m.Case(UpdateOp.ADD):
-                    m.d.comb += result.eq(expected + update.value)
-                with m.Case(UpdateOp.SUBTRACT):
-                    m.d.comb += result.eq(expected - update.value)
-                with m.Case(UpdateOp.SET):
-                    m.d.comb += result.eq(update.value)
-                with m.Default():
-                    m.d.comb += result.eq(expected)
-            fits = result[VALUE_BITS:] == 0
-            with m.If(one.valid & one.ready & (update.semaphore[: len(index)] == index)):
-                m.d.comb += Assert(refused == ~fits)
-                m.d.sync += expected.eq(Mux(fits, result, expected))
+        moves = Signal()  # the watched one is updated, so
+        update, refused, result = Signal(Update), Signal(), Signal(VALUE_BITS + 1)
+        for (one, asked), refusal in zip(askers, refusals, strict=True):
+            with m.If(one.valid & one.ready):
+                m.d.comb += [moves.eq(asked.semaphore[: len(index)] == index), update.eq(asked), refused.eq(refusal)]
+        with m.Switch(update.op):
+            with m.Case(UpdateOp.ADD):
+                m.d.comb += result.eq(expected + update.value)
+            with m.Case(UpdateOp.SUBTRACT):
+                m.d.comb += result.eq(expected - update.value)
+            with m.Case(UpdateOp.SET):
+                m.d.comb += result.eq(update.value)
+            with m.Default():
+                m.d.comb += result.eq(expected)
+        with m.If(moves):
+            m.d.comb += Assert(refused == result[-1])
+            m.d.sync += expected.eq(Mux(result[-1], expected, result))
         taken = Cat(one.valid & one.ready for one, _ in askers)
         m.d.comb += [
             Assert((taken & (taken - 1)) == 0),

@@ -34,6 +34,7 @@ SAYINGS = {
     "benches": "one file a TEST: asked, compared, printed",
     "view": "waveforms, timelines, pictures",
     "stimulus": "random and hostile programs, operands",
+    "proofs": "properties, for a solver",
     "check": "comparison, races, ordering, costs",
     "harness": "a device and the Verilog around it",
     "lanes": "replicated modules to vector code",
