@@ -236,11 +236,11 @@ def _arbiter() -> AxiModel:
 
 PROOFS = (
     Proof("DMA engine, reads", lambda: AxiModel(DmaReads(), drives=port, legal=legal_runs), DEPTH),
-    Proof("DMA engine, writes", lambda: AxiModel(DmaWrites(), drives=port, legal=legal_runs), DEPTH),
+    Proof("DMA engine, writes", lambda: AxiModel(DmaWrites(), drives=port, legal=legal_runs), 8),
     Proof("record fetcher", _fetcher, DEPTH),
     Proof("boot, words", lambda: AxiModel(WordReader(SIZE, 1 << 10), drives=port, legal=legal_words), DEPTH),
     Proof("collective loader", _loader, DEPTH),
-    Proof("collective storer", _storer, DEPTH),
+    Proof("collective storer", _storer, 8),
     Proof("host link", lambda: AxiModel(BurstBuffer(SIZE, 1), drives=port, legal=legal_bursts), DEPTH),
     Proof("HBM arbiter, both sides", _arbiter, 8),
     Proof("isolation", IsolationModel, 8),

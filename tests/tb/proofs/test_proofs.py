@@ -52,11 +52,11 @@ FAULTS = (
     Fault("arbiters: banks of SBUF and PSUM", BankArbiter._precedes, "~self._urgent[second - self.engines]", "True"),
     Fault("arbiters: output of a router", RouterOutput.elaborate, "self.SHARE - 1", "self.SHARE"),
     Fault("axi: DMA engine, reads", Chunker.elaborate, "grid - run.address[: (grid - 1).bit_length()]", "grid"),
-    Fault("axi: DMA engine, writes", Writer._write_burst, "beats.o.valid & (complete != 0)", "beats.o.valid"),
+    Fault("axi: DMA engine, writes", Writer._write_burst, "+ chunk.bytes - 1)", "+ chunk.bytes)"),
     Fault("axi: record fetcher", Fetcher.elaborate, "(~asking | axi.ar.ready)", "1"),
     Fault("axi: boot, words", WordReader._ask, "page_rest > MAX_BEATS", "page_rest > 0"),
     Fault("axi: collective loader", Loader._ask, "BURST_BEATS - (word & (BURST_BEATS - 1))", "BURST_BEATS"),
-    Fault("axi: collective storer", Storer._write, "words.valid & (complete != 0)", "words.valid"),
+    Fault("axi: collective storer", Storer._collect, "len.eq(word - start)", "len.eq(word)"),
     Fault("axi: host link", BurstBuffer.elaborate, "axi.aw.valid.eq(~addressed)", "axi.aw.valid.eq(1)"),
     Fault("axi: HBM arbiter, both sides", AxiArbiter._pass_addresses, "~port.valid | port.ready", "1"),
     Fault("axi: isolation", AxiIsolation._pass_beats, "beat.last.eq(last)", "beat.last.eq(source.payload.last)"),
@@ -65,7 +65,12 @@ FAULTS = (
     Fault(
         "queue: in order, each once", InFlight.elaborate, "finishing.addr.eq(finished)", "finishing.addr.eq(started)"
     ),
-    Fault("semaphores: no update is lost", Semaphores._change, "refused.eq(result[-1])]", "refused.eq(0)]"),
+    Fault(
+        "semaphores: no update is lost",
+        Semaphores._change,
+        "self.updated & ~refused",
+        "self.updated & ~refused & ~self.access.valid",
+    ),
 )
 
 

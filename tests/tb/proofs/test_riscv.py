@@ -1,0 +1,49 @@
+"""What of riscv-formal is run, and that a checkout is one. Its checks themselves need one: `make formal UNIT=riscv`."""
+
+import os
+
+import pytest
+
+from neuroncore_rtl.hdl.controller.alu import Alu
+from neuroncore_rtl.hdl.controller.cpu import Cpu
+from neuroncore_rtl.hdl.controller.rvfi import RvfiCpu, RvfiPort
+from neuroncore_rtl.tb.proofs.riscv import INSTRUCTIONS, Check, checkout, checks, processor, run
+from neuroncore_rtl.tb.sim.settings import UsageError
+from tests.tb.proofs.mutants import change
+
+
+def test_instructions_are_those_of_rv32im():
+    assert len(INSTRUCTIONS) == 45
+    assert {"mulhsu", "remu", "jalr", "sra", "lui"} <= set(INSTRUCTIONS)
+
+
+def test_checks_have_names_of_their_own():
+    names = [check.name for check in checks()]
+    assert len(set(names)) == len(names) > 80
+
+
+def test_machine_has_no_interface():
+    """The processor of the machine has none of the interface's ports; the one that has them has no others."""
+    plain, shown = set(Cpu().signature.members), set(RvfiCpu().signature.members)
+    assert shown - plain == {"rvfi"} and "rvfi" not in plain
+    assert {"valid", "order", "insn", "trap", "pc_wdata", "mem_rmask"} <= set(RvfiPort().members)
+
+
+def test_other_folders_are_refused(tmp_path):
+    with pytest.raises(UsageError, match="RISCV_FORMAL must be a checkout of riscv-formal"):
+        checkout(str(tmp_path))
+
+
+CHECKOUT = os.environ.get("RISCV_FORMAL")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CHECKOUT, reason="RISCV_FORMAL names no checkout of riscv-formal")
+@pytest.mark.parametrize("broken", [False, True])
+def test_broken_instruction_is_found(broken, monkeypatch):
+    if broken:
+        change(monkeypatch, Alu.elaborate, "AluOp.XOR: self.a ^ self.b", "AluOp.XOR: self.a | self.b")
+    processor.cache_clear()
+    (check,) = (check for check in checks() if check.name == "insn_xor")
+    assert isinstance(check, Check) and run(check, checkout(CHECKOUT), timeout=1800).holds != broken
+    processor.cache_clear()
