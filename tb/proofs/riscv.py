@@ -12,7 +12,7 @@ from pathlib import Path
 
 from amaranth.back import rtlil
 
-from neuroncore_rtl.hdl.controller.rvfi import RVFI_CSRS
+from neuroncore_rtl.hdl.controller.rvfi import RVFI_CSRS, RvfiPort
 from neuroncore_rtl.spec.memory_map import LOCAL_BASE
 from neuroncore_rtl.spec.riscv import BRANCHES, IMMEDIATE_OPERATIONS, LOADS, REGISTER_OPERATIONS, SHIFTS, STORES
 from neuroncore_rtl.tb.proofs.alternative import AlternativeCpu
@@ -155,7 +155,7 @@ def processor() -> str:
 
 def _macros(check: Check) -> dict[str, object]:
     """Return all macros of a check."""
-    members = AlternativeCpu().rvfi.signature.members
+    members = RvfiPort().members
     shifted = {name for name in members if name.startswith("mem_") and name != "mem_fault"}
     macros = {
         "RISCV_FORMAL": "",

@@ -24,8 +24,7 @@ def test_checks_have_names_of_their_own():
 
 def test_machine_has_no_interface():
     """The processor of the machine has none of the interface's ports; the one that has them has no others."""
-    plain, shown = set(Cpu().signature.members), set(RvfiCpu().signature.members)
-    assert shown - plain == {"rvfi"} and "rvfi" not in plain
+    assert set(RvfiCpu.__annotations__) == {"rvfi"} and "rvfi" not in Cpu.__annotations__
     assert {"valid", "order", "insn", "trap", "pc_wdata", "mem_rmask"} <= set(RvfiPort().members)
 
 
