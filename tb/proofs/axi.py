@@ -37,7 +37,7 @@ __all__ = ["PROOFS", "SIZE", "AxiModel"]
 SIZE = 8
 """Bytes of a beat."""
 
-DEPTH = 10
+DEPTH = 8
 """Cycles from reset."""
 
 
@@ -236,14 +236,14 @@ def _arbiter() -> AxiModel:
 
 PROOFS = (
     Proof("DMA engine, reads", lambda: AxiModel(DmaReads(), drives=port, legal=legal_runs), DEPTH),
-    Proof("DMA engine, writes", lambda: AxiModel(DmaWrites(), drives=port, legal=legal_runs), 8),
+    Proof("DMA engine, writes", lambda: AxiModel(DmaWrites(), drives=port, legal=legal_runs), DEPTH),
     Proof("record fetcher", _fetcher, DEPTH),
     Proof("boot, words", lambda: AxiModel(WordReader(SIZE, 1 << 10), drives=port, legal=legal_words), DEPTH),
     Proof("collective loader", _loader, DEPTH),
-    Proof("collective storer", _storer, 8),
+    Proof("collective storer", _storer, DEPTH),
     Proof("host link", lambda: AxiModel(BurstBuffer(SIZE, 1), drives=port, legal=legal_bursts), DEPTH),
-    Proof("HBM arbiter, both sides", _arbiter, 8),
-    Proof("isolation", IsolationModel, 8),
+    Proof("HBM arbiter, both sides", _arbiter, 6),
+    Proof("isolation", IsolationModel, DEPTH),
     Proof("AXI4-Lite bridge", lambda: AxiModel(AxiLiteBridge(16), serves=port, legal=legal_bus), 16),
     Proof(
         "board memory",
