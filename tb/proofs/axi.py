@@ -241,7 +241,7 @@ PROOFS = (
     Proof("boot, words", lambda: AxiModel(WordReader(SIZE, 1 << 10), drives=port, legal=legal_words), DEPTH),
     Proof("collective loader", _loader, DEPTH),
     Proof("collective storer", _storer, DEPTH),
-    Proof("host link", lambda: AxiModel(BurstBuffer(SIZE, 1), drives=port, legal=legal_bursts), DEPTH),
+    Proof("host link", lambda: AxiModel(BurstBuffer(SIZE, 1), drives=port, legal=legal_bursts), 5),
     Proof("HBM arbiter, both sides", _arbiter, 6),
     Proof("isolation", IsolationModel, DEPTH),
     Proof("AXI4-Lite bridge", lambda: AxiModel(AxiLiteBridge(16), serves=port, legal=legal_bus), 16),
