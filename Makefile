@@ -17,7 +17,8 @@ QUOTED_TEST = '$(subst ','\'',$(TEST))'
 VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 
 .DEFAULT_GOAL := help
-.PHONY: help sim waves profile verilog image synth bitstream host formal oracle sweep test lint format bench figures doctor lock clean
+.PHONY: help sim waves profile verilog image synth bitstream host formal mutate oracle sweep
+.PHONY: test lint format bench figures doctor lock clean
 # One recipe at a time, whatever -j says: what is parallel inside knows its own limits.
 .NOTPARALLEL:
 
@@ -69,6 +70,9 @@ format: $(READY) ## lay the code out and sort imports
 
 bench: $(READY) ## measure build times, speed, utilisation and area
 	@$(TB) bench $(VARIABLES)
+
+mutate: $(READY) ## break a unit's netlist in hundreds of places and see what its tests miss: make mutate UNIT=adder
+	@$(TB) mutate $(VARIABLES)
 
 figures: $(READY) ## run the commands that the documents show, and write into them what they print: make figures [ONLY=mac]
 	@$(TB) figures $(VARIABLES)

@@ -125,6 +125,13 @@ UNITS = (
 FAMILIES = ("ecp5", "xcup")
 """FPGAs for which it does."""
 
+MUTATED = (
+    "pe", "edge_decoder", "rounding", "threefry", "adder", "multiply_add", "psum", "mover", "loader", "alu",
+    "statistics", "search", "divider", "power", "queue", "semaphores", "fetcher", "boot", "registers",
+    "address_decoder", "sender",
+)  # fmt: skip
+"""Those of which `make mutate` makes mutants."""
+
 PARTS = ("all", "tensor", "elementwise", "core", "link", "program", "silicon", "area", "depth")
 """What `make bench` measures."""
 
@@ -237,6 +244,18 @@ COMMANDS = (
             *CAMPAIGN_OPTIONS,
         ),
         run=_later("tb.cli.sweep", "main"),
+    ),
+    Bench(
+        name="mutate",
+        summary="Change a unit's netlist in some hundred places, one at a time, and see which its tests do not notice.",
+        options=(
+            choice("UNIT", None, "the unit, else all in turn", MUTATED),
+            integer("MUTANTS", 200, "of each unit, at most", 1, 5000),
+            replace(SEED, help="of the draw of mutants"),
+            integer("WORKERS", 2, "processes at once", 1, 256),
+            switch("RUN", 1, "0 runs nothing and prints the records that there are"),
+        ),
+        run=_later("tb.campaign.mutation.command", "main"),
     ),
     Bench(
         name="figures",

@@ -13,6 +13,7 @@ __all__ = [
     "alu_cases",
     "divide_cases",
     "fma_cases",
+    "lone_bits",
     "multiply_cases",
     "power_cases",
     "remainder_cases",
@@ -87,6 +88,21 @@ def special_pairs() -> tuple[np.ndarray, np.ndarray]:
     """Return every pair of special FP32 patterns."""
     special = special_fp32()
     return np.repeat(special, len(special)), np.tile(special, len(special))
+
+
+def lone_bits() -> tuple[np.ndarray, np.ndarray]:
+    """Return pairs of FP32 patterns of which one bit decides, in either order and with all signs.
+
+    Sums halfway between two numbers but for one bit of the smaller operand: each of its bits that is shifted out, at
+    each distance of the exponents. And NaN that differ from an infinity in one bit, beside a number and an infinity.
+    """
+    one, distances = 127 << 23, range(1, 25)
+    smaller = [127 - d << 23 | (1 << d - 1 | 1 << bit) & (1 << 23) - 1 for d in distances for bit in range(d - 1)]
+    pairs = [(large, small) for large in (one, one + 1) for small in smaller]
+    pairs += [(FP32.infinity | 1 << bit, other) for bit in range(23) for other in (one, FP32.infinity)]
+    signed = [(a | s << 31, b | t << 31) for a, b in pairs for s in (0, 1) for t in (0, 1)]
+    a, b = np.array(signed, np.uint32).T
+    return np.concatenate([a, b]), np.concatenate([b, a])
 
 
 def divide_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:

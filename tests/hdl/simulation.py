@@ -9,9 +9,17 @@ import numpy as np
 from amaranth import ClockDomain, Module
 from amaranth.sim import Simulator
 
-__all__ = ["drive", "offer", "put", "random_bits", "simulate", "simulated"]
+__all__ = ["drive", "offer", "put", "random_bits", "simulate", "simulated", "simulator_of"]
 
 _PERIOD = 1e-6
+
+
+def simulator_of(dut) -> Simulator:
+    """Return Amaranth's simulator of a unit; `tb/campaign/mutation/` puts one of the unit's mutants in its place."""
+    m = Module()
+    m.domains.sync = ClockDomain()
+    m.submodules.dut = dut
+    return Simulator(m)
 
 
 def simulate(dut, testbench: Callable, *, background: Iterable[Callable] = ()):
@@ -22,10 +30,7 @@ def simulate(dut, testbench: Callable, *, background: Iterable[Callable] = ()):
         testbench: an asynchronous function of the simulator's context.
         background: others, which may still wait for something at the end.
     """
-    m = Module()
-    m.domains.sync = ClockDomain()
-    m.submodules.dut = dut
-    simulator = Simulator(m)
+    simulator = simulator_of(dut)
     simulator.add_clock(_PERIOD)
     returned = []
 

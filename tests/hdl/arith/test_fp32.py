@@ -18,7 +18,7 @@ from neuroncore_rtl.hdl.arith.fma import Fp32Fma
 from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.tb.harness.player import PlayedUnit
-from neuroncore_rtl.tb.stimulus.alu_cases import fma_cases, multiply_cases, special_pairs
+from neuroncore_rtl.tb.stimulus.alu_cases import fma_cases, lone_bits, multiply_cases, special_pairs
 from neuroncore_rtl.tb.stimulus.operands import add_cases
 from tests.hdl.arith.units import assert_same, differences, faulty_wire, run
 from tests.oracles.known import ARITHMETIC, assert_known
@@ -26,6 +26,7 @@ from tests.oracles.words import on_words
 
 FEW = 1_500
 NEGATIVE_ZERO = 1 << 31
+ONE = 0x3F800000
 
 
 def sum_cases(rng, count):
@@ -84,6 +85,15 @@ def test_results_in_bulk_are_those_of_golden(rng, name, sim):
     subnormal = (expected << 1 != 0) & (expected & 0x7F800000 == 0)
     assert subnormal.mean() > 0.03 and (expected == FP32.nan).any() and (expected << 1 == FP32.infinity << 1).any()
     assert_same(played, cases, expected, sim)
+
+
+@pytest.mark.parametrize("name", ("add", "fma"))
+def test_one_bit_decides(name):
+    """Of what is shifted out, or of a NaN; in a fused multiply-add of the product, and of the addend."""
+    a, b = lone_bits()
+    operands = (a, b) if name == "add" else (a, np.full_like(a, ONE), b)
+    assert len(a) > 4_000
+    assert_same(*UNITS[name].bulk(UNITS[name].latency, operands), "verilator")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,88 @@
+"""Children of a process that go on from where it is, each with a number, and answer once."""
+
+import contextlib
+import os
+import pickle
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["Child", "answer", "fork_all"]
+
+
+@dataclass(frozen=True)
+class Child:
+    """What became of a test in a child process.
+
+    Arguments:
+        passed: whether the test did.
+        how: if not: "differs", "endless", or "breaks" if something else than an assertion ended it.
+        says: the first line of what it says.
+        cycles, seconds: that it took.
+    """
+
+    passed: bool
+    how: str
+    says: str
+    cycles: int
+    seconds: float
+
+
+def answer(pipe: int, child: Child) -> None:
+    """End this process, a child, with what it has to say."""
+    os.write(pipe, pickle.dumps(child))
+    os._exit(0)
+
+
+def fork_all(
+    numbers: list[int], workers: int, patience: float, become: Callable[[int, int], None]
+) -> dict[int, Child] | None:
+    """Fork a child for each number, some at once; return what they say, or None in a child.
+
+    Arguments:
+        numbers: what they are called. workers: how many at once.
+        patience: seconds that one may take.
+        become: called in a child, with its number and the pipe that it answers through.
+    """
+    found: dict[int, Child] = {}
+    todo, running = list(reversed(numbers)), {}
+    while todo or running:
+        while todo and len(running) < workers:
+            number = todo.pop()
+            ours, theirs = os.pipe()
+            sys.stdout.flush()
+            pid = os.fork()
+            if pid == 0:
+                os.close(ours)
+                for other, *_ in running.values():
+                    os.close(other)
+                become(number, theirs)
+                return None
+            os.close(theirs)
+            running[number] = (ours, pid, time.monotonic())
+        readable, _, _ = select.select([pipe for pipe, *_ in running.values()], [], [], 1.0)
+        for number, (pipe, pid, since) in list(running.items()):
+            late = time.monotonic() - since > patience
+            if pipe not in readable and not late:
+                continue
+            said = b"" if late and pipe not in readable else _all_of(pipe)
+            if not said:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            os.close(pipe)
+            os.waitpid(pid, 0)
+            how = "endless" if late else "breaks"
+            lost = Child(False, how, "given up" if late else "the process ended", 0, time.monotonic() - since)
+            found[number] = pickle.loads(said) if said else lost
+            del running[number]
+    return found
+
+
+def _all_of(pipe: int) -> bytes:
+    parts = []
+    while part := os.read(pipe, 1 << 16):
+        parts.append(part)
+    return b"".join(parts)

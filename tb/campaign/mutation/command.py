@@ -1,0 +1,86 @@
+"""`make mutate`: what the tests of units notice of mutants of their netlists, as a table with the holes below."""
+
+import json
+from collections.abc import Iterable, Mapping
+
+from rich.table import Table
+
+from neuroncore_rtl.tb.campaign.mutation.equivalence import Finding
+from neuroncore_rtl.tb.campaign.mutation.run import TestsFailed, mutate
+from neuroncore_rtl.tb.campaign.mutation.units import UNITS
+from neuroncore_rtl.tb.sim.report import RESULTS, terminal
+from neuroncore_rtl.tb.sim.settings import Settings, UsageError
+
+__all__ = ["lines_of_holes", "main", "recorded", "table"]
+
+BAR = 0.99
+"""Share of the mutants that are not equal which has to be caught."""
+
+
+def main(settings: Settings) -> int:
+    """Run the campaign, record and print what came of it; return 0 if every unit reaches `BAR`.
+
+    Raises:
+        UsageError: if records are asked for and there are none.
+    """
+    names = [settings.unit] if settings.unit else list(UNITS)
+    failed = False
+    for name in names if settings.run else ():
+        try:
+            outcome = mutate(name, settings.mutants, settings.seed, settings.workers)
+        except TestsFailed as error:
+            terminal(stderr=True).print(f"Error: {error}", markup=False)
+            failed = True
+            continue
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        (RESULTS / f"mutate-{name}.json").write_text(json.dumps(outcome.as_json(), indent=1) + "\n")
+    records = recorded(names)
+    if not records:
+        if failed:
+            return 1
+        raise UsageError(f"RUN=0 must have records of an earlier run, of {', '.join(names)} there are none")
+    terminal().print(table(records))
+    for line in lines_of_holes(records):
+        terminal().print(line, markup=False, soft_wrap=True)
+    return int(failed or any(record["score"] < BAR for record in records))
+
+
+def recorded(names: Iterable[str]) -> list[dict]:
+    """Return the records that there are of units."""
+    files = [RESULTS / f"mutate-{name}.json" for name in names]
+    return [json.loads(file.read_text()) for file in files if file.is_file()]
+
+
+def table(records: Iterable[Mapping]) -> Table:
+    """Return a row of counts for each record."""
+    made = Table()
+    for heading in ("unit", "mutants", "caught", "by the first test", "equal: step", "induction", "so far", "holes",
+                    "score", "seconds"):  # fmt: skip
+        made.add_column(heading, justify="left" if heading == "unit" else "right")
+    total = [0] * 8
+    for record in records:
+        caught = [sum(by.values()) for by in record["caught"].values()]
+        equal = [finding for finding, _ in record["equal"].values()]
+        ways = [equal.count(way.value) for way in (Finding.STEP, Finding.INDUCTION, Finding.BOUNDED)]
+        counts = [record["mutants"], sum(caught), caught[0], *ways, len(record["holes"]), round(record["seconds"])]
+        total = [a + b for a, b in zip(total, counts, strict=True)]
+        made.add_row(UNITS[record["unit"]].title, *_cells(counts))
+    made.add_section()
+    made.add_row("all", *_cells(total))
+    return made
+
+
+def _cells(counts: list[int]) -> list[str]:
+    *others, holes, seconds = counts
+    score = others[1] / (others[1] + holes) if others[1] + holes else 1.0
+    return [*(f"{count:,}" for count in (*others, holes)), f"{score:.1%}", f"{seconds:,}"]
+
+
+def lines_of_holes(records: Iterable[Mapping]) -> list[str]:
+    """Return a line for each mutant that is neither caught nor equal."""
+    return [
+        f"{record['unit']}: {hole['mutant']}: {hole['finding']}"
+        + (f" in cycle {hole['cycle']}" if hole["cycle"] is not None else "")
+        for record in records
+        for hole in record["holes"]
+    ]

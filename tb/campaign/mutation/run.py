@@ -1,0 +1,149 @@
+"""One unit's campaign: mutants, the tests of the unit on each of them, and proofs of those that no test catches."""
+
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from neuroncore_rtl import ROOT, SIM_BUILD
+from neuroncore_rtl.tb.campaign.mutation.children import Child
+from neuroncore_rtl.tb.campaign.mutation.equivalence import Proof, prove
+from neuroncore_rtl.tb.campaign.mutation.library import compile_library
+from neuroncore_rtl.tb.campaign.mutation.netlist import Mutant, mutants_of, ports_of, rtlil_of
+from neuroncore_rtl.tb.campaign.mutation.session import Request
+from neuroncore_rtl.tb.campaign.mutation.stand_in import CONTROLS
+from neuroncore_rtl.tb.campaign.mutation.units import unit_named
+from neuroncore_rtl.tb.sim.report import progress
+
+__all__ = ["Outcome", "TestsFailed", "mutate"]
+
+FOLDER = SIM_BUILD / "mutation"
+
+
+class TestsFailed(RuntimeError):
+    """A unit's own tests do not pass on its netlist, or there are none; the message says which."""
+
+    __test__ = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a unit's mutants.
+
+    Arguments:
+        unit, seed: which ones.
+        mutants: all of them, by number.
+        tests: that have to catch them, the fastest first, each with the cycles and seconds of the sound unit.
+        caught: by number the test that did, and what became of it.
+        proofs: of those that were not.
+        seconds: that it took.
+    """
+
+    unit: str
+    seed: int
+    mutants: Mapping[int, Mutant]
+    tests: Mapping[str, Child]
+    caught: Mapping[int, tuple[str, Child]]
+    proofs: Mapping[int, Proof]
+    seconds: float
+
+    @property
+    def holes(self) -> list[Mutant]:
+        """Those that are neither caught nor equal."""
+        return [self.mutants[number] for number, proof in self.proofs.items() if not proof.finding.equal]
+
+    @property
+    def score(self) -> float:
+        """Share of caught ones among those that are not equal; 1 if all are."""
+        counted = len(self.caught) + len(self.holes)
+        return len(self.caught) / counted if counted else 1.0
+
+    def as_json(self) -> dict[str, object]:
+        """Return all of it for the record."""
+        holes = {mutant.number: self.proofs[mutant.number] for mutant in self.holes}
+        return {
+            "unit": self.unit,
+            "seed": self.seed,
+            "mutants": len(self.mutants),
+            "caught": {
+                test: {how: sum(by == test and child.how == how for by, child in self.caught.values())
+                       for how in ("differs", "endless", "breaks")}
+                for test in self.tests
+            },
+            "equal": {number: [proof.finding.value, proof.cycles]
+                      for number, proof in self.proofs.items() if proof.finding.equal},
+            "holes": [
+                {"mutant": str(self.mutants[number]), **self.mutants[number].as_json(), "finding": proof.finding.value,
+                 "cycle": proof.cycles}
+                for number, proof in holes.items()
+            ],
+            "score": self.score,
+            "seconds": round(self.seconds, 1),
+            "tests": {name: asdict(child) for name, child in self.tests.items()},
+        }  # fmt: skip
+
+
+def mutate(name: str, count: int, seed: int, workers: int) -> Outcome:
+    """Make mutants of a unit, and judge them.
+
+    Arguments:
+        name: of the unit, as of `unit_named`. count: mutants at most. seed: of their draw.
+        workers: processes at once.
+
+    Raises:
+        TestsFailed: see there.
+        RuntimeError: a tool fails; the message is its own.
+    """
+    started, unit, folder = time.monotonic(), unit_named(name), FOLDER / f"{name.replace(':', '-')}-{os.getpid()}"
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with progress(f"{name}: building"):
+            component = unit.make()
+            mutants = {m.number: m for m in mutants_of(rtlil_of(component), count, seed, folder, unit.part)}
+            compile_library("mutants.v", [*CONTROLS, *(port for port, _ in ports_of(component))], folder)
+        with progress(f"{name}: tests of the sound unit"):
+            tests = _sound(name, folder)
+        limits = {test: (child.cycles, child.seconds) for test, child in tests.items()}
+        request = Request(name, str(folder), list(tests), limits, list(mutants), workers)
+        with progress(f"{name}: {len(mutants)} mutants"):
+            answer = _asked(request, folder)
+        caught = {number: (test, child) for test, found in answer.items() for number, child in found.items()
+                  if not child.passed}  # fmt: skip
+        survivors = [mutant for number, mutant in mutants.items() if number not in caught]
+        with progress(f"{name}: {len(survivors)} proofs"):
+            proofs = {mutant.number: proof for mutant, proof in prove(survivors, unit.cycles, folder, workers)}
+    finally:
+        shutil.rmtree(folder)
+    return Outcome(name, seed, mutants, tests, caught, proofs, time.monotonic() - started)
+
+
+def _sound(name: str, folder: Path) -> dict[str, Child]:
+    """Return the tests that pass on the sound netlist, the fastest first."""
+    answer = _asked(Request(name, str(folder)), folder)
+    children = {test: found[0] for test, found in answer.items()}
+    failed = {test: child for test, child in children.items() if not child.passed}
+    if failed:
+        test, child = next(iter(failed.items()))
+        raise TestsFailed(f"tests must pass on the netlist of {name}, {test} does not: {child.says}")
+    if not children:
+        raise TestsFailed(f"tests of {name} must simulate it with the parameters of its table, none in "
+                          f"{', '.join(unit_named(name).tests)} does")  # fmt: skip
+    return dict(sorted(children.items(), key=lambda item: item[1].seconds))
+
+
+def _asked(request: Request, folder: Path) -> dict[str, dict[int, Child]]:
+    path = folder / "request.json"
+    path.write_text(json.dumps(asdict(request)))
+    command = [sys.executable, "-m", f"{__package__}.session", path]
+    log = folder / "log"
+    with log.open("w") as file:
+        done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
+    if done.returncode:
+        raise TestsFailed(f"the tests of {request.unit} cannot be run:\n{log.read_text()[-2000:]}")
+    return pickle.loads(path.with_suffix(".answer").read_bytes())

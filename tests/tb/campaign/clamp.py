@@ -1,0 +1,37 @@
+"""A unit that is small enough for all there is to know of its mutants: what it does with each of 256 inputs."""
+
+from amaranth import Module, Mux
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from neuroncore_rtl.tb.campaign.mutation.units import Unit
+
+
+class Clamp(wiring.Component):
+    """The smaller of a number and 200, a cycle later; `large` says that it was cut. The number's lowest bit is not used
+    above 128."""
+
+    i: In(8)
+    o: Out(8)
+    large: Out(1)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.large.eq(self.o == 200)
+        m.d.sync += self.o.eq(Mux(self.i > 200, 200, self.i & Mux(self.i[7], 0xFE, 0xFF)))
+        return m
+
+
+HERE = "tests/tb/campaign"
+
+SEEN = Unit("clamp", Clamp, (f"{HERE}/clamp_seen.py",), cycles=4)
+"""With a test that looks at everything."""
+
+HALF_SEEN = Unit("clamp", Clamp, (f"{HERE}/clamp_half_seen.py",), cycles=4)
+"""With one that does not look at `large`."""
+
+UNTESTED = Unit("clamp", Clamp, (f"{HERE}/test_mutation.py",), cycles=4)
+"""With a file in which no test simulates it."""
+
+BROKEN = Unit("clamp", Clamp, (f"{HERE}/clamp_broken.py",), cycles=4)
+"""With a test that fails."""

@@ -1,0 +1,173 @@
+# amaranth: UnusedElaboratable=no
+
+"""Mutants: the stand-in for Amaranth's simulator, and verdicts and proofs of a unit of which everything is known."""
+
+import numpy as np
+import pytest
+from amaranth import Module
+from amaranth.hdl import ClockDomain
+from amaranth.sim import Simulator
+from click.testing import CliRunner
+
+from neuroncore_rtl.tb.campaign.mutation import command
+from neuroncore_rtl.tb.campaign.mutation.equivalence import Finding, prove
+from neuroncore_rtl.tb.campaign.mutation.library import compile_library
+from neuroncore_rtl.tb.campaign.mutation.netlist import mutants_of, ports_of, rtlil_of
+from neuroncore_rtl.tb.campaign.mutation.run import TestsFailed, mutate
+from neuroncore_rtl.tb.campaign.mutation.stand_in import CONTROLS, Endless, stand_in
+from neuroncore_rtl.tb.campaign.mutation.units import UNITS
+from neuroncore_rtl.tb.cli.commands import app
+from neuroncore_rtl.tb.cli.registry import MUTATED
+from tests.tb.campaign.clamp import Clamp
+
+COUNT, SEED = 60, 3
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The clamp's library, its mutants, and the folder of both."""
+    folder = tmp_path_factory.mktemp("clamp")
+    mutants = mutants_of(rtlil_of(Clamp()), COUNT, SEED, folder)
+    return compile_library("mutants.v", [*CONTROLS, *(port for port, _ in ports_of(Clamp()))], folder), mutants, folder
+
+
+def shown(library, mutant: int) -> np.ndarray:
+    """Return o and large for all inputs, up and down: int[512, 2]."""
+    model = library.model()
+    model.set("mutant", mutant)
+    numbers = np.array([*range(256), *reversed(range(256)), 0], np.uint8)[:, None]
+    return model.trace({"p0": numbers}, ["p1", "p2"])[1:].astype(int)
+
+
+def run(simulator) -> list:
+    """Return what a testbench sees that waits in every way, beside another one."""
+    dut, seen = simulator[1], []
+
+    async def counts(ctx):
+        for number in range(300):
+            ctx.set(dut.i, number)
+            await ctx.tick()
+
+    async def bench(ctx):
+        seen.append(ctx.get(dut.o))
+        seen.append(await ctx.tick().sample(dut.i, dut.o, dut.o + 1))
+        seen.append(await ctx.tick().sample(dut.i, dut.o).until(dut.large))
+        seen.append(await ctx.tick().sample(dut.o).repeat(5))
+        await ctx.delay(1e-7)
+        seen.append((ctx.get(dut.i), ctx.get(dut.o)))
+        await ctx.tick()
+        ctx.set(dut.i[0:4], 9)
+        seen.append((ctx.get(dut.i), ctx.get(dut.o[7]), ctx.get(dut.large)))
+
+    simulator[0].add_clock(1e-6)
+    simulator[0].add_testbench(counts, background=True)
+    simulator[0].add_testbench(bench)
+    simulator[0].run()
+    return seen
+
+
+def test_a_testbench_sees_no_difference(built):
+    m, dut, other = Module(), Clamp(), Clamp()
+    m.domains.sync = ClockDomain()
+    m.submodules.dut = dut
+    seen = run((Simulator(m), dut))
+    assert run((stand_in(other, built[0], 0, 10_000), other)) == seen
+    assert len(seen) == 6 and seen[2][1] == 200
+
+
+def test_a_run_that_does_not_end_is_ended(built):
+    dut = Clamp()
+    simulator = stand_in(dut, built[0], 0, 50)
+    simulator.add_clock(1e-6)
+
+    async def bench(ctx):
+        while not ctx.get(dut.large):
+            await ctx.tick()
+
+    simulator.add_testbench(bench)
+    with pytest.raises(Endless, match="it has not ended in 50 cycles"):
+        simulator.run()
+
+
+def test_mutants_are_the_same_for_the_same_seed(built, tmp_path):
+    again, other = (mutants_of(rtlil_of(Clamp()), COUNT, seed, tmp_path) for seed in (SEED, SEED + 1))
+    assert again == built[1] != other
+    assert COUNT * 0.9 < len(again) == len({mutant.number for mutant in again}) <= COUNT
+    assert {mutant.mode for mutant in again} == {"inv", "const0", "const1", "cnot0", "cnot1"}
+    assert all(place.startswith("tests/tb/campaign/clamp.py:") for mutant in again for place in mutant.sources)
+    assert not any("CLK" in mutant.where for mutant in again)
+
+
+def differences(library, mutants) -> dict[int, tuple[bool, bool]]:
+    """Return of each mutant whether o and whether large is another for any input."""
+    sound = shown(library, 0)
+    return {mutant.number: tuple((shown(library, mutant.number) != sound).any(axis=0)) for mutant in mutants}
+
+
+def test_proved_equal_is_what_no_input_tells_apart(built):
+    library, mutants, folder = built
+    differs = differences(library, mutants)
+    some = [mutant for mutant in mutants if not any(differs[mutant.number])][:4] + mutants[:8]
+    proofs = {mutant.number: proof.finding for mutant, proof in prove(some, 4, folder, 2)}
+    assert {number: finding.equal for number, finding in proofs.items()} == {
+        mutant.number: not any(differs[mutant.number]) for mutant in some
+    }
+    assert set(proofs.values()) >= {Finding.STEP, Finding.DIFFERS} and Finding.BOUNDED not in proofs.values()
+
+
+@pytest.mark.slow
+def test_half_a_test_leaves_exactly_the_holes_that_there_are(built):
+    """Caught is what differs in o, a hole what differs in `large` alone, and the rest is proved equal."""
+    differs = differences(*built[:2])
+    outcome = mutate("tests.tb.campaign.clamp:HALF_SEEN", COUNT, SEED, 2)
+    holes = {mutant.number for mutant in outcome.holes}
+    assert set(outcome.caught) == {number for number, (o, _) in differs.items() if o}
+    assert holes == {number for number, (o, large) in differs.items() if large and not o}
+    assert set(outcome.proofs) - holes == {number for number, (o, large) in differs.items() if not o and not large}
+    print(f"{len(outcome.caught)} caught, {len(holes)} holes, {len(outcome.proofs) - len(holes)} equal")
+    assert outcome.caught and holes and len(outcome.proofs) > len(holes)
+    assert 0 < outcome.score == len(outcome.caught) / (len(outcome.caught) + len(holes)) < command.BAR
+    (line, *_) = command.lines_of_holes([outcome.as_json()])
+    assert "clamp.py" in line and "differs in cycle" in line
+
+
+@pytest.mark.slow
+def test_a_whole_test_leaves_none():
+    outcome = mutate("tests.tb.campaign.clamp:SEEN", COUNT, SEED, 1)
+    assert not outcome.holes and outcome.score == 1 and outcome.proofs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("unit", "message"),
+    [("UNTESTED", "must simulate it with the parameters of its table"), ("BROKEN", "test_numbers does not: Assert")],
+)
+def test_tests_that_say_nothing_are_refused(unit, message):
+    with pytest.raises(TestsFailed, match=message):
+        mutate(f"tests.tb.campaign.clamp:{unit}", 5, SEED, 1)
+
+
+@pytest.mark.slow
+def test_the_rounding_unit_has_no_holes():
+    outcome = mutate("rounding", 60, 1, 2)
+    assert outcome.score >= command.BAR, [str(hole) for hole in outcome.holes]
+
+
+def test_command_line_and_table_name_the_same_units():
+    assert tuple(UNITS) == MUTATED
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["UNIT=nothing"], "UNIT must be one of pe, edge_decoder"),
+        (["UNIT=pe", "MUTANTS=0"], "MUTANTS must be an integer from 1 to 5000, not '0'"),
+        (["UNIT=pe", "WORKERS=none"], "WORKERS must be an integer from 1 to 256, not 'none'"),
+        (["UNIT=pe", "SEED=-1"], "SEED must be an integer from 0 to 4294967295, not '-1'"),
+        (["UNIT=pe", "RUN=0"], "RUN=0 must have records of an earlier run, of pe there are none"),
+    ],
+)
+def test_wrong_variables(monkeypatch, tmp_path, words, message):
+    monkeypatch.setattr(command, "RESULTS", tmp_path)
+    result = CliRunner().invoke(app, ["mutate", *words])
+    assert result.exit_code and message in result.output
