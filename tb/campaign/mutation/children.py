@@ -18,8 +18,9 @@ class Child:
     """What became of a test in a child process.
 
     Arguments:
-        passed: whether the test did.
-        how: if not: "differs", "endless", or "breaks" if something else than an assertion ended it.
+        passed: whether the test did, or at least has not failed.
+        how: "differs", "endless", or "breaks" if something else than an assertion ended it; "lost" if the process ended
+            without a word, from which nothing follows.
         says: the first line of what it says.
         cycles, seconds: that it took.
     """
@@ -74,9 +75,9 @@ def fork_all(
                     os.kill(pid, signal.SIGKILL)
             os.close(pipe)
             os.waitpid(pid, 0)
-            how = "endless" if late else "breaks"
-            lost = Child(False, how, "given up" if late else "the process ended", 0, time.monotonic() - since)
-            found[number] = pickle.loads(said) if said else lost
+            since = time.monotonic() - since
+            endless = Child(False, "endless", "given up", 0, since)
+            found[number] = pickle.loads(said) if said else endless if late else Child(True, "lost", "", 0, since)
             del running[number]
     return found
 

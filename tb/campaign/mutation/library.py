@@ -23,7 +23,7 @@ from neuroncore_rtl.tb.sim.verilator import find_verilator
 __all__ = ["Library", "Model", "compile_library"]
 
 _VERILATE = (
-    *("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "--prefix", "Vtop"),
+    *("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "-Wno-fatal", "--no-assert", "--prefix", "Vtop"),
     *("--top-module", "top", "--Mdir", "objects", "--output-split", "1000000"),
 )
 

@@ -26,7 +26,8 @@ SELECT_BITS = 16
 
 PREPARED = "prepared.il"
 """The file of the netlist that mutants are drawn of: what no output depends on is gone from it, as is what is constant.
-A memory is one cell, whose first contents are not changed."""
+A memory is one cell, whose first contents are not changed. No cell is left whose output is undefined for some inputs,
+as those of a mutant may be."""
 
 _DRAW = f"""
 read_rtlil plain.il
@@ -34,6 +35,8 @@ hierarchy -top top
 proc
 memory_collect
 opt
+pmuxtree
+opt_clean
 write_rtlil {PREPARED}
 mutate -list {{count}} -seed {{seed}} -ctrl mutant {SELECT_BITS} 1 -o drawn.ys {{where}}
 """

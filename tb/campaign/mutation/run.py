@@ -127,10 +127,11 @@ def _sound(name: str, folder: Path) -> dict[str, Child]:
     """Return the tests that pass on the sound netlist, the fastest first."""
     answer = _asked(Request(name, str(folder)), folder)
     children = {test: found[0] for test, found in answer.items()}
-    failed = {test: child for test, child in children.items() if not child.passed}
+    failed = {test: child for test, child in children.items() if child.how}
     if failed:
         test, child = next(iter(failed.items()))
-        raise TestsFailed(f"tests must pass on the netlist of {name}, {test} does not: {child.says}")
+        says = child.says or "its process ended"
+        raise TestsFailed(f"tests must pass on the netlist of {name}, {test} does not: {says}")
     if not children:
         raise TestsFailed(f"tests of {name} must simulate it with the parameters of its table, none in "
                           f"{', '.join(unit_named(name).tests)} does")  # fmt: skip
