@@ -160,11 +160,11 @@ def test_command_line_and_table_name_the_same_units():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["UNIT=nothing"], "UNIT must be one of pe, edge_decoder"),
-        (["UNIT=pe", "MUTANTS=0"], "MUTANTS must be an integer from 1 to 5000, not '0'"),
-        (["UNIT=pe", "WORKERS=none"], "WORKERS must be an integer from 1 to 256, not 'none'"),
-        (["UNIT=pe", "SEED=-1"], "SEED must be an integer from 0 to 4294967295, not '-1'"),
-        (["UNIT=pe", "RUN=0"], "RUN=0 must have records of an earlier run, of pe there are none"),
+        (["UNIT=nothing"], "UNIT must be one of edge_decoder, rounding"),
+        (["UNIT=adder", "MUTANTS=0"], "MUTANTS must be an integer from 1 to 5000, not '0'"),
+        (["UNIT=adder", "WORKERS=none"], "WORKERS must be an integer from 1 to 256, not 'none'"),
+        (["UNIT=adder", "SEED=-1"], "SEED must be an integer from 0 to 4294967295, not '-1'"),
+        (["UNIT=adder", "RUN=0"], "RUN=0 must have records of an earlier run, of adder there are none"),
     ],
 )
 def test_wrong_variables(monkeypatch, tmp_path, words, message):
