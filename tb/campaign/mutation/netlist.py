@@ -49,7 +49,7 @@ write_verilog -norename -noattr mutants.v
 """
 
 _LEFT_OUT = re.compile(r" -port ((\w+_)?CLK|Q) ")
-"""Clocks, as another clock is no change of the logic and the proofs know only one; and outputs of registers, where their
+"""Clocks, as another clock is no change of the logic and the proofs know only one; and registers' outputs, where their
 initial values are: what goes in, and what each reader gets, is changed instead."""
 
 
