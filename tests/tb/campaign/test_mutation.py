@@ -92,7 +92,8 @@ def test_a_run_that_does_not_end_is_ended(built):
 def test_mutants_are_the_same_for_the_same_seed(built, tmp_path):
     again, other = (mutants_of(rtlil_of(Clamp()), COUNT, seed, tmp_path) for seed in (SEED, SEED + 1))
     assert again == built[1] != other
-    assert COUNT * 0.9 < len(again) == len({mutant.number for mutant in again}) <= COUNT
+    # What is drawn of clocks and of outputs of registers is left out.
+    assert COUNT * 0.75 < len(again) == len({mutant.number for mutant in again}) <= COUNT
     assert {mutant.mode for mutant in again} == {"inv", "const0", "const1", "cnot0", "cnot1"}
     assert all(place.startswith("tests/tb/campaign/clamp.py:") for mutant in again for place in mutant.sources)
     assert not any("CLK" in mutant.where for mutant in again)
