@@ -12,6 +12,7 @@ from neuroncore_rtl.bench.area import measure, routed
 from neuroncore_rtl.bench.boards import BOARDS, MARGIN
 from neuroncore_rtl.bench.modules import by_module, total
 from neuroncore_rtl.bench.netlist import check, netlist_device
+from neuroncore_rtl.bench.paths import estimate_table, estimated
 from neuroncore_rtl.bench.placement import path_table
 from neuroncore_rtl.bench.synthesis import FAMILIES, versions
 from neuroncore_rtl.bench.tables import table
@@ -59,7 +60,8 @@ def main(settings: Settings) -> int:
         record |= {"compared": compared, "mismatches": mismatches, "bit_exact": bool(compared) and not mismatches}
     elif family.device and settings.unit == WHOLE:
         netlist, modules = whole(unit.build(settings.config), settings.unit)
-        record |= routed(netlist, range(1, settings.seeds + 1), settings.unit) | {"largest": modules}
+        record |= {"largest": modules, "paths": estimated(netlist)}
+        record |= routed(netlist, range(1, settings.seeds + 1), settings.unit)
     elif family.device:
         record |= measure(unit.build(settings.config), range(1, settings.seeds + 1), settings.unit)
     else:
@@ -121,6 +123,7 @@ def _tables(record: Mapping) -> Iterator[Table]:
         yield path_table(path)
     if "largest" in record:
         yield largest(record["largest"])
+        yield estimate_table(record["paths"])
     modules = record.get("modules")
     if modules:
         family = FAMILIES[record["family"]]

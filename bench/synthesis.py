@@ -22,8 +22,8 @@ from neuroncore_rtl.tb.sim.doctor import MissingTool
 from neuroncore_rtl.tb.sim.simulation import BuildFailed
 
 __all__ = [
-    "ABC", "FAMILIES", "TOOLS", "Family", "Netlist", "project_source", "run_tool", "synthesise", "versions",
-    "without_brackets",
+    "ABC", "FAMILIES", "TOOLS", "Family", "Netlist", "named_by_source", "project_source", "run_tool", "synthesise",
+    "versions", "without_brackets",
 ]  # fmt: skip
 
 ABC = "+&scorr; &sweep; &if {C} {W} {D} {R} -v"
@@ -141,7 +141,7 @@ class Netlist:
         """For bits of the netlist that the source has a name for: the name, and file and line."""
         named: dict[int, tuple[str, str | None]] = {}
         for name, net in self.module["netnames"].items():
-            if net["hide_name"] or re.search(r"_(LUT4|TRELLIS_FF|CCU2C|PFUMX|L6MUX21|MULT18X18D|FDRE|CARRY4)_", name):
+            if not named_by_source(name, net):
                 continue
             source = project_source(net["attributes"].get("src", ""))
             for index, bit in enumerate(net["bits"]):
@@ -150,6 +150,13 @@ class Netlist:
                 if best is None or (best[1] is None, len(best[0])) > (source is None, len(name)):
                     named[bit] = f"{name}[{index}]" if len(net["bits"]) > 1 else name, source
         return named
+
+
+def named_by_source(name: str, net: Mapping) -> bool:
+    """Return whether a net of a netlist has its name from the source, not from a cell."""
+    of_cell = re.search(r"_(LUT4|TRELLIS_FF|CCU2C|PFUMX|L6MUX21|MULT18X18D|FDRE|CARRY4)_", name)
+    of_memory = re.search(r"\.\d+_[A-Z]+\d*(_\d+)?$", name)
+    return not (net["hide_name"] or of_cell or of_memory)
 
 
 def without_brackets(rtlil: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from neuroncore_rtl import SIM_BUILD
+from neuroncore_rtl.bench.paths import estimate_table, estimated
 from neuroncore_rtl.bench.placement import path_table, slowest
 from neuroncore_rtl.bench.synthesis import ABC
 from neuroncore_rtl.bench.whole import LUTS_OF, black_box, instantiated, largest, whole
@@ -65,6 +66,9 @@ def main(settings: Settings) -> int:
     counts = board.cells
     console = terminal()
     console.print(largest(modules))
+    with progress("the slowest paths, estimated"):
+        paths = estimated(board)
+    console.print(estimate_table(paths))
     console.print(", ".join(f"{count:,} {cell}" for cell, count in _taken(counts).items()), markup=False)
     if problem := capacity_problem(counts, platform, name):
         console.print(problem, markup=False, soft_wrap=True)
