@@ -17,8 +17,7 @@ QUOTED_TEST = '$(subst ','\'',$(TEST))'
 VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 
 .DEFAULT_GOAL := help
-.PHONY: help sim waves profile verilog image synth bitstream host formal mutate oracle sweep
-.PHONY: test lint format bench figures doctor lock clean
+.PHONY: help sim waves profile verilog image synth bitstream host formal mutate oracle sweep test lint format bench figures doctor lock clean
 # One recipe at a time, whatever -j says: what is parallel inside knows its own limits.
 .NOTPARALLEL:
 
@@ -46,16 +45,19 @@ synth: $(READY) ## synthesise a unit for an FPGA: area, clock, critical path: ma
 bitstream: $(READY) ## the core with a host link as the bitstream of a board: make bitstream BOARD=ulx3s [CORE=0 ...]
 	@$(TB) bitstream $(VARIABLES)
 
-host: $(READY) ## load, run and compare on a board: make host PORT=/dev/ttyUSB0 TEST=digits; without PORT on a simulated one
+host: $(READY) ## load, run and compare on a board, without PORT on a simulated one: make host TEST=digits [PORT=/dev/ttyUSB0]
 	@$(TB) host $(if $(TEST),TEST=$(QUOTED_TEST)) $(VARIABLES)
 
-formal: $(READY) ## prove properties with a solver: make formal UNIT=axi; UNIT=riscv RISCV_FORMAL=path: riscv-formal's checks
+formal: $(READY) ## prove properties with a solver: make formal UNIT=axi; UNIT=riscv RISCV_FORMAL=path
 	@$(TB) formal $(VARIABLES)
+
+mutate: $(READY) ## break a unit's netlist in hundreds of places and see what its tests miss: make mutate UNIT=adder
+	@$(TB) mutate $(VARIABLES)
 
 oracle: $(READY) ## run what others wrote to tell right from wrong: make oracle SUITE=riscv-tests FROM=folder
 	@$(TB) oracle $(VARIABLES)
 
-sweep: $(READY) ## run a TEST over lists of variables, on many workers: make sweep SPEC=examples/sweep.toml [WORKERS=8 ...]
+sweep: $(READY) ## run a TEST over lists of variables, on many workers: make sweep SPEC=examples/sweep.toml
 	@$(TB) sweep $(VARIABLES)
 
 test: lint ## lint, then all tests but the slow ones; ARGS="-k matmul" selects, ARGS="-m slow" runs the slow ones
@@ -70,9 +72,6 @@ format: $(READY) ## lay the code out and sort imports
 
 bench: $(READY) ## measure build times, speed, utilisation and area
 	@$(TB) bench $(VARIABLES)
-
-mutate: $(READY) ## break a unit's netlist in hundreds of places and see what its tests miss: make mutate UNIT=adder
-	@$(TB) mutate $(VARIABLES)
 
 figures: $(READY) ## run the commands that the documents show, and write into them what they print: make figures [ONLY=mac]
 	@$(TB) figures $(VARIABLES)

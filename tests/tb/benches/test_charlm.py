@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from neuroncore_rtl.tb.benches import charlm, learning
+from neuroncore_rtl.tb.benches import charlm
+from neuroncore_rtl.tb.sim.report import recording_in
 from neuroncore_rtl.tb.sim.settings import UsageError
 from tests.tb.reports import passed, report_of
 
@@ -12,8 +13,9 @@ SMALL = "PROMPT=and TOKENS=3 PRESET=tiny SEQ=6 DIM=8 HEADS=2 HIDDEN=8 RATE=30000
 
 
 @pytest.fixture(autouse=True)
-def pictures(tmp_path, monkeypatch):
-    monkeypatch.setattr(learning, "SIM_BUILD", tmp_path)
+def pictures(tmp_path):
+    with recording_in(tmp_path):
+        yield
 
 
 def test_learning_and_writing_on_the_core():

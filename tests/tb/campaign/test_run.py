@@ -121,6 +121,7 @@ def test_workers_that_cannot_start_are_an_error(tmp_path, monkeypatch):
 
 
 SCRIPT = """
+    import signal
     import sys
     from pathlib import Path
     from neuroncore_rtl.tb.campaign.executor import LocalExecutor
@@ -129,6 +130,7 @@ SCRIPT = """
     from tests.tb.campaign import jobs
 
     if __name__ == "__main__":
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
         folder = Path(sys.argv[1])
         tasks = [*jobs.tasks(jobs.square, 5), *jobs.tasks(jobs.waiting, 4, str(folder))]
         with Store(folder / "rows.jsonl") as store:
@@ -146,7 +148,7 @@ def test_a_campaign_that_is_ended_keeps_its_rows_and_leaves_no_process(tmp_path,
     while len(started := list(tmp_path.glob("[0-9]-*"))) < 2 and run.poll() is None:
         time.sleep(0.05)
     run.send_signal(number)
-    _, said = run.communicate()
+    _, said = run.communicate(timeout=120)
     assert run.returncode != 0
     if number == signal.SIGINT:
         assert "waiting: 9 tasks, 0 known: 5 passed, 0 failed, 0 broken; 4 are left" in said
