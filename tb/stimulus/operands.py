@@ -12,12 +12,19 @@ from neuroncore_rtl.golden.arith import decode, operand, round_fp32, storage_dty
 from neuroncore_rtl.spec.formats import FP32, Format
 
 __all__ = [
-    "add_cases", "fp32_bits", "mac_cases", "mixed", "mixed_codes", "ordinary_codes", "partners", "random_codes",
-    "random_fp32", "round_cases", "special_codes", "special_fp32",
+    "add_cases", "fp32_bits", "lone_fraction_bits", "mac_cases", "mixed", "mixed_codes", "ordinary_codes", "partners",
+    "random_codes", "random_fp32", "round_cases", "special_codes", "special_fp32",
 ]  # fmt: skip
 
 SIGNS = np.array([0, 1 << 31], np.uint32)
 SPECIAL_WORDS = (0, 1, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
+
+
+def lone_fraction_bits(fmt: Format) -> np.ndarray:
+    """Return codes of a float format, uint32, that have one bit of the fraction: NaN, and subnormal numbers."""
+    bits = [1 << bit for bit in range(fmt.padding_bits, fmt.padding_bits + fmt.mantissa_bits)]
+    codes = [exponent | bit for exponent in (fmt.infinity, 0) for bit in bits]
+    return np.array([sign | code for code in codes for sign in (0, 1 << fmt.bits - 1)], np.uint32)
 
 
 def special_fp32() -> np.ndarray:

@@ -22,7 +22,8 @@ def codes(rng, fmt):
     if fmt.bits == 8:
         return np.arange(256)
     special = stimulus.special_fp32() if fmt == FP32 else stimulus.special_codes(fmt)
-    return np.concatenate([special, stimulus.random_codes(rng, fmt, 1500)])
+    lone = stimulus.lone_fraction_bits(fmt) if fmt.is_float else special[:0]
+    return np.concatenate([special, lone, stimulus.random_codes(rng, fmt, 1500)])
 
 
 def decoded(words, fmt, half=0, present=1, skip_zero=0, significand_bits=SIGNIFICAND_BITS):
@@ -101,5 +102,7 @@ def test_upper_bits_of_the_word_are_ignored():
 
 
 def test_tf32_padding_tells_a_nan_from_an_infinity():
-    infinity, nan = (Operand().from_bits(bits) for bits in decoded([TF32.infinity, TF32.infinity | 1], TF32))
-    assert (infinity.inf, infinity.nan, nan.inf, nan.nan) == (1, 0, 0, 1)
+    padded = [TF32.infinity | 1 << bit for bit in range(TF32.padding_bits)]
+    infinity, *others = (Operand().from_bits(bits) for bits in decoded([TF32.infinity, *padded], TF32))
+    assert (infinity.inf, infinity.nan) == (1, 0)
+    assert {(nan.inf, nan.nan) for nan in others} == {(0, 1)}

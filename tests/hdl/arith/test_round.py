@@ -7,8 +7,9 @@ import pytest
 
 from neuroncore_rtl.golden import arith
 from neuroncore_rtl.hdl.arith.round import Fp32Rounder
-from neuroncore_rtl.spec.formats import FORMATS
+from neuroncore_rtl.spec.formats import FORMATS, FP32
 from neuroncore_rtl.tb.stimulus import operands as stimulus
+from neuroncore_rtl.tb.stimulus.operands import lone_fraction_bits
 from tests.hdl.arith.units import run, shuffled
 from tests.oracles.known import ROUNDED, assert_known
 
@@ -41,6 +42,16 @@ def test_rounds_to_nearest_without_random_bits(rng):
         parts.append((fmt.code, values, arith.round_fp32(values, fmt, "rne", None)))
     cases, expected = shuffled(rng, parts, ("format", "value"))
     assert run(Fp32Rounder(2, random=False), cases, "word") == expected.tolist()
+
+
+def test_one_bit_decides(rng):
+    """Every exponent without a fraction, as of what is too large for an integer, and NaN of one bit."""
+    values = lone_fraction_bits(FP32)
+    values = np.concatenate([values, np.arange(512, dtype=np.uint32) << 23])
+    rounded = ((fmt, arith.round_fp32(values, fmt, "rne", None)) for fmt in FORMATS.values())
+    parts = [(fmt.code, False, values, 0xFFFFFFFF, words) for fmt, words in rounded]
+    cases, expected = shuffled(rng, parts, FIELDS)
+    assert run(Fp32Rounder(2), cases, "word") == expected.tolist()
 
 
 def test_known_results():
