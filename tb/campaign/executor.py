@@ -9,7 +9,7 @@ import multiprocessing
 import os
 import threading
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -117,32 +117,44 @@ def _follow_parent() -> None:
     threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
 
 
-def finished(tasks: Iterable[Task], executor: Executor, runs: str) -> Iterator[tuple[Task, Row]]:
+def finished(
+    tasks: Iterable[Task], executor: Executor, runs: str, over: Callable[[], bool] = lambda: False
+) -> Iterator[tuple[Task, Row]]:
     """Yield each task with its row, in the order in which they end; each is yielded once.
 
     Arguments:
-        tasks: of different keys.
+        tasks: of different keys; without an end, if `over` says that there is one. They are asked for when a worker
+            could take them.
         executor: entered.
         runs: see :func:`tb.campaign.task.perform`.
+        over: whether nothing more is to be handed out; what is under way comes to its end.
 
     Raises:
         WorkersLost: if workers are gone and there are no others to be had, or if those go as well before any has done
             anything.
     """
-    ready, held = _ordered(tasks)
+    queue = _Queue(tasks)
     running: dict[Future, Task] = {}
     deaths, losses, lost = Counter(), 0, False
-    while ready or running:
+    refused: dict[str, Row] = {}
+    while running or (not over() and queue.first() is not None):
         if lost and not running:
             losses += 1
             if losses > DEATHS:
                 raise WorkersLost(f"{losses} times all workers ended before one of them had finished a task")
             executor.renew()
             lost = False
-        while ready and not lost and len(running) < AHEAD * executor.workers:
+        while not lost and len(running) < AHEAD * executor.workers and not over():
+            if (task := queue.first()) is None:
+                break
+            if task.group in refused:
+                # What cannot be built is not tried again for each of those that need it.
+                queue.take()
+                yield task, {**refused[task.group], "key": task.key, "label": task.label}
+                continue
             try:
-                running[executor.submit(ready[0], runs)] = ready[0]
-                ready.popleft()
+                running[executor.submit(task, runs)] = task
+                queue.take()
             except WorkersLost:
                 lost = True
         done = wait(running, timeout=CHECKED, return_when=FIRST_COMPLETED).done
@@ -152,39 +164,68 @@ def finished(tasks: Iterable[Task], executor: Executor, runs: str) -> Iterator[t
             task, problem = running.pop(future), _problem(future, executor)
             if isinstance(problem, WorkersLost):
                 lost = True
-                ready.appendleft(task)
+                queue.put_back(task)
                 continue
             if isinstance(problem, WorkerDied):
                 deaths[task.key] += problem.workers
                 if deaths[task.key] < DEATHS:
-                    ready.appendleft(task)
+                    queue.put_back(task)
                     continue
                 problem = WorkerDied(f"{deaths[task.key]} workers have died of it; the last: {problem}")
             row = future.result() if problem is None else broken(task, problem)
             losses = 0
             yield task, row
-            others = held.pop(task.group, ())
+            others = queue.release(task.group)
             if others:
                 executor.share(row)
-            for other in others:
-                # What cannot be built is not tried again for each of those that need it.
-                if row.get("raised") == BuildFailed.__name__:
-                    yield other, {**row, "key": other.key, "label": other.label}
-                else:
-                    ready.append(other)
+            if task.group and row.get("raised") == BuildFailed.__name__:
+                refused[task.group] = row
+            queue.append(others)
 
 
-def _ordered(tasks: Iterable[Task]) -> tuple[deque[Task], dict[str, list[Task]]]:
-    """Return the tasks that are ready, of each group the first, and those that wait for it, by group."""
-    ready, held = deque(), {}
-    for task in tasks:
-        if task.group in held:
-            held[task.group].append(task)
-        else:
-            ready.append(task)
-            if task.group:
-                held[task.group] = []
-    return ready, held
+class _Queue:
+    """Tasks in their order, of each group the first before any other: those wait until it has ended.
+
+    Arguments:
+        tasks: all of them, asked for one by one.
+    """
+
+    def __init__(self, tasks: Iterable[Task]):
+        self._tasks = iter(tasks)
+        self._ready: deque[Task] = deque()
+        self._held: dict[str, list[Task]] = {}
+        self._built: set[str] = set()
+
+    def first(self) -> Task | None:
+        """Return the task that is to be handed out next; None if there is none now."""
+        while not self._ready:
+            task = next(self._tasks, None)
+            if task is None:
+                return None
+            if task.group in self._held:
+                self._held[task.group].append(task)
+                continue
+            if task.group and task.group not in self._built:
+                self._held[task.group] = []
+            self._ready.append(task)
+        return self._ready[0]
+
+    def take(self) -> None:
+        """Hand the first one out."""
+        self._ready.popleft()
+
+    def put_back(self, task: Task) -> None:
+        """Hand a task out again, before all others."""
+        self._ready.appendleft(task)
+
+    def append(self, tasks: Iterable[Task]) -> None:
+        """Have tasks handed out that need not wait any more."""
+        self._ready.extend(tasks)
+
+    def release(self, group: str) -> list[Task]:
+        """Return those that have waited for the first of a group; those that come have nothing to wait for."""
+        self._built.add(group)
+        return self._held.pop(group, [])
 
 
 def _problem(future: Future, executor: Executor) -> BaseException | None:

@@ -19,7 +19,9 @@ SECONDS = 30
 """Between two lines of progress where there is no terminal."""
 
 
-def campaign(tasks: Iterable[Task], store: Store, executor: Executor, title: str) -> Iterator[Row]:
+def campaign(
+    tasks: Iterable[Task], store: Store, executor: Executor, title: str, seconds: float | None = None
+) -> Iterator[Row]:
     """Yield a row of every task, known ones first; in the end say how many there were of which status.
 
     A task that breaks has a row, too, and the campaign goes on. However it ends, what is done is in the store.
@@ -29,29 +31,52 @@ def campaign(tasks: Iterable[Task], store: Store, executor: Executor, title: str
         store: entered; its folder gets a folder `runs`, with one in it for each run.
         executor: entered here, when there is something to run.
         title: for the progress and the count.
+        seconds: after which nothing more is handed out; the tasks may then be without an end, and those that are known
+            are passed over. None: all are run.
 
     Raises:
         OSError: if a row cannot be kept.
         WorkersLost: if there are no workers any more.
     """
+    if seconds is not None:
+        yield from _timed(tasks, store, executor, title, seconds)
+        return
     unique = {task.key: task for task in tasks}
     known = [key for key in unique if store.known(key)]
     new = [task for key, task in unique.items() if not store.known(key)]
     counts = Counter(store.row(key)["status"] for key in known)
-    runs = store.path.parent.absolute() / "runs"
-    # Below `sim_build/` of whoever runs it, which on a cluster may be elsewhere.
-    runs = runs.relative_to(SIM_BUILD) if runs.is_relative_to(SIM_BUILD) else runs
     try:
         yield from map(store.row, known)
         if new:
             with _progress(title, len(new), len(known)) as step, executor:
-                for _, row in finished(new, executor, str(runs)):
+                for _, row in finished(new, executor, _runs_of(store)):
                     store.add(row)
                     counts[row["status"]] += 1
                     step(row)
                     yield row
     finally:
         _count(title, len(unique), len(known), counts, store)
+
+
+def _timed(tasks: Iterable[Task], store: Store, executor: Executor, title: str, seconds: float) -> Iterator[Row]:
+    """Yield rows of tasks that are not known until the time is over."""
+    end, counts = time.monotonic() + seconds, Counter()
+    new = (task for task in tasks if not store.known(task.key))
+    try:
+        with _progress(title, None, 0, end) as step, executor:
+            for _, row in finished(new, executor, _runs_of(store), lambda: time.monotonic() >= end):
+                store.add(row)
+                counts[row["status"]] += 1
+                step(row)
+                yield row
+    finally:
+        _count(title, counts.total(), 0, counts, store)
+
+
+def _runs_of(store: Store) -> str:
+    """Return the folder of the runs: below `sim_build/` of whoever runs one, which on a cluster may be elsewhere."""
+    runs = store.path.parent.absolute() / "runs"
+    return str(runs.relative_to(SIM_BUILD) if runs.is_relative_to(SIM_BUILD) else runs)
 
 
 def exit_status(rows: Iterable[Row]) -> int:
@@ -68,18 +93,20 @@ def _count(title: str, total: int, known: int, counts: Counter, store: Store) ->
 
 
 @contextmanager
-def _progress(title: str, total: int, known: int) -> Iterator:
-    """Show how many of `total` rows have come and when the last is expected; gives a function for each that comes."""
+def _progress(title: str, total: int | None, known: int, end: float | None = None) -> Iterator:
+    """Show how many of `total` rows have come and when the last is expected, or the `end` of the time if there is no
+    total; gives a function for each that comes."""
     console = terminal(stderr=True)
     started, said, failures = time.monotonic(), time.monotonic(), 0
     if not console.is_terminal:
-        console.print(f"{title}: {total:,} to run, {known:,} known", markup=False)
+        asked = f"{end - started:,.0f} s" if total is None else f"{total:,} to run"
+        console.print(f"{title}: {asked}, {known:,} known", markup=False)
     columns = (
         TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
         TextColumn("left"), TimeRemainingColumn(),
     )  # fmt: skip
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as display:
-        shown_task = display.add_task(title, total=total)
+        shown_task = display.add_task(title, total=total or end - started)
         done = 0
 
         def step(row: Row) -> None:
@@ -88,11 +115,16 @@ def _progress(title: str, total: int, known: int) -> Iterator:
             if row["status"] != Status.PASSED:
                 failures += 1
                 console.print(f"{row['label']} {row['status']}: {row['failure']}", markup=False, soft_wrap=True)
-            display.update(shown_task, advance=1)
             now = time.monotonic()
+            if total is None:
+                display.update(shown_task, completed=now - started, description=f"{title}: {done:,} done, seconds")
+            else:
+                display.update(shown_task, advance=1)
             if not console.is_terminal and now - said >= SECONDS:
                 said = now
-                left = (now - started) / done * (total - done)
-                console.print(f"{title}: {done:,} of {total:,}, about {left:,.0f} s left", markup=False)
+                left = max(0.0, end - now) if total is None else (now - started) / done * (total - done)
+                of = "" if total is None else f" of {total:,}"
+                wrong = f", {failures:,} not passed" if failures else ""
+                console.print(f"{title}: {done:,}{of}{wrong}, about {left:,.0f} s left", markup=False)
 
         yield step

@@ -1,6 +1,7 @@
 """Campaigns on processes of this machine: whatever is killed or fails, each task has one row in the end."""
 
 import errno
+import itertools
 import os
 import signal
 import subprocess
@@ -93,6 +94,37 @@ def test_the_first_of_a_group_ends_before_the_others_begin(tmp_path):
     tasks = jobs.tasks(jobs.counted, 4, str(log), 0.3, group="one")
     rows = rows_of(tmp_path, tasks)
     assert log.read_text().split()[0] == "0" and rows[0]["number"] == 0 and len(rows) == 4
+
+
+def test_tasks_without_an_end_are_run_until_the_time_is_over(tmp_path, capsys):
+    """Of each group the first is done before any other, and what is known is passed over."""
+    made = []
+
+    def endless():
+        for number in itertools.count():
+            made.append(number)
+            yield jobs.task(jobs.square, number, group=f"group {number // 4}")
+
+    with Store(tmp_path / "rows.jsonl") as store:
+        first = list(campaign(endless(), store, LocalExecutor(2), "squares", seconds=6))
+        numbers = [row["number"] for row in first]
+        assert len(numbers) == len(set(numbers)) > 8 and statuses(first) == {"passed": len(first)}
+        places = {number: place for place, number in enumerate(numbers)}
+        assert all(places[4 * (number // 4)] <= place for number, place in places.items())
+        # No more is asked for than workers can take, and those of groups that are not built.
+        assert max(made) < max(numbers) + 16
+        assert f"squares: {len(first):,} tasks, 0 known: {len(first):,} passed" in capsys.readouterr().err
+        again = list(campaign(endless(), store, LocalExecutor(2), "squares", seconds=3))
+    assert again and not {row["number"] for row in again} & set(numbers)
+
+
+def test_what_cannot_be_built_is_not_tried_for_those_that_are_asked_for_later(tmp_path):
+    log = tmp_path / "log"
+    # Both workers have work while the first of the group fails, so the others of it have not been asked for yet.
+    slow = jobs.tasks(jobs.counted, 3, str(tmp_path / "other"), 0.5)
+    unbuildable = jobs.tasks(jobs.unbuildable, 5, str(log), group="one")
+    rows = rows_of(tmp_path, [unbuildable[0], *slow, *unbuildable[1:]])
+    assert statuses(rows) == {"passed": 3, "broken": 5} and log.read_text() == "0\n"
 
 
 def test_a_full_disk_ends_the_campaign_and_keeps_what_is_done(tmp_path, monkeypatch, capsys):
