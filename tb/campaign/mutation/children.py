@@ -34,8 +34,10 @@ class Child:
 
 def answer(pipe: int, child: Child) -> None:
     """End this process, a child, with what it has to say."""
-    os.write(pipe, pickle.dumps(child))
-    os._exit(0)
+    try:
+        os.write(pipe, pickle.dumps(child))
+    finally:
+        os._exit(0)  # even if nobody listens any more
 
 
 def fork_all(
@@ -57,6 +59,7 @@ def fork_all(
             sys.stdout.flush()
             pid = os.fork()
             if pid == 0:
+                os.setpgid(0, 0)  # what it starts ends with it
                 os.close(ours)
                 for other, *_ in running.values():
                     os.close(other)
@@ -71,8 +74,9 @@ def fork_all(
                 continue
             said = b"" if late and pipe not in readable else _all_of(pipe)
             if not said:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                for kill in (os.killpg, os.kill):
+                    with contextlib.suppress(ProcessLookupError):
+                        kill(pid, signal.SIGKILL)
             os.close(pipe)
             os.waitpid(pid, 0)
             since = time.monotonic() - since

@@ -1,6 +1,7 @@
 """`make mutate`: what the tests of units notice of mutants of their netlists, as a table with the holes below."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from rich.table import Table
@@ -11,7 +12,7 @@ from neuroncore_rtl.tb.campaign.mutation.units import UNITS
 from neuroncore_rtl.tb.sim.report import RESULTS, terminal
 from neuroncore_rtl.tb.sim.settings import Settings, UsageError
 
-__all__ = ["lines_of_holes", "main", "recorded", "table"]
+__all__ = ["lines_of_holes", "main", "recorded", "table", "tried_again"]
 
 BAR = 0.99
 """Share of the mutants that are not equal which has to be caught."""
@@ -21,19 +22,19 @@ def main(settings: Settings) -> int:
     """Run the campaign, record and print what came of it; return 0 if every unit that ran reaches `BAR`.
 
     Raises:
-        UsageError: if records are asked for and there are none.
+        UsageError: if records are asked for, or their holes, and there are none.
     """
     names = [settings.unit] if settings.unit else list(UNITS)
     failed = False
     for name in names if settings.run else ():
         try:
-            outcome = mutate(name, settings.mutants, settings.seed, settings.workers)
+            record = tried_again(name, settings.workers) if settings.holes else _tried(name, settings)
         except TestsFailed as error:
             terminal(stderr=True).print(f"Error: {error}", markup=False)
             failed = True
             continue
         RESULTS.mkdir(parents=True, exist_ok=True)
-        (RESULTS / f"mutate-{name}.json").write_text(json.dumps(outcome.as_json(), indent=1) + "\n")
+        (RESULTS / f"mutate-{name}.json").write_text(json.dumps(record, indent=1) + "\n")
     records = recorded(names)
     if not records:
         if failed:
@@ -44,6 +45,36 @@ def main(settings: Settings) -> int:
         terminal().print(line, markup=False, soft_wrap=True)
     below = [record for record in records if record["score"] < BAR]
     return int(failed or bool(settings.run and below))
+
+
+def _tried(name: str, settings: Settings) -> dict:
+    return mutate(name, settings.mutants, settings.seed, settings.workers).as_json()
+
+
+def tried_again(name: str, workers: int) -> dict:
+    """Return a unit's record in which its holes have been judged again, by the tests that there are now.
+
+    Raises:
+        UsageError: there is no record, or the unit has changed since.
+    """
+    records = recorded([name])
+    if not records:
+        raise UsageError(f"HOLES=1 must have a record of an earlier run, of {name} there is none")
+    (record,) = records
+    holes = [hole["mutant"] for hole in record["holes"]]
+    if not holes:
+        return record
+    again = mutate(name, record["asked"], record["seed"], workers, holes).as_json()
+    if again["mutants"] != len(holes):
+        raise UsageError(f"HOLES=1 must find the holes in the unit, {name} is another one now: run it whole")
+    caught = {test: Counter(by) for test, by in record["caught"].items()}
+    for test, by in again["caught"].items():
+        caught[test] = caught.get(test, Counter()) + Counter(by)
+    total = sum(by.total() for by in caught.values())
+    return record | {
+        "caught": caught, "equal": record["equal"] | again["equal"], "holes": again["holes"], "tests": again["tests"],
+        "score": total / (total + len(again["holes"])), "seconds": record["seconds"] + again["seconds"],
+    }  # fmt: skip
 
 
 def recorded(names: Iterable[str]) -> list[dict]:

@@ -2,7 +2,8 @@
 
 Sound and mutant stand side by side, with the same inputs. Asked in this order is:
 
-- *step*: with the same state in every register, is any output or any next state another? If not, none ever is.
+- *step*: with the same state in every register and memory, is any output or any next state another, or what a memory
+  is asked for or given? If not, none ever is.
 - *bounded*: is any output another in the first cycles from the initial state? If so, the mutant differs.
 - *induction*: is any output another in a cycle behind so many in which none was, whatever the state? If not, none is.
 
@@ -10,31 +11,56 @@ A mutant that passes the second and fails the third is equal for so many cycles;
 """
 
 import enum
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuroncore_rtl.tb.campaign.mutation.netlist import PREPARED, Mutant, yosys
+from neuroncore_rtl.tb.campaign.mutation.netlist import PREPARED, Mutant, without_memories, yosys
 from neuroncore_rtl.tb.sim.formal import NoAnswer, run_tool
 
 __all__ = ["Finding", "Proof", "prove"]
 
-_SIDE = """
+OPENED = "opened.il"
+"""The file of the prepared netlist without its memories."""
+
+_STEP = f"""
 design -reset
-read_rtlil {prepared}
+read_rtlil {OPENED}
 hierarchy -top top
-{change}
+{{change}}
+flatten
+async2sync
+dffunmap
+setattr -set keep 1 t:$dff t:opened*
+opt_clean -purge
+splitnets -driver
+expose -evert -evert-dff t:*
+setattr -unset init w:*
+setattr -unset keep t:*
+opt_clean
+select -assert-none t:$*ff* t:$mem* t:opened*
+rename top {{name}}
+design -stash {{name}}
+"""
+"""Registers and memories become outputs and inputs of a side. A register's initial value would still hold for what is
+an input then. One that a mutant does not use any more stays, so that both sides have the same ports."""
+
+_RUN = f"""
+design -reset
+read_rtlil {PREPARED}
+hierarchy -top top
+{{change}}
 flatten
 memory_nordff
 memory_map
 async2sync
 dffunmap
 opt_clean -purge
-{evert}
-rename top {name}
-design -stash {name}
+rename top {{name}}
+design -stash {{name}}
 """
 
 _BOTH = """
@@ -81,32 +107,41 @@ def prove(mutants: Sequence[Mutant], cycles: int, folder: Path, workers: int = 1
     """Return what is found of each mutant, as it comes.
 
     Arguments:
-        mutants: of the netlist in `folder`. cycles: of the questions about more than one.
+        mutants: of the netlist in `folder`. cycles: of the questions about more than one; with 0 these are not asked.
         folder: as of `netlist.mutants_of`.
         workers: solvers at once.
 
     Raises:
         RuntimeError: a tool fails.
     """
+    (folder / OPENED).write_text(without_memories((folder / PREPARED).read_text()))
     for start in range(0, len(mutants), 8):
         some = mutants[start : start + 8]
-        yosys("".join(_script(mutant, kind) for mutant in some for kind in ("step", "run")), folder)
         with ThreadPoolExecutor(workers) as pool:
-            yield from zip(some, pool.map(lambda mutant: _ask(mutant, cycles, folder), some), strict=True)
+            yosys("".join(_script(mutant, "step") for mutant in some), folder)
+            equal = set(itertools.compress(some, pool.map(lambda mutant: _is_step(mutant, folder), some)))
+            others = [mutant for mutant in some if mutant not in equal]
+            if others and cycles:
+                yosys("".join(_script(mutant, "run") for mutant in others), folder)
+            asked = dict(zip(others, pool.map(lambda mutant: _ask(mutant, cycles, folder), others), strict=True))
+        yield from ((mutant, asked.get(mutant, Proof(Finding.STEP))) for mutant in some)
 
 
 def _script(mutant: Mutant, kind: str) -> str:
-    # A register's initial value would still hold for what is an input then.
-    evert = "expose -evert-dff\nsetattr -unset init w:*" if kind == "step" else ""
+    side = {"step": _STEP, "run": _RUN}[kind]
     sides = [("sound", ""), ("changed", f"mutate {mutant.command}")]
-    text = "".join(_SIDE.format(prepared=PREPARED, change=change, evert=evert, name=name) for name, change in sides)
+    text = "".join(side.format(change=change, name=name) for name, change in sides)
     return text + _BOTH.format(file=f"{kind}{mutant.number}.smt2")
 
 
+def _is_step(mutant: Mutant, folder: Path) -> bool:
+    return _holds(folder, f"step{mutant.number}.smt2", "-t", "1") is True
+
+
 def _ask(mutant: Mutant, cycles: int, folder: Path) -> Proof:
-    step, run = (f"{kind}{mutant.number}.smt2" for kind in ("step", "run"))
-    if _holds(folder, step, "-t", "1") is True:
-        return Proof(Finding.STEP)
+    if not cycles:
+        return Proof(Finding.UNDECIDED)
+    run = f"run{mutant.number}.smt2"
     answer = _holds(folder, run, "-t", str(cycles))
     if answer is not True:
         return Proof(Finding.UNDECIDED) if answer is None else Proof(Finding.DIFFERS, answer)

@@ -16,7 +16,7 @@ from amaranth.lib import wiring
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.tb.sim.formal import run_tool
 
-__all__ = ["SELECT_BITS", "Mutant", "Port", "mutants_of", "ports_of", "rtlil_of", "yosys"]
+__all__ = ["SELECT_BITS", "Mutant", "Port", "mutants_of", "ports_of", "rtlil_of", "without_memories", "yosys"]
 
 SELECT_BITS = 16
 """Of the input that selects a mutant."""
@@ -128,6 +128,28 @@ def mutants_of(text: str, count: int, seed: int, folder: Path, part: str = "") -
     (folder / "mutants.ys").write_text("\n".join(lines) + "\n")
     yosys(_INSTRUMENT, folder)
     return [_mutant(line) for line in lines]
+
+
+def without_memories(text: str) -> str:
+    """Return RTLIL in which every memory is an instance of a module with the memory's ports, and nothing inside."""
+    modules = []
+
+    def instance(cell: re.Match) -> str:
+        parameter = {name: int(value) for name, value in re.findall(r"parameter \\(\w+) (\d+)\n", cell[2])}
+        reads, writes, width, address = (parameter[name] for name in ("RD_PORTS", "WR_PORTS", "WIDTH", "ABITS"))
+        widths = {f"{way}_{port}": count * bits for way, count in (("RD", reads), ("WR", writes)) for port, bits in
+                  (("CLK", 1), ("EN", width if way == "WR" else 1), ("ADDR", address), ("DATA", width))}  # fmt: skip
+        widths |= {"RD_ARST": reads, "RD_SRST": reads}
+        wires = "".join(
+            f"  wire width {bits} {'output' if name == 'RD_DATA' else 'input'} {number} \\{name}\n"
+            for number, (name, bits) in enumerate(widths.items(), start=1)
+        )
+        name = f"\\opened{len(modules)}"
+        modules.append(f"attribute \\blackbox 1\nmodule {name}\n{wires}end\n")
+        return f"  cell {name} {cell[1]}\n{cell[3]}  end\n"
+
+    cells = r"^  cell \$mem_v2 (\S+)\n((?:    parameter .*\n)+)((?:    connect .*\n)+)  end\n"
+    return re.sub(cells, instance, text, flags=re.MULTILINE) + "".join(modules)
 
 
 def yosys(script: str, folder: Path, timeout: float = 600) -> str:

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -37,7 +37,7 @@ class Outcome:
     """What became of a unit's mutants.
 
     Arguments:
-        unit, seed: which ones.
+        unit, asked, seed: which ones; asked is how many at most.
         mutants: all of them, by number.
         tests: that have to catch them, the fastest first, each with the cycles and seconds of the sound unit.
         caught: by number the test that did, and what became of it.
@@ -46,6 +46,7 @@ class Outcome:
     """
 
     unit: str
+    asked: int
     seed: int
     mutants: Mapping[int, Mutant]
     tests: Mapping[str, Child]
@@ -70,6 +71,7 @@ class Outcome:
         return {
             "unit": self.unit,
             "seed": self.seed,
+            "asked": self.asked,
             "mutants": len(self.mutants),
             "caught": {
                 test: {how: sum(by == test and child.how == how for by, child in self.caught.values())
@@ -89,12 +91,13 @@ class Outcome:
         }  # fmt: skip
 
 
-def mutate(name: str, count: int, seed: int, workers: int) -> Outcome:
+def mutate(name: str, count: int, seed: int, workers: int, only: Collection[str] | None = None) -> Outcome:
     """Make mutants of a unit, and judge them.
 
     Arguments:
         name: of the unit, as of `unit_named`. count: mutants at most. seed: of their draw.
         workers: processes at once.
+        only: those to judge, as text; None for all.
 
     Raises:
         TestsFailed: see there.
@@ -106,7 +109,10 @@ def mutate(name: str, count: int, seed: int, workers: int) -> Outcome:
         with progress(f"{name}: building"):
             component = unit.make()
             mutants = {m.number: m for m in mutants_of(rtlil_of(component), count, seed, folder, unit.part)}
-            compile_library("mutants.v", [*CONTROLS, *(port for port, _ in ports_of(component))], folder)
+            if only is not None:
+                mutants = {number: mutant for number, mutant in mutants.items() if str(mutant) in only}
+            if not unit.module:
+                compile_library("mutants.v", [*CONTROLS, *(port for port, _ in ports_of(component))], folder)
         with progress(f"{name}: tests of the sound unit"):
             tests = _sound(name, folder)
         limits = {test: (child.cycles, child.seconds) for test, child in tests.items()}
@@ -120,11 +126,12 @@ def mutate(name: str, count: int, seed: int, workers: int) -> Outcome:
             proofs = {mutant.number: proof for mutant, proof in prove(survivors, unit.cycles, folder, workers)}
     finally:
         shutil.rmtree(folder)
-    return Outcome(name, seed, mutants, tests, caught, proofs, time.monotonic() - started)
+    return Outcome(name, count, seed, mutants, tests, caught, proofs, time.monotonic() - started)
 
 
 def _sound(name: str, folder: Path) -> dict[str, Child]:
-    """Return the tests that pass on the sound netlist, the fastest first."""
+    """Return the tests that pass on the sound netlist, the fastest first; in a harness, where a run's start costs more
+    than its cycles, the longest first."""
     answer = _asked(Request(name, str(folder)), folder)
     children = {test: found[0] for test, found in answer.items()}
     failed = {test: child for test, child in children.items() if child.how}
@@ -135,7 +142,9 @@ def _sound(name: str, folder: Path) -> dict[str, Child]:
     if not children:
         raise TestsFailed(f"tests of {name} must simulate it with the parameters of its table, none in "
                           f"{', '.join(unit_named(name).tests)} does")  # fmt: skip
-    return dict(sorted(children.items(), key=lambda item: item[1].seconds))
+    in_harness = bool(unit_named(name).module)
+    order = (lambda child: -child.cycles) if in_harness else (lambda child: child.seconds)
+    return dict(sorted(children.items(), key=lambda item: order(item[1])))
 
 
 def _asked(request: Request, folder: Path) -> dict[str, dict[int, Child]]:

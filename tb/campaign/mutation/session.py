@@ -22,6 +22,7 @@ from amaranth.hdl import Signal
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.tb.campaign.mutation import played
 from neuroncore_rtl.tb.campaign.mutation.children import Child, answer, fork_all
+from neuroncore_rtl.tb.campaign.mutation.harnessed import Harnessed
 from neuroncore_rtl.tb.campaign.mutation.library import Library
 from neuroncore_rtl.tb.campaign.mutation.netlist import ports_of, rtlil_of
 from neuroncore_rtl.tb.campaign.mutation.stand_in import CONTROLS, Endless, stand_in
@@ -64,8 +65,16 @@ class _Session:
         folder = Path(request.folder)
         canonical = unit_named(request.unit).make()
         self.text, self.likeness = _placeless(canonical), _likeness(canonical)
-        ports = [*CONTROLS, *(port for port, _ in ports_of(canonical))]
-        self.library = Library(folder / "module.so", ports)
+        self.module = unit_named(request.unit).module
+        if self.module:
+            Harnessed(
+                self.module, canonical, folder,
+                known=bool(request.limits), met=self._fork,
+                state=lambda: (self.mutant, self._limit() - self.cycles), ran=self._count, otherwise=self._leave,
+            )  # fmt: skip
+        else:
+            ports = [*CONTROLS, *(port for port, _ in ports_of(canonical))]
+            self.library = Library(folder / "module.so", ports)
         self.alive = list(request.mutants)
         self.verdicts: dict[str, dict[int, Child]] = {}
         self.test = ""
@@ -132,11 +141,23 @@ class _Session:
 
     def _is_unit(self, component) -> bool:
         """Return whether a component is the unit; fork at the first one in a test, where the parent leaves it."""
-        alike = _likeness(component) == self.likeness
+        alike = not self.module and _likeness(component) == self.likeness
         if self.pipe is not None:
             return alike
         if not alike or _placeless(component) != self.text:
+            self._leave()
+        self._fork()
+        return True
+
+    def _leave(self) -> None:
+        """Skip a test that simulates something else first."""
+        if self.pipe is None:
             pytest.skip("another component")
+
+    def _fork(self) -> None:
+        """Go on in children only, a mutant each."""
+        if self.pipe is not None:
+            return
         patience = _SLACK * self.request.limits.get(self.test, (0, 1e4))[1] + _PATIENCE
         numbers = self.alive if self.request.limits else [0]
         found = fork_all(numbers, self.request.workers, patience, self._become)
@@ -144,7 +165,9 @@ class _Session:
             self.verdicts[self.test] = found
             self.alive = [number for number in self.alive if number not in found or found[number].passed]
             pytest.skip("done in children")
-        return True
+
+    def _count(self, cycles: int) -> None:
+        self.cycles += cycles
 
     def _become(self, number: int, pipe: int) -> None:
         self.mutant, self.pipe = number, pipe

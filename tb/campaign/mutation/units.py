@@ -1,47 +1,40 @@
 """The units of which mutants are made, with the tests that have to catch them."""
 
 import importlib
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from amaranth.lib import wiring
 
 from neuroncore_rtl.hdl.arith.add import Fp32Adder
 from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
+from neuroncore_rtl.hdl.arith.fma import Fp32Fma
 from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.hdl.arith.threefry import Threefry2x32
+from neuroncore_rtl.hdl.memory.psum import Psum
+from neuroncore_rtl.hdl.tensor.loader import Loader
+from neuroncore_rtl.hdl.tensor.mover import Mover
+from neuroncore_rtl.hdl.vector.alu import Alu
+from neuroncore_rtl.hdl.vector.search import Search
+from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.tb.benches.mac import MacUnit
+from neuroncore_rtl.tb.campaign.mutation.control import CONTROL
+from neuroncore_rtl.tb.campaign.mutation.unit import Unit, files
 
-__all__ = ["UNITS", "Unit", "unit_named"]
-
-
-@dataclass(frozen=True)
-class Unit:
-    """A unit.
-
-    Arguments:
-        title: what it is called in tables.
-        make: returns the component, with the parameters that its tests give it.
-        tests: files of its tests.
-        cycles: of proofs of equivalence, from reset.
-        part: the submodule that mutants are made of; all of the component unless it is named.
-    """
-
-    title: str
-    make: Callable[[], wiring.Component]
-    tests: tuple[str, ...]
-    cycles: int = 10
-    part: str = ""
-
-
-def _tests(*names: str) -> tuple[str, ...]:
-    return tuple(f"tests/hdl/{folder}/test_{name}.py" for folder, _, name in (name.partition("/") for name in names))
+__all__ = ["UNITS", "unit_named"]
 
 
 UNITS = {
-    "edge_decoder": Unit("edge decoder", EdgeDecoder, _tests("arith/decode"), 2),
-    "rounding": Unit("rounding", lambda: Fp32Rounder(2), _tests("arith/round"), 5),
-    "threefry": Unit("Threefry", Threefry2x32, _tests("arith/threefry"), 2),
-    "adder": Unit("FP32 adder", lambda: Fp32Adder(2), _tests("arith/fp32"), 5),
+    "pe": Unit("PE with its decoders", lambda: MacUnit(2), files("arith/mac", "arith/benches"), 5),
+    "edge_decoder": Unit("edge decoder", EdgeDecoder, files("arith/decode"), 2),
+    "rounding": Unit("rounding", lambda: Fp32Rounder(2), files("arith/round"), 5),
+    "threefry": Unit("Threefry", Threefry2x32, files("arith/threefry"), 2),
+    "adder": Unit("FP32 adder", lambda: Fp32Adder(2), files("arith/fp32"), 5),
+    "multiply_add": Unit("FP32 multiply-add", lambda: Fp32Fma(4), files("arith/fp32"), 7),
+    "alu": Unit("vector ALU", lambda: Alu(), files("vector/alu"), 4),
+    "search": Unit("search", Search, files("vector/search"), 20),
+    "psum": Unit("PSUM", lambda: Psum(3, 16, 1), files("memory/psum_traffic"), 6),
+    "mover": Unit("tensor sequencing: mover", lambda: Mover(Config(rows=2, columns=4)), files("tensor/sequencers")),
+    "loader": Unit(
+        "tensor sequencing: loader", lambda: Loader(Config(rows=2, columns=1024)), files("tensor/sequencers")
+    ),
+    **CONTROL,
 }
 """By the names that UNIT= takes."""
 

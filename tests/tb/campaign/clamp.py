@@ -4,7 +4,7 @@ from amaranth import Module, Mux
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from neuroncore_rtl.tb.campaign.mutation.units import Unit
+from neuroncore_rtl.tb.campaign.mutation.unit import Unit
 
 
 class Clamp(wiring.Component):
@@ -30,7 +30,10 @@ SEEN = Unit("clamp", Clamp, (f"{HERE}/clamp_seen.py",), cycles=4)
 HALF_SEEN = Unit("clamp", Clamp, (f"{HERE}/clamp_half_seen.py",), cycles=4)
 """With one that does not look at `large`."""
 
-UNTESTED = Unit("clamp", Clamp, (f"{HERE}/test_mutation.py",), cycles=4)
+HARNESSED = Unit("clamp", Clamp, (f"{HERE}/clamp_harnessed.py",), cycles=4, module="clamp")
+"""With a test that looks at everything in a harness."""
+
+UNTESTED = Unit("clamp", Clamp, (f"{HERE}/clamp_unseen.py",), cycles=4)
 """With a file in which no test simulates it."""
 
 BROKEN = Unit("clamp", Clamp, (f"{HERE}/clamp_broken.py",), cycles=4)

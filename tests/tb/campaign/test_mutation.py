@@ -2,6 +2,8 @@
 
 """Mutants: the stand-in for Amaranth's simulator, and verdicts and proofs of a unit of which everything is known."""
 
+import json
+
 import numpy as np
 import pytest
 from amaranth import Module
@@ -9,8 +11,10 @@ from amaranth.hdl import ClockDomain
 from amaranth.sim import Simulator
 from click.testing import CliRunner
 
+from neuroncore_rtl.hdl.conversion import to_verilog
 from neuroncore_rtl.tb.campaign.mutation import command
 from neuroncore_rtl.tb.campaign.mutation.equivalence import Finding, prove
+from neuroncore_rtl.tb.campaign.mutation.harnessed import shell
 from neuroncore_rtl.tb.campaign.mutation.library import compile_library
 from neuroncore_rtl.tb.campaign.mutation.netlist import mutants_of, ports_of, rtlil_of
 from neuroncore_rtl.tb.campaign.mutation.run import TestsFailed, mutate
@@ -18,6 +22,7 @@ from neuroncore_rtl.tb.campaign.mutation.stand_in import CONTROLS, Endless, stan
 from neuroncore_rtl.tb.campaign.mutation.units import UNITS
 from neuroncore_rtl.tb.cli.commands import app
 from neuroncore_rtl.tb.cli.registry import MUTATED
+from neuroncore_rtl.tb.sim.settings import UsageError
 from tests.tb.campaign.clamp import Clamp
 
 COUNT, SEED = 60, 3
@@ -133,9 +138,49 @@ def test_half_a_test_leaves_exactly_the_holes_that_there_are(built):
 
 
 @pytest.mark.slow
+def test_holes_that_are_tried_again_are_those_of_the_record(monkeypatch, tmp_path):
+    """With the same tests they stay, and no other mutant's verdict is another."""
+    monkeypatch.setattr(command, "RESULTS", tmp_path)
+    name = "tests.tb.campaign.clamp:HALF_SEEN"
+    record = mutate(name, COUNT, SEED, 2).as_json()
+    (tmp_path / f"mutate-{name}.json").write_text(json.dumps(record))
+    again = command.tried_again(name, 2)
+    for key in ("mutants", "equal", "holes", "score"):
+        assert json.loads(json.dumps(again[key])) == json.loads(json.dumps(record[key]))
+    assert _caught(again) == _caught(record)
+    record["holes"][0]["mutant"] = "inv of nothing"
+    (tmp_path / f"mutate-{name}.json").write_text(json.dumps(record))
+    with pytest.raises(UsageError, match="HOLES=1 must find the holes in the unit"):
+        command.tried_again(name, 2)
+
+
+def _caught(record):
+    return {test: {how: count for how, count in hows.items() if count} for test, hows in record["caught"].items()}
+
+
+@pytest.mark.slow
 def test_a_whole_test_leaves_none():
     outcome = mutate("tests.tb.campaign.clamp:SEEN", COUNT, SEED, 1)
     assert not outcome.holes and outcome.score == 1 and outcome.proofs
+
+
+@pytest.mark.slow
+def test_a_test_in_a_harness_leaves_none(built):
+    """What it catches is what differs, and its simulations leave nothing behind."""
+    outcome = mutate("tests.tb.campaign.clamp:HARNESSED", 20, SEED, 2)
+    mutants = list(outcome.mutants.values())
+    again = mutants_of(rtlil_of(Clamp()), 20, SEED, built[2])
+    library = compile_library("mutants.v", [*CONTROLS, *(port for port, _ in ports_of(Clamp()))], built[2])
+    assert again == mutants
+    assert set(outcome.caught) == {number for number, seen in differences(library, mutants).items() if any(seen)}
+    assert not outcome.holes and outcome.caught and outcome.proofs
+
+
+def test_a_shell_has_the_ports_of_the_module_and_an_argument_that_selects():
+    text = shell("clamp", Clamp(), to_verilog("clamp", Clamp()))
+    assert text.startswith("module clamp(") and 'plusargs("mutant=%d", mutant)' in text
+    assert all(f".{port} )" in text for port in ("p0(i", "p1(o", "p2(\\large", "clk(clk", "rst(rst"))
+    assert "  input [7:0] i ;\n" in text and "  output \\large ;\n" in text
 
 
 @pytest.mark.slow
@@ -161,10 +206,11 @@ def test_command_line_and_table_name_the_same_units():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["UNIT=nothing"], "UNIT must be one of edge_decoder, rounding"),
+        (["UNIT=nothing"], "UNIT must be one of pe, edge_decoder"),
         (["UNIT=adder", "MUTANTS=0"], "MUTANTS must be an integer from 1 to 5000, not '0'"),
         (["UNIT=adder", "WORKERS=none"], "WORKERS must be an integer from 1 to 256, not 'none'"),
         (["UNIT=adder", "SEED=-1"], "SEED must be an integer from 0 to 4294967295, not '-1'"),
+        (["UNIT=adder", "HOLES=1"], "HOLES=1 must have a record of an earlier run, of adder there is none"),
         (["UNIT=adder", "RUN=0"], "RUN=0 must have records of an earlier run, of adder there are none"),
     ],
 )

@@ -1,0 +1,47 @@
+"""A unit of which mutants are made, with the tests that have to catch them."""
+
+import importlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+
+from amaranth.lib import wiring
+
+from neuroncore_rtl import ROOT
+
+__all__ = ["Unit", "files", "of_tests"]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit.
+
+    Arguments:
+        title: what it is called in tables.
+        make: returns the component, with the parameters that its tests give it.
+        tests: files of its tests.
+        cycles: of proofs of equivalence, from reset, enough for every result; 0 if so many are too many for a solver,
+            and what is not equal in a step then is a hole.
+        part: the submodule that mutants are made of; all of the component unless it is named.
+        module: its Verilog module in the harness in which its tests simulate it; empty if they simulate it by itself.
+    """
+
+    title: str
+    make: Callable[[], wiring.Component]
+    tests: tuple[str, ...]
+    cycles: int = 10
+    part: str = ""
+    module: str = ""
+
+
+def files(*names: str) -> tuple[str, ...]:
+    """Return files of the tests of hdl/ by their short names, such as queue/boot."""
+    return tuple(f"tests/hdl/{folder}/test_{name}.py" for folder, _, name in (name.partition("/") for name in names))
+
+
+def of_tests(module: str) -> ModuleType:
+    """Return a module of tests/hdl/, which has the parameters that a unit is tested with."""
+    if str(ROOT) not in sys.path:
+        sys.path.append(str(ROOT))
+    return importlib.import_module(f"tests.hdl.{module}")

@@ -1,0 +1,47 @@
+"""Random arithmetic and branches on random words, every instruction beside the golden hart."""
+
+import numpy as np
+import pytest
+
+from tests.hdl.controller.programs import run
+
+SEED = 1988
+
+REGISTERS = range(2, 30)
+
+THREE = ("add", "sub", "sll", "slt", "sltu", "xor", "srl", "sra", "or", "and", "mul", "mulh", "mulhsu", "mulhu")
+DIVIDE = ("div", "divu", "rem", "remu")
+IMMEDIATE = ("addi", "slti", "sltiu", "xori", "ori", "andi")
+SHIFT = ("slli", "srli", "srai")
+BRANCH = ("beq", "bne", "blt", "bge", "bltu", "bgeu")
+
+
+def instruction(rng: np.random.Generator) -> str:
+    """Return a line of a program; a branch that is taken leaves out what follows on its line."""
+    rd, a, b = (f"x{rng.choice(REGISTERS)}" for _ in range(3))
+    kind = rng.choice(5, p=(0.5, 0.1, 0.15, 0.1, 0.15))
+    if kind == 0:
+        return f"{rng.choice(THREE)} {rd}, {a}, {b}"
+    if kind == 1:
+        return f"{rng.choice(DIVIDE)} {rd}, {a}, {b}"
+    if kind == 2:
+        return f"{rng.choice(IMMEDIATE)} {rd}, {a}, {rng.integers(-2048, 2048)}"
+    if kind == 3:
+        return f"{rng.choice(SHIFT)} {rd}, {a}, {rng.integers(32)}"
+    b = a if rng.random() < 0.3 else b
+    return f"{rng.choice(BRANCH)} {a}, {b}, . + 8; addi {rd}, {rd}, 1"
+
+
+def fresh(rng: np.random.Generator) -> str:
+    """Return a line that gives a register a new word; results alone soon are 0, or all ones."""
+    word = int(rng.integers(1 << 32)) >> int(rng.choice((0, 0, 0, 8, 20, 31)))
+    return f"li x{rng.choice(REGISTERS)}, {word}"
+
+
+@pytest.mark.parametrize("stall", [0, 60])
+def test_random_arithmetic(stall, rng):
+    lines = [f"li x{register}, {rng.integers(1 << 32)}" for register in REGISTERS]
+    for _ in range(500):
+        lines += [instruction(rng), *([fresh(rng)] if rng.random() < 0.4 else [])]
+    result = run("\n".join(lines), stall=stall)
+    assert len(result.trace) > 600 and not result.traps

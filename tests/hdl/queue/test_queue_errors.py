@@ -1,0 +1,109 @@
+"""What a queue reports: the first error in the order of the program, with its address, and nothing behind it."""
+
+import pytest
+from amaranth import ResetInserter, Signal
+
+from neuroncore_rtl.hdl.queue.queue import Queue
+from neuroncore_rtl.hdl.queue.record import Record
+from neuroncore_rtl.spec.isa import RECORD_BITS, RECORD_BYTES, Cause, Engine, Rule, UpdateOp
+from tests.hdl.queue.test_queue import QUEUES, random_item
+from tests.hdl.simulation import drive, simulate
+
+SEED = 1984
+
+RECORDS = 18
+
+KINDS = ("refused", "engine", "fetch", "other engine")
+
+
+def program(rng, kind):
+    """Return the address of a block, its records, the place of one that fails, and what is to be said of it."""
+    first = int(rng.integers(1 << 40)) // RECORD_BYTES * RECORD_BYTES
+    items = [random_item(rng, Engine.TENSOR, (first + n * RECORD_BYTES) % (1 << 40), n) for n in range(RECORDS)]
+    bad = int(rng.integers(3, RECORDS))
+    item = items[bad]
+    semaphore = int(rng.integers(256))
+    item.updates = ((UpdateOp.ADD, semaphore, 2 * bad), (UpdateOp.SET, 255 - semaphore, 2 * bad + 1))
+    cause, detail = Cause.SEMAPHORE, semaphore
+    if kind == "engine":
+        item.engine, cause, detail = int(Engine.TENSOR), Rule.SHAPE, int(rng.integers(1 << 32))
+    elif kind == "fetch":
+        item.error, cause, detail = True, Cause.FETCH, 0
+    elif kind == "other engine":
+        item.engine, cause = int(rng.choice((Engine.VECTOR, Engine.SCALAR, Engine.DMA, 7))), Cause.ENGINE
+        detail = item.engine
+    return first, items, bad, (int(cause), item.address, detail)
+
+
+async def fail(ctx, dut, rng, kind):
+    """Run a program whose record fails, and some cycles more."""
+    first, items, bad, wanted = program(rng, kind)
+    fetching, working = [], [[], []]  # addresses that were asked for; of each lane, when its records finish
+    given = before = 0
+    issued, errors, late = [], [], None  # what the engine reports, from the next cycle on
+    drive(ctx, dut.blocks, valid=1, payload={"address": first, "count": RECORDS})
+    for cycle in range(400):
+        ctx.set(dut.wait_satisfied, 1)
+        came = fetching.pop(0) if fetching and rng.random() < 0.8 else None
+        ctx.set(dut.record.valid, came is not None)
+        if came is not None:
+            item = items[(came - first) % (1 << 40) // RECORD_BYTES]
+            ctx.set(dut.record.payload, Record.from_bits(item.bits | item.error << RECORD_BITS))
+        ctx.set(dut.request.ready, int(rng.random() < 0.8))
+        ctx.set(dut.issue.ready, int(rng.random() < 0.8))
+        ctx.set(dut.update.ready, int(rng.random() < 0.7))
+        finished = [bool(lane) and lane[0] <= cycle for lane in working]
+        ctx.set(dut.completions, sum(1 << n for n, done in enumerate(finished) if done))
+        for lane, done in zip(working, finished, strict=True):
+            del lane[: int(done)]
+        update = dut.update.payload
+        taken = ctx.get(dut.update.valid & dut.update.ready)
+        # Of those behind an error more are refused, which changes nothing.
+        refused = taken and kind == "refused" and (ctx.get(update.value) == 2 * bad or errors)
+        ctx.set(dut.update_refused, bool(refused))
+        if ctx.get(dut.request.valid & dut.request.ready):
+            fetching.append(ctx.get(dut.request.payload))
+        if ctx.get(dut.issued):
+            place = (ctx.get(dut.issued_address) - first) % (1 << 40) // RECORD_BYTES
+            issued.append(place)
+            if not items[place].is_nop:
+                if kind == "engine" and place == bad:
+                    late = {"valid": 1, "cause": wanted[0], "number": given, "detail": wanted[2]}
+                else:
+                    working[items[place].lane(2)].append(cycle + int(rng.integers(2, 12)))
+                given += 1
+        rings = ctx.get(dut.blocks.valid & dut.blocks.ready)
+        error = ctx.get(dut.error)
+        if error.valid:
+            errors.append((int(error.cause), error.address, error.detail))
+            before = len(issued) if len(errors) == 1 else before
+        await ctx.tick()
+        if rings:
+            ctx.set(dut.blocks.valid, 0)
+        if late:
+            ctx.set(dut.engine_error, late)
+        if len(errors) == 40:
+            break
+    assert errors == [wanted] * 40, (errors[:1], wanted)
+    assert issued == list(range(len(issued))) and len(issued) <= before + 1  # one was on offer
+    if kind in ("fetch", "other engine"):
+        assert issued == list(range(bad))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_error_is_reported_and_nothing_follows(kind, rng):
+    """Some programs, each behind a reset of the one before."""
+    dut, reset = Queue(*QUEUES["tensor"]), Signal()
+
+    async def bench(ctx):
+        for _ in range(8):
+            await fail(ctx, dut, rng, kind)
+            ctx.set(reset, 1)
+            drive(ctx, dut, completions=0, update_refused=0)
+            ctx.set(dut.engine_error.valid, 0)
+            ctx.set(dut.record.valid, 0)
+            await ctx.tick()
+            ctx.set(reset, 0)
+            assert not ctx.get(dut.error.valid) and not ctx.get(dut.busy)
+
+    simulate(ResetInserter(reset)(dut), bench)
