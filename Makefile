@@ -17,7 +17,7 @@ QUOTED_TEST = '$(subst ','\'',$(TEST))'
 VARIABLES = $(foreach name,$(NAMES),'$(name)=$(subst ','\'',$($(name)))')
 
 .DEFAULT_GOAL := help
-.PHONY: help sim waves profile verilog image synth bitstream host formal mutate oracle sweep test lint format bench figures doctor lock clean
+.PHONY: help sim waves profile verilog image synth bitstream host formal mutate oracle sweep soak test lint format bench figures doctor lock clean
 # One recipe at a time, whatever -j says: what is parallel inside knows its own limits.
 .NOTPARALLEL:
 
@@ -59,6 +59,9 @@ oracle: $(READY) ## run what others wrote to tell right from wrong: make oracle 
 
 sweep: $(READY) ## run a TEST over lists of variables, on many workers: make sweep SPEC=examples/sweep.toml
 	@$(TB) sweep $(VARIABLES)
+
+soak: $(READY) ## random programs on random machines, cut down where they fail: make soak HOURS=8
+	@$(TB) soak $(VARIABLES)
 
 test: lint ## lint, then all tests but the slow ones; ARGS="-k matmul" selects, ARGS="-m slow" runs the slow ones
 	@$(BIN)/python -m pytest -n $(JOBS) -m 'not slow' $(ARGS)

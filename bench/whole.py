@@ -37,6 +37,9 @@ FAST = "+&scorr; &sweep; &dc2; &if {C} {W} {D} {R} -v"
 """What it does to the others, through which the longest paths go: as few levels as it can. A core's control takes 2 %
 more LUTs for it, the decoders of a row would take 25 %."""
 
+LOOPS = ("running_sum",)
+"""Modules that occur several times and have their slowest path in a loop, which no register may cut: fast as well."""
+
 _QUEUE = re.compile(r"memory width \d+ size (?P<places>\d+) \\(?P<name>\S+\.fifo\.storage)")
 _READ = re.compile(
     r'  cell \$memrd_v2 [^\n]*\n    parameter \\MEMID "\\\\(?P<name>[^"]*)"\n'
@@ -83,7 +86,8 @@ def synthesise_whole(top: str, rtlil: Mapping[str, str], verilog: Iterable[str])
         inside = set(_CELL.findall(text))
         with progress(f"{top}: Yosys, module {number} of {len(modules)}, {module}"):
             inner = (each for other, each in stubs.items() if other in inside)
-            netlists[module] = synthesise(module, [text, *inner], (), _FAMILY, abc=SMALL if often[module] > 1 else FAST)
+            small = often[module] > 1 and module not in LOOPS
+            netlists[module] = synthesise(module, [text, *inner], (), _FAMILY, abc=SMALL if small else FAST)
         cells[module] = netlists[module].cells
     times = occurrences(top, cells)
     rows = [{"module": module, "times": times[module], **_FAMILY.counts(cells[module])} for module in modules]

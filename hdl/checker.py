@@ -1,8 +1,10 @@
 """What the checkers of all engines share: legal instructions pass, an illegal one stops everything behind it."""
 
 from collections.abc import Mapping
+from functools import reduce
+from operator import or_
 
-from amaranth import Module, Signal, Value
+from amaranth import Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -37,6 +39,11 @@ class Checker(wiring.Component):
             }
         )
 
+    @property
+    def latency(self) -> int:
+        """Cycles from an instruction at i to o, or to the error."""
+        return self.LATENCY
+
     def refuse(self, m: Module, illegal: Value, cause: Value) -> None:
         """Report the instruction that was taken last, at the end of a cycle in which it is found to be illegal."""
         taken = Signal(32)
@@ -49,7 +56,10 @@ class Checker(wiring.Component):
 def lowest_rule(m: Module, broken: Mapping[Rule, Value]) -> Signal:
     """Return the lowest rule that is broken, 0 if none is."""
     cause = Signal(range(max(broken) + 1))
-    for rule in sorted(broken, reverse=True):
-        with m.If(broken[rule]):
-            m.d.comb += cause.eq(rule)
+    lower, lowest = Const(0), []
+    for rule in sorted(broken):
+        # What is known late goes through few levels of logic, whichever rule it is.
+        lowest.append(Mux(broken[rule] & ~lower, int(rule), 0))
+        lower = lower | broken[rule]
+    m.d.comb += cause.eq(reduce(or_, lowest))
     return cause

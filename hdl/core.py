@@ -15,9 +15,11 @@ from amaranth import Cat, Module, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.core_memory import connect_hbm, connect_on_chip
 from neuroncore_rtl.hdl.core_ports import axi_id_bits, core_counters, core_signature
 from neuroncore_rtl.hdl.core_units import CoreUnits
+from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.link.flit import flit_stream
 from neuroncore_rtl.hdl.local_reset import with_local_reset
 from neuroncore_rtl.spec.config import Config, Counters
@@ -42,8 +44,8 @@ class Core(wiring.Component):
         done, exit_code: the controller's program has ended. error: the first one (`spec.isa.Cause`), after which no
             queue begins another record. All three stay until reset, which the core needs before it starts again; what
             is in HBM and on chip stays as it is. Reset it when it has been quiet for a while.
-        quiet: no HBM transaction is under way, nothing moves in this cycle, and no queue has work that it will do.
-            What other cores send may yet move something in a core of an instance.
+        quiet: no HBM transaction is under way, nothing moves in this cycle, or did `port_latency` cycles before it, and
+            no queue has work that it will do. What other cores send may yet move something in a core of an instance.
         console: bytes for the host to print.
         issued, issued_addresses: for each queue, its engine takes a record in this cycle, and the record's address.
         passed: that record is a NOP, which no engine takes and which has retired.
@@ -89,9 +91,12 @@ class Core(wiring.Component):
         registers, semaphores, watchdog = units.registers, units.semaphores, units.watchdog
         read_counters = [registers.counters[number].eq(queue.counters)] if self.config.counters else []
         wiring.connect(m, queue.blocks, registers.blocks[number])
-        wiring.connect(m, queue.request, units.fetcher.requests[number])
         wiring.connect(m, units.fetcher.records[number], queue.record)
         wiring.connect(m, queue.update, semaphores.updates[number])
+        issue, request = queue.issue, queue.request
+        if self.config.port_latency:
+            issue, request = self._waiting(m, f"issue{number}", issue), self._waiting(m, f"request{number}", request)
+        wiring.connect(m, request, units.fetcher.requests[number])
         m.d.comb += [
             registers.places[number].eq(queue.places),
             registers.retired_count[number].eq(queue.retired_count),
@@ -106,12 +111,18 @@ class Core(wiring.Component):
             watchdog.waiting[number].eq(queue.waiting),
             watchdog.addresses[number].eq(queue.address),
             watchdog.shortages[number].eq(semaphores.shortages[number]),
-            engine.instructions.valid.eq(queue.issue.valid),
-            engine.instructions.payload.eq(queue.issue.payload),
-            queue.issue.ready.eq(engine.instructions.ready),
+            engine.instructions.valid.eq(issue.valid),
+            engine.instructions.payload.eq(issue.payload),
+            issue.ready.eq(engine.instructions.ready),
             queue.completions.eq(Cat(engine.retired, engine.loaded) if engine is units.tensor else engine.retired),
             *(queue.engine_error[field].eq(engine.error[field]) for field, _ in data.Layout.cast(engine.error.shape())),
         ]
+
+    def _waiting(self, m: Module, name: str, source):
+        """Return a stream behind a place for one entry, which is the same whether anybody takes it in that cycle."""
+        m.submodules[name] = place = Fifo(source.payload.shape(), depth=1)
+        wiring.connect(m, source, place.i)
+        return place.o
 
     def _connect_controller(self, m: Module, units: CoreUnits) -> None:
         """Connect the controller, what starts it, and what it reaches."""
@@ -159,10 +170,12 @@ class Core(wiring.Component):
     def _connect_watchdog(self, m: Module, units: CoreUnits, moves: Value, under_way: Value) -> None:
         """Tell the watchdog what moves, and the host when nothing does any more."""
         watchdog, errors = units.watchdog, units.errors
-        progress = Cat(queue.progress for queue in units.queues).any()
+        late = self.config.port_latency
+        something = [*(queue.progress for queue in units.queues), units.semaphores.updated, moves]
+        progress = Cat(delayed(m, one, late, f"progress{number}") for number, one in enumerate(something)).any()
         m.d.comb += [
             watchdog.limit.eq(units.registers.watchdog_limit),
-            watchdog.progress.eq(progress | units.semaphores.updated | moves),
+            watchdog.progress.eq(progress),
             errors.watchdog.eq(watchdog.error),
             self.quiet.eq(~(watchdog.progress | under_way | (watchdog.busy.any() & ~errors.halt))),
         ]

@@ -21,6 +21,7 @@ def connect_on_chip(m: Module, config: Config, units: CoreUnits) -> Value:
     wiring.connect(m, tensor.moving, memory.moving)
     for name in ("psum", "psum_shared", "psum_write"):
         wiring.connect(m, getattr(memory, name), getattr(tensor, name))
+    m.d.comb += memory.psum_reading.eq(tensor.psum_reading)
     for name, engine in (("vector", units.vector), ("scalar", units.scalar)):
         wiring.connect(m, engine.sbuf, getattr(memory, f"{name}_sbuf"))
         wiring.connect(m, engine.psum, getattr(memory, f"{name}_psum"))
@@ -29,7 +30,9 @@ def connect_on_chip(m: Module, config: Config, units: CoreUnits) -> Value:
     for port, users in enumerate(sharers(config, units.dma, [units.window])):
         m.submodules[f"line_reads{port}"] = reads = LineReadArbiter(config.hbm_bytes, len(users))
         m.submodules[f"line_writes{port}"] = writes = LineWriteArbiter(config.hbm_bytes, len(users))
-        m.submodules[f"line_buffer{port}"] = buffer = LineBuffer(config.hbm_bytes, len(users), geometry)
+        m.submodules[f"line_buffer{port}"] = buffer = LineBuffer(
+            config.hbm_bytes, len(users), geometry, config.port_latency
+        )
         for number, user in enumerate(users):
             wiring.connect(m, user.read, reads.requesters[number])
             wiring.connect(m, user.write, writes.requesters[number])

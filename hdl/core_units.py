@@ -66,10 +66,10 @@ class CoreUnits:
             self.collective = gated(m, "collective", "collective_engine", collective, platform)
 
         m.submodules.controller = self.controller = Controller(config.local_bytes)
-        m.submodules.decoder = self.decoder = Decoder(REGIONS)
+        m.submodules.decoder = self.decoder = Decoder(REGIONS, config.port_latency)
         m.submodules.registers = self.registers = Registers(config)
         m.submodules.window = self.window = Window(config)
-        m.submodules.semaphores = self.semaphores = Semaphores(queues, config.semaphores)
+        m.submodules.semaphores = self.semaphores = Semaphores(queues, config.semaphores, config.port_latency)
         m.submodules.watchdog = self.watchdog = Watchdog(queues, collective_queue(config))
         m.submodules.errors = self.errors = Errors(queues)
         m.submodules.boot = self.boot = Boot(config)
@@ -79,7 +79,7 @@ class CoreUnits:
         self.queues = []
         for number in range(queues):
             engine = engine_of_queue(number, config)
-            queue = partial(Queue, engine, LANES[engine], records_ahead(engine, config))
+            queue = partial(Queue, engine, LANES[engine], records_ahead(engine, config), config.port_latency)
             self.queues.append(shared(m, f"queue{number}", f"queue_{engine.name.lower()}", queue, platform))
 
     @property

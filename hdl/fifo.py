@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFO, SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["BufferedFifo", "BypassFifo", "Fifo"]
+__all__ = ["BufferedFifo", "BypassFifo", "Fifo", "StreamRegister"]
 
 
 class Fifo(wiring.Component):
@@ -57,6 +57,30 @@ class Fifo(wiring.Component):
             m.d.sync += [place.eq(entry), self.level.eq(1)]
         with m.Elif(self.o.ready):
             m.d.sync += self.level.eq(0)
+        return m
+
+
+class StreamRegister(wiring.Component):
+    """Holds one entry, and takes the next one as it leaves: one a cycle. Latency: 1 cycle.
+
+    Arguments:
+        shape: of an entry.
+
+    Ports:
+        i, o: entries; `i.ready` depends on `o.ready`.
+    """
+
+    def __init__(self, shape):
+        entries = stream.Signature(shape)
+        super().__init__({"i": In(entries), "o": Out(entries)})
+
+    def elaborate(self, platform):
+        m = Module()
+        held = Signal.like(self.i.payload, name="held", reset_less=True)
+        m.d.comb += [self.i.ready.eq(~self.o.valid | self.o.ready), self.o.payload.eq(held)]
+        with m.If(self.i.ready):
+            m.d.sync += self.o.valid.eq(self.i.valid)
+            m.d.sync += Value.cast(held).eq(Value.cast(self.i.payload))
         return m
 
 

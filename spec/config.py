@@ -57,7 +57,7 @@ class Config:
             mac_latency cycles; more stages buy clock frequency, which a cycle count does not show.
         significand_bits: of an operand in the array; 12, or 8 for processing elements that multiply BF16, FP8 and INT8
             alone (`matmul_formats`).
-        add_latency: pipeline stages of the PSUM adder, in cycles; 1 to 6.
+        add_latency: pipeline stages of the PSUM adder, in cycles; 1 to 7.
         vector_latency: pipeline stages of an ALU of the vector lanes, in cycles; 1 to 6. A reduction takes an element
             in so many cycles, a scan in twice as many; widening and casts have stages of their own if it is above 1.
         vector_division: 1, or 0 for vector lanes without a divider: quotients, remainders, RECIPROCAL and BN_AGGR are
@@ -85,12 +85,15 @@ class Config:
         dma_beats: beats that a DMA engine has asked for, or that have come and not gone on; a power of two from 32 to
             128. It hides the latency of HBM if it is more than that in cycles.
         cast_lanes: elements that a DMA engine casts in a cycle; 1, 2 or 4.
-        cast_latency: pipeline stages of a cast's rounding, in cycles; 1 to 4. With more than one, widening has two.
+        cast_latency: pipeline stages of a cast's rounding, in cycles; 1 to 4. With more than one, widening has three.
         semaphores: of the core; a power of two from 16 to 256. The upper bits of a semaphore's number are ignored if
             there are fewer than 256.
         records_ahead: records that a queue fetches before their turn, at most: 1 to 8, and no more than
             `spec.isa.engine.RECORDS_AHEAD` of its engine.
         counters: which of the core's counters there are, see :class:`Counters`.
+        edge_latency: cycles from a memory word to its operands at the array's edge; 1 to 3.
+        port_latency: 0, or 1 for registers between those who wait for each other: from the queues to the engines, from
+            the engines to the memories' ports and to the semaphores.
 
     Raises:
         TypeError: if a parameter is not an integer.
@@ -126,13 +129,15 @@ class Config:
     semaphores: int = SEMAPHORES
     records_ahead: int = 8
     counters: int = Counters.ALL
+    edge_latency: int = 1
+    port_latency: int = 0
 
     RANGES: ClassVar = {
         "rows": (2, 1024),
         "columns": (2, 1024),
         "mac_latency": (1, 5),
         "significand_bits": (8, 12),
-        "add_latency": (1, 6),
+        "add_latency": (1, 7),
         "vector_latency": (1, 6),
         **{f"vector_{unit}": (0, 1) for unit in VECTOR_UNITS},
         "scalar_depth": (1, 2),
@@ -152,6 +157,8 @@ class Config:
         "semaphores": (16, SEMAPHORES),
         "records_ahead": (1, 8),
         "counters": (Counters.NONE, Counters.ALL),
+        "edge_latency": (1, 3),
+        "port_latency": (0, 1),
     }
     ALWAYS_NAMED: ClassVar = (
         "rows", "columns", "mac_latency", "add_latency", "dma_engines", "hbm_ports", "hbm_bytes", "cores",
@@ -229,8 +236,9 @@ class Config:
 
 
 _BOARD = Config(
-    rows=2, columns=2, mac_latency=5, add_latency=6, vector_latency=6, scalar_depth=2, dma_engines=1, hbm_bytes=8,
+    rows=2, columns=2, mac_latency=5, add_latency=7, vector_latency=6, scalar_depth=2, dma_engines=1, hbm_bytes=8,
     cast_lanes=1, cast_latency=3, semaphores=32, records_ahead=1, sbuf_banks=2, line_bytes=16, local_bytes=16 * 1024,
+    edge_latency=3, port_latency=1,
 ).with_overrides(
     **{f"vector_{unit}": 0 for unit in VECTOR_UNITS}, **{f"scalar_{unit}": 0 for unit in SCALAR_UNITS}
 )  # fmt: skip

@@ -69,7 +69,7 @@ def period(instruction: Instruction, config: Config) -> int:
         return busy_cycles(instruction, config)
     if is_slow(instruction):
         return dependent_period(instruction, config)
-    return max(timing.ELEMENTWISE_CHECKER_INTERVAL, step_cycles(instruction, config))
+    return max(timing.ELEMENTWISE_CHECKER_INTERVAL + 2 * config.port_latency, step_cycles(instruction, config))
 
 
 def dependent_period(instruction: Elementwise, config: Config) -> int:
@@ -82,7 +82,8 @@ def dependent_period(instruction: Elementwise, config: Config) -> int:
 
 def latency(instruction: Elementwise, config: Config) -> int:
     """Return the cycles from an instruction that an idle engine takes to the pulse that retires it."""
-    return _ENTRY + dependent_period(instruction, config)
+    # Registers in the checker, and behind the sequencer.
+    return _ENTRY + 2 * config.port_latency + dependent_period(instruction, config)
 
 
 def drain(instruction: Elementwise, config: Config) -> int:
@@ -137,7 +138,7 @@ def steps_before(instruction: Elementwise) -> int:
 def array_latency(config: Config) -> int:
     """Return the cycles from the last column of a MultiplyMoving to the pulse that retires it."""
     tiles = -(-config.columns // LOAD_COLUMNS)
-    through = timing.READ_LATENCY + timing.EDGE_LATENCY + config.rows * config.mac_latency + tiles
+    through = timing.READ_LATENCY + config.edge_latency + config.rows * config.mac_latency + tiles
     return through + config.add_latency
 
 

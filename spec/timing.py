@@ -8,7 +8,7 @@ of the machine are formulas of the units themselves.
 
 __all__ = [
     "BURST_BEATS", "DIVIDE_INTERVAL", "DIVIDE_LATENCY", "DMA_CHECKER_INTERVAL",
-    "EDGE_LATENCY", "ELEMENTWISE_CHECKER_INTERVAL", "ELEMENTWISE_CHECKER_LATENCY", "FETCHER_RECORDS",
+    "ELEMENTWISE_CHECKER_INTERVAL", "ELEMENTWISE_CHECKER_LATENCY", "FETCHER_RECORDS",
     "LINE_AHEAD", "LINE_BUFFER", "LINE_PATIENCE", "LINE_READ_LATENCY", "POWER_INTERVAL", "POWER_LATENCY",
     "PSUM_WORD_BYTES", "QUEUE_RECORDS", "READ_LATENCY", "REMAINDER_INTERVAL", "REMAINDER_LATENCY",
     "SCALAR_LANES_LATENCY", "SEQUENCER_LATENCY", "STORE_LATENCY", "STORE_SLACK", "TENSOR_QUEUE",
@@ -43,9 +43,6 @@ LINE_AHEAD = 64
 
 # ---- Tensor engine
 
-EDGE_LATENCY = 1
-"""Cycles from a word to its operands."""
-
 TENSOR_QUEUE = 2
 """Instructions behind the checker, of loads and of multiplications each, the one under way among them."""
 
@@ -72,7 +69,7 @@ VECTOR_ENTRY_LATENCY = 1, 3
 VECTOR_CAST_LATENCY = 1, 5
 """The same of a cast."""
 
-SCALAR_LANES_LATENCY = 23, 41
+SCALAR_LANES_LATENCY = 23, 42
 """Cycles from a step to its result in the scalar engine's lanes, by their depth."""
 
 DIVIDE_INTERVAL, DIVIDE_LATENCY = 8, 10
@@ -89,9 +86,9 @@ def cast_latency(rounding: int) -> int:
     """Return the cycles that an element takes through a DMA engine's cast.
 
     Arguments:
-        rounding: cycles of its rounding; if there are more than one, widening takes two.
+        rounding: cycles of its rounding; if there are more than one, widening takes three, else one.
     """
-    return 1 + (1 + (rounding > 1)) + rounding
+    return 1 + (1 + 2 * (rounding > 1)) + rounding
 
 
 def vector_lanes_latency(alu_latency: int) -> int:

@@ -71,8 +71,9 @@ class DmaEngine:
         if not self._copies:
             self._since = self._agenda.now
         self._copies += 1
-        self._held = plan_copy(record, timed, self._config), self._agenda.now + timing.DMA_CHECKER_INTERVAL
-        self._agenda.at(self._agenda.now + timing.DMA_CHECKER_INTERVAL, self._judge)
+        verdict = self._agenda.now + timing.DMA_CHECKER_INTERVAL + self._config.port_latency
+        self._held = plan_copy(record, timed, self._config), verdict
+        self._agenda.at(verdict, self._judge)
 
     def _judge(self) -> None:
         """Pass on the instruction that is held, if there is room."""

@@ -50,7 +50,7 @@ class ElementwiseEngine:
 
     def start(self, record: Record, timed: Timed) -> None:
         """Take an instruction in this cycle."""
-        verdict = self._agenda.now + timing.ELEMENTWISE_CHECKER_INTERVAL
+        verdict = self._agenda.now + timing.ELEMENTWISE_CHECKER_INTERVAL + self._config.port_latency
         self._held = (record, timed), verdict
         self._agenda.at(verdict, self._judge)
 
@@ -70,7 +70,7 @@ class ElementwiseEngine:
         instruction = record.instruction
         self._judged, self._running = None, True
         self._judge()
-        first = max(self._agenda.now + timing.SEQUENCER_LATENCY, self._last + self._rest)
+        first = max(self._agenda.now + timing.SEQUENCER_LATENCY + self._config.port_latency, self._last + self._rest)
         slow = costs.is_slow(instruction)
         if not instruction.overlap or slow or self._after_slow:
             first = max(first, self._written + 1)

@@ -14,6 +14,7 @@ from neuroncore_rtl.golden.timing.prediction import Prediction, Timed
 from neuroncore_rtl.golden.timing.queue import Queue
 from neuroncore_rtl.golden.timing.semaphores import Semaphores
 from neuroncore_rtl.golden.timing.tensor import TensorEngine
+from neuroncore_rtl.golden.timing.waiting import Waiting
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import Engine, Record, engine_of_queue, queue_count, queue_name
 from neuroncore_rtl.spec.isa.engine import QUEUES, records_ahead
@@ -87,7 +88,8 @@ def predict(
         else:
             model = ElementwiseEngine(config, agenda, banks, engine)
         engines.append(model)
-        queues.append(Queue(number, records_ahead(engine, config), agenda, fetcher, semaphores, model, trace))
+        taker = Waiting(agenda, model) if config.port_latency else model
+        queues.append(Queue(number, records_ahead(engine, config), agenda, fetcher, semaphores, taker, trace))
     size = int.from_bytes(image.data[4:8], "little")
     sections = image.runs if sections is None else sections
     controller = Controller(config, agenda, hbm, semaphores, queues, image, size // 4, sections, path)

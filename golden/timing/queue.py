@@ -12,7 +12,7 @@ from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.isa import RECORD_BYTES, Record
 from neuroncore_rtl.spec.isa.engine import QUEUE_BLOCKS
 
-__all__ = ["EngineModel", "Queue"]
+__all__ = ["EngineModel", "Queue", "offer"]
 
 
 class EngineModel(Protocol):
@@ -32,6 +32,13 @@ class EngineModel(Protocol):
 
     def start(self, record: Record, timed: Timed) -> None:
         """Take an instruction in this cycle."""
+
+
+def offer(agenda: Agenda, model: EngineModel, again: Callable[[], None], give: Callable[[], None]) -> None:
+    """Give an engine an instruction if it takes one in this cycle; else do it again when it will, if that is known."""
+    ready = model.ready()
+    if ready is not None:
+        give() if ready <= agenda.now else agenda.at(ready, again)
 
 
 class Queue:
@@ -137,15 +144,8 @@ class Queue:
 
     def engine_ready(self) -> None:
         """Offer the next record to the engine."""
-        if not self._offering:
-            return
-        ready = self._model.ready()
-        if ready is None:
-            return
-        if ready > self._agenda.now:
-            self._agenda.at(ready, self.engine_ready)
-            return
-        self._issue()
+        if self._offering:
+            offer(self._agenda, self._model, self.engine_ready, self._issue)
 
     def _issue(self) -> None:
         now = self._agenda.now

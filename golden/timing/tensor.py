@@ -27,7 +27,7 @@ class TensorEngine:
 
     def __init__(self, config: Config, agenda: Agenda, banks: Banks):
         self._agenda, self._banks = agenda, banks
-        self._spacing = config.add_latency + 2
+        self._spacing, self._late = config.add_latency + 2, config.port_latency
         self.latency = array_latency(config)
         self._ready = 0
         self._gone = {kind: deque([-1] * timing.TENSOR_QUEUE, timing.TENSOR_QUEUE) for kind in (True, False)}
@@ -46,8 +46,8 @@ class TensorEngine:
         instruction = record.instruction
         is_load = isinstance(instruction, LoadStationary)
         gone = self._gone[is_load]
-        leaves = max(self._agenda.now + 1, gone[0] + 1)
-        self._ready = leaves
+        leaves = max(self._agenda.now + 1 + self._late, gone[0] + 1)
+        self._ready = leaves + self._late
         if is_load:
             last = self._load(leaves, instruction)
             retired = last + 1
@@ -60,7 +60,7 @@ class TensorEngine:
 
     def _load(self, cycle: int, instruction: LoadStationary) -> int:
         # Weights that no multiplication has taken are replaced at once.
-        first = max(cycle, self._loads_free, 0 if self._pending else self._swapped + 1)
+        first = max(cycle + self._late, self._loads_free, 0 if self._pending else self._swapped + 1)
         self._pending = True
         step = LOAD_COLUMNS * instruction.format.bits // 8
         tiles = -(-instruction.m // LOAD_COLUMNS)
@@ -74,7 +74,7 @@ class TensorEngine:
         return last
 
     def _move(self, cycle: int, instruction) -> int:
-        first = max(cycle, self._moves_free)
+        first = max(cycle + 2 * self._late, self._moves_free)  # from its queue, and to its first column
         if self._pending and self._loaded > first:
             self.waited["weights"] += self._loaded - first
             first = self._loaded

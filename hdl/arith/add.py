@@ -10,7 +10,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.fp32 import Fp32, round_fp32
-from neuroncore_rtl.hdl.arith.normalise import normalise
+from neuroncore_rtl.hdl.arith.normalise import normalise_partly
 from neuroncore_rtl.hdl.arith.pipeline import Pipeline
 from neuroncore_rtl.spec.formats import FP32
 
@@ -18,6 +18,9 @@ __all__ = ["Fp32Adder"]
 
 _GUARD = 3
 _WIDTH = FP32.precision + _GUARD + 1
+_PLACES = (_WIDTH - 1).bit_length()
+_COARSE, _FINE = range(2, _PLACES), range(2)
+"""Digits of the shift that normalises a sum."""
 _TAIL = 28
 """Bits kept below the sticky bit's place while aligning: shifts of up to 31 then lose nothing."""
 
@@ -28,7 +31,7 @@ class Fp32Adder(wiring.Component):
     One addition enters per cycle.
 
     Arguments:
-        latency: cycles from a, b to out, 1 to 6; out is a register.
+        latency: cycles from a, b to out, 1 to 7; out is a register.
 
     Ports:
         a, b: FP32 storage words.
@@ -42,6 +45,7 @@ class Fp32Adder(wiring.Component):
         4: ("swap", "sum", "normalise", "out"),
         5: ("input", "swap", "sum", "normalise", "out"),
         6: ("input", "swap", "align", "sum", "normalise", "out"),
+        7: ("input", "swap", "align", "sum", "coarse", "normalise", "out"),
     }
     """Places of the registers, by latency."""
 
@@ -62,7 +66,8 @@ class Fp32Adder(wiring.Component):
         operands = cut("swap", **self._swap(m, given.a, given.b))
         aligned = cut("align", **self._align(m, operands))
         total = cut("sum", **self._sum(m, aligned))
-        normal = cut("normalise", **self._normalise(m, total))
+        coarse = cut("coarse", **self._coarse(m, total))
+        normal = cut("normalise", **self._normalise(m, coarse))
         word = round_fp32(m, normal.total, normal.field, normal.sign, normal.inf, normal.nan)
         m.d.comb += self.out.eq(cut("out", word=word).word)
         return m
@@ -112,12 +117,22 @@ class Fp32Adder(wiring.Component):
             "inf": operands.inf, "nan": operands.nan,
         }  # fmt: skip
 
-    def _normalise(self, m: Module, total) -> dict[str, Value]:
-        """The sum's leading one comes to the top, unless the exponent runs out; an exact zero of two signs is +0."""
-        # After a shift by the exponent the field is 1, or 0 if the top bit stays zero.
+    def _coarse(self, m: Module, total) -> dict[str, Value]:
+        """The sum's leading one comes near to the top; an exact zero of two signs is +0."""
         exponent = total.exponent
-        field = Signal(FP32.exponent_bits + 1)
-        normal, shift = normalise(m, total.total, "sum", exponent)
-        m.d.comb += field.eq(Mux(normal[-1], exponent + 1 - shift, 0))
+        fewer = exponent[_PLACES:].any()
+        coarse, zeros, fewer = normalise_partly(m, total.total, "coarse", _COARSE, exponent, fewer)
         sign = total.sign & ~(total.subtract & ~total.total.any())
-        return {"total": normal, "field": field, "sign": sign, "inf": total.inf, "nan": total.nan}
+        return {
+            "total": coarse, "zeros": zeros, "fewer": fewer, "exponent": exponent, "sign": sign, "inf": total.inf,
+            "nan": total.nan,
+        }  # fmt: skip
+
+    def _normalise(self, m: Module, coarse) -> dict[str, Value]:
+        """It comes to the top, unless the exponent runs out."""
+        # After a shift by the exponent the field is 1, or 0 if the top bit stays zero.
+        field = Signal(FP32.exponent_bits + 1)
+        normal, zeros, _ = normalise_partly(m, coarse.total, "fine", _FINE, coarse.exponent, coarse.fewer)
+        shift = Cat(zeros, coarse.zeros)
+        m.d.comb += field.eq(Mux(normal[-1], coarse.exponent + 1 - shift, 0))
+        return {"total": normal, "field": field, "sign": coarse.sign, "inf": coarse.inf, "nan": coarse.nan}

@@ -14,6 +14,7 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.arith.normalise import normalise
 from neuroncore_rtl.hdl.arith.operand import EXPONENT_BITS, OPERAND_BIAS, SIGNIFICAND_BITS, Operand
+from neuroncore_rtl.hdl.arith.pipeline import Pipeline
 from neuroncore_rtl.spec.formats import FP32, FloatFormat, Format, IntFormat, matmul_formats
 
 __all__ = ["EdgeDecoder"]
@@ -66,10 +67,12 @@ class _Fields(wiring.Component):
 
 
 class EdgeDecoder(wiring.Component):
-    """Storage word to operand; combinational (latency 0, the caller registers the result).
+    """Storage word to operand; one enters per cycle.
 
     Arguments:
         significand_bits: of the operand, 8 or 12; with 8 there are no halves, and FP32, TF32 and FP16 are no formats.
+        latency: cycles from the word to the operand, 0 to 2, which is combinational behind the last register; the
+            caller registers it.
 
     Ports:
         word: the element, right-aligned (8-, 16- or 32-bit storage in the low bits; TF32 and FP32 use all 32).
@@ -81,10 +84,14 @@ class EdgeDecoder(wiring.Component):
             or NaN has its flag in hi, where its significand is not zero, and is a zero of the same sign in lo.
     """
 
-    latency = 0
+    CUTS = {0: (), 1: ("whole",), 2: ("fields", "whole")}
+    """Places of the registers, by latency."""
 
-    def __init__(self, significand_bits: int = SIGNIFICAND_BITS):
+    def __init__(self, significand_bits: int = SIGNIFICAND_BITS, latency: int = 0):
+        if latency not in self.CUTS:
+            raise ValueError(f"latency must be 0 to {max(self.CUTS)}, not {latency!r}")
         self.significand_bits = significand_bits
+        self.latency = latency
         controls = {name: In(1) for name in ("half", "present", "skip_zero")}
         operand = Out(Operand(significand_bits))
         super().__init__({"word": In(32), "format": In(FormatCode), **controls, "out": operand})
@@ -94,34 +101,42 @@ class EdgeDecoder(wiring.Component):
         bits = self.significand_bits
         formats = matmul_formats(bits)
         halves = FP32 in formats
+        cut = Pipeline(m, self.CUTS[self.latency]).cut
         m.submodules.fields = fields = _Fields(formats, 2 * bits if halves else bits)
         m.d.comb += [fields.word.eq(self.word), fields.format.eq(self.format)]
+        parts = cut(
+            "fields", sign=fields.sign, exponent=fields.exponent, significand=fields.significand,
+            special=fields.special, payload=fields.payload, half=self.half if halves else Const(0),
+            present=self.present, skip_zero=self.skip_zero,
+        )  # fmt: skip
 
-        whole, whole_shift = normalise(m, fields.significand, "whole")
-        half = self.half if halves else Const(0)
+        normal, shift = normalise(m, parts.significand, "whole")
         whole_exponent = Signal(EXPONENT_BITS)
-        significand = Signal(bits)
-        exponent = Signal(EXPONENT_BITS)
-        zero = Signal()
+        m.d.comb += whole_exponent.eq(parts.exponent - shift)
+        whole = cut(
+            "whole", normal=normal, exponent=whole_exponent, sign=parts.sign, special=parts.special,
+            payload=parts.payload, half=parts.half, present=parts.present, skip_zero=parts.skip_zero,
+        )  # fmt: skip
+
+        significand, exponent, zero = Signal(bits), Signal(EXPONENT_BITS), Signal()
         m.d.comb += [
-            whole_exponent.eq(fields.exponent - whole_shift),
-            significand.eq(whole[-bits:]),
-            exponent.eq(whole_exponent),
+            significand.eq(whole.normal[-bits:]),
+            exponent.eq(whole.exponent),
             # A normalised significand is zero where its top bit is.
-            zero.eq(~significand[-1] | (fields.special & half)),
+            zero.eq(~significand[-1] | (whole.special & whole.half)),
         ]
         if halves:
-            low, low_shift = normalise(m, whole[:bits], "low")
-            with m.If(half):
-                m.d.comb += [significand.eq(low), exponent.eq(whole_exponent - bits - low_shift)]
+            low, low_shift = normalise(m, whole.normal[:bits], "low")
+            with m.If(whole.half):
+                m.d.comb += [significand.eq(low), exponent.eq(whole.exponent - bits - low_shift)]
 
-        with m.If(~self.present | (self.skip_zero & zero)):
+        with m.If(~whole.present | (whole.skip_zero & zero)):
             m.d.comb += [self.out.inf.eq(1), self.out.nan.eq(1)]
         with m.Else():
             m.d.comb += [
-                self.out.sign.eq(fields.sign),
-                self.out.inf.eq(fields.special & ~half & ~fields.payload),
-                self.out.nan.eq(fields.special & ~half & fields.payload),
+                self.out.sign.eq(whole.sign),
+                self.out.inf.eq(whole.special & ~whole.half & ~whole.payload),
+                self.out.nan.eq(whole.special & ~whole.half & whole.payload),
             ]
             with m.If(~zero):
                 m.d.comb += [self.out.significand.eq(significand), self.out.exponent.eq(exponent)]

@@ -70,8 +70,8 @@ class Fp32Rounder(wiring.Component):
     CUTS = {
         1: ("out",),
         2: ("shift", "out"),
-        3: ("shift", "round", "out"),
-        4: ("align", "shift", "round", "out"),
+        3: ("shift", "total", "out"),
+        4: ("align", "shift", "total", "out"),
     }
     """Places of the registers, by latency."""
 
@@ -93,8 +93,8 @@ class Fp32Rounder(wiring.Component):
         cut = Pipeline(m, self.CUTS[self.latency]).cut
         number = cut("align", **self._align(m))
         parts = cut("shift", **self._shift(m, number))
-        rounded = cut("round", **self._carry(m, parts))
-        m.d.comb += self.word.eq(cut("out", word=self._place(m, rounded)).word)
+        total = cut("total", **self._total(m, parts, self._carry(m, parts)))
+        m.d.comb += self.word.eq(cut("out", word=self._place(m, total)).word)
         return m
 
     def _align(self, m: Module) -> dict[str, Value]:
@@ -139,34 +139,25 @@ class Fp32Rounder(wiring.Component):
         draws = {"stochastic": number.stochastic, "random": number.random}
         return passed | draws | {"kept": shifted[_WIDTH:], "discarded": shifted[:_WIDTH]}
 
-    def _carry(self, m: Module, parts) -> dict[str, Value]:
-        """Whether the discarded part rounds away from zero."""
-        passed = {
-            "kept": parts.kept, "excess": parts.excess, "sign": parts.sign, "nan": parts.nan, "format": parts.format,
-        }  # fmt: skip
+    def _carry(self, m: Module, parts) -> Value:
+        """Return whether the discarded part rounds away from zero."""
         if not self._draws:
-            return passed | {"up": parts.half & (parts.rest | parts.kept[0])}
+            return parts.half & (parts.rest | parts.kept[0])
         addend, tail = Signal(_WIDTH), Signal(_WIDTH + 1)
         m.d.comb += [
             addend.eq(Mux(parts.stochastic, parts.random, _ABOVE_HALF + parts.kept[0])),
             tail.eq(parts.discarded + addend),
         ]
-        return passed | {"up": tail[-1]}
+        return tail[-1]
 
-    def _place(self, m: Module, rounded) -> Signal:
-        """Return the storage word."""
-        excess, nan = rounded.excess, rounded.nan
-        base, limit, total, magnitude, word = (
-            Signal(_WIDTH, name=name) for name in ("base", "limit", "total", "magnitude", "word")
-        )
-        over, sign = Signal(), Signal()
-        m.d.comb += [
-            sign.eq(rounded.sign & ~nan),
-            # One bit more, below, carries into it.
-            total.eq((Cat(rounded.up, base) + Cat(Const(1, 1), rounded.kept))[1:]),
-            magnitude.eq(Mux(over | nan | (total > limit), limit, total)),
-        ]
-        with m.Switch(rounded.format):
+    def _total(self, m: Module, parts, up: Value) -> dict[str, Value]:
+        """The magnitude as an integer, and the largest that the target has, which it may be beyond in any case."""
+        excess, nan = parts.excess, parts.nan
+        base, limit, total = (Signal(_WIDTH, name=name) for name in ("base", "limit", "total"))
+        over = Signal()
+        # One bit more, below, carries into it.
+        m.d.comb += total.eq((Cat(up, base) + Cat(Const(1, 1), parts.kept))[1:])
+        with m.Switch(parts.format):
             for fmt in FORMATS.values():
                 with m.Case(FormatCode(fmt.code)):
                     if fmt.is_float:
@@ -175,7 +166,18 @@ class Fp32Rounder(wiring.Component):
                     else:
                         # One more below zero than above it, or nothing.
                         below = _limit(fmt) + 1 if fmt.signed else 0
-                        highest = Mux(nan, 0, Mux(rounded.sign, below, _limit(fmt)))
+                        highest = Mux(nan, 0, Mux(parts.sign, below, _limit(fmt)))
                         m.d.comb += [over.eq(excess.any()), limit.eq(highest)]
-                    m.d.comb += word.eq(_stored(fmt, magnitude, sign))
+        beyond = over | nan
+        return {"total": total, "limit": limit, "beyond": beyond, "sign": parts.sign & ~nan, "format": parts.format}
+
+    def _place(self, m: Module, number) -> Signal:
+        """Return the storage word."""
+        magnitude, word = Signal(_WIDTH), Signal(_WIDTH)
+        over = number.beyond | (number.total > number.limit)
+        m.d.comb += magnitude.eq(Mux(over, number.limit, number.total))
+        with m.Switch(number.format):
+            for fmt in FORMATS.values():
+                with m.Case(FormatCode(fmt.code)):
+                    m.d.comb += word.eq(_stored(fmt, magnitude, number.sign))
         return word

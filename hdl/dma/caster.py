@@ -31,7 +31,7 @@ class Caster(wiring.Component):
 
     Arguments:
         size: bytes of a beat. lanes: at most so many elements at a time. latency: stages of rounding; with more than
-            one, widening has two.
+            one, widening has three.
 
     Ports:
         i: pieces of whole elements. A bad one is never taken.

@@ -6,6 +6,7 @@ from amaranth import Cat, Const, Module, Mux, Signal, Value, signed
 
 from neuroncore_rtl.hdl import checker
 from neuroncore_rtl.hdl.arith.formats import element_size
+from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.checker import lowest_rule
 from neuroncore_rtl.hdl.dma.extent import Extent
 from neuroncore_rtl.hdl.dma.instruction import DmaInstruction
@@ -23,7 +24,8 @@ _CODES = tuple(fmt.code for fmt in FORMATS.values())
 
 
 class Checker(checker.Checker):
-    """Judges a copy every `INTERVAL` cycles.
+    """Judges a copy every `INTERVAL` cycles, and with `config.port_latency` two more: for registers of the
+    tensors' bounds, and since an instruction does not come as the one before it goes.
 
     Arguments:
         config: the machine's parameters.
@@ -35,27 +37,35 @@ class Checker(checker.Checker):
     """Cycles from one instruction to the next."""
 
     LATENCY = INTERVAL + 1
-    """Cycles from the instruction at i, which is taken at once, to the job at o, or to the error."""
+    """Cycles from the instruction at i, which is taken at once, to the job at o, or to the error, without them."""
 
     def __init__(self, config: Config):
         self.config = config
         super().__init__(DmaInstruction, Job)
 
+    @property
+    def latency(self) -> int:
+        """Cycles from an instruction at i to its job at o, or to the error."""
+        return self.LATENCY + self.config.port_latency
+
     def elaborate(self, platform):
         m = Module()
         instruction = Signal(DmaInstruction, reset_less=True)
         held, verdict, legal = Signal(), Signal(), Signal()
-        turn = Signal(range(self.INTERVAL))
+        # With registers who comes does not look at who goes in the same cycle.
+        back_to_back = not self.config.port_latency
+        last_turn = Extent.TURNS + self.config.port_latency
+        turn = Signal(range(last_turn + 1))
         judged, job = Signal(Job, reset_less=True), Signal(Job)
         m.d.comb += [
-            verdict.eq(held & (turn == Extent.TURNS) & (~self.o.valid | self.o.ready)),
-            self.i.ready.eq(~self.error.valid & (~held | (verdict & legal))),
+            verdict.eq(held & (turn == last_turn) & (~self.o.valid | (self.o.ready & back_to_back))),
+            self.i.ready.eq(~self.error.valid & (~held | (verdict & legal & back_to_back))),
             self.o.payload.eq(judged),
             self.busy.eq(held | self.o.valid),
         ]
         with m.If(self.o.ready):
             m.d.sync += self.o.valid.eq(0)
-        with m.If(held & (turn != Extent.TURNS)):
+        with m.If(held & (turn != last_turn)):
             m.d.sync += turn.eq(turn + 1)
         with m.If(verdict):
             m.d.sync += [held.eq(0), judged.eq(job), self.o.valid.eq(legal)]
@@ -65,8 +75,9 @@ class Checker(checker.Checker):
         indexed = {"src": instruction.gather, "dst": instruction.scatter}
         tensors = [self._tensor(m, name, instruction, job, turn, indexed) for name in ("src", "dst")]
         self._rows(m, instruction, job)
-        cause = self._judge(m, instruction, tensors)
-        m.d.comb += legal.eq(cause == 0)
+        broken = self._judge(m, instruction, tensors)
+        cause = lowest_rule(m, broken)
+        m.d.comb += legal.eq(~_any(broken.values()))
         self.refuse(m, verdict & ~legal, cause)
         m.d.comb += [job.formats.src.eq(instruction.src_dtype), job.formats.dst.eq(instruction.dst_dtype)]
         return m
@@ -110,6 +121,9 @@ class Checker(checker.Checker):
             low.eq(tensor["partition"] + extent.partition_low),
             high.eq(tensor["partition"] + extent.partition_high + 1),
         ]
+        first, end, low, high = (
+            delayed(m, bound, self.config.port_latency, bound.name) for bound in (first, end, low, high)
+        )
         with m.Switch(storage):
             for place in (Storage.SBUF, Storage.PSUM):
                 with m.Case(int(place)):
@@ -145,8 +159,8 @@ class Checker(checker.Checker):
             job.rows.size.eq(Mux(instruction.scatter, job.dst.size, job.src.size)),
         ]
 
-    def _judge(self, m: Module, instruction, tensors: list[dict[Rule, Value]]) -> Signal:
-        """Return the lowest rule that the copy breaks, 0 if it is legal."""
+    def _judge(self, m: Module, instruction, tensors: list[dict[Rule, Value]]) -> dict[Rule, Value]:
+        """Return which rules the copy breaks."""
         counts = [instruction[f"count{d}"] for d in range(DMA_DIMENSIONS)]
         rows = instruction.gather | instruction.scatter
         end = Signal(17)
@@ -161,7 +175,7 @@ class Checker(checker.Checker):
             Rule.STORAGE: instruction.gather & instruction.scatter,
         }
         of_either = {rule: _any(tensor[rule] for tensor in tensors if rule in tensor) for rule in broken}
-        return lowest_rule(m, {rule: broken[rule] | of_either[rule] for rule in broken})
+        return {rule: broken[rule] | of_either[rule] for rule in broken}
 
 
 def _any(conditions: Iterable[Value]) -> Value:

@@ -8,7 +8,7 @@
 The two tensors are walked apart: the source's side makes a row of bytes, the destination's side takes it.
 """
 
-from amaranth import Module, Mux, Signal
+from amaranth import Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -26,6 +26,7 @@ from neuroncore_rtl.hdl.dma.rows import RowReader
 from neuroncore_rtl.hdl.dma.sequencer import Sequencer
 from neuroncore_rtl.hdl.dma.writer import Writer
 from neuroncore_rtl.hdl.engine_error import DetailedError
+from neuroncore_rtl.hdl.fifo import Fifo
 from neuroncore_rtl.hdl.memory.axi import AxiPort, connect_channels
 from neuroncore_rtl.hdl.memory.line_arbiter import LineReadArbiter
 from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite
@@ -87,7 +88,7 @@ class DmaEngine(wiring.Component):
         size = self.config.hbm_bytes
         m.submodules.checker = checker = Checker(self.config)
         m.submodules.sequencer = sequencer = Sequencer()
-        m.submodules.rows = rows = RowReader(size)
+        m.submodules.rows = rows = RowReader(size, self.config.port_latency)
         m.submodules.src_addresses = src_addresses = AddressGenerator()
         m.submodules.src_chunker = src_chunker = Chunker(size)
         m.submodules.reader = reader = Reader(size, self.config.dma_beats)
@@ -98,16 +99,17 @@ class DmaEngine(wiring.Component):
         m.submodules.writer = writer = Writer(size)
         m.submodules.answers = answers = Answers()
         wiring.connect(m, checker.o, sequencer.i)
-        wiring.connect(m, src_addresses.o, src_chunker.i)
-        wiring.connect(m, src_chunker.o, reader.i)
-        wiring.connect(m, reader.o, caster.i)
-        wiring.connect(m, caster.o, ring.i)
-        wiring.connect(m, dst_addresses.o, dst_chunker.i)
-        wiring.connect(m, dst_chunker.o, writer.i)
+        src_left = self._connect(m, "src_runs", src_addresses.o, src_chunker.i)
+        src_cut = self._connect(m, "src_chunks", src_chunker.o, reader.i)
+        pieces_left = self._connect(m, "pieces", reader.o, caster.i)
+        cast_left = self._connect(m, "cast", caster.o, ring.i)
+        dst_left = self._connect(m, "dst_runs", dst_addresses.o, dst_chunker.i)
+        dst_cut = self._connect(m, "dst_chunks", dst_chunker.o, writer.i)
         wiring.connect(m, writer.ring, ring.o)
         wiring.connect(m, rows.src, src_addresses.rows)
         wiring.connect(m, rows.dst, dst_addresses.rows)
         wiring.connect(m, sequencer.answers, answers.copies)
+        cast = Signal()  # something has left the caster's input and is not in the ring
         m.d.comb += [
             checker.i.payload.eq(self.instructions.payload),
             checker.i.valid.eq(self.instructions.valid & ~self.error.valid),
@@ -118,12 +120,12 @@ class DmaEngine(wiring.Component):
             rows.rows.eq(checker.o.payload.rows),
             reader.formats.eq(sequencer.formats),
             sequencer.refused.eq(checker.error),
-            sequencer.src_busy.eq(src_addresses.busy | src_chunker.busy),
-            sequencer.dst_done.eq(~dst_addresses.busy & ~dst_chunker.busy & sequencer.writer_free),
-            sequencer.writer_free.eq(writer.free & self.written),
-            sequencer.undelivered.eq(
-                reader.o.valid & reader.o.payload.bad & ~caster.busy & dst_chunker.busy & writer.hungry
+            sequencer.src_busy.eq(src_addresses.busy | src_left | src_chunker.busy | src_cut),
+            sequencer.dst_done.eq(
+                ~(dst_addresses.busy | dst_left | dst_chunker.busy | dst_cut) & sequencer.writer_free
             ),
+            sequencer.writer_free.eq(self._all_written(m, writer)),
+            sequencer.undelivered.eq(caster.i.valid & caster.i.payload.bad & ~cast & writer.i.valid & writer.hungry),
             sequencer.row_failed.eq(rows.failed),
             sequencer.row_number.eq(rows.number),
             self.retired.eq(sequencer.retired),
@@ -131,14 +133,35 @@ class DmaEngine(wiring.Component):
         ]
         work = Signal()
         m.d.comb += [
+            cast.eq(caster.busy | cast_left),
             work.eq(checker.busy | sequencer.src_busy | sequencer.busy | ~answers.copies.idle),
             self.busy.eq((self.instructions.valid | checker.error.valid | work) & ~self.error.valid),
             # What was asked for is taken after an error, too.
-            self.active.eq(self.busy | work | rows.busy | reader.busy | caster.busy | ~writer.free | self.retired),
+            self.active.eq(
+                self.busy | work | rows.busy | reader.busy | pieces_left | cast | ~writer.free | self.retired
+            ),
         ]
         self._connect_memories(m, reader, rows, writer, answers)
         self._count(m, reader, writer)
         return m
+
+    def _connect(self, m: Module, name: str, source, sink) -> Value:
+        """Connect two parts, with `config.port_latency` through two places; return whether anything is there."""
+        if not self.config.port_latency:
+            wiring.connect(m, source, sink)
+            return Const(0)
+        m.submodules[name] = places = Fifo(source.payload.shape(), depth=2)
+        wiring.connect(m, source, places.i)
+        wiring.connect(m, places.o, sink)
+        return places.o.valid
+
+    def _all_written(self, m: Module, writer: Writer) -> Value:
+        """Return whether all beats are in the memories, or in their bursts."""
+        if not self.config.port_latency:
+            return writer.free & self.written
+        written = Signal(init=1)
+        m.d.sync += written.eq(self.written)
+        return writer.idle & written
 
     def _connect_memories(self, m: Module, reader: Reader, rows: RowReader, writer: Writer, answers: Answers) -> None:
         """Connect those who read and write to the memories."""
@@ -147,7 +170,13 @@ class DmaEngine(wiring.Component):
         wiring.connect(m, rows.line, line.requesters[1])
         wiring.connect(m, line.port, wiring.flipped(self.read))
         wiring.connect(m, writer.line, wiring.flipped(self.write))
-        connect_channels(m, reader.axi, self.axi, "ar", "r")
+        if self.config.port_latency:
+            m.submodules.ar = ar = Fifo(reader.axi.ar.payload.shape(), depth=1)
+            wiring.connect(m, reader.axi.ar, ar.i)
+            wiring.connect(m, ar.o, wiring.flipped(self.axi.ar))
+            connect_channels(m, reader.axi, self.axi, "r")
+        else:
+            connect_channels(m, reader.axi, self.axi, "ar", "r")
         connect_channels(m, writer.axi, self.axi, "aw", "w")
         wiring.connect(m, wiring.flipped(self.axi.b), answers.b)
         m.d.comb += [

@@ -73,6 +73,7 @@ class Reader(wiring.Component):
         wanted = Signal(range(self.room + 1))
         free = Signal(range(self.room + 1), init=self.room)
         owed = Signal(range(self.room + 1))
+        full, owes = Signal(), Signal()  # no beat is free; some are owed
         from_hbm, room, burst, access = (Signal(name=name) for name in ("from_hbm", "room", "burst", "access"))
         m.d.comb += [
             from_hbm.eq(chunk.storage == Storage.HBM),
@@ -83,7 +84,7 @@ class Reader(wiring.Component):
             self.axi.ar.payload.addr.eq(aligned(chunk.address, self.size)),
             self.axi.ar.payload.len.eq(wanted - 1),
             # A chunk on chip is one beat. That is known early in a cycle, while many wait for this request.
-            self.line.valid.eq(self.i.valid & ~from_hbm & (free != 0) & (owed == 0)),
+            self.line.valid.eq(self.i.valid & ~from_hbm & ~full & ~owes),
             self.line.storage.eq(Value.cast(chunk.storage)[:1]),
             self.line.partition.eq(chunk.partition),
             self.line.address.eq(aligned(chunk.address, self.size)),
@@ -96,6 +97,12 @@ class Reader(wiring.Component):
             held.payload.bytes.eq(chunk.bytes),
             held.payload.formats.eq(self.formats),
         ]
+        with m.If(burst):
+            m.d.sync += owes.eq(1)
+        with m.Elif(self.axi.r.valid):
+            m.d.sync += owes.eq(owed != 1)
+        with m.If(self.i.ready | gone):
+            m.d.sync += full.eq(self.i.ready & ~gone & (free == wanted))
         m.d.sync += [
             free.eq(free - Mux(self.i.ready, wanted, 0) + gone),
             owed.eq(owed + Mux(burst, wanted, 0) - self.axi.r.valid),

@@ -10,7 +10,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.dma.job import Row, Rows
-from neuroncore_rtl.hdl.fifo import BufferedFifo
+from neuroncore_rtl.hdl.fifo import BufferedFifo, StreamRegister
 from neuroncore_rtl.hdl.memory.port import LineRead, OnChipStorage
 from neuroncore_rtl.spec.isa import HBM_ADDRESS_BITS
 
@@ -22,6 +22,7 @@ class RowReader(wiring.Component):
 
     Arguments:
         size: bytes of a beat.
+        latency: 0, or 1: a request every other cycle, and a row so many cycles later.
 
     Ports:
         load: begin with `rows`.
@@ -33,8 +34,9 @@ class RowReader(wiring.Component):
 
     AHEAD = 64
 
-    def __init__(self, size: int):
+    def __init__(self, size: int, latency: int = 0):
         self.size = size
+        self.latency = latency
         super().__init__(
             {
                 "load": In(1),
@@ -55,15 +57,25 @@ class RowReader(wiring.Component):
         queues = {}
         for name in ("src", "dst"):
             m.submodules[name] = queues[name] = BufferedFifo(Row, self.AHEAD)
-            wiring.connect(m, queues[name].o, wiring.flipped(getattr(self, name)))
+            rows_read = queues[name].o
+            if self.latency:
+                m.submodules[f"{name}_row"] = register = StreamRegister(Row)
+                wiring.connect(m, rows_read, register.i)
+                rows_read = register.o
+            wiring.connect(m, rows_read, wiring.flipped(getattr(self, name)))
 
         # Requests, for which both tensors have room.
         free = {name: Signal(range(self.AHEAD + 1), init=self.AHEAD, name=f"{name}_free") for name in queues}
-        access = Signal()
+        access, wanted = Signal(), Signal()
         flight = Signal(LineRead.LATENCY + 2)
         place_bits = (self.size - 1).bit_length()
+        asks = wanted
+        if self.latency:
+            asks = Signal(name="asks")
+            m.d.sync += asks.eq(wanted & ~access)
         m.d.comb += [
-            self.line.valid.eq((left != 0) & (free["src"] != 0) & (free["dst"] != 0)),
+            wanted.eq((left != 0) & (free["src"] != 0) & (free["dst"] != 0)),
+            self.line.valid.eq(asks),
             self.line.storage.eq(OnChipStorage.SBUF),
             self.line.partition.eq(partition),
             self.line.address.eq(Cat(Const(0, place_bits), rows.address[place_bits:])),

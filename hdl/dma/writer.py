@@ -35,6 +35,7 @@ class Writer(wiring.Component):
         axi: of HBM; its channels of reads and answers are idle. line: of the on-chip memories.
         hungry: the next beat lacks bytes. stop: no more of them are taken.
         free: no beat is here, or it goes to the memory or to its burst at the end of this cycle.
+        idle: no beat is here.
         burst: one is complete. room: there may be one more.
     """
 
@@ -52,6 +53,7 @@ class Writer(wiring.Component):
                 "hungry": Out(1),
                 "stop": In(1),
                 "free": Out(1),
+                "idle": Out(1),
                 "burst": Out(1),
                 "room": In(1),
             }
@@ -62,7 +64,7 @@ class Writer(wiring.Component):
         chunk = Signal(chunk_layout(self.size), reset_less=True)  # that `beat` belongs to
         beat = Signal(self._beat_layout, reset_less=True)
         valid, taken, to_hbm = Signal(), Signal(), Signal()
-        m.d.comb += [self.free.eq(~valid | taken), to_hbm.eq(chunk.storage == Storage.HBM)]
+        m.d.comb += [self.free.eq(~valid | taken), self.idle.eq(~valid), to_hbm.eq(chunk.storage == Storage.HBM)]
         with m.If(self.free):
             m.d.sync += valid.eq(self.ring.take)
         self._take(m, chunk, beat)

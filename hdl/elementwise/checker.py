@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from amaranth import Cat, Module, Mux, Signal, Value, signed
 
 from neuroncore_rtl.hdl import checker
+from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.checker import lowest_rule
 from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction
 from neuroncore_rtl.hdl.elementwise.job import Job, opcode_in, pointer, used, work_out
@@ -48,7 +49,8 @@ class _Named:
 
 
 class Checker(checker.Checker):
-    """Judges an instruction every `INTERVAL` cycles.
+    """Judges an instruction every `INTERVAL` cycles, and with `config.port_latency` two more: for registers of the
+    accesses' bounds, and since an instruction does not come as the one before it goes.
 
     Arguments:
         config: the machine's parameters.
@@ -59,7 +61,7 @@ class Checker(checker.Checker):
     """
 
     LATENCY = timing.ELEMENTWISE_CHECKER_LATENCY
-    """Cycles from the instruction at i, which is taken at once, to the job at o, or to the error."""
+    """Cycles from the instruction at i, which is taken at once, to the job at o, or to the error, without them."""
 
     INTERVAL = timing.ELEMENTWISE_CHECKER_INTERVAL
     """Cycles from one instruction to the next."""
@@ -72,26 +74,35 @@ class Checker(checker.Checker):
         self.interval = interval
         super().__init__(ElementwiseInstruction, Job)
 
+    @property
+    def latency(self) -> int:
+        """Cycles from an instruction at i to its job at o, or to the error."""
+        return self.LATENCY + self.config.port_latency
+
     def elaborate(self, platform):
         m = Module()
         instruction = Signal(ElementwiseInstruction, reset_less=True)
         held = Signal()  # an instruction is being judged
-        turn = Signal(range(self.INTERVAL))
+        # With registers who comes does not look at who goes in the same cycle.
+        back_to_back = not self.config.port_latency
+        last_turn = self.INTERVAL - 1 + self.config.port_latency
+        turn = Signal(range(last_turn + 1))
         judged = Signal(Job, reset_less=True)
         verdict, legal, taken = Signal(), Signal(), Signal()
         job = work_out(m, self.config, instruction, self.slow, self.interval)
-        cause = self._judge(m, instruction, job, turn)
+        broken = self._judge(m, instruction, job, turn)
+        cause = lowest_rule(m, broken)
         m.d.comb += [
-            verdict.eq(held & (turn == self.INTERVAL - 1) & (~self.o.valid | self.o.ready)),
-            legal.eq(cause == 0),
-            self.i.ready.eq(~self.error.valid & (~held | (verdict & legal))),
+            verdict.eq(held & (turn == last_turn) & (~self.o.valid | (self.o.ready & back_to_back))),
+            legal.eq(~_any(broken.values())),
+            self.i.ready.eq(~self.error.valid & (~held | (verdict & legal & back_to_back))),
             taken.eq(self.i.valid & self.i.ready),
             self.busy.eq(held | self.o.valid),
             self.o.payload.eq(judged),
         ]
         with m.If(self.o.ready):
             m.d.sync += self.o.valid.eq(0)
-        with m.If(held & (turn != self.INTERVAL - 1)):
+        with m.If(held & (turn != last_turn)):
             m.d.sync += turn.eq(turn + 1)
         with m.If(verdict):
             m.d.sync += [held.eq(0), judged.eq(job), self.o.valid.eq(legal)]
@@ -100,8 +111,8 @@ class Checker(checker.Checker):
         self.refuse(m, verdict & ~legal, cause)
         return m
 
-    def _judge(self, m: Module, instruction, job, turn: Signal) -> Signal:
-        """Return the lowest rule that the instruction breaks in its last cycle, 0 if it is legal."""
+    def _judge(self, m: Module, instruction, job, turn: Signal) -> dict[Rule, Value]:
+        """Return which rules the instruction breaks, in its last cycle."""
         named = self._named(m, instruction, job)
         broken = {
             Rule.OPCODE: ~opcode_in(instruction, self.opcodes),
@@ -127,7 +138,7 @@ class Checker(checker.Checker):
             late = Signal(name=f"breaks_{rule.name.lower()}")
             m.d.sync += late.eq(broken[rule])
             broken[rule] = late
-        return lowest_rule(m, broken)
+        return broken
 
     @staticmethod
     def _named(m: Module, instruction, job) -> list[_Named]:
@@ -263,7 +274,7 @@ class Checker(checker.Checker):
         return _any(wrong)
 
     def _range(self, m: Module, instruction, job, named: list[_Named], turn: Signal) -> Value:
-        """One access is multiplied a cycle, and judged in the next."""
+        """One access is multiplied a cycle, and judged in the next, or with `port_latency` a cycle later."""
         spans = []
         selected = {name: Signal(place.shape(), name=f"turn_{name}") for name, place in _turn_fields(named[0])}
         late = {name: Signal.like(field, name=f"judged_{name}", reset_less=True) for name, field in selected.items()}
@@ -288,19 +299,23 @@ class Checker(checker.Checker):
 
         low, high, first, end = (Signal(signed(40), name=name) for name in ("low", "high", "first", "end"))
         outside, seen = Signal(), Signal()
-        sbuf, psum = (storage_bytes(storage, self.config) for storage in (isa.Storage.SBUF, isa.Storage.PSUM))
         m.d.comb += [
             low.eq(sum(Mux(span < 0, span, 0) for span in spans)),
             high.eq(sum(Mux(span < 0, 0, span) for span in spans) + 1),
             first.eq(late["address"] + (low << late["size"])),
             end.eq(late["address"] + (high << late["size"])),
+        ]
+        cycles = self.config.port_latency
+        sbuf, psum = (storage_bytes(storage, self.config) for storage in (isa.Storage.SBUF, isa.Storage.PSUM))
+        first, end = delayed(m, first, cycles, "first"), delayed(m, end, cycles, "end")
+        late = {name: delayed(m, late[name], cycles, name) for name in ("used", "storage")}
+        m.d.comb += [
             outside.eq(late["used"] & ((first < 0) | (end > Mux(late["storage"], psum, sbuf)))),
         ]
-        with m.Switch(turn):
-            with m.Case(0):
-                m.d.sync += seen.eq(0)
-            with m.Default():
-                m.d.sync += seen.eq(seen | outside)
+        with m.If(turn <= cycles):
+            m.d.sync += seen.eq(0)
+        with m.Else():
+            m.d.sync += seen.eq(seen | outside)
         pointers = [
             place.used & (place.address + (Value.cast(1) << place.size) > sbuf) for place in named[len(_ACCESSES) :]
         ]

@@ -62,6 +62,7 @@ class Fetch(wiring.Component):
         m = Module()
         issue, sbuf, psum = self.i.payload, self.sbuf, self.psum
         rest = Signal(INTERVAL_BITS)  # cycles until the next step may go
+        rested = Signal(init=1)  # there are none
         may_read, may_go, both, go = Signal(), Signal(), Signal(), Signal()
         held_up = Signal()
         a_done, b_done, a_wanted, b_wanted, a_taken, b_taken = (
@@ -71,21 +72,22 @@ class Fetch(wiring.Component):
         m.d.comb += [
             held_up.eq((issue.step.writes & ~self.room) | (issue.drain & ~self.drained)),
             may_read.eq(self.i.valid & ~(issue.drain & ~self.drained)),
-            may_go.eq((rest == 0) & ~held_up),
+            may_go.eq(rested & ~held_up),
             # Of two words from SBUF the second comes when the step goes, for there is one place to keep a word.
             both.eq(issue.reads_a & issue.reads_b & ~a_psum & ~b_psum),
             b_wanted.eq(may_read & issue.reads_b & ~b_done),
             a_wanted.eq(may_read & issue.reads_a & ~a_done & (~both | (b_done & may_go))),
             sbuf.valid.eq((a_wanted & ~a_psum) | (b_wanted & ~b_psum)),
             psum.valid.eq((a_wanted & a_psum) | (b_wanted & b_psum)),
-            sbuf.address.eq(Mux(a_wanted & ~a_psum, issue.a.address, issue.b.address) & ~3),
-            psum.address.eq(Mux(a_wanted & a_psum, issue.a.address, issue.b.address) & ~3),
+            # Whose word it can be alone, which is known before it is wanted.
+            sbuf.address.eq(Mux(issue.reads_a & ~a_psum & (~both | b_done), issue.a.address, issue.b.address) & ~3),
+            psum.address.eq(Mux(issue.reads_a & a_psum, issue.a.address, issue.b.address) & ~3),
             a_taken.eq(a_wanted & Mux(a_psum, psum.ready, sbuf.ready)),
             b_taken.eq(b_wanted & Mux(b_psum, psum.ready, sbuf.ready)),
             go.eq(may_read & may_go & (~issue.reads_a | a_done | a_taken) & (~issue.reads_b | b_done | b_taken)),
             self.i.ready.eq(go),
             self.went.eq(go),
-            self.busy.eq(self.valid | (rest != 0)),
+            self.busy.eq(self.valid | ~rested),
             self.writes.valid.eq(go & issue.step.writes),
             self.writes.payload.eq(issue.write),
             self.wait_sbuf.eq(sbuf.valid & ~sbuf.ready),
@@ -95,7 +97,8 @@ class Fetch(wiring.Component):
         m.d.sync += [
             a_done.eq((a_done | a_taken) & ~go),
             b_done.eq((b_done | b_taken) & ~go),
-            rest.eq(Mux(go, issue.interval - 1, Mux(rest == 0, 0, rest - 1))),
+            rest.eq(Mux(go, issue.interval - 1, Mux(rested, 0, rest - 1))),
+            rested.eq(Mux(go, issue.interval == 1, ~rest[1:].any())),
             self.valid.eq(go),
         ]
 

@@ -31,10 +31,12 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.elementwise.checker import Checker
 from neuroncore_rtl.hdl.elementwise.fetch import Fetch
 from neuroncore_rtl.hdl.elementwise.instruction import ElementwiseInstruction
+from neuroncore_rtl.hdl.elementwise.issue import Issue
 from neuroncore_rtl.hdl.elementwise.sequencer import Sequencer
 from neuroncore_rtl.hdl.elementwise.step import Phase, Step
 from neuroncore_rtl.hdl.elementwise.store import Store
 from neuroncore_rtl.hdl.engine_error import EngineError
+from neuroncore_rtl.hdl.fifo import StreamRegister
 from neuroncore_rtl.hdl.memory.port import ReadPort, WritePort
 from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import Config
@@ -146,7 +148,12 @@ class Frontend(wiring.Component):
         m.submodules.store = store = Store(config, self.latency + self.SLACK)
         wiring.connect(m, wiring.flipped(self.instructions), checker.i)
         wiring.connect(m, checker.o, sequencer.i)
-        wiring.connect(m, sequencer.o, fetch.i)
+        issue, waiting = sequencer.o, Const(0)
+        if config.port_latency:
+            m.submodules.issue = register = StreamRegister(Issue)
+            wiring.connect(m, issue, register.i)
+            issue, waiting = register.o, register.o.valid
+        wiring.connect(m, issue, fetch.i)
         wiring.connect(m, fetch.sbuf, wiring.flipped(self.sbuf))
         wiring.connect(m, fetch.psum, wiring.flipped(self.psum))
         wiring.connect(m, fetch.writes, store.writes)
@@ -166,6 +173,7 @@ class Frontend(wiring.Component):
             self.busy.eq(
                 checker.busy
                 | sequencer.busy
+                | waiting
                 | ~store.drained
                 | store.retired
                 | (self.instructions.valid & ~checker.error.valid)

@@ -152,10 +152,10 @@ class Sequencer(wiring.Component):
         moves = {
             "dst": (
                 Mux(job.delayed, element & flowing, taken & job.writes) | (result & ~job.at_b),
-                Mux(result, 0, Mux(job.delayed, late_dimension, dimension)),
+                Mux(phase == Phase.RESULT, 0, Mux(job.delayed, late_dimension, dimension)),
             ),
             "a": (element, dimension),
-            "b": ((element & job.reads_b) | value, Mux(value, 0, dimension)),
+            "b": ((element & job.reads_b) | value, Mux(phase == Phase.LOAD_VALUE, 0, dimension)),
         }
         addresses = {name: self._address(m, now, name, *move) for name, move in moves.items()}
         self._number(m, now, element, dimension)

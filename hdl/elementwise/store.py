@@ -42,7 +42,7 @@ class Store(wiring.Component):
             {
                 "writes": In(stream.Signature(Write, always_ready=True)),
                 "room": Out(1),
-                "drained": Out(1),
+                "drained": Out(1, init=1),
                 "result_valid": In(1),
                 "result": In(32 * config.partitions),
                 "enable": In(config.partitions),
@@ -58,7 +58,7 @@ class Store(wiring.Component):
         m.submodules.results = results = Fifo(data.StructLayout({"words": 32 * lanes, "enable": lanes}), self.depth)
         outstanding = Signal(range(self.depth + 1))
         write, result = writes.o.payload, results.o.payload
-        taken = Signal()
+        taken, full = Signal(), Signal()
         m.d.comb += [
             writes.i.payload.eq(self.writes.payload),
             writes.i.valid.eq(self.writes.valid),
@@ -67,11 +67,15 @@ class Store(wiring.Component):
             results.i.payload.enable.eq(self.enable),
             results.i.valid.eq(self.result_valid),
             results.o.ready.eq(taken),
-            self.room.eq(outstanding != self.depth),
-            self.drained.eq(outstanding == 0),
+            self.room.eq(~full),
             port.valid.eq(results.o.valid),
             taken.eq(port.valid & port.ready),
         ]
+        # Flags, as what waits for them is late in a cycle.
+        with m.If(self.writes.valid & ~taken):
+            m.d.sync += [full.eq(outstanding == self.depth - 1), self.drained.eq(0)]
+        with m.Elif(taken & ~self.writes.valid):
+            m.d.sync += [full.eq(0), self.drained.eq(outstanding == 1)]
         m.d.sync += [
             outstanding.eq(outstanding + self.writes.valid - taken),
             self.retired.eq(taken & write.last),

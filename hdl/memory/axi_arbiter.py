@@ -72,10 +72,10 @@ class AxiArbiter(wiring.Component):
             port.payload.eq(address),
         ]
         m.d.sync += port.valid.eq(served | (port.valid & ~port.ready))
+        m.d.comb += [manager.ready.eq(room & turn.chosen[number]) for number, manager in enumerate(managers)]
         with m.Switch(turn.grant):
             for number, manager in enumerate(managers):
                 with m.Case(number):
-                    m.d.comb += manager.ready.eq(room)
                     with m.If(served):
                         asked = manager.payload
                         m.d.sync += [address.id.eq(number), address.addr.eq(asked.addr), address.len.eq(asked.len)]

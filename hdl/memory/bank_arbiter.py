@@ -23,17 +23,20 @@ class BankArbiter(wiring.Component):
         engines: requesters of fixed rank, the lowest number first.
         lines: requesters behind them, that go in turn and are patient for `LINE_PATIENCE` cycles.
         places: banks.
+        early: engines wait for a line that has lost its patience, whatever its bank: what they are granted does not
+            depend on what lines ask for in this cycle.
 
     Ports:
         requests: a bit for each requester, the engines' first. banks: what each asks for.
         grants: a bit for each that goes ahead of all others who ask for its bank.
-        urgent: one of the lines that are granted has lost its patience.
+        urgent: one of the lines that are granted has lost its patience; `early`: one of all lines has.
         turn: the line port that goes first of those that are as urgent; counts through all of them, cycle by cycle.
         held_up: what is granted cannot be taken in this cycle.
         stalls: a bit for each whose request is not taken in this cycle.
     """
 
-    def __init__(self, engines: int, lines: int, places: int):
+    def __init__(self, engines: int, lines: int, places: int, early: bool = False):
+        self.early = early
         self.engines = engines
         self.lines = lines
         count = engines + lines
@@ -62,13 +65,17 @@ class BankArbiter(wiring.Component):
                 m.d.sync += waited.eq(waited + 1)
 
         for number in range(count):
+            others = range(self.engines if self.early and number < self.engines else count)
             ahead = [
                 self.requests[other] & (self.banks[other] == self.banks[number]) & self._precedes(other, number)
-                for other in range(count)
+                for other in others
                 if other != number
             ]
+            if len(others) < count:
+                ahead.append(self._urgent.any())
             m.d.comb += self.grants[number].eq(self.requests[number] & ~Cat(*ahead).any())
-        m.d.comb += self.urgent.eq((self.grants[self.engines :] & self._urgent).any())
+        urgent = self._urgent if self.early else self.grants[self.engines :] & self._urgent
+        m.d.comb += self.urgent.eq(urgent.any())
         m.d.comb += self.stalls.eq(self.requests & ~Mux(self.held_up, 0, self.grants))
         return m
 

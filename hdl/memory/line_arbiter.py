@@ -30,10 +30,13 @@ class _LineArbiter(wiring.Component):
         m.submodules.turn = turn = RoundRobin(self.count)
         waits = Signal()  # the port's request of the cycle before was not taken
         held, chosen = Signal.like(turn.grant), self.chosen
+        asked = Cat(requester.valid for requester in requesters)
         m.d.comb += [
-            turn.requests.eq(Mux(waits, 1 << held, Cat(requester.valid for requester in requesters))),
+            turn.requests.eq(Mux(waits, 1 << held, asked)),
             turn.taken.eq(port.valid & port.ready),
             chosen.eq(turn.grant),
+            port.valid.eq(asked.any()),  # one that waits still asks
+            *(requester.ready.eq(port.ready & turn.chosen[n]) for n, requester in enumerate(requesters)),
         ]
         m.d.sync += [waits.eq(port.valid & ~port.ready), held.eq(chosen)]
 
@@ -44,9 +47,8 @@ class _LineArbiter(wiring.Component):
                     m.d.comb += [
                         getattr(port, name).eq(getattr(requester, name))
                         for name, member in members.items()
-                        if member.flow == Out
+                        if member.flow == Out and name != "valid"
                     ]
-                    m.d.comb += requester.ready.eq(port.ready)
         if "data" in members and members["data"].flow == In:
             m.d.comb += [requester.data.eq(port.data) for requester in requesters]
         return m

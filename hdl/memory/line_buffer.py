@@ -18,8 +18,8 @@ __all__ = ["LineBuffer"]
 
 
 class LineBuffer(wiring.Component):
-    """Writes one line a cycle, without latency: the oldest one to PSUM or to a bank of SBUF that nobody before it
-    writes, be it here or just coming. If there is none, the oldest of all asks for its bank.
+    """Writes one line a cycle: the oldest one to PSUM or to a bank of SBUF that nobody before it writes, be it here or,
+    without latency, just coming. If there is none, the oldest of all asks for its bank.
 
     What goes to the same bank keeps its order, so a byte holds what came last. At most `AHEAD` lines go ahead of the
     oldest, which then asks until it is served.
@@ -28,6 +28,8 @@ class LineBuffer(wiring.Component):
         size: bytes of an access.
         writers: those who share the port.
         sbuf: how SBUF is divided.
+        latency: 0, or 1: a line waits for a cycle at least, none goes ahead of another, and none is taken while `LINES`
+            of them wait.
 
     Ports:
         i: of their arbiter. writer: the number of the one that it has chosen.
@@ -40,8 +42,9 @@ class LineBuffer(wiring.Component):
     LINES = timing.LINE_BUFFER
     AHEAD = timing.LINE_AHEAD
 
-    def __init__(self, size: int, writers: int, sbuf: Geometry):
+    def __init__(self, size: int, writers: int, sbuf: Geometry, latency: int = 0):
         self.size = size
+        self.latency = latency
         self.writers = writers
         self.sbuf = sbuf
         super().__init__(
@@ -69,9 +72,9 @@ class LineBuffer(wiring.Component):
             comes.writer.eq(self.writer),
             there.eq(Cat(*(count > n for n in range(self.LINES)), self.i.valid)),
             gone.eq(Mux(self.o.ready, there & chosen, 0)),
-            self.i.ready.eq((count != self.LINES) | self.o.ready),
+            self.i.ready.eq((count != self.LINES) | (self.o.ready & (self.latency == 0))),
             stays.eq(self.i.valid & self.i.ready & ~gone[-1]),
-            self.o.valid.eq(there.any()),
+            self.o.valid.eq(there[0] if self.latency else there.any()),
         ]
         for writer in range(self.writers):
             left = there & ~gone & Cat(line.writer == writer for line in lines)
@@ -94,6 +97,9 @@ class LineBuffer(wiring.Component):
     def _choose(self, m: Module, there: Signal, lines: list) -> Signal:
         """Return a bit for each line, set for the one that asks if there is any."""
         able, chosen = Signal(len(lines)), Signal(len(lines))
+        if self.latency:
+            m.d.comb += chosen.eq(1)
+            return chosen
         ahead, busy = Signal(range(self.AHEAD + 1)), Array(self.busy)
         free = Cat(line.psum | ~busy[line.bank] for line in lines)
         m.d.comb += [
@@ -124,7 +130,8 @@ class LineBuffer(wiring.Component):
             with m.If(gone[: n + 1].any()):
                 m.d.sync += places[n].eq(places[n + 1] if n + 1 < self.LINES else read.addr)
         for name in names:
+            coming, waiting = getattr(self.i, name), read.data[name]
             m.d.comb += [
-                write.data[name].eq(getattr(self.i, name)),
-                getattr(self.o, name).eq(Mux(chosen[-1], getattr(self.i, name), read.data[name])),
+                write.data[name].eq(coming),
+                getattr(self.o, name).eq(waiting if self.latency else Mux(chosen[-1], coming, waiting)),
             ]

@@ -17,7 +17,7 @@ from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, OnChipStorage, P
 from neuroncore_rtl.hdl.memory.psum_port import PsumPort
 from neuroncore_rtl.hdl.memory.sbuf import Sbuf
 from neuroncore_rtl.hdl.memory.sbuf_block import Geometry
-from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
+from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, Config
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
 
 __all__ = ["Conflicts", "OnChipMemory"]
@@ -55,7 +55,7 @@ class OnChipMemory(wiring.Component):
         vector_write, scalar_write: their write ports.
         line_reads, line_writes: line ports of `config.hbm_bytes`, as many as HBM ports.
         busy: a bit for each bank of SBUF that an engine writes in this cycle.
-        psum, psum_shared, psum_write: to the tensor engine, as of :class:`hdl.memory.psum_port.PsumPort`.
+        psum, psum_shared, psum_reading, psum_write: to the tensor engine, as of :class:`hdl.memory.psum_port.PsumPort`.
         conflicts: :class:`Conflicts`.
 
     A request is taken in the cycle in which it is made, if nothing is in its way; a write can be read in the next one.
@@ -80,6 +80,7 @@ class OnChipMemory(wiring.Component):
                 "busy": Out(config.sbuf_banks),
                 "psum": Out(ReadPort(columns, 32)),
                 "psum_shared": Out(ReadPort(columns, 32)),
+                "psum_reading": In(PSUM_BANKS),
                 "psum_write": Out(PsumWritePort(columns)),
                 "conflicts": Out(Conflicts),
             }
@@ -91,6 +92,7 @@ class OnChipMemory(wiring.Component):
         m.submodules.psum = psum = PsumPort(self.config)
         for name in ("psum", "psum_shared", "psum_write"):
             wiring.connect(m, getattr(psum, name), wiring.flipped(getattr(self, name)))
+        m.d.comb += psum.reading.eq(self.psum_reading)
         for name in ("stationary", "moving"):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(sbuf, name))
         for name in ("vector", "scalar"):

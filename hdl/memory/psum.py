@@ -12,7 +12,7 @@ from functools import partial
 
 from amaranth import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
-from amaranth.lib.wiring import In
+from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.hierarchy import lanes
 from neuroncore_rtl.hdl.memory.port import PsumWritePort, ReadPort
@@ -48,7 +48,7 @@ class Psum(wiring.Component):
         valid: column sums arrive in the next cycle. write: what to do with them (:class:`PsumWrite`).
         sums: the column sums, FP32, 32 bits for each partition, a cycle after `valid`.
         reads, shared_reads, writes: ports for everyone else; a request that waits may change. The two that read never
-            ask for the same bank.
+            ask for the same bank. reading: a bit for each bank in which sums read, whose readers wait.
 
     One word per cycle. The written word can be read `spacing` cycles after `valid`, so the same word must not be
     asked for again earlier than that: the sequencer sees to it.
@@ -67,6 +67,7 @@ class Psum(wiring.Component):
                 "reads": In(ReadPort(columns, 32)),
                 "shared_reads": In(ReadPort(columns, 32)),
                 "writes": In(PsumWritePort(columns)),
+                "reading": Out(PSUM_BANKS),
             }
         )
 
@@ -91,6 +92,7 @@ class Psum(wiring.Component):
         outside_reads = [Signal(PSUM_BANKS, name=f"outside_reads{number}") for number in range(len(readers))]
         outside_writes = Signal(PSUM_BANKS)
         m.d.comb += [
+            self.reading.eq(own_reads),
             own_reads.eq(Mux(reading & read.accumulate, 1 << read.address[bank], 0)),
             own_writes.eq(Mux(writing, 1 << written.address[bank], 0)),
             outside_writes.eq(Mux(self.writes.valid, 1 << to_outside[bank], 0)),
@@ -105,8 +107,8 @@ class Psum(wiring.Component):
         values = {
             "reads": own_reads | outside_reads[0] | outside_reads[1],
             "read_words": Cat(
-                Mux(own, read.address[word], Mux(shared, second[word], first[word]))
-                for own, shared in zip(own_reads, outside_reads[1], strict=True)
+                Mux(own, read.address[word], Mux(here, first[word], second[word]))
+                for own, here in zip(own_reads, outside_reads[0], strict=True)
             ),
             "accumulate": adding.accumulate,
             "old_bank": adding.address[bank],

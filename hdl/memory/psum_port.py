@@ -29,6 +29,7 @@ class PsumPort(wiring.Component):
         turn: see :class:`hdl.memory.bank_arbiter.BankArbiter`.
         psum, psum_shared, psum_write: to the tensor engine, which has PSUM: the vector engine's reads, those of the
             others, and all writes. A request that waits gives way to one that goes before.
+        reading: a bit for each bank of PSUM whose readers wait in this cycle.
         read_stalls, write_stalls: bits for vector, scalar, and each line port, which ask and are not served.
     """
 
@@ -46,6 +47,7 @@ class PsumPort(wiring.Component):
                 "psum": Out(ReadPort(config.columns, 32)),
                 "psum_shared": Out(ReadPort(config.columns, 32)),
                 "psum_write": Out(PsumWritePort(config.columns)),
+                "reading": In(PSUM_BANKS),
                 "turn": In(range(max(2, ports))),
                 "read_stalls": Out(2 + ports),
                 "write_stalls": Out(2 + ports),
@@ -58,23 +60,27 @@ class PsumPort(wiring.Component):
         self._write(m)
         return m
 
-    def _arbitrate(self, m: Module, name: str, engines: list, lines: list, ready: Value) -> BankArbiter:
+    def _arbitrate(
+        self, m: Module, name: str, engines: list, lines: list, ready: Value, early: list | None = None
+    ) -> BankArbiter:
         """Answer those who ask for a port, and return who decides: it grants the port to one of them.
 
         Arguments:
             name: of the direction.
             engines, lines: who asks.
             ready: whether who is granted the port is served.
+            early: the same of the engines, where it is known before it is known who is granted the port.
         """
-        arbiter = BankArbiter(len(engines), len(lines), PSUM_BANKS)
+        arbiter = BankArbiter(len(engines), len(lines), PSUM_BANKS, bool(self.config.port_latency))
         m.submodules[f"{name}_arbiter"] = arbiter
         m.d.comb += [
             arbiter.requests.eq(Cat(asker.valid for asker in engines + lines)),
             arbiter.turn.eq(self.turn),
             arbiter.held_up.eq(~ready),
         ]
+        served = (early or [ready] * len(engines)) + [ready] * len(lines)
         for number, asker in enumerate(engines + lines):
-            m.d.comb += asker.ready.eq(arbiter.grants[number] & ready)
+            m.d.comb += asker.ready.eq(arbiter.grants[number] & served[number])
         return arbiter
 
     def _read(self, m: Module) -> None:
@@ -82,11 +88,16 @@ class PsumPort(wiring.Component):
         engines, lines = [self.scalar], [self.line_reads[port] for port in range(config.hbm_ports)]
         ready = Signal()
         bank = bank_of(config.psum_words)
-        arbiter = self._arbitrate(m, "read", engines, lines, ready)
+        early = None
+        if config.port_latency:
+            # Without a look at what lines ask for.
+            own, other = self.scalar.address[2:][bank], vector.address[2:][bank]
+            early = [~(self.reading & 1 << own).any() & ~(vector.valid & (other == own))]
+        arbiter = self._arbitrate(m, "read", engines, lines, ready, early)
         meet, yields = Signal(), Signal()
         m.d.comb += [
             meet.eq(vector.valid & arbiter.requests.any() & (vector.address[2:][bank] == shared.address[2:][bank])),
-            yields.eq(meet & arbiter.urgent),
+            yields.eq(arbiter.urgent if config.port_latency else meet & arbiter.urgent),
             psum.valid.eq(vector.valid & ~yields),
             psum.address.eq(vector.address),
             vector.ready.eq(psum.ready & ~yields),

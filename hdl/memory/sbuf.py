@@ -84,7 +84,7 @@ class Sbuf(wiring.Component):
 
     def _arbitrate(self, m: Module, name: str, engines: list, lines: list, stalls: Value) -> list[Signal]:
         """Answer the ports, and return of each bank which one is served: a bit for each, at most one of them set."""
-        arbiter = BankArbiter(len(engines), len(lines), self.geometry.banks)
+        arbiter = BankArbiter(len(engines), len(lines), self.geometry.banks, bool(self.config.port_latency))
         m.submodules[f"{name}_arbiter"] = arbiter
         ports = engines + lines
         for number, port in enumerate(ports):

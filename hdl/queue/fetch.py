@@ -55,7 +55,7 @@ class Fetcher(wiring.Component):
         address = Signal(HBM_ADDRESS_BITS, reset_less=True)
         m.d.comb += [
             turn.requests.eq(Cat(request.valid for request in self.requests)),
-            room.eq((~asking | axi.ar.ready) & order.i.ready),
+            room.eq((~asking | (axi.ar.ready & (self.config.port_latency == 0))) & order.i.ready),
             turn.taken.eq(room & turn.requests.any()),
             order.i.valid.eq(turn.taken),
             order.i.payload.eq(turn.grant),
@@ -67,12 +67,11 @@ class Fetcher(wiring.Component):
             m.d.sync += asking.eq(1)
         with m.Elif(axi.ar.ready):
             m.d.sync += asking.eq(0)
+        m.d.comb += [request.ready.eq(room & turn.chosen[queue]) for queue, request in enumerate(self.requests)]
         with m.Switch(turn.grant):
             for queue, request in enumerate(self.requests):
-                with m.Case(queue):
-                    m.d.comb += request.ready.eq(room)
-                    with m.If(turn.taken):
-                        m.d.sync += address.eq(request.payload)
+                with m.Case(queue), m.If(turn.taken):
+                    m.d.sync += address.eq(request.payload)
 
         beat = len(axi.r.payload.data)
         record = Signal(RECORD_BITS, reset_less=True)

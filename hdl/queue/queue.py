@@ -4,6 +4,7 @@ from amaranth import Module, Mux, Signal, Value
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.engine_error import DetailedError
 from neuroncore_rtl.hdl.queue.errors import QueueError
 from neuroncore_rtl.hdl.queue.in_flight import Flight, InFlight
@@ -46,6 +47,7 @@ class Queue(wiring.Component):
         lanes: 2 for the tensor engine, where a LoadStationary (lane 1) may finish before an earlier MultiplyMoving
             (lane 0); else 1.
         records: how many are fetched ahead, the one that waits or is issued among them.
+        refusal_latency: cycles from an update that is taken to `update_refused`; 0 or 1.
 
     Ports:
         blocks: doorbell. places: blocks that it takes without waiting. After an error it takes and forgets all.
@@ -53,7 +55,8 @@ class Queue(wiring.Component):
         wait: what the next record waits for; wait_satisfied: both hold, in the same cycle.
         issue: the instruction, to the engine: the lowest bits of the body, as wide as the engine's layout.
         completions: a pulse of each lane: the engine has finished the oldest record of that lane.
-        update: to the semaphores; update_refused: what is taken in this cycle is not done.
+        update: to the semaphores; update_refused: what is taken in this cycle, or was `refusal_latency`
+            cycles ago, is not done.
         engine_error: see :class:`hdl.engine_error.DetailedError`.
         error: the queue's first error, until reset. halt: no further record is issued, but for one that is on offer.
         issued, issued_address: the engine takes a record in this cycle, or a NOP is passed. passed: a NOP, which has
@@ -67,12 +70,13 @@ class Queue(wiring.Component):
     WAIT_LATENCY = 2
     """Cycles from an update that is taken to the instruction that waited for it at `issue`."""
 
-    def __init__(self, engine: Engine, lanes: int = 1, records: int = 4):
+    def __init__(self, engine: Engine, lanes: int = 1, records: int = 4, refusal_latency: int = 0):
         if not 1 <= lanes <= LANES[engine]:
             raise ValueError(f"lanes must be 1, or 2 for the tensor engine, not {lanes!r}")
         self.engine = engine
         self.lanes = lanes
         self.records = records
+        self.refusal_latency = refusal_latency
         self.body_bits = width_of(INSTRUCTIONS[engine].layout)
         oldest = {"oldest": Out(HBM_ADDRESS_BITS)} if engine == Engine.COLLECTIVE else {}
         super().__init__(
@@ -229,6 +233,10 @@ class Queue(wiring.Component):
         m.submodules.issued_addresses = addresses = memory.Memory(shape=HBM_ADDRESS_BITS, depth=IN_FLIGHT, init=[])
         write, read = addresses.write_port(), addresses.read_port(domain="comb")
         number = Signal(range(IN_FLIGHT))
+        refused = [
+            delayed(m, value, self.refusal_latency, name)
+            for value, name in ((updating, "updating"), (self.update.payload.semaphore, "updated"))
+        ]
         m.d.comb += [
             write.en.eq(self._given),
             write.addr.eq(number),
@@ -247,7 +255,7 @@ class Queue(wiring.Component):
 
         with m.If(~self.error.valid):
             with m.If(self.update_refused):
-                report(isa.Cause.SEMAPHORE, updating, self.update.payload.semaphore)
+                report(isa.Cause.SEMAPHORE, *refused)
             with m.Elif(self.engine_error.valid & (self._left == self.engine_error.number[: len(self._left)])):
                 report(self.engine_error.cause, read.data, self.engine_error.detail)
             with m.Elif(self._prefetcher.head.valid & self._bad & (self._flying == 0)):

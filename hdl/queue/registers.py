@@ -6,7 +6,7 @@ from functools import partial
 
 from amaranth import Cat, Const, Module, Mux, Signal, Value
 from amaranth.hdl import ValueLike
-from amaranth.lib import memory, stream, wiring
+from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.controller.bus import Bus
@@ -109,6 +109,7 @@ class Registers(wiring.Component):
         answered, refused = Signal(), Signal()
         request = hold_request(m, self.bus, answered)
         self._request, self._answered, self._refused = request, answered, refused
+        self._answer = self._semaphores_answer(m)
         table = self._queue_registers(m) | self._machine_registers(m)
         m.d.comb += self.bus.error.eq(refused)
         inside = request.address[_OFFSET_BITS:] == memory_map.REGISTERS >> _OFFSET_BITS
@@ -144,6 +145,18 @@ class Registers(wiring.Component):
             with m.Else():
                 register.write()
 
+    def _semaphores_answer(self, m: Module):
+        """Return whether the semaphores give an answer, whether they refuse, and the value before."""
+        semaphore = self.semaphore
+        answer = Signal(data.StructLayout({"given": 1, "refused": 1, "has": VALUE_BITS}), name="answer")
+        taken = semaphore.valid & semaphore.ready
+        if self.config.port_latency:
+            m.d.sync += answer.given.eq(taken)
+        else:
+            m.d.comb += answer.given.eq(taken)
+        m.d.comb += [answer.refused.eq(semaphore.refused), answer.has.eq(semaphore.has)]
+        return answer
+
     def _semaphore(self, m: Module, op: UpdateOp):
         """Give an access to the semaphores, unless it can be refused here."""
         request, semaphore = self._request, self.semaphore
@@ -152,13 +165,13 @@ class Registers(wiring.Component):
             m.d.comb += self._refused.eq(1)
         with m.Else():
             m.d.comb += [
-                semaphore.valid.eq(1),
+                semaphore.valid.eq(~self._answer.given if self.config.port_latency else 1),
                 semaphore.update.op.eq(Mux(request.write, op, UpdateOp.NONE)),
                 semaphore.update.semaphore.eq(request.address[2:]),
                 semaphore.update.value.eq(request.data),
-                self._answered.eq(semaphore.ready),
-                self._refused.eq(semaphore.ready & semaphore.refused),
-                self.bus.result.eq(semaphore.has),
+                self._answered.eq(self._answer.given),
+                self._refused.eq(self._answer.given & self._answer.refused),
+                self.bus.result.eq(self._answer.has),
             ]
 
     def _queue_registers(self, m: Module) -> dict[int, _Register]:

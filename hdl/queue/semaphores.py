@@ -57,7 +57,7 @@ class SemaphoreAccess(wiring.Signature):
     Members:
         valid, update: a request, which must stay until it is taken; NONE only reads.
         ready: it is taken at the end of this cycle.
-        has: the value before it. refused: as of :class:`Semaphores`. Both with ready.
+        has: the value before it. refused: as of :class:`Semaphores`. Both with ready, or `latency` cycles later.
     """
 
     def __init__(self):
@@ -79,20 +79,22 @@ class Semaphores(wiring.Component):
         queues: how many there are.
         count: of the counters, a power of two; of a number the upper bits are ignored if there are fewer than
             `spec.config.SEMAPHORES`.
+        latency: cycles from an update that is taken to the change, and to `refused` and `access.has`; 0 or 1.
 
     Ports:
         waits: two of each queue. satisfied: a bit for each queue: both hold. shortages: if not, for want of what. All
-            in the same cycle; an update counts from the cycle after it was taken.
+            in the same cycle; an update counts from the cycle after it was taken, or `latency` cycles later.
         updates: of each queue. One is taken per cycle, in turns; with n askers the longest wait is n - 1 cycles.
-        refused: a bit for each queue: the update that is taken in this cycle would leave the semaphore below 0 or above
-            the largest value, and is not done.
+        refused: a bit for each queue: the update that is taken in this cycle, or was `latency` cycles ago, would leave
+            the semaphore below 0 or above the largest value, and is not done.
         access: the controller's, which takes its turn like a queue.
         watch_semaphore, watch_value: a further wait. watch_reached: it holds, a cycle later.
         updated: an update is taken in this cycle, whoever asked.
         ready: the sweep after reset is over.
     """
 
-    def __init__(self, queues: int, count: int = SEMAPHORES):
+    def __init__(self, queues: int, count: int = SEMAPHORES, latency: int = 0):
+        self.latency = latency
         self.queues = queues
         self.count = count
         self.values = memory.Memory(shape=VALUE_BITS, depth=count, init=[])
@@ -147,23 +149,29 @@ class Semaphores(wiring.Component):
         """Read, change and write one semaphore in a cycle; sweep all of them after reset."""
         askers = [*((update.valid, update.payload) for update in self.updates), (self.access.valid, self.access.update)]
         m.submodules.turn = turn = RoundRobin(len(askers))
-        taken, refused = Signal(len(askers)), Signal()
+        taken, refused = Signal(len(askers)), Signal()  # whose update, and whether it is not done
         update = Signal(Update)
         swept = self.swept
         m.d.comb += [
             self.ready.eq(swept[-1]),
             turn.requests.eq(Cat(valid for valid, _ in askers)),
             turn.taken.eq(self.ready & turn.requests.any()),
+            taken.eq(Mux(self.ready, turn.chosen, 0)),
         ]
         with m.If(~self.ready):
             m.d.sync += swept.eq(swept + 1)
         with m.Switch(turn.grant):
             for number, (_, payload) in enumerate(askers):
                 with m.Case(number):
-                    m.d.comb += [taken[number].eq(turn.taken), update.eq(payload)]
+                    m.d.comb += update.eq(payload)
 
         has, write = values.read_port(domain="comb"), values.write_port()
         result = Signal(VALUE_BITS + 1)
+        changing = taken
+        if self.latency:
+            changing, early = Signal.like(taken, name="changing"), update
+            update = Signal.like(early, name="late_update", reset_less=True)
+            m.d.sync += [changing.eq(taken), update.eq(early)]
         m.d.comb += has.addr.eq(update.semaphore)
         with m.Switch(update.op):
             with m.Case(UpdateOp.ADD):
@@ -173,12 +181,12 @@ class Semaphores(wiring.Component):
             with m.Default():
                 m.d.comb += result.eq(update.value)
         m.d.comb += [
-            self.updated.eq(turn.taken & (update.op != UpdateOp.NONE)),
+            self.updated.eq(changing.any() & (update.op != UpdateOp.NONE)),
             write.en.eq(~self.ready | (self.updated & ~refused)),
             write.addr.eq(Mux(self.ready, update.semaphore, swept)),
             write.data.eq(Mux(self.ready, result, 0)),
             Cat(update.ready for update in self.updates).eq(taken),
-            self.refused.eq(Mux(refused, taken, 0)),
+            self.refused.eq(Mux(refused, changing, 0)),
             self.access.ready.eq(taken[-1]),
             self.access.has.eq(has.data),
             self.access.refused.eq(refused),

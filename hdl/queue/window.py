@@ -1,11 +1,11 @@
 """The controller's windows to SBUF and PSUM: words of the on-chip memories at addresses of its own."""
 
-from amaranth import Cat, Const, Module, Signal
-from amaranth.lib import wiring
+from amaranth import Cat, Const, Module, Signal, Value
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.controller.bus import Bus
-from neuroncore_rtl.hdl.memory.port import LineRead, LineWrite, OnChipStorage
+from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS, PARTITION_BITS, LineRead, LineWrite, OnChipStorage
 from neuroncore_rtl.hdl.queue.subordinate import hold_request
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.config import Config
@@ -22,7 +22,8 @@ _WORD_BITS = 2
 
 
 class Window(wiring.Component):
-    """One access at a time: a write is answered when it is in the memory, a read `LineRead.LATENCY` cycles later.
+    """One access at a time: a write is answered when it is in the memory, a read `LineRead.LATENCY` cycles later. With
+    `config.port_latency` both ask so many cycles later, and a write is answered so many later still.
 
     An access is refused with an error if it is not of a whole word, or if the partition or the byte does not exist.
 
@@ -49,9 +50,9 @@ class Window(wiring.Component):
         m = Module()
         answered = Signal()
         request = hold_request(m, self.bus, answered)
-        exists = self._place(m, request)
+        access, exists = self._place(m, request, answered)
         word_index = request.address[_WORD_BITS : self.config.hbm_bytes.bit_length() - 1]
-        given = Signal()  # a write has been taken, and is not in the memory
+        given, written = Signal(), self.written  # a write has been taken; what was is in the memory
         arriving = Signal(LineRead.LATENCY)  # a bit moves up from when a read is taken to when its data is there
         m.d.comb += [
             self.write.data.eq(request.data.replicate(self.config.hbm_bytes >> _WORD_BITS)),
@@ -63,19 +64,25 @@ class Window(wiring.Component):
                 with m.Case(index):
                     m.d.comb += self.bus.result.eq(self.read.data.word_select(index, 32))
         m.d.sync += arriving.eq(Cat(self.read.valid & self.read.ready, arriving))
-        with m.If(request.valid):
-            with m.If(~exists | ~request.mask.all()):
+        taken = given | self.write.ready
+        if self.config.port_latency:
+            written = Signal(init=1)
+            m.d.sync += written.eq(self.written)
+            taken = given
+        with m.If(access):
+            with m.If(~exists):
                 m.d.comb += [answered.eq(1), self.bus.error.eq(1)]
             with m.Elif(request.write):
-                m.d.comb += [self.write.valid.eq(~given), answered.eq((given | self.write.ready) & self.written)]
-                m.d.sync += given.eq((given | self.write.ready) & ~self.written)
+                m.d.comb += [self.write.valid.eq(~given), answered.eq(taken & written)]
+                m.d.sync += given.eq((given | self.write.ready) & ~answered)
             with m.Else():
                 m.d.comb += [self.read.valid.eq(~arriving.any()), answered.eq(arriving[-1])]
         return m
 
-    def _place(self, m: Module, request) -> Signal:
-        """Set partition and address of both ports; return whether there is such a place."""
-        exists = Signal()
+    def _place(self, m: Module, request, answered: Signal) -> tuple[Value, Value]:
+        """Set partition and address of both ports; return whether there is an access, and such a place for a word."""
+        known = {"exists": 1, "storage": OnChipStorage, "partition": PARTITION_BITS, "address": ADDRESS_BITS}
+        place = Signal(data.StructLayout(known))
         for storage, window, pitch in (
             (OnChipStorage.SBUF, SBUF_WINDOW, SBUF_PITCH_BITS),
             (OnChipStorage.PSUM, PSUM_WINDOW, PSUM_PITCH_BITS),
@@ -83,13 +90,25 @@ class Window(wiring.Component):
             kind = isa.Storage(storage.value)
             partition, byte = request.address[pitch:_WINDOW_BITS], request.address[:pitch]
             with m.If(request.address[_WINDOW_BITS:] == window >> _WINDOW_BITS):
-                m.d.comb += exists.eq(
-                    (partition < storage_partitions(kind, self.config)) & (byte < storage_bytes(kind, self.config))
-                )
-                for port in (self.read, self.write):
-                    m.d.comb += [
-                        port.storage.eq(storage),
-                        port.partition.eq(partition),
-                        port.address.eq(byte & -self.config.hbm_bytes),
-                    ]
-        return exists
+                m.d.comb += [
+                    place.exists.eq(
+                        (partition < storage_partitions(kind, self.config))
+                        & (byte < storage_bytes(kind, self.config))
+                        & request.mask.all()
+                    ),
+                    place.storage.eq(storage),
+                    place.partition.eq(partition),
+                    place.address.eq(byte & -self.config.hbm_bytes),
+                ]
+        access = request.valid
+        if self.config.port_latency:
+            access, early_place = Signal(), place
+            place = Signal.like(early_place, name="late_place")
+            m.d.sync += [access.eq(request.valid & ~answered), place.eq(early_place)]
+        for port in (self.read, self.write):
+            m.d.comb += [
+                port.storage.eq(place.storage),
+                port.partition.eq(place.partition),
+                port.address.eq(place.address),
+            ]
+        return access, place.exists

@@ -13,6 +13,7 @@ from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.hdl.arith.threefry import ROUNDS, Threefry2x32
 from neuroncore_rtl.hdl.arith.widen import Widen
+from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.scalar.function import FunctionUnit
 from neuroncore_rtl.hdl.scalar.number import Number
 from neuroncore_rtl.hdl.scalar.running_sum import RunningSum
@@ -168,7 +169,7 @@ class ActivationLane(wiring.Component):
             unit.z.eq(fma.out),
             unit.function.eq(self.function),
             unit.alpha.eq(self.alpha),
-            rounder.value.eq(self._staged_sum(m, unit.y) if stages.staged else self._sum(m, unit.y)),
+            rounder.value.eq(self._staged_sum(m, unit.y, platform) if stages.staged else self._sum(m, unit.y)),
             rounder.format.eq(self.dst_dtype),
             self.word.eq(rounder.word),
         ]
@@ -195,9 +196,9 @@ class ActivationLane(wiring.Component):
         ]
         return Mux(self.shows_sum, adder.out, y)
 
-    def _staged_sum(self, m: Module, y: Value) -> Value:
+    def _staged_sum(self, m: Module, y: Value, platform) -> Value:
         """The same, two cycles later."""
-        m.submodules.total = total = RunningSum()
+        total = shared(m, "total", "running_sum", RunningSum, platform)
         late_y, shows, shown = Signal(32, reset_less=True), Signal(reset_less=True), Signal(32, reset_less=True)
         m.d.comb += [total.y.eq(y), total.adds.eq(self.adds), total.restart.eq(self.restart)]
         m.d.sync += [late_y.eq(y), shows.eq(self.shows_sum), shown.eq(Mux(shows, total.out, late_y))]

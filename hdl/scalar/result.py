@@ -51,7 +51,7 @@ class Result(wiring.Component):
 
     CUTS = {
         False: ("power", "linear", "quadratic", "round", "out"),
-        True: ("power", "linear", "quadratic_parts", "quadratic", "power_parts", "round", "shift", "out"),
+        True: ("places", "power", "linear", "quadratic_parts", "quadratic", "power_parts", "round", "shift", "out"),
     }
     """Places of the registers."""
 
@@ -72,7 +72,12 @@ class Result(wiring.Component):
         m = Module()
         cut = Pipeline(m, self.CUTS[self.staged]).cut
         tables = self.tables
-        total = cut("power", **self._part(m))
+        places = self._places(m)
+        given = cut(
+            "places", total=self.total, point=self.point, exp2=self.exp2, sign=self.sign, special=self.special,
+            places=places,
+        )  # fmt: skip
+        total = cut("power", **self._part(m, given))
         linear = cut("linear", **self._fields(m, total))
 
         later = {name: value for name, value in vars(linear).items() if name != "index"}
@@ -105,25 +110,29 @@ class Result(wiring.Component):
         m.d.comb += self.out.eq(cut("out", word=self._word(m, number)).word)
         return m
 
-    def _part(self, m: Module) -> dict[str, Value]:
-        """S * 2**X as a logarithm with its point where it belongs, and the magnitude of S, each by some of the digits
-        of its shift."""
-        places = Signal(POINT_EXPONENT)
-        shift = Signal(range(_FARTHEST + 1))
+    def _places(self, m: Module) -> Signal:
+        """Return how far a logarithm moves to the right, to where its point belongs."""
+        places, shift = Signal(POINT_EXPONENT), Signal(range(_FARTHEST + 1))
         m.d.comb += [
             places.eq(_LOG_POINT - self.point),
             shift.eq(Mux(places > _FARTHEST, _FARTHEST, places)),
         ]
-        later = {"point": self.point, "exp2": self.exp2, "sign": self.sign, "special": self.special}
+        return shift
+
+    def _part(self, m: Module, given) -> dict[str, Value]:
+        """S * 2**X as a logarithm with its point where it belongs, and the magnitude of S, each by some of the digits
+        of its shift."""
+        shift = given.places
+        later = {"point": given.point, "exp2": given.exp2, "sign": given.sign, "special": given.special}
         if not self.staged:
             logarithm = Signal(signed(_LOG_BITS))
-            m.d.comb += logarithm.eq(self.total >> shift)
-            normal, zeros, _ = normalise_partly(m, self.total[:_MAGNITUDE_BITS], "magnitude", _COARSE, None, None)
+            m.d.comb += logarithm.eq(given.total >> shift)
+            normal, zeros, _ = normalise_partly(m, given.total[:_MAGNITUDE_BITS], "magnitude", _COARSE, None, None)
             return later | {"logarithm": logarithm, "normal": normal, "zeros": zeros}
         # One shifter to the left for either: a logarithm goes through it the other way round.
-        fill = self.exp2 & self.total[-1]
-        word = Mux(self.exp2, self.total[::-1], Cat(Const(0, 1), self.total[:_MAGNITUDE_BITS]))
-        word, zeros = _shifted(m, word, _COARSE, shift, self.exp2, fill)
+        fill = given.exp2 & given.total[-1]
+        word = Mux(given.exp2, given.total[::-1], Cat(Const(0, 1), given.total[:_MAGNITUDE_BITS]))
+        word, zeros = _shifted(m, word, _COARSE, shift, given.exp2, fill)
         return later | {"word": word, "zeros": zeros, "shift": shift[: len(_FINE)], "fill": fill}
 
     def _placed(self, m: Module, total) -> tuple[Value, Value, Value]:

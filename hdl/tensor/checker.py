@@ -4,11 +4,12 @@ The rules are those of `spec.isa.tensor.rules`. Judging takes no cycle more than
 product, the extent of a moving operand, is formed as an instruction comes in.
 """
 
-from amaranth import Module, Mux, Signal, Value, unsigned
+from amaranth import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data
 
 from neuroncore_rtl.hdl import checker
 from neuroncore_rtl.hdl.arith.formats import FormatCode, element_size
+from neuroncore_rtl.hdl.arith.pipeline import delayed
 from neuroncore_rtl.hdl.checker import lowest_rule
 from neuroncore_rtl.hdl.memory.psum_block import bank_of, word_of
 from neuroncore_rtl.hdl.span import Span
@@ -28,7 +29,8 @@ class Loaded(data.Struct):
 
 
 class Checker(checker.Checker):
-    """Judges an instruction a cycle.
+    """Judges an instruction a cycle; with `config.port_latency` it is judged a cycle later, and one comes when the one
+    before it has gone.
 
     Arguments:
         config: the machine's parameters.
@@ -37,29 +39,41 @@ class Checker(checker.Checker):
     """
 
     LATENCY = 1
-    """Cycles from an instruction that is taken at i to o; to the error it takes one more."""
+    """Cycles from an instruction that is taken at i to o; to the error it takes one more. Without `port_latency`."""
 
     def __init__(self, config: Config):
         self.config = config
         super().__init__(TensorInstruction, TensorInstruction)
 
+    @property
+    def latency(self) -> int:
+        """Cycles from an instruction that is taken at i to o."""
+        return self.LATENCY + self.config.port_latency
+
     def elaborate(self, platform):
         m = Module()
         instruction = Signal(TensorInstruction, reset_less=True)
-        held = Signal()
+        held, judged, leaves = Signal(), Signal(), Signal()
         extent = Signal(26, reset_less=True)  # from the first byte of the first moving element to that of the last
         loaded = Signal(Loaded)
         refused, taken = Signal(), Signal()
-        cause = self._cause(m, instruction, extent, loaded)
+        broken, late = self._broken(m, instruction, extent, loaded), self.config.port_latency
+        broken = {rule: delayed(m, breaks, late, f"breaks_{rule.name.lower()}") for rule, breaks in broken.items()}
+        cause, legal = lowest_rule(m, broken), ~Cat(broken.values()).any()
+        if late:
+            m.d.sync += judged.eq(held & ~leaves)
+        else:
+            m.d.comb += judged.eq(held)
         m.d.comb += [
-            refused.eq(held & (cause != 0)),
-            self.o.valid.eq(held & (cause == 0)),
+            refused.eq(judged & ~legal),
+            self.o.valid.eq(judged & legal),
             self.o.payload.eq(instruction),
-            self.i.ready.eq(~self.error.valid & ~refused & (~held | self.o.ready)),
+            leaves.eq((self.o.valid & self.o.ready) | refused),
+            self.i.ready.eq(~self.error.valid & ~refused & (~held | (self.o.ready & (not late)))),
             taken.eq(self.i.valid & self.i.ready),
             self.busy.eq(held),
         ]
-        with m.If(self.o.ready | refused):
+        with m.If(leaves):
             m.d.sync += held.eq(0)
         self.refuse(m, refused, cause)
         with m.If(taken):
@@ -74,8 +88,8 @@ class Checker(checker.Checker):
                 ]
         return m
 
-    def _cause(self, m: Module, instruction, extent: Signal, loaded) -> Signal:
-        """Return the lowest rule that an instruction breaks, else 0; each rule may take the lower ones for granted."""
+    def _broken(self, m: Module, instruction, extent: Signal, loaded) -> dict[Rule, Value]:
+        """Return which rules an instruction breaks; each may take the lower ones for granted."""
         config = self.config
         moving = instruction.opcode == Opcode.MULTIPLY_MOVING
         code = instruction.dtype.as_value()
@@ -94,7 +108,7 @@ class Checker(checker.Checker):
         beyond = instruction.psum[bank_of(config.psum_words).stop :]  # nothing, if PSUM is as large as it can be
         if len(beyond):
             outside |= beyond.any()
-        broken: dict[Rule, Value] = {
+        return {
             Rule.OPCODE: ~moving & (instruction.opcode != Opcode.LOAD_STATIONARY),
             Rule.FORMAT: ~code.matches(*(fmt.code for fmt in config.matmul_formats)),
             Rule.OPERATION: instruction.half & (instruction.dtype != FormatCode.FP32),
@@ -111,7 +125,6 @@ class Checker(checker.Checker):
                 | ((instruction.dtype == FormatCode.INT8) & ~loaded.integer)
             ),
         }
-        return lowest_rule(m, broken)
 
 
 def _outside(value: Value, most: int) -> Value:

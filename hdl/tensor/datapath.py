@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 from neuroncore_rtl.hdl.arith.operand import Operand
 from neuroncore_rtl.hdl.hierarchy import shared
 from neuroncore_rtl.hdl.tensor.array import Array, row_skew, tile_count
-from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS, Edge, Element
+from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS, Edge, Element, edge_name
 from neuroncore_rtl.hdl.tensor.skew import DelayLine
 from neuroncore_rtl.hdl.tensor.tile import RowEvents
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
@@ -34,8 +34,8 @@ class Datapath(wiring.Component):
         fresh: this cycle's moving words are new; else those of before count.
         moving_words, stationary_words: memory data, `MOVING_BITS` and `STATIONARY_BITS` for each row.
         moving_present, stationary_present: for each row, whether it takes part.
-        swap, load, distance: the events of the operands that left the edge in this cycle, `Edge.LATENCY` behind their
-            words; see :class:`hdl.tensor.tile.RowEvents`.
+        swap, load, distance: the events of the operands that left the edge in this cycle, `config.edge_latency`
+            behind their words; see :class:`hdl.tensor.tile.RowEvents`.
         identity: the operand at row 0 starts its sums at -0; see :class:`hdl.tensor.array.Array`.
         moving_row0, weights_row0: what enters the array at row 0, for a waveform.
         sums: FP32 for each column, in lockstep, rows * mac_latency + tiles - 1 cycles behind the operand at row 0.
@@ -65,13 +65,13 @@ class Datapath(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         config, bits, columns = self.config, self.config.significand_bits, self.config.columns
-        few = f"_columns{columns}" if columns < LOAD_COLUMNS else ""
+        name = edge_name(bits, columns, config.edge_latency)
         m.submodules.array = array = Array(config)
         m.d.comb += array.identity.eq(self.identity)
         for first in range(0, config.rows, EDGE_ROWS):
             rows = range(first, min(first + EDGE_ROWS, config.rows))
-            build = partial(Edge, len(rows), bits, columns)
-            edge = shared(m, f"edge{first}", f"edge_{len(rows)}_bits{bits}{few}", build, platform)
+            build = partial(Edge, len(rows), bits, columns, config.edge_latency)
+            edge = shared(m, f"edge{first}", f"edge_{len(rows)}_{name}", build, platform)
             m.d.comb += [
                 edge.moving.eq(self.moving),
                 edge.moving_fresh.eq(self.fresh),

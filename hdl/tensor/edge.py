@@ -14,10 +14,9 @@ from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
 from neuroncore_rtl.hdl.arith.formats import FormatCode
 from neuroncore_rtl.hdl.arith.operand import SIGNIFICAND_BITS, Operand
 from neuroncore_rtl.hdl.hierarchy import shared
-from neuroncore_rtl.spec import timing
 from neuroncore_rtl.spec.config import LOAD_COLUMNS
 
-__all__ = ["MOVING_BITS", "STATIONARY_BITS", "Edge", "EdgeRow", "Element"]
+__all__ = ["MOVING_BITS", "STATIONARY_BITS", "Edge", "EdgeRow", "Element", "edge_name"]
 
 MOVING_BITS = 32
 """Bits that a partition delivers per moving access: one element of the widest format."""
@@ -46,16 +45,18 @@ class EdgeRow(wiring.Component):
     Arguments:
         significand_bits: of an operand.
         columns: of the array; with fewer than `LOAD_COLUMNS` the others' operands are zero.
+        latency: 1 to 3, one of them for the words, the others of the decoders.
 
     Ports:
         moving, stationary: how to read the words of the cycle before (:class:`Element`); present: whether the row takes
             part in them.
         fresh: this cycle's moving word is new; else the one of before counts.
         moving_word, stationary_words: memory data.
-        moving_out, weights_out: the operands, a cycle later.
+        moving_out, weights_out: the operands, `latency` cycles later.
     """
 
-    def __init__(self, significand_bits: int = SIGNIFICAND_BITS, columns: int = LOAD_COLUMNS):
+    def __init__(self, significand_bits: int = SIGNIFICAND_BITS, columns: int = LOAD_COLUMNS, latency: int = 1):
+        self.latency = latency
         self.significand_bits = significand_bits
         self.columns = columns
         operand = Operand(significand_bits)
@@ -98,7 +99,7 @@ class EdgeRow(wiring.Component):
 
     def _decode(self, m: Module, name: str, word, element: Element, present):
         """Add a decoder and return its operand."""
-        m.submodules[name] = decoder = EdgeDecoder(self.significand_bits)
+        m.submodules[name] = decoder = EdgeDecoder(self.significand_bits, self.latency - 1)
         m.d.comb += [
             decoder.word.eq(word),
             decoder.format.eq(element.dtype),
@@ -107,6 +108,13 @@ class EdgeRow(wiring.Component):
             decoder.present.eq(present),
         ]
         return decoder.out
+
+
+def edge_name(significand_bits: int, columns: int, latency: int) -> str:
+    """Return what tells modules of an edge apart by their parameters."""
+    few = f"_columns{columns}" if columns < LOAD_COLUMNS else ""
+    late = f"_latency{latency}" if latency > 1 else ""
+    return f"bits{significand_bits}{few}{late}"
 
 
 def _sized(m: Module, name: str, size, byte, half_word, word) -> Signal:
@@ -127,22 +135,22 @@ class Edge(wiring.Component):
 
     Arguments:
         rows: rows.
-        significand_bits, columns: as of :class:`EdgeRow`.
+        significand_bits, columns, latency: as of :class:`EdgeRow`.
 
     Ports:
         moving, stationary: how to read this cycle's words (:class:`Element`).
         moving_fresh: this cycle's moving words are new; else those of before count.
         moving_words, stationary_words: memory data for each row, `MOVING_BITS` and `STATIONARY_BITS`.
         moving_present, stationary_present: for each row, whether it takes part.
-        moving_out: the moving operand of each row, a cycle later.
-        weights_out: `LOAD_COLUMNS` stationary operands of each row, a cycle later.
+        moving_out: the moving operand of each row, `latency` cycles later.
+        weights_out: `LOAD_COLUMNS` stationary operands of each row, `latency` cycles later.
     """
 
-    LATENCY = timing.EDGE_LATENCY
-    """Cycles from a word to its operands."""
-
-    def __init__(self, rows: int, significand_bits: int = SIGNIFICAND_BITS, columns: int = LOAD_COLUMNS):
+    def __init__(
+        self, rows: int, significand_bits: int = SIGNIFICAND_BITS, columns: int = LOAD_COLUMNS, latency: int = 1
+    ):
         self.rows = rows
+        self.latency = latency
         self.significand_bits = significand_bits
         self.columns = columns
         operand = Operand(significand_bits)
@@ -167,10 +175,10 @@ class Edge(wiring.Component):
             port = getattr(self, name)
             common[name] = Signal.like(port, name=f"{name}_element", reset_less=True)
             m.d.sync += common[name].eq(port)
-        build = partial(EdgeRow, self.significand_bits, self.columns)
-        few = f"_columns{self.columns}" if self.columns < LOAD_COLUMNS else ""
+        build = partial(EdgeRow, self.significand_bits, self.columns, self.latency)
+        name = f"edge_row_{edge_name(self.significand_bits, self.columns, self.latency)}"
         for number in range(self.rows):
-            row = shared(m, f"row{number}", f"edge_row_bits{self.significand_bits}{few}", build, platform)
+            row = shared(m, f"row{number}", name, build, platform)
             m.d.comb += [
                 row.moving.eq(common["moving"]),
                 row.moving_present.eq(common["moving_present"][number]),

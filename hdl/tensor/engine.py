@@ -14,7 +14,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.engine_error import EngineError
-from neuroncore_rtl.hdl.fifo import BypassFifo
+from neuroncore_rtl.hdl.fifo import BypassFifo, Fifo
 from neuroncore_rtl.hdl.hierarchy import lanes
 from neuroncore_rtl.hdl.memory.port import PsumWritePort, ReadPort
 from neuroncore_rtl.hdl.memory.psum import Psum
@@ -22,13 +22,13 @@ from neuroncore_rtl.hdl.span import members
 from neuroncore_rtl.hdl.tensor.array import tile_count
 from neuroncore_rtl.hdl.tensor.checker import Checker
 from neuroncore_rtl.hdl.tensor.datapath import Datapath
-from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS, Edge
+from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, STATIONARY_BITS
 from neuroncore_rtl.hdl.tensor.instruction import Opcode, TensorInstruction
 from neuroncore_rtl.hdl.tensor.loader import Loader
 from neuroncore_rtl.hdl.tensor.mover import Move, Mover
 from neuroncore_rtl.hdl.tensor.skew import DelayLine
 from neuroncore_rtl.spec import timing
-from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.config import PSUM_BANKS, Config
 from neuroncore_rtl.spec.isa.engine import COUNTER_BITS
 
 __all__ = ["Counters", "TensorEngine"]
@@ -71,6 +71,7 @@ class TensorEngine(wiring.Component):
         psum, psum_shared: read PSUM, never the same bank in a cycle; stall in those in which sums are added to words of
             the same bank. A request that waits may change.
         psum_write: writes PSUM; stalls while sums are written to the same bank. It may change likewise.
+        psum_reading: a bit for each bank of PSUM whose readers wait in this cycle.
         retired: the last word of a MultiplyMoving is written and can be read, and its operand may be overwritten. One
             pulse each, in order.
         loaded: the operand of a LoadStationary is read, and may be overwritten. One pulse each, in order.
@@ -90,6 +91,7 @@ class TensorEngine(wiring.Component):
                 "psum": In(ReadPort(config.columns, 32)),
                 "psum_shared": In(ReadPort(config.columns, 32)),
                 "psum_write": In(PsumWritePort(config.columns)),
+                "psum_reading": Out(PSUM_BANKS),
                 "retired": Out(1),
                 "loaded": Out(1),
                 "error": Out(EngineError),
@@ -99,13 +101,15 @@ class TensorEngine(wiring.Component):
             }
         )
 
-    INPUT_LATENCY = ReadPort.LATENCY + Edge.LATENCY
-    """Cycles from the issue of a column to its operand at row 0 of the array."""
+    @staticmethod
+    def input_latency(config: Config) -> int:
+        """Return the cycles from the issue of a column to its operand at row 0 of the array."""
+        return ReadPort.LATENCY + config.edge_latency
 
     @staticmethod
     def sum_latency(config: Config) -> int:
         """Return the cycles from the issue of a column to its sums at PSUM, the last tile's skew included."""
-        return TensorEngine.INPUT_LATENCY + config.rows * config.mac_latency + tile_count(config.columns) - 1
+        return TensorEngine.input_latency(config) + config.rows * config.mac_latency + tile_count(config.columns) - 1
 
     @staticmethod
     def latency(config: Config) -> int:
@@ -134,8 +138,9 @@ class TensorEngine(wiring.Component):
 
     def _dispatch(self, m, instructions, loader, mover):
         """Sort instructions into the two queues; two places each, so that a load is found behind two moves."""
-        m.submodules.load_queue = load_queue = BypassFifo(Load, depth=timing.TENSOR_QUEUE)
-        m.submodules.move_queue = move_queue = BypassFifo(Move, depth=timing.TENSOR_QUEUE)
+        queue = Fifo if self.config.port_latency else BypassFifo
+        m.submodules.load_queue = load_queue = queue(Load, depth=timing.TENSOR_QUEUE)
+        m.submodules.move_queue = move_queue = queue(Move, depth=timing.TENSOR_QUEUE)
         instruction = instructions.payload
         is_load = Signal()
         loaded = Signal()  # the shadow weights are complete
@@ -174,9 +179,15 @@ class TensorEngine(wiring.Component):
             m.d.sync += register.eq(value)
             return register
 
+        def at_row0(name, value, cycles):
+            for cycle in range(1, cycles):
+                value = registered(f"{name}{cycle}", value)
+            return registered(f"{name}_at_row0", value)
+
         def valid(name, value):
-            for cycle in range(self.INPUT_LATENCY):
-                register = Signal(name=f"{name}{cycle}")
+            cycles = self.input_latency(config)
+            for cycle in range(cycles):
+                register = Signal(name=f"{name}{cycle}" if cycle < cycles - 1 else f"{name}_at_row0")
                 m.d.sync += register.eq(value)
                 value = register
             return value
@@ -185,11 +196,11 @@ class TensorEngine(wiring.Component):
         column = registered("column", mover.column)
         step = registered("step", loader.step)
         fresh = registered("fresh", mover.fresh)
-        at_row0 = registered("column_at_row0", column)
-        distance = registered("distance_at_row0", step.distance)
+        decoded = config.edge_latency
+        distance = at_row0("distance", step.distance, decoded)
         swap = valid("swap", mover.column_valid & mover.column.swap)
         load = valid("load", loader.step_valid)
-        m.d.comb += datapath.identity.eq(at_row0.identity)
+        m.d.comb += datapath.identity.eq(at_row0("identity", column.identity, decoded))
 
         m.d.comb += [
             datapath.moving.eq(column.element),
@@ -223,7 +234,7 @@ class TensorEngine(wiring.Component):
 
         # What a waveform shows of the sums.
         sum0 = Signal(32)
-        m.d.comb += [psum.sums.eq(datapath.sums), sum0.eq(psum.sums[:32])]
+        m.d.comb += [self.psum_reading.eq(psum.reading), psum.sums.eq(datapath.sums), sum0.eq(psum.sums[:32])]
 
         m.submodules.retire_line = line = DelayLine(1, self.latency(config))
         m.d.comb += [line.i.eq(mover.column_valid & mover.column.last), self.retired.eq(line.o)]
@@ -247,9 +258,11 @@ class TensorEngine(wiring.Component):
         outside = self.psum.valid | self.psum_shared.valid | self.psum_write.valid
         m.d.comb += self.active.eq(self.busy | (drain != 0) | self.loaded | outside)
         counters = self.counters
+        spans = {"k": mover.column.rows, "m": mover.column.write.partitions}
+        sizes = [Signal.like(span.end, name=name) for name, span in spans.items()]
+        m.d.comb += [size.eq(span.end - span.first) for size, span in zip(sizes, spans.values(), strict=True)]
         macs = Signal(22)
-        instruction = mover.i.payload.instruction
-        m.d.comb += macs.eq(instruction.k * instruction.m)
+        m.d.comb += macs.eq(sizes[0] * sizes[1])
         for counter, happens in (
             (counters.busy, self.busy),
             (counters.columns, mover.column_valid),

@@ -1,12 +1,13 @@
 """The mover: turns a MultiplyMoving into moving columns, one a cycle."""
 
-from amaranth import Module, Mux, Signal, unsigned
+from amaranth import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.arith.formats import FormatCode, element_size
-from neuroncore_rtl.hdl.memory.port import ReadPort
-from neuroncore_rtl.hdl.memory.psum import PSUM_ADDRESS, Psum, PsumWrite
+from neuroncore_rtl.hdl.fifo import StreamRegister
+from neuroncore_rtl.hdl.memory.port import ADDRESS_BITS, ReadPort
+from neuroncore_rtl.hdl.memory.psum import Psum, PsumWrite
 from neuroncore_rtl.hdl.span import Span
 from neuroncore_rtl.hdl.tensor.edge import MOVING_BITS, Element
 from neuroncore_rtl.hdl.tensor.instruction import TensorInstruction
@@ -37,6 +38,19 @@ class ColumnControl(data.Struct):
     last: unsigned(1)
 
 
+class _Column(data.Struct):
+    """A column and the way to it. address: of its element, in bytes. first: of its instruction."""
+
+    control: ColumnControl
+    address: unsigned(ADDRESS_BITS)
+    first: unsigned(1)
+
+
+def _meets(write: PsumWrite, issued: list[tuple[Value, Value]]) -> Value:
+    """Return whether a column adds to one of the words that were issued."""
+    return Cat(was & (word == write.address) for word, was in issued).any() & write.accumulate
+
+
 class Mover(wiring.Component):
     """Executes MultiplyMoving, back to back without a bubble.
 
@@ -55,7 +69,7 @@ class Mover(wiring.Component):
             word, which it adds to, is still being written.
         idle: no instruction is being executed or waits.
 
-    One column per cycle.
+    One column per cycle; with `config.port_latency` it is formed so many cycles before it asks.
     """
 
     def __init__(self, config: Config):
@@ -78,68 +92,87 @@ class Mover(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        instruction = self.i.payload.instruction
-        size = element_size(m, "size", instruction.dtype, MATMUL_FORMATS)
-        index = Signal.like(instruction.n)
-        offset = Signal.like(self.memory.address)
-        address = Signal.like(self.memory.address)
-        word = Signal(PSUM_ADDRESS)
-        word_address, read_address = Signal.like(address), Signal.like(address)
-        wanted, fire, last, swap = Signal(), Signal(), Signal(), Signal()
-        m.d.comb += [
-            address.eq(instruction.address + offset),
-            word.eq(instruction.psum + index),
-            last.eq(index == instruction.n - 1),
-            swap.eq(self.i.payload.swap & (index == 0)),
-        ]
+        wanted, fire = Signal(), Signal()
+        columns = self._columns(m)
+        if self.config.port_latency:
+            m.submodules.next_column = register = StreamRegister(_Column)
+            wiring.connect(m, columns, register.i)
+            columns = register.o
+        m.d.comb += columns.ready.eq(fire)
+        held, column = columns.valid, columns.payload
+        write = column.control.write
+        word_address, read_address = Signal.like(column.address), Signal.like(column.address)
 
         # A word that is added to must have been written. The words still on their way are the last few issued.
         in_flight = Signal()
-        busy_word, busy = word, fire
+        issued = [(write.address, fire)]
         for cycle in range(1, Psum.spacing_of(self.config.add_latency)):
-            issued_word, issued = Signal.like(word, name=f"word{cycle}"), Signal(name=f"issued{cycle}")
-            m.d.sync += [issued_word.eq(busy_word), issued.eq(busy)]
-            with m.If(issued & (issued_word == word) & instruction.accumulate):
-                m.d.comb += in_flight.eq(1)
-            busy_word, busy = issued_word, issued
+            word, was = Signal.like(write.address, name=f"word{cycle}"), Signal(name=f"issued{cycle}")
+            m.d.sync += [word.eq(issued[-1][0]), was.eq(issued[-1][1])]
+            issued.append((word, was))
+        if not self.config.port_latency:
+            m.d.comb += in_flight.eq(_meets(write, issued[1:]))
+        else:
+            # Compared a cycle before it matters: those that will be on their way then.
+            with m.If(register.i.ready):
+                m.d.sync += in_flight.eq(_meets(register.i.payload.control.write, issued[:-1]))
+            with m.Else():
+                m.d.sync += in_flight.eq(_meets(write, issued[1:-1]))
 
         m.d.comb += [
-            self.wait_weights.eq(self.i.valid & swap & ~self.weights_loaded),
-            self.wait_psum.eq(self.i.valid & in_flight & ~self.wait_weights),
-            wanted.eq(self.i.valid & ~self.wait_weights & ~in_flight),
+            self.wait_weights.eq(held & column.control.swap & ~self.weights_loaded),
+            self.wait_psum.eq(held & in_flight & ~self.wait_weights),
+            wanted.eq(held & ~self.wait_weights & ~in_flight),
             # The memory knows whole words; the edge picks the element.
-            word_address.eq(address & ~(MOVING_BITS // 8 - 1)),
+            word_address.eq(column.address & ~(MOVING_BITS // 8 - 1)),
             # What was read for another instruction may have been overwritten since.
-            self.memory.valid.eq(wanted & ((index == 0) | (word_address != read_address))),
+            self.memory.valid.eq(wanted & (column.first | (word_address != read_address))),
             self.memory.address.eq(word_address),
             self.wait_operand.eq(self.memory.valid & ~self.memory.ready),
             fire.eq(wanted & ~self.wait_operand),
             self.fresh.eq(self.memory.valid & self.memory.ready),
-            self.swapped.eq(fire & swap),
-            self.i.ready.eq(fire & last),
-            self.idle.eq(~self.i.valid),
+            self.swapped.eq(fire & column.control.swap),
+            self.idle.eq(~self.i.valid & ~held),
             self.column_valid.eq(fire),
-            self.column.element.offset.eq(address),
-            self.column.element.size.eq(size),
-            self.column.element.dtype.eq(instruction.dtype),
-            self.column.element.half.eq(instruction.half),
-            # Zeros of an identity, and zero halves, contribute nothing: they must not make a NaN of an infinity.
-            self.column.element.skip_zero.eq(instruction.half | instruction.transpose),
-            self.column.rows.first.eq(instruction.row),
-            self.column.rows.end.eq(instruction.row + instruction.k),
-            self.column.swap.eq(swap),
-            self.column.identity.eq(instruction.transpose),
-            self.column.write.address.eq(word),
-            self.column.write.accumulate.eq(instruction.accumulate),
-            self.column.write.integer.eq(instruction.dtype == FormatCode.INT8),
-            self.column.write.partitions.first.eq(instruction.column),
-            self.column.write.partitions.end.eq(instruction.column + instruction.m),
-            self.column.last.eq(last),
+            self.column.eq(column.control),
         ]
         with m.If(fire):
+            m.d.sync += read_address.eq(word_address)
+        return m
+
+    def _columns(self, m: Module):
+        """Return the stream of the columns of all instructions."""
+        columns = stream.Signature(_Column).create(path=("columns",))
+        instruction, column, control = self.i.payload.instruction, columns.payload, columns.payload.control
+        index = Signal.like(instruction.n)
+        offset = Signal.like(self.memory.address)
+        last = Signal()
+        m.d.comb += [
+            columns.valid.eq(self.i.valid),
+            self.i.ready.eq(columns.ready & last),
+            last.eq(index == instruction.n - 1),
+            column.address.eq(instruction.address + offset),
+            column.first.eq(index == 0),
+            control.element.offset.eq(column.address),
+            control.element.size.eq(element_size(m, "size", instruction.dtype, MATMUL_FORMATS)),
+            control.element.dtype.eq(instruction.dtype),
+            control.element.half.eq(instruction.half),
+            # Zeros of an identity, and zero halves, contribute nothing: they must not make a NaN of an infinity.
+            control.element.skip_zero.eq(instruction.half | instruction.transpose),
+            control.rows.first.eq(instruction.row),
+            control.rows.end.eq(instruction.row + instruction.k),
+            control.swap.eq(self.i.payload.swap & column.first),
+            control.identity.eq(instruction.transpose),
+            control.write.address.eq(instruction.psum + index),
+            control.write.accumulate.eq(instruction.accumulate),
+            control.write.integer.eq(instruction.dtype == FormatCode.INT8),
+            control.write.partitions.first.eq(instruction.column),
+            control.write.partitions.end.eq(instruction.column + instruction.m),
+            control.last.eq(last),
+        ]
+        with m.If(columns.valid & columns.ready):
             m.d.sync += [
-                read_address.eq(word_address),
                 index.eq(Mux(last, 0, index + 1)),
                 offset.eq(Mux(last, 0, offset + instruction.stride)),
             ]
-        return m
+        return columns

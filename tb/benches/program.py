@@ -34,6 +34,9 @@ TEMPERS = {
 }  # fmt: skip
 """What the behaviour of HBM is drawn from."""
 
+LONGEST = (32, 300)
+"""Moving columns of a multiplication at most."""
+
 ALIGNMENT = 4096
 """Images start at multiples of this."""
 
@@ -45,6 +48,7 @@ def random_images(
     images, base = [], 0
     for _ in range(count):
         choices = CoreChoices(
+            longest=int(rng.choice(LONGEST)),
             sbuf_bytes=int(rng.choice([4096, 4096, 16384])),
             psum_bytes=int(rng.choice([4096, 4096, 8192])),
             elementwise_choices=Choices(opcodes=OPCODES),

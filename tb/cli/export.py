@@ -154,7 +154,7 @@ def _latency(engine: str, config: Config) -> dict[str, int]:
             "lanes_to_write": store.Store.LATENCY,
         }
     return {
-        "column_to_row0": TensorEngine.INPUT_LATENCY,
+        "column_to_row0": TensorEngine.input_latency(config),
         "row_skew": row_skew(config, 1),
         "column_to_sum": TensorEngine.sum_latency(config),
         "column_to_psum_readable": TensorEngine.latency(config),

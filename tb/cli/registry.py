@@ -125,7 +125,22 @@ UNITS = (
 FAMILIES = ("ecp5", "xcup")
 """FPGAs for which it does."""
 
-MUTATED = ("edge_decoder", "rounding", "threefry", "adder")
+MUTATED = (
+    *(
+        "pe",
+        "edge_decoder",
+        "rounding",
+        "threefry",
+        "adder",
+        "multiply_add",
+        "alu",
+        "search",
+        "psum",
+        "mover",
+        "loader",
+    ),
+    *("queue", "semaphores", "fetcher", "boot", "registers", "address_decoder", "riscv"),
+)
 """Those of which `make mutate` makes mutants."""
 
 PARTS = ("all", "tensor", "elementwise", "core", "link", "program", "silicon", "area", "depth")
@@ -242,6 +257,20 @@ COMMANDS = (
         run=_later("tb.cli.sweep", "main"),
     ),
     Bench(
+        name="soak",
+        summary="Run random programs on random machines against golden; cut failures down, and keep them.",
+        options=(
+            integer("HOURS", None, "after which nothing more is begun", 1, 10_000),
+            integer("MINUTES", None, "the same in minutes, 10 if nothing is told", 1, 600_000),
+            integer("RUNS", None, "runs, the first of the seed, instead of a time", 1, 10_000_000),
+            replace(SEED, help="of all that is drawn"),
+            integer("TRIES", 300, "runs in which a failure is cut down, at most", 1, 10_000),
+            Option(name="CASE", type=Path, default=None, help="a failure that was kept, which alone is run again"),
+            *CAMPAIGN_OPTIONS,
+        ),
+        run=_later("tb.cli.soak", "main"),
+    ),
+    Bench(
         name="mutate",
         summary="Change a unit's netlist in some hundred places, one at a time, and see which its tests do not notice.",
         options=(
@@ -249,6 +278,7 @@ COMMANDS = (
             integer("MUTANTS", 200, "of each unit, at most", 1, 5000),
             replace(SEED, help="of the draw of mutants"),
             integer("WORKERS", 2, "processes at once", 1, 256),
+            switch("HOLES", 0, "1 tries only the holes of the record again, with the tests that there are now"),
             switch("RUN", 1, "0 runs nothing and prints the records that there are"),
         ),
         run=_later("tb.campaign.mutation.command", "main"),

@@ -68,6 +68,7 @@ class PlayedUnit(Playable):
         inputs: names of its input ports.
         latency: if the component does not say it. late: of inputs that come later than others, by how many cycles.
         output: name of its output.
+        interval: cycles from one case to the next, if not the component's own; with `latency` then.
     """
 
     def __init__(
@@ -77,12 +78,15 @@ class PlayedUnit(Playable):
         latency: int | None = None,
         late: Mapping[str, int] | None = None,
         output: str = "out",
+        interval: int | None = None,
     ):
         self.unit, self.inputs, self.late, self.output = unit, inputs, late or {}, output
         layout = data.StructLayout({name: len(Value.cast(getattr(unit, name))) for name in inputs})
         self.iterative = hasattr(unit, "INTERVAL")
-        if self.iterative:
+        if self.iterative and interval is None:
             super().__init__(layout, unit.LATENCY, unit.INTERVAL)
+        elif self.iterative:
+            super().__init__(layout, latency, interval)
         else:
             super().__init__(layout, unit.latency if latency is None else latency)
 

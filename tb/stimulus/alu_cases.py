@@ -7,13 +7,21 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import decode
 from neuroncore_rtl.spec.formats import FP32, INT32
-from neuroncore_rtl.tb.stimulus.operands import SIGNS, add_cases, fp32_bits, mixed, partners, random_fp32, special_fp32
+from neuroncore_rtl.tb.stimulus.one_bit import bits_apart, lone_bits
+from neuroncore_rtl.tb.stimulus.operands import (
+    SIGNS,
+    add_cases,
+    fp32_bits,
+    mixed,
+    partners,
+    random_fp32,
+    special_fp32,
+)
 
 __all__ = [
     "alu_cases",
     "divide_cases",
     "fma_cases",
-    "lone_bits",
     "multiply_cases",
     "power_cases",
     "remainder_cases",
@@ -74,35 +82,22 @@ def fma_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray,
 
 
 def alu_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return n pairs of words for either arithmetic: of products, of sums, related, small integers, shifts."""
+    """Return n pairs of words for either arithmetic: of products, of sums, related, small integers, shifts, and such of
+    which one bit decides."""
     products, sums = multiply_cases(rng, n), add_cases(rng, n)
     a = random_fp32(rng, n)
     small = rng.integers(-40, 41, (2, n)).astype(np.uint32)
     borders = rng.choice(np.array([0, 1, -1, 31, 32, 33, 1 << 31, (1 << 31) - 1, 1 << 16]), (2, n)).astype(np.uint32)
     related = [(a, partners(rng, fmt, a)) for fmt in (FP32, INT32)]
-    pairs = [products, sums, *related, small, borders, (a, small[1])]
-    return mixed(rng, n, (25, 20, 20, 10, 10, 10, 5), pairs)
+    decided = [np.stack(cases)[:, rng.integers(0, len(cases[0]), n)] for cases in (bits_apart(), lone_bits())]
+    pairs = [products, sums, *related, small, borders, (a, small[1]), *map(tuple, decided)]
+    return mixed(rng, n, (25, 20, 20, 10, 10, 10, 5, 3, 2), pairs)
 
 
 def special_pairs() -> tuple[np.ndarray, np.ndarray]:
     """Return every pair of special FP32 patterns."""
     special = special_fp32()
     return np.repeat(special, len(special)), np.tile(special, len(special))
-
-
-def lone_bits() -> tuple[np.ndarray, np.ndarray]:
-    """Return pairs of FP32 patterns of which one bit decides, in either order and with all signs.
-
-    Sums halfway between two numbers but for one bit of the smaller operand: each of its bits that is shifted out, at
-    each distance of the exponents. And NaN that differ from an infinity in one bit, beside a number and an infinity.
-    """
-    one, distances = 127 << 23, range(1, 25)
-    smaller = [127 - d << 23 | (1 << d - 1 | 1 << bit) & (1 << 23) - 1 for d in distances for bit in range(d - 1)]
-    pairs = [(large, small) for large in (one, one + 1) for small in smaller]
-    pairs += [(FP32.infinity | 1 << bit, other) for bit in range(23) for other in (one, FP32.infinity)]
-    signed = [(a | s << 31, b | t << 31) for a, b in pairs for s in (0, 1) for t in (0, 1)]
-    a, b = np.array(signed, np.uint32).T
-    return np.concatenate([a, b]), np.concatenate([b, a])
 
 
 def divide_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:

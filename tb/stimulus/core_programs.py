@@ -24,7 +24,7 @@ from neuroncore_rtl.tb.stimulus.elementwise_programs import Choices, Writer, gar
 from neuroncore_rtl.tb.stimulus.nops import NopProgram
 from neuroncore_rtl.tb.stimulus.tensor_windows import random_columns, random_rows
 
-__all__ = ["CoreChoices", "CoreProgram", "execute_in_order", "garbled_image", "random_core_program"]
+__all__ = ["CoreChoices", "CoreProgram", "CoreWriter", "execute_in_order", "garbled_image", "random_core_program"]
 
 INDICES = 16
 """Words of row numbers in each partition."""
@@ -42,6 +42,8 @@ class CoreChoices:
 
     Arguments:
         tensor, elementwise, copies: shares of the engines' instructions.
+        longest: moving columns of a multiplication, of which every other one has 8 at most. Long ones are still adding
+            to a bank of PSUM when others ask for it.
         nops: share of the records that have NOPs before them.
         sbuf_bytes, psum_bytes, hbm_bytes: of a partition, and of HBM, what is used; multiples of 4, on chip
             at least 4096, so that every instruction finds room.
@@ -51,6 +53,7 @@ class CoreChoices:
     tensor: float = 0.3
     elementwise: float = 0.4
     copies: float = 0.3
+    longest: int = 32
     nops: float = 0.2
     sbuf_bytes: int = 4096
     psum_bytes: int = 4096
@@ -95,10 +98,7 @@ def random_core_program(
         base: HBM address of its image, a multiple of 128.
         order: of its instructions, see :class:`kernels.program.Program`.
     """
-    choices = choices or CoreChoices()
-    sizes = {"sbuf_bytes": config.sbuf_bytes // 2, "psum_bytes": config.psum_bytes}
-    choices = replace(choices, **{name: min(most, getattr(choices, name)) for name, most in sizes.items()})
-    writer = _CoreWriter(rng, config, choices, base, order)
+    writer = CoreWriter(rng, config, choices or CoreChoices(), base, order)
     for _ in range(count):
         writer.add()
     return writer.finish()
@@ -114,12 +114,26 @@ def execute_in_order(image: Image, program: Program) -> Engines:
     return engines
 
 
-class _CoreWriter:
-    """A program as it grows."""
+class CoreWriter:
+    """A program as it grows, which gets other instructions, too, if whoever makes it appends them to `program`.
 
-    def __init__(self, rng: np.random.Generator, config: Config, choices: CoreChoices, base: int, order: str):
+    Arguments:
+        rng, config, choices, base, order: as of :func:`random_core_program`.
+        core: the one of its instance that executes it.
+
+    Attributes:
+        program: it.
+        hbm: what of HBM its copies use.
+    """
+
+    def __init__(
+        self, rng: np.random.Generator, config: Config, choices: CoreChoices, base: int, order: str, core: int = 0
+    ):
+        sizes = {"sbuf_bytes": config.sbuf_bytes // 2, "psum_bytes": config.psum_bytes}
+        choices = replace(choices, **{name: min(most, getattr(choices, name)) for name, most in sizes.items()})
         self.rng, self.config, self.choices = rng, config, choices
-        self.program = NopProgram(config, base, order=order, share=choices.nops, seed=int(rng.integers(1 << 32)))
+        made = {"order": order, "share": choices.nops, "seed": int(rng.integers(1 << 32)), "core": core}
+        self.program = NopProgram(config, base, **made)
         space = self.program.space
         self.memories = {
             isa.Storage.SBUF: rng.integers(0, 256, (config.partitions, choices.sbuf_bytes), np.uint8),
@@ -183,11 +197,12 @@ class _CoreWriter:
         else:
             if fmt is INT8 and self.loaded.format is not INT8:
                 common["format"] = fmt = self.loaded.format
-            n = int(rng.integers(1, rng.choice([8, 32])))
+            n = int(rng.integers(1, rng.choice([8, self.choices.longest])))
             step = int(rng.choice([1, 1, 1, 0, 2, 3]))
             words = self.choices.psum_bytes // 4
             most = self.config.psum_words
-            n = min(n, most)
+            # All of its operand lies in SBUF.
+            n = max(1, min(n, most, (self.choices.sbuf_bytes * 8 // fmt.bits - 1) // max(step, 1)))
             bank = int(rng.integers(-(-words // most))) * most
             psum = bank + int(rng.integers(min(most, words - bank) - n + 1))
             loaded = range(self.loaded.column, self.loaded.column + self.loaded.m)

@@ -26,7 +26,7 @@ from neuroncore_rtl.tb.harness.elementwise import EngineRecord
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.elementwise_places import EIGHTS, Places, shape_of
 
-__all__ = ["Choices", "Writer", "garbled", "random_program"]
+__all__ = ["Choices", "Writer", "garbled", "random_program", "random_records"]
 
 INTEGERS = tuple(fmt for fmt in FORMATS.values() if not fmt.is_float)
 
@@ -102,10 +102,16 @@ def random_program(
     writer = Writer(rng, config, choices, memories, program.append)
     for _ in range(count):
         writer.add()
-    records = [_record(rng, entry, config) for entry in program.entries]
+    records = random_records(rng, program)
     instructions = [entry.instruction for entry in program.entries]
     sbuf, psum = memories.values()
     return ElementwiseProgram(instructions=instructions, records=records, sbuf=sbuf, psum=psum)
+
+
+def random_records(rng: np.random.Generator, program: Program) -> list[EngineRecord]:
+    """Return the records of a program of these engines alone, with random bits where they mean nothing in some, and not
+    always overlapping."""
+    return [_record(rng, entry, program.config) for entry in program.entries]
 
 
 def _record(rng: np.random.Generator, entry: Entry, config: Config) -> EngineRecord:

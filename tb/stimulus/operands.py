@@ -10,21 +10,30 @@ import numpy as np
 
 from neuroncore_rtl.golden.arith import decode, operand, round_fp32, storage_dtype
 from neuroncore_rtl.spec.formats import FP32, Format
+from neuroncore_rtl.tb.stimulus.one_bit import lone_fraction_bits, lone_macs
 
 __all__ = [
-    "add_cases", "fp32_bits", "lone_fraction_bits", "mac_cases", "mixed", "mixed_codes", "ordinary_codes", "partners",
+    "add_cases", "corners", "fp32_bits", "mac_cases", "mixed", "mixed_codes", "ordinary_codes", "partners",
     "random_codes", "random_fp32", "round_cases", "special_codes", "special_fp32",
 ]  # fmt: skip
 
 SIGNS = np.array([0, 1 << 31], np.uint32)
+CORNERS = 0.1
+"""Share of the operands of a multiply-accumulate that are from :func:`corners`."""
+
 SPECIAL_WORDS = (0, 1, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 
 
-def lone_fraction_bits(fmt: Format) -> np.ndarray:
-    """Return codes of a float format, uint32, that have one bit of the fraction: NaN, and subnormal numbers."""
-    bits = [1 << bit for bit in range(fmt.padding_bits, fmt.padding_bits + fmt.mantissa_bits)]
-    codes = [exponent | bit for exponent in (fmt.infinity, 0) for bit in bits]
-    return np.array([sign | code for code in codes for sign in (0, 1 << fmt.bits - 1)], np.uint32)
+def corners(fmt: Format) -> np.ndarray:
+    """Return codes of which a decoder may get every other one right: the special ones, those that have one bit of the
+    fraction, and of TF32 those in which the padding alone tells a NaN from an infinity, or a number has it set."""
+    special = special_fp32() if fmt == FP32 else special_codes(fmt).astype(np.uint32)
+    if not fmt.is_float:
+        return special
+    padding = [1 << bit for bit in range(fmt.padding_bits)]
+    words = [one | bit for one in (0, fmt.infinity >> 1, fmt.infinity) for bit in (*padding, sum(padding))]
+    signed = [sign | word for word in words if fmt.padding_bits for sign in (0, 1 << fmt.bits - 1)]
+    return np.concatenate([special, lone_fraction_bits(fmt), np.array(signed, np.uint32)])
 
 
 def special_fp32() -> np.ndarray:
@@ -109,16 +118,23 @@ def mac_cases(
     """Return n cases (x, w, acc): codes of `fmt` twice, FP32 patterns.
 
     The product falls on every part of the FP32 range, its subnormal and overflow borders included; the accumulator
-    cancels it, ties with it, is far larger or smaller, stands at a border, or has nothing to do with it. The halves are
-    those of :func:`golden.arith.mac`.
+    cancels it, ties with it, is far larger or smaller, stands at a border, or has nothing to do with it; or one bit
+    decides (`lone_macs`). The halves are those of :func:`golden.arith.mac`.
     """
     x, w = random_codes(rng, fmt, n), random_codes(rng, fmt, n)
     if fmt.is_float:
         aimed = _aimed_at(rng, x, w, fmt)
         w = np.where(rng.random(n) < 0.5, aimed, w)
+    corner = corners(fmt)
+    x, w = (np.where(rng.random(n) < CORNERS, rng.choice(corner, n), one).astype(one.dtype) for one in (x, w))
     with np.errstate(all="ignore"):
         product = operand(x, fmt, x_half).astype(np.float64) * operand(w, fmt, w_half)
-    return x, w, _addends(rng, product)
+    cases = x, w, _addends(rng, product)
+    if not fmt.is_float or fmt == FP32:
+        return cases
+    lone, chosen = lone_macs(fmt), rng.random(n) < 0.04
+    number = rng.integers(0, len(lone[0]), n)
+    return tuple(np.where(chosen, side[number], own).astype(own.dtype) for side, own in zip(lone, cases, strict=True))
 
 
 def add_cases(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:

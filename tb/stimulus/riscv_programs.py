@@ -57,10 +57,12 @@ class RandomProgram:
     Arguments:
         image: bytes from LOCAL_BASE on.
         items: how many its body has.
+        body: the first byte of its body in the image, and the one behind the last.
     """
 
     image: bytes
     items: int
+    body: tuple[int, int]
 
 
 def random_program(rng: np.random.Generator, items: int, *, memory_bytes: int) -> RandomProgram:
@@ -87,6 +89,7 @@ def random_program(rng: np.random.Generator, items: int, *, memory_bytes: int) -
         made = make(number, addresses)
         assert len(made) == size
         words += made
+    behind = 4 * len(words)
     # The padding keeps the prefetcher off whatever is behind.
     words += [_csr(Csr.MSTATUS, 7, 0, 8), *load_constant(1, TOHOST), *load_constant(2, 1)]
     words += [s_type(Opcode.STORE, 2, 1, 2, 0), j_type(Opcode.JAL, 0, 0)]
@@ -94,7 +97,8 @@ def random_program(rng: np.random.Generator, items: int, *, memory_bytes: int) -
     start = DATA - LOCAL_BASE - DATA_BYTES // 2
     if len(code) > start:
         raise ValueError(f"a program must have at most {start} bytes, not {len(code)}")
-    return RandomProgram(code.ljust(start, b"\0") + rng.bytes(DATA_BYTES), items)
+    body_of = 4 * (first + len(prologue)), behind
+    return RandomProgram(code.ljust(start, b"\0") + rng.bytes(DATA_BYTES), items, body_of)
 
 
 def _csr(number: int, funct3: int, rd: int, source: int) -> int:

@@ -4,17 +4,19 @@ They compute nothing useful. Formats, halves, rows, columns, strides and address
 next; words are added to while they are still being written; loads replace each other; PSUM is read while it is written.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from neuroncore_rtl.golden.tensor import TensorEngine
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, PSUM_BANKS, Config
 from neuroncore_rtl.spec.formats import FP32, INT8, Format
-from neuroncore_rtl.spec.isa import LoadStationary, MultiplyMoving
+from neuroncore_rtl.spec.isa import Context, LoadStationary, MultiplyMoving
 from neuroncore_rtl.tb.harness.tensor import Drain, Step, TensorProgram
 from neuroncore_rtl.tb.stimulus import operands as stimulus
 from neuroncore_rtl.tb.stimulus.tensor_windows import random_columns, random_rows
 
-__all__ = ["random_program"]
+__all__ = ["random_program", "replayed"]
 
 WILD = (0.0, 0.0, 0.002, 0.02, 0.3)
 """Shares of special and arbitrary elements, of which an operand has one: mostly few, as a NaN hides what it adds to."""
@@ -32,13 +34,13 @@ def random_program(
         rng: decides everything.
         config: the machine's parameters.
         instructions: how many.
-        longest: moving columns that an instruction has at most; None: as many as a bank has words.
+        longest: moving columns that an instruction has at most; None: as many as a bank has words, which are the most.
 
     Returns:
         The program, and uint32 of shape [words, partitions] in the order of its drains.
     """
     words = config.psum_words
-    writer = _Writer(rng, config, words if longest is None else longest)
+    writer = _Writer(rng, config, words if longest is None else min(words, longest))
     for _ in range(instructions):
         if writer.loaded is None or rng.random() < 0.35:
             writer.load()
@@ -54,6 +56,38 @@ def random_program(
     drains = writer.drains
     program = TensorProgram(writer.steps, drains, writer.stationary.image(), writer.moving.image())
     return program, np.concatenate(writer.expected)
+
+
+def replayed(
+    config: Config,
+    items: Sequence[LoadStationary | MultiplyMoving | tuple[int, int]],
+    stationary: np.ndarray,
+    moving: np.ndarray,
+) -> tuple[TensorProgram, np.ndarray]:
+    """Return the program of instructions that are there, such as some of a random one's, and what it is to read.
+
+    Arguments:
+        config: the machine's parameters.
+        items: instructions, and between them the first of the words of PSUM that are read, and how many.
+        stationary, moving: operand memory, uint8 [rows, bytes].
+
+    Returns:
+        As :func:`random_program`.
+
+    Raises:
+        ValueError: if an instruction is not legal where it is.
+    """
+    recorder = _Recorder(config, stationary, moving)
+    context = Context(config)
+    for item in items:
+        if isinstance(item, tuple):
+            recorder.read(*item)
+            continue
+        item.check(context)
+        context = item.after(context)
+        recorder.add(item)
+    expected = recorder.expected or [np.zeros((0, config.columns), np.uint32)]
+    return TensorProgram(recorder.steps, recorder.drains, stationary, moving), np.concatenate(expected)
 
 
 class _Memory:
@@ -93,25 +127,55 @@ class _Memory:
         return self.bytes[:, : max(self.size, LOAD_COLUMNS * 4)]
 
 
-class _Writer:
-    """A program as it grows, executed by golden instruction by instruction."""
+class _Recorder:
+    """A program as it grows, executed by golden instruction by instruction, on operands that are there.
+
+    Arguments:
+        config: the machine's parameters.
+        stationary, moving: operand memory, uint8 [rows, bytes].
+    """
+
+    def __init__(self, config: Config, stationary: np.ndarray, moving: np.ndarray):
+        self.operands = stationary, moving
+        self.engine = TensorEngine(config)
+        self.steps: list[Step] = []
+        self.drains: list[Drain] = []
+        self.expected: list[np.ndarray] = []
+        self.moves = 0
+        self.written = np.zeros(config.psum_bytes // 4, bool)
+        self.readers = np.zeros(config.psum_bytes // 4, int)
+        """For every word the number of drains that must be done before it may change."""
+
+    def add(self, instruction: LoadStationary | MultiplyMoving) -> None:
+        """Add an instruction."""
+        drains = 0
+        if not instruction.lane:  # it writes sums
+            words = slice(instruction.psum, instruction.psum + instruction.n)
+            self.moves += 1
+            self.written[words] = True
+            drains = int(self.readers[words].max())
+        self.engine.execute(instruction, *self.operands)
+        self.steps.append(Step(instruction, drains))
+
+    def read(self, psum: int, words: int) -> None:
+        """Add a drain of what is in PSUM now."""
+        self.drains.append(Drain(self.moves, psum, words))
+        self.expected.append(self.engine.psum[:, psum : psum + words].T.copy())
+        self.readers[psum : psum + words] = len(self.drains)
+
+
+class _Writer(_Recorder):
+    """One of random instructions, which get operands."""
 
     def __init__(self, rng: np.random.Generator, config: Config, longest: int):
         self.rng = rng
         self.config = config
         self.longest = longest
         self.floats = [fmt for fmt in config.matmul_formats if fmt is not INT8]
-        self.engine = TensorEngine(config)
         self.stationary, self.moving = _Memory(rng, config), _Memory(rng, config)
-        self.steps: list[Step] = []
-        self.drains: list[Drain] = []
-        self.expected: list[np.ndarray] = []
-        self.moves = 0
         self.loaded: LoadStationary | None = None
         self.last: MultiplyMoving | None = None
-        self.written = np.zeros(config.psum_bytes // 4, bool)
-        self.readers = np.zeros(config.psum_bytes // 4, int)
-        """For every word the number of drains that must be done before it may change."""
+        super().__init__(config, self.stationary.bytes, self.moving.bytes)
 
     def load(self) -> None:
         """Add a LoadStationary."""
@@ -123,7 +187,7 @@ class _Writer:
         count = -(-columns["m"] // LOAD_COLUMNS) * LOAD_COLUMNS
         address = self.stationary.place(fmt, count, fmt.bits // 8, step)
         self.loaded = LoadStationary(format=fmt, half=self._half(fmt), address=address, **rows, **columns)
-        self._add(self.loaded, 0)
+        self.add(self.loaded)
 
     def multiply(self) -> None:
         """Add a MultiplyMoving; often one that adds to words which the previous one still writes."""
@@ -147,20 +211,8 @@ class _Writer:
             **self._rows(),
             **random_columns(rng, self.config, range(self.loaded.column, self.loaded.column + self.loaded.m), FULL),
         )
-        self.moves += 1
-        self.written[move.psum : move.psum + n] = True
-        self._add(move, int(self.readers[move.psum : move.psum + n].max()))
+        self.add(move)
         self.last = move
-
-    def read(self, psum: int, words: int) -> None:
-        """Add a drain of what is in PSUM now."""
-        self.drains.append(Drain(self.moves, psum, words))
-        self.expected.append(self.engine.psum[:, psum : psum + words].T.copy())
-        self.readers[psum : psum + words] = len(self.drains)
-
-    def _add(self, instruction: LoadStationary | MultiplyMoving, drains: int) -> None:
-        self.engine.execute(instruction, self.stationary.bytes, self.moving.bytes)
-        self.steps.append(Step(instruction, drains))
 
     def _rows(self) -> dict[str, int]:
         """Return rows: mostly from where those of the weights start."""

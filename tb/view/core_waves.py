@@ -14,7 +14,7 @@ from neuroncore_rtl.hdl.tensor.engine import Counters as TensorCounters
 from neuroncore_rtl.spec import isa
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS
 from neuroncore_rtl.spec.isa.engine import LANES, QUEUES
-from neuroncore_rtl.tb.view.engine_waves import AT_ROW0, ROW0_WEIGHTS, array_traces, elementwise_groups, tensor_fields
+from neuroncore_rtl.tb.view.engine_waves import ROW0_WEIGHTS, array_traces, elementwise_groups, tensor_fields
 from neuroncore_rtl.tb.view.wave_groups import ERROR, Trace, counters, traces
 
 __all__ = ["OPEN", "core_groups"]
@@ -126,13 +126,13 @@ def _tensor() -> dict[str, list[Trace]]:
     at = "core.tensor"
     stationary = f"""
         stationary__ handshake SBUF | stationary__address hex | step_valid bin load step
-        load{AT_ROW0} bin row 0: load | distance_at_row0 dec row 0: distance
+        load_at_row0 bin row 0: load | distance_at_row0 dec row 0: distance
         {ROW0_WEIGHTS}
     """
-    moving = f"""
+    moving = """
         wait_weights bin wait for weights | wait_operand bin wait for operand
         wait_psum bin wait for psum | moving__ handshake SBUF | moving__address hex
-        column_valid bin | swap{AT_ROW0} bin row 0: swap | moving_row0 hex row 0: operand
+        column_valid bin | swap_at_row0 bin row 0: swap | moving_row0 hex row 0: operand
         sum0 hex sum of column 0 (FP32)
     """
     retired = "loaded bin load retired | retired bin multiplication retired"

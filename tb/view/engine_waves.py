@@ -10,17 +10,15 @@ from neuroncore_rtl.hdl.elementwise.instruction import Opcode as ElementwiseOpco
 from neuroncore_rtl.hdl.elementwise.step import Phase
 from neuroncore_rtl.hdl.memory.port import OnChipStorage
 from neuroncore_rtl.hdl.tensor.engine import Counters as TensorCounters
-from neuroncore_rtl.hdl.tensor.engine import TensorEngine
 from neuroncore_rtl.hdl.tensor.instruction import Opcode as TensorOpcode
 from neuroncore_rtl.spec.config import LOAD_COLUMNS
 from neuroncore_rtl.tb.view.wave_groups import ERROR, Trace, counters, traces
 
 __all__ = [
-    "AT_ROW0", "ELEMENTWISE_GROUPS", "RISCV_GROUPS", "ROW0_WEIGHTS", "TENSOR_GROUPS", "array_traces",
+    "ELEMENTWISE_GROUPS", "RISCV_GROUPS", "ROW0_WEIGHTS", "TENSOR_GROUPS", "array_traces",
     "elementwise_groups", "tensor_fields", "tensor_groups",
 ]  # fmt: skip
 
-AT_ROW0 = TensorEngine.INPUT_LATENCY - 1
 """Number of the register with which a load step, or a swap, reaches row 0."""
 
 ROW0_WEIGHTS = "\n".join(f"weights_row0_{n} hex row 0: weight {n}" for n in range(LOAD_COLUMNS))
@@ -42,16 +40,16 @@ TENSOR_GROUPS: dict[str, list[Trace]] = {
         f"""
         loader.waiting bin wait for shadow weights | loader.stalled bin wait for memory
         loader.step_valid bin load step | loader.index dec step | stationary__address hex
-        load{AT_ROW0} bin row 0: load | distance_at_row0 dec row 0: distance
+        load_at_row0 bin row 0: load | distance_at_row0 dec row 0: distance
         {ROW0_WEIGHTS}
         """,
         "engine",
     ),
     "moving": traces(
-        f"""
+        """
         mover.wait_weights bin wait for weights | mover.wait_operand bin wait for operand
         mover.wait_psum bin wait for PSUM | mover.column_valid bin | mover.index dec column
-        moving__address hex | swap{AT_ROW0} bin row 0: swap
+        moving__address hex | swap_at_row0 bin row 0: swap
         moving_row0 hex row 0: operand
         """,
         "engine",

@@ -6,12 +6,16 @@ import random
 from collections.abc import Callable, Iterable
 
 import numpy as np
-from amaranth import ClockDomain, Module
+from amaranth import ClockDomain, Module, ResetInserter, Signal, Value
+from amaranth.lib.wiring import In
 from amaranth.sim import Simulator
 
-__all__ = ["drive", "offer", "put", "random_bits", "simulate", "simulated", "simulator_of"]
+__all__ = ["WORN", "drive", "next_turn", "offer", "put", "random_bits", "simulate", "simulated", "simulator_of"]
 
 _PERIOD = 1e-6
+
+WORN = 150
+"""Cycles in which a unit can come into most of its states."""
 
 
 def simulator_of(dut) -> Simulator:
@@ -22,33 +26,68 @@ def simulator_of(dut) -> Simulator:
     return Simulator(m)
 
 
-def simulate(dut, testbench: Callable, *, background: Iterable[Callable] = ()):
+def simulate(dut, testbench: Callable, *, background: Iterable[Callable] = (), worn: int = 0):
     """Run a testbench on a unit to its end, and return what it returns; there is a clock even for combinational units.
 
     Arguments:
         dut: the unit, or a module around some.
         testbench: an asynchronous function of the simulator's context.
         background: others, which may still wait for something at the end.
+        worn: cycles in which the unit gets anything at random first, and is then reset: to a testbench it is as new.
     """
-    simulator = simulator_of(dut)
+    reset, rested = Signal(), not worn
+    simulator = simulator_of(ResetInserter(reset)(dut) if worn else dut)
     simulator.add_clock(_PERIOD)
     returned = []
 
     async def main(ctx):
+        nonlocal rested
+        if worn:
+            await _wear(ctx, dut, reset, worn)
+        rested = True
         returned.append(await testbench(ctx))
 
+    async def beside(ctx, other):
+        while not rested:
+            await ctx.tick()
+        await other(ctx)
+
     for other in background:
-        simulator.add_testbench(other, background=True)
+        simulator.add_testbench(functools.partial(beside, other=other) if worn else other, background=True)
     simulator.add_testbench(main)
     simulator.run()
     return returned[0]
 
 
-def simulated(make: Callable) -> Callable:
+async def _wear(ctx, unit, reset: Signal, cycles: int) -> None:
+    """Give the inputs of a unit random bits, then what they have at the beginning, and reset it."""
+    dice = random.Random(cycles)
+    members = unit.signature.flatten(unit)
+    inputs = [value for _, member, value in members if member.flow == In]
+    # Of the parts of one signal only the whole is set; constants are none.
+    signals = {id(signal): signal for value in inputs for signal in Value.cast(value)._rhs_signals()}.values()
+    for _ in range(cycles):
+        for signal in signals:
+            ctx.set(signal, dice.getrandbits(len(signal)) if len(signal) else 0)
+        await ctx.tick()
+    for signal in signals:
+        ctx.set(signal, signal.init)
+    ctx.set(reset, 1)
+    await ctx.tick()
+    ctx.set(reset, 0)
+
+
+def next_turn(last: int, asking: int, count: int) -> int:
+    """Return who is next behind `last` of those whose bits are set in `asking`, of `count`."""
+    return next(number % count for number in range(last + 1, last + 1 + count) if asking >> number % count & 1)
+
+
+def simulated(make: Callable, *, worn: int = 0) -> Callable:
     """Make a test of a testbench, which takes the simulator's context and a unit, and a test's arguments behind them.
 
     Arguments:
         make: returns the unit; it may take arguments of the test, by their names.
+        worn: see :func:`simulate`.
     """
 
     def decorate(testbench):
@@ -58,7 +97,7 @@ def simulated(make: Callable) -> Callable:
         def test(**arguments):
             needed = inspect.signature(make).parameters
             unit = make(**{name: value for name, value in arguments.items() if name in needed})
-            simulate(unit, functools.partial(testbench, **{place.name: unit}, **arguments))
+            simulate(unit, functools.partial(testbench, **{place.name: unit}, **arguments), worn=worn)
 
         test.__signature__ = inspect.Signature(parameters)
         return test

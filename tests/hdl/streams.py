@@ -40,6 +40,7 @@ def play(
     watch: Sequence[Value] = (),
     limit: int = 20_000,
     cycles: int | None = None,
+    worn: int = 0,
 ) -> Played:
     """Play streams into a unit until it has delivered what it should; then nothing more may come.
 
@@ -57,6 +58,7 @@ def play(
         watch: what to record.
         limit: cycles that it may last.
         cycles: to run in any case, however far the streams come.
+        worn: see :func:`tests.hdl.simulation.simulate`.
     """
     names = (*inputs, *outputs)
     ports = ports or {name: getattr(dut, name) for name in names}
@@ -102,5 +104,5 @@ def play(
         assert cycles or not any(left.values()), f"more comes than should: {left}"
         played.watched.append(tuple(ctx.get(signal) for signal in watch))
 
-    simulate(dut, bench, background=others)
+    simulate(dut, bench, background=others, worn=worn)
     return played

@@ -3,7 +3,7 @@
 import pytest
 from amaranth.lib import data
 
-from neuroncore_rtl.hdl.fifo import BufferedFifo, BypassFifo, Fifo
+from neuroncore_rtl.hdl.fifo import BufferedFifo, BypassFifo, Fifo, StreamRegister
 from neuroncore_rtl.hdl.verilog import convert
 from tests.hdl.simulation import drive, simulated
 from tests.hdl.streams import play
@@ -50,6 +50,14 @@ def test_one_place_holds_one_entry_after_the_other(stall):
     played = play(Fifo(16, 1), {"i": range(count)}, {"o": count}, stall=stall)
     assert played.payloads["o"] == list(range(count))
     assert stall or played.cycles["o"] == [1 + 2 * n for n in range(count)]
+
+
+@pytest.mark.parametrize("stall", [0, 0.5])
+def test_a_register_takes_an_entry_as_the_one_before_leaves(stall):
+    count = 50
+    played = play(StreamRegister(16), {"i": range(count)}, {"o": count}, stall=stall)
+    assert played.payloads["o"] == list(range(count))
+    assert stall or played.cycles["o"] == [1 + n for n in range(count)]
 
 
 def test_one_place_is_verilog_without_ranges_of_no_bits():

@@ -45,7 +45,7 @@ def assert_verdicts(
             assert ctx.get(dut.i.ready) and not ctx.get(dut.busy)
             await ctx.tick()
             ctx.set(dut.i.valid, 0)
-            for _ in range(dut.LATENCY - 1):
+            for _ in range(dut.latency - 1):
                 assert ctx.get(dut.busy) and not ctx.get(dut.o.valid) and not ctx.get(dut.error.valid)
                 await ctx.tick()
             if late and not ctx.get(dut.o.valid):

@@ -117,7 +117,10 @@ OPERATIONS: Mapping[str, tuple[Operation, ...]] = {
     "multiply-add": (
         Operation(
             unit="PE",
-            fields=lambda x, w, acc: {"format": _full(x, TF32.code), "x": x, "w": w, "acc": acc},
+            fields=lambda x, w, acc: {
+                **{"format": _full(x, TF32.code), "x": x, "w": w, "acc": acc},
+                **{"x_half": _full(x, 0), "w_half": _full(w, 0)},
+            },
             golden=lambda x, w, acc: arith.mac(x, w, acc, TF32),
             takes=_fits_tf32,
             why="factors beyond TF32",

@@ -6,9 +6,11 @@ import re
 
 import numpy as np
 import pytest
+from amaranth import Module, Value
 
 from neuroncore_rtl.hdl.arith import round as rounding
-from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, INT8, MAC_FORMATS
+from neuroncore_rtl.hdl.arith.decode import EdgeDecoder
+from neuroncore_rtl.spec.formats import BF16, FORMATS, FP16, FP32, INT8, TF32
 from neuroncore_rtl.tb.benches import mac
 from neuroncore_rtl.tb.benches import round as round_bench
 from neuroncore_rtl.tb.harness import player
@@ -58,7 +60,7 @@ def broken(result="r", result_valid="v"):
 
 
 def mac_comparison(count=FEW):
-    return mac.compare(mac.random_cases(SEED, MAC_FORMATS, count), mac_latency=2)
+    return mac.compare(mac.random_cases(SEED, mac.FORMATS_PLAYED, count), mac_latency=2)
 
 
 def round_comparison(count=FEW):
@@ -98,6 +100,35 @@ def test_broken_unit_fails(comparison, fault):
     report = report_of(comparison(), mutate)
     assert report.exit_status == 1
     assert problem in " ".join(report.problems)
+
+
+DECODERS = {
+    "the lower half is the upper one": (FP32, {"half": lambda d: 0}),
+    "the upper half is the lower one": (FP32, {"half": lambda d: 1}),
+    "a zero of a lower half is there": (FP32, {"skip_zero": lambda d: 0}),
+    "a zero is absent": (BF16, {"skip_zero": lambda d: 1}),
+    "padding does not count": (TF32, {"word": lambda d: d.word & ~0x1FFF}),
+    "the last bit of the padding does not count": (TF32, {"word": lambda d: d.word & ~1}),
+    "the highest bit of a NaN does not count": (BF16, {"word": lambda d: d.word & ~(d.word[7:15].all() << 6)}),
+}
+"""Faults of an edge decoder: a format in which TEST=mac comes upon them, and what an input has in place of its own."""
+
+
+@pytest.mark.parametrize(("fmt", "wrong"), DECODERS.values(), ids=DECODERS)
+def test_broken_decoder_fails(fmt, wrong, monkeypatch):
+    class Broken(EdgeDecoder):
+        def elaborate(self, platform):
+            m = Module()
+            m.submodules.sound = sound = EdgeDecoder(self.significand_bits)
+            for name in ("word", "format", "half", "present", "skip_zero"):
+                value = wrong[name](self) if name in wrong else getattr(self, name)
+                m.d.comb += Value.cast(getattr(sound, name)).eq(Value.cast(value))
+            m.d.comb += self.out.eq(sound.out)
+            return m
+
+    monkeypatch.setattr(mac, "EdgeDecoder", Broken)
+    report = report_of(mac.compare(mac.random_cases(SEED, (fmt,), 2000), mac_latency=2))
+    assert "differ from the golden model" in " ".join(report.problems)
 
 
 def test_intact_unit_in_the_shell_passes():
@@ -171,13 +202,13 @@ def test_random_cases_are_reproducible_and_of_the_chosen_formats():
 
 
 def test_pack_puts_the_first_field_lowest():
-    fields = {"format": FP16.code, "x": 0x1234, "w": 0x5678, "acc": 0xDEADBEEF}
+    fields = {"format": FP16.code, "x": 0x1234, "w": 0x5678, "acc": 0xDEADBEEF, "x_half": 0, "w_half": 1}
     words = player.pack(mac.WORD, **{name: [value] for name, value in fields.items()})
     assert int.from_bytes(words[0].tobytes(), "big") == mac.WORD.const(fields).as_bits()
 
 
 def test_pack_wrong():
     with pytest.raises(ValueError, match="format must fit 4 bits, not 0x10"):
-        player.pack(mac.WORD, format=[16], x=[0], w=[0], acc=[0])
-    with pytest.raises(ValueError, match="fields must be format, x, w, acc, not x"):
+        player.pack(mac.WORD, format=[16], x=[0], w=[0], acc=[0], x_half=[0], w_half=[0])
+    with pytest.raises(ValueError, match="fields must be format, x, w, acc, x_half, w_half, not x"):
         player.pack(mac.WORD, x=[0])

@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """The edge decoder against golden, every code of the narrow formats."""
 
 import numpy as np
@@ -18,18 +19,16 @@ HALVES = pytest.mark.parametrize("half", (0, 1))
 
 
 def codes(rng, fmt):
-    """Every code of 8 bits; of wider formats the special ones and random ones."""
+    """Every code of 8 bits; of wider formats the corners that TEST=mac has, too, and random ones."""
     if fmt.bits == 8:
         return np.arange(256)
-    special = stimulus.special_fp32() if fmt == FP32 else stimulus.special_codes(fmt)
-    lone = stimulus.lone_fraction_bits(fmt) if fmt.is_float else special[:0]
-    return np.concatenate([special, lone, stimulus.random_codes(rng, fmt, 1500)])
+    return np.concatenate([stimulus.corners(fmt), stimulus.random_codes(rng, fmt, 1500)])
 
 
-def decoded(words, fmt, half=0, present=1, skip_zero=0, significand_bits=SIGNIFICAND_BITS):
+def decoded(words, fmt, half=0, present=1, skip_zero=0, significand_bits=SIGNIFICAND_BITS, latency=0):
     """What the decoder makes of words, as integers."""
     case = {"format": fmt.code, "half": half, "present": present, "skip_zero": skip_zero}
-    return run(EdgeDecoder(significand_bits), [{"word": word, **case} for word in words])
+    return run(EdgeDecoder(significand_bits, latency), [{"word": word, **case} for word in words])
 
 
 def value(bits):
@@ -94,6 +93,19 @@ def test_operand_of_fewer_bits_lacks_the_lowest(rng, fmt):
     words, lacking = codes(rng, fmt), SIGNIFICAND_BITS - 8
     narrow, wide = decoded(words, fmt, skip_zero=1, significand_bits=8), decoded(words, fmt, skip_zero=1)
     assert [bits << lacking for bits in narrow] == wide and ABSENT in wide
+
+
+@pytest.mark.parametrize("latency", [latency for latency in EdgeDecoder.CUTS if latency])
+@HALVES
+@EVERY_FORMAT
+def test_registers_change_nothing(rng, fmt, half, latency):
+    words = codes(rng, fmt)[:400]
+    assert decoded(words, fmt, half, latency=latency) == decoded(words, fmt, half)
+
+
+def test_latency_wrong():
+    with pytest.raises(ValueError, match="latency must be 0 to 2, not 3"):
+        EdgeDecoder(latency=3)
 
 
 def test_upper_bits_of_the_word_are_ignored():

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from amaranth import Module
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.golden import arith
 from neuroncore_rtl.hdl.arith.add import Fp32Adder
@@ -18,7 +15,8 @@ from neuroncore_rtl.hdl.arith.fma import Fp32Fma
 from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.spec.formats import FP32
 from neuroncore_rtl.tb.harness.player import PlayedUnit
-from neuroncore_rtl.tb.stimulus.alu_cases import fma_cases, lone_bits, multiply_cases, special_pairs
+from neuroncore_rtl.tb.stimulus.alu_cases import fma_cases, multiply_cases, special_pairs
+from neuroncore_rtl.tb.stimulus.one_bit import lone_bits, lone_factors, lone_products
 from neuroncore_rtl.tb.stimulus.operands import add_cases
 from tests.hdl.arith.units import assert_same, differences, faulty_wire, run
 from tests.oracles.known import ARITHMETIC, assert_known
@@ -26,7 +24,6 @@ from tests.oracles.words import on_words
 
 FEW = 1_500
 NEGATIVE_ZERO = 1 << 31
-ONE = 0x3F800000
 
 
 def sum_cases(rng, count):
@@ -37,6 +34,12 @@ def sum_cases(rng, count):
 def product_cases(rng, count):
     """Two factors, and the addend that leaves their rounded product."""
     a, b = multiply_cases(rng, count)
+    return a, b, np.full_like(a, NEGATIVE_ZERO)
+
+
+def product_of_bits():
+    """Two factors of which one bit of the product decides, and the addend that leaves their rounded product."""
+    a, b = lone_factors()
     return a, b, np.full_like(a, NEGATIVE_ZERO)
 
 
@@ -87,12 +90,11 @@ def test_results_in_bulk_are_those_of_golden(rng, name, sim):
     assert_same(played, cases, expected, sim)
 
 
-@pytest.mark.parametrize("name", ("add", "fma"))
-def test_one_bit_decides(name):
-    """Of what is shifted out, or of a NaN; in a fused multiply-add of the product, and of the addend."""
-    a, b = lone_bits()
-    operands = (a, b) if name == "add" else (a, np.full_like(a, ONE), b)
-    assert len(a) > 4_000
+@pytest.mark.parametrize(("name", "cases"), [("add", lone_bits), ("multiply", product_of_bits), ("fma", lone_products)])
+def test_one_bit_decides(name, cases):
+    """Of what is shifted out or left, or of a NaN; in a fused multiply-add of the product, and of the addend."""
+    operands = cases()
+    assert len(operands[0]) > (80 if name == "multiply" else 4_000)
     assert_same(*UNITS[name].bulk(UNITS[name].latency, operands), "verilator")
 
 
@@ -122,29 +124,14 @@ def test_known_results(name):
         assert_known(ARITHMETIC[name], UNITS[name].run(1, operands))
 
 
-class OfIntegers(wiring.Component):
-    """The multiplier of a fused multiply-add."""
-
-    a: In(32)
-    b: In(32)
-    out: Out(32)
-
-    def __init__(self, latency):
-        self.fma = Fp32Fma(latency)
-        self.latency = self.fma.product_latency
-        super().__init__()
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.fma = fma = self.fma
-        m.d.comb += [fma.a.eq(self.a), fma.b.eq(self.b), fma.integer.eq(1), self.out.eq(fma.product)]
-        return m
-
-
 @pytest.mark.parametrize("latency", Fp32Fma.CUTS)
 def test_integers_have_their_product(rng, latency):
-    a, b = rng.integers(0, 1 << 32, (2, 200), np.uint32)
-    assert run(OfIntegers(latency), {"a": a, "b": b}) == (a * b).tolist()
+    """Among them are products of FP32, which are none of integers."""
+    a, b = rng.integers(0, 1 << 32, (2, 300), np.uint32)
+    integer = rng.integers(0, 2, 300)
+    unit = Fp32Fma(latency)
+    found = run(unit, {"a": a, "b": b, "integer": integer}, "product", unit.product_latency)
+    assert np.array(found)[integer == 1].tolist() == (a * b)[integer == 1].tolist()
 
 
 @pytest.mark.parametrize("kind", [Fp32Adder, Fp32Fma, Fp32Rounder])

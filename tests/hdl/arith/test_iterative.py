@@ -3,14 +3,10 @@
 """The divider and the power unit against golden in bulk, special quotients by name, and their handshake."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pytest
-from amaranth import Module
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.golden import arith
 from neuroncore_rtl.hdl.arith import divide, power
@@ -20,6 +16,7 @@ from neuroncore_rtl.hdl.arith.power import Fp32Power
 from neuroncore_rtl.spec.power import LOGARITHM
 from neuroncore_rtl.tb.harness.player import PlayedUnit
 from neuroncore_rtl.tb.stimulus.alu_cases import divide_cases, power_cases, remainder_cases, special_pairs
+from neuroncore_rtl.tb.stimulus.one_bit import bits_apart, lone_bits
 from tests.hdl.arith.units import play
 from tests.hdl.simulation import drive, simulated
 from tests.oracles.known import ARITHMETIC, assert_known
@@ -35,48 +32,37 @@ class Iterative(NamedTuple):
     golden: Callable
     cases: Callable
     count: dict[str, int]
+    asked: dict[str, int] = {}
+    """Further inputs of the unit."""
 
 
-class Remainder(wiring.Component):
-    """The divider, asked for one kind of remainder."""
-
-    INTERVAL, LATENCY = Fp32Divider.REMAINDER_INTERVAL, Fp32Divider.REMAINDER_LATENCY
-
-    start: In(1)
-    a: In(32)
-    b: In(32)
-    out: Out(32)
-
-    def __init__(self, floored):
-        self.floored = floored
-        super().__init__()
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.divider = divider = Fp32Divider()
-        m.d.comb += [
-            divider.start.eq(self.start),
-            divider.a.eq(self.a),
-            divider.b.eq(self.b),
-            divider.remainder.eq(self.start),
-            divider.floored.eq(self.start & self.floored),
-            self.out.eq(divider.out),
-        ]
-        return m
-
-
+MOD, FMOD = {"remainder": 1, "floored": 1}, {"remainder": 1, "floored": 0}
 REMAINDERS = {"verilator": 20_000, "icarus": 500}
 UNITS = {
-    "mod": Iterative(partial(Remainder, 1), arith.mod_fp32, remainder_cases, REMAINDERS),
-    "fmod": Iterative(partial(Remainder, 0), arith.fmod_fp32, remainder_cases, REMAINDERS),
+    "mod": Iterative(Fp32Divider, arith.mod_fp32, remainder_cases, REMAINDERS, MOD),
+    "fmod": Iterative(Fp32Divider, arith.fmod_fp32, remainder_cases, REMAINDERS, FMOD),
     "divide": Iterative(Fp32Divider, arith.divide_fp32, divide_cases, {"verilator": 200_000, "icarus": 3_000}),
     "power": Iterative(Fp32Power, arith.power_fp32, power_cases, {"verilator": 120_000, "icarus": 2_000}),
 }
 
 
-def play_pairs(unit, a: np.ndarray, b: np.ndarray, sim: str) -> np.ndarray:
-    """Return the results of pairs, with idle cycles between them; fail if one is missing or unknown."""
-    results, unknown = play(PlayedUnit(unit, ("a", "b")), {"a": a, "b": b}, sim)
+def timing_of(unit, remainder: bool) -> dict[str, int]:
+    """Return latency and interval of what a unit is asked for."""
+    if remainder:
+        return {"latency": unit.REMAINDER_LATENCY, "interval": unit.REMAINDER_INTERVAL}
+    return {"latency": unit.LATENCY, "interval": unit.INTERVAL}
+
+
+def play_pairs(unit, a: np.ndarray, b: np.ndarray, sim: str, **asked) -> np.ndarray:
+    """Return the results of pairs, with idle cycles between them; fail if one is missing or unknown.
+
+    Arguments:
+        unit, sim: what is played, and where. a, b: the pairs.
+        asked: further inputs, each a number, or an array of one for each pair.
+    """
+    fields = {"a": a, "b": b} | {name: np.broadcast_to(np.uint32(value), a.shape) for name, value in asked.items()}
+    remainder = bool(np.any(asked.get("remainder", 0)))
+    results, unknown = play(PlayedUnit(unit, tuple(fields), **timing_of(unit, remainder)), fields, sim)
     assert len(results) == len(a) and not len(unknown)
     return results
 
@@ -87,8 +73,19 @@ def test_results_are_those_of_golden(rng, name, sim):
     a, b = unit.cases(rng, unit.count[sim])
     if sim == "verilator":
         a, b = (np.concatenate(parts) for parts in zip((a, b), special_pairs(), strict=True))
-    np.testing.assert_array_equal(play_pairs(unit.kind(), a, b, sim), on_words(unit.golden, a, b))
+    np.testing.assert_array_equal(play_pairs(unit.kind(), a, b, sim, **unit.asked), on_words(unit.golden, a, b))
     assert len(a) >= unit.count[sim]
+
+
+def test_quotients_and_remainders_in_turn(rng):
+    """One bit decides: of a NaN, of a zero, of an infinity; and any other."""
+    pairs = [lone_bits(), bits_apart(), divide_cases(rng, FEW), remainder_cases(rng, FEW)]
+    a, b = (np.concatenate(side) for side in zip(*pairs, strict=True))
+    remainder, floored = rng.integers(0, 2, (2, len(a)), np.uint32)
+    golden = arith.divide_fp32, arith.divide_fp32, arith.fmod_fp32, arith.mod_fp32
+    expected = np.choose(2 * remainder + floored, [on_words(function, a, b) for function in golden])
+    found = play_pairs(Fp32Divider(), a, b, "verilator", remainder=remainder, floored=floored)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_divider_that_forgets_the_remainder_is_seen(rng, monkeypatch):
@@ -103,7 +100,7 @@ def test_remainder_that_ends_too_early_is_seen(rng, monkeypatch, floored):
     monkeypatch.setattr(divide, "_DIGIT_BITS", 2)
     a, b = remainder_cases(rng, 200)
     golden = arith.mod_fp32 if floored else arith.fmod_fp32
-    wrong = play_pairs(Remainder(floored), a, b, "icarus") != on_words(golden, a, b)
+    wrong = play_pairs(Fp32Divider(), a, b, "icarus", remainder=1, floored=floored) != on_words(golden, a, b)
     assert 0 < wrong.sum() < len(a)
 
 
@@ -128,23 +125,24 @@ def test_known_quotients():
 
 
 @pytest.mark.parametrize(
-    ("kind", "cases"),
+    ("kind", "asked", "cases"),
     [
-        (partial(Remainder, 1), [(0xC0A00000, 0x40400000, 0x3F800000), (0x7F7FFFFF, 0x00000003, 0x00000000)]),
-        (partial(Remainder, 0), [(0xC0A00000, 0x40400000, 0xC0000000), (0x40F00000, 0xC0000000, 0x3FC00000)]),
-        (Fp32Divider, [(0x3F800000, 0x40400000, 0x3EAAAAAB), (0x40C00000, 0xC0000000, 0xC0400000)]),
-        (Fp32Power, [(0x40800000, 0x3F000000, 0x40000000), (0x3F800000, 0x7FC00000, 0x3F800000),
-                     (0x40400000, 0x40000000, 0x41100000)]),
+        (Fp32Divider, MOD, [(0xC0A00000, 0x40400000, 0x3F800000), (0x7F7FFFFF, 0x00000003, 0x00000000)]),
+        (Fp32Divider, FMOD, [(0xC0A00000, 0x40400000, 0xC0000000), (0x40F00000, 0xC0000000, 0x3FC00000)]),
+        (Fp32Divider, {}, [(0x3F800000, 0x40400000, 0x3EAAAAAB), (0x40C00000, 0xC0000000, 0xC0400000)]),
+        (Fp32Power, {}, [(0x40800000, 0x3F000000, 0x40000000), (0x3F800000, 0x7FC00000, 0x3F800000),
+                         (0x40400000, 0x40000000, 0x41100000)]),
     ],
 )  # fmt: skip
 @simulated(lambda kind: kind())
-async def test_result_appears_after_the_latency_and_stays(ctx, unit, kind, cases):
-    seen = []
+async def test_result_appears_after_the_latency_and_stays(ctx, unit, kind, asked, cases):
+    """What is asked for is looked at with the start only."""
+    seen, latency = [], timing_of(unit, "remainder" in asked)["latency"]
     for a, b, _ in cases:
-        drive(ctx, unit, start=1, a=a, b=b)
-        for _ in range(2 * unit.LATENCY):
+        drive(ctx, unit, start=1, a=a, b=b, **asked)
+        for _ in range(2 * latency):
             seen.append(ctx.get(unit.out))
             await ctx.tick()
-            ctx.set(unit.start, 0)
-    whole = [0] * unit.LATENCY + [result for *_, result in cases for _ in range(2 * unit.LATENCY)]
+            drive(ctx, unit, start=0, a=~b, b=~a, **dict.fromkeys(asked, 0))
+    whole = [0] * latency + [result for *_, result in cases for _ in range(2 * latency)]
     assert seen == whole[: len(seen)]

@@ -1,5 +1,7 @@
 """The multiply-accumulate behind its edge decoders, against golden, at every latency."""
 
+from itertools import product
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -11,7 +13,8 @@ from neuroncore_rtl.spec.formats import BF16, FP8E3M4, FP8E4M3, FP8E5M2, FP32, I
 from neuroncore_rtl.tb.benches.mac import MacUnit
 from neuroncore_rtl.tb.harness.player import pack
 from neuroncore_rtl.tb.stimulus import operands as stimulus
-from tests.hdl.arith.units import run, shuffled
+from neuroncore_rtl.tb.stimulus.one_bit import lone_macs
+from tests.hdl.arith.units import assert_same, run, shuffled
 
 PER_FORMAT = 200
 
@@ -41,9 +44,26 @@ def test_mac_is_that_of_golden(rng, latency, significand_bits):
         parts.append((fmt.code, x, w, acc, arith.mac(x, w, acc, fmt)))
     x, w, acc = ties()
     parts.append((BF16.code, x, w, acc, arith.mac(x, w, acc, BF16)))
-    cases, expected = shuffled(rng, parts, ("format", "x", "w", "acc"))
+    parts = [(*part[:-1], np.zeros_like(part[1]), np.zeros_like(part[1]), part[-1]) for part in parts]
+    for x_half, w_half in product(("hi", "lo"), repeat=2) if significand_bits == 12 else ():
+        x, w, acc = stimulus.mac_cases(rng, FP32, PER_FORMAT, x_half, w_half)
+        halves = (np.full_like(x, half == "lo") for half in (x_half, w_half))
+        parts.append((FP32.code, x, w, acc, *halves, arith.mac(x, w, acc, FP32, x_half, w_half)))
+    cases, expected = shuffled(rng, parts, ("format", "x", "w", "acc", "x_half", "w_half"))
     words = [int.from_bytes(word.tobytes(), "big") for word in pack(unit.layout, **cases)]
     assert run(unit, {"word": words}, "result") == expected.tolist()
+
+
+def test_one_bit_decides(rng):
+    """Of an operand, of the accumulator or of the product."""
+    parts = []
+    for fmt in MAC_FORMATS:
+        if fmt.is_float:
+            x, w, acc = lone_macs(fmt)
+            parts.append((fmt.code, x, w, acc, 0, 0, arith.mac(x, w, acc, fmt)))
+    cases, expected = shuffled(rng, parts, ("format", "x", "w", "acc", "x_half", "w_half"))
+    assert len(expected) > 5_000
+    assert_same(MacUnit(2), cases, expected, "verilator")
 
 
 @pytest.mark.parametrize("latency", sorted(Mac.CUTS))

@@ -9,7 +9,7 @@ from neuroncore_rtl.golden import arith
 from neuroncore_rtl.hdl.arith.round import Fp32Rounder
 from neuroncore_rtl.spec.formats import FORMATS, FP32
 from neuroncore_rtl.tb.stimulus import operands as stimulus
-from neuroncore_rtl.tb.stimulus.operands import lone_fraction_bits
+from neuroncore_rtl.tb.stimulus.one_bit import lone_fraction_bits
 from tests.hdl.arith.units import run, shuffled
 from tests.oracles.known import ROUNDED, assert_known
 

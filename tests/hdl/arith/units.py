@@ -14,14 +14,18 @@ from tests.hdl.simulation import simulate
 __all__ = ["assert_same", "differences", "faulty_wire", "play", "run", "shuffled"]
 
 
-def run(unit, cases: Sequence[Mapping[str, int]] | Mapping[str, np.ndarray], output: str = "out") -> list[int]:
+def run(
+    unit, cases: Sequence[Mapping[str, int]] | Mapping[str, np.ndarray], output: str = "out", latency: int | None = None
+) -> list[int]:
     """Return the output of every case in Amaranth's simulator, in order; one enters each cycle.
 
     Arguments:
-        unit: its result comes `unit.latency` cycles later.
+        unit: what is simulated.
         cases: each maps the same ports to integers; or an array for each port.
         output: the port that is read.
+        latency: cycles until it has the result, `unit.latency` unless told.
     """
+    latency = unit.latency if latency is None else latency
     if isinstance(cases, Mapping):
         cases = [dict(zip(cases, words, strict=True)) for words in zip(*cases.values(), strict=True)]
     assert cases, "a test must compare something"
@@ -30,13 +34,13 @@ def run(unit, cases: Sequence[Mapping[str, int]] | Mapping[str, np.ndarray], out
 
     async def bench(ctx):
         results = []
-        for cycle in range(len(cases) + unit.latency):
+        for cycle in range(len(cases) + latency):
             for name, value in cases[min(cycle, len(cases) - 1)].items():
                 ctx.set(ports[name], int(value))
-            if unit.latency == 0:
+            if latency == 0:
                 results.append(ctx.get(out))
             await ctx.tick()
-            if unit.latency and cycle + 1 >= unit.latency:
+            if latency and cycle + 1 >= latency:
                 results.append(ctx.get(out))
         return results[: len(cases)]
 

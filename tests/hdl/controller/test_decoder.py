@@ -65,6 +65,34 @@ async def test_every_request_goes_to_its_owner_and_its_answer_back(ctx, dut, rea
     assert set(asked) == {None, 0, 1}
 
 
+@simulated(lambda: Decoder(REGIONS, latency=1))
+async def test_with_a_latency_an_answer_comes_a_cycle_later_and_the_next_request_behind_it(ctx, dut, rng):
+    """Of peripherals that take what comes, and answer some cycles later."""
+    answered = 0
+    for _ in range(500):
+        region = int(rng.choice((1, 2, 4, 0, NOBODY)))
+        owner, late = owner_of(region), int(rng.integers(3))
+        drive(ctx, dut.bus, valid=1, address=address_of(region))
+        assert ctx.get(dut.bus.ready)
+        assert [ctx.get(peripheral.valid) for peripheral in dut.peripherals] == [n == owner for n in (0, 1)]
+        await ctx.tick()
+        result, error = int(rng.integers(1 << 32)), int(rng.integers(2))
+        for wait in reversed(range(late + 1 if owner is not None else 1)):
+            assert not ctx.get(dut.bus.ready) and not ctx.get(dut.bus.response)
+            assert not any(ctx.get(peripheral.valid) for peripheral in dut.peripherals)
+            if owner is not None:
+                drive(ctx, dut.peripherals[owner], response=not wait, result=result, error=error)
+            await ctx.tick()
+        if owner is not None:
+            ctx.set(dut.peripherals[owner].response, 0)
+        assert ctx.get(dut.bus.response) and not ctx.get(dut.bus.ready)
+        assert ctx.get(dut.bus.error) == (1 if owner is None else error)
+        assert owner is None or ctx.get(dut.bus.result) == result
+        await ctx.tick()
+        answered += owner is not None
+    assert answered > 200
+
+
 @simulated(lambda: Decoder(REGIONS))
 async def test_a_region_of_nobody_answers_with_an_error_each_cycle(ctx, dut):
     drive(ctx, dut.bus, valid=1, address=address_of(NOBODY))

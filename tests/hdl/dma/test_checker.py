@@ -17,6 +17,7 @@ from tests.hdl.verdicts import assert_verdicts, pass_on
 SEED = 2718
 
 CONFIGS = {"4x4": Config(rows=4, columns=4), "6x4": Config(rows=6, columns=4), "8x16": Config(rows=8, columns=16)}
+CONFIGS["registered"] = Config(rows=4, columns=4, port_latency=1)
 CONFIGS["small memories"] = Config(rows=4, columns=4, sbuf_bytes=3072, psum_words=32)
 
 RULES = (Rule.OPCODE, Rule.FORMAT, Rule.SHAPE, Rule.PARTITIONS, Rule.ALIGNMENT, Rule.RANGE, Rule.STORAGE)
@@ -65,13 +66,15 @@ def near_word(rng, config):
     return pack(DMA_FIELDS, {name: values[name] % (1 << width) for name, width in DMA_FIELDS})
 
 
-def test_one_every_interval(rng):
-    config = CONFIGS["4x4"]
+@pytest.mark.parametrize("shape", ["4x4", "registered"])
+def test_one_every_interval(shape, rng):
+    config = CONFIGS[shape]
+    more = config.port_latency
     words = random_words(rng, config, 20, 0, 0)
     words = [word for word, broken in zip(words, violations_of(config, words), strict=True) if not broken]
     played, shown, error = pass_on(Checker(config), words)
-    assert played.cycles["i"] == [Checker.INTERVAL * number for number in range(len(words))]
-    assert shown == played.cycles["o"] == [cycle + Checker.LATENCY for cycle in played.cycles["i"]]
+    assert played.cycles["i"] == [(Checker.INTERVAL + 2 * more) * number for number in range(len(words))]
+    assert shown == played.cycles["o"] == [cycle + Checker.LATENCY + more for cycle in played.cycles["i"]]
     assert len(words) > 5 and error is None
 
 

@@ -40,6 +40,10 @@ def test_a_beat_of_64_bytes(seed=14):
     assert compare(WIDE, seed, 300, stall=40) == 0
 
 
+def test_registers_between_the_parts_change_nothing(seed=17):
+    assert compare(replace(CONFIG, hbm_bytes=8, port_latency=1), seed, 200, stall=40) == 0
+
+
 def test_the_last_bytes_of_hbm(seed=15):
     assert compare(CONFIG, seed, 200, base=(1 << HBM_ADDRESS_BITS) - HBM_BYTES) == 0
 
@@ -122,12 +126,14 @@ def test_a_row_that_is_skipped_costs_a_cycle():
     assert cycles[0] - cycles[1] > 2 * 7 * (400 // CONFIG.hbm_bytes - 2) and cycles[2] <= 60
 
 
-def test_a_copy_to_the_chip_is_over_when_its_last_line_is_written():
-    memories = random_memories(np.random.default_rng(3), CONFIG)
+@pytest.mark.parametrize("port_latency", [0, 1])
+def test_a_copy_to_the_chip_is_over_when_its_last_line_is_written(port_latency):
+    config = replace(CONFIG, port_latency=port_latency)
+    memories = random_memories(np.random.default_rng(3), config)
     places = [(Storage.HBM, Storage.SBUF), (Storage.HBM, Storage.PSUM), (Storage.SBUF, Storage.HBM)]
     copies = [DmaCopy(shape=(64,), src=tensor(src), dst=tensor(dst, 1 << 12)) for src, dst in places]
     at_once, late = (
-        np.array([run_copies(CONFIG, [copy], memories, unwritten=cycles).retired[0] for copy in copies])
+        np.array([run_copies(config, [copy], memories, unwritten=cycles).retired[0] for copy in copies])
         for cycles in (0, 30)
     )
     assert list(late - at_once) == [30, 30, 0]

@@ -5,11 +5,13 @@ from collections import Counter
 from dataclasses import dataclass
 
 from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 
 from neuroncore_rtl.hdl.link.counters import LinkCounters
 from neuroncore_rtl.hdl.link.end import LinkEnd
-from neuroncore_rtl.hdl.link.flit import flit_layout, frame_layout
-from neuroncore_rtl.hdl.link.wire import Wire
+from neuroncore_rtl.hdl.link.flit import flit_layout, flit_stream, frame_layout
+from neuroncore_rtl.hdl.link.wire import DISTURBANCE, Wire
 from neuroncore_rtl.spec.link import VIRTUAL_CHANNELS
 from tests.hdl.streams import play
 
@@ -34,6 +36,40 @@ class Outcome:
     events: Counter
 
 
+class Pair(wiring.Component):
+    """Both ends and their wires.
+
+    Ports: of each end its streams `i` and `o`, a port for each virtual channel, `dead` and `counters`; of each wire its
+    `disturbance`, wire n leads from end n to the other.
+    """
+
+    def __init__(self, link_bytes: int = 8, latency: int = 2):
+        self.ends = [LinkEnd(link_bytes, latency) for _ in ENDS]
+        self.wires = [Wire(link_bytes, latency) for _ in ENDS]
+        flits = flit_stream(link_bytes)
+        super().__init__(
+            {
+                "i": In(flits).array(len(ENDS), VIRTUAL_CHANNELS),
+                "o": Out(flits).array(len(ENDS), VIRTUAL_CHANNELS),
+                "disturbance": In(DISTURBANCE).array(len(ENDS)),
+                "dead": Out(1).array(len(ENDS)),
+                "counters": Out(LinkCounters).array(len(ENDS)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        for n, (end, wire, far) in enumerate(zip(self.ends, self.wires, reversed(self.ends), strict=True)):
+            m.submodules[f"end{n}"], m.submodules[f"wire{n}"] = end, wire
+            m.d.comb += [wire.i.eq(end.tx), far.rx.eq(wire.o), far.rx_present.eq(wire.present)]
+            m.d.comb += [wire.disturbance.eq(self.disturbance[n]), self.dead[n].eq(end.dead)]
+            m.d.comb += self.counters[n].eq(end.counters)
+            for vc in range(VIRTUAL_CHANNELS):
+                wiring.connect(m, wiring.flipped(self.i[n][vc]), end.i[vc])
+                wiring.connect(m, end.o[vc], wiring.flipped(self.o[n][vc]))
+        return m
+
+
 def run_pair(
     *, link_bytes=8, latency=2, flits=None, seed=0, offer=1.0, drain=1.0, errors=0.0, cut=None, limit=8000, cycles=None
 ) -> Outcome:
@@ -47,14 +83,9 @@ def run_pair(
         cut: wire and cycle from which on it is cut; wire n leads from end n to the other.
         limit, cycles: that it may last, or that it does whatever comes.
     """
-    ends = [LinkEnd(link_bytes, latency) for _ in ENDS]
-    wires = [Wire(link_bytes, latency) for _ in ENDS]
-    m = Module()
-    for n, (wire, far) in enumerate(zip(wires, reversed(ends), strict=True)):
-        m.submodules[f"end{n}"], m.submodules[f"wire{n}"] = ends[n], wire
-        m.d.comb += [wire.i.eq(ends[n].tx), far.rx.eq(wire.o), far.rx_present.eq(wire.present)]
-    ins = {("i", *path): ends[path[0]].i[path[1]] for path in PATHS}
-    outs = {("o", *path): ends[1 - path[0]].o[path[1]] for path in PATHS}
+    pair = Pair(link_bytes, latency)
+    ins = {("i", *path): pair.i[path[0]][path[1]] for path in PATHS}
+    outs = {("o", *path): pair.o[1 - path[0]][path[1]] for path in PATHS}
     rng, events = random.Random(seed), Counter()
     counts = flits if isinstance(flits, dict) else dict.fromkeys(PATHS, flits or 0)
     payloads = {
@@ -64,21 +95,21 @@ def run_pair(
     async def disturb(ctx):
         cycle, left = 0, sum(map(len, payloads.values()))
         while True:
-            for n, wire in enumerate(wires):
+            for n, disturbance in enumerate(pair.disturbance):
                 befalls = {"cut": cut is not None and cut[0] == n and cycle >= cut[1]}
                 if cycle >= latency and left and rng.random() < errors:
                     kind = rng.choice(("flip", "drop", "repeat"))
                     events[kind] += 1
                     befalls |= {kind: 1, "flip_bit": rng.randrange(frame_layout(link_bytes).size)}
-                ctx.set(wire.disturbance, befalls)
+                ctx.set(disturbance, befalls)
             _, _, *come = await ctx.tick().sample(*(out.valid & out.ready for out in outs.values()))
             cycle, left = cycle + 1, left - sum(come)
 
     drains = drain if isinstance(drain, dict) else dict.fromkeys(PATHS, drain)
     stall = dict.fromkeys(ins, 1 - offer) | {("o", *path): 1 - drains[path] for path in PATHS}
-    watch = [end.dead for end in ends] + [end.counters[name] for end in ends for name in _COUNTERS]
+    watch = list(pair.dead) + [counters[name] for counters in pair.counters for name in _COUNTERS]
     played = play(
-        m, {("i", *path): payloads[path] for path in PATHS}, {("o", *path): len(payloads[path]) for path in PATHS},
+        pair, {("i", *path): payloads[path] for path in PATHS}, {("o", *path): len(payloads[path]) for path in PATHS},
         ports=ins | outs, stall=stall, seed=seed, others=[disturb], watch=watch, limit=limit, cycles=cycles,
     )  # fmt: skip
     found = [{path: what[way, *path] for path in PATHS} for way in "io" for what in (played.payloads, played.cycles)]

@@ -2,6 +2,7 @@
 
 import random
 from collections import deque
+from collections.abc import Mapping
 from itertools import count
 
 __all__ = ["serve_reads", "serve_writes"]
@@ -18,7 +19,7 @@ async def serve_reads(ctx, axi, memory: bytes, *, latency: int = 1, stall: float
         memory: the content from address 0.
         latency: cycles from an address to its first beat, at least.
         stall: share of the cycles in which nothing new is offered or taken.
-        errors: addresses of the beats that are answered with an error.
+        errors: addresses of the beats that are answered with an error, and if it is a mapping with which response.
         seed: of the stalls.
     """
     rng = random.Random(seed)
@@ -30,7 +31,7 @@ async def serve_reads(ctx, axi, memory: bytes, *, latency: int = 1, stall: float
         if offered is None and beats and beats[0][0] <= cycle and rng.random() >= stall:
             _, address, last = beats.popleft()
             data = int.from_bytes(memory[address : address + size], "little")
-            offered = {"data": data, "resp": RESPONSE_SLVERR if address in errors else 0, "last": last}
+            offered = {"data": data, "resp": _response(errors, address), "last": last}
             ctx.set(axi.r.payload, offered)
         ctx.set(axi.ar.ready, ready)
         ctx.set(axi.r.valid, offered is not None)
@@ -42,6 +43,12 @@ async def serve_reads(ctx, axi, memory: bytes, *, latency: int = 1, stall: float
             _check(burst, size)
             beats += ((cycle + latency, burst.addr + n * size, n == burst.len) for n in range(burst.len + 1))
         offered = None if taken else offered
+
+
+def _response(errors, address: int) -> int:
+    if address not in errors:
+        return 0
+    return errors[address] if isinstance(errors, Mapping) else RESPONSE_SLVERR
 
 
 def _check(burst, size: int) -> None:

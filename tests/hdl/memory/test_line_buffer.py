@@ -51,7 +51,8 @@ class Lines:
         """Go on by a cycle, in which engines write some banks; return what asked, and whether the offer was taken."""
         ctx, buffer = self.ctx, self.buffer
         ctx.set(buffer.busy, sum(1 << bank for bank in busy))
-        lines = [*self.held, *([self.offered] if self.offered else [])]
+        pending = [*self.held, *([self.offered] if self.offered else [])]
+        lines = [*self.held] if buffer.latency else pending
         assert ctx.get(buffer.o.valid) == bool(lines)
         found = None
         if lines:
@@ -65,7 +66,7 @@ class Lines:
         wanted = bool(found) and served and self.bank_of(found) not in busy
         ctx.set(buffer.o.ready, wanted)
         taken = self.offered is not None and bool(ctx.get(buffer.i.ready))
-        left = [line for line in lines if not (wanted and line is found)]
+        left = [line for line in pending if not (wanted and line is found)]
         assert len(left) <= buffer.LINES + (self.offered is not None and not taken)
         left_writers = {line["writer"] for line in left}
         assert ctx.get(buffer.written) == sum(1 << n for n in range(WRITERS) if n not in left_writers)
@@ -99,6 +100,22 @@ async def test_every_line_is_written_once_and_those_of_a_bank_in_order(ctx, buff
         assert [line for line in lines.order if lines.bank_of(line) == bank] == [
             line for line in given if lines.bank_of(line) == bank
         ]
+
+
+@simulated(lambda: LineBuffer(SIZE, WRITERS, GEOMETRY, latency=1))
+async def test_with_a_latency_lines_go_in_order_and_none_in_the_cycle_in_which_it_comes(ctx, buffer, rng):
+    lines, given, waited = Lines(ctx, buffer), [], 0
+    for _ in range(CYCLES):
+        if lines.offered is None and rng.random() < 0.8:
+            lines.offer(lines.line(int(rng.integers(SBUF_BANKS)), rng.random() < 0.1, int(rng.integers(WRITERS))))
+            given.append(lines.offered)
+        full = len(lines.held) == buffer.LINES
+        _, taken = await lines.step([bank for bank in range(SBUF_BANKS) if rng.random() < 0.4], rng.random() < 0.9)
+        assert not (full and taken)
+        waited += full
+    while lines.held or lines.offered:
+        await lines.step()
+    assert lines.order == given and len(given) > CYCLES / 4 and waited > 20
 
 
 @simulated(lambda: LineBuffer(SIZE, WRITERS, GEOMETRY))

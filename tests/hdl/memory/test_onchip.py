@@ -14,9 +14,10 @@ CONFIGS = (
         **{"rows": 2, "columns": 2, "hbm_ports": 3, "dma_engines": 3, "hbm_bytes": 16},
         **{"sbuf_bytes": 1536, "sbuf_banks": 4, "line_bytes": 32, "psum_words": 16},
     ),
+    Config(rows=4, columns=3, hbm_ports=2, dma_engines=2, hbm_bytes=8, port_latency=1),
 )
 """More and fewer partitions of PSUM than rows, one and two blocks, lines of one and of several accesses; small
-memories."""
+memories; engines that do not look at what lines ask for."""
 
 CYCLES = 250
 

@@ -9,7 +9,7 @@ import numpy as np
 from neuroncore_rtl.hdl.memory.bank_arbiter import LINE_PATIENCE
 from neuroncore_rtl.hdl.memory.onchip import Conflicts, OnChipMemory
 from neuroncore_rtl.hdl.memory.port import LineRead, OnChipStorage, ReadPort
-from neuroncore_rtl.spec.config import Config
+from neuroncore_rtl.spec.config import PSUM_BANKS, Config
 from tests.hdl.simulation import drive
 
 __all__ = ["Traffic"]
@@ -86,6 +86,7 @@ class Traffic:
         print(f"seed {seed}")
         self.rng = np.random.default_rng(seed)
         self.config = config
+        self.early = bool(config.port_latency)
         self.memory = OnChipMemory(config)
         self.ports = ports_of(self.memory, config)
         self.contents = {
@@ -139,8 +140,15 @@ class Traffic:
             if at_psum and not psum_ready["psum_write"]:
                 assert not served
                 continue
+            if self.early and not served and self.any_urgent(here[0].writes, at_psum):
+                continue
             assert len(served) == 1
             assert served[0] in self.first_of(here)
+
+    def any_urgent(self, writes: bool, at_psum: bool) -> bool:
+        """Return whether a line of some bank has lost its patience, which keeps engines waiting that do not look."""
+        alike = (p for p in self.ports if p.request and p.writes == writes and p.at_psum == at_psum)
+        return any(p.is_patient and p.waited >= LINE_PATIENCE for p in alike)
 
     def first_of(self, here: list[Port]) -> list[Port]:
         """Return those of whom one must be served."""
@@ -161,7 +169,7 @@ class Traffic:
         served = [p for p in others if taken[id(p)]]
         self.beside += bool(served and vector and taken[id(vector[0])])
         if vector and not taken[id(vector[0])]:
-            assert urgent or not psum_ready["psum"]
+            assert urgent or not psum_ready["psum"] or (self.early and self.any_urgent(False, True))
         if served:
             (one,) = served
             assert one in first and psum_ready["psum_shared"]
@@ -205,7 +213,12 @@ class Traffic:
                 values = {name: value for name, value in (port.request or {}).items() if hasattr(port.signals, name)}
                 drive(ctx, port.signals, valid=port.request is not None, **values)
             psum_ready = {name: bool(rng.random() < 0.8) for name in (*self.psum_due, "psum_write")}
+            reading = sum(1 << bank for bank in range(PSUM_BANKS) if rng.random() < 0.2)
+            ctx.set(memory.psum_reading, reading)
             for name, due in self.psum_due.items():
+                if self.early:
+                    bank = ctx.get(getattr(memory, name).address) // self.config.psum_bank
+                    psum_ready[name] = not reading >> bank & 1
                 drive(ctx, getattr(memory, name), ready=psum_ready[name], data=due)
             ctx.set(memory.psum_write.ready, psum_ready["psum_write"])
             for port in self.ports:

@@ -5,13 +5,14 @@ import struct
 from functools import partial
 
 import pytest
+from amaranth import ResetInserter, Signal
 
 from neuroncore_rtl.hdl.queue.boot import Boot
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import RECORD_BYTES
 from neuroncore_rtl.spec.memory_map import IMAGE_MAGIC, LOCAL_BYTES
 from tests.hdl.memory.axi_memory import serve_reads
-from tests.hdl.simulation import drive, simulate
+from tests.hdl.simulation import WORN, drive, simulate
 
 BASE = 0x1280
 """Of the image: not at the start of a page."""
@@ -22,17 +23,42 @@ def header(config: Config, program_bytes: int, program: int) -> list[int]:
     return [IMAGE_MAGIC, program_bytes, program, config.rows, config.columns, config.dma_engines, config.cores, 0]
 
 
-def boot(config: Config, words: list[int], program: bytes, *, place: int = 0x80, start: int = BASE, **memory):
-    """Boot an image; return what was loaded, by number, the final (done, error, detail), and the cycles until then."""
+class At(bytes):
+    """Memory that lies where an image is, though no memory is as large.
+
+    Attributes:
+        first: its first address.
+    """
+
+    first = 0
+
+    def __getitem__(self, place: slice) -> bytes:
+        return super().__getitem__(slice(place.start - self.first, place.stop - self.first))
+
+
+def boot(
+    config: Config, words: list[int], program: bytes, *, place: int = 0x80, start: int = BASE, far: int = 0,
+    worn: int = 0, **memory,
+):  # fmt: skip
+    """Boot an image; return what was loaded, by number, the final (done, error, detail), and the cycles until then.
+
+    Arguments:
+        config: the machine's parameters. words: of the header.
+        program: the program. place: where it is, from the image on.
+        start: address that the unit is told. far: how much farther behind all this is.
+        worn: see `simulate`. memory: how HBM behaves.
+    """
     content = bytearray(random.Random(2).randbytes(BASE + place + len(program) + 256))
     content[BASE : BASE + 32] = struct.pack("<8I", *words)
     content[BASE + place : BASE + place + len(program)] = program
+    content = At(content)
+    content.first = far
     dut = Boot(config)
 
     async def bench(ctx):
         loaded, ends = {}, []
         await ctx.tick().repeat(3)
-        drive(ctx, dut, address=start, start=1)
+        drive(ctx, dut, address=far + start, start=1)
         await ctx.tick()
         drive(ctx, dut, address=0, start=0)
         for cycle in range(4 * len(program) + 1000):
@@ -50,24 +76,60 @@ def boot(config: Config, words: list[int], program: bytes, *, place: int = 0x80,
                     return loaded, state, cycles
         raise AssertionError("boot does not end")
 
-    reads = partial(serve_reads, axi=dut.axi, memory=bytes(content), **memory)
-    return simulate(dut, bench, background=[reads])
+    reads = partial(serve_reads, axi=dut.axi, memory=content, **memory)
+    return simulate(dut, bench, background=[reads], worn=worn)
+
+
+CONFIG = Config(rows=4, columns=6, dma_engines=3, hbm_bytes=16, cores=24)
 
 
 @pytest.mark.parametrize("size", [8, 16, 64])
 @pytest.mark.parametrize("program_bytes", [0, 4, 60, 64, 68, 5000])
 def test_program_is_copied(size, program_bytes):
-    config = Config(rows=4, columns=6, dma_engines=3, hbm_bytes=size)
+    config = CONFIG.with_overrides(hbm_bytes=size)
     program = random.Random(program_bytes).randbytes(program_bytes)
     words = header(config, program_bytes, 0x180)
     stall = 0.3 if program_bytes < 1000 else 0
     start = BASE + RECORD_BYTES - 1  # the lowest bits do not count
-    loaded, state, _ = boot(config, words, program, place=0x180, start=start, latency=12, stall=stall)
+    far = random.Random(size + program_bytes).randrange(1 << 39) & -4096
+    loaded, state, _ = boot(config, words, program, place=0x180, start=start, far=far, latency=12, stall=stall)
     assert state == (1, 0, 0)
     assert loaded == dict(enumerate(struct.unpack(f"<{program_bytes // 4}I", program)))
 
 
-CONFIG = Config(rows=4, columns=6, dma_engines=3, hbm_bytes=16, cores=24)
+def test_after_a_reset_it_is_as_new():
+    program = random.Random(3).randbytes(300)
+    words = header(CONFIG, 300, 0x180)
+    loaded, state, _ = boot(CONFIG, words, program, place=0x180, far=1 << 38, worn=WORN, latency=5, stall=0.2)
+    assert state == (1, 0, 0)
+    assert loaded == dict(enumerate(struct.unpack("<75I", program)))
+
+
+def test_every_wrong_bit_of_a_header_is_named():
+    """But for those of the program's size and place that make another one; an image after the other, each reset."""
+    right = header(CONFIG, 64, 0x80)
+    meant = {1: LOCAL_BYTES - 4, 2: -RECORD_BYTES}
+    bits = [(place, bit) for place in range(8) for bit in range(32) if not meant.get(place, 0) >> bit & 1]
+    images = [[word ^ (n == place) << bit for n, word in enumerate(right)] for place, bit in bits]
+    memory = b"".join(struct.pack("<8I", *words).ljust(RECORD_BYTES, b"\0") for words in images)
+    dut, reset = Boot(CONFIG), Signal()
+
+    async def bench(ctx):
+        for number, (place, bit) in enumerate(bits):
+            ctx.set(reset, 1)
+            await ctx.tick()
+            drive(ctx, dut, start=1, address=RECORD_BYTES * number)
+            ctx.set(reset, 0)
+            await ctx.tick()
+            ctx.set(dut.start, 0)
+            for _ in range(30):
+                await ctx.tick()
+            assert ctx.get(dut.error.valid) and ctx.get(dut.error.detail) == place, (place, bit)
+        return len(bits)
+
+    reads = partial(serve_reads, axi=dut.axi, memory=memory)
+    assert simulate(ResetInserter(reset)(dut), bench, background=[reads]) > 200
+
 
 WRONG = [
     (0, IMAGE_MAGIC ^ 1 << 31), (1, 2), (1, LOCAL_BYTES + 4), (1, 1 << 31), (2, 64), (3, 5), (4, 4 | 1 << 31), (5, 2),
@@ -88,6 +150,14 @@ def test_error_of_the_header_counts_as_its_first_word(address):
     words = header(CONFIG, 64, 0x80)
     words[2] = 1
     assert boot(CONFIG, words, bytes(64), errors={address})[:2] == ({}, (0, 1, 0))
+
+
+@pytest.mark.parametrize("program_bytes", [64, 68, 2048, 8196])
+def test_every_cycle_of_a_boot_is_one_of_a_word_or_of_latency(program_bytes):
+    _, _, least = boot(CONFIG, header(CONFIG, 4, 0x80), bytes(4), latency=20)
+    for latency in (20, 23):
+        _, _, cycles = boot(CONFIG, header(CONFIG, program_bytes, 0x80), bytes(program_bytes), latency=latency)
+        assert cycles - least == program_bytes // 4 - 1 + 2 * (latency - 20)
 
 
 def test_error_of_the_program():

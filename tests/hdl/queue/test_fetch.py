@@ -1,7 +1,8 @@
 """The fetcher: every queue gets its records in order, whatever HBM does."""
 
 import random
-from functools import partial
+from functools import partial, reduce
+from operator import xor
 
 import pytest
 from amaranth import Cat
@@ -10,19 +11,33 @@ from neuroncore_rtl.hdl.queue.fetch import Fetcher
 from neuroncore_rtl.spec.config import Config
 from neuroncore_rtl.spec.isa import RECORD_BITS, RECORD_BYTES, queue_count
 from tests.hdl.memory.axi_memory import serve_reads
-from tests.hdl.simulation import offer, simulate
+from tests.hdl.simulation import WORN, next_turn, offer, simulate
 
-MEMORY = random.Random(1).randbytes(1 << 14)
 SEED = 7
 
 
-def fetch(size: int, wanted: list[list[int]], *, pause: float = 0, **memory) -> list[tuple[int, int, bytes, bool]]:
+class Everywhere(bytes):
+    """Memory at every address: a page after the other, with bits turned over that say which it is."""
+
+    def __getitem__(self, place: slice) -> bytes:
+        page, start = divmod(place.start, len(self))
+        turned = reduce(xor, page.to_bytes(5, "little"))
+        return bytes(byte ^ turned for byte in super().__getitem__(slice(start, start + place.stop - place.start)))
+
+
+MEMORY = Everywhere(random.Random(1).randbytes(1 << 14))
+
+
+def fetch(
+    size: int, wanted: list[list[int]], *, pause: float = 0, worn: int = 0, **memory
+) -> list[tuple[int, int, bytes, bool]]:
     """Return what the fetcher delivers, in order: cycle, queue, record, error.
 
     Arguments:
         size: bytes of a beat.
         wanted: of each queue the addresses, in the order in which it asks for them.
         pause: share of the cycles in which a queue does not ask.
+        worn: see `simulate`.
         memory: how HBM behaves.
     """
     config = Config(rows=4, columns=4, dma_engines=2, hbm_bytes=size)
@@ -36,10 +51,14 @@ def fetch(size: int, wanted: list[list[int]], *, pause: float = 0, **memory) -> 
     async def collect(ctx):
         count = sum(map(len, wanted))
         valids = Cat(port.valid for port in dut.records)
-        cycle, delivered = 0, []
+        asks = [Cat(getattr(port, name) for port in dut.requests) for name in ("valid", "ready")]
+        cycle, delivered, last = 0, [], len(wanted) - 1
         while len(delivered) < count:
             assert cycle < 200 * count + 200
-            *_, record, valid = await ctx.tick().sample(dut.records[0].payload, valids)
+            *_, record, valid, asking, ready = await ctx.tick().sample(dut.records[0].payload, valids, *asks)
+            if asking & ready:
+                last = next_turn(last, asking, len(wanted))
+                assert asking & ready == 1 << last
             if valid:
                 assert valid & valid - 1 == 0
                 content = (record.as_bits() % (1 << RECORD_BITS)).to_bytes(RECORD_BYTES, "little")
@@ -52,13 +71,13 @@ def fetch(size: int, wanted: list[list[int]], *, pause: float = 0, **memory) -> 
 
     queues = [partial(queue, number=number) for number in range(len(wanted))]
     reads = partial(serve_reads, axi=dut.axi, memory=MEMORY, **memory)
-    return simulate(dut, collect, background=[*queues, reads])
+    return simulate(dut, collect, background=[*queues, reads], worn=worn)
 
 
 def addresses(count: int, seed: int = SEED) -> list[list[int]]:
     """Return for each of five queues as many addresses of records."""
     rng = random.Random(seed)
-    return [[rng.randrange(0, len(MEMORY), RECORD_BYTES) for _ in range(count)] for _ in range(5)]
+    return [[rng.randrange(0, 1 << 40, RECORD_BYTES) for _ in range(count)] for _ in range(5)]
 
 
 @pytest.mark.parametrize("size", [8, 16, 32, 64])
@@ -73,10 +92,18 @@ def test_every_queue_gets_its_records_in_order(size, stall):
         assert [r for r, error in got if not error] == [MEMORY[a : a + RECORD_BYTES] for a in asked if a != wrong]
 
 
+def test_after_a_reset_it_is_as_new():
+    wanted = addresses(6)
+    delivered = fetch(16, wanted, pause=0.4, worn=WORN, stall=0.4, latency=8)
+    for queue, asked in enumerate(wanted):
+        got = [(record, error) for _, number, record, error in delivered if number == queue]
+        assert got == [(MEMORY[a : a + RECORD_BYTES], False) for a in asked]
+
+
 @pytest.mark.parametrize("where", range(RECORD_BYTES // 16))
 def test_an_error_in_any_beat_is_one_of_its_record_alone(where):
     wanted = [[0, 128, 256], [], [], [], []]
-    delivered = fetch(16, wanted, errors={128 + 16 * where})
+    delivered = fetch(16, wanted, errors={128 + 16 * where: 1 + where % 3})
     assert [error for *_, error in delivered] == [False, True, False]
 
 

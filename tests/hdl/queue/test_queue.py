@@ -5,13 +5,14 @@
 from collections import deque
 
 import pytest
+from amaranth import ResetInserter, Signal
 
 from neuroncore_rtl.hdl.queue.queue import IN_FLIGHT, Queue
 from neuroncore_rtl.hdl.queue.record import Record
 from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, RECORD_BITS, RECORD_BYTES, Engine, UpdateOp
 from neuroncore_rtl.spec.isa.record import HEADER_BITS
 from tests.hdl.queue.queues import OWN, Item, QueueModel, holds
-from tests.hdl.simulation import drive, random_bits, simulated
+from tests.hdl.simulation import drive, random_bits, simulate, simulated
 
 SEED = 1977
 
@@ -34,11 +35,10 @@ def random_item(rng, engine, address, serial):
 def random_blocks(rng, engine, count):
     """Return blocks (address, count), and the records that lie there, by address."""
     blocks, memory = [], {}
-    place = 0
     for _ in range(count):
-        place += int(rng.integers(1, 1 << 10)) * RECORD_BYTES + (1 << 36)
+        place = int(rng.integers(1 << 40)) // RECORD_BYTES * RECORD_BYTES
         length = int(rng.choice((0, 1, 2, 3, 7, 12)))
-        blocks.append((place % (1 << 40), length))
+        blocks.append((place, length))
         for n in range(length):
             address = (place + n * RECORD_BYTES) % (1 << 40)
             memory[address] = random_item(rng, engine, address, len(memory))
@@ -165,6 +165,30 @@ PACES = {
 @pytest.mark.parametrize("kind", QUEUES)
 @simulated(lambda kind: Queue(*QUEUES[kind]))
 async def test_every_port_in_every_cycle_is_that_of_the_model(ctx, dut, kind, pace, rng):
+    await compare(ctx, dut, kind, pace, rng)
+
+
+@pytest.mark.parametrize("kind", QUEUES)
+def test_after_a_reset_in_the_middle_of_work_it_is_as_new(kind, rng):
+    dut, reset = Queue(*QUEUES[kind]), Signal()
+
+    async def bench(ctx):
+        for _ in range(15):
+            blocks, memory = random_blocks(rng, QUEUES[kind][0], 3)
+            driver = Driver(rng, ctx, dut, QueueModel(*QUEUES[kind]), memory, PACES["random"])
+            driver.blocks.extend(blocks)
+            for _ in range(int(rng.integers(10, 50))):
+                await driver.cycle()
+            ctx.set(reset, 1)
+            await ctx.tick()
+            ctx.set(reset, 0)
+            drive(ctx, dut.blocks, valid=0)
+        await compare(ctx, dut, kind, "random", rng)
+
+    simulate(ResetInserter(reset)(dut), bench)
+
+
+async def compare(ctx, dut, kind, pace, rng):
     engine, lanes, places = QUEUES[kind]
     blocks, memory = random_blocks(rng, engine, 20)
     model = QueueModel(engine, lanes, places)

@@ -8,9 +8,9 @@ from neuroncore_rtl.hdl.queue.registers import Registers
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.spec import memory_map as at
 from neuroncore_rtl.spec.config import PRESETS, SEMAPHORES
-from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, queue_count
+from neuroncore_rtl.spec.isa import QUEUE_COUNTERS, UpdateOp, queue_count
 from tests.hdl.queue.bus import Asker
-from tests.hdl.simulation import drive, simulated
+from tests.hdl.simulation import WORN, drive, simulated
 
 SEED = 1961
 
@@ -42,8 +42,9 @@ def counter(queue, number):
 class Whole(Elaboratable):
     """Registers, and behind them semaphores."""
 
-    def __init__(self):
-        self.registers, self.semaphores = Registers(CONFIG), Semaphores(1)
+    def __init__(self, port_latency=0):
+        self.registers = Registers(CONFIG.with_overrides(port_latency=port_latency))
+        self.semaphores = Semaphores(1, latency=port_latency)
 
     def elaborate(self, platform):
         m = Module()
@@ -92,6 +93,17 @@ async def test_there_is_a_register_where_the_map_says_and_nowhere_else(ctx, dut)
 
 @simulated(lambda: Registers(CONFIG))
 async def test_the_ones_that_keep_what_is_written(ctx, dut, rng):
+    await keep(ctx, dut, rng)
+
+
+@simulated(lambda: Registers(CONFIG), worn=WORN)
+async def test_after_a_reset_they_are_as_new(ctx, dut, rng):
+    assert not ctx.get(dut.exit_valid) and not ctx.get(dut.console.valid) and not ctx.get(dut.external_interrupt)
+    assert not ctx.get(dut.bus.response)
+    await keep(ctx, dut, rng)
+
+
+async def keep(ctx, dut, rng):
     asker = Asker(ctx, dut.bus)
     outputs = {
         at.WATCH_SEMAPHORE: dut.watch_semaphore,
@@ -152,21 +164,79 @@ async def test_what_queues_and_errors_report_is_read(ctx, dut, rng):
     asker = Asker(ctx, dut.bus)
     reports = (("places", at.QUEUE_PLACES, 5), ("retired_count", at.QUEUE_RETIRED, 1 << 32))
     reports += (("rung", at.QUEUE_COUNT, 1 << 32),)
-    wanted = {}
-    for q in range(QUEUES):
-        for name, offset, limit in reports:
-            wanted[queue_register(q, offset)] = int(rng.integers(limit))
-            ctx.set(getattr(dut, name)[q], wanted[queue_register(q, offset)])
-        counts = {name: int(rng.integers(1 << 48)) for name in QUEUE_COUNTERS}
-        ctx.set(dut.counters[q], counts)
-        wanted |= {counter(q, n): counts[name] % (1 << 32) for n, name in enumerate(QUEUE_COUNTERS)}
-    error = {"valid": 1, "queue": 4, "cause": 35, "address": 0xA9_8765_4300, "detail": 0xFEDC_BA98}
-    ctx.set(dut.error, error)
-    wanted |= {at.ERROR_CAUSE: 35, at.ERROR_QUEUE: 4, at.ERROR_LOW: 0x8765_4300, at.ERROR_HIGH: 0xA9}
-    wanted |= {at.ERROR_DETAIL: 0xFEDC_BA98, at.INTERRUPT_PENDING: at.INTERRUPT_ERROR}
-    for address, value in wanted.items():
-        assert await asker.access(address) == value, hex(address)
-        assert await asker.access(address, value) == ("error" if address != at.INTERRUPT_PENDING else None)
+    for _ in range(8):
+        wanted = {}
+        for q in range(QUEUES):
+            for name, offset, limit in reports:
+                wanted[queue_register(q, offset)] = int(rng.integers(limit))
+                ctx.set(getattr(dut, name)[q], wanted[queue_register(q, offset)])
+            counts = {name: int(rng.integers(1 << 48)) for name in QUEUE_COUNTERS}
+            ctx.set(dut.counters[q], counts)
+            wanted |= {counter(q, n): counts[name] % (1 << 32) for n, name in enumerate(QUEUE_COUNTERS)}
+        error = {"valid": 1, "queue": int(rng.integers(8)), "cause": int(rng.integers(64))}
+        error |= {"address": int(rng.integers(1 << 33)) << 7, "detail": int(rng.integers(1 << 32))}
+        ctx.set(dut.error, error)
+        wanted |= {at.ERROR_CAUSE: error["cause"], at.ERROR_QUEUE: error["queue"], at.ERROR_DETAIL: error["detail"]}
+        wanted |= {at.ERROR_LOW: error["address"] % (1 << 32), at.ERROR_HIGH: error["address"] >> 32}
+        wanted |= {at.INTERRUPT_PENDING: at.INTERRUPT_ERROR}
+        for address, value in wanted.items():
+            assert await asker.access(address) == value, hex(address)
+            assert await asker.access(address, value) == ("error" if address != at.INTERRUPT_PENDING else None)
+
+
+@simulated(lambda: Registers(CONFIG))
+async def test_an_access_to_a_semaphore_is_answered_when_it_is_taken(ctx, dut, rng):
+    asker, port = Asker(ctx, dut.bus), dut.semaphore
+    ops = dict(zip(CHANGES, (UpdateOp.SET, UpdateOp.ADD, UpdateOp.SUBTRACT), strict=True))
+    for _ in range(300):
+        first, n, wait, writes = (
+            int(rng.choice(CHANGES)),
+            int(rng.integers(256)),
+            int(rng.integers(4)),
+            rng.random() < 0.8,
+        )
+        value = int(rng.integers(1 << 16)) | (1 << int(rng.integers(16, 32))) * (rng.random() < 0.2)
+        has, refused, seen = int(rng.integers(1 << 16)), int(rng.random() < 0.3), []
+        legal = value < 1 << 16 if writes else first == at.SEMAPHORES
+
+        def each(wait=wait, has=has, refused=refused, seen=seen, legal=legal):
+            now = len(seen) == wait
+            drive(ctx, port, ready=now, has=has if now else 0xFFFF ^ has, refused=refused if now else 1)
+            assert ctx.get(port.valid) == legal
+            update = ctx.get(port.update)
+            seen.append((UpdateOp(update.op.value), update.semaphore, update.value))
+
+        answer = await asker.access(first + 4 * n, value if writes else None, each=each)
+        assert answer == ("error" if not legal or refused else None if writes else has)
+        if legal:
+            wanted = (ops[first], n, value) if writes else (UpdateOp.NONE, n, 0)
+            assert seen == [wanted] * (wait + 1)
+
+
+@simulated(lambda: Registers(CONFIG))
+async def test_every_cause_of_an_interrupt_is_enabled_by_itself(ctx, dut, rng):
+    asker = Asker(ctx, dut.bus)
+    host = enabled = 0
+    for _ in range(200):
+        reached, error = (int(rng.random() < 0.4) for _ in range(2))
+        ctx.set(dut.watch_reached, reached)
+        ctx.set(dut.error.valid, error)
+        bits, kind = int(rng.integers(8)), int(rng.integers(3))
+        if kind == 0:
+            enabled = bits
+            await asker.access(at.INTERRUPT_ENABLE, bits)
+        elif kind == 1:
+            host = host and not bits & at.INTERRUPT_HOST
+            await asker.access(at.INTERRUPT_PENDING, bits)
+        elif rng.random() < 0.5:
+            host = 1
+            ctx.set(dut.host_interrupt, 1)
+        await ctx.tick()
+        ctx.set(dut.host_interrupt, 0)
+        await ctx.tick()
+        pending = at.INTERRUPT_HOST * bool(host) | at.INTERRUPT_SEMAPHORE * reached | at.INTERRUPT_ERROR * error
+        assert ctx.get(dut.external_interrupt) == bool(pending & enabled)
+        assert await asker.access(at.INTERRUPT_PENDING) == pending
 
 
 @simulated(lambda: Registers(CONFIG))
@@ -186,8 +256,9 @@ async def test_exit_and_console(ctx, dut):
         assert ctx.get(dut.exit_valid) and ctx.get(dut.exit_code) == 0x8000_0007
 
 
+@pytest.mark.parametrize("port_latency", [0, 1])
 @simulated(Whole)
-async def test_semaphores_are_read_set_and_changed(ctx, whole, rng):
+async def test_semaphores_are_read_set_and_changed(ctx, whole, port_latency, rng):
     asker = Asker(ctx, whole.registers.bus)
     await ctx.tick().repeat(SEMAPHORES)
     values = [0] * 256

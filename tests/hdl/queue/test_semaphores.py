@@ -1,12 +1,13 @@
 """The semaphores against a list of numbers: every wait in every cycle, every update, every refusal, and whose turn."""
 
+import pytest
 from amaranth import ResetInserter, Signal
 
 from neuroncore_rtl.hdl.queue.semaphores import Semaphores
 from neuroncore_rtl.spec.config import SEMAPHORES
 from neuroncore_rtl.spec.isa import UpdateOp
 from neuroncore_rtl.spec.isa.record import SEMAPHORE_MAX
-from tests.hdl.simulation import drive, simulate, simulated
+from tests.hdl.simulation import WORN, drive, next_turn, simulate, simulated
 
 SEED = 1965
 
@@ -71,6 +72,16 @@ async def test_every_wait_and_update_is_that_of_the_model(ctx, dut, rng):
     await compare(ctx, dut, rng)
 
 
+@simulated(lambda: Semaphores(QUEUES, latency=1))
+async def test_changes_may_come_a_cycle_later(ctx, dut, rng):
+    await compare(ctx, dut, rng)
+
+
+@simulated(lambda: Semaphores(QUEUES, FEW), worn=WORN)
+async def test_after_a_reset_they_are_as_new(ctx, dut, rng):
+    await compare(ctx, dut, rng)
+
+
 @simulated(lambda: Semaphores(QUEUES, FEW))
 async def test_of_few_semaphores_the_upper_bits_of_a_number_do_not_count(ctx, dut, rng):
     await compare(ctx, dut, rng)
@@ -79,14 +90,19 @@ async def test_of_few_semaphores_the_upper_bits_of_a_number_do_not_count(ctx, du
 async def compare(ctx, dut, rng):
     values = Values([0] * dut.count)
     seen = {"refused": 0, "satisfied": 0, "short": 0, "taken": [0] * (QUEUES + 1)}
+    last = QUEUES
+    assert not ctx.get(dut.watch_reached)
+    drive(ctx, dut, watch_value=0)  # it would hold at once
+    ctx.set(dut.access.valid, 1)
     await sweep(ctx, dut)
+    assert not ctx.get(dut.watch_reached)
     pending = [None] * (QUEUES + 1)
     ports = [(u.valid, u.payload, u.ready) for u in dut.updates]
     ports.append((dut.access.valid, dut.access.update, dut.access.ready))
-    reached = None
-    for _ in range(1500):
+    reached, changes = None, []
+    for cycle in range(3000):
         for number, (valid, payload, _) in enumerate(ports):
-            if pending[number] is None and rng.random() < 0.6:
+            if pending[number] is None and rng.random() < (0.6 if cycle % 100 < 50 else 0.15):
                 pending[number] = some_update(rng)
             ctx.set(valid, pending[number] is not None)
             if pending[number]:
@@ -107,28 +123,31 @@ async def compare(ctx, dut, rng):
         reached = values[watch["semaphore"]] >= watch["value"]
 
         taken = [number for number, (_, _, ready) in enumerate(ports) if ctx.get(ready) and pending[number]]
-        assert len(taken) == any(pending)
-        refused = ctx.get(dut.refused) | ctx.get(dut.access.ready & dut.access.refused) << QUEUES
+        asking = sum(1 << number for number, update in enumerate(pending) if update)
+        assert taken == ([next_turn(last, asking, QUEUES + 1)] if asking else [])
+        last = taken[0] if taken else last
+        came, changes = changes, [(number, pending[number]) for number in taken]
         wanted = 0
-        for number in taken:
-            update = pending[number]
+        for number, update in came if dut.latency else changes:
             after = changed(values[update["semaphore"]], update)
             if number == QUEUES:
                 assert ctx.get(dut.access.has) == values[update["semaphore"]]
+                assert ctx.get(dut.access.refused) == (after is None)
             if after is None:
-                wanted = 1 << number
+                wanted = 1 << number if number < QUEUES else 0
                 seen["refused"] += 1
             else:
                 values[update["semaphore"]] = after
             assert ctx.get(dut.updated) == (update["op"] != UpdateOp.NONE)
-            pending[number] = None
             seen["taken"][number] += 1
-        assert refused == wanted
+        for number in taken:
+            pending[number] = None
+        assert ctx.get(dut.refused) == wanted
         await ctx.tick()
     assert seen["refused"] > 60 and seen["satisfied"] > 500 and seen["short"] > 500 and min(seen["taken"]) > 200
 
 
-@simulated(lambda: Semaphores(QUEUES))
+@simulated(lambda: Semaphores(QUEUES, FEW))
 async def test_askers_take_turns(ctx, dut):
     """With everybody asking all the time, each is served every QUEUES + 1 cycles."""
     order = []
@@ -143,19 +162,20 @@ async def test_askers_take_turns(ctx, dut):
     assert order == [0, 1, 2, 3] * 3
 
 
-def test_reset_clears_every_value():
+@pytest.mark.parametrize("count", [FEW, SEMAPHORES])
+def test_reset_clears_every_value(count):
     """Values survive in the memory; the sweep after a reset takes them away, and nothing holds or is taken before."""
-    dut, reset = Semaphores(QUEUES), Signal()
+    dut, reset = Semaphores(QUEUES, count), Signal()
 
     async def bench(ctx):
         for cycles in range(2):
-            for cycle in range(SEMAPHORES):
+            for cycle in range(count):
                 ctx.set(dut.access.valid, 1)
                 assert not ctx.get(dut.ready) and not ctx.get(dut.satisfied) and not ctx.get(dut.access.ready), cycle
                 await ctx.tick()
             assert ctx.get(dut.ready) and ctx.get(dut.satisfied) == (1 << QUEUES) - 1
             for op in (UpdateOp.NONE, UpdateOp.SET):
-                for semaphore in range(SEMAPHORES):
+                for semaphore in range(count):
                     ctx.set(dut.access.update, {"op": op, "semaphore": semaphore, "value": semaphore + 1})
                     assert ctx.get(dut.access.ready) and ctx.get(dut.access.has) == 0, (cycles, semaphore)
                     await ctx.tick()

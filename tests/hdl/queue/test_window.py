@@ -18,6 +18,7 @@ CONFIGS = {
     "small memories": Config(
         rows=2, columns=2, hbm_bytes=8, sbuf_bytes=1536, line_bytes=16, sbuf_banks=2, psum_words=16
     ),
+    "registered": Config(rows=4, columns=2, hbm_bytes=8, port_latency=1),
     "64 bytes, the largest": Config(rows=1024, columns=1024, hbm_bytes=64),
 }
 
@@ -85,7 +86,7 @@ async def test_words_and_what_does_not_exist(ctx, dut, shape, rng):
         asked = window + (partition << pitch) + byte
         answer = await asker.access(asked, data, mask, each=memories.step)
         if not exists:
-            assert answer == "error" and asker.cycles == 1
+            assert answer == "error" and asker.cycles == 1 + config.port_latency
             refused += 1
         elif data is not None:
             assert answer is None
@@ -99,14 +100,16 @@ async def test_words_and_what_does_not_exist(ctx, dut, shape, rng):
     assert refused > 50 and checked > 50 and memories.delayed > 50
 
 
-@simulated(lambda: Window(CONFIGS["tiny"]))
-async def test_an_access_that_does_not_stall_is_answered_in_time(ctx, dut):
-    """A write in the cycle after it was taken, a read LineRead.LATENCY later."""
+@pytest.mark.parametrize("shape", ["tiny", "registered"])
+@simulated(lambda shape: Window(CONFIGS[shape]))
+async def test_an_access_that_does_not_stall_is_answered_in_time(ctx, dut, shape):
+    """A write in the cycle after it was taken, a read LineRead.LATENCY later; with registers as much later again."""
+    late = CONFIGS[shape].port_latency
     for port in (dut.read, dut.write):
         ctx.set(port.ready, 1)
     asker = Asker(ctx, dut.bus)
     for _ in range(3):
         await asker.access(SBUF_WINDOW, 1)
-        assert asker.cycles == 1
+        assert asker.cycles == 1 + 2 * late
         await asker.access(PSUM_WINDOW)
-        assert asker.cycles == 1 + LineRead.LATENCY
+        assert asker.cycles == 1 + late + LineRead.LATENCY

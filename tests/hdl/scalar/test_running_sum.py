@@ -4,15 +4,20 @@
 
 import numpy as np
 import pytest
+from amaranth import ResetInserter, Signal
 
 from neuroncore_rtl.golden.arith import add_fp32
 from neuroncore_rtl.hdl.scalar.running_sum import RunningSum
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.tb.stimulus.one_bit import lone_bits
 from neuroncore_rtl.tb.stimulus.operands import special_fp32
-from tests.hdl.simulation import simulate
+from tests.hdl.simulation import drive, simulate
+from tests.oracles.words import on_words
 
 SEED = 20260405
 ADDITIONS = 1_500
 LARGEST_FIELD = 254
+ONE = 0x3F800000
 
 
 def addend(rng: np.random.Generator, sum_word: int) -> int:
@@ -61,6 +66,43 @@ def test_every_sum_is_that_of_golden(rng):
     compared, wrong, seen = played(rng)
     assert compared > ADDITIONS * 0.8 and seen == {"zero", "subnormal", "infinite", "nan"}
     assert wrong == 0
+
+
+def sums_of_pairs(x: np.ndarray, y: np.ndarray, reset_after: int | None = None) -> list[int]:
+    """Return 0 + x + y of each pair, a sum that is restarted with x; a reset, of one pair, leaves nothing of it."""
+    reset = Signal()
+    unit = RunningSum()
+
+    async def bench(ctx):
+        found = []
+        for pair in zip(x.tolist(), y.tolist(), strict=True):
+            for cycle, word in enumerate((*pair, 0)):
+                ctx.set(reset, cycle == reset_after)
+                drive(ctx, unit, y=word, adds=cycle < 2, restart=cycle == 0)
+                await ctx.tick()
+            found.append(ctx.get(unit.out))
+        return found
+
+    return simulate(ResetInserter(reset)(unit), bench)
+
+
+def test_one_bit_decides():
+    """Of what is shifted out, of a NaN, of numbers that cancel but for it; and all pairs of special numbers."""
+    x, y = lone_bits()
+    opposite = (x ^ y) >> 31 == 1
+    special = np.uint32([0, 1, 0x7FFFFF, 0x800000, ONE, 0x7F7FFFFF, FP32.infinity, FP32.nan])
+    special = np.concatenate([special, special | 1 << 31])
+    x = np.concatenate([x[opposite][::2], x[~opposite][::8], np.repeat(special, len(special))])
+    y = np.concatenate([y[opposite][::2], y[~opposite][::8], np.tile(special, len(special))])
+    assert len(x) > 1_000
+    assert sums_of_pairs(x, y) == on_words(add_fp32, on_words(add_fp32, np.zeros_like(x), x), y).tolist()
+
+
+@pytest.mark.parametrize("words", [(ONE, ONE), (ONE | 1 << 31, ONE), (0x7F800000, ONE), (0xFF800000, 0x7F800000)])
+@pytest.mark.parametrize("reset_after", (1, 2))
+def test_reset_clears_the_sum(words, reset_after):
+    """And what is on its way to it."""
+    assert sums_of_pairs(*np.uint32(words).reshape(2, 1), reset_after) == [0]
 
 
 @pytest.mark.parametrize("part", ["_far", "_near"])

@@ -1,6 +1,6 @@
 # amaranth: UnusedElaboratable=no
 
-"""The engine's units in Amaranth's simulator, elaborated whole: delay lines, array, and the two sequencers."""
+"""The engine's units in Amaranth's simulator, elaborated whole: delay lines and array."""
 
 import numpy as np
 import pytest
@@ -9,14 +9,10 @@ from amaranth import Value
 from neuroncore_rtl.golden.arith import fma_fp32
 from neuroncore_rtl.hdl.arith.operand import OPERAND_BIAS, SIGNIFICAND_BITS, Operand
 from neuroncore_rtl.hdl.tensor.array import Array, row_skew, tile_count
-from neuroncore_rtl.hdl.tensor.loader import Loader
-from neuroncore_rtl.hdl.tensor.mover import Mover
 from neuroncore_rtl.hdl.tensor.skew import DelayLine
 from neuroncore_rtl.hdl.tensor.tile import RowEvents
 from neuroncore_rtl.spec.config import LOAD_COLUMNS, Config
-from neuroncore_rtl.spec.formats import BF16, FP8E4M3, FP32, INT8
-from neuroncore_rtl.spec.isa import Context, LoadStationary, MultiplyMoving
-from tests.hdl.simulation import offer, simulate, simulated
+from tests.hdl.simulation import simulate, simulated
 
 SEED = 1977
 
@@ -115,76 +111,3 @@ def test_array_multiplies_with_the_weights_of_the_last_swap_however_loads_fall(r
     assert behind > 20 and together > 20
     assert np.isfinite(expected[settled].view(np.float32)).mean() > 0.5
     np.testing.assert_array_equal(seen[settled], expected[settled])
-
-
-# The sequencers and the read port
-
-
-def run_sequencer(unit, go, instructions, share, rng):
-    """Return the addresses that a memory took from a loader or mover and the cycles that this lasted.
-
-    The memory is ready in `share` of the cycles at random; the input `go` is held. That a request stays until it is
-    taken is asserted.
-    """
-    taken = []
-    cycles = 0
-
-    async def memory(ctx):
-        nonlocal cycles
-        waiting = None
-        while True:
-            ready = bool(rng.random() < share)
-            ctx.set(unit.memory.ready, ready)
-            *_, valid, address = await ctx.tick().sample(unit.memory.valid, unit.memory.address)
-            assert waiting is None or (valid and address == waiting), "a request must stay until it is taken"
-            waiting = address if valid and not ready else None
-            taken.extend([address] * (valid and ready))
-            cycles += 1
-
-    async def bench(ctx):
-        ctx.set(go, 1)
-        layout = unit.i.payload.shape()
-        await offer(ctx, unit.i, [layout.from_bits(instruction.encode()) for instruction in instructions])
-
-    simulate(unit, bench, background=[memory])
-    return taken, cycles
-
-
-@pytest.mark.parametrize("share", (1.0, 0.7, 0.1))
-def test_mover_asks_for_every_word_once_in_order_however_the_memory_stalls(share, rng):
-    config = Config(rows=2, columns=4)
-    operands = (BF16, 5, 6, 2), (FP32, 4, 8, 12), (FP8E4M3, 7, 3, 1), (INT8, 1, 9, 0), (BF16, 3, 2, 65534)
-    moves = [
-        MultiplyMoving(format=fmt, k=1, m=4, n=n, address=address, stride=stride, psum=0)
-        for fmt, n, address, stride in operands
-    ]
-    for move in moves:
-        move.check(Context(config, loaded=(range(4), True)))
-    mover = Mover(config)
-    taken, cycles = run_sequencer(mover, mover.weights_loaded, moves, share, rng)
-    words = [[(m.address + i * m.stride) % (1 << 18) & ~3 for i in range(m.n)] for m in moves]
-    # Adjacent elements in one word are read once, but what belongs to another instruction is read again.
-    expected = [word for of in words for i, word in enumerate(of) if i == 0 or word != of[i - 1]]
-    columns = sum(m.n for m in moves)
-    print(f"{len(taken)} words for {columns} columns in {cycles} cycles")
-    assert taken == expected
-    assert len(expected) < columns
-    assert (cycles == columns) == (share == 1.0)
-
-
-@pytest.mark.parametrize("share", (1.0, 0.7, 0.1))
-def test_loader_asks_for_every_step_once_in_order_however_the_memory_stalls(share, rng):
-    config = Config(rows=2, columns=19)
-    loads = [
-        LoadStationary(format=fmt, k=1, m=m, address=address)
-        for fmt, m, address in ((BF16, 19, 8), (FP32, 4, 16), (FP8E4M3, 13, 4), (INT8, 1, 12))
-    ]
-    for load in loads:
-        load.check(Context(config))
-    loader = Loader(config)
-    taken, cycles = run_sequencer(loader, loader.start_allowed, loads, share, rng)
-    steps = [(load, step) for load in loads for step in range(-(-load.m // LOAD_COLUMNS))]
-    expected = [(load.address + step * LOAD_COLUMNS * load.format.bits // 8) & ~15 for load, step in steps]
-    print(f"{len(taken)} steps in {cycles} cycles")
-    assert taken == expected
-    assert (cycles == len(expected)) == (share == 1.0)

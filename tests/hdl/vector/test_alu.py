@@ -5,13 +5,18 @@
 import numpy as np
 import pytest
 
+from neuroncore_rtl.golden import arith
 from neuroncore_rtl.golden.vector import alu
 from neuroncore_rtl.hdl.vector.alu import Alu
 from neuroncore_rtl.spec.isa.alu import FLOAT_ONLY, SLOW, AluOp, Arithmetic
 from neuroncore_rtl.tb.harness.player import PlayedUnit
-from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases
+from neuroncore_rtl.tb.stimulus.alu_cases import alu_cases, fma_cases
+from neuroncore_rtl.tb.stimulus.one_bit import bits_apart, lone_bits, lone_factors, lone_products
+from neuroncore_rtl.tb.stimulus.operands import add_cases
 from tests.hdl.arith.units import assert_same, differences, faulty_wire, run, shuffled
+from tests.hdl.simulation import drive, simulate
 from tests.oracles.known import ALU
+from tests.oracles.words import on_words
 
 SEED = 20260402
 OPERATIONS = [(op, kind) for op in AluOp if op not in SLOW for kind in Arithmetic if not (kind and op in FLOAT_ONLY)]
@@ -26,25 +31,60 @@ def flags(arithmetic):
     return arithmetic != Arithmetic.FP32, arithmetic == Arithmetic.UINT32
 
 
-def alu_program(rng, count):
-    """Cases of the ALU, operations and arithmetics in random order, and their results by golden."""
+def alu_program(rng, draw, operations=OPERATIONS):
+    """Cases of the ALU, operations and arithmetics in random order, and their results by golden.
+
+    Arguments:
+        rng: decides on the order.
+        draw: called for the operands of each operation and arithmetic.
+        operations: those, in pairs.
+    """
     parts = []
-    for op, arithmetic in OPERATIONS:
-        a, b = alu_cases(rng, count)
+    for op, arithmetic in operations:
+        a, b = draw()
         parts.append((op, *flags(arithmetic), a, b, alu(op, a, b, arithmetic)))
     return shuffled(rng, parts, PORTS)
 
 
 def test_every_operation_is_that_of_golden(rng, sim):
-    cases, expected = alu_program(rng, COUNT[sim])
+    cases, expected = alu_program(rng, lambda: alu_cases(rng, COUNT[sim]))
     counts = np.bincount(cases["op"] * 4 + cases["integer"] * 2 + cases["uint32"])
     assert (counts > 0).sum() == len(OPERATIONS)
     assert_same(UNIT, cases, expected, sim)
 
 
+def test_one_bit_decides(rng):
+    """Of a NaN, a zero, a distance, a product, a sum; or between two words."""
+    pairs = [np.concatenate(side) for side in zip(bits_apart(), lone_factors(), lone_bits(), strict=True)]
+    assert_same(UNIT, *alu_program(rng, lambda: pairs), "verilator")
+
+
+def test_sums_and_products_are_lent(rng):
+    """To the statistics, in cycles in which the ALU's own operation needs neither: nobody sees the other."""
+    lenders = [pair for pair in OPERATIONS if pair[0] not in (AluOp.ADD, AluOp.SUBTRACT, AluOp.MULTIPLY)]
+    cases, expected = alu_program(rng, lambda: alu_cases(rng, 50), lenders)
+    count = len(expected)
+    sums, unit, lone = add_cases(rng, count), Alu(), np.stack(lone_products())
+    factors = np.where(rng.random(count) < 0.5, lone[:, rng.integers(0, lone.shape[1], count)], fma_cases(rng, count))
+
+    async def bench(ctx):
+        found = []
+        for number in range(count):
+            drive(ctx, unit, **{name: int(column[number]) for name, column in cases.items()})
+            for port, names, sides in ((unit.sum, "ab", sums), (unit.fused, "abc", factors)):
+                ctx.set(port, {"takes": 1} | {name: int(side[number]) for name, side in zip(names, sides, strict=True)})
+            await ctx.tick()
+            found.append([ctx.get(port) for port in (unit.out, unit.summed, unit.multiplied)])
+        return found
+
+    found = np.array(simulate(unit, bench), np.uint32).T
+    lent = on_words(arith.add_fp32, *sums), on_words(arith.multiply_add_fp32, *factors)
+    assert [(ours != theirs).sum() for ours, theirs in zip(found, (expected, *lent), strict=True)] == [0, 0, 0]
+
+
 @pytest.mark.parametrize("latency", [2, 6])
 def test_more_stages_change_no_result(rng, latency):
-    cases, expected = alu_program(rng, 3)
+    cases, expected = alu_program(rng, lambda: alu_cases(rng, 3))
     assert run(Alu(latency), cases) == expected.tolist()
 
 
@@ -66,7 +106,7 @@ MAGNITUDE = {"ABSOLUTE_MAX", "LARGER_MAGNITUDE", "SMALLER_MAGNITUDE"}
     ],
 )
 def test_broken_alu_is_noticed(rng, wire, expression, operations):
-    cases, expected = alu_program(rng, 50)
+    cases, expected = alu_program(rng, lambda: alu_cases(rng, 50))
     wrong = differences(UNIT, cases, expected, "icarus", faulty_wire(wire, expression))
     assert wrong.size < len(expected) / 4
     assert operations <= {AluOp(op).name for op in cases["op"][wrong].tolist()}

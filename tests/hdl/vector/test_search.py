@@ -30,11 +30,17 @@ def sequences_of(rng, arithmetic):
     for length in (FEWEST, FEWEST + 1, 20, 20, 60, 200):
         words = rng.integers(0, 1 << 32, length, np.uint32) if arithmetic else random_words(rng, length)
         sequences.append(np.where(rng.random(length) < rng.choice([0.0, 0.5, 1.0]), rng.choice(few, length), words))
+    # Zeros of both signs at each place, brought there by so many larger words.
+    larger = rng.integers(1, 1 << 30, VALUES8, np.uint32)
+    for count in range(VALUES8):
+        zeros = few[rng.integers(0, 2, VALUES8)]
+        sequences.append(np.concatenate([zeros, np.sort(larger[:count])]))
     return sequences
 
 
 def values_of(rng, words):
-    """Return eight values, most of them among the words, some of them equal."""
+    """Return eight values, most of them among the words, some of them equal, or many."""
+    words = rng.choice(words, rng.choice([2, 3, len(words)]))
     others = canonical(rng.choice(stimulus.special_fp32(), VALUES8))
     return np.where(rng.random(VALUES8) < 0.8, rng.choice(words, VALUES8), others).astype(np.uint32)
 

@@ -22,7 +22,7 @@ TINY = PRESETS["tiny"]
 
 
 def test_random_programs_are_golden():
-    report = passed("program", "COUNT=6 INSTRUCTIONS=50 SEED=6")
+    report = passed("program", "COUNT=6 INSTRUCTIONS=60 SEED=6")
     print(report.as_json())
     assert report.extra["races"] == 0
     assert report.extra["kinds_of_instruction"] >= 20

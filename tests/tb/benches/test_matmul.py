@@ -131,7 +131,7 @@ def test_latency_follows_from_the_pipelines_depths():
     """At full size rows * mac_latency + columns and the bound of the constant, whatever the adder."""
     for config in (PRESETS["full"], Config(rows=128, columns=128, mac_latency=5, add_latency=4)):
         fill = config.rows * config.mac_latency
-        steps = TensorEngine.INPUT_LATENCY + config.columns // LOAD_COLUMNS - 2 + config.add_latency + 2
+        steps = TensorEngine.input_latency(config) + config.columns // LOAD_COLUMNS - 2 + config.add_latency + 2
         assert TensorEngine.latency(config) == fill + steps <= fill + config.columns + OVERHEAD
 
 

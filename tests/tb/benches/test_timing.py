@@ -1,16 +1,20 @@
 """Every instruction takes the cycles that the formulas of `spec.costs` say, and the manual has their table."""
 
+from functools import partial
+
 import pytest
 
 from neuroncore_rtl import ROOT
 from neuroncore_rtl.hdl.elementwise.checker import Checker
+from neuroncore_rtl.spec.config import PRESETS
 from neuroncore_rtl.spec.costs import latency, period, step_cycles
 from neuroncore_rtl.spec.isa import SCALAR_OPCODES, VECTOR_OPCODES
 from neuroncore_rtl.tb.benches import timing as bench
-from neuroncore_rtl.tb.benches.timing import measure
+from neuroncore_rtl.tb.benches.timing import has_units_for, measure
 from neuroncore_rtl.tb.check.costs import CASES, ELEMENTS, formula, table
+from neuroncore_rtl.tb.sim.settings import UsageError
 from tests.tb.benches.instructions import SHARED
-from tests.tb.reports import passed
+from tests.tb.reports import passed, report_of
 
 BUBBLE = 0
 """Cycles between the last step of an instruction and the first of an independent one, for all that are not slow."""
@@ -52,6 +56,21 @@ def test_a_wrong_formula_is_noticed(monkeypatch):
     assert "by the formulas" in found[0].line()
 
 
+def test_what_a_machine_has_no_unit_for_is_left_out():
+    names = {case.name for case in CASES if not has_units_for(case, PRESETS["fpga"])}
+    assert {"tensor_tensor, divide", "max8", "bn_stats", "dropout"} & names and "tensor_copy" not in names
+    assert all(has_units_for(case, PRESETS["tiny"]) for case in CASES)
+    with pytest.raises(UsageError, match="SBUF_BYTES must be at least 16384 .* not 8192"):
+        report_of("timing", "PRESET=nano")
+
+
+@pytest.mark.slow
+def test_registers_between_those_who_wait_cost_what_the_formulas_say():
+    """And so do the pipelines of a board, on which some units are left out."""
+    passed("timing", "PRESET=tiny PORT_LATENCY=1")
+    assert passed("timing", "PRESET=fpga").extra["left out"] == 10
+
+
 def test_a_deviation_from_the_published_cost_has_a_reason():
     for case in CASES:
         low, high = (case.elements(wanted, SHARED) for wanted in (1, 512))
@@ -67,7 +86,7 @@ def test_manual_has_the_table():
 
 def test_bench_reports_the_formulas(monkeypatch, capsys):
     monkeypatch.setattr(bench, "CASES", CASES[:1])
-    monkeypatch.setattr(bench, "measure", lambda config, sim: measure(config, cases=CASES[:1], elements=(8,), sim=sim))
+    monkeypatch.setattr(bench, "measure", partial(measure, elements=(8,)))
     report = passed("timing")
     assert report.extra["formulas"] == {"tensor_copy": "max(4, N)"}
     assert "tensor_copy" in capsys.readouterr().out

@@ -131,7 +131,7 @@ def test_description_says_what_the_verilog_says(exported):
         "output": f"""
             instructions__ready 1 stationary__valid 1 stationary__address 18 moving__valid 1 moving__address 18
             psum__ready 1 psum__data {32 * columns} psum_shared__ready 1 psum_shared__data {32 * columns}
-            psum_write__ready 1
+            psum_write__ready 1 psum_reading 8
             retired 1 loaded 1 error 41 busy 1 active 1 counters {7 * 48}
         """,
     }

@@ -30,7 +30,7 @@ def flipped(rng, count):
         yield flipped_image(rng, image, 1 if number % 4 else 4)
 
 
-@pytest.mark.parametrize("count", (12, pytest.param(160, marks=pytest.mark.slow)))
+@pytest.mark.parametrize("count", (16, pytest.param(160, marks=pytest.mark.slow)))
 def test_whatever_records_say_the_core_ends_and_writes_only_what_they_name(count):
     print(f"seed {SEED}")
     rng = np.random.default_rng(SEED + count)

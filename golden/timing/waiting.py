@@ -1,0 +1,47 @@
+"""What stands between a queue and its engine on a machine with `port_latency`: one record, which waits there."""
+
+from neuroncore_rtl.golden.timing.events import Agenda
+from neuroncore_rtl.golden.timing.prediction import Timed
+from neuroncore_rtl.golden.timing.queue import EngineModel, Queue, offer
+from neuroncore_rtl.spec.isa import Record
+
+__all__ = ["Waiting"]
+
+
+class Waiting:
+    """An engine to its queue, and a queue to its engine.
+
+    Arguments:
+        agenda: what happens when.
+        model: the engine.
+    """
+
+    queue: Queue
+
+    def __init__(self, agenda: Agenda, model: EngineModel):
+        self._agenda, self._model = agenda, model
+        model.queue = self
+        self._held: tuple[Record, Timed] | None = None
+
+    def ready(self) -> int | None:
+        """Return the first cycle in which it takes an instruction; None if that is not known."""
+        return 0 if self._held is None else None
+
+    def start(self, record: Record, timed: Timed) -> None:
+        """Take an instruction in this cycle."""
+        self._held = record, timed
+        self._agenda.at(self._agenda.now + 1, self.engine_ready)
+
+    def engine_ready(self) -> None:
+        """Offer what waits to the engine."""
+        if self._held is not None:
+            offer(self._agenda, self._model, self.engine_ready, self._give)
+
+    def _give(self) -> None:
+        held, self._held = self._held, None
+        self._model.start(*held)
+        self._agenda.at(self._agenda.now + 1, self.queue.engine_ready)
+
+    def retire(self, record: Record, timed: Timed) -> None:
+        """Pass on that the engine finishes a record in this cycle."""
+        self.queue.retire(record, timed)

@@ -1,0 +1,166 @@
+# amaranth: UnusedElaboratable=no
+
+"""PSUM beside a model of it: sums, both ports that read and the one that writes, all at random and at once."""
+
+from collections import deque
+
+import numpy as np
+from amaranth import Value
+
+from neuroncore_rtl.golden.arith import add_fp32
+from neuroncore_rtl.hdl.memory.psum import Psum, PsumWrite
+from neuroncore_rtl.spec.config import PSUM_BANKS
+from neuroncore_rtl.spec.formats import FP32
+from neuroncore_rtl.tb.stimulus.one_bit import lone_bits
+from neuroncore_rtl.tb.stimulus.operands import partners, random_fp32
+from tests.hdl.simulation import drive, simulated
+from tests.oracles.words import on_words
+
+SEED = 1978
+COLUMNS, BANK, CYCLES = 3, 16, 1_000
+LIMIT = 1 << 24
+"""Of integers that the array's sums are: less than this."""
+
+BITS = (PSUM_BANKS * BANK - 1).bit_length()
+ADDRESSES = [0, *(1 << bit for bit in range(BITS)), *((1 << BITS) - 1 ^ 1 << bit for bit in range(BITS))]
+"""Words that differ in one bit of their addresses from others."""
+
+
+def words_of(packed: int) -> list[int]:
+    return [packed >> 32 * column & 0xFFFFFFFF for column in range(COLUMNS)]
+
+
+def packed(words) -> int:
+    return sum(int(word) << 32 * column for column, word in enumerate(words))
+
+
+class Model:
+    """What is in PSUM, and what is on its way there; a word of every address for each column.
+
+    Arguments:
+        psum: the unit.
+    """
+
+    def __init__(self, psum: Psum):
+        self.words = np.zeros((COLUMNS, PSUM_BANKS * BANK), np.uint32)
+        self.pipeline = deque([None] * (psum.spacing - 1))
+
+    def busy(self) -> set[int]:
+        """Return words that must not be used again yet."""
+        return {update["address"] for update in self.pipeline if update}
+
+    def add(self, update: dict, sums: np.ndarray) -> None:
+        """Form the results of an update that was asked for in the cycle before."""
+        old = update["old"]
+        if update["integer"]:
+            values = sums.view(np.float32).astype(np.int64).astype(np.uint32)
+            update["new"] = values + old if update["accumulate"] else values
+        elif update["accumulate"]:
+            update["new"] = add_fp32(old.view(np.float32), sums.view(np.float32)).view(np.uint32)
+        else:
+            update["new"] = add_fp32(np.float32(-0.0), sums.view(np.float32)).view(np.uint32)
+
+
+def random_update(rng, model: Model) -> dict | None:
+    """Return what is done to a word that is free, and of which columns; or None."""
+    address = int(rng.choice(ADDRESSES))
+    if rng.random() < 0.3 or address in model.busy():
+        return None
+    first = int(rng.choice([0, 0, 1, 2, 32, 1023]))
+    end = int(rng.choice([1, 2, 3, 3, 3, 32, 1024]))
+    update = {"address": address, "accumulate": int(rng.random() < 0.7), "integer": int(rng.random() < 0.4)}
+    return update | {"partitions": {"first": first, "end": end}, "old": model.words[:, address].copy()}
+
+
+def random_sums(rng, update: dict | None) -> np.ndarray:
+    """Return the sums of an update, anything if there is none; those of FP32 go with what is there."""
+    if update and update["integer"]:
+        values = rng.integers(1 - LIMIT, LIMIT, COLUMNS) >> rng.integers(0, 25, COLUMNS)
+        return values.astype(np.float32).view(np.uint32)
+    sums = random_fp32(rng, COLUMNS)
+    if not update:
+        return sums
+    apart = update["old"] ^ np.left_shift(np.uint32(1), rng.integers(0, 32, COLUMNS, np.uint32))
+    related = np.where(rng.random(COLUMNS) < 0.1, apart, partners(rng, FP32, update["old"]))
+    return np.where(rng.random(COLUMNS) < 0.5, related, sums)
+
+
+@simulated(lambda: Psum(COLUMNS, BANK, 1))
+async def test_everyone_sees_what_was_written_before(ctx, psum, rng):
+    """Who asks for a bank that a sum uses has to wait, and nobody else; what is read and written is that of golden."""
+    model, bank = Model(psum), lambda address: address // BANK
+    ports = psum.reads, psum.shared_reads
+    awaited, last, seen = [None, None], None, dict.fromkeys(("sums", "reads", "writes", "waits"), 0)
+    for _ in range(CYCLES):
+        update = random_update(rng, model)
+        given = update or {"address": int(rng.choice(ADDRESSES)), "accumulate": 1, "partitions": {"first": 0, "end": 3}}
+        ctx.set(psum.valid, update is not None)
+        write = {name: value for name, value in given.items() if name != "old"}
+        ctx.set(Value.cast(psum.write), PsumWrite.const(write).as_bits())
+        sums = random_sums(rng, last)
+        ctx.set(psum.sums, packed(sums))
+        if last:
+            model.add(last, sums)
+        for place, port in enumerate(ports):
+            if awaited[place] is not None:
+                assert words_of(ctx.get(port.data)) == awaited[place]
+            awaited[place] = None
+
+        # Reads; the two ports are never in one bank at once.
+        asked = [int(address) for address in rng.choice(ADDRESSES, 2)]
+        wants = (rng.random(2) < 0.6).tolist()
+        wants[1] &= not (wants[0] and bank(asked[0]) == bank(asked[1]))
+        for place, port in enumerate(ports):
+            drive(ctx, port, valid=wants[place], address=4 * asked[place])
+            waits = bool(update and update["accumulate"]) and bank(update["address"]) == bank(asked[place])
+            assert ctx.get(port.ready) == (not waits)
+            if wants[place] and not waits:
+                awaited[place] = model.words[:, asked[place]].tolist()
+            seen["reads"] += wants[place] and not waits
+            seen["waits"] += wants[place] and waits
+
+        # A write, and then the sum that comes to its end in this cycle.
+        address, wanted, mask = int(rng.choice(ADDRESSES)), int(rng.random() < 0.4), int(rng.integers(16))
+        enable, data = int(rng.integers(1 << COLUMNS)), rng.integers(0, 1 << 32, COLUMNS, np.uint32)
+        drive(ctx, psum.writes, valid=wanted, address=4 * address, enable=enable, mask=mask, data=packed(data))
+        ending = model.pipeline.pop()
+        waits = ending is not None and bank(ending["address"]) == bank(address)
+        assert ctx.get(psum.writes.ready) == (not waits)
+        if wanted and not waits:
+            octets = sum(0xFF << 8 * octet for octet in range(4) if mask >> octet & 1)
+            chosen = np.array([octets * (enable >> column & 1) for column in range(COLUMNS)], np.uint32)
+            model.words[:, address] = model.words[:, address] & ~chosen | data & chosen
+        if ending:
+            columns = slice(ending["partitions"]["first"], ending["partitions"]["end"])
+            model.words[columns, ending["address"]] = ending["new"][columns]
+        seen["writes"] += bool(wanted and not waits)
+        seen["sums"] += ending is not None
+        model.pipeline.appendleft(update)
+        last = update
+        await ctx.tick()
+    print(seen)
+    assert min(seen.values()) > CYCLES / 20
+
+
+@simulated(lambda: Psum(COLUMNS, BANK, 1))
+async def test_one_bit_decides_in_every_word(ctx, psum, rng):
+    """All words are overwritten, added to and read, by each port in turn; one bit of what is added decides."""
+    depth = PSUM_BANKS * BANK
+    pairs = rng.permutation(np.stack(lone_bits()), axis=1)
+    x, y = pairs[:, : 4 * COLUMNS * depth].reshape(2, 4, depth, COLUMNS)
+    for number, (first, second) in enumerate(zip(x, y, strict=True)):
+        ports, found = (psum.reads, psum.shared_reads)[:: (-1) ** number], []
+        for accumulate, words in ((0, first), (1, second)):
+            for address in range(depth + 2):
+                write = {"address": address % depth, "accumulate": accumulate, "partitions": {"first": 0, "end": 3}}
+                ctx.set(psum.valid, address < depth)
+                ctx.set(Value.cast(psum.write), PsumWrite.const(write).as_bits())
+                ctx.set(psum.sums, packed(words[(address - 1) % depth]))
+                await ctx.tick()
+        for address in range(depth):
+            port = ports[address % 2]
+            drive(ctx, port, valid=1, address=4 * address)
+            await ctx.tick()
+            found.append(words_of(ctx.get(port.data)))
+            ctx.set(port.valid, 0)
+        np.testing.assert_array_equal(np.array(found, np.uint32), on_words(add_fp32, first, second))
