@@ -30,8 +30,9 @@ _MODULE = re.compile(r"^(?:attribute [^\n]*\n)*module \\(\S+)\n.*?^end\n", re.MU
 _CELL = re.compile(r"^  cell \\?(\S+) ", re.MULTILINE)
 _FAMILY = FAMILIES["ecp5"]
 
-SMALL = "+&scorr; &sweep; &dc2; &if -a {C} {W} {D} {R} -v"
-"""What ABC does to modules that occur several times: it rewrites, and then takes as few LUTs as it can."""
+SMALL = "+&scorr; &sweep; &dc2; &syn3; &syn3; &dc2; &dc2; &if -a {C} {W} {D} {R} -v; &mfs"
+"""What ABC does to modules that occur several times: it rewrites again and again, and then takes as few LUTs as it
+can."""
 
 FAST = "+&scorr; &sweep; &dc2; &if {C} {W} {D} {R} -v"
 """What it does to the others, through which the longest paths go: as few levels as it can. A core's control takes 2 %
@@ -48,6 +49,9 @@ _READ = re.compile(
 
 FEWEST_PLACES = 24
 """Of a queue that is worth block RAM."""
+
+MOST_REGISTERED = 2
+"""Places of a queue that takes less as registers than as RAM in LUTs."""
 
 LUTS_OF = {"CCU2C": 2, "TRELLIS_DPR16X4": 6}
 """Places of a LUT4 that other cells take."""
@@ -112,19 +116,25 @@ def _pruned(top: str, rtlil: Mapping[str, str], verilog: Iterable[str]) -> dict[
                 run_tool(folder, "yosys", "-q", "-p", script)
             (folder / "done").touch()
     text = (folder / "pruned.il").read_text()
-    return {found[1]: _queues_in_blocks(without_brackets(found[0])) for found in _MODULE.finditer(text)}
+    return {found[1]: _queues_in_place(without_brackets(found[0])) for found in _MODULE.finditer(text)}
 
 
-def _queues_in_blocks(rtlil: str) -> str:
-    """Return RTLIL in which queues of :class:`hdl.fifo.BufferedFifo` that are worth it are block RAM.
+def _queues_in_place(rtlil: str) -> str:
+    """Return RTLIL in which queues of :class:`hdl.fifo.BufferedFifo` that are worth it are block RAM, and short ones
+    registers.
 
     Left alone, Yosys takes LUTs, as a block would be almost empty. A queue never reads the place that it writes, so
     nothing has to be done for what a block reads then.
     """
     clocked = {read["name"] for read in _READ.finditer(rtlil) if read["clocked"] == "1"}
     deep = {found["name"] for found in _QUEUE.finditer(rtlil) if int(found["places"]) >= FEWEST_PLACES} & clocked
-    block = 'attribute \\ram_style "block"\n  '
-    rtlil = _QUEUE.sub(lambda found: block + found[0] if found["name"] in deep else found[0], rtlil)
+
+    def styled(found: re.Match) -> str:
+        short = int(found["places"]) <= MOST_REGISTERED
+        style = "block" if found["name"] in deep else "registers" if short else None
+        return f'attribute \\ram_style "{style}"\n  {found[0]}' if style else found[0]
+
+    rtlil = _QUEUE.sub(styled, rtlil)
     apart = "COLLISION_X_MASK 1'1"
     return _READ.sub(
         lambda read: read[0].replace("COLLISION_X_MASK 1'0", apart) if read["name"] in deep else read[0], rtlil

@@ -53,7 +53,7 @@ def test_names_have_no_brackets_and_slices_keep_theirs():
 
 
 class Queues(wiring.Component):
-    """Queues of clocked memories of many places and of few, and one of a memory that is not clocked."""
+    """Queues of clocked memories of many places and of few, and two of memories that are not clocked."""
 
     i: In(stream.Signature(24))
     o: Out(stream.Signature(24))
@@ -61,7 +61,12 @@ class Queues(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         before = wiring.flipped(self.i)
-        for name, kind, depth in (("many", BufferedFifo, 40), ("few", BufferedFifo, 8), ("late", Fifo, 40)):
+        for name, kind, depth in (
+            ("many", BufferedFifo, 40),
+            ("few", BufferedFifo, 8),
+            ("late", Fifo, 40),
+            ("two", Fifo, 2),
+        ):
             m.submodules[name] = queue = kind(24, depth)
             wiring.connect(m, before, queue.i)
             before = queue.o
@@ -70,7 +75,7 @@ class Queues(wiring.Component):
 
 
 @pytest.mark.slow
-def test_deep_queues_of_clocked_memory_are_block_ram():
+def test_deep_queues_of_clocked_memory_are_block_ram_and_short_ones_registers():
     made, _ = whole.whole(Queues(), "queues")
     kinds = {kind: {name for name, cell in made.module["cells"].items() if cell["type"] == kind} for kind in made.cells}
     assert kinds["DP16KD"] and all(name.startswith("many.") for name in kinds["DP16KD"])
