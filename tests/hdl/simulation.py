@@ -60,20 +60,19 @@ def simulate(dut, testbench: Callable, *, background: Iterable[Callable] = (), w
 
 
 async def _wear(ctx, unit, reset: Signal, cycles: int) -> None:
-    """Give the inputs of a unit random bits, then what they have at the beginning, and reset it."""
+    """Give the inputs of a unit random bits, reset it while they still are, and give them what they begin with."""
     dice = random.Random(cycles)
     members = unit.signature.flatten(unit)
     inputs = [value for _, member, value in members if member.flow == In]
     # Of the parts of one signal only the whole is set; constants are none.
     signals = {id(signal): signal for value in inputs for signal in Value.cast(value)._rhs_signals()}.values()
-    for _ in range(cycles):
+    for cycle in range(cycles + 1):
         for signal in signals:
             ctx.set(signal, dice.getrandbits(len(signal)) if len(signal) else 0)
+        ctx.set(reset, cycle == cycles)
         await ctx.tick()
     for signal in signals:
         ctx.set(signal, signal.init)
-    ctx.set(reset, 1)
-    await ctx.tick()
     ctx.set(reset, 0)
 
 

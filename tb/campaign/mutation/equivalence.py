@@ -36,6 +36,7 @@ async2sync
 dffunmap
 setattr -set keep 1 t:$dff t:opened*
 opt_clean -purge
+splitnets -ports o:*
 splitnets -driver
 expose -evert -evert-dff t:*
 setattr -unset init w:*

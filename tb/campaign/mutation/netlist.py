@@ -24,7 +24,7 @@ SELECT_BITS = 16
 PREPARED = "prepared.il"
 """The file of the netlist that mutants are drawn of: what no output depends on is gone from it, as is what is constant.
 A memory is one cell, whose first contents are not changed. No cell is left whose output is undefined for some inputs,
-as those of a mutant may be."""
+as those of a mutant may be, and nothing else is undefined: what does not matter is 0."""
 
 _DRAW = f"""
 read_rtlil plain.il
@@ -33,6 +33,8 @@ proc
 memory_collect
 opt
 pmuxtree
+setundef -zero
+opt
 opt_clean
 write_rtlil {PREPARED}
 mutate -list {{count}} -seed {{seed}} -ctrl mutant {SELECT_BITS} 1 -o drawn.ys {{where}}

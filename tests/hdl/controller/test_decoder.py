@@ -3,7 +3,7 @@
 import pytest
 
 from neuroncore_rtl.hdl.controller.decoder import REGION_BITS, Decoder
-from tests.hdl.simulation import drive, simulated
+from tests.hdl.simulation import WORN, drive, simulated
 
 SEED = 4004
 REGIONS = ((4,), (1, 2))
@@ -21,6 +21,15 @@ def owner_of(region: int) -> int | None:
 @pytest.mark.parametrize("ready_share", [1.0, 0.5])
 @simulated(lambda: Decoder(REGIONS))
 async def test_every_request_goes_to_its_owner_and_its_answer_back(ctx, dut, ready_share, rng):
+    await serve(ctx, dut, ready_share, rng)
+
+
+@simulated(lambda: Decoder(REGIONS), worn=WORN)
+async def test_after_a_reset_nothing_waits_for_an_answer(ctx, dut, rng):
+    await serve(ctx, dut, 0.5, rng)
+
+
+async def serve(ctx, dut, ready_share, rng):
     """At random, with answers from the next cycle on; a request waits until the one before it is answered."""
     asked, answered = [], []
     waiting = None  # owner, cycles until it answers, result, error
